@@ -1,4 +1,4 @@
-"""Ids and outputs from the templates that previews use too: `ebbtide.recording.answers_gcp`."""
+"""Ids and outputs from the templates that previews also use: `ebbtide.recording.answers_gcp`."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -8,7 +8,7 @@ from ebbtide.recording.answers_gcp import INVOKES, RESOURCES
 from ebbtide.recording.templates import Text, rendered_properties
 from ebbtide_rehearsal.cloud.gcp.request import Request, resource_id
 
-_PUBLIC: Final = "192.0.2.10"  # reserved for documentation (RFC 5737), and reaches nothing
+_PUBLIC: Final = "192.0.2.10"  # reserved for documentation (RFC 5737), unreachable
 
 _DERIVED: Final[Mapping[str, Callable[[Request], str]]] = {
     "project": lambda request: request.project,
@@ -26,7 +26,7 @@ _DERIVED: Final[Mapping[str, Callable[[Request], str]]] = {
 
 
 class _Facts(dict[str, str]):
-    """The facts that a template references: derived from a request, or its inputs."""
+    """Facts that a template references, derived from a request, or its inputs."""
 
     def __init__(self, request: Request) -> None:
         super().__init__()
@@ -38,7 +38,7 @@ class _Facts(dict[str, str]):
 
 
 def _endpoint(request: Request) -> tuple[str, str, str]:
-    """Return address, host name and certificate of a cluster's control plane; empty before it is started."""
+    """Return address, host name and certificate of a cluster's control plane; empty before it starts."""
     fields = request.fields
     try:
         endpoint = request.cloud.clusters.endpoint(request.id)
@@ -54,7 +54,7 @@ def identity_of(request: Request) -> str:
     """Return the id of a requested resource; raises RefusedError if it cannot be determined."""
     cluster = resource_id(request.fields.text("cluster"))
     template = RESOURCES[request.type].id
-    if cluster:  # a node pool whose cluster is given by id, which has the location
+    if cluster:  # a node pool with its cluster's id, which has the location
         template = template.replace(
             "projects/{project}/locations/{location}/clusters/{cluster:last}", cluster
         )

@@ -1,8 +1,8 @@
-"""Pulumi's bridge to Terraform: defaults, and the refusals of Terraform's schema.
+"""Pulumi's bridge to Terraform: defaults, and validation by Terraform's schema.
 
-The wording is that of Terraform's plug-in SDK and of Pulumi's bridge to it (pulumi-terraform-bridge v3,
-pkg/tfbridge; hashicorp/terraform-plugin-sdk v2, helper/validation; functions of the tables' `validate` are
-those of terraform-provider-google-beta, google-beta/verify).
+The messages are those of Terraform's plug-in SDK and of Pulumi's bridge to it (pulumi-terraform-bridge v3,
+pkg/tfbridge; hashicorp/terraform-plugin-sdk v2, helper/validation); functions of the tables' `validate` are
+those of terraform-provider-google-beta, google-beta/verify.
 """
 
 import ipaddress
@@ -27,8 +27,8 @@ _MEMBER: Final = re.compile(
 
 
 def completed(kind: ResourceKind, call: Call, old: Properties, new: Properties) -> dict[str, Plain]:
-    """Return inputs with the provider's defaults, and a name where none is given: the existing one, or a new
-    one of the logical name and random digits.
+    """Return inputs with the provider's defaults and a name: by default the existing one, or a new one from
+    the logical name and random digits.
     """
     inputs = with_defaults(new, kind.constraints.defaults)
     if kind.autonamed and inputs.get(kind.autonamed) is None:
@@ -38,7 +38,7 @@ def completed(kind: ResourceKind, call: Call, old: Properties, new: Properties) 
 
 
 class TerraformWording:
-    """The texts of Terraform's and the bridge's refusals."""
+    """Messages of Terraform's and the bridge's refusals."""
 
     def misfit(self, call: Call, misfit: Misfit) -> Failure:
         """See `Wording.misfit`."""
@@ -112,7 +112,7 @@ def _member(_name: str, value: Any) -> str | None:
 
 def _cluster_name(_name: str, value: Any) -> str | None:
     wrong = (
-        (len(value) > 40, "cannot be longer than 40 characters"),  # noqa: PLR2004 - it says so itself
+        (len(value) > 40, "cannot be longer than 40 characters"),  # noqa: PLR2004 - as in the message
         (not re.match(r"^[a-z0-9-]+$", value), "can only contain lowercase letters, numbers and hyphens"),
         (not re.match(r"^[a-z]", value), "must start with a letter"),
         (not re.search(r"[a-z0-9]$", value), "must end with a number or a letter"),
@@ -128,6 +128,5 @@ VALIDATIONS: Final[Mapping[str, Callable[[str, Any], str | None]]] = {
     "validateIAMMember": _member,
     "cluster name": _cluster_name,
 }
-"""By the name in the tables; property and value to a message, None where it is valid. Others are not
-enforced.
+"""Validators by name in the tables: property and value to a message, None if valid. Others are not enforced.
 """

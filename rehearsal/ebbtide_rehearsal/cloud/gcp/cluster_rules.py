@@ -1,4 +1,4 @@
-"""Rules of the API on clusters."""
+"""API rules for clusters."""
 
 import ipaddress
 import re
@@ -57,7 +57,7 @@ def _subnetwork(request: Request) -> str | None:
 
 
 def _ranges(request: Request) -> str | None:
-    """Refuse a secondary range that does not exist, or that pods and services share."""
+    """Reject a secondary range that does not exist, or that pods and services share."""
     fields = request.fields
     pods = fields.text("ipAllocationPolicy.clusterSecondaryRangeName")
     services = fields.text("ipAllocationPolicy.servicesSecondaryRangeName")
@@ -136,7 +136,7 @@ def _keys(request: Request) -> str | None:
 
 
 def _maintenance(request: Request) -> str | None:
-    """Exclusions of all upgrades are short."""
+    """Exclusions of all upgrades have a maximum length."""
     for exclusion in request.fields.parts("maintenancePolicy.maintenanceExclusions"):
         moments = [datetime.fromisoformat(exclusion.text(name)) for name in ("startTime", "endTime")]
         scope = exclusion.text("exclusionOptions.scope") or "NO_UPGRADES"
@@ -164,7 +164,7 @@ def _components(request: Request) -> str | None:
 
 
 def _private(request: Request) -> str | None:
-    """Private nodes need addresses of their own network, not routes."""
+    """Private nodes require alias IP addresses, not routes."""
     fields = request.fields
     private_nodes = fields.flag("privateClusterConfig.enablePrivateNodes")
     if fields.flag("privateClusterConfig.enablePrivateEndpoint") and not private_nodes:

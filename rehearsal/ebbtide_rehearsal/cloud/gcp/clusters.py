@@ -25,12 +25,12 @@ from ebbtide_rehearsal.cloud.store import Resource
 
 DEFAULT_POOL: Final = "default-pool"
 
-# What GKE runs is the Kubernetes that the rehearsal runs.
+# GKE's version has the Kubernetes version of the rehearsal.
 VERSION: Final = f"{PINS['kubernetes'].version}-gke.1000"
 
 
 def cluster_id(project: str, location: str, name: str) -> str:
-    """Return the id of a cluster, here and among the control planes."""
+    """Return the id of a cluster, also used for its control plane."""
     return f"projects/{project}/locations/{location}/clusters/{name}"
 
 
@@ -70,7 +70,7 @@ def _protected(_cloud: GoogleCloud, cluster: Resource) -> str | None:
 
 
 def _start(request: Request, cluster: Resource) -> None:
-    """Start the control plane; GKE then creates a default pool, and deletes it at once where it is not
+    """Start the control plane. GKE then creates a default pool, and deletes it immediately if it is not
     wanted.
     """
     if request.old is not None:
@@ -93,14 +93,14 @@ def _start(request: Request, cluster: Resource) -> None:
 
 
 def _default_zones(cloud: GoogleCloud, location: str) -> tuple[str, ...]:
-    """Return the zones in which a cluster has nodes by default: its own, or three of its region."""
+    """Return the default zones for a cluster's nodes: its own, or three of its region."""
     if is_gke_zone(location):
         return (location,)
     return locations(cloud.store, CloudKind.GKE).default_zones(location)
 
 
 def zones_of_cluster(cloud: GoogleCloud, inputs: Properties, location: str) -> tuple[str, ...]:
-    """Return the zones in which a cluster's pools have nodes by default."""
+    """Return the default zones for the nodes of a cluster's pools."""
     named = inputs.get("nodeLocations")
     own = tuple(str(zone) for zone in named) if isinstance(named, list) else ()
     if not own:
@@ -109,7 +109,7 @@ def zones_of_cluster(cloud: GoogleCloud, inputs: Properties, location: str) -> t
 
 
 def _stop(cloud: GoogleCloud, cluster: Resource) -> None:
-    """Delete a cluster's node pools, whichever program created them."""
+    """Delete a cluster's node pools, regardless of the program that created them."""
     for pool in pools(cloud.store, cluster.id):
         forget(cloud.store, cluster.id, pool.name)
     cloud.forget_below(cluster.id, NODE_POOL)
@@ -160,7 +160,7 @@ def cluster_of(request: Request) -> Resource | None:
 
 
 def location_of(cluster: Resource) -> str:
-    """Return the zone or region of a cluster, its own or the provider's default."""
+    """Return the zone or region of a cluster, by default the provider's."""
     return str(cluster.state["location"])
 
 

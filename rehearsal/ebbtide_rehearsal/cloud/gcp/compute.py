@@ -1,4 +1,4 @@
-"""Refusals that the types of Compute Engine have in common."""
+"""Common refusals of Compute Engine's types."""
 
 from collections.abc import Callable
 from typing import Final
@@ -9,7 +9,7 @@ COMPUTE: Final = "https://www.googleapis.com/compute/v1/"
 
 
 def taken(noun: str) -> Callable[[str], str]:
-    """Return the message for an id that exists already."""
+    """Return the message for an id that already exists."""
 
     def message(identity: str) -> str:
         error = api_error(409, f"The resource '{identity}' already exists", "alreadyExists")
@@ -24,7 +24,7 @@ def invalid(field: str, text: str, why: str) -> str:
 
 
 def no_network(request: Request) -> str | None:
-    """Return the message for a network that does not exist; every project has its default one."""
+    """Return the message for a network that does not exist; every project has a default network."""
     reference = request.fields.text("network")
     identity = request.network(reference)
     if not reference or request.cloud.get(identity) is not None or last(identity) == "default":

@@ -1,4 +1,4 @@
-"""Pulumi's bridge to Terraform: the meaning of new inputs, and the inputs of a resource that was read."""
+"""Pulumi's bridge to Terraform: the effect of changed inputs, and the inputs of a resource as read."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,13 +12,13 @@ from ebbtide_rehearsal.cloud.provider import DiffResult, Properties
 
 
 def change(kind: ResourceKind, old: Properties, state: Properties, new: Properties) -> DiffResult:
-    """Return the meaning of new inputs for a resource.
+    """Return the effect of changed inputs on a resource.
 
     Args:
-        kind: the type of the resource.
+        kind: type of the resource.
         old: its inputs.
-        state: its state, as the engine knows it.
-        new: the inputs that it is to have.
+        state: its state, as known to the engine.
+        new: the new inputs.
     """
     before = {
         **old,
@@ -41,7 +41,7 @@ def _is_scalar(value: Any) -> bool:
 
 
 def read_back(kind: ResourceKind, inputs: Mapping[str, Any], state: Mapping[str, Any]) -> dict[str, Plain]:
-    """Return the inputs of a resource that was read: with the cloud's values where those differ."""
+    """Return the inputs of a resource as read, with the cloud's values where they differ."""
     return _objects_back(kind, dict(inputs), dict(state), "")
 
 

@@ -1,4 +1,4 @@
-"""The functions with which the program queries Google Cloud."""
+"""Functions with which the program queries Google Cloud."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -14,10 +14,10 @@ _GET_PROJECT: Final = "gcp:organizations/getProject:getProject"
 
 
 def _get_cluster(request: Request) -> Properties:
-    """Return an existing cluster. As in Terraform's data sources, an object of the resource is a list of one.
+    """Return an existing cluster. As in Terraform's data sources, a nested object is a list of one.
 
     Raises:
-        RefusedError: there is none of that name.
+        RefusedError: there is no cluster with that name.
     """
     identity = identity_of(replace(request, type=CLUSTER))
     cluster = request.cloud.get(identity)
@@ -44,7 +44,7 @@ def _get_cluster(request: Request) -> Properties:
 
 
 def _get_project(request: Request) -> Properties:
-    """Return any project, with a number that depends on its id alone."""
+    """Return a project for any id, with a number derived from the id."""
     project = request.fields.text("projectId") or request.project
     return result_of(_GET_PROJECT, replace(request, inputs={"projectId": project}))
 
@@ -53,4 +53,4 @@ FUNCTIONS: Final[Mapping[str, Callable[[Request], Properties]]] = {
     _GET_CLUSTER: _get_cluster,
     _GET_PROJECT: _get_project,
 }
-"""By token."""
+"""Functions by token."""

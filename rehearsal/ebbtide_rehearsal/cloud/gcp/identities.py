@@ -1,4 +1,4 @@
-"""Service accounts, and members of IAM policies."""
+"""Service accounts and IAM policy members."""
 
 import re
 from typing import Final
@@ -44,7 +44,7 @@ _POOL: Final = re.compile(r"^serviceAccount:([^\[]+)\.svc\.id\.goog\[.+/.+\]$")
 
 
 def _no_such_member(request: Request) -> str | None:
-    """Kubernetes' identities come with a project's first cluster that has them."""
+    """Kubernetes identities exist from a project's first cluster with Workload Identity."""
     member = request.fields.text("member")
     pool = _POOL.match(member)
     if pool is not None and not _has_identities(request, pool[1]):
@@ -85,14 +85,14 @@ MEMBERS: Final = Rule(
 
 
 def forget_grants(cloud: GoogleCloud, resource: Resource) -> None:
-    """Forget the policy on a resource that was deleted."""
+    """Delete the IAM policy of a deleted resource."""
     types = (ACCOUNT_MEMBER, BUCKET_MEMBER, REPOSITORY_MEMBER)
     cloud.forget_below(resource.id, *types)
     cloud.forget_below(f"b/{resource.id}", *types)
 
 
 def member_kind(type_: str, policy: str, *rules: Rule) -> ResourceKind:
-    """Return the kind of a member of a policy, with rules of its own."""
+    """Return the kind of an IAM policy member, with additional rules."""
     return ResourceKind(
         type=type_,
         outputs=lambda _request: {"etag": "CAE=" if type_ == BUCKET_MEMBER else "BwYAAAAAAAA="},

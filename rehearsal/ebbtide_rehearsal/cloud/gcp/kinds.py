@@ -1,4 +1,4 @@
-"""The resource types of the fake: all that the program creates on Google Cloud."""
+"""Resource types of the fake: every type that the program creates on Google Cloud."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -17,4 +17,4 @@ from ebbtide_rehearsal.cloud.gcp.resource_kind import ResourceKind
 _MODULES: Final = (clusters, identities, networks, node_pools, registries, routers, storage)
 
 KINDS: Final[Mapping[str, ResourceKind]] = {kind.type: kind for module in _MODULES for kind in module.KINDS}
-"""By token."""
+"""Resource types by token."""

@@ -1,4 +1,4 @@
-"""Labels of the bill, alike for all of Google Cloud.
+"""Billing labels, which have the same syntax in all of Google Cloud.
 
 Source: Resource Manager docs, creating-managing-labels (2026).
 """
@@ -12,7 +12,7 @@ _MOST_LABELS: Final = 64
 
 
 def bad_labels(labels: dict[str, str]) -> str | None:
-    """Return the reason to refuse a resource's labels; None if they are valid."""
+    """Return the reason why a resource's labels are invalid; None if they are valid."""
     if len(labels) > _MOST_LABELS:
         return f"Resource has {len(labels)} labels, and the limit is {_MOST_LABELS}."
     for key, value in labels.items():

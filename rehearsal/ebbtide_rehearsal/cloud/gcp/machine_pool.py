@@ -1,4 +1,4 @@
-"""A GKE node pool in the terms of the controllers of nodes."""
+"""Conversion of a GKE node pool to the node pool of the controllers."""
 
 import re
 from typing import Final
@@ -26,17 +26,17 @@ from ebbtide_rehearsal.cloud.pools import NodePool
 from ebbtide_rehearsal.cloud.store import Resource
 
 DEFAULT_MACHINE: Final = "e2-medium"
-"""GKE's default (GKE v1 API, NodeConfig.machineType)."""
+"""GKE's default machine type (GKE v1 API, NodeConfig.machineType)."""
 
 _CUSTOM: Final = re.compile(r"^(?:(?P<family>[a-z0-9]+)-)?custom-(?P<vcpus>\d+)-(?P<mib>\d+)(?:-ext)?$")
 _MIB: Final = 1024
 _SSD: Final = {"pd-balanced", "pd-ssd"}
-"""Disk types that count against `SSD_TOTAL_GB` (Compute Engine docs, allocation-quotas, 2026)."""
+"""Disk types that count towards `SSD_TOTAL_GB` (Compute Engine docs, allocation-quotas, 2026)."""
 
 _SYSTEM_OF_SSDS: Final = {1: 50, 2: 75}
 _SECONDS: Final = re.compile(r"^(\d+)(?:\.\d+)?s$")
 
-# The first existing field decides.
+# The first field that exists determines the capacity kind.
 _CAPACITIES: Final[tuple[tuple[str, CapacityKind], ...]] = (
     ("queuedProvisioning.enabled", "queued"),
     ("nodeConfig.flexStart", "flex-start"),
@@ -46,7 +46,7 @@ _CAPACITIES: Final[tuple[tuple[str, CapacityKind], ...]] = (
 
 
 def machine_of(fields: Inputs) -> Machine | None:
-    """Return the machine type of a pool, of the catalog or parsed from a custom type's name; None if
+    """Return the machine type of a pool, from the catalog or parsed from a custom type's name; None if
     unknown."""
     name = fields.text("nodeConfig.machineType") or DEFAULT_MACHINE
     known = find_machine(CloudKind.GKE, name)
@@ -68,7 +68,7 @@ def capacity_of(fields: Inputs) -> CapacityKind:
 
 
 def accelerator_of(fields: Inputs, machine: Machine) -> tuple[str, int] | None:
-    """Type and count of each node's accelerators: attached, or else part of the machine."""
+    """Return type and count of each node's accelerators, attached or else built-in."""
     for attached in fields.parts("nodeConfig.guestAccelerators"):
         return attached.text("type"), attached.number("count") or 1
     return (machine.accelerator, machine.accelerator_count) if machine.accelerator else None
@@ -89,12 +89,12 @@ def machine_pool(request: Request, cluster: str, cluster_zones: tuple[str, ...])
     """Return the node pool for the controllers of nodes.
 
     Args:
-        request: the node pool, which the rules accept.
+        request: the node pool, accepted by the rules.
         cluster: id of its cluster.
-        cluster_zones: where the cluster's pools have nodes unless they say so themselves.
+        cluster_zones: default zones for nodes of the cluster's pools.
 
     Raises:
-        LookupError: its machine type is not known.
+        LookupError: its machine type is unknown.
     """
     fields = request.fields
     machine = machine_of(fields)
@@ -149,13 +149,13 @@ _PODS: Final = 110  # GKE docs, flexible-pod-cidr (2026)
 
 
 def _longest(capacity: CapacityKind) -> int | None:
-    """Return the maximum run by default: nodes of flex-start live for seven days (GKE docs,
+    """Return the default maximum run duration: seven days for flex-start nodes (GKE docs,
     dws-flex-start-training)."""
     return 7 * 24 * 3600 if capacity in ("flex-start", "queued") else None
 
 
 def slice_nodes(fields: Inputs, machine: Machine) -> int:
-    """Nodes of a TPU slice (GKE docs, plan-tpus, 2026)."""
+    """Return the number of nodes of a TPU slice (GKE docs, plan-tpus, 2026)."""
     topology = fields.text("placementPolicy.tpuTopology")
     if not topology or not is_tpu(machine.accelerator):
         return 1
@@ -163,8 +163,8 @@ def slice_nodes(fields: Inputs, machine: Machine) -> int:
 
 
 def ephemeral_gib(fields: Inputs) -> int:
-    """GiB of ephemeral storage that pods of a node can request: of the boot disk, or of local SSDs, without
-    what kubelet evicts at and what the system keeps (GKE docs, plan-node-sizes, 2026)."""
+    """Return the allocatable ephemeral storage of a node, GiB: its boot disk or local SSDs, less the eviction
+    threshold and the system's reservation (GKE docs, plan-node-sizes, 2026)."""
     disks = fields.number("nodeConfig.ephemeralStorageLocalSsdConfig.localSsdCount")
     if disks:
         size = float(disks * LOCAL_SSD_GIB)
@@ -176,7 +176,8 @@ def ephemeral_gib(fields: Inputs) -> int:
 
 
 def _shares(fields: Inputs) -> int:
-    """Partitions of a GPU, times the containers that share each (GKE docs, gpus-multi, timesharing-gpus)."""
+    """Return a GPU's partitions times the containers per partition (GKE docs, gpus-multi, timesharing-gpus).
+    """
     for attached in fields.parts("nodeConfig.guestAccelerators"):
         sizes = partitions(CloudKind.GKE, attached.text("type"))
         clients = attached.number("gpuSharingConfig.maxSharedClientsPerGpu") or 1
@@ -192,9 +193,9 @@ def _installs_driver(fields: Inputs) -> bool:
 
 
 def node_count(request: Request) -> int:
-    """Nodes in each zone of a new or changed pool.
+    """Return the number of nodes in each zone of a new or changed pool.
 
-    The provider resizes a pool only to a count that differs from its state (`nodePoolUpdate`).
+    The provider resizes a pool only if the count differs from its state (`nodePoolUpdate`).
     """
     count = request.fields.number("nodeCount")
     if request.old is None:
@@ -205,7 +206,8 @@ def node_count(request: Request) -> int:
 
 
 def current_count(cloud: GoogleCloud, pool: Resource) -> int:
-    """Nodes in each zone of an existing pool, the average where the autoscaler has it (`flattenNodePool`)."""
+    """Return the number of nodes in each zone of an existing pool, the average of an autoscaled one
+    (`flattenNodePool`)."""
     if not inputs_of(pool).has("autoscaling"):
         return pool.state.get("nodeCount", 0)
     cluster, _, name = pool.id.rpartition("/nodePools/")
@@ -215,7 +217,7 @@ def current_count(cloud: GoogleCloud, pool: Resource) -> int:
 
 def _nodes(fields: Inputs, initial: int, zones: int) -> tuple[int, int, int, bool]:
     """Return the minimum, maximum and initial number of nodes, and whether they are autoscaled. GKE counts
-    initial nodes, and limits that are no totals, per zone."""
+    initial nodes, and limits other than total ones, per zone."""
     if not fields.has("autoscaling"):
         return initial * zones, initial * zones, initial * zones, False
     total = fields.number("autoscaling.totalMaxNodeCount")

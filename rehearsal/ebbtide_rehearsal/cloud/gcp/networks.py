@@ -1,4 +1,4 @@
-"""Networks and their subnetworks."""
+"""Networks and subnetworks."""
 
 import ipaddress
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ from ebbtide_rehearsal.cloud.store import Resource
 
 
 def users_of_network(cloud: GoogleCloud, identity: str) -> Iterator[str]:
-    """Yield the ids of resources in a network, in the order in which the API names them."""
+    """Yield the ids of resources in a network, in the API's order."""
     for kind in (SUBNETWORK, ROUTER, CLUSTER):
         for resource in cloud.of(kind):
             if resource_id(inputs_of(resource).text("network")) == identity:
@@ -66,7 +66,7 @@ def ranges_of(fields: Inputs) -> Iterator[tuple[str, str]]:
 
 
 def _strict_ranges(request: Request) -> str | None:
-    """Refuse a range with host bits set (Compute API, subnetworks.insert)."""
+    """Reject a range with host bits set (Compute API, subnetworks.insert)."""
     for field, text in ranges_of(request.fields):
         network = ipaddress.ip_network(text, strict=False)
         if str(network.network_address) != text.partition("/")[0]:
@@ -80,7 +80,7 @@ _SMALLEST_RANGE: Final = 29
 
 
 def _overlap(request: Request) -> str | None:
-    """No range of a network overlaps another, of the same subnetwork or not."""
+    """Reject overlapping ranges in a network, within or across subnetworks."""
     fields = request.fields
     taken = [
         (last(other.id), other.id.split("/")[3], text)

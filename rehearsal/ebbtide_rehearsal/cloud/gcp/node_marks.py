@@ -1,6 +1,6 @@
 """Labels and taints that GKE adds to a pool's nodes.
 
-Independent of `ebbtide.placement`, whose expectations of GKE are tested against this. Sources: GKE docs,
+Independent of `ebbtide.placement`, whose assumptions about GKE are tested against this. Sources: GKE docs,
 spot-vms, preemptible-vms, provisioningrequest, dws-flex-start-training, gpus, tpus, prepare-arm-workloads
 (2026); kubernetes.io/docs/reference/labels-annotations-taints (2026);
 GoogleCloudPlatform/container-engine-accelerators@992db812 for the label of the driver's version."""
@@ -47,7 +47,7 @@ def added_labels(
     accelerator: tuple[str, int] | None,
     zones: tuple[str, ...],
 ) -> dict[str, str]:
-    """Labels by which GKE tells its nodes apart, without those of the single node and its zone."""
+    """Return the labels that GKE adds to a pool's nodes, without those of a single node and its zone."""
     arm = machine.family in _ARM
     labels = {
         f"{_PREFIX}gke-nodepool": fields.text("name"),
@@ -83,7 +83,7 @@ def _of_accelerator(fields: Inputs, kind: str, count: int) -> dict[str, str]:
     labels = {f"{_PREFIX}gke-accelerator": kind}
     for attached in fields.parts("nodeConfig.guestAccelerators"):
         version = attached.text("gpuDriverInstallationConfig.gpuDriverVersion") or "DEFAULT"
-        # The driver's DaemonSet keeps off nodes that have this label.
+        # The driver's DaemonSet does not run on nodes with this label.
         if version != "INSTALLATION_DISABLED":
             labels[f"{_PREFIX}gke-gpu-driver-version"] = version.lower()
         if size := attached.text("gpuPartitionSize"):
@@ -96,7 +96,7 @@ def _of_accelerator(fields: Inputs, kind: str, count: int) -> dict[str, str]:
 
 
 def declared_taints(fields: Inputs) -> tuple[NodeTaint, ...]:
-    """Return the requested taints, with Kubernetes' names of effects."""
+    """Return the requested taints, with effects as spelled in Kubernetes."""
     return tuple(
         NodeTaint(taint.text("key"), taint.text("value"), _EFFECTS[taint.text("effect")])
         for taint in fields.parts("nodeConfig.taints")
@@ -106,8 +106,8 @@ def declared_taints(fields: Inputs) -> tuple[NodeTaint, ...]:
 def added_taints(
     fields: Inputs, machine: Machine, capacity: CapacityKind, accelerator: tuple[str, int] | None
 ) -> tuple[NodeTaint, ...]:
-    """Return the taints that GKE adds unless they are requested: on queued nodes, on nodes with accelerators,
-    and on Arm nodes. Spot nodes of a manually created pool get none."""
+    """Return the taints that GKE adds unless requested: on queued nodes, on nodes with accelerators, and on
+    Arm nodes. Spot nodes of a manually created pool get none."""
     request = {(taint.key, taint.effect) for taint in declared_taints(fields)}
     return tuple(
         taint for taint in _added(machine, capacity, accelerator) if (taint.key, taint.effect) not in request

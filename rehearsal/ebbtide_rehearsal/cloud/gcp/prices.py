@@ -15,8 +15,8 @@ _DISK_TYPE: Final = "pd-balanced"
 def hourly(
     fields: Inputs, machine: Machine, accelerator: tuple[str, int] | None, capacity: CapacityKind, zone: str
 ) -> float:
-    """US dollars an hour for a node of a pool, its accelerators and its boot disk; what no price was found
-    for costs nothing."""
+    """Return the price of a node with its accelerators and boot disk, USD per hour; items without a known
+    price are 0."""
     region = region_of(zone)
     host = machine_price(CloudKind.GKE, region, machine.name) or lowest_price(CloudKind.GKE, machine.name)
     total = _rate(host, capacity)
@@ -36,7 +36,7 @@ def boot_disk(fields: Inputs) -> tuple[str, int]:
 
 
 def _rate(price: Price | None, capacity: CapacityKind) -> float:
-    """Return the price of a capacity kind; the on-demand price if it has none of its own."""
+    """Return the price of a capacity kind, by default the on-demand price."""
     if price is None:
         return 0.0
     match capacity:

@@ -1,4 +1,4 @@
-"""The fake of pulumi-gcp 10.2 and of the APIs behind it."""
+"""Fake of pulumi-gcp 10.2 and of the APIs behind it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -26,9 +26,9 @@ _GUARDS: Final = ("deletionPolicy", "deletionProtection")
 
 
 class Gcp(FakeProvider[Request, GoogleCloud]):
-    """Google Cloud as its Pulumi provider shows it.
+    """Google Cloud, as seen through its Pulumi provider.
 
-    Creating a cluster starts a control plane, and creating a node pool makes it known to the controllers of
+    Creating a cluster starts a control plane; creating a node pool registers it with the controllers of
     nodes.
     """
 
@@ -39,9 +39,9 @@ class Gcp(FakeProvider[Request, GoogleCloud]):
 
     def __init__(self, store: Store, clusters: Clusters, cloud: GoogleCloud | None = None) -> None:
         """Args:
-        store: where resources are kept.
+        store: store of the resources.
         clusters: the control planes.
-        cloud: Google Cloud with a provider resource's settings; without any by default.
+        cloud: Google Cloud with a provider resource's settings; by default without settings.
         """
         super().__init__(cloud or GoogleCloud(store, clusters))
 
@@ -50,7 +50,7 @@ class Gcp(FakeProvider[Request, GoogleCloud]):
         return Gcp(self.cloud.store, self.cloud.clusters, self.cloud.configured(variables))
 
     def check_config(self, variables: Properties) -> Sequence[Failure]:
-        """See `Provider.check_config`: unknown settings are refused."""
+        """See `Provider.check_config`: unknown settings are rejected."""
         text = 'Invalid or unknown key. An argument named "{}" is not expected here.'
         return [
             Failure(misfit.path, text.format(misfit.path))
@@ -95,7 +95,7 @@ class Gcp(FakeProvider[Request, GoogleCloud]):
         return list(_own(kind).conflicts(inputs))
 
     def preview(self, kind: _Kind, request: Request, old: Read | None = None) -> dict[str, Any]:
-        """See `FakeProvider.preview`: the inputs, and unknown what the cloud adds to a new resource."""
+        """See `FakeProvider.preview`: the inputs, and unknown values for what the cloud adds."""
         outputs = kind.outputs(request)
         return merged(request.inputs, outputs) if old is not None else _unknown_over(request.inputs, outputs)
 
@@ -118,11 +118,11 @@ class Gcp(FakeProvider[Request, GoogleCloud]):
         return merged(request.inputs, kind.outputs(request))
 
     def written_state(self, kind: _Kind, resource: Resource) -> dict[str, Any]:
-        """See `FakeProvider.written_state`: without what changes by itself."""
+        """See `FakeProvider.written_state`: without the properties that change by themselves."""
         return as_read(kind.type, resource.state)
 
     def read(self, call: Call, identity: str, known: Properties) -> Read | None:
-        """See `Provider.read`. What is read is what the next update is compared with."""
+        """See `Provider.read`. The next update is compared with the result."""
         resource = self.find(identity)
         if resource is not None:
             current = self.kind(call.type).current(self.cloud, resource)
@@ -130,8 +130,7 @@ class Gcp(FakeProvider[Request, GoogleCloud]):
         return super().read(call, identity, known)
 
     def delete(self, call: Call, identity: str, known: Properties) -> None:
-        """See `Provider.delete`. What keeps a resource from deletion is the provider's own, in the engine's
-        state."""
+        """See `Provider.delete`. Deletion protection is the provider's own, in the engine's state."""
         resource = self.find(identity)
         if resource is not None:
             guards = {name: known[name] for name in _GUARDS if name in known}
@@ -151,7 +150,7 @@ def _own(kind: _Kind) -> ResourceKind:
 
 
 def _unknown_over(inputs: Properties, outputs: Mapping[str, Any]) -> dict[str, Any]:
-    """Return inputs, with what only the cloud knows unknown."""
+    """Return inputs, with unknown values for outputs that only the cloud knows."""
     added = {key for key, item in outputs.items() if key not in inputs or isinstance(item, dict)}
     return merged(inputs, {key: _unknown(outputs[key]) for key in added})
 

@@ -1,4 +1,4 @@
-"""Artifact Registry: repositories, and members of their policies."""
+"""Artifact Registry: repositories and IAM policy members."""
 
 import re
 from typing import Final
@@ -82,7 +82,7 @@ KINDS: Final = (
         outputs=lambda request: {
             **outputs_of(request),
             "location": request.location,
-            # A project of a domain is below it.
+            # A domain-scoped project is below its domain.
             "registryUri": outputs_of(request)["registryUri"].replace(":", "/"),
         },
         rules=(

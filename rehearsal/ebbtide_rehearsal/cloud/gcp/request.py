@@ -1,4 +1,4 @@
-"""A resource requested of Google Cloud, and Google Cloud as a provider is signed in to it."""
+"""Requests for resources of Google Cloud, and Google Cloud as configured for a provider."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -11,7 +11,7 @@ from ebbtide_rehearsal.cloud.provider import Properties, RefusedError
 from ebbtide_rehearsal.cloud.store import Resource, Store
 
 CLOUD: Final = "gcp"
-"""The provider's package, under which the store has its resources."""
+"""Package of the provider, under which the store has its resources."""
 
 NETWORK: Final = "gcp:compute/network:Network"
 SUBNETWORK: Final = "gcp:compute/subnetwork:Subnetwork"
@@ -34,7 +34,7 @@ NOT_FOUND: Final = "notFound"
 
 
 def api_error(code: int, message: str, reason: str) -> str:
-    """Return an error as Google's client for Go writes it (googleapi.Error)."""
+    """Format an error as Google's Go client does (googleapi.Error)."""
     return f"googleapi: Error {code}: {message}, {reason}"
 
 
@@ -71,7 +71,7 @@ class GoogleCloud:
         return self.store.resources(CLOUD, kind)
 
     def forget_below(self, identity: str, *types: str) -> None:
-        """Remove the resources of some types whose ids begin with another one's."""
+        """Remove the resources of some types whose ids begin with another resource's id."""
         for type_ in types:
             for resource in self.of(type_):
                 if resource.id.startswith(f"{identity}/"):
@@ -84,12 +84,12 @@ class Request(BaseRequest[GoogleCloud]):
 
     @property
     def name(self) -> str:
-        """The name in the cloud."""
+        """Name in the cloud."""
         return self.fields.text("name")
 
     @property
     def project(self) -> str:
-        """The project; raises RefusedError if neither the resource nor the provider sets one."""
+        """Project; raises RefusedError if neither the resource nor the provider sets one."""
         project = self.fields.text("project") or self.cloud.project
         if not project:
             raise RefusedError("Failed to retrieve project, pid: , err: project: required field is not set")
@@ -97,7 +97,7 @@ class Request(BaseRequest[GoogleCloud]):
 
     @property
     def location(self) -> str:
-        """The zone or region; raises RefusedError if neither the resource nor the provider sets one."""
+        """Zone or region; raises RefusedError if neither the resource nor the provider sets one."""
         fields = self.fields
         own = (fields.text("location"), fields.text("zone"), fields.text("region"))
         location = next(filter(None, (*own, self.cloud.zone, self.cloud.region)), "")
@@ -109,7 +109,7 @@ class Request(BaseRequest[GoogleCloud]):
 
     @property
     def region(self) -> str:
-        """The region; raises RefusedError as `location`."""
+        """Region; raises RefusedError like `location`."""
         fields = self.fields
         own = (fields.text("region"), region_of(fields.text("location")))
         region = next(filter(None, (*own, self.cloud.region, region_of(self.cloud.zone))), "")
@@ -120,18 +120,18 @@ class Request(BaseRequest[GoogleCloud]):
         return region
 
     def network(self, reference: str) -> str:
-        """Return the id of a network, from its name, id or link."""
+        """Return the id of a network from its name, id or link."""
         return resource_id(reference) or f"projects/{self.project}/global/networks/{reference}"
 
     def subnetwork(self, reference: str) -> str:
-        """Return the id of a subnetwork, from its name, id or link."""
+        """Return the id of a subnetwork from its name, id or link."""
         return (
             resource_id(reference) or f"projects/{self.project}/regions/{self.region}/subnetworks/{reference}"
         )
 
 
 def resource_id(reference: str) -> str:
-    """Return the id in a link, or the id itself: all from `projects/`; empty for a name."""
+    """Return the id in a link, which begins with `projects/`, or the id itself; empty for a name."""
     _, separator, rest = reference.rpartition("projects/")
     return f"projects/{rest}" if separator else ""
 
@@ -142,5 +142,5 @@ def last(reference: str) -> str:
 
 
 def inputs_of(resource: Resource) -> Inputs:
-    """Return the inputs of a resource, to be read by path."""
+    """Return the inputs of a resource, for access by path."""
     return Inputs(dict(resource.inputs))

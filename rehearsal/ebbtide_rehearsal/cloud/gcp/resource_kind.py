@@ -1,4 +1,4 @@
-"""A resource type of Google Cloud."""
+"""Resource types of Google Cloud."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -16,12 +16,12 @@ class ResourceKind(resource_kind.ResourceKind[Request, GoogleCloud]):
     """A resource type of Google Cloud.
 
     Attributes:
-        autonamed: the property that is made of the logical name where none is given; empty for none.
-        maps: paths of maps that are read back whole, whatever the cloud has added to them.
-        conflicts: what the provider refuses of several properties together.
-        failing: what precedes a message of the API when a resource is not created.
-        taken: the message for an id that exists; None where creating it again does nothing.
-        unfinished: what is wrong with a resource that was created all the same; None for nothing.
+        autonamed: property that defaults to a name derived from the logical name; empty for none.
+        maps: paths of maps that are read back completely, including the cloud's additions.
+        conflicts: returns the provider's refusals of combinations of properties.
+        failing: prefix of the API's message if a resource is not created.
+        taken: returns the message for an existing id; None if creating it again has no effect.
+        unfinished: returns the error of a resource that was created nevertheless; None for none.
     """
 
     autonamed: str = ""

@@ -1,4 +1,4 @@
-"""Existing networks and clusters, which the declaration names and no stack created."""
+"""Existing networks and clusters, which the declaration names but no stack created."""
 
 from dataclasses import dataclass, replace
 
@@ -14,15 +14,15 @@ from ebbtide_rehearsal.cloud.store import Store
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeededNetwork:
-    """An existing network, by the names that a declaration has for it.
+    """An existing network, with the names in a declaration.
 
     Attributes:
         project: project id.
         location: a region, or a zone of it.
         network: name of the network.
         subnetwork: name of its subnetwork.
-        pods: name of the subnetwork's range for pods.
-        services: name of its range for services.
+        pods: name of the secondary range for pods.
+        services: name of the secondary range for services.
     """
 
     project: str
@@ -45,20 +45,20 @@ def seed_cluster(
     dns_endpoint: bool = True,
 ) -> str:
     """Create a cluster outside of any stack: VPC-native, with Workload Identity, and a default pool of one
-    node in each zone, as `gcloud container clusters create --machine-type e2-standard-4` leaves it.
+    node in each zone, as created by `gcloud container clusters create --machine-type e2-standard-4`.
 
     Args:
-        store: the cloud's.
-        clusters: where its control plane is started.
+        store: the fake cloud's store.
+        clusters: control planes.
         project: project id.
         location: a zone or a region.
-        name: of the cluster.
-        network: name of its network; the project's default one is always there.
-        release_channel: as the API has it, or `UNSPECIFIED`.
-        dns_endpoint: whether the DNS endpoint is open from outside; else it is reached by its address.
+        name: name of the cluster.
+        network: name of its network; the project's default network always exists.
+        release_channel: release channel of the API, or `UNSPECIFIED`.
+        dns_endpoint: True if the DNS endpoint is open to external traffic; otherwise the IP endpoint is used.
 
     Returns:
-        Its id, as the control planes know it too.
+        Id of the cluster, also used for its control plane.
     """
     inputs: Properties = {
         "name": name,
@@ -98,7 +98,7 @@ def seed_network(store: Store, clusters: Clusters, names: SeededNetwork) -> None
 
 
 def _seed(provider: Gcp, type_: str, inputs: Properties) -> str:
-    """Create a resource without the rules, whatever else of it does not exist."""
+    """Create a resource without checking the rules, even if resources that it refers to do not exist."""
     inputs = with_defaults(inputs, provider.kind(type_).constraints.defaults)
     identity = provider.identity(type_, inputs)
     kind = replace(provider.kind(type_), rules=(), events="")

@@ -1,4 +1,4 @@
-"""Buckets, the objects in them, and file systems."""
+"""Buckets with their objects, and file systems."""
 
 import re
 from typing import Any, Final
@@ -24,7 +24,7 @@ _OBJECT: Final = "storage#object"
 
 
 def put_object(store: Store, bucket: str, name: str) -> None:
-    """Something is in a bucket, as a pipeline leaves it there: the bucket is no longer empty."""
+    """Put an object into a bucket, as a pipeline does, so that the bucket is not empty."""
     store.put(Resource(CLOUD, f"b/{bucket}/o/{name}", _OBJECT, state={"bucket": bucket, "name": name}))
 
 
@@ -87,7 +87,7 @@ def _filestore_outputs(request: Request) -> dict[str, Any]:
     }
 
 
-# GiB of a file share, by tier (Filestore docs, service-tiers, 2026).
+# Minimum and maximum capacity by tier, GiB (Filestore docs, service-tiers, 2026).
 _CAPACITY: Final = {
     "STANDARD": (1024, 65434),
     "BASIC_HDD": (1024, 65434),

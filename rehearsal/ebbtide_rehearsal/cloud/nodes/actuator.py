@@ -68,7 +68,7 @@ class Actuator:
         self._patch(f"{NODES}/{node.name}", {"spec": {"unschedulable": True}})
 
     def mark_to_be_deleted(self, node: Node) -> None:
-        """Taint a node that the autoscaler removes."""
+        """Add the taint of nodes that the autoscaler removes."""
         self._taints(node, {*node.taints, NodeTaint(TO_BE_DELETED, str(int(time.time())), "NoSchedule")})
 
     def clean_to_be_deleted(self, node: Node) -> None:
@@ -76,7 +76,7 @@ class Actuator:
         self._taints(node, {taint for taint in node.taints if taint.key != TO_BE_DELETED})
 
     def evict(self, pod: Pod) -> bool:
-        """Evict a pod; return whether its budget allows it."""
+        """Evict a pod; return whether its disruption budget allows it."""
         metadata = {"name": pod.name, "namespace": pod.namespace}
         body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": metadata}
         return self._create(f"{pod_path(pod)}/eviction", body)
@@ -86,11 +86,11 @@ class Actuator:
         self._api.delete(pod_path(pod), **options)
 
     def delete_node(self, name: str) -> None:
-        """Delete a node whose machine is gone."""
+        """Delete a node whose machine is deleted."""
         self._api.delete(f"{NODES}/{name}")
 
     def stop_kubelet(self, node: Node, reason: str, message: str) -> None:
-        """Set a node's last reported status, not ready, and stop its kubelet."""
+        """Set a node's last reported status to not ready, and stop its kubelet."""
         self._patch(f"{NODES}/{node.name}", {"metadata": {"annotations": {KUBELET: None}}})
         new = new_condition("Ready", status=False, reason=reason, message=message)
         self._patch(f"{NODES}/{node.name}/status", {"status": {"conditions": with_conditions(node.raw, new)}})
@@ -103,7 +103,7 @@ class Actuator:
     def prevent_completion(self, pod: Pod) -> None:
         """Prevent kwok from completing a pod.
 
-        kwok 0.8 carries out a planned stage even after the pod, or its node, has changed: a pod that failed
+        kwok 0.8 executes a planned stage even after the pod, or its node, has changed: a pod that failed
         would succeed after all. Only a new plan replaces the old one.
         """
         self._patch(pod_path(pod), {"metadata": {"uid": pod.uid, "annotations": {RUNS_FOR: _NEVER}}})

@@ -1,9 +1,9 @@
-"""Pods of Argo Workflows: their main container, and what Argo's executor reports from beside it.
+"""Pods of Argo Workflows: their main container, and the results that Argo's executor reports.
 
 Argo's controller wraps the main container's command in `argoexec emissary`, and adds a container `wait` that
-writes a WorkflowTaskResult: first that one will follow, then the output parameters of the template. Here the
-kubelet does both. Sources: argo-workflows 4.0.5, workflow/controller/workflowpod.go, workflow/executor and
-cmd/argoexec/commands/emissary.go.
+writes a WorkflowTaskResult: first an incomplete one, then the output parameters of the template. In the
+rehearsal the kubelet does both. Sources: argo-workflows 4.0.5, workflow/controller/workflowpod.go,
+workflow/executor and cmd/argoexec/commands/emissary.go.
 """
 
 import json
@@ -20,7 +20,7 @@ from ebbtide_rehearsal.control_plane.mounts import inside
 
 MAIN: Final = "main"
 SIGNALLED: Final = 137
-"""Exit status of the emissary when a signal ends its child."""
+"""Exit status of the emissary if a signal ends its child process."""
 
 _NODE_ID: Final = "workflows.argoproj.io/node-id"
 _WORKFLOW: Final = "workflows.argoproj.io/workflow"
@@ -31,7 +31,7 @@ _PROGRAMS: Final = {
     "driver": "ebbtide_rehearsal.pipelines.driver",
     "/kfp-launcher/launch": "ebbtide_rehearsal.pipelines.launcher",
 }
-"""The programs of Kubeflow Pipelines' images, and the module that is run in place of each."""
+"""Programs of Kubeflow Pipelines' images, with the modules that replace them."""
 
 
 def is_step(pod: Object) -> bool:
@@ -40,7 +40,7 @@ def is_step(pod: Object) -> bool:
 
 
 def main_container(pod: Object) -> Object:
-    """Return the container of a pod that is run: the main one of a Workflow's pod, else the first."""
+    """Return the container of a pod that runs: the main one for a Workflow's pod, else the first."""
     containers = parts(pod, "spec", "containers")
     return next(
         (container for container in containers if is_step(pod) and container["name"] == MAIN), containers[0]
@@ -58,12 +58,12 @@ def command_of(pod: Object, command: Sequence[str]) -> list[str]:
 
 
 def output_directories(pod: Object) -> list[str]:
-    """Return the directories, in the container, of the output parameters that a step writes."""
+    """Return the directories in the container for the output parameters of a step."""
     return sorted({str(PurePosixPath(path).parent) for _, path, _ in _outputs(pod)})
 
 
 def ends(pod: Object, code: int) -> dict[str, End]:
-    """Return the ends of a Workflow's pod's containers once the main one has ended; empty for other pods."""
+    """Return how the containers of a Workflow's pod end once the main one has ended; empty for other pods."""
     if not is_step(pod):
         return {}
     main = End(SIGNALLED if code < 0 else code)
@@ -74,7 +74,7 @@ def ends(pod: Object, code: int) -> dict[str, End]:
 
 
 def announce(api: Api, pod: Object) -> None:
-    """Create a step's WorkflowTaskResult, with the report still to follow."""
+    """Create a step's WorkflowTaskResult, as incomplete."""
     metadata = part(pod, "metadata")
     labels = {_WORKFLOW: text(metadata, "labels", _WORKFLOW), _COMPLETED: "false"}
     result: dict[str, Any] = {
@@ -89,7 +89,7 @@ def report(api: Api, pod: Object, root: Path) -> None:
     """Write the output parameters of a step.
 
     Args:
-        api: of the cluster.
+        api: API server of the cluster.
         pod: the step's pod, whose main container has ended.
         root: directory that serves as the root of its file system.
     """

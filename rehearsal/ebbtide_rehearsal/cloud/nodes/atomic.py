@@ -1,9 +1,9 @@
-"""ProvisioningRequests that the cluster autoscaler itself answers: best-effort-atomic and check-capacity
+"""ProvisioningRequests that the cluster autoscaler itself handles: best-effort-atomic and check-capacity
 (kubernetes/autoscaler, provisioningrequest/besteffortatomic and checkcapacity, 2026; azure-aks-docs,
 cluster-autoscaler, configure-kueue-with-cluster-autoscaler, 2026-07).
 
-A best-effort-atomic request is provisioned once the scale set has grown, before the nodes have joined. One
-that finds no capacity is retried and never fails."""
+A best-effort-atomic request is provisioned once the scale set has grown, before the nodes have joined. A
+request without capacity is retried and never fails."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -58,8 +58,8 @@ def answer(
 
     Args:
         request: the request.
-        snapshot: of the cluster.
-        since: when it got its last condition, in simulated seconds.
+        snapshot: snapshot of the cluster.
+        since: time of its last condition, in simulated seconds.
         backoff: ends of backoffs in simulated seconds, by node group.
         settings: durations.
     """
@@ -82,7 +82,7 @@ def answer(
 
 
 def ordered(request: ProvisioningRequest, *, came: bool) -> RequestCondition | None:
-    """Return a request's condition after an order; None if it has that condition already."""
+    """Return a request's condition after an order; None if it already has that condition."""
     if came:
         return _BROUGHT
     return None if "Provisioned" in request.denied else _NOT_FOUND

@@ -1,4 +1,4 @@
-"""The cloud's autoscaler: carries out and logs the decisions of `growing`, `shrinking` and `queueing`."""
+"""The cloud's autoscaler: applies and logs the decisions of `growing`, `shrinking` and `queueing`."""
 
 from collections.abc import Mapping
 from typing import Literal
@@ -22,7 +22,7 @@ from ebbtide_rehearsal.cloud.store import Store
 
 
 class Autoscaler:
-    """Cluster autoscaler of one cluster. Its state is lost with it, like that of a real one that restarts."""
+    """Cluster autoscaler of one cluster. As with a real one, its state is lost on a restart."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class Autoscaler:
         self._since: dict[str, float] = {}
 
     def requests(self, snapshot: ClusterSnapshot, reader: Reader) -> bool:
-        """Process ProvisioningRequests until one is answered; return whether free capacity has changed."""
+        """Process ProvisioningRequests until one is handled; return whether free capacity has changed."""
         for request in snapshot.requests:
             since = self._since.setdefault(request.uid, snapshot.now)
             match decide(request, snapshot, since, self._fleet.backoff.until, self._settings):
@@ -151,7 +151,7 @@ class Autoscaler:
             self._store.say("no-scale-up", text, pods=pods, why=why, messages=messages)
 
     def shrink(self, snapshot: ClusterSnapshot) -> None:
-        """Drain unneeded nodes, and log what keeps the others."""
+        """Drain unneeded nodes, and log the reasons that keep the others."""
         self._review = review(snapshot, self._review, booked(snapshot), self._last_growth, self._settings)
         for hold in self._review.held:
             key = hold.node, hold.pod, hold.why

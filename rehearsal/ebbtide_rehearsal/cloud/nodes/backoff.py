@@ -2,7 +2,7 @@
 exponential_backoff.go; GoogleCloudPlatform/cluster-autoscaler@7d250507, pkg/backoff).
 
 Both clouds have the same constants. A node group is a scale set on AKS, and a pool's instance group in a zone
-on GKE. A success does not end a backoff: only time does.
+on GKE. A success does not end a backoff; only time does.
 """
 
 from collections.abc import Iterable
@@ -32,10 +32,10 @@ class Backoff:
         self._failures: dict[str, _Failure] = {}
 
     def fail(self, group: str, now: float) -> float:
-        """Back off a node group, for twice as long as the last time unless that was long ago.
+        """Back off a node group, twice as long as the last time unless that was long ago.
 
         Returns:
-            The length of the backoff in simulated seconds.
+            The duration of the backoff in simulated seconds.
         """
         last, settings = self._failures.get(group), self._settings
         if last is None or now - last.at > settings.backoff_reset_seconds:
@@ -49,7 +49,7 @@ class Backoff:
         return seconds
 
     def cool(self, groups: Iterable[str], now: float) -> None:
-        """Suspend node groups of a ComputeClass rule for a while, which does not grow."""
+        """Suspend the node groups of a ComputeClass rule for a fixed cooldown."""
         end = now + self._settings.cooldown_seconds
         for group in groups:
             self.until[group] = max(end, self.until.get(group, 0))

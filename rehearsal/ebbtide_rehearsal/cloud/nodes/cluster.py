@@ -15,7 +15,7 @@ from ebbtide_rehearsal.cloud.nodes.pods import Pod, Term, requirements
 from ebbtide_rehearsal.cloud.pools import NodePool
 
 TO_BE_DELETED = "ToBeDeletedByClusterAutoscaler"
-"""Key of the taint that the autoscaler puts on a node that it removes."""
+"""Key of the autoscaler's taint on a node that it removes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,11 +44,11 @@ class Node:
 
     @property
     def open(self) -> bool:
-        """Return whether new pods may be scheduled on the node."""
+        """Return whether new pods can be scheduled on the node."""
         return self.ready and not self.cordoned and all(taint.key != TO_BE_DELETED for taint in self.taints)
 
     def node_info(self, pods: Sequence[Pod]) -> NodeInfo:
-        """Return the node's free capacity beside these pods."""
+        """Return the node's free capacity, given the pods on it."""
         empty = NodeInfo(self.name, self.labels, self.taints, self.allocatable)
         for pod in pods:
             empty = empty.less(pod)
@@ -123,7 +123,7 @@ class ProvisioningRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterSnapshot:
-    """A cluster at one time.
+    """State of a cluster at one time.
 
     Attributes:
         now: simulated seconds since the start.
@@ -152,7 +152,7 @@ class ClusterSnapshot:
     autoscaling: Autoscaling = field(default_factory=Autoscaling)
 
     def on(self, node: str) -> list[Pod]:
-        """Return the pods on a node that have not ended."""
+        """Return the pods on a node that have not terminated."""
         return [pod for pod in self.pods if pod.node == node and not pod.ended]
 
     def pool(self, machine: Machine) -> NodePool | None:
@@ -196,9 +196,9 @@ def read_budget(raw: Object) -> Budget:
 
 
 def share(pods: Sequence[Pod], node: Node, accelerator: str, *, daemons_count: bool) -> Decimal:
-    """Return a node's utilization as the autoscaler calculates it: of its accelerators if it has any, else
-    the larger of processors and memory (kubernetes/autoscaler, FAQ, 2026). Unless DaemonSets count, their
-    requests are subtracted from the node (ibid., simulator/utilization, 2026)."""
+    """Return a node's utilization as calculated by the autoscaler: of its accelerators if it has any, else
+    the larger of CPU and memory (kubernetes/autoscaler, FAQ, 2026). Unless DaemonSets count, their requests
+    are subtracted from the node (ibid., simulator/utilization, 2026)."""
     if node.allocatable.get(accelerator):
         return _asked(pods, accelerator) / node.allocatable[accelerator]
     daemons = [] if daemons_count else [pod for pod in pods if pod.of_node]

@@ -1,10 +1,9 @@
 """A pod's container as a process of this machine: command, environment and files.
 
-There is no image and no file system of its own. The pod's volumes are mounted below a directory, under the
-paths that they have in the container; such a path in the container's command, arguments or environment is
-replaced by the one on this machine. A path in the program itself is not: the program may read
-`EBBTIDE_REHEARSAL_ROOT`, which is that directory. `python` is the Python that runs the rehearsal, with this
-package installed."""
+There is no image and no separate file system. The pod's volumes are mounted below a directory, with the same
+paths as in the container; such paths in the container's command, arguments or environment are replaced by
+those on this machine. Paths in the program itself are not: the program can read `EBBTIDE_REHEARSAL_ROOT`,
+which is that directory. `python` is the Python that runs the rehearsal, with this package installed."""
 
 import base64
 import os
@@ -32,7 +31,7 @@ _REFERENCE: Final = re.compile(r"\$\$|\$\((?P<name>[-._a-zA-Z][-._a-zA-Z0-9]*)\)
 
 
 class ContainerError(Exception):
-    """A container cannot be started. The message is a kubelet's."""
+    """A container cannot be started. The message is the kubelet's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +39,10 @@ class Container:
     """A process to start.
 
     Attributes:
-        command: the program and its arguments.
-        environment: all of its environment.
-        directory: its working directory.
-        name: the container's.
+        command: program and arguments.
+        environment: complete environment.
+        directory: working directory.
+        name: name of the container.
     """
 
     command: tuple[str, ...]
@@ -56,14 +55,14 @@ def prepare(api: Api, pod: Object, root: Path, shared: Path) -> Container:
     """Prepare a pod's container: mount its volumes and resolve its environment.
 
     Args:
-        api: of the cluster, for the pod's ConfigMaps, Secrets and claims.
+        api: API server of the cluster, for the pod's ConfigMaps, Secrets and claims.
         pod: the pod.
         root: directory that serves as the root of its file system.
         shared: directory of volumes that outlive a pod.
 
     Raises:
         NotMountedError: a volume does not exist yet.
-        ContainerError: it has no command, and the image's entrypoint is unknown here.
+        ContainerError: it has no command, and the image's entrypoint is unknown.
     """
     container = main_container(pod)
     command = command_of(pod, words(container, "command"))
@@ -128,7 +127,7 @@ def _of_account(volume_mount: Object) -> bool:
 
 
 def _persistent_path(api: Api, pod: Object, volume: Object) -> str:
-    """Return a persistent volume's path below the directory of such volumes."""
+    """Return the path of a persistent volume on this machine, below the directory of such volumes."""
     namespace = text(pod, "metadata", "namespace")
     if name := text(volume, "persistentVolumeClaim", "claimName"):
         claim = api.find(f"/api/v1/namespaces/{namespace}/persistentvolumeclaims/{name}")
@@ -143,7 +142,7 @@ def _persistent_path(api: Api, pod: Object, volume: Object) -> str:
 
 
 def _environment(api: Api, pod: Object, container: Object) -> Iterator[tuple[str, str]]:
-    """Return the environment that a container declares."""
+    """Yield the environment variables of a container."""
     for env_from in parts(container, "envFrom"):
         for kind, field in (("configmaps", "configMapRef"), ("secrets", "secretRef")):
             if reference := part(env_from, field):
@@ -190,14 +189,14 @@ def _field(pod: Object, path: str) -> str:
 
 
 def _expand(value: str, environment: Mapping[str, str]) -> str:
-    """Expand `$(NAME)` as Kubernetes does: an unknown name stays as it is, and `$$` is a dollar."""
+    """Expand `$(NAME)` as Kubernetes does: an unknown name is unchanged, and `$$` is a dollar sign."""
     return _REFERENCE.sub(
         lambda match: environment.get(match["name"], match[0]) if match["name"] else "$", value
     )
 
 
 def _on_this_machine(value: str, paths: list[str], root: Path) -> str:
-    """Replace the paths of mounts by those on this machine."""
+    """Replace the paths of mounts with those on this machine."""
     for path in sorted(paths, key=len, reverse=True):
         edge = rf"(?<![\w./-]){re.escape(path.rstrip('/'))}(?=/|$|[\s'\":;,)])"
         value = re.sub(edge, lambda match: f"{root}{match[0]}", value)

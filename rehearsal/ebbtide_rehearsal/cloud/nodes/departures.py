@@ -1,4 +1,4 @@
-"""Removal of machines: by draining, or by a reclaim."""
+"""Removal of machines, by draining or by a reclaim."""
 
 import time
 from typing import Final
@@ -30,7 +30,7 @@ class Departures:
         store: Store,
         settings: NodeSettings,
     ) -> None:
-        """Remove machines of a cluster."""
+        """Initialize for the machines of a cluster."""
         self._actuator, self._fleet, self._processes = actuator, fleet, processes
         self._store, self._settings = store, settings
 
@@ -38,7 +38,7 @@ class Departures:
         """Start the removals that the cloud, or a change of the pools, requires."""
         for number, fault in self._store.faults(RECLAIM).items():
             taken = victims(fault, snapshot)
-            if taken:  # else the fault stays until there are machines to take
+            if taken:  # else the fault remains until there are machines to reclaim
                 self._store.lift(number)
             for machine in taken:
                 self._take(machine, snapshot, "reclaimed", graceful=bool(fault.details.get("graceful", True)))
@@ -53,7 +53,7 @@ class Departures:
             self._drain(machine, snapshot, "its node pool was made smaller")
 
     def proceed(self, snapshot: ClusterSnapshot) -> None:
-        """Continue the removals under way."""
+        """Continue the removals in progress."""
         for machine in snapshot.machines:
             match machine.state:
                 case "draining":
@@ -115,8 +115,8 @@ class Departures:
                 self._actuator.cordon(node)
 
     def _empty(self, machine: Machine, pods: list[Pod]) -> None:
-        """Terminate the pods of a node that has notice of its end: on GKE its kubelet ends them, on AKS they
-        are evicted (Azure docs, node-auto-drain)."""
+        """Terminate the pods of a node with an eviction notice: GKE's kubelet terminates them, AKS evicts
+        them (Azure docs, node-auto-drain)."""
         for pod in pods:
             match machine.cloud:
                 case "gke":
@@ -135,7 +135,7 @@ class Departures:
             self._empty(machine, pods)
 
     def _lost(self, machine: Machine, snapshot: ClusterSnapshot) -> None:
-        """Remove a machine, whether or not it is empty."""
+        """Remove a machine, even if pods are left on it."""
         pool = snapshot.pool(machine)
         if pool is not None and pool.deallocates:
             node = snapshot.nodes.get(machine.name)

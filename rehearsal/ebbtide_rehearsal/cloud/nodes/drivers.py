@@ -1,4 +1,4 @@
-"""Readiness of a node's accelerators: their driver and device plugin run on it."""
+"""Readiness of a node's accelerators, which requires pods with their driver and device plugin."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -12,13 +12,13 @@ NO_PLUGIN: Final = "gke-no-default-nvidia-gpu-device-plugin"
 """Label of GKE nodes on which GKE's own device plugin does not run (GKE docs, gpu-operator)."""
 
 _INSTALLER: Final = "nvidia-installer"
-"""In the names of the images by which GKE's nodes get their driver, `cos-nvidia-installer` and
-`gke-nvidia-installer`, whatever DaemonSet runs them (container-engine-accelerators, nvidia-driver-installer,
-daemonset-preloaded.yaml); GKE's plugin is there."""
+"""Common part of the driver installers' image names on GKE, `cos-nvidia-installer` and
+`gke-nvidia-installer`, in any DaemonSet (container-engine-accelerators, nvidia-driver-installer,
+daemonset-preloaded.yaml). GKE's device plugin is always installed."""
 
 _PLUGIN: Final = "nvidia-device-plugin"
-"""NVIDIA's, alone or with the GPU operator, as part of the names of its DaemonSets (k8s-device-plugin,
-gpu-operator). AKS installs the driver, and the operator's plugin waits for the operator's driver."""
+"""Common part of the DaemonSet names of NVIDIA's device plugin, standalone or of the GPU operator
+(k8s-device-plugin, gpu-operator). AKS installs the driver; the operator's plugin waits for the operator's."""
 
 
 def driven(node: Node, pool: NodePool, pods: Sequence[Pod]) -> bool:

@@ -1,8 +1,8 @@
 """Scheduling of pods on nodes by the scheduler's filters, and the number of nodes that pods need.
 
-Filters: NodeAffinity, TaintToleration, NodeResourcesFit, VolumeBinding (zones). Affinity between pods and
-topology spread constraints are omitted: a pod that has them may be promised a node that the scheduler, which
-applies all filters, then refuses."""
+Filters: NodeAffinity, TaintToleration, NodeResourcesFit, VolumeBinding (zones). Pod affinity and topology
+spread constraints are omitted: the autoscaler may add a node for such a pod that the scheduler, which applies
+all filters, then rejects."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,10 +20,10 @@ _FORBIDS: Final = ("NoSchedule", "NoExecute")
 
 @dataclass(frozen=True, slots=True)
 class NodeInfo:
-    """A node, existing or new, and its free capacity.
+    """An existing or new node with its free capacity.
 
     Attributes:
-        name: the node's.
+        name: name of the node.
         labels: its labels.
         taints: its taints.
         free: its free capacity.
@@ -71,7 +71,7 @@ def obstacle(pod: Pod, node_info: NodeInfo) -> str:
 
 
 def largest_first(pods: Iterable[Pod]) -> list[Pod]:
-    """Return pods in the order in which they are packed."""
+    """Return pods in packing order, the largest first."""
     return sorted(pods, key=lambda pod: (*_size(pod), pod.id), reverse=True)
 
 
@@ -84,7 +84,7 @@ def _size(pod: Pod) -> tuple[Decimal, Decimal, Decimal]:
 
 
 def schedule(pods: Iterable[Pod], node_infos: Sequence[NodeInfo]) -> tuple[list[NodeInfo], list[Pod]]:
-    """Put pods where they fit, one after the other.
+    """Schedule pods one by one on nodes where they fit.
 
     Returns:
         The nodes with their remaining capacity, and the pods that fit nowhere.

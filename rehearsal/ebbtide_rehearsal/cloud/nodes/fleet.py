@@ -1,4 +1,4 @@
-"""Machines of a cluster: ordering, starting, stopping and removing them, with the cloud's log entries."""
+"""Machines of a cluster: order, start, stop and remove them, with the cloud's log entries."""
 
 import itertools
 from collections import Counter
@@ -25,11 +25,11 @@ class Fleet:
     """The machines of a cluster.
 
     Attributes:
-        backoff: backoffs of node groups whose machines did not come.
+        backoff: backoffs of node groups whose machines did not start.
     """
 
     def __init__(self, cluster: str, store: Store, settings: NodeSettings) -> None:
-        """Use the machines of the cluster of an id."""
+        """Use the machines of a cluster, by its id."""
         self._cluster, self._store, self._settings = cluster, store, settings
         self.backoff = Backoff(settings)
         self._refusals: dict[tuple[str, str], str] = {}
@@ -41,16 +41,16 @@ class Fleet:
     def order(self, pool: NodePool, zones: Sequence[str], request: str = "") -> dict[str, str]:
         """Request machines, all or none of each node group.
 
-        Stopped machines are started first. Flex-start machines that are not queued wait for stock, for a
-        while.
+        Stopped machines are started first. Flex-start machines that are not queued wait for stock for a
+        limited time.
 
         Args:
-            pool: the machines' pool.
-            zones: the zone of each machine.
-            request: their ProvisioningRequest.
+            pool: pool of the machines.
+            zones: zone of each machine.
+            request: ProvisioningRequest of the machines.
 
         Returns:
-            The cloud's reasons for refusals, by zone; empty if all come.
+            The cloud's reasons for refusals, by zone; empty if there are none.
         """
         refusals: dict[str, str] = {}
         for name in dict.fromkeys(group(pool, zone) for zone in zones):
@@ -95,7 +95,7 @@ class Fleet:
         return ""
 
     def recheck_stock(self, pool: NodePool) -> None:
-        """Start the machines of a pool that wait for stock; cancel those whose wait is over."""
+        """Start the machines of a pool that wait for stock; cancel those that have waited too long."""
         now = self._store.clock.now()
         waiting = [
             machine for machine in self.all() if machine.pool == pool.name and machine.state == "waiting"
@@ -113,7 +113,7 @@ class Fleet:
             self._refused(pool, [zone] * count, _no_stock(pool))
 
     def again(self, machine: Machine, pool: NodePool) -> None:
-        """Restart a machine that was taken, if the cloud has stock."""
+        """Restart a reclaimed machine, if the cloud has stock."""
         if refusal := self._refusal(pool, [machine.zone]):
             self._refused(pool, [machine.zone], refusal)
             return
@@ -132,7 +132,7 @@ class Fleet:
             self._bill(machine, why)
 
     def stopped(self, machine: Machine, why: str) -> None:
-        """Stop a machine and keep it: it is not billed, its disk is, and it counts against its quota (Azure
+        """Stop a machine without deleting it: only its disk is billed, and it counts towards its quota (Azure
         docs, spot-node-pool, eviction policy Deallocate)."""
         put(self._store, machine.having(state="stopped", since=self._store.clock.now()))
         self._bill(machine, f"{why}; it stays, stopped, and counts against quota")
@@ -172,7 +172,7 @@ class Fleet:
         name, count = group(pool, zones[0]), len(zones)
         seconds = self.backoff.fail(name, self._store.clock.now())
         if self._refusals.get((pool.name, name)) == refusal:
-            return  # reported once, however often it is retried
+            return  # reported only once, not for every retry
         self._refusals[pool.name, name] = refusal
         where = f" in {zones[0]}" if pool.cloud == "gke" else ""
         self._store.say(
@@ -217,7 +217,7 @@ class Fleet:
 
 
 def is_quota(refusal: str) -> bool:
-    """Check if a refusal is one of a quota, which holds for the region."""
+    """Return whether a refusal is due to a quota, which applies to the whole region."""
     return refusal.startswith(tuple(_NO_QUOTA.values()))
 
 
@@ -226,7 +226,7 @@ def _message(refusal: str) -> str:
 
 
 def _targets(pool: NodePool, zone: str) -> tuple[str, ...]:
-    """Return the targets of a fault that mean machines of a pool in a zone."""
+    """Return the fault targets that match machines of a pool in a zone."""
     return (pool.name, pool.id, f"{pool.name}/{zone}", f"{pool.id}/{zone}")
 
 

@@ -1,4 +1,4 @@
-"""Free capacity of a cluster's nodes, and its part that is booked for ProvisioningRequests."""
+"""Free capacity of a cluster's nodes, and the part booked for ProvisioningRequests."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ from ebbtide_rehearsal.cloud.pools import NodePool
 
 
 def node_infos(snapshot: ClusterSnapshot) -> list[NodeInfo]:
-    """Return the nodes, existing and ordered, that accept pods, with their free capacity."""
+    """Return the existing and ordered nodes that accept pods, with their free capacity."""
     nodes: list[NodeInfo] = []
     for machine in snapshot.machines:
         pool, node = snapshot.pool(machine), snapshot.nodes.get(machine.name)
@@ -25,7 +25,7 @@ def node_infos(snapshot: ClusterSnapshot) -> list[NodeInfo]:
 
 
 def unbooked(snapshot: ClusterSnapshot) -> list[NodeInfo]:
-    """Return the nodes without the capacity that is booked for pods of requests."""
+    """Return the nodes without the capacity booked for pods of requests."""
     return schedule(largest_first(_booked_pods(snapshot)), node_infos(snapshot))[0]
 
 
@@ -43,8 +43,8 @@ def booked(snapshot: ClusterSnapshot) -> frozenset[str]:
 
 def _booked_pods(snapshot: ClusterSnapshot) -> Iterator[Pod]:
     """Return the pods of provisioned requests that the cluster autoscaler keeps capacity for: for ten
-    minutes, or until all of them exist (kubernetes/autoscaler, processors/provreq/processor.go, 2026). What
-    GKE queues has nodes of its own."""
+    minutes, or until all of them exist (kubernetes/autoscaler, processors/provreq/processor.go, 2026). GKE's
+    queued requests have separate nodes."""
     for request in snapshot.requests:
         booked = "Provisioned" in request.conditions and not request.conditions & {"BookingExpired", "Failed"}
         if (

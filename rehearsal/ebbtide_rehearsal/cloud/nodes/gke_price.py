@@ -1,9 +1,9 @@
-"""GKE's choice between node pools: money spent per money's worth of pods, weighted by the size of the nodes
+"""GKE's choice between node pools: price of the nodes relative to that of the pods, weighted by node size
 (GoogleCloudPlatform/cluster-autoscaler@7d250507, pkg/expander/gkeprice; prices of requests:
 kubernetes/autoscaler@1959f5f6, cloudprovider/gce/gce_price_info.go and gce_price_model.go).
 
 Omitted: reservations, and the factor 3 for large preemptible machines, which an unpublished setting enables.
-Ephemeral storage counts in neither pods nor nodes.
+Ephemeral storage counts neither for pods nor for nodes.
 """
 
 import math
@@ -25,11 +25,11 @@ _GIB: Final = 2**30
 _CPU_PRICE: Final = 0.033174
 _GIB_PRICE: Final = 0.004446
 _GPU_PRICE: Final = 0.7
-"""US dollars an hour."""
+"""USD per hour."""
 _GPU: Final = "nvidia.com/gpu"
 
 _STABILIZER: Final = 0.5 * _CPU_PRICE + 500 / 1024 * _GIB_PRICE
-"""Price of half a processor and 500 MiB, which is added to both sides of the ratio."""
+"""Price of half a CPU and 500 MiB, which is added to both sides of the ratio."""
 
 _UNFITNESS: Final = 1.5 * 1.1
 _ACCELERATOR_UNFITNESS: Final = 1000.0
@@ -43,19 +43,19 @@ _SYSTEM: Final = re.compile(r"\b(cloud\.google\.com|kubernetes\.io|k8s\.io|gke\.
 
 @dataclass(frozen=True, slots=True)
 class PricedResources:
-    """Processors, and memory in bytes."""
+    """CPUs, and memory in bytes."""
 
     cpus: float
     memory: float
 
     @classmethod
     def of(cls, quantities: Amounts) -> "PricedResources":
-        """Read processors and memory from quantities."""
+        """Select CPUs and memory from quantities."""
         return cls(float(quantities.get("cpu", Decimal(0))), float(quantities.get("memory", Decimal(0))))
 
     @property
     def price(self) -> float:
-        """US dollars an hour."""
+        """Price, USD per hour."""
         return self.cpus * _CPU_PRICE + self.memory / _GIB * _GIB_PRICE
 
 
@@ -64,10 +64,10 @@ def score(pool: NodePool, nodes: int, pods: Iterable[Pod], free: Amounts, snapsh
 
     Args:
         pool: the pool.
-        nodes: the number of new nodes.
-        pods: the pods that they are for.
-        free: what an empty node offers to pods.
-        snapshot: of the cluster.
+        nodes: number of new nodes.
+        pods: pods for the nodes.
+        free: capacity of an empty node for pods.
+        snapshot: snapshot of the cluster.
     """
     helped = list(pods)
     requests = _sum(helped)
@@ -88,7 +88,7 @@ def _unfitness(pool: NodePool, nodes: int, requests: PricedResources, snapshot: 
 
 
 def _preferred_cpus(pool: NodePool, requests: PricedResources, snapshot: ClusterSnapshot) -> int:
-    """Return the preferred size of nodes, which grows with the pools of the same workload."""
+    """Return the preferred node size, which grows with the pools of the same workload."""
     existing = sum(
         PricedResources.of(amounts(capacity(other))).cpus * counted(snapshot.machines, other)
         for other in snapshot.pools
@@ -101,7 +101,7 @@ def _preferred_cpus(pool: NodePool, requests: PricedResources, snapshot: Cluster
 def _reusable(
     nodes: int, requests: PricedResources, empty: Amounts, snapshot: ClusterSnapshot, pool: NodePool
 ) -> PricedResources:
-    """Predict what later pods use of the new nodes, in the present ratio of memory to processors."""
+    """Predict later pods' use of the new nodes, with the current ratio of memory to CPU."""
     names = {
         machine.name
         for machine in snapshot.machines
@@ -125,14 +125,14 @@ def _reusable(
 
 
 def _crop(ratio: float, unused: PricedResources) -> PricedResources:
-    """Reduce one of both to a ratio of memory to processors."""
+    """Reduce CPU or memory to match a ratio of memory to CPU."""
     if unused.memory > ratio * unused.cpus:
         return PricedResources(unused.cpus, ratio * unused.cpus)
     return PricedResources(unused.memory / ratio, unused.memory)
 
 
 def _sum(pods: Iterable[Pod]) -> PricedResources:
-    """Add up requests, each of 5 millicores and 5 MiB at least."""
+    """Add up requests, each at least 5 millicores and 5 MiB."""
     requests = [PricedResources.of(pod.requests) for pod in pods]
     return PricedResources(
         sum(max(request.cpus, 0.005) for request in requests),
@@ -141,8 +141,8 @@ def _sum(pods: Iterable[Pod]) -> PricedResources:
 
 
 def _workload(pool: NodePool) -> frozenset[tuple[str, str, str]]:
-    """Return the taints that dedicate a pool to a workload: those with the label or resource of their key
-    (there, pkg/podrequirements/dedicated_workload.go)."""
+    """Return the taints that dedicate a pool to a workload: those whose key is also a label or a resource
+    (ibid., pkg/podrequirements/dedicated_workload.go)."""
     own = labels(pool, pool.zones[0], "")
     return frozenset(
         (taint.effect, taint.key, taint.value)

@@ -20,20 +20,20 @@ BACKED_OFF = "in backoff after failed scale-up"
 FULL = "max node group size reached"
 
 _LEAST_PRIORITY = -10
-"""Pods with a lower priority never cause a scale-up (`expendable-pods-priority-cutoff`)."""
+"""Minimum priority of pods that cause a scale-up (`expendable-pods-priority-cutoff`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExpansionOption:
-    """A new node that a pool could get in a zone.
+    """A possible new node of a pool in a zone.
 
     Attributes:
         pool: the pool.
         zone: the zone.
         node_info: the node.
-        headroom: the number of nodes up to the pool's maximum.
-        existing: the pool's number of nodes in the zone.
-        closed: the autoscaler's reason why it can get none now; empty if it can.
+        headroom: number of nodes up to the pool's maximum.
+        existing: number of the pool's nodes in the zone.
+        closed: the autoscaler's reason why the pool cannot grow in the zone now; empty if it can.
     """
 
     pool: NodePool
@@ -50,9 +50,9 @@ class Growth:
 
     Attributes:
         pool: the pool.
-        zones: the zone of each new node.
-        pods: the pods that they are for.
-        before: the pool's number of nodes.
+        zones: zone of each new node.
+        pods: pods for the nodes.
+        before: number of the pool's nodes before.
     """
 
     pool: NodePool
@@ -74,7 +74,7 @@ class Stranded:
 
     Attributes:
         pod: the pod.
-        reasons: the number of pools for each reason.
+        reasons: number of pools by reason.
     """
 
     pod: Pod
@@ -88,10 +88,10 @@ class Stranded:
 
 
 def offers(snapshot: ClusterSnapshot, backoff: Mapping[str, float]) -> Iterator[ExpansionOption]:
-    """Return the offers of autoscaled pools. Queued pools grow for ProvisioningRequests alone.
+    """Yield the expansion options of autoscaled pools. Queued pools grow only for ProvisioningRequests.
 
     Args:
-        snapshot: of the cluster.
+        snapshot: snapshot of the cluster.
         backoff: ends of backoffs in simulated seconds, by node group.
     """
     for pool in snapshot.pools:
@@ -119,9 +119,8 @@ def pending(snapshot: ClusterSnapshot) -> list[Pod]:
 
 
 def ignored(snapshot: ClusterSnapshot) -> Iterator[tuple[Pod, str]]:
-    """Return the pods that are pending and never cause a scale-up, with the autoscaler's message: the
-    capacity of their ProvisioningRequest is all that they get (kubernetes/autoscaler,
-    processors/provreq/pods_filter.go, 2026)."""
+    """Yield pending pods that never cause a scale-up, with the autoscaler's message: they only get the
+    capacity of their ProvisioningRequest (kubernetes/autoscaler, processors/provreq/pods_filter.go, 2026)."""
     for pod in snapshot.pods:
         if _waits(pod) and pod.request:
             request = f"{pod.namespace}/{pod.request}"
@@ -158,7 +157,7 @@ def grow(
 
 
 def options(pods: Sequence[Pod], offered: Sequence[ExpansionOption]) -> Iterator[Option]:
-    """Return each pool's option for pods, in each zone."""
+    """Yield each pool's option for pods, in each zone."""
     for offer in offered:
         if offer.closed:
             continue
@@ -171,8 +170,8 @@ def options(pods: Sequence[Pod], offered: Sequence[ExpansionOption]) -> Iterator
 
 
 def spread(chosen: Option, offered: Sequence[ExpansionOption]) -> tuple[str, ...]:
-    """Return the zones of new nodes, least-populated first, among those where all of the pods could run and
-    that are not in backoff."""
+    """Return the zones of new nodes, least-populated first, among those that fit all of the pods and are not
+    in backoff."""
     existing = {
         offer.zone: offer.existing
         for offer in offered
@@ -189,7 +188,7 @@ def spread(chosen: Option, offered: Sequence[ExpansionOption]) -> tuple[str, ...
 
 
 def reasons(pod: Pod, offered: Sequence[ExpansionOption]) -> dict[str, int]:
-    """Count the node groups that cannot help a pod, by reason."""
+    """Count the node groups that do not fit a pod, by reason."""
     by_group = {
         group(offer.pool, offer.zone): offer.closed or obstacle(pod, offer.node_info) for offer in offered
     }

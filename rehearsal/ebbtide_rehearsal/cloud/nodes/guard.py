@@ -1,4 +1,4 @@
-"""Process groups that are killed when this process ends, however it ends."""
+"""Process groups that are killed when this process ends, even if it is killed."""
 
 import contextlib
 import os
@@ -17,15 +17,15 @@ while read -r verb group; do
 done
 for group in $groups; do kill -KILL "-$group"; done
 """
-# Waits for the end of a pipe that only this process holds, which comes also when it is killed. dash's own
-# `kill` takes no `--` before a group.
+# Waits for EOF on a pipe that only this process holds, which also occurs when it is killed. The `kill` of
+# dash takes no `--` before a group.
 
 
 class Guard:
-    """Kills the registered process groups once this process is gone."""
+    """Kills the registered process groups once this process has ended."""
 
     def __init__(self) -> None:
-        """Start guarding."""
+        """Start the guard."""
         self._lock = threading.Lock()
         self._shell = subprocess.Popen(  # noqa: S603 - our own script
             ["/bin/sh", "-c", _GUARD],

@@ -9,11 +9,11 @@ from ebbtide.kubernetes_api.parts import part, parts
 from ebbtide_rehearsal.cloud.nodes.objects import Object
 
 SHUTDOWN: Final = "Pod was terminated in response to imminent node shutdown."
-"""Message in the status of a pod that ends because its node shuts down (kubernetes v1.36,
+"""Status message of a pod that is terminated because its node shuts down (kubernetes v1.36,
 pkg/kubelet/nodeshutdown)."""
 
 TERMINATED: Final = 143
-"""Exit status of a program that SIGTERM ended."""
+"""Exit status of a program terminated by SIGTERM."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,10 +21,10 @@ class End:
     """End of a container.
 
     Attributes:
-        code: its exit status.
-        began: its start in Kubernetes' time format; empty if it never started.
-        reason: the reason, in one word; empty if the exit status tells it.
-        message: a sentence.
+        code: exit status.
+        began: start in Kubernetes' time format; empty if it never started.
+        reason: reason in one word; empty if it follows from the exit status.
+        message: message as a sentence.
     """
 
     code: int
@@ -34,7 +34,7 @@ class End:
 
 
 def now() -> str:
-    """Return the present time in Kubernetes' format."""
+    """Return the current time in Kubernetes' format."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
@@ -58,8 +58,8 @@ def ended(raw: Object, ends: Mapping[str, End], *, shutdown: bool) -> dict[str, 
 
     Args:
         raw: the pod.
-        ends: end of each container, by name; a missing one was ended by SIGTERM.
-        shutdown: whether it was ended because its node shuts down.
+        ends: end of each container, by name; a missing one was terminated by SIGTERM.
+        shutdown: True if it ended because its node shuts down.
     """
     containers = [
         _ended(raw, container, ends.get(container["name"])) for container in parts(raw, "spec", "containers")

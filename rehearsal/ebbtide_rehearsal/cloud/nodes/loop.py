@@ -1,4 +1,4 @@
-"""The control loop of a cluster's node pools."""
+"""Control loop of a cluster's node pools."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -42,11 +42,11 @@ class NodeLoop:
         """Run the node pools of a cluster.
 
         Args:
-            cluster: its id.
-            cloud: the cluster's cloud.
+            cluster: id of the cluster.
+            cloud: its cloud.
             api: its API server, as an administrator.
             store: the fake cloud's state, with the pools.
-            directory: for the files and logs of pods that run as processes.
+            directory: directory for files and logs of pods that run as processes.
             settings: durations.
         """
         self._cluster, self._api = cluster, api
@@ -120,7 +120,7 @@ class NodeLoop:
         self._pools = {name: pool for name, pool in self._pools.items() if name in names}
 
     def _fill(self, snapshot: ClusterSnapshot) -> None:
-        """Order the initial nodes of new pools, and those that pools lack of their minimum."""
+        """Order the initial nodes of new pools, and missing nodes up to the pools' minimum."""
         for pool, count in missing_machines(snapshot, self._pools.keys()):
             zones = [
                 zone
@@ -157,11 +157,11 @@ class NodeLoop:
         if node is not None:
             if node.cordoned or KUBELET not in node.annotations:
                 self._actuator.restart_kubelet(node)
-                return  # it has joined once the next snapshot shows it ready
+                return  # it has joined once it is ready in the next snapshot
         elif any(not pod.of_node for pod in snapshot.on(machine.name)) or not self._actuator.register(
             pool, machine
         ):
-            return  # pods of an earlier node of this name are still to be deleted
+            return  # pods of an earlier node with this name are not deleted yet
         self._fleet.keep(machine.having(state="running", since=snapshot.now))
         self._store.say(
             "node-ready",
@@ -171,8 +171,8 @@ class NodeLoop:
         )
 
     def _kubelets(self, snapshot: ClusterSnapshot) -> None:
-        """End pods that are being deleted, as kubelets do and kwok does not: a Job waits for the phase. Then
-        update the pods that run as processes."""
+        """Terminate pods that are being deleted, as kubelets do and kwok does not: a Job waits for the phase.
+        Then update the pods that run as processes."""
         alive = frozenset(name for name, node in snapshot.nodes.items() if KUBELET in node.annotations)
         ending = frozenset(machine.name for machine in snapshot.machines if machine.state == "ending")
         for pod in snapshot.pods:

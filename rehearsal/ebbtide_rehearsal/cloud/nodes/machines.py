@@ -1,5 +1,5 @@
-"""Machines of a cluster in the cloud's state: they exist, and are billed, before and after Kubernetes has a
-node for them."""
+"""Machines of a cluster in the cloud's state. They exist, and are billed, before their node is registered and
+after it is deleted."""
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
@@ -19,19 +19,19 @@ class Machine:
     """A machine of a node pool.
 
     Attributes:
-        cluster: the cluster's id.
-        pool: the pool's name.
-        name: the name of its node.
+        cluster: id of the cluster.
+        pool: name of the pool.
+        name: name of its node.
         zone: its zone.
         cloud: its cloud.
-        hourly: US dollars an hour.
-        born: its creation, in simulated seconds.
-        state: `waiting` for stock, unbilled, until `since` at the latest; `starting` until `since` has come;
-            `draining`: its pods are evicted, since then; `ending`: it has notice of its reclaim,
-            and is gone at `since` on the wall clock; `stopped`: evicted, and kept (AKS, `Deallocate`).
-        since: see `state`; of a running machine, since when it is, in simulated seconds.
+        hourly: price, USD per hour.
+        born: creation time, in simulated seconds.
+        state: `waiting` for stock, unbilled, until `since` at the latest; `starting` until `since`;
+            `draining`: its pods are being evicted, since then; `ending`: it has an eviction notice, and is
+            deleted at `since` on the wall clock; `stopped`: evicted, but not deleted (AKS, `Deallocate`).
+        since: see `state`; for a running machine its start, in simulated seconds.
         request: its ProvisioningRequest, as `namespace/name`; empty for none.
-        why: the reason of its removal; empty while it stays.
+        why: reason for its removal; empty if it is not being removed.
     """
 
     cluster: str
@@ -48,7 +48,7 @@ class Machine:
 
     @property
     def id(self) -> str:
-        """Unique in the cloud."""
+        """Id, unique in the cloud."""
         return f"{self.cluster}/nodes/{self.name}"
 
     @property
@@ -58,7 +58,7 @@ class Machine:
 
     @property
     def pool_id(self) -> str:
-        """The pool's id."""
+        """Id of the pool."""
         return f"{self.cluster}/{self.pool}"
 
     def having(self, **changes: Any) -> Self:
@@ -87,5 +87,5 @@ def all_machines(store: Store) -> list[Machine]:
 
 
 def counted(machines: Iterable[Machine], pool: NodePool) -> int:
-    """Return the number of machines that count against a pool's maximum: all but those that leave."""
+    """Return the number of machines that count towards a pool's maximum: those that are not being removed."""
     return sum(machine.pool == pool.name and not machine.leaves for machine in machines)

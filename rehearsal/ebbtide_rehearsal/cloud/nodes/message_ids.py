@@ -1,4 +1,4 @@
-"""Ids of GKE's messages about nodes that do not come or do not go, as its autoscaler logs them
+"""Ids of GKE's messages about nodes that are not added or not removed, as logged by its autoscaler
 (GoogleCloudPlatform/cluster-autoscaler@7d250507, pkg/visibility/types/messages.go)."""
 
 from collections.abc import Iterable
@@ -22,8 +22,8 @@ def no_scale_up(reasons: Iterable[str], skipped: Iterable[str]) -> list[str]:
     """Return the ids of the reasons why no node group can grow for a pod.
 
     Args:
-        reasons: the reasons, as the autoscaler words them.
-        skipped: those of them for which a node group is not even considered.
+        reasons: reasons in the autoscaler's words.
+        skipped: those for which a node group is not even considered.
     """
     passed_over = frozenset(skipped)
     return sorted({SKIPPED if reason in passed_over else FAILING_PREDICATE for reason in reasons})

@@ -1,6 +1,6 @@
-"""Names that the clouds give nodes, node groups and resize requests.
+"""Names of the clouds' nodes, node groups and resize requests.
 
-Sources: names as they stand in GKE's and AKS's documentation and issues, such as
+Sources: names in the documentation and issues of GKE and AKS, such as
 `gke-cluster-1-default-pool-d2eb6f2e-8w8x` and `aks-nodepool1-12345678-vmss000000` (2026).
 """
 
@@ -30,7 +30,7 @@ def group(pool: NodePool, zone: str) -> str:
     """Return the name of the instance group or scale set of a pool's nodes in a zone."""
     match pool.cloud:
         case "gke":
-            # The exact length to which GKE cuts long names is not documented.
+            # The length to which GKE truncates long names is not documented.
             stem = f"gke-{_last(pool.cluster)}-{pool.name}"[: _LONGEST - 14]
             return f"{stem}-{_hash(f'{pool.id}/{zone}', 8, _HEX)}"
         case "aks":
@@ -43,8 +43,8 @@ def new_name(pool: NodePool, zone: str, number: int, since: float) -> str:
     Args:
         pool: its pool.
         zone: its zone.
-        number: the count of earlier nodes of the pool: no name is used twice.
-        since: start of the fake cloud, so that two clouds use different names.
+        number: number of earlier nodes of the pool, so that no name is used twice.
+        since: start time of the fake cloud, so that two clouds use different names.
     """
     stem = group(pool, zone)
     match pool.cloud:
@@ -55,7 +55,7 @@ def new_name(pool: NodePool, zone: str, number: int, since: float) -> str:
 
 
 def provider_id(machine: Machine) -> str:
-    """Return the machine's provider id, with project or subscription if the cluster's id has them."""
+    """Return a machine's provider id, with project or subscription if the cluster's id has them."""
     words = machine.cluster.strip("/").split("/")
     path = dict(zip(words[::2], words[1::2], strict=False))
     match machine.cloud:
@@ -75,5 +75,5 @@ def _last(identity: str) -> str:
 
 
 def resize_request(request: str) -> str:
-    """Return GKE's name of the resize request of a ProvisioningRequest."""
+    """Return the name of GKE's resize request for a ProvisioningRequest."""
     return f"gke-{_hash(request, 16, _HEX)}"

@@ -1,4 +1,4 @@
-"""Pods, and pod templates, as the node pools' controllers read them."""
+"""Pods and pod templates, as read by the node pools' controllers."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ CONSUMES = (
     "autoscaling.x-k8s.io/consume-provisioning-request",
     "cluster-autoscaler.kubernetes.io/consume-provisioning-request",
 )
-"""Annotations of a pod that consumes a ProvisioningRequest, the current and the older one."""
+"""Current and deprecated annotation of a pod that consumes a ProvisioningRequest."""
 
 _NAME = "metadata.name"
 _FROM_DAEMON = ("DaemonSet", "Node")
@@ -58,17 +58,17 @@ class Pod:
         uid: its uid.
         node: its node; empty for none.
         phase: its phase.
-        requests: the sum of its requests, and one of `pods`.
+        requests: sum of its requests, and 1 for `pods`.
         labels: its labels.
         annotations: its annotations.
         selector: its `nodeSelector`.
-        affinity: required node affinity: one of these terms must hold; empty for none.
+        affinity: required node affinity, of which one term must match; empty for none.
         tolerations: its tolerations.
-        zones: the zones of its volumes; empty for any.
-        owner: kind of its controller; empty without.
-        unschedulable: whether the scheduler found no node.
-        deleting: whether it has a deletion timestamp.
-        local_storage: whether it has a volume that goes with the node.
+        zones: zones of its volumes; empty for any.
+        owner: kind of its controller; empty for none.
+        unschedulable: True if the scheduler found no node.
+        deleting: True if it has a deletion timestamp.
+        local_storage: True if it has a volume that is lost with the node.
         raw: the object.
     """
 
@@ -97,7 +97,7 @@ class Pod:
 
     @property
     def of_node(self) -> bool:
-        """Return whether it belongs to its node: created by a DaemonSet, or by the kubelet itself."""
+        """Return whether it belongs to its node: created by a DaemonSet, or a static pod."""
         return self.owner in _FROM_DAEMON
 
     @property
@@ -124,7 +124,7 @@ def read_pod(raw: Object, zones: frozenset[str] = frozenset()) -> Pod:
 
     Args:
         raw: the object, or a pod template.
-        zones: the zones of its volumes.
+        zones: zones of its volumes.
     """
     metadata, spec = part(raw, "metadata"), part(raw, "spec")
     owners = [text(owner, "kind") for owner in parts(metadata, "ownerReferences") if owner.get("controller")]
@@ -170,8 +170,8 @@ def _affinity(spec: Object) -> tuple[Term, ...]:
 
 
 def _requests(spec: Object) -> dict[str, Decimal]:
-    """Return a pod's requests as the scheduler counts them: of all containers and sidecars together, or of
-    the largest init container if that is more, and the overhead (Kubernetes docs, Init Containers and Sidecar
+    """Return a pod's requests as counted by the scheduler: the sum over containers and sidecars, or the
+    largest init container if that is more, plus the overhead (Kubernetes docs, Init Containers and Sidecar
     Containers, 1.36)."""
     first: dict[str, Decimal] = {}
     beside: dict[str, Decimal] = {}

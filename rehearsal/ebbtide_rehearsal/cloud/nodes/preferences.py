@@ -20,21 +20,21 @@ from ebbtide_rehearsal.cloud.nodes.objects import Amounts, Object
 from ebbtide_rehearsal.cloud.nodes.pods import Pod
 from ebbtide_rehearsal.cloud.pools import NodePool
 
-"""Label of a ComputeClass's nodes, by which pods select the class (GKE docs)."""
+"""Label of a ComputeClass's nodes, with which pods select the class (GKE docs)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """Nodes that a pool could get.
+    """Possible new nodes of a pool.
 
     Attributes:
         pool: the pool.
         zone: the zone.
-        nodes: the number of new nodes.
-        pods: the pods that would run there.
-        free: an empty node's free capacity.
-        waste: unused share of the nodes' processors plus that of their memory.
-        existing: the pool's number of nodes in the zone.
+        nodes: number of new nodes.
+        pods: pods that would run there.
+        free: free capacity of an empty node.
+        waste: unused share of the nodes' CPU plus that of their memory.
+        existing: number of the pool's nodes in the zone.
     """
 
     pool: NodePool
@@ -58,10 +58,10 @@ def waste(empty: NodeInfo, used: Sequence[NodeInfo]) -> float:
 
 
 def class_rank(pool: NodePool, specification: Object) -> int | None:
-    """Return a pool's rank among a ComputeClass's priorities, from 0; None if it is not to be used.
+    """Return a pool's rank among a ComputeClass's priorities, from 0; None if it must not be used.
 
-    Rules with a `priorityScore` are ordered by it, the highest first, and those of the same score share a
-    rank (GoogleCloudPlatform/cluster-autoscaler@7d250507, TestCCCScaleUpPriorityScore).
+    Rules with a `priorityScore` are ordered by it, the highest first, and rules with the same score have the
+    same rank (GoogleCloudPlatform/cluster-autoscaler@7d250507, TestCCCScaleUpPriorityScore).
     """
     rules, number = parts(specification, "priorities"), _rule(pool, specification)
     if number is None:
@@ -73,7 +73,7 @@ def class_rank(pool: NodePool, specification: Object) -> int | None:
 
 
 def _rule(pool: NodePool, specification: Object) -> int | None:
-    """Return the index of the first rule that a pool meets."""
+    """Return the index of the first rule that matches a pool."""
     rules = parts(specification, "priorities")
     return next((number for number, rule in enumerate(rules) if _meets(pool, rule)), None)
 
@@ -96,7 +96,7 @@ def _meets(pool: NodePool, rule: Object) -> bool:
 
 
 def aks_priority(pool: NodePool, zone: str, priorities: str) -> int | None:
-    """Return a pool's priority for AKS's autoscaler, the highest wins; None without one.
+    """Return a pool's priority for AKS's autoscaler, the highest wins; None for no priority.
 
     Args:
         pool: the pool.
@@ -115,14 +115,14 @@ def aks_priority(pool: NodePool, zone: str, priorities: str) -> int | None:
 def cooled(pool: NodePool, zones: Collection[str], snapshot: ClusterSnapshot, *, regional: bool) -> list[str]:
     """Return the node groups that a refusal suspends for the cooldown of a ComputeClass rule.
 
-    Neither rules of node pools have one nor the last rule, `ScaleUpAnyway` included (GoogleCloudPlatform/
-    cluster-autoscaler@7d250507, pkg/backoff/npc_backoff.go).
+    Rules of node pools have no cooldown, nor has the last rule, including `ScaleUpAnyway`
+    (GoogleCloudPlatform/cluster-autoscaler@7d250507, pkg/backoff/npc_backoff.go).
 
     Args:
         pool: the refused pool.
         zones: the refused zones.
-        snapshot: of the cluster.
-        regional: whether the refusal holds for all zones, as that of a quota.
+        snapshot: snapshot of the cluster.
+        regional: True if the refusal applies to all zones, such as that of a quota.
     """
     name = pool.labels.get(COMPUTE_CLASS, "")
     specification = snapshot.classes.get(name, {})
@@ -143,16 +143,16 @@ def cooled(pool: NodePool, zones: Collection[str], snapshot: ClusterSnapshot, *,
 def best(
     options: Sequence[Option], snapshot: ClusterSnapshot, specification: Object | None = None
 ) -> Option | None:
-    """Return the option that the cloud's autoscaler takes; None if none is to be used.
+    """Return the option that the cloud's autoscaler chooses; None if there is none.
 
-    GKE takes the one that its expander scores best, unless a ComputeClass says otherwise. AKS follows its
-    expander, and chance where that leaves several (kubernetes/autoscaler, FAQ, "What are Expanders?", 2026).
-    Where all else is the same the zone with fewer nodes wins.
+    GKE chooses by its expander's score, unless a ComputeClass decides. AKS uses its expander, and a random
+    choice if several options are left (kubernetes/autoscaler, FAQ, "What are Expanders?", 2026). Among
+    otherwise equal options the zone with fewer nodes wins.
 
     Args:
-        options: the node groups that can grow.
-        snapshot: of the cluster.
-        specification: of the ComputeClass that the pods select; None for none.
+        options: node groups that can grow.
+        snapshot: snapshot of the cluster.
+        specification: specification of the ComputeClass that the pods select; None for none.
     """
     ranked: list[tuple[tuple[float, ...], Option]] = []
     for option in options:
@@ -172,7 +172,8 @@ def _cost(option: Option, snapshot: ClusterSnapshot) -> tuple[float, ...]:
 
 
 def _preference(option: Option, expander: Expander, priorities: str) -> tuple[float, ...]:
-    """Return AKS's expander's score of an option, the smallest wins; of the same length for all options."""
+    """Return the score of an option for AKS's expander, the smallest wins; all options have the same length.
+    """
     match expander:
         case "random":
             return ()

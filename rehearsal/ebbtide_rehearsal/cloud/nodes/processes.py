@@ -1,7 +1,8 @@
 """Kubelet of pods whose command runs as a process of this machine.
 
-Only a pod's first container runs, and of a pod of Argo Workflows the main one. Its end is the pod's: exit
-status, restarts, signal and grace period are a kubelet's (Kubernetes docs, Pod Lifecycle, 1.36).
+Only a pod's first container runs, or for a pod of Argo Workflows its main container. Its end is the pod's
+end: exit status, restarts, signal and grace period are as with a kubelet (Kubernetes docs, Pod Lifecycle,
+1.36).
 """
 
 import contextlib
@@ -42,14 +43,14 @@ class _Running:
         pod: the pod, as of the last round.
         child: the process; None between restarts.
         began: its start.
-        name: the container's name.
+        name: name of the container.
         log: its log file.
-        read: bytes of the log that were passed on.
-        restarts: the number of restarts.
+        read: number of bytes of the log that were forwarded.
+        restarts: number of restarts.
         code: exit status before the last restart.
         again: time of the next restart, on the monotonic clock.
         kill: end of its grace period; None before SIGTERM.
-        shutdown: whether its node shuts down.
+        shutdown: True if its node shuts down.
     """
 
     pod: Pod
@@ -66,7 +67,7 @@ class _Running:
 
 
 class ProcessKubelet:
-    """Runs such pods."""
+    """Runs pods as processes."""
 
     def __init__(
         self, api: Api, actuator: Actuator, directory: Path, log: Callable[[Pod, str], None]
@@ -74,9 +75,9 @@ class ProcessKubelet:
         """Run pods of a cluster.
 
         Args:
-            api: of the cluster.
+            api: API server of the cluster.
             actuator: writes the pods' status.
-            directory: for the pods' files and logs.
+            directory: directory for the pods' files and logs.
             log: called with each line of a pod's output.
         """
         self._api, self._actuator, self._directory, self._log = api, actuator, directory, log
@@ -85,7 +86,7 @@ class ProcessKubelet:
         self._lost: set[str] = set()
 
     def sync(self, pods: Sequence[Pod], nodes: frozenset[str]) -> None:
-        """Start, update and end processes by the pods in the API.
+        """Start, update and end processes according to the pods in the API.
 
         Args:
             pods: the pods of the cluster.
@@ -117,11 +118,11 @@ class ProcessKubelet:
                 self._ask(entry, min(grace, _grace(entry.pod)))
 
     def busy(self, node: str) -> bool:
-        """Return whether a pod of a node still runs."""
+        """Return whether a pod of a node is still running."""
         return any(entry.pod.node == node and entry.child is not None for entry in self._running.values())
 
     def lose(self, node: str) -> None:
-        """End the processes of a node that is gone, without a status: its kubelet is gone as well."""
+        """End the processes of a deleted node, without a status: its kubelet no longer exists."""
         for uid in [uid for uid, entry in self._running.items() if entry.pod.node == node]:
             self._drop(uid)
             self._lost.add(uid)
@@ -209,8 +210,8 @@ class ProcessKubelet:
                 entry.child.send_signal(signal.SIGTERM)
 
     def _ended(self, entry: _Running, status: int) -> None:
-        """Restart a process that has ended, or report its end; a negative status is the signal that ended
-        it."""
+        """Restart a process that has ended, or report its end; a negative status is the signal that ended it.
+        """
         self._read(entry)
         code = _SIGNALLED - status if status < 0 else status
         policy = entry.pod.raw.get("spec", {}).get("restartPolicy", "Always")
@@ -230,7 +231,7 @@ class ProcessKubelet:
             self._gone(entry.pod)
 
     def _gone(self, pod: Pod) -> None:
-        """Delete a pod that has ended from the API, as its kubelet does."""
+        """Delete an ended pod from the API, as its kubelet does."""
         self._actuator.delete_pod(pod, gracePeriodSeconds=0, preconditions={"uid": pod.uid})
 
     def _drop(self, uid: str) -> None:
@@ -241,7 +242,7 @@ class ProcessKubelet:
         self._read(entry)
 
     def _read(self, entry: _Running) -> None:
-        """Pass on the whole lines of a pod's output since the last time."""
+        """Forward the new complete lines of a pod's output."""
         with entry.log.open("rb") as log:
             log.seek(entry.read)
             new = log.read()

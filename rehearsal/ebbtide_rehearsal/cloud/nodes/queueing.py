@@ -1,6 +1,6 @@
-"""Decisions on ProvisioningRequests, and on those that GKE queues (kubernetes/autoscaler, ProvisioningRequest
-API autoscaling.x-k8s.io/v1; GKE docs, provisioningrequest, 2026-04-08; how Kueue 0.19.2 reads the conditions:
-its pkg/controller/admissionchecks/provisioning; reasons and messages:
+"""Decisions on ProvisioningRequests, including those that GKE queues (kubernetes/autoscaler,
+ProvisioningRequest API autoscaling.x-k8s.io/v1; GKE docs, provisioningrequest, 2026-04-08; Kueue 0.19.2's use
+of the conditions: pkg/controller/admissionchecks/provisioning; reasons and messages:
 GoogleCloudPlatform/cluster-autoscaler@7d250507, pkg/provisioningrequests)."""
 
 from collections.abc import Mapping, Sequence
@@ -30,7 +30,7 @@ def decide(
 
     Args:
         request: the request.
-        snapshot: of the cluster.
+        snapshot: snapshot of the cluster.
         since: time of its last condition, or of its first snapshot, in simulated seconds.
         backoff: ends of backoffs in simulated seconds, by node group.
         settings: durations.
@@ -107,7 +107,7 @@ def _infeasible(
     possible: Sequence[Order],
     snapshot: ClusterSnapshot,
 ) -> RequestCondition | None:
-    """Return the failure of a request that no queued pool can ever hold."""
+    """Return the failure of a request that never fits a queued pool."""
     if not pools:
         nothing = "No nodepool with QueuedProvisioning enabled is available for scale up"
         return _failed("NoQueuedNodepoolAvailable", nothing)
@@ -122,7 +122,7 @@ def _infeasible(
 
 
 def _is_scheduled(pool: NodePool) -> bool:
-    """Return whether flex-start has the pool's machine: accelerators and the series H4D (GKE docs,
+    """Return whether flex-start supports the pool's machine: accelerators and the series H4D (GKE docs,
     concepts/dws, 2026)."""
     return pool.accelerator is not None or pool.machine.startswith("h4d-")
 
@@ -138,7 +138,7 @@ def _provisioned(request: ProvisioningRequest) -> RequestCondition:
 def _order(
     request: ProvisioningRequest, pool: NodePool, zone: str, snapshot: ClusterSnapshot
 ) -> Order | None:
-    """Return the order of a request's nodes from a pool, all in one zone; None if a pod fits no node."""
+    """Return the order for a request's nodes from a pool, all in one zone; None if a pod fits no node."""
     empty, pods = node_info(pool, zone, snapshot.daemons), request.pods
     if any(obstacle(pod_set.pod, empty) for pod_set in request.sets):
         return None
@@ -162,7 +162,7 @@ def _why_not(request: ProvisioningRequest, pools: Sequence[NodePool], snapshot: 
 
 
 def nodes_of(request: ProvisioningRequest, machines: Sequence[Machine]) -> list[Machine]:
-    """Return the machines that were ordered for a request and stay."""
+    """Return the machines that were ordered for a request and are not being removed."""
     return [machine for machine in machines if machine.request == request.id and not machine.leaves]
 
 
@@ -175,9 +175,9 @@ def _up(machine: Machine, snapshot: ClusterSnapshot) -> bool:
 
 
 def run_seconds(request: ProvisioningRequest | None, pool: NodePool) -> float | None:
-    """Return a node's maximum run in simulated seconds; None for no limit.
+    """Return a node's maximum run duration in simulated seconds; None for no limit.
 
-    A request may ask for less than its pool allows (`maxRunDurationSeconds`).
+    A request may have a shorter duration than its pool (`maxRunDurationSeconds`).
     """
     limit = request.parameters.get("maxRunDurationSeconds") if request else None
     return min(float(limit), pool.max_run_seconds or float(limit)) if limit else pool.max_run_seconds

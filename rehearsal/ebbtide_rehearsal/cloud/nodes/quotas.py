@@ -1,4 +1,4 @@
-"""Quotas of the fake clouds: usage by the machines that exist, limits that faults set.
+"""Quotas of the fake clouds: usage by existing machines, limits set by faults.
 
 Sources: catalog/data/quotas.csv; Compute Engine docs, allocation-quotas (2026), for `GPUS_ALL_REGIONS` and
 `SSD_TOTAL_GB`; azure-aks-docs, quotas-skus-regions (2026), for `cores`.
@@ -15,13 +15,13 @@ from ebbtide_rehearsal.cloud.pools import NodePool, all_pools
 from ebbtide_rehearsal.cloud.store import Store
 
 GRANTED: Final = 100_000
-"""Limit of a quota without a fault: the fake project has been granted everything."""
+"""Limit of a quota without a fault, high enough for everything."""
 
 OF_PROJECT: Final = "GPUS_ALL_REGIONS"
-"""The quota that counts in all regions together."""
+"""Quota that counts over all regions."""
 
 _CHEAPER: Final = ("spot", "preemptible", "flex-start", "queued")
-"""Kinds of capacity that count against quotas of their own."""
+"""Capacity kinds with separate quotas."""
 
 
 def shares(pool: NodePool) -> dict[str, int]:
@@ -44,13 +44,13 @@ def shares(pool: NodePool) -> dict[str, int]:
 
 
 def usage(store: Store, cloud: CloudKind, region: str, machines: Iterable[Machine]) -> Mapping[str, int]:
-    """Return the used amount of each quota of a region, with those of the project.
+    """Return the used amount of each quota of a region, and of the project's quotas.
 
     Args:
         store: the fake cloud's store, with the pools of the machines.
         cloud: the cloud.
         region: the region.
-        machines: the machines that count.
+        machines: machines that count.
     """
     pools = {pool.id: pool for pool in all_pools(store) if pool.cloud == cloud}
     used: Counter[str] = Counter()

@@ -1,4 +1,4 @@
-"""Reads snapshots of a cluster."""
+"""Reader of snapshots of a cluster."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -29,10 +29,10 @@ _ZONES: Final = (ZONE, "topology.gke.io/zone", "topology.disk.csi.azure.com/zone
 
 
 class Reader:
-    """Reads a cluster."""
+    """Reads snapshots of a cluster."""
 
     def __init__(self, api: Api, store: Store, cluster: str) -> None:
-        """Read the cluster of an id, over its API and from the fake cloud's state."""
+        """Read a cluster from its API and from the fake cloud's state, by its id."""
         self._api, self._store, self._cluster = api, store, cluster
         self._requests: Mapping[str, Object] = {}
 
@@ -68,7 +68,7 @@ class Reader:
         return self._requests[request.uid]
 
     def _items(self, path: str) -> list[dict[str, Any]]:
-        """Return the objects of a kind that a cluster may not have."""
+        """Return the objects of a kind, which may not be installed."""
         response = self._api.find(path)
         return response["items"] if response else []
 
@@ -118,7 +118,7 @@ def _claims(pod: Object) -> list[str]:
 
 
 def _zones(pod: Object, zones: Mapping[str, frozenset[str]]) -> frozenset[str]:
-    """Return the zones that have all of a pod's volumes; empty for any. No common zone is written as {""}."""
+    """Return the common zones of all of a pod's volumes; empty for any. No common zone is {""}."""
     bound = [zones[claim] for claim in _claims(pod) if claim in zones]
     if not bound:
         return frozenset()

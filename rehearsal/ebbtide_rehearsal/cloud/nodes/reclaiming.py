@@ -15,9 +15,9 @@ RECLAIMABLE = ("spot", "preemptible")
 
 
 def victims(fault: InjectedFault, snapshot: ClusterSnapshot) -> list[Machine]:
-    """Return the machines that a fault takes, oldest first.
+    """Return the machines that a fault reclaims, oldest first.
 
-    On-demand machines are never taken.
+    On-demand machines are never reclaimed.
     """
     taken: list[Machine] = []
     for pool in snapshot.pools:
@@ -45,8 +45,8 @@ def _age(machine: Machine) -> tuple[float, str]:
 
 
 def expired(snapshot: ClusterSnapshot) -> Iterator[tuple[Machine, str]]:
-    """Return machines whose time is over, with the reason: 24 hours of a preemptible one, the maximum run of
-    a queued or flex-start one (GKE docs, preemptible-vms, dws-flex-start-training, 2026)."""
+    """Yield expired machines with the reason: 24 hours for a preemptible one, the maximum run duration for a
+    queued or flex-start one (GKE docs, preemptible-vms, dws-flex-start-training, 2026)."""
     requests = {request.id: request for request in snapshot.requests}
     for machine in snapshot.machines:
         pool = snapshot.pool(machine)
@@ -60,7 +60,7 @@ def expired(snapshot: ClusterSnapshot) -> Iterator[tuple[Machine, str]]:
 
 
 def comes_back(machine: Machine, capacity: str) -> bool:
-    """Return whether a reclaimed machine is recreated under its name: GKE's instance groups keep their size
+    """Return whether a reclaimed machine is recreated with its name: GKE's instance groups keep their size
     (GKE docs, spot-vms; Compute Engine docs, spot VMs in managed instance groups, 2026)."""
     return machine.cloud == "gke" and capacity in RECLAIMABLE
 
@@ -76,12 +76,12 @@ def surplus(snapshot: ClusterSnapshot) -> list[Machine]:
 
 
 def missing_machines(snapshot: ClusterSnapshot, known: Collection[str]) -> Iterator[tuple[NodePool, int]]:
-    """Return the number of machines that each pool lacks: of its initial count if it is new, else of its
+    """Yield the number of machines that each pool lacks of its initial count if it is new, else of its
     minimum.
 
     Args:
-        snapshot: of the cluster.
-        known: pools that have had their initial nodes.
+        snapshot: snapshot of the cluster.
+        known: pools whose initial nodes were ordered.
     """
     for pool in snapshot.pools:
         existing = sum(machine.pool == pool.name and not machine.leaves for machine in snapshot.machines)

@@ -8,40 +8,40 @@ _REACTION: Final = 8  # seconds of the wall clock, on a busy machine
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeSettings:
-    """Durations by the clouds' defaults, in simulated seconds unless stated otherwise.
+    """Durations with the clouds' defaults, in simulated seconds unless stated otherwise.
 
-    Where the source is the cluster autoscaler, it is the table of parameters in its FAQ
-    (kubernetes/autoscaler, cluster-autoscaler/FAQ.md, 2026). A cluster's own settings are not here:
-    see `ebbtide_rehearsal.cloud.autoscaling`.
+    For the cluster autoscaler, the source is the table of parameters in its FAQ (kubernetes/autoscaler,
+    cluster-autoscaler/FAQ.md, 2026). For a cluster's own settings see `ebbtide_rehearsal.cloud.autoscaling`.
 
     Attributes:
-        startup_seconds: from asking for a node until it is ready. An assumption: no cloud promises a time.
-        driver_seconds: from a node's being ready, with all that its accelerators need, until they are seen.
-            An assumption likewise.
-        backoff_seconds: the first backoff of a node group whose nodes did not come
-            (`initial-node-group-backoff-duration`; GKE's are the same, GoogleCloudPlatform/
+        startup_seconds: from the request for a node until it is ready. An assumption: no cloud promises a
+            time.
+        driver_seconds: from a node's being ready, with the driver and device plugin of its accelerators,
+            until the accelerators are allocatable. An assumption.
+        backoff_seconds: first backoff of a node group whose nodes did not start
+            (`initial-node-group-backoff-duration`; GKE's is the same, GoogleCloudPlatform/
             cluster-autoscaler@7d250507, pkg/backoff/gke_mig_backoff.go).
-        longest_backoff_seconds: each further backoff is twice as long, and no longer than this
+        longest_backoff_seconds: maximum backoff; each further backoff is twice as long
             (`max-node-group-backoff-duration`).
-        backoff_reset_seconds: the time after a failure after which the next backoff is a first one
+        backoff_reset_seconds: time after a failure until the next backoff is a first one again
             (`node-group-backoff-reset-timeout`).
-        cooldown_seconds: of a ComputeClass rule (there, NpcBackoffDuration).
-        capacity_check_seconds: how long a request for a flex-start node that is not queued waits for stock,
+        cooldown_seconds: cooldown of a ComputeClass rule (ibid., NpcBackoffDuration).
+        capacity_check_seconds: time that a request for a flex-start node that is not queued waits for stock
             before it is cancelled and the pool backs off (GoogleCloudPlatform/cluster-autoscaler@7d250507,
             pkg/cloudprovider/gke/gke_cloud_provider_impl.go, DefaultFlexStartCapacityCheckWaitTime).
-        drain_seconds: how long a deleted pool's pods are protected by their disruption budgets (GKE docs,
-            node-pools; an hour at most).
-        dws_wait_seconds: how long a request for queued nodes waits for capacity. An assumption: GKE says only
-            that it may be days.
-        booking_seconds: how long provisioned nodes wait for the pods of their request (GKE docs,
+        drain_seconds: maximum time that disruption budgets protect a deleted pool's pods (GKE docs,
+            node-pools: an hour).
+        dws_wait_seconds: time that a request for queued nodes waits for capacity. An assumption: GKE only
+            documents that it may be days.
+        booking_seconds: time that provisioned nodes wait for the pods of their request (GKE docs,
             provisioningrequest, 2026-04-08).
-        notice_seconds: of the wall clock: from a spot node's notice to its end. 30 on both clouds (GKE docs,
+        notice_seconds: wall clock: from a spot node's notice to its end. 30 on both clouds (GKE docs,
             spot-vms; Azure docs, Scheduled Events, Preempt).
-        pod_grace_seconds: of the wall clock: the most of it that GKE gives pods that are no system pods (GKE
+        pod_grace_seconds: wall clock: maximum part of it that GKE gives to pods other than system pods (GKE
             docs, spot-vms, 2026).
-        least_idle_seconds: a node that is not needed stays so long, even if its cluster's settings say less.
-            See `at`.
-        step_seconds: of the wall clock: how often the cloud looks at what is to be done.
+        least_idle_seconds: minimum time that an unneeded node remains, even if its cluster's settings have
+            less. See `at`.
+        step_seconds: wall clock: interval of the control loop.
     """
 
     startup_seconds: float = 90
@@ -62,7 +62,7 @@ class NodeSettings:
     @classmethod
     def at(cls, speed: float) -> Self:
         """Return the settings for a clock that runs `speed` times as fast. Waits for Kubernetes or Kueue,
-        which follow the wall clock, are made long enough."""
+        which use the wall clock, are long enough."""
         usual = cls()
         return cls(
             least_idle_seconds=_REACTION * speed,

@@ -1,5 +1,5 @@
-"""Scale-down: unneeded nodes, and what keeps a node (kubernetes/autoscaler, FAQ, "How does scale-down work?"
-and "What types of pods can prevent CA from removing a node?", 2026)."""
+"""Scale-down: unneeded nodes, and reasons to keep a node (kubernetes/autoscaler, FAQ, "How does scale-down
+work?" and "What types of pods can prevent CA from removing a node?", 2026)."""
 
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -16,7 +16,7 @@ from ebbtide_rehearsal.cloud.nodes.settings import NodeSettings
 from ebbtide_rehearsal.cloud.pools import NodePool
 
 UNNEEDED = "it was not needed for"
-"""Beginning of the reason for which the autoscaler removes a node."""
+"""Beginning of the autoscaler's reason for removing a node."""
 
 _MINUTE = 60
 SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
@@ -25,13 +25,13 @@ SCALE_DOWN_DISABLED = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """A reason that keeps a node that could otherwise be removed.
+    """A reason to keep a node that could otherwise be removed.
 
     Attributes:
-        node: its name.
+        node: name of the node.
         pod: the pod, as `namespace/name`; empty if the node itself is the reason.
         why: the reason, as the end of a sentence that begins with the pod or the node.
-        message: the id of GKE's message.
+        message: id of GKE's message.
     """
 
     node: str
@@ -41,20 +41,20 @@ class Hold:
 
     @property
     def sentence(self) -> str:
-        """Sentence of the log."""
+        """Sentence for the log."""
         subject = f"pod {self.pod} {self.why}" if self.pod else f"it {self.why}"
         return f"Node {self.node} is kept: {subject}."
 
 
 @dataclass(frozen=True, slots=True)
 class ScaleDownReview:
-    """The autoscaler's findings on all nodes.
+    """The autoscaler's review of all nodes.
 
     Attributes:
-        unneeded: start of the time that nodes are unneeded, by name.
-        unused: start of the time that nodes are underutilized, by name.
-        leave: the nodes to remove now.
-        held: the reasons that keep nodes which would otherwise be removed.
+        unneeded: time since which nodes are unneeded, by name.
+        unused: time since which nodes are underutilized, by name.
+        leave: nodes to remove now.
+        held: reasons to keep nodes that would otherwise be removed.
     """
 
     unneeded: Mapping[str, float]
@@ -64,7 +64,7 @@ class ScaleDownReview:
 
 
 def holds(pod: Pod, snapshot: ClusterSnapshot) -> tuple[str, str] | None:
-    """Return why a pod keeps its node, as the end of a sentence that begins with it, and the id of GKE's
+    """Return why a pod keeps its node, as the end of a sentence that begins with the pod, and the id of GKE's
     message; None if it does not."""
     annotation = pod.annotations.get(SAFE_TO_EVICT)
     budgets = [budget for budget in snapshot.budgets if budget.covers(pod)]
@@ -99,8 +99,8 @@ def _candidate(machine: Machine, snapshot: ClusterSnapshot) -> Node | None:
 
 
 def idle_seconds(snapshot: ClusterSnapshot, settings: NodeSettings, pool: NodePool | None) -> float:
-    """Return how long a node of a pool must be unneeded before it is removed, in simulated seconds: as its
-    ComputeClass requests, or else the cluster (GKE docs, reference/crds/computeclass,
+    """Return how long a node of a pool must be unneeded before its removal, in simulated seconds: as set by
+    its ComputeClass, or else by the cluster (GKE docs, reference/crds/computeclass,
     `autoscalingPolicy.consolidationDelayMinutes`, 2026)."""
     name = pool.labels.get(COMPUTE_CLASS, "") if pool else ""
     minutes = part(snapshot.classes, name, "autoscalingPolicy").get("consolidationDelayMinutes")
@@ -118,7 +118,7 @@ def review(
     """Review all nodes.
 
     Args:
-        snapshot: of the cluster.
+        snapshot: snapshot of the cluster.
         before: the last review.
         booked: names of nodes that are booked for pods of requests.
         last_growth: time of the last scale-up, in simulated seconds; None for never.
@@ -157,7 +157,7 @@ def review(
 
 
 def _whole_slices(leave: Sequence[str], snapshot: ClusterSnapshot) -> tuple[str, ...]:
-    """Return the nodes that may leave without splitting a TPU slice (GKE docs, tpus, 2026)."""
+    """Return the nodes that can be removed without splitting a TPU slice (GKE docs, tpus, 2026)."""
     of_slices = {pool.name for pool in snapshot.pools if pool.together > 1}
     staying = {
         machine.pool for machine in snapshot.machines if not machine.leaves and machine.name not in leave
@@ -167,7 +167,7 @@ def _whole_slices(leave: Sequence[str], snapshot: ClusterSnapshot) -> tuple[str,
 
 
 def _spare(machine: Machine, snapshot: ClusterSnapshot, unneeded: Mapping[str, float]) -> bool:
-    """Return whether a pool, without its nodes that are already unneeded, is above its minimum."""
+    """Return whether a pool is above its minimum without the nodes that are already unneeded."""
     pool = snapshot.pool(machine)
     going = sum(other.name in unneeded and other.pool == machine.pool for other in snapshot.machines)
     return pool is not None and counted(snapshot.machines, pool) - going > pool.minimum

@@ -1,9 +1,9 @@
-"""The clouds' own workloads in kube-system, as far as they matter to node pools: pods that keep a node, and
-capacity that each node lacks for work.
+"""The clouds' own workloads in kube-system that affect node pools: pods that keep a node, and DaemonSets that
+take capacity from each node.
 
 Requests are the catalog's footprints `gke`, `gke-node`, `aks` and `aks-node`, whose sources name the parts.
-GKE's kube-dns has no PodDisruptionBudget until its owner makes one (GKE docs, cluster-autoscaler, 2026); AKS
-brings `coredns-pdb`, `konnectivity-agent` and `metrics-server-pdb`.
+GKE's kube-dns has no PodDisruptionBudget unless the user creates one (GKE docs, cluster-autoscaler, 2026);
+AKS installs `coredns-pdb`, `konnectivity-agent` and `metrics-server-pdb`.
 """
 
 from collections.abc import Iterator, Mapping
@@ -27,7 +27,7 @@ _ADDON: Final[Mapping[str, tuple[dict[str, str], ...]]] = {
 
 @dataclass(frozen=True, slots=True)
 class _Addon:
-    """A Deployment: number of pods, requests of each (millicores, MiB), name of its budget or empty."""
+    """A Deployment: number of pods, requests of each (millicores, MiB), and name of its budget, or empty."""
 
     name: str
     pods: int
@@ -57,7 +57,7 @@ def install(api: Api, cloud: Literal["gke", "aks"]) -> None:
 
 
 def objects(cloud: Literal["gke", "aks"]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Return the cloud's own workloads, with their paths in the API."""
+    """Yield the cloud's own workloads, with their paths in the API."""
     each_node = footprint(f"{cloud}-node").requests
     agents = _pod("node-agents", each_node.cpu_m, each_node.memory_mib, _EVERYTHING, "system-node-critical")
     yield _object("apps/v1", "DaemonSet", "node-agents", _selecting("node-agents") | {"template": agents})

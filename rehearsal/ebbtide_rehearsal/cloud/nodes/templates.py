@@ -18,20 +18,20 @@ from ebbtide_rehearsal.cloud.pools import NodePool
 from ebbtide_rehearsal.control_plane.stages import FAKE, KUBELET
 
 REQUEST_LABEL: Final = "autoscaling.gke.io/provisioning-request"
-"""Label of a node that came for a ProvisioningRequest that GKE had queued."""
+"""Label of a node that was created for a ProvisioningRequest that GKE had queued."""
 
 UNINITIALIZED: Final = "node.cloudprovider.kubernetes.io/uninitialized"
-"""Key of a new node's taint, until the cloud's controller has initialized the node."""
+"""Key of a new node's taint until the cloud's controller has initialized the node."""
 
 NOT_READY: Final = "node.kubernetes.io/not-ready"
-"""Key of the taint that Kubernetes puts on a node until its kubelet is ready."""
+"""Key of Kubernetes' taint on a node until its kubelet is ready."""
 
 _PODS: Final = {"gke": 110, "aks": 250}
 _ARM: Final = ("t2a-", "c4a-", "n4a-", "a4x-")
 
 
 def labels(pool: NodePool, zone: str, name: str) -> dict[str, str]:
-    """Return the labels of a node: its pool's, and those of its name, machine and zone."""
+    """Return the labels of a node: its pool's, and those for its name, machine and zone."""
     region = zone.rsplit("-", 1)[0]
     arch = "arm64" if pool.machine.startswith(_ARM) else "amd64"
     own = {
@@ -73,7 +73,7 @@ def capacity(pool: NodePool) -> dict[str, str]:
 
 
 def node_info(pool: NodePool, zone: str, daemons: Sequence[Pod]) -> NodeInfo:
-    """Return a new node of a pool, with the pods of DaemonSets on it."""
+    """Return a new node of a pool, with the requests of DaemonSets subtracted."""
     name = f"template-node-for-{group(pool, zone)}"
     node_labels = labels(pool, zone, name)
     offered = amounts(provides(pool))
@@ -102,12 +102,12 @@ def runs_on(daemon: Pod, node_labels: dict[str, str], pool: NodePool) -> bool:
 
 
 def node(pool: NodePool, machine: Machine, version: str) -> dict[str, Any]:
-    """Return the Node object that a kubelet and the cloud's controller register.
+    """Return the Node object that the kubelet and the cloud's controller register.
 
     Args:
         pool: the machine's pool.
         machine: the machine.
-        version: Kubernetes' version, as the API server reports it.
+        version: Kubernetes version of the API server.
     """
     node_labels = labels(pool, machine.zone, machine.name)
     if machine.request and pool.capacity == "queued":

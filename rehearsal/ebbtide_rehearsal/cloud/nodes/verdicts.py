@@ -7,13 +7,13 @@ from typing import Final
 from ebbtide_rehearsal.cloud.pools import NodePool
 
 QUEUED: Final = "queued-provisioning.gke.io"
-"""GKE's class for queued capacity."""
+"""GKE's provisioning class for queued capacity."""
 
 ATOMIC: Final = "best-effort-atomic-scale-up.autoscaling.x-k8s.io"
-"""The cluster autoscaler's class for all nodes or none."""
+"""The cluster autoscaler's provisioning class for all nodes or none."""
 
 CHECK: Final = "check-capacity.autoscaling.x-k8s.io"
-"""The cluster autoscaler's class for existing free capacity."""
+"""The cluster autoscaler's provisioning class for existing free capacity."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,10 +21,10 @@ class RequestCondition:
     """A new condition of a request.
 
     Attributes:
-        kind: its type, such as `Provisioned`.
-        status: whether it is true.
-        reason: a word.
-        message: a sentence.
+        kind: type, such as `Provisioned`.
+        status: status of the condition.
+        reason: reason in one word.
+        message: message as a sentence.
         details: `provisioningClassDetails`.
     """
 
@@ -42,7 +42,7 @@ class RequestCondition:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """An order of nodes for a request, all at once.
+    """An order for all nodes of a request at once.
 
     Attributes:
         pool: the pool.
@@ -54,4 +54,4 @@ class Order:
 
 
 Verdict = RequestCondition | Order | None
-"""None lets the request wait."""
+"""None keeps the request waiting."""

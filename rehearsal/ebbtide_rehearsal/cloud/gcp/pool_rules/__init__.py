@@ -1,4 +1,4 @@
-"""Rules of the API on node pools, a file for each concern."""
+"""API rules for node pools, one file per concern."""
 
 from typing import Final
 
@@ -14,4 +14,4 @@ RULES: Final = (
     *marks.RULES,
     *quotas.RULES,
 )
-"""In the order in which they are asked: the first that is broken is the answer."""
+"""Rules in the order of their check; the first broken one determines the response."""

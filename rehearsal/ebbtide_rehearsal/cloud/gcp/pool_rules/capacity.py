@@ -1,4 +1,4 @@
-"""Rules on capacity kinds: the matrix of spot, preemptible, flex-start, queued and reservations."""
+"""Rules for capacity kinds: the matrix of spot, preemptible, flex-start, queued and reservations."""
 
 from typing import Final
 

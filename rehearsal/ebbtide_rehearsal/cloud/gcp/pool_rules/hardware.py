@@ -1,4 +1,4 @@
-"""Machines, accelerators, disks and images that go together."""
+"""Rules for combinations of machines, accelerators, disks and images."""
 
 from typing import Final
 
@@ -41,7 +41,7 @@ def _machine(pool: PoolRequest) -> str | None:
 
 
 def _is_offered(pool: PoolRequest) -> str | None:
-    """Refuse an accelerator or machine family that a zone does not have."""
+    """Reject an accelerator or machine family that a zone does not have."""
     machine, known = pool.machine, locations(pool.request.cloud.store, CloudKind.GKE)
     if machine is None:
         return None
@@ -69,8 +69,8 @@ def _default_machine(pool: PoolRequest) -> str | None:
 
 
 def _accelerator(pool: PoolRequest) -> str | None:
-    """Accelerators are attached to N1 in certain counts, and named as they are where they are part of the
-    machine."""
+    """Accelerators are attached to N1 in certain counts; a machine's built-in ones must be declared as they
+    are."""
     machine = pool.machine
     for attached in pool.fields.parts("nodeConfig.guestAccelerators"):
         kind, count = last(attached.text("type")), attached.number("count") or 0

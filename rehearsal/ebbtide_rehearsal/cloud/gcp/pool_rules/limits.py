@@ -1,4 +1,4 @@
-"""Rules on node counts, zones and locations."""
+"""Rules for node counts, zones and locations."""
 
 from typing import Final
 
@@ -25,7 +25,7 @@ def _totals_or_each_zone(pool: PoolRequest) -> str | None:
 
 
 def _whole_slices(pool: PoolRequest) -> str | None:
-    """GKE makes all nodes of a TPU slice or none."""
+    """GKE creates all nodes of a TPU slice or none."""
     topology, machine, fields = pool.fields.text("placementPolicy.tpuTopology"), pool.machine, pool.fields
     if not topology or machine is None:
         return None

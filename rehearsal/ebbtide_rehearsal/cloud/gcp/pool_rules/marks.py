@@ -1,4 +1,4 @@
-"""Labels, taints and metadata of nodes, and labels of the bill."""
+"""Rules for node labels, taints and metadata, and for billing labels."""
 
 import re
 from typing import Final
@@ -29,7 +29,7 @@ _METADATA: Final = {
 
 
 def is_key(text: str) -> bool:
-    """Report if a text is a key of a label: a name, after a domain and a slash or alone."""
+    """Return whether a text is a label key: a name, optionally with a domain and a slash as prefix."""
     domain, slash, name = text.rpartition("/")
     fits = bool(_DOMAIN.match(domain)) and len(domain) <= _DOMAIN_LENGTH if slash else True
     return fits and bool(_PART.match(name))

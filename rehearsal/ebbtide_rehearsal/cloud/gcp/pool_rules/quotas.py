@@ -1,7 +1,6 @@
-"""Quotas, where a fault of the rehearsal sets one. There are none otherwise.
+"""Quotas, which only exist if an injected fault sets one.
 
-GKE asks for what the first nodes of a pool need when it is made; what comes later is refused to the
-autoscaler.
+When a pool is created, GKE checks the quotas for its first nodes; later nodes are refused to the autoscaler.
 """
 
 from typing import Final
@@ -14,7 +13,7 @@ from ebbtide_rehearsal.cloud.gcp.pool_rules.rule import PoolRequest, pool_rule
 
 
 def _needs(pool: PoolRequest) -> dict[str, int]:
-    """Return the amount of each quota that the first nodes use."""
+    """Return the amount of each quota for the first nodes."""
     machine = pool.machine
     nodes = (pool.fields.number("nodeCount") or pool.fields.number("initialNodeCount") or 0) * len(pool.zones)
     if machine is None:

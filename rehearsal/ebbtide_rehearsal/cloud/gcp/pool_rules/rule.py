@@ -1,4 +1,4 @@
-"""A rule of node pools: what it looks at, and how its message is put."""
+"""Rules of node pools: their subject, and the form of their messages."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,10 +25,10 @@ class PoolRequest:
     Attributes:
         request: the request.
         fields: its inputs.
-        cluster: the cluster that it belongs to.
-        machine: its machine type; None for an unknown name.
-        capacity: of its nodes.
-        zones: of its nodes.
+        cluster: cluster of the pool.
+        machine: machine type; None for an unknown name.
+        capacity: capacity kind of its nodes.
+        zones: zones of its nodes.
     """
 
     request: Request
@@ -45,17 +45,17 @@ class PoolRequest:
 
     @property
     def queued(self) -> bool:
-        """True if its nodes are for queued requests alone."""
+        """True if its nodes are only for queued requests."""
         return self.fields.flag("queuedProvisioning.enabled")
 
     @property
     def reservation(self) -> str:
-        """Type of reservations that its nodes may use; empty if unset."""
+        """Type of reservations for its nodes; empty if unset."""
         return self.fields.text("nodeConfig.reservationAffinity.consumeReservationType")
 
 
 def pool_rule(name: str, source: str, says: Callable[[PoolRequest], str | None], *, code: int = 400) -> Rule:
-    """Build a rule whose refusals have an HTTP status, a bad request by default."""
+    """Build a rule whose refusals have an HTTP status, by default that of a bad request."""
 
     def refusal(request: Request) -> str | None:
         cluster = cluster_of(request)

@@ -1,4 +1,4 @@
-"""The pool's name, and what its cluster's settings want of it."""
+"""Rules for a pool's name, and for settings that depend on its cluster."""
 
 import re
 from collections.abc import Callable
@@ -24,8 +24,7 @@ def _name(pool: PoolRequest) -> str | None:
 
 
 def _upgrades(pool: PoolRequest) -> str | None:
-    """In a release channel nodes follow the control plane. Repair may be off by now, as flex-start
-    wants it."""
+    """In a release channel nodes follow the control plane. Repair may now be off, as flex-start requires."""
     channel = channel_of(pool.cluster)
     off = pool.fields.has("management") and not pool.fields.flag("management.autoUpgrade")
     return f"Auto_upgrade cannot be false when release_channel {channel} is set." if channel and off else None
@@ -66,7 +65,7 @@ _FEATURES: Final[tuple[tuple[str, str, Callable[[PoolRequest], bool]], ...]] = (
     ("gke-queued-provisioning", "Flex start", lambda pool: pool.scheduled),
     ("gke-shutdown-grace", "Shutdown grace period", lambda pool: pool.fields.has(_GRACE)),
 )
-"""Features with the pin of the version that introduced them."""
+"""Features with the name of the pinned version that introduced them."""
 
 
 def _features(pool: PoolRequest) -> str | None:
