@@ -1,4 +1,4 @@
-"""Node pools as the clouds' APIs register them for the node pools' controllers."""
+"""Node pools, as registered by the clouds' APIs for the node pools' controllers."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
@@ -13,7 +13,7 @@ _TYPE: Final = "node-pool"
 _STOPPED: Final = "stopped-node-pool"
 
 NO_ZONE: Final = "0"
-"""The zone of nodes that are in none: Azure labels them with a fault domain (cloud-provider-azure docs,
+"""Zone label of nodes without a zone: Azure uses a fault domain (cloud-provider-azure docs,
 topics/availability-zones)."""
 
 
@@ -22,31 +22,31 @@ class NodePool:
     """A node pool.
 
     Attributes:
-        cluster: the cluster's id in `Clusters`.
-        name: unique in its cluster.
+        cluster: id of the cluster in `Clusters`.
+        name: name, unique in its cluster.
         cloud: its cloud.
         machine: machine type.
-        capacity: its capacity kind.
+        capacity: capacity kind.
         region: the region.
-        zones: the zones that nodes are spread over.
-        labels: of each node: requested ones and those that the cloud itself adds, without those of
-            its name or zone.
-        taints: of each node, likewise.
-        allocatable: of each node, Kubernetes quantities, without accelerators.
-        accelerator: the type and count of each node's accelerators; None without.
-        accelerator_resource: Kubernetes' name of them, such as `nvidia.com/gpu`; empty without.
-        driver_installed: whether the cloud itself installs the accelerators' driver and device plugin; else
-            they are allocatable once pods of DaemonSets that do so run on the node.
-        minimum: nodes that stay, over all zones.
-        maximum: most nodes, over all zones.
-        initial: initial nodes, over all zones.
-        autoscaled: whether the cloud's autoscaler sizes it; else it stays at `initial`.
-        hourly: price of a node, US dollars an hour.
-        max_run_seconds: after which the cloud takes a node away; None for never.
-        deallocates: whether an evicted node stays, stopped (AKS, eviction policy `Deallocate`).
-        shares: number of the accelerator resource that one accelerator counts as.
-        together: nodes of a TPU slice, which come and go together.
-        ssd_gb: size of each node's boot disk, if it counts against the quota of SSD disks.
+        zones: zones that nodes are spread over.
+        labels: labels of each node: requested ones and those that the cloud adds, without those for its name
+            or zone.
+        taints: taints of each node, requested or added by the cloud.
+        allocatable: allocatable resources of each node as Kubernetes quantities, without accelerators.
+        accelerator: type and count of each node's accelerators; None for none.
+        accelerator_resource: their resource name, such as `nvidia.com/gpu`; empty for none.
+        driver_installed: True if the cloud itself installs the accelerators' driver and device plugin;
+            otherwise they are allocatable once DaemonSets that install them run on the node.
+        minimum: minimum node count, over all zones.
+        maximum: maximum node count, over all zones.
+        initial: initial node count, over all zones.
+        autoscaled: True if the cloud's autoscaler sizes it; otherwise it stays at `initial`.
+        hourly: price of a node, USD per hour.
+        max_run_seconds: lifetime after which the cloud removes a node; None for no limit.
+        deallocates: True if an evicted node is stopped, not deleted (AKS, eviction policy `Deallocate`).
+        shares: amount of the accelerator resource per accelerator.
+        together: number of nodes of a TPU slice, which are created and deleted together.
+        ssd_gb: size of each node's boot disk, if it counts towards the quota of SSD disks.
     """
 
     cluster: str
@@ -75,14 +75,14 @@ class NodePool:
 
     @property
     def accelerators(self) -> dict[str, str]:
-        """The accelerators of a node as pods request them, once their driver runs."""
+        """Accelerators of a node as allocatable resources, once their driver runs."""
         if self.accelerator is None:
             return {}
         return {self.accelerator_resource: str(self.accelerator[1] * self.shares)}
 
     @property
     def id(self) -> str:
-        """Unique among the pools of all clusters."""
+        """Id, unique among the pools of all clusters."""
         return f"{self.cluster}/{self.name}"
 
     def having(self, **changes: Any) -> Self:
@@ -101,19 +101,19 @@ def forget(store: Store, cluster: str, name: str) -> None:
 
 
 def stop(store: Store, cluster: str) -> None:
-    """Take the nodes of all pools of a cluster away, until `start`."""
+    """Remove the nodes of all pools of a cluster, until `start`."""
     for pool in pools(store, cluster):
         store.put(Resource(_CLOUD, f"{pool.id}/stopped", _STOPPED, state=asdict(pool)))
         forget(store, cluster, pool.name)
 
 
 def is_stopped(store: Store, cluster: str) -> bool:
-    """Return whether a cluster is stopped, with its control plane."""
+    """Return whether a cluster is stopped, including its control plane."""
     return any(_pool(resource.state).cluster == cluster for resource in store.resources(_CLOUD, _STOPPED))
 
 
 def start(store: Store, cluster: str) -> None:
-    """Bring the pools of a stopped cluster back, with their initial nodes."""
+    """Restart the pools of a stopped cluster with their initial nodes."""
     for resource in store.resources(_CLOUD, _STOPPED):
         pool = _pool(resource.state)
         if pool.cluster == cluster:

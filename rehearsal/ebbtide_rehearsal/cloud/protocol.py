@@ -1,8 +1,8 @@
-"""Pulumi's provider protocol over gRPC, in front of providers in plain data.
+"""Pulumi's provider protocol over gRPC, for providers with plain data.
 
-The engine attaches to a provider that is already running where `PULUMI_DEBUG_PROVIDERS` names its port; for
-each provider resource it opens a connection of its own, by which their calls are told apart. A provider
-gets secrets in plain, and its answer under the name of a secret input is marked secret here. Sources:
+The engine attaches to a running provider if `PULUMI_DEBUG_PROVIDERS` has its port. It opens a separate
+connection for each provider resource, which identifies the provider resource of a call. A provider gets
+secrets in plain text, and an output with the name of a secret input is marked secret here. Sources:
 pulumi 3.259, sdk/go/common/resource/plugin (`provider_plugin.go`, `NewProvider`) and
 proto/pulumi/provider.proto.
 """
@@ -40,21 +40,21 @@ Answer = TypeVar("Answer")
 
 _CALLS_AT_ONCE: Final = 32
 _BIGGEST_MESSAGE: Final = 400 * 1024 * 1024  # the engine's own limit
-_DEBUG_TAG: Final = "__internal"  # the SDK's note to itself on inputs
+_DEBUG_TAG: Final = "__internal"  # the SDK's metadata on inputs
 
 
 def serve(
     provider: Provider, store: Store, servicer: "type[Servicer] | None" = None
 ) -> tuple[grpc.Server, int]:
-    """Start answering the engine's calls for a provider, on a free port of this machine alone.
+    """Serve a provider to the engine, on a free port of the loopback interface.
 
     Args:
         provider: the provider.
-        store: of the fake cloud, with its failures.
-        servicer: the class that answers; `Servicer` by default.
+        store: the fake cloud's store, with its injected faults.
+        servicer: the servicer class; `Servicer` by default.
 
     Returns:
-        The server, to be stopped, and its port.
+        The server, which the caller must stop, and its port.
     """
     server = grpc.server(
         futures.ThreadPoolExecutor(_CALLS_AT_ONCE, thread_name_prefix=provider.package),
@@ -70,7 +70,7 @@ def serve(
 
 
 class Servicer(provider_pb2_grpc.ResourceProviderServicer):
-    """A provider for the engine. Injected faults of API calls strike here."""
+    """Servicer of a provider, which applies injected faults of API calls."""
 
     def __init__(self, provider: Provider, store: Store) -> None:
         self._provider = provider
@@ -182,14 +182,14 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
         arguments = _plain(request.args)
         answer = self._answer(context, lambda: self._of(context).invoke(request.tok, arguments))
         response = provider_pb2.InvokeResponse()
-        getattr(response, "return").CopyFrom(_struct(answer))  # a word that Python keeps for itself
+        getattr(response, "return").CopyFrom(_struct(answer))  # a keyword of Python
         return response
 
     def Cancel(self, request: empty_pb2.Empty, context: grpc.ServicerContext) -> empty_pb2.Empty:
         return empty_pb2.Empty()
 
     def _of(self, context: grpc.ServicerContext) -> Provider:
-        """Return the provider that was configured over the connection of a call."""
+        """Return the provider that was configured over the call's connection."""
         with self._lock:
             return self._configured.get(context.peer(), self._provider)
 
@@ -207,7 +207,7 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
         ask: Callable[[], Answer],
         inputs_struct: struct_pb2.Struct | None = None,
     ) -> Answer:
-        """Return a provider's answer. `inputs_struct` has the inputs of a resource that may be left
+        """Return a provider's response. `inputs_struct` has the inputs of a resource that may be left
         unfinished."""
         try:
             return ask()
@@ -220,7 +220,8 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
 
 
 def _call(urn: str, *, preview: bool = False, timeout: float = 0) -> Call:
-    """`urn:pulumi:STACK::PROJECT::TYPES::NAME`, where the types are those above it and its own."""
+    """Parse a call from `urn:pulumi:STACK::PROJECT::TYPES::NAME`, where TYPES has the parents' types and its
+    own."""
     _, _, types, name = urn.split("::", 3)
     return Call(types.split("$")[-1], name, urn, preview, timeout or None)
 
@@ -230,7 +231,7 @@ def _plain(struct: struct_pb2.Struct) -> dict[str, Plain]:
 
 
 def _struct(values: Properties, example_struct: struct_pb2.Struct | None = None) -> struct_pb2.Struct:
-    """Build properties for the engine, secret where those of the same name in the example are."""
+    """Build properties for the engine; those that are secret in the example by name are secret."""
     struct = struct_pb2.Struct()
     example = properties(example_struct) if example_struct is not None else {}
     fill_struct(struct, {key: as_secret_as(value, example.get(key)) for key, value in values.items()})

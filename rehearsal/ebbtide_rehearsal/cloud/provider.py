@@ -1,5 +1,5 @@
-"""Interface of the fake cloud's providers, in plain data: JSON, and `UNKNOWN` for a value that a preview does
-not know."""
+"""Interface of the fake cloud's providers, with plain data: JSON, and `UNKNOWN` for unknown values in a
+preview."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,25 +11,25 @@ Properties: TypeAlias = Mapping[str, Plain]
 
 
 class RefusedError(Exception):
-    """The cloud refuses a call. The message is what the engine shows; it is the real API's kind of message,
-    with its code, such as `googleapi: Error 409: Already exists: …, alreadyExists`.
+    """The cloud rejects a call. The engine shows the message, which has the form of the real API's, with its
+    code, such as `googleapi: Error 409: Already exists: …, alreadyExists`.
     """
 
 
 class UnfinishedError(RefusedError):
-    """A resource was created or changed, but not completely: the engine records it all the same, and
-    continues with it the next time."""
+    """A resource was created or changed incompletely: the engine records it nevertheless, and continues with
+    it in the next update."""
 
     def __init__(
         self, message: str, identity: str, state: Properties, inputs: Properties | None = None
     ) -> None:
-        """Describe the failure and the present resource.
+        """Describe the failure and the current resource.
 
         Args:
-            message: the engine's message.
-            identity: the provider's id of the resource.
-            state: its outputs.
-            inputs: the inputs of a resource that is read.
+            message: message for the engine.
+            identity: provider id of the resource.
+            state: outputs of the resource.
+            inputs: inputs of the resource, for a read.
         """
         super().__init__(message)
         self.identity = identity
@@ -39,11 +39,11 @@ class UnfinishedError(RefusedError):
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A property that a provider's check refuses, before anything is planned.
+    """A property that a provider's check rejects, before planning.
 
     Attributes:
-        property: the path of it.
-        reason: what is wrong, in the provider's own words.
+        property: path of the property.
+        reason: the provider's message.
     """
 
     property: str
@@ -55,9 +55,9 @@ class DiffResult:
     """Effect of changed inputs on a resource.
 
     Attributes:
-        changed: the top-level properties that differ.
-        replaces: those of them that need a replacement.
-        delete_first: whether the old resource is deleted first.
+        changed: top-level properties that differ.
+        replaces: those that require a replacement.
+        delete_first: True if the old resource is deleted first.
     """
 
     changed: Sequence[str] = ()
@@ -70,14 +70,13 @@ class Call:
     """A call about a resource.
 
     Attributes:
-        type: the type's token.
-        name: its name in the program.
-        urn: the engine's name for it.
-        preview: whether the call is a preview, which changes nothing and answers with what is known.
-        timeout: its timeout in seconds (`customTimeouts`); None for the default.
-        ignored: paths of properties whose changes the program ignores; their new value is their old
-            one.
-        inputs: in a read, the engine's inputs of the resource; empty for one that is imported.
+        type: type token.
+        name: name in the program.
+        urn: URN.
+        preview: True for a preview, which changes nothing and returns the known values.
+        timeout: timeout in seconds (`customTimeouts`); None for the default.
+        ignored: paths of properties whose changes the program ignores; their new value is the old one.
+        inputs: for a read, the inputs in the engine's state; empty for an imported resource.
     """
 
     type: str
@@ -94,8 +93,8 @@ class Made:
     """A created resource.
 
     Attributes:
-        id: the provider's id; empty in a preview.
-        state: its outputs, all of its inputs among them as a rule.
+        id: provider id; empty in a preview.
+        state: outputs, usually including all of its inputs.
     """
 
     id: str
@@ -107,9 +106,9 @@ class Read:
     """A resource as read.
 
     Attributes:
-        id: the provider's id.
-        inputs: its inputs.
-        state: its outputs.
+        id: provider id.
+        inputs: inputs.
+        state: outputs.
     """
 
     id: str
@@ -118,18 +117,18 @@ class Read:
 
 
 class Provider(Protocol):
-    """A provider. Calls come at the same time, from several threads; what a method raises other than a
-    `RefusedError` is a fault of ours."""
+    """A provider. Calls are concurrent, from several threads; any exception other than `RefusedError` is a
+    bug."""
 
     package: str
-    """The emulated provider's package, such as `azure-native`."""
+    """Package of the emulated provider, such as `azure-native`."""
 
     version: str
-    """The emulated provider's version, as the program's SDK requests it."""
+    """Version of the emulated provider, as requested by the program's SDK."""
 
     def configured(self, variables: Properties) -> "Provider":
-        """Return the provider of an explicit or default provider resource, for all calls about its resources.
-        `variables` are its inputs."""
+        """Return the provider for an explicit or default provider resource with the inputs `variables`, for
+        all calls about its resources."""
         ...
 
     def check_config(self, variables: Properties) -> Sequence[Failure]:
@@ -153,8 +152,8 @@ class Provider(Protocol):
         ...
 
     def read(self, call: Call, identity: str, known: Properties) -> Read | None:
-        """Read a resource; None if it is gone. `known` is its last known state, empty for one that is
-        imported."""
+        """Read a resource; None if it does not exist. `known` is its last known state, empty for an import.
+        """
         ...
 
     def update(self, call: Call, identity: str, old: Read, new: Properties) -> Properties:
@@ -162,7 +161,7 @@ class Provider(Protocol):
         ...
 
     def delete(self, call: Call, identity: str, known: Properties) -> None:
-        """Delete a resource, unless it is gone; raises RefusedError."""
+        """Delete a resource; a missing one is no error. Raises RefusedError."""
         ...
 
     def invoke(self, token: str, arguments: Properties) -> Properties:

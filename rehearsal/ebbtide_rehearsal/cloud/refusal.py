@@ -11,11 +11,11 @@ from pulumi.runtime.proto import provider_pb2
 
 from ebbtide_rehearsal.cloud.provider import UnfinishedError
 
-_DETAILS = "grpc-status-details-bin"  # where gRPC keeps what an error has to say beside its message
+_DETAILS = "grpc-status-details-bin"  # metadata key for the details of a gRPC error
 
 
 def refuse(context: grpc.ServicerContext, message: str) -> NoReturn:
-    """End a call: nothing was done."""
+    """Abort a call that changed nothing."""
     context.abort(grpc.StatusCode.UNKNOWN, message)
     raise AssertionError(message)  # abort has raised
 
@@ -26,7 +26,7 @@ def refuse_unfinished(
     state: struct_pb2.Struct,
     inputs: struct_pb2.Struct | None,
 ) -> NoReturn:
-    """End a call that has left something behind: the engine writes it down with the reason.
+    """Abort a call that left a resource behind, which the engine records with the reason.
 
     Source: pulumi 3.259, proto/pulumi/provider.proto, `ErrorResourceInitFailed`.
     """

@@ -1,4 +1,4 @@
-"""Regions and zones of the fake clouds: the catalog's, and those that the stack's declaration adds."""
+"""Regions and zones of the fake clouds: the catalog's, and those added by the stack's declaration."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from ebbtide.catalog import CloudKind, Locations, Region
 from ebbtide_rehearsal.cloud.store import Resource, Store
 
 REGIONS: Final = "regions"
-"""The cloud of regions in the store: they exist before a stack and after it."""
+"""Cloud of regions in the store; they exist independently of stacks."""
 
 _REGION: Final = "rehearsal:region"
 

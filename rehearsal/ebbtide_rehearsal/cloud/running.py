@@ -1,4 +1,4 @@
-"""The fake cloud's process, as the rehearsal starts, checks and stops it."""
+"""Start, check and stop of the fake cloud's process."""
 
 import subprocess
 import sys
@@ -18,17 +18,17 @@ _SHOWN: Final = 10
 
 
 class RunningCloud:
-    """Process of the fake cloud. It ends with this one: its standard input then closes."""
+    """Process of the fake cloud. It ends with this process, which closes its standard input."""
 
     def __init__(self, directory: Path, settings: CloudSettings) -> None:
         """Start the process.
 
         Args:
-            directory: of the cloud.
+            directory: directory of the cloud.
             settings: its settings.
 
         Raises:
-            RehearsalError: it does not start.
+            RehearsalError: the process does not start.
         """
         self._directory = directory
         settings.write(directory)
@@ -53,21 +53,21 @@ class RunningCloud:
         return ",".join(f"{package}:{port}" for package, port in self.ports.items())
 
     def memory(self) -> int:
-        """Return the most memory that the cloud and its control planes have used, in bytes."""
+        """Return the peak memory of the cloud and its control planes, in bytes."""
         return read_memory(self._directory)
 
     def check(self) -> None:
         """Check that the process runs.
 
         Raises:
-            RehearsalError: it has ended by itself.
+            RehearsalError: the process has ended.
         """
         if self._process.poll() is not None:
             words = self._log.read_text(errors="replace").splitlines()[-_SHOWN:]
             raise RehearsalError("The fake cloud has ended by itself. Its last output:\n" + "\n".join(words))
 
     def stop(self) -> None:
-        """End it, and all that it has started."""
+        """Stop the process and everything that it has started."""
         if self._process.stdin:
             self._process.stdin.close()
         try:

@@ -1,4 +1,4 @@
-"""Validation of inputs by a resource type's schema, as a provider does it."""
+"""Validation of inputs by a resource type's schema, as providers do it."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -13,13 +13,13 @@ Problem = Literal["unknown", "missing", "type"]
 
 @dataclass(frozen=True, slots=True)
 class Misfit:
-    """A property that is not as the schema wants it.
+    """A property that does not match the schema.
 
     Attributes:
-        path: where it is, such as `nodeConfig.taints[0].effect`.
-        problem: it is not in the schema; it is required and not there; or it is of another type.
-        wanted: the type that the schema has: `string`, `bool`, `int`, `number`, `list`, `map`, `object`;
-            empty for an unknown property.
+        path: its path, such as `nodeConfig.taints[0].effect`.
+        problem: unknown property, missing required property, or wrong type.
+        wanted: type in the schema: `string`, `bool`, `int`, `number`, `list`, `map`, `object`; empty for an
+            unknown property.
     """
 
     path: str
@@ -28,11 +28,11 @@ class Misfit:
 
 
 def misfits(token: str, inputs: Mapping[str, Plain]) -> list[Misfit]:
-    """All in a resource's inputs that its type's schema does not have as they are; what is not yet known
-    fits everywhere.
+    """Return the properties of a resource's inputs that do not match its type's schema. Unknown values match
+    any type.
 
     Raises:
-        LookupError: as of `provider_schema.properties`.
+        LookupError: as for `provider_schema.properties`.
     """
     return list(_of_object(arguments(token), inputs, ""))
 
@@ -78,7 +78,7 @@ def _of_one(hint: Any, value: Plain, path: str) -> Iterator[Misfit]:
 
 
 def _is_scalar_of(name: str, value: Plain) -> bool:
-    """Return whether a value is of a scalar type, including text of a number or boolean, which providers
+    """Return whether a value matches a scalar type, including numbers and booleans as text, which providers
     parse."""
     match name:
         case "string":

@@ -1,4 +1,4 @@
-"""Secrets in a provider's answers."""
+"""Secrets in a provider's outputs."""
 
 from ebbtide.recording.values import Plain, Secret
 
@@ -7,7 +7,7 @@ def as_secret_as(value: Plain, example: Plain) -> Plain:
     """Mark the parts of a value secret that are secret in an example: by name in objects; a list is secret as
     a whole, since its order may change.
 
-    The engine does the same for providers that know of no secrets (pulumi 3.259,
+    The engine does the same for providers without support for secrets (pulumi 3.259,
     sdk/go/common/resource/plugin, `annotateSecrets`).
     """
     match value, example:

@@ -1,4 +1,4 @@
-"""Settings of the fake cloud, and its reports on itself: files in its directory."""
+"""Settings of the fake cloud, and its status reports, as files in its directory."""
 
 import json
 from collections.abc import Mapping
@@ -17,9 +17,9 @@ class CloudSettings:
     """Settings of the fake cloud.
 
     Attributes:
-        speed: simulated seconds in a second.
+        speed: simulated seconds per second.
         declaration: the stack's declaration, whose existing resources are created; may be empty.
-        tools: paths of its programs and data, by name.
+        tools: paths of programs and data, by name.
     """
 
     speed: float = 1.0
@@ -35,7 +35,7 @@ class CloudSettings:
         return Path(self.tools[name])
 
     def write(self, directory: Path) -> None:
-        """Leave it in the cloud's directory."""
+        """Write the settings to a directory."""
         (directory / _TOLD).write_text(json.dumps(asdict(self)), encoding="utf-8")
 
     @classmethod
@@ -50,14 +50,14 @@ def store_file(directory: Path) -> Path:
 
 
 def write_ports(directory: Path, ports: Mapping[str, int]) -> None:
-    """Report the port of each package's provider: the cloud is ready."""
+    """Write the port of each package's provider, once the cloud is ready."""
     temporary = directory / f"{_PORTS}.new"
     temporary.write_text(json.dumps(ports), encoding="utf-8")
     temporary.rename(directory / _PORTS)
 
 
 def read_ports(directory: Path) -> dict[str, int] | None:
-    """Return the port of each package's provider; None until the cloud is ready."""
+    """Read the port of each package's provider; None until the cloud is ready."""
     try:
         return json.loads((directory / _PORTS).read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -65,14 +65,14 @@ def read_ports(directory: Path) -> dict[str, int] | None:
 
 
 def write_memory(directory: Path, used: int) -> None:
-    """Report the most memory that the cloud and its control planes have used, in bytes."""
+    """Write the peak memory of the cloud and its control planes, in bytes."""
     temporary = directory / f"{_MEMORY}.new"
     temporary.write_text(str(used), encoding="utf-8")
     temporary.rename(directory / _MEMORY)
 
 
 def read_memory(directory: Path) -> int:
-    """Return the reported memory; 0 before the first report."""
+    """Read the reported memory; 0 before the first report."""
     try:
         return int((directory / _MEMORY).read_text(encoding="utf-8"))
     except FileNotFoundError:

@@ -1,7 +1,7 @@
 """State of the fake cloud: resources, injected faults and the event log, in one file on disk.
 
-SQLite, since the cloud's process and the rehearsal's read and write it concurrently, and
-since it must outlive both.
+The file is a SQLite database, since the cloud's process and the rehearsal's process access it concurrently,
+and it must outlive both.
 """
 
 import json
@@ -35,12 +35,12 @@ class Resource:
     """A resource of the fake cloud.
 
     Attributes:
-        cloud: the provider's package, such as `gcp`, or `nodes` for machines and node pools.
-        id: the provider's id, unique in its cloud.
-        type: the type's token, such as `gcp:container/nodePool:NodePool`.
-        urn: its URN; empty if the engine does not know it.
-        inputs: its inputs.
-        state: its outputs.
+        cloud: package of the provider, such as `gcp`, or `nodes` for machines and node pools.
+        id: provider id, unique in its cloud.
+        type: type token, such as `gcp:container/nodePool:NodePool`.
+        urn: URN; empty if the engine does not know it.
+        inputs: inputs.
+        state: outputs.
     """
 
     cloud: str
@@ -57,14 +57,14 @@ class Resource:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that happened.
+    """An event in the log.
 
     Attributes:
-        number: events are numbered as they happen.
+        number: sequence number.
         at: simulated seconds since the start.
-        kind: what sort of thing, in a word or two with dashes, such as `node-added`.
-        text: a sentence for people, without the time.
-        facts: the same for programs, JSON.
+        kind: event kind, such as `node-added`.
+        text: sentence for users, without the time.
+        facts: data for programs, JSON.
     """
 
     number: int
@@ -78,11 +78,11 @@ class Store:
     """State of the fake cloud. Every method may be called from any thread of any process."""
 
     def __init__(self, path: Path, *, speed: float = 1.0) -> None:
-        """Open the store, or make it.
+        """Open the store, or create it.
 
         Args:
             path: the file.
-            speed: simulated seconds in a second, for a store that is not there yet.
+            speed: simulated seconds per second, for a new store.
         """
         self._path = path
         self._threads = threading.local()
@@ -97,7 +97,7 @@ class Store:
         self.clock = Clock(started, speed)
 
     def put(self, resource: Resource) -> None:
-        """Write a resource, over the one of its id if there is one."""
+        """Write a resource, replacing an existing one with its id."""
         row = (
             resource.cloud,
             resource.id,
@@ -110,18 +110,18 @@ class Store:
             connection.execute("insert or replace into resources values (?, ?, ?, ?, ?, ?)", row)
 
     def get(self, cloud: str, identity: str) -> Resource | None:
-        """Return the resource of an id."""
+        """Return a resource by its id; None if it does not exist."""
         rows = self._read("select * from resources where cloud = ? and id = ?", cloud, identity)
         return _resource(rows[0]) if rows else None
 
     def remove(self, cloud: str, identity: str) -> bool:
-        """Remove a resource; whether it was there."""
+        """Remove a resource; return whether it existed."""
         with self._writing() as connection:
             query = "delete from resources where cloud = ? and id = ?"
             return connection.execute(query, (cloud, identity)).rowcount > 0
 
     def resources(self, cloud: str | None = None, kind: str | None = None) -> list[Resource]:
-        """All resources, or those of a cloud, or of a type, in the order of their ids."""
+        """Return all resources, optionally of a cloud or a type, ordered by id."""
         query = (
             "select * from resources where (?1 is null or cloud = ?1) and (?2 is null or type = ?2) "
             "order by cloud, id"
@@ -129,7 +129,7 @@ class Store:
         return [_resource(row) for row in self._read(query, cloud, kind)]
 
     def ask(self, fault: InjectedFault) -> int:
-        """Ask for a fault; its number, to `lift` it by."""
+        """Inject a fault; return its number for `lift`."""
         row = (fault.kind, fault.target, fault.times, json.dumps(fault.details))
         with self._writing() as connection:
             connection.execute("insert into faults (kind, target, times, details) values (?, ?, ?, ?)", row)
@@ -137,7 +137,7 @@ class Store:
         return number
 
     def lift(self, number: int) -> None:
-        """Take a fault back."""
+        """Remove an injected fault."""
         with self._writing() as connection:
             connection.execute("delete from faults where number = ?", (number,))
 
@@ -147,7 +147,7 @@ class Store:
 
     def strike(self, kind: str, *targets: str) -> InjectedFault | None:
         """Return the first active fault of a kind that matches one of these targets, and count the strike: a
-        fault with a number of times ends after the last. None if none matches."""
+        fault with a limited number of strikes ends after the last. None if none matches."""
         with self._writing() as connection:
             for number, fault in self.faults(kind).items():
                 if not any(fault.strikes(target) for target in targets):
@@ -160,13 +160,13 @@ class Store:
         return None
 
     def say(self, kind: str, text: str, **facts: object) -> None:
-        """Log an event, now."""
+        """Log an event at the current time."""
         row = (self.clock.now(), kind, text, json.dumps(facts))
         with self._writing() as connection:
             connection.execute("insert into events (at, kind, text, facts) values (?, ?, ?, ?)", row)
 
     def events(self, after: int = 0, kind: str | None = None) -> list[Event]:
-        """Return the events after the event of a number, oldest first."""
+        """Return the events after an event number, oldest first."""
         query = "select * from events where number > ?1 and (?2 is null or kind = ?2) order by number"
         return [
             Event(number, at, kind, text, json.loads(facts))
@@ -178,7 +178,7 @@ class Store:
 
     @contextmanager
     def _writing(self) -> Generator[sqlite3.Connection]:
-        """Return the thread's connection in a transaction that locks the file until the end of the block."""
+        """Yield the thread's connection in a transaction that locks the file until the end of the block."""
         connection = self._connection()
         connection.execute("begin immediate")
         try:

@@ -14,7 +14,7 @@ NO_PLUGIN: Final = "gke-no-default-nvidia-gpu-device-plugin"
 _INSTALLER: Final = "nvidia-installer"
 """Common part of the driver installers' image names on GKE, `cos-nvidia-installer` and
 `gke-nvidia-installer`, in any DaemonSet (container-engine-accelerators, nvidia-driver-installer,
-daemonset-preloaded.yaml). GKE's device plugin is always installed."""
+daemonset-preloaded.yaml). These nodes have GKE's device plugin."""
 
 _PLUGIN: Final = "nvidia-device-plugin"
 """Common part of the DaemonSet names of NVIDIA's device plugin, standalone or of the GPU operator

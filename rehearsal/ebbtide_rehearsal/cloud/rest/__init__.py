@@ -1,6 +1,6 @@
-"""REST APIs of the fake clouds, over HTTPS on the loopback, for the clouds' own client libraries.
+"""REST APIs of the fake clouds, over HTTPS on the loopback interface, for the clouds' own client libraries.
 
-Each `Route` names the cloud's operation; a request without a route is refused with 404.
+Each `Route` has the cloud's operation name; a request without a route is rejected with 404.
 """
 
 from ebbtide_rehearsal.cloud.rest.azure import Azure

@@ -1,4 +1,4 @@
-"""Azure: usages of Compute, and the Retail Prices API, which is public; other modules have the rest.
+"""Azure: usages of Compute, and the public Retail Prices API; other modules have the rest.
 
 Sources: azure-rest-api-specs, Compute `Usage_List`, and ARM's common errors (2026); Azure docs,
 cost-management retail-prices (2026): filters are case-sensitive, and pages continue at `NextPageLink`.
@@ -40,14 +40,14 @@ _CODES: Final = {
 }
 _CLAUSE: Final = re.compile(r"(?P<field>\w+) eq (?:'(?P<text>[^']*)'|(?P<flag>true|false))")
 _FIELDS: Final = {"priceType": "type"}
-"""Fields of a filter that the items have under another name."""
+"""Fields of a filter with a different name in the items."""
 
 
 class Azure:
     """Azure's APIs.
 
     Attributes:
-        routes: its operations.
+        routes: operations of the APIs.
     """
 
     def __init__(
@@ -62,10 +62,10 @@ class Azure:
 
         Args:
             store: the fake cloud's store.
-            subscriptions: ids of the subscriptions that exist.
-            tokens: the access tokens that are valid.
+            subscriptions: ids of the existing subscriptions.
+            tokens: valid access tokens.
             prices: items of the Retail Prices API.
-            page: length of a page.
+            page: number of items of a page.
         """
         self._store, self._subscriptions, self._tokens = store, subscriptions, tokens
         self._prices, self._page = prices, page
@@ -81,7 +81,7 @@ class Azure:
         return path.startswith(("/subscriptions/", "/api/retail/"))
 
     def refusal(self, error: RefusedRequestError) -> Mapping[str, Any]:
-        """Return the document of a refusal."""
+        """Return the document of an error."""
         return {
             "error": {
                 "code": error.code or _CODES.get(error.status, "InternalServerError"),
@@ -120,7 +120,7 @@ class Azure:
         return self._listed(usages, request)
 
     def _listed(self, entries: Sequence[Mapping[str, Any]], request: Request) -> Mapping[str, Any]:
-        """Return a page of a list of Azure Resource Manager."""
+        """Return a page of an Azure Resource Manager list."""
         page, following = self._paged(entries, request, "$skiptoken")
         return {"value": page, **({"nextLink": following} if following else {})}
 
@@ -140,7 +140,7 @@ class Azure:
     def _paged(
         self, entries: Sequence[Mapping[str, Any]], request: Request, parameter: str
     ) -> tuple[Sequence[Mapping[str, Any]], str | None]:
-        """Return a page of entries, and the address of the next one."""
+        """Return a page of entries, and the URL of the next page."""
         start = request.query.get(parameter) or "0"
         if not start.isdecimal():
             raise RefusedRequestError(400, f"The query parameter {parameter} is invalid.")
@@ -164,7 +164,7 @@ def _conjuncts(condition: str) -> list[str]:
 
 
 def _condition(part: str) -> list[re.Match[str]]:
-    """Return the alternatives of a part.
+    """Return the alternatives of a filter's part.
 
     Raises:
         RefusedRequestError: the filter is malformed.

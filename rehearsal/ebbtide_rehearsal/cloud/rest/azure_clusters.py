@@ -1,4 +1,4 @@
-"""Azure: AKS clusters, and their stop and start, over REST.
+"""Azure: AKS clusters with their start and stop, over REST.
 
 Source: azure-rest-api-specs, Microsoft.ContainerService 2025-09-01, `ManagedClusters_Get`, `_Stop` and
 `_Start`; azure-aks-docs, start-stop-cluster (2026).
@@ -28,7 +28,7 @@ class AzureClusters:
     """AKS clusters.
 
     Attributes:
-        routes: its operations.
+        routes: operations of the API.
     """
 
     def __init__(self, store: Store, check: Callable[[Request], None]) -> None:
@@ -36,7 +36,7 @@ class AzureClusters:
 
         Args:
             store: the fake cloud's store.
-            check: refuses requests without valid credentials or `api-version`.
+            check: rejects requests without valid credentials or `api-version`.
         """
         self._store, self._check = store, check
         name = "Microsoft.ContainerService/managedClusters"
@@ -96,7 +96,7 @@ class AzureClusters:
         return {}
 
     def _settled(self, request: Request, wanted: str, doing: str) -> Resource:
-        """Return a cluster in a power state; another is refused (MicrosoftDocs/azure-docs#85161)."""
+        """Return a cluster in a power state; another is rejected (MicrosoftDocs/azure-docs#85161)."""
         cluster = self._cluster(request)
         if power(cluster.state) != wanted:
             raise RefusedRequestError(400, message(cluster.state, doing), "BadRequest")

@@ -1,9 +1,9 @@
-"""Azure Resource Manager: resources and resource groups, listed and deleted.
+"""Azure Resource Manager: list and delete resources and resource groups.
 
 Resources are those of the fake provider, and others that tests put into the store under Azure's own type.
 
 Source: Azure Resource Manager REST reference, Resources 2021-04-01, and asynchronous operations (2026):
-listings have resources of the first level alone; a deletion is accepted with 202 and an address to poll.
+lists have only top-level resources; a deletion is accepted with 202 and a URL to poll.
 """
 
 import re
@@ -26,9 +26,9 @@ def planted(identity: str, *, location: str = "eastus", **state: Any) -> Resourc
     """Return a resource that no program declares, such as a disk of a storage driver.
 
     Args:
-        identity: its id.
-        location: its region.
-        state: the rest of its document, such as `tags`.
+        identity: resource id.
+        location: region.
+        state: rest of its document, such as `tags`.
     """
     return Resource(_CLOUD, identity, ids.azure_type(identity), state={"location": location, **state})
 
@@ -46,13 +46,13 @@ class AzureResources:
 
         Args:
             store: the fake cloud's store.
-            check: refuses a request without credentials, version or subscription.
+            check: rejects a request without credentials, version or subscription.
             paged: returns a page of a list.
         """
         self._store, self._check, self._paged = store, check, paged
 
     def routes(self) -> Iterator[Route]:
-        """Yield their operations."""
+        """Yield the routes of the operations."""
         for name, method, path, handle in (
             ("Microsoft.Resources/subscriptions/read", "GET", _SCOPE, self._subscription),
             ("Microsoft.Resources/resources/read", "GET", _SCOPE + "/resources", self._resources),
@@ -132,7 +132,7 @@ class AzureResources:
         return Response(202, {}, {"Location": f"{location}?api-version=2021-04-01", "Retry-After": "0"})
 
     def _remove(self, resource: Resource, request: Request) -> None:
-        """Remove a resource; a cluster's node resource group goes with it."""
+        """Remove a resource; a cluster's node resource group is deleted with it."""
         self._store.remove(_CLOUD, resource.id)
         for other in self._all(request):
             is_inside = ids.within(other.id, resource.id)

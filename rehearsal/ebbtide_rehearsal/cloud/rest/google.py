@@ -26,7 +26,7 @@ _COMPUTE_ENGINE: Final = "6F81-5844-456A"
 _SERVICE: Final = "compute.googleapis.com"
 _LARGEST_PAGE: Final = 5000
 _UNLISTED: Final = re.compile("FAMILY|_H100_MEGA_|_H200_|_B200_|_RTX_PRO_6000_|_TPU_V6E")
-"""Quotas of the Cloud Quotas API alone."""
+"""Quotas that only the Cloud Quotas API has."""
 
 _OTHERS: Final = ("DISKS_TOTAL_GB", "IN_USE_ADDRESSES", "INSTANCES", "SSD_TOTAL_GB", "STATIC_ADDRESSES")
 _OF_PROJECT: Final = ("CPUS_ALL_REGIONS", "FIREWALLS", quotas.OF_PROJECT, "NETWORKS", "SNAPSHOTS")
@@ -41,18 +41,18 @@ _REASONS: Final = {
 
 
 def _names() -> list[str]:
-    """Return the regional quotas."""
+    """Return the names of the regional quotas."""
     named = {row[kind] for row in rows("quotas") for kind in ("on_demand", "spot") if row["cloud"] == "gke"}
     return sorted({*_OTHERS, *filter(None, named)})
 
 
 def _metric(name: str) -> str:
-    """Return the metric of a quota: GPUS_PER_GPU_FAMILY of GPUS_PER_GPU_FAMILY:NVIDIA_H100."""
+    """Return the metric of a quota, such as GPUS_PER_GPU_FAMILY for GPUS_PER_GPU_FAMILY:NVIDIA_H100."""
     return name.partition(":")[0]
 
 
 def _family(name: str) -> dict[str, str]:
-    """Return the dimension of a family: gpu_family of GPUS_PER_GPU_FAMILY:NVIDIA_H100."""
+    """Return the family dimension of a quota, such as gpu_family for GPUS_PER_GPU_FAMILY:NVIDIA_H100."""
     metric, _, family = name.partition(":")
     return {metric.partition("_PER_")[2].lower(): family} if family else {}
 
@@ -61,7 +61,7 @@ class Google:
     """Google Cloud's APIs.
 
     Attributes:
-        routes: its operations.
+        routes: operations of the APIs.
     """
 
     def __init__(
@@ -75,9 +75,9 @@ class Google:
 
         Args:
             store: the fake cloud's store.
-            projects: ids of the projects that exist.
-            logins: the refresh tokens that are valid.
-            skus: the price catalog of Compute Engine.
+            projects: ids of the existing projects.
+            logins: valid refresh tokens.
+            skus: price catalog of Compute Engine.
         """
         self._store, self._projects, self._logins, self._skus = store, projects, logins, skus
         self._tokens: set[str] = set()
@@ -114,7 +114,7 @@ class Google:
         return path.startswith(("/compute/", "/v1/", "/token"))
 
     def refusal(self, error: RefusedRequestError) -> Mapping[str, Any]:
-        """Return the document of a refusal."""
+        """Return the document of an error."""
         reason = error.code or _REASONS.get(error.status, "internalError")
         if error.code:  # an error of OAuth 2.0 (RFC 6749, 5.2)
             return {"error": reason, "error_description": error.message}
@@ -169,7 +169,7 @@ class Google:
         ]
 
     def _quota_info(self, request: Request) -> Mapping[str, Any]:
-        """Return a quota: its default limit of 0, and the limit that each region has been granted."""
+        """Return a quota with its default limit of 0 and the granted limit of each region."""
         self._check(request)
         service, quota = request.names["service"], request.names["quota"]
         names = [

@@ -18,10 +18,10 @@ _POOL: Final = _CLUSTER + r"/nodePools/(?P<pool>[^/:]+)"
 
 
 class GoogleClusters:
-    """GKE's clusters.
+    """GKE clusters.
 
     Attributes:
-        routes: its operations.
+        routes: operations of the API.
     """
 
     def __init__(self, store: Store, check: Callable[[Request], None]) -> None:
@@ -29,7 +29,7 @@ class GoogleClusters:
 
         Args:
             store: the fake cloud's store.
-            check: refuses requests without valid credentials.
+            check: rejects requests without valid credentials.
         """
         self._store, self._check = store, check
         self.routes = (

@@ -1,7 +1,7 @@
-"""Compute Engine's and Kubernetes Engine's resources: listed, and deleted by operations that take a while.
+"""Resources of Compute Engine and Kubernetes Engine: list them, and delete them with asynchronous operations.
 
-Resources of Compute Engine are in the store under the kind of the API, such as `compute#disk`, with the API's
-own document as their state; users' controllers make them in a cloud, tests put them there. Clusters and node
+Resources of Compute Engine are in the store under the API's kind, such as `compute#disk`, with the API's
+document as their state; in a real cloud users' controllers create them, here tests do. Clusters and node
 pools are those of the fake provider.
 
 Sources: Compute Engine v1 (`disks.aggregatedList`, `firewalls.list`, `disks.delete`, …, `zoneOperations.get`)
@@ -28,13 +28,13 @@ _CONTAINER: Final = r"/v1/(?P<parent>projects/(?P<project>[^/]+)/locations/(?P<l
 
 
 def planted(collection: str, scope: str, name: str, **state: Any) -> Resource:
-    """Return a resource of Compute Engine as its API answers it.
+    """Return a resource of Compute Engine as returned by its API.
 
     Args:
-        collection: such as `disks`.
-        scope: its project and location, as `projects/acme-ml/zones/us-central1-a` or `…/global`.
-        name: its name.
-        state: the rest of its document.
+        collection: collection in the API, such as `disks`.
+        scope: project and location, such as `projects/acme-ml/zones/us-central1-a` or `…/global`.
+        name: name of the resource.
+        state: rest of its document.
     """
     identity = f"{scope}/{collection}/{name}"
     noun, _, location = scope.split("/", 2)[2].partition("/")
@@ -61,13 +61,13 @@ class GoogleResources:
 
         Args:
             store: the fake cloud's store.
-            check: refuses a request without credentials, or of an unknown project.
+            check: rejects a request without credentials, or for an unknown project.
         """
         self._store, self._check = store, check
         self._operations: dict[str, str] = {}
 
     def routes(self) -> Iterator[Route]:
-        """Yield their operations."""
+        """Yield the routes of the operations."""
         listed = r"/compute/v1/projects/(?P<project>[^/]+)/{}/(?P<collection>[A-Za-z]+)"
         operations = r"/operations/(?P<operation>[^/]+)"
         cluster_path = r"/clusters/(?P<cluster>[^/]+)"
@@ -192,7 +192,7 @@ class GoogleResources:
         return self._started(f"https://container.googleapis.com/v1/{parent}/operations")
 
     def _started(self, operations: str) -> Mapping[str, Any]:
-        """Return a running operation, which is done when it is read."""
+        """Return a running operation, which is done at the next read."""
         name = f"operation-{secrets.token_hex(8)}"
         self._operations[name] = f"{operations}/{name}"
         return {"name": name, "status": "RUNNING", "selfLink": self._operations[name]}

@@ -11,13 +11,13 @@ class Request:
     """A request.
 
     Attributes:
-        method: such as `GET`.
-        path: decoded, without the query.
-        query: its parameters.
-        headers: by lower-case name.
-        body: the parameters of a form, or a JSON object; empty without one.
-        origin: scheme, host and port that it was sent to.
-        names: the variable parts of the path.
+        method: HTTP method, such as `GET`.
+        path: decoded path, without the query.
+        query: query parameters.
+        headers: headers by lower-case name.
+        body: parameters of a form, or a JSON object; empty for no body.
+        origin: requested scheme, host and port.
+        names: variable parts of the path.
     """
 
     method: str
@@ -31,12 +31,12 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """A response with another status than 200, or with headers.
+    """A response with headers or a status other than 200.
 
     Attributes:
         status: HTTP status.
-        document: its document.
-        headers: its headers.
+        document: JSON document.
+        headers: headers.
     """
 
     status: int
@@ -45,19 +45,19 @@ class Response:
 
 
 class RefusedRequestError(Exception):
-    """A refused request.
+    """A rejected request.
 
     Attributes:
         status: HTTP status.
         message: the cloud's message.
-        code: the cloud's name of the error; empty for the usual one of the status.
-        headers: of the response.
+        code: the cloud's error code; empty for the usual code of the status.
+        headers: headers of the response.
     """
 
     def __init__(
         self, status: int, message: str, code: str = "", headers: Mapping[str, str] | None = None
     ) -> None:
-        """Refuse with a status."""
+        """Reject a request with a status."""
         super().__init__(message)
         self.status, self.message, self.code, self.headers = status, message, code, headers or {}
 
@@ -67,9 +67,9 @@ class Route:
     """An operation of an API.
 
     Attributes:
-        operation: the cloud's own name, such as `compute.regions.get`: the target of injected faults.
-        method: the HTTP method.
-        path: matches the whole path; its groups are the request's names.
+        operation: the cloud's name, such as `compute.regions.get`; also the target of injected faults.
+        method: HTTP method.
+        path: pattern of the whole path; its groups are the request's names.
         handle: returns the response, or its document.
     """
 
@@ -84,19 +84,19 @@ class RestApi(Protocol):
 
     @property
     def routes(self) -> Sequence[Route]:
-        """Its operations."""
+        """Routes of its operations."""
         ...
 
     def owns(self, path: str) -> bool:
-        """Return whether a path is below the cloud's, so that refusals have its form."""
+        """Return whether a path belongs to the cloud, so that errors have its form."""
         ...
 
     def refusal(self, error: RefusedRequestError) -> Mapping[str, Any]:
-        """Return the document of a refusal."""
+        """Return the document of an error."""
         ...
 
 
 def bearer(request: Request) -> str:
-    """Return the token of a request; empty without one."""
+    """Return the bearer token of a request; empty for none."""
     kind, _, token = request.headers.get("authorization", "").partition(" ")
     return token if kind == "Bearer" else ""

@@ -22,16 +22,16 @@ class RestServer:
     """A server of the clouds' REST APIs, in its own threads.
 
     Attributes:
-        origin: its address, as `https://localhost:40123`.
+        origin: origin, such as `https://localhost:40123`.
     """
 
     def __init__(self, store: Store, apis: Sequence[RestApi], context: ssl.SSLContext) -> None:
-        """Start it.
+        """Start the server.
 
         Args:
             store: the fake cloud's store, for injected faults.
             apis: the APIs to serve.
-            context: TLS with a certificate for `localhost`.
+            context: TLS context with a certificate for `localhost`.
         """
         self._store, self._apis = store, apis
         server = self
