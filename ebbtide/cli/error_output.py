@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ebbtide.project.source import Source
 
 _WIDEST: Final = 100
-"""Columns; longer lines are hard to read."""
+"""Maximum number of columns; longer lines are hard to read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +24,8 @@ class Explained:
     Attributes:
         report: the error as data.
         text: the error as plain, unwrapped text.
-        refusal: the declaration's validation error, if that ended the command.
-        is_internal: true for a bug in Ebbtide.
+        refusal: the declaration's validation error, if it ended the command.
+        is_internal: True for a bug in Ebbtide.
     """
 
     report: "Report"
@@ -56,7 +56,7 @@ def explain(error: BaseException, source: "Source | None" = None, advice: str | 
     Args:
         error: the error that ended a command.
         source: the file of the command's cluster declaration.
-        advice: a message to print instead of the error's own, such as an installation command.
+        advice: message that replaces the error's own, such as an installation command.
     """
     from ebbtide.project.diagnostics import Diagnostic, Report, declaration_report, declaration_text  # noqa: PLC0415
     from ebbtide.project.source import Position  # noqa: PLC0415
@@ -90,7 +90,7 @@ def explain(error: BaseException, source: "Source | None" = None, advice: str | 
 
 
 def message_of(error: BaseException) -> str | None:
-    """Return an error's message if it is written for users; None for any other, which is a bug."""
+    """Return an error's message if it is written for users; None for other errors, which are bugs."""
     if isinstance(error, EbbtideError):
         return str(error)
     if isinstance(error, OSError):
@@ -99,7 +99,7 @@ def message_of(error: BaseException) -> str | None:
 
 
 def bug_report(error: BaseException) -> str:
-    """The message for a bug in Ebbtide, with the position to report."""
+    """Return the message for a bug in Ebbtide, with the position to report."""
     frames = traceback.extract_tb(error.__traceback__)
     position = f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
     return (

@@ -26,10 +26,10 @@ _DISK: Final = re.compile(r"disk-premium-p(?P<tier>\d+)-\d+gib")
 _MANAGEMENT: Final = "https://management.azure.com"
 _RETAIL: Final = "https://prices.azure.com"
 _NOT_LINUX: Final = (" Windows", "Cloud Services", "Dedicated Host")
-"""In names of products that are sold by the same machine size."""
+"""Parts of the names of other products for the same machine sizes."""
 
 _PER_REQUEST: Final = 10
-"""Machine sizes: a longer filter would exceed the length of an address."""
+"""Maximum number of machine sizes of a filter, so that the URL is not too long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class AzureQuotas:
     endpoint: str = _MANAGEMENT
 
     def limits(self, region: str, names: Collection[str]) -> dict[str, QuotaLimit]:  # noqa: ARG002 - all are listed
-        """See `QuotaSource.limits`; Azure has none over all regions."""
+        """See `QuotaSource.limits`; Azure has no global quotas."""
         if region == GLOBAL:
             return {}
         client = ComputeManagementClient(
@@ -81,7 +81,7 @@ def azure_credential() -> TokenCredential:
 
 @dataclass(frozen=True, slots=True)
 class AzurePrices:
-    """Azure's retail prices of Linux machines and premium disks."""
+    """Azure's retail prices for Linux machines and premium disks."""
 
     endpoint: str = _RETAIL
     name: str = "Azure Retail Prices API"
@@ -143,7 +143,7 @@ class AzurePrices:
 
 
 def _rate(rows: Iterable[dict[str, Any]]) -> float | None:
-    """Return the price of rows, of the newest; None without rows, or if prices of one day differ."""
+    """Return the newest price of the rows; None without rows, or if prices of the same day differ."""
     by_date: dict[str, set[float]] = {}
     for row in rows:
         by_date.setdefault(row["effectiveStartDate"], set()).add(float(row["retailPrice"]))

@@ -1,10 +1,10 @@
 """Google Cloud: quotas of Compute Engine and the price catalog, over their REST APIs.
 
-google-auth's own session, and not google-cloud-compute: importing that takes 6 s of CPU and 35 MB of disk
-(measured with 1.57.0, 2026-11), for two GET requests.
+google-auth's session replaces google-cloud-compute, whose import takes 6 s of CPU and 35 MB of disk (measured
+with 1.57.0, 2026-11), for two GET requests.
 
 Sources: Compute Engine API v1, `projects.get` and `regions.get`; Cloud Quotas API v1, `quotaInfos.get`; Cloud
-Billing API v1, `services.skus.list` (Google's REST reference, 2026). Ids of quotas, as
+Billing API v1, `services.skus.list` (Google's REST reference, 2026). Quota ids, such as
 `GPUS-PER-GPU-FAMILY-per-project-region`: public project files of 2026-05 to 2026-09.
 """
 
@@ -35,14 +35,14 @@ LOGIN: Final = "gcloud auth application-default login"
 _HOURS_OF_MONTH: Final = 730
 
 PAGE_SIZE = 5000
-"""SKUs of a page, at most (Cloud Billing API v1)."""
+"""Maximum number of SKUs of a page (Cloud Billing API v1)."""
 
 _USAGE: Final = {"OnDemand", "Preemptible"}
-"""Usage types of SKUs without a commitment. Descriptions tell spot from on-demand: the catalog lists spot
-SKUs of A4 as on-demand ones (public price parsers, 2026-09)."""
+"""Usage types of SKUs without a commitment. Spot SKUs are identified by their descriptions, since the catalog
+lists those of A4 as on-demand (public price parsers, 2026-09)."""
 
 _REGION: Final = re.compile(r"( running)?( in .+)?$")
-"""The region in words at the end of a description, as `running in Americas`."""
+"""The region at the end of a description, such as `running in Americas`."""
 
 _COMPUTE: Final = "compute.googleapis.com"
 _REFUSED: Final = (403, 404)
@@ -52,7 +52,7 @@ _CONSOLE: Final = "https://console.cloud.google.com/apis/library"
 
 @dataclass(frozen=True, slots=True)
 class GoogleEndpoints:
-    """Addresses of the APIs."""
+    """URLs of the APIs."""
 
     compute: str = f"https://{_COMPUTE}"
     billing: str = "https://cloudbilling.googleapis.com"
@@ -65,7 +65,7 @@ def google_session() -> AuthorizedSession:
 
     Raises:
         CredentialsError: there are none, or they have expired.
-        CloudApiError: the server that refreshes them does not answer.
+        CloudApiError: the token server does not answer.
     """
     try:
         credentials = _default_credentials()
@@ -80,7 +80,7 @@ def google_session() -> AuthorizedSession:
 
 
 def _default_credentials() -> Credentials:
-    # It warns on the terminal that the credentials name no project, which the stack does.
+    # It warns on the terminal that the credentials have no project; the stack has one.
     logging.getLogger("google.auth._default").setLevel(logging.ERROR)
     default = cast("Callable[..., tuple[Credentials, str | None]]", google.auth.default)  # pyright: ignore[reportUnknownMemberType]
     return default(scopes=[_SCOPE])[0]
@@ -88,9 +88,9 @@ def _default_credentials() -> Credentials:
 
 @dataclass(frozen=True, slots=True)
 class GoogleQuotas:
-    """Quotas of a project: those that Compute Engine lists, and single ones of the Cloud Quotas API.
+    """Quotas of a project: those listed by Compute Engine, and single ones of the Cloud Quotas API.
 
-    Compute Engine does not list those of the newest GPUs and TPUs, and Cloud Quotas reports no usage.
+    Compute Engine does not list those of the newest GPUs and TPUs; Cloud Quotas reports no usage.
     """
 
     project: str
@@ -114,7 +114,7 @@ class GoogleQuotas:
         return {quota["metric"]: QuotaLimit(quota["limit"], quota["usage"]) for quota in quotas}
 
     def _single(self, region: str, name: str) -> QuotaLimit:
-        """Return a limit from the Cloud Quotas API; unknown without access, which is a right of its own."""
+        """Return a limit from the Cloud Quotas API; unknown without access, a separate permission."""
         metric, _, family = name.partition(":")
         scope = "per-project" if region == GLOBAL else "per-project-region"
         url = (
@@ -139,7 +139,7 @@ class GoogleQuotas:
 
 
 def _limit_of(infos: Sequence[dict[str, Any]], dimensions: Mapping[str, str]) -> QuotaLimit:
-    """Return the limit with the most of the dimensions, and none of other values.
+    """Return the limit that matches the most dimensions, and contradicts none.
 
     A limit of 0 is omitted from JSON, and -1 is no limit.
     """
@@ -177,7 +177,7 @@ class GooglePrices:
         return known
 
     def _rate(self, descriptions: Sequence[str], region: str) -> float | None:
-        """Return the rate of the one SKU of such a description in a region; None if rates differ."""
+        """Return the rate of the SKU with one of these descriptions in a region; None if rates differ."""
         rates = set[float | None]().union(*(self._rates[region, words] for words in descriptions))
         return rates.pop() if len(rates) == 1 else None
 
@@ -203,14 +203,14 @@ class GooglePrices:
 
 
 def _total(parts: list[tuple[float | None, float]]) -> float | None:
-    """Return the sum of rates by quantity; None if one is unknown, or without parts."""
+    """Return the sum of rates times quantities; None without parts or if a rate is unknown."""
     if not parts or any(rate is None for rate, _ in parts):
         return None
     return sum(rate * count for rate, count in parts if rate is not None)
 
 
 def _unit_price(sku: dict[str, Any]) -> float | None:
-    """Return the price of a unit and hour, of the highest tier: disks have a free one."""
+    """Return the hourly unit price of the highest tier, since disks have a free tier."""
     expression = sku["pricingInfo"][-1]["pricingExpression"]
     price = expression["tieredRates"][-1]["unitPrice"]
     rate = int(price.get("units", 0)) + price.get("nanos", 0) / 1e9

@@ -1,9 +1,9 @@
-"""Creations that a killed engine has begun and not recorded.
+"""Creations that a killed engine has started and not recorded.
 
-The engine keeps them as pending operations and creates the resources again, which fails where the cloud has
-them. Here they enter the state under the ids that follow from their inputs, marked by an error, and a refresh
-asks the cloud (`pulumi refresh --import-pending-creates` of 3.259 leaves them pending). It is asked again
-until it answers. Resources whose id does not follow from their inputs are created again.
+The engine keeps them as pending operations and creates the resources again, which fails if they exist in the
+cloud. This module adds them to the state with the ids that follow from their inputs, marked by an error, and
+a refresh queries the cloud, again until it answers (`pulumi refresh --import-pending-creates` of 3.259 leaves
+them pending). Resources whose id does not follow from their inputs are created again.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,7 +16,7 @@ from ebbtide.recording.assumptions import ASSUMPTIONS
 from ebbtide.urns import urn_name
 
 _KUBERNETES = "kubernetes:"
-"""Its provider updates an object that exists (server-side apply)."""
+"""The Kubernetes provider updates an existing object (server-side apply)."""
 _INTERRUPTED = "The creation was interrupted."
 
 
@@ -28,7 +28,7 @@ def resolve(stack: Stack, say: Callable[[str], object]) -> list[str]:
         say: called with each of them.
 
     Returns:
-        The errors; empty if the state agrees with the cloud. Otherwise the next call asks again.
+        The errors; empty if the state matches the cloud. Otherwise the next call queries the cloud again.
 
     Raises:
         OperationError: another update of the stack is in progress.
@@ -69,7 +69,7 @@ def _creations(deployment: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _id(resource: Mapping[str, Any], deployment: Mapping[str, Any]) -> str | None:
-    """Return the id that a resource would have in the cloud; None if its inputs do not tell."""
+    """Return the id that a resource would have in the cloud; None if it does not follow from the inputs."""
     if not resource.get("custom") or str(resource["type"]).startswith((_KUBERNETES, "pulumi:")):
         return None
     provider = str(resource.get("provider") or "").rpartition("::")[0]

@@ -1,8 +1,8 @@
-"""Pools that are replaced, in a stack's state.
+"""Replaced pools in a stack's state.
 
-A pool that is replaced has a second component beside it, whose name ends in `.next`. When its work has moved,
-the two are renamed: the drained one ends in `.old`, which is not in the program, and the new one takes the
-plain name. The state is written at once, so that it always says where a replacement was interrupted.
+A replaced pool has a second component beside it, whose name ends in `.next`. Once its work has moved, the two
+are renamed: the drained one ends in `.old`, which is not in the program, and the new one gets the plain name.
+The state is written immediately, so that it always records where a replacement was interrupted.
 """
 
 import copy
@@ -20,13 +20,13 @@ from ebbtide.placement.replacements import SUFFIX
 from ebbtide.recording.recording import Recording, Resource
 
 OLD: Final = ".old"
-"""End of the name of a drained pool."""
+"""Suffix of the name of a drained pool."""
 TIMEOUT: Final = timedelta(hours=24)
-"""Time for work to finish if the declaration has no `drainTimeout`: the longest drain timeout of AKS
+"""Default time for work to finish, without a declared `drainTimeout`: the longest drain timeout of AKS
 (azure-aks-docs, upgrade-cluster, 2026)."""
 _GKE, _AKS = "ebbtide:gke:NodePool", "ebbtide:aks:NodePool"
 _NAMES: Final = {_GKE: "name", _AKS: "agentPoolName"}
-"""The input with a pool's name, by the component's type."""
+"""Input with a pool's name, by the component's type."""
 _LABELS: Final = {_GKE: NODE_POOL, _AKS: AGENT_POOL}
 _HASH: Final = 4
 _AKS_LONGEST: Final = 12  # characters (azure-aks-docs, create-node-pools, 2026)
@@ -39,7 +39,7 @@ class StatePool:
     """A node pool in a stack's state.
 
     Attributes:
-        resource_name: the component's logical name.
+        resource_name: logical name of the component.
         component: the component.
         resource: the provider's resource; None if it was not created.
     """
@@ -50,12 +50,12 @@ class StatePool:
 
     @property
     def name(self) -> str:
-        """Its name in the declaration."""
+        """Name in the declaration."""
         return str(self.component["inputs"][_NAMES[self.component["type"]]])
 
     @property
     def cloud_name(self) -> str:
-        """Its name in the cloud."""
+        """Name in the cloud."""
         inputs: Mapping[str, Any] = (self.resource or self.component)["inputs"]
         return str(inputs[_NAMES[self.component["type"]]])
 
@@ -66,17 +66,17 @@ class StatePool:
 
     @property
     def count(self) -> int | None:
-        """Its fixed number of nodes; None if the autoscaler sets it."""
+        """Fixed node count; None if the autoscaler sets it."""
         count = self.resource["inputs"].get("count") if self.resource else None
         return None if count is None else int(count)
 
     @property
     def urns(self) -> list[str]:
-        """The URNs of its resources."""
+        """URNs of its resources."""
         return [str(item["urn"]) for item in (self.resource, self.component) if item is not None]
 
     def drained(self, timeout: timedelta) -> DrainedPool:
-        """Return what a drain needs to know of it."""
+        """Return the pool as input of a drain."""
         return DrainedPool(self.name, _LABELS[self.component["type"]], self.cloud_name, timeout)
 
 
@@ -97,12 +97,12 @@ def _live(deployment: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def interrupted(deployment: Mapping[str, Any]) -> list[str]:
-    """Return the names of pools whose replacement an earlier update has begun."""
+    """Return the names of pools whose replacement an earlier update has started."""
     return sorted({pool.name for name, pool in pools(deployment).items() if name.endswith((SUFFIX, OLD))})
 
 
 def without_replacements(deployment: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a state without the resources of begun replacements."""
+    """Return a state without the resources of unfinished replacements."""
     extra = {
         urn for name, pool in pools(deployment).items() if name.endswith((SUFFIX, OLD)) for urn in pool.urns
     }
@@ -111,8 +111,8 @@ def without_replacements(deployment: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def refused(recording: Recording) -> dict[str, str]:
-    """Return the work pools whose change a cloud cannot make, by the logical name of their component, with
-    its URN."""
+    """Return the work pools whose change a cloud rejects, with their URN, by the logical name of their
+    component."""
     urns = {message.urn for message in recording.refusals}
     components = (resource for resource in recording if resource.urn in urns and resource.type in _NAMES)
     return {item.name: item.urn for item in components if item.inputs.get("mode") != "System"}
@@ -124,14 +124,14 @@ def declared_name(component: Resource) -> str:
 
 
 def timeout(recording: Recording, name: str) -> timedelta:
-    """Return the time that a pool's work has to finish, of the recorded declaration."""
+    """Return the time for a pool's work to finish, from the recorded declaration."""
     component = next((item for item in recording if item.type in _NAMES and item.name == name), None)
     seconds = component.inputs.get("drainTimeoutSeconds") if component else None
     return timedelta(seconds=float(seconds)) if isinstance(seconds, int | float) else TIMEOUT
 
 
 def replacement_name(recording: Recording, name: str, taken: Collection[str]) -> str:
-    """Return the name in the cloud of a pool's replacement: the same as long as its inputs are the same.
+    """Return the name in the cloud of a pool's replacement, which depends only on its inputs.
 
     Args:
         recording: the recorded program.
@@ -157,11 +157,11 @@ def _candidates(type_: str, pool: str, inputs: str) -> Iterator[str]:
 
 
 def renamed(deployment: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
-    """Return a state with pools renamed, and every reference to them.
+    """Return a state with pools and all references to them renamed.
 
     Args:
         deployment: the state.
-        names: new logical names of components, by their present ones.
+        names: new logical names of components, by current name.
     """
     urns = {
         urn: f"{urn.rpartition('::')[0]}::{names[pool.resource_name]}"
@@ -181,7 +181,7 @@ def _replaced(value: Any, urns: Mapping[str, str]) -> Any:
 
 
 def swapped(name: str) -> dict[str, str]:
-    """Return the new names that make a pool its own replacement, and the replacement the pool."""
+    """Return the new names that swap a pool and its replacement."""
     return {name: f"{name}{SUFFIX}", f"{name}{SUFFIX}": name}
 
 

@@ -1,7 +1,7 @@
-"""Terminal rendering of a preview, from its document alone.
+"""Terminal rendering of a preview's document.
 
 The overview of a common stack fits 80 columns and 24 lines. Nothing is cropped: long lines wrap at spaces,
-with a hanging indent, and columns without room move below their rows.
+with a hanging indent, and columns that do not fit move below their rows.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -39,12 +39,13 @@ _HEADING: Final = "bold"
 _QUIET: Final = "dim"
 _GAP: Final = 2
 _LONG: Final = 200
-"""Characters of an output that is shown in part, as a compressed placement profile."""
+"""Maximum length of an output that is shown whole; longer ones, such as a compressed placement profile, are
+shown in part."""
 _SHOWN: Final = 24
 _BELOW: Final = " " * 4
 _SEVERITY_STYLES: Final[Mapping[str, str]] = {"warning": "yellow", "error": "bold red", "info": _QUIET}
 _NUMBERS: Final = {"VCPU", "GIB", "IDLE $/H", "MAX $/H", "WEIGHT", "GPU $/H"}
-"""Columns that are aligned to the right."""
+"""Right-aligned columns."""
 
 
 def render(preview: Preview, console: Console, *, tree: bool = False, values: bool = False) -> None:
@@ -74,7 +75,7 @@ def render(preview: Preview, console: Console, *, tree: bool = False, values: bo
 
 
 def _findings(preview: Preview, *, whole: bool) -> Iterator[RenderableType]:
-    """Yield the findings that fail the review; with `whole`, also the others, and reasons and sources."""
+    """Yield the findings that fail the review; with `whole`, all findings with reasons and sources."""
     lines: list[RenderableType] = [Text("Policy", style=_HEADING)]
     for finding in preview.findings:
         if not (finding.is_refused or whole):
@@ -97,7 +98,7 @@ def _level(finding: FindingReport) -> tuple[str, str]:
 
 
 def _other_findings(preview: Preview) -> Iterator[Text]:
-    """Yield a line with the findings that do not fail the review: rules, each with its resources."""
+    """Yield a line with the findings that do not fail the review, as rules with their resources."""
     rules: dict[tuple[str, str], list[str]] = {}
     for finding in preview.findings:
         if not finding.is_refused:
@@ -117,9 +118,9 @@ def _first(rules: Sequence[str]) -> str:
 
 
 _NAMED: Final = 3
-"""Resources of a rule that are named in the overview; more are counted."""
+"""Maximum number of a rule's resources that the overview names; the rest are counted."""
 _RULES: Final = 4
-"""Rules of a level that are named in the overview."""
+"""Maximum number of a level's rules that the overview names."""
 
 
 def _title(preview: Preview) -> RenderableType:
@@ -224,7 +225,7 @@ class _Table:
 
 
 def _queues(queues: Sequence[QueueReport], width: int) -> Iterator[RenderableType]:
-    """Yield a row for each flavor of each queue: its guarantee, and the limit of borrowing."""
+    """Yield a row for each flavor of each queue, with its guarantee and borrowing limit."""
     rows = [(queue, flavor) for queue in queues for flavor in dict.fromkeys(q.flavor for q in queue.quotas)]
     if not rows:
         return
@@ -250,7 +251,7 @@ def _queues(queues: Sequence[QueueReport], width: int) -> Iterator[RenderableTyp
 
 
 def _totals(preview: Preview) -> Iterator[RenderableType]:
-    """Yield the cost, the pools that hold it up, and the quotas."""
+    """Yield the cost, the pools that keep it above zero, and the quotas."""
     if not preview.pools:
         return
     cost = preview.cost
@@ -299,7 +300,7 @@ def _everything(preview: Preview, *, values: bool) -> Iterator[RenderableType]:
 
 
 def _value(value: Any) -> Text:
-    """Render an output; objects, lists and long texts are counted, since the JSON document has them whole."""
+    """Render an output. Objects, lists and long texts are summarized; the JSON document has them whole."""
     if isinstance(value, dict):
         return Text(f"an object: {', '.join(map(str, value))}", style=_QUIET)  # pyright: ignore[reportUnknownArgumentType]
     if isinstance(value, list):

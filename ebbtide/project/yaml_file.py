@@ -14,7 +14,7 @@ from ebbtide.project.yaml_syntax import explain_syntax
 
 
 class YamlFileError(EbbtideError):
-    """A file that is unreadable or not valid YAML. The message has the file, the line and the column.
+    """The file is unreadable or not valid YAML. The message has the file, the line and the column.
 
     Attributes:
         file: the file.
@@ -37,12 +37,12 @@ class YamlFileError(EbbtideError):
 
 
 Yaml: TypeAlias = "bool | int | float | str | list[Yaml] | dict[str, Yaml] | None"
-"""The content of a file. All keys are strings, as in `pulumi`."""
+"""Content of a file. All keys are strings, as in `pulumi`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A file's content.
+    """Content of a file.
 
     Attributes:
         value: the content; None for an empty file.

@@ -20,7 +20,7 @@ Action: TypeAlias = Literal["create", "update", "replace", "delete"]
 _PROVIDER: Final = "pulumi:providers:"
 _ALL: Final = "*"
 _SHORTEST: Final = 8
-"""Characters of an assumed text that is looked for in other values; a shorter one may be there by chance."""
+"""Minimum length of an assumed text to search for in other values; a shorter one may occur by chance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Change:
 
     @property
     def is_refused(self) -> bool:
-        """True if the engine refuses it, since the resource is protected."""
+        """True if the engine rejects it because the resource is protected."""
         if self.action == "delete":
             return self.old is not None and self.old.protect
         is_replaced = self.action == "replace" and self.old is not None and self.new is not None
@@ -56,14 +56,15 @@ class Change:
 
 
 def compare(before: Recording, after: Recording, *, deployed: bool = False) -> tuple[Change, ...]:
-    """Return the changes of the engine's plan, without components and what is only read.
+    """Return the changes of the engine's plan, without components and resources that are only read.
 
-    A component whose provider creates its children has its own changed inputs; the children are not known.
+    If a component's provider creates its children, the component has the changed inputs; its children are
+    unknown.
 
     Args:
-        before: the stack as it is.
-        after: the stack as it would be.
-        deployed: true if `before` is a state, whose values a recording can only assume.
+        before: the current stack.
+        after: the stack after the update.
+        deployed: True if `before` is a deployed state, whose values a recording can only assume.
     """
     plan = _planned(before, after, deployed=deployed)
     kept = {resource.urn for resource in plan.former.values()}
@@ -82,9 +83,9 @@ def compare(before: Recording, after: Recording, *, deployed: bool = False) -> t
 def updates(
     before: Recording, after: Recording, *, deployed: bool = False
 ) -> list[tuple[Resource, Resource]]:
-    """Return the updated resources with hooks, before and after; arguments as of `compare`.
+    """Return the updated resources with hooks, before and after; arguments as for `compare`.
 
-    Inputs are unknown, as in the engine's preview, where they are made of what a replaced resource will have.
+    As in the engine's preview, inputs that depend on outputs of a replaced resource are unknown.
     """
     plan = _planned(before, after, deployed=deployed)
     pairs = ((old, after[urn]) for urn, old in plan.former.items() if urn not in plan.replaced)
@@ -103,18 +104,18 @@ def _planned(before: Recording, after: Recording, *, deployed: bool) -> "_Plan":
 
 @dataclass
 class _Plan:
-    """A plan in the making, in the order of registration.
+    """A plan under construction, in the order of registration.
 
     Attributes:
-        before: the stack as it is.
-        after: the stack as it would be.
+        before: the current stack.
+        after: the stack after the update.
         former: resources of `before` by their URN in `after`.
-        deployed: true if `before` is a state.
-        answers: texts in the assumed answers of functions that the program calls.
+        deployed: True if `before` is a deployed state.
+        answers: texts in the assumed results of functions that the program calls.
         changes: the changes so far, by URN.
         deleted_first: former URNs of resources that are deleted before their replacement is created.
         replaced: URNs of replaced resources.
-        made: URNs of replaced and new resources, whose values only the cloud will know.
+        made: URNs of replaced and new resources, whose outputs only the cloud will know.
     """
 
     before: Recording
@@ -174,7 +175,7 @@ class _Plan:
         return fields
 
     def known(self, new: Resource) -> dict[str, Plain]:
-        """Return inputs; what is made of a replaced or new resource's outputs is unknown."""
+        """Return inputs, unknown where they depend on outputs of a replaced or new resource."""
         inputs = dict(new.inputs)
         for name, urns in new.property_dependencies.items():
             if made := self.made.intersection(urns):
@@ -182,7 +183,7 @@ class _Plan:
         return inputs
 
     def settled(self, new: Resource, old: Resource) -> dict[str, Plain]:
-        """Return inputs as of `known`; what a state has otherwise than a recording assumes is unknown too."""
+        """Return inputs as from `known`, also unknown where a state differs from an assumed value."""
         inputs = self.known(new)
         if self.deployed:
             for name, urns in new.property_dependencies.items():
@@ -198,7 +199,7 @@ class _Plan:
         return replace(change, replaces=True) if listed else change
 
     def _is_unsettled(self, new: Resource, change: FieldChange) -> bool:
-        """Report if a difference is one between an assumed value and the deployed one."""
+        """Return whether a difference is between an assumed value and the deployed one."""
         if not self.deployed:
             return change.old is UNKNOWN and change.new is UNKNOWN
         urns = new.property_dependencies.get(top_level(change.path), ())
@@ -206,7 +207,7 @@ class _Plan:
         return change.old is not None and _without(change.new, assumed) != change.new
 
     def _assumed(self, urns: Iterable[str]) -> Iterator[str]:
-        """Yield what a recording assumes of these resources."""
+        """Yield the assumed outputs of these resources."""
         for resource in (self.after[urn] for urn in urns if urn in self.after):
             yield from _assumed(resource)
 
@@ -219,7 +220,7 @@ class _Plan:
 
 
 def _answers(recording: Recording) -> Iterator[str]:
-    """Yield the texts that a recording assumes in the answers of functions, without their arguments."""
+    """Yield the assumed texts in the results of functions, without their arguments."""
     for call in recording.invocations:
         given = _texts(dict(call.args))
         for _, leaf in leaves(dict(call.answer)):
@@ -228,7 +229,7 @@ def _answers(recording: Recording) -> Iterator[str]:
 
 
 def _assumed(resource: Resource) -> Iterator[str]:
-    """Yield the outputs of a resource that a recording assumes."""
+    """Yield the assumed outputs of a resource."""
     outputs = {"id": resource.id, **resource.outputs}
     for path in resource.assumed:
         value = at(outputs, path)
@@ -238,7 +239,7 @@ def _assumed(resource: Resource) -> Iterator[str]:
 
 
 def _without(value: Plain, assumed: frozenset[str]) -> Plain:
-    """Return a value in which every text that has an assumed one in it is unknown."""
+    """Return a value in which every text that contains an assumed one is unknown."""
     if isinstance(value, dict):
         return {key: _without(item, assumed) for key, item in value.items()}
     if isinstance(value, list):

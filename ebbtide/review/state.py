@@ -1,6 +1,6 @@
 """A recording of a deployed stack, from the document of `pulumi stack export`.
 
-Inputs are those that the providers were given, without what they filled in. Encrypted values stay unknown.
+Inputs are those given to the providers, without the defaults that they added. Encrypted values are unknown.
 Source: pulumi 3.259, sdk/go/common/apitype/core.go (`UntypedDeployment`, `ResourceV3`).
 """
 
@@ -21,7 +21,7 @@ _AUTONAMED: Final = "pulumi.com/autonamed"
 
 
 class StateError(EbbtideError):
-    """A file is not an exported state, or one of another stack."""
+    """The file is not an exported state, or belongs to another stack."""
 
     rule = "state"
 
@@ -36,7 +36,7 @@ def recording_of(text: str, *, project: str, stack: str, file: str) -> Recording
         file: name of the file, for messages.
 
     Raises:
-        StateError: it is not an exported state, or one of another stack.
+        StateError: it is not an exported state, or belongs to another stack.
     """
     resources = [item for item in _resources(text, file) if not item.get("delete")]
     owners = {stack_and_project(str(item["urn"])) for item in resources}
@@ -94,7 +94,7 @@ def _resource(item: Mapping[str, Any], stacks: set[str]) -> Resource:
 
 
 def _plain(value: Any) -> Plain:
-    """Convert a value of a state: secrets are wrapped, and unknown if encrypted."""
+    """Convert a value of a state; secrets are wrapped, and unknown if encrypted."""
     if isinstance(value, list):
         return [_plain(item) for item in cast("list[Any]", value)]
     if isinstance(value, float) and value.is_integer():
@@ -115,7 +115,7 @@ def _plain(value: Any) -> Plain:
 
 
 def _declared(type_: str, inputs: dict[str, Plain]) -> dict[str, Plain]:
-    """Return the inputs that a program declares, without what the provider filled in."""
+    """Return the inputs that a program declares, without the provider's defaults."""
     match type_.partition(":")[0]:
         case "gcp":
             return cast("dict[str, Plain]", _without_defaults(inputs))

@@ -1,8 +1,8 @@
 """Write the tables: `python -m rehearsal.provider_schemas --google-beta DIR --azure-native DIR
 --kubernetes DIR`.
 
-The directories are checkouts; without an option, its table is not written. Limits of Azure's SDK packages
-that are not installed stay as they are.
+The directories are checkouts; without an option, its table is not written. The limits of Azure's SDK packages
+that are not installed are unchanged.
 """
 
 import argparse
@@ -18,7 +18,7 @@ TABLES: Final = Path(__file__).parents[2] / "ebbtide" / "providers" / "schemas"
 
 
 def main() -> None:
-    """Write the tables that options are given for."""
+    """Write the tables for the given options."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
         "--google-beta", type=Path, help="checkout of hashicorp/terraform-provider-google-beta"

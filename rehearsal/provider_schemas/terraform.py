@@ -1,7 +1,7 @@
 """Constraints of Google Cloud's resources, from the source of the Terraform provider that pulumi-gcp bridges.
 
-A property that the provider replaces a resource for is `ForceNew` there; Pulumi's documentation of it says so
-for few of them. Pulumi's names follow from Terraform's: camel case, and a plural for a list.
+A property whose change replaces a resource is `ForceNew` there; Pulumi documents this for few of them.
+Pulumi's names follow from Terraform's: camel case, and a plural for a list.
 """
 
 import json
@@ -36,12 +36,12 @@ projects/iAMMember:IAMMember iam_project.go:IamProjectSchema
 serviceaccount/iAMMember:IAMMember iam_service_account.go:IamServiceAccountSchema
 storage/bucketIAMMember:BucketIAMMember iam_storage_bucket.go:StorageBucketIamSchema
 """  # noqa: E501 - a table
-"""Each type, and a file and name of its schema in the directory of its service."""
+"""File and name of each type's schema in the directory of its service."""
 _OTHER_SERVICES: Final = {"projects": "resourcemanager", "serviceaccount": "resourcemanager"}
 
 
 def schemas() -> Iterator[tuple[str, str, str]]:
-    """Yield each type with a file that has a schema of it, and the schema's name there."""
+    """Yield each type with the file and the name of one of its schemas."""
     for line in _SCHEMAS.split("\n")[1:-1]:
         type_, place = line.split()
         service = type_.partition("/")[0]
@@ -71,7 +71,7 @@ class Provider:
             yield from self._resource(token, path, self._schemas(path)[name], arguments(token), "")
 
     def _schemas(self, file: Path) -> dict[str, dict[str, Any]]:
-        """Return the schemas of a file's package that the file may speak of, by name."""
+        """Return the schemas that a file can refer to in its package, by name."""
         if file not in self._read:
             beside = (file, file.with_name("node_config.go"), self._directory / _NODES)
             schemas: dict[str, dict[str, Any]] = {}
@@ -89,7 +89,7 @@ class Provider:
             names = [name for name in _names(terraform) if name in properties]
             fields = self._fields(file, value)
             if not names or fields is None:
-                continue  # an output, or what Pulumi does not have
+                continue  # an output, or not in Pulumi
             path = f"{above}.{names[0]}" if above else names[0]
             source = f"{self._source} {file.name}"
             for constraint, text in _constraints(fields):
@@ -109,7 +109,7 @@ class Provider:
         return schema.keyed if isinstance(schema, Literal) else None
 
     def _below(self, file: Path, element: Any) -> Mapping[str, Any] | None:
-        """Return the schema of the objects in a property; None where there are none."""
+        """Return the schema of the objects in a property; None without objects."""
         if isinstance(element, Call):
             return self._schemas(file).get(element.name)
         schema = element.keyed.get("Schema") if isinstance(element, Literal) else None
@@ -119,7 +119,7 @@ class Provider:
 
 
 def _names(terraform: str) -> Iterator[str]:
-    """Yield what Pulumi may call a property."""
+    """Yield possible names of a property in Pulumi."""
     first, *others = terraform.split("_")
     camel = first + "".join(other.capitalize() for other in others)
     yield camel

@@ -1,4 +1,4 @@
-"""Syntax of the names and ids that a cloud prescribes."""
+"""Syntax of names and ids in each cloud."""
 
 from collections.abc import Callable
 

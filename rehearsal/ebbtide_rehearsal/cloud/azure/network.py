@@ -1,4 +1,4 @@
-"""Virtual networks and their subnets."""
+"""Virtual networks and subnets."""
 
 from collections.abc import Iterator, Mapping
 from ipaddress import IPv4Network, IPv6Network, ip_network
@@ -20,12 +20,12 @@ _DOCS: Final = "learn.microsoft.com, azure/virtual-network/manage-virtual-networ
 
 
 def network_of(subnet: str) -> str:
-    """Id of the virtual network that a subnet is in."""
+    """Return the id of a subnet's virtual network."""
     return subnet.rpartition("/subnets/")[0]
 
 
 def ranges(state: Mapping[str, Any]) -> list[Range]:
-    """Address ranges of a subnet or a virtual network."""
+    """Return the address ranges of a subnet or a virtual network."""
     space: Mapping[str, Any] = state.get("addressSpace") or state
     listed = space.get("addressPrefixes") or [space.get("addressPrefix")]
     return [ip_network(text) for text in listed if text]
@@ -37,7 +37,7 @@ def overlapping(range_: Range, others: list[Range]) -> Iterator[Range]:
 
 
 def users(arm: Arm, subnet: str) -> list[Resource]:
-    """Node pools whose nodes stand in a subnet."""
+    """Return the node pools whose nodes are in a subnet."""
     return [
         pool
         for pool in arm.store.resources("azure-native", AGENT_POOL)

@@ -16,7 +16,7 @@ from ebbtide_rehearsal.cloud.store import Resource
 
 
 def _pool(request: Request) -> NodePool | None:
-    """Return the pool for the controllers; None while its cluster or machine is unknown, as in a preview."""
+    """Return the pool for the controllers; None if its cluster or machine is unknown, as in a preview."""
     cluster = cluster_of(request)
     if cluster is None:
         return None
@@ -93,7 +93,7 @@ def _register(request: Request, _pool_resource: Resource) -> None:
 
 
 def _without_nodes(request: Request) -> str | None:
-    """GKE waits for a pool's first nodes, and leaves the pool there where they do not come
+    """GKE waits for a pool's first nodes, and keeps the pool if they do not start
     (`containerNodePoolRestingStates`)."""
     pool = _pool(request)
     if pool is None or pool.initial == 0:

@@ -1,7 +1,7 @@
-"""Rules of AKS on changes of existing node pools.
+"""AKS rules for changes of existing node pools.
 
-azure-native makes a pool anew for another machine, and for nothing else (`provider/pkg/gen/replacement.go`,
-3.29): the rest goes to AKS, which refuses it. A change that leaves something out leaves it as it is.
+azure-native replaces a pool only if its machine type changes (`provider/pkg/gen/replacement.go`, 3.29); AKS
+rejects the other changes here. An omitted property is unchanged.
 """
 
 from collections.abc import Mapping
