@@ -85,7 +85,7 @@ def _one_image_under_the_operator(cluster: Cluster) -> Iterator[Fault]:
 
 
 def _label_takes_the_plugin(cluster: Cluster) -> Iterator[Fault]:
-    """The label keeps GKE's device plugin off nodes, regardless of the driver's installer."""
+    """Report a label that keeps GKE's device plugin off nodes, regardless of the driver's installer."""
     for pool in pools_of(cluster):
         if pool.pool.labels.get(NO_PLUGIN_LABEL) != "true" or not has_gpus(pool.pool, pool.site):
             continue

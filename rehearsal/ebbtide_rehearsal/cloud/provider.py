@@ -152,8 +152,7 @@ class Provider(Protocol):
         ...
 
     def read(self, call: Call, identity: str, known: Properties) -> Read | None:
-        """Read a resource; None if it does not exist. `known` is its last known state, empty for an import.
-        """
+        """Read a resource; None if it does not exist. `known` is its last state, empty for an import."""
         ...
 
     def update(self, call: Call, identity: str, old: Read, new: Properties) -> Properties:

@@ -176,8 +176,7 @@ def ephemeral_gib(fields: Inputs) -> int:
 
 
 def _shares(fields: Inputs) -> int:
-    """Return a GPU's partitions times the containers per partition (GKE docs, gpus-multi, timesharing-gpus).
-    """
+    """Return a GPU's partitions times the containers per partition (GKE docs, timesharing-gpus)."""
     for attached in fields.parts("nodeConfig.guestAccelerators"):
         sizes = partitions(CloudKind.GKE, attached.text("type"))
         clients = attached.number("gpuSharingConfig.maxSharedClientsPerGpu") or 1

@@ -20,8 +20,6 @@ from ebbtide_rehearsal.cloud.nodes.objects import Amounts, Object
 from ebbtide_rehearsal.cloud.nodes.pods import Pod
 from ebbtide_rehearsal.cloud.pools import NodePool
 
-"""Label of a ComputeClass's nodes, with which pods select the class (GKE docs)."""
-
 
 @dataclass(frozen=True, slots=True)
 class Option:
@@ -172,8 +170,7 @@ def _cost(option: Option, snapshot: ClusterSnapshot) -> tuple[float, ...]:
 
 
 def _preference(option: Option, expander: Expander, priorities: str) -> tuple[float, ...]:
-    """Return the score of an option for AKS's expander, the smallest wins; all options have the same length.
-    """
+    """Return the score of an option for AKS's expander, the smallest wins; all are of the same length."""
     match expander:
         case "random":
             return ()

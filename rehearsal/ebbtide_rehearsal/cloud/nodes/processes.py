@@ -210,8 +210,7 @@ class ProcessKubelet:
                 entry.child.send_signal(signal.SIGTERM)
 
     def _ended(self, entry: _Running, status: int) -> None:
-        """Restart a process that has ended, or report its end; a negative status is the signal that ended it.
-        """
+        """Restart an ended process, or report its end; a negative status is the signal that ended it."""
         self._read(entry)
         code = _SIGNALLED - status if status < 0 else status
         policy = entry.pod.raw.get("spec", {}).get("restartPolicy", "Always")
