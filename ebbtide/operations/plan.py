@@ -13,9 +13,11 @@ from ebbtide.review.build_report import review_of
 from ebbtide.review.earlier import Earlier
 from ebbtide.review.report import DifferenceReport, Review
 from ebbtide.review.summary import action_counts, change_of, dollars
+from ebbtide.urns import urn_name
 from ebbtide.wording import several
 
 _SHOWN: Final = 20
+_PATHS: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +50,9 @@ def plan_of(recording: Recording, before: Earlier, files: StackFiles, replaced: 
     )
     difference = review.difference
     assert difference is not None  # noqa: S101 - there is an earlier version
-    own = {message.text for message in recording.refusals if message.urn and _name(message.urn) in replaced}
+    own = {
+        message.text for message in recording.refusals if message.urn and urn_name(message.urn) in replaced
+    }
     refusals = [text for text in difference.refusals if text not in own]
     mandatory = [item for item in review.findings if item.level == "mandatory" and not item.exception]
     errors = [message.text for message in review.preview.warnings if message.severity == "error"]
@@ -60,6 +64,7 @@ def plan_of(recording: Recording, before: Earlier, files: StackFiles, replaced: 
     lines = (
         f"Stack {files.stack}: {', '.join(counts)}.",
         *(f"  {line}" for line in _pools(recording, replaced)),
+        *(f"  {line}" for line in _changed(counted)),
         *(f"  {line}" for line in difference.consequences[:_SHOWN]),
         *_cost(difference, review),
         *(f"The policy forbids it: {item.message} [{item.rule}]" for item in mandatory),
@@ -78,6 +83,18 @@ def _pools(recording: Recording, replaced: Collection[str]) -> Iterator[str]:
         )
 
 
+def _changed(difference: DifferenceReport) -> Iterator[str]:
+    """Yield the changed resources that exist, with the paths of their changed fields."""
+    changes = [change for change in difference.changes if change.action != "create"]
+    for change in changes[:_SHOWN]:
+        paths = [item.path for item in change.fields]
+        more = [several(len(paths) - _PATHS, "more field")] if len(paths) > _PATHS else []
+        name = f"pool {change.pool}" if change.pool else change.name
+        yield f"{change.action} {name}" + (f": {', '.join([*paths[:_PATHS], *more])}" if paths else "")
+    if len(changes) > _SHOWN:
+        yield f"and {len(changes) - _SHOWN} more changed resources."
+
+
 def _cost(difference: DifferenceReport, review: Review) -> Iterator[str]:
     """Yield the idle cost and the maximum cost, if any price is known."""
     after: CostReport = review.preview.cost
@@ -90,7 +107,3 @@ def _cost(difference: DifferenceReport, review: Review) -> Iterator[str]:
         for words, old, new in amounts
     ]
     yield f"Cost per hour: {', '.join(parts)}."
-
-
-def _name(urn: str) -> str:
-    return urn.rpartition("::")[2]

@@ -11,6 +11,7 @@ from ebbtide.preview.indented import Indented
 from ebbtide.preview.report import AmountReport, CloudQuotaReport, CostReport, FindingReport
 from ebbtide.preview.words import amount_words, type_words
 from ebbtide.review.report import ChangeReport, DifferenceReport, Review
+from ebbtide.review.summary import action_counts
 from ebbtide.wording import several
 
 _HEADING: Final = "bold"
@@ -68,13 +69,7 @@ def _summary(review: Review) -> str:
     if review.difference is None:
         parts.append(f"{several(review.preview.counts.created, 'resource')} to create")
     else:
-        changes = review.difference.changes
-        for action in _ACTIONS:
-            number = sum(change.action == action for change in changes)
-            if number:
-                parts.append(f"{number} to {action}")
-        if not changes:
-            parts.append("no changes")
+        parts.append(action_counts(review.difference))
     for level in ("mandatory", "advisory"):
         number = sum(finding.level == level and not finding.exception for finding in review.findings)
         if number:

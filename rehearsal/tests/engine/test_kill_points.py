@@ -1,14 +1,19 @@
 """SIGKILL at every step of `ebbtide up`, of a pool's replacement and of `ebbtide destroy`.
 
-A tenth of the cloud's API calls fail meanwhile. Every command continues where the killed one was, and in the
-end nothing is left.
+A step is a line of progress or a call of the cloud's API, which the cloud completes although its caller is
+dead. A tenth of the calls fail meanwhile. Every command continues where the killed one was, and in the end
+nothing is left.
 """
 
+import os
 import random
 import re
+import signal
 from collections import Counter
 from collections.abc import Callable, Generator
+from contextlib import suppress
 from pathlib import Path
+from typing import ClassVar
 
 import grpc
 import pytest
@@ -16,7 +21,7 @@ import pytest
 from ebbtide_rehearsal.cloud.protocol import Servicer
 from ebbtide_rehearsal.cloud.provider import Call
 from ebbtide_rehearsal.cloud.refusal import refuse
-from rehearsal.tests.engine.sites import Site, kill, site_on, with_work
+from rehearsal.tests.engine.sites import Site, site_on, with_work
 from tests.declarations import pool
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(7200)]
@@ -31,11 +36,15 @@ _MOST = 40
 class _Unreliable(Servicer):
     """A provider whose cloud fails a share of the calls."""
 
+    reach: ClassVar[Callable[[str], None]] = print
+    """Called with each call, before the cloud starts it."""
     _random = random.Random(1)  # noqa: S311 - for a test
 
     def _strike(self, operation: str, call: Call, context: grpc.ServicerContext) -> None:
-        if not call.preview and self._random.random() < _FAILING:
-            refuse(context, f"googleapi: Error 503: {operation}: The service is unavailable., backendError")
+        if not call.preview:
+            type(self).reach(f"{operation} {call.urn}")
+            if self._random.random() < _FAILING:
+                refuse(context, f"googleapi: Error 503: {operation}: unavailable., backendError")
         super()._strike(operation, call, context)
 
 
@@ -48,39 +57,41 @@ def site(tmp_path: Path, request: pytest.FixtureRequest) -> Generator[Site]:
 def _ended(
     site: Site, command: str, stride: int, reach: Callable[[str], object] = lambda _: None
 ) -> Counter[str]:
-    """Run a command until it succeeds, killed at the first line of a step that earlier runs did not reach;
-    count its ends.
+    """Run a command until it succeeds, killed at every step that earlier runs did not reach; count its ends.
 
     Args:
         site: the stack.
         command: `up` or `destroy`.
         stride: 1 to kill at every step, 2 at every second one.
-        reach: called with the line of each new step.
+        reach: called with each line of a step.
     """
     ends: Counter[str] = Counter()
     lines: list[str] = []
     reached: set[str] = set()
+
+    def kill_at(step: str) -> None:
+        if step not in reached:
+            reached.add(step)
+            if (len(reached) - 1) % stride == 0:
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+
     barren = 0
     while barren < _MOST:
         process = site.start(command)
+        _Unreliable.reach = kill_at
         assert process.stdout is not None
         before, lines = len(reached), []
         for line in process.stdout:
             lines.append(line)
-            step = _NUMBERS.sub("", line)
-            if _STEP.match(line) and step not in reached:
-                reached.add(step)
+            if _STEP.match(line):
                 reach(line)
-                if (len(reached) - 1) % stride == 0:
-                    kill(process)
-                    ends["killed"] += 1
-                    break
-        else:
-            with process:
-                status = process.wait()
-            if status == 0:
-                return ends
-            ends["failed"] += 1
+                kill_at(_NUMBERS.sub("", line))
+        with process:
+            status = process.wait()
+        if status == 0:
+            return ends
+        ends["killed" if status == -signal.SIGKILL else "failed"] += 1
         assert "Traceback" not in "".join(lines), "".join(lines)
         barren = 0 if len(reached) > before else barren + 1
     raise AssertionError(f"{command} does not end: {ends}\n{''.join(lines)}")

@@ -104,7 +104,7 @@ def test_another_stack_file(project: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("location", "verdict", "message"),
     [
-        ("US", "PASS", "no changes"),
+        ("US", "PASS", "no change"),
         ("ASIA", "WARN", "location: ASIA -> US forces replacement"),
     ],
 )
