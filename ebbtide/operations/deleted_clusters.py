@@ -12,8 +12,7 @@ from typing import Any, Final
 from pydantic import TypeAdapter, ValidationError
 
 from ebbtide.cloud_apis.interfaces import ClusterIdentity
-from ebbtide.kubernetes_api.parts import part, parts
-from ebbtide.urns import STACK_TYPE
+from ebbtide.operations.records import record, with_record
 
 OUTPUT: Final = "ebbtideDeletedClusters"
 
@@ -40,30 +39,15 @@ def recorded(deployment: Mapping[str, Any]) -> DeletedClusters:
     Args:
         deployment: the `deployment` of `pulumi stack export`.
     """
-    for resource in parts(deployment, "resources"):
-        if resource["type"] == STACK_TYPE:
-            try:
-                return _ADAPTER.validate_python(part(resource, "outputs").get(OUTPUT) or {})
-            except ValidationError:
-                return DeletedClusters()
-    return DeletedClusters()
+    try:
+        return _ADAPTER.validate_python(record(deployment, OUTPUT) or {})
+    except ValidationError:
+        return DeletedClusters()
 
 
-def with_record(deployment: Mapping[str, Any], clusters: DeletedClusters) -> dict[str, Any]:
-    """Return a state with a record; unchanged if the state has no resource of the stack itself.
-
-    Args:
-        deployment: as of `recorded`.
-        clusters: the record.
-    """
-    output = _ADAPTER.dump_python(clusters, mode="json")
-    resources: list[Mapping[str, Any]] = [
-        {**resource, "outputs": {**part(resource, "outputs"), OUTPUT: output}}
-        if resource["type"] == STACK_TYPE
-        else resource
-        for resource in parts(deployment, "resources")
-    ]
-    return {**deployment, "resources": resources}
+def with_clusters(deployment: Mapping[str, Any], clusters: DeletedClusters) -> dict[str, Any]:
+    """Return a state with a record of clusters; see `with_record`."""
+    return with_record(deployment, OUTPUT, _ADAPTER.dump_python(clusters, mode="json"))
 
 
 def merged(

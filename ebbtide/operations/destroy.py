@@ -169,7 +169,7 @@ def _record(run: _Run, cluster: Inspection, identities: Iterable[ClusterIdentity
     # `pulumi stack import` drops pending operations, which the report needs.
     if record.identities and record != run.state.deleted and not run.state.pending:
         document = run.stack.exported()
-        changed = {**document, "deployment": deleted_clusters.with_record(document["deployment"], record)}
+        changed = {**document, "deployment": deleted_clusters.with_clusters(document["deployment"], record)}
         if changed != document:
             unlocking(lambda: run.stack.replace_state(changed), run.stack.unlock, run.print)
 

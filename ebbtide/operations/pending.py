@@ -3,12 +3,15 @@
 The engine keeps them as pending operations and creates the resources again, which fails if they exist in the
 cloud. This module adds them to the state with the ids that follow from their inputs, marked by an error, and
 a refresh queries the cloud, again until it answers (`pulumi refresh --import-pending-creates` of 3.259 leaves
-them pending). Resources whose id does not follow from their inputs are created again.
+them pending). Then they get their inputs back: without earlier outputs, a refresh adds all of the cloud's
+defaults to the inputs, and the next update would replace an AKS cluster for it. Resources whose id does not
+follow from their inputs are created again.
 """
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ebbtide.operations.records import record, with_record
 from ebbtide.operations.stack import Stack
 from ebbtide.recording.assumed_values import is_assumed
 from ebbtide.recording.assumption_tables import Question
@@ -18,6 +21,8 @@ from ebbtide.urns import urn_name
 _KUBERNETES = "kubernetes:"
 """The Kubernetes provider updates an existing object (server-side apply)."""
 _INTERRUPTED = "The creation was interrupted."
+_RECORD = "ebbtidePendingInputs"
+"""Record of the inputs of adopted resources, by URN."""
 
 
 def resolve(stack: Stack, say: Callable[[str], object]) -> list[str]:
@@ -35,22 +40,29 @@ def resolve(stack: Stack, say: Callable[[str], object]) -> list[str]:
     """
     document = stack.exported()
     deployment: dict[str, Any] = document["deployment"]
+    sent: dict[str, Any] = dict(record(deployment, _RECORD) or {})
     resources: list[Mapping[str, Any]] = list(deployment.get("resources") or [])
     if deployment.get("pending_operations"):
         for resource in _creations(deployment):
             if (identity := _id(resource, deployment)) is not None:
                 resources.append({**resource, "id": identity, "outputs": {}, "initErrors": [_INTERRUPTED]})
+                sent[resource["urn"]] = resource.get("inputs") or {}
             else:
                 say(f"An earlier update was interrupted while it created {urn_name(resource['urn'])}.")
         deployment = {**deployment, "pending_operations": [], "resources": resources}
-        stack.replace_state({**document, "deployment": deployment})
+        stack.replace_state({**document, "deployment": with_record(deployment, _RECORD, sent or None)})
     adopted = [str(item["urn"]) for item in resources if item.get("initErrors") == [_INTERRUPTED]]
-    if not adopted:
-        return []
-    if errors := stack.refresh(adopted):
+    if adopted and (errors := stack.refresh(adopted)):
         return errors
-    existing = {item["urn"] for item in stack.exported()["deployment"].get("resources") or ()}
-    for urn in adopted:
+    if not (adopted or sent):
+        return []
+    document = stack.exported()
+    deployment = document["deployment"]
+    existing: dict[str, Mapping[str, Any]] = {item["urn"]: item for item in deployment["resources"]}
+    restored = [{**item, "inputs": sent[urn]} if urn in sent else item for urn, item in existing.items()]
+    deployment = with_record({**deployment, "resources": restored}, _RECORD, None)
+    stack.replace_state({**document, "deployment": deployment})
+    for urn in dict.fromkeys((*adopted, *sent)):
         if urn in existing:
             say(f"An earlier update was interrupted while it created {urn_name(urn)}; the cloud has it.")
         else:

@@ -9,7 +9,7 @@ import pytest
 from ebbtide.catalog import CloudKind
 from ebbtide.cloud_apis.interfaces import Account, ClusterIdentity
 from ebbtide.operations import volumes
-from ebbtide.operations.deleted_clusters import OUTPUT, DeletedClusters, merged, with_record
+from ebbtide.operations.deleted_clusters import OUTPUT, DeletedClusters, merged, with_clusters
 from ebbtide.operations.state import ObjectReference, State, read
 from ebbtide.operations.volumes import Volume
 from ebbtide.urns import STACK_TYPE
@@ -126,7 +126,7 @@ def test_clusters_that_an_earlier_destroy_has_deleted() -> None:
     record = DeletedClusters((cluster,), frozenset({"disk"}))
     network = _resource("gcp:compute/network:Network", "train")
     root = _resource(STACK_TYPE, "p-dev", outputs={"expires": "2026-11-22T20:00Z"})
-    state = read(with_record({"resources": [root, network]}, record))
+    state = read(with_clusters({"resources": [root, network]}, record))
     assert (state.deleted, state.accounts, state.identities) == (record, (account,), ())
     assert state.expires == datetime(2026, 11, 22, 20, tzinfo=UTC)
     (merged_cluster,) = merged([replace(cluster, uid="", handles=frozenset())], record.identities)
