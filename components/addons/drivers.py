@@ -1,12 +1,14 @@
 """Drivers of GPU nodes that the cloud does not install."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import pulumi
 from pulumi_kubernetes import helm
 
 from ebbtide.catalog import PINS, CloudKind
 from ebbtide.model import Cluster
+from ebbtide.remote_inputs import remote_inputs
 
 from .driver_objects import (
     OPERATOR_NAMESPACE,
@@ -56,11 +58,11 @@ class Drivers(pulumi.ComponentResource):
         for manifest in [*installers(args.declaration), *device_plugins(args.declaration)]:
             role = manifest["metadata"]["name"].removeprefix("ebbtide-nvidia-")
             Manifest(f"{name}-{role}", manifest, leaf(self, args.deleted_with, args.depends_on))
-        if has_operator(args.declaration):
-            self._operator(name, args)
-        self.register_outputs({})
+        operator = self._operator(name, args) if has_operator(args.declaration) else {}
+        self.register_outputs(operator)
 
-    def _operator(self, name: str, args: DriversArgs) -> None:
+    def _operator(self, name: str, args: DriversArgs) -> dict[str, str]:
+        """Install NVIDIA's operator; return its outputs."""
         namespace = Manifest(
             f"{name}-operator-namespace",
             driver_namespace(OPERATOR_NAMESPACE),
@@ -72,15 +74,19 @@ class Drivers(pulumi.ComponentResource):
             first.append(
                 Manifest(f"{name}-operator-quota", quota, leaf(self, args.deleted_with, [namespace]))
             )
+        inputs: dict[str, Any] = {
+            "chart": "gpu-operator",
+            "repository_opts": {"repo": _REPOSITORY},
+            "version": PINS["gpu-operator"].version,
+            "name": "gpu-operator",
+            "namespace": OPERATOR_NAMESPACE,
+            "values": operator_values(args.declaration, home(args.declaration)),
+        }
         helm.v4.Chart(
             f"{name}-operator",
-            chart="gpu-operator",
-            repository_opts={"repo": _REPOSITORY},
-            version=PINS["gpu-operator"].version,
-            name="gpu-operator",
-            namespace=OPERATOR_NAMESPACE,
-            values=operator_values(args.declaration, home(args.declaration)),
+            **inputs,
             opts=pulumi.ResourceOptions(
                 parent=self, depends_on=first, transforms=deleted_with_cluster(args.deleted_with)
             ),
         )
+        return remote_inputs(inputs)

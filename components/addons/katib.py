@@ -4,6 +4,7 @@ import pulumi
 from pulumi_kubernetes.kustomize import v2 as kustomize
 
 from ebbtide.catalog import PINS
+from ebbtide.remote_inputs import remote_inputs
 
 from .add_on import AddOnArgs, AddOnComponent
 from .credentials import generated
@@ -30,10 +31,11 @@ class Katib(AddOnComponent):
     def __init__(self, name: str, args: AddOnArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__(name, opts)
         credentials = {DATABASE_SECRET: {"MYSQL_ROOT_PASSWORD": generated()}}
+        directory = f"{_SOURCE}?ref=v{PINS['katib'].version}"
         wanted = patches(home(args.declaration), credentials)
         objects = kustomize.Directory(
             f"{name}-objects",
-            directory=f"{_SOURCE}?ref=v{PINS['katib'].version}",
+            directory=directory,
             opts=pulumi.ResourceOptions(
                 parent=self,
                 depends_on=args.depends_on,
@@ -42,4 +44,4 @@ class Katib(AddOnComponent):
         )
         self._network_policies(network_policies(), objects, args.deleted_with)
         self.ready = (objects,)
-        self.register_outputs({})
+        self.register_outputs(remote_inputs({"directory": directory}))

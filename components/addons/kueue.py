@@ -6,6 +6,7 @@ import pulumi
 from pulumi_kubernetes import helm
 
 from ebbtide.catalog import PINS
+from ebbtide.remote_inputs import remote_inputs
 
 from .add_on import AddOnArgs, AddOnComponent
 from .chart_order import post_renderer
@@ -36,14 +37,17 @@ class Kueue(AddOnComponent):
         super().__init__(name, opts)
         namespace = self._system_namespace(NAMESPACE, args.deleted_with)
         self._network_policies(network_policies(), namespace, args.deleted_with)
+        inputs: dict[str, Any] = {
+            "chart": _CHART,
+            "version": PINS["kueue"].version,
+            "name": RELEASE,
+            "namespace": NAMESPACE,
+            "values": values(args.declaration),
+        }
         chart = helm.v4.Chart(
             f"{name}-chart",
-            chart=_CHART,
-            version=PINS["kueue"].version,
-            name=RELEASE,
-            namespace=NAMESPACE,
+            **inputs,
             post_renderer=post_renderer(),
-            values=values(args.declaration),
             opts=pulumi.ResourceOptions(
                 parent=self,
                 depends_on=[namespace, *args.depends_on],
@@ -51,7 +55,7 @@ class Kueue(AddOnComponent):
             ),
         )
         self.ready = (chart,)
-        self.register_outputs({})
+        self.register_outputs(remote_inputs(inputs))
 
 
 def reachable(args: pulumi.ResourceTransformArgs) -> pulumi.ResourceTransformResult | None:

@@ -6,6 +6,7 @@ from pulumi_kubernetes.kustomize import v2 as kustomize
 from ebbtide.catalog import PINS
 from ebbtide.model import Pipelines as Declared
 from ebbtide.model.tenants import tenants_of
+from ebbtide.remote_inputs import remote_inputs
 
 from .add_on import AddOnArgs, AddOnComponent
 from .credentials import encoded, generated
@@ -58,9 +59,11 @@ class Pipelines(AddOnComponent):
         store, tenants = args.artifacts, tenants_of(args.declaration)
         tenant = next(team for team in tenants if team.namespace_name == NAMESPACE)
         labels = namespace_labels(args.declaration, tenant)
+        kinds_directory = kustomization("cluster-scoped-resources")
+        directory = kustomization("env/platform-agnostic")
         kinds = kustomize.Directory(
             f"{name}-cluster",
-            directory=kustomization("cluster-scoped-resources"),
+            directory=kinds_directory,
             opts=pulumi.ResourceOptions(
                 parent=self,
                 depends_on=args.depends_on,
@@ -83,7 +86,7 @@ class Pipelines(AddOnComponent):
         )
         objects = kustomize.Directory(
             f"{name}-objects",
-            directory=kustomization("env/platform-agnostic"),
+            directory=directory,
             opts=pulumi.ResourceOptions(
                 parent=self,
                 depends_on=[kinds, *(store.grants if store else ())],
@@ -93,4 +96,4 @@ class Pipelines(AddOnComponent):
         self._network_policies(network_policies(), kinds, args.deleted_with)
         self.namespace = (kinds,)
         self.ready = (objects,)
-        self.register_outputs({})
+        self.register_outputs(remote_inputs({"directory": kinds_directory}, {"directory": directory}))

@@ -1,10 +1,13 @@
 """Kubeflow Trainer, for distributed training."""
 
+from typing import Any
+
 import pulumi
 from pulumi_kubernetes import helm
 from pulumi_kubernetes.kustomize import v2 as kustomize
 
 from ebbtide.catalog import PINS
+from ebbtide.remote_inputs import remote_inputs
 
 from .add_on import AddOnArgs, AddOnComponent
 from .chart_order import post_renderer
@@ -34,14 +37,18 @@ class Trainer(AddOnComponent):
         version = PINS["trainer"].version
         namespace = self._system_namespace(NAMESPACE, args.deleted_with)
         self._network_policies(network_policies(), namespace, args.deleted_with)
+        inputs: dict[str, Any] = {
+            "chart": _CHART,
+            "version": version,
+            "name": RELEASE,
+            "namespace": NAMESPACE,
+            "values": values(home(args.declaration)),
+        }
+        directory = f"{_RUNTIMES}?ref=v{version}"
         chart = helm.v4.Chart(
             f"{name}-chart",
-            chart=_CHART,
-            version=version,
-            name=RELEASE,
-            namespace=NAMESPACE,
+            **inputs,
             post_renderer=post_renderer(),
-            values=values(home(args.declaration)),
             opts=pulumi.ResourceOptions(
                 parent=self,
                 depends_on=[namespace, *args.depends_on],
@@ -50,10 +57,10 @@ class Trainer(AddOnComponent):
         )
         runtimes = kustomize.Directory(
             f"{name}-runtimes",
-            directory=f"{_RUNTIMES}?ref=v{version}",
+            directory=directory,
             opts=pulumi.ResourceOptions(
                 parent=self, depends_on=[chart], transforms=[applied(RUNTIME_PATCHES, args.deleted_with)]
             ),
         )
         self.ready = (chart, runtimes)
-        self.register_outputs({})
+        self.register_outputs(remote_inputs(inputs, {"directory": directory}))

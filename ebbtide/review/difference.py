@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, TypeAlias
 
+from ebbtide import remote_inputs
 from ebbtide.providers.changes import FieldChange, field_changes, is_deleted_first
 from ebbtide.providers.property_path import top_level
 from ebbtide.recording.assumed_values import is_assumed
@@ -150,6 +151,8 @@ class _Plan:
         self.made.add(new.urn)
 
     def _fields(self, old: Resource, new: Resource) -> tuple[FieldChange, ...]:
+        if new.remote and self.deployed and self._has_inputs_of(old, new):
+            return ()
         provider = new.provider if new.provider in self.after else None
         settings = self.after[provider].inputs if provider else None
         if new.provider and self._action(new.provider) == "replace":
@@ -173,6 +176,11 @@ class _Plan:
             if any(item.replaces for item in unknown):
                 return unknown
         return fields
+
+    def _has_inputs_of(self, old: Resource, new: Resource) -> bool:
+        """Return whether a deployed component has the inputs of the new one; the state does not keep them."""
+        before = _remote_inputs(self.before, old.parent)
+        return before is not None and before == _remote_inputs(self.after, new.parent)
 
     def known(self, new: Resource) -> dict[str, Plain]:
         """Return inputs, unknown where they depend on outputs of a replaced or new resource."""
@@ -236,6 +244,13 @@ def _assumed(resource: Resource) -> Iterator[str]:
         text = value.value if isinstance(value, Secret) else value
         if isinstance(text, str) and text:
             yield text
+
+
+def _remote_inputs(recording: Recording, component: str | None) -> Plain:
+    """Return the fingerprint in a component's outputs; None if there is none."""
+    if component is None or component not in recording:
+        return None
+    return recording[component].outputs.get(remote_inputs.OUTPUT)
 
 
 def _without(value: Plain, assumed: frozenset[str]) -> Plain:

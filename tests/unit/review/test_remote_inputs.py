@@ -1,0 +1,52 @@
+"""Charts in a plan against a state, which has no inputs of them."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from ebbtide.recording.record import record
+from ebbtide.recording.recording import Recording
+from ebbtide.review.difference import compare
+from tests.declarations import GKE, changed
+from tests.repository import ROOT
+
+_QUEUES = [{"name": "cpu", "pools": ["cpu"]}]
+
+
+def _recorded(**addons: Any) -> Recording:
+    declared = changed(GKE, queues=_QUEUES, addons={"kueue": {}, **addons})
+    config = {"ebbtide:cluster": json.dumps(declared)}
+    return record(ROOT, project="ebbtide", stack="test", config=config)
+
+
+def _deployed(recording: Recording, *, outputs: bool = True) -> Recording:
+    """Return a recording as the engine's state has it."""
+    return replace(
+        recording,
+        resources=tuple(
+            replace(
+                item,
+                inputs={} if item.remote else item.inputs,
+                outputs=item.outputs if outputs or item.custom else {},
+            )
+            for item in recording
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("addons", "changes"),
+    [({}, []), ({"kueue": {"replicas": 2}}, ["train-addons-kueue-chart"]), ({"kueue": {"replicas": 1}}, [])],
+)
+def test_a_chart_changes_with_its_inputs(addons: dict[str, Any], changes: list[str]) -> None:
+    """The fingerprint in the outputs of the component around it tells."""
+    plan = compare(_deployed(_recorded()), _recorded(**addons), deployed=True)
+    assert [change.resource.name for change in plan if change.resource.remote] == changes
+
+
+def test_a_state_of_an_earlier_version_has_no_fingerprint() -> None:
+    """Then a change is assumed."""
+    plan = compare(_deployed(_recorded(), outputs=False), _recorded(), deployed=True)
+    assert [change.resource.name for change in plan] == ["train-addons-kueue-chart"]
