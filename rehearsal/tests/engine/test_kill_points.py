@@ -100,9 +100,11 @@ def _ended(
 @pytest.mark.parametrize("stride", [16, pytest.param(1, marks=pytest.mark.long)])
 def test_every_step_may_be_the_last(site: Site, stride: int, request: pytest.FixtureRequest) -> None:
     """The cloud is empty after the destroy, and no lock or pending operation needs a person."""
+    declared = site.declared()
+    declared["pools"] += [{**pool(declared, "cpu"), "name": name} for name in ("cpu2", "cpu3")]
+    site.declare(declared)
     ends = {"up": _ended(site, "up", stride)}
     with_work(site)
-    declared = site.declared()
     pool(declared, "cpu").update(capacity="on-demand")
     site.declare(declared)
     ends["replacement"] = _ended(
