@@ -126,9 +126,7 @@ def errors() -> str:
     others = [(f"`{rule}`", meaning) for rule, meaning in OTHER_RULES.items()]
     named = [(f"`{rule.id}`", rule.name) for rule in RULES if rule.severity is Severity.REFUSED]
     tables = [_table(("id", "requirement"), others), _table(("id", "rule"), sorted(named))]
-    return (
-        f"{page}\n## Rules\n\n{tables[0]}\n\n[Rules](rules.md) that reject a declaration:\n\n{tables[1]}\n"
-    )
+    return f"{page}\n## Rules\n\n{tables[0]}\n\n[Rules](rules.md) that reject a declaration:\n\n{tables[1]}\n"
 
 
 def scenarios() -> str:
