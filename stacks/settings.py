@@ -6,7 +6,7 @@ import pulumi
 
 from components import program
 from ebbtide.model import Cluster
-from ebbtide.project.misplaced import NAMESPACE
+from ebbtide.project.misplaced_keys import NAMESPACE
 from ebbtide.project.source import find_misplaced, parsed
 
 

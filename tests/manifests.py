@@ -9,8 +9,8 @@ import kubernetes_validate  # pyright: ignore[reportMissingTypeStubs] - it has n
 import pytest
 import yaml
 
-from components.addons.home import Home
 from components.addons.objects import Object, Patch, kind_of, name_of, patched, pod_spec
+from components.addons.system_placement import Home
 from tests.repository import ROOT
 
 PLACE = ROOT.parent / "shared" / "data" / "manifests"

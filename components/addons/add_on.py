@@ -9,7 +9,7 @@ import pulumi
 from ebbtide.model import Cluster
 
 from .artifact_store import ArtifactStore
-from .leaves import leaf
+from .deletion import leaf
 from .manifest import Manifest
 from .pod_security import system_namespace
 

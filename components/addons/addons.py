@@ -13,10 +13,10 @@ from ebbtide.model.tenants import tenants_of
 
 from .add_on import AddOnArgs, AddOnComponent, Ready
 from .artifact_store import ArtifactStore
-from .backing import MakeBacking
 from .drivers import Drivers, DriversArgs, has_drivers
 from .existing_pipelines import ExistingPipelines, ExistingPipelinesArgs
 from .queues import Queues, QueuesArgs
+from .team_resources import MakeBacking
 from .tenant import Tenant, TenantArgs
 
 

@@ -8,10 +8,10 @@ from ebbtide.model import Cluster, Pool
 from ebbtide.model.gpus import cloud_installs, gpu_pools, pools_left_to_us
 from ebbtide.model.nodes import most_nodes
 from ebbtide.placement.derive import toleration
-from ebbtide.placement.marks import marks
+from ebbtide.placement.labels_and_taints import marks
 
-from .home import Home
 from .manifest import obj
+from .system_placement import Home
 
 SYSTEM = "kube-system"
 """Namespace whose pods may be node-critical: on a full node, other pods are evicted first."""

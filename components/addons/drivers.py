@@ -10,6 +10,7 @@ from ebbtide.catalog import PINS, CloudKind
 from ebbtide.model import Cluster
 from ebbtide.remote_inputs import remote_inputs
 
+from .deletion import deleted_with_cluster, leaf
 from .driver_objects import (
     OPERATOR_NAMESPACE,
     device_plugins,
@@ -18,10 +19,9 @@ from .driver_objects import (
     operator_quota,
     operator_values,
 )
-from .home import home
-from .leaves import deleted_with_cluster, leaf
 from .manifest import Manifest
 from .pod_security import driver_namespace
+from .system_placement import home
 
 _REPOSITORY = "https://helm.ngc.nvidia.com/nvidia"
 

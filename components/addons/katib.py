@@ -8,9 +8,9 @@ from ebbtide.remote_inputs import remote_inputs
 
 from .add_on import AddOnArgs, AddOnComponent
 from .credentials import generated
-from .home import home
 from .katib_objects import DATABASE_SECRET, network_policies, patches
-from .patching import applied
+from .system_placement import home
+from .transforms import applied
 
 _SOURCE = "github.com/kubeflow/katib/manifests/v1beta1/installs/katib-standalone"
 

@@ -7,8 +7,7 @@ import yaml
 
 from ebbtide.model import Katib
 
-from .home import Home
-from .moving import moved
+from .namespace_transformer import moved
 from .network_policies import labeled, namespaces, own_namespace, policy, ports
 from .objects import Object, Patch, each_container, is_, updated
 from .patches import (
@@ -23,6 +22,7 @@ from .patches import (
     with_requests,
 )
 from .pod_security import pod_security
+from .system_placement import Home
 
 NAMESPACE: Final = Katib.spec.namespace
 

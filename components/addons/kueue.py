@@ -10,8 +10,8 @@ from ebbtide.remote_inputs import remote_inputs
 
 from .add_on import AddOnArgs, AddOnComponent
 from .chart_order import post_renderer
+from .deletion import deleted_with_cluster
 from .kueue_values import NAMESPACE, VISIBILITY_PORT, network_policies, values
-from .leaves import deleted_with_cluster
 
 RELEASE = "kueue"
 """Name of the release, which Kueue's certificates depend on (kueue#6797)."""

@@ -11,8 +11,8 @@ from ebbtide.model import Cluster, FlexStart, Kueue
 from ebbtide.model.queues import queues_of
 from ebbtide.placement.kueue import QUEUES_LABEL
 
-from .home import home
 from .network_policies import policy, ports
+from .system_placement import home
 
 NAMESPACE: Final = Kueue.spec.namespace
 

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from .home import Home
 from .objects import (
     Object,
     Patch,
@@ -19,6 +18,7 @@ from .objects import (
     updated,
     with_pod_spec,
 )
+from .system_placement import Home
 
 SKIP_AWAIT = "pulumi.com/skipAwait"
 EVERYONE = "system:authenticated"

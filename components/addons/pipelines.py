@@ -10,10 +10,8 @@ from ebbtide.remote_inputs import remote_inputs
 
 from .add_on import AddOnArgs, AddOnComponent
 from .credentials import encoded, generated
-from .home import home
 from .members import readers
 from .patches import for_readers
-from .patching import applied
 from .pipelines_objects import (
     DATABASE_SECRET,
     NAMESPACE,
@@ -23,7 +21,9 @@ from .pipelines_objects import (
     patches,
 )
 from .retry import retry_strategy
+from .system_placement import home
 from .team_objects import namespace_labels
+from .transforms import applied
 
 _SOURCE = "github.com/kubeflow/pipelines/manifests/kustomize"
 

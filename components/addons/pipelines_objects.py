@@ -5,7 +5,6 @@ from typing import Any, Final
 
 from ebbtide.model import Pipelines
 
-from .home import Home
 from .network_policies import labeled, own_namespace, policy, ports
 from .objects import Object, Patch, is_, updated
 from .patches import (
@@ -21,6 +20,7 @@ from .patches import (
     without_config,
 )
 from .retry import retrying
+from .system_placement import Home
 
 NAMESPACE: Final = Pipelines.spec.namespace
 

@@ -8,12 +8,12 @@ import pulumi
 
 from ebbtide.model import Cluster
 from ebbtide.placement import kueue, queue_policy
-from ebbtide.placement.aks_marks import AGENT_POOL
+from ebbtide.placement.aks_labels_and_taints import AGENT_POOL
 from ebbtide.placement.fallback import expander_map, fallback_objects
-from ebbtide.placement.gke_marks import NODE_POOL
+from ebbtide.placement.gke_labels_and_taints import NODE_POOL
 from ebbtide.placement.queueing import queueing
 
-from .leaves import leaf
+from .deletion import leaf
 from .manifest import Manifest
 
 

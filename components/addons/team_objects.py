@@ -14,11 +14,11 @@ from ebbtide.placement.queue_policy import QUEUE_REQUIRED_LABEL, requires_queue
 from ebbtide.placement.queueing import queueing
 from ebbtide.placement.quotas import largest_node
 
-from .backing import ACCOUNT, Backing, SharedDisk
 from .manifest import PATCH_FORCE, obj
 from .members import member_rules, subjects
 from .network_policies import called_from, own_namespace
 from .pod_security import pod_security
+from .team_resources import ACCOUNT, Backing, SharedDisk
 
 VOLUME = "shared"
 """The claim of a team's shared volume."""

@@ -8,9 +8,9 @@ import pulumi
 from ebbtide.model import Cluster, Team
 
 from . import team_objects
-from .backing import MOUNT_SECRET, Backing
-from .leaves import leaf
+from .deletion import leaf
 from .manifest import Manifest
+from .team_resources import MOUNT_SECRET, Backing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,11 +11,11 @@ from ebbtide.remote_inputs import remote_inputs
 
 from .add_on import AddOnArgs, AddOnComponent
 from .chart_order import post_renderer
-from .home import home
 from .members import readers
 from .patches import for_readers
-from .patching import applied
+from .system_placement import home
 from .trainer_objects import NAMESPACE, PATCHES, RUNTIME_PATCHES, network_policies, values
+from .transforms import applied
 
 RELEASE = "kubeflow-trainer"
 

@@ -7,10 +7,10 @@ import yaml
 from ebbtide.catalog import PINS
 from ebbtide.model import Trainer
 
-from .home import Home
 from .network_policies import policy, ports
 from .objects import Object, Patch, data_of, is_, kind_of, updated
 from .patches import CONTROL_PLANE_PORT, filled_in_the_cluster, movable, webhook_ports
+from .system_placement import Home
 
 NAMESPACE: Final = Trainer.spec.namespace
 

@@ -1,6 +1,5 @@
 """AKS: network, identity, cluster, node pools, and a component for all of them."""
 
-from .backing import backing
 from .cluster import Cluster, ClusterArgs
 from .deploy import deploy
 from .identity import Identity, IdentityArgs
@@ -10,6 +9,7 @@ from .network import Network, NetworkArgs
 from .node_pool import NodePool, NodePoolArgs
 from .provider import provider
 from .registry import Registry, RegistryArgs
+from .team_resources import backing
 from .tenant import Tenant, TenantArgs
 from .topology import Topology
 

@@ -6,7 +6,7 @@ import pulumi
 from pulumi_azure_native import containerservice
 
 from ebbtide.model import FlexStart, OnDemand, Pool, Preemptible, Queued, Reservation, Site, Spot
-from ebbtide.placement.marks import marks
+from ebbtide.placement.labels_and_taints import marks
 
 from ..inputs import given
 from ..ownership import Labels

@@ -8,7 +8,7 @@ from ebbtide.model import Cluster as Declaration
 
 from ..addons import Addons, AddonsArgs, wanted
 from ..clouds import require_cloud
-from .backing import backing
+from .team_resources import backing
 from .topology import Topology
 
 

@@ -14,7 +14,7 @@ from ebbtide.model.physical_names import (
     fitting,
 )
 
-from ..addons.backing import ACCOUNT, MOUNT_SECRET, Backing, SharedDisk, adopted_accounts
+from ..addons.team_resources import ACCOUNT, MOUNT_SECRET, Backing, SharedDisk, adopted_accounts
 from ..ownership import Labels
 from . import roles
 

@@ -8,7 +8,7 @@ from ebbtide.model import Gke
 
 from ..addons import Addons, AddonsArgs, wanted
 from ..clouds import require_cloud
-from .backing import artifacts, backing
+from .team_resources import artifacts, backing
 from .topology import Topology
 
 

@@ -26,7 +26,7 @@ from ebbtide.model.completion import machine_of
 from ebbtide.model.gpus import has_gpus
 from ebbtide.model.tpus import slice_nodes
 from ebbtide.model.zones import zones_of
-from ebbtide.placement.marks import marks
+from ebbtide.placement.labels_and_taints import marks
 
 from ..faults import checked_pool
 from ..inputs import given

@@ -9,7 +9,7 @@ from ebbtide.model import Team
 from ebbtide.model.physical_names import BUCKET, FILESTORE, SERVICE_ACCOUNT, fitting
 
 from ..addons.artifacts import IDENTITY
-from ..addons.backing import ACCOUNT, Backing, SharedDisk, adopted_accounts
+from ..addons.team_resources import ACCOUNT, Backing, SharedDisk, adopted_accounts
 from ..ownership import Labels
 
 _FILESTORE_GIB = 1024

@@ -83,12 +83,12 @@ def submit(manifest: dict[str, Any], *dependents: dict[str, Any], profile: "Prof
         MissingClientError: the Kubernetes client is not installed.
     """
     from ebbtide.kubernetes_api import Api  # noqa: PLC0415
-    from ebbtide.workloads import submitting  # noqa: PLC0415
+    from ebbtide.workloads import submission  # noqa: PLC0415
 
     api = Api.of_user(context)
     metadata = {"namespace": api.namespace, **manifest["metadata"]}
     try:
-        submitting.submit(api, manifest, *dependents)
+        submission.submit(api, manifest, *dependents)
     except KeyboardInterrupt:
         again = _again(metadata["name"], metadata["namespace"], context)
         typer.echo(f"Interrupted while the Job was being made; whether it is there, says: {again}", err=True)
@@ -101,19 +101,19 @@ def _follow(api: "Api", name: str, namespace: str, context: str, profile: "Profi
     from rich.console import Console  # noqa: PLC0415
 
     from ebbtide.cli.follow_progress import narration  # noqa: PLC0415
-    from ebbtide.workloads import submitting, telling  # noqa: PLC0415
-    from ebbtide.workloads.following import Phase  # noqa: PLC0415
+    from ebbtide.workloads import job_messages, submission  # noqa: PLC0415
+    from ebbtide.workloads.job_progress import Phase  # noqa: PLC0415
 
     console = Console(highlight=False)
     try:
         with narration(console) as say:
-            look, progress = submitting.follow(
-                api, name, namespace, lambda state: say(telling.line(state)), say
+            look, progress = submission.follow(
+                api, name, namespace, lambda state: say(job_messages.line(state)), say
             )
     except KeyboardInterrupt:
         typer.echo(f"{name} goes on. Follow it again: {_again(name, namespace, context)}", err=True)
         raise SystemExit(ExitStatus.INTERRUPTED) from None
-    typer.echo(telling.ending(look, progress, profile))
+    typer.echo(job_messages.ending(look, progress, profile))
     if progress.phase is not Phase.COMPLETED:
         raise SystemExit(ExitStatus.FOUND)
 

@@ -50,8 +50,8 @@ def review(
     """
     from ebbtide.preview.record_stack import record_stack  # noqa: PLC0415 - loads Pulumi
     from ebbtide.recording import lazy_packages  # noqa: PLC0415
+    from ebbtide.review.baseline import earlier  # noqa: PLC0415
     from ebbtide.review.build_report import review_of  # noqa: PLC0415
-    from ebbtide.review.earlier import earlier  # noqa: PLC0415
 
     lazy_packages.install()
     files = stack_files(stack, config_file, cwd)

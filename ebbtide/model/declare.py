@@ -12,7 +12,7 @@ from ebbtide.model.pool import Pool
 from ebbtide.model.rules import PoolIn, Severity, cluster_faults, pool_faults
 from ebbtide.model.rules.overrides import unchecked
 from ebbtide.model.shape.findings import ShapeFinding, findings
-from ebbtide.model.shape.salvage import rests_on, salvage
+from ebbtide.model.shape.partial_validation import rests_on, salvage
 from ebbtide.model.site import Site
 from ebbtide.paths import position
 

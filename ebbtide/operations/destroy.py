@@ -20,10 +20,10 @@ from ebbtide.operations import (
     accounts,
     clouds,
     deleted_clusters,
-    draining,
     inspection,
     messages,
     orphans,
+    queue_drain,
     user_cleanup,
     user_objects,
 )
@@ -137,7 +137,7 @@ def destroy(stack: Stack, options: Options, console: Console) -> DestroyOutcome 
         _drain(run, cluster)
         cluster, unfinished = _without_users_objects(run, cluster)
     except KeyboardInterrupt:
-        run.print(messages.drained(stack.name, draining.queues(state)))
+        run.print(messages.drained(stack.name, queue_drain.queues(state)))
         return DestroyOutcome(done=False, interrupted=True)
     if unfinished:
         for line in messages.unfinished(stack.name, unfinished):
@@ -205,12 +205,12 @@ def _is_of_protection(refusal: str) -> bool:
 
 
 def _drain(run: _Run, cluster: Inspection) -> None:
-    names = draining.queues(run.state)
+    names = queue_drain.queues(run.state)
     if not names or not cluster.work or cluster.api is None:
         return
     run.print("Queues are drained before deletion; pods end within their grace period.")
     try:
-        remaining = draining.drain(cluster.api, names)
+        remaining = queue_drain.drain(cluster.api, names)
     except ApiError as error:
         run.print(f"The queues cannot be drained, and the engine may time out deleting them: {error}")
         return

@@ -9,8 +9,8 @@ from ebbtide.operations import rolling
 from ebbtide.preview.report import CostReport
 from ebbtide.preview.stack_files import StackFiles
 from ebbtide.recording.recording import Recording
+from ebbtide.review.baseline import Earlier
 from ebbtide.review.build_report import review_of
-from ebbtide.review.earlier import Earlier
 from ebbtide.review.report import DifferenceReport, Review
 from ebbtide.review.summary import action_counts, change_of, dollars
 from ebbtide.urns import urn_name

@@ -14,8 +14,8 @@ from datetime import timedelta
 from typing import Any, Final
 
 from ebbtide.operations.node_drain import DrainedPool
-from ebbtide.placement.aks_marks import AGENT_POOL
-from ebbtide.placement.gke_marks import NODE_POOL
+from ebbtide.placement.aks_labels_and_taints import AGENT_POOL
+from ebbtide.placement.gke_labels_and_taints import NODE_POOL
 from ebbtide.placement.replacements import SUFFIX
 from ebbtide.recording.recording import Recording, Resource
 

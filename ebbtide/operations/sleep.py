@@ -13,7 +13,7 @@ from ebbtide import clock
 from ebbtide.catalog import CloudKind
 from ebbtide.cloud_apis.interfaces import ClusterPower
 from ebbtide.invocation import command_line
-from ebbtide.operations import access, holding, messages, snapshot, state
+from ebbtide.operations import access, messages, queue_hold, snapshot, state
 from ebbtide.operations.errors import OperationError
 from ebbtide.operations.power import OwnCluster, own_cluster
 from ebbtide.operations.rates import Rates, rates
@@ -108,14 +108,14 @@ def sleep(of: Sleeper, running: Running, say: Callable[[str], None]) -> bool:
         wait, now = (command_line("sleep", of.name, option) for option in ("--wait", "--now"))
         say(f"Nothing was changed. Wait for its end with: {wait}\nEnd it, to run again later, with: {now}")
         return False
-    names = holding.queues(of.state)
+    names = queue_hold.queues(of.state)
     with access.reaching(_UNCHANGED):
-        holding.hold(api, names, drain=running is Running.END)
+        queue_hold.hold(api, names, drain=running is Running.END)
     if names:
         say("The queues are held: work that waits is kept.")
     with access.reaching("the queues are held"):
         while (running is Running.WAIT and unfinished()) or (
-            running is Running.END and holding.reserving(api, names)
+            running is Running.END and queue_hold.reserving(api, names)
         ):
             time.sleep(_STEP)
     of.power.stop(lambda step: say(f"{step} …"))
@@ -138,11 +138,11 @@ def wake(of: Sleeper, say: Callable[[str], None]) -> None:
     of.power.start(lambda step: say(f"{step} …"))
     consequence = "its queues are still held"
     api, _ = access.connected(of.outputs, consequence)
-    names = holding.queues(of.state)
+    names = queue_hold.queues(of.state)
     if names:
         say("Waiting for Kueue, to release the queues …")
     with access.reaching(consequence):
-        holding.release(api, names)
+        queue_hold.release(api, names)
     say(f"Stack {of.name} is awake.")
 
 

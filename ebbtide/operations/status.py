@@ -16,8 +16,8 @@ from ebbtide.operations.snapshot import Snapshot, take
 from ebbtide.operations.status_report import CostStatus, PoolStatus, Status, WorkStatus
 from ebbtide.operations.work import pools_of_nodes, work
 from ebbtide.placement import PoolProfile, Profile
-from ebbtide.placement.aks_marks import AGENT_POOL
-from ebbtide.placement.gke_marks import NODE_POOL
+from ebbtide.placement.aks_labels_and_taints import AGENT_POOL
+from ebbtide.placement.gke_labels_and_taints import NODE_POOL
 from ebbtide.review.cost import Amount
 from ebbtide.workloads.objects import condition
 

@@ -29,7 +29,7 @@ from ebbtide.preview.record_stack import record_stack
 from ebbtide.preview.stack_files import StackFiles
 from ebbtide.project import yaml_file
 from ebbtide.recording.recording import Recording
-from ebbtide.review.earlier import Earlier
+from ebbtide.review.baseline import Earlier
 from ebbtide.review.state import recording_of
 
 _QUIET: Final = frozenset({"same", "read", "read-replacement", "replace"})

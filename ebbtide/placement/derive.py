@@ -24,7 +24,7 @@ from ebbtide.model.nodes import NONE, most_nodes, offered
 from ebbtide.model.queues import queues_of
 from ebbtide.model.tenants import tenants_of
 from ebbtide.model.tpus import slice_nodes
-from ebbtide.placement.marks import Marks, marks
+from ebbtide.placement.labels_and_taints import Marks, marks
 from ebbtide.placement.priorities import PRIORITIES
 from ebbtide.placement.profile import (
     UNCONFIGURED,

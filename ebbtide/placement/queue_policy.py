@@ -6,7 +6,7 @@ from typing import Any
 from ebbtide.catalog import COMPUTE_CLASS, resource_name
 from ebbtide.model import Cluster, Pool, Taint, TaintEffect, Team
 from ebbtide.model.queues import queues_of
-from ebbtide.placement.marks import marks
+from ebbtide.placement.labels_and_taints import marks
 from ebbtide.placement.profile import QUEUE_LABEL
 
 NAME = "ebbtide-queue-required"

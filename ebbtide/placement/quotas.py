@@ -10,7 +10,7 @@ from ebbtide.model import Cluster, Pool, Queue, Queued, Taint
 from ebbtide.model.gpus import shares
 from ebbtide.model.nodes import most_nodes, offered
 from ebbtide.placement.derive import toleration
-from ebbtide.placement.marks import marks
+from ebbtide.placement.labels_and_taints import marks
 from ebbtide.placement.profile import NodeTaint, Toleration
 
 CPU = "cpu"

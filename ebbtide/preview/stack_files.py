@@ -19,7 +19,7 @@ from ebbtide.catalog.prices import own_prices
 from ebbtide.preview.stack_config import MergedConfig, StackFileError, merged_config
 from ebbtide.project import yaml_file
 from ebbtide.project.extends import Declaration, ExtendsError, extended, inherited
-from ebbtide.project.misplaced import MisplacedKey, misplaced_keys
+from ebbtide.project.misplaced_keys import MisplacedKey, misplaced_keys
 from ebbtide.project.position import positions_below
 from ebbtide.project.source import DECLARATION, Source, parsed
 from ebbtide.project.yaml_file import Document, Yaml

@@ -6,7 +6,7 @@ from typing import Any, Final, Literal
 
 from ebbtide.documents import DocumentPart
 from ebbtide.model.faults import DeclarationError, Fault
-from ebbtide.project.misplaced import MisplacedKey
+from ebbtide.project.misplaced_keys import MisplacedKey
 from ebbtide.project.source import Position, Source
 from ebbtide.wording import several
 

@@ -8,7 +8,7 @@ from typing import cast
 
 from ebbtide.paths import Key, path_keys
 from ebbtide.project.extends import DECLARATION, Declaration, ExtendsError, extended
-from ebbtide.project.misplaced import MisplacedKey, misplaced_keys
+from ebbtide.project.misplaced_keys import MisplacedKey, misplaced_keys
 from ebbtide.project.position import Position, positions_below
 from ebbtide.project.yaml_file import Document, YamlFileError, read
 

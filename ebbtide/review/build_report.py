@@ -8,9 +8,9 @@ from ebbtide.preview.report import FindingReport, Preview
 from ebbtide.project.extends import Declaration
 from ebbtide.recording.recording import Recording
 from ebbtide.recording.values import masked
+from ebbtide.review.baseline import Earlier
 from ebbtide.review.consequences import consequences, refusals
 from ebbtide.review.difference import Change, compare
-from ebbtide.review.earlier import Earlier
 from ebbtide.review.report import (
     ChangeReport,
     DifferenceReport,

@@ -17,7 +17,7 @@ from ebbtide.preview.words import (
     quota_words,
     type_words,
 )
-from ebbtide.review import picture
+from ebbtide.review import diagram
 from ebbtide.review.report import FindingReport, Review
 from ebbtide.review.summary import (
     ACTIONS,
@@ -71,7 +71,7 @@ def render(review: Review) -> str:
             most=max((pool.charge.on_demand.usd for pool in preview.pools), default=0),
             queues=queues,
             quotas=quota_rows(review),
-            pictures={"wide": picture.wide(preview.pools), "narrow": picture.narrow(preview.pools)},
+            pictures={"wide": diagram.wide(preview.pools), "narrow": diagram.narrow(preview.pools)},
             open=len(preview.pools) <= _OPEN,
         )
     )

@@ -6,7 +6,7 @@ from ebbtide.placement import Profile
 from ebbtide.workloads.capacity import check_capacity
 from ebbtide.workloads.errors import Problems, WorkloadError
 from ebbtide.workloads.names import LABEL_LENGTH
-from ebbtide.workloads.placing import Placement, place
+from ebbtide.workloads.placement import Placement, place
 from ebbtide.workloads.secrets import (
     image_pull_references,
     secret_mounts,

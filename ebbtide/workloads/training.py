@@ -14,7 +14,7 @@ from ebbtide.invocation import pip_install
 from ebbtide.placement import Profile
 from ebbtide.workloads.capacity import check_capacity
 from ebbtide.workloads.errors import Problems, WorkloadError
-from ebbtide.workloads.placing import Placement, place
+from ebbtide.workloads.placement import Placement, place
 from ebbtide.workloads.secrets import (
     check_image_pull_secrets,
     check_secrets,

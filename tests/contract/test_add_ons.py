@@ -10,13 +10,13 @@ import yaml
 
 from components.addons import Addons, AddonsArgs
 from components.addons.addons import component
-from components.addons.backing import Backing
+from components.addons.team_resources import Backing
 from ebbtide.catalog import footprint
 from ebbtide.model import Cluster, DeclarationError, declare
 from ebbtide.model.addons import ADD_ONS
 from ebbtide.model.addons import Addons as Declared
 from ebbtide.model.nodes import daemons
-from ebbtide.model.rules.room import what_runs_there
+from ebbtide.model.rules.free_capacity import what_runs_there
 from ebbtide.recording.record import record
 from ebbtide.recording.recording import Recording
 from ebbtide.review.cost import footprints_with_disks

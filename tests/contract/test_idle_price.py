@@ -8,7 +8,7 @@ from ebbtide.catalog import CloudKind, Resources, find_price, machine_price
 from ebbtide.catalog.prices import Price
 from ebbtide.model import Cluster, declare
 from ebbtide.model.nodes import offered
-from ebbtide.model.rules.room import what_runs_there
+from ebbtide.model.rules.free_capacity import what_runs_there
 from tests.repository import ROOT
 
 LOWEST_PUBLISHED = 0.125

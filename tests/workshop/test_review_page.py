@@ -7,8 +7,8 @@ import json
 from rich.console import Console
 
 from ebbtide.recording.record import record
+from ebbtide.review.baseline import Earlier
 from ebbtide.review.build_report import review_of
-from ebbtide.review.earlier import Earlier
 from ebbtide.review.render import render
 from tests.declarations import pool
 from tests.pages import of_kind

@@ -11,8 +11,8 @@ from ebbtide.model.faults import Fault
 from ebbtide.model.gpus import accelerators_of
 from ebbtide.model.nodes import offered
 from ebbtide.model.pool import Pool
+from ebbtide.model.rules.free_capacity import amount_text
 from ebbtide.model.rules.gke_versions import is_earlier
-from ebbtide.model.rules.room import amount_text
 from ebbtide.model.rules.rule import ClusterRule, Severity, pools_of
 from ebbtide.model.tenancy import Queue
 

@@ -8,7 +8,7 @@ from ebbtide.model.faults import Fault
 from ebbtide.model.gpus import accelerators_of
 from ebbtide.model.nodes import daemons
 from ebbtide.model.pool import TaintEffect
-from ebbtide.model.rules.room import amount_text, cheapest_home, price_text, what_runs_there
+from ebbtide.model.rules.free_capacity import amount_text, cheapest_home, price_text, what_runs_there
 from ebbtide.model.rules.rule import ClusterRule, PoolIn, PoolRule, Severity, pools_of
 
 _AKS_DOCS = "azure-aks-docs use-system-pools.md (2026-04-30)"

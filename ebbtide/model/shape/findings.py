@@ -11,7 +11,7 @@ from pydantic_core import ErrorDetails
 from ebbtide.model.add_on import AddOn
 from ebbtide.model.faults import Fault, did_you_mean
 from ebbtide.model.pool import Taint
-from ebbtide.model.shape.places import (
+from ebbtide.model.shape.error_locations import (
     Location,
     aliases_of,
     item_of,

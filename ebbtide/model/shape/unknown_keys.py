@@ -6,7 +6,7 @@ from difflib import get_close_matches
 
 from pydantic import BaseModel
 
-from ebbtide.model.shape.places import Location, aliases_of, item_of, kind_of, models_in
+from ebbtide.model.shape.error_locations import Location, aliases_of, item_of, kind_of, models_in
 
 _TOO_MANY = 2
 _SHORTEST = 3

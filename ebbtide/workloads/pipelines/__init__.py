@@ -5,14 +5,14 @@ that probably fail get a `PlacementWarning`. kfp is imported when the first step
 that created the step has loaded it.
 """
 
+from ebbtide.workloads.pipelines.all_steps import every_step
 from ebbtide.workloads.pipelines.installed import require
+from ebbtide.workloads.pipelines.placement_warnings import PlacementWarning
 from ebbtide.workloads.pipelines.pools import use_pool
 from ebbtide.workloads.pipelines.queues import use_queue
 from ebbtide.workloads.pipelines.retries import retry_disruptions
 from ebbtide.workloads.pipelines.secrets import use_secrets
 from ebbtide.workloads.pipelines.storage import use_identity, use_volume
-from ebbtide.workloads.pipelines.warned import PlacementWarning
-from ebbtide.workloads.pipelines.whole import every_step
 
 require()
 

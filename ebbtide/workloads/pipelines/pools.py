@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Final, Unpack
 from ebbtide.placement import LogsProfile, PoolProfile, Profile, ProfileError
 from ebbtide.workloads.errors import Problems
 from ebbtide.workloads.pipelines.faults import faults_of
-from ebbtide.workloads.pipelines.needs import Needs, Requirements, limit, requirements
+from ebbtide.workloads.pipelines.placement_warnings import warn
+from ebbtide.workloads.pipelines.requirements import Needs, Requirements, limit, requirements
 from ebbtide.workloads.pipelines.steps import Step
-from ebbtide.workloads.pipelines.warned import warn
-from ebbtide.workloads.placing import place
+from ebbtide.workloads.placement import place
 
 if TYPE_CHECKING:
     from kfp.dsl import PipelineTask

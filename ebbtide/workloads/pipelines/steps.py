@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ebbtide.placement import MatchExpression, Toleration
 from ebbtide.workloads.amounts import memory_bytes
-from ebbtide.workloads.placing import BUCKET_MOUNTED, QUEUE_LABEL
+from ebbtide.workloads.placement import BUCKET_MOUNTED, QUEUE_LABEL
 
 if TYPE_CHECKING:
     from kfp.dsl import PipelineTask

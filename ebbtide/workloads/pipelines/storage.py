@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Final
 from ebbtide.placement import Profile
 from ebbtide.workloads.pipelines.faults import faults_of
 from ebbtide.workloads.pipelines.steps import Step
-from ebbtide.workloads.placing import BUCKET_MOUNTED, identity_labels
+from ebbtide.workloads.placement import BUCKET_MOUNTED, identity_labels
 from ebbtide.workloads.tasks import is_subdomain
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from ebbtide_rehearsal.cloud.nodes.cluster import read_node
 from ebbtide_rehearsal.cloud.nodes.fleet import Fleet
 from ebbtide_rehearsal.cloud.nodes.machines import Machine, put
 from ebbtide_rehearsal.cloud.nodes.names import new_name
-from ebbtide_rehearsal.cloud.nodes.reading import Reader
 from ebbtide_rehearsal.cloud.nodes.settings import NodeSettings
+from ebbtide_rehearsal.cloud.nodes.snapshot_reader import Reader
 from ebbtide_rehearsal.cloud.pools import NodePool, register
 from ebbtide_rehearsal.cloud.store import Store
 from rehearsal.tests.control_plane.cluster import Object, pod, wait

@@ -10,7 +10,7 @@ import pytest
 from components.addons import team_objects
 from ebbtide.model import Cluster, declare
 from ebbtide.placement import queue_policy
-from ebbtide.placement.marks import marks
+from ebbtide.placement.labels_and_taints import marks
 from ebbtide.placement.profile import QUEUE_LABEL
 from ebbtide_rehearsal.control_plane import ControlPlane, ControlPlaneTools
 from rehearsal.tests.control_plane.cluster import Object, wait

@@ -18,10 +18,10 @@ from ebbtide_rehearsal.cloud.autoscaling import Expander
 from ebbtide_rehearsal.cloud.faults import NO_STOCK, InjectedFault
 from ebbtide_rehearsal.cloud.nodes.actuator import Actuator
 from ebbtide_rehearsal.cloud.nodes.cluster import ClusterSnapshot
-from ebbtide_rehearsal.cloud.nodes.growing import grow, offers
 from ebbtide_rehearsal.cloud.nodes.names import group
+from ebbtide_rehearsal.cloud.nodes.scale_down import ScaleDownReview, review
+from ebbtide_rehearsal.cloud.nodes.scale_up import grow, offers
 from ebbtide_rehearsal.cloud.nodes.settings import NodeSettings
-from ebbtide_rehearsal.cloud.nodes.shrinking import ScaleDownReview, review
 from ebbtide_rehearsal.cloud.pools import NodePool
 from ebbtide_rehearsal.control_plane import RUNS_FOR, ControlPlane
 from rehearsal.tests.control_plane.autoscaler_trial import Trial, aks_pool, join, pending_pods

@@ -12,10 +12,10 @@ from ebbtide.kubernetes_api import Api
 from ebbtide_rehearsal.cloud.nodes.actuator import Actuator
 from ebbtide_rehearsal.cloud.nodes.atomic import ordered
 from ebbtide_rehearsal.cloud.nodes.cluster import ClusterSnapshot, ProvisioningRequest
+from ebbtide_rehearsal.cloud.nodes.decisions import ATOMIC, CHECK, Order, RequestCondition
 from ebbtide_rehearsal.cloud.nodes.names import group
-from ebbtide_rehearsal.cloud.nodes.queueing import decide
+from ebbtide_rehearsal.cloud.nodes.provisioning_requests import decide
 from ebbtide_rehearsal.cloud.nodes.settings import NodeSettings
-from ebbtide_rehearsal.cloud.nodes.verdicts import ATOMIC, CHECK, Order, RequestCondition
 from ebbtide_rehearsal.cloud.pools import NodePool
 from ebbtide_rehearsal.control_plane import ControlPlane
 from rehearsal.tests.control_plane.autoscaler_trial import Trial, aks_pool, join, pending_pods

@@ -13,13 +13,13 @@ from components.addons.kueue import NAMESPACE
 from components.addons.kueue_values import VISIBILITY_PORT, values
 from ebbtide.kubernetes_api import ApiError
 from ebbtide.model import Cluster, declare
-from ebbtide.operations import holding
+from ebbtide.operations import queue_hold
 from ebbtide.operations.queue_status import queue_statuses, take_queueing
 from ebbtide.operations.snapshot import take
 from ebbtide.operations.status_report import WaitingWork
 from ebbtide.placement.derive import profile
 from ebbtide.placement.kueue import QUEUES_LABEL, layers
-from ebbtide.placement.marks import marks
+from ebbtide.placement.labels_and_taints import marks
 from ebbtide.placement.queueing import queueing
 from ebbtide.workloads.objects import condition
 from ebbtide.workloads.several_nodes import job_over_nodes
@@ -133,7 +133,7 @@ def test_a_held_queue_keeps_its_work(kueue: ControlPlane, declaration: Cluster) 
     names = frozenset(
         item["metadata"]["name"] for item in api.items("/apis/kueue.x-k8s.io/v1beta2/clusterqueues")
     )
-    holding.hold(api, names, drain=False)
+    queue_hold.hold(api, names, drain=False)
     try:
         api.create(jobs, _work("asleep"))
 
@@ -145,10 +145,10 @@ def test_a_held_queue_keeps_its_work(kueue: ControlPlane, declaration: Cluster) 
         (item,) = wait(waiting, lambda items: bool(items and items[0].reason))
         assert (item.kind, item.namespace) == ("Job", "default")
         assert item.reason == "ClusterQueue dws is inactive"
-        assert holding.reserving(api, names) == 0
+        assert queue_hold.reserving(api, names) == 0
     finally:
-        holding.release(api, names)
-    wait(lambda: holding.reserving(api, names), lambda count: count == 1)
+        queue_hold.release(api, names)
+    wait(lambda: queue_hold.reserving(api, names), lambda count: count == 1)
     api.delete(f"{jobs}/asleep", propagationPolicy="Background")
     wait(
         lambda: api.items(workloads), lambda items: not any("asleep" in i["metadata"]["name"] for i in items)

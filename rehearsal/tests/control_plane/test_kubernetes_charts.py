@@ -10,11 +10,11 @@ import yaml
 from pulumi_kubernetes import Provider, helm
 from pulumi_kubernetes.kustomize import v2 as kustomize
 
-from components.addons.home import home
+from components.addons.deletion import deleted_with_cluster
 from components.addons.kueue import NAMESPACE, RELEASE, reachable
 from components.addons.kueue_values import values
-from components.addons.leaves import deleted_with_cluster
 from components.addons.manifest import Manifest, obj
+from components.addons.system_placement import home
 from ebbtide.catalog import PINS
 from ebbtide.model import declare
 from ebbtide_rehearsal.control_plane import ControlPlane

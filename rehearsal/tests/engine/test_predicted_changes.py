@@ -14,9 +14,9 @@ from pulumi.automation.events import EngineEvent
 
 from ebbtide.recording.record import record
 from ebbtide.recording.recording import Recording
+from ebbtide.review.baseline import Earlier
 from ebbtide.review.consequences import refusals
 from ebbtide.review.difference import compare
-from ebbtide.review.earlier import Earlier
 from ebbtide.review.state import recording_of
 from ebbtide_rehearsal.cloud.azure import AzureProvider
 from ebbtide_rehearsal.cloud.azure import seed_cluster as seed_aks

@@ -10,7 +10,7 @@ from ebbtide.model.rules.nodes import hourly_price
 from ebbtide.model.rules.rule import PoolIn
 from ebbtide.placement import NodeTaint
 from ebbtide.placement.derive import profile
-from ebbtide.placement.marks import marks
+from ebbtide.placement.labels_and_taints import marks
 from ebbtide.reading.inputs import Inputs
 from ebbtide_rehearsal.cloud.faults import NO_STOCK, InjectedFault
 from ebbtide_rehearsal.cloud.gcp import SeededNetwork, seed_cluster, seed_network

@@ -8,12 +8,12 @@ import pytest
 from ebbtide_rehearsal.cloud.autoscaling import Autoscaling
 from ebbtide_rehearsal.cloud.nodes.atomic import ordered
 from ebbtide_rehearsal.cloud.nodes.cluster import ClusterSnapshot, PodSet, ProvisioningRequest
+from ebbtide_rehearsal.cloud.nodes.decisions import ATOMIC, CHECK, QUEUED, Order, RequestCondition, Verdict
 from ebbtide_rehearsal.cloud.nodes.free_capacity import booked
-from ebbtide_rehearsal.cloud.nodes.growing import grow, offers
 from ebbtide_rehearsal.cloud.nodes.pods import CONSUMES, Pod
-from ebbtide_rehearsal.cloud.nodes.queueing import decide
+from ebbtide_rehearsal.cloud.nodes.provisioning_requests import decide
+from ebbtide_rehearsal.cloud.nodes.scale_up import grow, offers
 from ebbtide_rehearsal.cloud.nodes.settings import NodeSettings
-from ebbtide_rehearsal.cloud.nodes.verdicts import ATOMIC, CHECK, QUEUED, Order, RequestCondition, Verdict
 from rehearsal.tests.unit.node_pool import a_machine, a_pod, a_pool, backed_off, snapshot
 
 POOL = a_pool(cloud="aks", zones=("eastus-1", "eastus-2"), maximum=4)

@@ -8,8 +8,8 @@ import pytest
 from ebbtide_rehearsal.cloud.clock import Clock
 from ebbtide_rehearsal.cloud.faults import NO_STOCK, QUOTA, InjectedFault
 from ebbtide_rehearsal.cloud.nodes.fleet import Fleet
-from ebbtide_rehearsal.cloud.nodes.growing import grow, offers
 from ebbtide_rehearsal.cloud.nodes.names import group
+from ebbtide_rehearsal.cloud.nodes.scale_up import grow, offers
 from ebbtide_rehearsal.cloud.nodes.settings import NodeSettings
 from ebbtide_rehearsal.cloud.pools import NodePool, register
 from ebbtide_rehearsal.cloud.store import Store

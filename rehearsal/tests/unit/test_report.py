@@ -11,7 +11,7 @@ from rich.console import Console
 
 from ebbtide.recording.recording import Recording
 from ebbtide.review.cost import cloud_nat
-from ebbtide_rehearsal.cloud.nodes.shrinking import UNNEEDED
+from ebbtide_rehearsal.cloud.nodes.scale_down import UNNEEDED
 from ebbtide_rehearsal.cloud.store import Event
 from ebbtide_rehearsal.report import page, render
 from ebbtide_rehearsal.report.cost import Rates, ledger, rates

@@ -8,7 +8,6 @@ import pulumi
 from components.addons import Addons, AddonsArgs
 from components.addons.add_on import AddOnArgs
 from components.addons.artifacts import ArtifactBucket, ArtifactBucketArgs
-from components.addons.backing import Backing
 from components.addons.drivers import Drivers, DriversArgs
 from components.addons.existing_pipelines import ExistingPipelines, ExistingPipelinesArgs
 from components.addons.katib import Katib
@@ -16,6 +15,7 @@ from components.addons.kueue import Kueue
 from components.addons.logs import LogCollection, LogCollectionArgs, LogStore, LogStoreArgs
 from components.addons.pipelines import Pipelines
 from components.addons.queues import Queues, QueuesArgs
+from components.addons.team_resources import Backing
 from components.addons.tenant import Tenant, TenantArgs
 from components.addons.trainer import Trainer
 from ebbtide.catalog.versions import PINS

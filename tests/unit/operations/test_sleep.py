@@ -9,7 +9,7 @@ import pytest
 from ebbtide.catalog import CloudKind
 from ebbtide.kubernetes_api import JSON, MERGE_PATCH, Api, ApiError
 from ebbtide.kubernetes_api.parts import part
-from ebbtide.operations import access, holding
+from ebbtide.operations import access, queue_hold
 from ebbtide.operations.errors import OperationError
 from ebbtide.operations.power import OwnCluster, own_cluster
 from ebbtide.operations.rates import BilledItem, Rates
@@ -107,7 +107,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> _Cluster:
         return made_cluster, PROFILE
 
     monkeypatch.setattr(access, "connected", connected)
-    monkeypatch.setattr(holding, "_STEP", 0.0)
+    monkeypatch.setattr(queue_hold, "_STEP", 0.0)
     return made_cluster
 
 
@@ -143,7 +143,7 @@ def test_an_idle_stack_sleeps_and_wakes(cluster: _Cluster) -> None:
     cluster.silent = 2
     wake(_sleeper(power), lines.append)
     assert (power.stopped, cluster.policy) == (False, "None")
-    assert holding.ASLEEP not in cluster.objects[_QUEUE]["metadata"]["annotations"]
+    assert queue_hold.ASLEEP not in cluster.objects[_QUEUE]["metadata"]["annotations"]
     assert lines[-1] == "Stack dev is awake."
 
 

@@ -11,7 +11,7 @@ from ebbtide.catalog import CloudKind
 from ebbtide.model import Pool, declare
 from ebbtide.placement.derive import profile
 from ebbtide.placement.fallback import fallback_objects, priorities
-from ebbtide.placement.marks import marks
+from ebbtide.placement.labels_and_taints import marks
 from ebbtide.placement.queueing import queueing
 from ebbtide.placement.quotas import Flavor, largest_node
 from tests.declarations import AKS, GKE, Declaration, changed

@@ -10,8 +10,8 @@ import pytest
 from ebbtide.catalog import CloudKind, find_price
 from ebbtide.recording.record import record
 from ebbtide.recording.recording import Recording
+from ebbtide.review.baseline import Earlier
 from ebbtide.review.build_report import review_of
-from ebbtide.review.earlier import Earlier
 from ebbtide.review.policy import policy_of
 from ebbtide.review.report import Review
 from tests.declarations import GKE, Declaration, changed, pool

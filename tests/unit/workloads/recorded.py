@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ebbtide.workloads.following import Look
+from ebbtide.workloads.job_progress import Look
 
 Object = dict[str, Any]
 

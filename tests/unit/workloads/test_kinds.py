@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from ebbtide.kubernetes_api import JSON, Api, ApiError
-from ebbtide.workloads import submitting
+from ebbtide.workloads import submission
 from ebbtide.workloads.cluster import ClusterError
+from ebbtide.workloads.job_messages import ending, line
 from ebbtide.workloads.kinds import JOB, PIPELINE_RUN, TRAIN_JOB, kind_of
-from ebbtide.workloads.telling import ending, line
 
 _CREATED = {"creationTimestamp": "2026-11-22T10:00:00Z", "namespace": "vision"}
 _RUN = "0b1f3a52-7c1d-4e0a-9a57-3d6f0e9a1c11"
@@ -75,7 +75,7 @@ def test_a_name_that_nothing_has() -> None:
 def _followed(objects: dict[str, Any], name: str) -> tuple[str, str]:
     """Return the last line and the end of work that has ended."""
     lines: list[str] = []
-    look, progress = submitting.follow(
+    look, progress = submission.follow(
         _Objects(objects), name, "vision", lambda state: lines.append(line(state)), lines.append
     )
     return lines[-1], ending(look, progress)
@@ -119,8 +119,8 @@ def test_a_run_that_is_suspended() -> None:
     held = {**flow, "spec": {"suspend": True}}
     lines = [
         line(
-            submitting.progress(
-                submitting.look(_Objects({path: item, **pods}), "train-x7z", "vision", PIPELINE_RUN)
+            submission.progress(
+                submission.look(_Objects({path: item, **pods}), "train-x7z", "vision", PIPELINE_RUN)
             )
         )
         for item in (held, flow)

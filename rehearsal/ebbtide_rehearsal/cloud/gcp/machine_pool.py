@@ -18,7 +18,7 @@ from ebbtide.catalog.clouds import region_of
 from ebbtide.reading.facts import CapacityKind
 from ebbtide.reading.gke import RESERVED
 from ebbtide.reading.inputs import Inputs
-from ebbtide_rehearsal.cloud.gcp.node_marks import added_labels, added_taints, declared_taints
+from ebbtide_rehearsal.cloud.gcp.labels_and_taints import added_labels, added_taints, declared_taints
 from ebbtide_rehearsal.cloud.gcp.prices import boot_disk, hourly
 from ebbtide_rehearsal.cloud.gcp.request import GoogleCloud, Request, inputs_of
 from ebbtide_rehearsal.cloud.nodes.machines import machines

@@ -5,8 +5,8 @@ from typing import Any, Final
 from ebbtide_rehearsal.cloud.faults import NO_STOCK
 from ebbtide_rehearsal.cloud.gcp.answers import outputs_of
 from ebbtide_rehearsal.cloud.gcp.clusters import cluster_of, location_of, zones_of_cluster
+from ebbtide_rehearsal.cloud.gcp.labels_and_taints import in_api_words
 from ebbtide_rehearsal.cloud.gcp.machine_pool import capacity_of, current_count, machine_pool, node_count
-from ebbtide_rehearsal.cloud.gcp.node_marks import in_api_words
 from ebbtide_rehearsal.cloud.gcp.pool_rules import RULES
 from ebbtide_rehearsal.cloud.gcp.request import NODE_POOL, GoogleCloud, Request, last
 from ebbtide_rehearsal.cloud.gcp.resource_kind import ResourceKind

@@ -9,12 +9,12 @@ from ebbtide.kubernetes_api import Api, ApiError
 from ebbtide.kubernetes_api.parts import part, parts, text
 from ebbtide.placement import NodeTaint
 from ebbtide_rehearsal.cloud.nodes.cluster import TO_BE_DELETED, Node, ProvisioningRequest
+from ebbtide_rehearsal.cloud.nodes.decisions import RequestCondition
 from ebbtide_rehearsal.cloud.nodes.kubelet import End, ended, new_condition, now, with_conditions
 from ebbtide_rehearsal.cloud.nodes.machines import Machine
 from ebbtide_rehearsal.cloud.nodes.objects import Object
 from ebbtide_rehearsal.cloud.nodes.pods import Pod
 from ebbtide_rehearsal.cloud.nodes.templates import UNINITIALIZED, node
-from ebbtide_rehearsal.cloud.nodes.verdicts import RequestCondition
 from ebbtide_rehearsal.cloud.pools import NodePool
 from ebbtide_rehearsal.control_plane.stages import FAKE, KUBELET, RUNS_FOR
 

@@ -10,12 +10,12 @@ from dataclasses import replace
 from typing import Final
 
 from ebbtide_rehearsal.cloud.nodes.cluster import ClusterSnapshot, ProvisioningRequest
-from ebbtide_rehearsal.cloud.nodes.fitting import largest_first, schedule
+from ebbtide_rehearsal.cloud.nodes.decisions import CHECK, Order, RequestCondition, Verdict
 from ebbtide_rehearsal.cloud.nodes.free_capacity import unbooked
-from ebbtide_rehearsal.cloud.nodes.growing import offers, options, spread
 from ebbtide_rehearsal.cloud.nodes.preferences import best
+from ebbtide_rehearsal.cloud.nodes.scale_up import offers, options, spread
+from ebbtide_rehearsal.cloud.nodes.scheduling import largest_first, schedule
 from ebbtide_rehearsal.cloud.nodes.settings import NodeSettings
-from ebbtide_rehearsal.cloud.nodes.verdicts import CHECK, Order, RequestCondition, Verdict
 
 _ACCEPTED: Final = RequestCondition(
     kind="Accepted",

@@ -7,17 +7,17 @@ from ebbtide.wording import several
 from ebbtide_rehearsal.cloud.nodes.actuator import Actuator
 from ebbtide_rehearsal.cloud.nodes.atomic import ordered
 from ebbtide_rehearsal.cloud.nodes.cluster import ClusterSnapshot, ProvisioningRequest
+from ebbtide_rehearsal.cloud.nodes.decisions import ATOMIC, Order, RequestCondition
 from ebbtide_rehearsal.cloud.nodes.fleet import Fleet, is_quota
 from ebbtide_rehearsal.cloud.nodes.free_capacity import booked
-from ebbtide_rehearsal.cloud.nodes.growing import BACKED_OFF, FULL, Growth, Stranded, grow, ignored, offers
 from ebbtide_rehearsal.cloud.nodes.message_ids import no_scale_up
 from ebbtide_rehearsal.cloud.nodes.names import group
 from ebbtide_rehearsal.cloud.nodes.preferences import cooled
-from ebbtide_rehearsal.cloud.nodes.queueing import decide
-from ebbtide_rehearsal.cloud.nodes.reading import Reader
+from ebbtide_rehearsal.cloud.nodes.provisioning_requests import decide
+from ebbtide_rehearsal.cloud.nodes.scale_down import UNNEEDED, ScaleDownReview, idle_seconds, review
+from ebbtide_rehearsal.cloud.nodes.scale_up import BACKED_OFF, FULL, Growth, Stranded, grow, ignored, offers
 from ebbtide_rehearsal.cloud.nodes.settings import NodeSettings
-from ebbtide_rehearsal.cloud.nodes.shrinking import UNNEEDED, ScaleDownReview, idle_seconds, review
-from ebbtide_rehearsal.cloud.nodes.verdicts import ATOMIC, Order, RequestCondition
+from ebbtide_rehearsal.cloud.nodes.snapshot_reader import Reader
 from ebbtide_rehearsal.cloud.store import Store
 
 

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 from ebbtide_rehearsal.cloud.nodes.cluster import ClusterSnapshot, ProvisioningRequest
-from ebbtide_rehearsal.cloud.nodes.fitting import NodeInfo, largest_first, schedule
+from ebbtide_rehearsal.cloud.nodes.decisions import ATOMIC, CHECK, QUEUED
 from ebbtide_rehearsal.cloud.nodes.pods import Pod
+from ebbtide_rehearsal.cloud.nodes.scheduling import NodeInfo, largest_first, schedule
 from ebbtide_rehearsal.cloud.nodes.templates import NOT_READY, UNINITIALIZED, node_info
-from ebbtide_rehearsal.cloud.nodes.verdicts import ATOMIC, CHECK, QUEUED
 from ebbtide_rehearsal.cloud.pools import NodePool
 
 

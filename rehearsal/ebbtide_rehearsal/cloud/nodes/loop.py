@@ -11,16 +11,16 @@ from ebbtide_rehearsal.cloud.nodes import system
 from ebbtide_rehearsal.cloud.nodes.actuator import Actuator
 from ebbtide_rehearsal.cloud.nodes.autoscaler import Autoscaler
 from ebbtide_rehearsal.cloud.nodes.cluster import ClusterSnapshot
-from ebbtide_rehearsal.cloud.nodes.departures import Departures
 from ebbtide_rehearsal.cloud.nodes.drivers import driven
 from ebbtide_rehearsal.cloud.nodes.fleet import Fleet
 from ebbtide_rehearsal.cloud.nodes.machines import Machine
 from ebbtide_rehearsal.cloud.nodes.names import group
 from ebbtide_rehearsal.cloud.nodes.pods import Pod
 from ebbtide_rehearsal.cloud.nodes.processes import ProcessKubelet, is_process
-from ebbtide_rehearsal.cloud.nodes.reading import Reader
 from ebbtide_rehearsal.cloud.nodes.reclaiming import missing_machines
+from ebbtide_rehearsal.cloud.nodes.removal import Departures
 from ebbtide_rehearsal.cloud.nodes.settings import NodeSettings
+from ebbtide_rehearsal.cloud.nodes.snapshot_reader import Reader
 from ebbtide_rehearsal.cloud.nodes.templates import UNINITIALIZED
 from ebbtide_rehearsal.cloud.pools import NodePool
 from ebbtide_rehearsal.cloud.store import Store

@@ -8,7 +8,7 @@ from ebbtide.catalog import PREEMPTIBLE_SECONDS
 from ebbtide_rehearsal.cloud.faults import InjectedFault
 from ebbtide_rehearsal.cloud.nodes.cluster import ClusterSnapshot
 from ebbtide_rehearsal.cloud.nodes.machines import Machine
-from ebbtide_rehearsal.cloud.nodes.queueing import run_seconds
+from ebbtide_rehearsal.cloud.nodes.provisioning_requests import run_seconds
 from ebbtide_rehearsal.cloud.pools import NodePool
 
 RECLAIMABLE = ("spot", "preemptible")

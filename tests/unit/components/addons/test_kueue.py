@@ -6,9 +6,9 @@ import pulumi
 import pytest
 import yaml
 
+from components.addons.deletion import deleted_with_cluster, holds_something
 from components.addons.kueue import reachable
 from components.addons.kueue_values import VISIBILITY_PORT, WEBHOOK_PORT, configuration, values
-from components.addons.leaves import deleted_with_cluster, holds_something
 from ebbtide.catalog import PINS, footprint
 from ebbtide.model import declare
 from tests.declarations import AKS, GKE, Declaration, changed, pool

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from components.addons import patches
-from components.addons.home import Home
-from components.addons.moving import moved
+from components.addons.namespace_transformer import moved
 from components.addons.objects import Object, Patch, pod_spec
+from components.addons.system_placement import Home
 
 HOME = Home({"ebbtide.dev/pool": "system"}, [{"key": "CriticalAddonsOnly", "operator": "Equal"}])
 

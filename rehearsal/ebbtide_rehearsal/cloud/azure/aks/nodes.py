@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from ebbtide.catalog import CloudKind, Machine, allocatable, machine_price, partitions, resource_name
 from ebbtide.reading.facts import CapacityKind
-from ebbtide_rehearsal.cloud.azure.aks import marks
+from ebbtide_rehearsal.cloud.azure.aks import labels_and_taints
 from ebbtide_rehearsal.cloud.azure.aks.pool_request import PoolRequest
 from ebbtide_rehearsal.cloud.azure.values import items
 from ebbtide_rehearsal.cloud.pools import NO_ZONE, NodePool
@@ -33,8 +33,8 @@ def node_pool(pool: PoolRequest, state: Mapping[str, Any]) -> NodePool:
         capacity=_capacity(pool),
         region=pool.location,
         zones=tuple(f"{pool.location}-{zone}" for zone in items(state, "availabilityZones")) or (NO_ZONE,),
-        labels=marks.labels(pool, state),
-        taints=marks.taints(state),
+        labels=labels_and_taints.labels(pool, state),
+        taints=labels_and_taints.taints(state),
         allocatable=_allocatable(machine, state),
         accelerator=(gpu, machine.accelerator_count) if gpu else None,
         accelerator_resource=resource_name(gpu) if gpu else "",

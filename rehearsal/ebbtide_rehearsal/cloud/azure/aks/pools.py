@@ -9,11 +9,11 @@ from ebbtide_rehearsal.cloud.azure.aks import (
     capacity_rules,
     count_rules,
     fixed_rules,
+    label_and_taint_rules,
+    labels_and_taints,
     machine_rules,
-    mark_rules,
-    marks,
-    place_rules,
     quotas,
+    zone_and_subnet_rules,
 )
 from ebbtide_rehearsal.cloud.azure.aks.machines import default_disk_gib
 from ebbtide_rehearsal.cloud.azure.aks.nodes import node_pool
@@ -29,8 +29,8 @@ RULES: Final[tuple[PoolRule, ...]] = (
     *machine_rules.RULES,
     *capacity_rules.RULES,
     *count_rules.RULES,
-    *mark_rules.RULES,
-    *place_rules.RULES,
+    *label_and_taint_rules.RULES,
+    *zone_and_subnet_rules.RULES,
     *quotas.RULES,
 )
 
@@ -57,8 +57,8 @@ def state_of(pool: PoolRequest) -> dict[str, Any]:
         "name": pool.name,
         "count": pool.nodes if pool.old is None or properties.get("count") is None else properties["count"],
         "osDiskSizeGB": disk,
-        "nodeLabels": marks.answered_labels(pool),
-        "nodeTaints": marks.answered_taints(pool),
+        "nodeLabels": labels_and_taints.answered_labels(pool),
+        "nodeTaints": labels_and_taints.answered_taints(pool),
         "orchestratorVersion": version,
         "currentOrchestratorVersion": version if version.count(".") > 1 else PINS["kubernetes"].version,
         "nodeImageVersion": _IMAGE,

@@ -2,7 +2,14 @@
 
 from typing import Final
 
-from ebbtide_rehearsal.cloud.gcp.pool_rules import capacity, hardware, limits, marks, quotas, settings
+from ebbtide_rehearsal.cloud.gcp.pool_rules import (
+    capacity,
+    hardware,
+    labels_and_taints,
+    limits,
+    quotas,
+    settings,
+)
 from ebbtide_rehearsal.cloud.gcp.pool_rules.rule import CLUSTER_IS_THERE
 
 RULES: Final = (
@@ -11,7 +18,7 @@ RULES: Final = (
     *hardware.RULES,
     *capacity.RULES,
     *limits.RULES,
-    *marks.RULES,
+    *labels_and_taints.RULES,
     *quotas.RULES,
 )
 """Rules in the order of their check; the first broken one determines the response."""

@@ -10,7 +10,7 @@ from ebbtide.model import Aks, Team
 from ebbtide.model import Cluster as Declaration
 from ebbtide.placement.registries import keeps_registry, registry_name
 
-from ..addons.backing import Backing, MakeBacking
+from ..addons.team_resources import Backing, MakeBacking
 from .registry import Registry, RegistryArgs
 from .tenant import Tenant, TenantArgs
 from .topology import Topology

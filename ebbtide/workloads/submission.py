@@ -9,7 +9,7 @@ from ebbtide.invocation import command_line
 from ebbtide.kubernetes_api import Api, ApiError
 from ebbtide.kueue_api import API_PATH
 from ebbtide.workloads.cluster import ClusterError, explained
-from ebbtide.workloads.following import Look, Progress, progress
+from ebbtide.workloads.job_progress import Look, Progress, progress
 from ebbtide.workloads.kinds import JOB, Kind, kind_of, lost
 from ebbtide.workloads.objects import Object, waits
 

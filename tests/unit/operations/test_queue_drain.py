@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 from ebbtide.kubernetes_api import Api
-from ebbtide.operations import draining
+from ebbtide.operations import queue_drain
 from ebbtide.operations.state import ObjectReference
 from tests.unit.operations.objects import STATE, Object, made
 
@@ -38,7 +38,7 @@ class _Api:
 def test_held_until_drained() -> None:
     """Queues that are there are held, and waited for until no work has quota of them."""
     api = _Api()
-    assert draining.drain(cast("Api", api), frozenset({"research.cpu", "gone"})) == 0
+    assert queue_drain.drain(cast("Api", api), frozenset({"research.cpu", "gone"})) == 0
     assert api.patched == [("research.cpu", {"spec": {"stopPolicy": "HoldAndDrain"}})]
     assert api.looks == []
 
@@ -46,13 +46,13 @@ def test_held_until_drained() -> None:
 def test_who_has_quota() -> None:
     """Unfinished work that one of these queues has admitted."""
     names = frozenset({"research.cpu"})
-    assert draining.reserves_quota(_workload("a", "research.cpu", "QuotaReserved", "Admitted"), names)
-    assert not draining.reserves_quota(_workload("b", "theirs", "QuotaReserved"), names)
-    assert not draining.reserves_quota(_workload("c", "research.cpu", "QuotaReserved", "Finished"), names)
-    assert not draining.reserves_quota(_workload("d", "research.cpu"), names)
+    assert queue_drain.reserves_quota(_workload("a", "research.cpu", "QuotaReserved", "Admitted"), names)
+    assert not queue_drain.reserves_quota(_workload("b", "theirs", "QuotaReserved"), names)
+    assert not queue_drain.reserves_quota(_workload("c", "research.cpu", "QuotaReserved", "Finished"), names)
+    assert not queue_drain.reserves_quota(_workload("d", "research.cpu"), names)
 
 
 def test_which_queues() -> None:
     """Those of the stack, and none where the cluster goes with everything in it."""
-    assert draining.queues(STATE_WITH) == {"research.cpu"}
-    assert draining.queues(replace(STATE_WITH, owns_cluster=True)) == frozenset()
+    assert queue_drain.queues(STATE_WITH) == {"research.cpu"}
+    assert queue_drain.queues(replace(STATE_WITH, owns_cluster=True)) == frozenset()

@@ -9,7 +9,7 @@ from ebbtide.invocation import command_line
 from ebbtide.placement import Profile
 from ebbtide.wording import several
 from ebbtide.workloads.errors import WorkloadError
-from ebbtide.workloads.following import (
+from ebbtide.workloads.job_progress import (
     INDEX,
     Look,
     Phase,

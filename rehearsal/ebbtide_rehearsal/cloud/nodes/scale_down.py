@@ -9,9 +9,9 @@ from ebbtide.catalog import COMPUTE_CLASS
 from ebbtide.kubernetes_api.parts import part
 from ebbtide_rehearsal.cloud.nodes import message_ids
 from ebbtide_rehearsal.cloud.nodes.cluster import ClusterSnapshot, Node, share
-from ebbtide_rehearsal.cloud.nodes.fitting import NodeInfo, largest_first, schedule
 from ebbtide_rehearsal.cloud.nodes.machines import Machine, counted
 from ebbtide_rehearsal.cloud.nodes.pods import Pod
+from ebbtide_rehearsal.cloud.nodes.scheduling import NodeInfo, largest_first, schedule
 from ebbtide_rehearsal.cloud.nodes.settings import NodeSettings
 from ebbtide_rehearsal.cloud.pools import NodePool
 

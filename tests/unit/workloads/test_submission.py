@@ -15,10 +15,10 @@ from rich.console import Console
 from ebbtide.cli.follow_progress import narration
 from ebbtide.invocation import pip_install
 from ebbtide.kubernetes_api import JSON, Api, ApiError
-from ebbtide.workloads import submitting
+from ebbtide.workloads import submission
 from ebbtide.workloads.cluster import ClusterError
-from ebbtide.workloads.following import Progress
-from ebbtide.workloads.telling import line
+from ebbtide.workloads.job_messages import line
+from ebbtide.workloads.job_progress import Progress
 from tests.repository import ROOT
 from tests.unit.workloads.clusters import DEV
 from tests.unit.workloads.recorded import NO_NODE, condition, job, pod, unscheduled
@@ -134,7 +134,7 @@ class _FakeApi(Api):
 def slept(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """Return the seconds of each sleep, without sleeping."""
     seconds: list[float] = []
-    monkeypatch.setattr(submitting.time, "sleep", seconds.append)
+    monkeypatch.setattr(submission.time, "sleep", seconds.append)
     return seconds
 
 
@@ -147,7 +147,7 @@ def _followed(*answers: Any) -> list[str]:
     def say(state: Progress) -> None:
         heard.append(line(state))
 
-    submitting.follow(_FakeApi(answers[0], *answers), "train", "vision", say, heard.append)
+    submission.follow(_FakeApi(answers[0], *answers), "train", "vision", say, heard.append)
     return heard
 
 
@@ -171,7 +171,7 @@ def test_silence_that_lasts(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ClusterError, match="Nobody answers"):
         _followed(ApiError(503, "Nobody answers."))
     clock = iter(range(0, 100_000, 400))
-    monkeypatch.setattr(submitting.time, "monotonic", lambda: float(next(clock)))
+    monkeypatch.setattr(submission.time, "monotonic", lambda: float(next(clock)))
     with pytest.raises(ClusterError, match="Nobody answers"):
         _followed((job(active=1),), *[ApiError(503, "Nobody answers.")] * 9)
 

@@ -7,8 +7,8 @@ import pytest
 
 from ebbtide_rehearsal.cloud.autoscaling import Autoscaling
 from ebbtide_rehearsal.cloud.nodes.cluster import Budget, ClusterSnapshot
+from ebbtide_rehearsal.cloud.nodes.scale_down import SAFE_TO_EVICT, ScaleDownReview, review
 from ebbtide_rehearsal.cloud.nodes.settings import NodeSettings
-from ebbtide_rehearsal.cloud.nodes.shrinking import SAFE_TO_EVICT, ScaleDownReview, review
 from rehearsal.tests.unit.node_pool import a_gpu_pool, a_machine, a_pod, a_pool, snapshot
 
 NOTHING = ScaleDownReview({}, {}, (), ())

@@ -8,12 +8,12 @@ from typing import Final
 
 from ebbtide_rehearsal.cloud.nodes.atomic import answer
 from ebbtide_rehearsal.cloud.nodes.cluster import ClusterSnapshot, ProvisioningRequest
-from ebbtide_rehearsal.cloud.nodes.fitting import largest_first, obstacle, pack
+from ebbtide_rehearsal.cloud.nodes.decisions import ATOMIC, CHECK, QUEUED, Order, RequestCondition, Verdict
 from ebbtide_rehearsal.cloud.nodes.machines import Machine, counted
 from ebbtide_rehearsal.cloud.nodes.names import resize_request
+from ebbtide_rehearsal.cloud.nodes.scheduling import largest_first, obstacle, pack
 from ebbtide_rehearsal.cloud.nodes.settings import NodeSettings
 from ebbtide_rehearsal.cloud.nodes.templates import node_info
-from ebbtide_rehearsal.cloud.nodes.verdicts import ATOMIC, CHECK, QUEUED, Order, RequestCondition, Verdict
 from ebbtide_rehearsal.cloud.pools import NodePool
 
 _CLASSES: Final = {"gke": (QUEUED, CHECK, ATOMIC), "aks": (CHECK, ATOMIC)}

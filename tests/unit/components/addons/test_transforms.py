@@ -9,7 +9,7 @@ import pulumi
 from components.addons.credentials import encoded, generated
 from components.addons.objects import Object
 from components.addons.patches import filled_in_the_cluster, holding
-from components.addons.patching import applied, goes_with_the_cluster
+from components.addons.transforms import applied, goes_with_the_cluster
 from ebbtide.recording.record import record
 
 

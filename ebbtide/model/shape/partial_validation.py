@@ -7,8 +7,8 @@ from typing import Any, Literal, TypeVar, cast, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
+from ebbtide.model.shape.error_locations import Location, aliases_of, item_of, leaf_of, models_in
 from ebbtide.model.shape.findings import ShapeFinding, findings
-from ebbtide.model.shape.places import Location, aliases_of, item_of, leaf_of, models_in
 from ebbtide.paths import is_within, path_keys, path_text
 
 _ROUNDS = 4

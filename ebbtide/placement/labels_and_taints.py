@@ -6,7 +6,7 @@ from typing import assert_never
 
 from ebbtide.catalog import FALLBACK, POOL_LABEL, CloudKind
 from ebbtide.model import Pool, Taint
-from ebbtide.placement import aks_marks, gke_marks
+from ebbtide.placement import aks_labels_and_taints, gke_labels_and_taints
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,20 +44,20 @@ def marks(pool: Pool, cloud: CloudKind) -> Marks:
     """Return the labels and taints of a complete pool's nodes."""
     match cloud:
         case CloudKind.GKE:
-            room = gke_marks
+            module = gke_labels_and_taints
         case CloudKind.AKS:
-            room = aks_marks
+            module = aks_labels_and_taints
         case _:
             assert_never(cloud)
     shared = pool.labels.get(FALLBACK)
     own = Taint(key=FALLBACK, value=shared) if shared else Taint(key=POOL_LABEL, value=pool.name)
-    labels = {POOL_LABEL: pool.name, **room.labels(pool), **pool.labels}
-    cloud_labels = room.cloud_labels(pool)
+    labels = {POOL_LABEL: pool.name, **module.labels(pool), **pool.labels}
+    cloud_labels = module.cloud_labels(pool)
     return Marks(
         labels=labels,
         cloud_labels=cloud_labels,
-        taints=room.taints(pool, own),
-        cloud_taints=room.cloud_taints(pool),
-        telling=(POOL_LABEL, *room.telling(pool)),
-        pool_label=room.pool_label(pool),
+        taints=module.taints(pool, own),
+        cloud_taints=module.cloud_taints(pool),
+        telling=(POOL_LABEL, *module.telling(pool)),
+        pool_label=module.pool_label(pool),
     )

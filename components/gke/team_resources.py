@@ -9,8 +9,8 @@ from ebbtide.placement.registries import keeps_registry, registry_name
 
 from ..addons.artifact_store import ArtifactStore
 from ..addons.artifacts import IDENTITY, ArtifactBucket, ArtifactBucketArgs
-from ..addons.backing import Backing, MakeBacking
 from ..addons.pipelines_objects import NAMESPACE, WORKERS
+from ..addons.team_resources import Backing, MakeBacking
 from .registry import Registry, RegistryArgs
 from .tenant import Tenant, TenantArgs
 from .topology import Topology

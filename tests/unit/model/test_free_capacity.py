@@ -3,7 +3,7 @@
 from ebbtide.catalog import footprint
 from ebbtide.model import Cluster, declare
 from ebbtide.model.nodes import daemons
-from ebbtide.model.rules.room import largest_pod, what_runs_there
+from ebbtide.model.rules.free_capacity import largest_pod, what_runs_there
 from tests.unit.model.cases import base, edited
 
 

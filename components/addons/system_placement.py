@@ -5,9 +5,9 @@ from typing import Any
 
 from ebbtide.catalog import POOL_LABEL, CloudKind
 from ebbtide.model import Cluster
-from ebbtide.placement.aks_marks import MODE, SYSTEM_ONLY
+from ebbtide.placement.aks_labels_and_taints import MODE, SYSTEM_ONLY
 from ebbtide.placement.derive import toleration
-from ebbtide.placement.marks import marks
+from ebbtide.placement.labels_and_taints import marks
 
 
 @dataclass(frozen=True, slots=True)

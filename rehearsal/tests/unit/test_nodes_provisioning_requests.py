@@ -3,10 +3,10 @@
 import pytest
 
 from ebbtide_rehearsal.cloud.nodes.cluster import ClusterSnapshot, PodSet, ProvisioningRequest
+from ebbtide_rehearsal.cloud.nodes.decisions import QUEUED, Order, RequestCondition, Verdict
 from ebbtide_rehearsal.cloud.nodes.free_capacity import booked
-from ebbtide_rehearsal.cloud.nodes.queueing import decide, run_seconds
+from ebbtide_rehearsal.cloud.nodes.provisioning_requests import decide, run_seconds
 from ebbtide_rehearsal.cloud.nodes.settings import NodeSettings
-from ebbtide_rehearsal.cloud.nodes.verdicts import QUEUED, Order, RequestCondition, Verdict
 from rehearsal.tests.unit.node_pool import a_gpu_pool, a_machine, a_pod, a_pool, snapshot
 
 POOL = a_gpu_pool("q", capacity="queued", maximum=4)

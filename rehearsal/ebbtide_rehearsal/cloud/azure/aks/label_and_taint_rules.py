@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from ebbtide_rehearsal.cloud.azure.aks.marks import SPOT_LABEL, SPOT_TAINT, taint
+from ebbtide_rehearsal.cloud.azure.aks.labels_and_taints import SPOT_LABEL, SPOT_TAINT, taint
 from ebbtide_rehearsal.cloud.azure.aks.pool_request import PoolRequest, PoolRule
 from ebbtide_rehearsal.cloud.azure.errors import fixed, invalid, refused
 from ebbtide_rehearsal.cloud.azure.values import inner, items

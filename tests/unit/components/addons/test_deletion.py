@@ -7,7 +7,7 @@ import pytest
 from components.addons import katib_objects, pipelines_objects
 from components.addons.objects import Object, Patch, name_of, pod_spec
 from components.addons.patches import SKIP_AWAIT
-from components.addons.patching import goes_with_the_cluster
+from components.addons.transforms import goes_with_the_cluster
 from ebbtide.model import Pipelines
 from tests.manifests import HOME, KATIB, PIPELINES, PIPELINES_CLUSTER, after, upstream
 

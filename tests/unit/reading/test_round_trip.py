@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from ebbtide.model import Cluster, Pool, declare
 from ebbtide.model.nodes import most_nodes
 from ebbtide.placement.derive import max_run_seconds
-from ebbtide.placement.marks import marks
+from ebbtide.placement.labels_and_taints import marks
 from ebbtide.reading import PoolFacts, TaintFacts, read_pools
 from tests.declarations import Declaration, declarations
 from tests.synth import synth

@@ -13,10 +13,10 @@ from ebbtide_rehearsal.cloud.nodes.cluster import (
     read_budget,
     read_node,
 )
-from ebbtide_rehearsal.cloud.nodes.fitting import ZONE
 from ebbtide_rehearsal.cloud.nodes.machines import machines
 from ebbtide_rehearsal.cloud.nodes.objects import Object
 from ebbtide_rehearsal.cloud.nodes.pods import Pod, read_pod
+from ebbtide_rehearsal.cloud.nodes.scheduling import ZONE
 from ebbtide_rehearsal.cloud.pools import pools
 from ebbtide_rehearsal.cloud.store import Store
 

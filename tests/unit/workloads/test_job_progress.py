@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from ebbtide.invocation import command_line
-from ebbtide.workloads.following import Look, Phase, progress
-from ebbtide.workloads.telling import ending, line
+from ebbtide.workloads.job_messages import ending, line
+from ebbtide.workloads.job_progress import Look, Phase, progress
 from tests.unit.workloads.clusters import DEV, DEV_AKS
 from tests.unit.workloads.recorded import (
     NO_NODE,

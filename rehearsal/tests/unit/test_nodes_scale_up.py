@@ -12,8 +12,8 @@ from ebbtide.catalog import COMPUTE_CLASS
 from ebbtide.placement import NodeTaint
 from ebbtide_rehearsal.cloud.autoscaling import Autoscaling, Expander
 from ebbtide_rehearsal.cloud.nodes.cluster import ClusterSnapshot
-from ebbtide_rehearsal.cloud.nodes.growing import Growth, Stranded, grow, ignored, offers
 from ebbtide_rehearsal.cloud.nodes.pods import Pod, Requirement
+from ebbtide_rehearsal.cloud.nodes.scale_up import Growth, Stranded, grow, ignored, offers
 from ebbtide_rehearsal.cloud.nodes.templates import UNINITIALIZED
 from rehearsal.tests.unit.node_pool import a_gpu_pool, a_machine, a_node, a_pod, a_pool, backed_off, snapshot
 

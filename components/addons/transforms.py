@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pulumi
 
 from .credentials import KEPT
-from .leaves import holds_something
+from .deletion import holds_something
 from .objects import Object, Patch, is_, kind_of, patched
 
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from ebbtide.model.cluster import Cluster
 from ebbtide.model.pool import Pool
-from ebbtide.model.shape.places import aliases_of
+from ebbtide.model.shape.error_locations import aliases_of
 from ebbtide.paths import Key
 from ebbtide.project.yaml_file import Document
 

@@ -12,7 +12,7 @@ from typing import Final
 from ebbtide.kubernetes_api import Api, ApiError
 from ebbtide.kubernetes_api.parts import part, text
 from ebbtide.kueue_api import API_PATH
-from ebbtide.operations.draining import reserves_quota
+from ebbtide.operations.queue_drain import reserves_quota
 from ebbtide.operations.state import State
 
 _QUEUES: Final = f"{API_PATH}/clusterqueues"

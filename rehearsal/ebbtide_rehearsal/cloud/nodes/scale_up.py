@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from ebbtide.catalog import COMPUTE_CLASS
 from ebbtide_rehearsal.cloud.nodes.cluster import ClusterSnapshot
-from ebbtide_rehearsal.cloud.nodes.fitting import NodeInfo, largest_first, obstacle, pack, schedule
 from ebbtide_rehearsal.cloud.nodes.free_capacity import unbooked
 from ebbtide_rehearsal.cloud.nodes.machines import counted
 from ebbtide_rehearsal.cloud.nodes.names import group
 from ebbtide_rehearsal.cloud.nodes.pods import Pod
 from ebbtide_rehearsal.cloud.nodes.preferences import Option, best, waste
+from ebbtide_rehearsal.cloud.nodes.scheduling import NodeInfo, largest_first, obstacle, pack, schedule
 from ebbtide_rehearsal.cloud.nodes.templates import node_info
 from ebbtide_rehearsal.cloud.pools import NodePool
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from ebbtide import durations
 from ebbtide.placement import PoolProfile
-from ebbtide.workloads.pipelines.needs import Requirements
+from ebbtide.workloads.pipelines.requirements import Requirements
 from ebbtide.workloads.pipelines.steps import Step
 
 LONG: Final = 3600
