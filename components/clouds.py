@@ -18,8 +18,8 @@ def require_cloud(declaration: Cluster, kind: type[_Cloud]) -> _Cloud:
     cloud = declaration.cloud
     if isinstance(cloud, kind):
         return cloud
-    wanted = kind.__name__.lower()
+    required = kind.__name__.lower()
     raise pulumi.RunError(
-        f"{declaration.name} is declared for {cloud.kind}, not for {wanted}. Declare "
-        f"`cloud: {{kind: {wanted}}}`, or deploy it with ebbtide.components.{cloud.kind}."
+        f"{declaration.name} is declared for {cloud.kind}, not for {required}. Declare "
+        f"`cloud: {{kind: {required}}}`, or deploy it with ebbtide.components.{cloud.kind}."
     )

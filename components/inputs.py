@@ -6,6 +6,6 @@ from typing import TypeVar, cast
 _Inputs = TypeVar("_Inputs", bound=Mapping[str, object])
 
 
-def given(inputs: _Inputs) -> _Inputs:
+def without_none(inputs: _Inputs) -> _Inputs:
     """Return the inputs that have a value: a diff shows an omitted one more clearly than null."""
     return cast("_Inputs", {key: value for key, value in inputs.items() if value is not None})

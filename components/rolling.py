@@ -72,8 +72,8 @@ def node_pools(
             continue
         replacement = Replacement(**configured[pool])
         component(resource_name, replace(args, replaced_by=replacement), opts)
-        beside = replace(args, cloud_name=replacement.name)
-        created[pool] = component(f"{resource_name}{SUFFIX}", beside, opts)
+        replacement_args = replace(args, cloud_name=replacement.name)
+        created[pool] = component(f"{resource_name}{SUFFIX}", replacement_args, opts)
     return created
 
 

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from components.addons.objects import Object, Patch, kind_of, name_of, patched, pod_spec
-from components.addons.system_placement import Home
+from components.addons.system_placement import SystemPlacement
 from tests.repository import ROOT
 
 PLACE = ROOT.parent / "shared" / "data" / "manifests"
@@ -19,7 +19,7 @@ PIPELINES_CLUSTER = "kfp-2.17.0-cluster-scoped.yaml"
 PIPELINES = "kfp-2.17.0-platform-agnostic.yaml"
 KATIB = "katib-0.19.0-standalone.yaml"
 
-HOME = Home({"ebbtide.dev/pool": "system"}, [{"key": "CriticalAddonsOnly", "operator": "Equal"}])
+HOME = SystemPlacement({"ebbtide.dev/pool": "system"}, [{"key": "CriticalAddonsOnly", "operator": "Equal"}])
 
 
 @cache

@@ -9,7 +9,7 @@ import pulumi
 from ebbtide.model import Cluster
 
 from .artifact_store import ArtifactStore
-from .deletion import leaf
+from .deletion import leaf_options
 from .manifest import Manifest
 from .pod_security import system_namespace
 
@@ -52,7 +52,7 @@ class AddOnComponent(pulumi.ComponentResource):
     def _system_namespace(self, namespace: str, deleted_with: pulumi.Resource | None) -> pulumi.Resource:
         """Create a namespace that no team uses."""
         manifest = system_namespace(namespace, "restricted")
-        return Manifest(f"{self.pulumi_resource_name}-namespace", manifest, leaf(self, deleted_with))
+        return Manifest(f"{self.pulumi_resource_name}-namespace", manifest, leaf_options(self, deleted_with))
 
     def _network_policies(
         self,
@@ -63,4 +63,4 @@ class AddOnComponent(pulumi.ComponentResource):
         """Create network policies once their namespace exists."""
         for policy in policies:
             role = f"{self.pulumi_resource_name}-policy-{policy['metadata']['name']}"
-            Manifest(role, policy, leaf(self, deleted_with, [namespace]))
+            Manifest(role, policy, leaf_options(self, deleted_with, [namespace]))

@@ -16,7 +16,7 @@ from .artifact_store import ArtifactStore
 from .drivers import Drivers, DriversArgs, has_drivers
 from .existing_pipelines import ExistingPipelines, ExistingPipelinesArgs
 from .queues import Queues, QueuesArgs
-from .team_resources import MakeBacking
+from .team_resources import CreateTeamResources
 from .tenant import Tenant, TenantArgs
 
 
@@ -26,7 +26,7 @@ class AddonsArgs:
 
     Attributes:
         declaration: the whole declaration.
-        backing: creates the cloud resources of a team.
+        create_resources: creates the cloud resources of a team.
         pools: the node pools.
         pool_names: the names of work pools in the cloud, by declared name.
         artifacts: the store of pipelines' artifacts; None if they are stored in the cluster.
@@ -34,14 +34,14 @@ class AddonsArgs:
     """
 
     declaration: Cluster
-    backing: MakeBacking
+    create_resources: CreateTeamResources
     pools: tuple[pulumi.Resource, ...] = ()
     pool_names: Mapping[str, pulumi.Output[str]] = field(default_factory=dict[str, pulumi.Output[str]])
     artifacts: ArtifactStore | None = None
     deleted_with: pulumi.Resource | None = None
 
 
-def wanted(declaration: Cluster) -> bool:
+def has_add_ons(declaration: Cluster) -> bool:
     """Check that anything besides pools is declared."""
     return (
         has_drivers(declaration)
@@ -159,7 +159,7 @@ class Addons(pulumi.ComponentResource):
         args = TenantArgs(
             declaration=self._args.declaration,
             team=team,
-            backing=self._args.backing(team) if declared else None,
+            resources=self._args.create_resources(team) if declared else None,
             depends_on=kinds,
             namespace_made_with=host.namespace if host else (),
             accounts_made_with=host.ready if host else (),

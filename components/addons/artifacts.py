@@ -30,7 +30,7 @@ class ArtifactBucketArgs:
         region: region of the bucket: the cluster's, so that reading costs nothing.
         accounts: Kubernetes service accounts that use it, as `namespace/name`: those of
             `pipelines_objects.WORKERS`.
-        goes_with_contents: whether a destroy deletes a bucket with contents: true for an ephemeral cluster.
+        force_destroy: whether a destroy deletes a bucket with contents: true for an ephemeral cluster.
             For a permanent one, a destroy stops until the bucket is empty.
         labels: billing labels.
         depends_on: the cluster, which creates the project's workload identity pool.
@@ -40,7 +40,7 @@ class ArtifactBucketArgs:
     project: str
     region: str
     accounts: tuple[str, ...]
-    goes_with_contents: bool
+    force_destroy: bool
     labels: Labels = field(default_factory=dict[str, pulumi.Input[str]])
     depends_on: tuple[pulumi.Resource, ...] = ()
 
@@ -67,7 +67,7 @@ class ArtifactBucket(pulumi.ComponentResource):
             location=args.region,
             uniform_bucket_level_access=True,
             public_access_prevention="enforced",
-            force_destroy=args.goes_with_contents,
+            force_destroy=args.force_destroy,
             labels=dict(args.labels),
             opts=inside,
         )

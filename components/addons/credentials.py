@@ -24,5 +24,5 @@ def encoded(text: str) -> str:
     return base64.b64encode(text.encode()).decode()
 
 
-KEPT = ("data",)
+IGNORED_CHANGES = ("data",)
 """Paths of a Secret whose values stay as created."""

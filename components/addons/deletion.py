@@ -6,7 +6,7 @@ from typing import Any
 import pulumi
 
 
-def leaf(
+def leaf_options(
     parent: pulumi.Resource,
     deleted_with: pulumi.Resource | None,
     depends_on: Sequence[pulumi.Resource] = (),
@@ -32,7 +32,7 @@ def leaf(
     )
 
 
-def holds_something(kind: str, props: Mapping[str, Any]) -> bool:
+def has_cloud_resources(kind: str, props: Mapping[str, Any]) -> bool:
     """Check that an object has cloud resources that outlive the cluster: a claim's disk, a load balancer.
 
     Controllers of pods with claims count, too, since a claim is only deleted after its pods (Kubernetes docs,
@@ -66,11 +66,11 @@ def deleted_with_cluster(deleted_with: pulumi.Resource | None) -> list[pulumi.Re
     if deleted_with is None:
         return []
 
-    def die(args: pulumi.ResourceTransformArgs) -> pulumi.ResourceTransformResult | None:
+    def set_deleted_with(args: pulumi.ResourceTransformArgs) -> pulumi.ResourceTransformResult | None:
         kind = args.type_.rpartition(":")[2]
-        if not args.custom or holds_something(kind, args.props) or args.opts.deleted_with is not None:
+        if not args.custom or has_cloud_resources(kind, args.props) or args.opts.deleted_with is not None:
             return None
         opts = pulumi.ResourceOptions.merge(args.opts, pulumi.ResourceOptions(deleted_with=deleted_with))
         return pulumi.ResourceTransformResult(props=args.props, opts=opts)
 
-    return [die]
+    return [set_deleted_with]

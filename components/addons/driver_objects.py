@@ -8,10 +8,10 @@ from ebbtide.model import Cluster, Pool
 from ebbtide.model.gpus import cloud_installs, gpu_pools, pools_left_to_us
 from ebbtide.model.nodes import most_nodes
 from ebbtide.placement.derive import toleration
-from ebbtide.placement.labels_and_taints import marks
+from ebbtide.placement.labels_and_taints import labels_and_taints
 
 from .manifest import obj
-from .system_placement import Home
+from .system_placement import SystemPlacement
 
 SYSTEM = "kube-system"
 """Namespace whose pods may be node-critical: on a full node, other pods are evicted first."""
@@ -27,7 +27,7 @@ _PODS_OF_THE_OPERATOR = 12
 def tolerated(pools: Iterable[Pool], cloud: CloudKind) -> list[dict[str, Any]]:
     """Return a toleration for each taint of the pools' nodes. A pod that tolerates everything is also
     scheduled on nodes that are being removed, and blocks their removal."""
-    taints = {taint: None for pool in pools for taint in marks(pool, cloud).all_taints}
+    taints = {taint: None for pool in pools for taint in labels_and_taints(pool, cloud).all_taints}
     return [dict(toleration(taint).manifest()) for taint in taints]
 
 
@@ -255,7 +255,7 @@ _OPERANDS = ("driver", "toolkit", "devicePlugin", "gfd", "validator")
 _LEFT_OUT = ("dcgm", "dcgmExporter", "migManager", "nodeStatusExporter", "vgpuDeviceManager", "vfioManager")
 
 
-def operator_values(declaration: Cluster, home: Home) -> dict[str, Any]:
+def operator_values(declaration: Cluster, placement: SystemPlacement) -> dict[str, Any]:
     """Return the values of the operator's chart.
 
     The operator finds GPU nodes by the labels of node feature discovery, which runs only on the operator's
@@ -265,7 +265,7 @@ def operator_values(declaration: Cluster, home: Home) -> dict[str, Any]:
     pools = pools_left_to_us(declaration)
     cloud = declaration.site.cloud
     own_driver = all(_is_ubuntu(pool) for pool in pools)
-    controllers = {"nodeSelector": home.node_selector, "tolerations": home.tolerations}
+    controllers = {"nodeSelector": placement.node_selector, "tolerations": placement.tolerations}
     daemons = tolerated(pools, cloud)
     share = footprint("gpu-operator-node").requests
     resources = {

@@ -10,7 +10,7 @@ from ebbtide.catalog import PINS, CloudKind
 from ebbtide.model import Cluster
 from ebbtide.remote_inputs import remote_inputs
 
-from .deletion import deleted_with_cluster, leaf
+from .deletion import deleted_with_cluster, leaf_options
 from .driver_objects import (
     OPERATOR_NAMESPACE,
     device_plugins,
@@ -21,7 +21,7 @@ from .driver_objects import (
 )
 from .manifest import Manifest
 from .pod_security import driver_namespace
-from .system_placement import home
+from .system_placement import system_placement
 
 _REPOSITORY = "https://helm.ngc.nvidia.com/nvidia"
 
@@ -57,7 +57,7 @@ class Drivers(pulumi.ComponentResource):
         super().__init__("ebbtide:addons:Drivers", name, {}, opts)
         for manifest in [*installers(args.declaration), *device_plugins(args.declaration)]:
             role = manifest["metadata"]["name"].removeprefix("ebbtide-nvidia-")
-            Manifest(f"{name}-{role}", manifest, leaf(self, args.deleted_with, args.depends_on))
+            Manifest(f"{name}-{role}", manifest, leaf_options(self, args.deleted_with, args.depends_on))
         operator = self._operator(name, args) if has_operator(args.declaration) else {}
         self.register_outputs(operator)
 
@@ -66,13 +66,13 @@ class Drivers(pulumi.ComponentResource):
         namespace = Manifest(
             f"{name}-operator-namespace",
             driver_namespace(OPERATOR_NAMESPACE),
-            leaf(self, args.deleted_with, args.depends_on),
+            leaf_options(self, args.deleted_with, args.depends_on),
         )
         first: list[pulumi.Resource] = [namespace]
         if args.declaration.site.cloud is CloudKind.GKE:
             quota = operator_quota(args.declaration)
             first.append(
-                Manifest(f"{name}-operator-quota", quota, leaf(self, args.deleted_with, [namespace]))
+                Manifest(f"{name}-operator-quota", quota, leaf_options(self, args.deleted_with, [namespace]))
             )
         inputs: dict[str, Any] = {
             "chart": "gpu-operator",
@@ -80,7 +80,7 @@ class Drivers(pulumi.ComponentResource):
             "version": PINS["gpu-operator"].version,
             "name": "gpu-operator",
             "namespace": OPERATOR_NAMESPACE,
-            "values": operator_values(args.declaration, home(args.declaration)),
+            "values": operator_values(args.declaration, system_placement(args.declaration)),
         }
         helm.v4.Chart(
             f"{name}-operator",

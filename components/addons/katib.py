@@ -9,8 +9,8 @@ from ebbtide.remote_inputs import remote_inputs
 from .add_on import AddOnArgs, AddOnComponent
 from .credentials import generated
 from .katib_objects import DATABASE_SECRET, network_policies, patches
-from .system_placement import home
-from .transforms import applied
+from .system_placement import system_placement
+from .transforms import patch_transform
 
 _SOURCE = "github.com/kubeflow/katib/manifests/v1beta1/installs/katib-standalone"
 
@@ -32,14 +32,14 @@ class Katib(AddOnComponent):
         super().__init__(name, opts)
         credentials = {DATABASE_SECRET: {"MYSQL_ROOT_PASSWORD": generated()}}
         directory = f"{_SOURCE}?ref=v{PINS['katib'].version}"
-        wanted = patches(home(args.declaration), credentials)
+        manifest_patches = patches(system_placement(args.declaration), credentials)
         objects = kustomize.Directory(
             f"{name}-objects",
             directory=directory,
             opts=pulumi.ResourceOptions(
                 parent=self,
                 depends_on=args.depends_on,
-                transforms=[applied(wanted, args.deleted_with, tuple(credentials))],
+                transforms=[patch_transform(manifest_patches, args.deleted_with, tuple(credentials))],
             ),
         )
         self._network_policies(network_policies(), objects, args.deleted_with)

@@ -7,22 +7,22 @@ import yaml
 
 from ebbtide.model import Katib
 
-from .namespace_transformer import moved
+from .namespace_transformer import with_namespace
 from .network_policies import labeled, namespaces, own_namespace, policy, ports
 from .objects import Object, Patch, each_container, is_, updated
 from .patches import (
     CONTROL_PLANE_PORT,
-    at_home,
     filled_in_the_cluster,
     holding,
     labelled_namespaces,
     movable,
+    on_system_pool,
     unawaited_claims,
     webhook_ports,
     with_requests,
 )
 from .pod_security import pod_security
-from .system_placement import Home
+from .system_placement import SystemPlacement
 
 NAMESPACE: Final = Katib.spec.namespace
 
@@ -51,9 +51,9 @@ def _configured(manifest: Object) -> Object:
         return manifest
     key = "katib-config.yaml"
     config: Object = yaml.safe_load(manifest["data"][key])
-    wanted = updated(config, ("init", "controller", "webhookPort"), CONTROL_PLANE_PORT)
-    wanted = updated(wanted, ("init", "controller", "injectSecurityContext"), value=True)
-    return updated(manifest, ("data",), {**manifest["data"], key: yaml.safe_dump(wanted, sort_keys=False)})
+    changed = updated(config, ("init", "controller", "webhookPort"), CONTROL_PLANE_PORT)
+    changed = updated(changed, ("init", "controller", "injectSecurityContext"), value=True)
+    return updated(manifest, ("data",), {**manifest["data"], key: yaml.safe_dump(changed, sort_keys=False)})
 
 
 def _only_with_password(manifest: Object) -> Object:
@@ -68,20 +68,20 @@ def _only_with_password(manifest: Object) -> Object:
     return each_container(manifest, strict) if is_(manifest, "Deployment", "katib-mysql") else manifest
 
 
-def patches(home: Home, credentials: Mapping[str, Mapping[str, Any]]) -> tuple[Patch, ...]:
+def patches(placement: SystemPlacement, credentials: Mapping[str, Mapping[str, Any]]) -> tuple[Patch, ...]:
     """Return the patches of Katib's objects.
 
     Args:
-        home: placement of its controller, database and UI. The pods that suggest trials run in the
+        placement: placement of its controller, database and UI. The pods that suggest trials run in the
             experiment's namespace without tolerations; they run on the system pool because it has no taint.
         credentials: data of each Secret, in base64, replacing the values that upstream publishes.
     """
     return (
         # With the label, an experiment in this namespace would be deleted at the same time as the controller
         # that removes its finalizer.
-        moved(_UPSTREAM, NAMESPACE, (INJECTED,)),
+        with_namespace(_UPSTREAM, NAMESPACE, (INJECTED,)),
         labelled_namespaces(pod_security("restricted")),
-        at_home(home),
+        on_system_pool(placement),
         with_requests(_REQUESTS, _DATABASE),
         movable,
         _configured,

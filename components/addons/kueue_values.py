@@ -12,7 +12,7 @@ from ebbtide.model.queues import queues_of
 from ebbtide.placement.kueue import QUEUES_LABEL
 
 from .network_policies import policy, ports
-from .system_placement import home
+from .system_placement import system_placement
 
 NAMESPACE: Final = Kueue.spec.namespace
 
@@ -125,7 +125,7 @@ def _spread() -> list[dict[str, Any]]:
 def values(declaration: Cluster) -> dict[str, Any]:
     """Return the values of the chart, including the image of the release: the chart in the repository has
     that of a branch."""
-    placement = home(declaration)
+    placement = system_placement(declaration)
     requests = Kueue.spec.footprint.requests
     replicas = _replicas(declaration)
     return {

@@ -18,7 +18,7 @@ from .objects import (
     updated,
     with_pod_spec,
 )
-from .system_placement import Home
+from .system_placement import SystemPlacement
 
 SKIP_AWAIT = "pulumi.com/skipAwait"
 EVERYONE = "system:authenticated"
@@ -33,18 +33,18 @@ _IMAGE_LINE = re.compile(r"^\s*(?:-\s+)?image:\s*['\"]?([^\s'\"]+)", re.MULTILIN
 _VERSIONED = re.compile(r"@sha256:[0-9a-f]{64}$|:v?\d[^:/]*$")
 
 
-def at_home(home: Home) -> Patch:
+def on_system_pool(placement: SystemPlacement) -> Patch:
     """Place pods on the system pool: a work pool with a controller would never scale to zero."""
 
     def patch(manifest: Object) -> Object:
         if not has_pods(manifest):
             return manifest
         spec = dict(pod_spec(manifest))
-        if home.node_selector:
-            spec["nodeSelector"] = {**spec.get("nodeSelector", {}), **home.node_selector}
-        if home.tolerations:
-            own = [item for item in spec.get("tolerations", ()) if item not in home.tolerations]
-            spec["tolerations"] = [*own, *home.tolerations]
+        if placement.node_selector:
+            spec["nodeSelector"] = {**spec.get("nodeSelector", {}), **placement.node_selector}
+        if placement.tolerations:
+            own = [item for item in spec.get("tolerations", ()) if item not in placement.tolerations]
+            spec["tolerations"] = [*own, *placement.tolerations]
         return with_pod_spec(manifest, spec)
 
     return patch
@@ -61,8 +61,8 @@ def with_requests(default: Mapping[str, str], named: Mapping[str, Mapping[str, s
 
     def requesting(container: Object) -> Object:
         existing = container.get("resources", {}).get("requests", {})
-        wanted = {**named.get(str(container["name"]), default), **existing}
-        return updated(container, ("resources", "requests"), wanted)
+        requests = {**named.get(str(container["name"]), default), **existing}
+        return updated(container, ("resources", "requests"), requests)
 
     def patch(manifest: Object) -> Object:
         return each_container(manifest, requesting) if has_pods(manifest) else manifest

@@ -21,9 +21,9 @@ from .pipelines_objects import (
     patches,
 )
 from .retry import retry_strategy
-from .system_placement import home
+from .system_placement import system_placement
 from .team_objects import namespace_labels
-from .transforms import applied
+from .transforms import patch_transform
 
 _SOURCE = "github.com/kubeflow/pipelines/manifests/kustomize"
 
@@ -67,17 +67,17 @@ class Pipelines(AddOnComponent):
             opts=pulumi.ResourceOptions(
                 parent=self,
                 depends_on=args.depends_on,
-                transforms=[applied(cluster_patches(labels), args.deleted_with)],
+                transforms=[patch_transform(cluster_patches(labels), args.deleted_with)],
             ),
         )
         credentials = {
             STORE_SECRET: {"accesskey": generated(), "secretkey": generated()},
             DATABASE_SECRET: {"username": encoded("root"), "password": generated()},
         }
-        wanted = (
+        manifest_patches = (
             *patches(
                 declared,
-                home(args.declaration),
+                system_placement(args.declaration),
                 credentials,
                 store.root if store else None,
                 store.identity if store else None,
@@ -90,7 +90,7 @@ class Pipelines(AddOnComponent):
             opts=pulumi.ResourceOptions(
                 parent=self,
                 depends_on=[kinds, *(store.grants if store else ())],
-                transforms=[applied(wanted, args.deleted_with, tuple(credentials))],
+                transforms=[patch_transform(manifest_patches, args.deleted_with, tuple(credentials))],
             ),
         )
         self._network_policies(network_policies(), kinds, args.deleted_with)

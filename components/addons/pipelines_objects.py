@@ -9,18 +9,18 @@ from .network_policies import labeled, own_namespace, policy, ports
 from .objects import Object, Patch, is_, updated
 from .patches import (
     annotated,
-    at_home,
     holding,
     labelled_namespaces,
     left_out,
     movable,
+    on_system_pool,
     unawaited_claims,
     with_config,
     with_requests,
     without_config,
 )
 from .retry import retrying
-from .system_placement import Home
+from .system_placement import SystemPlacement
 
 NAMESPACE: Final = Pipelines.spec.namespace
 
@@ -77,7 +77,7 @@ def cluster_patches(namespace_labels: Mapping[str, str]) -> tuple[Patch, ...]:
 
 def patches(
     declared: Pipelines,
-    home: Home,
+    placement: SystemPlacement,
     credentials: Mapping[str, Mapping[str, Any]],
     artifact_root: object = None,
     identity: Mapping[str, Any] | None = None,
@@ -86,15 +86,15 @@ def patches(
 
     Args:
         declared: the add-on, as declared.
-        home: placement of controllers. Argo creates the pipelines' driver pods without tolerations; they run
-            on the system pool because it has no taint.
+        placement: placement of controllers. Argo creates the pipelines' driver pods without tolerations; they
+            run on the system pool because it has no taint.
         credentials: data of each Secret, in base64, replacing the values that upstream publishes.
         artifact_root: where artifacts are stored, as `gs://bucket/artifacts`; None if in the cluster.
         identity: annotations with which the service accounts of `WORKERS` act as a cloud identity.
     """
     return (
         retrying(declared.retry),
-        at_home(home),
+        on_system_pool(placement),
         with_requests(_REQUESTS, {}),
         movable,
         left_out(*CACHE),

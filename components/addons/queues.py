@@ -13,7 +13,7 @@ from ebbtide.placement.fallback import expander_map, fallback_objects
 from ebbtide.placement.gke_labels_and_taints import NODE_POOL
 from ebbtide.placement.queueing import queueing
 
-from .deletion import leaf
+from .deletion import leaf_options
 from .manifest import Manifest
 
 
@@ -54,14 +54,17 @@ class Queues(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: QueuesArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("ebbtide:addons:Queues", name, {}, opts)
-        order = [self._made(name, item, args, args.pools) for item in fallback_objects(args.declaration)]
+        order = [self._created(name, item, args, args.pools) for item in fallback_objects(args.declaration)]
         before: tuple[pulumi.Resource, ...] = (*args.kueue, *order)
-        for layer in (*kueue.layers(queueing(args.declaration)), *queue_policy.layers(args.declaration)):
-            before = tuple(self._made(name, manifest, args, before) for manifest in layer) or before
+        for layer in (
+            *kueue.layers(queueing(args.declaration)),
+            *queue_policy.layers(args.declaration),
+        ):
+            before = tuple(self._created(name, manifest, args, before) for manifest in layer) or before
         self.local = before
         self.register_outputs({})
 
-    def _made(
+    def _created(
         self,
         name: str,
         manifest: Mapping[str, Any],
@@ -70,12 +73,12 @@ class Queues(pulumi.ComponentResource):
     ) -> pulumi.Resource:
         metadata = manifest["metadata"]
         manifest = _with_cloud_names(manifest, args)
-        around = args.namespaces.get(metadata.get("namespace", ""), ())
-        called = "/".join(filter(None, (metadata.get("namespace"), metadata["name"])))
+        namespaces = args.namespaces.get(metadata.get("namespace", ""), ())
+        logical_name = "/".join(filter(None, (metadata.get("namespace"), metadata["name"])))
         return Manifest(
-            f"{name}-{manifest['kind'].lower()}-{called}",
+            f"{name}-{manifest['kind'].lower()}-{logical_name}",
             manifest,
-            leaf(self, args.deleted_with, (*before, *around)),
+            leaf_options(self, args.deleted_with, (*before, *namespaces)),
         )
 
 

@@ -82,10 +82,10 @@ def retrying(retry: Literal["disruptions", "any"]) -> Patch:
         if not is_(manifest, "ConfigMap", CONFIG):
             return manifest
         defaults: Object = yaml.safe_load(manifest["data"]["workflowDefaults"])
-        wanted = updated(defaults, ("spec", "templateDefaults", "retryStrategy"), retry_strategy(retry))
+        changed = updated(defaults, ("spec", "templateDefaults", "retryStrategy"), retry_strategy(retry))
         data = {
             **manifest["data"],
-            "workflowDefaults": yaml.safe_dump(wanted, sort_keys=False, width=1000),
+            "workflowDefaults": yaml.safe_dump(changed, sort_keys=False, width=1000),
             "failedPodRestart": yaml.safe_dump(_RESTART, sort_keys=False),
         }
         return {**manifest, "data": data}

@@ -7,11 +7,11 @@ from ebbtide.catalog import POOL_LABEL, CloudKind
 from ebbtide.model import Cluster
 from ebbtide.placement.aks_labels_and_taints import MODE, SYSTEM_ONLY
 from ebbtide.placement.derive import toleration
-from ebbtide.placement.labels_and_taints import marks
+from ebbtide.placement.labels_and_taints import labels_and_taints
 
 
 @dataclass(frozen=True, slots=True)
-class Home:
+class SystemPlacement:
     """Fields of a pod spec that place a pod on the system pool.
 
     Attributes:
@@ -23,7 +23,7 @@ class Home:
     tolerations: list[dict[str, Any]]
 
 
-def home(declaration: Cluster) -> Home:
+def system_placement(declaration: Cluster) -> SystemPlacement:
     """Return the placement on the system pool of a complete declaration.
 
     For an existing cluster whose system pool is not declared: on AKS, the nodes with AKS's label of system
@@ -31,11 +31,11 @@ def home(declaration: Cluster) -> Home:
     """
     pool = declaration.system_pool
     if pool is not None:
-        derived = marks(pool, declaration.site.cloud)
-        return Home(
+        derived = labels_and_taints(pool, declaration.site.cloud)
+        return SystemPlacement(
             {POOL_LABEL: derived.all_labels[POOL_LABEL]},
             [dict(toleration(taint).manifest()) for taint in derived.all_taints],
         )
     if declaration.site.cloud is CloudKind.AKS:
-        return Home({MODE: "system"}, [dict(toleration(SYSTEM_ONLY).manifest())])
-    return Home({}, [])
+        return SystemPlacement({MODE: "system"}, [dict(toleration(SYSTEM_ONLY).manifest())])
+    return SystemPlacement({}, [])

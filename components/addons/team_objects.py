@@ -18,7 +18,7 @@ from .manifest import PATCH_FORCE, obj
 from .members import member_rules, subjects
 from .network_policies import called_from, own_namespace
 from .pod_security import pod_security
-from .team_resources import ACCOUNT, Backing, SharedDisk
+from .team_resources import ACCOUNT, SharedDisk, TeamResources
 
 VOLUME = "shared"
 """The claim of a team's shared volume."""
@@ -133,7 +133,7 @@ def members(declaration: Cluster, team: Team) -> Iterator[dict[str, Any]]:
     )
 
 
-def account(team: Team, backing: Backing) -> dict[str, Any]:
+def account(team: Team, resources: TeamResources) -> dict[str, Any]:
     """Return the service account of the team's cloud identity. By default its pods get no token for the
     Kubernetes API: workloads need none."""
     return obj(
@@ -141,19 +141,19 @@ def account(team: Team, backing: Backing) -> dict[str, Any]:
         "ServiceAccount",
         ACCOUNT,
         team.namespace_name,
-        metadata={"annotations": dict(backing.annotations)},
+        metadata={"annotations": dict(resources.annotations)},
         automountServiceAccountToken=False,
     )
 
 
-def adopted(name: str, team: Team, backing: Backing) -> dict[str, Any]:
+def adopted(name: str, team: Team, resources: TeamResources) -> dict[str, Any]:
     """Return the annotations with which an existing service account acts as the team's identity."""
     return obj(
         "v1",
         "ServiceAccount",
         name,
         team.namespace_name,
-        metadata={"annotations": dict(backing.annotations)},
+        metadata={"annotations": dict(resources.annotations)},
     )
 
 

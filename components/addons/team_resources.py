@@ -38,7 +38,7 @@ class SharedDisk:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Backing:
+class TeamResources:
     """A team's identity, bucket and volume in the cloud.
 
     Attributes:
@@ -63,5 +63,5 @@ def adopted_accounts(team: Team) -> tuple[str, ...]:
     return (PIPELINES_ACCOUNT,) if team.namespace_name == PIPELINES_NAMESPACE else ()
 
 
-MakeBacking = Callable[[Team], Backing]
+CreateTeamResources = Callable[[Team], TeamResources]
 """Creates the cloud resources of a team."""

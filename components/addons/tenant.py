@@ -8,9 +8,9 @@ import pulumi
 from ebbtide.model import Cluster, Team
 
 from . import team_objects
-from .deletion import leaf
+from .deletion import leaf_options
 from .manifest import Manifest
-from .team_resources import MOUNT_SECRET, Backing
+from .team_resources import MOUNT_SECRET, TeamResources
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,7 +20,7 @@ class TenantArgs:
     Attributes:
         declaration: the whole declaration.
         team: the tenant.
-        backing: its cloud resources; None for a namespace without a team, such as `default`.
+        resources: its cloud resources; None for a namespace without a team, such as `default`.
         depends_on: Kueue, whose webhooks intercept requests in the namespace.
         namespace_made_with: the add-on that creates the namespace with its labels, if any.
         accounts_made_with: the add-on that creates its service accounts, if any.
@@ -29,7 +29,7 @@ class TenantArgs:
 
     declaration: Cluster
     team: Team
-    backing: Backing | None = None
+    resources: TeamResources | None = None
     depends_on: tuple[pulumi.Resource, ...] = ()
     namespace_made_with: tuple[pulumi.Resource, ...] = ()
     accounts_made_with: tuple[pulumi.Resource, ...] = ()
@@ -55,15 +55,17 @@ class Tenant(pulumi.ComponentResource):
 
         def create(manifest: dict[str, Any], *needs: pulumi.Resource, patch: bool = False) -> Manifest:
             role = f"{manifest['kind'].lower()}-{manifest['metadata']['name']}"
-            return Manifest(f"{name}-{role}", manifest, leaf(self, args.deleted_with, needs), patch=patch)
+            return Manifest(
+                f"{name}-{role}", manifest, leaf_options(self, args.deleted_with, needs), patch=patch
+            )
 
         self.namespace = args.namespace_made_with or (
             create(team_objects.namespace(declaration, team), *args.depends_on, patch=not ours),
         )
-        self.bucket = args.backing.bucket if args.backing else None
+        self.bucket = args.resources.bucket if args.resources else None
         created = ours or bool(args.namespace_made_with)
         profile = team_objects.profile_map(declaration, team, created=created)
-        options = leaf(self, args.deleted_with, self.namespace)
+        options = leaf_options(self, args.deleted_with, self.namespace)
         # Otherwise Pulumi prints a changed profile with a line for each value, for each team.
         options.hide_diffs = ["data"]
         Manifest(f"{name}-configmap-{profile['metadata']['name']}", profile, options)
@@ -76,34 +78,36 @@ class Tenant(pulumi.ComponentResource):
                 create(limits, *self.namespace)
         for manifest in team_objects.members(declaration, team):
             create(manifest, *self.namespace)
-        if args.backing is not None:
-            ready = (*self.namespace, *args.backing.grants)
-            create(team_objects.account(team, args.backing), *ready)
-            for account in args.backing.adopted:
-                adopted = team_objects.adopted(account, team, args.backing)
+        if args.resources is not None:
+            ready = (*self.namespace, *args.resources.grants)
+            create(team_objects.account(team, args.resources), *ready)
+            for account in args.resources.adopted:
+                adopted = team_objects.adopted(account, team, args.resources)
                 create(adopted, *ready, *args.accounts_made_with, patch=True)
-            if args.backing.disk is not None:
-                self._share(name, args, args.backing)
+            if args.resources.disk is not None:
+                self._share(name, args, args.resources)
         self.register_outputs({"bucket": self.bucket})
 
-    def _share(self, name: str, args: TenantArgs, backing: Backing) -> None:
+    def _share(self, name: str, args: TenantArgs, resources: TeamResources) -> None:
         """Create the shared volume and its claim. The claim is deleted with the namespace if the stack
         created the namespace: a separate deletion would wait for the pods that use the claim."""
-        declaration, team, disk = args.declaration, args.team, backing.disk
+        declaration, team, disk = args.declaration, args.team, resources.disk
         if disk is None:
             return
-        needs = [*self.namespace, *backing.grants]
+        needs = [*self.namespace, *resources.grants]
         if disk.credentials:
             secret = team_objects.mount_secret(MOUNT_SECRET, team, disk.credentials)
-            needs.append(Manifest(f"{name}-mount", secret, leaf(self, args.deleted_with, self.namespace)))
+            needs.append(
+                Manifest(f"{name}-mount", secret, leaf_options(self, args.deleted_with, self.namespace))
+            )
         volume = Manifest(
             f"{name}-volume",
             team_objects.volume(declaration.name, team, disk),
-            leaf(self, args.deleted_with, needs),
+            leaf_options(self, args.deleted_with, needs),
         )
         ours = team.creates_namespace
         Manifest(
             f"{name}-claim",
             team_objects.claim(declaration.name, team, disk),
-            leaf(self, args.deleted_with or (self.namespace[0] if ours else None), [volume]),
+            leaf_options(self, args.deleted_with or (self.namespace[0] if ours else None), [volume]),
         )

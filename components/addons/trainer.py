@@ -13,9 +13,9 @@ from .add_on import AddOnArgs, AddOnComponent
 from .chart_order import post_renderer
 from .members import readers
 from .patches import for_readers
-from .system_placement import home
+from .system_placement import system_placement
 from .trainer_objects import NAMESPACE, PATCHES, RUNTIME_PATCHES, network_policies, values
-from .transforms import applied
+from .transforms import patch_transform
 
 RELEASE = "kubeflow-trainer"
 
@@ -42,7 +42,7 @@ class Trainer(AddOnComponent):
             "version": version,
             "name": RELEASE,
             "namespace": NAMESPACE,
-            "values": values(home(args.declaration)),
+            "values": values(system_placement(args.declaration)),
         }
         directory = f"{_RUNTIMES}?ref=v{version}"
         chart = helm.v4.Chart(
@@ -52,14 +52,18 @@ class Trainer(AddOnComponent):
             opts=pulumi.ResourceOptions(
                 parent=self,
                 depends_on=[namespace, *args.depends_on],
-                transforms=[applied((*PATCHES, for_readers(readers(args.declaration))), args.deleted_with)],
+                transforms=[
+                    patch_transform((*PATCHES, for_readers(readers(args.declaration))), args.deleted_with)
+                ],
             ),
         )
         runtimes = kustomize.Directory(
             f"{name}-runtimes",
             directory=directory,
             opts=pulumi.ResourceOptions(
-                parent=self, depends_on=[chart], transforms=[applied(RUNTIME_PATCHES, args.deleted_with)]
+                parent=self,
+                depends_on=[chart],
+                transforms=[patch_transform(RUNTIME_PATCHES, args.deleted_with)],
             ),
         )
         self.ready = (chart, runtimes)

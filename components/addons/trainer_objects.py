@@ -10,7 +10,7 @@ from ebbtide.model import Trainer
 from .network_policies import policy, ports
 from .objects import Object, Patch, data_of, is_, kind_of, updated
 from .patches import CONTROL_PLANE_PORT, filled_in_the_cluster, movable, webhook_ports
-from .system_placement import Home
+from .system_placement import SystemPlacement
 
 NAMESPACE: Final = Trainer.spec.namespace
 
@@ -27,17 +27,17 @@ _JOBSET = {"requests": {"cpu": "100m", "memory": "128Mi"}, "limits": {"memory": 
 """The chart of JobSet 0.12.0 requests 500m, for clusters with thousands of JobSets, with a limit of 4 GiB."""
 
 
-def values(home: Home) -> dict[str, Any]:
+def values(placement: SystemPlacement) -> dict[str, Any]:
     """Return the values of the chart.
 
     The chart's runtimes are disabled: it creates them in a hook, which Pulumi skips, and which would download
     an unpinned kubectl. They are created from their kustomization instead.
     """
-    placement = {"nodeSelector": home.node_selector, "tolerations": home.tolerations}
+    pod_fields = {"nodeSelector": placement.node_selector, "tolerations": placement.tolerations}
     return {
         "image": {"tag": f"v{PINS['trainer'].version}"},
         "manager": {
-            **placement,
+            **pod_fields,
             "resources": _MANAGER,
             "config": {"webhook": {"port": CONTROL_PLANE_PORT}},
         },
@@ -49,7 +49,7 @@ def values(home: Home) -> dict[str, Any]:
                 "tag": f"v{PINS['jobset'].version}",
                 "pullPolicy": "IfNotPresent",
             },
-            "controller": {**placement, "resources": _JOBSET},
+            "controller": {**pod_fields, "resources": _JOBSET},
         },
         "runtimes": {"defaultEnabled": False},
     }
@@ -69,8 +69,8 @@ def _jobset_listening(manifest: Object) -> Object:
     config: Object = yaml.safe_load(data_of(manifest)[key])
     if not str(config.get("apiVersion", "")).startswith("config.jobset.x-k8s.io/"):
         return manifest
-    wanted = updated(config, ("webhook", "port"), CONTROL_PLANE_PORT)
-    return updated(manifest, ("data",), {**manifest["data"], key: yaml.safe_dump(wanted, sort_keys=False)})
+    changed = updated(config, ("webhook", "port"), CONTROL_PLANE_PORT)
+    return updated(manifest, ("data",), {**manifest["data"], key: yaml.safe_dump(changed, sort_keys=False)})
 
 
 def _secured(manifest: Object) -> Object:
@@ -86,13 +86,13 @@ def _secured(manifest: Object) -> Object:
 def _job_secured(job: Object) -> Object:
     path = ("template", "spec", "template", "spec")
     pod: Object = job["template"]["spec"]["template"]["spec"]
-    wanted = updated(pod, ("securityContext", "seccompProfile"), {"type": "RuntimeDefault"})
+    changed = updated(pod, ("securityContext", "seccompProfile"), {"type": "RuntimeDefault"})
     if "serviceAccountName" not in pod:
-        wanted["automountServiceAccountToken"] = False
+        changed["automountServiceAccountToken"] = False
     for field in ("initContainers", "containers"):
         if pod.get(field):
-            wanted[field] = [_container_secured(container) for container in pod[field]]
-    return updated(job, path, wanted)
+            changed[field] = [_container_secured(container) for container in pod[field]]
+    return updated(job, path, changed)
 
 
 def _container_secured(container: Object) -> Object:

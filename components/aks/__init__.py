@@ -9,7 +9,7 @@ from .network import Network, NetworkArgs
 from .node_pool import NodePool, NodePoolArgs
 from .provider import provider
 from .registry import Registry, RegistryArgs
-from .team_resources import backing
+from .team_resources import team_resources
 from .tenant import Tenant, TenantArgs
 from .topology import Topology
 
@@ -31,7 +31,7 @@ __all__ = [
     "Tenant",
     "TenantArgs",
     "Topology",
-    "backing",
     "deploy",
     "provider",
+    "team_resources",
 ]

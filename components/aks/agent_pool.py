@@ -6,9 +6,9 @@ import pulumi
 from pulumi_azure_native import containerservice
 
 from ebbtide.model import FlexStart, OnDemand, Pool, Preemptible, Queued, Reservation, Site, Spot
-from ebbtide.placement.labels_and_taints import marks
+from ebbtide.placement.labels_and_taints import labels_and_taints
 
-from ..inputs import given
+from ..inputs import without_none
 from ..ownership import Labels
 
 _IMAGES = {"ubuntu": "Ubuntu", "azure-linux": "AzureLinux"}
@@ -71,7 +71,7 @@ def pool_inputs(pool: Pool, site: Site, *, subnet: pulumi.Input[str] | None, lab
         subnet: resource id of the nodes' subnet; None for AKS's own.
         labels: billing labels, which Azure calls tags.
     """
-    derived = marks(pool, site.cloud)
+    derived = labels_and_taints(pool, site.cloud)
     inputs: PoolInputs = {
         "mode": "System" if pool.is_system else "User",
         # Without it, AKS requires a count when autoscaling is switched on later (pulumi-azure-native#2943).
@@ -97,7 +97,7 @@ def pool_inputs(pool: Pool, site: Site, *, subnet: pulumi.Input[str] | None, lab
         "upgrade_settings": _upgrade(pool),
         "tags": dict(labels),
     }  # pyright: ignore[reportAssignmentType] # `given` takes out what is None
-    return given(inputs)
+    return without_none(inputs)
 
 
 def _count(pool: Pool) -> _CountInputs:
@@ -157,7 +157,7 @@ def _upgrade(pool: Pool) -> containerservice.AgentPoolUpgradeSettingsArgsDict | 
     if pool.upgrade is None or isinstance(pool.capacity, Spot):
         return None
     surge, unavailable = pool.upgrade.max_surge, pool.upgrade.max_unavailable
-    return given(
+    return without_none(
         {
             "max_surge": None if surge is None else str(surge),
             "max_unavailable": None if unavailable is None else str(unavailable),

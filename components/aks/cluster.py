@@ -13,7 +13,7 @@ from ebbtide.model import Cluster as Declaration
 from ebbtide.model.fallback import queues_falling_back
 from ebbtide.model.physical_names import DNS_PREFIX, fitting
 
-from ..inputs import given
+from ..inputs import without_none
 from ..overrides import overridden, overridden_item
 from ..ownership import billing_labels
 from . import roles
@@ -118,8 +118,10 @@ class Cluster(pulumi.ComponentResource):
             "ebbtide:aks:Cluster",
             name,
             {
-                **POOLS.kept(pool.name, system["mode"], system),
-                **given({"overrides": cloud.overrides or None, "poolOverrides": pool.overrides or None}),
+                **POOLS.of_pool(pool.name, system["mode"], system),
+                **without_none(
+                    {"overrides": cloud.overrides or None, "poolOverrides": pool.overrides or None}
+                ),
             },
             pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(hooks=POOLS.refusing())),
         )

@@ -6,9 +6,9 @@ import pulumi_azure_native as azure_native
 from ebbtide.model import Aks
 from ebbtide.model import Cluster as Declaration
 
-from ..addons import Addons, AddonsArgs, wanted
+from ..addons import Addons, AddonsArgs, has_add_ons
 from ..clouds import require_cloud
-from .team_resources import backing
+from .team_resources import team_resources
 from .topology import Topology
 
 
@@ -24,12 +24,12 @@ def deploy(declaration: Declaration, provider: azure_native.Provider) -> Topolog
     """
     cloud = require_cloud(declaration, Aks)
     topology = Topology(declaration.name, declaration, pulumi.ResourceOptions(providers=[provider]))
-    if wanted(declaration):
+    if has_add_ons(declaration):
         Addons(
             f"{declaration.name}-addons",
             AddonsArgs(
                 declaration=declaration,
-                backing=backing(topology, declaration, cloud),
+                create_resources=team_resources(topology, declaration, cloud),
                 pools=tuple(pool.resource for pool in topology.pools.values()),
                 pool_names={name: pool.resource.id.apply(_last) for name, pool in topology.pools.items()},
                 deleted_with=topology.cluster.resource if topology.cluster else None,

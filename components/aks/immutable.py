@@ -11,46 +11,50 @@ mode and upgrade settings can change.
 
 from typing import Final
 
-from ..fixed_inputs import NEW_POOL_BESIDE, Fixed, FixedInputs
+from ..immutable_inputs import NEW_POOL_BESIDE, ImmutableInput, ImmutableInputs
 
 _ROWS: Final = (
-    Fixed("vmSize", "vm_size", "machine"),
-    Fixed("scaleSetPriority", "scale_set_priority", "capacity", unset="Regular"),
-    Fixed("scaleSetEvictionPolicy", "scale_set_eviction_policy", "capacity.evictionPolicy", unset="Delete"),
-    Fixed("spotMaxPrice", "spot_max_price", "capacity.maxPrice", unset=-1),
-    Fixed("capacityReservationGroupID", "capacity_reservation_group_id", "capacity.name"),
-    Fixed("availabilityZones", "availability_zones", "zones"),
-    Fixed("osDiskSizeGB", "os_disk_size_gb", "disk.sizeGib"),
-    Fixed("osDiskType", "os_disk_type", "disk.type"),
-    Fixed("kubeletDiskType", "kubelet_disk_type", "disk.kubeletDiskType", unset="OS"),
-    Fixed("maxPods", "max_pods", "maxPodsPerNode"),
-    Fixed("gpuProfile", "gpu_profile", "accelerator.driver", unset={"driver": "Install"}),
-    Fixed("gpuInstanceProfile", "gpu_instance_profile", "accelerator.gpuInstanceProfile"),
-    Fixed("vnetSubnetID", "vnet_subnet_id", "cloud.network"),
-    Fixed("osType", "os_type", "", unset="Linux"),
-    Fixed("type", "type", "", unset="VirtualMachineScaleSets"),
-    Fixed("enableNodePublicIP", "enable_node_public_ip", "", unset=False),
-    Fixed(
+    ImmutableInput("vmSize", "vm_size", "machine"),
+    ImmutableInput("scaleSetPriority", "scale_set_priority", "capacity", unset="Regular"),
+    ImmutableInput(
+        "scaleSetEvictionPolicy", "scale_set_eviction_policy", "capacity.evictionPolicy", unset="Delete"
+    ),
+    ImmutableInput("spotMaxPrice", "spot_max_price", "capacity.maxPrice", unset=-1),
+    ImmutableInput("capacityReservationGroupID", "capacity_reservation_group_id", "capacity.name"),
+    ImmutableInput("availabilityZones", "availability_zones", "zones"),
+    ImmutableInput("osDiskSizeGB", "os_disk_size_gb", "disk.sizeGib"),
+    ImmutableInput("osDiskType", "os_disk_type", "disk.type"),
+    ImmutableInput("kubeletDiskType", "kubelet_disk_type", "disk.kubeletDiskType", unset="OS"),
+    ImmutableInput("maxPods", "max_pods", "maxPodsPerNode"),
+    ImmutableInput("gpuProfile", "gpu_profile", "accelerator.driver", unset={"driver": "Install"}),
+    ImmutableInput("gpuInstanceProfile", "gpu_instance_profile", "accelerator.gpuInstanceProfile"),
+    ImmutableInput("vnetSubnetID", "vnet_subnet_id", "cloud.network"),
+    ImmutableInput("osType", "os_type", "", unset="Linux"),
+    ImmutableInput("type", "type", "", unset="VirtualMachineScaleSets"),
+    ImmutableInput("enableNodePublicIP", "enable_node_public_ip", "", unset=False),
+    ImmutableInput(
         "enableEncryptionAtHost", "enable_encryption_at_host", "overrides.enableEncryptionAtHost", unset=False
     ),
-    Fixed("enableUltraSSD", "enable_ultra_ssd", "overrides.enableUltraSSD", unset=False),
-    Fixed("kubeletConfig", "kubelet_config", "overrides.kubeletConfig"),
-    Fixed("linuxOSConfig", "linux_os_config", "overrides.linuxOSConfig"),
-    Fixed("kubeletDiskType", "kubelet_disk_type", "overrides.kubeletDiskType"),
-    Fixed("podSubnetID", "pod_subnet_id", "overrides.podSubnetID"),
-    Fixed("nodePublicIPPrefixID", "node_public_ip_prefix_id", "overrides.nodePublicIPPrefixID"),
-    Fixed("proximityPlacementGroupID", "proximity_placement_group_id", "overrides.proximityPlacementGroupID"),
-    Fixed("hostGroupID", "host_group_id", "overrides.hostGroupID"),
+    ImmutableInput("enableUltraSSD", "enable_ultra_ssd", "overrides.enableUltraSSD", unset=False),
+    ImmutableInput("kubeletConfig", "kubelet_config", "overrides.kubeletConfig"),
+    ImmutableInput("linuxOSConfig", "linux_os_config", "overrides.linuxOSConfig"),
+    ImmutableInput("kubeletDiskType", "kubelet_disk_type", "overrides.kubeletDiskType"),
+    ImmutableInput("podSubnetID", "pod_subnet_id", "overrides.podSubnetID"),
+    ImmutableInput("nodePublicIPPrefixID", "node_public_ip_prefix_id", "overrides.nodePublicIPPrefixID"),
+    ImmutableInput(
+        "proximityPlacementGroupID", "proximity_placement_group_id", "overrides.proximityPlacementGroupID"
+    ),
+    ImmutableInput("hostGroupID", "host_group_id", "overrides.hostGroupID"),
 )
 
-POOLS: Final = FixedInputs(
+POOLS: Final = ImmutableInputs(
     cloud="AKS",
     name="agentPoolName",
     rows=_ROWS,
     # Properties of a pool that exist only for spot.
     implied=((("scaleSetPriority",), ("scaleSetEvictionPolicy", "spotMaxPrice")),),
-    work_way=NEW_POOL_BESIDE,
-    system_way="Make a second system pool of the new kind (`az aks nodepool add --mode System --name NEW "
+    work_fix=NEW_POOL_BESIDE,
+    system_fix="Make a second system pool of the new kind (`az aks nodepool add --mode System --name NEW "
     "...`: AKS adds none through the cluster), declare the system pool as NEW, and after the update "
     "remove the old one (`az aks nodepool delete --name {name} ...`).",
 )

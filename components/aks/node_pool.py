@@ -10,7 +10,7 @@ from pulumi_azure_native import containerservice
 from ebbtide.model import Pool, Site
 
 from ..faults import checked_pool
-from ..inputs import given
+from ..inputs import without_none
 from ..overrides import overridden
 from ..ownership import Labels
 from ..rolling import Replacement, all_but, drain_input
@@ -77,8 +77,8 @@ class NodePool(pulumi.ComponentResource):
         )
         ignored = ["agentPoolName"]
         own: Mapping[str, Any] = {
-            **POOLS.kept(pool.name, inputs["mode"], inputs),
-            **given({"overrides": pool.overrides or None}),
+            **POOLS.of_pool(pool.name, inputs["mode"], inputs),
+            **without_none({"overrides": pool.overrides or None}),
             **drain_input(pool),
         }
         if args.replaced_by is not None:

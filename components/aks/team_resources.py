@@ -10,7 +10,7 @@ from ebbtide.model import Aks, Team
 from ebbtide.model import Cluster as Declaration
 from ebbtide.placement.registries import keeps_registry, registry_name
 
-from ..addons.team_resources import Backing, MakeBacking
+from ..addons.team_resources import CreateTeamResources, TeamResources
 from .registry import Registry, RegistryArgs
 from .tenant import Tenant, TenantArgs
 from .topology import Topology
@@ -77,10 +77,10 @@ def _registry(name: str, team: Team, declaration: Declaration, cloud: Aks, topol
     Registry(f"{name}-images", args, pulumi.ResourceOptions(parent=topology))
 
 
-def backing(topology: Topology, declaration: Declaration, cloud: Aks) -> MakeBacking:
+def team_resources(topology: Topology, declaration: Declaration, cloud: Aks) -> CreateTeamResources:
     """Return a function that creates a team's identity, bucket and volume in the topology."""
 
-    def make(team: Team) -> Backing:
+    def create(team: Team) -> TeamResources:
         args = TenantArgs(
             team=team,
             cluster=declaration.name,
@@ -94,6 +94,6 @@ def backing(topology: Topology, declaration: Declaration, cloud: Aks) -> MakeBac
         )
         name = f"{declaration.name}-team-{team.name}"
         _registry(name, team, declaration, cloud, topology)
-        return Tenant(name, args, pulumi.ResourceOptions(parent=topology)).backing
+        return Tenant(name, args, pulumi.ResourceOptions(parent=topology)).resources
 
-    return make
+    return create

@@ -14,7 +14,7 @@ from ebbtide.model.physical_names import (
     fitting,
 )
 
-from ..addons.team_resources import ACCOUNT, MOUNT_SECRET, Backing, SharedDisk, adopted_accounts
+from ..addons.team_resources import ACCOUNT, MOUNT_SECRET, SharedDisk, TeamResources, adopted_accounts
 from ..ownership import Labels
 from . import roles
 
@@ -58,7 +58,7 @@ class Tenant(pulumi.ComponentResource):
     (2026); blob-csi-driver, docs/driver-parameters.
     """
 
-    backing: Backing
+    resources: TeamResources
 
     def __init__(self, name: str, args: TenantArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("ebbtide:aks:Tenant", name, {}, opts)
@@ -104,7 +104,7 @@ class Tenant(pulumi.ComponentResource):
                     opts=pulumi.ResourceOptions(parent=self),
                 )
             )
-        self.backing = Backing(
+        self.resources = TeamResources(
             annotations={"azure.workload.identity/client-id": identity.client_id},
             bucket=pulumi.Output.format("abfss://{0}@{1}.dfs.core.windows.net", _CONTAINER, bucket.name)
             if bucket

@@ -9,7 +9,7 @@ from .network import Network, NetworkArgs
 from .node_pool import NodePool, NodePoolArgs
 from .provider import provider
 from .registry import Registry, RegistryArgs
-from .team_resources import artifacts, backing
+from .team_resources import artifacts, team_resources
 from .tenant import Tenant, TenantArgs
 from .topology import Topology
 
@@ -32,7 +32,7 @@ __all__ = [
     "TenantArgs",
     "Topology",
     "artifacts",
-    "backing",
     "deploy",
     "provider",
+    "team_resources",
 ]

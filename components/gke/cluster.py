@@ -10,7 +10,7 @@ from ebbtide.model import Cluster as Declaration
 from ebbtide.model import Gke
 from ebbtide.model.members import groups_domain
 
-from ..inputs import given
+from ..inputs import without_none
 from ..overrides import overridden
 from ..ownership import billing_labels
 from .maintenance import maintenance_policy
@@ -57,7 +57,9 @@ class Cluster(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: ClusterArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         declaration, cloud = args.declaration, args.cloud
-        super().__init__("ebbtide:gke:Cluster", name, given({"overrides": cloud.overrides or None}), opts)
+        super().__init__(
+            "ebbtide:gke:Cluster", name, without_none({"overrides": cloud.overrides or None}), opts
+        )
         self.resource = container.Cluster(
             name,
             **overridden(_TYPE, _inputs(args), cloud.overrides),

@@ -6,9 +6,9 @@ import pulumi_gcp as gcp
 from ebbtide.model import Cluster as Declaration
 from ebbtide.model import Gke
 
-from ..addons import Addons, AddonsArgs, wanted
+from ..addons import Addons, AddonsArgs, has_add_ons
 from ..clouds import require_cloud
-from .team_resources import artifacts, backing
+from .team_resources import artifacts, team_resources
 from .topology import Topology
 
 
@@ -24,13 +24,13 @@ def deploy(declaration: Declaration, provider: gcp.Provider) -> Topology:
     """
     cloud = require_cloud(declaration, Gke)
     topology = Topology(declaration.name, declaration, pulumi.ResourceOptions(providers=[provider]))
-    if wanted(declaration):
+    if has_add_ons(declaration):
         store = artifacts(topology, declaration, cloud)
         Addons(
             f"{declaration.name}-addons",
             AddonsArgs(
                 declaration=declaration,
-                backing=backing(topology, declaration, cloud, store),
+                create_resources=team_resources(topology, declaration, cloud, store),
                 pools=tuple(pool.resource for pool in topology.pools.values()),
                 pool_names={name: pool.pool_name for name, pool in topology.pools.items()},
                 artifacts=store,

@@ -9,19 +9,21 @@ cluster, its project and its location are not included: with another cluster, ev
 
 from typing import Any, Final
 
-from ..fixed_inputs import NEW_POOL_BESIDE, Fixed, FixedInputs
+from ..immutable_inputs import NEW_POOL_BESIDE, ImmutableInput, ImmutableInputs
 
 
-def _node(wire: str, python: str, declared: str = "", unset: Any = None) -> Fixed:
+def _node(wire: str, python: str, declared: str = "", unset: Any = None) -> ImmutableInput:
     declared = declared or f"overrides.nodeConfig.{wire}"
-    return Fixed(f"nodeConfig.{wire}", f"node_config.{python}", declared, unset)
+    return ImmutableInput(f"nodeConfig.{wire}", f"node_config.{python}", declared, unset)
 
 
-def _network(wire: str, python: str) -> Fixed:
-    return Fixed(f"networkConfig.{wire}", f"network_config.{python}", f"overrides.networkConfig.{wire}")
+def _network(wire: str, python: str) -> ImmutableInput:
+    return ImmutableInput(
+        f"networkConfig.{wire}", f"network_config.{python}", f"overrides.networkConfig.{wire}"
+    )
 
 
-POOLS: Final = FixedInputs(
+POOLS: Final = ImmutableInputs(
     cloud="GKE",
     name="name",
     rows=(
@@ -30,13 +32,13 @@ POOLS: Final = FixedInputs(
         _node("spot", "spot", "capacity", unset=False),
         _node("preemptible", "preemptible", "capacity", unset=False),
         _node("flexStart", "flex_start", "capacity", unset=False),
-        Fixed("queuedProvisioning", "queued_provisioning", "capacity"),
+        ImmutableInput("queuedProvisioning", "queued_provisioning", "capacity"),
         _node("maxRunDuration", "max_run_duration", "capacity.maxRunDuration"),
         _node("reservationAffinity", "reservation_affinity", "capacity"),
         _node("serviceAccount", "service_account", "serviceAccount"),
         _node("bootDiskKmsKey", "boot_disk_kms_key", "cloud.keys.disks"),
-        Fixed("maxPodsPerNode", "max_pods_per_node", "maxPodsPerNode"),
-        Fixed("placementPolicy", "placement_policy", "compact"),
+        ImmutableInput("maxPodsPerNode", "max_pods_per_node", "maxPodsPerNode"),
+        ImmutableInput("placementPolicy", "placement_policy", "compact"),
         _node("oauthScopes", "oauth_scopes"),
         _node("metadata", "metadata"),
         _node("minCpuPlatform", "min_cpu_platform"),
@@ -66,7 +68,7 @@ POOLS: Final = FixedInputs(
             ("reservationAffinity", "maxRunDuration"),
         ),
     ),
-    work_way=NEW_POOL_BESIDE,
-    system_way="Declare it under another name: the new pool is created before {name} is deleted.",
+    work_fix=NEW_POOL_BESIDE,
+    system_fix="Declare it under another name: the new pool is created before {name} is deleted.",
 )
 """The provider would delete the pool before it creates the new one."""

@@ -39,21 +39,21 @@ class Network(pulumi.ComponentResource):
     subnet: pulumi.Output[str]
     pods_range: pulumi.Output[str]
     services_range: pulumi.Output[str]
-    way_out: tuple[pulumi.Resource, ...]
+    egress: tuple[pulumi.Resource, ...]
     """Prerequisites of a node's first download."""
 
     def __init__(self, name: str, args: NetworkArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("ebbtide:gke:Network", name, {}, opts)
         declared = args.network
         if declared.vpc and declared.subnet and declared.pods_range and declared.services_range:
-            self.way_out = ()
+            self.egress = ()
             self.vpc = pulumi.Output.from_input(declared.vpc)
             self.subnet = pulumi.Output.from_input(declared.subnet)
             self.pods_range = pulumi.Output.from_input(declared.pods_range)
             self.services_range = pulumi.Output.from_input(declared.services_range)
         else:
             vpc, subnet, nat = _own(name, args, self)
-            self.way_out = (nat,)
+            self.egress = (nat,)
             self.vpc = vpc.self_link
             self.subnet = subnet.self_link
             self.pods_range = pulumi.Output.from_input(PODS_RANGE)

@@ -26,10 +26,10 @@ from ebbtide.model.completion import machine_of
 from ebbtide.model.gpus import has_gpus
 from ebbtide.model.tpus import slice_nodes
 from ebbtide.model.zones import zones_of
-from ebbtide.placement.labels_and_taints import marks
+from ebbtide.placement.labels_and_taints import labels_and_taints
 
 from ..faults import checked_pool
-from ..inputs import given
+from ..inputs import without_none
 from ..overrides import overridden
 from ..ownership import Labels
 from ..rolling import Replacement, all_but, drain_input
@@ -110,8 +110,8 @@ class NodePool(pulumi.ComponentResource):
         inputs = overridden(_TYPE, _inputs(pool, args), pool.overrides)
         ignored = _ignored(pool, placed=_placement(pool, args.site) is not None)
         own: Mapping[str, Any] = {
-            **POOLS.kept(pool.name, "System" if pool.is_system else "User", inputs, ignored),
-            **given({"overrides": pool.overrides or None}),
+            **POOLS.of_pool(pool.name, "System" if pool.is_system else "User", inputs, ignored),
+            **without_none({"overrides": pool.overrides or None}),
             **drain_input(pool),
         }
         if args.replaced_by is not None:
@@ -200,7 +200,7 @@ def _autoscaling(pool: Pool) -> container.NodePoolAutoscalingArgsDict | None:
     """Return total limits: limits per zone are silently multiplied by the number of zones."""
     if pool.nodes.count is not None:
         return None
-    return given(
+    return without_none(
         {
             "total_min_node_count": pool.nodes.min,
             "total_max_node_count": pool.nodes.max,
@@ -214,7 +214,7 @@ def _upgrade(pool: Pool) -> container.NodePoolUpgradeSettingsArgsDict | None:
     the API."""
     if pool.upgrade is None:
         return None
-    return given(
+    return without_none(
         {
             "strategy": "SURGE",
             "max_surge": pool.upgrade.max_surge,
@@ -224,12 +224,12 @@ def _upgrade(pool: Pool) -> container.NodePoolUpgradeSettingsArgsDict | None:
 
 
 def _node_config(pool: Pool, args: NodePoolArgs) -> container.NodePoolNodeConfigArgsDict:
-    derived = marks(pool, args.site.cloud)
+    derived = labels_and_taints(pool, args.site.cloud)
     capacity = pool.capacity
     run = capacity.max_run_duration if isinstance(capacity, FlexStart | Queued) else None
     # TPUs are part of their machine type, not guest accelerators.
     gpus = pool.accelerator if has_gpus(pool, args.site) else None
-    return given(
+    return without_none(
         {
             "machine_type": pool.machine.type if pool.machine else None,
             "guest_accelerators": [_accelerator(gpus)] if gpus else None,
@@ -291,7 +291,7 @@ def _block_ssds(pool: Pool) -> container.NodePoolNodeConfigLocalNvmeSsdBlockConf
 
 
 def _secondary(disk: SecondaryBootDisk) -> container.NodePoolNodeConfigSecondaryBootDiskArgsDict:
-    return given({"disk_image": disk.disk_image, "mode": disk.mode})
+    return without_none({"disk_image": disk.disk_image, "mode": disk.mode})
 
 
 def _kubelet(pool: Pool) -> container.NodePoolNodeConfigKubeletConfigArgsDict:
@@ -302,7 +302,7 @@ def _kubelet(pool: Pool) -> container.NodePoolNodeConfigKubeletConfigArgsDict:
     reaches the node (CIS GKE Benchmark, 4.2.4).
     """
     grace = pool.shutdown_grace
-    return given(
+    return without_none(
         {
             "cpu_cfs_quota": True,
             "insecure_kubelet_readonly_port_enabled": "FALSE",
@@ -316,7 +316,7 @@ def _taint(taint: Taint) -> container.NodePoolNodeConfigTaintArgsDict:
 
 
 def _accelerator(accelerator: Accelerator) -> container.NodePoolNodeConfigGuestAcceleratorArgsDict:
-    return given(
+    return without_none(
         {
             "type": accelerator.type,
             "count": accelerator.count,

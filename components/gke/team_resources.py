@@ -10,7 +10,7 @@ from ebbtide.placement.registries import keeps_registry, registry_name
 from ..addons.artifact_store import ArtifactStore
 from ..addons.artifacts import IDENTITY, ArtifactBucket, ArtifactBucketArgs
 from ..addons.pipelines_objects import NAMESPACE, WORKERS
-from ..addons.team_resources import Backing, MakeBacking
+from ..addons.team_resources import CreateTeamResources, TeamResources
 from .registry import Registry, RegistryArgs
 from .tenant import Tenant, TenantArgs
 from .topology import Topology
@@ -58,13 +58,13 @@ def _registry(name: str, team: Team, declaration: Declaration, cloud: Gke, topol
     Registry(f"{name}-images", args, pulumi.ResourceOptions(parent=topology))
 
 
-def backing(
+def team_resources(
     topology: Topology, declaration: Declaration, cloud: Gke, artifacts: ArtifactStore | None
-) -> MakeBacking:
+) -> CreateTeamResources:
     """Return a function that creates a team's identity, bucket and volume in the topology; `artifacts` has
     the identity that pipeline steps already act as."""
 
-    def make(team: Team) -> Backing:
+    def create(team: Team) -> TeamResources:
         files = team.volume is not None and team.volume.kind == "filestore"
         args = TenantArgs(
             team=team,
@@ -80,9 +80,9 @@ def backing(
         )
         name = f"{declaration.name}-team-{team.name}"
         _registry(name, team, declaration, cloud, topology)
-        return Tenant(name, args, pulumi.ResourceOptions(parent=topology)).backing
+        return Tenant(name, args, pulumi.ResourceOptions(parent=topology)).resources
 
-    return make
+    return create
 
 
 def artifacts(topology: Topology, declaration: Declaration, cloud: Gke) -> ArtifactStore | None:
@@ -95,7 +95,7 @@ def artifacts(topology: Topology, declaration: Declaration, cloud: Gke) -> Artif
         project=cloud.project,
         region=declaration.site.region,
         accounts=tuple(f"{NAMESPACE}/{account}" for account in WORKERS),
-        goes_with_contents=declaration.is_ephemeral,
+        force_destroy=declaration.is_ephemeral,
         labels=topology.labels,
         depends_on=(topology.cluster.resource,) if topology.cluster else (),
     )

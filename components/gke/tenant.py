@@ -9,7 +9,7 @@ from ebbtide.model import Team
 from ebbtide.model.physical_names import BUCKET, FILESTORE, SERVICE_ACCOUNT, fitting
 
 from ..addons.artifacts import IDENTITY
-from ..addons.team_resources import ACCOUNT, Backing, SharedDisk, adopted_accounts
+from ..addons.team_resources import ACCOUNT, SharedDisk, TeamResources, adopted_accounts
 from ..ownership import Labels
 
 _FILESTORE_GIB = 1024
@@ -53,7 +53,7 @@ class Tenant(pulumi.ComponentResource):
     (2026); Filestore docs, accessing-fileshares (2026).
     """
 
-    backing: Backing
+    resources: TeamResources
 
     def __init__(self, name: str, args: TenantArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("ebbtide:gke:Tenant", name, {}, opts)
@@ -92,7 +92,7 @@ class Tenant(pulumi.ComponentResource):
                 )
                 for role, member in writers.items()
             ]
-        self.backing = Backing(
+        self.resources = TeamResources(
             annotations={IDENTITY: account.email},
             bucket=bucket.url if bucket else None,
             disk=self._disk(name, args, bucket),

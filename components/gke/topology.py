@@ -135,7 +135,7 @@ def _own(name: str, declaration: Declaration, cloud: Gke, parent: Topology) -> _
         kubeconfig=own_kubeconfig(cluster, private=cloud.access.private),
         cluster=cluster,
         node_account=identity.email,
-        depends_on=(*network.way_out, *identity.grants),
+        depends_on=(*network.egress, *identity.grants),
         key_grants=grants,
     )
 

@@ -56,7 +56,7 @@ def pool_label(_: Pool) -> str:
     return AGENT_POOL
 
 
-def telling(pool: Pool) -> tuple[str, ...]:
+def distinguishing(pool: Pool) -> tuple[str, ...]:
     """Return the keys of the labels that distinguish these nodes from others, besides the pool label."""
     keys = [SPOT] if _is_spot(pool) else []
     if pool.accelerator is not None:

@@ -24,7 +24,7 @@ from ebbtide.model.nodes import NONE, most_nodes, offered
 from ebbtide.model.queues import queues_of
 from ebbtide.model.tenants import tenants_of
 from ebbtide.model.tpus import slice_nodes
-from ebbtide.placement.labels_and_taints import Marks, marks
+from ebbtide.placement.labels_and_taints import LabelsAndTaints, labels_and_taints
 from ebbtide.placement.priorities import PRIORITIES
 from ebbtide.placement.profile import (
     UNCONFIGURED,
@@ -49,10 +49,10 @@ def toleration(taint: Taint) -> Toleration:
     return Toleration(key=taint.key, operator=operator, value=taint.value, effect=taint.effect.value)
 
 
-def affinity(derived: Marks) -> tuple[MatchExpression, ...]:
+def affinity(derived: LabelsAndTaints) -> tuple[MatchExpression, ...]:
     """Return the node affinity to a pool: one term, whose expressions must all match. A toleration alone does
     not select a pool."""
-    return tuple(MatchExpression(key, "In", (derived.all_labels[key],)) for key in derived.telling)
+    return tuple(MatchExpression(key, "In", (derived.all_labels[key],)) for key in derived.distinguishing)
 
 
 def max_run_seconds(pool: Pool) -> int | None:
@@ -80,7 +80,7 @@ def _accelerator(pool: Pool, accelerator: Accelerator, site: Site) -> Accelerato
 
 def pool_profile(pool: Pool, site: Site, queues: tuple[Queue, ...], addons: Addons = NONE) -> PoolProfile:
     """Return the profile of a pool."""
-    derived = marks(pool, site.cloud)
+    derived = labels_and_taints(pool, site.cloud)
     offer = offered(pool, site, addons)
     accelerator = pool.accelerator
     return PoolProfile(

@@ -144,7 +144,7 @@ def pool_label(pool: Pool) -> str:
     return "" if _class_taints(pool) else NODE_POOL
 
 
-def telling(pool: Pool) -> tuple[str, ...]:
+def distinguishing(pool: Pool) -> tuple[str, ...]:
     """Return the keys of the labels that distinguish these nodes from others, besides the pool label.
 
     For a pool of a ComputeClass, only the class: GKE rejects pods that request both a class and spot nodes

@@ -10,7 +10,7 @@ from ebbtide.placement import aks_labels_and_taints, gke_labels_and_taints
 
 
 @dataclass(frozen=True, slots=True)
-class Marks:
+class LabelsAndTaints:
     """Labels and taints of a pool's nodes.
 
     Attributes:
@@ -18,7 +18,7 @@ class Marks:
         cloud_labels: labels that the cloud adds.
         taints: taints that the node pool declares.
         cloud_taints: taints that the cloud adds.
-        telling: keys of the labels that distinguish the pool's nodes from all others.
+        distinguishing: keys of the labels that distinguish the pool's nodes from all others.
         pool_label: key of the cloud's label with the pool's name; empty if pods must not select it.
     """
 
@@ -26,7 +26,7 @@ class Marks:
     cloud_labels: Mapping[str, str]
     taints: tuple[Taint, ...]
     cloud_taints: tuple[Taint, ...]
-    telling: tuple[str, ...]
+    distinguishing: tuple[str, ...]
     pool_label: str
 
     @property
@@ -40,7 +40,7 @@ class Marks:
         return tuple(dict.fromkeys((*self.taints, *self.cloud_taints)))
 
 
-def marks(pool: Pool, cloud: CloudKind) -> Marks:
+def labels_and_taints(pool: Pool, cloud: CloudKind) -> LabelsAndTaints:
     """Return the labels and taints of a complete pool's nodes."""
     match cloud:
         case CloudKind.GKE:
@@ -53,11 +53,11 @@ def marks(pool: Pool, cloud: CloudKind) -> Marks:
     own = Taint(key=FALLBACK, value=shared) if shared else Taint(key=POOL_LABEL, value=pool.name)
     labels = {POOL_LABEL: pool.name, **module.labels(pool), **pool.labels}
     cloud_labels = module.cloud_labels(pool)
-    return Marks(
+    return LabelsAndTaints(
         labels=labels,
         cloud_labels=cloud_labels,
         taints=module.taints(pool, own),
         cloud_taints=module.cloud_taints(pool),
-        telling=(POOL_LABEL, *module.telling(pool)),
+        distinguishing=(POOL_LABEL, *module.distinguishing(pool)),
         pool_label=module.pool_label(pool),
     )

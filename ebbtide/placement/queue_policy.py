@@ -6,7 +6,7 @@ from typing import Any
 from ebbtide.catalog import COMPUTE_CLASS, resource_name
 from ebbtide.model import Cluster, Pool, Taint, TaintEffect, Team
 from ebbtide.model.queues import queues_of
-from ebbtide.placement.labels_and_taints import marks
+from ebbtide.placement.labels_and_taints import labels_and_taints
 from ebbtide.placement.profile import QUEUE_LABEL
 
 NAME = "ebbtide-queue-required"
@@ -81,7 +81,7 @@ def _reaches(pool: Pool, cluster: Cluster) -> str:
     """Return the CEL condition under which a pod may be scheduled on a pool's nodes."""
     taints = [
         taint
-        for taint in marks(pool, cluster.site.cloud).all_taints
+        for taint in labels_and_taints(pool, cluster.site.cloud).all_taints
         if taint.effect is not TaintEffect.PREFER_NO_SCHEDULE
     ]
     return " && ".join(_tolerated(taint, pool) for taint in taints) or "true"

@@ -10,7 +10,7 @@ from ebbtide.model import Cluster, Pool, Queue, Queued, Taint
 from ebbtide.model.gpus import shares
 from ebbtide.model.nodes import most_nodes, offered
 from ebbtide.placement.derive import toleration
-from ebbtide.placement.labels_and_taints import marks
+from ebbtide.placement.labels_and_taints import labels_and_taints
 from ebbtide.placement.profile import NodeTaint, Toleration
 
 CPU = "cpu"
@@ -110,8 +110,8 @@ def flavor(pool: Pool, cluster: Cluster) -> Flavor:
     in place, and their admitted workloads stay admitted (Kueue 0.19.2, resourceflavor_types.go;
     util/equality/podset.go).
     """
-    derived = marks(pool, cluster.site.cloud)
-    labels = {key: derived.all_labels[key] for key in (*derived.telling, derived.pool_label) if key}
+    derived = labels_and_taints(pool, cluster.site.cloud)
+    labels = {key: derived.all_labels[key] for key in (*derived.distinguishing, derived.pool_label) if key}
     return _flavor(pool.name, labels, derived.all_taints, (pool,), cluster)
 
 
@@ -121,7 +121,7 @@ def fallback_flavor(queue: Queue, cluster: Cluster) -> Flavor:
     by_name = {pool.name: pool for pool in cluster.pools}
     pools = [by_name[name] for name in queue.pools]
     cloud = cluster.site.cloud
-    taints = (taint for pool in pools for taint in marks(pool, cloud).all_taints)
+    taints = (taint for pool in pools for taint in labels_and_taints(pool, cloud).all_taints)
     labels = {CLOUD_SPECS[cloud].fallback_key: queue.name}
     return _flavor(f"{queue.name}.pools", labels, taints, pools, cluster)
 

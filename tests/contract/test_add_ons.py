@@ -10,13 +10,13 @@ import yaml
 
 from components.addons import Addons, AddonsArgs
 from components.addons.addons import component
-from components.addons.team_resources import Backing
+from components.addons.team_resources import TeamResources
 from ebbtide.catalog import footprint
 from ebbtide.model import Cluster, DeclarationError, declare
 from ebbtide.model.addons import ADD_ONS
 from ebbtide.model.addons import Addons as Declared
 from ebbtide.model.nodes import daemons
-from ebbtide.model.rules.free_capacity import what_runs_there
+from ebbtide.model.rules.free_capacity import system_pods
 from ebbtide.recording.record import record
 from ebbtide.recording.recording import Recording
 from ebbtide.review.cost import footprints_with_disks
@@ -49,7 +49,7 @@ def installed(cluster: Cluster) -> Recording:
 
     def program() -> None:
         provider = kubernetes.Provider("kubernetes", kubeconfig="{}")
-        args = AddonsArgs(declaration=cluster, backing=lambda _: Backing(annotations={}))
+        args = AddonsArgs(declaration=cluster, create_resources=lambda _: TeamResources(annotations={}))
         Addons("train", args, pulumi.ResourceOptions(providers=[provider]))
 
     return record(program, project="test", stack="test")
@@ -67,7 +67,7 @@ def test_every_add_on_is_found_by_its_name(name: str) -> None:
 def test_the_declaration_knows_it() -> None:
     """It is read, counted on the system pool and on each node, and the system pool has no taint for it."""
     cluster = declare(declaration())
-    words, need = what_runs_there(cluster)
+    words, need = system_pods(cluster)
     assert words == "the cluster's own pods, Kueue and Acme Gadget"
     parts = (footprint(item).requests.cpu_m for item in ("gke", "kueue", "gadget"))
     assert need.cpu_m == sum(parts)

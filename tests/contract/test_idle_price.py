@@ -8,7 +8,7 @@ from ebbtide.catalog import CloudKind, Resources, find_price, machine_price
 from ebbtide.catalog.prices import Price
 from ebbtide.model import Cluster, declare
 from ebbtide.model.nodes import offered
-from ebbtide.model.rules.free_capacity import what_runs_there
+from ebbtide.model.rules.free_capacity import system_pods
 from tests.repository import ROOT
 
 LOWEST_PUBLISHED = 0.125
@@ -36,7 +36,7 @@ def test_one_small_node_holds_the_system() -> None:
     assert system is not None
     assert cluster.has_kueue
     node = offered(system, cluster.site, cluster.addons)
-    _, need = what_runs_there(cluster)
+    _, need = system_pods(cluster)
     assert node is not None
     assert node.holds(need)
     assert node.holds(Resources(500, 586))

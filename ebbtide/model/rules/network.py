@@ -29,7 +29,7 @@ def _parsed(text: str) -> IPv4Network | None:
 def _unparsed(path: str, text: str) -> Fault:
     """Return the fault of a malformed range, with the range that was probably meant."""
     try:
-        around = IPv4Network(text, strict=False)
+        network = IPv4Network(text, strict=False)
     except ValueError:
         return Fault(
             path,
@@ -42,13 +42,13 @@ def _unparsed(path: str, text: str) -> Fault:
             path,
             f"{text} is an address, not a range.",
             "The cluster could not be created.",
-            f"Write {around}.",
+            f"Write {network}.",
         )
     return Fault(
         path,
         f"{text} is not where a range begins: the bits after the prefix are not all zero.",
         "The cluster could not be created, or would permanently differ from what is declared.",
-        f"Write {around}, or {text.partition('/')[0]}/32 for the one address.",
+        f"Write {network}, or {text.partition('/')[0]}/32 for the one address.",
     )
 
 
@@ -138,11 +138,12 @@ def _room_for_all_nodes(cluster: Cluster) -> Iterator[Fault]:
     if pods is None:
         return
     most = sum(pool.nodes.count or pool.nodes.max or 0 for pool in cluster.pools)
-    room = _nodes_for_pods(cluster, pods)
-    if room < most:
+    most_nodes = _nodes_for_pods(cluster, pods)
+    if most_nodes < most:
         yield Fault(
             f"{_PATH}.pods",
-            f"The range of pods, {pods}, has addresses for {room} nodes, and the pools may have {most}.",
+            f"The range of pods, {pods}, has addresses for {most_nodes} nodes, and the pools may have "
+            f"{most}.",
             "Pools would stop growing at that number, without saying why.",
             "Write a larger range, or smaller pools.",
         )

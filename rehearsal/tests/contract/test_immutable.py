@@ -6,8 +6,8 @@ from typing import Any
 import pulumi
 import pytest
 
-from components.fixed_inputs import FixedPoolError
 from components.gke.immutable import POOLS
+from components.immutable_inputs import ImmutableInputError
 from ebbtide.provider_schema import properties, properties_of
 from ebbtide.providers.constraints import constraints_of
 from ebbtide_rehearsal.cloud.gcp.request import NODE_POOL
@@ -76,7 +76,7 @@ def test_a_change_that_would_delete_the_pool_is_refused(
     old: Declaration, new: Declaration, message: str
 ) -> None:
     """With its name in the declaration, and what to write instead."""
-    with pytest.raises(FixedPoolError) as refused:
+    with pytest.raises(ImmutableInputError) as refused:
         _hooked(old, new)
     error = str(refused.value)
     assert error.startswith("GKE cannot change the node pool work that way: ")
@@ -128,7 +128,9 @@ def test_the_system_pool_is_renamed() -> None:
     args = pulumi.ResourceHookArgs(
         urn="u", id="", name="n", type="t", old_inputs=old, new_inputs=old | {"spot": False}
     )
-    with pytest.raises(FixedPoolError, match="under another name: the new pool is created before system is"):
+    with pytest.raises(
+        ImmutableInputError, match="under another name: the new pool is created before system is"
+    ):
         POOLS.refuse(args)
 
 

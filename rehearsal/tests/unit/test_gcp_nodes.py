@@ -10,7 +10,7 @@ from ebbtide.model.rules.nodes import hourly_price
 from ebbtide.model.rules.rule import PoolIn
 from ebbtide.placement import NodeTaint
 from ebbtide.placement.derive import profile
-from ebbtide.placement.labels_and_taints import marks
+from ebbtide.placement.labels_and_taints import labels_and_taints
 from ebbtide.reading.inputs import Inputs
 from ebbtide_rehearsal.cloud.faults import NO_STOCK, InjectedFault
 from ebbtide_rehearsal.cloud.gcp import SeededNetwork, seed_cluster, seed_network
@@ -62,7 +62,7 @@ def test_nodes_are_as_the_placement_expects(tmp_path: Path, pool: dict[str, Any]
 
     made = cloud.node_pools()["work"]
 
-    expected = marks(work, declared.site.cloud)
+    expected = labels_and_taints(work, declared.site.cloud)
     assert expected.all_labels.items() <= made.labels.items()
     assert {(taint.key, taint.value, taint.effect.value) for taint in expected.all_taints} == {
         (taint.key, taint.value, taint.effect) for taint in made.taints

@@ -15,7 +15,7 @@ from components.addons.kueue import Kueue
 from components.addons.logs import LogCollection, LogCollectionArgs, LogStore, LogStoreArgs
 from components.addons.pipelines import Pipelines
 from components.addons.queues import Queues, QueuesArgs
-from components.addons.team_resources import Backing
+from components.addons.team_resources import TeamResources
 from components.addons.tenant import Tenant, TenantArgs
 from components.addons.trainer import Trainer
 from ebbtide.catalog.versions import PINS
@@ -28,8 +28,8 @@ _KUSTOMIZATION = "kubernetes:kustomize/v2:Directory"
 _QUEUE = "kubernetes:kueue.x-k8s.io/v1beta2:LocalQueue"
 
 
-def _no_backing(_team: Any) -> Backing:
-    return Backing(annotations={})
+def _no_resources(_team: Any) -> TeamResources:
+    return TeamResources(annotations={})
 
 
 def test_addons(mocks: Mocks) -> None:
@@ -37,7 +37,7 @@ def test_addons(mocks: Mocks) -> None:
 
     @pulumi.runtime.test
     def program() -> None:
-        Addons("addons", AddonsArgs(declaration=GKE, backing=_no_backing))
+        Addons("addons", AddonsArgs(declaration=GKE, create_resources=_no_resources))
 
     program()
     made = {args.typ.rpartition(":")[2] for args in mocks.resources if args.typ.startswith("ebbtide:addons:")}
@@ -54,7 +54,7 @@ def test_artifact_bucket(mocks: Mocks) -> None:
             project="acme-ml",
             region="us-central1",
             accounts=("kubeflow/pipeline-runner",),
-            goes_with_contents=True,
+            force_destroy=True,
         )
         ArtifactBucket("artifacts", args)
 
@@ -161,7 +161,7 @@ def test_tenant(mocks: Mocks) -> None:
 
     @pulumi.runtime.test
     def program() -> None:
-        Tenant("vision", TenantArgs(declaration=GKE, team=team(GKE), backing=_no_backing(None)))
+        Tenant("vision", TenantArgs(declaration=GKE, team=team(GKE), resources=_no_resources(None)))
 
     program()
     (profile,) = mocks.of_type("kubernetes:core/v1:ConfigMap")

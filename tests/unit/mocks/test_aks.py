@@ -113,7 +113,7 @@ def test_tenant() -> pulumi.Output[None]:
     tenant = aks.Tenant("vision", args)
     (credential,) = [
         grant
-        for grant in tenant.backing.grants
+        for grant in tenant.resources.grants
         if isinstance(grant, managedidentity.FederatedIdentityCredential)
     ]
 

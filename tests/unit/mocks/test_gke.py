@@ -104,7 +104,7 @@ def test_tenant() -> pulumi.Output[None]:
         network="train",
         keep=False,
     )
-    disk = gke.Tenant("vision", args).backing.disk
+    disk = gke.Tenant("vision", args).resources.disk
     assert disk is not None
 
     def check(handle: str) -> None:

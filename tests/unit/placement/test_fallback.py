@@ -11,7 +11,7 @@ from ebbtide.catalog import CloudKind
 from ebbtide.model import Pool, declare
 from ebbtide.placement.derive import profile
 from ebbtide.placement.fallback import fallback_objects, priorities
-from ebbtide.placement.labels_and_taints import marks
+from ebbtide.placement.labels_and_taints import labels_and_taints
 from ebbtide.placement.queueing import queueing
 from ebbtide.placement.quotas import Flavor, largest_node
 from tests.declarations import AKS, GKE, Declaration, changed
@@ -77,7 +77,9 @@ def test_work_sent_to_a_pool_of_a_class_asks_for_the_class() -> None:
 def test_a_class_made_by_hand_is_a_class(labels: dict[str, str], taints: list[str]) -> None:
     """A pool that its user puts into a ComputeClass by the label has the taint that goes with it."""
     pool = Pool.model_validate({"name": "cpu", "machine": "n2-standard-8", "labels": labels})
-    class_taints = [taint for taint in marks(pool, CloudKind.GKE).taints if "compute-class" in taint.key]
+    class_taints = [
+        taint for taint in labels_and_taints(pool, CloudKind.GKE).taints if "compute-class" in taint.key
+    ]
     assert [taint.value for taint in class_taints] == taints
 
 
@@ -89,7 +91,7 @@ def test_no_class_for_what_cannot_be_in_one(pool: Declaration, class_taint: tupl
     """A system pool admits pods without a class, and a queued one selects its pods differently."""
     labels = {"cloud.google.com/compute-class": "batch"}
     declared = Pool.model_validate({"name": "p", "machine": "n2-standard-8", "labels": labels} | pool)
-    assert marks(declared, CloudKind.GKE).taints == class_taint
+    assert labels_and_taints(declared, CloudKind.GKE).taints == class_taint
 
 
 def test_quota_is_the_sum_and_the_limit_the_largest() -> None:

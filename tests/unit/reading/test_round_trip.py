@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from ebbtide.model import Cluster, Pool, declare
 from ebbtide.model.nodes import most_nodes
 from ebbtide.placement.derive import max_run_seconds
-from ebbtide.placement.labels_and_taints import marks
+from ebbtide.placement.labels_and_taints import labels_and_taints
 from ebbtide.reading import PoolFacts, TaintFacts, read_pools
 from tests.declarations import Declaration, declarations
 from tests.synth import synth
@@ -43,7 +43,7 @@ def _same(pool: Pool, facts: PoolFacts, declared: Cluster) -> None:
     assert facts.zones == pool.zones
     assert facts.disk.size_gib == pool.disk.size_gib
     assert facts.disk.type == pool.disk.type
-    expected = marks(pool, declared.site.cloud)
+    expected = labels_and_taints(pool, declared.site.cloud)
     assert facts.labels == expected.labels
     assert {_spelled(taint) for taint in facts.taints} == {
         (taint.key, taint.value, taint.effect.value) for taint in expected.all_taints

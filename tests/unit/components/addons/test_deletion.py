@@ -7,7 +7,7 @@ import pytest
 from components.addons import katib_objects, pipelines_objects
 from components.addons.objects import Object, Patch, name_of, pod_spec
 from components.addons.patches import SKIP_AWAIT
-from components.addons.transforms import goes_with_the_cluster
+from components.addons.transforms import is_deleted_with_cluster
 from ebbtide.model import Pipelines
 from tests.manifests import HOME, KATIB, PIPELINES, PIPELINES_CLUSTER, after, upstream
 
@@ -61,7 +61,7 @@ def test_claims(addon: str) -> None:
     volume_claims = of_kind(made(addon), "PersistentVolumeClaim")
     assert set(volume_claims) == set(claims)
     for item in volume_claims.values():
-        assert not goes_with_the_cluster(item)
+        assert not is_deleted_with_cluster(item)
         assert item["metadata"]["annotations"][SKIP_AWAIT] == "true"
         assert item["metadata"]["namespace"] == namespace
 
@@ -90,7 +90,7 @@ def test_services(addon: str) -> None:
     assert set(objects) == services
     for item in objects.values():
         assert item["spec"].get("type", "ClusterIP") == "ClusterIP"
-        assert goes_with_the_cluster(item)
+        assert is_deleted_with_cluster(item)
 
 
 @pytest.mark.parametrize("addon", ADDONS)
@@ -99,7 +99,7 @@ def test_namespaces(addon: str) -> None:
     *_, namespace = ADDONS[addon]
     namespaces = of_kind(made(addon), "Namespace")
     assert list(namespaces) == [namespace]
-    assert not goes_with_the_cluster(namespaces[namespace])
+    assert not is_deleted_with_cluster(namespaces[namespace])
     assert SKIP_AWAIT not in namespaces[namespace]["metadata"].get("annotations", {})
 
 

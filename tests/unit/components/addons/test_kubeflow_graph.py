@@ -64,7 +64,7 @@ def bucket(*, goes_with_contents: bool) -> Recording:
         project="acme-ml",
         region="us-central1",
         accounts=tuple(f"kubeflow/{name}" for name in WORKERS),
-        goes_with_contents=goes_with_contents,
+        force_destroy=goes_with_contents,
         labels={"ebbtide-owner": "vision-team"},
     )
     return recorded(lambda _, opts: ArtifactBucket("artifacts", bucket_args, opts))
@@ -156,7 +156,7 @@ def test_a_bucket_outlives_what_is_permanent() -> None:
 def test_a_bucket_comes_before_what_uses_it() -> None:
     """Objects that are annotated with its identity wait for all of it."""
     bucket_args = ArtifactBucketArgs(
-        cluster="train", project="acme-ml", region="us-central1", accounts=(), goes_with_contents=True
+        cluster="train", project="acme-ml", region="us-central1", accounts=(), force_destroy=True
     )
 
     def make(first: pulumi.Resource, opts: pulumi.ResourceOptions) -> None:

@@ -6,7 +6,7 @@ import pulumi
 import pytest
 import yaml
 
-from components.addons.deletion import deleted_with_cluster, holds_something
+from components.addons.deletion import deleted_with_cluster, has_cloud_resources
 from components.addons.kueue import reachable
 from components.addons.kueue_values import VISIBILITY_PORT, WEBHOOK_PORT, configuration, values
 from ebbtide.catalog import PINS, footprint
@@ -159,7 +159,7 @@ HOLDERS: list[tuple[str, dict[str, Any], bool]] = [
 @pytest.mark.parametrize(("kind", "spec", "holds"), HOLDERS)
 def test_what_the_cloud_keeps_something_for(kind: str, spec: dict[str, Any], holds: bool) -> None:  # noqa: FBT001
     """Disks and load balancers outlive a cluster, and a claim waits for its pods; all else ends with it."""
-    assert holds_something(kind, {"spec": spec}) is holds
+    assert has_cloud_resources(kind, {"spec": spec}) is holds
 
 
 def test_leaves_of_a_chart_go_with_the_cluster() -> None:

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from components.addons import patches
-from components.addons.namespace_transformer import moved
+from components.addons.namespace_transformer import with_namespace
 from components.addons.objects import Object, Patch, pod_spec
-from components.addons.system_placement import Home
+from components.addons.system_placement import SystemPlacement
 
-HOME = Home({"ebbtide.dev/pool": "system"}, [{"key": "CriticalAddonsOnly", "operator": "Equal"}])
+HOME = SystemPlacement({"ebbtide.dev/pool": "system"}, [{"key": "CriticalAddonsOnly", "operator": "Equal"}])
 
 
 def deployment(name: str = "controller", **container: Any) -> Object:
@@ -36,7 +36,7 @@ def other(kind: str, name: str = "thing", **fields: Any) -> Object:
 
 
 PATCHES: dict[str, Patch] = {
-    "at_home": patches.at_home(HOME),
+    "at_home": patches.on_system_pool(HOME),
     "with_requests": patches.with_requests({"cpu": "1m", "memory": "1Mi"}, {}),
     "movable": patches.movable,
     "left_out": patches.left_out("controller"),
@@ -47,7 +47,7 @@ PATCHES: dict[str, Patch] = {
     "with_config": patches.with_config("thing", {"a": "b"}),
     "without_config": patches.without_config("thing", "c"),
     "webhook_ports": patches.webhook_ports(),
-    "moved": moved("kubeflow", "katib"),
+    "moved": with_namespace("kubeflow", "katib"),
 }
 OBJECTS = [
     deployment(ports=[{"name": "webhook", "containerPort": 8443}]),
@@ -87,7 +87,7 @@ def test_a_controller_is_led_home() -> None:
 
 def test_a_home_that_is_not_known_asks_for_nothing() -> None:
     """On a cluster whose system pool is not declared, pods go wherever no taint is."""
-    assert patches.at_home(Home({}, []))(deployment()) == deployment()
+    assert patches.on_system_pool(SystemPlacement({}, []))(deployment()) == deployment()
 
 
 def test_a_daemonset_stays_where_it_is() -> None:

@@ -9,7 +9,7 @@ import pulumi
 from components.addons.credentials import encoded, generated
 from components.addons.objects import Object
 from components.addons.patches import filled_in_the_cluster, holding
-from components.addons.transforms import applied, goes_with_the_cluster
+from components.addons.transforms import is_deleted_with_cluster, patch_transform
 from ebbtide.recording.record import record
 
 
@@ -39,7 +39,7 @@ def transformed(
 
     def program() -> None:
         cluster = Thing("cluster") if own else None
-        result = applied((holding("thing", {"a": "Yg=="}),), cluster, kept)(args)
+        result = patch_transform((holding("thing", {"a": "Yg=="}),), cluster, kept)(args)
         assert isinstance(result, pulumi.ResourceTransformResult)
         results.append((result.props, result.opts.deleted_with is not None, result.opts.ignore_changes))
 
@@ -64,9 +64,9 @@ HELD: list[Object] = [
 def test_what_holds_something_is_deleted_for_real() -> None:
     """A claim, a load balancer, and the namespace around them never end with the cluster alone."""
     for item in HELD:
-        assert not goes_with_the_cluster(item)
+        assert not is_deleted_with_cluster(item)
     for item in ({"kind": "Service", "spec": {"type": "ClusterIP"}}, {"kind": "Service"}, {"kind": "Secret"}):
-        assert goes_with_the_cluster(item)
+        assert is_deleted_with_cluster(item)
 
 
 def test_a_generated_secret_stays_as_it_was_made() -> None:
@@ -85,7 +85,7 @@ def test_data_that_is_an_output_is_dropped_by_name() -> None:
 
     def program() -> None:
         secret = given("Secret", data=pulumi.Output.secret({"tls.crt": ""}), type="Opaque")
-        result = applied((filled_in_the_cluster("thing"),), None)(secret)
+        result = patch_transform((filled_in_the_cluster("thing"),), None)(secret)
         assert isinstance(result, pulumi.ResourceTransformResult)
         dropped.append(result.props)
 
@@ -95,7 +95,7 @@ def test_data_that_is_an_output_is_dropped_by_name() -> None:
 
 def test_components_and_strangers_are_left_alone() -> None:
     """A transform is asked for the directory itself, too, and has nothing to say to it."""
-    transform = applied((), None)
+    transform = patch_transform((), None)
     assert transform(given("ConfigMap", custom=False)) is None
     stranger = given("ConfigMap")
     stranger.type_ = "gcp:storage/bucket:Bucket"

@@ -7,7 +7,7 @@ import pytest
 from pulumi_azure_native import containerservice
 
 from components.aks.immutable import POOLS
-from components.fixed_inputs import FixedPoolError
+from components.immutable_inputs import ImmutableInputError
 from tests.declarations import AKS, only
 from tests.synth import synth
 
@@ -111,7 +111,7 @@ def test_the_table_names_inputs_that_there_are() -> None:
 
 def test_only_what_is_fixed_is_kept() -> None:
     """Mutable fields are no inputs of the component."""
-    kept = POOLS.kept(
+    kept = POOLS.of_pool(
         "cpu", "User", {"mode": "User", "vm_size": "D8", "max_pods": None, "max_count": 3, "tags": {}}
     )
     assert kept == {"agentPoolName": "cpu", "mode": "User", "vmSize": "D8"}
@@ -124,7 +124,7 @@ def hooked(old: dict[str, Any], new: dict[str, Any]) -> None:
 
 def test_a_work_pool_is_replaced_by_a_new_one_beside_it() -> None:
     """The message says what changes, what would become of the pool, and what to write instead."""
-    with pytest.raises(FixedPoolError) as refused:
+    with pytest.raises(ImmutableInputError) as refused:
         hooked(OLD, OLD | {"vmSize": "Standard_D16s_v5", "maxPods": 50})
     assert str(refused.value) == (
         "AKS cannot change the node pool cpu that way: machine (vmSize) from Standard_D8s_v5 to "
@@ -137,7 +137,7 @@ def test_a_work_pool_is_replaced_by_a_new_one_beside_it() -> None:
 def test_the_system_pool_is_replaced_through_the_command_line() -> None:
     """AKS takes no second pool through the cluster's own list."""
     with pytest.raises(
-        FixedPoolError, match=r"az aks nodepool add --mode System --name NEW .* --name cpu \.\.\."
+        ImmutableInputError, match=r"az aks nodepool add --mode System --name NEW .* --name cpu \.\.\."
     ):
         hooked(OLD | {"mode": "System"}, OLD | {"mode": "System", "vmSize": "Standard_D16s_v5"})
 

@@ -24,12 +24,12 @@ NEW_POOL_BESIDE: Final = (
 """How to replace a work pool without ending its workloads."""
 
 
-class FixedPoolError(Exception):
+class ImmutableInputError(Exception):
     """A node pool cannot be changed as declared; the message has the alternative."""
 
 
 @dataclass(frozen=True, slots=True)
-class Fixed:
+class ImmutableInput:
     """An immutable input of a node pool.
 
     Attributes:
@@ -55,7 +55,7 @@ class Fixed:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class RejectedChange:
     """A change that the cloud rejects, or for which the provider deletes the pool.
 
     Attributes:
@@ -64,7 +64,7 @@ class Refused:
         new: the declared value; None if unset.
     """
 
-    field: Fixed
+    field: ImmutableInput
     old: Any
     new: Any
 
@@ -74,7 +74,7 @@ class Refused:
 
 
 @dataclass(frozen=True, slots=True)
-class FixedInputs:
+class ImmutableInputs:
     """Immutable inputs of a cloud's node pools.
 
     Attributes:
@@ -82,18 +82,18 @@ class FixedInputs:
         name: key of the component's input that has the pool's name.
         rows: the immutable inputs that Ebbtide sets.
         implied: pairs of keys: inputs, and inputs that change with them and are not reported.
-        work_way: how to replace a work pool, with `{name}` and `{stack}` for the names.
-        system_way: the same for the system pool.
+        work_fix: how to replace a work pool, with `{name}` and `{stack}` for the names.
+        system_fix: the same for the system pool.
     """
 
     cloud: str
     name: str
-    rows: tuple[Fixed, ...]
+    rows: tuple[ImmutableInput, ...]
     implied: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]
-    work_way: str
-    system_way: str
+    work_fix: str
+    system_fix: str
 
-    def kept(
+    def of_pool(
         self, name: str, mode: str, inputs: Mapping[str, Any], ignored: Collection[str] = ()
     ) -> dict[str, Any]:
         """Return the immutable inputs of a pool by key; its component registers them for `changes`.
@@ -105,10 +105,12 @@ class FixedInputs:
             ignored: the provider's paths of inputs whose changes are ignored.
         """
         values = {row.key: value_at(inputs, row.python) for row in self.rows if not row.is_within(ignored)}
-        kept = {key: value for key, value in values.items() if value is not None}
-        return {self.name: name, "mode": mode, **kept}
+        known_values = {key: value for key, value in values.items() if value is not None}
+        return {self.name: name, "mode": mode, **known_values}
 
-    def changes(self, old_inputs: Mapping[str, Any], new_inputs: Mapping[str, Any]) -> tuple[Refused, ...]:
+    def changes(
+        self, old_inputs: Mapping[str, Any], new_inputs: Mapping[str, Any]
+    ) -> tuple[RejectedChange, ...]:
         """Return the changes of a pool that the cloud cannot make.
 
         Args:
@@ -122,7 +124,7 @@ class FixedInputs:
         if old_inputs.get(self.name) != new_inputs.get(self.name):
             return ()
         changes = [
-            Refused(row, old_inputs.get(row.key, row.unset), new_inputs.get(row.key, row.unset))
+            RejectedChange(row, old_inputs.get(row.key, row.unset), new_inputs.get(row.key, row.unset))
             for row in self.rows
         ]
         refused = {change.field.key: change for change in changes if _differ(change.old, change.new)}
@@ -141,11 +143,11 @@ class FixedInputs:
         changes = self.changes(args.old_inputs or {}, new)
         if changes:
             name = new[self.name]
-            template = self.system_way if new.get("mode") == "System" else self.work_way
-            way = template.format(name=name, stack=pulumi.get_stack())
-            raise FixedPoolError(
+            template = self.system_fix if new.get("mode") == "System" else self.work_fix
+            fix = template.format(name=name, stack=pulumi.get_stack())
+            raise ImmutableInputError(
                 f"{self.cloud} cannot change the node pool {name} that way: {'; '.join(map(str, changes))}. "
-                "It would have to be deleted, with all that runs on it. " + way
+                "It would have to be deleted, with all that runs on it. " + fix
             )
 
     def refusing(self) -> pulumi.ResourceHookBinding:
