@@ -104,8 +104,8 @@ def unwrapped(hint: Any) -> Any:
     """Return a type without the wrappers of an input: optional, awaitable, output."""
     if not is_union(hint):
         return hint
-    kept = [choice for choice in get_args(hint) if (get_origin(choice) or choice) not in _NO_CHOICES]
-    return unwrapped(kept[0]) if len(kept) == 1 else Union[tuple(kept)]  # noqa: UP007 - made while running
+    choices = [choice for choice in get_args(hint) if (get_origin(choice) or choice) not in _NO_CHOICES]
+    return unwrapped(choices[0]) if len(choices) == 1 else Union[tuple(choices)]  # noqa: UP007 - made while running
 
 
 def is_union(hint: Any) -> bool:

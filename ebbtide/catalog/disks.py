@@ -91,5 +91,5 @@ def _ephemeral() -> dict[str, int]:
 def ephemeral_gib(machine_type: str) -> int | None:
     """Return the maximum size of an AKS machine's ephemeral OS disk, GiB: the size of its cache, or without
     a cache of its temporary disk; 0 for none, None if unknown."""
-    room = _ephemeral().get(machine_type)
-    return None if room is None else min(room, LARGEST_EPHEMERAL_GIB)
+    partitions = _ephemeral().get(machine_type)
+    return None if partitions is None else min(partitions, LARGEST_EPHEMERAL_GIB)

@@ -99,12 +99,12 @@ def _destroyed(stack: str | None, config_file: Path | None, cwd: Path, choices: 
     name = stack_name(stack, config_file)
     files = read_stack(cwd, name.rpartition("/")[2], config_file=config_file)
 
-    def ask(question: str) -> bool:
+    def confirm(question: str) -> bool:
         if choices.yes or choices.is_interactive:
             return choices.yes or typer.confirm(question)
-        where = [*(["--config-file", str(config_file)] if config_file else [])]
-        where += ["--cwd", str(cwd)] if cwd != Path() else []
-        again = command_line("destroy", name, "--yes", *choices.flags(), *where)
+        location_options = [*(["--config-file", str(config_file)] if config_file else [])]
+        location_options += ["--cwd", str(cwd)] if cwd != Path() else []
+        again = command_line("destroy", name, "--yes", *choices.flags(), *location_options)
         typer.echo(
             f"{question} There is no terminal to confirm, so nothing was changed. Continue with: {again}"
         )
@@ -112,7 +112,7 @@ def _destroyed(stack: str | None, config_file: Path | None, cwd: Path, choices: 
 
     options = destroying.Options(
         config_file=files.config_file.name,
-        ask=ask,
+        confirm=confirm,
         ask_name=choices.name,
         ask_orphans=choices.orphans,
         config=files.config,

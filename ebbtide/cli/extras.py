@@ -49,10 +49,10 @@ def advice(error: BaseException, command: str) -> str | None:
             extra for extra, modules in MODULES.items() if any(_within(name, module) for module in modules)
         ]
         if owners:
-            wanted = [
+            required = [
                 extra for extra in OF_COMMANDS.get(command, ()) if extra in owners or _is_missing(extra)
             ]
-            extras = wanted if owners[0] in wanted else [owners[0]]
+            extras = required if owners[0] in required else [owners[0]]
             either = " For a cluster on AKS write aks in place of gke." if extras[0] == "gke" else ""
             if len(owners) == 1 and owners[0] in _CLOUDS:
                 either = ""

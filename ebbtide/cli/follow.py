@@ -106,14 +106,14 @@ def _follow(api: "Api", name: str, namespace: str, context: str, profile: "Profi
 
     console = Console(highlight=False)
     try:
-        with narration(console) as say:
-            look, progress = submission.follow(
-                api, name, namespace, lambda state: say(job_messages.line(state)), say
+        with narration(console) as show:
+            snapshot, progress = submission.follow(
+                api, name, namespace, lambda state: show(job_messages.progress_line(state)), show
             )
     except KeyboardInterrupt:
         typer.echo(f"{name} goes on. Follow it again: {_again(name, namespace, context)}", err=True)
         raise SystemExit(ExitStatus.INTERRUPTED) from None
-    typer.echo(job_messages.ending(look, progress, profile))
+    typer.echo(job_messages.end_message(snapshot, progress, profile))
     if progress.phase is not Phase.COMPLETED:
         raise SystemExit(ExitStatus.FOUND)
 

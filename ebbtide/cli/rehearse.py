@@ -105,8 +105,8 @@ def rehearse(  # noqa: PLR0913 - one parameter an option
     rehearsing.check_directories(tuple(manifests or ()), tuple(charts or ()))
     file = chosen(scenario) if scenario else None
     played = read(file) if file else rehearsing.scenario_of(files)
-    home = file.parent if file else files.root
-    needs = rehearsing.needs(files, played, home)
+    base_directory = file.parent if file else files.root
+    needs = rehearsing.needs(files, played, base_directory)
     with narration(screen) as say:
         installed = rehearsing.tools(say, needs)
     screen.print(render.heading(played.title, files.stack, played.speed))
@@ -116,7 +116,7 @@ def rehearse(  # noqa: PLR0913 - one parameter an option
             files,
             played,
             installed,
-            home=home,
+            home=base_directory,
             watch=watch,
             manifests=tuple(manifests or ()),
             charts=tuple(charts or ()),

@@ -50,7 +50,7 @@ def review(
     """
     from ebbtide.preview.record_stack import record_stack  # noqa: PLC0415 - loads Pulumi
     from ebbtide.recording import lazy_packages  # noqa: PLC0415
-    from ebbtide.review.baseline import earlier  # noqa: PLC0415
+    from ebbtide.review.baseline import baseline  # noqa: PLC0415
     from ebbtide.review.build_report import review_of  # noqa: PLC0415
 
     lazy_packages.install()
@@ -58,7 +58,7 @@ def review(
     policy = files.policy()
     declaration = files.source.declaration if files.source else None
     with files.prices():
-        before = earlier(files, against) if against else None
+        before = baseline(files, against) if against else None
         after = record_stack(files, before.updates, deployed=before.state) if before else record_stack(files)
         document = review_of(after, before, warnings=files.warnings, policy=policy, declaration=declaration)
     _write(document, format_, out)

@@ -88,8 +88,8 @@ def _resumable(
     try:
         yield
     except KeyboardInterrupt:
-        where = ["--cwd", str(cwd)] if cwd != Path() else []
-        of = ["--config-file", str(config_file)] if config_file else []
-        again = command_line(command, stack, *options, *of, *where)
+        directory_options = ["--cwd", str(cwd)] if cwd != Path() else []
+        config_options = ["--config-file", str(config_file)] if config_file else []
+        again = command_line(command, stack, *options, *config_options, *directory_options)
         typer.echo(f"Interrupted. Continue with: {again}", err=True)
         raise typer.Exit(ExitStatus.INTERRUPTED) from None

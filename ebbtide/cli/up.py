@@ -62,13 +62,13 @@ def _updated(stack: str | None, config_file: Path | None, cwd: Path, *, yes: boo
     document = update.stack.exported()
     deployment = document["deployment"]
     if begun := rolling.interrupted(deployment):
-        update.say(f"An earlier update was interrupted while it replaced {', '.join(begun)}; it continues.")
-    before = update.earlier({**document, "deployment": rolling.without_replacements(deployment)})
+        update.log(f"An earlier update was interrupted while it replaced {', '.join(begun)}; it continues.")
+    before = update.baseline({**document, "deployment": rolling.without_replacements(deployment)})
     recording = update.recorded(before)
     with files.prices():
         plan = plan_of(recording, before, files, rolling.refused(recording))
     for line in plan.lines:
-        update.say(line)
+        update.log(line)
     if plan.is_refused or (quotas and not _within_quotas(files, recording, console)):
         return ExitStatus.FOUND
     if not _confirmed(plan.question, name, config_file, cwd, yes=yes):
@@ -79,7 +79,7 @@ def _updated(stack: str | None, config_file: Path | None, cwd: Path, *, yes: boo
         return ExitStatus.INTERRUPTED
     if outcome.errors:
         return ExitStatus.FOUND
-    update.say(f"Stack {name} is as declared.")
+    update.log(f"Stack {name} is as declared.")
     return 0
 
 
@@ -102,8 +102,8 @@ def _confirmed(question: str, name: str, config_file: Path | None, cwd: Path, *,
         return True
     if sys.stdin.isatty():
         return typer.confirm(question)
-    where = ["--cwd", str(cwd)] if cwd != Path() else []
-    of = ["--config-file", str(config_file)] if config_file else []
-    again = command_line("up", name, "--yes", *of, *where)
+    directory_options = ["--cwd", str(cwd)] if cwd != Path() else []
+    config_options = ["--config-file", str(config_file)] if config_file else []
+    again = command_line("up", name, "--yes", *config_options, *directory_options)
     typer.echo(f"{question} There is no terminal to confirm, so nothing was changed. Continue with: {again}")
     return False

@@ -165,12 +165,12 @@ def job(
 
     fields = _fields(name, command, options)
     cluster = _profile(options["profile"])
-    made = (
+    manifests = (
         (jobs.job(cluster, **fields),)
         if nodes == 1
         else several_nodes.job_over_nodes(cluster, nodes, **fields)
     )
-    _give(made, cluster, options)
+    _give(manifests, cluster, options)
 
 
 @_with_shared_options

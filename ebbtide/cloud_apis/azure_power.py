@@ -56,25 +56,25 @@ class AzurePower:
         """Return whether the cluster is stopped."""
         return _power(self._properties()) == "Stopped"
 
-    def stop(self, say: Callable[[str], None]) -> None:
+    def stop(self, on_step: Callable[[str], None]) -> None:
         """Stop the cluster, including its control plane."""
-        self._change("stop", "Stopped", say)
+        self._change("stop", "Stopped", on_step)
 
-    def start(self, say: Callable[[str], None]) -> None:
+    def start(self, on_step: Callable[[str], None]) -> None:
         """Start the cluster."""
-        self._change("start", "Running", say)
+        self._change("start", "Running", on_step)
 
-    def _change(self, action: str, wanted: str, say: Callable[[str], None]) -> None:
+    def _change(self, action: str, desired: str, on_step: Callable[[str], None]) -> None:
         """Change the power state and wait. A change in progress, for example of an interrupted command, is
         waited for first.
         """
         properties = self._settled()
-        if _power(properties) == wanted and properties.get("provisioningState") == "Succeeded":
+        if _power(properties) == desired and properties.get("provisioningState") == "Succeeded":
             return
-        say(f"AKS is told to {action} the cluster")
+        on_step(f"AKS is told to {action} the cluster")
         self._call("POST", f"/{action}")
         properties = self._settled()
-        if _power(properties) != wanted or properties.get("provisioningState") != "Succeeded":
+        if _power(properties) != desired or properties.get("provisioningState") != "Succeeded":
             raise CloudApiError(
                 f"AKS did not {action} the cluster: its state is {properties.get('provisioningState')}, "
                 f"{_power(properties)}. Run this again, or look at its activity log."

@@ -48,24 +48,24 @@ class GooglePower:
         """Return whether every pool has zero nodes and no autoscaling."""
         return all(_is_stopped(self._pool(pool)) for pool in self.pools)
 
-    def stop(self, say: Callable[[str], None]) -> None:
+    def stop(self, on_step: Callable[[str], None]) -> None:
         """Scale the pools to zero, those of the system last, so that the components that drain nodes run."""
         for pool in reversed(self.pools):
             state = self._pool(pool)
             if _is_stopped(state):
                 continue
-            say(f"node pool {pool.name} to zero")
+            on_step(f"node pool {pool.name} to zero")
             if _is_autoscaled(state):
                 self._change(pool, "setAutoscaling", {"autoscaling": {"enabled": False}})
             self._change(pool, "setSize", {"nodeCount": 0})
 
-    def start(self, say: Callable[[str], None]) -> None:
+    def start(self, on_step: Callable[[str], None]) -> None:
         """Scale the pools back to their sizes, those of the system first."""
         for pool in self.pools:
             state = self._pool(pool)
             if _is_autoscaled(state) if pool.autoscaling else state.get("initialNodeCount") == pool.count:
                 continue
-            say(f"node pool {pool.name} to {pool.count}" + (", autoscaled" if pool.autoscaling else ""))
+            on_step(f"node pool {pool.name} to {pool.count}" + (", autoscaled" if pool.autoscaling else ""))
             if pool.count:
                 self._change(pool, "setSize", {"nodeCount": pool.count})
             # Last, since it marks the pool as started.

@@ -58,22 +58,22 @@ class ClusterPower(Protocol):
         """
         ...
 
-    def stop(self, say: Callable[[str], None]) -> None:
+    def stop(self, on_step: Callable[[str], None]) -> None:
         """Stop the machines and wait. Stopped machines are unchanged.
 
         Args:
-            say: called with a short description of each step.
+            on_step: called with a short description of each step.
 
         Raises:
             CloudApiError: the cloud rejects the request or does not answer.
         """
         ...
 
-    def start(self, say: Callable[[str], None]) -> None:
+    def start(self, on_step: Callable[[str], None]) -> None:
         """Start the machines and wait. Running machines are unchanged.
 
         Args:
-            say: called with a short description of each step.
+            on_step: called with a short description of each step.
 
         Raises:
             CloudApiError: the cloud rejects the request or does not answer.

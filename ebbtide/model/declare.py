@@ -12,7 +12,7 @@ from ebbtide.model.pool import Pool
 from ebbtide.model.rules import PoolIn, Severity, cluster_faults, pool_faults
 from ebbtide.model.rules.overrides import unchecked
 from ebbtide.model.shape.findings import ShapeFinding, findings
-from ebbtide.model.shape.partial_validation import rests_on, salvage
+from ebbtide.model.shape.partial_validation import may_depend_on, validate_partially
 from ebbtide.model.site import Site
 from ebbtide.paths import position
 
@@ -57,12 +57,12 @@ def _read(written: object) -> Cluster | list[Fault]:
 def _besides(shape_findings: Sequence[ShapeFinding], written: object) -> Iterator[Fault]:
     """Return the rules' faults in the part of a declaration without shape faults, except those that may
     follow from a shape fault."""
-    cluster = salvage(Cluster, written, shape_findings)
+    cluster = validate_partially(Cluster, written, shape_findings)
     if cluster is None:
         return
     broken = {path for finding in shape_findings for path in (finding.fault.path, finding.meant) if path}
     for fault in cluster_faults(cluster, Severity.REFUSED):
-        if not any(rests_on(fault.path, path) for path in broken):
+        if not any(may_depend_on(fault.path, path) for path in broken):
             yield fault
 
 

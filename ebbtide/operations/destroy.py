@@ -47,7 +47,7 @@ class Options:
 
     Attributes:
         config_file: name of the stack's file.
-        ask: asks the user to confirm.
+        confirm: asks the user to confirm.
         ask_name: prompts for the name that confirms the deletion of a permanent stack; None rejects such a
             stack.
         ask_orphans: shows lines about leftovers in the cloud, and asks the user to confirm their deletion.
@@ -57,7 +57,7 @@ class Options:
     """
 
     config_file: str
-    ask: Callable[[str], bool]
+    confirm: Callable[[str], bool]
     ask_name: Callable[[str], str | None] = lambda _: None
     ask_orphans: Callable[[str, Iterable[str]], bool] = lambda _question, _lines: False
     config: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -185,7 +185,7 @@ def _confirmed(run: _Run, cluster: Inspection) -> bool:
     if not state.protected:
         if refusals:
             raise OperationError(messages.refused(stack.name, refusals))
-        return options.ask(messages.question(stack.name, state, cluster.work))
+        return options.confirm(messages.question(stack.name, state, cluster.work))
     others = [refusal for refusal in refusals if not _is_of_protection(refusal)]
     if others:
         raise OperationError(messages.refused(stack.name, others))

@@ -58,8 +58,8 @@ def extension(name: str, declaration: Any, state: State, more: int, now: datetim
             f"To have more than {hours} hours from then on, change `lifetime` in its file."
         )
     before = state.first_up + timedelta(hours=hours)
-    wanted = max(before, now) + timedelta(hours=more)
-    extended = -(-(wanted - state.first_up) // timedelta(hours=1))
+    expires = max(before, now) + timedelta(hours=more)
+    extended = -(-(expires - state.first_up) // timedelta(hours=1))
     return Extension(before, state.first_up + timedelta(hours=extended), extended)
 
 

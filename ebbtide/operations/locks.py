@@ -76,13 +76,13 @@ def locks_of(error: str) -> list[Lock]:
     return [Lock(match["user"], match["host"], int(match["pid"])) for match in _LOCK.finditer(error)]
 
 
-def unlocking(run: Callable[[], _T], unlock: Callable[[], object], say: Callable[[str], object]) -> _T:
+def unlocking(run: Callable[[], _T], unlock: Callable[[], object], log: Callable[[str], object]) -> _T:
     """Run the engine, once other engine runs of this user on this machine have ended.
 
     Args:
         run: runs the engine.
         unlock: removes the stack's locks.
-        say: called with a message about each lock that it waits for or removes.
+        log: called with a message about each lock that it waits for or removes.
 
     Raises:
         LockedError: a lock belongs to another user or machine.
@@ -97,10 +97,10 @@ def unlocking(run: Callable[[], _T], unlock: Callable[[], object], say: Callable
             held = tuple(lock for lock in error.locks if lock.is_held)
             if not held:
                 pids = ", ".join(str(lock.pid) for lock in error.locks)
-                say(f"The engine that locked the stack (process {pids}) has ended; its lock is removed.")
+                log(f"The engine that locked the stack (process {pids}) has ended; its lock is removed.")
                 unlock()
             elif held != announced:
-                say(f"Waiting for another engine on this machine (process {held[0].pid}).")
+                log(f"Waiting for another engine on this machine (process {held[0].pid}).")
                 announced = held
             if held:
                 time.sleep(_STEP)

@@ -68,14 +68,14 @@ def left(clouds: Clouds, cluster: ClusterIdentity) -> Leftovers:
 
 
 def delete(
-    inventory: Inventory, resources: Iterable[CloudResource], tell: Callable[[str], None]
+    inventory: Inventory, resources: Iterable[CloudResource], log: Callable[[str], None]
 ) -> dict[str, str]:
     """Delete resources one by one; a failure does not stop the others.
 
     Args:
         inventory: their project or subscription.
         resources: the resources, in order of deletion; a resource whose group is included is deleted with it.
-        tell: called with a line for each resource.
+        log: called with a line for each resource.
 
     Returns:
         The errors, by the resource's id.
@@ -88,10 +88,10 @@ def delete(
             continue
         try:
             inventory.delete(resource)
-            tell(f"gone: {resource.kind} {resource.name} in {resource.location}")
+            log(f"gone: {resource.kind} {resource.name} in {resource.location}")
         except CloudApiError as error:
             errors[resource.id] = str(error)
-            tell(f"{resource.kind} {resource.name} is not deleted: {error}")
+            log(f"{resource.kind} {resource.name} is not deleted: {error}")
     return errors
 
 

@@ -25,12 +25,12 @@ _RECORD = "ebbtidePendingInputs"
 """Record of the inputs of adopted resources, by URN."""
 
 
-def resolve(stack: Stack, say: Callable[[str], object]) -> list[str]:
+def resolve(stack: Stack, log: Callable[[str], object]) -> list[str]:
     """Resolve a stack's pending creations.
 
     Args:
         stack: the stack.
-        say: called with each of them.
+        log: called with each of them.
 
     Returns:
         The errors; empty if the state matches the cloud. Otherwise the next call queries the cloud again.
@@ -48,7 +48,7 @@ def resolve(stack: Stack, say: Callable[[str], object]) -> list[str]:
                 resources.append({**resource, "id": identity, "outputs": {}, "initErrors": [_INTERRUPTED]})
                 sent[resource["urn"]] = resource.get("inputs") or {}
             else:
-                say(f"An earlier update was interrupted while it created {urn_name(resource['urn'])}.")
+                log(f"An earlier update was interrupted while it created {urn_name(resource['urn'])}.")
         deployment = {**deployment, "pending_operations": [], "resources": resources}
         stack.replace_state({**document, "deployment": with_record(deployment, _RECORD, sent or None)})
     adopted = [str(item["urn"]) for item in resources if item.get("initErrors") == [_INTERRUPTED]]
@@ -64,9 +64,9 @@ def resolve(stack: Stack, say: Callable[[str], object]) -> list[str]:
     stack.replace_state({**document, "deployment": deployment})
     for urn in dict.fromkeys((*adopted, *sent)):
         if urn in existing:
-            say(f"An earlier update was interrupted while it created {urn_name(urn)}; the cloud has it.")
+            log(f"An earlier update was interrupted while it created {urn_name(urn)}; the cloud has it.")
         else:
-            say(f"An earlier update was interrupted before it created {urn_name(urn)}.")
+            log(f"An earlier update was interrupted before it created {urn_name(urn)}.")
     return []
 
 

@@ -9,7 +9,7 @@ from ebbtide.operations import rolling
 from ebbtide.preview.report import CostReport
 from ebbtide.preview.stack_files import StackFiles
 from ebbtide.recording.recording import Recording
-from ebbtide.review.baseline import Earlier
+from ebbtide.review.baseline import Baseline
 from ebbtide.review.build_report import review_of
 from ebbtide.review.report import DifferenceReport, Review
 from ebbtide.review.summary import action_counts, change_of, dollars
@@ -35,7 +35,7 @@ class Plan:
     is_refused: bool
 
 
-def plan_of(recording: Recording, before: Earlier, files: StackFiles, replaced: Collection[str]) -> Plan:
+def plan_of(recording: Recording, before: Baseline, files: StackFiles, replaced: Collection[str]) -> Plan:
     """Return the changes of an update.
 
     Args:

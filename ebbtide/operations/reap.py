@@ -222,7 +222,7 @@ def _reaped(backend: Backend, stack: ReapedStack, console: Console) -> ReapedSta
         return stack
     console.print(f"Stack {stack.stack}:", markup=False, soft_wrap=True)
     try:
-        options = Options(config_file=f"Pulumi.{stack.stack}.yaml", ask=lambda _: True)
+        options = Options(config_file=f"Pulumi.{stack.stack}.yaml", confirm=lambda _: True)
         done = destroy(backend.opened(stack.stack), options, console)
     except EbbtideError as error:
         console.print(str(error), markup=False, soft_wrap=True)

@@ -75,13 +75,13 @@ def sleeper(
     return Sleeper(name, state.read(deployment), cluster, power(cluster), rates(exported), outputs)
 
 
-def sleep(of: Sleeper, running: Running, say: Callable[[str], None]) -> bool:
+def sleep(sleeper: Sleeper, running: Running, log: Callable[[str], None]) -> bool:
     """Put a stack to sleep.
 
     Args:
-        of: the stack.
+        sleeper: the stack.
         running: the treatment of running work.
-        say: called with messages for the user.
+        log: called with messages for the user.
 
     Returns:
         False if running work is to be kept; nothing was changed then.
@@ -90,72 +90,72 @@ def sleep(of: Sleeper, running: Running, say: Callable[[str], None]) -> bool:
         OperationError: the cluster can never be stopped, or does not answer; nothing was changed.
         CloudApiError: the cloud rejects a request or does not answer; the same call continues.
     """
-    if reason := of.power.refusal():
-        raise OperationError(f"Cluster {of.cluster.name} cannot sleep, and {_UNCHANGED}. {reason}")
-    if of.power.is_stopped():
-        say(f"Stack {of.name} is asleep. Wake it with: {command_line('wake', of.name)}")
+    if reason := sleeper.power.refusal():
+        raise OperationError(f"Cluster {sleeper.cluster.name} cannot sleep, and {_UNCHANGED}. {reason}")
+    if sleeper.power.is_stopped():
+        log(f"Stack {sleeper.name} is asleep. Wake it with: {command_line('wake', sleeper.name)}")
         return True
-    api, profile = access.connected(of.outputs, _UNCHANGED)
+    api, profile = access.connected(sleeper.outputs, _UNCHANGED)
 
     def unfinished() -> list[Work]:
         with access.reaching(_UNCHANGED):
-            return [item for item in work(snapshot.take(api), profile, of.state) if item.pods]
+            return [item for item in work(snapshot.take(api), profile, sleeper.state) if item.pods]
 
     works = unfinished()
     for line in messages.running(works, clock.now()):
-        say(line)
+        log(line)
     if works and running is Running.REFUSE:
-        wait, now = (command_line("sleep", of.name, option) for option in ("--wait", "--now"))
-        say(f"Nothing was changed. Wait for its end with: {wait}\nEnd it, to run again later, with: {now}")
+        wait, now = (command_line("sleep", sleeper.name, option) for option in ("--wait", "--now"))
+        log(f"Nothing was changed. Wait for its end with: {wait}\nEnd it, to run again later, with: {now}")
         return False
-    names = queue_hold.queues(of.state)
+    names = queue_hold.queues(sleeper.state)
     with access.reaching(_UNCHANGED):
         queue_hold.hold(api, names, drain=running is Running.END)
     if names:
-        say("The queues are held: work that waits is kept.")
+        log("The queues are held: work that waits is kept.")
     with access.reaching("the queues are held"):
         while (running is Running.WAIT and unfinished()) or (
             running is Running.END and queue_hold.reserving(api, names)
         ):
             time.sleep(_STEP)
-    of.power.stop(lambda step: say(f"{step} …"))
-    for line in _summary(of):
-        say(line)
+    sleeper.power.stop(lambda step: log(f"{step} …"))
+    for line in _summary(sleeper):
+        log(line)
     return True
 
 
-def wake(of: Sleeper, say: Callable[[str], None]) -> None:
+def wake(sleeper: Sleeper, log: Callable[[str], None]) -> None:
     """Wake a stack: start its machines, and release its queues once Kueue answers.
 
     Args:
-        of: the stack.
-        say: called with messages for the user.
+        sleeper: the stack.
+        log: called with messages for the user.
 
     Raises:
         OperationError: the cluster does not answer; the same call continues.
         CloudApiError: the cloud rejects a request or does not answer; the same call continues.
     """
-    of.power.start(lambda step: say(f"{step} …"))
+    sleeper.power.start(lambda step: log(f"{step} …"))
     consequence = "its queues are still held"
-    api, _ = access.connected(of.outputs, consequence)
-    names = queue_hold.queues(of.state)
+    api, _ = access.connected(sleeper.outputs, consequence)
+    names = queue_hold.queues(sleeper.state)
     if names:
-        say("Waiting for Kueue, to release the queues …")
+        log("Waiting for Kueue, to release the queues …")
     with access.reaching(consequence):
         queue_hold.release(api, names)
-    say(f"Stack {of.name} is awake.")
+    log(f"Stack {sleeper.name} is awake.")
 
 
-def _summary(of: Sleeper) -> list[str]:
+def _summary(sleeper: Sleeper) -> list[str]:
     """Return lines about what a sleeping stack saves, and what is still billed."""
-    is_gke = of.cluster.cloud is CloudKind.GKE
-    saved = of.rates.idle_of_nodes
-    billed = [item for item in of.rates.items if is_gke or item.name != "control plane"]
+    is_gke = sleeper.cluster.cloud is CloudKind.GKE
+    saved = sleeper.rates.idle_of_nodes
+    billed = [item for item in sleeper.rates.items if is_gke or item.name != "control plane"]
     known = sum(item.amount.known for item in billed)
     names = ", ".join(dict.fromkeys(item.name for item in billed)) or "nothing else"
     return [
-        f"Stack {of.name} is asleep: it saves ${saved.known:.2f} per hour of its idle nodes.",
+        f"Stack {sleeper.name} is asleep: it saves ${saved.known:.2f} per hour of its idle nodes.",
         f"Still billed, ${known:.2f} per hour: {names}.",
         "Disks of volumes are billed too, and on AKS those of stopped nodes.",
-        f"Wake it with: {command_line('wake', of.name)}",
+        f"Wake it with: {command_line('wake', sleeper.name)}",
     ]

@@ -69,46 +69,51 @@ def source(name: str, exported: Mapping[str, Any], outputs: Mapping[str, Any]) -
     return StatusSource(name, state.read(exported["deployment"]), rates(exported), profile, api)
 
 
-def read(of: StatusSource, now: datetime) -> Status:
+def read(source: StatusSource, now: datetime) -> Status:
     """Read the status.
 
     Args:
-        of: the stack.
+        source: the stack.
         now: the time.
 
     Raises:
         OperationError: the cluster does not answer, or denies access.
     """
-    with access.reaching_own(UNKNOWN, of.name, of.state):
-        snapshot, queueing = take(of.api), take_queueing(of.api)
-        system = of.api.get("/api/v1/namespaces/kube-system")
-    return status(of, snapshot, queueing, _created(system), now)
+    with access.reaching_own(UNKNOWN, source.name, source.state):
+        snapshot, queueing = take(source.api), take_queueing(source.api)
+        system = source.api.get("/api/v1/namespaces/kube-system")
+    return status(source, snapshot, queueing, _created(system), now)
 
 
 def status(
-    of: StatusSource, snapshot: Snapshot, queueing: QueueObjects, created: datetime, now: datetime
+    source: StatusSource, snapshot: Snapshot, queueing: QueueObjects, created: datetime, now: datetime
 ) -> Status:
     """Derive the status.
 
     Args:
-        of: the stack.
+        source: the stack.
         snapshot: the cluster's objects.
         queueing: Kueue's objects.
         created: the cluster's creation time.
         now: the time.
     """
-    profile = of.profile
+    profile = source.profile
     own = pools_of_nodes(snapshot.nodes, profile)
     nodes = [node for node in snapshot.nodes if node["metadata"]["name"] in own]
     queues = queue_statuses(queueing, snapshot, profile)
     waiting = {(item.kind, item.namespace, item.name) for queue in queues for item in queue.waiting}
     return Status(
-        stack=of.name,
+        stack=source.name,
         cluster=profile.cluster,
         time=now,
-        expires=of.state.expires,
+        expires=source.state.expires,
         pools=tuple(
-            _pool(pool, [node for node in nodes if own[node["metadata"]["name"]] == pool.name], of.rates, now)
+            _pool(
+                pool,
+                [node for node in nodes if own[node["metadata"]["name"]] == pool.name],
+                source.rates,
+                now,
+            )
             for pool in profile.pools
         ),
         work=tuple(
@@ -120,11 +125,11 @@ def status(
                 pods=item.pods,
                 pools=item.pools,
             )
-            for item in work(snapshot, profile, of.state)
+            for item in work(snapshot, profile, source.state)
             if (item.kind, item.namespace, item.name) not in waiting
         ),
         queues=queues,
-        cost=_cost(nodes, of.rates, created, now),
+        cost=_cost(nodes, source.rates, created, now),
     )
 
 

@@ -75,20 +75,20 @@ def find(backend: Backend, accounts: Iterable[Account], now: datetime) -> tuple[
 
 
 def delete(
-    unmanaged: Unmanaged, tell: Callable[[str], None], *, deletes_data: bool
+    unmanaged: Unmanaged, log: Callable[[str], None], *, deletes_data: bool
 ) -> Iterator[tuple[CloudResource, str | None]]:
     """Delete resources; a failure does not stop the others.
 
     Args:
         unmanaged: the resources.
-        tell: called with a line for each resource.
+        log: called with a line for each resource.
         deletes_data: True to delete resources that hold data, too.
 
     Returns:
         Each resource with its error: empty if it is deleted, None if it is kept because it holds data.
     """
     chosen = [item for item in unmanaged.resources if deletes_data or not item.holds_data]
-    errors = orphans.delete(unmanaged.inventory, chosen, tell)
+    errors = orphans.delete(unmanaged.inventory, chosen, log)
     for item in unmanaged.resources:
         yield item, (errors.get(item.id) or errors.get(item.group, "")) if item in chosen else None
 

@@ -29,7 +29,7 @@ from ebbtide.preview.record_stack import record_stack
 from ebbtide.preview.stack_files import StackFiles
 from ebbtide.project import yaml_file
 from ebbtide.recording.recording import Recording
-from ebbtide.review.baseline import Earlier
+from ebbtide.review.baseline import Baseline
 from ebbtide.review.state import recording_of
 
 _QUIET: Final = frozenset({"same", "read", "read-replacement", "replace"})
@@ -62,11 +62,11 @@ class Update:
     files: StackFiles
     console: Console
 
-    def say(self, line: str) -> None:
+    def log(self, line: str) -> None:
         """Print a line."""
         self.console.print(line, markup=False, soft_wrap=True)
 
-    def earlier(self, document: Mapping[str, Any]) -> Earlier:
+    def baseline(self, document: Mapping[str, Any]) -> Baseline:
         """Return the deployed stack, to compare the program with.
 
         Args:
@@ -74,11 +74,11 @@ class Update:
         """
         text = json.dumps(document)
         name, project = self.files.stack, self.files.project
-        return Earlier(
+        return Baseline(
             "state", recording_of(text, project=project, stack=name, file="The state"), deployed=True
         )
 
-    def recorded(self, before: Earlier) -> Recording:
+    def recorded(self, before: Baseline) -> Recording:
         """Record the program with its hooks called as in an update of the deployed stack."""
         return record_stack(self.files, before.updates, deployed=before.state)
 
@@ -89,7 +89,7 @@ class Update:
             OperationError: this step changed nothing; earlier steps are kept.
             ApiError: the cluster of a replaced pool does not answer.
         """
-        if errors := unlocking(lambda: pending.resolve(self.stack, self.say), self.stack.unlock, self.say):
+        if errors := unlocking(lambda: pending.resolve(self.stack, self.log), self.stack.unlock, self.log):
             self._explain(errors)
             return UpOutcome(tuple(errors))
         while True:
@@ -97,11 +97,11 @@ class Update:
             pools = rolling.pools(document["deployment"])
             if drained := [pool for name, pool in pools.items() if name.endswith(rolling.OLD)]:
                 names = ", ".join(pool.cloud_name for pool in drained)
-                self.say(f"The drained pool {names} is deleted.")
+                self.log(f"The drained pool {names} is deleted.")
                 if outcome := self._engine(lambda watch: self.stack.remove(_urns(drained), watch)):
                     return outcome
                 continue
-            recording = self.recorded(self.earlier(document))
+            recording = self.recorded(self.baseline(document))
             replaced = set(rolling.refused(recording)) & pools.keys()
             following = {name.removesuffix(SUFFIX) for name in pools if name.endswith(SUFFIX)} & pools.keys()
             if not replaced | following:
@@ -130,8 +130,8 @@ class Update:
             return None
         api, _ = access.connected(self.stack.outputs(), "no pool can be replaced")
         if undone:
-            beside = [pools[f"{name}{SUFFIX}"] for name in undone]
-            return self._drain(api, beside, recording, _merged(rolling.withdrawn, undone))
+            replacements = [pools[f"{name}{SUFFIX}"] for name in undone]
+            return self._drain(api, replacements, recording, _merged(rolling.withdrawn, undone))
         if not stale and (outcome := self._declare_beside(api, pools, recording, replaced)):
             return outcome
         moving = sorted(stale or replaced)
@@ -142,7 +142,7 @@ class Update:
         if not following:
             return set()
         deployment = rolling.renamed(document["deployment"], _merged(rolling.swapped, following))
-        before = self.earlier({**document, "deployment": deployment})
+        before = self.baseline({**document, "deployment": deployment})
         return set(rolling.refused(self.recorded(before))) & following
 
     def _declare_beside(
@@ -152,16 +152,16 @@ class Update:
         taken = {pool.cloud_name for pool in pools.values()}
         overlay: dict[str, dict[str, Any]] = {}
         for name in sorted(replaced):
-            pool, beside = pools[name], pools.get(f"{name}{SUFFIX}")
+            pool, replacement = pools[name], pools.get(f"{name}{SUFFIX}")
             drained = pool.drained(rolling.TIMEOUT)
             overlay[pool.name] = {
-                "name": beside.cloud_name
-                if beside and beside.resource
+                "name": replacement.cloud_name
+                if replacement and replacement.resource
                 else rolling.replacement_name(recording, name, taken),
                 "nodes": len(node_drain.nodes(api, drained)) if pool.count is None else pool.count,
                 "inputs": pool.component["inputs"],
             }
-        self.say(
+        self.log(
             "Beside the present ones, the new pools are created: "
             + ", ".join(f"{item['name']} for {name}" for name, item in overlay.items())
             + "."
@@ -182,7 +182,7 @@ class Update:
             if self.console.is_terminal:
                 status.update(line)  # pyright: ignore[reportOptionalMemberAccess] - of a terminal
             elif line not in last:
-                self.say(line)
+                self.log(line)
                 self.console.file.flush()
                 last[:] = [line]
 
@@ -199,7 +199,7 @@ class Update:
         with (
             narration(self.console, None) as show,
             deferred_interrupts(
-                lambda: self.say("The engine finishes its current operations; this takes a while.")
+                lambda: self.log("The engine finishes its current operations; this takes a while.")
             ) as interrupts,
         ):
 
@@ -207,7 +207,7 @@ class Update:
                 if step.operation not in _QUIET and not step.type.startswith(("ebbtide:", "pulumi:")):
                     show(step)
 
-            errors = unlocking(lambda: run(watch), self.stack.unlock, self.say)
+            errors = unlocking(lambda: run(watch), self.stack.unlock, self.log)
         if errors or interrupts.received:
             self._explain(errors)
             return UpOutcome(tuple(errors), interrupted=interrupts.received)
@@ -216,10 +216,10 @@ class Update:
     def _explain(self, errors: Iterable[str]) -> None:
         errors = tuple(errors)
         for error in errors:
-            self.say(error)
+            self.log(error)
         for line in advice(self.stack.name, errors):
-            self.say(line)
-        self.say(f"Not everything is as declared. Continue with: {command_line('up', self.stack.name)}")
+            self.log(line)
+        self.log(f"Not everything is as declared. Continue with: {command_line('up', self.stack.name)}")
 
 
 def _merged(rename: Callable[[str], Mapping[str, str]], names: Iterable[str]) -> dict[str, str]:

@@ -43,13 +43,13 @@ _CONTROLLERS: Final[Mapping[str, tuple[str, ...]]] = {
 """Finalizers that may be removed, with the leases of their controllers."""
 
 
-def clean_up(api: Api, objects: Sequence[UserObject], tell: Callable[[str], None]) -> list[str]:
+def clean_up(api: Api, objects: Sequence[UserObject], log: Callable[[str], None]) -> list[str]:
     """Delete objects and wait for their controllers.
 
     Args:
         api: the cluster.
         objects: the objects, in order of deletion.
-        tell: called with messages for the user.
+        log: called with messages for the user.
 
     Returns:
         The objects that still exist, each with its finalizers; empty if all are deleted.
@@ -59,13 +59,13 @@ def clean_up(api: Api, objects: Sequence[UserObject], tell: Callable[[str], None
     """
     volumes = user_objects.volumes_of(api, objects)
     user_objects.delete(api, objects)
-    left = _wait(api, objects, volumes)
-    if not left:
+    remaining = _wait(api, objects, volumes)
+    if not remaining:
         return []
     renewed = _renewed(api)
-    for item, current in left:
+    for item, current in remaining:
         for line in _release(api, item, current, renewed):
-            tell(line)
+            log(line)
     return [
         f"{item}: {', '.join(words(current, 'metadata', 'finalizers')) or 'it is not deleted yet'}"
         for item, current in user_objects.remaining(api, objects, volumes)
@@ -76,11 +76,11 @@ def _wait(
     api: Api, objects: Sequence[UserObject], volumes: frozenset[str]
 ) -> list[tuple[UserObject, Object]]:
     end = time.monotonic() + _TIMEOUT
-    while left := user_objects.remaining(api, objects, volumes):
+    while remaining := user_objects.remaining(api, objects, volumes):
         if time.monotonic() > end:
             break
         time.sleep(_STEP)
-    return left
+    return remaining
 
 
 def _renewed(api: Api) -> set[str]:
@@ -97,10 +97,10 @@ def _renewed(api: Api) -> set[str]:
 def _release(api: Api, item: UserObject, current: Object, renewed: set[str]) -> list[str]:
     """Remove the finalizers of deleted controllers; return descriptions of the removals."""
     finalizers = words(current, "metadata", "finalizers")
-    dead = [name for name in finalizers if name in _CONTROLLERS and not renewed & {*_CONTROLLERS[name]}]
-    if not dead or not text(current, "metadata", "deletionTimestamp"):
+    orphaned = [name for name in finalizers if name in _CONTROLLERS and not renewed & {*_CONTROLLERS[name]}]
+    if not orphaned or not text(current, "metadata", "deletionTimestamp"):
         return []
-    kept = [name for name in finalizers if name not in dead]
-    api.patch(item.path, {"metadata": {"finalizers": kept}})
-    done = f"{item}: its finalizer {', '.join(dead)} is removed, since its controller no longer runs."
+    remaining = [name for name in finalizers if name not in orphaned]
+    api.patch(item.path, {"metadata": {"finalizers": remaining}})
+    done = f"{item}: its finalizer {', '.join(orphaned)} is removed, since its controller no longer runs."
     return [f"{done} What it would have deleted in the cloud may be left."]

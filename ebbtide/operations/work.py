@@ -46,20 +46,20 @@ class Work:
     queue: str = ""
 
 
-def work(look: Snapshot, profile: Profile, state: State) -> list[Work]:
+def work(snapshot: Snapshot, profile: Profile, state: State) -> list[Work]:
     """Return the work that ends with a stack, oldest first: on its pools, in its namespaces and in its
     queues, or all work if the cluster is deleted.
 
     Args:
-        look: the cluster's snapshot.
+        snapshot: the cluster's snapshot.
         profile: the stack's profile.
         state: the stack's state.
     """
     queues = {(local.namespace, local.name) for queue in profile.queues for local in queue.local_queues}
     teams = {namespace for namespace, _ in queues} | state.teams
     addons = state.namespaces - teams
-    pool_of = pools_of_nodes(look.nodes, profile)
-    owners = roots(look)
+    pool_of = pools_of_nodes(snapshot.nodes, profile)
+    owners = roots(snapshot)
     top: dict[ObjectReference, Object] = {}
     pods: dict[ObjectReference, list[Object]] = {}
 
@@ -69,7 +69,7 @@ def work(look: Snapshot, profile: Profile, state: State) -> list[Work]:
     def is_users(item: ObjectReference) -> bool:
         return item not in state.objects and item.namespace not in addons and not _is_clouds(item.namespace)
 
-    for pod in look.pods:
+    for pod in snapshot.pods:
         pool = pool_of.get(text(pod, "spec", "nodeName"))
         if not _runs(pod) or not (pool or is_deleted(_namespace(pod))):
             continue
@@ -77,9 +77,9 @@ def work(look: Snapshot, profile: Profile, state: State) -> list[Work]:
         if is_users(item) and item.kind not in {"DaemonSet", "Node"}:
             top.setdefault(item, root)
             pods.setdefault(item, []).append(pod)
-    waiting = dict(_pending(look.workloads, owners))
+    waiting = dict(_pending(snapshot.workloads, owners))
     for kind in _WAIT_FOR_KUEUE:
-        for obj in look.controllers.get(kind, ()):
+        for obj in snapshot.controllers.get(kind, ()):
             item, root = _root(kind, obj, owners)
             queued = (item.namespace, waiting.get(item, "")) in queues
             if not _ended(obj) and is_users(item) and (queued or is_deleted(item.namespace)):
@@ -99,10 +99,12 @@ def work(look: Snapshot, profile: Profile, state: State) -> list[Work]:
     return sorted(running, key=lambda obj: (obj.since, obj.namespace, obj.name))
 
 
-def roots(look: Snapshot) -> dict[str, tuple[str, Object]]:
+def roots(snapshot: Snapshot) -> dict[str, tuple[str, Object]]:
     """Map the uids of a cluster's controllers to their kind and object."""
     return {
-        obj["metadata"]["uid"]: (kind, obj) for kind, objects in look.controllers.items() for obj in objects
+        obj["metadata"]["uid"]: (kind, obj)
+        for kind, objects in snapshot.controllers.items()
+        for obj in objects
     }
 
 

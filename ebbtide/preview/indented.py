@@ -12,7 +12,7 @@ class Indented:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Yield the lines, wrapped to the available width."""
-        room = max(options.max_width - len(self._rest), 20)
-        for number, line in enumerate(self._text.wrap(console, room)):
+        width = max(options.max_width - len(self._rest), 20)
+        for number, line in enumerate(self._text.wrap(console, width)):
             line.rstrip()
             yield Text.assemble(self._rest if number else self._first, line)

@@ -10,7 +10,7 @@ from rich.tree import Tree
 
 from ebbtide.preview.indented import Indented
 from ebbtide.preview.report import Preview, ResourceReport
-from ebbtide.preview.words import marks, name_below, type_words
+from ebbtide.preview.words import annotations, name_below, type_words
 from ebbtide.urns import urn_name
 
 _HEADING: Final = "bold"
@@ -63,7 +63,7 @@ def _label(resource: ResourceReport, symbols: Mapping[str, str]) -> Text:
     )
     if resource.deleted_with and resource.kind != "component":
         label.append(f" {symbols[resource.deleted_with]}", style="yellow")
-    for text, mark_style in marks(resource):
+    for text, mark_style in annotations(resource):
         label.append(", ", style=_QUIET)
         label.append(text, style=mark_style)
     return label

@@ -97,7 +97,7 @@ def overrides_words(overrides: Mapping[str, Any]) -> str:
     return f"overrides: {written}" if written else ""
 
 
-def marks(resource: ResourceReport) -> list[tuple[str, str]]:
+def annotations(resource: ResourceReport) -> list[tuple[str, str]]:
     """Return a resource's special options, each with a display style.
 
     `deleted_with` is omitted: nearly every resource of a cluster has it, and a symbol shows it.

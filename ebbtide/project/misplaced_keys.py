@@ -15,7 +15,7 @@ from ebbtide.project.yaml_file import Document
 NAMESPACE: Final = "ebbtide"
 """Configuration namespace, independent of the project's name."""
 
-_LIKENESS: Final = 0.7
+_CUTOFF: Final = 0.7
 _KEYS: Final = ("cluster", "policy", "prices")
 """Configuration keys in the namespace."""
 
@@ -81,8 +81,8 @@ def misplaced_keys(file: Path, document: Document, project: str) -> Iterator[Mis
         if declared is None and (fix := _meant_cluster(namespace or project, name)):
             certain = (namespace or project) == NAMESPACE
             yield at(("config", key), "", f"Unused configuration key `{key}`.", fix, is_certain=certain)
-        elif namespace == NAMESPACE and name not in _KEYS and get_close_matches(name, _KEYS, 1, _LIKENESS):
-            fix = f"Write `{NAMESPACE}:{get_close_matches(name, _KEYS, 1, _LIKENESS)[0]}:`."
+        elif namespace == NAMESPACE and name not in _KEYS and get_close_matches(name, _KEYS, 1, _CUTOFF):
+            fix = f"Write `{NAMESPACE}:{get_close_matches(name, _KEYS, 1, _CUTOFF)[0]}:`."
             yield at(("config", key), "", f"Unused configuration key `{key}`.", fix, is_certain=True)
         elif isinstance(value, dict | list) and isinstance(declared, Mapping) and name not in declared:
             field, fix = _indented(name)
@@ -98,7 +98,7 @@ def _at_the_top(key: str, *, has_config: bool, is_declared: bool) -> tuple[str, 
         return problem, "Indent it under `config:`."
     if key in aliases_of(Cluster):
         return problem, f"Indent it under `{NAMESPACE}:cluster:`."
-    if not has_config and not is_declared and get_close_matches(key, ["config"], cutoff=_LIKENESS):
+    if not has_config and not is_declared and get_close_matches(key, ["config"], cutoff=_CUTOFF):
         return f"A stack's file has no key `{key}`, so nothing in it is read.", "Write `config:`."
     return None
 
@@ -107,7 +107,7 @@ def _meant_cluster(namespace: str, name: str) -> str:
     """Return the fix for a key that was probably intended as the declaration; empty for other keys."""
     if name in aliases_of(Cluster):
         return f"Write `{NAMESPACE}:cluster:` above it, and indent it under that."
-    near = get_close_matches(name.lower(), ["cluster"], cutoff=_LIKENESS)
+    near = get_close_matches(name.lower(), ["cluster"], cutoff=_CUTOFF)
     return f"Write `{NAMESPACE}:cluster:`." if near and (namespace, name) != (NAMESPACE, "cluster") else ""
 
 

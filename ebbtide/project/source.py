@@ -116,11 +116,11 @@ def find_misplaced(directory: Path, stack: str) -> tuple[MisplacedKey, ...]:
 
 def _stack_file(directory: Path, stack: str) -> tuple[Path, Document, str] | None:
     """Return a stack's file, its content and the project's name; None if any is unreadable."""
-    home = project_directory(directory)
+    root = project_directory(directory)
     try:
-        project = read(home / "Pulumi.yaml").value
+        project = read(root / "Pulumi.yaml").value
         settings = project if isinstance(project, dict) else {}
-        file = home / str(settings.get("stackConfigDir") or "") / f"Pulumi.{stack}.yaml"
+        file = root / str(settings.get("stackConfigDir") or "") / f"Pulumi.{stack}.yaml"
         document = read(file)
     except YamlFileError:
         return None

@@ -234,7 +234,11 @@ def _taints(
     declared_taints = {(taint.key, taint.value) for taint in declared}
     return (
         *declared,
-        *(TaintFacts(*mark, "NoSchedule", automatic=True) for mark in added if mark not in declared_taints),
+        *(
+            TaintFacts(*taint, "NoSchedule", automatic=True)
+            for taint in added
+            if taint not in declared_taints
+        ),
     )
 
 

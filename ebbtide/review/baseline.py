@@ -24,14 +24,14 @@ _GIT_VARIABLES: Final = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREF
 """Variables of a git hook, which would redirect git to the hook's own work tree."""
 
 
-class EarlierError(EbbtideError):
+class BaselineError(EbbtideError):
     """There is no such earlier version, or it cannot be recorded."""
 
     rule = "against"
 
 
 @dataclass(frozen=True, slots=True)
-class Earlier:
+class Baseline:
     """An earlier version of a stack.
 
     Attributes:
@@ -54,7 +54,7 @@ class Earlier:
         return updates(self.recording, after, deployed=self.deployed) if self.recording else []
 
 
-def earlier(files: StackFiles, against: str) -> Earlier:
+def baseline(files: StackFiles, against: str) -> Baseline:
     """Return a stack's earlier version.
 
     Args:
@@ -66,22 +66,22 @@ def earlier(files: StackFiles, against: str) -> Earlier:
     """
     path = Path(against)
     if path.suffix in _FILES and not path.is_file():
-        raise EarlierError(f"There is no file {against}, which --against names.")
+        raise BaselineError(f"There is no file {against}, which --against names.")
     if path.suffix in _STACK_FILES:
         old = read_stack(files.root, files.stack, config_file=path)
-        return Earlier(against, _recorded(old, f"With {against}"))
+        return Baseline(against, _recorded(old, f"With {against}"))
     if path.is_file():
         text = path.read_text(encoding="utf-8", errors="replace")
         recording = state.recording_of(text, project=files.project, stack=files.stack, file=against)
-        return Earlier(against, recording, deployed=True)
-    return Earlier(against, _at_ref(files, against))
+        return Baseline(against, recording, deployed=True)
+    return Baseline(against, _at_ref(files, against))
 
 
 def _recorded(files: StackFiles, version: str) -> Recording:
     try:
         return record_stack(files)
     except ProgramError as error:
-        raise EarlierError(f"{version}, the program cannot be recorded: {error}") from error
+        raise BaselineError(f"{version}, the program cannot be recorded: {error}") from error
 
 
 def _at_ref(files: StackFiles, ref: str) -> Recording | None:
@@ -98,7 +98,7 @@ def _at_ref(files: StackFiles, ref: str) -> Recording | None:
         try:
             old = read_stack(tree / directory, files.stack, config_file=config_file)
         except StackFileError as error:
-            raise EarlierError(f"At {ref}, the stack's files are wrong: {error}") from error
+            raise BaselineError(f"At {ref}, the stack's files are wrong: {error}") from error
         return _moved(_recorded(old, f"At {ref}"), str(tree), str(root.resolve()))
 
 
@@ -125,7 +125,7 @@ def _commit(directory: Path, ref: str) -> str:
     try:
         return _git(directory, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}")
     except _GitFailedError:
-        raise EarlierError(
+        raise BaselineError(
             f"There is no git ref {ref}, and no file of that name. If it is a branch of the remote, write "
             f"origin/{ref}; a shallow clone lacks it until `git fetch origin {ref}`."
         ) from None
@@ -144,7 +144,7 @@ def _work_tree(directory: Path, commit: str) -> Generator[Path]:
             _git(directory, "worktree", "remove", "--force", str(tree))
 
 
-class _GitFailedError(EarlierError):
+class _GitFailedError(BaselineError):
     """A git command failed."""
 
 
@@ -161,11 +161,11 @@ def _git(directory: Path, *arguments: str) -> str:
             command, cwd=directory, env=environment, capture_output=True, text=True, check=False
         )
     except FileNotFoundError:
-        raise EarlierError("--against with a git ref needs git, which is not installed.") from None
+        raise BaselineError("--against with a git ref needs git, which is not installed.") from None
     if done.returncode:
         message = done.stderr.strip().splitlines()
         if any("not a git repository" in line for line in message):
-            raise EarlierError(
+            raise BaselineError(
                 f"{directory} is not in a git repository, so --against can only name a file: an exported "
                 "state (.json) or another stack file (.yaml)."
             )

@@ -8,7 +8,7 @@ from ebbtide.preview.report import FindingReport, Preview
 from ebbtide.project.extends import Declaration
 from ebbtide.recording.recording import Recording
 from ebbtide.recording.values import masked
-from ebbtide.review.baseline import Earlier
+from ebbtide.review.baseline import Baseline
 from ebbtide.review.consequences import consequences, refusals
 from ebbtide.review.difference import Change, compare
 from ebbtide.review.report import (
@@ -24,7 +24,7 @@ _PROVIDER: Final = "pulumi:providers:"
 
 def review_of(
     after: Recording,
-    before: Earlier | None = None,
+    before: Baseline | None = None,
     *,
     warnings: Iterable[str] = (),
     policy: Policy | None = None,
@@ -49,7 +49,7 @@ def review_of(
     )
 
 
-def _difference(before: Earlier, after: Recording, preview: Preview) -> DifferenceReport:
+def _difference(before: Baseline, after: Recording, preview: Preview) -> DifferenceReport:
     old = before.recording or Recording(project=after.project, stack=after.stack)
     changes, old_preview = compare(old, after, deployed=before.deployed), preview_of(old)
     if before.recording is None:

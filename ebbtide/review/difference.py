@@ -90,7 +90,7 @@ def updates(
     """
     plan = _planned(before, after, deployed=deployed)
     pairs = ((old, after[urn]) for urn, old in plan.former.items() if urn not in plan.replaced)
-    known = ((old, replace(new, inputs=plan.settled(new, old))) for old, new in pairs if new.hooks)
+    known = ((old, replace(new, inputs=plan.without_unsettled(new, old))) for old, new in pairs if new.hooks)
     return [(old, new) for old, new in known if old.inputs != new.inputs]
 
 
@@ -116,7 +116,7 @@ class _Plan:
         changes: the changes so far, by URN.
         deleted_first: former URNs of resources that are deleted before their replacement is created.
         replaced: URNs of replaced resources.
-        made: URNs of replaced and new resources, whose outputs only the cloud will know.
+        created: URNs of replaced and new resources, whose outputs only the cloud will know.
     """
 
     before: Recording
@@ -127,14 +127,14 @@ class _Plan:
     changes: dict[str, Change] = field(default_factory=dict[str, Change])
     deleted_first: set[str] = field(default_factory=set[str])
     replaced: set[str] = field(default_factory=set[str])
-    made: set[str] = field(default_factory=set[str])
+    created: set[str] = field(default_factory=set[str])
 
     def add(self, resource: Resource) -> None:
         """Add a resource's change, if it has one."""
         old = self.former.get(resource.urn)
         if old is None or old.read:
             self.changes[resource.urn] = Change("create", None, resource)
-            self.made.add(resource.urn)
+            self.created.add(resource.urn)
             return
         fields = self._fields(old, resource)
         if any(change.replaces for change in fields) or self._is_replaced_with(resource):
@@ -148,7 +148,7 @@ class _Plan:
         if is_deleted_first(new.type, old.inputs, new.inputs) if first is None else first:
             self.deleted_first.add(old.urn)
         self.replaced.add(new.urn)
-        self.made.add(new.urn)
+        self.created.add(new.urn)
 
     def _fields(self, old: Resource, new: Resource) -> tuple[FieldChange, ...]:
         if new.remote and self.deployed and self._has_inputs_of(old, new):
@@ -186,11 +186,11 @@ class _Plan:
         """Return inputs, unknown where they depend on outputs of a replaced or new resource."""
         inputs = dict(new.inputs)
         for name, urns in new.property_dependencies.items():
-            if made := self.made.intersection(urns):
+            if made := self.created.intersection(urns):
                 inputs[name] = _without(inputs.get(name), frozenset(self._assumed(made)))
         return inputs
 
-    def settled(self, new: Resource, old: Resource) -> dict[str, Plain]:
+    def without_unsettled(self, new: Resource, old: Resource) -> dict[str, Plain]:
         """Return inputs as from `known`, also unknown where a state differs from an assumed value."""
         inputs = self.known(new)
         if self.deployed:
@@ -230,9 +230,9 @@ class _Plan:
 def _answers(recording: Recording) -> Iterator[str]:
     """Yield the assumed texts in the results of functions, without their arguments."""
     for call in recording.invocations:
-        given = _texts(dict(call.args))
+        arguments = _texts(dict(call.args))
         for _, leaf in leaves(dict(call.answer)):
-            if isinstance(leaf, str) and len(leaf) >= _SHORTEST and leaf not in given:
+            if isinstance(leaf, str) and len(leaf) >= _SHORTEST and leaf not in arguments:
                 yield leaf
 
 

@@ -11,11 +11,11 @@ from ebbtide.wording import several
 from ebbtide.workloads.errors import WorkloadError
 from ebbtide.workloads.job_progress import (
     INDEX,
-    Look,
+    JobSnapshot,
     Phase,
     Progress,
+    age_seconds,
     indexes,
-    seconds_since_made,
 )
 from ebbtide.workloads.logs import log_link, log_query
 from ebbtide.workloads.objects import Object, disrupted, phase_of
@@ -25,9 +25,9 @@ _SHOWN: Final = 10
 """Maximum number of failed indexes in the list."""
 
 
-def line(current: Progress) -> str:
+def progress_line(current: Progress) -> str:
     """Format the progress of a Job as a line."""
-    return "; ".join(filter(None, (_state(current), _hardships(current))))
+    return "; ".join(filter(None, (_state(current), _disruptions(current))))
 
 
 def _state(current: Progress) -> str:
@@ -48,7 +48,7 @@ def _state(current: Progress) -> str:
             assert_never(current.phase)
 
 
-def _hardships(current: Progress) -> str:
+def _disruptions(current: Progress) -> str:
     """Return its retries and disruptions, if any."""
     lost = len(current.disrupted)
     parts = [f"{several(lost, 'disruption')} survived"] if lost else []
@@ -57,42 +57,44 @@ def _hardships(current: Progress) -> str:
     return ", ".join(parts)
 
 
-def ending(look: Look, current: Progress, profile: Profile | None = None) -> str:
+def end_message(snapshot: JobSnapshot, current: Progress, profile: Profile | None = None) -> str:
     """Format the end of a Job: result, duration, and the index, exit code and logs of failures.
 
     Args:
-        look: the last snapshot.
+        snapshot: the last snapshot.
         current: its progress.
         profile: the cluster's profile, for the logs.
     """
-    name = f"{look.job.get('kind', 'Job')} {look.job['metadata']['name']}"
-    length = seconds_since_made(look.job)
+    name = f"{snapshot.job.get('kind', 'Job')} {snapshot.job['metadata']['name']}"
+    length = age_seconds(snapshot.job)
     took = "" if length is None else f" after {durations.elapsed(length)}"
-    through = _hardships(current)
+    disruptions = _disruptions(current)
     if current.phase is Phase.COMPLETED:
-        return f"{name} completed{took}" + (f"; {through}" if through else "") + "."
+        return f"{name} completed{took}" + (f"; {disruptions}" if disruptions else "") + "."
     why = f": {current.reason.rstrip('.')}" if current.reason else ""
-    lines = [f"{name} failed{took}{why}." + (f" {through[0].upper()}{through[1:]}." if through else "")]
-    return "\n".join([*lines, *_failures(look), *_logs(look, profile)])
+    lines = [
+        f"{name} failed{took}{why}." + (f" {disruptions[0].upper()}{disruptions[1:]}." if disruptions else "")
+    ]
+    return "\n".join([*lines, *_failures(snapshot), *_logs(snapshot, profile)])
 
 
-def _failures(look: Look) -> list[str]:
-    failed = list(indexes(look.job.get("status", {}).get("failedIndexes") or ""))
-    if look.job["spec"].get("completionMode") != "Indexed":
-        pod = _last([pod for pod in look.pods if _failed(pod)])
-        return [f"  pod {pod['metadata']['name']}: {how(pod)}"] if pod else []
-    points = _points(look.job)
+def _failures(snapshot: JobSnapshot) -> list[str]:
+    failed = list(indexes(snapshot.job.get("status", {}).get("failedIndexes") or ""))
+    if snapshot.job["spec"].get("completionMode") != "Indexed":
+        pod = _last([pod for pod in snapshot.pods if _failed(pod)])
+        return [f"  pod {pod['metadata']['name']}: {failure_text(pod)}"] if pod else []
+    points = _points(snapshot.job)
     lines: list[str] = []
     for index in failed[:_SHOWN]:
-        pod = _last([pod for pod in look.pods if _index(pod) == str(index) and _failed(pod)])
+        pod = _last([pod for pod in snapshot.pods if _index(pod) == str(index) and _failed(pod)])
         point = f" {json.dumps(points[index], ensure_ascii=False)}" if index < len(points) else ""
-        lines.append(f"  index {index}{point}: {how(pod) if pod else 'its pods are gone'}")
+        lines.append(f"  index {index}{point}: {failure_text(pod) if pod else 'its pods are gone'}")
     if len(failed) > _SHOWN:
-        lines.append(f"  and {len(failed) - _SHOWN} more: {look.job['status']['failedIndexes']}")
+        lines.append(f"  and {len(failed) - _SHOWN} more: {snapshot.job['status']['failedIndexes']}")
     return lines
 
 
-def how(pod: Object) -> str:
+def failure_text(pod: Object) -> str:
     """Format the end of a failed pod: the exit code of its failed container, or the pod's reason."""
     status: Object = pod.get("status", {})
     for container in status.get("containerStatuses") or ():
@@ -125,9 +127,9 @@ def _points(job: Object) -> list[dict[str, Any]]:
     return []
 
 
-def _logs(look: Look, profile: Profile | None) -> list[str]:
-    metadata = look.job["metadata"]
-    option, value = ("label", look.label) if look.label else ("job", metadata["name"])
+def _logs(snapshot: JobSnapshot, profile: Profile | None) -> list[str]:
+    metadata = snapshot.job["metadata"]
+    option, value = ("label", snapshot.label) if snapshot.label else ("job", metadata["name"])
     if profile is None:
         command = command_line("logs", "--namespace", metadata["namespace"], f"--{option}", value)
         return [f"Logs: `{command}`, with the cluster's profile."]

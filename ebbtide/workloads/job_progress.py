@@ -25,7 +25,7 @@ class Phase(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
+class JobSnapshot:
     """Snapshot of a Job's objects.
 
     Attributes:
@@ -75,20 +75,20 @@ class Progress:
         return self.phase in {Phase.COMPLETED, Phase.FAILED}
 
 
-def progress(look: Look, before: frozenset[str] = frozenset()) -> Progress:
+def progress(snapshot: JobSnapshot, before: frozenset[str] = frozenset()) -> Progress:
     """Derive the progress of a Job.
 
     Args:
-        look: the snapshot.
+        snapshot: the snapshot.
         before: pods that earlier snapshots show as disrupted. A pod is deleted with its node, and the Job
             counts no disruptions.
     """
-    spec, status = look.job["spec"], look.job.get("status", {})
-    alive = [pod for pod in look.pods if "deletionTimestamp" not in pod["metadata"]]
+    spec, status = snapshot.job["spec"], snapshot.job.get("status", {})
+    alive = [pod for pod in snapshot.pods if "deletionTimestamp" not in pod["metadata"]]
     waiting = [pod for pod in alive if waits(pod)]
     running = sum(phase_of(pod) == "Running" for pod in alive)
     failed = count_indexes(status.get("failedIndexes") or "")
-    phase, reason = _where(look, waiting, running)
+    phase, reason = _phase(snapshot, waiting, running)
     return Progress(
         phase=phase,
         reason=reason,
@@ -98,7 +98,7 @@ def progress(look: Look, before: frozenset[str] = frozenset()) -> Progress:
         running=running,
         waiting=len(waiting),
         retries=_retries(spec, status, failed, over=phase is Phase.FAILED),
-        disrupted=before | {pod["metadata"]["uid"] for pod in look.pods if disrupted(pod)},
+        disrupted=before | {pod["metadata"]["uid"] for pod in snapshot.pods if disrupted(pod)},
     )
 
 
@@ -114,19 +114,19 @@ def indexes(text: str) -> Iterable[int]:
         yield from range(int(first), int(last or first) + 1)
 
 
-def _where(look: Look, waiting: Sequence[Object], running: int) -> tuple[Phase, str]:
-    if condition(look.job, "Complete"):
+def _phase(snapshot: JobSnapshot, waiting: Sequence[Object], running: int) -> tuple[Phase, str]:
+    if condition(snapshot.job, "Complete"):
         return Phase.COMPLETED, ""
-    if failure := condition(look.job, "Failed"):
+    if failure := condition(snapshot.job, "Failed"):
         return Phase.FAILED, failure.get("message") or failure.get("reason") or ""
-    if look.job["spec"].get("suspend"):
-        return Phase.QUEUED, queued_for(look.workload)
-    without = no_node(waiting[0], look.events) if waiting else ""
+    if snapshot.job["spec"].get("suspend"):
+        return Phase.QUEUED, queued_for(snapshot.workload)
+    without = no_node(waiting[0], snapshot.events) if waiting else ""
     if running:
         return Phase.RUNNING, without
     if waiting:
         return Phase.WAITING, without
-    return Phase.STARTING, not_started(look.pods)
+    return Phase.STARTING, not_started(snapshot.pods)
 
 
 def _retries(spec: Object, status: Object, failed: int, *, over: bool) -> int:
@@ -136,7 +136,7 @@ def _retries(spec: Object, status: Object, failed: int, *, over: bool) -> int:
     return max(0, int(status.get("failed") or 0) - last)
 
 
-def seconds_since_made(job: Object) -> int | None:
+def age_seconds(job: Object) -> int | None:
     """Return the time from a Job's creation to its end; None before its end."""
     ended = condition(job, "Complete") or condition(job, "Failed")
     if not ended:

@@ -111,8 +111,8 @@ def _on_pool(profile: Profile, task: Task) -> Placement:
             f"In namespace {task.namespace}, work takes pool {pool.name} through a queue, and the API server "
             f"refuses it otherwise: name queue {' or '.join(required)} instead."
         )
-    for misfit in _misfits(pool, task, profile.cloud):
-        problems.add(misfit)
+    for problem in _obstacles(pool, task, profile.cloud):
+        problems.add(problem)
     _check_idle((pool,), task, f"pool {pool.name}", problems)
     problems.end()
     return Placement(
@@ -153,11 +153,11 @@ def _in_queue(profile: Profile, task: Task) -> Placement:
         "the nodes hold.",
     )
     pools = [profile.pool(name) for name in queue.pools]
-    fitting = [pool for pool in pools if not _misfits(pool, task, profile.cloud, run=False)]
+    fitting = [pool for pool in pools if not _obstacles(pool, task, profile.cloud, run=False)]
     problems.check(fitting, f"No pool of queue {queue.name} can run this.")
     for pool in fitting or pools:
-        for misfit in _misfits(pool, task, profile.cloud):
-            problems.add(misfit)
+        for problem in _obstacles(pool, task, profile.cloud):
+            problems.add(problem)
     _check_idle(fitting or pools, task, f"queue {queue.name}", problems)
     namespace, label, accelerator, annotations = "", "", "", dict[str, str]()
     with problems.collecting():
@@ -181,11 +181,11 @@ def _check_priority(profile: Profile, task: Task, problems: Problems) -> None:
     """Report a priority that the cluster does not have; Kueue would not admit the workload (0.19.2,
     pkg/util/priority)."""
     known = ", ".join(profile.priorities)
-    instead = f"write one of {known}" if known else "its profile lists none: write it again, or omit priority"
+    fix = f"write one of {known}" if known else "its profile lists none: write it again, or omit priority"
     problems.check(
         not task.priority or task.priority in profile.priorities,
         f"priority is {task.priority!r}, which is no WorkloadPriorityClass of cluster {profile.cluster}: "
-        f"{instead}.",
+        f"{fix}.",
     )
 
 
@@ -236,8 +236,8 @@ def _max_run(pools: Sequence[PoolProfile], task: Task) -> dict[str, str]:
     if not limits:
         return {}
     known = [limit for limit in limits if limit is not None]
-    wanted = task.max_run_seconds or (min(known) if known else None)
-    return {MAX_RUN_ANNOTATION: str(wanted)} if wanted else {}
+    seconds = task.max_run_seconds or (min(known) if known else None)
+    return {MAX_RUN_ANNOTATION: str(seconds)} if seconds else {}
 
 
 def _accelerator(pools: Sequence[PoolProfile], task: Task) -> str:
@@ -252,7 +252,7 @@ def _accelerator(pools: Sequence[PoolProfile], task: Task) -> str:
     return kinds[0] if kinds else ""
 
 
-def _misfits(pool: PoolProfile, task: Task, cloud: str, *, run: bool = True) -> tuple[str, ...]:
+def _obstacles(pool: PoolProfile, task: Task, cloud: str, *, run: bool = True) -> tuple[str, ...]:
     """Return the reasons why no node of a pool can run a task; with `run`, including its duration. Invalid
     amounts are reported again, with the same text."""
     problems = Problems()
@@ -267,18 +267,18 @@ def _misfits(pool: PoolProfile, task: Task, cloud: str, *, run: bool = True) -> 
         f"than {pool.accelerator.most if pool.accelerator else 0} fails. Write gpus=1.",
     )
     sidecars = (*task.sidecars, *([_BUCKET_MOUNT] if has_bucket_mount(cloud, task) else []))
-    beside = f" beside {' and '.join(item.name for item in sidecars)}" if sidecars else ""
+    sidecar_text = f" beside {' and '.join(item.name for item in sidecars)}" if sidecars else ""
     with problems.collecting():
-        room = pool.cpu_m - sum(item.cpu_m for item in sidecars)
+        free = pool.cpu_m - sum(item.cpu_m for item in sidecars)
         problems.check(
-            not pool.cpu_m or task.cpu_m <= room,
-            f"cpu is {task.cpu}, and {node} ({pool.machine}) offers pods {room}m{beside}.",
+            not pool.cpu_m or task.cpu_m <= free,
+            f"cpu is {task.cpu}, and {node} ({pool.machine}) offers pods {free}m{sidecar_text}.",
         )
     with problems.collecting():
-        room = pool.memory_mib - sum(item.memory_mib for item in sidecars)
+        free = pool.memory_mib - sum(item.memory_mib for item in sidecars)
         problems.check(
-            not pool.memory_mib or task.memory_b <= room * MEBIBYTE,
-            f"memory is {task.memory}, and {node} ({pool.machine}) offers pods {room}Mi{beside}.",
+            not pool.memory_mib or task.memory_b <= free * MEBIBYTE,
+            f"memory is {task.memory}, and {node} ({pool.machine}) offers pods {free}Mi{sidecar_text}.",
         )
     limit = pool.max_run_seconds if run else None
     with problems.collecting():

@@ -9,7 +9,7 @@ from ebbtide.invocation import command_line
 from ebbtide.kubernetes_api import Api, ApiError
 from ebbtide.kueue_api import API_PATH
 from ebbtide.workloads.cluster import ClusterError, explained
-from ebbtide.workloads.job_progress import Look, Progress, progress
+from ebbtide.workloads.job_progress import JobSnapshot, Progress, progress
 from ebbtide.workloads.kinds import JOB, Kind, kind_of, lost
 from ebbtide.workloads.objects import Object, waits
 
@@ -19,7 +19,7 @@ _WORKLOADS: Final = f"{API_PATH}/namespaces/{{}}/workloads"
 _PAUSE: Final = 2.0
 _SHARE: Final = 10
 """Snapshots of a large sweep take a while: they may take at most a tenth of the time."""
-_PATIENCE: Final = 600.0
+_TIMEOUT: Final = 600.0
 """Time limit in seconds for an unresponsive API server; an upgrade of the control plane takes some
 minutes."""
 
@@ -101,7 +101,7 @@ def _refusal(error: ApiError, kind: str, name: str, namespace: str) -> str:
             return f"The cluster refuses {kind} {name}, and nothing was created: {error.message}"
 
 
-def look(api: Api, name: str, namespace: str, kind: Kind = JOB) -> Look:
+def take_snapshot(api: Api, name: str, namespace: str, kind: Kind = JOB) -> JobSnapshot:
     """Take a snapshot of a workload.
 
     Raises:
@@ -123,7 +123,7 @@ def look(api: Api, name: str, namespace: str, kind: Kind = JOB) -> Look:
         of = f"involvedObject.uid={waiting['metadata']['uid']}"
         events = (_find(api, f"{core}/events", fieldSelector=of) or {}).get("items", [])
     label = "" if kind is JOB else selector
-    return Look(job=job, pods=pods, workload=workload, events=events, label=label)
+    return JobSnapshot(job=job, pods=pods, workload=workload, events=events, label=label)
 
 
 def _find(api: Api, path: str, **query: str) -> Object | None:
@@ -140,9 +140,9 @@ def follow(
     api: Api,
     name: str,
     namespace: str,
-    say: Callable[[Progress], Any],
-    silent: Callable[[str], Any],
-) -> tuple[Look, Progress]:
+    on_progress: Callable[[Progress], Any],
+    on_timeout: Callable[[str], Any],
+) -> tuple[JobSnapshot, Progress]:
     """Follow a Job, a TrainJob or a pipeline run to its end.
 
     An unresponsive API server, such as during an upgrade, is tolerated for a while.
@@ -151,8 +151,8 @@ def follow(
         api: the cluster's API.
         name: name of the workload, or the id of a pipeline run.
         namespace: its namespace.
-        say: called with the progress at each snapshot.
-        silent: called when the API server does not respond.
+        on_progress: called with the progress at each snapshot.
+        on_timeout: called when the API server does not respond.
 
     Returns:
         The last snapshot and its progress.
@@ -167,17 +167,17 @@ def follow(
     while True:
         begun = time.monotonic()
         try:
-            snapshot = look(api, name, namespace, kind)
+            snapshot = take_snapshot(api, name, namespace, kind)
         except ApiError as error:
             if not error.unanswered:
                 raise ClusterError(lost(error, kind, name, namespace, known=current is not None)) from None
-            if current is None or begun - heard > _PATIENCE:
+            if current is None or begun - heard > _TIMEOUT:
                 raise ClusterError(explained(error)) from None
-            silent(explained(error))
+            on_timeout(explained(error))
         else:
             heard = time.monotonic()
             current = progress(snapshot, current.disrupted if current else frozenset())
-            say(current)
+            on_progress(current)
             if current.over:
                 return snapshot, current
         time.sleep(max(_PAUSE, _SHARE * (time.monotonic() - begun)))

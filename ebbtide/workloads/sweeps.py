@@ -83,8 +83,8 @@ def sweep(
     problems.check(parallelism is None or parallelism > 0, f"parallelism is {parallelism}; write 1 or more.")
     problems.check(max_failed is None or max_failed >= 0, f"max_failed is {max_failed}; write 0 or more.")
     # A pod's host name is the Job's name with the index, and must be a DNS label.
-    room = LABEL_LENGTH - len(f"-{max(0, len(every) - 1)}")
-    placement = placed(profile, task, problems, name_length=room)
+    max_length = LABEL_LENGTH - len(f"-{max(0, len(every) - 1)}")
+    placement = placed(profile, task, problems, name_length=max_length)
     count = len(every)
     return manifest(
         replace(task, env={**task.env, POINTS: text}),

@@ -7,7 +7,7 @@ import json
 from rich.console import Console
 
 from ebbtide.recording.record import record
-from ebbtide.review.baseline import Earlier
+from ebbtide.review.baseline import Baseline
 from ebbtide.review.build_report import review_of
 from ebbtide.review.render import render
 from tests.declarations import pool
@@ -24,7 +24,7 @@ def test_the_page_shows_the_review_of_its_changes() -> None:
     pool(changed, "cpu-spot")["machine"] = "n2-standard-16"
     pool(changed, "t4-spot")["nodes"] = {"max": 2}
     config = {"ebbtide:cluster": json.dumps(changed)}
-    earlier = Earlier("main", before)
+    earlier = Baseline("main", before)
     after = record(ROOT, project="ebbtide", stack="dev", config=config, updates=earlier.updates)
     screen = io.StringIO()
     render(review_of(after, earlier), Console(file=screen, width=80))

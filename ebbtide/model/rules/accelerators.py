@@ -16,7 +16,7 @@ from ebbtide.catalog import (
 from ebbtide.model.faults import Fault, did_you_mean
 from ebbtide.model.pool import Accelerator
 from ebbtide.model.rules.rule import PoolIn, PoolRule
-from ebbtide.model.rules.words import called
+from ebbtide.model.rules.words import service_name
 from ebbtide.wording import or_list
 
 _NO_POOL = "The node pool could not be created."
@@ -76,7 +76,7 @@ def _is_known(pool: PoolIn) -> Iterator[Fault]:
     fix = f"Write type: {or_list(meant)}." if meant else _DECLARE
     yield Fault(
         pool.at("accelerator.type"),
-        f"No accelerator {accelerator.type} is known on {called(cloud)}{near}",
+        f"No accelerator {accelerator.type} is known on {service_name(cloud)}{near}",
         _NO_POOL,
         fix,
     )

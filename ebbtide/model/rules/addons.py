@@ -9,7 +9,7 @@ from ebbtide.model.cluster import Cluster
 from ebbtide.model.faults import Fault
 from ebbtide.model.pool import Pool, TaintEffect
 from ebbtide.model.rules.rule import ClusterRule, PoolIn, Severity, pools_of
-from ebbtide.model.rules.words import called
+from ebbtide.model.rules.words import service_name
 from ebbtide.wording import and_list
 
 _PIPELINES = "kubeflow/pipelines 2.17.0"
@@ -86,7 +86,7 @@ def _logs_are_there(cluster: Cluster) -> Iterator[Fault]:
     if cluster.addons.logs is not None:
         yield Fault(
             "addons.logs",
-            f"{called(CloudKind.GKE)} has the logs of pods in Cloud Logging by itself.",
+            f"{service_name(CloudKind.GKE)} has the logs of pods in Cloud Logging by itself.",
             "There would be nothing to make.",
             "Leave logs out.",
         )

@@ -44,21 +44,21 @@ def _ephemeral_disk_fits(pool: PoolIn) -> Iterator[Fault]:
     if machine is None or disk.type != "ephemeral" or disk.size_gib is None:
         return
     known = ephemeral_gib(machine.name)
-    room = LARGEST_EPHEMERAL_GIB if known is None else known
-    if room == 0:
+    limit = LARGEST_EPHEMERAL_GIB if known is None else known
+    if limit == 0:
         yield Fault(
             pool.at("disk.type"),
             f"{machine.name} has neither a cache nor a temporary disk that a node's disk could be on.",
             _NO_POOL,
             "Write type: managed, or leave it out; or take a machine such as Standard_D4ds_v5.",
         )
-    elif disk.size_gib > room:
+    elif disk.size_gib > limit:
         yield Fault(
             pool.at("disk.sizeGib"),
-            f"{machine.name} holds an ephemeral disk of at most {room} GiB, and this one has "
+            f"{machine.name} holds an ephemeral disk of at most {limit} GiB, and this one has "
             f"{disk.size_gib}.",
             _NO_POOL,
-            f"Write sizeGib: {room} or less, or leave type out for a managed disk.",
+            f"Write sizeGib: {limit} or less, or leave type out for a managed disk.",
         )
 
 

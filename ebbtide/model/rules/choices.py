@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from ebbtide.catalog import CLOUD_SPECS, CloudKind, boot_disk_types
 from ebbtide.model.faults import Fault, did_you_mean
 from ebbtide.model.rules.rule import PoolIn, PoolRule
-from ebbtide.model.rules.words import called
+from ebbtide.model.rules.words import service_name
 from ebbtide.wording import or_list
 
 _NO_POOL = "The node pool could not be created."
@@ -16,7 +16,7 @@ def _image(pool: PoolIn) -> Iterator[Fault]:
     if pool.pool.image is not None and pool.pool.image not in images:
         yield Fault(
             pool.at("image"),
-            f"{called(pool.site.cloud)} has no image {pool.pool.image}.",
+            f"{service_name(pool.site.cloud)} has no image {pool.pool.image}.",
             _NO_POOL,
             f"Write {or_list(images)}, or leave image out for {images[0]}.",
         )
@@ -32,7 +32,7 @@ def _disk_type(pool: PoolIn) -> Iterator[Fault]:
     if machine is not None and written in of_cloud:
         problem = f"{machine.name} cannot boot from a disk of type {written}."
     else:
-        problem = f"{called(cloud)} has no disk type {written}{did_you_mean(written, of_cloud)}"
+        problem = f"{service_name(cloud)} has no disk type {written}{did_you_mean(written, of_cloud)}"
     yield Fault(
         pool.at("disk.type"), problem, _NO_POOL, f"Write {or_list(types)}, or leave it out for {types[0]}."
     )
@@ -44,7 +44,7 @@ def _disk_size(pool: PoolIn) -> Iterator[Fault]:
     if size is not None and not least <= size <= most:
         yield Fault(
             pool.at("disk.sizeGib"),
-            f"{called(pool.site.cloud)} has no boot disk of {size} GiB.",
+            f"{service_name(pool.site.cloud)} has no boot disk of {size} GiB.",
             _NO_POOL,
             f"Write a size from {least} to {most}.",
         )

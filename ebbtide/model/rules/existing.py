@@ -16,7 +16,7 @@ from ebbtide.wording import and_list
 
 
 @dataclass(frozen=True, slots=True)
-class MadeWith:
+class ClusterSetting:
     """A field of the cloud that is set when a cluster is created; `attribute` is its path in the model."""
 
     cloud: CloudKind
@@ -29,33 +29,35 @@ _CHANNEL = "by its release channel"
 _ACCESS = "by its own settings"
 _RANGE = "by the network that it stands in"
 
-ROWS: tuple[MadeWith, ...] = (
-    MadeWith(CloudKind.GKE, "releaseChannel", "release_channel", _CHANNEL),
-    MadeWith(CloudKind.GKE, "access.networks", "access.networks", _ACCESS),
-    MadeWith(CloudKind.GKE, "access.private", "access.private", _ACCESS),
-    MadeWith(CloudKind.GKE, "maintenance", "maintenance", _ACCESS),
-    MadeWith(CloudKind.GKE, "consolidation.profile", "consolidation.profile", _ACCESS),
-    MadeWith(CloudKind.GKE, "keys.secrets", "keys.secrets", _ACCESS),
-    MadeWith(CloudKind.GKE, "network.nodes", "network.nodes", _RANGE),
-    MadeWith(CloudKind.GKE, "network.pods", "network.pods", _RANGE),
-    MadeWith(CloudKind.GKE, "network.services", "network.services", _RANGE),
-    MadeWith(CloudKind.GKE, "overrides", "overrides", _ACCESS),
-    MadeWith(CloudKind.AKS, "overrides", "overrides", _ACCESS),
-    MadeWith(CloudKind.AKS, "tier", "tier", _ACCESS),
-    MadeWith(CloudKind.AKS, "upgradeChannel", "upgrade_channel", _ACCESS),
-    MadeWith(CloudKind.AKS, "access.admins", "access.admins", _ACCESS),
-    MadeWith(CloudKind.AKS, "access.networks", "access.networks", _ACCESS),
-    MadeWith(CloudKind.AKS, "access.private", "access.private", _ACCESS),
-    MadeWith(CloudKind.AKS, "access.privateDnsZone", "access.private_dns_zone", _ACCESS),
-    MadeWith(CloudKind.AKS, "maintenance", "maintenance", _ACCESS),
-    MadeWith(CloudKind.AKS, "consolidation.delayMinutes", "consolidation.delay_minutes", _ACCESS),
-    MadeWith(CloudKind.AKS, "consolidation.afterAddMinutes", "consolidation.after_add_minutes", _ACCESS),
-    MadeWith(CloudKind.AKS, "keys.secrets", "keys.secrets", _ACCESS),
-    MadeWith(CloudKind.AKS, "keys.vault", "keys.vault", _ACCESS),
-    MadeWith(CloudKind.AKS, "keys.disks", "keys.disks", _ACCESS),
-    MadeWith(CloudKind.AKS, "network.nodes", "network.nodes", _RANGE),
-    MadeWith(CloudKind.AKS, "network.pods", "network.pods", _RANGE),
-    MadeWith(CloudKind.AKS, "network.services", "network.services", _RANGE),
+ROWS: tuple[ClusterSetting, ...] = (
+    ClusterSetting(CloudKind.GKE, "releaseChannel", "release_channel", _CHANNEL),
+    ClusterSetting(CloudKind.GKE, "access.networks", "access.networks", _ACCESS),
+    ClusterSetting(CloudKind.GKE, "access.private", "access.private", _ACCESS),
+    ClusterSetting(CloudKind.GKE, "maintenance", "maintenance", _ACCESS),
+    ClusterSetting(CloudKind.GKE, "consolidation.profile", "consolidation.profile", _ACCESS),
+    ClusterSetting(CloudKind.GKE, "keys.secrets", "keys.secrets", _ACCESS),
+    ClusterSetting(CloudKind.GKE, "network.nodes", "network.nodes", _RANGE),
+    ClusterSetting(CloudKind.GKE, "network.pods", "network.pods", _RANGE),
+    ClusterSetting(CloudKind.GKE, "network.services", "network.services", _RANGE),
+    ClusterSetting(CloudKind.GKE, "overrides", "overrides", _ACCESS),
+    ClusterSetting(CloudKind.AKS, "overrides", "overrides", _ACCESS),
+    ClusterSetting(CloudKind.AKS, "tier", "tier", _ACCESS),
+    ClusterSetting(CloudKind.AKS, "upgradeChannel", "upgrade_channel", _ACCESS),
+    ClusterSetting(CloudKind.AKS, "access.admins", "access.admins", _ACCESS),
+    ClusterSetting(CloudKind.AKS, "access.networks", "access.networks", _ACCESS),
+    ClusterSetting(CloudKind.AKS, "access.private", "access.private", _ACCESS),
+    ClusterSetting(CloudKind.AKS, "access.privateDnsZone", "access.private_dns_zone", _ACCESS),
+    ClusterSetting(CloudKind.AKS, "maintenance", "maintenance", _ACCESS),
+    ClusterSetting(CloudKind.AKS, "consolidation.delayMinutes", "consolidation.delay_minutes", _ACCESS),
+    ClusterSetting(
+        CloudKind.AKS, "consolidation.afterAddMinutes", "consolidation.after_add_minutes", _ACCESS
+    ),
+    ClusterSetting(CloudKind.AKS, "keys.secrets", "keys.secrets", _ACCESS),
+    ClusterSetting(CloudKind.AKS, "keys.vault", "keys.vault", _ACCESS),
+    ClusterSetting(CloudKind.AKS, "keys.disks", "keys.disks", _ACCESS),
+    ClusterSetting(CloudKind.AKS, "network.nodes", "network.nodes", _RANGE),
+    ClusterSetting(CloudKind.AKS, "network.pods", "network.pods", _RANGE),
+    ClusterSetting(CloudKind.AKS, "network.services", "network.services", _RANGE),
 )
 
 
@@ -126,14 +128,14 @@ def _how_to_look(cloud: Cloud, name: str) -> str:
                 f"gcloud container clusters describe {name} --project {cloud.project} --location "
                 f"{cloud.location} --format 'value(networkConfig.datapathProvider,networkPolicy.enabled)'"
             )
-            wanted, engine = "ADVANCED_DATAPATH or True", "network policy enforcement"
+            expected, engine = "ADVANCED_DATAPATH or True", "network policy enforcement"
         case Aks():
             group = cloud.resource_group or name
             command = f"az aks show --name {name} --resource-group {group} --query networkProfile"
-            wanted, engine = "a networkPolicy of cilium, azure or calico", "one of them"
+            expected, engine = "a networkPolicy of cilium, azure or calico", "one of them"
         case _:
             assert_never(cloud)
-    return f"Look with `{command}`: unless it prints {wanted}, have its owner enable {engine}."
+    return f"Look with `{command}`: unless it prints {expected}, have its owner enable {engine}."
 
 
 RULES: tuple[ClusterRule, ...] = (

@@ -60,14 +60,14 @@ def _something_to_fall_back_to(cluster: Cluster) -> Iterator[Fault]:
 def _in_no_other_queue(cluster: Cluster) -> Iterator[Fault]:
     for number, queue in enumerate(cluster.queues):
         for index, name in enumerate(queue.pools):
-            home = fallback_of(name, cluster)
-            if home and home != queue.name:
+            fallback_queue = fallback_of(name, cluster)
+            if fallback_queue and fallback_queue != queue.name:
                 yield Fault(
                     f"queues[{number}].pools[{index}]",
-                    f"The pool {name} is in the queue {home}, which falls back.",
+                    f"The pool {name} is in the queue {fallback_queue}, which falls back.",
                     "Its quota is part of that queue's. Counted here as well, more would be admitted than "
                     "there are nodes.",
-                    f"Leave it out here, or let the team use the queue {home}.",
+                    f"Leave it out here, or let the team use the queue {fallback_queue}.",
                 )
 
 

@@ -22,7 +22,7 @@ def _workloads(cluster: Cluster) -> list[tuple[str, Footprint, int]]:
     return add_ons
 
 
-def what_runs_there(cluster: Cluster) -> tuple[str, Resources]:
+def system_pods(cluster: Cluster) -> tuple[str, Resources]:
     """Describe the cluster-wide pods on the system pool, and return their total requests
     (catalog/data/footprints.csv). Those of an existing cluster are already placed."""
     workloads = _workloads(cluster)
@@ -51,15 +51,17 @@ def amount_text(amount: Resources) -> str:
     return f"{amount.cpu_m / 1000:.1f} CPU and {amount.memory_mib / 1024:.1f} GiB"
 
 
-def cheapest_home(cluster: Cluster, nodes: int = 1) -> Machine | None:
+def cheapest_system_machine(cluster: Cluster, nodes: int = 1) -> Machine | None:
     """Return the cheapest machine type with which `nodes` nodes fit the system pool's pods; None if there is
     none."""
     pool = next((pool for pool in cluster.pools if pool.is_system), None)
     if pool is None:
         return None
-    _, once = what_runs_there(cluster)
+    _, requests = system_pods(cluster)
     pod = largest_pod(cluster)
-    share = Resources(max(pod.cpu_m, once.cpu_m / nodes), max(pod.memory_mib, once.memory_mib / nodes))
+    share = Resources(
+        max(pod.cpu_m, requests.cpu_m / nodes), max(pod.memory_mib, requests.memory_mib / nodes)
+    )
     need = share + daemons(pool, cluster.site, cluster.addons)
     spec = CLOUD_SPECS[cluster.site.cloud]
     return cheapest(
@@ -94,7 +96,7 @@ def _holds_each_pod(pool: Pool, cluster: Cluster) -> bool:
 def _larger(pool: Pool, cluster: Cluster) -> str:
     """Return the fix for a system pool that is too small. More nodes help only if each pod fits on one."""
     most = most_nodes(pool)
-    machine = cheapest_home(cluster, most)
+    machine = cheapest_system_machine(cluster, most)
     more = ", or a larger nodes.max" if _holds_each_pod(pool, cluster) else ""
     if machine is None:
         return "Write a larger nodes.max." if more else "Write a larger machine."
@@ -108,7 +110,7 @@ def _larger(pool: Pool, cluster: Cluster) -> str:
 def _holds(cluster: Cluster) -> Iterator[Fault]:
     for pool in pools_of(cluster):
         capacity, machine = _sum(pool.pool, cluster), pool.pool.machine
-        workloads, need = what_runs_there(cluster)
+        workloads, need = system_pods(cluster)
         if capacity is None or machine is None or capacity.holds(need):
             continue
         yield Fault(
@@ -123,7 +125,7 @@ def _holds(cluster: Cluster) -> Iterator[Fault]:
 def _holds_each(cluster: Cluster) -> Iterator[Fault]:
     for pool in pools_of(cluster):
         capacity, machine = _sum(pool.pool, cluster), pool.pool.machine
-        workloads, need = what_runs_there(cluster)
+        workloads, need = system_pods(cluster)
         if (
             capacity is None
             or machine is None
@@ -140,7 +142,7 @@ def _holds_each(cluster: Cluster) -> Iterator[Fault]:
         )
 
 
-def _what_is_there_already(cluster: Cluster) -> Iterator[Fault]:
+def _existing_pods(cluster: Cluster) -> Iterator[Fault]:
     if cluster.cloud.existing is None or not cluster.work_pools:
         return
     yield Fault(
@@ -166,7 +168,7 @@ RULES: tuple[ClusterRule, ...] = (
     ClusterRule(
         "what could keep a node",
         "kubernetes/autoscaler, FAQ: what types of pods can prevent a node from being removed (2026)",
-        _what_is_there_already,
+        _existing_pods,
         severity=Severity.WARNED,
     ),
 )

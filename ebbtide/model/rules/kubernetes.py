@@ -64,30 +64,30 @@ _RESERVED = (
 )
 
 
-def _holder(key: str) -> str:
+def _owner(key: str) -> str:
     """Return the owner of a key by its prefix; empty for none."""
     domain = key.rpartition("/")[0]
-    holders = (holder for name, holder in _RESERVED if domain == name or domain.endswith(f".{name}"))
-    return next(holders, "")
+    owners = (owner for name, owner in _RESERVED if domain == name or domain.endswith(f".{name}"))
+    return next(owners, "")
 
 
 def _reserved_labels(pool: PoolIn) -> Iterator[Fault]:
     for path, key in _label_keys(pool):
-        if key and (holder := _holder(key)) and key not in CLOUD_SPECS[pool.site.cloud].allowed_labels:
-            yield _reserved("label", path, key, holder)
+        if key and (owner := _owner(key)) and key not in CLOUD_SPECS[pool.site.cloud].allowed_labels:
+            yield _reserved("label", path, key, owner)
 
 
 def _reserved_taints(pool: PoolIn) -> Iterator[Fault]:
     for path, key in _taint_keys(pool):
-        if key and (holder := _holder(key)) and key not in CLOUD_SPECS[pool.site.cloud].allowed_taints:
-            yield _reserved("taint", path, key, holder)
+        if key and (owner := _owner(key)) and key not in CLOUD_SPECS[pool.site.cloud].allowed_taints:
+            yield _reserved("taint", path, key, owner)
 
 
-def _reserved(noun: str, path: str, key: str, holder: str) -> Fault:
+def _reserved(noun: str, path: str, key: str, owner: str) -> Fault:
     prefix, _, name = key.rpartition("/")
     return Fault(
         path,
-        f"The {noun} {key} is {holder}: everything under {prefix}/ is.",
+        f"The {noun} {key} is {owner}: everything under {prefix}/ is.",
         "It would say what is not true, or the cloud would refuse the node pool.",
         f"Leave it out, or write it under a domain of your own, as acme.example/{name}.",
     )
@@ -98,15 +98,15 @@ def _same_taint_twice(pool: PoolIn) -> Iterator[Fault]:
     times = Counter((taint.key, taint.effect) for taint in taints)
     reported: set[tuple[str, TaintEffect]] = set()
     for index, taint in enumerate(taints):
-        mark = (taint.key, taint.effect)
-        if times[mark] > 1 and mark in reported:
+        key = (taint.key, taint.effect)
+        if times[key] > 1 and key in reported:
             yield Fault(
                 pool.at(f"taints[{index}]"),
                 f"The taint {taint.key} with effect {taint.effect} is written twice.",
                 "Kubernetes holds one value for a key and effect, and refuses the node.",
                 "Leave one of the two out, or give it another effect.",
             )
-        reported.add(mark)
+        reported.add(key)
 
 
 def _tainted_by_cloud(pool: PoolIn) -> bool:

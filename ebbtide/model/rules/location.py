@@ -35,10 +35,10 @@ def _gke_location(cluster: Cluster) -> Iterator[Fault]:
         )
         return
     azure = location in Locations(CloudKind.AKS).names()
-    near = "." if azure else did_you_mean(location, locations.names())
+    suggestion = "." if azure else did_you_mean(location, locations.names())
     yield Fault(
         _PATH,
-        f"Google Cloud has no region or zone {location}{near}",
+        f"Google Cloud has no region or zone {location}{suggestion}",
         f"It is a region of Azure, and {_NO_CLUSTER.lower()}" if azure else _NO_CLUSTER,
         "Write a zone such as us-central1-a for a zonal cluster, or a region such as us-central1."
         + (f" Add the region to cloud.regions {_BEHIND}." if _GKE_REGION.fullmatch(region) else ""),
@@ -52,15 +52,15 @@ def _aks_location(cluster: Cluster) -> Iterator[Fault]:
     meant = re.sub(r"[\s_]", "", location).lower()
     google = location in Locations(CloudKind.GKE).names()
     kind = "zone" if is_gke_zone(location) else "region"
-    near = "." if google else did_you_mean(location, locations.names())
+    suggestion = "." if google else did_you_mean(location, locations.names())
     fix = "Write a region such as eastus."
     if meant in locations.names():
-        near, fix = ".", f"Write {meant}."
+        suggestion, fix = ".", f"Write {meant}."
     elif _AKS_REGION.fullmatch(location):
         fix += f" Add it to cloud.regions {_BEHIND}."
     yield Fault(
         _PATH,
-        f"Azure has no region {location}{near}",
+        f"Azure has no region {location}{suggestion}",
         f"It is a {kind} of Google Cloud, and {_NO_CLUSTER.lower()}" if google else _NO_CLUSTER,
         fix,
     )

@@ -14,7 +14,7 @@ from ebbtide.catalog import (
 from ebbtide.model.faults import Fault, did_you_mean
 from ebbtide.model.pool import MachineShape
 from ebbtide.model.rules.rule import PoolIn, PoolRule
-from ebbtide.model.rules.words import called
+from ebbtide.model.rules.words import service_name
 
 _DOCS = "GKE and AKS node pools, machineType and vmSize (pulumi-gcp 10.2.0, azure-native 3.29.0)"
 
@@ -42,7 +42,7 @@ def _is_known(pool: PoolIn) -> Iterator[Fault]:
         return
     other = next((kind for kind in CloudKind if kind is not cloud and find_machine(kind, shape.type)), None)
     near = (
-        f": it is one of {called(other)}."
+        f": it is one of {service_name(other)}."
         if other
         else did_you_mean(
             _with_prefix(shape.type, cloud), machine_names(cloud), CLOUD_SPECS[cloud].machine_similarity
@@ -50,7 +50,7 @@ def _is_known(pool: PoolIn) -> Iterator[Fault]:
     )
     yield Fault(
         pool.at("machine"),
-        f"No machine type {shape.type} is known on {called(cloud)}{near}",
+        f"No machine type {shape.type} is known on {service_name(cloud)}{near}",
         "The node pool could not be created.",
         "Write a known machine type, or declare vcpus and memoryGib with it.",
     )

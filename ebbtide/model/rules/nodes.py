@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from ebbtide.catalog import CLOUD_SPECS, CloudKind, node_items
 from ebbtide.model.faults import Fault
 from ebbtide.model.rules.rule import PoolIn, PoolRule, Severity
-from ebbtide.model.rules.words import called, dollars
+from ebbtide.model.rules.words import dollars, service_name
 from ebbtide.model.tpus import slice_nodes
 from ebbtide.model.zones import zones_of
 
@@ -64,7 +64,7 @@ def _system_floor(pool: PoolIn) -> Iterator[Fault]:
         if pool.pool.is_system and number is not None and number < spec.system_nodes:
             yield Fault(
                 pool.at(f"nodes.{field}"),
-                f"{field} {number} is too few for a system pool on {called(pool.site.cloud)}.",
+                f"{field} {number} is too few for a system pool on {service_name(pool.site.cloud)}.",
                 spec.system_nodes_reason,
                 f"Write {field}: {spec.system_nodes} or more.",
             )
@@ -76,7 +76,7 @@ def _pods_per_node(pool: PoolIn) -> Iterator[Fault]:
     if pods is not None and not least <= pods <= most:
         yield Fault(
             pool.at("maxPodsPerNode"),
-            f"{called(pool.site.cloud)} cannot have {pods} pods on a node.",
+            f"{service_name(pool.site.cloud)} cannot have {pods} pods on a node.",
             "The node pool could not be created.",
             f"Write a number from {least} to {most}, or leave it out.",
         )

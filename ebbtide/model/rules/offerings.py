@@ -6,7 +6,7 @@ from ebbtide.catalog import CloudKind, Offering
 from ebbtide.catalog.clouds import region_of
 from ebbtide.model.faults import Fault
 from ebbtide.model.rules.rule import PoolIn, PoolRule, Severity
-from ebbtide.model.rules.words import called
+from ebbtide.model.rules.words import service_name
 from ebbtide.wording import and_list, or_list
 
 _SOME = 4
@@ -39,8 +39,8 @@ def _is_offered(pool: PoolIn) -> Iterator[Fault]:
             pool.at("zones" if pool.pool.zones else "machine"),
             f"{_hardware(offering, pool)} is not listed in {and_list(missing)} by Ebbtide's table of "
             f"{offering.as_of}.",
-            f"Where the table is right, {called(pool.site.cloud)} refuses the node pool after the rest of "
-            "the stack is created.",
+            f"Where the table is right, {service_name(pool.site.cloud)} refuses the node pool after the rest "
+            "of the stack is created.",
             _fix(offering, pool),
         )
 

@@ -8,7 +8,7 @@ from ebbtide.model.capacity import FlexStart, Preemptible, Queued, Reservation, 
 from ebbtide.model.faults import Fault
 from ebbtide.model.pool import Pool
 from ebbtide.model.rules.rule import PoolIn, PoolRule
-from ebbtide.model.rules.words import called
+from ebbtide.model.rules.words import service_name
 
 _GKE, _AKS = CloudKind.GKE, CloudKind.AKS
 
@@ -18,7 +18,7 @@ class OnlyOn:
     """A field that only one of the clouds has.
 
     Attributes:
-        home: cloud that has it.
+        cloud: cloud that has it.
         field: the field.
         is_written: returns whether a pool has it.
         reason: equivalent on the other cloud.
@@ -27,7 +27,7 @@ class OnlyOn:
         what: name in messages; the field by default.
     """
 
-    home: CloudKind
+    cloud: CloudKind
     field: str
     is_written: Callable[[Pool], bool]
     reason: str
@@ -43,7 +43,9 @@ class OnlyOn:
     def check(self, pool: PoolIn) -> Iterator[Fault]:
         """Return a fault if a pool of the other cloud has the field."""
         if self.is_written(pool.pool):
-            problem = f"{called(pool.site.cloud)} has no {self.called}: it is {called(self.home)}'s."
+            problem = (
+                f"{service_name(pool.site.cloud)} has no {self.called}: it is {service_name(self.cloud)}'s."
+            )
             yield Fault(pool.at(self.field), problem, self.reason, self.fix)
 
 
@@ -242,6 +244,6 @@ ROWS = (
 _OTHER = {_GKE: _AKS, _AKS: _GKE}
 
 RULES: tuple[PoolRule, ...] = tuple(
-    PoolRule(f"{row.called} on {called(row.home)} alone", row.source, row.check, _OTHER[row.home])
+    PoolRule(f"{row.called} on {service_name(row.cloud)} alone", row.source, row.check, _OTHER[row.cloud])
     for row in ROWS
 )

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ebbtide.provider_schema import Property
 
 _REFUSED: Final = "The provider would refuse the resource, or drop the value without a word."
-_WANTED: Final = {
+_EXPECTED: Final = {
     "string": "text",
     "bool": "true or false",
     "int": "a whole number",
@@ -167,13 +167,13 @@ def _missing(at: _At, hint: Any, value: object) -> Iterator[Fault]:
             )
 
 
-def _wrong_type(at: _At, wanted: str, value: object) -> Fault:
-    unquoted = wanted == "string" and isinstance(value, bool | int | float)
+def _wrong_type(at: _At, expected: str, value: object) -> Fault:
+    unquoted = expected == "string" and isinstance(value, bool | int | float)
     return Fault(
         at.path,
-        f"{at.shown} is {described(value)}, and {_WANTED[wanted]} is wanted.",
+        f"{at.shown} is {described(value)}, and {_EXPECTED[expected]} is wanted.",
         _REFUSED,
-        f"Write {_WANTED[wanted]}{', in quotes' * unquoted}, or leave it out.",
+        f"Write {_EXPECTED[expected]}{', in quotes' * unquoted}, or leave it out.",
     )
 
 
@@ -188,11 +188,11 @@ def _unknown_word(at: _At, value: str, words: list[str]) -> Fault:
 
 def _unknown(at: _At, key: str, known: Mapping[str, "Property"]) -> Fault:
     near = did_you_mean(key, known)
-    homes = list(_homes(known, key))
+    parents = list(_parents(known, key))
     if near != ".":
         fix = f"Write {near.removeprefix('; did you mean ').removesuffix('?')}."
-    elif homes:
-        near, fix = ".", f"Write it under {or_list(homes)}."
+    elif parents:
+        near, fix = ".", f"Write it under {or_list(parents)}."
     elif len(known) <= _TOO_MANY:
         fix = f"Write one of {', '.join(known)}, or leave it out."
     else:
@@ -201,7 +201,7 @@ def _unknown(at: _At, key: str, known: Mapping[str, "Property"]) -> Fault:
     return Fault(at.path, f"The provider's {name} has no {at.shown}{near}", _REFUSED, fix)
 
 
-def _homes(known: Mapping[str, "Property"], key: str, path: str = "", depth: int = 1) -> Iterator[str]:
+def _parents(known: Mapping[str, "Property"], key: str, path: str = "", depth: int = 1) -> Iterator[str]:
     """Yield the paths of nested objects that have a field of that name."""
     from ebbtide.provider_schema import properties_of, word  # noqa: PLC0415 - as above
 
@@ -211,7 +211,7 @@ def _homes(known: Mapping[str, "Property"], key: str, path: str = "", depth: int
             fields = properties_of(schema.hint)
             if key in fields:
                 yield nested
-            yield from _homes(fields, key, nested, depth + 1)
+            yield from _parents(fields, key, nested, depth + 1)
 
 
 def unchecked(cluster: Cluster) -> tuple[Fault, ...]:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from ebbtide.catalog import Retirement, retired_names, retirement, short_for
 from ebbtide.model.faults import Fault
 from ebbtide.model.rules.rule import PoolIn, PoolRule, Severity
-from ebbtide.model.rules.words import called
+from ebbtide.model.rules.words import service_name
 
 _TABLE = "catalog/data/retirements.csv, a source in each row"
 
@@ -29,7 +29,7 @@ def _retired(pool: PoolIn) -> Iterator[Fault]:
             yield Fault(
                 path,
                 f"{name} was retired on {announced.date}.",
-                f"{called(pool.site.cloud)} has none, and the node pool could not be created.",
+                f"{service_name(pool.site.cloud)} has none, and the node pool could not be created.",
                 f"Write {announced.successor}.",
             )
 

@@ -9,7 +9,7 @@ from ebbtide.model.faults import Fault
 from ebbtide.model.gpus import cloud_installs, shares
 from ebbtide.model.pool import Accelerator
 from ebbtide.model.rules.rule import ClusterRule, PoolIn, PoolRule, Severity, pools_of
-from ebbtide.model.rules.words import called
+from ebbtide.model.rules.words import service_name
 from ebbtide.wording import or_list, several
 
 _NO_POOL = "The node pool could not be created."
@@ -38,9 +38,9 @@ def _can_be_divided(pool: PoolIn) -> Iterator[Fault]:
         return
     fix = f"Write {or_list(list(known))}." if known else f"Leave {field} out."
     problem = (
-        f"{called(cloud)} cannot divide {accelerator.type} into {partition}."
+        f"{service_name(cloud)} cannot divide {accelerator.type} into {partition}."
         if known
-        else f"{called(cloud)} cannot divide {accelerator.type} into partitions."
+        else f"{service_name(cloud)} cannot divide {accelerator.type} into partitions."
     )
     yield Fault(pool.at(f"accelerator.{field}"), problem, _NO_POOL, fix)
 
@@ -65,7 +65,7 @@ def _driver(cluster: Cluster) -> Iterator[Fault]:
         field, partition = _partition(accelerator)
         written = field if partition else "gpuSharingConfig" if accelerator.gpu_sharing_config else ""
         if partition or (written and operator):
-            cloud = called(pool.site.cloud)
+            cloud = service_name(pool.site.cloud)
             yield Fault(
                 pool.at(f"accelerator.{written}"),
                 f"{cloud} shares GPUs where it installs their driver, and here it does not.",

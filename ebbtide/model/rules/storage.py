@@ -7,7 +7,7 @@ from ebbtide.catalog.prices import lowest_price
 from ebbtide.model.cluster import Cluster
 from ebbtide.model.faults import Fault
 from ebbtide.model.rules.rule import ClusterRule, Severity
-from ebbtide.model.rules.words import called, dollars
+from ebbtide.model.rules.words import dollars, service_name
 
 _FILESTORE = "cloud.google.com/filestore/docs/service-tiers (2026): Basic HDD, 1 TiB to 63.9 TiB, zonal"
 _FILES = "learn.microsoft.com/azure/storage/files, scale targets (2026): premium, 100 GiB to 100 TiB"
@@ -26,7 +26,7 @@ def _of_the_cloud(cluster: Cluster) -> Iterator[Fault]:
         if kind != "bucket" and kind != CLOUD_SPECS[cloud].shared_volume:
             yield Fault(
                 f"teams[{number}].volume.kind",
-                f"{called(cloud)} has no {kind}.",
+                f"{service_name(cloud)} has no {kind}.",
                 "The volume could not be made.",
                 f"Write kind: {CLOUD_SPECS[cloud].shared_volume}, or leave kind out for a bucket, mounted.",
             )
@@ -81,7 +81,7 @@ def _bills_while_idle(cluster: Cluster) -> Iterator[Fault]:
         )
 
 
-def _goes_with_contents(cluster: Cluster) -> Iterator[Fault]:
+def _force_destroy(cluster: Cluster) -> Iterator[Fault]:
     for number, team in enumerate(cluster.teams):
         if team.bucket is not None and team.bucket.keep is False and not cluster.is_ephemeral:
             yield Fault(
@@ -105,7 +105,7 @@ RULES: tuple[ClusterRule, ...] = (
     ClusterRule(
         "buckets that go with their contents",
         "pulumi-gcp 10.2.0, storage.Bucket forceDestroy",
-        _goes_with_contents,
+        _force_destroy,
         severity=Severity.WARNED,
     ),
 )

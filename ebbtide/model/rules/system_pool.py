@@ -8,7 +8,7 @@ from ebbtide.model.faults import Fault
 from ebbtide.model.gpus import accelerators_of
 from ebbtide.model.nodes import daemons
 from ebbtide.model.pool import TaintEffect
-from ebbtide.model.rules.free_capacity import amount_text, cheapest_home, price_text, what_runs_there
+from ebbtide.model.rules.free_capacity import amount_text, cheapest_system_machine, price_text, system_pods
 from ebbtide.model.rules.rule import ClusterRule, PoolIn, PoolRule, Severity, pools_of
 
 _AKS_DOCS = "azure-aks-docs use-system-pools.md (2026-04-30)"
@@ -40,9 +40,9 @@ def _missing_machine(cluster: Cluster) -> Iterator[Fault]:
     for pool in pools_of(cluster):
         if not pool.pool.is_system or pool.pool.machine is not None:
             continue
-        workloads, once = what_runs_there(cluster)
-        need = once + daemons(pool.pool, pool.site, cluster.addons)
-        machine = cheapest_home(cluster)
+        workloads, requests = system_pods(cluster)
+        need = requests + daemons(pool.pool, pool.site, cluster.addons)
+        machine = cheapest_system_machine(cluster)
         fix = "Write machine: with a larger type than the catalog has."
         if machine is not None:
             cost = price_text(machine, cluster)

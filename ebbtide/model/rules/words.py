@@ -3,7 +3,7 @@
 from ebbtide.catalog import CloudKind
 
 
-def called(cloud: CloudKind) -> str:
+def service_name(cloud: CloudKind) -> str:
     """Return the name of a cloud's Kubernetes service."""
     return cloud.value.upper()
 

@@ -94,7 +94,7 @@ _EXAMPLES = {
 }
 """Example values of fields and list items."""
 
-_WANTED = {
+_EXPECTED = {
     "bool_parsing": "true or false",
     "bool_type": "true or false",
     "dict_type": "a mapping",
@@ -186,43 +186,45 @@ def _taint_of(key: str, value: str, effect: str = "") -> str:
     return f"{{{', '.join(f'{name}: {text}' for name, text in fields.items() if text)}}}"
 
 
-def _how_to_write(location: Location, wanted: str) -> str:
+def _how_to_write(location: Location, expected: str) -> str:
     name, value = location.name, location.value
     own = "" if isinstance(location.keys[-1], int) else f"{name}: "
-    if wanted == "text" and location.name == "kubernetesVersion":
+    if expected == "text" and location.name == "kubernetesVersion":
         return "Write it in quotes, since YAML reads 1.30 as the number 1.3."
-    if wanted == "text" and isinstance(value, bool | int | float):
+    if expected == "text" and isinstance(value, bool | int | float):
         return f'Write {own}"{str(value).lower()}", in quotes.'
-    if wanted == "a whole number" and isinstance(value, str) and value.strip().isdigit():
+    if expected == "a whole number" and isinstance(value, str) and value.strip().isdigit():
         return f"Write {own}{value.strip()}, without quotes."
     if (
-        wanted == "a list"
+        expected == "a list"
         and isinstance(value, str)
         and value
         and not models_in(item_of(location.annotation))
     ):
         return f"Write {own}[{value}]."
-    return _by_example(location, wanted, own)
+    return _by_example(location, expected, own)
 
 
-def _by_example(location: Location, wanted: str, own: str) -> str:
+def _by_example(location: Location, expected: str, own: str) -> str:
     if taint := _taint(location):
         return f"Write {own}{taint}."
     example = _example(location)
-    if example and wanted == "a list" and isinstance(location.value, Mapping) and example.startswith("[{"):
+    if example and expected == "a list" and isinstance(location.value, Mapping) and example.startswith("[{"):
         return f"Begin each item with a dash: - {example.strip('[]')}, for example."
     if example:
         return f"Write {own}{example}, for example."
-    return f"Write {wanted} here, or leave it out." if wanted else "Write something else, or leave it out."
+    return (
+        f"Write {expected} here, or leave it out." if expected else "Write something else, or leave it out."
+    )
 
 
 def _wrong_type(location: Location, error: ErrorDetails) -> Fault:
-    wanted = "a word or a mapping" if location.name in _WORDS_TOO else _WANTED[error["type"]]
-    problem = f"{location.name} is {described(location.value)}, and {wanted} is wanted."
+    expected = "a word or a mapping" if location.name in _WORDS_TOO else _EXPECTED[error["type"]]
+    problem = f"{location.name} is {described(location.value)}, and {expected} is wanted."
     if not location.keys:
         problem = problem.replace("the declaration is", "The declaration is", 1)
         return Fault("", problem, UNREADABLE, "Write name, owner, cloud and pools under ebbtide:cluster.")
-    return Fault(location.path, problem, UNREADABLE, _how_to_write(location, wanted))
+    return Fault(location.path, problem, UNREADABLE, _how_to_write(location, expected))
 
 
 def _missing(location: Location, _: ErrorDetails) -> Fault:
@@ -322,7 +324,7 @@ _Check = tuple[str, Callable[[Location, ErrorDetails], Fault]]
 _OTHER: _Check = ("known-value", _other)
 
 _CHECKS: dict[str, _Check] = {
-    **dict.fromkeys(_WANTED, ("value-type", _wrong_type)),
+    **dict.fromkeys(_EXPECTED, ("value-type", _wrong_type)),
     "enum": ("known-value", _choice),
     "greater_than": ("value-range", _too_small),
     "greater_than_equal": ("value-range", _too_small),

@@ -21,7 +21,7 @@ _PLACEHOLDERS: dict[object, object] = {int: 1, float: 1, timedelta: "24h", date:
 _NOTHING_WITHOUT = ((), ("cloud",))
 """Paths without which no rule can be checked: the root, and the cloud with its kind."""
 
-_RESTS_ON = re.compile(
+_DEPENDENT = re.compile(
     r"""
       pools                              \s pools\[\d+\](\.role)?
     | pools                              \s cloud\.existing(\..*)?
@@ -56,32 +56,34 @@ def _plain(value: object) -> Any:
     return value
 
 
-def _stand_in(annotation: object) -> Any:
+def _placeholder(annotation: object) -> Any:
     """Return the smallest valid value of a required type."""
     leaf = leaf_of(annotation)
     if models := models_in(leaf):
         required = {alias: field for alias, field in aliases_of(models[0]).items() if field.is_required()}
-        return {alias: _stand_in(field.annotation) for alias, field in required.items()}
+        return {alias: _placeholder(field.annotation) for alias, field in required.items()}
     if get_origin(leaf) is tuple:
-        return [_stand_in(item_of(leaf))]
+        return [_placeholder(item_of(leaf))]
     if get_origin(leaf) is Literal:
         return get_args(leaf)[0]
     return _PLACEHOLDERS.get(leaf, _PLACEHOLDER)
 
 
-def _mend(data: Any, location: Location) -> None:
+def _remove(data: Any, location: Location) -> None:
     """Remove a broken value. Replace it with a placeholder if it is required, or an item of a list."""
     *parents, last = location.keys
     for key in parents:
         data = data[key]
     required = location.field is not None and location.field.is_required() and not location.as_word
     if required or isinstance(last, int):
-        data[last] = _stand_in(location.annotation)
+        data[last] = _placeholder(location.annotation)
     else:
         data.pop(last, None)
 
 
-def salvage(model: type[_Model], written: object, shape_findings: Iterable[ShapeFinding]) -> _Model | None:
+def validate_partially(
+    model: type[_Model], written: object, shape_findings: Iterable[ShapeFinding]
+) -> _Model | None:
     """Parse a declaration without its shape faults.
 
     Args:
@@ -97,7 +99,7 @@ def salvage(model: type[_Model], written: object, shape_findings: Iterable[Shape
         for finding in sorted(shape_findings, key=lambda item: len(item.location.keys), reverse=True):
             if finding.location.keys in _NOTHING_WITHOUT:
                 return None
-            _mend(data, finding.location)
+            _remove(data, finding.location)
         try:
             return model.model_validate(data)
         except ValidationError as error:
@@ -105,7 +107,7 @@ def salvage(model: type[_Model], written: object, shape_findings: Iterable[Shape
     return None
 
 
-def rests_on(path: str, broken: str) -> bool:
+def may_depend_on(path: str, broken: str) -> bool:
     """Return whether a shape fault may have caused a rule's fault.
 
     It may if the rule's fault is at the shape fault's path or below it; directly above it, where the missing
@@ -115,5 +117,5 @@ def rests_on(path: str, broken: str) -> bool:
     return (
         is_within(path, broken)
         or (path == above != "")
-        or _RESTS_ON.fullmatch(f"{path} {broken}") is not None
+        or _DEPENDENT.fullmatch(f"{path} {broken}") is not None
     )

@@ -199,7 +199,7 @@ def _well_known(owner: str, key: str) -> Reading | None:
     return None
 
 
-def _homes(model: type[BaseModel], key: str, path: str = "") -> Iterator[str]:
+def _parents(model: type[BaseModel], key: str, path: str = "") -> Iterator[str]:
     """Yield every path in the declaration that has a field of that name."""
     for alias, field in aliases_of(model).items():
         if alias == key and path:
@@ -207,15 +207,15 @@ def _homes(model: type[BaseModel], key: str, path: str = "") -> Iterator[str]:
         items = models_in(item_of(field.annotation))
         nested = f"{path}.{alias}" if path else alias
         for part in models_in(field.annotation) or items:
-            yield from _homes(part, key, f"{nested}[]" if items else nested)
+            yield from _parents(part, key, f"{nested}[]" if items else nested)
 
 
-def _nearest_homes(owner: type[BaseModel] | None, whole: type[BaseModel], key: str) -> list[str]:
+def _nearest_parents(owner: type[BaseModel] | None, whole: type[BaseModel], key: str) -> list[str]:
     """Return the paths that accept a key: directly below its part, or else anywhere; empty if there are too
     many."""
-    beneath = [home for home in _homes(owner, key) if "." not in home] if owner else []
-    homes = list(dict.fromkeys(beneath or _homes(whole, key)))
-    return homes if len(homes) <= _TOO_MANY else []
+    beneath = [parent for parent in _parents(owner, key) if "." not in parent] if owner else []
+    parents = list(dict.fromkeys(beneath or _parents(whole, key)))
+    return parents if len(parents) <= _TOO_MANY else []
 
 
 def unknown_key(location: Location, whole: type[BaseModel], known: tuple[str, ...]) -> Reading:
@@ -245,12 +245,15 @@ def unknown_key(location: Location, whole: type[BaseModel], known: tuple[str, ..
             _IGNORED,
             "Indent it less, like owner.",
         )
-    homes = _nearest_homes(owner, whole, key)
-    if homes:
-        names = [f"an item of {home.removesuffix('[]')}" if home.endswith("[]") else home for home in homes]
+    parents = _nearest_parents(owner, whole, key)
+    if parents:
+        names = [
+            f"an item of {parent.removesuffix('[]')}" if parent.endswith("[]") else parent
+            for parent in parents
+        ]
         fix = f"Write it under {' or '.join(names)}."
-        if len(homes) == 1 and homes[0].endswith("[]"):
-            fix = f"Indent it under the item of {homes[0].removesuffix('[]')} that it belongs to."
+        if len(parents) == 1 and parents[0].endswith("[]"):
+            fix = f"Indent it under the item of {parents[0].removesuffix('[]')} that it belongs to."
         return Reading(f"There is no {key} here; it is a field of {' and of '.join(names)}.", _IGNORED, fix)
     return Reading(f"There is no {key} here.", _IGNORED, f"Leave it out, or write one of {', '.join(known)}.")
 

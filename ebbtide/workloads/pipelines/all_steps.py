@@ -28,7 +28,7 @@ def _never(_: Step) -> bool:
     return False
 
 
-_SETTLED: Final[Mapping[Callable[..., Any], Callable[[Step], bool]]] = {
+_EXEMPT: Final[Mapping[Callable[..., Any], Callable[[Step], bool]]] = {
     use_pool: _is_placed,
     use_queue: _is_placed,
     retry_disruptions: _has_retries,
@@ -66,10 +66,10 @@ def every_step(
     before = frozenset(_tasks())
     yield
     problems = Problems()
-    settled = _SETTLED.get(treat, _never)
+    is_exempt = _EXEMPT.get(treat, _never)
     for name, task in _tasks().items():
         step = Step(task)
-        if name not in before and step.has_pod and not settled(step):
+        if name not in before and step.has_pod and not is_exempt(step):
             with problems.collecting():
                 treat(task, *args, **kwargs)
     problems.end()

@@ -7,7 +7,7 @@ from ebbtide.placement import LogsProfile, PoolProfile, Profile, ProfileError
 from ebbtide.workloads.errors import Problems
 from ebbtide.workloads.pipelines.faults import faults_of
 from ebbtide.workloads.pipelines.placement_warnings import warn
-from ebbtide.workloads.pipelines.requirements import Needs, Requirements, limit, requirements
+from ebbtide.workloads.pipelines.requirements import RequirementFields, Requirements, limit, requirements
 from ebbtide.workloads.pipelines.steps import Step
 from ebbtide.workloads.placement import place
 
@@ -25,7 +25,7 @@ def use_pool(
     profile: Profile | None = None,
     hard: bool = True,
     fallback: Sequence[PoolProfile | str] = (),
-    **needs: Unpack[Needs],
+    **needs: Unpack[RequirementFields],
 ) -> "PipelineTask":
     """Place a step on a pool: with tolerations of all of its declared taints, and a node affinity whose
     expressions must all match.
@@ -61,7 +61,7 @@ def use_pool(
     with faults_of(step) as problems:
         check_free(step, problems)
         needed = requirements(step, needs, problems)
-        pools = _found((pool, *fallback), profile, problems)
+        pools = _profiles((pool, *fallback), profile, problems)
         for item in pools:
             _check_fit(item, needed, problems)
         check_slices(pools, needed, problems)
@@ -79,12 +79,12 @@ def use_pool(
     return task
 
 
-def _found(
-    wanted: Sequence[PoolProfile | str], profile: Profile | None, problems: Problems
+def _profiles(
+    named: Sequence[PoolProfile | str], profile: Profile | None, problems: Problems
 ) -> list[PoolProfile]:
     """Return pools by name; names that do not exist are reported."""
     pools: list[PoolProfile] = []
-    for item in wanted:
+    for item in named:
         if isinstance(item, PoolProfile):
             pools.append(item)
             continue

@@ -6,7 +6,7 @@ from ebbtide.placement import Profile, QueueProfile
 from ebbtide.workloads.pipelines.faults import faults_of
 from ebbtide.workloads.pipelines.placement_warnings import warn
 from ebbtide.workloads.pipelines.pools import check_free, check_kind, check_slices
-from ebbtide.workloads.pipelines.requirements import Needs, limit, requirements
+from ebbtide.workloads.pipelines.requirements import RequirementFields, limit, requirements
 from ebbtide.workloads.pipelines.steps import Step
 from ebbtide.workloads.placement import place
 
@@ -24,7 +24,7 @@ def use_queue(
     profile: Profile | None = None,
     namespace: str = NAMESPACE,
     priority: str = "",
-    **needs: Unpack[Needs],
+    **needs: Unpack[RequirementFields],
 ) -> "PipelineTask":
     """Place a step in a queue.
 

@@ -11,7 +11,7 @@ from ebbtide.workloads.shared_memory import PATH, VOLUME
 from ebbtide.workloads.tasks import Task
 
 
-class Needs(TypedDict, total=False):
+class RequirementFields(TypedDict, total=False):
     """Fields of a step; omitted ones keep their values in kfp."""
 
     gpus: int
@@ -69,7 +69,7 @@ class Requirements:
         )
 
 
-def requirements(step: Step, needs: Needs, problems: Problems) -> Requirements:
+def requirements(step: Step, needs: RequirementFields, problems: Problems) -> Requirements:
     """Return the requirements of a step; malformed amounts become problems."""
     gpus = needs.get("gpus", step.accelerators)
     problems.check(gpus is None or gpus >= 0, f"gpus is {gpus}; write 0 or more.")
@@ -89,13 +89,13 @@ def requirements(step: Step, needs: Needs, problems: Problems) -> Requirements:
     return requirements
 
 
-def _lasts(needs: Needs, problems: Problems) -> int | None:
+def _lasts(needs: RequirementFields, problems: Problems) -> int | None:
     with problems.collecting():
         return seconds("lasts", needs["lasts"]) if "lasts" in needs else None
     return None
 
 
-def limit(step: Step, needs: Needs, accelerator: str) -> None:
+def limit(step: Step, needs: RequirementFields, accelerator: str) -> None:
     """Set the limits in kfp, and the kind of accelerator."""
     if "cpu" in needs:
         step.limit_cpu(needs["cpu"])

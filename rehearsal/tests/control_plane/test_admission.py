@@ -10,7 +10,7 @@ import pytest
 from components.addons import team_objects
 from ebbtide.model import Cluster, declare
 from ebbtide.placement import queue_policy
-from ebbtide.placement.labels_and_taints import marks
+from ebbtide.placement.labels_and_taints import labels_and_taints
 from ebbtide.placement.profile import QUEUE_LABEL
 from ebbtide_rehearsal.control_plane import ControlPlane, ControlPlaneTools
 from rehearsal.tests.control_plane.cluster import Object, wait
@@ -65,7 +65,9 @@ def create(tools: ControlPlaneTools, control_plane: ControlPlane, cluster: Clust
 
 def _reaching(cluster: Cluster, pool: str) -> Object:
     """A pod spec that tolerates what a pool's nodes carry."""
-    (pool_marks,) = (marks(item, cluster.site.cloud) for item in cluster.pools if item.name == pool)
+    (pool_marks,) = (
+        labels_and_taints(item, cluster.site.cloud) for item in cluster.pools if item.name == pool
+    )
     tolerations = [
         {"key": taint.key, "operator": "Equal", "value": taint.value, "effect": taint.effect.value}
         for taint in pool_marks.all_taints

@@ -19,7 +19,7 @@ from ebbtide.operations.snapshot import take
 from ebbtide.operations.status_report import WaitingWork
 from ebbtide.placement.derive import profile
 from ebbtide.placement.kueue import QUEUES_LABEL, layers
-from ebbtide.placement.labels_and_taints import marks
+from ebbtide.placement.labels_and_taints import labels_and_taints
 from ebbtide.placement.queueing import queueing
 from ebbtide.workloads.objects import condition
 from ebbtide.workloads.several_nodes import job_over_nodes
@@ -74,7 +74,7 @@ def kueue(cluster: ControlPlane, kubectl: Kubectl, chart: list[Object], declarat
     """The control plane with Kueue on its system pool, and its queues."""
     system = declaration.system_pool
     assert system is not None
-    pool_marks = marks(system, declaration.site.cloud)
+    pool_marks = labels_and_taints(system, declaration.site.cloud)
     node(cluster.api, "system", labels=dict(pool_marks.all_labels))
     namespace(cluster.api, NAMESPACE)
     kubectl.apply(chart)
@@ -116,7 +116,7 @@ def test_a_queued_job_runs(kueue: ControlPlane, declaration: Cluster) -> None:
     assert request["spec"]["provisioningClassName"] == "queued-provisioning.gke.io"
     assert api.get(f"{jobs}/trained")["spec"]["suspend"] is True
     pool = next(item for item in declaration.pools if item.name == POOL)
-    pool_marks = marks(pool, declaration.site.cloud)
+    pool_marks = labels_and_taints(pool, declaration.site.cloud)
     taints = [{"key": t.key, "value": t.value, "effect": t.effect} for t in pool_marks.all_taints]
     resized = {"autoscaling.gke.io/provisioning-request": "resize-1"}
     labels = dict(pool_marks.all_labels) | resized

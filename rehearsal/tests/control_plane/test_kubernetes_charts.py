@@ -14,7 +14,7 @@ from components.addons.deletion import deleted_with_cluster
 from components.addons.kueue import NAMESPACE, RELEASE, reachable
 from components.addons.kueue_values import values
 from components.addons.manifest import Manifest, obj
-from components.addons.system_placement import home
+from components.addons.system_placement import system_placement
 from ebbtide.catalog import PINS
 from ebbtide.model import declare
 from ebbtide_rehearsal.control_plane import ControlPlane
@@ -106,7 +106,7 @@ def test_a_chart_comes_up_stays_the_same_and_goes(
     """Its own objects are resources, the program's transforms reach them, and Kueue's webhooks answer, and on
     the way down custom resources go before the controller that may hold them.
     """
-    node(control_plane.api, "system", labels=home(DECLARED).node_selector)
+    node(control_plane.api, "system", labels=system_placement(DECLARED).node_selector)
     program = _program(kubeconfig)
     stack.up(program)
     state = stack.state()

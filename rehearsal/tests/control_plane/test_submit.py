@@ -13,7 +13,7 @@ import pytest
 from ebbtide.invocation import command_line
 from ebbtide.model import declare
 from ebbtide.placement.derive import profile
-from ebbtide.placement.labels_and_taints import marks
+from ebbtide.placement.labels_and_taints import labels_and_taints
 from ebbtide_rehearsal.control_plane import EXIT_CODE, RUNS_FOR, ControlPlane
 from rehearsal.tests.control_plane.cluster import Object, namespace, node, wait
 from rehearsal.tests.control_plane.commands import Ebbtide
@@ -36,7 +36,7 @@ def ebbtide(control_plane: ControlPlane) -> Ebbtide:
 def _node(control_plane: ControlPlane, name: str) -> Generator[None]:
     """A node of the pool, as the autoscaler would bring one."""
     pool = next(item for item in _DEV.pools if item.name == _POOL)
-    pool_marks = marks(pool, _DEV.site.cloud)
+    pool_marks = labels_and_taints(pool, _DEV.site.cloud)
     taints = [{"key": item.key, "value": item.value, "effect": item.effect} for item in pool_marks.all_taints]
     node(control_plane.api, name, labels=dict(pool_marks.all_labels), taints=taints)
     try:

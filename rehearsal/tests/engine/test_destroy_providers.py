@@ -47,7 +47,7 @@ class Made:
         """Destroy it; the result and the output."""
         out = io.StringIO()
         opened = Opened("test", self.stack.automation, None)
-        chosen = Options(config_file="Pulumi.test.yaml", ask=lambda _: True, **options)
+        chosen = Options(config_file="Pulumi.test.yaml", confirm=lambda _: True, **options)
         return destroy(opened, chosen, Console(file=out, width=80)), out.getvalue()
 
 

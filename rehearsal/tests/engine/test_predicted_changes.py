@@ -14,7 +14,7 @@ from pulumi.automation.events import EngineEvent
 
 from ebbtide.recording.record import record
 from ebbtide.recording.recording import Recording
-from ebbtide.review.baseline import Earlier
+from ebbtide.review.baseline import Baseline
 from ebbtide.review.consequences import refusals
 from ebbtide.review.difference import compare
 from ebbtide.review.state import recording_of
@@ -83,14 +83,14 @@ def _cases(*lists: Sequence[Flip]) -> list[tuple[str, list[Flip]]]:
 GROUPS = [group for _, group in _cases(CLUSTER, GKE_CLOUD, GKE_POOL, AKS_CLOUD, AKS_POOL)]
 
 
-def _recorded(declaration: Declaration, before: Earlier | None = None) -> Recording:
+def _recorded(declaration: Declaration, before: Baseline | None = None) -> Recording:
     config = {"ebbtide:cluster": json.dumps(declaration)}
     updates = before.updates if before else None
     deployed = before.state if before else None
     return record(ROOT, project="ebbtide", stack="test", config=config, updates=updates, deployed=deployed)
 
 
-def _predicted(before: Earlier, declaration: Declaration) -> dict[str, str]:
+def _predicted(before: Baseline, declaration: Declaration) -> dict[str, str]:
     """The predicted action by name; `refused` for the whole update."""
     assert before.recording is not None
     after = _recorded(declaration, before)
@@ -165,7 +165,7 @@ def test_predictions_agree_with_the_engine(group: list[Flip], tmp_path: Path) ->
         exported = stack.automation.export_stack()
         text = json.dumps({"version": exported.version, "deployment": exported.deployment})
         state = recording_of(text, project="ebbtide", stack="test", file="state.json")
-        versions = (Earlier("main", _recorded(declaration)), Earlier("state.json", state, deployed=True))
+        versions = (Baseline("main", _recorded(declaration)), Baseline("state.json", state, deployed=True))
         assert _predicted(versions[1], declaration) == {}
         for case in group:
             stack.declare(case.after)

@@ -3,7 +3,7 @@
 from ebbtide.catalog import footprint
 from ebbtide.model import Cluster, declare
 from ebbtide.model.nodes import daemons
-from ebbtide.model.rules.free_capacity import largest_pod, what_runs_there
+from ebbtide.model.rules.free_capacity import largest_pod, system_pods
 from tests.unit.model.cases import base, edited
 
 
@@ -14,7 +14,7 @@ def _cluster(**addons: object) -> Cluster:
 def test_logs_are_counted_where_they_run() -> None:
     """Container insights has a pod on the system pool, and one on every node."""
     without, with_logs = _cluster(), _cluster(logs={})
-    (_, before), (description, after) = what_runs_there(without), what_runs_there(with_logs)
+    (_, before), (description, after) = system_pods(without), system_pods(with_logs)
     assert description == "the cluster's own pods and Container insights"
     assert after.cpu_m - before.cpu_m == footprint("logs").requests.cpu_m
     assert after.memory_mib - before.memory_mib == footprint("logs").requests.memory_mib

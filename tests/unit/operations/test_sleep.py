@@ -89,12 +89,12 @@ class _Power:
     def is_stopped(self) -> bool:
         return self.stopped
 
-    def stop(self, say: Callable[[str], None]) -> None:
-        say("machines stop")
+    def stop(self, on_step: Callable[[str], None]) -> None:
+        on_step("machines stop")
         self.stopped = True
 
-    def start(self, say: Callable[[str], None]) -> None:
-        say("machines start")
+    def start(self, on_step: Callable[[str], None]) -> None:
+        on_step("machines start")
         self.stopped = False
 
 

@@ -10,7 +10,7 @@ import pytest
 from ebbtide.catalog import CloudKind, find_price
 from ebbtide.recording.record import record
 from ebbtide.recording.recording import Recording
-from ebbtide.review.baseline import Earlier
+from ebbtide.review.baseline import Baseline
 from ebbtide.review.build_report import review_of
 from ebbtide.review.policy import policy_of
 from ebbtide.review.report import Review
@@ -36,7 +36,7 @@ def _reviewed(name: str, **changes: Any) -> Review:
 
 def _review_of(declaration: Declaration) -> Review:
     config = {"ebbtide:cluster": json.dumps(declaration)}
-    earlier = Earlier("main", _before())
+    earlier = Baseline("main", _before())
     after = record(ROOT, project="ebbtide", stack="test", config=config, updates=earlier.updates)
     return review_of(after, earlier)
 
@@ -150,11 +150,11 @@ def test_a_deleted_pool_and_a_moved_cluster() -> None:
 
 def test_a_new_stack_and_an_unchanged_one() -> None:
     """Everything is created, and nothing changes."""
-    review = review_of(_before(), Earlier("main", None))
+    review = review_of(_before(), Baseline("main", None))
     assert review.difference is not None
     assert {change.action for change in review.difference.changes} == {"create"}
     assert review.difference.consequences == ("Stack test does not exist at main: everything is created.",)
-    same = review_of(_before(), Earlier("main", _before()))
+    same = review_of(_before(), Baseline("main", _before()))
     assert same.difference is not None
     assert (same.difference.changes, same.verdict) == ((), "pass")
 

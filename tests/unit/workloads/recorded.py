@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ebbtide.workloads.job_progress import Look
+from ebbtide.workloads.job_progress import JobSnapshot
 
 Object = dict[str, Any]
 
@@ -81,6 +81,6 @@ def event(uid: str, reason: str, message: str = "", *, at: str = _BEGAN) -> Obje
     }
 
 
-def look_at(made: Object, *pods: Object, **more: Any) -> Look:
+def look_at(made: Object, *pods: Object, **more: Any) -> JobSnapshot:
     """A look."""
-    return Look(job=made, pods=pods, **more)
+    return JobSnapshot(job=made, pods=pods, **more)

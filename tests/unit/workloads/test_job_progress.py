@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from ebbtide.invocation import command_line
-from ebbtide.workloads.job_messages import ending, line
-from ebbtide.workloads.job_progress import Look, Phase, progress
+from ebbtide.workloads.job_messages import end_message, progress_line
+from ebbtide.workloads.job_progress import JobSnapshot, Phase, progress
 from tests.unit.workloads.clusters import DEV, DEV_AKS
 from tests.unit.workloads.recorded import (
     NO_NODE,
@@ -37,7 +37,7 @@ def _workload(**status: Any) -> dict[str, Any]:
     return {"metadata": {}, "spec": {"active": True}, "status": status}
 
 
-_WORDS: list[tuple[str, Look, str]] = [
+_WORDS: list[tuple[str, JobSnapshot, str]] = [
     ("new", look_at(job()), "starting"),
     ("no-kueue", look_at(_SUSPENDED), "queued: it is suspended, and Kueue has not taken it up"),
     (
@@ -128,9 +128,9 @@ _WORDS: list[tuple[str, Look, str]] = [
 
 
 @pytest.mark.parametrize(("look", "expected"), [it[1:] for it in _WORDS], ids=[it[0] for it in _WORDS])
-def test_a_state_in_words(look: Look, expected: str) -> None:
+def test_a_state_in_words(look: JobSnapshot, expected: str) -> None:
     """The reason for waiting comes from the component that makes it wait."""
-    assert line(progress(look)) == expected
+    assert progress_line(progress(look)) == expected
 
 
 def test_disruptions_are_remembered() -> None:
@@ -141,13 +141,13 @@ def test_disruptions_are_remembered() -> None:
     )
     third = progress(look_at(job(active=1), pod("c", "Running")), second.disrupted)
     assert [len(state.disrupted) for state in (first, second, third)] == [1, 2, 2]
-    assert line(third) == "running; 2 disruptions survived"
+    assert progress_line(third) == "running; 2 disruptions survived"
 
 
-def _end(look: Look, *profile: Any) -> str:
+def _end(look: JobSnapshot, *profile: Any) -> str:
     state = progress(look)
     assert state.over
-    return ending(look, state, *profile)
+    return end_message(look, state, *profile)
 
 
 def test_a_job_that_completed() -> None:

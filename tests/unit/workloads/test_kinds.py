@@ -7,7 +7,7 @@ import pytest
 from ebbtide.kubernetes_api import JSON, Api, ApiError
 from ebbtide.workloads import submission
 from ebbtide.workloads.cluster import ClusterError
-from ebbtide.workloads.job_messages import ending, line
+from ebbtide.workloads.job_messages import end_message, progress_line
 from ebbtide.workloads.kinds import JOB, PIPELINE_RUN, TRAIN_JOB, kind_of
 
 _CREATED = {"creationTimestamp": "2026-11-22T10:00:00Z", "namespace": "vision"}
@@ -76,9 +76,9 @@ def _followed(objects: dict[str, Any], name: str) -> tuple[str, str]:
     """Return the last line and the end of work that has ended."""
     lines: list[str] = []
     look, progress = submission.follow(
-        _Objects(objects), name, "vision", lambda state: lines.append(line(state)), lines.append
+        _Objects(objects), name, "vision", lambda state: lines.append(progress_line(state)), lines.append
     )
-    return lines[-1], ending(look, progress)
+    return lines[-1], end_message(look, progress)
 
 
 def test_a_train_job() -> None:
@@ -118,9 +118,9 @@ def test_a_run_that_is_suspended() -> None:
     flow = _workflow("Running", "Succeeded", "Running")
     held = {**flow, "spec": {"suspend": True}}
     lines = [
-        line(
+        progress_line(
             submission.progress(
-                submission.look(_Objects({path: item, **pods}), "train-x7z", "vision", PIPELINE_RUN)
+                submission.take_snapshot(_Objects({path: item, **pods}), "train-x7z", "vision", PIPELINE_RUN)
             )
         )
         for item in (held, flow)

@@ -17,7 +17,7 @@ from ebbtide.invocation import pip_install
 from ebbtide.kubernetes_api import JSON, Api, ApiError
 from ebbtide.workloads import submission
 from ebbtide.workloads.cluster import ClusterError
-from ebbtide.workloads.job_messages import line
+from ebbtide.workloads.job_messages import progress_line
 from ebbtide.workloads.job_progress import Progress
 from tests.repository import ROOT
 from tests.unit.workloads.clusters import DEV
@@ -145,7 +145,7 @@ def _followed(*answers: Any) -> list[str]:
     heard: list[str] = []
 
     def say(state: Progress) -> None:
-        heard.append(line(state))
+        heard.append(progress_line(state))
 
     submission.follow(_FakeApi(answers[0], *answers), "train", "vision", say, heard.append)
     return heard
