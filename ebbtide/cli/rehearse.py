@@ -98,25 +98,25 @@ def rehearse(  # noqa: PLR0913 - one parameter an option
     from ebbtide_rehearsal.tools.__main__ import table  # noqa: PLC0415
 
     if tools:
-        with narration(screen) as say:
-            screen.print(table(rehearsing.tools(say).by_name.values()))
+        with narration(screen) as on_step:
+            screen.print(table(rehearsing.tools(on_step).by_name.values()))
         return
     files = stack_files(stack, config_file, cwd)
     rehearsing.check_directories(tuple(manifests or ()), tuple(charts or ()))
     file = chosen(scenario) if scenario else None
-    played = read(file) if file else rehearsing.scenario_of(files)
+    selected = read(file) if file else rehearsing.scenario_of(files)
     base_directory = file.parent if file else files.root
-    needs = rehearsing.needs(files, played, base_directory)
-    with narration(screen) as say:
-        installed = rehearsing.tools(say, needs)
-    screen.print(render.heading(played.title, files.stack, played.speed))
+    needs = rehearsing.needs(files, selected, base_directory)
+    with narration(screen) as on_step:
+        installed = rehearsing.tools(on_step, needs)
+    screen.print(render.heading(selected.title, files.stack, selected.speed))
 
     with progress.narration(screen) as watch:
         report = rehearsing.rehearse(
             files,
-            played,
+            selected,
             installed,
-            home=base_directory,
+            base_directory=base_directory,
             watch=watch,
             manifests=tuple(manifests or ()),
             charts=tuple(charts or ()),

@@ -82,7 +82,7 @@ class Outcome:
 class _EngineEvents:
     """A consumer of engine events."""
 
-    tell: Callable[[str], None]
+    on_progress: Callable[[str], None]
     steps: list[EngineStep] = field(default_factory=list[EngineStep])
     errors: list[str] = field(default_factory=list[str])
     unchanged: int = 0
@@ -99,7 +99,7 @@ class _EngineEvents:
         else:
             name = urn_name(metadata.urn)
             self.steps.append(EngineStep(metadata.op.value, metadata.type, name, tuple(metadata.diffs or ())))
-            self.tell(f"{len(self.steps)} operations: {self.steps[-1]}")
+            self.on_progress(f"{len(self.steps)} operations: {self.steps[-1]}")
 
 
 def workspace(
@@ -219,36 +219,36 @@ class Engine:
             self._outputs = {name: output.value for name, output in self._stack.outputs().items()}
         return self._outputs
 
-    def preview(self, tell: Callable[[str], None] = _silent) -> Outcome:
+    def preview(self, on_progress: Callable[[str], None] = _silent) -> Outcome:
         """Run `pulumi preview`."""
-        return self._do("preview", tell, lambda take: self._stack.preview(on_event=take))
+        return self._do("preview", on_progress, lambda take: self._stack.preview(on_event=take))
 
-    def up(self, tell: Callable[[str], None] = _silent) -> Outcome:
+    def up(self, on_progress: Callable[[str], None] = _silent) -> Outcome:
         """Run `pulumi up`."""
-        return self._do("up", tell, lambda take: self._stack.up(on_event=take))
+        return self._do("up", on_progress, lambda take: self._stack.up(on_event=take))
 
-    def refresh(self, tell: Callable[[str], None] = _silent) -> Outcome:
+    def refresh(self, on_progress: Callable[[str], None] = _silent) -> Outcome:
         """Run `pulumi refresh`."""
-        return self._do("refresh", tell, lambda take: self._stack.refresh(on_event=take))
+        return self._do("refresh", on_progress, lambda take: self._stack.refresh(on_event=take))
 
-    def destroy(self, tell: Callable[[str], None] = _silent) -> Outcome:
+    def destroy(self, on_progress: Callable[[str], None] = _silent) -> Outcome:
         """Run `pulumi destroy` after its preview: the preview rejects protected resources, and the Automation
         API skips it. Source: pulumi 3.259, pkg/resource/deploy/step_generator.go.
         """
         planned = self._do(
-            "destroy", tell, lambda take: self._stack.destroy(on_event=take, preview_only=True)
+            "destroy", on_progress, lambda take: self._stack.destroy(on_event=take, preview_only=True)
         )
         if not planned.done:
             return planned
-        return self._do("destroy", tell, lambda take: self._stack.destroy(on_event=take))
+        return self._do("destroy", on_progress, lambda take: self._stack.destroy(on_event=take))
 
     def _do(
         self,
         operation: str,
-        tell: Callable[[str], None],
+        on_progress: Callable[[str], None],
         run: Callable[[Callable[[EngineEvent], None]], object],
     ) -> Outcome:
-        events = _EngineEvents(tell)
+        events = _EngineEvents(on_progress)
         self._outputs = None
         started = time.monotonic()
         with deferred_interrupts(self._end) as interrupts:

@@ -18,23 +18,23 @@ from ebbtide_rehearsal.scenarios.progress import Watch
 from ebbtide_rehearsal.scenarios.runner import play
 from ebbtide_rehearsal.sources import indexed
 from ebbtide_rehearsal.stage import stage
-from ebbtide_rehearsal.tools import Say, Tools, all_items, ensure, needed
+from ebbtide_rehearsal.tools import OnStep, Tools, all_items, ensure, needed
 
 
-def needs(files: StackFiles, scenario: Scenario, home: Path) -> tuple[str, ...]:
+def needs(files: StackFiles, scenario: Scenario, base_directory: Path) -> tuple[str, ...]:
     """Return the names of the tools that the rehearsal's declarations need.
 
     Args:
         files: as for `rehearse`.
         scenario: the scenario.
-        home: the base directory of the scenario's relative paths.
+        base_directory: the base directory of the scenario's relative paths.
 
     Raises:
         StackFileError: the stack's file is unreadable.
         DeclarationError: the stack's declaration is invalid.
         RehearsalError: the scenario's stack file does not exist.
     """
-    files = _declaring(files, scenario, home)
+    files = _declaring(files, scenario, base_directory)
     declared = files.declaration()
     _cluster(files)
     changes = (step.change for step in scenario.steps if isinstance(step, Up))
@@ -43,13 +43,13 @@ def needs(files: StackFiles, scenario: Scenario, home: Path) -> tuple[str, ...]:
     return (*names, *(TOOLS if runs else ()))
 
 
-def tools(say: Say, names: Iterable[str] | None = None) -> Tools:
+def tools(on_step: OnStep, names: Iterable[str] | None = None) -> Tools:
     """Find or build the tools of a rehearsal; all of them if no stack is given.
 
     Raises:
         ToolError: a tool can be neither found nor built.
     """
-    return ensure(all_items() if names is None else names, say=say)
+    return ensure(all_items() if names is None else names, on_step=on_step)
 
 
 def check_directories(manifests: tuple[Path, ...], charts: tuple[Path, ...]) -> None:
@@ -71,7 +71,7 @@ def rehearse(
     scenario: Scenario,
     tools: Tools,
     *,
-    home: Path,
+    base_directory: Path,
     watch: Watch,
     manifests: tuple[Path, ...] = (),
     charts: tuple[Path, ...] = (),
@@ -83,7 +83,7 @@ def rehearse(
         files: the project, and the default stack of the scenario.
         scenario: the steps and expectations.
         tools: the tools that `needs` names.
-        home: the base directory of the scenario's relative paths.
+        base_directory: the base directory of the scenario's relative paths.
         watch: called with each update.
         manifests: directories of rendered kustomizations, for offline use.
         charts: directories of charts that are not among the tools.
@@ -93,11 +93,11 @@ def rehearse(
         DeclarationError: the stack's declaration is invalid; nothing was started.
         RehearsalError: the rehearsal could not run.
     """
-    files = _declaring(files, scenario, home)
+    files = _declaring(files, scenario, base_directory)
     _cluster(files)
     settings = CloudSettings(speed=scenario.speed, declaration=files.declaration())
     with stage(files, settings, tools, manifests=manifests, charts=charts, keep=keep) as on:
-        return play(scenario, on, home, watch)
+        return play(scenario, on, base_directory, watch)
 
 
 def scenario_of(files: StackFiles) -> Scenario:
@@ -138,10 +138,10 @@ def _is_accepted(files: StackFiles) -> bool:
     return True
 
 
-def _declaring(files: StackFiles, scenario: Scenario, home: Path) -> StackFiles:
+def _declaring(files: StackFiles, scenario: Scenario, base_directory: Path) -> StackFiles:
     """Return the files of the scenario's stack."""
     if scenario.stack is not None:
-        config_file = home / scenario.stack
+        config_file = base_directory / scenario.stack
         named = stack_named_by(config_file)
         if named is None:
             raise RehearsalError(f"{config_file} is no stack's file: its name must be Pulumi.<stack>.yaml.")

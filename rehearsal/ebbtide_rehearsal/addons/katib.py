@@ -8,13 +8,15 @@ from ebbtide.catalog import PINS
 from ebbtide_rehearsal.addons.definition import Rehearsed, Revision
 from ebbtide_rehearsal.control_plane.ports import LOCALHOST
 from ebbtide_rehearsal.control_plane.program import SERVERS, Assignment, Listening, Program, port_of, section
-from ebbtide_rehearsal.tools.items import SourcePatch, Tool, When, from_module
+from ebbtide_rehearsal.tools.items import Condition, SourcePatch, Tool, from_module
 
 _REVISION: Final = Revision("github.com/kubeflow/katib", f"v{PINS['katib'].version}")
 _WEBHOOK, _METRICS, _HEALTH = 8443, 8080, 18080
 
 
-def outside(configuration: Mapping[str, Any], assignment: Assignment) -> tuple[dict[str, Any], Listening]:
+def out_of_cluster(
+    configuration: Mapping[str, Any], assignment: Assignment
+) -> tuple[dict[str, Any], Listening]:
     """Convert Katib's configuration for a process outside of a cluster. The webhook address and certificate
     path are patched at build time.
 
@@ -42,7 +44,7 @@ KATIB = Program(
     labels={"katib.kubeflow.org/component": "controller"},
     flag="--katib-config",
     ports=SERVERS,
-    outside=outside,
+    out_of_cluster=out_of_cluster,
 )
 
 REHEARSED: Final = Rehearsed(
@@ -54,7 +56,7 @@ REHEARSED: Final = Rehearsed(
             "katib",
             "manifests/v1beta1",
             "Katib's manifests.",
-            When.DECLARED,
+            Condition.DECLARED,
         ),
     ),
     tools=(
@@ -66,7 +68,7 @@ REHEARSED: Final = Rehearsed(
             pin="katib",
             why="Mutates the pods of trials, and validates experiments.",
             minutes=1.5,
-            when=When.DECLARED,
+            when=Condition.DECLARED,
             changes=(
                 SourcePatch("pkg/controller.v1beta1/consts/const.go", '"/tmp/cert"', '"./tmp/cert"'),
                 # The configuration has no listen address; here it must be the loopback interface.

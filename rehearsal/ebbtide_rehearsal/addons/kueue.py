@@ -15,7 +15,9 @@ _CERTIFICATES = "/tmp/k8s-webhook-server/serving-certs"  # noqa: S108 # a path i
 # Defaults of Kueue 0.19.2: apis/config/v1beta2/defaults.go, charts/kueue.
 
 
-def outside(configuration: Mapping[str, Any], assignment: Assignment) -> tuple[dict[str, Any], Listening]:
+def out_of_cluster(
+    configuration: Mapping[str, Any], assignment: Assignment
+) -> tuple[dict[str, Any], Listening]:
     """Convert Kueue's configuration for a process outside of a cluster: as for any controller manager, with
     the visibility server and Kueue's namespace. That server's certificates are in `visibility` below the
     working directory, a path fixed at build time. API config.kueue.x-k8s.io/v1beta2."""
@@ -34,7 +36,7 @@ KUEUE = Program(
     # From the chart of Kueue 0.19.2.
     labels={"app.kubernetes.io/name": "kueue", "control-plane": "controller-manager"},
     ports=SERVERS + 1,
-    outside=outside,
+    out_of_cluster=out_of_cluster,
 )
 
 REHEARSED: Final = Rehearsed(

@@ -5,7 +5,7 @@ from typing import Final
 
 from ebbtide.catalog import PINS
 from ebbtide_rehearsal.addons.definition import Rehearsed
-from ebbtide_rehearsal.tools.items import Tool, When, from_module
+from ebbtide_rehearsal.tools.items import Condition, Tool, from_module
 
 _MODULE: Final = "github.com/argoproj/argo-workflows/v4"
 _VERSION: Final = f"v{PINS['argo-workflows'].version}"
@@ -19,7 +19,7 @@ REHEARSED: Final = Rehearsed(
             "argo-workflows",
             "manifests/base/crds/minimal",
             "Argo's kinds.",
-            When.BY_NAME,
+            Condition.BY_NAME,
         ),
     ),
     tools=(
@@ -31,7 +31,7 @@ REHEARSED: Final = Rehearsed(
             pin="argo-workflows",
             why="Runs the steps of Kubeflow Pipelines, and retries them.",
             minutes=3,
-            when=When.BY_NAME,
+            when=Condition.BY_NAME,
             stamps=(
                 (f"{_MODULE}.version", _VERSION),
                 (f"{_MODULE}.gitTag", _VERSION),

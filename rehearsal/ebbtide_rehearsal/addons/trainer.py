@@ -5,7 +5,7 @@ from typing import Final
 from ebbtide.catalog import PINS
 from ebbtide_rehearsal.addons.definition import Rehearsed, Revision
 from ebbtide_rehearsal.control_plane.program import Program, managed
-from ebbtide_rehearsal.tools.items import Data, Part, SourcePatch, Tool, When, from_module
+from ebbtide_rehearsal.tools.items import Condition, Data, Part, SourcePatch, Tool, from_module
 
 _MODULE: Final = "github.com/kubeflow/trainer/v2"
 _REVISION: Final = Revision("github.com/kubeflow/trainer", f"v{PINS['trainer'].version}")
@@ -19,14 +19,14 @@ TRAINER = Program(
     tool="trainer-controller-manager",
     # From the chart of Trainer 2.3.0.
     labels={"app.kubernetes.io/name": "kubeflow-trainer", "app.kubernetes.io/component": "manager"},
-    outside=managed,
+    out_of_cluster=managed,
 )
 
 JOBSET = Program(
     tool="jobset",
     # From the chart of JobSet 0.12.0.
     labels={"app.kubernetes.io/name": "jobset", "app.kubernetes.io/component": "controller"},
-    outside=managed,
+    out_of_cluster=managed,
 )
 
 REHEARSED: Final = Rehearsed(
@@ -50,7 +50,7 @@ REHEARSED: Final = Rehearsed(
                 ),
             ),
             why="Trainer's chart, with its dependencies.",
-            when=When.DECLARED,
+            when=Condition.DECLARED,
         ),
         from_module(
             "trainer-manifests",
@@ -59,7 +59,7 @@ REHEARSED: Final = Rehearsed(
             "trainer",
             "manifests",
             "Trainer's CRDs and runtimes.",
-            When.DECLARED,
+            Condition.DECLARED,
         ),
     ),
     tools=(
@@ -71,7 +71,7 @@ REHEARSED: Final = Rehearsed(
             pin="trainer",
             why="Creates JobSets for TrainJobs, and validates them.",
             minutes=1,
-            when=When.DECLARED,
+            when=Condition.DECLARED,
             changes=tuple(
                 SourcePatch("pkg/util/cert/cert.go", f'"{path}"', f'".{path}"') for path in _IN_THE_CONTAINER
             ),
@@ -84,7 +84,7 @@ REHEARSED: Final = Rehearsed(
             pin="jobset",
             why="Creates the Jobs of a JobSet, all or none.",
             minutes=0.2,
-            when=When.DECLARED,
+            when=Condition.DECLARED,
             stamps=(("sigs.k8s.io/jobset/pkg/version.GitVersion", f"v{PINS['jobset'].version}"),),
             changes=tuple(
                 SourcePatch("pkg/util/cert/cert.go", f'"{path}"', f'".{path}"') for path in _IN_THE_CONTAINER

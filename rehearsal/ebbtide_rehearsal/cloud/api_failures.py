@@ -32,7 +32,7 @@ def failure(store: Store, operation: str, type_: str, name: str) -> ApiFailure:
     slow = store.strike(SLOW, *targets)
     error = store.strike(API_ERROR, *targets)
     if error is not None:
-        store.say("api-error", f"The API fails to {operation} {name}.", call=targets[1])
+        store.log_event("api-error", f"The API fails to {operation} {name}.", call=targets[1])
     return ApiFailure(
         seconds=float(slow.details["seconds"]) if slow is not None else 0,
         message=str(error.details["message"]) if error is not None else None,

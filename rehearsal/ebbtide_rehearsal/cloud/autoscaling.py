@@ -24,39 +24,39 @@ class Autoscaling:
     Attributes:
         expander: chooses between node pools. GKE has its own.
         idle_seconds: time that a node is unneeded before its removal (`scale-down-unneeded-time`).
-        settle_seconds: time without removals after a scale-up (`scale-down-delay-after-add`).
+        delay_after_add_seconds: time without removals after a scale-up (`scale-down-delay-after-add`).
         utilization: maximum requested share of a node that may be removed
             (`scale-down-utilization-threshold`).
         daemons_count: whether pods of DaemonSets count towards the share (negation of
             `ignore-daemonsets-utilization`).
         eviction_seconds: time for the pods of a removed node to end (`max-graceful-termination-sec`).
-        local_storage_holds: whether a pod with an emptyDir or hostPath keeps its node
+        skip_local_storage: whether a pod with an emptyDir or hostPath keeps its node
             (`skip-nodes-with-local-storage`). Not on AKS, nor on GKE since 1.22.
-        system_pods_hold: whether a pod of kube-system without a disruption budget keeps its node
+        skip_system_pods: whether a pod of kube-system without a disruption budget keeps its node
             (`skip-nodes-with-system-pods`).
     """
 
     expander: Expander = "random"
     idle_seconds: float = 600
-    settle_seconds: float = 600
+    delay_after_add_seconds: float = 600
     utilization: float = 0.5
     daemons_count: bool = True
     eviction_seconds: float = 600
-    local_storage_holds: bool = False
-    system_pods_hold: bool = True
+    skip_local_storage: bool = False
+    skip_system_pods: bool = True
 
 
-def instruct(store: Store, cluster: str, autoscaling: Autoscaling) -> None:
+def put_settings(store: Store, cluster: str, autoscaling: Autoscaling) -> None:
     """Set the autoscaler's settings for a cluster."""
     store.put(Resource(_CLOUD, _id(cluster), _TYPE, state=asdict(autoscaling)))
 
 
-def dismiss(store: Store, cluster: str) -> None:
+def delete_settings(store: Store, cluster: str) -> None:
     """Delete the settings of a deleted cluster."""
     store.remove(_CLOUD, _id(cluster))
 
 
-def instructions(store: Store, cluster: str) -> Autoscaling:
+def settings_of(store: Store, cluster: str) -> Autoscaling:
     """Return the settings of a cluster's autoscaler; the defaults if none were set."""
     resource = store.get(_CLOUD, _id(cluster))
     return Autoscaling(**resource.state) if resource else Autoscaling()

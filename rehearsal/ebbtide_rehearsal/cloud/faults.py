@@ -41,6 +41,6 @@ class InjectedFault:
     times: int | None = None
     details: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
-    def strikes(self, target: str) -> bool:
+    def matches(self, target: str) -> bool:
         """Return whether the fault's pattern matches a target."""
         return fnmatchcase(target, self.target)

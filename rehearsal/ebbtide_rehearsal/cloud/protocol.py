@@ -120,8 +120,8 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
         self, request: provider_pb2.CheckRequest, context: grpc.ServicerContext
     ) -> provider_pb2.CheckResponse:
         old, new = _plain(request.olds), _plain(request.news)
-        ask = partial(self._of(context).check, _call(request.urn), old, new)
-        return _checked(request.news, *self._answer(context, ask))
+        call_provider = partial(self._of(context).check, _call(request.urn), old, new)
+        return _checked(request.news, *self._answer(context, call_provider))
 
     def Diff(
         self, request: provider_pb2.DiffRequest, context: grpc.ServicerContext
@@ -137,8 +137,8 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
         call = _call(request.urn, preview=request.preview, timeout=request.timeout)
         inputs = _plain(request.properties)
         self._strike("create", call, context)
-        ask = partial(self._of(context).create, call, inputs)
-        answer = self._answer(context, ask, request.properties)
+        call_provider = partial(self._of(context).create, call, inputs)
+        answer = self._answer(context, call_provider, request.properties)
         return provider_pb2.CreateResponse(id=answer.id, properties=_struct(answer.state, request.properties))
 
     def Read(
@@ -147,8 +147,8 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
         call = replace(_call(request.urn), inputs=_plain(request.inputs))
         known = _plain(request.properties)
         self._strike("read", call, context)
-        ask = partial(self._of(context).read, call, request.id, known)
-        read = self._answer(context, ask, request.properties)
+        call_provider = partial(self._of(context).read, call, request.id, known)
+        read = self._answer(context, call_provider, request.properties)
         if read is None:
             return provider_pb2.ReadResponse()
         return provider_pb2.ReadResponse(
@@ -165,8 +165,8 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
         old = Read(request.id, _plain(request.old_inputs), _plain(request.olds))
         new = _plain(request.news)
         self._strike("update", call, context)
-        ask = partial(self._of(context).update, call, request.id, old, new)
-        state = self._answer(context, ask, request.news)
+        call_provider = partial(self._of(context).update, call, request.id, old, new)
+        state = self._answer(context, call_provider, request.news)
         return provider_pb2.UpdateResponse(properties=_struct(state, request.news))
 
     def Delete(self, request: provider_pb2.DeleteRequest, context: grpc.ServicerContext) -> empty_pb2.Empty:
@@ -204,13 +204,13 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
     def _answer(
         self,
         context: grpc.ServicerContext,
-        ask: Callable[[], Answer],
+        call_provider: Callable[[], Answer],
         inputs_struct: struct_pb2.Struct | None = None,
     ) -> Answer:
         """Return a provider's response. `inputs_struct` has the inputs of a resource that may be left
         unfinished."""
         try:
-            return ask()
+            return call_provider()
         except UnfinishedError as unfinished:
             inputs = unfinished.inputs
             read = _struct(inputs, inputs_struct) if inputs is not None else None

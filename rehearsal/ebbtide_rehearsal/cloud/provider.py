@@ -89,7 +89,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class Created:
     """A created resource.
 
     Attributes:
@@ -147,7 +147,7 @@ class Provider(Protocol):
         """Compare the inputs of a resource, without the changes that the program ignores."""
         ...
 
-    def create(self, call: Call, inputs: Properties) -> Made:
+    def create(self, call: Call, inputs: Properties) -> Created:
         """Create a resource; raises RefusedError."""
         ...
 

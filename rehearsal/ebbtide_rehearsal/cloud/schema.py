@@ -12,22 +12,22 @@ Problem = Literal["unknown", "missing", "type"]
 
 
 @dataclass(frozen=True, slots=True)
-class Misfit:
+class SchemaViolation:
     """A property that does not match the schema.
 
     Attributes:
         path: its path, such as `nodeConfig.taints[0].effect`.
         problem: unknown property, missing required property, or wrong type.
-        wanted: type in the schema: `string`, `bool`, `int`, `number`, `list`, `map`, `object`; empty for an
+        expected: type in the schema: `string`, `bool`, `int`, `number`, `list`, `map`, `object`; empty for an
             unknown property.
     """
 
     path: str
     problem: Problem
-    wanted: str = ""
+    expected: str = ""
 
 
-def misfits(token: str, inputs: Mapping[str, Plain]) -> list[Misfit]:
+def schema_violations(token: str, inputs: Mapping[str, Plain]) -> list[SchemaViolation]:
     """Return the properties of a resource's inputs that do not match its type's schema. Unknown values match
     any type.
 
@@ -37,29 +37,31 @@ def misfits(token: str, inputs: Mapping[str, Plain]) -> list[Misfit]:
     return list(_of_object(arguments(token), inputs, ""))
 
 
-def _of_object(kind: type, value: Mapping[str, Plain], path: str) -> Iterator[Misfit]:
+def _of_object(kind: type, value: Mapping[str, Plain], path: str) -> Iterator[SchemaViolation]:
     known = properties_of(kind)
     for name, property_ in known.items():
         if property_.required and value.get(name) is None:
-            yield Misfit(child_path(path, name), "missing", word(property_.hint))
+            yield SchemaViolation(child_path(path, name), "missing", word(property_.hint))
     for name, item in value.items():
         if name in known:
             yield from _of(known[name].hint, item, child_path(path, name))
         elif not name.startswith("__"):
-            yield Misfit(child_path(path, name), "unknown")
+            yield SchemaViolation(child_path(path, name), "unknown")
 
 
-def _of(hint: Any, value: Plain, path: str) -> Iterator[Misfit]:
+def _of(hint: Any, value: Plain, path: str) -> Iterator[SchemaViolation]:
     if isinstance(value, Secret):
         value = value.value
     if value is None or value is UNKNOWN or hint is Any:
         return
-    misfits = [list(_of_one(choice, value, path)) for choice in alternatives(hint)]
-    if all(misfits):
-        yield from min(misfits, key=lambda choice: any(misfit.problem == "type" for misfit in choice))
+    violations = [list(_of_one(choice, value, path)) for choice in alternatives(hint)]
+    if all(violations):
+        yield from min(
+            violations, key=lambda choice: any(violation.problem == "type" for violation in choice)
+        )
 
 
-def _of_one(hint: Any, value: Plain, path: str) -> Iterator[Misfit]:
+def _of_one(hint: Any, value: Plain, path: str) -> Iterator[SchemaViolation]:
     match word(hint):
         case "list" if isinstance(value, list):
             for index, item in enumerate(value):
@@ -72,7 +74,7 @@ def _of_one(hint: Any, value: Plain, path: str) -> Iterator[Misfit]:
         case "any":
             return
         case name if not _is_scalar_of(name, value):
-            yield Misfit(path, "type", name)
+            yield SchemaViolation(path, "type", name)
         case _:
             return
 

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-_TOLD = "cloud.json"
+_FILE = "cloud.json"
 _PORTS = "ports.json"
 _STORE = "cloud.sqlite"
 _MEMORY = "memory"
@@ -36,12 +36,12 @@ class CloudSettings:
 
     def write(self, directory: Path) -> None:
         """Write the settings to a directory."""
-        (directory / _TOLD).write_text(json.dumps(asdict(self)), encoding="utf-8")
+        (directory / _FILE).write_text(json.dumps(asdict(self)), encoding="utf-8")
 
     @classmethod
     def read(cls, directory: Path) -> Self:
         """Read the settings from a directory."""
-        return cls(**json.loads((directory / _TOLD).read_text(encoding="utf-8")))
+        return cls(**json.loads((directory / _FILE).read_text(encoding="utf-8")))
 
 
 def store_file(directory: Path) -> Path:

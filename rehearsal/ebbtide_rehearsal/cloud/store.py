@@ -128,7 +128,7 @@ class Store:
         )
         return [_resource(row) for row in self._read(query, cloud, kind)]
 
-    def ask(self, fault: InjectedFault) -> int:
+    def inject(self, fault: InjectedFault) -> int:
         """Inject a fault; return its number for `lift`."""
         row = (fault.kind, fault.target, fault.times, json.dumps(fault.details))
         with self._writing() as connection:
@@ -136,7 +136,7 @@ class Store:
             (number,) = connection.execute("select last_insert_rowid()").fetchone()
         return number
 
-    def lift(self, number: int) -> None:
+    def remove_fault(self, number: int) -> None:
         """Remove an injected fault."""
         with self._writing() as connection:
             connection.execute("delete from faults where number = ?", (number,))
@@ -150,7 +150,7 @@ class Store:
         fault with a limited number of strikes ends after the last. None if none matches."""
         with self._writing() as connection:
             for number, fault in self.faults(kind).items():
-                if not any(fault.strikes(target) for target in targets):
+                if not any(fault.matches(target) for target in targets):
                     continue
                 if fault.times == 1:
                     connection.execute("delete from faults where number = ?", (number,))
@@ -159,7 +159,7 @@ class Store:
                 return fault
         return None
 
-    def say(self, kind: str, text: str, **facts: object) -> None:
+    def log_event(self, kind: str, text: str, **facts: object) -> None:
         """Log an event at the current time."""
         row = (self.clock.now(), kind, text, json.dumps(facts))
         with self._writing() as connection:

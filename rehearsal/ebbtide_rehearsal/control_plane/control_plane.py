@@ -202,10 +202,10 @@ class ControlPlane:
         self._wait("the service account of a new namespace", lambda: self.api.find(account) is not None)
         self._keeper.start()
 
-    def _run(self, name: str, given: Callable[[ControlPlanePlan], list[str]]) -> None:
-        command = [self._tools.path(name), *given(self.plan)]
-        log, home = self.plan.log(name), self.plan.directory
-        self._core.append(self._processes.start(name, command, log=log, directory=home))
+    def _run(self, name: str, arguments_of: Callable[[ControlPlanePlan], list[str]]) -> None:
+        command = [self._tools.path(name), *arguments_of(self.plan)]
+        log, directory = self.plan.log(name), self.plan.directory
+        self._core.append(self._processes.start(name, command, log=log, directory=directory))
 
     def _wait(self, component: str, is_ready: Callable[[], bool]) -> None:
         deadline = time.monotonic() + _TIMEOUT

@@ -43,7 +43,7 @@ class Assignment:
     namespace: str
 
 
-class Outside(Protocol):
+class OutOfCluster(Protocol):
     """A program's configuration for a process outside of a cluster, with the minimum of changes. A pure
     function.
     """
@@ -66,14 +66,14 @@ class Program:
         labels: labels that identify its pods.
         flag: the flag for its configuration file.
         ports: the number of ports it listens on.
-        outside: its configuration outside of a cluster.
+        out_of_cluster: its configuration outside of a cluster.
     """
 
     tool: str
     labels: Mapping[str, str]
     flag: str = "--config"
     ports: int = SERVERS
-    outside: Outside
+    out_of_cluster: OutOfCluster
 
     @property
     def selector(self) -> str:

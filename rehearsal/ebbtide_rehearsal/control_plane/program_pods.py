@@ -94,13 +94,13 @@ class ProgramPods:
         nodes = (
             {item["metadata"]["name"] for item in self._api.items("/api/v1/nodes")} if pods else set[str]()
         )
-        wanted = {pod["metadata"]["uid"]: (item, pod) for item, pod in pods if _runs(pod, nodes)}
-        for uid in self._running.keys() - wanted.keys():
+        desired = {pod["metadata"]["uid"]: (item, pod) for item, pod in pods if _runs(pod, nodes)}
+        for uid in self._running.keys() - desired.keys():
             self._stop(uid)
         for _, pod in pods:
             if "deletionTimestamp" in pod["metadata"] and pod["spec"].get("nodeName") in nodes:
                 self._api.delete(_path(pod), gracePeriodSeconds=0)
-        for uid, (item, pod) in wanted.items():
+        for uid, (item, pod) in desired.items():
             self._keep(uid, item, pod)
 
     def _stop(self, uid: str) -> None:
@@ -118,12 +118,12 @@ class ProgramPods:
                 return
             mount(self._api, pod, entry.root)
         except (NotMountedError, ControlPlaneError) as error:
-            self._say(pod, waiting(pod, "CreateContainerError", str(error)))
+            self._write_status(pod, waiting(pod, "CreateContainerError", str(error)))
             return
         ready = entry.process.running and _answers(entry.listening.health)
         if ready != entry.ready:
             entry.ready = ready
-            self._say(pod, running(pod, entry.address, ready=ready, restarts=entry.restarts))
+            self._write_status(pod, running(pod, entry.address, ready=ready, restarts=entry.restarts))
 
     def _start(self, item: AvailableProgram, pod: Object) -> _Running:
         root = self._plan.directory / "pods" / pod["metadata"]["uid"]
@@ -140,7 +140,7 @@ class ProgramPods:
             entry.again = time.monotonic() + min(2**entry.restarts, _BACK_OFF)
             ended = str(entry.process.ended())
             status = waiting(entry.pod, "CrashLoopBackOff", ended, restarts=entry.restarts)
-            self._say(entry.pod, status | {"phase": "Running"})
+            self._write_status(entry.pod, status | {"phase": "Running"})
         if time.monotonic() < entry.again:
             return True
         self._processes.stop(entry.process)
@@ -153,8 +153,8 @@ class ProgramPods:
     ) -> tuple[Process, Listening]:
         (container,) = pod["spec"]["containers"]
         metadata, program = pod["metadata"], item.program
-        given = [str(word) for word in container.get("args", [])]
-        configuration = yaml.safe_load(inside(root, program.configuration(given)).read_text())
+        args = [str(word) for word in container.get("args", [])]
+        configuration = yaml.safe_load(inside(root, program.configuration(args)).read_text())
         variables = environment(pod)
         token, access = root.with_suffix(".token"), root.with_suffix(".kubeconfig")
         changed, temporary = root.with_suffix(".yaml"), inside(root, "/tmp")  # noqa: S108 - the container's
@@ -171,13 +171,13 @@ class ProgramPods:
             )
         )
         with PortReservation(program.ports) as reserved:
-            outside, listening = program.outside(
+            outside, listening = program.out_of_cluster(
                 configuration, Assignment(reserved.ports, root, metadata["namespace"])
             )
             changed.write_text(yaml.safe_dump(outside, sort_keys=False))
         process = self._processes.start(
             f"{metadata['namespace']}/{metadata['name']}",
-            [item.binary, *program.arguments(given, changed, access)],
+            [item.binary, *program.arguments(args, changed, access)],
             log=self._plan.log(metadata["name"]),
             directory=root,
             environment=variables | {"TMPDIR": str(temporary)},
@@ -185,7 +185,7 @@ class ProgramPods:
         self._routes.add(address, listening.ports)
         return process, listening
 
-    def _say(self, pod: Object, status: dict[str, Any]) -> None:
+    def _write_status(self, pod: Object, status: dict[str, Any]) -> None:
         with contextlib.suppress(ApiError):  # the pod is deleted; the next reconciliation handles that
             self._api.patch(f"{_path(pod)}/status", {"status": status})
 

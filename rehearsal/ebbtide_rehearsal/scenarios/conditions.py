@@ -221,11 +221,13 @@ def _pipelines(condition: Condition, snapshot: Observation) -> Iterator[str]:
             yield from _miss(getattr(condition.pipelines, state), states.count(state), f"pipelines {state}")
     for step in condition.steps:
         pools = snapshot.steps.get(step.name, {}).values()
-        strayed = sorted({pool for pool in pools if not any(fnmatchcase(pool, name) for name in step.ran_on)})
+        unexpected = sorted(
+            {pool for pool in pools if not any(fnmatchcase(pool, name) for name in step.ran_on)}
+        )
         if not pools:
             yield f"Step {step.name} has not run."
-        elif strayed:
-            yield f"Step {step.name} ran on {', '.join(strayed)}, not only on {', '.join(step.ran_on)}."
+        elif unexpected:
+            yield f"Step {step.name} ran on {', '.join(unexpected)}, not only on {', '.join(step.ran_on)}."
         yield from _miss(step.pods, len(pools), f"pods of step {step.name}")
 
 
@@ -234,11 +236,11 @@ def _nodes(condition: Condition, snapshot: Observation) -> Iterator[str]:
         number = sum(count for pool, count in snapshot.nodes.items() if fnmatchcase(pool, pattern))
         yield from _miss(expected, number, f"nodes of {pattern}")
     if condition.ran_on is not None:
-        strayed = {
+        unexpected = {
             pool for pool in snapshot.ran_on if not any(fnmatchcase(pool, name) for name in condition.ran_on)
         }
-        if strayed:
-            yield f"Pods ran on {', '.join(sorted(strayed))}, not only on {', '.join(condition.ran_on)}."
+        if unexpected:
+            yield f"Pods ran on {', '.join(sorted(unexpected))}, not only on {', '.join(condition.ran_on)}."
 
 
 def _words(condition: Condition, snapshot: Observation) -> Iterator[str]:

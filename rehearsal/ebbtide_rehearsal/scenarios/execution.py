@@ -47,8 +47,8 @@ class Play:
 
     Attributes:
         stage: the environment.
-        home: the scenario's directory.
-        tell: called with the current state of a step.
+        base_directory: the scenario's directory.
+        on_progress: called with the current state of a step.
         is_up: true if there is a stack to destroy.
         observer: takes snapshots of the cluster; None before `up`.
         faults: named injected failures.
@@ -57,8 +57,8 @@ class Play:
     """
 
     stage: Stage
-    home: Path
-    tell: Callable[[str], None]
+    base_directory: Path
+    on_progress: Callable[[str], None]
     is_up: bool = False
     observer: Observer | None = None
     faults: dict[str, int] = field(default_factory=dict[str, int])
@@ -76,7 +76,7 @@ class Play:
             case Destroy():
                 yield from self._destroy(step)
             case Submit():
-                generate = partial(submitted, step, home=self.home)
+                generate = partial(submitted, step, base_directory=self.base_directory)
                 yield from self._submit(generate, step.refused, step.as_ or "")
             case RunPipeline():
                 self._run(step)
@@ -96,13 +96,13 @@ class Play:
                 assert_never(step)
 
     def _run(self, step: RunPipeline) -> None:
-        run = run_of(step, self._profile(), self.home)
+        run = run_of(step, self._profile(), self.base_directory)
         api = self.stage.argo().api
         # A compiled pipeline has none of the fields of the spec patch, so no merge is needed.
         api.create(WORKFLOWS, {**run, "spec": {**run["spec"], **spec_patch(api)}})
 
     def _inject_failure(self, step: FailureInjection) -> None:
-        number = self.stage.store.ask(_fault(step))
+        number = self.stage.store.inject(_fault(step))
         if step.name:
             self.faults[step.name] = number
 
@@ -111,7 +111,7 @@ class Play:
         if number is None:
             yield f"There is no fault {step.fault}."
         else:
-            self.stage.store.lift(number)
+            self.stage.store.remove_fault(number)
 
     def _up(self, step: Up) -> Iterator[str]:
         engine = self.stage.engine
@@ -119,8 +119,8 @@ class Play:
             self.stage.declare(_changed(engine.declaration, step))
         self.is_up = True
         if step.refresh:
-            yield from engine.refresh(self.tell).errors
-        outcome = engine.up(self.tell)
+            yield from engine.refresh(self.on_progress).errors
+        outcome = engine.up(self.on_progress)
         if step.refused is not None:
             yield from _refused(outcome, step.refused)
             return
@@ -138,7 +138,7 @@ class Play:
 
     def _destroy(self, step: Destroy) -> Iterator[str]:
         self.stage.end_argo()
-        outcome = self.stage.engine.destroy(self.tell)
+        outcome = self.stage.engine.destroy(self.on_progress)
         if step.refused is not None:
             yield from _refused(outcome, step.refused)
             return
@@ -153,7 +153,7 @@ class Play:
         try:
             objects = list(generate(self._profile()))
         except (WorkloadError, ProfileError) as error:
-            yield from _said(str(error), refused)
+            yield from _compare(str(error), refused)
         except OSError as error:
             yield f"{error.filename}: {error.strerror}."
         else:
@@ -167,7 +167,7 @@ class Play:
             try:
                 api.create(path, item)
             except ApiError as error:
-                yield from _said(str(error), refused)
+                yield from _compare(str(error), refused)
                 return
         if refused is not None:
             yield f"It was accepted, and should have been refused with “{refused}”."
@@ -216,7 +216,7 @@ class Play:
             self.jobs.append(jobs)
         nodes = ", ".join(f"{pool} {count}" for pool, count in sorted(observation.nodes.items()) if pool)
         counts = f"Jobs: {jobs.waiting} waiting, {jobs.running} running, {jobs.ended} ended"
-        self.tell(f"nodes: {nodes or 'none'}; {counts}; ${observation.cost:.2f}")
+        self.on_progress(f"nodes: {nodes or 'none'}; {counts}; ${observation.cost:.2f}")
 
     def _profile(self) -> Profile:
         return Profile.load(cast("str", self.stage.engine.outputs()["placementProfile"]))
@@ -245,10 +245,10 @@ def _refused(outcome: Outcome, words: str) -> Iterator[str]:
     if outcome.done:
         yield f"It succeeded, and should have been refused with “{words}”."
     else:
-        yield from _said("\n".join(outcome.errors), words)
+        yield from _compare("\n".join(outcome.errors), words)
 
 
-def _said(text: str, words: str | None) -> Iterator[str]:
+def _compare(text: str, words: str | None) -> Iterator[str]:
     """Compare an error with the expected text; empty if it contains it."""
     if words is None:
         yield text

@@ -11,7 +11,7 @@ from ebbtide_rehearsal.cloud.store import Store
 from ebbtide_rehearsal.report.cost import spent
 from ebbtide_rehearsal.scenarios.conditions import Observation, ObservedJob
 
-MARK: Final = "rehearsal.ebbtide.dev/submitted"
+SUBMITTED_LABEL: Final = "rehearsal.ebbtide.dev/submitted"
 """The label of submitted objects."""
 
 POOL_LABELS: Final = ("cloud.google.com/gke-nodepool", "kubernetes.azure.com/agentpool")
@@ -47,8 +47,8 @@ class Observer:
         """Take a snapshot."""
         pools = {_name(node): _pool(node) for node in self._api.items("/api/v1/nodes")}
         pods = self._api.items("/api/v1/pods")
-        jobs = self._api.items("/apis/batch/v1/jobs", labelSelector=MARK)
-        training = self._items(_TRAINER, labelSelector=MARK)
+        jobs = self._api.items("/apis/batch/v1/jobs", labelSelector=SUBMITTED_LABEL)
+        training = self._items(_TRAINER, labelSelector=SUBMITTED_LABEL)
         owned = {_name(job) for job in (*jobs, *training)}
         ran = {
             pools[node]
@@ -58,7 +58,7 @@ class Observer:
             and pod["status"].get("phase") != "Pending"
         }
         self._ran_on |= ran
-        runs = self._items(_RUNS, labelSelector=MARK)
+        runs = self._items(_RUNS, labelSelector=SUBMITTED_LABEL)
         for pod in pods:
             self._step(pod, {_name(run) for run in runs}, pools)
         events = self._store.events()

@@ -15,44 +15,46 @@ from ebbtide_rehearsal.failures import RehearsalError
 from ebbtide_rehearsal.pipelines.compiled import UnsupportedPipelineError, read
 from ebbtide_rehearsal.pipelines.workflow import workflow
 from ebbtide_rehearsal.scenarios.model import RunPipeline
-from ebbtide_rehearsal.scenarios.observer import MARK
+from ebbtide_rehearsal.scenarios.observer import SUBMITTED_LABEL
 
-_HOME: Final = "{home}"
+_BASE_DIRECTORY: Final = "{home}"
 
 
-def run_of(step: RunPipeline, profile: Profile, home: Path) -> dict[str, Any]:
+def run_of(step: RunPipeline, profile: Profile, base_directory: Path) -> dict[str, Any]:
     """Return the Workflow of a pipeline's run.
 
     Args:
         step: the pipeline and its arguments.
         profile: the cluster's profile.
-        home: the scenario's directory.
+        base_directory: the scenario's directory.
 
     Raises:
         RehearsalError: the program fails or writes no such file, or the pipeline uses an unsupported feature.
     """
-    content = _compiled(step, profile, home)
+    content = _compiled(step, profile, base_directory)
     try:
         compiled = read(content)
     except UnsupportedPipelineError as error:
         raise RehearsalError(f"{step.program} cannot be rehearsed: {error}") from None
-    run = workflow(compiled, _arguments(step.arguments, home), {RUNS: "process"})
-    run["metadata"]["labels"] = {MARK: "true"}
+    run = workflow(compiled, _arguments(step.arguments, base_directory), {RUNS: "process"})
+    run["metadata"]["labels"] = {SUBMITTED_LABEL: "true"}
     return run
 
 
-def _arguments(given: Mapping[str, Any], home: Path) -> dict[str, Any]:
+def _arguments(given: Mapping[str, Any], base_directory: Path) -> dict[str, Any]:
     return {
-        name: value.replace(_HOME, str(home.resolve())) if isinstance(value, str) else value
+        name: value.replace(_BASE_DIRECTORY, str(base_directory.resolve()))
+        if isinstance(value, str)
+        else value
         for name, value in given.items()
     }
 
 
-def _compiled(step: RunPipeline, profile: Profile, home: Path) -> str:
+def _compiled(step: RunPipeline, profile: Profile, base_directory: Path) -> str:
     """Run the program in an empty directory, and return the compiled pipeline that it writes."""
     package = Path(ebbtide.__file__).parent.parent
     environment = os.environ | {"EBBTIDE_PROFILE": profile.json(), "PYTHONPATH": str(package)}
-    program = (home / step.program).resolve()
+    program = (base_directory / step.program).resolve()
     with TemporaryDirectory() as folder:
         done = subprocess.run(  # noqa: S603 - the user's own
             [sys.executable, str(program)],

@@ -17,20 +17,20 @@ from ebbtide_rehearsal.stage import Stage
 _MIB: Final = 1024 * 1024
 
 
-def play(scenario: Scenario, stage: Stage, home: Path, watch: Watch) -> Report:
+def play(scenario: Scenario, stage: Stage, base_directory: Path, watch: Watch) -> Report:
     """Run a scenario. A failed step ends it, and the stack is destroyed.
 
     Args:
         scenario: the steps and expectations.
         stage: the environment.
-        home: the base directory of the scenario's relative paths.
+        base_directory: the base directory of the scenario's relative paths.
         watch: called with each update.
 
     Raises:
         RehearsalError: it cannot continue.
     """
     started, opened = time.monotonic(), stage.store.clock.now()
-    playing = Play(stage, home, lambda line: watch(Worked(line)))
+    playing = Play(stage, base_directory, lambda line: watch(Worked(line)))
     done: list[StepReport] = []
     for number, step in enumerate(_steps(scenario, playing, done), 1):
         at, began, of = stage.store.clock.now(), time.monotonic(), max(number, len(scenario.steps))

@@ -17,20 +17,20 @@ from ebbtide.workloads.sweeps import sweep
 from ebbtide_rehearsal.control_plane.stages import EXIT_CODE, RUNS, RUNS_FOR
 from ebbtide_rehearsal.failures import RehearsalError
 from ebbtide_rehearsal.scenarios.model import EveryPool, Submit
-from ebbtide_rehearsal.scenarios.observer import MARK
+from ebbtide_rehearsal.scenarios.observer import SUBMITTED_LABEL
 
 Object = dict[str, Any]
 
 _IMAGE: Final = "registry.k8s.io/pause:3.10"  # never pulled: no container runs here
 
 
-def submitted(step: Submit, profile: Profile, home: Path) -> Iterator[Object]:
+def submitted(step: Submit, profile: Profile, base_directory: Path) -> Iterator[Object]:
     """Return the objects of a step.
 
     Args:
         step: the submission.
         profile: the cluster's profile.
-        home: the scenario's directory.
+        base_directory: the scenario's directory.
 
     Raises:
         WorkloadError: the profile rejects it.
@@ -38,7 +38,7 @@ def submitted(step: Submit, profile: Profile, home: Path) -> Iterator[Object]:
         RehearsalError: the program fails, or the step has pod settings and its objects have no pods.
     """
     for number in range(step.count):
-        objects = _objects(step, profile, home)
+        objects = _objects(step, profile, base_directory)
         if _annotations(step) and not any(map(_pods, objects)):
             kinds = ", ".join(dict.fromkeys(str(manifest.get("kind")) for manifest in objects))
             raise RehearsalError(
@@ -72,11 +72,11 @@ def on_every_pool(step: EveryPool, profile: Profile) -> Iterator[Object]:
         yield _marked(manifest, Submit(do="submit", job={}, runs_for=step.runs_for))
 
 
-def _objects(step: Submit, profile: Profile, home: Path) -> list[Object]:
+def _objects(step: Submit, profile: Profile, base_directory: Path) -> list[Object]:
     if step.manifests is not None:
-        return _loaded((home / step.manifests).read_text(encoding="utf-8"))
+        return _loaded((base_directory / step.manifests).read_text(encoding="utf-8"))
     if step.program is not None:
-        return _loaded(_printed(home / step.program, profile))
+        return _loaded(_printed(base_directory / step.program, profile))
     fields: Any = {"image": _IMAGE, **(step.job or step.sweep or {})}
     if step.job is not None:
         return [job(profile, **fields)]
@@ -105,7 +105,7 @@ def _printed(program: Path, profile: Profile) -> str:
 def _marked(manifest: Object, step: Submit) -> Object:
     marked = copy.deepcopy(manifest)
     metadata = marked.setdefault("metadata", {})
-    metadata.setdefault("labels", {})[MARK] = "true"
+    metadata.setdefault("labels", {})[SUBMITTED_LABEL] = "true"
     if step.namespace:
         metadata.setdefault("namespace", step.namespace)
     for pod in _pods(marked):

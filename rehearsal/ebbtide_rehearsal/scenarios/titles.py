@@ -39,7 +39,7 @@ def title(step: Step) -> str:  # noqa: C901 - a case each
         case Lift():
             text = f"lift the fault {step.fault}"
         case Pause():
-            text = f"let {step.seconds:g} s go by"
+            text = f"wait {step.seconds:g} s"
         case Expect():
             text = f"within {step.within:g} s: {'; '.join(_condition(step.that))}"
         case Delete():

@@ -7,13 +7,13 @@ Binaries are never committed or downloaded: every build is verified by the hashe
 from ebbtide_rehearsal.tools.errors import ToolError
 from ebbtide_rehearsal.tools.find import AvailableTool, Origin, Tools, ensure
 from ebbtide_rehearsal.tools.progress import narration
-from ebbtide_rehearsal.tools.steps import Say, Step
+from ebbtide_rehearsal.tools.steps import OnStep, Step
 from ebbtide_rehearsal.tools.table import all_items, needed
 
 __all__ = [
     "AvailableTool",
+    "OnStep",
     "Origin",
-    "Say",
     "Step",
     "ToolError",
     "Tools",

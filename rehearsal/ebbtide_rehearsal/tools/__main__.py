@@ -37,8 +37,8 @@ def main(names: Sequence[str] = ()) -> int:
         )
         return _WRONG
     try:
-        with narration(errors) as say:
-            tools = ensure(names or all_items(), say=say)
+        with narration(errors) as on_step:
+            tools = ensure(names or all_items(), on_step=on_step)
     except (ToolError, OSError) as error:
         errors.print(message_of(error) or str(error), markup=False, highlight=False, soft_wrap=True)
         return _WRONG

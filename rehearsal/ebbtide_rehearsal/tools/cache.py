@@ -14,7 +14,7 @@ from filelock import FileLock, Timeout
 from platformdirs import user_cache_path
 
 from ebbtide_rehearsal.tools.items import Data, Item, Tool
-from ebbtide_rehearsal.tools.steps import Say, Waiting
+from ebbtide_rehearsal.tools.steps import OnStep, Waiting
 
 MODULES: Final = Path(__file__).parent / "modules"
 _CACHE: Final = "EBBTIDE_CACHE"
@@ -61,7 +61,7 @@ def content(root: Path, item: Item) -> Path:
 
 
 @contextmanager
-def building(root: Path, say: Say) -> Generator[None]:
+def building(root: Path, on_step: OnStep) -> Generator[None]:
     """Hold the cache's build lock, which is exclusive and ends with the process.
 
     Leftovers of killed processes are removed first.
@@ -71,7 +71,7 @@ def building(root: Path, say: Say) -> Generator[None]:
     try:
         lock.acquire(blocking=False)
     except Timeout:
-        say(Waiting())
+        on_step(Waiting())
         lock.acquire()
     try:
         for leftover in root.glob(f"{_UNFINISHED}*"):

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from ebbtide_rehearsal.tools.items import When, from_module
+from ebbtide_rehearsal.tools.items import Condition, from_module
 
 DATA: Final = (
     from_module(
@@ -20,6 +20,6 @@ DATA: Final = (
         "pulumi",
         "python/cmd",
         "The language host's script that starts a program.",
-        When.BY_NAME,
+        Condition.BY_NAME,
     ),
 )

@@ -14,7 +14,7 @@ from ebbtide_rehearsal.tools.build import build
 from ebbtide_rehearsal.tools.items import Item, Tool
 from ebbtide_rehearsal.tools.on_path import on_path
 from ebbtide_rehearsal.tools.plugins import installed_plugin
-from ebbtide_rehearsal.tools.steps import Finished, Say, Started
+from ebbtide_rehearsal.tools.steps import Finished, OnStep, Started
 from ebbtide_rehearsal.tools.table import all_items
 from ebbtide_rehearsal.tools.toolchain import find_go
 
@@ -67,12 +67,12 @@ class Tools:
         return self.by_name[name].path
 
 
-def ensure(names: Iterable[str], *, say: Say) -> Tools:
+def ensure(names: Iterable[str], *, on_step: OnStep) -> Tools:
     """Find tools by name, and build missing ones.
 
     Args:
         names: names in the table; duplicates are ignored.
-        say: called with build progress, since a build can take a quarter of an hour.
+        on_step: called with build progress, since a build can take a quarter of an hour.
 
     Raises:
         KeyError: the table has no such name.
@@ -83,7 +83,7 @@ def ensure(names: Iterable[str], *, say: Say) -> Tools:
     available = _available(root, items)
     missing = [item for item in items if item.name not in available]
     if missing:
-        available |= _built(root, missing, say)
+        available |= _built(root, missing, on_step)
     return Tools({item.name: available[item.name] for item in items})
 
 
@@ -113,20 +113,20 @@ def _cached(root: Path, item: Item, origin: Origin) -> AvailableTool | None:
     return AvailableTool(item.name, item.version, origin, path) if path.exists() else None
 
 
-def _built(root: Path, missing: Sequence[Item], say: Say) -> dict[str, AvailableTool]:
+def _built(root: Path, missing: Sequence[Item], on_step: OnStep) -> dict[str, AvailableTool]:
     """Build missing tools, except those that another process built meanwhile; several modules at once."""
-    go = find_go(missing, say)
-    with cache.building(root, say):
+    go = find_go(missing, on_step)
+    with cache.building(root, on_step):
         built = {item.name: cached for item in missing if (cached := _cached(root, item, Origin.CACHE))}
         unbuilt = [item for item in missing if item.name not in built]
         numbers = count(1)
 
         def build_all(items: Sequence[Item]) -> None:
             for item in items:
-                say(Started(item.name, item.version, next(numbers), len(unbuilt), item.minutes))
+                on_step(Started(item.name, item.version, next(numbers), len(unbuilt), item.minutes))
                 start = time.monotonic()
                 build(replace(go, name=item.name), root, item)
-                say(Finished(item.name, time.monotonic() - start))
+                on_step(Finished(item.name, time.monotonic() - start))
                 built[item.name] = AvailableTool(
                     item.name, item.version, Origin.BUILT, cache.content(root, item)
                 )

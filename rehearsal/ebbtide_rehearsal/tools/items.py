@@ -37,7 +37,7 @@ without the debugging information that the linker drops anyway (etcd: 64 s for 7
 """
 
 
-class Suits(StrEnum):
+class VersionRule(StrEnum):
     """Accepted versions on PATH."""
 
     SAME_MINOR = "the same minor version"
@@ -48,7 +48,7 @@ class Suits(StrEnum):
     NO_OLDER = "the same major version, no older"
 
 
-class When(StrEnum):
+class Condition(StrEnum):
     """Condition for a tool."""
 
     ALWAYS = "always"
@@ -63,12 +63,12 @@ class OnPath:
     """Acceptance of a program on PATH.
 
     Attributes:
-        suits: accepted versions.
-        ask: arguments that print its version, the first `1.2.3` of its standard output.
+        accepts: accepted versions.
+        version_arguments: arguments that print its version, the first `1.2.3` of its standard output.
     """
 
-    suits: Suits
-    ask: tuple[str, ...] = ("--version",)
+    accepts: VersionRule
+    version_arguments: tuple[str, ...] = ("--version",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ class Tool:
     pin: str
     why: str
     minutes: float
-    when: When = When.ALWAYS
+    when: Condition = Condition.ALWAYS
     stamps: tuple[tuple[str, str], ...] = ()
     tags: tuple[str, ...] = ()
     unoptimized: str | None = None
@@ -182,7 +182,7 @@ class Data:
     group: str
     parts: tuple[Part, ...]
     why: str
-    when: When = When.ALWAYS
+    when: Condition = Condition.ALWAYS
     minutes: float = 0
 
     @property
@@ -197,7 +197,7 @@ class Data:
 
 
 def from_module(
-    name: str, group: str, module: str, pin: str, source: str, why: str, when: When = When.ALWAYS
+    name: str, group: str, module: str, pin: str, source: str, why: str, when: Condition = Condition.ALWAYS
 ) -> Data:
     """Return data that is a single directory."""
     part = Part(module=module, pin=pin, source=source)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, assert_never
 
-from ebbtide_rehearsal.tools.items import Suits, Tool
+from ebbtide_rehearsal.tools.items import Tool, VersionRule
 
 _VERSION: Final = re.compile(r"(?<![\d.])(\d+)\.(\d+)\.(\d+)")
 _SECONDS: Final = 60  # for a busy machine; a program that does not answer is built instead
@@ -34,12 +34,12 @@ def version_in(text: str) -> Version | None:
     return Version(*map(int, match.groups())) if match else None
 
 
-def suits(has: Version, pinned: Version, rule: Suits) -> bool:
+def suits(has: Version, pinned: Version, rule: VersionRule) -> bool:
     """Check that a version can replace the pinned one."""
     match rule:
-        case Suits.SAME_MINOR:
+        case VersionRule.SAME_MINOR:
             return (has.major, has.minor) == (pinned.major, pinned.minor)
-        case Suits.NO_OLDER:
+        case VersionRule.NO_OLDER:
             return has.major == pinned.major and has >= pinned
     assert_never(rule)
 
@@ -49,8 +49,8 @@ def on_path(tool: Tool) -> tuple[Path, Version] | None:
     path = shutil.which(tool.name)
     if tool.on_path is None or path is None:
         return None
-    has, pinned = _reported_version(path, tool.on_path.ask), version_in(tool.version)
-    if has is None or pinned is None or not suits(has, pinned, tool.on_path.suits):
+    has, pinned = _reported_version(path, tool.on_path.version_arguments), version_in(tool.version)
+    if has is None or pinned is None or not suits(has, pinned, tool.on_path.accepts):
         return None
     return Path(path).absolute(), has
 

@@ -8,13 +8,13 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
 from ebbtide import durations
-from ebbtide_rehearsal.tools.steps import Finished, Say, Started, Step, Waiting, Worked
+from ebbtide_rehearsal.tools.steps import Finished, OnStep, Started, Step, Waiting, Worked
 
 _WAITING: Final = "Another rehearsal is building; waiting for it."
 
 
 @contextmanager
-def narration(console: Console) -> Generator[Say]:
+def narration(console: Console) -> Generator[OnStep]:
     """Return a callback for the steps of `ensure`.
 
     Args:

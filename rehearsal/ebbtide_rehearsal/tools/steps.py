@@ -55,4 +55,4 @@ class Finished:
 
 
 Step = Waiting | Started | Worked | Finished
-Say = Callable[[Step], None]
+OnStep = Callable[[Step], None]

@@ -15,7 +15,7 @@ from typing import Final
 from ebbtide.catalog import PINS
 from ebbtide_rehearsal.addons import rehearsed
 from ebbtide_rehearsal.tools.data import DATA
-from ebbtide_rehearsal.tools.items import Item, OnPath, SourcePatch, Suits, Tool, When
+from ebbtide_rehearsal.tools.items import Condition, Item, OnPath, SourcePatch, Tool, VersionRule
 
 _V: Final = {name: f"v{pin.version}" for name, pin in PINS.items()}
 _MAJOR, _MINOR, _ = PINS["kubernetes"].version.split(".")
@@ -29,7 +29,9 @@ _KUBERNETES_STAMPS: Final = (
 _PROVIDER: Final = "github.com/pulumi/pulumi-kubernetes/provider/v4"
 
 
-def _kubernetes(name: str, why: str, minutes: float, ask: tuple[str, ...] = ("--version",)) -> Tool:
+def _kubernetes(
+    name: str, why: str, minutes: float, version_arguments: tuple[str, ...] = ("--version",)
+) -> Tool:
     return Tool(
         name=name,
         group="kubernetes",
@@ -39,7 +41,7 @@ def _kubernetes(name: str, why: str, minutes: float, ask: tuple[str, ...] = ("--
         why=why,
         minutes=minutes,
         stamps=_KUBERNETES_STAMPS,
-        on_path=OnPath(Suits.SAME_MINOR, ask),
+        on_path=OnPath(VersionRule.SAME_MINOR, version_arguments),
     )
 
 
@@ -52,7 +54,7 @@ TOOLS: Final = (
         pin="etcd",
         why="Stores the API server's objects.",
         minutes=1,
-        on_path=OnPath(Suits.NO_OLDER),
+        on_path=OnPath(VersionRule.NO_OLDER),
     ),
     _kubernetes("kube-apiserver", "Validates and stores every object.", 2.5),
     _kubernetes("kube-controller-manager", "Creates pods for Jobs, and manages nodes and namespaces.", 1),
@@ -82,14 +84,14 @@ TOOLS: Final = (
         pin="helm",
         why="Renders Kueue's chart in tests of its controller.",
         minutes=1,
-        when=When.BY_NAME,
+        when=Condition.BY_NAME,
         # Helm's default is Kubernetes 1.20, which charts reject; its Makefile sets these as well.
         stamps=(
             ("helm.sh/helm/v3/internal/version.version", _V["helm"]),
             ("helm.sh/helm/v3/pkg/chartutil.k8sVersionMajor", _MAJOR),
             ("helm.sh/helm/v3/pkg/chartutil.k8sVersionMinor", _MINOR),
         ),
-        on_path=OnPath(Suits.NO_OLDER, ("version", "--short")),
+        on_path=OnPath(VersionRule.NO_OLDER, ("version", "--short")),
     ),
     Tool(
         name="cluster-autoscaler",
@@ -99,7 +101,7 @@ TOOLS: Final = (
         pin="cluster-autoscaler",
         why="Decides in tests on the same pods and pools as the fake clouds.",
         minutes=5,
-        when=When.BY_NAME,
+        when=Condition.BY_NAME,
         tags=("externalgrpc",),
     ),
     Tool(
@@ -112,7 +114,7 @@ TOOLS: Final = (
         minutes=6,
         stamps=(("github.com/pulumi/pulumi/sdk/v3/go/common/version.Version", _V["pulumi"]),),
         tags=("osusergo", "grpcnotrace"),
-        on_path=OnPath(Suits.NO_OLDER, ("version",)),
+        on_path=OnPath(VersionRule.NO_OLDER, ("version",)),
     ),
     Tool(
         name="pulumi-resource-kubernetes",
@@ -143,7 +145,7 @@ TOOLS: Final = (
         pin="pulumi-language-python",
         why="Runs a Python program for the `pulumi` command.",
         minutes=1,
-        when=When.BY_NAME,
+        when=Condition.BY_NAME,
         tags=("osusergo", "grpcnotrace"),
     ),
 )
@@ -170,5 +172,5 @@ def needed(addons: Container[str]) -> tuple[str, ...]:
     return tuple(
         name
         for name, item in all_items().items()
-        if item.when is When.ALWAYS or (item.when is When.DECLARED and name in declared)
+        if item.when is Condition.ALWAYS or (item.when is Condition.DECLARED and name in declared)
     )

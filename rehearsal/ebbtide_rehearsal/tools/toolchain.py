@@ -16,7 +16,7 @@ from typing import Final
 from ebbtide_rehearsal.tools.cache import pins
 from ebbtide_rehearsal.tools.errors import ToolError
 from ebbtide_rehearsal.tools.items import Item
-from ebbtide_rehearsal.tools.steps import Say, Worked
+from ebbtide_rehearsal.tools.steps import OnStep, Worked
 
 _HAS: Final = re.compile(r"\bgo(\d+)\.(\d+)")
 _NEEDS: Final = re.compile(r"^go (\d+)\.(\d+)", flags=re.MULTILINE)
@@ -38,14 +38,14 @@ class Go:
 
     Attributes:
         path: the program.
-        say: called with every line of progress output.
+        on_step: called with every line of progress output.
         name: the item that it builds.
         stopped: set by `stop`.
         processes: the running ones.
     """
 
     path: str
-    say: Say
+    on_step: OnStep
     name: str = ""
     stopped: Event = field(default_factory=Event)
     processes: set[subprocess.Popen[str]] = field(default_factory=set[subprocess.Popen[str]])
@@ -88,7 +88,7 @@ class Go:
                 for line in process.stderr or ():
                     lines.write(line)
                     messages.append(line.strip())
-                    self.say(Worked(self.name, line.strip()))
+                    self.on_step(Worked(self.name, line.strip()))
                 status = process.wait()
             except BaseException:
                 _terminate(process)
@@ -115,20 +115,20 @@ def _terminate(process: subprocess.Popen[str]) -> None:
         os.killpg(process.pid, signal.SIGTERM)
 
 
-def find_go(items: Iterable[Item], say: Say) -> Go:
+def find_go(items: Iterable[Item], on_step: OnStep) -> Go:
     """Return the Go on PATH.
 
     Args:
         items: all items to build, for the error message.
-        say: called with progress output.
+        on_step: called with progress output.
 
     Raises:
         ToolError: Go is missing, or too old for the go.mod of an item.
     """
-    wanted = tuple(items)
-    needed = max(_needed(item.group) for item in wanted)
+    required = tuple(items)
+    needed = max(_needed(item.group) for item in required)
     release = ".".join(map(str, needed))
-    missing = ", ".join(f"{item.name} {item.version}" for item in wanted)
+    missing = ", ".join(f"{item.name} {item.version}" for item in required)
     path = shutil.which("go")
     if path is None:
         raise ToolError(
@@ -155,7 +155,7 @@ def find_go(items: Iterable[Item], say: Say) -> Go:
                 f"{_INSTALL}."
             )
         case _:
-            return Go(path, say)
+            return Go(path, on_step)
 
 
 def _needed(group: str) -> tuple[int, int]:

@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from ebbtide.kubernetes_api import Api
-from ebbtide_rehearsal.cloud.autoscaling import Autoscaling, Expander, instruct
+from ebbtide_rehearsal.cloud.autoscaling import Autoscaling, Expander, put_settings
 from ebbtide_rehearsal.cloud.nodes.actuator import Actuator
 from ebbtide_rehearsal.cloud.nodes.cluster import read_node
 from ebbtide_rehearsal.cloud.nodes.fleet import Fleet
 from ebbtide_rehearsal.cloud.nodes.machines import Machine, put
 from ebbtide_rehearsal.cloud.nodes.names import new_name
 from ebbtide_rehearsal.cloud.nodes.settings import NodeSettings
-from ebbtide_rehearsal.cloud.nodes.snapshot_reader import Reader
+from ebbtide_rehearsal.cloud.nodes.snapshot_reader import SnapshotReader
 from ebbtide_rehearsal.cloud.pools import NodePool, register
 from ebbtide_rehearsal.cloud.store import Store
 from rehearsal.tests.control_plane.cluster import Object, pod, wait
@@ -38,7 +38,7 @@ class Trial:
 
     store: Store
     fleet: Fleet
-    reader: Reader
+    reader: SnapshotReader
 
     @classmethod
     def of(cls, api: Api, directory: Path, case_pools: Sequence[NodePool], expander: Expander) -> "Trial":
@@ -46,8 +46,10 @@ class Trial:
         store = Store(directory, speed=1)
         for pool in case_pools:
             register(store, pool)
-        instruct(store, CLUSTER, Autoscaling(expander=expander, idle_seconds=1, settle_seconds=0))
-        return cls(store, Fleet(CLUSTER, store, NodeSettings()), Reader(api, store, CLUSTER))
+        put_settings(
+            store, CLUSTER, Autoscaling(expander=expander, idle_seconds=1, delay_after_add_seconds=0)
+        )
+        return cls(store, Fleet(CLUSTER, store, NodeSettings()), SnapshotReader(api, store, CLUSTER))
 
 
 def join(api: Api, actuator: Actuator, trials: Sequence[Trial], pool: NodePool, number: int) -> str:

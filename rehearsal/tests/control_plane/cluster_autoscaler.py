@@ -157,13 +157,13 @@ class NodeGroups:
             if provider_id(machine) in identities:
                 self.decisions.deleted.append(machine.name)
                 self._actuator.delete_node(machine.name)
-                self._fleet.gone(machine, "the cluster autoscaler deleted it")
+                self._fleet.remove(machine, "the cluster autoscaler deleted it")
         return MESSAGES["Empty"]()
 
     def _NodeGroupDecreaseTargetSize(self, request: Any, _context: Any) -> Any:  # noqa: N802
         starting = [machine for machine in self.machines(request.id) if machine.state == "starting"]
         for machine in starting[: -request.delta]:
-            self._fleet.gone(machine, "the cluster autoscaler no longer needs it")
+            self._fleet.remove(machine, "the cluster autoscaler no longer needs it")
         return MESSAGES["Empty"]()
 
     def _NodeGroupNodes(self, request: Any, _context: Any) -> Any:  # noqa: N802

@@ -19,21 +19,21 @@ from rehearsal.tests.control_plane.cluster import Object, wait
 def tools() -> ControlPlaneTools:
     """Everything that these tests run."""
     with narration(Console(stderr=True)) as say:
-        return ensure([*NAMES, "kubectl"], say=say)
+        return ensure([*NAMES, "kubectl"], on_step=say)
 
 
 @pytest.fixture(scope="session")
 def chart_tools() -> ControlPlaneTools:
     """Helm, and Kueue's chart."""
     with narration(Console(stderr=True)) as say:
-        return ensure(["helm", "kueue-chart"], say=say)
+        return ensure(["helm", "kueue-chart"], on_step=say)
 
 
 @pytest.fixture(scope="session")
 def engine_tools() -> Tools:
     """The engine, its Kubernetes provider, and a chart for it."""
     with narration(Console(stderr=True)) as say:
-        return ensure(["pulumi", "pulumi-resource-kubernetes", "kueue-chart"], say=say)
+        return ensure(["pulumi", "pulumi-resource-kubernetes", "kueue-chart"], on_step=say)
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +66,7 @@ def kubeconfig(control_plane: ControlPlane, store: Store) -> Iterator[str]:
 def cluster_autoscaler() -> Path:
     """The real cluster-autoscaler."""
     with narration(Console(stderr=True)) as say:
-        return ensure(["cluster-autoscaler"], say=say).path("cluster-autoscaler")
+        return ensure(["cluster-autoscaler"], on_step=say).path("cluster-autoscaler")
 
 
 @pytest.fixture

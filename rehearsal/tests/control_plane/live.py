@@ -24,7 +24,7 @@ def live(
     """A copy of the checkout with a declared stack that has no resources yet."""
     root = checkout_in(directory)
     with narration(Console(stderr=True)) as say:
-        tools = ensure(needed(()), say=say)
+        tools = ensure(needed(()), on_step=say)
     link_charts(root, tools, [])
     trusted = directory / "trusted.crt"
     trusted.touch()

@@ -69,7 +69,7 @@ class Running:
 
     def reclaim(self, pool: str, **details: Any) -> None:
         """Have the cloud take nodes back."""
-        self.store.ask(InjectedFault(RECLAIM, pool, 1, details))
+        self.store.inject(InjectedFault(RECLAIM, pool, 1, details))
 
     def event_messages(self, namespace: str, reason: str) -> list[str]:
         """Return the messages of a namespace's events with a reason."""

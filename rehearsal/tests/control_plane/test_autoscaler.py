@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ebbtide.workloads.objects import condition
-from ebbtide_rehearsal.cloud.autoscaling import Autoscaling, Expander, instruct
+from ebbtide_rehearsal.cloud.autoscaling import Autoscaling, Expander, put_settings
 from ebbtide_rehearsal.control_plane import RUNS_FOR, ControlPlane
 from rehearsal.tests.control_plane.cluster import Object, job, namespace, wait
 from rehearsal.tests.control_plane.node_pools import CLUSTER, Running, running, work, work_pool
@@ -25,7 +25,7 @@ PRIORITIES: Object = {
 
 def _grown(cloud: Running, place: str, expander: Expander) -> str:
     """The pool that grows for one more Job."""
-    instruct(cloud.store, CLUSTER, Autoscaling(expander=expander))
+    put_settings(cloud.store, CLUSTER, Autoscaling(expander=expander))
     before = len(cloud.messages("node-added"))
     cloud.api.create(JOBS.format(place), job(expander, work("x", {RUNS_FOR: "60"})))
     wait(lambda: len(cloud.messages("node-added")), lambda number: number > before)
@@ -51,7 +51,7 @@ def test_a_node_stays_as_long_as_the_autoscaler_is_told(control_plane: ControlPl
     minute."""
     api, place = control_plane.api, namespace(control_plane.api, "idle")
     with running(api, tmp_path, work_pool("cpu")) as cloud:
-        instruct(cloud.store, CLUSTER, Autoscaling(idle_seconds=3600, settle_seconds=0))
+        put_settings(cloud.store, CLUSTER, Autoscaling(idle_seconds=3600, delay_after_add_seconds=0))
         api.create(JOBS.format(place), job("short", work("cpu", {RUNS_FOR: "1"})))
         path = f"{JOBS.format(place)}/short"
         wait(lambda: api.get(path), lambda item: bool(condition(item, "Complete")), seconds=60)
@@ -59,7 +59,7 @@ def test_a_node_stays_as_long_as_the_autoscaler_is_told(control_plane: ControlPl
         time.sleep(5)
         assert cloud.store.clock.now() - ended > 900
         assert len(cloud.nodes("cpu")) == 1
-        instruct(cloud.store, CLUSTER, Autoscaling(idle_seconds=60, settle_seconds=0))
+        put_settings(cloud.store, CLUSTER, Autoscaling(idle_seconds=60, delay_after_add_seconds=0))
         (message,) = wait(
             lambda: cloud.messages("node-removed"), lambda messages: len(messages) == 1, seconds=60
         )

@@ -20,7 +20,7 @@ from ebbtide_rehearsal.cloud.nodes.actuator import Actuator
 from ebbtide_rehearsal.cloud.nodes.cluster import ClusterSnapshot
 from ebbtide_rehearsal.cloud.nodes.names import group
 from ebbtide_rehearsal.cloud.nodes.scale_down import ScaleDownReview, review
-from ebbtide_rehearsal.cloud.nodes.scale_up import grow, offers
+from ebbtide_rehearsal.cloud.nodes.scale_up import expansion_options, scale_up
 from ebbtide_rehearsal.cloud.nodes.settings import NodeSettings
 from ebbtide_rehearsal.cloud.pools import NodePool
 from ebbtide_rehearsal.control_plane import RUNS_FOR, ControlPlane
@@ -133,12 +133,14 @@ def _ours(snapshot: ClusterSnapshot, trial: Trial) -> tuple[Counter[str], list[s
     nodes, refused = Counter[str](), list[str]()
     while True:
         snapshot = replace(snapshot, machines=trial.fleet.all())
-        growth, stranded = grow(snapshot, list(offers(snapshot, trial.fleet.backoff.until)))
-        if growth is None:
-            return nodes, refused, {item.message for item in stranded}
-        refusals = trial.fleet.order(growth.pool, growth.zones)
-        refused += [growth.pool.name] if refusals else []
-        nodes.update(group(growth.pool, zone) for zone in growth.zones if zone not in refusals)
+        planned, unschedulable = scale_up(
+            snapshot, list(expansion_options(snapshot, trial.fleet.backoff.until))
+        )
+        if planned is None:
+            return nodes, refused, {item.message for item in unschedulable}
+        refusals = trial.fleet.order(planned.pool, planned.zones)
+        refused += [planned.pool.name] if refusals else []
+        nodes.update(group(planned.pool, zone) for zone in planned.zones if zone not in refusals)
 
 
 def _create(api: Api, place: str, pods: Sequence[Object]) -> None:
@@ -165,7 +167,7 @@ def test_scale_ups(name: str, control_plane: ControlPlane, cluster_autoscaler: P
     trials = [Trial.of(api, tmp_path / whose, case.pools, case.expander) for whose in ("ours", "real")]
     for trial in trials:
         if case.no_stock:
-            trial.store.ask(InjectedFault(NO_STOCK, case.no_stock))
+            trial.store.inject(InjectedFault(NO_STOCK, case.no_stock))
     mine, theirs = trials
     snapshot = wait(
         mine.reader.snapshot,
@@ -265,7 +267,7 @@ def test_scale_downs(
     before = review(snapshot, ScaleDownReview({}, {}, (), ()), frozenset(), None, NodeSettings())
     leaving = review(
         replace(snapshot, now=snapshot.now + 10), before, frozenset(), None, NodeSettings()
-    ).leave
+    ).removable
     groups = NodeGroups(CLUSTER, theirs.store, actuator, theirs.fleet)
     with deciding(control_plane, cluster_autoscaler, groups, tmp_path) as real:
         decisions = real.settled()

@@ -50,7 +50,7 @@ def _cluster(directory: Path, tools: Tools, installed: Tools) -> Iterator[Contro
 
 def _tools(*more: str) -> Tools:
     with narration(Console(stderr=True)) as say:
-        return ensure([*NAMES, *more], say=say)
+        return ensure([*NAMES, *more], on_step=say)
 
 
 @pytest.fixture(scope="module")

@@ -50,7 +50,7 @@ def added() -> Iterator[Stage]:
     """A stack that adds pools, a queue and a team to a cluster, with a Job that runs and one that waits."""
     files = read_stack(ROOT, "dev").declaring(DECLARED)
     with narration(Console(stderr=True)) as say:
-        tools = ensure(all_items(), say=say)
+        tools = ensure(all_items(), on_step=say)
     with stage(files, CloudSettings(speed=60, declaration=DECLARED), tools) as made:
         assert made.engine.up().errors == ()
         profile = Profile.load(made.engine.outputs()["placementProfile"])

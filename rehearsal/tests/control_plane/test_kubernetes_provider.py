@@ -141,13 +141,13 @@ def test_the_api_fails_and_is_slow_on_request(stack: Stack, kubeconfig: str, sto
     kind = "kubernetes:core/v1:ServiceAccount"
     for operation, label in (("create", "a"), ("update", "b")):
         account = obj("v1", "ServiceAccount", "sa", NAMESPACE, metadata={"labels": {"is": label}})
-        store.ask(InjectedFault(API_ERROR, f"{operation} {kind}", 1, {"message": f"no {operation} now"}))
+        store.inject(InjectedFault(API_ERROR, f"{operation} {kind}", 1, {"message": f"no {operation} now"}))
         with pytest.raises(automation.CommandError, match=f"no {operation} now"):
             stack.up(_program(kubeconfig, account))
-        store.ask(InjectedFault(SLOW, f"{operation} {kind} sa", 1, {"seconds": 0.5}))
+        store.inject(InjectedFault(SLOW, f"{operation} {kind} sa", 1, {"seconds": 0.5}))
         stack.up(_program(kubeconfig, account))
         assert store.faults(SLOW) == {}
-    store.ask(InjectedFault(API_ERROR, f"delete {kind}", 1, {"message": "no delete now"}))
+    store.inject(InjectedFault(API_ERROR, f"delete {kind}", 1, {"message": "no delete now"}))
     with pytest.raises(automation.CommandError, match="no delete now"):
         stack.up(_program(kubeconfig))
     assert [event.kind for event in store.events()] == ["api-error"] * 3

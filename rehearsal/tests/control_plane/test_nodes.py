@@ -123,7 +123,7 @@ def test_what_holds_a_node_is_said(control_plane: ControlPlane, tmp_path: Path) 
         bare["metadata"]["name"] = "bare"
         api.create(f"/api/v1/namespaces/{place}/pods", {"apiVersion": "v1", "kind": "Pod", **bare})
         (message,) = wait(lambda: cloud.messages("held-node"), lambda messages: len(messages) == 1)
-        assert message.endswith("is kept: pod held/bare has no controller that would make it anew.")
+        assert message.endswith("is kept: pod held/bare has no controller that would recreate it.")
         assert len(cloud.nodes("cpu")) == 1
         api.delete(f"/api/v1/namespaces/{place}/pods/bare")
         wait(lambda: cloud.nodes("cpu"), lambda names: not names, seconds=60)
@@ -139,7 +139,7 @@ def test_the_next_pool_takes_over(control_plane: ControlPlane, tmp_path: Path, f
     cheap = work_pool("cheap", machine="n2-standard-8", **same)
     dear = work_pool("dear", hourly=0.5, capacity="on-demand", **same)
     with running(api, tmp_path, cheap, dear) as cloud:
-        cloud.store.ask(fault)
+        cloud.store.inject(fault)
         api.create(JOBS.format(place), job("short", work("x", {RUNS_FOR: "1"})))
         path = f"{JOBS.format(place)}/short"
         wait(lambda: api.get(path), lambda item: bool(condition(item, "Complete")), seconds=60)

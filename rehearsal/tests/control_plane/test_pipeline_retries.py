@@ -122,7 +122,7 @@ def _runs() -> dict[str, Run]:
 def argo_tools() -> ControlPlaneTools:
     """Argo, beside what a control plane is made of."""
     with narration(Console(stderr=True)) as say:
-        return ensure(["workflow-controller", "argo-crds"], say=say)
+        return ensure(["workflow-controller", "argo-crds"], on_step=say)
 
 
 @pytest.fixture(scope="module")

@@ -56,7 +56,7 @@ NOTHING: Final[Object] = {
 def argo_tools() -> ControlPlaneTools:
     """Argo, beside what a control plane is made of."""
     with narration(Console(stderr=True)) as say:
-        return ensure(["workflow-controller", "argo-crds"], say=say)
+        return ensure(["workflow-controller", "argo-crds"], on_step=say)
 
 
 class Pipelines:

@@ -7,7 +7,7 @@ import grpc
 from pulumi.runtime.proto import provider_pb2, resource_pb2, resource_pb2_grpc
 
 from ebbtide_rehearsal.cloud.protocol import Servicer
-from ebbtide_rehearsal.cloud.provider import Call, DiffResult, Failure, Made, Properties, Read
+from ebbtide_rehearsal.cloud.provider import Call, Created, DiffResult, Failure, Properties, Read
 
 
 class AnyObjects:
@@ -40,9 +40,9 @@ class AnyObjects:
         del call, identity
         return self.change_config(old.inputs, new)
 
-    def create(self, call: Call, inputs: Properties) -> Made:
+    def create(self, call: Call, inputs: Properties) -> Created:
         """See `Provider.create`."""
-        return Made("" if call.preview else call.name, inputs)
+        return Created("" if call.preview else call.name, inputs)
 
     def read(self, call: Call, identity: str, known: Properties) -> Read | None:
         """See `Provider.read`."""

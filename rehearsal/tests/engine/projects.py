@@ -72,7 +72,7 @@ class Project:
 
 def project_in(directory: Path) -> Project:
     """Return a project without a stack."""
-    engine = ensure(["pulumi"], say=lambda _: None).path("pulumi")
+    engine = ensure(["pulumi"], on_step=lambda _: None).path("pulumi")
     root, state = directory / "project", directory / "state"
     for made in (root, state):
         made.mkdir()

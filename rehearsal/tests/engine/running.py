@@ -115,7 +115,7 @@ def _stack(directory: Path, more: dict[str, str]) -> automation.Stack:
 @cache
 def _tools() -> Tools:
     """The engine and the Kubernetes provider: installed, of the cache, or built now."""
-    return ensure(_NAMES, say=lambda _: None)
+    return ensure(_NAMES, on_step=lambda _: None)
 
 
 def _program() -> None:

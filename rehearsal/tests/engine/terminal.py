@@ -56,7 +56,7 @@ def terminal_in(directory: Path, root: Path, providers: str, test: pytest.Item) 
         test: the test, whose report names the language host and the provider.
     """
     programs = _programs(directory / "bin", test)
-    kubernetes = ensure(["pulumi-resource-kubernetes"], say=lambda _: None).by_name[
+    kubernetes = ensure(["pulumi-resource-kubernetes"], on_step=lambda _: None).by_name[
         "pulumi-resource-kubernetes"
     ]
     test.user_properties.append(("Kubernetes provider", f"{kubernetes.version}, {kubernetes.origin}"))
@@ -80,13 +80,13 @@ def terminal_in(directory: Path, root: Path, providers: str, test: pytest.Item) 
 def _programs(directory: Path, test: pytest.Item) -> Path:
     """A directory with the engine, the language host and the script that the host wants beside itself."""
     directory.mkdir()
-    pulumi = ensure(["pulumi"], say=lambda _: None).by_name["pulumi"]
+    pulumi = ensure(["pulumi"], on_step=lambda _: None).by_name["pulumi"]
     own = pulumi.path.with_name(HOST)
     if pulumi.origin is Origin.PATH and own.is_file():
         test.user_properties.append(("language host", f"the user's own, {own}"))
         return own.parent
     script = f"{HOST}-exec"
-    tools = ensure([HOST, script], say=lambda _: None)
+    tools = ensure([HOST, script], on_step=lambda _: None)
     (directory / "pulumi").symlink_to(pulumi.path)
     shutil.copy(tools.path(HOST), directory)
     shutil.copy(tools.path(script) / script, directory)

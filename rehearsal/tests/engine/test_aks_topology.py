@@ -98,7 +98,7 @@ def test_a_change_that_failed_is_sent_again_after_a_refresh(tmp_path: Path) -> N
         pool(declaration, "system")["nodes"] = {"max": 6}
         stack.declare(declaration)
         target = "update azure-native:containerservice:ManagedCluster"
-        store.ask(InjectedFault(API_ERROR, target, times=1, details={"message": "Conflict"}))
+        store.inject(InjectedFault(API_ERROR, target, times=1, details={"message": "Conflict"}))
         with pytest.raises(automation.CommandError):
             stack.up()
         stack.refresh()

@@ -61,7 +61,7 @@ def test_another_account_is_refused(run: Commands, monkeypatch: pytest.MonkeyPat
         status, _, errors = run.run("destroy", "dev", "--yes")
         assert (status, f"{made}GOOGLE_CLOUD_PROJECT names project other." in errors) == (2, True)
     refused = {"status": 403, "message": "Required 'container.clusters.list' permission."}
-    run.clouds.store.ask(InjectedFault(API_ERROR, "container.clusters.list", 1, refused))
+    run.clouds.store.inject(InjectedFault(API_ERROR, "container.clusters.list", 1, refused))
     status, _, errors = run.run("destroy", "dev", "--yes")
     assert (status, "the credentials have no access to project acme-ml" in errors) == (2, True)
     assert _state(run, "dev") == before
@@ -141,7 +141,7 @@ def test_a_failure_does_not_stop_the_other_deletions(run: Commands) -> None:
     for name in ("pvc-1", "pvc-2"):
         put_disk(run.clouds, name, "ml")
     fault = InjectedFault(API_ERROR, "compute.delete", 1, {"status": 400, "message": "Not so."})
-    run.clouds.store.ask(fault)
+    run.clouds.store.inject(fault)
     status, out, _ = run.run("destroy", "dev", "--yes", "--delete-orphans")
     assert status == 1
     assert "disk pvc-1 is not deleted: localhost refuses with status 400. Not so." in out

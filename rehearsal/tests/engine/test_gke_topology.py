@@ -206,7 +206,7 @@ def test_an_api_error_leaves_what_was_made_and_the_next_up_goes_on(
     stack.declare(declared)
     message = "googleapi: Error 503: The service is currently unavailable., backendError"
     target = "create gcp:container/nodePool:NodePool train-cpu"
-    rehearsed.store.ask(InjectedFault(API_ERROR, target, times=1, details={"message": message}))
+    rehearsed.store.inject(InjectedFault(API_ERROR, target, times=1, details={"message": message}))
     with pytest.raises(CommandError, match="Error 503: The service is currently unavailable"):
         stack.up()
     assert "train-cpu" in stack.up().changed["create"]
@@ -218,10 +218,10 @@ def test_a_pool_whose_first_nodes_do_not_come(rehearsed: Rehearsed, declared: De
     """It is in the engine's state, and the next up goes on with it."""
     stack = rehearsed.stack
     stack.declare(declared)
-    sold_out = rehearsed.store.ask(InjectedFault(NO_STOCK, "system"))
+    sold_out = rehearsed.store.inject(InjectedFault(NO_STOCK, "system"))
     with pytest.raises(CommandError, match="NodePool system was created in the error state"):
         stack.up()
-    rehearsed.store.lift(sold_out)
+    rehearsed.store.remove_fault(sold_out)
     assert stack.up().changed.get("update") == ["train-system"]
     assert stack.up().changed == {}
 

@@ -108,7 +108,7 @@ def test_an_interrupted_stop_continues(
         stack.up()
         with rest_clouds(tmp_path, monkeypatch, store=store) as clouds:
             power = _power(stack, clouds)
-            store.ask(InjectedFault(API_ERROR, operation, 1, details))
+            store.inject(InjectedFault(API_ERROR, operation, 1, details))
             with pytest.raises(CloudApiError, match="Another operation is in progress"):
                 power.stop(lambda _: None)
             assert not power.is_stopped()

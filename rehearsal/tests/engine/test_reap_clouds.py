@@ -66,7 +66,7 @@ def test_resources_that_no_state_knows(run: Commands) -> None:
     assert all(len(line) <= 80 for line in out.splitlines() if "reap --yes" not in line)
 
     fault = InjectedFault(API_ERROR, "container.clusters.delete", 1, {"status": 400, "message": "Not so."})
-    run.clouds.store.ask(fault)
+    run.clouds.store.inject(fault)
     status, out, _ = run.run("reap", "--yes", "--format", "json")
     outcomes = {item["id"]: item["outcome"] for item in json.loads(out)["resources"]}
     assert status == 1

@@ -25,13 +25,13 @@ def test_a_quota_forbids_an_update(
     """`ebbtide up --quotas` names the limit to request and creates nothing; with the limit it creates the
     stack, also where the cloud does not answer about quotas."""
     with commands_on("gke", tmp_path, monkeypatch, request) as (site, run):
-        low = site.store.ask(InjectedFault(QUOTA, "N2_CPUS", details={"limit": 1}))
+        low = site.store.inject(InjectedFault(QUOTA, "N2_CPUS", details={"limit": 1}))
         status, out, _ = run.run("up", "dev", "--yes", "--quotas")
         assert (status, site.pools()) == (1, set()), out
         assert "REQUEST" in out
-        site.store.lift(low)
+        site.store.remove_fault(low)
         refused = {"status": 403, "message": "Required 'compute.regions.get' permission."}
-        site.store.ask(InjectedFault(API_ERROR, "compute.*", 1, refused))
+        site.store.inject(InjectedFault(API_ERROR, "compute.*", 1, refused))
         status, out, errors = run.run("up", "dev", "--yes", "--quotas")
         assert (status, errors) == (0, ""), out
         assert "The quotas are not compared with limits: " in out
@@ -51,7 +51,7 @@ def test_a_destroy_continues_after_the_cluster_is_gone(
         (cluster,) = site.store.resources("gcp", CLUSTER)
         name = cluster.id.rpartition("/")[2]
         orphans = put_balancer(run.clouds, _BALANCER, uid_of(cluster.id)[:8], name)
-        fault = site.store.ask(
+        fault = site.store.inject(
             InjectedFault(API_ERROR, "delete gcp:compute/network:Network *", details=_IN_USE)
         )
         status, out, errors = run.run("destroy", "dev", "--yes")
@@ -59,7 +59,7 @@ def test_a_destroy_continues_after_the_cluster_is_gone(
         assert _IN_USE["message"] in out
         assert f"Left of cluster {name} in project acme-ml:" in out
         assert site.store.resources("gcp", CLUSTER) == []
-        site.store.lift(fault)
+        site.store.remove_fault(fault)
         status, out, errors = run.run("destroy", "dev", "--yes", "--delete-orphans")
         assert (status, errors) == (0, ""), out
         assert f"An earlier destroy has deleted cluster {name}; this one continues." in out

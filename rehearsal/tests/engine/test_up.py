@@ -168,7 +168,7 @@ def test_a_pool_that_cannot_be_created(gke: Site) -> None:
         "googleapi: Error 403: Insufficient regional quota to satisfy request: resource CPUS., forbidden"
     )
     target = "create gcp:container/nodePool:NodePool train-cpu.next"
-    fault = gke.store.ask(InjectedFault(API_ERROR, target, details={"message": message}))
+    fault = gke.store.inject(InjectedFault(API_ERROR, target, details={"message": message}))
     _changed(gke, capacity="on-demand")
     status, out = gke.up()
     assert status == 1, out
@@ -176,7 +176,7 @@ def test_a_pool_that_cannot_be_created(gke: Site) -> None:
     assert "A quota is too low. `" in out
     assert "Continue with: " in out
     assert gke.api.nodes["n1"]["spec"] == {}
-    gke.store.lift(fault)
+    gke.store.remove_fault(fault)
     gke.api.pods.clear()
     status, out = gke.up()
     assert status == 0, out

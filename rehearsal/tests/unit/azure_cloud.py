@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from ebbtide_rehearsal.cloud.azure import AzureProvider
-from ebbtide_rehearsal.cloud.provider import Call, DiffResult, Made, Properties, Read
+from ebbtide_rehearsal.cloud.provider import Call, Created, DiffResult, Properties, Read
 from ebbtide_rehearsal.cloud.store import Store
 from rehearsal.tests.control_planes import FakeControlPlanes
 
@@ -82,14 +82,14 @@ class Azure:
         whole = AzureProvider(self.store, self.planes)
         self.provider = whole.configured({"subscriptionId": SUBSCRIPTION, "location": "eastus"})
 
-    def make(self, kind: str, /, **inputs: Any) -> Made:
+    def make(self, kind: str, /, **inputs: Any) -> Created:
         """Check a resource and make it; `kind` without the package, such as `network:Subnet`."""
         call = Call(f"azure-native:{kind}", "it", f"urn:pulumi:dev::p::azure-native:{kind}::it")
         checked, failures = self.provider.check(call, {}, inputs)
         assert not failures
         return self.provider.create(call, checked)
 
-    def change(self, kind: str, made: Made, before: Properties, /, **inputs: Any) -> Properties:
+    def change(self, kind: str, made: Created, before: Properties, /, **inputs: Any) -> Properties:
         """Change a resource that was made."""
         call = Call(f"azure-native:{kind}", "it", f"urn:pulumi:dev::p::azure-native:{kind}::it")
         old, _ = self.provider.check(call, {}, before)
@@ -140,6 +140,6 @@ class Azure:
         self.with_network().make_cluster()
         return self
 
-    def make_cluster(self, **changes: Any) -> Made:
+    def make_cluster(self, **changes: Any) -> Created:
         """Make the cluster, with other inputs where they are given."""
         return self.make("containerservice:ManagedCluster", **{**MANAGED_CLUSTER, **changes})

@@ -11,7 +11,7 @@ from ebbtide.recording.values import revealed
 from ebbtide_rehearsal.cloud.gcp import Gcp
 from ebbtide_rehearsal.cloud.gcp.request import CLUSTER, NETWORK, NODE_POOL, SUBNETWORK, Request
 from ebbtide_rehearsal.cloud.pools import NodePool, pools
-from ebbtide_rehearsal.cloud.provider import Call, DiffResult, Failure, Made, Read
+from ebbtide_rehearsal.cloud.provider import Call, Created, DiffResult, Failure, Read
 from ebbtide_rehearsal.cloud.store import Store
 from rehearsal.tests.control_planes import FakeControlPlanes
 from tests.declarations import GKE
@@ -37,7 +37,7 @@ class Cloud:
         completed, failures = self.provider.check(_call(type_, name), {}, inputs)
         return dict(completed), list(failures)
 
-    def create(self, type_: str, inputs: Mapping[str, Any], name: str = "it") -> Made:
+    def create(self, type_: str, inputs: Mapping[str, Any], name: str = "it") -> Created:
         """Make a resource whose inputs the provider has nothing against."""
         completed, failures = self.check(type_, inputs, name)
         assert failures == []

@@ -13,14 +13,14 @@ from ebbtide_rehearsal.control_plane.available import available_programs
 from ebbtide_rehearsal.control_plane.program import Program, managed
 from ebbtide_rehearsal.sources import link_charts, mirror
 from ebbtide_rehearsal.tools import AvailableTool, Origin, Tools, all_items, needed
-from ebbtide_rehearsal.tools.items import Tool, When, from_module
+from ebbtide_rehearsal.tools.items import Condition, Tool, from_module
 from tests.made_up_add_on import CHART, register
 
 _MODULE = "acme.example/gadget"
 _GADGET = Rehearsed(
     data=(
-        from_module("gadget-chart", "gadget", _MODULE, "gadget", "chart", "Its chart.", When.DECLARED),
-        from_module("gadget-kinds", "gadget", _MODULE, "gadget", "kinds", "Its kinds.", When.DECLARED),
+        from_module("gadget-chart", "gadget", _MODULE, "gadget", "chart", "Its chart.", Condition.DECLARED),
+        from_module("gadget-kinds", "gadget", _MODULE, "gadget", "kinds", "Its kinds.", Condition.DECLARED),
     ),
     tools=(
         Tool(
@@ -31,10 +31,10 @@ _GADGET = Rehearsed(
             pin="gadget",
             why="Turns gears.",
             minutes=1,
-            when=When.DECLARED,
+            when=Condition.DECLARED,
         ),
     ),
-    programs=(Program(tool="gadget-controller", labels={"app": "gadget"}, outside=managed),),
+    programs=(Program(tool="gadget-controller", labels={"app": "gadget"}, out_of_cluster=managed),),
     charts={CHART: "gadget-chart"},
     directories={"gadget-kinds": (Revision("acme.example/a/gadget", "v4.5.6"), "kinds")},
 )

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from ebbtide_rehearsal.cloud.autoscaling import Autoscaling, instructions
+from ebbtide_rehearsal.cloud.autoscaling import Autoscaling, settings_of
 from ebbtide_rehearsal.cloud.provider import RefusedError
 from rehearsal.tests.unit.azure_cloud import CLUSTER, MANAGED_CLUSTER, Azure
 
@@ -25,15 +25,15 @@ def test_the_autoscaler_is_told_what_the_profile_says(tmp_path: Path) -> None:
     """Every setting of the profile reaches it."""
     azure = Azure(tmp_path).with_network()
     made = azure.make_cluster(autoScalerProfile=PROFILE)
-    assert instructions(azure.store, made.id) == Autoscaling(
+    assert settings_of(azure.store, made.id) == Autoscaling(
         expander="priority",
         idle_seconds=180,
-        settle_seconds=0,
+        delay_after_add_seconds=0,
         utilization=0.7,
         daemons_count=False,
         eviction_seconds=30,
-        local_storage_holds=True,
-        system_pods_hold=False,
+        skip_local_storage=True,
+        skip_system_pods=False,
     )
 
 
@@ -41,10 +41,10 @@ def test_without_a_profile_it_has_its_defaults(tmp_path: Path) -> None:
     """A choice by chance among them, and one setting alone changes no other."""
     azure = Azure(tmp_path).with_network()
     made = azure.make_cluster()
-    assert instructions(azure.store, made.id) == Autoscaling()
+    assert settings_of(azure.store, made.id) == Autoscaling()
     inputs: dict[str, Any] = {**MANAGED_CLUSTER, "autoScalerProfile": {"expander": "least-waste"}}
     azure.change("containerservice:ManagedCluster", made, MANAGED_CLUSTER, **inputs)
-    assert instructions(azure.store, made.id) == Autoscaling(expander="least-waste")
+    assert settings_of(azure.store, made.id) == Autoscaling(expander="least-waste")
 
 
 def test_a_profile_that_is_left_out_of_a_change_stays(tmp_path: Path) -> None:
@@ -52,9 +52,9 @@ def test_a_profile_that_is_left_out_of_a_change_stays(tmp_path: Path) -> None:
     azure = Azure(tmp_path).with_network()
     inputs: dict[str, Any] = {**MANAGED_CLUSTER, "autoScalerProfile": PROFILE}
     made = azure.make("containerservice:ManagedCluster", **inputs)
-    autoscaling = instructions(azure.store, made.id)
+    autoscaling = settings_of(azure.store, made.id)
     azure.change("containerservice:ManagedCluster", made, inputs, **{**MANAGED_CLUSTER, "tags": {"a": "b"}})
-    assert instructions(azure.store, made.id) == autoscaling
+    assert settings_of(azure.store, made.id) == autoscaling
     azure.remove("containerservice:ManagedCluster", CLUSTER)
     assert not [identity for identity in azure.ids() if "managedClusters" in identity]
 

@@ -73,7 +73,7 @@ CASES: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "a node resource group of its own": (
         {"nodeResourceGroup": "train"},
-        "the resource group train is there already",
+        "the resource group train already exists",
     ),
     "the workspace is there": (
         {
@@ -159,7 +159,7 @@ def test_addresses_that_dns_cannot_have(tmp_path: Path, address: str) -> None:
 def test_a_subscription_with_clusters_enough(tmp_path: Path) -> None:
     """The quota for clusters is one of its own (azure-aks-docs, quotas-skus-regions)."""
     azure = Azure(tmp_path).with_cluster()
-    azure.store.ask(InjectedFault(QUOTA, "managedClusters", details={"limit": 1}))
+    azure.store.inject(InjectedFault(QUOTA, "managedClusters", details={"limit": 1}))
     with pytest.raises(RefusedError, match="Maximum allowed: 1, Current usage: 1, Additional requested: 1"):
         azure.make_cluster(resourceName="second", agentPoolProfiles=[{**SYSTEM, "vnetSubnetID": None}])
 

@@ -340,7 +340,7 @@ def test_the_last_system_pool_stays_one(tmp_path: Path) -> None:
 def test_a_family_without_quota(tmp_path: Path) -> None:
     """Initial nodes count against the family's quota (1ChristianAlex/motordesk#14)."""
     azure = Azure(tmp_path).with_cluster()
-    azure.store.ask(InjectedFault(QUOTA, "standardDSv5Family", details={"limit": 20}))
+    azure.store.inject(InjectedFault(QUOTA, "standardDSv5Family", details={"limit": 20}))
     with pytest.raises(RefusedError) as refused:
         azure.make("containerservice:AgentPool", **_given(POOL, {"count": 2}))
     # The system pool has two machines of four vCPUs already.
@@ -353,7 +353,7 @@ def test_a_family_without_quota(tmp_path: Path) -> None:
 def test_a_region_without_quota(tmp_path: Path) -> None:
     """The region's own quota holds for what is not spot."""
     azure = Azure(tmp_path).with_cluster()
-    azure.store.ask(InjectedFault(QUOTA, "cores", details={"limit": 8}))
+    azure.store.inject(InjectedFault(QUOTA, "cores", details={"limit": 8}))
     with pytest.raises(RefusedError, match="Insufficient regional vcpu quota left for location eastus"):
         azure.make("containerservice:AgentPool", **_given(POOL, {"count": 1}))
     azure.make("containerservice:AgentPool", **_given(SPOT, {"count": 1}))
@@ -362,7 +362,7 @@ def test_a_region_without_quota(tmp_path: Path) -> None:
 def test_spot_has_a_quota_of_its_own(tmp_path: Path) -> None:
     """Spot counts against `lowPriorityCores`, whatever its family; a pool that starts empty against none."""
     azure = Azure(tmp_path).with_cluster()
-    azure.store.ask(InjectedFault(QUOTA, "lowPriorityCores", details={"limit": 0}))
+    azure.store.inject(InjectedFault(QUOTA, "lowPriorityCores", details={"limit": 0}))
     with pytest.raises(RefusedError, match="for family lowPriorityCores"):
         azure.make("containerservice:AgentPool", **_given(SPOT, {"count": 1}))
     azure.make("containerservice:AgentPool", **SPOT)

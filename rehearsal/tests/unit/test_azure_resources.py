@@ -9,7 +9,7 @@ import pytest
 from ebbtide_rehearsal.cloud.azure.arm import DEPLOYER, TENANT
 from ebbtide_rehearsal.cloud.azure.directory import know
 from ebbtide_rehearsal.cloud.azure.operations import Operations
-from ebbtide_rehearsal.cloud.provider import Made, Properties, RefusedError
+from ebbtide_rehearsal.cloud.provider import Created, Properties, RefusedError
 from rehearsal.tests.unit.azure_cloud import (
     CLUSTER,
     GROUP,
@@ -189,7 +189,7 @@ def test_a_subnet_in_use_keeps_its_range(tmp_path: Path) -> None:
     with pytest.raises(RefusedError, match="InUseSubnetCannotBeUpdated"):
         azure.change(
             "network:Subnet",
-            Made(SUBNET, subnet.state),
+            Created(SUBNET, subnet.state),
             before,
             **{**before, "addressPrefix": "10.224.0.0/20"},
         )
@@ -198,7 +198,7 @@ def test_a_subnet_in_use_keeps_its_range(tmp_path: Path) -> None:
     with pytest.raises(RefusedError, match="InUsePrefixCannotBeDeleted"):
         azure.change(
             "network:VirtualNetwork",
-            Made(network.id, network.state),
+            Created(network.id, network.state),
             dict(network.inputs),
             **{**network.inputs, "addressSpace": {"addressPrefixes": ["10.230.0.0/16"]}},
         )

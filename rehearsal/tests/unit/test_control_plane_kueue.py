@@ -8,7 +8,7 @@ import pytest
 from components.addons.kueue_values import configuration
 from ebbtide.kubernetes_api import Api
 from ebbtide.model import declare
-from ebbtide_rehearsal.addons.kueue import outside
+from ebbtide_rehearsal.addons.kueue import out_of_cluster
 from ebbtide_rehearsal.control_plane.egress import NoRouteError
 from ebbtide_rehearsal.control_plane.mounts import NotMountedError, mount
 from ebbtide_rehearsal.control_plane.program import Assignment
@@ -21,7 +21,7 @@ ASSIGNMENT = Assignment((1, 2, 3, 4), Path("/pod"), "kueue-system")
 def test_only_what_must_differ_does() -> None:
     """Everything else of our configuration reaches Kueue as it is."""
     ours = configuration(declare(GKE))
-    adapted, _ = outside(ours, ASSIGNMENT)
+    adapted, _ = out_of_cluster(ours, ASSIGNMENT)
     changed = {key for key in adapted if adapted[key] != ours.get(key)}
     where = {"webhook", "visibilityServer", "metrics", "health", "leaderElection", "namespace"}
     assert changed == where
@@ -32,8 +32,8 @@ def test_only_what_must_differ_does() -> None:
 
 def test_ports_of_the_pod_lead_to_ports_of_the_machine() -> None:
     """Those of the configuration, or Kueue's defaults where it says nothing."""
-    _, ours = outside(configuration(declare(GKE)), ASSIGNMENT)
-    _, default = outside({}, ASSIGNMENT)
+    _, ours = out_of_cluster(configuration(declare(GKE)), ASSIGNMENT)
+    _, default = out_of_cluster({}, ASSIGNMENT)
     assert ours.ports == {10250: 1, 8443: 2, 8081: 3, 443: 4}
     assert default.ports == {9443: 1, 8443: 2, 8081: 3, 8082: 4}
     assert ours.health == default.health == 3
@@ -41,7 +41,7 @@ def test_ports_of_the_pod_lead_to_ports_of_the_machine() -> None:
 
 def test_certificates_are_where_the_pod_mounts_them() -> None:
     """Below the directory of the container's root, whatever the configured path."""
-    adapted, _ = outside({"webhook": {"certDir": "/certs"}}, ASSIGNMENT)
+    adapted, _ = out_of_cluster({"webhook": {"certDir": "/certs"}}, ASSIGNMENT)
     assert adapted["webhook"]["certDir"] == "/pod/certs"
 
 

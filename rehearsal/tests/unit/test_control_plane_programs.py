@@ -66,7 +66,7 @@ def test_a_controller_manager_listens_on_this_machine(
     program: Program, configuration: dict[str, Any], inside: dict[int, int]
 ) -> None:
     """Configured addresses are replaced, and the ports in the cluster are the configured ones."""
-    adapted, listening = program.outside(configuration, ASSIGNMENT)
+    adapted, listening = program.out_of_cluster(configuration, ASSIGNMENT)
     assert adapted["webhook"] == {"host": "127.0.0.1", "port": 1}
     assert adapted["metrics"]["bindAddress"] == "127.0.0.1:2"
     assert adapted["health"]["healthProbeBindAddress"] == "127.0.0.1:3"
@@ -81,7 +81,7 @@ def test_a_controller_manager_listens_on_this_machine(
 def test_its_lease_is_where_it_is(written: dict[str, Any], namespace: str) -> None:
     """Unless configured otherwise; the rest is unchanged, and so is the input."""
     given = {"leaderElection": written, "certManagement": {"enable": True}}
-    adapted, _ = TRAINER.outside(given, ASSIGNMENT)
+    adapted, _ = TRAINER.out_of_cluster(given, ASSIGNMENT)
     assert adapted["leaderElection"] == written | {"resourceNamespace": namespace}
     assert adapted["certManagement"] == {"enable": True}
     assert set(given) == {"leaderElection", "certManagement"}
@@ -96,7 +96,7 @@ def katib() -> dict[str, Object]:
 def test_katibs_settings_are_its_own_but_for_where_it_listens(katib: dict[str, Object]) -> None:
     """Those of its release."""
     configuration = yaml.safe_load(katib[f"ConfigMap/{CONFIG}"]["data"]["katib-config.yaml"])
-    adapted, listening = KATIB.outside(configuration, ASSIGNMENT)
+    adapted, listening = KATIB.out_of_cluster(configuration, ASSIGNMENT)
     assert listening.ports == {8443: 1, 8080: 2, 18080: 3}
     assert listening.health == 3
     controller = adapted["init"].pop("controller")
@@ -110,7 +110,9 @@ def test_katibs_settings_are_its_own_but_for_where_it_listens(katib: dict[str, O
 
 def test_katib_is_where_it_is_told_to_be(katib: dict[str, Object]) -> None:
     """On another port, which is the one that the control plane reaches."""
-    _, listening = KATIB.outside({"init": {"controller": {"webhookPort": CONTROL_PLANE_PORT}}}, ASSIGNMENT)
+    _, listening = KATIB.out_of_cluster(
+        {"init": {"controller": {"webhookPort": CONTROL_PLANE_PORT}}}, ASSIGNMENT
+    )
     assert listening.ports[CONTROL_PLANE_PORT] == 1
     labels = katib["Deployment/katib-controller"]["spec"]["template"]["metadata"]["labels"]
     assert dict(KATIB.labels).items() <= labels.items()

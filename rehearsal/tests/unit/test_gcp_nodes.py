@@ -180,7 +180,7 @@ def test_a_changed_pool_is_changed_for_its_nodes_too(tmp_path: Path) -> None:
 def test_first_nodes_that_do_not_come(tmp_path: Path) -> None:
     """The pool exists nonetheless, in error; an initially empty one does not wait for nodes."""
     cloud = with_cluster(tmp_path)
-    cloud.store.ask(InjectedFault(NO_STOCK))
+    cloud.store.inject(InjectedFault(NO_STOCK))
     with pytest.raises(UnfinishedError, match='system was created in the error state "RUNNING_WITH_ERROR"'):
         cloud.create(NODE_POOL, base("train-system"))
     cloud.create(NODE_POOL, base("train-cpu"))

@@ -47,8 +47,8 @@ def test_a_quota_is_exceeded_where_it_was_asked_for(tmp_path: Path) -> None:
     """m-lab/etl#798: two machines of four cores where there are six; what fits goes through, and a pool that
     begins empty needs none."""
     cloud = with_cluster(tmp_path)
-    cloud.store.ask(InjectedFault(QUOTA, "CPUS", details={"limit": 6}))
-    cloud.store.ask(InjectedFault(QUOTA, "N2_CPUS", details={"limit": 0}))
+    cloud.store.inject(InjectedFault(QUOTA, "CPUS", details={"limit": 6}))
+    cloud.store.inject(InjectedFault(QUOTA, "N2_CPUS", details={"limit": 0}))
 
     with pytest.raises(RefusedError) as refused:
         cloud.create(NODE_POOL, base("train-system", initialNodeCount=2))
@@ -64,7 +64,7 @@ def test_a_quota_is_exceeded_where_it_was_asked_for(tmp_path: Path) -> None:
 def test_accelerators_count_against_their_own_quota(tmp_path: Path) -> None:
     """Spot GPUs have a quota apart from the others."""
     cloud = with_cluster(tmp_path)
-    cloud.store.ask(InjectedFault(QUOTA, "PREEMPTIBLE_NVIDIA_T4_GPUS", details={"limit": 3}))
+    cloud.store.inject(InjectedFault(QUOTA, "PREEMPTIBLE_NVIDIA_T4_GPUS", details={"limit": 3}))
     with pytest.raises(RefusedError, match=r"PREEMPTIBLE_NVIDIA_T4_GPUS.*requires '4\.0'.*short '1\.0'"):
         cloud.create(NODE_POOL, base("train-t4", initialNodeCount=1))
 

@@ -2,7 +2,7 @@
 
 GoogleCloudPlatform/cluster-autoscaler@7d250507 (2026-08-21), pkg/test/integration; the docstrings name the
 tests. docs/gke-autoscaler-tests.md lists all of them. Those of ProvisioningRequests are in
-test_nodes_queueing.py.
+test_nodes_provisioning_requests.py.
 """
 
 import re
@@ -62,7 +62,7 @@ class Loop:
         """Run a loop for pending pods; the new machines as `pool/zone`."""
         before = {machine.name for machine in self._fleet.all()}
         cluster = replace(self._snapshot(now, *pods), daemons=daemons)
-        self._autoscaler.grow(replace(cluster, nodes={**cluster.nodes, **(nodes or {})}))
+        self._autoscaler.scale_up(replace(cluster, nodes={**cluster.nodes, **(nodes or {})}))
         return sorted(
             f"{machine.pool}/{machine.zone}" for machine in self._fleet.all() if machine.name not in before
         )
@@ -71,8 +71,8 @@ class Loop:
         """Start all machines, and run a loop without pods; the machines that are drained as `pool/zone`."""
         for machine in self._fleet.all():
             if machine.state == "starting":
-                self._fleet.keep(machine.having(state="running"))
-        self._autoscaler.shrink(self._snapshot(now))
+                self._fleet.save(machine.having(state="running"))
+        self._autoscaler.scale_down(self._snapshot(now))
         return sorted(
             f"{machine.pool}/{machine.zone}" for machine in self._fleet.all() if machine.state == "draining"
         )
@@ -106,7 +106,7 @@ def _in(zone: str, name: str = "p") -> Pod:
 def test_a_zone_without_stock_does_not_stop_a_rule(tmp_path: Path) -> None:
     """TestCCCZonalBackoff: the other zone's node comes from the same rule."""
     loop = Loop(tmp_path, *_first_and_second(), rules=FAMILIES)
-    loop.store.ask(InjectedFault(NO_STOCK, f"first/{A}"))
+    loop.store.inject(InjectedFault(NO_STOCK, f"first/{A}"))
     assert loop.run(_in(A)) == []
     assert loop.run(_in(A), _in(B, "q"), now=1) == [f"first/{B}"]
     assert loop.messages("no-node") == [OUT_OF_RESOURCES]
@@ -117,7 +117,7 @@ def test_a_zone_without_stock_does_not_stop_a_rule(tmp_path: Path) -> None:
 def test_a_quota_stops_a_rule_in_all_zones(tmp_path: Path) -> None:
     """TestCCCQuotaBackoff: quotas are regional, and the next rule's node comes in the other zone."""
     loop = Loop(tmp_path, *_first_and_second(), rules=FAMILIES)
-    loop.store.ask(InjectedFault(QUOTA, "N2_CPUS", details={"limit": 0}))
+    loop.store.inject(InjectedFault(QUOTA, "N2_CPUS", details={"limit": 0}))
     assert loop.run(_in(A)) == []
     assert loop.run(_in(B), now=5) == [f"second/{B}"]
     assert loop.messages("no-node") == [QUOTA_EXCEEDED]
@@ -128,7 +128,7 @@ def test_the_rest_of_a_scale_up_moves_to_the_zone_with_stock(tmp_path: Path, rul
     """TestCCCMultiZoneScaleButSingleZoneBackoff, and TestBalancedLocationPolicyZoneBUnavailable without Flex
     Advisor: one of two nodes is refused, and no fallback is used."""
     loop = Loop(tmp_path, *_first_and_second(), rules=rules)
-    loop.store.ask(InjectedFault(NO_STOCK, f"first/{A}"))
+    loop.store.inject(InjectedFault(NO_STOCK, f"first/{A}"))
     pods = [a_pod(name, cpu="3", selector=CLASS) for name in "pq"]
     assert loop.run(*pods) == [f"first/{B}"]
     assert loop.run(*pods, now=1) == [f"first/{B}"]
@@ -137,7 +137,7 @@ def test_the_rest_of_a_scale_up_moves_to_the_zone_with_stock(tmp_path: Path, rul
 def test_rules_of_node_pools_fall_back_at_once(tmp_path: Path) -> None:
     """TestStockOutWithoutFlexAdvisor."""
     loop = Loop(tmp_path, *_first_and_second(zones=(A,)), rules=POOLS)
-    loop.store.ask(InjectedFault(NO_STOCK, "first"))
+    loop.store.inject(InjectedFault(NO_STOCK, "first"))
     assert loop.run(_in(A)) == []
     assert loop.run(_in(A), now=1) == [f"second/{A}"]
 
@@ -159,7 +159,7 @@ def test_a_cooldown_is_of_rules_that_name_no_pools(
     pools = first, first.having(name="sibling", hourly=9.0)
     named: list[Object] = [{"nodepools": ["first"]}, {"nodepools": ["sibling"]}, {"machineFamily": "c3"}]
     loop = Loop(tmp_path, *pools, rules=named if rules is POOLS else rules)
-    loop.store.ask(InjectedFault(NO_STOCK, "first"))
+    loop.store.inject(InjectedFault(NO_STOCK, "first"))
     assert loop.run(_in(A)) == []
     assert loop.run(_in(A), now=1) == expected
 
@@ -285,7 +285,7 @@ def test_pods_learn_that_a_pool_is_skipped(tmp_path: Path) -> None:
     """TestScaleUpSimulationForSkippedNodeGroups without its flag: a pool in backoff is skipped for all pods,
     whether they fit or not."""
     loop = Loop(tmp_path, a_pool("own"))
-    loop.store.ask(InjectedFault(NO_STOCK, "own"))
+    loop.store.inject(InjectedFault(NO_STOCK, "own"))
     assert loop.run(a_pod("trigger")) == []
     assert loop.run(a_pod("fits"), a_pod("fits-not", selector={"x": "y"}), now=1) == []
     assert loop.messages("no-scale-up") == [SKIPPED]

@@ -8,11 +8,11 @@ import pytest
 from ebbtide_rehearsal.cloud.autoscaling import Autoscaling
 from ebbtide_rehearsal.cloud.nodes.atomic import ordered
 from ebbtide_rehearsal.cloud.nodes.cluster import ClusterSnapshot, PodSet, ProvisioningRequest
-from ebbtide_rehearsal.cloud.nodes.decisions import ATOMIC, CHECK, QUEUED, Order, RequestCondition, Verdict
+from ebbtide_rehearsal.cloud.nodes.decisions import ATOMIC, CHECK, QUEUED, Decision, Order, RequestCondition
 from ebbtide_rehearsal.cloud.nodes.free_capacity import booked
 from ebbtide_rehearsal.cloud.nodes.pods import CONSUMES, Pod
 from ebbtide_rehearsal.cloud.nodes.provisioning_requests import decide
-from ebbtide_rehearsal.cloud.nodes.scale_up import grow, offers
+from ebbtide_rehearsal.cloud.nodes.scale_up import expansion_options, scale_up
 from ebbtide_rehearsal.cloud.nodes.settings import NodeSettings
 from rehearsal.tests.unit.node_pool import a_machine, a_pod, a_pool, backed_off, snapshot
 
@@ -41,11 +41,11 @@ def _decide(
     cluster: ClusterSnapshot,
     since: float = 0,
     backoff: Mapping[str, float] | None = None,
-) -> Verdict:
+) -> Decision:
     return decide(request, cluster, since, backoff or {}, NodeSettings())
 
 
-def _condition(verdict: Verdict) -> tuple[str, bool, str]:
+def _condition(verdict: Decision) -> tuple[str, bool, str]:
     return (
         (verdict.kind, verdict.status, verdict.reason)
         if isinstance(verdict, RequestCondition)
@@ -111,7 +111,7 @@ def test_capacity_is_kept_for_the_pods_to_come() -> None:
     assert isinstance(_decide(other, kept), Order)
     assert booked(kept) == {"cpu-0"}
     stranger = snapshot(POOL, machines=machines, requests=(done,), pods=(a_pod(cpu="2"),))
-    growth, _ = grow(stranger, list(offers(stranger, {})))
+    growth, _ = scale_up(stranger, list(expansion_options(stranger, {})))
     assert growth is not None
     cluster = snapshot(
         POOL, machines=machines, requests=(done,), pods=(_pod(0, node="cpu-0", phase="Running"),)

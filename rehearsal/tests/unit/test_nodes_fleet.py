@@ -9,7 +9,7 @@ from ebbtide_rehearsal.cloud.clock import Clock
 from ebbtide_rehearsal.cloud.faults import NO_STOCK, QUOTA, InjectedFault
 from ebbtide_rehearsal.cloud.nodes.fleet import Fleet
 from ebbtide_rehearsal.cloud.nodes.names import group
-from ebbtide_rehearsal.cloud.nodes.scale_up import grow, offers
+from ebbtide_rehearsal.cloud.nodes.scale_up import expansion_options, scale_up
 from ebbtide_rehearsal.cloud.nodes.settings import NodeSettings
 from ebbtide_rehearsal.cloud.pools import NodePool, register
 from ebbtide_rehearsal.cloud.store import Store
@@ -30,11 +30,11 @@ def test_a_pool_without_stock_is_tried_less_and_less_often(
         assert fleet.order(pool, pool.zones)
         return (fleet.backoff.until[name] - at) / 60
 
-    fault = store.ask(InjectedFault(NO_STOCK, pool.name))
+    fault = store.inject(InjectedFault(NO_STOCK, pool.name))
     assert [minutes(at) for at in (0, 301, 902, 2103, 3904)] == [5, 10, 20, 30, 30]
-    store.lift(fault)
+    store.remove_fault(fault)
     assert fleet.order(pool, pool.zones) == {}
-    store.ask(InjectedFault(NO_STOCK, pool.name))
+    store.inject(InjectedFault(NO_STOCK, pool.name))
     assert minutes(5800) == 30
     assert minutes(5800 + 3 * 3600 + 1) == 5
 
@@ -44,7 +44,7 @@ def test_failures_at_the_same_time_count_once(tmp_path: Path) -> None:
     store, pool = Store(tmp_path / "store"), a_pool()
     register(store, pool)
     _at(store, 0)
-    store.ask(InjectedFault(NO_STOCK, pool.name))
+    store.inject(InjectedFault(NO_STOCK, pool.name))
     fleet = Fleet(CLUSTER, store, NodeSettings())
     for _ in range(3):
         assert fleet.order(pool, pool.zones)
@@ -65,13 +65,13 @@ def _at(store: Store, seconds: float) -> None:
 def test_flex_start_is_given_up_after_a_quarter_of_an_hour(tmp_path: Path) -> None:
     """Until then its machines are under way and no other pool grows; then the pool backs off, unbilled."""
     store, pool, fleet = _flex(tmp_path)
-    store.ask(InjectedFault(NO_STOCK, pool.name))
+    store.inject(InjectedFault(NO_STOCK, pool.name))
     assert fleet.order(pool, pool.zones * 2) == {}
     _at(store, 899)
     fleet.recheck_stock(pool)
     assert [machine.state for machine in fleet.all()] == ["waiting", "waiting"]
     cluster = snapshot(pool, machines=tuple(fleet.all()), pods=(a_pod(),))
-    assert grow(cluster, list(offers(cluster, fleet.backoff.until))) == (None, [])
+    assert scale_up(cluster, list(expansion_options(cluster, fleet.backoff.until))) == (None, [])
     _at(store, 900)
     fleet.recheck_stock(pool)
     assert fleet.all() == []
@@ -83,15 +83,15 @@ def test_flex_start_is_given_up_after_a_quarter_of_an_hour(tmp_path: Path) -> No
 def test_flex_start_comes_once_there_is_stock(tmp_path: Path) -> None:
     """It is billed from then on; a request that comes later gets machines of other names."""
     store, pool, fleet = _flex(tmp_path)
-    fault = store.ask(InjectedFault(NO_STOCK, pool.name))
+    fault = store.inject(InjectedFault(NO_STOCK, pool.name))
     assert fleet.order(pool, pool.zones) == {}
     _at(store, 600)
     assert fleet.order(pool, pool.zones) == {}
-    store.lift(fault)
+    store.remove_fault(fault)
     fleet.recheck_stock(pool)
     first, second = fleet.all()
     assert first.name != second.name
-    assert {(machine.state, machine.born, machine.since) for machine in (first, second)} == {
+    assert {(machine.state, machine.created, machine.since) for machine in (first, second)} == {
         ("starting", 600, 690)
     }
 
@@ -99,7 +99,7 @@ def test_flex_start_comes_once_there_is_stock(tmp_path: Path) -> None:
 def test_a_quota_is_not_waited_for(tmp_path: Path) -> None:
     """It is refused at once, and the pool backs off."""
     store, pool, fleet = _flex(tmp_path)
-    store.ask(InjectedFault(QUOTA, details={"limit": 0}))
+    store.inject(InjectedFault(QUOTA, details={"limit": 0}))
     assert fleet.order(pool, pool.zones)
     assert fleet.all() == []
     assert fleet.backoff.until

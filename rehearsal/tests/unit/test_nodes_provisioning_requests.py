@@ -3,7 +3,7 @@
 import pytest
 
 from ebbtide_rehearsal.cloud.nodes.cluster import ClusterSnapshot, PodSet, ProvisioningRequest
-from ebbtide_rehearsal.cloud.nodes.decisions import QUEUED, Order, RequestCondition, Verdict
+from ebbtide_rehearsal.cloud.nodes.decisions import QUEUED, Decision, Order, RequestCondition
 from ebbtide_rehearsal.cloud.nodes.free_capacity import booked
 from ebbtide_rehearsal.cloud.nodes.provisioning_requests import decide, run_seconds
 from ebbtide_rehearsal.cloud.nodes.settings import NodeSettings
@@ -17,11 +17,11 @@ def _request(count: int = 2, *conditions: str, **parameters: str) -> Provisionin
     return ProvisioningRequest("default", "r", "uid", QUEUED, sets, parameters, frozenset(conditions))
 
 
-def _decide(request: ProvisioningRequest, cluster: ClusterSnapshot, since: float = 0) -> Verdict:
+def _decide(request: ProvisioningRequest, cluster: ClusterSnapshot, since: float = 0) -> Decision:
     return decide(request, cluster, since, {}, NodeSettings())
 
 
-def _kind(verdict: Verdict) -> str:
+def _kind(verdict: Decision) -> str:
     return verdict.kind if isinstance(verdict, RequestCondition) else ""
 
 

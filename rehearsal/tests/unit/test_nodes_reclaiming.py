@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ebbtide_rehearsal.cloud.faults import RECLAIM, InjectedFault
-from ebbtide_rehearsal.cloud.nodes.reclaiming import comes_back, expired, missing_machines, surplus, victims
+from ebbtide_rehearsal.cloud.nodes.reclaiming import expired, is_recreated, missing_machines, surplus, victims
 from rehearsal.tests.unit.node_pool import a_machine, a_pool, snapshot
 
 
@@ -15,7 +15,7 @@ from rehearsal.tests.unit.node_pool import a_machine, a_pool, snapshot
 def test_a_share_is_rounded_up(count: int, share: float) -> None:
     """At least the share is taken, and never a node too many, the oldest first."""
     pool = a_pool()
-    machines = tuple(a_machine(pool, number, born=float(-number)) for number in range(count))
+    machines = tuple(a_machine(pool, number, created=float(-number)) for number in range(count))
     taken = victims(
         InjectedFault(RECLAIM, "cp*", details={"share": share}), snapshot(pool, machines=machines)
     )
@@ -52,9 +52,9 @@ def test_time_runs_out(change: dict[str, Any], now: float, *, taken: bool) -> No
 
 def test_only_gke_makes_a_taken_spot_machine_anew() -> None:
     """Its instance groups keep their size; a scale set is smaller by one."""
-    assert comes_back(a_machine(a_pool()), "spot")
-    assert not comes_back(a_machine(a_pool(cloud="aks")), "spot")
-    assert not comes_back(a_machine(a_pool()), "flex-start")
+    assert is_recreated(a_machine(a_pool()), "spot")
+    assert not is_recreated(a_machine(a_pool(cloud="aks")), "spot")
+    assert not is_recreated(a_machine(a_pool()), "flex-start")
 
 
 def test_pools_are_born_with_their_size_and_keep_their_minimum() -> None:
@@ -63,5 +63,5 @@ def test_pools_are_born_with_their_size_and_keep_their_minimum() -> None:
     new = snapshot(scaled, fixed)
     assert [(pool.name, count) for pool, count in missing_machines(new, ())] == [("s", 3), ("f", 2)]
     assert [(pool.name, count) for pool, count in missing_machines(new, ("s", "f"))] == [("s", 1), ("f", 2)]
-    machines = tuple(a_machine(fixed, number, born=float(number)) for number in range(3))
+    machines = tuple(a_machine(fixed, number, created=float(number)) for number in range(3))
     assert [machine.name for machine in surplus(snapshot(fixed, machines=machines))] == ["f-2"]

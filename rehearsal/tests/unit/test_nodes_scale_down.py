@@ -27,13 +27,13 @@ def test_an_empty_node_goes_after_the_idle_time() -> None:
     """Not before, not when a node was just added, and not below the minimum."""
     pool = a_pool()
     cluster = snapshot(pool, machines=(a_machine(pool),))
-    assert review(cluster, NOTHING, frozenset(), None, NodeSettings()).leave == ()
-    assert _after(cluster).leave == ("cpu-0",)
+    assert review(cluster, NOTHING, frozenset(), None, NodeSettings()).removable == ()
+    assert _after(cluster).removable == ("cpu-0",)
     before = review(cluster, NOTHING, frozenset(), None, NodeSettings())
     late = snapshot(pool, machines=(a_machine(pool),), now=LATE)
-    assert review(late, before, frozenset(), 1.0, NodeSettings()).leave == ()
+    assert review(late, before, frozenset(), 1.0, NodeSettings()).removable == ()
     floor = pool.having(minimum=1)
-    assert _after(snapshot(floor, machines=(a_machine(floor), a_machine(floor, 1)))).leave == ("cpu-0",)
+    assert _after(snapshot(floor, machines=(a_machine(floor), a_machine(floor, 1)))).removable == ("cpu-0",)
 
 
 def test_a_node_in_use_starts_anew() -> None:
@@ -51,13 +51,13 @@ def test_a_node_in_use_starts_anew() -> None:
     )
     assert used.unneeded == {}
     again = snapshot(pool, machines=(a_machine(pool),), now=LATE)
-    assert review(again, used, frozenset(), None, NodeSettings()).leave == ()
+    assert review(again, used, frozenset(), None, NodeSettings()).removable == ()
 
 
 @pytest.mark.parametrize(
     ("fields", "why"),
     [
-        ({"owner": ""}, "has no controller that would make it anew"),
+        ({"owner": ""}, "has no controller that would recreate it"),
         ({"annotations": {SAFE_TO_EVICT: "false"}}, f"is annotated {SAFE_TO_EVICT}: false"),
         ({"namespace": "kube-system"}, "is in kube-system without a PodDisruptionBudget"),
         ({}, "fits on no other node"),
@@ -68,8 +68,8 @@ def test_what_holds_a_node_is_named(fields: dict[str, Any], why: str) -> None:
     pool = a_gpu_pool()
     pod = a_pod("small", cpu="100m", node="gpu-0", phase="Running", **fields)
     review = _after(snapshot(pool, machines=(a_machine(pool),), pods=(pod,)))
-    assert review.leave == ()
-    (hold,) = review.held
+    assert review.removable == ()
+    (hold,) = review.unremovable
     assert hold.why == why
     assert hold.sentence == f"Node gpu-0 is kept: pod {pod.id} {why}."
 
@@ -83,7 +83,7 @@ def test_pods_of_the_node_hold_nothing() -> None:
         a_pod("safe", node="gpu-0", phase="Running", owner="", annotations={SAFE_TO_EVICT: "true"}),
     )
     cluster = snapshot(pool, other.having(minimum=1), machines=(a_machine(pool), a_machine(other)), pods=pods)
-    assert _after(cluster).leave == ("gpu-0",)
+    assert _after(cluster).removable == ("gpu-0",)
 
 
 def test_a_budget_holds_only_when_it_is_spent() -> None:
@@ -94,7 +94,7 @@ def test_a_budget_holds_only_when_it_is_spent() -> None:
     for allowed, leave in ((1, ("gpu-0",)), (0, ())):
         budget = Budget("kube-system", "dns", (), allowed)
         review = _after(snapshot(pool, other, machines=machines, pods=(pod,), budgets=(budget,)))
-        assert review.leave == leave
+        assert review.removable == leave
 
 
 def test_local_storage_holds_where_the_autoscaler_is_told_so() -> None:
@@ -102,9 +102,9 @@ def test_local_storage_holds_where_the_autoscaler_is_told_so() -> None:
     pool, other = a_gpu_pool(), a_pool(minimum=1)
     pod = a_pod("scratch", cpu="100m", node="gpu-0", phase="Running", local_storage=True)
     cluster = snapshot(pool, other, machines=(a_machine(pool), a_machine(other)), pods=(pod,))
-    assert _after(cluster).leave == ("gpu-0",)
-    (hold,) = _after(replace(cluster, autoscaling=Autoscaling(local_storage_holds=True))).held
-    assert hold.why == "has a volume that goes with the node"
+    assert _after(cluster).removable == ("gpu-0",)
+    (hold,) = _after(replace(cluster, autoscaling=Autoscaling(skip_local_storage=True))).unremovable
+    assert hold.why == "has local storage"
 
 
 def test_two_half_empty_nodes_become_one() -> None:
@@ -112,39 +112,41 @@ def test_two_half_empty_nodes_become_one() -> None:
     pool = a_pool()
     pods = tuple(a_pod(f"p{n}", cpu="1500m", node=f"cpu-{n}", phase="Running") for n in range(2))
     review = _after(snapshot(pool, machines=(a_machine(pool), a_machine(pool, 1)), pods=pods))
-    assert len(review.leave) == 1
+    assert len(review.removable) == 1
 
 
 def test_fixed_pools_and_booked_nodes_stay() -> None:
     """A pool of a fixed size never shrinks by itself; a node that waits for its request's pods stays."""
     fixed = a_pool(autoscaled=False)
-    assert _after(snapshot(fixed, machines=(a_machine(fixed),))).leave == ()
+    assert _after(snapshot(fixed, machines=(a_machine(fixed),))).removable == ()
     queued = a_pool("q", capacity="queued")
     cluster = snapshot(queued, machines=(a_machine(queued),))
-    assert _after(cluster).leave == ("q-0",)
-    assert _after(cluster, booked=frozenset({"q-0"})).leave == ()
+    assert _after(cluster).removable == ("q-0",)
+    assert _after(cluster, booked=frozenset({"q-0"})).removable == ()
 
 
 def test_the_autoscaler_goes_by_what_it_is_told() -> None:
     """Idle time, delay after a scale-up and utilization threshold are the cluster's settings."""
     pool = a_pool()
     empty = snapshot(
-        pool, machines=(a_machine(pool),), autoscaling=Autoscaling(idle_seconds=60, settle_seconds=120)
+        pool,
+        machines=(a_machine(pool),),
+        autoscaling=Autoscaling(idle_seconds=60, delay_after_add_seconds=120),
     )
-    assert _after(empty, 59).leave == ()
-    assert _after(empty, 60).leave == ("cpu-0",)
+    assert _after(empty, 59).removable == ()
+    assert _after(empty, 60).removable == ("cpu-0",)
     before = review(empty, NOTHING, frozenset(), None, NodeSettings())
     for now, leave in ((119.0, ()), (120.0, ("cpu-0",))):
-        assert review(replace(empty, now=now), before, frozenset(), 0.0, NodeSettings()).leave == leave
+        assert review(replace(empty, now=now), before, frozenset(), 0.0, NodeSettings()).removable == leave
     slow = NodeSettings(least_idle_seconds=90)
-    assert review(replace(empty, now=89), before, frozenset(), None, slow).leave == ()
+    assert review(replace(empty, now=89), before, frozenset(), None, slow).removable == ()
     work = a_pod(cpu="3", node="cpu-0", phase="Running")
     other = a_pool("other", minimum=1)
     machines = (a_machine(pool), a_machine(other))
     for utilization, leave in ((0.75, ()), (0.76, ("cpu-0",))):
         autoscaling = Autoscaling(utilization=utilization)
         assert (
-            _after(snapshot(pool, other, machines=machines, pods=(work,), autoscaling=autoscaling)).leave
+            _after(snapshot(pool, other, machines=machines, pods=(work,), autoscaling=autoscaling)).removable
             == leave
         )
 
@@ -154,9 +156,9 @@ def test_a_compute_class_has_a_delay_of_its_own() -> None:
     fast, slow = a_pool("fast", labels={"cloud.google.com/compute-class": "cpu"}), a_pool("slow")
     classes = {"cpu": {"autoscalingPolicy": {"consolidationDelayMinutes": 1}}}
     cluster = replace(snapshot(fast, slow, machines=(a_machine(fast), a_machine(slow))), classes=classes)
-    assert _after(cluster, 59).leave == ()
-    assert _after(cluster, 60).leave == ("fast-0",)
-    assert _after(cluster, 600).leave == ("fast-0", "slow-0")
+    assert _after(cluster, 59).removable == ()
+    assert _after(cluster, 60).removable == ("fast-0",)
+    assert _after(cluster, 600).removable == ("fast-0", "slow-0")
 
 
 def test_system_pods_hold_unless_the_autoscaler_is_told_otherwise() -> None:
@@ -164,8 +166,8 @@ def test_system_pods_hold_unless_the_autoscaler_is_told_otherwise() -> None:
     pool, other = a_gpu_pool(), a_pool(minimum=1)
     pod = a_pod("dns", cpu="100m", namespace="kube-system", node="gpu-0", phase="Running")
     cluster = snapshot(pool, other, machines=(a_machine(pool), a_machine(other)), pods=(pod,))
-    assert _after(cluster).leave == ()
-    assert _after(replace(cluster, autoscaling=Autoscaling(system_pods_hold=False))).leave == ("gpu-0",)
+    assert _after(cluster).removable == ()
+    assert _after(replace(cluster, autoscaling=Autoscaling(skip_system_pods=False))).removable == ("gpu-0",)
 
 
 def test_what_daemons_take_counts_unless_the_autoscaler_is_told_otherwise() -> None:
@@ -173,8 +175,8 @@ def test_what_daemons_take_counts_unless_the_autoscaler_is_told_otherwise() -> N
     pool = a_pool()
     daemon = a_pod("agent", cpu="3", node="cpu-0", phase="Running", owner="DaemonSet")
     cluster = snapshot(pool, machines=(a_machine(pool),), pods=(daemon,))
-    assert _after(cluster).leave == ()
-    assert _after(replace(cluster, autoscaling=Autoscaling(daemons_count=False))).leave == ("cpu-0",)
+    assert _after(cluster).removable == ()
+    assert _after(replace(cluster, autoscaling=Autoscaling(daemons_count=False))).removable == ("cpu-0",)
     half = a_pod("work", cpu="500m", node="cpu-0", phase="Running")  # of the one that is left
     busy = snapshot(pool, a_pool("other", minimum=1), machines=(a_machine(pool),), pods=(daemon, half))
     assert _after(replace(busy, autoscaling=Autoscaling(daemons_count=False))).unused == {}
@@ -184,6 +186,6 @@ def test_a_slice_goes_as_a_whole() -> None:
     """While a pod runs on one of its nodes, none of the others goes."""
     pool = a_pool(together=2, maximum=2)
     machines = (a_machine(pool), a_machine(pool, 1))
-    assert set(_after(snapshot(pool, machines=machines)).leave) == {"cpu-0", "cpu-1"}
+    assert set(_after(snapshot(pool, machines=machines)).removable) == {"cpu-0", "cpu-1"}
     busy = a_pod("work", cpu="3", node="cpu-0", phase="Running")
-    assert _after(snapshot(pool, machines=machines, pods=(busy,))).leave == ()
+    assert _after(snapshot(pool, machines=machines, pods=(busy,))).removable == ()

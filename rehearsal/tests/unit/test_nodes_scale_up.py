@@ -13,36 +13,44 @@ from ebbtide.placement import NodeTaint
 from ebbtide_rehearsal.cloud.autoscaling import Autoscaling, Expander
 from ebbtide_rehearsal.cloud.nodes.cluster import ClusterSnapshot
 from ebbtide_rehearsal.cloud.nodes.pods import Pod, Requirement
-from ebbtide_rehearsal.cloud.nodes.scale_up import Growth, Stranded, grow, ignored, offers
+from ebbtide_rehearsal.cloud.nodes.scale_up import (
+    NoScaleUpInfo,
+    ScaleUp,
+    expansion_options,
+    ignored,
+    scale_up,
+)
 from ebbtide_rehearsal.cloud.nodes.templates import UNINITIALIZED
 from rehearsal.tests.unit.node_pool import a_gpu_pool, a_machine, a_node, a_pod, a_pool, backed_off, snapshot
 
 
-def _grow(
+def _scale_up(
     cluster: ClusterSnapshot, backoff: Mapping[str, float] | None = None
-) -> tuple[Growth | None, list[Stranded]]:
-    return grow(cluster, list(offers(cluster, backoff or {})))
+) -> tuple[ScaleUp | None, list[NoScaleUpInfo]]:
+    return scale_up(cluster, list(expansion_options(cluster, backoff or {})))
 
 
 def _grown(cluster: ClusterSnapshot, backoff: Mapping[str, float] | None = None) -> str:
-    growth, _ = _grow(cluster, backoff)
-    return f"{growth.pool.name}+{len(growth.zones)}" if growth else ""
+    planned, _ = _scale_up(cluster, backoff)
+    return f"{planned.pool.name}+{len(planned.zones)}" if planned else ""
 
 
 @given(st.lists(st.sampled_from(["500m", "1", "3", "4", "5"]), max_size=30), st.integers(0, 6))
 def test_growth_is_enough_and_never_above_the_maximum(sizes: list[str], maximum: int) -> None:
     """No pool grows beyond its maximum, never for nobody, and no pod is promised what it does not fit."""
     pods = tuple(a_pod(f"p{number}", cpu=size) for number, size in enumerate(sizes))
-    growth, stranded = _grow(snapshot(a_pool(maximum=maximum), pods=pods))
-    if growth is None:
+    planned, unschedulable = _scale_up(snapshot(a_pool(maximum=maximum), pods=pods))
+    if planned is None:
         assert maximum == 0 or all(size == "5" for size in sizes)
-        assert {refusal.pod.name for refusal in stranded} == {pod.name for pod in pods}
+        assert {refusal.pod.name for refusal in unschedulable} == {pod.name for pod in pods}
         return
-    assert 0 < len(growth.zones) <= maximum
-    assert growth.pods
-    assert all(pod.requests["cpu"] <= 4 for pod in growth.pods)
-    assert sum(pod.requests["cpu"] for pod in growth.pods) <= 4 * len(growth.zones)
-    assert {refusal.pod.name for refusal in stranded} == {pod.name for pod in pods if pod.requests["cpu"] > 4}
+    assert 0 < len(planned.zones) <= maximum
+    assert planned.pods
+    assert all(pod.requests["cpu"] <= 4 for pod in planned.pods)
+    assert sum(pod.requests["cpu"] for pod in planned.pods) <= 4 * len(planned.zones)
+    assert {refusal.pod.name for refusal in unschedulable} == {
+        pod.name for pod in pods if pod.requests["cpu"] > 4
+    }
 
 
 def test_a_node_under_way_is_waited_for() -> None:
@@ -69,11 +77,11 @@ def test_a_full_node_is_not_counted_on() -> None:
 
 
 def test_what_daemons_take_is_not_offered() -> None:
-    """A pod that fits a node but for its DaemonSets' pods is stranded."""
+    """A pod that fits a node but for its DaemonSets' pods stays unschedulable."""
     daemon = a_pod("agent", cpu="500m", owner="", unschedulable=False)
     assert _grown(snapshot(a_pool(), pods=(a_pod(cpu="4"),))) == "cpu+1"
-    _, (stranded,) = _grow(snapshot(a_pool(), pods=(a_pod(cpu="4"),), daemons=(daemon,)))
-    assert stranded.message == "pod didn't trigger scale-up: 1 Insufficient cpu"
+    _, (unschedulable,) = _scale_up(snapshot(a_pool(), pods=(a_pod(cpu="4"),), daemons=(daemon,)))
+    assert unschedulable.message == "pod didn't trigger scale-up: 1 Insufficient cpu"
 
 
 def test_the_cheapest_pool_that_fits_grows_on_gke() -> None:
@@ -86,8 +94,8 @@ def test_a_pool_without_stock_is_let_alone() -> None:
     """While a pool is in backoff the next one grows, and alone it strands the pod with that reason."""
     dear, cheap = a_pool("a", hourly=1.0), a_pool("b", hourly=0.1)
     assert _grown(snapshot(dear, cheap, pods=(a_pod(),)), backed_off(cheap, 300)) == "a+1"
-    _, (stranded,) = _grow(snapshot(cheap, pods=(a_pod(),)), backed_off(cheap, 300))
-    assert stranded.message == "pod didn't trigger scale-up: 1 in backoff after failed scale-up"
+    _, (unschedulable,) = _scale_up(snapshot(cheap, pods=(a_pod(),)), backed_off(cheap, 300))
+    assert unschedulable.message == "pod didn't trigger scale-up: 1 in backoff after failed scale-up"
     assert _grown(snapshot(cheap, pods=(a_pod(),), now=301.0), backed_off(cheap, 300)) == "b+1"
 
 
@@ -101,9 +109,9 @@ def test_every_pool_says_why_it_cannot_help() -> None:
         machines=(a_machine(full, state="starting"),),
         pods=(a_pod("one", cpu="64"), a_pod("two", cpu="64")),
     )
-    growth, (stranded,) = _grow(cluster)
-    assert growth is None
-    assert stranded.message == (
+    planned, (unschedulable,) = _scale_up(cluster)
+    assert planned is None
+    assert unschedulable.message == (
         "pod didn't trigger scale-up: 1 Insufficient cpu, 1 max node group size reached, "
         "1 node(s) had untolerated taint {nvidia.com/gpu: present}"
     )
@@ -121,8 +129,8 @@ def test_every_pool_says_why_it_cannot_help() -> None:
 )
 def test_some_pods_never_bring_a_node(pod: Pod) -> None:
     """Pods of a ProvisioningRequest, of a DaemonSet, of low priority, or not found unschedulable."""
-    growth, stranded = _grow(snapshot(a_pool(), pods=(pod,)))
-    assert (growth, stranded) == (None, [])
+    planned, unschedulable = _scale_up(snapshot(a_pool(), pods=(pod,)))
+    assert (planned, unschedulable) == (None, [])
 
 
 def test_pods_of_a_request_are_told_that_they_bring_no_node() -> None:
@@ -143,22 +151,22 @@ def test_some_pools_never_grow_for_a_pod(change: dict[str, Any]) -> None:
 def test_affinity_and_volumes_choose_the_zone() -> None:
     """A node comes where the pod's volume is, or where its affinity leads."""
     pool = a_pool(zones=("us-central1-a", "us-central1-b"))
-    growth, _ = _grow(snapshot(pool, pods=(a_pod(zones=frozenset({"us-central1-b"})),)))
-    assert growth is not None
-    assert growth.zones == ("us-central1-b",)
+    planned, _ = _scale_up(snapshot(pool, pods=(a_pod(zones=frozenset({"us-central1-b"})),)))
+    assert planned is not None
+    assert planned.zones == ("us-central1-b",)
     term = (Requirement("topology.kubernetes.io/zone", "In", ("us-central1-b",)),)
-    growth, _ = _grow(snapshot(pool, pods=(a_pod(affinity=(term,)),)))
-    assert growth is not None
-    assert growth.zones == ("us-central1-b",)
+    planned, _ = _scale_up(snapshot(pool, pods=(a_pod(affinity=(term,)),)))
+    assert planned is not None
+    assert planned.zones == ("us-central1-b",)
 
 
 def test_nodes_are_spread_over_zones() -> None:
     """Pods without a zone are spread over zones, least-populated first."""
     pool = a_pool(zones=("us-central1-a", "us-central1-b"))
     pods = tuple(a_pod(str(number), cpu="4") for number in range(4))
-    growth, _ = _grow(snapshot(pool, machines=(a_machine(pool, state="starting"),), pods=pods))
-    assert growth is not None
-    assert sorted(growth.zones) == ["us-central1-a", "us-central1-b", "us-central1-b"]
+    planned, _ = _scale_up(snapshot(pool, machines=(a_machine(pool, state="starting"),), pods=pods))
+    assert planned is not None
+    assert sorted(planned.zones) == ["us-central1-a", "us-central1-b", "us-central1-b"]
 
 
 PRIORITIES = "10: ['.*tight.*']\n50: ['.*roomy.*']"

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from ebbtide_rehearsal.cloud.nodes.cluster import read_node
-from ebbtide_rehearsal.cloud.nodes.drivers import NO_PLUGIN, driven
+from ebbtide_rehearsal.cloud.nodes.drivers import NO_PLUGIN, has_driver
 from ebbtide_rehearsal.cloud.nodes.kubelet import SHUTDOWN, End, ended
 from ebbtide_rehearsal.cloud.nodes.names import new_name, provider_id
 from ebbtide_rehearsal.cloud.nodes.pods import read_pod
@@ -65,7 +65,7 @@ def test_accelerators_are_seen_with_their_driver(
         "spec": {"initContainers": [{"image": image}]},
     }
     pods = [a_pod(node=bare.name, phase="Running", owner="DaemonSet", raw=raw)] if daemon else []
-    assert driven(bare, pool, pods) is expected
+    assert has_driver(bare, pool, pods) is expected
 
 
 def test_requests_are_counted_as_the_scheduler_does() -> None:

@@ -17,9 +17,9 @@ from ebbtide_rehearsal.cloud.faults import API_ERROR, SLOW, InjectedFault
 from ebbtide_rehearsal.cloud.protocol import serve
 from ebbtide_rehearsal.cloud.provider import (
     Call,
+    Created,
     DiffResult,
     Failure,
-    Made,
     Properties,
     Read,
     RefusedError,
@@ -61,12 +61,12 @@ class RecordingProvider:
         changed = tuple(key for key in new if new[key] != old.inputs.get(key))
         return DiffResult(changed, tuple(key for key in changed if key == "name"), delete_first=True)
 
-    def create(self, call: Call, inputs: Properties) -> Made:
+    def create(self, call: Call, inputs: Properties) -> Created:
         """It is made, unless it is called taken."""
         self.calls.append(("create", call, inputs))
         if inputs.get("name") == "taken":
             raise RefusedError("googleapi: Error 409: taken, conflict")
-        return Made("" if call.preview else f"{self.project}/logs", {**inputs, "url": UNKNOWN})
+        return Created("" if call.preview else f"{self.project}/logs", {**inputs, "url": UNKNOWN})
 
     def read(self, call: Call, identity: str, known: Properties) -> Read | None:
         """It is gone."""
@@ -184,7 +184,7 @@ def test_functions_and_configuration_are_answered(served: Served) -> None:
 def test_an_api_error_strikes_as_often_as_it_was_asked_for(served: Served) -> None:
     """The operation and type decide; a preview asks no API; afterwards all is well again."""
     stub = served.connect()
-    served.store.ask(
+    served.store.inject(
         InjectedFault(API_ERROR, "create gcp:storage/*", 1, {"message": "googleapi: Error 503: busy"})
     )
     _create(stub, preview=True, name="logs")
@@ -197,7 +197,7 @@ def test_an_api_error_strikes_as_often_as_it_was_asked_for(served: Served) -> No
 def test_a_slow_answer_takes_longer(served: Served) -> None:
     """It takes the configured seconds longer, once."""
     stub = served.connect()
-    served.store.ask(InjectedFault(SLOW, "delete *", 1, {"seconds": 0.3}))
+    served.store.inject(InjectedFault(SLOW, "delete *", 1, {"seconds": 0.3}))
     request = provider_pb2.DeleteRequest(id="one/logs", urn=URN, properties=_struct(a=1))
     began = time.monotonic()
     stub.Delete(request)

@@ -44,7 +44,7 @@ def test_a_new_project_is_told_what_to_request(clouds: RestClouds) -> None:
         "CPUS": 24,
         "SSD_TOTAL_GB": 500,
     }.items():
-        clouds.store.ask(InjectedFault(QUOTA, name, details={"limit": limit}))
+        clouds.store.inject(InjectedFault(QUOTA, name, details={"limit": limit}))
     pool = a_pool(machine="n2-standard-8")
     register(clouds.store, pool)
     put(clouds.store, a_machine(pool))
@@ -79,7 +79,7 @@ def test_enough_is_reported_with_success(clouds: RestClouds) -> None:
         "request": None,
         "pools": ["system", "cpu"],
     }
-    clouds.store.ask(InjectedFault(QUOTA, "lowPriorityCores", details={"limit": 80}))
+    clouds.store.inject(InjectedFault(QUOTA, "lowPriorityCores", details={"limit": 80}))
     done = _run("quota", "dev-aks")
     assert done.exit_code == 1
     assert "eastus lowPriorityCores 96 80 0 96" in " ".join(done.stdout.split())
@@ -90,7 +90,7 @@ def test_a_refusal_is_an_error(clouds: RestClouds) -> None:
     fault = InjectedFault(
         API_ERROR, "compute.*", 1, {"status": 403, "message": "Required 'compute.regions.get' permission."}
     )
-    clouds.store.ask(fault)
+    clouds.store.inject(fault)
     done = _run("quota", "dev")
     assert done.exit_code == 2
     assert "status 403. Required 'compute.regions.get' permission. Ask an owner of acme-ml for" in done.stderr

@@ -183,7 +183,7 @@ def test_what_is_in_use_is_refused_with_the_clouds_message(clouds: RestClouds) -
 def test_a_refused_list_is_no_empty_list(clouds: RestClouds, operation: str, status: int) -> None:
     """A resource that was not listed may exist."""
     inventory = clouds.inventory(ML.account)
-    clouds.store.ask(InjectedFault(API_ERROR, operation, 1, {"status": status, "message": "Not so."}))
+    clouds.store.inject(InjectedFault(API_ERROR, operation, 1, {"status": status, "message": "Not so."}))
     with pytest.raises(CloudApiError, match=r"Not so\.") as refusal:
         inventory.of_cluster(ML)
     assert refusal.value.status == status

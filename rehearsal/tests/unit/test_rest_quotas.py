@@ -50,7 +50,7 @@ def test_usage_is_counted_from_the_machines_that_exist(clouds: RestClouds) -> No
         clouds, a_gpu_pool("far", machine="n1-highmem-8", region="us-east1", capacity="on-demand"), 3
     )
     _with_machines(clouds, a_pool("waiting"), 5, state="waiting")
-    clouds.store.ask(InjectedFault(QUOTA, "GPUS_ALL_REGIONS", details={"limit": 16}))
+    clouds.store.inject(InjectedFault(QUOTA, "GPUS_ALL_REGIONS", details={"limit": 16}))
     source = clouds.quotas(_GKE, PROJECT)
     limits = source.limits("us-central1", [])
     assert limits["PREEMPTIBLE_CPUS"].usage == 16
@@ -65,8 +65,8 @@ _FAMILY = "GPUS_PER_GPU_FAMILY:NVIDIA_H200"
 
 def test_newer_accelerators_have_limits_of_the_cloud_quotas_api(clouds: RestClouds) -> None:
     """By family or by a name of their own, where Compute Engine lists none; their usage is unknown."""
-    clouds.store.ask(InjectedFault(QUOTA, _FAMILY, details={"limit": 8}))
-    clouds.store.ask(InjectedFault(QUOTA, "PREEMPTIBLE_NVIDIA_B200_GPUS", details={"limit": 0}))
+    clouds.store.inject(InjectedFault(QUOTA, _FAMILY, details={"limit": 8}))
+    clouds.store.inject(InjectedFault(QUOTA, "PREEMPTIBLE_NVIDIA_B200_GPUS", details={"limit": 0}))
     names = [_FAMILY, "PREEMPTIBLE_NVIDIA_B200_GPUS", "TPUS_PER_TPU_FAMILY:CT6E", "CPUS"]
     limits = clouds.quotas(_GKE, PROJECT).limits("us-central1", names)
     assert limits[_FAMILY] == QuotaLimit(8)
@@ -90,7 +90,7 @@ def test_a_limit_that_cannot_be_read_is_unknown_with_its_reason(
     """The other limits are compared all the same."""
     if status:
         details = {"status": status, "message": "Not so."}
-        clouds.store.ask(InjectedFault(API_ERROR, _QUOTA_INFO, details=details))
+        clouds.store.inject(InjectedFault(API_ERROR, _QUOTA_INFO, details=details))
     limits = clouds.quotas(_GKE, PROJECT).limits("us-central1", [name])
     assert limits[name].limit is None
     assert re.search(reason, limits[name].reason)
@@ -102,7 +102,7 @@ def test_a_quota_info_that_fails_for_another_reason_is_an_error(
 ) -> None:
     """An outage says nothing of the limit."""
     monkeypatch.setattr("time.sleep", _no_sleep)
-    clouds.store.ask(InjectedFault(API_ERROR, _QUOTA_INFO, 6, {"status": 503, "message": "Later."}))
+    clouds.store.inject(InjectedFault(API_ERROR, _QUOTA_INFO, 6, {"status": 503, "message": "Later."}))
     with pytest.raises(CloudApiError, match=r"Later\."):
         clouds.quotas(_GKE, PROJECT).limits("us-central1", [_FAMILY])
 
@@ -112,7 +112,7 @@ def test_azure_counts_vcpus_by_family_over_pages(clouds: RestClouds) -> None:
     pool = a_pool(cloud="aks", region="eastus", machine="Standard_D8as_v5", capacity="on-demand")
     _with_machines(clouds, pool, 2)
     _with_machines(clouds, pool.having(name="spot", capacity="spot"), 1)
-    clouds.store.ask(InjectedFault(QUOTA, "cores", details={"limit": 20}))
+    clouds.store.inject(InjectedFault(QUOTA, "cores", details={"limit": 20}))
     source = clouds.quotas(_AKS, SUBSCRIPTION)
     limits = source.limits("eastus", ["cores"])
     assert limits["cores"] == QuotaLimit(20, 16)
@@ -130,7 +130,7 @@ def test_a_refusal_has_the_clouds_message_and_what_to_do(
     clouds: RestClouds, monkeypatch: pytest.MonkeyPatch, cloud: CloudKind, status: int, advice: str
 ) -> None:
     """Retries end after a few attempts."""
-    clouds.store.ask(
+    clouds.store.inject(
         InjectedFault(API_ERROR, _OPERATIONS[cloud], 6, {"status": status, "message": "Not so."})
     )
     if status != 403:
@@ -143,7 +143,9 @@ def test_a_refusal_has_the_clouds_message_and_what_to_do(
 @pytest.mark.parametrize("cloud", CloudKind)
 def test_too_many_requests_are_repeated(clouds: RestClouds, cloud: CloudKind) -> None:
     """One refusal with `Retry-After` does not reach the user."""
-    clouds.store.ask(InjectedFault(API_ERROR, _OPERATIONS[cloud], 1, {"status": 429, "message": "Slower."}))
+    clouds.store.inject(
+        InjectedFault(API_ERROR, _OPERATIONS[cloud], 1, {"status": 429, "message": "Slower."})
+    )
     assert clouds.quotas(cloud, _ACCOUNTS[cloud]).limits(_REGIONS[cloud], [])
     assert not clouds.store.faults(API_ERROR)
 

@@ -4,7 +4,7 @@ import pytest
 
 from ebbtide.provider_schema import properties
 from ebbtide.recording.values import UNKNOWN, Plain, Secret
-from ebbtide_rehearsal.cloud.schema import Misfit, misfits
+from ebbtide_rehearsal.cloud.schema import SchemaViolation, schema_violations
 
 NODE_POOL = "gcp:container/nodePool:NodePool"
 NETWORK = "azure-native:network:VirtualNetwork"
@@ -33,25 +33,25 @@ def test_a_type_that_no_package_has(token: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("inputs", "misfit"),
+    ("inputs", "violation"),
     [
-        ({"clutser": "c"}, Misfit("clutser", "unknown")),
-        ({"nodeConfig": {"spto": True}}, Misfit("nodeConfig.spto", "unknown")),
+        ({"clutser": "c"}, SchemaViolation("clutser", "unknown")),
+        ({"nodeConfig": {"spto": True}}, SchemaViolation("nodeConfig.spto", "unknown")),
         (
             {"nodeConfig": {"taints": [{"key": "a", "value": "b"}]}},
-            Misfit("nodeConfig.taints[0].effect", "missing", "string"),
+            SchemaViolation("nodeConfig.taints[0].effect", "missing", "string"),
         ),
-        ({"nodeConfig": {"diskSizeGb": "large"}}, Misfit("nodeConfig.diskSizeGb", "type", "int")),
-        ({"initialNodeCount": 1.5}, Misfit("initialNodeCount", "type", "int")),
-        ({"autoscaling": []}, Misfit("autoscaling", "type", "object")),
-        ({"nodeLocations": "us-central1-a"}, Misfit("nodeLocations", "type", "list")),
-        ({"nodeConfig": {"labels": {"a": {}}}}, Misfit("nodeConfig.labels.a", "type", "string")),
-        ({"nodeConfig": {"spot": "yes"}}, Misfit("nodeConfig.spot", "type", "bool")),
+        ({"nodeConfig": {"diskSizeGb": "large"}}, SchemaViolation("nodeConfig.diskSizeGb", "type", "int")),
+        ({"initialNodeCount": 1.5}, SchemaViolation("initialNodeCount", "type", "int")),
+        ({"autoscaling": []}, SchemaViolation("autoscaling", "type", "object")),
+        ({"nodeLocations": "us-central1-a"}, SchemaViolation("nodeLocations", "type", "list")),
+        ({"nodeConfig": {"labels": {"a": {}}}}, SchemaViolation("nodeConfig.labels.a", "type", "string")),
+        ({"nodeConfig": {"spot": "yes"}}, SchemaViolation("nodeConfig.spot", "type", "bool")),
     ],
 )
-def test_what_does_not_fit(inputs: dict[str, Plain], misfit: Misfit) -> None:
+def test_what_does_not_fit(inputs: dict[str, Plain], violation: SchemaViolation) -> None:
     """Each is found where it stands, and nothing else is."""
-    assert misfits(NODE_POOL, {"cluster": "c"} | inputs) == [misfit]
+    assert schema_violations(NODE_POOL, {"cluster": "c"} | inputs) == [violation]
 
 
 @pytest.mark.parametrize(
@@ -65,20 +65,21 @@ def test_what_does_not_fit(inputs: dict[str, Plain], misfit: Misfit) -> None:
 )
 def test_what_fits(inputs: dict[str, Plain]) -> None:
     """Unknown and secret values are accepted, and text of a number or a boolean."""
-    assert misfits(NODE_POOL, inputs) == []
+    assert schema_violations(NODE_POOL, inputs) == []
 
 
 def test_what_is_missing_altogether() -> None:
     """A required property of the type itself."""
-    assert misfits(NODE_POOL, {}) == [Misfit("cluster", "missing", "string")]
+    assert schema_violations(NODE_POOL, {}) == [SchemaViolation("cluster", "missing", "string")]
 
 
 def test_either_of_two_types_fits() -> None:
     """Azure's enumerations may be given as text."""
     profile: dict[str, Plain] = {"name": "a", "mode": "System", "vmSize": "Standard_D4s_v5"}
     cluster = "azure-native:containerservice:ManagedCluster"
-    assert misfits(cluster, {"resourceGroupName": "g", "agentPoolProfiles": [profile]}) == []
+    assert schema_violations(cluster, {"resourceGroupName": "g", "agentPoolProfiles": [profile]}) == []
     wrong: Plain = [{**profile, "mode": ["System"]}]
     assert [
-        misfit.path for misfit in misfits(cluster, {"resourceGroupName": "g", "agentPoolProfiles": wrong})
+        violation.path
+        for violation in schema_violations(cluster, {"resourceGroupName": "g", "agentPoolProfiles": wrong})
     ] == ["agentPoolProfiles[0].mode"]

@@ -44,7 +44,7 @@ def test_a_fault_strikes_as_often_as_it_was_asked_for(
 ) -> None:
     """It strikes the given number of times; one without a number strikes until it is removed."""
     store = Store(tmp_path_factory.mktemp("s") / "s")
-    store.ask(InjectedFault("slow", "create *", times))
+    store.inject(InjectedFault("slow", "create *", times))
     struck = [store.strike("slow", "create pool") is not None for _ in range(attempts)]
     assert struck == [number < times for number in range(attempts)]
 
@@ -52,20 +52,20 @@ def test_a_fault_strikes_as_often_as_it_was_asked_for(
 def test_a_fault_strikes_only_what_it_is_meant_for_until_it_is_lifted(tmp_path: Path) -> None:
     """Kind and target decide; lifting ends it."""
     store = Store(tmp_path / "s")
-    number = store.ask(InjectedFault("no-stock", "t4-*", details={"why": "sold out"}))
+    number = store.inject(InjectedFault("no-stock", "t4-*", details={"why": "sold out"}))
     assert store.strike("no-stock", "cpu") is None
     assert store.strike("reclaim", "t4-spot") is None
     assert store.strike("no-stock", "cpu", "t4-spot") == InjectedFault(
         "no-stock", "t4-*", None, {"why": "sold out"}
     )
-    store.lift(number)
+    store.remove_fault(number)
     assert store.strike("no-stock", "t4-spot") is None
 
 
 def test_threads_that_strike_at_once_never_share_a_stroke(tmp_path: Path) -> None:
     """The fault strikes exactly its number of times over all threads."""
     store = Store(tmp_path / "s")
-    store.ask(InjectedFault("api-error", times=5))
+    store.inject(InjectedFault("api-error", times=5))
     struck: list[bool] = []
 
     def strike() -> None:
@@ -82,8 +82,8 @@ def test_threads_that_strike_at_once_never_share_a_stroke(tmp_path: Path) -> Non
 def test_the_timeline_is_in_order_and_in_simulated_time(tmp_path: Path) -> None:
     """Events are numbered as they come; `after` and `kind` narrow them."""
     store = Store(tmp_path / "s", speed=1000)
-    store.say("node-added", "A node.", node="n1")
-    store.say("node-removed", "No node.", node="n1")
+    store.log_event("node-added", "A node.", node="n1")
+    store.log_event("node-removed", "No node.", node="n1")
     first, second = store.events()
     assert (first.kind, first.facts, second.text) == ("node-added", {"node": "n1"}, "No node.")
     assert first.at <= second.at <= store.clock.now()

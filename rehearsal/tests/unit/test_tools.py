@@ -52,29 +52,29 @@ def test_only_a_version_that_will_do_is_taken_from_path(
         monkeypatch.setitem(PINS, pin, replace(PINS[pin], version=version))
     path = machine.program(name, f"echo '{says}'")
     if good:
-        tool = ensure([name], say=silent).by_name[name]
+        tool = ensure([name], on_step=silent).by_name[name]
         assert (tool.path, tool.origin) == (path, Origin.PATH)
         assert tool.version in says
     else:
         with pytest.raises(ToolError, match=f"nor built yet: {name} "):
-            ensure([name], say=silent)
+            ensure([name], on_step=silent)
 
 
 def test_a_program_that_fails_to_say_its_version_is_not_taken(machine: Machine) -> None:
     """Such as the shim of a version manager that has no version chosen."""
     machine.program("etcd", f"echo 'etcd Version: {all_items()['etcd'].version}'; exit 126")
     with pytest.raises(ToolError, match="etcd"):
-        ensure(["etcd"], say=silent)
+        ensure(["etcd"], on_step=silent)
 
 
 def test_what_is_missing_is_built_once(machine: Machine) -> None:
     """The second time it comes from the cache, and needs no Go."""
     machine.go()
-    first = ensure(["etcd", "kwok", "etcd"], say=silent).by_name
+    first = ensure(["etcd", "kwok", "etcd"], on_step=silent).by_name
     assert [tool.origin for tool in first.values()] == [Origin.BUILT, Origin.BUILT]
     assert subprocess.run([first["kwok"].path], capture_output=True, check=True).stdout == b"built\n"
     (machine.bin / "go").unlink()
-    second = ensure(["etcd", "kwok"], say=silent)
+    second = ensure(["etcd", "kwok"], on_step=silent)
     assert [tool.origin for tool in second.by_name.values()] == [Origin.CACHE, Origin.CACHE]
     assert second.path("kwok") == first["kwok"].path
     assert sorted(machine.built()) == ["go.etcd.io/etcd/server/v3", "sigs.k8s.io/kwok/cmd/kwok"]
@@ -84,7 +84,7 @@ def test_waiting_is_reported(machine: Machine) -> None:
     """Progress reports each build with its number and Go's messages."""
     machine.go()
     steps: list[Step] = []
-    ensure(["etcd", "kwok"], say=steps.append)
+    ensure(["etcd", "kwok"], on_step=steps.append)
     started = [step for step in steps if isinstance(step, Started)]
     assert sorted((step.number, step.of) for step in started) == [(1, 2), (2, 2)]
     assert Worked("kwok", "sigs.k8s.io/kwok/cmd/kwok") in steps
@@ -96,7 +96,7 @@ def test_without_go_one_sentence_says_what_is_missing(machine: Machine) -> None:
     """And what to install."""
     machine.program("kubectl", f"echo v{all_items()['kubectl'].version}")
     with pytest.raises(ToolError) as raised:
-        ensure(["kubectl", "etcd", "kueue-chart"], say=silent)
+        ensure(["kubectl", "etcd", "kueue-chart"], on_step=silent)
     assert str(raised.value) == (
         f"Neither on PATH in an accepted version nor built yet: etcd {all_items()['etcd'].version}, "
         f"kueue-chart {all_items()['kueue-chart'].version}; building needs Go 1.26 or later, which is not on "
@@ -112,7 +112,7 @@ def test_a_go_that_is_too_old_is_refused(
     machine.go()
     monkeypatch.setenv("FAKE_GO_VERSION", version)
     with pytest.raises(ToolError, match=r"needs Go 1\.26 or later"):
-        ensure(["etcd"], say=silent)
+        ensure(["etcd"], on_step=silent)
     assert machine.built() == []
 
 
@@ -212,7 +212,7 @@ def test_an_installed_plugin_of_the_sdk_is_preferred(
         path.parent.mkdir(parents=True)
     other.touch()
     with pytest.raises(ToolError):
-        ensure([name], say=silent)
+        ensure([name], on_step=silent)
     installed.touch()
-    tool = ensure([name], say=silent).by_name[name]
+    tool = ensure([name], on_step=silent).by_name[name]
     assert (tool.path, tool.version, tool.origin) == (installed, sdk_version("kubernetes"), Origin.PLUGINS)

@@ -36,7 +36,7 @@ def test_data_is_copied_out_of_modules(machine: Machine) -> None:
     machine.module(trainer, "charts/kubeflow-trainer/Chart.yaml", "README.md")
     machine.module(jobset, "charts/jobset/Chart.yaml")
     machine.module(lws, "charts/lws/Chart.yaml", "charts/lws/crds/a.yaml")
-    chart = ensure(["trainer-chart"], say=silent).path("trainer-chart")
+    chart = ensure(["trainer-chart"], on_step=silent).path("trainer-chart")
     files = sorted(str(path.relative_to(chart)) for path in chart.rglob("*") if path.is_file())
     assert files == [
         "Chart.yaml",
@@ -51,7 +51,7 @@ def test_a_module_that_cannot_be_had_is_named(machine: Machine) -> None:
     """The message is Go's; the cache is unchanged."""
     machine.go()
     with pytest.raises(ToolError, match=r"^github.com/kubeflow/katib@v\S+ could not be fetched; .*404"):
-        ensure(["katib-manifests"], say=silent)
+        ensure(["katib-manifests"], on_step=silent)
     assert entries() == set()
 
 
@@ -60,7 +60,7 @@ def test_a_module_without_the_directory_is_refused(machine: Machine) -> None:
     machine.go()
     machine.module(f"github.com/kubeflow/katib@v{PINS['katib'].version}", "README.md")
     with pytest.raises(ToolError, match="has no directory manifests/v1beta1"):
-        ensure(["katib-manifests"], say=silent)
+        ensure(["katib-manifests"], on_step=silent)
     assert entries() == set()
 
 
@@ -74,7 +74,7 @@ def test_constants_that_hold_in_a_container_are_others(machine: Machine) -> None
     address, file = f"sigs.k8s.io/jobset@v{PINS['jobset'].version}", "pkg/util/cert/cert.go"
     text = _CONSTANTS.format(_NAMESPACE)
     machine.module(address, texts={file: text})
-    built = ensure(["jobset"], say=silent).path("jobset").read_text()
+    built = ensure(["jobset"], on_step=silent).path("jobset").read_text()
     assert 'certDir = "./tmp/k8s-webhook-server/serving-certs"' in built
     assert f'namespace = ".{_NAMESPACE}"' in built
     assert (machine.modules / address / file).read_text() == text
@@ -90,17 +90,17 @@ def test_constants_that_are_not_there_are_named(machine: Machine, texts: dict[st
     machine.go()
     machine.module(f"sigs.k8s.io/jobset@v{PINS['jobset'].version}", "README.md", texts=texts)
     with pytest.raises(ToolError, match=r"does not have .* once in pkg/util/cert/cert\.go"):
-        ensure(["jobset"], say=silent)
+        ensure(["jobset"], on_step=silent)
     assert entries() == set()
 
 
 def test_a_failed_build_says_why(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     """The compiler's last lines, and where all of them are; what was built before stays."""
     machine.go()
-    ensure(["etcd"], say=silent)
+    ensure(["etcd"], on_step=silent)
     monkeypatch.setenv("FAKE_GO_MODE", "fail")
     with pytest.raises(ToolError) as raised:
-        ensure(["etcd", "kwok"], say=silent)
+        ensure(["etcd", "kwok"], on_step=silent)
     version = all_items()["kwok"].version
     log = directory() / "logs" / f"kwok-{version}.log"
     assert str(raised.value) == (
@@ -123,7 +123,7 @@ def test_an_interrupted_build_leaves_nothing(machine: Machine, monkeypatch: pyte
 
     try:
         with pytest.raises(KeyboardInterrupt):
-            ensure(["etcd"], say=interrupted)
+            ensure(["etcd"], on_step=interrupted)
     finally:
         signal.signal(signal.SIGINT, before)
     assert entries() == set()
@@ -143,7 +143,7 @@ def test_a_failed_build_ends_the_others(machine: Machine, monkeypatch: pytest.Mo
             assert building.wait(30)
 
     with pytest.raises(ToolError, match="could not be fetched"):
-        ensure(["etcd", "katib-manifests"], say=say)
+        ensure(["etcd", "katib-manifests"], on_step=say)
     assert entries() == set()
     _assert_ended(machine)
 
@@ -159,14 +159,14 @@ def test_what_a_killed_build_left_is_removed(machine: Machine) -> None:
     """The next one that builds removes it."""
     machine.go()
     (directory() / ".building-killed" / "content").mkdir(parents=True)
-    ensure(["etcd"], say=silent)
+    ensure(["etcd"], on_step=silent)
     assert {name.split("-")[0] for name in entries()} == {"etcd"}
 
 
 _BUILD_ETCD = """
 from ebbtide_rehearsal.tools import ensure
 steps = []
-tool = ensure(["etcd"], say=steps.append).by_name["etcd"]
+tool = ensure(["etcd"], on_step=steps.append).by_name["etcd"]
 print(tool.origin, *[type(step).__name__ for step in steps])
 """
 

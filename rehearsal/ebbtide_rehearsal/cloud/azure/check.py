@@ -55,11 +55,11 @@ def _location_of_group(arm: Arm, inputs: Mapping[str, Any]) -> Any:
 class AzureNativeWording:
     """Messages of azure-native's refusals."""
 
-    def misfit(self, call: Call, misfit: schema.Misfit) -> Failure | None:
-        """See `Wording.misfit`: an unknown property is not refused."""
+    def schema_failure(self, call: Call, violation: schema.SchemaViolation) -> Failure | None:
+        """See `Wording.schema_failure`: an unknown property is not refused."""
         del call
-        path = misfit.path
-        match misfit.problem:
+        path = violation.path
+        match violation.problem:
             case "missing" if path == "location":
                 more = "'pulumi config set azure-native:location <value>'."
                 more = f". Either set it explicitly or configure it with {more}"
@@ -67,13 +67,13 @@ class AzureNativeWording:
             case "missing":
                 return Failure(path, f"missing required property '{path}'")
             case "type":
-                wanted = _WORDS.get(misfit.wanted, misfit.wanted)
+                wanted = _WORDS.get(violation.expected, violation.expected)
                 return Failure(path, f"'{path}' should be of type '{wanted}'")
             case "unknown":
                 return None
 
-    def outside(self, where: str, value: Any, limit: Limit) -> str | None:
-        """See `Wording.outside`."""
+    def limit_message(self, where: str, value: Any, limit: Limit) -> str | None:
+        """See `Wording.limit_message`."""
         if limit.name == "pattern":
             matches = not isinstance(value, str) or re.search(limit.value, value)
             return None if matches else f"'{where}' does not match expression '{limit.value}'"
@@ -93,7 +93,11 @@ class AzureNativeWording:
 def unknown(token: str, inputs: Properties) -> list[str]:
     """Return the paths of properties that are not in the schema, which azure-native drops silently."""
     given = {key: value for key, value in inputs.items() if key != API_VERSION}
-    return [misfit.path for misfit in schema.misfits(token, given) if misfit.problem == "unknown"]
+    return [
+        violation.path
+        for violation in schema.schema_violations(token, given)
+        if violation.problem == "unknown"
+    ]
 
 
 def sent(inputs: Properties, omitted: list[str]) -> dict[str, Any]:

@@ -34,7 +34,7 @@ def _delete_contents(arm: Arm, group: Resource) -> None:
         clusters.end(arm, resource)
     remaining = [resource for resource in arm.below(group.id) if resource.urn]
     if remaining:
-        arm.store.say(
+        arm.store.log_event(
             "group-deleted",
             f"Resource group {ids.last(group.id)} is deleted with what is still in it: "
             f"{', '.join(ids.last(resource.id) for resource in remaining)}.",

@@ -13,7 +13,7 @@ from ebbtide_rehearsal.cloud.store import Resource
 IDENTITY: Final = "azure-native:managedidentity:UserAssignedIdentity"
 CREDENTIAL: Final = "azure-native:managedidentity:FederatedIdentityCredential"
 
-MADE: Final = "identity-made"
+CREATED: Final = "identity-made"
 """Event kind of a new identity."""
 
 _MOST_CREDENTIALS: Final = 20
@@ -22,7 +22,9 @@ _WRITE_SECONDS: Final = 0.2  # wall clock; long enough for concurrent writes to 
 
 def _identity_done(request: Request, identity: Resource) -> None:
     if request.old is None:
-        request.cloud.store.say(MADE, f"Identity {ids.last(identity.id)} is made.", identity=identity.id)
+        request.cloud.store.log_event(
+            CREATED, f"Identity {ids.last(identity.id)} is made.", identity=identity.id
+        )
 
 
 def principals(arm: Arm) -> dict[str, Resource]:
@@ -39,7 +41,7 @@ def _others(request: Request) -> list[Resource]:
     ]
 
 
-def _few(request: Request) -> str | None:
+def _credential_limit(request: Request) -> str | None:
     if len(_others(request)) < _MOST_CREDENTIALS:
         return None
     return refused(
@@ -93,7 +95,7 @@ KINDS: Final = (
                 "at most 20 credentials of an identity",
                 "learn.microsoft.com, entra/workload-id/workload-identity-federation-considerations (2026); "
                 "Azure/azure-workload-identity#1172",
-                _few,
+                _credential_limit,
             ),
             Rule("issuer and subject once", "Azure/bicep-types-az#2054", _unique),
         ),

@@ -27,7 +27,7 @@ def _answers(request: Request) -> Mapping[str, Any]:
     return {**outputs_of(request), "provisioningState": "Succeeded"}
 
 
-def _workspaces_are_there(request: Request) -> str | None:
+def _workspaces_exist(request: Request) -> str | None:
     for destination in items(inner(request.inputs, "destinations"), "logAnalytics"):
         workspace = str(destination.get("workspaceResourceId") or "")
         if not workspace or request.cloud.lacks(workspace):
@@ -56,7 +56,7 @@ def _payload(why: str) -> str:
     return refused("InvalidPayload", f"Data collection rule is invalid. {why}")
 
 
-def _joins_what_is_there(request: Request) -> str | None:
+def _joins_existing(request: Request) -> str | None:
     for name in ("resourceUri", "dataCollectionRuleId", "workspaceId"):
         target = request.inputs.get(name)
         if target is not None and request.cloud.lacks(str(target)):
@@ -100,7 +100,7 @@ KINDS: Final = (
         type="azure-native:monitor:DataCollectionRule",
         api_version="2022-06-01",
         rules=(
-            Rule("workspaces that are there", _RULES, _workspaces_are_there),
+            Rule("workspaces that are there", _RULES, _workspaces_exist),
             Rule("flows into destinations of the rule", _RULES, _flows_lead_somewhere),
         ),
         outputs=_answers,
@@ -109,7 +109,7 @@ KINDS: Final = (
         type="azure-native:monitor:DataCollectionRuleAssociation",
         api_version="2022-06-01",
         rules=(
-            Rule("resource and rule are there", _JOINS, _joins_what_is_there),
+            Rule("resource and rule are there", _JOINS, _joins_existing),
             Rule("either a rule or an endpoint", _JOINS, _one_of_two),
         ),
         outputs=lambda _request: {"provisioningState": "Succeeded"},
@@ -118,7 +118,7 @@ KINDS: Final = (
         type="azure-native:monitor:DiagnosticSetting",
         api_version="2021-05-01-preview",
         rules=(
-            Rule("resource and workspace are there", _SETTINGS, _joins_what_is_there),
+            Rule("resource and workspace are there", _SETTINGS, _joins_existing),
             Rule("at least one sink", _SETTINGS, _audits_somewhere),
         ),
     ),

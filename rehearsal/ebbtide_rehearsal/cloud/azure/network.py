@@ -55,10 +55,10 @@ def _well_formed(request: Request) -> str | None:
 
 def _inside_network(request: Request) -> str | None:
     network = request.cloud.find(network_of(request.id))
-    around = ranges(network.state) if network else []
+    address_space = ranges(network.state) if network else []
     name = ids.last(request.id)
     for range_ in ranges(request.inputs):
-        if not any(range_.version == other.version and range_.subnet_of(other) for other in around):  # pyright: ignore[reportArgumentType] # of one version
+        if not any(range_.version == other.version and range_.subnet_of(other) for other in address_space):  # pyright: ignore[reportArgumentType] # of one version
             return refused(
                 "NetcfgSubnetRangeOutsideVnet",
                 f"Subnet '{name}' is not valid because its IP address range is outside the IP address "
@@ -103,8 +103,8 @@ def _still_holds_subnets(request: Request) -> str | None:
 
 
 def _inside(request: Request, subnet: Resource) -> str | None:
-    around = ranges(request.inputs)
-    if all(any(range_.subnet_of(other) for other in around) for range_ in ranges(subnet.state)):  # pyright: ignore[reportArgumentType] # of one version
+    address_space = ranges(request.inputs)
+    if all(any(range_.subnet_of(other) for other in address_space) for range_ in ranges(subnet.state)):  # pyright: ignore[reportArgumentType] # of one version
         return None
     return refused(
         "InUsePrefixCannotBeDeleted",

@@ -78,7 +78,7 @@ class AzureProvider(FakeProvider[Request, Arm]):
         if not call.preview:
             unknown = check.unknown(call.type, inputs)
             for path in unknown:
-                self.cloud.store.say(
+                self.cloud.store.log_event(
                     "property-ignored",
                     f"azure-native knows no property {path} of {call.type}, and omits it from {call.name}.",
                     property=path,
@@ -95,8 +95,8 @@ class AzureProvider(FakeProvider[Request, Arm]):
         """See `FakeProvider.preview`."""
         return previewed(_own(kind), request.inputs, old.state if old is not None else None)
 
-    def taken(self, kind: _Kind, existing: Resource) -> str:
-        """See `FakeProvider.taken`."""
+    def already_exists(self, kind: _Kind, existing: Resource) -> str:
+        """See `FakeProvider.already_exists`."""
         del kind
         return f"cannot create already existing resource '{existing.id}'"
 

@@ -8,7 +8,7 @@ from ebbtide_rehearsal.cloud.azure import ids
 from ebbtide_rehearsal.cloud.azure.arm import CLOUD, DEPLOYER, TENANT, Arm
 from ebbtide_rehearsal.cloud.azure.directory import knows
 from ebbtide_rehearsal.cloud.azure.errors import CONFLICT, NOT_FOUND, not_found, refused
-from ebbtide_rehearsal.cloud.azure.identities import MADE, principals
+from ebbtide_rehearsal.cloud.azure.identities import CREATED, principals
 from ebbtide_rehearsal.cloud.azure.resource_kind import Request, ResourceKind, Rule
 from ebbtide_rehearsal.cloud.store import Resource
 
@@ -38,12 +38,12 @@ def may_join(arm: Arm, principal: str, subnet: str) -> bool:
     )
 
 
-def _scope_is_there(request: Request) -> str | None:
+def _scope_exists(request: Request) -> str | None:
     scope = str(request.inputs["scope"])
     return not_found(scope) if request.cloud.lacks(scope) else None
 
 
-def _role_is_there(request: Request) -> str | None:
+def _role_exists(request: Request) -> str | None:
     role = str(request.inputs["roleDefinitionId"])
     if _DEFINITION.fullmatch(role):
         return None
@@ -66,7 +66,7 @@ def _stays_what_it_is(request: Request) -> str | None:
     )
 
 
-def _principal_is_there(request: Request) -> str | None:
+def _principal_exists(request: Request) -> str | None:
     """Reject an unknown principal without a type, for which Azure queries a directory that may lag behind."""
     principal = str(request.inputs["principalId"])
     identity = principals(request.cloud).get(principal)
@@ -86,7 +86,7 @@ def _principal_is_there(request: Request) -> str | None:
 
 
 def _is_replicated(arm: Arm, identity: Resource) -> bool:
-    created = [event.at for event in arm.store.events(kind=MADE) if event.facts["identity"] == identity.id]
+    created = [event.at for event in arm.store.events(kind=CREATED) if event.facts["identity"] == identity.id]
     return not created or arm.store.clock.now() - created[-1] >= _REPLICATION_SECONDS
 
 
@@ -133,13 +133,13 @@ KINDS: Final = (
         type=ASSIGNMENT,
         api_version="2022-04-01",
         rules=(
-            Rule("the scope is there", _DOCS, _scope_is_there),
-            Rule("the role is there", _DOCS, _role_is_there),
+            Rule("the scope is there", _DOCS, _scope_exists),
+            Rule("the role is there", _DOCS, _role_exists),
             Rule("only the description changes", _DOCS, _stays_what_it_is),
             Rule(
                 "the directory knows the principal",
                 "Azure-Samples/azure-search-openai-demo#9; MicrosoftDocs/azure-docs#103085",
-                _principal_is_there,
+                _principal_exists,
             ),
             Rule(
                 "the principal is of its type",

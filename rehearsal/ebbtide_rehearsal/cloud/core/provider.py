@@ -9,9 +9,9 @@ from ebbtide_rehearsal.cloud.core.read_back import as_read
 from ebbtide_rehearsal.cloud.core.resource_kind import CloudT, RequestT, ResourceKind, first_refusal
 from ebbtide_rehearsal.cloud.provider import (
     Call,
+    Created,
     DiffResult,
     Failure,
-    Made,
     Properties,
     Read,
     RefusedError,
@@ -63,21 +63,21 @@ class FakeProvider(ABC, Generic[RequestT, CloudT]):
             *self.conflicts(kind, inputs),
         ]
 
-    def create(self, call: Call, inputs: Properties) -> Made:
+    def create(self, call: Call, inputs: Properties) -> Created:
         """See `Provider.create`."""
         kind = self.kind(call.type)
         if call.preview:
-            return Made("", self.preview(kind, self.request(call, inputs)))
+            return Created("", self.preview(kind, self.request(call, inputs)))
         request = self.request(call, inputs, self.identity(call.type, inputs))
         existing = self.find(request.id)
-        message = self.taken(kind, existing) if existing is not None else None
+        message = self.already_exists(kind, existing) if existing is not None else None
         if message is not None:
             raise RefusedError(message)
         state = self.put(kind, request)
         message = self.unfinished(kind, request)
         if message is not None:
             raise UnfinishedError(message, request.id, state)
-        return Made(request.id, state)
+        return Created(request.id, state)
 
     def read(self, call: Call, identity: str, known: Properties) -> Read | None:
         """See `Provider.read`."""
@@ -144,7 +144,7 @@ class FakeProvider(ABC, Generic[RequestT, CloudT]):
         if kind.events:
             name = identity.rpartition("/")[2]
             text = f"The {kind.events.replace('-', ' ')} {name} was {change}."
-            self.cloud.store.say(f"{kind.events}-{change}", text, id=identity)
+            self.cloud.store.log_event(f"{kind.events}-{change}", text, id=identity)
 
     def find(self, identity: str) -> Resource | None:
         """Return the resource of an id."""
@@ -195,7 +195,7 @@ class FakeProvider(ABC, Generic[RequestT, CloudT]):
         """Return the outputs that a preview can know."""
 
     @abstractmethod
-    def taken(self, kind: ResourceKind[RequestT, CloudT], existing: Resource) -> str | None:
+    def already_exists(self, kind: ResourceKind[RequestT, CloudT], existing: Resource) -> str | None:
         """Return the refusal of an existing id; None if creating it again has no effect."""
 
     @abstractmethod

@@ -17,7 +17,7 @@ from ebbtide.recording.values import Plain
 from ebbtide_rehearsal.cloud.core.check import is_within
 from ebbtide_rehearsal.cloud.gcp.resource_kind import ResourceKind
 from ebbtide_rehearsal.cloud.provider import Call, Failure, Properties
-from ebbtide_rehearsal.cloud.schema import Misfit
+from ebbtide_rehearsal.cloud.schema import SchemaViolation
 
 _RANDOM_DIGITS: Final = 7
 _GCE_NAME: Final = r"^(?:[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?)$"
@@ -40,11 +40,11 @@ def completed(kind: ResourceKind, call: Call, old: Properties, new: Properties) 
 class TerraformWording:
     """Messages of Terraform's and the bridge's refusals."""
 
-    def misfit(self, call: Call, misfit: Misfit) -> Failure:
-        """See `Wording.misfit`."""
-        position = f"Examine values at '{call.name}.{misfit.path}'."
-        name = misfit.path.rpartition(".")[2]
-        match misfit.problem:
+    def schema_failure(self, call: Call, violation: SchemaViolation) -> Failure:
+        """See `Wording.schema_failure`."""
+        position = f"Examine values at '{call.name}.{violation.path}'."
+        name = violation.path.rpartition(".")[2]
+        match violation.problem:
             case "unknown":
                 reason = (
                     f'Invalid or unknown key. An argument named "{name}" is not expected here. {position}'
@@ -53,13 +53,13 @@ class TerraformWording:
                 missing = f'The argument "{name}" is required, but no definition was found.'
                 reason = f"Missing required argument. {missing} {position}"
             case "type":
-                reason = f"expected type '{misfit.wanted}' for {misfit.path}. {position}"
+                reason = f"expected type '{violation.expected}' for {violation.path}. {position}"
             case _:
-                assert_never(misfit.problem)
-        return Failure(misfit.path, reason)
+                assert_never(violation.problem)
+        return Failure(violation.path, reason)
 
-    def outside(self, where: str, value: Any, limit: Limit) -> str | None:  # noqa: PLR0911 - a case each
-        """See `Wording.outside`."""
+    def limit_message(self, where: str, value: Any, limit: Limit) -> str | None:  # noqa: PLR0911 - a case each
+        """See `Wording.limit_message`."""
         path = plain_path(where)
         match limit.name:
             case "enum" if value not in limit.choices:

@@ -8,7 +8,7 @@ from ebbtide_rehearsal.cloud.gcp.request import Request, api_error, last
 COMPUTE: Final = "https://www.googleapis.com/compute/v1/"
 
 
-def taken(noun: str) -> Callable[[str], str]:
+def already_exists(noun: str) -> Callable[[str], str]:
     """Return the message for an id that already exists."""
 
     def message(identity: str) -> str:

@@ -102,7 +102,7 @@ def member_kind(type_: str, policy: str, *rules: Rule) -> ResourceKind:
 
 
 KINDS: Final = (
-    ResourceKind(type=ACCOUNT, outputs=outputs_of, taken=_account_taken, after_delete=forget_grants),
+    ResourceKind(type=ACCOUNT, outputs=outputs_of, already_exists=_account_taken, after_delete=forget_grants),
     member_kind(PROJECT_MEMBER, "project"),
     member_kind(
         ACCOUNT_MEMBER,

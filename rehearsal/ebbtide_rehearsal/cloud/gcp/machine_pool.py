@@ -210,7 +210,7 @@ def current_count(cloud: GoogleCloud, pool: Resource) -> int:
     if not inputs_of(pool).has("autoscaling"):
         return pool.state.get("nodeCount", 0)
     cluster, _, name = pool.id.rpartition("/nodePools/")
-    nodes = sum(machine.pool == name and not machine.leaves for machine in machines(cloud.store, cluster))
+    nodes = sum(machine.pool == name and not machine.is_leaving for machine in machines(cloud.store, cluster))
     return nodes // max(1, len(pool.state["nodeLocations"]))
 
 

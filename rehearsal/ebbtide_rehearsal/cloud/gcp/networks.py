@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from ebbtide.reading.inputs import Inputs
 from ebbtide_rehearsal.cloud.gcp.answers import outputs_of
-from ebbtide_rehearsal.cloud.gcp.compute import COMPUTE, invalid, no_network, taken
+from ebbtide_rehearsal.cloud.gcp.compute import COMPUTE, already_exists, invalid, no_network
 from ebbtide_rehearsal.cloud.gcp.request import (
     CLUSTER,
     FILESTORE,
@@ -116,7 +116,7 @@ KINDS: Final = (
         type=NETWORK,
         outputs=lambda request: {**outputs_of(request), "gatewayIpv4": "", "routingMode": "REGIONAL"},
         autonamed="name",
-        taken=taken("Network"),
+        already_exists=already_exists("Network"),
         before_delete=_network_in_use,
     ),
     ResourceKind(
@@ -133,7 +133,7 @@ KINDS: Final = (
             ),
         ),
         failing="Error creating Subnetwork",
-        taken=taken("Subnetwork"),
+        already_exists=already_exists("Subnetwork"),
         before_delete=_subnetwork_in_use,
     ),
 )

@@ -99,9 +99,11 @@ def _without_nodes(request: Request) -> str | None:
     if pool is None or pool.initial == 0:
         return None
     sold_out = request.cloud.store.faults(NO_STOCK).values()
-    if not any(fault.strikes(pool.name) or fault.strikes(pool.id) for fault in sold_out):
+    if not any(fault.matches(pool.name) or fault.matches(pool.id) for fault in sold_out):
         return None
-    request.cloud.store.say("node-pool-error", f"The first nodes of {pool.name} do not come.", id=request.id)
+    request.cloud.store.log_event(
+        "node-pool-error", f"The first nodes of {pool.name} do not come.", id=request.id
+    )
     return f'NodePool {pool.name} was created in the error state "RUNNING_WITH_ERROR"'
 
 
@@ -118,7 +120,7 @@ KINDS: Final = (
         maps=frozenset({"nodeConfig.labels", "nodeConfig.resourceLabels"}),
         rules=RULES,
         failing="error creating NodePool",
-        taken=_exists,
+        already_exists=_exists,
         before_delete=_prevented,
         apply=_register,
         unfinished=_without_nodes,

@@ -18,7 +18,7 @@ from ebbtide_rehearsal.cloud.gcp.kinds import KINDS
 from ebbtide_rehearsal.cloud.gcp.request import GoogleCloud, Request, api_error
 from ebbtide_rehearsal.cloud.gcp.resource_kind import ResourceKind
 from ebbtide_rehearsal.cloud.provider import Call, DiffResult, Failure, Properties, Read, RefusedError
-from ebbtide_rehearsal.cloud.schema import misfits
+from ebbtide_rehearsal.cloud.schema import schema_violations
 from ebbtide_rehearsal.cloud.store import Resource, Store
 
 _Kind = AnyKind[Request, GoogleCloud]
@@ -53,9 +53,9 @@ class Gcp(FakeProvider[Request, GoogleCloud]):
         """See `Provider.check_config`: unknown settings are rejected."""
         text = 'Invalid or unknown key. An argument named "{}" is not expected here.'
         return [
-            Failure(misfit.path, text.format(misfit.path))
-            for misfit in misfits(f"pulumi:providers:{self.package}", variables)
-            if misfit.problem == "unknown" and misfit.path != "version"
+            Failure(violation.path, text.format(violation.path))
+            for violation in schema_violations(f"pulumi:providers:{self.package}", variables)
+            if violation.problem == "unknown" and violation.path != "version"
         ]
 
     def diff(self, call: Call, identity: str, old: Read, new: Properties) -> DiffResult:
@@ -99,9 +99,9 @@ class Gcp(FakeProvider[Request, GoogleCloud]):
         outputs = kind.outputs(request)
         return merged(request.inputs, outputs) if old is not None else _unknown_over(request.inputs, outputs)
 
-    def taken(self, kind: _Kind, existing: Resource) -> str | None:
-        """See `FakeProvider.taken`."""
-        message = _own(kind).taken
+    def already_exists(self, kind: _Kind, existing: Resource) -> str | None:
+        """See `FakeProvider.already_exists`."""
+        message = _own(kind).already_exists
         return message(existing.id) if message is not None else None
 
     def refusal(self, kind: _Kind, request: Request, message: str) -> str:

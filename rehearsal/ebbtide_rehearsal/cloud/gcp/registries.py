@@ -96,7 +96,7 @@ KINDS: Final = (
             Rule("ages of cleanup policies", _CLEANUP, _policies),
         ),
         failing="Error creating Repository",
-        taken=_taken,
+        already_exists=_taken,
         after_delete=forget_grants,
         events="repository",
     ),

@@ -20,7 +20,7 @@ class ResourceKind(resource_kind.ResourceKind[Request, GoogleCloud]):
         maps: paths of maps that are read back completely, including the cloud's additions.
         conflicts: returns the provider's refusals of combinations of properties.
         failing: prefix of the API's message if a resource is not created.
-        taken: returns the message for an existing id; None if creating it again has no effect.
+        already_exists: returns the message for an existing id; None if creating it again has no effect.
         unfinished: returns the error of a resource that was created nevertheless; None for none.
     """
 
@@ -28,5 +28,5 @@ class ResourceKind(resource_kind.ResourceKind[Request, GoogleCloud]):
     maps: frozenset[str] = frozenset()
     conflicts: Callable[[Properties], Iterator[Failure]] = lambda _inputs: iter(())
     failing: str = ""
-    taken: Callable[[str], str] | None = None
+    already_exists: Callable[[str], str] | None = None
     unfinished: Callable[[Request], str | None] = lambda _request: None

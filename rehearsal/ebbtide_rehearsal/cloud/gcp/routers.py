@@ -3,7 +3,7 @@
 from typing import Final
 
 from ebbtide_rehearsal.cloud.gcp.answers import outputs_of
-from ebbtide_rehearsal.cloud.gcp.compute import COMPUTE, invalid, no_network, taken
+from ebbtide_rehearsal.cloud.gcp.compute import COMPUTE, already_exists, invalid, no_network
 from ebbtide_rehearsal.cloud.gcp.request import (
     ROUTER,
     ROUTER_NAT,
@@ -63,7 +63,7 @@ KINDS: Final = (
         autonamed="name",
         rules=(Rule("a network that there is", "Compute API, routers.insert (2026)", no_network),),
         failing="Error creating Router",
-        taken=taken("Router"),
+        already_exists=already_exists("Router"),
         after_delete=_without_gateways,
     ),
     ResourceKind(
@@ -76,6 +76,6 @@ KINDS: Final = (
             Rule("a list where it says so", "Compute API, Router.nats (2026)", _list_and_mode),
         ),
         failing="Error creating RouterNat",
-        taken=taken("RouterNat"),
+        already_exists=already_exists("RouterNat"),
     ),
 )

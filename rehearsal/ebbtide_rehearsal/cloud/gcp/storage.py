@@ -151,7 +151,7 @@ KINDS: Final = (
             Rule("a bucket's name", "Cloud Storage docs, buckets#naming (2026)", _bad_bucket_name),
             Rule("labels", "Resource Manager docs, creating-managing-labels (2026)", _labels),
         ),
-        taken=_bucket_taken,
+        already_exists=_bucket_taken,
         before_delete=_keeps_contents,
         after_delete=_empty,
     ),
@@ -167,7 +167,7 @@ KINDS: Final = (
             Rule("labels", "Resource Manager docs, creating-managing-labels (2026)", _labels),
         ),
         failing="Error creating Instance",
-        taken=_filestore_taken,
+        already_exists=_filestore_taken,
         events="file-store",
     ),
 )

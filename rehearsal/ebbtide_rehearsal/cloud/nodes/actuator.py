@@ -58,8 +58,8 @@ class Actuator:
 
     def relabel(self, node: Node, before: NodePool, after: NodePool) -> None:
         """Apply a pool's changed labels and taints to a node."""
-        gone = dict.fromkeys(before.labels.keys() - after.labels.keys())
-        self._patch(f"{NODES}/{node.name}", {"metadata": {"labels": {**gone, **after.labels}}})
+        removed = dict.fromkeys(before.labels.keys() - after.labels.keys())
+        self._patch(f"{NODES}/{node.name}", {"metadata": {"labels": {**removed, **after.labels}}})
         if before.taints != after.taints:
             self._taints(node, {*node.taints} - {*before.taints} | {*after.taints})
 
@@ -151,7 +151,7 @@ class Actuator:
 
     def _taints(self, node: Node, taints: set[NodeTaint]) -> None:
         """Set a node's taints, unless they were changed since the node was read."""
-        wanted = [
+        desired = [
             {"key": taint.key, "value": taint.value, "effect": taint.effect}
             for taint in sorted(taints, key=lambda taint: (taint.key, taint.effect))
         ]
@@ -160,11 +160,11 @@ class Actuator:
             for taint in parts(node.raw, "spec", "taints")
             if "timeAdded" in taint
         }
-        for changed in wanted:
+        for changed in desired:
             if moment := since.get((changed["key"], changed["effect"])):
                 changed["timeAdded"] = moment
         version = text(node.raw, "metadata", "resourceVersion")
-        body = {"metadata": {"resourceVersion": version}, "spec": {"taints": wanted}}
+        body = {"metadata": {"resourceVersion": version}, "spec": {"taints": desired}}
         self._patch(f"{NODES}/{node.name}", body)
 
     def _create(self, path: str, body: Mapping[str, Any]) -> bool:

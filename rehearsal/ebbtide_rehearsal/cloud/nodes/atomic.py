@@ -10,10 +10,10 @@ from dataclasses import replace
 from typing import Final
 
 from ebbtide_rehearsal.cloud.nodes.cluster import ClusterSnapshot, ProvisioningRequest
-from ebbtide_rehearsal.cloud.nodes.decisions import CHECK, Order, RequestCondition, Verdict
+from ebbtide_rehearsal.cloud.nodes.decisions import CHECK, Decision, Order, RequestCondition
 from ebbtide_rehearsal.cloud.nodes.free_capacity import unbooked
 from ebbtide_rehearsal.cloud.nodes.preferences import best
-from ebbtide_rehearsal.cloud.nodes.scale_up import offers, options, spread
+from ebbtide_rehearsal.cloud.nodes.scale_up import expansion_options, options, spread
 from ebbtide_rehearsal.cloud.nodes.scheduling import largest_first, schedule
 from ebbtide_rehearsal.cloud.nodes.settings import NodeSettings
 
@@ -53,7 +53,7 @@ def answer(
     since: float,
     backoff: Mapping[str, float],
     settings: NodeSettings,
-) -> Verdict:
+) -> Decision:
     """Decide on a request.
 
     Args:
@@ -75,7 +75,7 @@ def answer(
         return _FOUND
     if request.kind == CHECK:
         return _NEVER if request.parameters.get("noRetry") == "true" else ordered(request, came=False)
-    offered = list(offers(snapshot, backoff))
+    offered = list(expansion_options(snapshot, backoff))
     enough = [option for option in options(without, offered) if len(option.pods) == len(without)]
     chosen = best(enough, snapshot)
     return ordered(request, came=False) if chosen is None else Order(chosen.pool, spread(chosen, offered))

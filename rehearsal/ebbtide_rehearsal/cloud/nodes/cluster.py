@@ -43,7 +43,7 @@ class Node:
     raw: Object = field(default_factory=dict[str, Any], compare=False, repr=False)
 
     @property
-    def open(self) -> bool:
+    def is_schedulable(self) -> bool:
         """Return whether new pods can be scheduled on the node."""
         return self.ready and not self.cordoned and all(taint.key != TO_BE_DELETED for taint in self.taints)
 
@@ -183,14 +183,14 @@ def read_node(raw: Object) -> Node:
 def read_budget(raw: Object) -> Budget:
     """Parse a PodDisruptionBudget."""
     selector = part(raw, "spec", "selector")
-    wanted = [
+    labels = [
         {"key": key, "operator": "In", "values": [value]}
         for key, value in part(selector, "matchLabels").items()
     ]
     return Budget(
         text(raw, "metadata", "namespace"),
         text(raw, "metadata", "name"),
-        requirements([*wanted, *parts(selector, "matchExpressions")]),
+        requirements([*labels, *parts(selector, "matchExpressions")]),
         int(part(raw, "status").get("disruptionsAllowed") or 0),
     )
 
@@ -200,16 +200,16 @@ def share(pods: Sequence[Pod], node: Node, accelerator: str, *, daemons_count: b
     the larger of CPU and memory (kubernetes/autoscaler, FAQ, 2026). Unless DaemonSets count, their requests
     are subtracted from the node (ibid., simulator/utilization, 2026)."""
     if node.allocatable.get(accelerator):
-        return _asked(pods, accelerator) / node.allocatable[accelerator]
+        return _requested(pods, accelerator) / node.allocatable[accelerator]
     daemons = [] if daemons_count else [pod for pod in pods if pod.of_node]
     rest = pods if daemons_count else [pod for pod in pods if not pod.of_node]
     shares = [
-        _asked(rest, name) / offered
+        _requested(rest, name) / offered
         for name in ("cpu", "memory")
-        if (offered := node.allocatable.get(name, Decimal(0)) - _asked(daemons, name)) > 0
+        if (offered := node.allocatable.get(name, Decimal(0)) - _requested(daemons, name)) > 0
     ]
     return max(shares, default=Decimal(0))
 
 
-def _asked(pods: Sequence[Pod], name: str) -> Decimal:
+def _requested(pods: Sequence[Pod], name: str) -> Decimal:
     return sum((pod.requests.get(name, Decimal(0)) for pod in pods), Decimal(0))

@@ -53,5 +53,5 @@ class Order:
     zones: tuple[str, ...]
 
 
-Verdict = RequestCondition | Order | None
+Decision = RequestCondition | Order | None
 """None keeps the request waiting."""

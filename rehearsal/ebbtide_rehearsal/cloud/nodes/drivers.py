@@ -21,7 +21,7 @@ _PLUGIN: Final = "nvidia-device-plugin"
 (k8s-device-plugin, gpu-operator). AKS installs the driver; the operator's plugin waits for the operator's."""
 
 
-def driven(node: Node, pool: NodePool, pods: Sequence[Pod]) -> bool:
+def has_driver(node: Node, pool: NodePool, pods: Sequence[Pod]) -> bool:
     """Return whether driver and device plugin of a node's accelerators run.
 
     Args:

@@ -63,7 +63,7 @@ class Fleet:
         refusal = self._refusal(pool, zones)
         waits = pool.capacity == "flex-start" and refusal == _no_stock(pool)
         if refusal and not waits:
-            self._refused(pool, zones, refusal)
+            self._back_off(pool, zones, refusal)
             return refusal
         now = self._store.clock.now()
         existing = self.all()
@@ -77,11 +77,11 @@ class Fleet:
         number = sum(
             (event.facts["cluster"], event.facts["pool"]) == (self._cluster, pool.name) for event in before
         )
-        taken = {machine.name for machine in existing}
+        names_in_use = {machine.name for machine in existing}
         numbers = itertools.count(number)
         for zone in zones[len(stopped) :]:
             names = (new_name(pool, zone, count, self._store.clock.started) for count in numbers)
-            name = next(name for name in names if name not in taken)
+            name = next(name for name in names if name not in names_in_use)
             machine = Machine(
                 self._cluster, pool.name, name, zone, pool.cloud, pool.hourly, now, "starting", due, request
             )
@@ -91,7 +91,7 @@ class Fleet:
             else:
                 self._start(machine)
         if waits:
-            self._says_waiting(pool, len(zones), refusal)
+            self._report_waiting(pool, len(zones), refusal)
         return ""
 
     def recheck_stock(self, pool: NodePool) -> None:
@@ -101,37 +101,37 @@ class Fleet:
             machine for machine in self.all() if machine.pool == pool.name and machine.state == "waiting"
         ]
         faults = self._store.faults(NO_STOCK).values()
-        late: list[Machine] = []
+        expired: list[Machine] = []
         for machine in waiting:
-            if not any(fault.strikes(name) for fault in faults for name in _targets(pool, machine.zone)):
+            if not any(fault.matches(name) for fault in faults for name in _targets(pool, machine.zone)):
                 due = now + self._settings.startup_seconds
-                self._start(machine.having(state="starting", since=due, born=now))
+                self._start(machine.having(state="starting", since=due, created=now))
             elif machine.since <= now:
                 drop(self._store, machine)
-                late.append(machine)
-        for zone, count in Counter(machine.zone for machine in late).items():
-            self._refused(pool, [zone] * count, _no_stock(pool))
+                expired.append(machine)
+        for zone, count in Counter(machine.zone for machine in expired).items():
+            self._back_off(pool, [zone] * count, _no_stock(pool))
 
-    def again(self, machine: Machine, pool: NodePool) -> None:
+    def restart(self, machine: Machine, pool: NodePool) -> None:
         """Restart a reclaimed machine, if the cloud has stock."""
         if refusal := self._refusal(pool, [machine.zone]):
-            self._refused(pool, [machine.zone], refusal)
+            self._back_off(pool, [machine.zone], refusal)
             return
         now = self._store.clock.now()
         due = now + self._settings.startup_seconds
-        self._start(machine.having(state="starting", since=due, born=now, why=""))
+        self._start(machine.having(state="starting", since=due, created=now, why=""))
 
-    def keep(self, machine: Machine) -> None:
+    def save(self, machine: Machine) -> None:
         """Save a machine's changes."""
         put(self._store, machine)
 
-    def gone(self, machine: Machine, why: str) -> None:
+    def remove(self, machine: Machine, why: str) -> None:
         """Remove a machine."""
         drop(self._store, machine)
         if machine.state != "waiting":
             self._bill(machine, why)
 
-    def stopped(self, machine: Machine, why: str) -> None:
+    def stop(self, machine: Machine, why: str) -> None:
         """Stop a machine without deleting it: only its disk is billed, and it counts towards its quota (Azure
         docs, spot-node-pool, eviction policy Deallocate)."""
         put(self._store, machine.having(state="stopped", since=self._store.clock.now()))
@@ -141,7 +141,7 @@ class Fleet:
         self._refusals = {key: text for key, text in self._refusals.items() if key[0] != machine.pool}
         put(self._store, machine)
         where = "" if machine.zone == NO_ZONE else f" in {machine.zone}"
-        self._store.say(
+        self._store.log_event(
             "node-added",
             f"Node {machine.name} of pool {machine.pool} starts{where}: ${machine.hourly:.3f}/h.",
             cluster=machine.cluster,
@@ -153,9 +153,9 @@ class Fleet:
         )
 
     def _bill(self, machine: Machine, why: str) -> None:
-        seconds = self._store.clock.now() - machine.born
+        seconds = self._store.clock.now() - machine.created
         cost = machine.hourly * seconds / 3600
-        self._store.say(
+        self._store.log_event(
             "node-removed",
             f"Node {machine.name} of pool {machine.pool} is gone after {seconds / 60:.0f} min, "
             f"${cost:.3f}: {why}.",
@@ -168,14 +168,14 @@ class Fleet:
             why=why,
         )
 
-    def _refused(self, pool: NodePool, zones: Sequence[str], refusal: str) -> None:
+    def _back_off(self, pool: NodePool, zones: Sequence[str], refusal: str) -> None:
         name, count = group(pool, zones[0]), len(zones)
         seconds = self.backoff.fail(name, self._store.clock.now())
         if self._refusals.get((pool.name, name)) == refusal:
             return  # reported only once, not for every retry
         self._refusals[pool.name, name] = refusal
         where = f" in {zones[0]}" if pool.cloud == "gke" else ""
-        self._store.say(
+        self._store.log_event(
             "no-node",
             f"Pool {pool.name} gets none of {several(count, 'node')}{where}: {refusal}. It is tried again in "
             f"{seconds / 60:.0f} min, then less often.",
@@ -187,9 +187,9 @@ class Fleet:
             message=_message(refusal) if pool.cloud == "gke" else "",
         )
 
-    def _says_waiting(self, pool: NodePool, count: int, why: str) -> None:
+    def _report_waiting(self, pool: NodePool, count: int, why: str) -> None:
         minutes = self._settings.capacity_check_seconds / 60
-        self._store.say(
+        self._store.log_event(
             "no-stock-yet",
             f"Pool {pool.name} waits for {several(count, 'node')}, up to {minutes:.0f} min: {why}.",
             cluster=self._cluster,
@@ -199,12 +199,12 @@ class Fleet:
         )
 
     def _refusal(self, pool: NodePool, zones: Sequence[str]) -> str:
-        if quota := self._short(pool, len(zones)):
+        if quota := self._exceeded_quota(pool, len(zones)):
             return f"{_NO_QUOTA[pool.cloud]} ({quota})"
-        struck = self._store.strike(NO_STOCK, *_targets(pool, zones[0]))
-        return _no_stock(pool) if struck is not None else ""
+        fault = self._store.strike(NO_STOCK, *_targets(pool, zones[0]))
+        return _no_stock(pool) if fault is not None else ""
 
-    def _short(self, pool: NodePool, count: int) -> str:
+    def _exceeded_quota(self, pool: NodePool, count: int) -> str:
         """Return the quota that `count` more nodes would exceed; empty for none."""
         if not self._store.faults(QUOTA):
             return ""

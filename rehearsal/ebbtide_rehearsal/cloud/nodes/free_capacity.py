@@ -15,11 +15,11 @@ def node_infos(snapshot: ClusterSnapshot) -> list[NodeInfo]:
     nodes: list[NodeInfo] = []
     for machine in snapshot.machines:
         pool, node = snapshot.pool(machine), snapshot.nodes.get(machine.name)
-        if pool is None or machine.leaves or machine.state == "stopped":
+        if pool is None or machine.is_leaving or machine.state == "stopped":
             continue
         if node is None or machine.state == "starting" or not _complete(snapshot, pool, machine.name):
             nodes.append(node_info(pool, machine.zone, snapshot.daemons))
-        elif node.open:
+        elif node.is_schedulable:
             nodes.append(node.node_info(snapshot.on(node.name)))
     return nodes
 

@@ -15,7 +15,7 @@ from typing import Final
 
 from ebbtide.catalog import COMPUTE_CLASS
 from ebbtide_rehearsal.cloud.nodes.cluster import ClusterSnapshot
-from ebbtide_rehearsal.cloud.nodes.machines import counted
+from ebbtide_rehearsal.cloud.nodes.machines import billed_count
 from ebbtide_rehearsal.cloud.nodes.objects import Amounts, amounts
 from ebbtide_rehearsal.cloud.nodes.pods import Pod
 from ebbtide_rehearsal.cloud.nodes.templates import capacity, labels
@@ -90,7 +90,7 @@ def _unfitness(pool: NodePool, nodes: int, requests: PricedResources, snapshot: 
 def _preferred_cpus(pool: NodePool, requests: PricedResources, snapshot: ClusterSnapshot) -> int:
     """Return the preferred node size, which grows with the pools of the same workload."""
     existing = sum(
-        PricedResources.of(amounts(capacity(other))).cpus * counted(snapshot.machines, other)
+        PricedResources.of(amounts(capacity(other))).cpus * billed_count(snapshot.machines, other)
         for other in snapshot.pools
         if _workload(other) == _workload(pool)
     )

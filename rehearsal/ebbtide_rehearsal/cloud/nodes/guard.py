@@ -38,13 +38,13 @@ class Guard:
 
     def add(self, group: int) -> None:
         """Register a group."""
-        self._tell(f"add {group}")
+        self._send(f"add {group}")
 
     def drop(self, group: int) -> None:
         """Kill a group and unregister it."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(group, signal.SIGKILL)
-        self._tell(f"drop {group}")
+        self._send(f"drop {group}")
 
     def close(self) -> None:
         """Kill all groups."""
@@ -53,7 +53,7 @@ class Guard:
                 self._shell.stdin.close()
             self._shell.wait()
 
-    def _tell(self, words: str) -> None:
+    def _send(self, words: str) -> None:
         with self._lock:
             if self._shell.stdin is not None:
                 self._shell.stdin.write(words + "\n")

@@ -11,16 +11,16 @@ from ebbtide_rehearsal.cloud.nodes import system
 from ebbtide_rehearsal.cloud.nodes.actuator import Actuator
 from ebbtide_rehearsal.cloud.nodes.autoscaler import Autoscaler
 from ebbtide_rehearsal.cloud.nodes.cluster import ClusterSnapshot
-from ebbtide_rehearsal.cloud.nodes.drivers import driven
+from ebbtide_rehearsal.cloud.nodes.drivers import has_driver
 from ebbtide_rehearsal.cloud.nodes.fleet import Fleet
 from ebbtide_rehearsal.cloud.nodes.machines import Machine
 from ebbtide_rehearsal.cloud.nodes.names import group
 from ebbtide_rehearsal.cloud.nodes.pods import Pod
 from ebbtide_rehearsal.cloud.nodes.processes import ProcessKubelet, is_process
 from ebbtide_rehearsal.cloud.nodes.reclaiming import missing_machines
-from ebbtide_rehearsal.cloud.nodes.removal import Departures
+from ebbtide_rehearsal.cloud.nodes.removal import NodeRemoval
 from ebbtide_rehearsal.cloud.nodes.settings import NodeSettings
-from ebbtide_rehearsal.cloud.nodes.snapshot_reader import Reader
+from ebbtide_rehearsal.cloud.nodes.snapshot_reader import SnapshotReader
 from ebbtide_rehearsal.cloud.nodes.templates import UNINITIALIZED
 from ebbtide_rehearsal.cloud.pools import NodePool
 from ebbtide_rehearsal.cloud.store import Store
@@ -54,17 +54,17 @@ class NodeLoop:
         self._store, self._settings = store, settings
         actuator = Actuator(api)
         self._actuator = actuator
-        self._reader = Reader(api, store, cluster)
+        self._reader = SnapshotReader(api, store, cluster)
         self._fleet = Fleet(cluster, store, settings)
         self._processes = ProcessKubelet(api, actuator, directory, self._log)
-        self._departures = Departures(actuator, self._fleet, self._processes, store, settings)
+        self._removal = NodeRemoval(actuator, self._fleet, self._processes, store, settings)
         self._autoscaler = Autoscaler(cloud, actuator, self._fleet, store, settings)
         self._pools: dict[str, NodePool] = {}
-        self._driven: dict[str, float] = {}
+        self._driver_since: dict[str, float] = {}
 
     def run(self, ending: Event) -> None:
         """Run rounds until the event, then remove the cluster's machines."""
-        troubles = set[str]()
+        errors = set[str]()
         installed = False
         try:
             while not ending.is_set():
@@ -74,33 +74,35 @@ class NodeLoop:
                         installed = True
                     self.step()
                 except ApiError as error:  # the next round tries again
-                    if str(error) not in troubles:
-                        troubles.add(str(error))
-                        self._store.say("node-trouble", f"The node pools' controllers were refused: {error}")
+                    if str(error) not in errors:
+                        errors.add(str(error))
+                        self._store.log_event(
+                            "node-trouble", f"The node pools' controllers were refused: {error}"
+                        )
                 ending.wait(self._settings.step_seconds)
         finally:
             self._processes.close()
             for machine in self._fleet.all():
-                self._fleet.gone(machine, "its cluster is gone")
+                self._fleet.remove(machine, "its cluster is gone")
 
     def step(self) -> None:
         """Run one round."""
         snapshot = self._reader.snapshot()
         self._change_pools(snapshot)
-        self._departures.decided(snapshot)
+        self._removal.start(snapshot)
         snapshot = self._refreshed(snapshot)
-        self._departures.proceed(snapshot)
+        self._removal.proceed(snapshot)
         for pool in snapshot.pools:
             if pool.capacity == "flex-start":
                 self._fleet.recheck_stock(pool)
-        self._arrive(snapshot)
+        self._register_nodes(snapshot)
         snapshot = self._refreshed(snapshot)
-        self._fill(snapshot)
+        self._order_missing(snapshot)
         snapshot = self._refreshed(snapshot)
         if self._autoscaler.requests(snapshot, self._reader):
             snapshot = self._refreshed(snapshot)
-        self._autoscaler.grow(snapshot)
-        self._autoscaler.shrink(self._refreshed(snapshot))
+        self._autoscaler.scale_up(snapshot)
+        self._autoscaler.scale_down(self._refreshed(snapshot))
         self._kubelets(snapshot)
 
     def _refreshed(self, snapshot: ClusterSnapshot) -> ClusterSnapshot:
@@ -119,18 +121,18 @@ class NodeLoop:
         names = {pool.name for pool in snapshot.pools}
         self._pools = {name: pool for name, pool in self._pools.items() if name in names}
 
-    def _fill(self, snapshot: ClusterSnapshot) -> None:
+    def _order_missing(self, snapshot: ClusterSnapshot) -> None:
         """Order the initial nodes of new pools, and missing nodes up to the pools' minimum."""
         for pool, count in missing_machines(snapshot, self._pools.keys()):
             zones = [
                 zone
-                for zone in _in_turns(pool, snapshot.machines, count)
+                for zone in _spread(pool, snapshot.machines, count)
                 if self._fleet.backoff.until.get(group(pool, zone), 0) <= snapshot.now
             ]
             self._fleet.order(pool, zones)
         self._pools |= {pool.name: pool for pool in snapshot.pools}
 
-    def _arrive(self, snapshot: ClusterSnapshot) -> None:
+    def _register_nodes(self, snapshot: ClusterSnapshot) -> None:
         """Register started machines as nodes, and mark nodes initialized and their accelerators
         allocatable."""
         for machine in snapshot.machines:
@@ -142,12 +144,12 @@ class NodeLoop:
             elif machine.state == "running" and node is not None and node.ready:
                 if any(taint.key == UNINITIALIZED for taint in node.taints):
                     self._actuator.remove_uninitialized_taint(node)
-                elif driven(node, pool, snapshot.on(node.name)):
-                    since = self._driven.setdefault(node.name, snapshot.now)
+                elif has_driver(node, pool, snapshot.on(node.name)):
+                    since = self._driver_since.setdefault(node.name, snapshot.now)
                     if snapshot.now - since >= self._settings.driver_seconds:
                         self._actuator.add_accelerators(node, pool)
         known = {machine.name for machine in snapshot.machines}
-        self._driven = {name: since for name, since in self._driven.items() if name in known}
+        self._driver_since = {name: since for name, since in self._driver_since.items() if name in known}
         for name, node in snapshot.nodes.items():
             if name not in known and KUBELET in node.annotations:
                 self._actuator.delete_node(name)
@@ -162,8 +164,8 @@ class NodeLoop:
             pool, machine
         ):
             return  # pods of an earlier node with this name are not deleted yet
-        self._fleet.keep(machine.having(state="running", since=snapshot.now))
-        self._store.say(
+        self._fleet.save(machine.having(state="running", since=snapshot.now))
+        self._store.log_event(
             "node-ready",
             f"Node {machine.name} of pool {machine.pool} has joined the cluster.",
             pool=machine.pool,
@@ -173,18 +175,18 @@ class NodeLoop:
     def _kubelets(self, snapshot: ClusterSnapshot) -> None:
         """Terminate pods that are being deleted, as kubelets do and kwok does not: a Job waits for the phase.
         Then update the pods that run as processes."""
-        alive = frozenset(name for name, node in snapshot.nodes.items() if KUBELET in node.annotations)
+        running = frozenset(name for name, node in snapshot.nodes.items() if KUBELET in node.annotations)
         ending = frozenset(machine.name for machine in snapshot.machines if machine.state == "ending")
         for pod in snapshot.pods:
-            if pod.deleting and not pod.ended and pod.node in alive and not is_process(pod):
+            if pod.deleting and not pod.ended and pod.node in running and not is_process(pod):
                 self._actuator.end_containers(pod, {})
-        self._processes.sync(snapshot.pods, (alive | ending) & snapshot.nodes.keys())
+        self._processes.sync(snapshot.pods, (running | ending) & snapshot.nodes.keys())
 
     def _log(self, pod: Pod, text: str) -> None:
-        self._store.say("pod-log", text, pod=pod.id, node=pod.node)
+        self._store.log_event("pod-log", text, pod=pod.id, node=pod.node)
 
 
-def _in_turns(pool: NodePool, machines: Sequence[Machine], count: int) -> list[str]:
+def _spread(pool: NodePool, machines: Sequence[Machine], count: int) -> list[str]:
     """Spread `count` new machines over zones, least-populated first."""
     existing = {
         zone: sum(machine.zone == zone and machine.pool == pool.name for machine in machines)

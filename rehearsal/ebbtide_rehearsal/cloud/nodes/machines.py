@@ -25,7 +25,7 @@ class Machine:
         zone: its zone.
         cloud: its cloud.
         hourly: price, USD per hour.
-        born: creation time, in simulated seconds.
+        created: creation time, in simulated seconds.
         state: `waiting` for stock, unbilled, until `since` at the latest; `starting` until `since`;
             `draining`: its pods are being evicted, since then; `ending`: it has an eviction notice, and is
             deleted at `since` on the wall clock; `stopped`: evicted, but not deleted (AKS, `Deallocate`).
@@ -40,7 +40,7 @@ class Machine:
     zone: str
     cloud: Literal["gke", "aks"]
     hourly: float
-    born: float
+    created: float
     state: State
     since: float
     request: str = ""
@@ -52,7 +52,7 @@ class Machine:
         return f"{self.cluster}/nodes/{self.name}"
 
     @property
-    def leaves(self) -> bool:
+    def is_leaving(self) -> bool:
         """Return whether its removal has begun."""
         return self.state in ("draining", "ending")
 
@@ -86,6 +86,6 @@ def all_machines(store: Store) -> list[Machine]:
     return [Machine(**resource.state) for resource in store.resources(_CLOUD, _TYPE)]
 
 
-def counted(machines: Iterable[Machine], pool: NodePool) -> int:
+def billed_count(machines: Iterable[Machine], pool: NodePool) -> int:
     """Return the number of machines that count towards a pool's maximum: those that are not being removed."""
-    return sum(machine.pool == pool.name and not machine.leaves for machine in machines)
+    return sum(machine.pool == pool.name and not machine.is_leaving for machine in machines)

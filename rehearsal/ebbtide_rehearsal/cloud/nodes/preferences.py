@@ -80,14 +80,14 @@ def _meets(pool: NodePool, rule: Object) -> bool:
     if rule.get("nodepools"):
         return pool.name in rule["nodepools"]
     gpu = part(rule, "gpu")
-    wanted: dict[str, tuple[Any, Any]] = {
+    required: dict[str, tuple[Any, Any]] = {
         "machineType": (rule.get("machineType"), pool.machine),
         "machineFamily": (rule.get("machineFamily"), pool.machine.split("-")[0]),
         "gpu type": (gpu.get("type"), pool.accelerator and pool.accelerator[0]),
         "gpu count": (gpu.get("count"), pool.accelerator and pool.accelerator[1]),
     }
     return (
-        all(want in (None, has) for want, has in wanted.values())
+        all(expected in (None, has) for expected, has in required.values())
         and bool(rule.get("spot")) == (pool.capacity == "spot")
         and bool(part(rule, "flexStart").get("enabled")) == (pool.capacity == "flex-start")
     )
@@ -110,7 +110,9 @@ def aks_priority(pool: NodePool, zone: str, priorities: str) -> int | None:
     return max(matching, default=None)
 
 
-def cooled(pool: NodePool, zones: Collection[str], snapshot: ClusterSnapshot, *, regional: bool) -> list[str]:
+def cooldown_groups(
+    pool: NodePool, zones: Collection[str], snapshot: ClusterSnapshot, *, regional: bool
+) -> list[str]:
     """Return the node groups that a refusal suspends for the cooldown of a ComputeClass rule.
 
     Rules of node pools have no cooldown, nor has the last rule, including `ScaleUpAnyway`

@@ -93,18 +93,18 @@ class ProcessKubelet:
             nodes: the nodes with a running kubelet.
         """
         self._lost &= {pod.uid for pod in pods}
-        mine = {
+        own_pods = {
             pod.uid: pod
             for pod in pods
             if is_process(pod) and pod.node in nodes and pod.uid not in self._lost
         }
-        for uid in self._running.keys() - mine.keys():
+        for uid in self._running.keys() - own_pods.keys():
             self._drop(uid)
-        for uid, pod in mine.items():
+        for uid, pod in own_pods.items():
             entry = self._running.get(uid)
             if entry is not None:
                 entry.pod = pod
-                self._see_to(entry)
+                self._update(entry)
             elif pod.deleting:
                 self._gone(pod)
             elif not pod.ended:
@@ -115,7 +115,7 @@ class ProcessKubelet:
         for entry in self._running.values():
             if entry.pod.node == node and entry.kill is None:
                 entry.shutdown = True
-                self._ask(entry, min(grace, _grace(entry.pod)))
+                self._terminate(entry, min(grace, _grace(entry.pod)))
 
     def busy(self, node: str) -> bool:
         """Return whether a pod of a node is still running."""
@@ -179,7 +179,7 @@ class ProcessKubelet:
     def _wait(self, pod: Pod, reason: str, message: str) -> None:
         self._actuator.write_status(pod, waiting(pod.raw, reason, message))
 
-    def _see_to(self, entry: _Running) -> None:
+    def _update(self, entry: _Running) -> None:
         self._read(entry)
         if entry.child is None:
             self._between(entry)
@@ -191,7 +191,7 @@ class ProcessKubelet:
             if time.monotonic() >= entry.kill:
                 entry.child.kill()
         elif entry.pod.deleting:
-            self._ask(entry, _grace(entry.pod))
+            self._terminate(entry, _grace(entry.pod))
 
     def _between(self, entry: _Running) -> None:
         """Restart an ended process when its backoff is over, unless its pod is being deleted."""
@@ -202,7 +202,7 @@ class ProcessKubelet:
             entry.restarts += 1
             self._start(entry)
 
-    def _ask(self, entry: _Running, grace: float) -> None:
+    def _terminate(self, entry: _Running, grace: float) -> None:
         """Send SIGTERM to the container's first process, and to no other (Kubernetes docs, Pod Lifecycle)."""
         entry.kill = time.monotonic() + grace
         if entry.child is not None:

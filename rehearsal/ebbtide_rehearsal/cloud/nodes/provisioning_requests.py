@@ -8,8 +8,8 @@ from typing import Final
 
 from ebbtide_rehearsal.cloud.nodes.atomic import answer
 from ebbtide_rehearsal.cloud.nodes.cluster import ClusterSnapshot, ProvisioningRequest
-from ebbtide_rehearsal.cloud.nodes.decisions import ATOMIC, CHECK, QUEUED, Order, RequestCondition, Verdict
-from ebbtide_rehearsal.cloud.nodes.machines import Machine, counted
+from ebbtide_rehearsal.cloud.nodes.decisions import ATOMIC, CHECK, QUEUED, Decision, Order, RequestCondition
+from ebbtide_rehearsal.cloud.nodes.machines import Machine, billed_count
 from ebbtide_rehearsal.cloud.nodes.names import resize_request
 from ebbtide_rehearsal.cloud.nodes.scheduling import largest_first, obstacle, pack
 from ebbtide_rehearsal.cloud.nodes.settings import NodeSettings
@@ -25,7 +25,7 @@ def decide(
     since: float,
     backoff: Mapping[str, float],
     settings: NodeSettings,
-) -> Verdict:
+) -> Decision:
     """Decide on a request.
 
     Args:
@@ -79,10 +79,10 @@ def _failed(reason: str, message: str) -> RequestCondition:
 
 def _provision(
     request: ProvisioningRequest, snapshot: ClusterSnapshot, since: float, settings: NodeSettings
-) -> Verdict:
-    mine = nodes_of(request, snapshot.machines)
-    if mine:
-        return _provisioned(request) if all(_up(machine, snapshot) for machine in mine) else None
+) -> Decision:
+    machines = nodes_of(request, snapshot.machines)
+    if machines:
+        return _provisioned(request) if all(_is_ready(machine, snapshot) for machine in machines) else None
     pools = [pool for pool in snapshot.pools if pool.capacity == "queued"]
     orders = [
         order for pool in pools for zone in pool.zones if (order := _order(request, pool, zone, snapshot))
@@ -93,7 +93,7 @@ def _provision(
     free = [
         order
         for order in possible
-        if len(order.zones) <= order.pool.maximum - counted(snapshot.machines, order.pool)
+        if len(order.zones) <= order.pool.maximum - billed_count(snapshot.machines, order.pool)
     ]
     if snapshot.now - since < settings.dws_wait_seconds or not free:
         return None
@@ -163,15 +163,15 @@ def _why_not(request: ProvisioningRequest, pools: Sequence[NodePool], snapshot: 
 
 def nodes_of(request: ProvisioningRequest, machines: Sequence[Machine]) -> list[Machine]:
     """Return the machines that were ordered for a request and are not being removed."""
-    return [machine for machine in machines if machine.request == request.id and not machine.leaves]
+    return [machine for machine in machines if machine.request == request.id and not machine.is_leaving]
 
 
-def _up(machine: Machine, snapshot: ClusterSnapshot) -> bool:
+def _is_ready(machine: Machine, snapshot: ClusterSnapshot) -> bool:
     node, pool = snapshot.nodes.get(machine.name), snapshot.pool(machine)
     shown = node is not None and (
         pool is None or pool.accelerator is None or pool.accelerator_resource in node.allocatable
     )
-    return node is not None and node.open and shown
+    return node is not None and node.is_schedulable and shown
 
 
 def run_seconds(request: ProvisioningRequest | None, pool: NodePool) -> float | None:

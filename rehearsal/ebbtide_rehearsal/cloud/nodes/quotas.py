@@ -64,5 +64,5 @@ def usage(store: Store, cloud: CloudKind, region: str, machines: Iterable[Machin
 
 def limit(store: Store, name: str) -> float:
     """Return the limit of a quota: the lowest that a fault sets."""
-    limits = (float(fault.details["limit"]) for fault in store.faults(QUOTA).values() if fault.strikes(name))
+    limits = (float(fault.details["limit"]) for fault in store.faults(QUOTA).values() if fault.matches(name))
     return min(limits, default=GRANTED)

@@ -19,7 +19,7 @@ def victims(fault: InjectedFault, snapshot: ClusterSnapshot) -> list[Machine]:
 
     On-demand machines are never reclaimed.
     """
-    taken: list[Machine] = []
+    reclaimed: list[Machine] = []
     for pool in snapshot.pools:
         if pool.capacity not in RECLAIMABLE:
             continue
@@ -28,9 +28,9 @@ def victims(fault: InjectedFault, snapshot: ClusterSnapshot) -> list[Machine]:
         running = _running(snapshot, pool.name)
         count = fault.details.get("count")
         number = math.ceil(len(running) * fault.details.get("share", 1)) if count is None else int(count)
-        taken += running[:number]
+        reclaimed += running[:number]
     count = fault.details.get("count")
-    return taken if count is None else sorted(taken, key=_age)[: int(count)]
+    return reclaimed if count is None else sorted(reclaimed, key=_age)[: int(count)]
 
 
 def _running(snapshot: ClusterSnapshot, pool: str) -> list[Machine]:
@@ -41,7 +41,7 @@ def _running(snapshot: ClusterSnapshot, pool: str) -> list[Machine]:
 
 
 def _age(machine: Machine) -> tuple[float, str]:
-    return machine.born, machine.name
+    return machine.created, machine.name
 
 
 def expired(snapshot: ClusterSnapshot) -> Iterator[tuple[Machine, str]]:
@@ -53,13 +53,13 @@ def expired(snapshot: ClusterSnapshot) -> Iterator[tuple[Machine, str]]:
         if pool is None or machine.state != "running":
             continue
         limit = run_seconds(requests.get(machine.request), pool)
-        if pool.capacity == "preemptible" and snapshot.now - machine.born >= PREEMPTIBLE_SECONDS:
+        if pool.capacity == "preemptible" and snapshot.now - machine.created >= PREEMPTIBLE_SECONDS:
             yield machine, "a preemptible machine runs for 24 hours at most"
         elif limit is not None and snapshot.now - machine.since >= limit:
             yield machine, f"its maximum run of {limit:.0f} s is over"
 
 
-def comes_back(machine: Machine, capacity: str) -> bool:
+def is_recreated(machine: Machine, capacity: str) -> bool:
     """Return whether a reclaimed machine is recreated with its name: GKE's instance groups keep their size
     (GKE docs, spot-vms; Compute Engine docs, spot VMs in managed instance groups, 2026)."""
     return machine.cloud == "gke" and capacity in RECLAIMABLE
@@ -84,8 +84,8 @@ def missing_machines(snapshot: ClusterSnapshot, known: Collection[str]) -> Itera
         known: pools whose initial nodes were ordered.
     """
     for pool in snapshot.pools:
-        existing = sum(machine.pool == pool.name and not machine.leaves for machine in snapshot.machines)
+        existing = sum(machine.pool == pool.name and not machine.is_leaving for machine in snapshot.machines)
         least = pool.minimum if pool.autoscaled else pool.initial
-        wanted = least if pool.name in known else max(pool.initial, least)
-        if existing < wanted:
-            yield pool, wanted - existing
+        desired = least if pool.name in known else max(pool.initial, least)
+        if existing < desired:
+            yield pool, desired - existing

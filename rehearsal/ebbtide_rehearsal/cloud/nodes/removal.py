@@ -11,7 +11,7 @@ from ebbtide_rehearsal.cloud.nodes.machines import Machine
 from ebbtide_rehearsal.cloud.nodes.message_ids import NOT_EVICTED
 from ebbtide_rehearsal.cloud.nodes.pods import Pod
 from ebbtide_rehearsal.cloud.nodes.processes import ProcessKubelet, is_process
-from ebbtide_rehearsal.cloud.nodes.reclaiming import comes_back, expired, surplus, victims
+from ebbtide_rehearsal.cloud.nodes.reclaiming import expired, is_recreated, surplus, victims
 from ebbtide_rehearsal.cloud.nodes.settings import NodeSettings
 from ebbtide_rehearsal.cloud.store import Store
 from ebbtide_rehearsal.control_plane.stages import KUBELET
@@ -19,7 +19,7 @@ from ebbtide_rehearsal.control_plane.stages import KUBELET
 POOL_DELETED: Final = "its node pool was deleted"
 
 
-class Departures:
+class NodeRemoval:
     """Drains and removes machines."""
 
     def __init__(
@@ -34,20 +34,22 @@ class Departures:
         self._actuator, self._fleet, self._processes = actuator, fleet, processes
         self._store, self._settings = store, settings
 
-    def decided(self, snapshot: ClusterSnapshot) -> None:
+    def start(self, snapshot: ClusterSnapshot) -> None:
         """Start the removals that the cloud, or a change of the pools, requires."""
         for number, fault in self._store.faults(RECLAIM).items():
-            taken = victims(fault, snapshot)
-            if taken:  # else the fault remains until there are machines to reclaim
-                self._store.lift(number)
-            for machine in taken:
-                self._take(machine, snapshot, "reclaimed", graceful=bool(fault.details.get("graceful", True)))
+            reclaimed = victims(fault, snapshot)
+            if reclaimed:  # else the fault remains until there are machines to reclaim
+                self._store.remove_fault(number)
+            for machine in reclaimed:
+                self._reclaim(
+                    machine, snapshot, "reclaimed", graceful=bool(fault.details.get("graceful", True))
+                )
         for machine, why in expired(snapshot):
-            self._take(machine, snapshot, why, graceful=True)
+            self._reclaim(machine, snapshot, why, graceful=True)
         for machine in snapshot.machines:
             if snapshot.pool(machine) is None and machine.state == "waiting":
-                self._fleet.gone(machine, POOL_DELETED)
-            elif snapshot.pool(machine) is None and not machine.leaves:
+                self._fleet.remove(machine, POOL_DELETED)
+            elif snapshot.pool(machine) is None and not machine.is_leaving:
                 self._drain(machine, snapshot, POOL_DELETED)
         for machine in surplus(snapshot):
             self._drain(machine, snapshot, "its node pool was made smaller")
@@ -57,43 +59,46 @@ class Departures:
         for machine in snapshot.machines:
             match machine.state:
                 case "draining":
-                    self._drained(machine, snapshot)
+                    self._continue_drain(machine, snapshot)
                 case "ending":
-                    self._ended(machine, snapshot)
+                    self._continue_reclaim(machine, snapshot)
                 case "waiting" | "starting" | "running" | "stopped":
                     pass
 
     def _drain(self, machine: Machine, snapshot: ClusterSnapshot, why: str) -> None:
         if node := snapshot.nodes.get(machine.name):
             self._actuator.cordon(node)
-        self._fleet.keep(machine.having(state="draining", since=snapshot.now, why=why))
+        self._fleet.save(machine.having(state="draining", since=snapshot.now, why=why))
 
-    def _drained(self, machine: Machine, snapshot: ClusterSnapshot) -> None:
+    def _continue_drain(self, machine: Machine, snapshot: ClusterSnapshot) -> None:
         node = snapshot.nodes.get(machine.name)
-        alive = node is not None and KUBELET in node.annotations
-        pods = [pod for pod in snapshot.on(machine.name) if not pod.of_node] if alive else []
+        has_kubelet = node is not None and KUBELET in node.annotations
+        pods = [pod for pod in snapshot.on(machine.name) if not pod.of_node] if has_kubelet else []
         deleted = snapshot.pool(machine) is None
         refused = [pod for pod in pods if not pod.deleting and not self._actuator.evict(pod)]
         waited = snapshot.now - machine.since
-        late = waited >= (self._settings.drain_seconds if deleted else snapshot.autoscaling.eviction_seconds)
-        if node is not None and late and refused and not deleted:
+        is_overdue = waited >= (
+            self._settings.drain_seconds if deleted else snapshot.autoscaling.eviction_seconds
+        )
+        if node is not None and is_overdue and refused and not deleted:
             self._actuator.clean_to_be_deleted(node)
-            self._fleet.keep(machine.having(state="running", since=snapshot.now, why=""))
+            self._fleet.save(machine.having(state="running", since=snapshot.now, why=""))
             names = ", ".join(pod.id for pod in refused)
             why = "could not be evicted in time"
             message = NOT_EVICTED if machine.cloud == "gke" else ""
             text = f"Node {node.name} stays: {names} {why}."
-            self._store.say("held-node", text, node=node.name, why=why, message=message)
-        elif not pods or late:
+            self._store.log_event("held-node", text, node=node.name, why=why, message=message)
+        elif not pods or is_overdue:
             self._remove(machine)
-            self._fleet.gone(machine, machine.why)
+            self._fleet.remove(machine, machine.why)
 
-    def _take(self, machine: Machine, snapshot: ClusterSnapshot, why: str, *, graceful: bool) -> None:
+    def _reclaim(self, machine: Machine, snapshot: ClusterSnapshot, why: str, *, graceful: bool) -> None:
         node, pods = snapshot.nodes.get(machine.name), snapshot.on(machine.name)
-        how = "with notice" if graceful else "without notice"
-        self._store.say(
+        notice_text = "with notice" if graceful else "without notice"
+        self._store.log_event(
             "node-reclaimed",
-            f"The cloud takes node {machine.name} of pool {machine.pool} {how}, with {_work(pods)}: {why}.",
+            f"The cloud takes node {machine.name} of pool {machine.pool} {notice_text}, with {_work(pods)}: "
+            f"{why}.",
             pool=machine.pool,
             node=machine.name,
             graceful=graceful,
@@ -101,7 +106,7 @@ class Departures:
             why=why,
         )
         notice = self._settings.notice_seconds if graceful else 0
-        self._fleet.keep(machine.having(state="ending", since=time.time() + notice, why=why))
+        self._fleet.save(machine.having(state="ending", since=time.time() + notice, why=why))
         for pod in pods:
             if not is_process(pod):
                 self._actuator.prevent_completion(pod)
@@ -126,30 +131,30 @@ class Departures:
                     if not (pod.of_node or pod.deleting):
                         self._actuator.evict(pod)
 
-    def _ended(self, machine: Machine, snapshot: ClusterSnapshot) -> None:
+    def _continue_reclaim(self, machine: Machine, snapshot: ClusterSnapshot) -> None:
         pods = snapshot.on(machine.name)
         remaining = [pod for pod in pods if not pod.of_node]
         if machine.name not in snapshot.nodes or time.time() >= machine.since or not remaining:
-            self._lost(machine, snapshot)
+            self._finish_reclaim(machine, snapshot)
         else:
             self._empty(machine, pods)
 
-    def _lost(self, machine: Machine, snapshot: ClusterSnapshot) -> None:
+    def _finish_reclaim(self, machine: Machine, snapshot: ClusterSnapshot) -> None:
         """Remove a machine, even if pods are left on it."""
         pool = snapshot.pool(machine)
         if pool is not None and pool.deallocates:
             node = snapshot.nodes.get(machine.name)
             self._processes.lose(machine.name)
             if node is not None:
-                self._silent(node)
-            self._fleet.stopped(machine, machine.why)
+                self._stop_kubelet(node)
+            self._fleet.stop(machine, machine.why)
             return
         self._remove(machine)
-        self._fleet.gone(machine, machine.why)
-        if pool is not None and comes_back(machine, pool.capacity):
-            self._fleet.again(machine, pool)
+        self._fleet.remove(machine, machine.why)
+        if pool is not None and is_recreated(machine, pool.capacity):
+            self._fleet.restart(machine, pool)
 
-    def _silent(self, node: Node) -> None:
+    def _stop_kubelet(self, node: Node) -> None:
         self._actuator.cordon(node)
         self._actuator.stop_kubelet(node, "NodeStatusUnknown", "Kubelet stopped posting node status.")
 

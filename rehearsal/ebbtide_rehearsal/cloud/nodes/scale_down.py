@@ -9,7 +9,7 @@ from ebbtide.catalog import COMPUTE_CLASS
 from ebbtide.kubernetes_api.parts import part
 from ebbtide_rehearsal.cloud.nodes import message_ids
 from ebbtide_rehearsal.cloud.nodes.cluster import ClusterSnapshot, Node, share
-from ebbtide_rehearsal.cloud.nodes.machines import Machine, counted
+from ebbtide_rehearsal.cloud.nodes.machines import Machine, billed_count
 from ebbtide_rehearsal.cloud.nodes.pods import Pod
 from ebbtide_rehearsal.cloud.nodes.scheduling import NodeInfo, largest_first, schedule
 from ebbtide_rehearsal.cloud.nodes.settings import NodeSettings
@@ -24,7 +24,7 @@ SCALE_DOWN_DISABLED = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
 
 
 @dataclass(frozen=True, slots=True)
-class Hold:
+class UnremovableNode:
     """A reason to keep a node that could otherwise be removed.
 
     Attributes:
@@ -53,17 +53,17 @@ class ScaleDownReview:
     Attributes:
         unneeded: time since which nodes are unneeded, by name.
         unused: time since which nodes are underutilized, by name.
-        leave: nodes to remove now.
-        held: reasons to keep nodes that would otherwise be removed.
+        removable: nodes to remove now.
+        unremovable: reasons to keep nodes that would otherwise be removed.
     """
 
     unneeded: Mapping[str, float]
     unused: Mapping[str, float]
-    leave: tuple[str, ...]
-    held: tuple[Hold, ...]
+    removable: tuple[str, ...]
+    unremovable: tuple[UnremovableNode, ...]
 
 
-def holds(pod: Pod, snapshot: ClusterSnapshot) -> tuple[str, str] | None:
+def blocking_reason(pod: Pod, snapshot: ClusterSnapshot) -> tuple[str, str] | None:
     """Return why a pod keeps its node, as the end of a sentence that begins with the pod, and the id of GKE's
     message; None if it does not."""
     annotation = pod.annotations.get(SAFE_TO_EVICT)
@@ -72,11 +72,11 @@ def holds(pod: Pod, snapshot: ClusterSnapshot) -> tuple[str, str] | None:
         return f"is annotated {SAFE_TO_EVICT}: false", message_ids.NOT_SAFE_TO_EVICT
     if annotation != "true":
         if not pod.owner:
-            return "has no controller that would make it anew", message_ids.NO_CONTROLLER
-        if snapshot.autoscaling.system_pods_hold and pod.namespace == "kube-system" and not budgets:
+            return "has no controller that would recreate it", message_ids.NO_CONTROLLER
+        if snapshot.autoscaling.skip_system_pods and pod.namespace == "kube-system" and not budgets:
             return "is in kube-system without a PodDisruptionBudget", message_ids.SYSTEM_POD
-        if snapshot.autoscaling.local_storage_holds and pod.local_storage:
-            return "has a volume that goes with the node", message_ids.LOCAL_STORAGE
+        if snapshot.autoscaling.skip_local_storage and pod.local_storage:
+            return "has local storage", message_ids.LOCAL_STORAGE
     for budget in budgets:
         if budget.allowed < 1:
             why = f"is covered by the PodDisruptionBudget {budget.name}, which allows no disruption"
@@ -112,7 +112,7 @@ def review(
     snapshot: ClusterSnapshot,
     before: ScaleDownReview,
     booked: AbstractSet[str],
-    last_growth: float | None,
+    last_scale_up: float | None,
     settings: NodeSettings,
 ) -> ScaleDownReview:
     """Review all nodes.
@@ -121,72 +121,83 @@ def review(
         snapshot: snapshot of the cluster.
         before: the last review.
         booked: names of nodes that are booked for pods of requests.
-        last_growth: time of the last scale-up, in simulated seconds; None for never.
+        last_scale_up: time of the last scale-up, in simulated seconds; None for never.
         settings: durations.
     """
     unneeded: dict[str, float] = {}
     unused: dict[str, float] = {}
-    leave: list[str] = []
-    held: list[Hold] = []
-    settled = last_growth is None or snapshot.now - last_growth >= snapshot.autoscaling.settle_seconds
+    removable: list[str] = []
+    unremovable: list[UnremovableNode] = []
+    delay_over = (
+        last_scale_up is None or snapshot.now - last_scale_up >= snapshot.autoscaling.delay_after_add_seconds
+    )
     machines = [machine for machine in snapshot.machines if _candidate(machine, snapshot)]
     machines.sort(key=lambda machine: (len(_movable(snapshot, machine.name)), machine.name))
-    homes: dict[str, NodeInfo] = _homes(snapshot)
+    destinations: dict[str, NodeInfo] = _destinations(snapshot)
     for machine in machines:
-        if not _spare(machine, snapshot, unneeded):
+        if not _above_minimum(machine, snapshot, unneeded):
             continue
         name, pods = machine.name, _movable(snapshot, machine.name)
         idle = idle_seconds(snapshot, settings, snapshot.pool(machine))
         unused[name] = before.unused.get(name, snapshot.now)
-        holding = _holds(snapshot, snapshot.nodes[name], pods)
-        if not holding:
-            others = [node for other, node in homes.items() if other != name]
-            placed, without = schedule(largest_first(pods), others)
-            holding = [Hold(name, pod.id, "fits on no other node", message_ids.NO_PLACE) for pod in without]
-            if not holding:
-                homes.update({node.name: node for node in placed})
-        if holding or name in booked:
-            late = snapshot.now - unused[name] >= idle
-            held += holding if late else []
+        blocking = _blocked(snapshot, snapshot.nodes[name], pods)
+        if not blocking:
+            others = [node for other, node in destinations.items() if other != name]
+            placed, unplaced = schedule(largest_first(pods), others)
+            blocking = [
+                UnremovableNode(name, pod.id, "fits on no other node", message_ids.NO_PLACE)
+                for pod in unplaced
+            ]
+            if not blocking:
+                destinations.update({node.name: node for node in placed})
+        if blocking or name in booked:
+            is_due = snapshot.now - unused[name] >= idle
+            unremovable += blocking if is_due else []
             continue
         unneeded[name] = before.unneeded.get(name, snapshot.now)
-        homes.pop(name, None)
-        if settled and snapshot.now - unneeded[name] >= idle:
-            leave.append(name)
-    return ScaleDownReview(unneeded, unused, _whole_slices(leave, snapshot), tuple(held))
+        destinations.pop(name, None)
+        if delay_over and snapshot.now - unneeded[name] >= idle:
+            removable.append(name)
+    return ScaleDownReview(unneeded, unused, _whole_slices(removable, snapshot), tuple(unremovable))
 
 
-def _whole_slices(leave: Sequence[str], snapshot: ClusterSnapshot) -> tuple[str, ...]:
+def _whole_slices(removable: Sequence[str], snapshot: ClusterSnapshot) -> tuple[str, ...]:
     """Return the nodes that can be removed without splitting a TPU slice (GKE docs, tpus, 2026)."""
     of_slices = {pool.name for pool in snapshot.pools if pool.together > 1}
     staying = {
-        machine.pool for machine in snapshot.machines if not machine.leaves and machine.name not in leave
+        machine.pool
+        for machine in snapshot.machines
+        if not machine.is_leaving and machine.name not in removable
     }
     pool_of = {machine.name: machine.pool for machine in snapshot.machines}
-    return tuple(name for name in leave if pool_of[name] not in of_slices & staying)
+    return tuple(name for name in removable if pool_of[name] not in of_slices & staying)
 
 
-def _spare(machine: Machine, snapshot: ClusterSnapshot, unneeded: Mapping[str, float]) -> bool:
+def _above_minimum(machine: Machine, snapshot: ClusterSnapshot, unneeded: Mapping[str, float]) -> bool:
     """Return whether a pool is above its minimum without the nodes that are already unneeded."""
     pool = snapshot.pool(machine)
-    going = sum(other.name in unneeded and other.pool == machine.pool for other in snapshot.machines)
-    return pool is not None and counted(snapshot.machines, pool) - going > pool.minimum
+    unneeded_count = sum(other.name in unneeded and other.pool == machine.pool for other in snapshot.machines)
+    return pool is not None and billed_count(snapshot.machines, pool) - unneeded_count > pool.minimum
 
 
 def _movable(snapshot: ClusterSnapshot, node: str) -> list[Pod]:
     return [pod for pod in snapshot.on(node) if not pod.of_node and not pod.deleting]
 
 
-def _homes(snapshot: ClusterSnapshot) -> dict[str, NodeInfo]:
+def _destinations(snapshot: ClusterSnapshot) -> dict[str, NodeInfo]:
     return {
         machine.name: node.node_info(snapshot.on(node.name))
         for machine in snapshot.machines
-        if (node := snapshot.nodes.get(machine.name)) and node.open and machine.state == "running"
+        if (node := snapshot.nodes.get(machine.name)) and node.is_schedulable and machine.state == "running"
     }
 
 
-def _holds(snapshot: ClusterSnapshot, node: Node, pods: Sequence[Pod]) -> list[Hold]:
+def _blocked(snapshot: ClusterSnapshot, node: Node, pods: Sequence[Pod]) -> list[UnremovableNode]:
     if node.annotations.get(SCALE_DOWN_DISABLED) == "true":
         why = f"is annotated {SCALE_DOWN_DISABLED}"
-        return [Hold(node.name, "", why, message_ids.SCALE_DOWN_DISABLED)]
-    return [Hold(node.name, pod.id, *reason) for pod in pods if (reason := holds(pod, snapshot))]
+        return [UnremovableNode(node.name, "", why, message_ids.SCALE_DOWN_DISABLED)]
+    return [
+        UnremovableNode(node.name, pod.id, *reason)
+        for pod in pods
+        if (reason := blocking_reason(pod, snapshot))
+    ]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ebbtide.catalog import COMPUTE_CLASS
 from ebbtide_rehearsal.cloud.nodes.cluster import ClusterSnapshot
 from ebbtide_rehearsal.cloud.nodes.free_capacity import unbooked
-from ebbtide_rehearsal.cloud.nodes.machines import counted
+from ebbtide_rehearsal.cloud.nodes.machines import billed_count
 from ebbtide_rehearsal.cloud.nodes.names import group
 from ebbtide_rehearsal.cloud.nodes.pods import Pod
 from ebbtide_rehearsal.cloud.nodes.preferences import Option, best, waste
@@ -45,7 +45,7 @@ class ExpansionOption:
 
 
 @dataclass(frozen=True, slots=True)
-class Growth:
+class ScaleUp:
     """A scale-up of one pool.
 
     Attributes:
@@ -69,7 +69,7 @@ class Growth:
 
 
 @dataclass(frozen=True, slots=True)
-class Stranded:
+class NoScaleUpInfo:
     """A pod for which no pool can grow now.
 
     Attributes:
@@ -87,7 +87,7 @@ class Stranded:
         return f"pod didn't trigger scale-up: {', '.join(counts)}"
 
 
-def offers(snapshot: ClusterSnapshot, backoff: Mapping[str, float]) -> Iterator[ExpansionOption]:
+def expansion_options(snapshot: ClusterSnapshot, backoff: Mapping[str, float]) -> Iterator[ExpansionOption]:
     """Yield the expansion options of autoscaled pools. Queued pools grow only for ProvisioningRequests.
 
     Args:
@@ -100,7 +100,7 @@ def offers(snapshot: ClusterSnapshot, backoff: Mapping[str, float]) -> Iterator[
         stopped = sum(
             machine.pool == pool.name and machine.state == "stopped" for machine in snapshot.machines
         )
-        headroom = pool.maximum - counted(snapshot.machines, pool) + stopped
+        headroom = pool.maximum - billed_count(snapshot.machines, pool) + stopped
         full = headroom < pool.together
         for zone in pool.zones:
             backed_off = backoff.get(group(pool, zone), 0) > snapshot.now
@@ -113,7 +113,7 @@ def offers(snapshot: ClusterSnapshot, backoff: Mapping[str, float]) -> Iterator[
             )
 
 
-def pending(snapshot: ClusterSnapshot) -> list[Pod]:
+def pending_pods(snapshot: ClusterSnapshot) -> list[Pod]:
     """Return the pods that wait for a node."""
     return [pod for pod in snapshot.pods if _waits(pod) and not pod.request]
 
@@ -136,24 +136,24 @@ def _waits(pod: Pod) -> bool:
     )
 
 
-def grow(
+def scale_up(
     snapshot: ClusterSnapshot, offered: Sequence[ExpansionOption]
-) -> tuple[Growth | None, list[Stranded]]:
+) -> tuple[ScaleUp | None, list[NoScaleUpInfo]]:
     """Return the next scale-up, and the pods for which no pool can grow."""
-    _, waiting = schedule(largest_first(pending(snapshot)), unbooked(snapshot))
-    stranded = [
-        Stranded(pod, reasons(pod, offered))
+    _, waiting = schedule(largest_first(pending_pods(snapshot)), unbooked(snapshot))
+    unschedulable = [
+        NoScaleUpInfo(pod, reasons(pod, offered))
         for pod in waiting
         if all(offer.closed or obstacle(pod, offer.node_info) for offer in offered)
     ]
-    wanted = {pod.selector.get(COMPUTE_CLASS, "") for pod in waiting}
-    for name in sorted(wanted):
+    class_names = {pod.selector.get(COMPUTE_CLASS, "") for pod in waiting}
+    for name in sorted(class_names):
         pods = [pod for pod in waiting if pod.selector.get(COMPUTE_CLASS, "") == name]
         chosen = best(list(options(pods, offered)), snapshot, snapshot.classes.get(name))
         if chosen is not None:
-            before = counted(snapshot.machines, chosen.pool)
-            return Growth(chosen.pool, spread(chosen, offered), chosen.pods, before), stranded
-    return None, stranded
+            before = billed_count(snapshot.machines, chosen.pool)
+            return ScaleUp(chosen.pool, spread(chosen, offered), chosen.pods, before), unschedulable
+    return None, unschedulable
 
 
 def options(pods: Sequence[Pod], offered: Sequence[ExpansionOption]) -> Iterator[Option]:

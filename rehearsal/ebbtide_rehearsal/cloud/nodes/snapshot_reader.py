@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from ebbtide.kubernetes_api import Api
 from ebbtide.kubernetes_api.parts import part, parts, text
-from ebbtide_rehearsal.cloud.autoscaling import instructions
+from ebbtide_rehearsal.cloud.autoscaling import settings_of
 from ebbtide_rehearsal.cloud.nodes.cluster import (
     ClusterSnapshot,
     PodSet,
@@ -28,7 +28,7 @@ _PRIORITIES: Final = "/api/v1/namespaces/kube-system/configmaps/cluster-autoscal
 _ZONES: Final = (ZONE, "topology.gke.io/zone", "topology.disk.csi.azure.com/zone")
 
 
-class Reader:
+class SnapshotReader:
     """Reads snapshots of a cluster."""
 
     def __init__(self, api: Api, store: Store, cluster: str) -> None:
@@ -60,7 +60,7 @@ class Reader:
                 for compute_class in self._items(_CLASSES)
             },
             priorities=text(priorities, "data", "priorities") if priorities else "",
-            autoscaling=instructions(self._store, self._cluster),
+            autoscaling=settings_of(self._store, self._cluster),
         )
 
     def raw_request(self, request: ProvisioningRequest) -> Object:

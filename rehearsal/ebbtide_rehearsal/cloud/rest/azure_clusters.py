@@ -95,9 +95,9 @@ class AzureClusters:
         self._store.put(cluster.having(powerState={"code": "Running"}))
         return {}
 
-    def _settled(self, request: Request, wanted: str, doing: str) -> Resource:
+    def _settled(self, request: Request, desired: str, doing: str) -> Resource:
         """Return a cluster in a power state; another is rejected (MicrosoftDocs/azure-docs#85161)."""
         cluster = self._cluster(request)
-        if power(cluster.state) != wanted:
+        if power(cluster.state) != desired:
             raise RefusedRequestError(400, message(cluster.state, doing), "BadRequest")
         return cluster

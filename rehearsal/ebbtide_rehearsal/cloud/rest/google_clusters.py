@@ -87,15 +87,15 @@ class GoogleClusters:
 
     def _autoscaling(self, request: Request) -> Mapping[str, Any]:
         resource, pool = self._found(request)
-        wanted: Mapping[str, Any] = request.body.get("autoscaling") or {}
+        desired: Mapping[str, Any] = request.body.get("autoscaling") or {}
         inputs = {key: value for key, value in resource.inputs.items() if key != "autoscaling"}
         state = {key: value for key, value in resource.state.items() if key != "autoscaling"}
-        if not wanted.get("enabled"):
+        if not desired.get("enabled"):
             nodes = pool.initial
             register(self._store, pool.having(autoscaled=False, minimum=nodes, maximum=nodes))
             self._save(resource, inputs, state)
             return _operation("SET_NODE_POOL_SIZE")
-        limits = {key: value for key, value in wanted.items() if key != "enabled"}
+        limits = {key: value for key, value in desired.items() if key != "enabled"}
         zones = 1 if "totalMaxNodeCount" in limits else len(pool.zones)
         least = limits.get("totalMinNodeCount", limits.get("minNodeCount", 0)) * zones
         most = limits.get("totalMaxNodeCount", limits.get("maxNodeCount", 0)) * zones

@@ -44,12 +44,12 @@ def _seconds(minutes: str) -> float:
 _READ: Final[Mapping[str, tuple[str, Callable[[Any], Any]]]] = {
     "expander": ("expander", str),
     "scaleDownUnneededTime": ("idle_seconds", _seconds),
-    "scaleDownDelayAfterAdd": ("settle_seconds", _seconds),
+    "scaleDownDelayAfterAdd": ("delay_after_add_seconds", _seconds),
     "scaleDownUtilizationThreshold": ("utilization", float),
     "ignoreDaemonsetsUtilization": ("daemons_count", lambda ignored: not ignored),
     "maxGracefulTerminationSec": ("eviction_seconds", float),
-    "skipNodesWithLocalStorage": ("local_storage_holds", lambda text: text == "true"),
-    "skipNodesWithSystemPods": ("system_pods_hold", lambda text: text == "true"),
+    "skipNodesWithLocalStorage": ("skip_local_storage", lambda text: text == "true"),
+    "skipNodesWithSystemPods": ("skip_system_pods", lambda text: text == "true"),
 }
 """Settings that the fake cloud's autoscaler applies; it ignores the others."""
 

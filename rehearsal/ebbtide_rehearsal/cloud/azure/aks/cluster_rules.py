@@ -102,7 +102,7 @@ def _has_a_host_name(request: Request) -> str | None:
     return missing("dnsPrefix")
 
 
-def _someone_gets_in(request: Request) -> str | None:
+def _local_accounts(request: Request) -> str | None:
     is_entra = _profile(request, "aadProfile").get("managed") is True
     if request.inputs.get("disableLocalAccounts") is not True or is_entra:
         return None
@@ -120,8 +120,8 @@ def _azure_rbac(request: Request) -> str | None:
 
 
 def _workload_identity(request: Request) -> str | None:
-    wanted = inner(_profile(request, "securityProfile"), "workloadIdentity").get("enabled")
-    if not wanted or _profile(request, "oidcIssuerProfile").get("enabled"):
+    enabled = inner(_profile(request, "securityProfile"), "workloadIdentity").get("enabled")
+    if not enabled or _profile(request, "oidcIssuerProfile").get("enabled"):
         return None
     return refused("BadRequest", "Enabling workload identity requires the OIDC issuer to be enabled.")
 
@@ -183,11 +183,11 @@ def _node_group(request: Request) -> str | None:
         request.cloud.find(ids.identity(ids.GROUP, request.cloud.subscription, {"resourceGroupName": name}))
         is not None
     ):
-        return invalid("nodeResourceGroup", f"the resource group {name} is there already")
+        return invalid("nodeResourceGroup", f"the resource group {name} already exists")
     return None
 
 
-def _workspace_is_there(request: Request) -> str | None:
+def _workspace_exists(request: Request) -> str | None:
     config = inner(inner(_profile(request, "addonProfiles"), "omsagent"), "config")
     workspace = str(config.get("logAnalyticsWorkspaceResourceID") or "")
     if not workspace or not request.cloud.lacks(workspace):
@@ -203,7 +203,7 @@ def _runs(request: Request) -> str | None:
 
 def _quota(request: Request) -> str | None:
     quotas = request.cloud.store.faults(faults.QUOTA).values()
-    fault = next((identity_id for identity_id in quotas if identity_id.strikes(QUOTA)), None)
+    fault = next((identity_id for identity_id in quotas if identity_id.matches(QUOTA)), None)
     current = len(request.cloud.store.resources(CLOUD, CLUSTER))
     if request.old is not None or fault is None or current < int(fault.details["limit"]):
         return None
@@ -227,7 +227,7 @@ RULES: Final = (
     Rule("no new pool through the cluster", "pulumi/pulumi-azure-native#579", _no_new_pool),
     Rule("an identity", _API, _has_an_identity),
     Rule("a host name", _API, _has_a_host_name),
-    Rule("no local accounts only with Entra", f"{_API}, disableLocalAccounts", _someone_gets_in),
+    Rule("no local accounts only with Entra", f"{_API}, disableLocalAccounts", _local_accounts),
     Rule("Azure RBAC only with Entra", "azure-aks-docs, manage-azure-rbac (2026)", _azure_rbac),
     Rule(
         "workload identity only with an issuer",
@@ -241,6 +241,6 @@ RULES: Final = (
     Rule("a private API server", "azure-aks-docs, private-clusters (2026-08)", _private),
     Rule("keys", "azure-aks-docs, use-kms-etcd-encryption; azure-disk-customer-managed-keys (2026)", _keys),
     Rule("a node resource group of its own", "azure-aks-docs, faq (2026)", _node_group),
-    Rule("the workspace is there", "azure-aks-docs, monitor-aks (2026)", _workspace_is_there),
+    Rule("the workspace is there", "azure-aks-docs, monitor-aks (2026)", _workspace_exists),
     Rule("clusters within the quota", "azure-aks-docs, quotas-skus-regions (2026)", _quota),
 )

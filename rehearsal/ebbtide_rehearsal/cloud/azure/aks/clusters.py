@@ -5,7 +5,7 @@ from typing import Any, Final
 from uuid import uuid4
 
 from ebbtide.catalog import PINS
-from ebbtide_rehearsal.cloud.autoscaling import dismiss, instruct
+from ebbtide_rehearsal.cloud.autoscaling import delete_settings, put_settings
 from ebbtide_rehearsal.cloud.azure.aks import autoscaler, cluster_network_rules, cluster_rules, pools
 from ebbtide_rehearsal.cloud.azure.aks.agent_pools import CLUSTER
 from ebbtide_rehearsal.cloud.azure.aks.pool_request import PoolRequest
@@ -125,7 +125,7 @@ def _happens(request: Request, cluster: Resource) -> None:
     with request.cloud.operations.on(request.id, "Creating" if request.old is None else "Updating"):
         if request.old is None:
             request.cloud.clusters.create(cluster.id, "aks")
-        instruct(request.cloud.store, cluster.id, autoscaler.autoscaling(cluster.state))
+        put_settings(request.cloud.store, cluster.id, autoscaler.autoscaling(cluster.state))
         for pool in _inline(request):
             state = pools.state_of(pool)
             if pool.old is None or pool.old.state != state:
@@ -137,7 +137,7 @@ def end(arm: Arm, cluster: Resource) -> None:
     with arm.operations.on(cluster.id, "Deleting"):
         for pool in pools.pools_of(arm, cluster.id):
             pools.end(arm, pool)
-        dismiss(arm.store, cluster.id)
+        delete_settings(arm.store, cluster.id)
         arm.clusters.delete(cluster.id)
 
 

@@ -9,7 +9,7 @@ _MOST: Final = 1000
 _AUTOSCALER: Final = "azure-aks-docs, cluster-autoscaler (2026)"
 
 
-def _limits_are_there(pool: PoolRequest) -> str | None:
+def _limits_are_set(pool: PoolRequest) -> str | None:
     if pool.is_autoscaled:
         for name in ("minCount", "maxCount"):
             if pool.given.get(name) is None:
@@ -43,7 +43,7 @@ def _system_pool_never_empty(pool: PoolRequest) -> str | None:
     return None
 
 
-def _count_is_there(pool: PoolRequest) -> str | None:
+def _count_is_set(pool: PoolRequest) -> str | None:
     """Reject a pool without a count, unless the autoscaler sets it (Azure/AKS#1627, Azure/ARO-HCP#3659). A
     pool whose autoscaler is enabled by this change and whose type is omitted needs a count."""
     if pool.given.get("count") is not None:
@@ -78,11 +78,11 @@ def _count_is_within(pool: PoolRequest) -> str | None:
 
 
 RULES: Final = (
-    PoolRule("limits for the autoscaler", _AUTOSCALER, _limits_are_there),
+    PoolRule("limits for the autoscaler", _AUTOSCALER, _limits_are_set),
     PoolRule("no limits without it", "ksctl/ksctl#629", _limits_only_for_the_autoscaler),
     PoolRule("limits in order", f"{_AUTOSCALER}; Azure/azure-cli#22442", _limits_are_in_order),
     PoolRule("a system pool is never empty", "Azure/azure-cli#22442", _system_pool_never_empty),
-    PoolRule("a count where AKS wants one", "pulumi/pulumi-azure-native#2943", _count_is_there),
+    PoolRule("a count where AKS wants one", "pulumi/pulumi-azure-native#2943", _count_is_set),
     PoolRule(
         "a count within the limits", "kubernetes-sigs/cluster-api-provider-azure#5947", _count_is_within
     ),

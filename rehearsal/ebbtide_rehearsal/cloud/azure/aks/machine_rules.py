@@ -31,10 +31,10 @@ def _size_is_sold(pool: PoolRequest) -> str | None:
     size = str(pool.properties["vmSize"])
     machine_type, known = machine(size), locations(pool.cloud.store, CloudKind.AKS)
     offering = known.offering(machine_type.family, "") if machine_type else None
-    gone = retirement(CloudKind.AKS, size)
+    retired = retirement(CloudKind.AKS, size)
     region = str(pool.location).replace(" ", "").lower()
     is_here = offering is None or known.offers(offering, region, size)
-    if machine_type is not None and is_here and not (gone and gone.is_past):
+    if machine_type is not None and is_here and not (retired and retired.is_past):
         return None
     return refused(
         "BadRequest",
@@ -83,15 +83,15 @@ def _machine_takes_ephemeral(pool: PoolRequest) -> str | None:
 
 def _ephemeral_disk_fits(pool: PoolRequest) -> str | None:
     known = ephemeral_gib(pool.machine.name)
-    room = (LARGEST_EPHEMERAL_GIB if known is None else known) * 2**30
-    wanted = int(pool.properties.get("osDiskSizeGB") or _LEAST_DISK) * 2**30
-    if pool.properties["osDiskType"] != "Ephemeral" or wanted <= room:
+    limit = (LARGEST_EPHEMERAL_GIB if known is None else known) * 2**30
+    disk_bytes = int(pool.properties.get("osDiskSizeGB") or _LEAST_DISK) * 2**30
+    if pool.properties["osDiskType"] != "Ephemeral" or disk_bytes <= limit:
         return None
     return refused(
         "VMCacheSizeTooSmall",
-        f"The virtual machine size {pool.machine.name} has a cache size of {room} bytes, but the OS disk "
+        f"The virtual machine size {pool.machine.name} has a cache size of {limit} bytes, but the OS disk "
         "requires "
-        f"{wanted} bytes. Use a VM size with larger cache or disable ephemeral OS.",
+        f"{disk_bytes} bytes. Use a VM size with larger cache or disable ephemeral OS.",
     )
 
 
@@ -117,8 +117,8 @@ def _profile_needs_such_a_gpu(pool: PoolRequest) -> str | None:
 
 
 def _kubelet_disk(pool: PoolRequest) -> str | None:
-    wanted = pool.given.get("kubeletDiskType")
-    if wanted != "Temporary" or has_temporary_disk(pool.machine.family):
+    requested = pool.given.get("kubeletDiskType")
+    if requested != "Temporary" or has_temporary_disk(pool.machine.family):
         return None
     return invalid("agentPoolProfile.kubeletDiskType", f"{pool.machine.name} has no temporary disk")
 
@@ -128,15 +128,15 @@ def _version(text: str) -> tuple[int, ...]:
 
 
 def _no_newer_than_the_cluster(pool: PoolRequest) -> str | None:
-    wanted = pool.given.get("orchestratorVersion")
+    requested = pool.given.get("orchestratorVersion")
     has = str(pool.cluster_state["currentKubernetesVersion"])
-    if wanted is None or _version(str(wanted)) <= _version(has):
+    if requested is None or _version(str(requested)) <= _version(has):
         return None
     return refused(
         "NodePoolMcVersionIncompatible",
-        f"Node pool version {wanted} and control plane version {has} are incompatible. Minor version of "
+        f"Node pool version {requested} and control plane version {has} are incompatible. Minor version of "
         "node pool "
-        f"version {_version(str(wanted))[1]} is bigger than control plane version {_version(has)[1]}. For "
+        f"version {_version(str(requested))[1]} is bigger than control plane version {_version(has)[1]}. For "
         "more "
         "information, please check https://aka.ms/version-skew-policy",
     )

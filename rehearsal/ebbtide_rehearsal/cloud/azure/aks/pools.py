@@ -77,7 +77,9 @@ def settle(pool: PoolRequest, urn: str, inputs: Mapping[str, Any], state: Mappin
     pool.cloud.store.put(resource)
     register(pool.cloud.store, node_pool(pool, state))
     action = "created" if pool.old is None else "changed"
-    pool.cloud.store.say(f"node-pool-{action}", f"The node pool {pool.name} was {action}.", id=resource.id)
+    pool.cloud.store.log_event(
+        f"node-pool-{action}", f"The node pool {pool.name} was {action}.", id=resource.id
+    )
     return resource
 
 
@@ -85,7 +87,7 @@ def end(arm: Arm, pool: Resource) -> None:
     """Remove a pool's nodes."""
     cluster, name = pool.id.rpartition("/agentPools/")[::2]
     forget(arm.store, cluster, name)
-    arm.store.say("node-pool-deleted", f"The node pool {name} was deleted.", id=pool.id)
+    arm.store.log_event("node-pool-deleted", f"The node pool {name} was deleted.", id=pool.id)
 
 
 def last_pool(arm: Arm, pool: Resource) -> str | None:

@@ -45,23 +45,23 @@ def _vcpus(state: Mapping[str, Any], name: str) -> int:
 
 
 def _within(pool: PoolRequest) -> str | None:
-    wanted = pool.machine.vcpus * pool.nodes
+    needed = pool.machine.vcpus * pool.nodes
     quotas = pool.cloud.store.faults(faults.QUOTA).values()
-    for name in _names(pool.machine, spot=pool.is_spot) if wanted and pool.old is None else ():
-        fault = next((other for other in quotas if other.strikes(name)), None)
+    for name in _names(pool.machine, spot=pool.is_spot) if needed and pool.old is None else ():
+        fault = next((other for other in quotas if other.matches(name)), None)
         if fault is None:
             continue
         remaining = max(int(fault.details["limit"]) - _used(pool, name), 0)
-        if wanted > remaining:
+        if needed > remaining:
             pool.cloud.store.strike(faults.QUOTA, name)
-            return _exceeded(pool, fault, name, wanted, remaining)
+            return _exceeded(pool, fault, name, needed, remaining)
     return None
 
 
-def _exceeded(pool: PoolRequest, fault: InjectedFault, name: str, wanted: int, remaining: int) -> str:
-    pool.cloud.store.say(
+def _exceeded(pool: PoolRequest, fault: InjectedFault, name: str, needed: int, remaining: int) -> str:
+    pool.cloud.store.log_event(
         "quota-exceeded",
-        f"Node pool {pool.name} wants {wanted} vCPUs, and the quota {name} has {remaining} left of "
+        f"Node pool {pool.name} wants {needed} vCPUs, and the quota {name} has {remaining} left of "
         f"{fault.details['limit']}.",
         pool=pool.name,
         quota=name,
@@ -71,7 +71,7 @@ def _exceeded(pool: PoolRequest, fault: InjectedFault, name: str, wanted: int, r
             "ErrCode_InsufficientVCPUQuota",
             f"Insufficient regional vcpu quota left for location {pool.location}. left regional vcpu "
             f"quota {remaining}, "
-            f"requested quota {wanted}. If you want to increase the quota, please follow this instruction: "
+            f"requested quota {needed}. If you want to increase the quota, please follow this instruction: "
             "https://learn.microsoft.com/azure/quotas/view-quotas. Surge nodes would also consume vcpu "
             "quota, "
             "please consider use smaller maxSurge or use maxUnavailable to proceed upgrade without surge "
@@ -79,7 +79,7 @@ def _exceeded(pool: PoolRequest, fault: InjectedFault, name: str, wanted: int, r
         )
     return refused(
         "ErrCode_InsufficientVCPUQuota",
-        f"Insufficient vcpu quota requested {wanted}, remaining {remaining} for family {name} for region "
+        f"Insufficient vcpu quota requested {needed}, remaining {remaining} for family {name} for region "
         f"{pool.location}. Surge nodes would also consume vcpu quota.",
     )
 

@@ -40,7 +40,7 @@ def _subnet(pool: PoolRequest) -> str:
     return str(pool.given.get("vnetSubnetID") or "")
 
 
-def _subnet_is_there(pool: PoolRequest) -> str | None:
+def _subnet_exists(pool: PoolRequest) -> str | None:
     subnet = _subnet(pool)
     if not subnet or not pool.cloud.lacks(subnet):
         return None
@@ -93,7 +93,7 @@ def _few_pools(pool: PoolRequest) -> str | None:
 RULES: Final = (
     PoolRule("a region with zones", "rancher/rancher#33019; catalog/data/locations.csv", _region_has_zones),
     PoolRule("zones that there are", "azure-aks-docs, availability-zones (2026)", _zones),
-    PoolRule("the subnet is there", "azure-aks-docs, configure-azure-cni (2026)", _subnet_is_there),
+    PoolRule("the subnet is there", "azure-aks-docs, configure-azure-cni (2026)", _subnet_exists),
     PoolRule("one virtual network", "azure-aks-docs, create-node-pools (2026)", _one_network),
     PoolRule(
         "the cluster may join the subnet",

@@ -33,7 +33,7 @@ def _exceeded(pool: PoolRequest) -> str | None:
         limits = [
             float(fault.details["limit"])
             for fault in store.faults(faults.QUOTA).values()
-            if fault.strikes(name) and needed > float(fault.details["limit"])
+            if fault.matches(name) and needed > float(fault.details["limit"])
         ]
         if limits and store.strike(faults.QUOTA, name) is not None:
             return _message(pool, name, needed, limits[0])
@@ -43,7 +43,9 @@ def _exceeded(pool: PoolRequest) -> str | None:
 def _message(pool: PoolRequest, name: str, needed: int, limit: float) -> str:
     region = region_of(pool.zones[0])
     text = f"Pool {pool.request.name} needs {needed} of quota {name} in {region}, and there are {limit:g}."
-    pool.request.cloud.store.say("quota-exceeded", text, pool=pool.request.name, quota=name, limit=limit)
+    pool.request.cloud.store.log_event(
+        "quota-exceeded", text, pool=pool.request.name, quota=name, limit=limit
+    )
     return (
         f'Insufficient regional quota to satisfy request: resource "{name}": request requires '
         f"'{float(needed)}' and is short '{needed - limit}'. project has a quota of '{limit}' with "
