@@ -71,7 +71,7 @@ class AzurePower:
         properties = self._settled()
         if _power(properties) == desired and properties.get("provisioningState") == "Succeeded":
             return
-        on_step(f"AKS is told to {action} the cluster")
+        on_step(f"{action} the AKS cluster")
         self._call("POST", f"/{action}")
         properties = self._settled()
         if _power(properties) != desired or properties.get("provisioningState") != "Succeeded":

@@ -26,8 +26,8 @@ class Fault:
     rule: str = field(default="", compare=False)
 
     def __str__(self) -> str:
-        where = f"{self.path}: " if self.path else ""
-        return f"{where}{self.problem} {self.consequence} {self.fix}"
+        prefix = f"{self.path}: " if self.path else ""
+        return f"{prefix}{self.problem} {self.consequence} {self.fix}"
 
 
 class DeclarationError(EbbtideError, ValueError):

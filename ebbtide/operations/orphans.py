@@ -119,8 +119,8 @@ def lines(leftovers: Leftovers, kept: frozenset[str]) -> Iterator[str]:
     )
     if cluster.account.cloud is CloudKind.GKE and not cluster.uid:
         yield (
-            "Its firewall rules and load balancers could not be told from those of another cluster of its "
-            "name, since the cluster was gone before."
+            "Its firewall rules and load balancers could not be distinguished from those of another cluster "
+            "of its name, since the cluster was gone before."
         )
 
 

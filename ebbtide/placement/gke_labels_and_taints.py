@@ -139,7 +139,7 @@ def cloud_taints(pool: Pool) -> tuple[Taint, ...]:
 def pool_label(pool: Pool) -> str:
     """Return the key of GKE's label with the node pool's name (GKE docs, node-pools, 2026).
 
-    Empty for a pool of a ComputeClass: only the class selects its nodes, see `telling`.
+    Empty for a pool of a ComputeClass: only the class selects its nodes, see `distinguishing`.
     """
     return "" if _class_taints(pool) else NODE_POOL
 

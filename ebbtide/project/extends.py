@@ -95,8 +95,8 @@ class _Merge:
             at = f"{path}[{name}]"
             if name and _is_deletion(item):
                 if result.pop(name, None) is None:
-                    where = f"{item.position}: " if item.position else ""
-                    raise ExtendsError(f"{where}{at} is removed, and the base has none of that name.")
+                    prefix = f"{item.position}: " if item.position else ""
+                    raise ExtendsError(f"{prefix}{at} is removed, and the base has none of that name.")
                 self.removed.append(at)
             elif name and name in result:
                 result[name] = self._node(result[name], item, at, by_name=False)
@@ -125,13 +125,13 @@ def _extended(own: Declaration, directory: Path, above: tuple[str, ...]) -> Decl
         return own
     name = change.fields[EXTENDS].scalar
     position = own.positions.get((EXTENDS,))
-    where = f"{position}: " if position else ""
+    prefix = f"{position}: " if position else ""
     if not isinstance(name, str) or not name:
-        raise ExtendsError(f"{where}extends is not a file. Write a stack's file, as Pulumi.dev.yaml.")
+        raise ExtendsError(f"{prefix}extends is not a file. Write a stack's file, as Pulumi.dev.yaml.")
     if name in above:
         chain = " extends ".join((*above, name))
-        raise ExtendsError(f"{where}{chain}: a file cannot extend itself. Remove one of these extends.")
-    base = _extended(_base(name, directory, where), directory, (*above, name))
+        raise ExtendsError(f"{prefix}{chain}: a file cannot extend itself. Remove one of these extends.")
+    base = _extended(_base(name, directory, prefix), directory, (*above, name))
     fields = {key: node for key, node in change.fields.items() if key != EXTENDS}
     return replace(_merged(base, replace(change, fields=fields)), bases=(name, *base.bases))
 

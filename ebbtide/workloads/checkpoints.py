@@ -92,7 +92,7 @@ class Checkpoints:
                 if not self._storage.exists(_marker(name)):
                     break  # removed for newer ones since the listing: list again
                 self._broken.add(name)
-                _log.warning("Checkpoint %s is passed over: %s.", name, fault)
+                _log.warning("Checkpoint %s is skipped: %s.", name, fault)
             else:
                 return None
 

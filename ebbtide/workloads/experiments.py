@@ -152,7 +152,7 @@ def _check_objective(
     problems.check(goal is None or math.isfinite(goal), f"objective_goal is {goal}; write a finite number.")
     problems.check(
         name not in additional,
-        f"additional_metric_names has {name}, the objective's own: leave it out there.",
+        f"additional_metric_names has {name}, which is the objective's metric: remove it.",
     )
 
 

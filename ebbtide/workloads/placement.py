@@ -149,7 +149,7 @@ def _in_queue(profile: Profile, task: Task) -> Placement:
     _check_priority(profile, task, problems)
     problems.check(
         task.cpu and task.memory,
-        "cpu and memory are both needed in a queue: it counts what is requested, and would let in more than "
+        "cpu and memory are both needed in a queue: it counts what is requested, and would admit more than "
         "the nodes hold.",
     )
     pools = [profile.pool(name) for name in queue.pools]

@@ -6,7 +6,7 @@ from typing import Final
 from ebbtide.workloads.objects import Object, condition, phase_of
 
 _SCALING: Final = {
-    "TriggeredScaleUp": "a node is being made for it",
+    "TriggeredScaleUp": "a node is being created for it",
     "FailedScaleUp": "",
     "NotTriggerScaleUp": "",
 }
@@ -21,9 +21,9 @@ def queued_for(workload: Object | None) -> str:
         workload: its Workload.
     """
     if workload is None:
-        return "it is suspended, and Kueue has not taken it up"
+        return "it is suspended, and Kueue has no Workload for it"
     if workload["spec"].get("active") is False:
-        return "it is put on hold"
+        return "it is deactivated"
     if not condition(workload, "QuotaReserved"):
         refused = condition(workload, "QuotaReserved", "False")
         return str(refused.get("message") or condition(workload, "Evicted").get("message") or "")

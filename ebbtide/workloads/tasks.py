@@ -159,7 +159,7 @@ def check(task: Task, problems: Problems, *, name_length: int = LABEL_LENGTH) ->
         is_label(task.name, name_length),
         f"name is {task.name!r}; a Job's is up to {name_length} lower-case letters, digits and hyphens here.",
     )
-    problems.check(task.image.strip(), "image is empty; say which one runs.")
+    problems.check(task.image.strip(), "image is empty; name an image.")
     problems.check(
         not task.namespace or is_label(task.namespace),
         f"namespace is {task.namespace!r}, which can be no namespace's name.",

@@ -16,7 +16,7 @@ _PIPELINES = "kubeflow/pipelines 2.17.0"
 _KATIB = "kubeflow/katib 0.19.0"
 
 
-def _keeps_out(pool: Pool) -> list[int]:
+def _hard_taints(pool: Pool) -> list[int]:
     """Return the indexes of a pool's declared taints that repel pods."""
     soft = TaintEffect.PREFER_NO_SCHEDULE
     return [index for index, taint in enumerate(pool.taints or ()) if taint.effect is not soft]
@@ -26,10 +26,10 @@ def _somewhere_untainted(cluster: Cluster) -> Iterator[Fault]:
     makers = [add_on.spec.untolerating for add_on in cluster.installed if add_on.spec.untolerating]
     if not makers or cluster.cloud.existing is not None:
         return
-    if any(pool.taints is not None and not _keeps_out(pool) for pool in cluster.work_pools):
+    if any(pool.taints is not None and not _hard_taints(pool) for pool in cluster.work_pools):
         return
     for pool in pools_of(cluster):
-        hard = _keeps_out(pool.pool) if pool.pool.is_system else []
+        hard = _hard_taints(pool.pool) if pool.pool.is_system else []
         if hard:
             yield Fault(
                 pool.at(f"taints[{hard[0]}]"),
@@ -82,7 +82,7 @@ def _reset_by_upgrade(cluster: Cluster) -> Iterator[Fault]:
         )
 
 
-def _logs_are_there(cluster: Cluster) -> Iterator[Fault]:
+def _cloud_has_logs(cluster: Cluster) -> Iterator[Fault]:
     if cluster.addons.logs is not None:
         yield Fault(
             "addons.logs",
@@ -148,8 +148,8 @@ def _data_on_spot(cluster: Cluster) -> Iterator[Fault]:
         if isinstance(pool.pool.capacity, Spot | Preemptible):
             yield Fault(
                 pool.at("capacity"),
-                f"The databases of {and_list(keepers)} stand on nodes that are taken back.",
-                "Each time, pipelines and experiments stand still until another node is there.",
+                f"The databases of {and_list(keepers)} run on nodes that the cloud can reclaim.",
+                "Each time, pipelines and experiments stop until another node is ready.",
                 "Leave capacity out, unless that is worth the lower price.",
             )
 
@@ -166,7 +166,7 @@ def _data_in_one_zone(cluster: Cluster) -> Iterator[Fault]:
         if _spread(pool):
             yield Fault(
                 pool.at("zones"),
-                f"The system pool spans zones, and a disk of {and_list(keepers)} stands in one of them.",
+                f"The system pool spans zones, and a disk of {and_list(keepers)} is in one of them.",
                 "When the node there goes, its database waits for another in that zone.",
                 "Write zones: with a single zone.",
             )
@@ -195,7 +195,7 @@ RULES: tuple[ClusterRule, ...] = (
         _reset_by_upgrade,
         severity=Severity.WARNED,
     ),
-    ClusterRule("logs on AKS alone", "GKE docs, logging (2026)", _logs_are_there, CloudKind.GKE),
+    ClusterRule("logs on AKS alone", "GKE docs, logging (2026)", _cloud_has_logs, CloudKind.GKE),
     ClusterRule(
         "logs of a cluster that is ours",
         "azure-native 3.29.0, ManagedCluster.addonProfiles",

@@ -129,7 +129,7 @@ def _deallocate(pool: PoolIn) -> Iterator[Fault]:
     if isinstance(capacity, Spot) and capacity.eviction_policy == "Deallocate":
         yield Fault(
             pool.at("capacity.evictionPolicy"),
-            "Nodes that are taken back are deallocated, not deleted.",
+            "Evicted nodes are deallocated, not deleted.",
             "They still count against the quota, and the autoscaler waits for them where it could try "
             "another pool.",
             "Write evictionPolicy: Delete, or leave it out.",

@@ -21,7 +21,7 @@ def _left(cluster: Cluster) -> Iterator[PoolIn]:
             yield pool
 
 
-def _somebody_installs(cluster: Cluster) -> Iterator[Fault]:
+def _has_installer(cluster: Cluster) -> Iterator[Fault]:
     if cluster.addons.drivers != "managed":
         return
     for pool in _left(cluster):
@@ -29,8 +29,8 @@ def _somebody_installs(cluster: Cluster) -> Iterator[Fault]:
             pool.at("accelerator.driver"),
             "The cloud is to install no driver here, and nothing else does: addons.drivers is managed.",
             _NO_DRIVER,
-            "Leave driver out, or write addons: {drivers: gpu-operator}; drivers: none where somebody else "
-            "brings it.",
+            "Leave driver out, or write addons: {drivers: gpu-operator}; drivers: none if another "
+            "installer does.",
         )
 
 
@@ -113,20 +113,20 @@ def _tpus_have_none(pool: PoolIn) -> Iterator[Fault]:
         )
 
 
-def _brought_by_somebody(cluster: Cluster) -> Iterator[Fault]:
+def _no_declared_driver(cluster: Cluster) -> Iterator[Fault]:
     if cluster.addons.drivers != "none":
         return
     for pool in _left(cluster):
         yield Fault(
             pool.at("accelerator"),
             "Nothing declared installs a driver here: addons.drivers is none.",
-            "Until somebody brings a driver and a device plugin, pods that ask for a GPU stay pending.",
+            "Until a driver and a device plugin are installed, pods that ask for a GPU stay pending.",
             "Nothing to do where that is meant.",
         )
 
 
 RULES: tuple[ClusterRule | PoolRule, ...] = (
-    ClusterRule("a driver for every GPU pool", _GKE_DOCS, _somebody_installs),
+    ClusterRule("a driver for every GPU pool", _GKE_DOCS, _has_installer),
     ClusterRule("a GPU pool for every way of installing drivers", _GKE_DOCS, _something_to_install_on),
     ClusterRule("Google's installers on GKE alone", _AKS_DOCS, _no_installer_for_aks, CloudKind.AKS),
     ClusterRule("the operator on Ubuntu", _AKS_DOCS, _operator_needs_ubuntu, CloudKind.AKS),
@@ -134,6 +134,6 @@ RULES: tuple[ClusterRule | PoolRule, ...] = (
     ClusterRule("a device plugin for every GPU pool", _GKE_DOCS, _label_takes_the_plugin, CloudKind.GKE),
     PoolRule("no driver for TPUs", "GKE docs, tpus (2026)", _tpus_have_none, CloudKind.GKE),
     ClusterRule(
-        "drivers that somebody else brings", _GKE_DOCS, _brought_by_somebody, severity=Severity.WARNED
+        "drivers that somebody else brings", _GKE_DOCS, _no_declared_driver, severity=Severity.WARNED
     ),
 )

@@ -27,7 +27,7 @@ class ClusterSetting:
 
 _CHANNEL = "by its release channel"
 _ACCESS = "by its own settings"
-_RANGE = "by the network that it stands in"
+_RANGE = "by its network"
 
 ROWS: tuple[ClusterSetting, ...] = (
     ClusterSetting(CloudKind.GKE, "releaseChannel", "release_channel", _CHANNEL),
@@ -78,7 +78,7 @@ def _made_with(cluster: Cluster) -> Iterator[Fault]:
         if attrgetter(row.attribute)(cluster.cloud) != _as_left_out(cluster, row.attribute):
             yield Fault(
                 f"cloud.{row.field}",
-                f"The cluster {existing.name} is there already, and {row.field} is not ours to set.",
+                f"The cluster {existing.name} already exists, and {row.field} is not ours to set.",
                 f"Nothing would change: it is settled {row.settled}.",
                 f"Leave {row.field} out, or existing, to make a cluster of our own.",
             )

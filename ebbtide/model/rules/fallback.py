@@ -53,7 +53,7 @@ def _something_to_fall_back_to(cluster: Cluster) -> Iterator[Fault]:
                 f"queues[{number}].fallback",
                 f"The queue has one pool, {queue.pools[0]}, and nothing to fall back to.",
                 "Work would wait for that pool, as without it.",
-                "Add the pool that stands in for it, or leave fallback out.",
+                "Add the pool to fall back to, or leave fallback out.",
             )
 
 
@@ -90,7 +90,7 @@ def _backs_off(cluster: Cluster) -> Iterator[Fault]:
         if held and index < len(queue.pools) - 1:
             yield Fault(
                 path,
-                f"The machines of {pool.name} are deallocated when they are taken back.",
+                f"The machines of {pool.name} are deallocated when they are evicted.",
                 "The autoscaler goes on asking for those, and never tries the next pool.",
                 "Leave evictionPolicy out, for Delete.",
             )
@@ -145,7 +145,7 @@ def _not_ours(cluster: Cluster) -> Iterator[Fault]:
     for number, _ in _queues(cluster):
         yield Fault(
             f"queues[{number}].fallback",
-            f"The cluster {existing.name} is there already, and its autoscaler is not ours to set.",
+            f"The cluster {existing.name} already exists, and its autoscaler is not ours to set.",
             "Without the expander priority it chooses any pool, the dearest as well as the preferred one.",
             "Leave fallback out.",
         )

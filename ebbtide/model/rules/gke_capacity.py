@@ -196,7 +196,7 @@ ROWS = (
         kinds=_ALL,
         field="compact",
         offence=_zones_of_compact,
-        problem="Nodes placed close together stand in one zone, and this pool spans {value}.",
+        problem="Nodes placed close together are in one zone, and this pool spans {value}.",
         consequence=_NO_POOL,
         fix="Write the one zone under zones, or leave compact out.",
         source=f"{_TOOLKIT}; GKE docs, compact-placement (2026)",
@@ -250,7 +250,7 @@ ROWS = (
         field="shutdownGrace",
         offence=_grace,
         problem="A {kind} pool has no shutdown grace.",
-        consequence="Only spot nodes can be given longer than 30 seconds when they are taken back.",
+        consequence="Only spot nodes can have more than 30 seconds to shut down when they are preempted.",
         fix="Leave shutdownGrace out, or write capacity: spot.",
         source=_GRACE_DOCS,
     ),
@@ -259,7 +259,7 @@ ROWS = (
         kinds=(Spot,),
         field="shutdownGrace",
         offence=_grace_out_of_range,
-        problem="A spot node cannot be given {value} when it is taken back.",
+        problem="A spot node cannot have {value} to shut down when it is preempted.",
         consequence=_NO_POOL,
         fix="Write 0s, 30s or 120s, or leave it out for 30s.",
         source="google-cloud-container, NodeKubeletConfig.shutdown_grace_period_seconds (2026); "
@@ -285,7 +285,7 @@ def _preemptible(pool: PoolIn) -> Iterator[Fault]:
         yield Fault(
             pool.at("capacity"),
             "Preemptible machines are the older kind of spot.",
-            "They are taken back after 24 hours at the latest, and cost no less.",
+            "They are preempted after 24 hours at the latest, and cost no less.",
             "Write capacity: spot.",
         )
 

@@ -66,7 +66,7 @@ def _by_its_owner(cluster: Cluster) -> Iterator[Fault]:
         "teams",
         f"Members may work in their namespaces; letting them in to {existing.name} is its owner's to do.",
         "Without that, kubectl is refused before it gets to the namespace.",
-        f"Have the owner run, for each who is not let in yet, `{command}`.",
+        f"Have the owner run, for each member without access, `{command}`.",
     )
 
 

@@ -123,7 +123,7 @@ def _together_once(cluster: Cluster) -> Iterator[Fault]:
                 yield Fault(
                     f"queues[{index}].together",
                     f"{pool} is a spot pool, and nodes are asked for together once, when work is admitted.",
-                    "A pod that is made again after its node was taken back brings no new one: it waits "
+                    "A pod that is recreated after its node is reclaimed gets no new node: it waits "
                     "until another pod has ended, or after an hour goes back into the queue with the whole "
                     "job.",
                     "Leave together out, unless half a job is worth less than the wait.",

@@ -57,7 +57,7 @@ def _has_a_zone(cluster: Cluster) -> Iterator[Fault]:
         if team.volume is not None and team.volume.kind == "filestore":
             yield Fault(
                 f"teams[{number}].volume.kind",
-                f"A filestore stands in one zone, and neither {cluster.cloud.location} nor a pool names one.",
+                f"A filestore is in one zone, and neither {cluster.cloud.location} nor a pool names one.",
                 "It could be put far from the nodes that use it, or nowhere.",
                 "Write zones on the pool that uses it most, or leave kind out for a bucket, mounted.",
             )

@@ -64,7 +64,7 @@ def _once(
         if name is None:
             continue
         if name in first:
-            problem = f"The {noun} {name} is there already, at {first[name]}."
+            problem = f"The {noun} {name} is already in use, at {first[name]}."
             yield Fault(path, problem, consequence, f"Write a {noun} of its own.")
         first.setdefault(name, path)
 
@@ -168,12 +168,12 @@ def _namespaces_for_people(cluster: Cluster) -> Iterator[Fault]:
             )
 
 
-def _default_is_there(cluster: Cluster) -> Iterator[Fault]:
+def _default_exists(cluster: Cluster) -> Iterator[Fault]:
     for index, team in enumerate(cluster.teams):
         if team.namespace_name == "default" and (team.namespace is None or team.namespace.create):
             yield Fault(
                 _namespace_path(index, team),
-                "The namespace default is there already.",
+                "The namespace default already exists.",
                 "It could not be created, and must not be removed with the team.",
                 "Write namespace: {name: default, create: false}.",
             )
@@ -218,5 +218,5 @@ RULES: tuple[ClusterRule | PoolRule, ...] = (
         "no local queue twice in a namespace", f"{_KUEUE}: LocalQueue is namespaced", _local_queues_once
     ),
     ClusterRule("no team in a namespace of Kubernetes", _SYSTEM_NAMESPACES, _namespaces_for_people),
-    ClusterRule("the default namespace is there already", _SYSTEM_NAMESPACES, _default_is_there),
+    ClusterRule("the default namespace is there already", _SYSTEM_NAMESPACES, _default_exists),
 )

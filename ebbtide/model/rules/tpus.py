@@ -76,7 +76,7 @@ def _one_zone(pool: PoolIn) -> Iterator[Fault]:
     if slice_nodes(pool.pool, pool.machine) > 1 and zones_of(pool.pool, pool.site) > 1:
         yield Fault(
             pool.at("zones"),
-            "The nodes of a TPU slice stand in one zone, and this pool spans several.",
+            "The nodes of a TPU slice are in one zone, and this pool spans several.",
             _NO_POOL,
             "Write the one zone under zones.",
         )

@@ -348,7 +348,8 @@ def _unknown(location: Location, whole: type[BaseModel]) -> ShapeFinding:
 
 
 def findings(model: type[BaseModel], error: ValidationError, written: object) -> tuple[ShapeFinding, ...]:
-    """Return the shape faults with the locations that `salvage` needs; arguments as for `shape_faults`."""
+    """Return the shape faults with the locations that `validate_partially` needs; arguments as for
+    `shape_faults`."""
     collected: list[ShapeFinding] = []
     for details in error.errors(include_url=False):
         location = location_of(model, details["loc"], written)

@@ -33,14 +33,14 @@ def _on(pool: PoolProfile, step: Step, requirements: Requirements, lasts: int) -
     if pool.interruptible and lasts >= LONG and not (step.has_retries or requirements.checkpoints):
         yield (
             f"lasts {length} on {pool.capacity} pool {pool.name} with neither retries nor "
-            f"checkpoints, so that a preemption ends the run: {_AGAIN}, and say checkpoints=True once it "
+            f"checkpoints, so that a preemption ends the run: {_AGAIN}, and set checkpoints=True once it "
             "saves them."
         )
     limit = pool.max_run_seconds
     if limit is not None and lasts > limit and not (step.has_retries and requirements.checkpoints):
         yield (
             f"lasts {length}, and a node of pool {pool.name} lives {durations.in_one_unit(limit)} at most: "
-            f"save checkpoints, say checkpoints=True, and {_AGAIN}."
+            f"save checkpoints, set checkpoints=True, and {_AGAIN}."
         )
 
 
@@ -49,6 +49,6 @@ def _retried(step: Step, lasts: int) -> Iterator[str]:
     if until is not None and lasts > until:
         yield (
             f"lasts {durations.in_one_unit(lasts)}, and is retried no longer than "
-            f"{durations.in_one_unit(until)} after its first attempt began: say a higher longest to "
+            f"{durations.in_one_unit(until)} after its first attempt began: set a higher longest to "
             "retry_disruptions, or backoff_max_duration to set_retry."
         )

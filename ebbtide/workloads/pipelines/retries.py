@@ -80,7 +80,7 @@ def retry_disruptions(
                 begun == attempts,
                 f"with waits from {durations.in_one_unit(wait)} on, each {factor:g} times the one before, "
                 f"{begun} of {attempts} attempts begin within the {durations.in_one_unit(until)} in which it "
-                "is retried: say a higher longest, or wait less.",
+                "is retried: set a higher longest, or wait less.",
             )
     step.retry(attempts, wait, factor, until)
     doubt = _doubt(profile)

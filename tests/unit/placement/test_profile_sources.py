@@ -169,7 +169,7 @@ def test_a_file_that_is_none(tmp_path: Path) -> None:
 
 
 def test_a_later_profile_of_this_version_is_read() -> None:
-    """Fields that this package does not know are passed over."""
+    """Fields that this package does not know are ignored."""
     data = json.loads(json.dumps(DEV.data()))
     data["carbon"] = {}
     for pool in data["pools"]:

@@ -152,7 +152,7 @@ def test_damage_stops_no_training(tmp_path: Path, caplog: pytest.LogCaptureFixtu
     for marker in _markers(tmp_path):
         (tmp_path / marker.stem / "model").write_text("other 00")
     assert _step(checkpoints) is None
-    assert "is passed over: model is not what was saved" in caplog.text
+    assert "is skipped: model is not what was saved" in caplog.text
     for writer in (Checkpoints(tmp_path, keep=2), checkpoints):
         step = (_step(writer) or 0) + 1
         _save(writer, step)

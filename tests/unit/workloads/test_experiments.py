@@ -196,7 +196,10 @@ def test_the_collector_needs_room() -> None:
         ({"objective_type": "least"}, "objective_type is 'least'; write minimize or maximize."),
         ({"objective_metric_name": ""}, "objective_metric_name is empty"),
         ({"objective_goal": float("nan")}, "objective_goal is nan"),
-        ({"additional_metric_names": ["loss"]}, "additional_metric_names has loss, the objective's own"),
+        (
+            {"additional_metric_names": ["loss"]},
+            "additional_metric_names has loss, which is the objective's metric",
+        ),
         ({"name": "a" * 41}, "a Job's is up to 40 lower-case letters"),
         ({"name": "1rates"}, "an Experiment's begins with a letter"),
         ({"pool": "t4-spot"}, "gpus is not given, and pool t4-spot"),

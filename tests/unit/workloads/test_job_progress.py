@@ -39,7 +39,7 @@ def _workload(**status: Any) -> dict[str, Any]:
 
 _WORDS: list[tuple[str, JobSnapshot, str]] = [
     ("new", look_at(job()), "starting"),
-    ("no-kueue", look_at(_SUSPENDED), "queued: it is suspended, and Kueue has not taken it up"),
+    ("no-kueue", look_at(_SUSPENDED), "queued: it is suspended, and Kueue has no Workload for it"),
     (
         "quota",
         look_at(
@@ -53,7 +53,7 @@ _WORDS: list[tuple[str, JobSnapshot, str]] = [
         look_at(_SUSPENDED, workload=_workload(**_RESERVED)),
         "queued: its quota is reserved; dws: Waiting for resources, currently 5m ETA",
     ),
-    ("held", look_at(_SUSPENDED, workload={"spec": {"active": False}}), "queued: it is put on hold"),
+    ("held", look_at(_SUSPENDED, workload={"spec": {"active": False}}), "queued: it is deactivated"),
     (
         "scheduler",
         look_at(job(active=1), unscheduled("a")),
@@ -70,7 +70,7 @@ _WORDS: list[tuple[str, JobSnapshot, str]] = [
                 event("b", "NotTriggerScaleUp", at="2026-11-20T10:00:10Z"),
             ],
         ),
-        "waiting for a node: a node is being made for it",
+        "waiting for a node: a node is being created for it",
     ),
     (
         "no-scale-up",
@@ -122,7 +122,7 @@ _WORDS: list[tuple[str, JobSnapshot, str]] = [
     (
         "sweep-queued-again",
         look_at(sweep(4, succeeded=1) | {"spec": {"completions": 4, "suspend": True}}),
-        "queued, done 1 of 4: it is suspended, and Kueue has not taken it up",
+        "queued, done 1 of 4: it is suspended, and Kueue has no Workload for it",
     ),
 ]
 

@@ -103,7 +103,7 @@ def test_what_is_damaged_is_passed_over(bucket: Bucket, damage: str) -> None:
 
 
 def test_a_bucket_that_refuses_is_no_damage(bucket: Bucket) -> None:
-    """A checkpoint that cannot be read now is not passed over for an older one."""
+    """A checkpoint that cannot be read now is not skipped for an older one."""
     checkpoints = Checkpoints(f"gs://{bucket.name}/run")
     _save(checkpoints, 1)
     refused = OSError("Forbidden")

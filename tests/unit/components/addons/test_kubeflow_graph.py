@@ -57,14 +57,14 @@ def trainer() -> Recording:
     return recorded(lambda first, opts: Trainer("trainer", args(first), opts))
 
 
-def bucket(*, goes_with_contents: bool) -> Recording:
+def bucket(*, force_destroy: bool) -> Recording:
     """A bucket for artifacts."""
     bucket_args = ArtifactBucketArgs(
         cluster="train",
         project="acme-ml",
         region="us-central1",
         accounts=tuple(f"kubeflow/{name}" for name in WORKERS),
-        force_destroy=goes_with_contents,
+        force_destroy=force_destroy,
         labels={"ebbtide-owner": "vision-team"},
     )
     return recorded(lambda _, opts: ArtifactBucket("artifacts", bucket_args, opts))
@@ -134,7 +134,7 @@ def test_trainer_comes_from_a_pinned_release() -> None:
 
 def test_a_bucket_is_private_and_takes_no_key() -> None:
     """Nobody is let in but our own account, as which the service accounts act."""
-    recording = bucket(goes_with_contents=True)
+    recording = bucket(force_destroy=True)
     made: Any = recording.named("artifacts-bucket").inputs
     assert made["name"] == "acme-ml-train-pipelines"
     assert made["location"] == "us-central1"
@@ -149,7 +149,7 @@ def test_a_bucket_is_private_and_takes_no_key() -> None:
 def test_a_bucket_outlives_what_is_permanent() -> None:
     """Only an ephemeral cluster takes what is in it along."""
     for goes in (True, False):
-        made = bucket(goes_with_contents=goes).named("artifacts-bucket")
+        made = bucket(force_destroy=goes).named("artifacts-bucket")
         assert made.inputs["forceDestroy"] is goes
 
 
