@@ -70,13 +70,18 @@ class Cluster(pulumi.ComponentResource):
                 # dropped every pool that is deleted with the cluster from its state. This one refuses before
                 # any change.
                 protect=not declaration.is_ephemeral,
-                # The default pool no longer exists at the first update; its settings must never replace the
-                # cluster.
-                ignore_changes=["nodeConfig", "initialNodeCount"],
+                # None of these must replace the cluster: settings of the default pool, which no longer exists
+                # at the first update, and the description, which earlier versions derived from the owner.
+                ignore_changes=["nodeConfig", "initialNodeCount", *_derived("description", cloud)],
             ),
         )
         self.cluster_name = self.resource.name
         self.register_outputs({"cluster_name": self.cluster_name})
+
+
+def _derived(name: str, cloud: Gke) -> list[str]:
+    """Return an input's name unless it is overridden."""
+    return [] if name in cloud.overrides else [name]
 
 
 def _inputs(args: ClusterArgs) -> dict[str, Any]:
@@ -85,7 +90,7 @@ def _inputs(args: ClusterArgs) -> dict[str, Any]:
         "name": declaration.name,
         "project": cloud.project,
         "location": cloud.location,
-        "description": f"Ebbtide cluster of {declaration.owner}",
+        "description": "Ebbtide cluster",
         "release_channel": {"channel": cloud.release_channel.upper()},
         "min_master_version": cloud.kubernetes_version,
         "network": args.network.vpc,

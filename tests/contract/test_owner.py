@@ -1,0 +1,23 @@
+"""The owner of a cluster, a label on everything that is billed."""
+
+import json
+
+import pytest
+
+from ebbtide.recording.record import record
+from ebbtide.recording.recording import Recording
+from ebbtide.review.difference import compare
+from tests.declarations import BASES, changed
+from tests.repository import ROOT
+
+
+def _recorded(cloud: str, owner: str) -> Recording:
+    config = {"ebbtide:cluster": json.dumps(changed(BASES[cloud], owner=owner))}
+    return record(ROOT, project="ebbtide", stack="test", config=config)
+
+
+@pytest.mark.parametrize("cloud", BASES)
+def test_another_owner_replaces_nothing(cloud: str) -> None:
+    """It once was part of a GKE cluster's description, which only a new cluster can change."""
+    changes = compare(_recorded(cloud, "vision"), _recorded(cloud, "speech"))
+    assert {change.action for change in changes} == {"update"}
