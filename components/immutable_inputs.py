@@ -21,7 +21,7 @@ from ebbtide.paths import is_within, value_at
 NEW_POOL_BESIDE: Final = (
     "`ebbtide up {stack}` creates the new pool beside it, lets its work finish, and then deletes it."
 )
-"""How to replace a work pool without ending its workloads."""
+"""The replacement of a work pool that ends none of its workloads."""
 
 
 class ImmutableInputError(Exception):
