@@ -18,6 +18,7 @@ from ebbtide.placement.aks_labels_and_taints import AGENT_POOL
 from ebbtide.placement.gke_labels_and_taints import NODE_POOL
 from ebbtide.placement.replacements import SUFFIX
 from ebbtide.recording.recording import Recording, Resource
+from ebbtide.urns import urn_name
 
 OLD: Final = ".old"
 """Suffix of the name of a drained pool."""
@@ -88,7 +89,7 @@ def pools(deployment: Mapping[str, Any]) -> dict[str, StatePool]:
         name: StatePool(name, item, children.get(item["urn"]))
         for item in resources
         if item["type"] in _NAMES
-        for name in [str(item["urn"]).rpartition("::")[2]]
+        for name in [urn_name(str(item["urn"]))]
     }
 
 

@@ -12,7 +12,7 @@ from ebbtide.kubernetes_api.parts import part, parts, text
 from ebbtide.model import expiry
 from ebbtide.operations import cloud_state, deleted_clusters
 from ebbtide.operations.deleted_clusters import DeletedClusters
-from ebbtide.urns import STACK_TYPE
+from ebbtide.urns import STACK_TYPE, urn_name
 
 _BUCKETS: Final = frozenset({"gcp:storage/bucket:Bucket", "azure-native:storage:StorageAccount"})
 _REGISTRIES: Final = frozenset(
@@ -159,7 +159,7 @@ def _expiry(deployment: Mapping[str, Any], resources: Sequence[Mapping[str, Any]
 
 
 def _name(resource: Mapping[str, Any]) -> str:
-    return str(resource["urn"]).rpartition("::")[2]
+    return urn_name(str(resource["urn"]))
 
 
 def _cloud_name(resource: Mapping[str, Any]) -> str:
