@@ -9,10 +9,10 @@ reactivated instead: Kueue then admits it to the new pool (Kueue 0.19, `spec.act
 """
 
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
 from ebbtide import clock
 from ebbtide.kubernetes_api import Api, ApiError, Object
@@ -128,11 +128,7 @@ def _cordoned(api: Api, node: Object) -> datetime:
     since = annotated or clock.now().isoformat(timespec="seconds")
     if not annotated or not part(node, "spec").get("unschedulable"):
         change = {"metadata": {"annotations": {SINCE: since}}, "spec": {"unschedulable": True}}
-        try:
-            api.patch(f"/api/v1/nodes/{node['metadata']['name']}", change)
-        except ApiError as error:
-            if not error.not_found:
-                raise
+        _patch(api, f"/api/v1/nodes/{node['metadata']['name']}", change)
     return datetime.fromisoformat(since)
 
 
@@ -161,11 +157,7 @@ def _path(namespace: str, name: str) -> str:
 def _deactivate(api: Api, workload: str, pool: DrainedPool) -> None:
     """Have Kueue end the pods of a Workload; `_readmit` reactivates it."""
     change = {"metadata": {"annotations": {REQUEUED: pool.value}}, "spec": {"active": False}}
-    try:
-        api.patch(workload, change)
-    except ApiError as error:
-        if not error.not_found:
-            raise
+    _patch(api, workload, change)
 
 
 def _readmit(api: Api, pool: DrainedPool, *, at_once: bool) -> set[str]:
@@ -187,8 +179,17 @@ def _readmit(api: Api, pool: DrainedPool, *, at_once: bool) -> set[str]:
     change = {"metadata": {"annotations": {REQUEUED: None}}, "spec": {"active": True}}
     for path, item in deactivated.items():
         if at_once or not condition(item, "QuotaReserved"):
-            api.patch(path, change)
+            _patch(api, path, change)
     return set(deactivated)
+
+
+def _patch(api: Api, path: str, change: Mapping[str, Any]) -> None:
+    """Change an object, unless it has been deleted meanwhile."""
+    try:
+        api.patch(path, change)
+    except ApiError as error:
+        if not error.not_found:
+            raise
 
 
 def _counts(pod: Object) -> bool:
