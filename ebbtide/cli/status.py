@@ -38,8 +38,8 @@ def status(
 ) -> None:
     """Show a stack's nodes, work, queues, cost and expiry.
 
-    It reads the stack's state and the cluster's API, and changes nothing. Costs are at list prices. Since
-    midnight (UTC) means at least: from the ages of the nodes that exist, without those that are gone.
+    It reads the stack's state and the cluster's API, and changes nothing. The cost is that of this
+    moment, at list prices.
     """
     from ebbtide.cli.consoles import console  # noqa: PLC0415
     from ebbtide.operations import status as statuses  # noqa: PLC0415

@@ -109,10 +109,6 @@ def _cost(status: Status) -> Iterator[str]:
         f"Cost: {least}${cost.usd_per_hour:.2f} per hour now, ${cost.always_usd_per_hour:.2f} of it without "
         "any node."
     )
-    yield (
-        f"Since 00:00 UTC: at least ${cost.usd_since_midnight:.2f}, from the ages of the nodes that exist; "
-        "nodes that are gone are not included."
-    )
     if cost.unknown:
         yield f"Without a known price: {', '.join(cost.unknown)}."
     if dates := sorted({cost.prices_of[0], cost.prices_of[-1]} if cost.prices_of else ()):

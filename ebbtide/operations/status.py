@@ -25,7 +25,6 @@ UNKNOWN: Final = "its status is unknown"
 _START: Final = timedelta(minutes=15)
 """Maximum time that a node takes to become ready; the autoscalers of GKE and AKS then give up
 (cluster-autoscaler, `max-node-provision-time`)."""
-_HOUR: Final = timedelta(hours=1)
 
 
 class _NodeState(Enum):
@@ -81,20 +80,16 @@ def read(source: StatusSource, now: datetime) -> Status:
     """
     with access.reaching_own(UNKNOWN, source.name, source.state):
         snapshot, queueing = take(source.api), take_queueing(source.api)
-        system = source.api.get("/api/v1/namespaces/kube-system")
-    return status(source, snapshot, queueing, _created(system), now)
+    return status(source, snapshot, queueing, now)
 
 
-def status(
-    source: StatusSource, snapshot: Snapshot, queueing: QueueObjects, created: datetime, now: datetime
-) -> Status:
+def status(source: StatusSource, snapshot: Snapshot, queueing: QueueObjects, now: datetime) -> Status:
     """Derive the status.
 
     Args:
         source: the stack.
         snapshot: the cluster's objects.
         queueing: Kueue's objects.
-        created: the cluster's creation time.
         now: the time.
     """
     profile = source.profile
@@ -129,7 +124,7 @@ def status(
             if (item.kind, item.namespace, item.name) not in waiting
         ),
         queues=queues,
-        cost=_cost(nodes, source.rates, created, now),
+        cost=_cost(nodes, source.rates),
     )
 
 
@@ -172,20 +167,12 @@ def _nodes_amount(nodes: Iterable[Object], prices: Rates) -> Amount:
     return prices.of_nodes(Counter(map(_cloud_pool, nodes)))
 
 
-def _cost(nodes: list[Object], prices: Rates, created: datetime, now: datetime) -> CostStatus:
-    """Return the cost now and since midnight; the latter includes Cloud NAT at its price without nodes."""
-    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
-
-    def hours(since: datetime) -> float:
-        return max(0.0, (now - max(since, midnight)) / _HOUR)
-
-    total, always = prices.at(Counter(map(_cloud_pool, nodes))), prices.without_nodes()
-    of_nodes = sum(_nodes_amount([node], prices).known * hours(_created(node)) for node in nodes)
+def _cost(nodes: list[Object], prices: Rates) -> CostStatus:
+    """Return the cost now; what was spent is not known here, since nodes that are gone leave no trace."""
+    total = prices.at(Counter(map(_cloud_pool, nodes)))
     return CostStatus(
         usd_per_hour=round(total.known, 4),
-        always_usd_per_hour=round(always.known, 4),
-        usd_since_midnight=round(of_nodes + always.known * hours(created), 4),
-        midnight=midnight,
+        always_usd_per_hour=round(prices.without_nodes().known, 4),
         unknown=total.unknown,
         prices_of=tuple(sorted({price.as_of for price in total.prices if price.as_of})),
     )

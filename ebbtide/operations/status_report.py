@@ -90,11 +90,6 @@ class CostStatus(DocumentPart):
     """Cost of the existing nodes and of everything that is always billed, USD per hour."""
     always_usd_per_hour: float
     """Cost without nodes: control plane, addresses, gateways, disks of add-ons."""
-    usd_since_midnight: float
-    """Lower bound of the cost since midnight, from the creation times of the existing nodes. Deleted nodes
-    are not included."""
-    midnight: datetime
-    """Last 00:00 UTC."""
     unknown: tuple[str, ...]
     """Items without a known price, which are not included."""
     prices_of: tuple[str, ...]

@@ -1,5 +1,6 @@
 """The status of a stack, from the objects of its cluster."""
 
+import json
 import re
 from dataclasses import replace
 from datetime import timedelta
@@ -41,8 +42,8 @@ def _workload(job: Object, **status: Any) -> Object:
     return made("w-" + job["metadata"]["name"], owner=("Job", job), spec={"queueName": "ours"}, status=status)
 
 
-def _status(snapshot: Snapshot, *, queueing: QueueObjects | None = None, hours: float = 5) -> Status:
-    return status(_SOURCE, snapshot, queueing or QueueObjects(), NOW - timedelta(hours=hours), NOW)
+def _status(snapshot: Snapshot, *, queueing: QueueObjects | None = None) -> Status:
+    return status(_SOURCE, snapshot, queueing or QueueObjects(), NOW)
 
 
 def _text(of: Status) -> str:
@@ -69,19 +70,23 @@ def test_nodes_are_counted_once() -> None:
 
 
 def test_the_cost_is_of_the_nodes_that_exist() -> None:
-    """The cost now is each node's price and what is always paid, and since midnight each for as long as it
-    exists."""
+    """The cost now is each node's price and what is always paid."""
     nodes = (_node("s", "system", 60 * 30), _node("a", "spot", 60))
     cost = _status(Snapshot(nodes=nodes)).cost
     assert (cost.usd_per_hour, cost.always_usd_per_hour) == (0.35, 0.1)
-    assert cost.usd_since_midnight == round(12 * 0.2 + 1 * 0.05 + 5 * 0.1, 4)
-    assert cost.midnight == NOW.replace(hour=0)
+
+
+def test_the_amount_spent_is_not_claimed() -> None:
+    """Nodes that are gone leave no trace, so no amount since a time is reported."""
+    before = _status(Snapshot(nodes=(_node("s", "system", 60), _node("a", "spot", 60))))
+    assert "since" not in json.dumps(before.cost.model_dump())
+    assert "Since" not in _text(before)
 
 
 def test_a_pool_without_a_price() -> None:
     """Its nodes are named as not included."""
     unpriced = replace(_SOURCE, rates=replace(_PRICES, nodes={}))
-    report = status(unpriced, Snapshot(nodes=(_node("a", "spot", 5),)), QueueObjects(), NOW, NOW)
+    report = status(unpriced, Snapshot(nodes=(_node("a", "spot", 5),)), QueueObjects(), NOW)
     assert report.cost.unknown == ("pool spot",)
     assert report.pools[1].usd_per_hour is None
     assert "at least $0.10 per hour now" in _text(report)
