@@ -28,7 +28,7 @@ from ebbtide.cli.profile import profile
 from ebbtide.cli.quota import quota
 from ebbtide.cli.reap import reap
 from ebbtide.cli.rehearse import rehearse
-from ebbtide.cli.review import review
+from ebbtide.cli.review import review, write_failure
 from ebbtide.cli.schema import schema
 from ebbtide.cli.sleep import sleep, wake
 from ebbtide.cli.status import status
@@ -71,8 +71,8 @@ def root(
 
 
 def _reporting(command: Callable[_P, None]) -> Callable[_P, None]:
-    """Wrap a command: errors become sentences and exit status 2, never a traceback; with `--format json` they
-    also become a document in place of the command's own.
+    """Wrap a command: errors become sentences and exit status 2, never a traceback; with `--format json`, and
+    for a review in every format, they also become a document in place of the command's own.
     """
 
     @functools.wraps(command)
@@ -92,12 +92,14 @@ def _reporting(command: Callable[_P, None]) -> Callable[_P, None]:
             name = command.__name__.replace("_", " ")
             explained = explain(error, _source(kwargs), advice(error, name))
             explained.show()
-            if kwargs.get("format_") == PreviewFormat.JSON:
-                try:
+            try:
+                if command is review:
+                    write_failure(explained.report, kwargs)
+                elif kwargs.get("format_") == PreviewFormat.JSON:
                     write(explained.report.json_document() + "\n", cast("Path | None", kwargs.get("out")))
-                except OSError as unwritable:
-                    if str(unwritable) != str(error):
-                        typer.echo(message_of(unwritable), err=True)
+            except OSError as unwritable:
+                if str(unwritable) != str(error):
+                    typer.echo(message_of(unwritable), err=True)
             raise typer.Exit(ExitStatus.BROKEN if explained.is_internal else ExitStatus.WRONG) from None
 
     return run

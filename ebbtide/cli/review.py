@@ -1,18 +1,20 @@
 """The `review` command. Its dependencies are imported on execution."""
 
 import sys
+from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ebbtide.cli.consoles import console, write
 from ebbtide.cli.exit_status import ExitStatus
-from ebbtide.cli.options import ConfigFile, Cwd, Out, Stack, stack_files
+from ebbtide.cli.options import ConfigFile, Cwd, Out, Stack, stack_files, stack_name
 
 if TYPE_CHECKING:
-    from ebbtide.review.report import Review
+    from ebbtide.project.diagnostics import Report
+    from ebbtide.review.report import FailedReview, Review
 
 
 class ReviewFormat(StrEnum):
@@ -46,7 +48,7 @@ def review(
 
     It records the work tree's program, and with --against also the earlier version, and predicts the engine's
     plan: updates, replacements and deletions, and what ends with them. Exit status 1: the update would fail,
-    or breaks a mandatory rule of the policy.
+    or breaks a mandatory rule of the policy. Exit status 2: there are errors, which are the review.
     """
     from ebbtide.preview.record_stack import record_stack  # noqa: PLC0415 - loads Pulumi
     from ebbtide.recording import lazy_packages  # noqa: PLC0415
@@ -66,7 +68,22 @@ def review(
         raise typer.Exit(ExitStatus.FOUND)
 
 
-def _write(document: "Review", format_: ReviewFormat, out: Path | None) -> None:
+def write_failure(report: "Report", options: Mapping[str, Any]) -> None:
+    """Write the errors of the command as a review, so that an earlier one does not stay in its place.
+
+    Args:
+        report: the errors, which are also on standard error.
+        options: the options of the command.
+    """
+    from ebbtide.review.report import FailedReview  # noqa: PLC0415
+
+    format_, out = options["format_"], options["out"]
+    if out is not None or format_ is not ReviewFormat.TEXT:
+        name = stack_name(options["stack"], options["config_file"])
+        _write(FailedReview(stack=name, errors=report.errors), format_, out)
+
+
+def _write(document: "Review | FailedReview", format_: ReviewFormat, out: Path | None) -> None:
     """Write the review: text is coloured on a terminal, plain in a pipe or a file."""
     if format_ is ReviewFormat.TEXT:
         from ebbtide.review.render import render  # noqa: PLC0415
@@ -80,7 +97,7 @@ def _write(document: "Review", format_: ReviewFormat, out: Path | None) -> None:
     write(_rendered(document, format_), out)
 
 
-def _rendered(document: "Review", format_: ReviewFormat) -> str:
+def _rendered(document: "Review | FailedReview", format_: ReviewFormat) -> str:
     from ebbtide.review import markdown, page  # noqa: PLC0415
 
     match format_:

@@ -13,7 +13,7 @@ from typing import Final
 from ebbtide.preview.report import CostReport, PoolReport
 from ebbtide.preview.words import accelerator_words, amount_words, nodes_words, quota_words, type_words
 from ebbtide.review.mermaid import flowchart
-from ebbtide.review.report import ChangeReport, FieldChangeReport, FindingReport, Review
+from ebbtide.review.report import ChangeReport, FailedReview, FieldChangeReport, FindingReport, Review
 from ebbtide.review.summary import (
     ACTIONS,
     action_counts,
@@ -80,14 +80,21 @@ class _Section:
 _WHOLE: Final = "a comment has a maximum length. `ebbtide review --format html` has everything."
 
 
-def render(review: Review) -> str:
+def render(review: Review | FailedReview) -> str:
     """Render a review as Markdown of at most `LIMIT` characters."""
+    if isinstance(review, FailedReview):
+        errors = _errors(review)
+        return _rendered([errors], [errors])
     changes, findings = _changes(review), _findings(review)
     pools, queues, quotas = _pools(review), _queues(review), _quotas(review)
     fields, rules, warnings, picture = _fields(review), _rules(review), _warnings(review), _picture(review)
     shown = [_head(review), changes, findings, pools, queues, quotas, picture, fields, rules, warnings]
     expendable = [picture, fields, rules, queues, quotas, warnings, pools, changes, findings]
-    counts = _fit([section for section in shown if section.rows], expendable)
+    return _rendered(shown, expendable)
+
+
+def _rendered(sections: Iterable[_Section], expendable: Iterable[_Section]) -> str:
+    counts = _fit([section for section in sections if section.rows], expendable)
     return "\n\n".join(section.text(count) for section, count in counts) + "\n"
 
 
@@ -109,6 +116,21 @@ def _fit(sections: Sequence[_Section], expendable: Iterable[_Section]) -> list[t
                 over -= len(section.rows[row]) + 1
             counts[id(section)] = row
     return [(section, counts[id(section)]) for section in sections]
+
+
+def _errors(review: FailedReview) -> _Section:
+    title = f"Review of {review.stack}: {review.verdict}, {several(len(review.errors), 'error')}"
+    return _Section(
+        head=(f"### {_SIGNS[review.verdict]} {_text(title)}", ""),
+        rows=tuple(
+            "- "
+            + (f"{_code(error.heading)}: " if error.heading else "")
+            + " ".join(_text(text) for text in (error.message, error.suggestion) if text)
+            for error in review.errors
+        ),
+        noun="error",
+        folded=False,
+    )
 
 
 def _head(review: Review) -> _Section:

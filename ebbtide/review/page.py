@@ -18,7 +18,7 @@ from ebbtide.preview.words import (
     type_words,
 )
 from ebbtide.review import diagram
-from ebbtide.review.report import FindingReport, Review
+from ebbtide.review.report import FailedReview, FindingReport, Review
 from ebbtide.review.summary import (
     ACTIONS,
     action_counts,
@@ -38,8 +38,10 @@ _OPEN: Final = 40
 """Maximum number of pools in a diagram that is not folded."""
 
 
-def render(review: Review) -> str:
+def render(review: Review | FailedReview) -> str:
     """Render a review as an HTML page."""
+    if isinstance(review, FailedReview):
+        return _templates().get_template("failed.html").render(review=review)
     preview, difference = review.preview, review.difference
     cost = preview.cost
     queues = [

@@ -10,7 +10,7 @@ from rich.text import Text
 from ebbtide.preview.indented import Indented
 from ebbtide.preview.report import AmountReport, CloudQuotaReport, CostReport, FindingReport
 from ebbtide.preview.words import amount_words, type_words
-from ebbtide.review.report import ChangeReport, DifferenceReport, Review
+from ebbtide.review.report import ChangeReport, DifferenceReport, FailedReview, Review
 from ebbtide.review.summary import action_counts
 from ebbtide.wording import several
 
@@ -33,15 +33,36 @@ _SHOWN_FIELDS: Final = 4
 """Maximum number of fields that are shown of a change; the rest are counted."""
 
 
-def render(review: Review, console: Console) -> None:
+def render(review: Review | FailedReview, console: Console) -> None:
     """Print a review.
 
     Args:
         review: the document.
         console: the output; its width and colours are respected.
     """
+    blocks = _errors(review) if isinstance(review, FailedReview) else _blocks(review)
+    for number, block in enumerate(blocks):
+        if number:
+            console.print()
+        console.print(block)
+
+
+def _errors(review: FailedReview) -> list[RenderableType]:
+    word, style = _VERDICTS[review.verdict]
+    title = Text.assemble((word, style), f" {review.stack}: {several(len(review.errors), 'error')}")
+    blocks = (
+        Group(
+            *([Text(error.heading, style=_HEADING)] if error.heading else []),
+            *(Indented(Text(text), "  ", "  ") for text in (error.message, error.suggestion) if text),
+        )
+        for error in review.errors
+    )
+    return [title, *blocks]
+
+
+def _blocks(review: Review) -> list[RenderableType]:
     difference = review.difference
-    blocks = [
+    return [
         _title(review),
         *(_sentences("The update would fail", difference.refusals, "red") if difference else ()),
         *_findings(review.findings),
@@ -51,10 +72,6 @@ def render(review: Review, console: Console) -> None:
         *(_changes(difference) if difference else ()),
         *(_sentences("Consequences", difference.consequences, "yellow") if difference else ()),
     ]
-    for number, block in enumerate(blocks):
-        if number:
-            console.print()
-        console.print(block)
 
 
 def _title(review: Review) -> RenderableType:

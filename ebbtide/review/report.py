@@ -2,8 +2,11 @@
 
 from typing import Any, Final, Literal
 
+from pydantic import TypeAdapter
+
 from ebbtide.documents import DocumentPart
 from ebbtide.preview.report import CloudQuotaReport, CostReport, FindingReport, Preview
+from ebbtide.project.diagnostics import Diagnostic
 
 VERSION: Final = "ebbtide.dev/review/v1"
 
@@ -71,7 +74,21 @@ class Review(DocumentPart):
     rule is broken."""
 
 
+class FailedReview(DocumentPart):
+    """The review of a stack whose program cannot be recorded, such as one with an invalid declaration."""
+
+    version: Literal["ebbtide.dev/review/v1"] = VERSION
+    """Version of the document format."""
+    stack: str
+    """Stack's name."""
+    verdict: Literal["fail"] = "fail"
+    """Always `fail`."""
+    errors: tuple[Diagnostic, ...]
+    """Errors in the order of the file."""
+
+
 def review_schema() -> dict[str, Any]:
     """Return the JSON Schema of the document."""
-    schema = Review.model_json_schema(mode="serialization")
+    documents: TypeAdapter[Review | FailedReview] = TypeAdapter(Review | FailedReview)
+    schema = documents.json_schema(mode="serialization")
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}

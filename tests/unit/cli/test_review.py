@@ -1,14 +1,20 @@
 """`ebbtide review` over a git history, an exported state and another stack file."""
 
 import json
+import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+import jsonschema
 import pytest
 from typer.testing import CliRunner, Result
 
 from ebbtide.cli.entry_point import app
+from ebbtide.project.diagnostics import Diagnostic
+from ebbtide.review import markdown
+from ebbtide.review.report import FailedReview, review_schema
+from tests.html_pages import parsed, text_of
 
 PROGRAM = """
 import pulumi
@@ -183,3 +189,50 @@ def test_without_an_earlier_version(project: Path, tmp_path: Path) -> None:
     result = _review(project, "--out", str(out))
     assert (result.exit_code, result.stdout) == (0, "")
     assert out.read_text().startswith("PASS shop/dev: 1 resource to create")
+
+
+@pytest.mark.parametrize("format_", ["text", "markdown", "html", "json"])
+def test_errors_replace_an_earlier_review(project: Path, tmp_path: Path, format_: str) -> None:
+    """The errors of an invalid declaration are a failed review in each format, with file and line."""
+    (project / "Pulumi.dev.yaml").write_text(
+        "config:\n  ebbtide:cluster:\n    owner: us\n"
+        "    cloud: {kind: gke, project: acme-ml, location: mars}\n"
+        "    pools: [{name: system, role: system, machine: e2-small, nodes: {max: -3}}]\n"
+    )
+    program = "import pulumi\nfrom components import program\n"
+    declared = "program.declared(pulumi.Config('ebbtide').require_object('cluster'))\n"
+    (project / "__main__.py").write_text(program + declared)
+    out = tmp_path / "review"
+    out.write_text("PASS")
+    result = _review(project, "--format", format_, "--out", str(out))
+    assert (result.exit_code, result.stdout) == (2, "")
+    text = out.read_text()
+    assert "fail" in text.lower()
+    assert "PASS" not in text
+    if format_ == "json":
+        document = json.loads(text)
+        jsonschema.validate(document, review_schema())
+        assert (document["stack"], document["verdict"]) == ("dev", "fail")
+        assert [error["line"] for error in document["errors"]] == [4, 5]
+    elif format_ == "html":
+        shown = text_of(parsed(text))
+        assert "Pulumi.dev.yaml:4:" in shown
+        assert "nodes.max" in shown
+    else:
+        assert "Pulumi.dev.yaml:4:" in text
+        assert "Pulumi.dev.yaml:5:" in text
+
+
+def test_errors_on_standard_output(project: Path) -> None:
+    """A failed review in Markdown is complete on standard output, and text is not repeated there."""
+    (project / "Pulumi.dev.yaml").write_text("config: [\n")
+    assert _review(project, "--format", "markdown").stdout.startswith("### ❌ Review of dev: fail, 1 error")
+    assert _review(project).stdout == ""
+
+
+def test_many_errors_fit_into_a_comment() -> None:
+    """The Markdown of a thousand errors has the length of a comment, with the number of the omitted ones."""
+    error = Diagnostic(file="Pulumi.dev.yaml", line=7, message="wrong " * 50, rule="value-type")
+    text = markdown.render(FailedReview(stack="dev", errors=(error,) * 1000))
+    assert len(text) <= markdown.LIMIT
+    assert re.search(r"_\d+ errors not shown", text)
