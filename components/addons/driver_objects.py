@@ -7,6 +7,7 @@ from ebbtide.catalog import PINS, POOL_LABEL, CloudKind, footprint
 from ebbtide.model import Cluster, Pool
 from ebbtide.model.gpus import cloud_installs, gpu_pools, pools_left_to_us
 from ebbtide.model.nodes import most_nodes
+from ebbtide.model.tenants import OPERATOR_NAMESPACE
 from ebbtide.placement.derive import toleration
 from ebbtide.placement.labels_and_taints import labels_and_taints
 
@@ -16,7 +17,6 @@ from .system_placement import SystemPlacement
 SYSTEM = "kube-system"
 """Namespace whose pods may be node-critical: on a full node, other pods are evicted first."""
 
-OPERATOR_NAMESPACE = "gpu-operator"
 
 _PLUGINS = "/var/lib/kubelet/device-plugins"
 _NVIDIA = "/home/kubernetes/bin/nvidia"

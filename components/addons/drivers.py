@@ -8,11 +8,11 @@ from pulumi_kubernetes import helm
 
 from ebbtide.catalog import PINS, CloudKind
 from ebbtide.model import Cluster
+from ebbtide.model.tenants import OPERATOR_NAMESPACE
 from ebbtide.remote_inputs import remote_inputs
 
 from .deletion import deleted_with_cluster, leaf_options
 from .driver_objects import (
-    OPERATOR_NAMESPACE,
     device_plugins,
     has_operator,
     installers,

@@ -10,6 +10,21 @@ PIPELINES_NAMESPACE: Final = Pipelines.spec.namespace
 """Namespace of the steps of Kubeflow Pipelines."""
 
 
+OPERATOR_NAMESPACE: Final = "gpu-operator"
+"""Namespace of NVIDIA's operator."""
+
+
+def system_owner(cluster: Cluster, namespace: str) -> str | None:
+    """Return the owner of a namespace that is not for work: Kubernetes, or an add-on that the stack installs;
+    None for any other namespace."""
+    if namespace.startswith("kube-"):
+        return "Kubernetes"
+    if namespace == OPERATOR_NAMESPACE and cluster.addons.drivers == "gpu-operator":
+        return "NVIDIA's operator"
+    own = (add_on.spec for add_on in cluster.installed if not add_on.spec.runs_work)
+    return next((spec.title for spec in own if spec.namespace == namespace), None)
+
+
 def pipelines_tenant() -> Team:
     """Return the namespace of Kubeflow Pipelines as a tenant. The add-on creates the namespace."""
     return Team(name=PIPELINES_NAMESPACE, namespace=Namespace(name=PIPELINES_NAMESPACE, create=False))

@@ -103,7 +103,7 @@ def _logs_of_ours(cluster: Cluster) -> Iterator[Fault]:
 
 
 def _own_namespaces(cluster: Cluster) -> Iterator[Fault]:
-    taken = {add_on.spec.namespace: add_on.spec for add_on in cluster.add_ons if add_on.spec.namespace}
+    taken = {add_on.spec.namespace: add_on.spec for add_on in cluster.add_ons if add_on.spec.runs_work}
     for index, team in enumerate(cluster.teams):
         name = team.namespace_name
         if name not in taken or (team.namespace is not None and not team.namespace.create):
@@ -112,10 +112,8 @@ def _own_namespaces(cluster: Cluster) -> Iterator[Fault]:
         yield Fault(
             f"teams[{index}].namespace.name" if team.namespace else f"teams[{index}].name",
             f"The namespace {name} is made with {spec.title}.",
-            "It would be made twice, and removed with whichever goes first.",
-            f"Write namespace: {{name: {name}, create: false}}, or a namespace of the team's own."
-            if spec.runs_work
-            else "Write a namespace of the team's own.",
+            "It would be created twice, and deleted with the first of the two.",
+            f"Write namespace: {{name: {name}, create: false}}, or a namespace of the team's own.",
         )
 
 

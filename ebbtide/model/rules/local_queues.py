@@ -6,7 +6,7 @@ from ebbtide.model.cluster import Cluster
 from ebbtide.model.faults import Fault
 from ebbtide.model.rules.rule import ClusterRule, Severity
 from ebbtide.model.tenancy import LocalQueue
-from ebbtide.model.tenants import tenants_of
+from ebbtide.model.tenants import system_owner, tenants_of
 
 _KUEUE = "Kueue 0.19.2, LocalQueue v1beta2 (2026-08-20)"
 _SYSTEM_NAMESPACES = "kubernetes.io/docs/concepts/overview/working-with-objects/namespaces (2026)"
@@ -32,13 +32,13 @@ def _namespaces_without_team(cluster: Cluster) -> Iterator[Fault]:
             )
 
 
-def _namespaces_not_kubernetes(cluster: Cluster) -> Iterator[Fault]:
+def _namespaces_of_controllers(cluster: Cluster) -> Iterator[Fault]:
     for path, _, local in _local_queues(cluster):
-        if local.namespace.startswith("kube-"):
+        if (owner := system_owner(cluster, local.namespace)) is not None:
             yield Fault(
                 f"{path}.namespace",
-                f"The namespace {local.namespace} is Kubernetes' own.",
-                "Kueue would hold back pods that the cluster needs to run.",
+                f"The namespace {local.namespace} belongs to {owner}.",
+                "Kueue would hold back pods that the cluster, or Kueue itself, needs to run.",
                 "Write another namespace, such as default.",
             )
 
@@ -71,7 +71,11 @@ def _queues_are_used(cluster: Cluster) -> Iterator[Fault]:
 
 RULES: tuple[ClusterRule, ...] = (
     ClusterRule("local queues outside of teams' namespaces", _KUEUE, _namespaces_without_team),
-    ClusterRule("no local queue in Kubernetes' namespaces", _SYSTEM_NAMESPACES, _namespaces_not_kubernetes),
+    ClusterRule(
+        "no local queue in namespaces of controllers",
+        f"{_SYSTEM_NAMESPACES}; Kueue 0.19.2, config/components/webhook: failurePolicy Fail",
+        _namespaces_of_controllers,
+    ),
     ClusterRule("no local queue twice outside of teams", _KUEUE, _once_in_a_namespace),
     ClusterRule("queues have local queues", _KUEUE, _queues_are_used, severity=Severity.WARNED),
 )

@@ -11,6 +11,7 @@ from ebbtide.model.rules.kubernetes import DNS_LABEL, DNS_LABEL_WORDS, NAMES_SOU
 from ebbtide.model.rules.rule import ClusterRule, PoolRule, Severity
 from ebbtide.model.rules.syntax import Syntax, Texts, cluster_rules
 from ebbtide.model.tenancy import Team
+from ebbtide.model.tenants import system_owner
 from ebbtide.wording import and_list
 
 _MOST_POOLS = 64
@@ -159,10 +160,10 @@ def _local_queues_once(cluster: Cluster) -> Iterator[Fault]:
 
 def _namespaces_for_people(cluster: Cluster) -> Iterator[Fault]:
     for path, name in _namespaces(cluster):
-        if name is not None and name.startswith("kube-"):
+        if name is not None and (owner := system_owner(cluster, name)) is not None:
             yield Fault(
                 path,
-                f"The namespace {name} is Kubernetes' own.",
+                f"The namespace {name} belongs to {owner}.",
                 "The team could change what the cluster needs to run.",
                 "Write a namespace of the team's own.",
             )
@@ -217,6 +218,6 @@ RULES: tuple[ClusterRule | PoolRule, ...] = (
     ClusterRule(
         "no local queue twice in a namespace", f"{_KUEUE}: LocalQueue is namespaced", _local_queues_once
     ),
-    ClusterRule("no team in a namespace of Kubernetes", _SYSTEM_NAMESPACES, _namespaces_for_people),
+    ClusterRule("no team in a namespace of controllers", _SYSTEM_NAMESPACES, _namespaces_for_people),
     ClusterRule("the default namespace is there already", _SYSTEM_NAMESPACES, _default_exists),
 )
