@@ -1,0 +1,182 @@
+"""Attempts to become more, against the real API server with the objects of a stack with every add-on and its
+controllers."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from components.addons.system_placement import system_placement
+from ebbtide.kubernetes_api import Api, ApiError
+from ebbtide.model import declare
+from ebbtide_rehearsal.control_plane import NAMES, ControlPlane, ControlPlaneSettings
+from ebbtide_rehearsal.tools import Tools, ensure, narration
+from rehearsal.tests.adversarial import stack
+from rehearsal.tests.adversarial.suite import IDENTITIES, MEMBER, NODE, Attempt, Identity, attempts, mechanism
+from rehearsal.tests.control_plane.cluster import Object, node, wait
+from rehearsal.tests.control_plane.commands import Kubectl
+from tests.declarations import Declaration
+from tests.running import full
+
+pytestmark = pytest.mark.rehearsal
+
+_CONTROLLERS = ("katib-controller", "trainer-controller-manager", "jobset")
+_FIRST = ("Namespace", "CustomResourceDefinition")
+_PORTS = frozenset({443, 10250})
+"""Ports of nodes that a private GKE cluster's control plane reaches."""
+
+Answer = Callable[[Attempt], str]
+"""Make an attempt; return the API server's refusal, or an empty string."""
+
+
+def _declaration() -> Declaration:
+    """Every add-on, and two teams whose namespaces the stack creates."""
+    teams: list[dict[str, Any]] = [
+        {"name": "vision", "members": [MEMBER], "interactive": True},
+        {"name": "speech", "members": ["bob@acme.example"]},
+    ]
+    return full("gke") | {"teams": teams}
+
+
+@pytest.fixture(scope="module")
+def tools() -> Tools:
+    """The control plane, the add-ons' controllers, and what renders their objects."""
+    with narration(Console(stderr=True)) as say:
+        return ensure([*NAMES, *stack.TOOLS, *_CONTROLLERS], on_step=say)
+
+
+@pytest.fixture(scope="module")
+def cluster(tools: Tools, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """A cluster with all objects of the stack, a node for its system pods and one for work."""
+    declaration = _declaration()
+    parts = list(stack.parts(declaration, tools, tmp_path_factory.mktemp("values")))
+    directory = tmp_path_factory.mktemp("adversarial")
+    users = {identity.user: identity.groups for identity in IDENTITIES.values()}
+    settings = ControlPlaneSettings(name="attacked", cloud="gke", members=users, open_ports=_PORTS)
+    with ControlPlane.start(directory, tools, settings) as started:
+        large = {"cpu": "64", "memory": "256Gi"}
+        node(
+            started.api,
+            "system",
+            labels=system_placement(declare(declaration)).node_selector,
+            resources=large,
+        )
+        node(started.api, NODE, labels={"ebbtide.dev/pool": "cpu"}, unschedulable=True)
+        kubectl = Kubectl(tools, started)
+        for part in parts:
+            _install(part.objects, kubectl, started.api)
+        yield started
+
+
+def _install(objects: Sequence[Object], kubectl: Kubectl, api: Api) -> None:
+    """Create a part, and wait until its controllers are ready, as the engine does."""
+    for group in (
+        [item for item in objects if item["kind"] in _FIRST],
+        [item for item in objects if item["kind"] not in _FIRST],
+    ):
+        wait(lambda group=group: _applied(group, kubectl), lambda error: not error, seconds=60)
+    for item in objects:
+        if item["kind"] == "Deployment" and "spec" in item:
+            about = item["metadata"]
+            path = f"/apis/apps/v1/namespaces/{about['namespace']}/deployments/{about['name']}"
+            wait(lambda path=path: api.get(path), _ready, seconds=120)
+
+
+def _applied(objects: Sequence[Object], kubectl: Kubectl) -> str:
+    """Apply objects; return why they are not accepted yet."""
+    try:
+        if objects:
+            kubectl.apply(objects)
+    except AssertionError as error:
+        return str(error)
+    return ""
+
+
+def _ready(deployment: Object) -> bool:
+    return deployment["status"].get("readyReplicas", 0) >= deployment["spec"]["replicas"]
+
+
+@pytest.fixture(scope="module")
+def answer(cluster: ControlPlane) -> Answer:
+    """Make attempts on the cluster."""
+    kinds = _Kinds(cluster.api)
+    clients = {name: _client(cluster, identity) for name, identity in IDENTITIES.items()}
+
+    def answer(attempt: Attempt) -> str:
+        for item in attempt.before:
+            cluster.api.create(kinds.path(item, attempt.namespace), item)
+        path = "" if attempt.request else kinds.path(attempt.body or {}, attempt.namespace)
+        method, path = (attempt.request or f"POST {path}").split()
+        try:
+            _send(clients[attempt.who], method, path, attempt)
+        except ApiError as error:
+            return "" if error.not_found and attempt.request else error.message
+        return ""
+
+    return answer
+
+
+def _client(cluster: ControlPlane, identity: Identity) -> Api:
+    plan = cluster.plan
+    token = plan.identities.members[identity.user].token
+    return Api.of_token(plan.server, str(plan.certificates.authority), token)
+
+
+def _send(api: Api, method: str, path: str, attempt: Attempt) -> None:
+    dry = {} if attempt.later else {"dryRun": "All"}
+    body = attempt.body or {}
+    match method:
+        case "GET":
+            api.get(path)
+        case "POST":
+            api.create(path, body, **dry)
+        case "PUT":
+            api.put(path, body, **dry)
+        case "PATCH":
+            api.patch(path, body, **dry)
+        case _:
+            api.delete(path, dryRun=["All"])
+
+
+class _Kinds:
+    """Paths of kinds, as the API server publishes them."""
+
+    def __init__(self, api: Api) -> None:
+        self._api, self._groups = api, dict[str, dict[str, Object]]()
+
+    def path(self, item: Object, namespace: str) -> str:
+        """Return the path of the collection of an object."""
+        version = item["apiVersion"]
+        root = f"/apis/{version}" if "/" in version else f"/api/{version}"
+        if root not in self._groups:
+            resources = self._api.get(root)["resources"]
+            self._groups[root] = {each["kind"]: each for each in resources if "/" not in each["name"]}
+        resource = self._groups[root][item["kind"]]
+        place = (
+            f"/namespaces/{item['metadata'].get('namespace', namespace)}" if resource["namespaced"] else ""
+        )
+        return f"{root}{place}/{resource['name']}"
+
+
+@pytest.mark.parametrize("attempt", attempts(), ids=lambda attempt: f"{attempt.who}: {attempt.attempt}")
+def test_the_outcome_is_as_documented(cluster: ControlPlane, answer: Answer, attempt: Attempt) -> None:
+    """Each attempt is refused by what the table names, or admitted."""
+    message = answer(attempt)
+    if attempt.later:
+        assert not message
+        refusals = wait(lambda: _refusals(cluster.api, attempt), bool)
+        message = refusals[0]
+    assert (mechanism(message) if message else "") == attempt.refused, message
+
+
+def _refusals(api: Api, attempt: Attempt) -> list[str]:
+    """Return what the controller of an attempt's object has been refused, by its events."""
+    body = attempt.body or {}
+    events = api.items(f"/api/v1/namespaces/{attempt.namespace}/events")
+    return [
+        item["message"]
+        for item in events
+        if item["involvedObject"]["name"].startswith(body["metadata"]["name"])
+        and mechanism(item["message"]) == attempt.refused
+    ]
