@@ -21,6 +21,14 @@ if TYPE_CHECKING:
 
 
 def reap(
+    stacks: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="STACK",
+            help="Stacks, or patterns such as 'pr-*'; by default all of the project.",
+            show_default=False,
+        ),
+    ] = None,
     *,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Destroy them instead of listing.")] = False,
     format_: Annotated[
@@ -51,7 +59,8 @@ def reap(
 
     The stacks are those of `pulumi stack ls`, with your backend and login; the expiry is in their state. Each
     is destroyed as by `ebbtide destroy`, and a failure does not stop the others. With credentials, the cloud
-    is asked for expired resources that no state of the backend knows. Exit status 1: an expired stack or
+    is asked for expired resources that no state of the backend knows. Name the stacks of one identity if the
+    project has several, as in CI. Exit status 1: an expired stack or
     resource remains. Exit status 2: with --yes, none could be started.
     """
     from rich.console import Console  # noqa: PLC0415
@@ -64,9 +73,11 @@ def reap(
     from ebbtide.operations.backend import Backend  # noqa: PLC0415
     from ebbtide.project.source import project_directory  # noqa: PLC0415
 
-    again = _again(cwd, google_project or (), azure_subscription or (), deletes_data=delete_data)
+    again = _again(
+        cwd, stacks or (), google_project or (), azure_subscription or (), deletes_data=delete_data
+    )
     now = clock.now()
-    backend = Backend(project_directory(cwd.resolve()))
+    backend = Backend(project_directory(cwd.resolve()), stacks or ())
     accounts = [
         *(Account(CloudKind.GKE, name) for name in google_project or ()),
         *(Account(CloudKind.AKS, name) for name in azure_subscription or ()),
@@ -99,9 +110,15 @@ def reap(
 
 
 def _again(
-    cwd: Path, projects: "Iterable[str]", subscriptions: "Iterable[str]", *, deletes_data: bool
+    cwd: Path,
+    stacks: "Iterable[str]",
+    projects: "Iterable[str]",
+    subscriptions: "Iterable[str]",
+    *,
+    deletes_data: bool,
 ) -> str:
     options = [
+        *stacks,
         *(part for name in projects for part in ("--google-project", name)),
         *(part for name in subscriptions for part in ("--azure-subscription", name)),
         *(["--delete-data"] if deletes_data else []),

@@ -1,6 +1,7 @@
 """The stacks of a project, in the backend that `pulumi` is logged in to."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,11 +27,12 @@ class Backend:
         stacks: names of the stacks that have resources, or may have.
     """
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, patterns: Collection[str] = ()) -> None:
         """Open the backend.
 
         Args:
             root: the project's directory.
+            patterns: names of stacks such as `dev` or `pr-*`, to which `stacks` is limited; empty for all.
 
         Raises:
             OperationError: `pulumi` is missing, too old or not logged in, or the backend is unreachable.
@@ -39,7 +41,12 @@ class Backend:
             self._workspace = automation.LocalWorkspace(work_dir=str(root), env_vars=_ENVIRONMENT)
             stacks = self._listed()
         self._selected = next((stack.name for stack in stacks if stack.current), None)
-        self.stacks = tuple(stack.name for stack in stacks if stack.resource_count != 0)
+        self.stacks = tuple(
+            stack.name
+            for stack in stacks
+            if stack.resource_count != 0
+            and (not patterns or any(fnmatchcase(stack.name.rpartition("/")[2], item) for item in patterns))
+        )
 
     def _listed(self) -> list[automation.StackSummary]:
         try:

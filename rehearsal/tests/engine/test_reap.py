@@ -75,6 +75,11 @@ def test_the_expired_ones_go(project: Project) -> None:
     assert names == ["guarded", "broken", "old-3", "old-2", "old-1"]
     assert "no state names a project or subscription. Name one with --google-project" in out
     assert "reap --yes" in out.splitlines()[-1]
+    status, out, _ = project.ebbtide("reap", "old-*", "broken")
+    assert [line.split()[0] for line in out.splitlines()[1:5]] == ["broken", "old-3", "old-2", "old-1"]
+    assert "reap --yes 'old-*' broken" in out.splitlines()[-1]
+    status, out, _ = project.ebbtide("reap", "pr-*")
+    assert (status, out.splitlines()[0]) == (0, "No stack has expired.")
 
     status, out, errors = project.ebbtide("reap", "--yes", "--format", "json")
     outcomes = {item["stack"]: item["outcome"] for item in json.loads(out)["stacks"]}
