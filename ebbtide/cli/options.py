@@ -1,10 +1,13 @@
 """Options that select a stack, and the stack's files."""
 
+from datetime import timedelta
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
+
+from ebbtide import durations
 
 if TYPE_CHECKING:
     from ebbtide.preview.stack_files import StackFiles
@@ -57,6 +60,21 @@ Out = Annotated[
     Path | None, typer.Option(help="File to write to instead of standard output.", show_default=False)
 ]
 Cwd = Annotated[Path, typer.Option(help="Directory of the project, or one below it.")]
+
+
+def duration(written: str) -> timedelta:
+    """Parse an option's duration, such as `90m`.
+
+    Raises:
+        BadParameter: it is malformed or negative.
+    """
+    try:
+        length = durations.parse(written)
+    except ValueError as error:
+        raise typer.BadParameter(f"{written}: {error}, such as 90m or 11h.") from None
+    if length < timedelta():
+        raise typer.BadParameter(f"{written} is negative.")
+    return length
 
 
 def stack_name(stack: str | None, config_file: Path | None) -> str:

@@ -2,13 +2,15 @@
 
 from collections.abc import Generator
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ebbtide import durations
 from ebbtide.cli.exit_status import ExitStatus
-from ebbtide.cli.options import BackendStack, ConfigFile, Cwd, stack_name
+from ebbtide.cli.options import BackendStack, ConfigFile, Cwd, duration, stack_name
 from ebbtide.errors import EbbtideError
 from ebbtide.invocation import command_line
 
@@ -29,14 +31,24 @@ def sleep(
     now: Annotated[
         bool, typer.Option("--now", help="End running work; work of queues runs again when the stack wakes.")
     ] = False,
+    planned: Annotated[
+        timedelta | None,
+        typer.Option(
+            "--for",
+            parser=duration,
+            metavar="DURATION",
+            help="Time until the stack is woken, such as 11h; refused if it expires before.",
+            show_default=False,
+        ),
+    ] = None,
     config_file: ConfigFile = None,
     cwd: Cwd = Path(),
 ) -> None:
     """Stop a stack's machines and keep its waiting work.
 
     Queues are held, then AKS stops the cluster, and on GKE all node pools go to zero. An interrupted command
-    continues with the same call. Exit status 1: work runs, and neither --wait nor --now is given; nothing
-    was changed.
+    continues with the same call. Exit status 1: work runs, and neither --wait nor --now is given, or the
+    stack expires before it is woken; nothing was changed.
     """
     from ebbtide.operations import sleep as sleeping  # noqa: PLC0415
 
@@ -44,8 +56,9 @@ def sleep(
         raise SleepOptionsError("--wait keeps running work and --now ends it: give one of them.")
     running = sleeping.Running.WAIT if wait else sleeping.Running.END if now else sleeping.Running.REFUSE
     options = [option for option, given in (("--wait", wait), ("--now", now)) if given]
+    options += ["--for", durations.in_one_unit(planned)] if planned else []
     with _resumable("sleep", stack_name(stack, config_file), options, config_file, cwd):
-        done = sleeping.sleep(_opened(stack, config_file, cwd), running, typer.echo)
+        done = sleeping.sleep(_opened(stack, config_file, cwd), running, typer.echo, planned)
     if not done:
         raise typer.Exit(ExitStatus.FOUND)
 

@@ -6,6 +6,7 @@ Every step can be repeated, so that an interrupted command continues with the sa
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from enum import StrEnum
 from typing import Any, Final
 
@@ -75,16 +76,20 @@ def sleeper(
     return Sleeper(name, state.read(deployment), cluster, power(cluster), rates(exported), outputs)
 
 
-def sleep(sleeper: Sleeper, running: Running, log: Callable[[str], None]) -> bool:
+def sleep(
+    sleeper: Sleeper, running: Running, log: Callable[[str], None], planned: timedelta | None = None
+) -> bool:
     """Put a stack to sleep.
 
     Args:
         sleeper: the stack.
         running: the treatment of running work.
         log: called with messages for the user.
+        planned: time until the stack is woken, if known.
 
     Returns:
-        False if running work is to be kept; nothing was changed then.
+        False if running work is to be kept, or the stack expires before it is woken; nothing was changed
+        then.
 
     Raises:
         OperationError: the cluster can never be stopped, or does not answer; nothing was changed.
@@ -92,6 +97,13 @@ def sleep(sleeper: Sleeper, running: Running, log: Callable[[str], None]) -> boo
     """
     if reason := sleeper.power.refusal():
         raise OperationError(f"Cluster {sleeper.cluster.name} cannot sleep, and {_UNCHANGED}. {reason}")
+    if (expires := sleeper.state.expires) and planned and expires < clock.now() + planned:
+        destroy = command_line("destroy", sleeper.name)
+        log(
+            f"Stack {sleeper.name} expires at {messages.time(expires)}, before it would be woken, and "
+            f"{_UNCHANGED}. Destroy it with `{destroy}`, or give it a longer lifetime."
+        )
+        return False
     if sleeper.power.is_stopped():
         log(f"Stack {sleeper.name} is asleep. Wake it with: {command_line('wake', sleeper.name)}")
         return True

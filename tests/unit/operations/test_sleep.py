@@ -2,10 +2,12 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from ebbtide import clock
 from ebbtide.catalog import CloudKind
 from ebbtide.kubernetes_api import JSON, MERGE_PATCH, Api, ApiError
 from ebbtide.kubernetes_api.parts import part
@@ -151,6 +153,19 @@ def test_an_idle_stack_sleeps_and_wakes(cluster: _Cluster) -> None:
 def test_a_stopped_aks_cluster_has_no_control_plane() -> None:
     """It is not among what is still billed."""
     assert "Still billed, $0.05 per hour: address." in _said(_Power(), cloud=CloudKind.AKS)[1]
+
+
+def test_a_stack_that_expires_before_it_is_woken(cluster: _Cluster) -> None:
+    """A stack that would be reaped asleep is not put to sleep, and is told to destroy; others are."""
+    power = _Power()
+    state = replace(STATE, expires=clock.now() + timedelta(hours=8))
+    expiring = replace(_sleeper(power), state=state)
+    lines: list[str] = []
+    assert not sleep(expiring, Running.REFUSE, lines.append, timedelta(hours=11))
+    assert "before it would be woken, and nothing was changed. Destroy it with" in lines[0]
+    assert (power.stopped, cluster.policy) == (False, "None")
+    assert sleep(_sleeper(power), Running.REFUSE, lines.append, timedelta(hours=11))
+    assert sleep(expiring, Running.REFUSE, lines.append, timedelta(hours=7))
 
 
 def test_running_work_is_asked_for(cluster: _Cluster) -> None:
