@@ -1,13 +1,14 @@
 """The `up` command. Its dependencies are imported on execution."""
 
 import sys
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ebbtide.cli.exit_status import ExitStatus
-from ebbtide.cli.options import BackendStack, ConfigFile, Cwd, stack_files, stack_name
+from ebbtide.cli.options import BackendStack, ConfigFile, Cwd, duration, stack_files, stack_name
 from ebbtide.invocation import command_line
 
 if TYPE_CHECKING:
@@ -25,6 +26,15 @@ def up(
         bool,
         typer.Option("--quotas", help="First compare the stack's quotas with the cloud's limits."),
     ] = False,
+    drain_timeout: Annotated[
+        timedelta | None,
+        typer.Option(
+            parser=duration,
+            metavar="DURATION",
+            help="Time for work on replaced pools to finish, such as 1h; by default the pools' drainTimeout.",
+            show_default=False,
+        ),
+    ] = None,
     config_file: ConfigFile = None,
     cwd: Cwd = Path(),
 ) -> None:
@@ -36,29 +46,39 @@ def up(
     confirm, the policy or a quota forbids it, or the engine failed.
     """
     try:
-        status = _updated(stack, config_file, cwd, yes=yes, quotas=quotas)
+        status = _updated(stack, config_file, cwd, drain_timeout, yes=yes, quotas=quotas)
     except KeyboardInterrupt:
-        again = command_line("up", stack_name(stack, config_file))
+        from ebbtide.operations.up import drain_option  # noqa: PLC0415
+
+        again = command_line("up", stack_name(stack, config_file), *drain_option(drain_timeout))
         typer.echo(f"Interrupted. Continue with: {again}", err=True)
         status = ExitStatus.INTERRUPTED
     if status:
         raise typer.Exit(status)
 
 
-def _updated(stack: str | None, config_file: Path | None, cwd: Path, *, yes: bool, quotas: bool) -> int:
+def _updated(
+    stack: str | None,
+    config_file: Path | None,
+    cwd: Path,
+    drain_timeout: timedelta | None,
+    *,
+    yes: bool,
+    quotas: bool,
+) -> int:
     from rich.console import Console  # noqa: PLC0415
 
     from ebbtide.operations import access, rolling, state  # noqa: PLC0415
     from ebbtide.operations.backend import Backend  # noqa: PLC0415
     from ebbtide.operations.plan import plan_of  # noqa: PLC0415
-    from ebbtide.operations.up import Update  # noqa: PLC0415
+    from ebbtide.operations.up import Update, drain_option  # noqa: PLC0415
     from ebbtide.recording import lazy_packages  # noqa: PLC0415
 
     lazy_packages.install()
     name = stack_name(stack, config_file)
     files = stack_files(name.rpartition("/")[2], config_file, cwd)
     console = Console(highlight=False)
-    update = Update(Backend(files.root).opened(name, config_file), files, console)
+    update = Update(Backend(files.root).opened(name, config_file), files, console, drain_timeout)
     document = update.stack.exported()
     deployment = document["deployment"]
     if begun := rolling.interrupted(deployment):
@@ -66,12 +86,12 @@ def _updated(stack: str | None, config_file: Path | None, cwd: Path, *, yes: boo
     before = update.baseline({**document, "deployment": rolling.without_replacements(deployment)})
     recording = update.recorded(before)
     with files.prices():
-        plan = plan_of(recording, before, files, rolling.refused(recording))
+        plan = plan_of(recording, before, files, rolling.refused(recording), drain_timeout)
     for line in plan.lines:
         update.log(line)
     if plan.is_refused or (quotas and not _within_quotas(files, recording, console)):
         return ExitStatus.FOUND
-    if not _confirmed(plan.question, name, config_file, cwd, yes=yes):
+    if not _confirmed(plan.question, name, config_file, cwd, drain_option(drain_timeout), yes=yes):
         return ExitStatus.FOUND
     with access.reaching_own("pools are not replaced", name, state.read(deployment)):
         outcome = update.run()
@@ -97,13 +117,15 @@ def _within_quotas(files: "StackFiles", recording: "Recording", console: "Consol
     return all(check.request is None for own in checks.values() for check in own)
 
 
-def _confirmed(question: str, name: str, config_file: Path | None, cwd: Path, *, yes: bool) -> bool:
+def _confirmed(
+    question: str, name: str, config_file: Path | None, cwd: Path, options: list[str], *, yes: bool
+) -> bool:
     if yes:
         return True
     if sys.stdin.isatty():
         return typer.confirm(question)
     directory_options = ["--cwd", str(cwd)] if cwd != Path() else []
     config_options = ["--config-file", str(config_file)] if config_file else []
-    again = command_line("up", name, "--yes", *config_options, *directory_options)
+    again = command_line("up", name, "--yes", *options, *config_options, *directory_options)
     typer.echo(f"{question} There is no terminal to confirm, so nothing was changed. Continue with: {again}")
     return False

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Final
 
 from ebbtide import durations
@@ -11,9 +12,9 @@ from ebbtide.preview.stack_files import StackFiles
 from ebbtide.recording.recording import Recording
 from ebbtide.review.baseline import Baseline
 from ebbtide.review.build_report import review_of
+from ebbtide.review.consequences import new_pools_beside
 from ebbtide.review.report import DifferenceReport, Review
 from ebbtide.review.summary import action_counts, change_of, dollars
-from ebbtide.urns import urn_name
 from ebbtide.wording import several
 
 _SHOWN: Final = 20
@@ -35,7 +36,13 @@ class Plan:
     is_refused: bool
 
 
-def plan_of(recording: Recording, before: Baseline, files: StackFiles, replaced: Collection[str]) -> Plan:
+def plan_of(
+    recording: Recording,
+    before: Baseline,
+    files: StackFiles,
+    replaced: Collection[str],
+    drain_timeout: timedelta | None = None,
+) -> Plan:
     """Return the changes of an update.
 
     Args:
@@ -43,6 +50,7 @@ def plan_of(recording: Recording, before: Baseline, files: StackFiles, replaced:
         before: the deployed stack.
         files: the stack's files.
         replaced: logical names of the pools that are replaced by a new pool beside the old one.
+        drain_timeout: time for work on those pools to finish; None for each pool's own.
     """
     declaration = files.source.declaration if files.source else None
     review = review_of(
@@ -50,10 +58,8 @@ def plan_of(recording: Recording, before: Baseline, files: StackFiles, replaced:
     )
     difference = review.difference
     assert difference is not None  # noqa: S101 - there is an earlier version
-    own = {
-        message.text for message in recording.refusals if message.urn and urn_name(message.urn) in replaced
-    }
-    refusals = [text for text in difference.refusals if text not in own]
+    own = {message.text for message in new_pools_beside(recording)}
+    consequences = [text for text in difference.consequences if text not in own]
     mandatory = [item for item in review.findings if item.level == "mandatory" and not item.exception]
     errors = [message.text for message in review.preview.warnings if message.severity == "error"]
     counted = difference.model_copy(
@@ -63,20 +69,20 @@ def plan_of(recording: Recording, before: Baseline, files: StackFiles, replaced:
     counts += [action_counts(counted)] if counted.changes or not replaced else []
     lines = (
         f"Stack {files.stack}: {', '.join(counts)}.",
-        *(f"  {line}" for line in _pools(recording, replaced)),
+        *(f"  {line}" for line in _pools(recording, replaced, drain_timeout)),
         *(f"  {line}" for line in _changed(counted)),
-        *(f"  {line}" for line in difference.consequences[:_SHOWN]),
+        *(f"  {line}" for line in consequences[:_SHOWN]),
         *_cost(difference, review),
         *(f"The policy forbids it: {item.message} [{item.rule}]" for item in mandatory),
-        *(f"The update would fail: {text}" for text in (*refusals, *errors)),
+        *(f"The update would fail: {text}" for text in (*difference.refusals, *errors)),
     )
-    return Plan(lines, f"Update stack {files.stack}?", bool(mandatory or refusals or errors))
+    return Plan(lines, f"Update stack {files.stack}?", bool(mandatory or difference.refusals or errors))
 
 
-def _pools(recording: Recording, replaced: Collection[str]) -> Iterator[str]:
+def _pools(recording: Recording, replaced: Collection[str], drain_timeout: timedelta | None) -> Iterator[str]:
     for name in sorted(replaced):
         pool = next(item for item in recording if item.name == name and not item.custom)
-        time = durations.rounded(rolling.timeout(recording, name))
+        time = durations.rounded(rolling.timeout(recording, name, drain_timeout))
         yield (
             f"Pool {rolling.declared_name(pool)} is replaced by a new one beside it: its work has {time} to "
             "finish, then its pods are evicted."

@@ -18,6 +18,7 @@ from ebbtide.placement.aks_labels_and_taints import AGENT_POOL
 from ebbtide.placement.gke_labels_and_taints import NODE_POOL
 from ebbtide.placement.replacements import SUFFIX
 from ebbtide.recording.recording import Recording, Resource
+from ebbtide.review.consequences import POOL_NAMES, new_pools_beside
 from ebbtide.urns import urn_name
 
 OLD: Final = ".old"
@@ -26,8 +27,6 @@ TIMEOUT: Final = timedelta(hours=24)
 """Default time for work to finish, without a declared `drainTimeout`: the longest drain timeout of AKS
 (azure-aks-docs, upgrade-cluster, 2026)."""
 _GKE, _AKS = "ebbtide:gke:NodePool", "ebbtide:aks:NodePool"
-_NAMES: Final = {_GKE: "name", _AKS: "agentPoolName"}
-"""Input with a pool's name, by the component's type."""
 _LABELS: Final = {_GKE: NODE_POOL, _AKS: AGENT_POOL}
 _HASH: Final = 4
 _AKS_LONGEST: Final = 12  # characters (azure-aks-docs, create-node-pools, 2026)
@@ -52,13 +51,13 @@ class StatePool:
     @property
     def name(self) -> str:
         """Name in the declaration."""
-        return str(self.component["inputs"][_NAMES[self.component["type"]]])
+        return str(self.component["inputs"][POOL_NAMES[self.component["type"]]])
 
     @property
     def cloud_name(self) -> str:
         """Name in the cloud."""
         inputs: Mapping[str, Any] = (self.resource or self.component)["inputs"]
-        return str(inputs[_NAMES[self.component["type"]]])
+        return str(inputs[POOL_NAMES[self.component["type"]]])
 
     @property
     def is_ready(self) -> bool:
@@ -88,7 +87,7 @@ def pools(deployment: Mapping[str, Any]) -> dict[str, StatePool]:
     return {
         name: StatePool(name, item, children.get(item["urn"]))
         for item in resources
-        if item["type"] in _NAMES
+        if item["type"] in POOL_NAMES
         for name in [urn_name(str(item["urn"]))]
     }
 
@@ -114,19 +113,19 @@ def without_replacements(deployment: Mapping[str, Any]) -> dict[str, Any]:
 def refused(recording: Recording) -> dict[str, str]:
     """Return the work pools whose change a cloud rejects, with their URN, by the logical name of their
     component."""
-    urns = {message.urn for message in recording.refusals}
-    components = (resource for resource in recording if resource.urn in urns and resource.type in _NAMES)
-    return {item.name: item.urn for item in components if item.inputs.get("mode") != "System"}
+    return {urn_name(message.urn): message.urn for message in new_pools_beside(recording) if message.urn}
 
 
 def declared_name(component: Resource) -> str:
     """Return the name in the declaration of a recorded pool."""
-    return str(component.inputs[_NAMES[component.type]])
+    return str(component.inputs[POOL_NAMES[component.type]])
 
 
-def timeout(recording: Recording, name: str) -> timedelta:
-    """Return the time for a pool's work to finish, from the recorded declaration."""
-    component = next((item for item in recording if item.type in _NAMES and item.name == name), None)
+def timeout(recording: Recording, name: str, given: timedelta | None = None) -> timedelta:
+    """Return the time for a pool's work to finish: the given one, or else that of the declaration."""
+    if given is not None:
+        return given
+    component = next((item for item in recording if item.type in POOL_NAMES and item.name == name), None)
     seconds = component.inputs.get("drainTimeoutSeconds") if component else None
     return timedelta(seconds=float(seconds)) if isinstance(seconds, int | float) else TIMEOUT
 
@@ -139,8 +138,8 @@ def replacement_name(recording: Recording, name: str, taken: Collection[str]) ->
         name: logical name of the pool's component.
         taken: names in the cloud of other pools.
     """
-    component = next(item for item in recording if item.type in _NAMES and item.name == name)
-    pool = str(component.inputs[_NAMES[component.type]])
+    component = next(item for item in recording if item.type in POOL_NAMES and item.name == name)
+    pool = str(component.inputs[POOL_NAMES[component.type]])
     text = json.dumps(dict(component.inputs), sort_keys=True, default=str)
     return next(candidate for candidate in _candidates(component.type, pool, text) if candidate not in taken)
 

@@ -9,12 +9,14 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from rich.console import Console
 
+from ebbtide import durations
 from ebbtide.interrupts import deferred_interrupts
 from ebbtide.invocation import command_line
 from ebbtide.kubernetes_api import Api
@@ -48,6 +50,11 @@ class UpOutcome:
     interrupted: bool = False
 
 
+def drain_option(timeout: timedelta | None) -> list[str]:
+    """Return the option of a drain timeout, as written."""
+    return ["--drain-timeout", durations.in_one_unit(timeout)] if timeout is not None else []
+
+
 @dataclass(frozen=True, slots=True)
 class Update:
     """An update of a stack.
@@ -56,11 +63,13 @@ class Update:
         stack: the stack.
         files: the project's files for it.
         console: the output.
+        drain_timeout: time for work on replaced pools to finish; None for each pool's own.
     """
 
     stack: Stack
     files: StackFiles
     console: Console
+    drain_timeout: timedelta | None = None
 
     def log(self, line: str) -> None:
         """Print a line."""
@@ -175,7 +184,9 @@ class Update:
         self, api: Api, pools: list[StatePool], recording: Recording, names: Mapping[str, str]
     ) -> None:
         """Drain pools, and rename them and their replacements."""
-        drained = [pool.drained(rolling.timeout(recording, pool.resource_name)) for pool in pools]
+        drained = [
+            pool.drained(rolling.timeout(recording, pool.resource_name, self.drain_timeout)) for pool in pools
+        ]
         last: list[str] = []
 
         def watch(line: str) -> None:
@@ -219,7 +230,8 @@ class Update:
             self.log(error)
         for line in advice(self.stack.name, errors):
             self.log(line)
-        self.log(f"Not everything is as declared. Continue with: {command_line('up', self.stack.name)}")
+        again = command_line("up", self.stack.name, *drain_option(self.drain_timeout))
+        self.log(f"Not everything is as declared. Continue with: {again}")
 
 
 def _merged(rename: Callable[[str], Mapping[str, str]], names: Iterable[str]) -> dict[str, str]:

@@ -9,7 +9,7 @@ from ebbtide.project.extends import Declaration
 from ebbtide.recording.recording import Recording
 from ebbtide.recording.values import masked
 from ebbtide.review.baseline import Baseline
-from ebbtide.review.consequences import consequences, refusals
+from ebbtide.review.consequences import consequences, new_pools_beside, refusals
 from ebbtide.review.difference import Change, compare
 from ebbtide.review.report import (
     ChangeReport,
@@ -52,15 +52,16 @@ def review_of(
 def _difference(before: Baseline, after: Recording, preview: Preview) -> DifferenceReport:
     old = before.recording or Recording(project=after.project, stack=after.stack)
     changes, old_preview = compare(old, after, deployed=before.deployed), preview_of(old)
+    beside = tuple(message.text for message in new_pools_beside(after))
     if before.recording is None:
         effects = (f"Stack {after.stack} does not exist at {before.name}: everything is created.",)
     else:
         refused = (message.urn for message in after.refusals)
-        effects = consequences(old_preview, preview, changes, refused)
+        effects = (*beside, *consequences(old_preview, preview, changes, refused))
     return DifferenceReport(
         against=before.name,
         changes=_changes(changes, old_preview, preview),
-        refusals=refusals(after, changes),
+        refusals=tuple(text for text in refusals(after, changes) if text not in beside),
         consequences=effects,
         cost_before=old_preview.cost,
         quotas_before=old_preview.quotas,

@@ -5,7 +5,7 @@ from typing import Final
 
 from ebbtide.preview.report import PoolReport, Preview, QueueReport, QuotaReport
 from ebbtide.preview.words import type_words
-from ebbtide.recording.recording import Recording
+from ebbtide.recording.recording import Message, Recording
 from ebbtide.review.difference import Change
 
 _RECREATED: Final = (
@@ -18,10 +18,23 @@ _RECREATED: Final = (
 cluster_service.proto, UpdateNodePoolRequest, cf6f9ee1).
 """
 _NAMESPACE: Final = "kubernetes:core/v1:Namespace"
+POOL_NAMES: Final = {"ebbtide:gke:NodePool": "name", "ebbtide:aks:NodePool": "agentPoolName"}
+"""Input with a pool's name, by the type of its component."""
+
+
+def new_pools_beside(after: Recording) -> tuple[Message, ...]:
+    """Return the rejected changes of work pools, for which `ebbtide up` creates a new pool beside the old."""
+    return tuple(
+        message
+        for message in after.refusals
+        if message.urn is not None
+        and (pool := after[message.urn]).type in POOL_NAMES
+        and pool.inputs.get("mode") != "System"
+    )
 
 
 def refusals(after: Recording, changes: Iterable[Change]) -> tuple[str, ...]:
-    """Return the reasons why an update would fail: hooks that reject it, and protected resources."""
+    """Return the reasons why `pulumi up` would fail: hooks that reject it, and protected resources."""
     protected = (
         f"{type_words(change.resource.type)} {change.resource.name} is protected, and the engine refuses to "
         f"{change.action} it{_because(change)}. Undo that, or remove its protection first."

@@ -88,6 +88,7 @@ def test_the_time_for_work_is_declared() -> None:
     assert rolling.timeout(_recorded("gke", "cpu"), "train-cpu") == timedelta(hours=24)
     declared = _recorded("gke", "cpu", drainTimeoutSeconds=1800)
     assert rolling.timeout(declared, "train-cpu") == timedelta(minutes=30)
+    assert rolling.timeout(declared, "train-cpu", timedelta()) == timedelta()
 
 
 def test_a_pool_with_an_error_is_not_ready() -> None:

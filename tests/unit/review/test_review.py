@@ -110,7 +110,7 @@ def test_a_larger_maximum() -> None:
 
 
 def test_a_spot_pool_made_on_demand() -> None:
-    """The difference is shown, and the program's hook refuses it: the pool would be deleted."""
+    """The difference is shown, and a pool that `ebbtide up` creates beside the old one: a warning."""
     review = _reviewed("t4", capacity="on-demand")
     usd, quotas = _difference(review)
     machine, gpu = "n1-highmem-8", "gpu:nvidia-tesla-t4"
@@ -119,10 +119,11 @@ def test_a_spot_pool_made_on_demand() -> None:
     assert quotas["PREEMPTIBLE_NVIDIA_T4_GPUS"] == (16, 0)
     assert quotas["NVIDIA_T4_GPUS"] == (0, 16)
     assert review.difference is not None
-    (refusal,) = review.difference.refusals
-    assert "capacity (nodeConfig.spot) from true to false" in refusal
-    assert review.difference.consequences == ()
-    assert review.verdict == "fail"
+    (beside,) = review.difference.consequences
+    assert "capacity (nodeConfig.spot) from true to false" in beside
+    assert "`ebbtide up test` creates the new pool beside it" in beside
+    assert review.difference.refusals == ()
+    assert review.verdict == "warn"
 
 
 def test_a_deleted_pool_and_a_moved_cluster() -> None:
