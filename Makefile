@@ -26,7 +26,7 @@ RERUN := --reruns 1 --only-rerun "Resource monitor has terminated"
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help install preview policies test rehearse rehearse-all lint types pytest fmt docs bench wheel lock clean
+.PHONY: help install preview policies test manifests rehearse rehearse-all lint types pytest fmt docs bench wheel lock clean
 
 help: ## What there is to call.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,12 +40,17 @@ policies: policies/.venv/.installed ## The environment of the policy pack, for p
 
 test: lint types pytest ## Everything that needs nothing but Python.
 
+manifests: $(VENV)/.dev ## The released manifests that some tests read, from pinned Go modules: needs Go and git.
+	$(BIN)/python -m tests.manifests
+
 rehearse: $(VENV)/.dev ## A stack on the real engine and a real Kubernetes, then scenarios: STACK=dev.
 	@$(BIN)/ebbtide rehearse $(STACK)
+	-@$(BIN)/python -m tests.manifests
 	@$(BIN)/python -m ebbtide_rehearsal.tools $(TESTS_NEED) >/dev/null
 	$(BIN)/pytest -m "(engine or rehearsal) and not long" -n 3 --dist loadfile $(RERUN) rehearsal/tests $(ARGS)
 
 rehearse-all: $(VENV)/.dev policies ## Every scenario and everything else that wants a real control plane: about an hour.
+	-@$(BIN)/python -m tests.manifests
 	$(BIN)/pytest -m "engine or rehearsal" $(RERUN) rehearsal/tests $(ARGS)
 
 lint: $(VENV)/.dev ## Style, format, and who imports whom.

@@ -1,41 +1,135 @@
-"""Upstream's real objects, where they are beside the project: rendered, unchanged, not ours to ship."""
+"""The released manifests of Kubeflow Pipelines, Katib and Kueue, rendered, and helpers for objects.
 
+`python -m tests.manifests` renders them into the cache (`EBBTIDE_CACHE`) from Go modules with pinned hashes.
+`EBBTIDE_MANIFESTS` names a directory that already has some of them. Tests that read one have the marker
+`released` with its name, and are deselected where it is missing (conftest.py).
+"""
+
+import hashlib
+import os
+import subprocess
+import sys
+import tempfile
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import kubernetes_validate  # pyright: ignore[reportMissingTypeStubs] - it has none
-import pytest
 import yaml
+from rich.console import Console
 
 from components.addons.objects import Object, Patch, kind_of, name_of, patched, pod_spec
+from components.addons.pipelines import kustomization
 from components.addons.system_placement import SystemPlacement
-from tests.repository import ROOT
+from ebbtide.catalog import PINS
+from ebbtide.errors import EbbtideError
+from ebbtide_rehearsal.sources import mirror
+from ebbtide_rehearsal.tools import ToolError, ensure, narration
+from ebbtide_rehearsal.tools import cache as tools_cache
 
-PLACE = ROOT.parent / "shared" / "data" / "manifests"
 
-PIPELINES_CLUSTER = "kfp-2.17.0-cluster-scoped.yaml"
-PIPELINES = "kfp-2.17.0-platform-agnostic.yaml"
-KATIB = "katib-0.19.0-standalone.yaml"
+@dataclass(frozen=True, slots=True)
+class Kustomization:
+    """A released kustomization.
+
+    Attributes:
+        address: its address, without the scheme.
+        data: the rehearsal's data that it consists of.
+        sha256: of its rendered file; kustomize 5.8.1 and `kubectl kustomize` write the same (2026-11).
+    """
+
+    address: str
+    data: tuple[str, ...]
+    sha256: str
+
+
+_PIPELINES, _KATIB, _KUEUE = (PINS[name].version for name in ("pipelines", "katib", "kueue"))
+
+PIPELINES_CLUSTER: Final = f"kfp-{_PIPELINES}-cluster-scoped.yaml"
+PIPELINES: Final = f"kfp-{_PIPELINES}-platform-agnostic.yaml"
+KATIB: Final = f"katib-{_KATIB}-standalone.yaml"
+KUEUE: Final = f"kueue-{_KUEUE}-crds.yaml"
+
+RELEASED: Final = {
+    PIPELINES_CLUSTER: Kustomization(
+        kustomization("cluster-scoped-resources"),
+        ("pipelines-manifests", "argo-manifests"),
+        "bf04ab670974005d2c87262bf7c33eb720fca37b1fa0bce3e98a1913d8d1cf34",
+    ),
+    PIPELINES: Kustomization(
+        kustomization("env/platform-agnostic"),
+        ("pipelines-manifests", "argo-manifests"),
+        "ea2aceec68712cee09a35b7797f06cfef1b6a56edbe41ee9017efa273fba6f6f",
+    ),
+    KATIB: Kustomization(
+        f"github.com/kubeflow/katib/manifests/v1beta1/installs/katib-standalone?ref=v{_KATIB}",
+        ("katib-manifests",),
+        "2c3ba653de16d080b1acc75c7248df5f444111e2c9c411df4bfdcbe9a7faeb04",
+    ),
+    KUEUE: Kustomization(
+        f"github.com/kubernetes-sigs/kueue/config/components/crd?ref=v{_KUEUE}",
+        ("kueue-crds",),
+        "30b6e8949d8f1434556b4604f584a7922fea6f2fff476887148fae1d368fae88",
+    ),
+}
+"""By the names of the rendered files."""
+
+_DIRECTORY: Final = "EBBTIDE_MANIFESTS"
 
 HOME = SystemPlacement({"ebbtide.dev/pool": "system"}, [{"key": "CriticalAddonsOnly", "operator": "Equal"}])
 
 
+def _rendered() -> Path:
+    return tools_cache.directory().parent / "manifests"
+
+
+def path_of(name: str) -> Path | None:
+    """Return the rendered file: in `$EBBTIDE_MANIFESTS`, else in the cache, else None."""
+    directories = [Path(os.environ[_DIRECTORY]).absolute()] if os.environ.get(_DIRECTORY) else []
+    paths = (directory / name for directory in (*directories, _rendered()))
+    return next((path for path in paths if path.is_file()), None)
+
+
 @cache
 def _read(path: Path) -> tuple[Object, ...]:
+    content = path.read_bytes()
+    digest = hashlib.sha256(content).hexdigest()
+    if digest != RELEASED[path.name].sha256:
+        raise ToolError(f"{path} is not the released {path.name}: its SHA-256 is {digest}.")
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    return tuple(document for document in yaml.load_all(path.read_text("utf-8"), loader) if document)
+    return tuple(document for document in yaml.load_all(content, loader) if document)
 
 
 def upstream(name: str) -> list[Object]:
-    """The objects of a rendered kustomization; the test is skipped where they are not there."""
-    path = PLACE / name
-    if not path.exists():
-        pytest.skip(
-            f"Upstream's rendered objects are not beside the project: ../shared/data/manifests/{name}."
-        )
+    """Return the objects of a rendered kustomization, for tests with the marker `released`.
+
+    Raises:
+        FileNotFoundError: it is not on this machine.
+        ToolError: the file is not the released one.
+    """
+    path = path_of(name)
+    if path is None:
+        raise FileNotFoundError(f"{name} is not on this machine: `make manifests` renders it.")
     return list(_read(path))
+
+
+def _render(name: str) -> None:
+    """Render a kustomization into the cache as the Kubernetes provider does, from local git repositories."""
+    released = RELEASED[name]
+    with narration(Console(stderr=True)) as on_step:
+        tools = ensure(("kustomize", *released.data), on_step=on_step)
+    _rendered().mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=_rendered()) as work:
+        environment = {**os.environ, **mirror(Path(work) / "git", tools, [])}
+        file = Path(work) / name
+        command = [tools.path("kustomize"), "build", f"https://{released.address}", "--output", file]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise ToolError(f"{released.address} could not be rendered: {done.stderr.strip()}")
+        _read(file)
+        file.rename(_rendered() / name)
 
 
 def after(objects: Iterable[Object], patches: Sequence[Patch]) -> dict[str, Object]:
@@ -81,3 +175,14 @@ def mebibytes(text: object) -> float:
     units = {"Ki": 1 / 1024, "Mi": 1, "Gi": 1024}
     written = str(text)
     return float(written[:-2]) * units[written[-2:]] if written[-2:] in units else float(written) / 2**20
+
+
+if __name__ == "__main__":
+    faults: list[str] = []
+    for missing in [name for name in RELEASED if path_of(name) is None]:
+        try:
+            _render(missing)
+        except EbbtideError as error:
+            faults.append(str(error))
+    sys.stdout.writelines(f"{path}\n" for path in map(path_of, RELEASED) if path)
+    sys.exit("\n".join(faults) or None)

@@ -29,6 +29,9 @@ PINS = {
     "nvidia-device-plugin": Pin("v0.18.0", "2026", "azure-aks-docs, use-nvidia-gpu"),
     "kueue": Pin("0.19.2", "2026-08-20", "registry.k8s.io/kueue/charts/kueue"),
     "pipelines": Pin("2.17.0", "2026-07-09", "kubeflow/pipelines, tag 2.17.0 = 4a3592cb"),
+    "pipelines-module": Pin(
+        "0.0.0-20260709152847-4a3592cb2dd0", "2026-07-09", "github.com/kubeflow/pipelines, its tag 2.17.0"
+    ),
     "trainer": Pin(
         "2.3.0",
         "2026-08-06",
@@ -57,6 +60,7 @@ PINS = {
     "helm": Pin(
         "3.20.2", "2026-07-01", "helm.sh/helm/v3; pulumi/pulumi-kubernetes@94977969, provider/go.mod has it"
     ),
+    "kustomize": Pin("5.8.1", "2026-02-09", "sigs.k8s.io/kustomize/kustomize/v5; Kubernetes 1.36.2 has it"),
     "argo-workflows": Pin(
         "4.0.5",
         "2026-07-09",

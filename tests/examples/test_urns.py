@@ -17,14 +17,15 @@ def _baseline(stack_file: Path) -> Path:
     return _BASELINE / f"{stack_file.name.split('.')[1]}.txt"
 
 
-@pytest.mark.parametrize("stack_file", STACK_FILES, ids=relative)
+_RELEASED = [path for path in STACK_FILES if _baseline(path).exists()]
+"""Those of the last release; the others are new."""
+
+
+@pytest.mark.parametrize("stack_file", _RELEASED, ids=relative)
 def test_no_resource_is_renamed(stack_file: Path) -> None:
     """Every URN of the last release is still that of a resource, or an alias of one."""
-    baseline = _baseline(stack_file)
-    if not baseline.exists():
-        pytest.skip("New since the last release.")
     known = {urn for resource in synth_stack(stack_file) for urn in (resource.urn, *resource.aliases)}
-    assert sorted(set(baseline.read_text(encoding="utf-8").splitlines()) - known) == []
+    assert sorted(set(_baseline(stack_file).read_text(encoding="utf-8").splitlines()) - known) == []
 
 
 if __name__ == "__main__":

@@ -4,15 +4,17 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from ebbtide.catalog import PINS
-from ebbtide_rehearsal.addons.definition import Rehearsed
+from ebbtide_rehearsal.addons.definition import Rehearsed, Revision
 from ebbtide_rehearsal.control_plane.mounts import inside
 from ebbtide_rehearsal.control_plane.ports import LOCALHOST
 from ebbtide_rehearsal.control_plane.program import SERVERS, Assignment, Listening, Program, managed, section
-from ebbtide_rehearsal.tools.items import Tool, from_module
+from ebbtide_rehearsal.tools.items import Condition, Tool, from_module
 
 _VISIBILITY = 8082
 _CERTIFICATES = "/tmp/k8s-webhook-server/serving-certs"  # noqa: S108 # a path in the container
 # Defaults of Kueue 0.19.2: apis/config/v1beta2/defaults.go, charts/kueue.
+
+_REVISION: Final = Revision("github.com/kubernetes-sigs/kueue", f"v{PINS['kueue'].version}")
 
 
 def out_of_cluster(
@@ -52,6 +54,15 @@ REHEARSED: Final = Rehearsed(
             "config/crd",
             "The ProvisioningRequest CRD, which GKE preinstalls.",
         ),
+        from_module(
+            "kueue-crds",
+            "kueue",
+            "sigs.k8s.io/kueue",
+            "kueue",
+            "config/components/crd",
+            "Kueue's CRDs, for tests of the objects alone.",
+            Condition.BY_NAME,
+        ),
     ),
     tools=(
         Tool(
@@ -72,4 +83,5 @@ REHEARSED: Final = Rehearsed(
     ),
     programs=(KUEUE,),
     charts={"oci://registry.k8s.io/kueue/charts/kueue": "kueue-chart"},
+    directories={"kueue-crds": (_REVISION, "config/components/crd")},
 )

@@ -1,11 +1,11 @@
 """All programs and data of a rehearsal.
 
-Versions are in `ebbtide.catalog.versions`, hashes in `modules/*/go.sum`. Five modules' hashes are not from
+Versions are in `ebbtide.catalog.versions`, hashes in `modules/*/go.sum`. Six modules' hashes are not from
 Go's checksum database: those of argo-workflows are from the go.sum of Kubeflow Pipelines 2.17.0, those of
 sigs.k8s.io/scheduler-library from the go.sum of Kueue 0.19.2, those of go-containerregistry's k8schain from
-the go.sum of Katib 0.19.0, those of katib were computed from the files of its tag v0.19.0 (commit 578e60f1),
-and those of pulumi-kubernetes' provider (commit f47bc2d6) and of cluster-autoscaler from what Go's module
-proxy has (2026-11-22).
+the go.sum of Katib 0.19.0, those of katib and of Kubeflow Pipelines were computed from the files of their
+tags (commits 578e60f1 and 4a3592cb), and those of pulumi-kubernetes' provider (commit f47bc2d6) and of
+cluster-autoscaler from what Go's module proxy has (2026-11-22).
 """
 
 from collections.abc import Container, Mapping
@@ -92,6 +92,17 @@ TOOLS: Final = (
             ("helm.sh/helm/v3/pkg/chartutil.k8sVersionMinor", _MINOR),
         ),
         on_path=OnPath(VersionRule.NO_OLDER, ("version", "--short")),
+    ),
+    Tool(
+        name="kustomize",
+        group="kustomize",
+        module="sigs.k8s.io/kustomize/kustomize/v5",
+        package="sigs.k8s.io/kustomize/kustomize/v5",
+        pin="kustomize",
+        why="Renders the released manifests in tests.",
+        minutes=1,
+        when=Condition.BY_NAME,
+        on_path=OnPath(VersionRule.NO_OLDER, ("version",)),
     ),
     Tool(
         name="cluster-autoscaler",

@@ -37,13 +37,12 @@ from rehearsal.tests.control_plane.endings import (
     shut_down,
     succeeds,
 )
-from tests.manifests import PIPELINES, PLACE, upstream
+from tests.manifests import PIPELINES, upstream
 
 pytestmark = [
     pytest.mark.rehearsal,
     pytest.mark.long,
-    # Before its controller is built for nothing.
-    pytest.mark.skipif(not PLACE.is_dir(), reason="the released manifests are not beside the repository"),
+    pytest.mark.released(PIPELINES),
 ]
 
 _PATIENCE: Final = 100.0

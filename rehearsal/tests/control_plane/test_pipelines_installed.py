@@ -1,4 +1,4 @@
-"""Kubeflow Pipelines as released, installed with the rest; skipped where its manifests are not available."""
+"""Kubeflow Pipelines as released, installed with the rest."""
 
 import shutil
 import subprocess
@@ -9,27 +9,23 @@ import pytest
 import yaml
 
 from ebbtide_rehearsal.scenarios import built_in
-from tests.manifests import PLACE
+from tests.manifests import PIPELINES, PIPELINES_CLUSTER, RELEASED, path_of
 from tests.repository import ROOT
+
+_NAMES = (PIPELINES_CLUSTER, PIPELINES)
 
 pytestmark = [
     pytest.mark.rehearsal,
     pytest.mark.long,
-    pytest.mark.skipif(not PLACE.is_dir(), reason="the released manifests are not beside the repository"),
+    pytest.mark.released(*_NAMES),
 ]
-
-_ADDRESS = "github.com/kubeflow/pipelines/manifests/kustomize"
-_RENDERED = {
-    f"{_ADDRESS}/cluster-scoped-resources?ref=2.17.0": "kfp-2.17.0-cluster-scoped.yaml",
-    f"{_ADDRESS}/env/platform-agnostic?ref=2.17.0": "kfp-2.17.0-platform-agnostic.yaml",
-}
 
 
 @pytest.fixture(scope="module")
 def manifests(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A directory as `--manifests` wants it."""
     directory = tmp_path_factory.mktemp("manifests")
-    index = {address: str(PLACE / name) for address, name in _RENDERED.items()}
+    index = {RELEASED[name].address: str(path_of(name)) for name in _NAMES}
     (directory / "index.yaml").write_text(yaml.safe_dump(index))
     return directory
 

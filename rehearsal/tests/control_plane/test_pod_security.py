@@ -146,6 +146,7 @@ def _add_on_pods() -> list[Object]:
     return [{key: value for key, value in spec.items() if key != "priorityClassName"} for spec in specs]
 
 
+@pytest.mark.released(KATIB, PIPELINES)
 def test_add_ons_run_under_restricted(attempt: Try) -> None:
     """Controllers, databases and stores alike."""
     pods = _add_on_pods()

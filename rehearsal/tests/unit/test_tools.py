@@ -189,6 +189,10 @@ def test_only_what_is_declared_is_needed(addons: tuple[str, ...]) -> None:
     by_name = {
         "workflow-controller",
         "argo-crds",
+        "argo-manifests",
+        "pipelines-manifests",
+        "kueue-crds",
+        "kustomize",
         "helm",
         "pulumi-language-python",
         "pulumi-language-python-exec",

@@ -29,6 +29,7 @@ ADDONS: dict[str, tuple[tuple[str, ...], Sequence[Patch]]] = {
 }
 
 
+@pytest.mark.released(PIPELINES_CLUSTER, PIPELINES, KATIB)
 @pytest.mark.parametrize("addon", ADDONS)
 def test_a_footprint_is_what_the_objects_say(addon: str) -> None:
     """Requests, pods, disks, load balancers and webhooks are those of the rendered kustomization."""

@@ -1,24 +1,19 @@
 """Kueue's objects: what its own schemas take, in an order in which they can be made."""
 
 from functools import cache
-from pathlib import Path
 from typing import Any, cast
 
 import jsonschema
 import pytest
-import yaml
 from hypothesis import given, settings
 
-from ebbtide.catalog import PINS
 from ebbtide.kueue_api import API_VERSION
 from ebbtide.model import declare
 from ebbtide.placement.kueue import layers
 from ebbtide.placement.queueing import queueing
 from tests.declarations import AKS, GKE, Declaration, changed
+from tests.manifests import KUEUE, upstream
 from tests.unit.placement.test_quotas import queued
-
-CRDS = Path.home() / f"go/pkg/mod/sigs.k8s.io/kueue@v{PINS['kueue'].version}/config/components/crd/bases"
-"""Kueue's own definitions, where the rehearsal's tools have been built."""
 
 generated = settings(max_examples=40, deadline=None)
 
@@ -53,11 +48,8 @@ def _strict(schema: Any) -> Any:
 
 @cache
 def _validators() -> dict[str, Any]:
-    if not CRDS.is_dir():
-        pytest.skip(f"Kueue's definitions are not on this machine, in {CRDS}")
     known: dict[str, Any] = {}
-    for path in CRDS.glob("*.yaml"):
-        definition = yaml.safe_load(path.read_text(encoding="utf-8"))
+    for definition in upstream(KUEUE):
         for version in definition["spec"]["versions"]:
             if version["name"] == API_VERSION.partition("/")[2]:
                 schema = _strict(version["schema"]["openAPIV3Schema"])
@@ -67,6 +59,7 @@ def _validators() -> dict[str, Any]:
     return known
 
 
+@pytest.mark.released(KUEUE)
 def test_the_schemas_are_strict() -> None:
     """A misspelt field would be seen."""
     wrong = object_of(changed(GKE, queues=[{"name": "gpus", "pools": ["t4"]}]), "ClusterQueue", "gpus")
@@ -75,6 +68,7 @@ def test_the_schemas_are_strict() -> None:
         _validators()["ClusterQueue"].validate(wrong)
 
 
+@pytest.mark.released(KUEUE)
 @generated
 @given(queued())
 def test_every_object_is_valid(declaration: Declaration) -> None:
@@ -84,6 +78,7 @@ def test_every_object_is_valid(declaration: Declaration) -> None:
         _validators()[item["kind"]].validate(item)
 
 
+@pytest.mark.released(KUEUE)
 @pytest.mark.parametrize(
     ("base", "pools"),
     [(GKE, ["t4", "t4-steady"]), (AKS, ["cpu", "steady"])],

@@ -134,6 +134,7 @@ def test_every_pool_of_every_stack(stack: str) -> None:
                 assert led(pool, terms["nodeSelectorTerms"])
 
 
+@pytest.mark.released(KATIB)
 def test_the_algorithms_are_those_that_katib_installs() -> None:
     """Each that searches parameters is known to Katib's configuration as it is released."""
     (config,) = [

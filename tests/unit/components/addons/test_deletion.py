@@ -11,6 +11,8 @@ from components.addons.transforms import is_deleted_with_cluster
 from ebbtide.model import Pipelines
 from tests.manifests import HOME, KATIB, PIPELINES, PIPELINES_CLUSTER, after, upstream
 
+pytestmark = pytest.mark.released(PIPELINES_CLUSTER, PIPELINES, KATIB)
+
 PIPELINES_PATCHES = (
     *pipelines_objects.cluster_patches({}),
     *pipelines_objects.patches(Pipelines(), HOME, {}),

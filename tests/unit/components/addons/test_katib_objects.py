@@ -10,6 +10,8 @@ from components.addons.objects import Object, containers, has_pods, pod_spec
 from components.addons.patches import CONTROL_PLANE_PORT, SAFE_TO_EVICT, floating
 from tests.manifests import HOME, KATIB, after, assert_valid, upstream
 
+pytestmark = pytest.mark.released(KATIB)
+
 CREDENTIALS = {DATABASE_SECRET: {"MYSQL_ROOT_PASSWORD": "b3Vycw=="}}
 
 

@@ -17,6 +17,8 @@ from components.addons.pipelines_objects import (
 from ebbtide.model import Pipelines
 from tests.manifests import HOME, PIPELINES, PIPELINES_CLUSTER, after, assert_valid, upstream
 
+pytestmark = pytest.mark.released(PIPELINES_CLUSTER, PIPELINES)
+
 CREDENTIALS = {
     STORE_SECRET: {"accesskey": "b3Vycw==", "secretkey": "b3Vycw=="},
     DATABASE_SECRET: {"username": "cm9vdA==", "password": "b3Vycw=="},

@@ -1,0 +1,63 @@
+"""The released manifests that tests read, and the deselection of those tests."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ebbtide.catalog import PINS
+from ebbtide_rehearsal.tools import ToolError
+from tests.manifests import KATIB, RELEASED, path_of, upstream
+from tests.repository import ROOT
+
+_TESTS = "tests/unit/components/addons/test_retry.py"
+
+
+@pytest.mark.parametrize("processes", ["-n0", "-n1"])
+def test_missing_manifests_deselect_their_tests(processes: str, tmp_path: Path) -> None:
+    """Tests of a missing manifest are deselected and counted, in one process and in several."""
+    without = {"EBBTIDE_CACHE": str(tmp_path), "EBBTIDE_MANIFESTS": ""}
+    command = [sys.executable, "-m", "pytest", "-q", processes, _TESTS, "-k", "upstreams or another"]
+    done = subprocess.run(
+        command, cwd=ROOT, env=os.environ | without, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout
+    assert "2 tests of released manifests" in done.stdout
+    assert "`make manifests` renders these" in done.stdout
+    assert "skipped" not in done.stdout
+
+
+@pytest.fixture
+def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory of manifests, and an empty cache."""
+    monkeypatch.setenv("EBBTIDE_MANIFESTS", str(tmp_path / "named"))
+    monkeypatch.setenv("EBBTIDE_CACHE", str(tmp_path / "cache"))
+    for place in (tmp_path / "named", tmp_path / "cache" / "manifests"):
+        place.mkdir(parents=True)
+    return tmp_path
+
+
+def test_a_named_directory_precedes_the_cache(directory: Path) -> None:
+    """A manifest is read from `EBBTIDE_MANIFESTS`, and from the cache if it is not there."""
+    assert path_of(KATIB) is None
+    with pytest.raises(FileNotFoundError, match="`make manifests` renders it"):
+        upstream(KATIB)
+    for place in (directory / "cache" / "manifests", directory / "named"):
+        (place / KATIB).touch()
+        assert path_of(KATIB) == place / KATIB
+
+
+def test_a_changed_manifest_is_refused(directory: Path) -> None:
+    """A file with another SHA-256 is not read."""
+    (directory / "named" / KATIB).write_text("kind: Secret\n", encoding="utf-8")
+    with pytest.raises(ToolError, match="is not the released katib"):
+        upstream(KATIB)
+
+
+def test_the_module_is_the_release() -> None:
+    """The Go module of Kubeflow Pipelines is of the commit that the release's tag names."""
+    _, _, commit = PINS["pipelines"].source.rpartition(" ")
+    assert PINS["pipelines-module"].version.rpartition("-")[2].startswith(commit)
+    assert all(len(item.sha256) == 64 for item in RELEASED.values())
