@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ebbtide.catalog import CloudKind
-from ebbtide.model import declaration_schema
+from ebbtide.model.declare import whole_schema
 from ebbtide.model.rules import RULES, Severity
 from ebbtide.project.diagnostics import OTHER_RULES, report_schema
 from ebbtide.review.benchmarks import BENCHMARKS, Item
@@ -126,7 +126,7 @@ Schema = dict[str, Any]
 
 def declaration() -> str:
     """Return the page of the declaration, field by field, from its JSON Schema."""
-    return _described("Cluster", declaration_schema(), "The declaration", _DECLARATION)
+    return _described("Cluster", whole_schema(), "The declaration", _DECLARATION)
 
 
 def errors() -> str:
@@ -224,9 +224,9 @@ def _scalar(field: Schema) -> str:
 
 
 def _default(name: str, field: Schema, required: list[str]) -> str:
-    if name in required or "const" in field:
-        return "required"
     default = field.get("default")
+    if name in required or field.get("const", ...) == default:
+        return "required"
     if default in (None, [], "") or isinstance(default, dict):
         return ""
     return f"`{default if isinstance(default, str) else json.dumps(default)}`"

@@ -4,6 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, cast
 
 from pydantic import ValidationError
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic_core import core_schema
 
 from ebbtide.model.cluster import Cluster
 from ebbtide.model.completion import complete, complete_pool
@@ -11,7 +13,7 @@ from ebbtide.model.faults import DeclarationError, Fault
 from ebbtide.model.pool import Pool
 from ebbtide.model.rules import PoolIn, Severity, cluster_faults, pool_faults
 from ebbtide.model.rules.overrides import unchecked
-from ebbtide.model.shape.findings import ShapeFinding, findings
+from ebbtide.model.shape.findings import ShapeFinding, findings, null_findings
 from ebbtide.model.shape.partial_validation import may_depend_on, validate_partially
 from ebbtide.model.site import Site
 from ebbtide.paths import position
@@ -46,11 +48,16 @@ def _named(written: object, default_name: str | None) -> object:
 
 def _read(written: object) -> Cluster | list[Fault]:
     """Parse a declaration; return all of its faults if there are any."""
+    found = tuple(null_findings(Cluster, written))
+    empty = {finding.fault.path for finding in found}
+    cluster = None
     try:
         cluster = Cluster.model_validate(written)
     except ValidationError as error:
-        shape_findings = findings(Cluster, error, written)
-        return [*(finding.fault for finding in shape_findings), *_besides(shape_findings, written)]
+        others = findings(Cluster, error, written)
+        found = (*found, *(finding for finding in others if finding.fault.path not in empty))
+    if cluster is None or found:
+        return [*(finding.fault for finding in found), *_besides(found, written)]
     return list(cluster_faults(cluster, Severity.REFUSED)) or cluster
 
 
@@ -83,19 +90,65 @@ def advice(cluster: Cluster) -> tuple[Fault, ...]:
     return (*cluster_faults(cluster, Severity.WARNED), *unchecked(cluster))
 
 
-def declaration_schema() -> dict[str, Any]:
-    """Return the JSON Schema of the object under `ebbtide:cluster`, for editors. The name may be missing, and
-    with `extends` every field.
-    """
-    schema = Cluster.model_json_schema(by_alias=True, mode="validation")
-    required = [field for field in schema.pop("required") if field != "name"]
-    properties = {"extends": {"type": "string", "description": _EXTENDS}, **schema["properties"]}
-    return schema | {
-        "properties": properties,
-        "if": {"not": {"required": ["extends"]}},
-        "then": {"required": required},
-    }
+class _WithoutNull(GenerateJsonSchema):
+    """JSON Schema in which an optional field may be omitted, but not null, as `declare` requires."""
 
+    def nullable_schema(self, schema: core_schema.NullableSchema) -> JsonSchemaValue:
+        return self.generate_inner(schema["schema"])
+
+
+def declaration_schema() -> dict[str, Any]:
+    """Return the JSON Schema of the object under `ebbtide:cluster`, for editors."""
+    return with_changes(whole_schema())
+
+
+def whole_schema() -> dict[str, Any]:
+    """Return the JSON Schema of a declaration that extends nothing. The name may be missing."""
+    schema = Cluster.model_json_schema(by_alias=True, mode="validation", schema_generator=_WithoutNull)
+    schema["required"].remove("name")
+    schema["properties"] = {
+        "extends": {"type": "string", "description": _EXTENDS},
+        **schema["properties"],
+    }
+    return schema
+
+
+def with_changes(whole: dict[str, Any]) -> dict[str, Any]:
+    """Return a schema that also accepts, with `extends`, the changes to another declaration.
+
+    Args:
+        whole: schema of a declaration.
+    """
+    definitions: dict[str, Any] = whole["$defs"]
+    patches = {f"{name}{_PATCH}": _patch(definition) for name, definition in definitions.items()}
+    own = {keyword: value for keyword, value in whole.items() if keyword != "$defs"}
+    return {"$defs": definitions | patches, "if": {"required": ["extends"]}, "then": _patch(own), "else": own}
+
+
+def _patch(schema: Any) -> Any:
+    """Return the schema of a change: every field may be omitted or null, and an item may mark a deletion."""
+    if isinstance(schema, list):
+        return [_patch(item) for item in cast("list[Any]", schema)]
+    if not isinstance(schema, dict):
+        return schema
+    patch: dict[str, Any] = {}
+    for keyword, value in cast("dict[str, Any]", schema).items():
+        match keyword:
+            case "required" | "minItems" | "discriminator":
+                pass
+            case "properties":
+                fields = {name: {"anyOf": [_patch(field), {"type": "null"}]} for name, field in value.items()}
+                patch["properties"] = fields | {"$patch": {"const": "delete"}}
+            case "$ref":
+                patch["$ref"] = f"{value}{_PATCH}"
+            case "oneOf":
+                patch["anyOf"] = _patch(value)
+            case _:
+                patch[keyword] = _patch(value)
+    return patch
+
+
+_PATCH: Final = "Patch"
 
 _EXTENDS: Final = (
     "File of a stack whose declaration this one changes: mappings are merged, null removes a field; pools, "

@@ -1,9 +1,9 @@
 """Declarations that extend another stack's file.
 
 `extends: Pulumi.dev.yaml` takes the declaration of that file; the fields beside `extends` change it as in
-Kubernetes' strategic merge patch: mappings are merged, `null` removes a field, pools, queues and teams are
-merged by name, `{name: t4-spot, $patch: delete}` removes one, and any other list replaces the base's. The
-policy and the prices of that file are extended in the same manner.
+Kubernetes' strategic merge patch: mappings are merged, `null` removes a field of the base, pools, queues and
+teams are merged by name, `{name: t4-spot, $patch: delete}` removes one, and any other list replaces the
+base's. The policy and the prices of that file are extended in the same manner.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -71,8 +71,8 @@ class _Merge:
         result = dict(base)
         for key, node in own.items():
             at = f"{path}.{key}" if path else key
-            if _plain(node) is None:
-                result.pop(key, None)
+            if _plain(node) is None and key in base:
+                del result[key]
                 self.removed.append(at)
             else:
                 result[key] = self._node(base.get(key), node, at, by_name=not path and key in _BY_NAME)

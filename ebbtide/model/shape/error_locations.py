@@ -103,6 +103,39 @@ def _field(model: type[BaseModel], key: str) -> FieldInfo | None:
     return aliases_of(model).get(key) or model.model_fields.get(key)
 
 
+def has_defaults_only(annotation: object) -> bool:
+    """Return whether an annotation allows a part of the declaration without required fields."""
+    return any(
+        not any(field.is_required() for field in model.model_fields.values())
+        for model in models_in(annotation)
+    )
+
+
+def null_fields(annotation: object, value: object, keys: tuple[Key, ...] = ()) -> Iterator[Location]:
+    """Yield the location of each optional field that is null; the keys of labels and overrides are no fields.
+
+    Args:
+        annotation: type of the value.
+        value: the written value.
+        keys: keys of its path.
+    """
+    if isinstance(value, Mapping):
+        written = cast("Mapping[str, object]", value)
+        models = models_in(annotation)
+        of_kind = (model for model in models if kind_of(model) == written.get("kind"))
+        owner = next(of_kind, models[0] if models else None)
+        for key, item in written.items():
+            field = _field(owner, key) if owner else None
+            below = field.annotation if field else item_of(annotation)
+            if item is None and field is not None and not field.is_required():
+                yield Location((*keys, key), below, owner, models, field)
+            else:
+                yield from null_fields(below, item, (*keys, key))
+    elif isinstance(value, Sequence) and not isinstance(value, str):
+        for index, item in enumerate(cast("Sequence[object]", value)):
+            yield from null_fields(item_of(annotation), item, (*keys, index))
+
+
 def _child(value: object, key: Key) -> object:
     if isinstance(value, Mapping):
         return cast("Mapping[object, object]", value).get(key)

@@ -1,7 +1,7 @@
 """Shape faults: pydantic's errors in the declaration's terms."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
@@ -14,10 +14,12 @@ from ebbtide.model.pool import Taint
 from ebbtide.model.shape.error_locations import (
     Location,
     aliases_of,
+    has_defaults_only,
     item_of,
     kind_of,
     location_of,
     models_in,
+    null_fields,
     words_of,
 )
 from ebbtide.model.shape.unknown_keys import unknown_key
@@ -368,6 +370,23 @@ def findings(model: type[BaseModel], error: ValidationError, written: object) ->
         for finding in collected
         if not (finding.fault.problem.endswith("is missing.") and finding.fault.path in meant)
     )
+
+
+def null_findings(model: type[BaseModel], written: object) -> Iterator[ShapeFinding]:
+    """Yield a finding for each optional field that is null, as YAML reads an empty key. Pydantic accepts most
+    of them, since Python's constructors take None for the default."""
+    for location in null_fields(model, written):
+        name = location.name
+        example = _example(location) or ("{}" if has_defaults_only(location.annotation) else "")
+        fix = f"Write {name}: {example}" if example else f"Write a value for {name}"
+        fault = Fault(
+            location.path,
+            f"{name} is left empty.",
+            "YAML reads that as null, and the declaration would be as without it.",
+            f"{fix}, or leave the key {name} out.",
+            rule="required-field",
+        )
+        yield ShapeFinding(fault, location)
 
 
 def shape_faults(model: type[BaseModel], error: ValidationError, written: object) -> tuple[Fault, ...]:

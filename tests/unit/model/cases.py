@@ -3,7 +3,7 @@
 import copy
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import yaml
 
@@ -121,3 +121,27 @@ def cases(directory: str) -> list[Case]:
         for path in sorted((HERE / directory).glob("*.yaml"))
         for row in yaml.safe_load(path.read_text(encoding="utf-8"))
     ]
+
+
+def paths(value: Any, keys: tuple[Key, ...] = ()) -> list[tuple[Key, ...]]:
+    """The keys of every place in a declaration."""
+    inside: list[tuple[Key, Any]] = []
+    if isinstance(value, dict):
+        inside = list(cast("dict[str, Any]", value).items())
+    if isinstance(value, list):
+        inside = list(enumerate(cast("list[Any]", value)))
+    return [keys, *(path for key, item in inside for path in paths(item, (*keys, key)))]
+
+
+def put(written: Any, keys: tuple[Key, ...], value: Any) -> Any:
+    """A copy of a declaration with a value in some place; without the place where the value is `...`."""
+    whole = {"it": copy.deepcopy(written)}
+    *way, last = ("it", *keys)
+    place: Any = whole
+    for key in way:
+        place = place[key]
+    if value is ... and keys:
+        del place[last]
+    else:
+        place[last] = None if value is ... else value
+    return whole["it"]

@@ -1,10 +1,9 @@
 """Bad declarations, each an edit of a good one, and all of their faults, word for word."""
 
-import copy
 import re
 from dataclasses import replace
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -17,9 +16,8 @@ from ebbtide.model.pool import Pool
 from ebbtide.model.rules import RULES
 from ebbtide.model.shape.findings import shape_faults
 from ebbtide.model.site import CloudKind
-from ebbtide.paths import Key
 from ebbtide.project.diagnostics import OTHER_RULES
-from tests.unit.model.cases import Case, bad_cases, base, cases, edited
+from tests.unit.model.cases import Case, bad_cases, base, cases, edited, paths, put
 
 _BAD, _WARNED = bad_cases(), cases("warned")
 _LEAST = 75
@@ -129,16 +127,6 @@ def test_a_name_that_was_made_up_is_checked() -> None:
     )
 
 
-def _paths(value: Any, keys: tuple[Key, ...] = ()) -> list[tuple[Key, ...]]:
-    """The keys of every place in a declaration."""
-    inside: list[tuple[Key, Any]] = []
-    if isinstance(value, dict):
-        inside = list(cast("dict[str, Any]", value).items())
-    if isinstance(value, list):
-        inside = list(enumerate(cast("list[Any]", value)))
-    return [keys, *(path for key, item in inside for path in _paths(item, (*keys, key)))]
-
-
 _JUNK = st.recursive(
     st.none()
     | st.booleans()
@@ -161,8 +149,8 @@ _JUNK = st.recursive(
 def test_one_broken_value_is_one_fault(cloud: str, junk: Any) -> None:
     """An unreadable value causes no second fault in what depends on it, wherever it stands."""
     good = base(cloud)
-    for keys in _paths(good):
-        written = _put(good, keys, junk)
+    for keys in paths(good):
+        written = put(good, keys, junk)
         if (shape := _shape_faults(written)) is not None:
             assert set(_faults(written)) == set(shape)
 
@@ -183,20 +171,6 @@ def _outcome(written: Any) -> str:
     return "accepted"
 
 
-def _put(written: Any, keys: tuple[Key, ...], value: Any) -> Any:
-    """A copy of a declaration with a value in some place; without the place where the value is `...`."""
-    whole = {"it": copy.deepcopy(written)}
-    *way, last = ("it", *keys)
-    place: Any = whole
-    for key in way:
-        place = place[key]
-    if value is ... and keys:
-        del place[last]
-    else:
-        place[last] = None if value is ... else value
-    return whole["it"]
-
-
 @settings(deadline=None)
 @given(
     cloud=st.sampled_from(["gke", "aks"]),
@@ -206,8 +180,8 @@ def test_no_junk_gets_through(cloud: str, junk: list[tuple[int, Any]]) -> None:
     """A declaration with any junk value is accepted or refused with messages, and not changed."""
     written = base(cloud)
     for number, value in junk:
-        paths = _paths(written)
-        written = _put(written, paths[number % len(paths)], value)
+        everywhere = paths(written)
+        written = put(written, everywhere[number % len(everywhere)], value)
     before = repr(written)
     assert not _JARGON.search(_outcome(written))
     assert repr(written) == before

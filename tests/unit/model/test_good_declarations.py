@@ -1,18 +1,20 @@
 """Good declarations: accepted, completed once and for all, and the same when they are read back."""
 
 import copy
+from functools import cache
 from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
 
-from ebbtide.model import Cluster, advice, declaration_schema, declare
+from ebbtide.model import Cluster, DeclarationError, advice, declaration_schema, declare
 from ebbtide.model.completion import complete
-from tests.unit.model.cases import Case, base, cases
+from tests.unit.model.cases import Case, base, cases, paths, put
 
 _GOOD = cases("good")
 
 
+@cache
 def _validator() -> Draft202012Validator:
     schema = declaration_schema()
     Draft202012Validator.check_schema(schema)
@@ -42,7 +44,7 @@ def test_complete_once(case: Case) -> None:
 def test_read_back(case: Case) -> None:
     """A complete declaration, written out as YAML has it and read again, is the same."""
     declared = declare(case.written)
-    assert declare(declared.model_dump(mode="json", by_alias=True)) == declared
+    assert declare(declared.model_dump(mode="json", by_alias=True, exclude_none=True)) == declared
 
 
 @pytest.mark.parametrize("case", _GOOD, ids=str)
@@ -57,6 +59,17 @@ def test_the_schema_agrees(case: Case) -> None:
 def test_the_schema_knows_every_key(case: Case) -> None:
     """The JSON Schema refuses a key that the model does not have."""
     assert _says_no(case.written)
+
+
+@pytest.mark.parametrize("case", _GOOD, ids=str)
+def test_null_is_no_value(case: Case) -> None:
+    """Neither the model nor the JSON Schema accepts null in place of a value, wherever it is."""
+    for keys in paths(case.written):
+        if not {"overrides", "labels"} & set(keys):
+            written = put(case.written, keys, None)
+            with pytest.raises(DeclarationError):
+                declare(written)
+            assert _says_no(written), keys
 
 
 @pytest.mark.parametrize("cloud", ["gke", "aks"])

@@ -154,3 +154,10 @@ def test_prod_is_dev_for_good() -> None:
     preview = preview_of(synth_stack(ROOT / "Pulumi.prod.yaml"), declaration=files.source.declaration)
     assert preview.extends == ("Pulumi.dev.yaml",)
     assert preview.counts.protected
+
+
+def test_null_removes_a_field_of_the_base_alone(tmp_path: Path) -> None:
+    """Null for a field that the base does not have stays, and is refused as it is without a base."""
+    own = "extends: Pulumi.base.yaml\n    addons: {kueue: null, pipelines: }\n"
+    declaration = read_stack(_project(tmp_path, own), "dev").declaration()
+    assert declaration["addons"] == {"pipelines": None}
