@@ -3,9 +3,10 @@
 Sources: azure-rest-api-specs, Compute `Usage_List` (2026); Azure docs, cost-management retail-prices (2026).
 """
 
+import os
 import re
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -23,7 +24,6 @@ from ebbtide.cloud_apis.interfaces import QuotaLimit
 LOGIN: Final = "az login"
 _HOURS_OF_MONTH: Final = 730
 _DISK: Final = re.compile(r"disk-premium-p(?P<tier>\d+)-\d+gib")
-_MANAGEMENT: Final = "https://management.azure.com"
 _RETAIL: Final = "https://prices.azure.com"
 _NOT_LINUX: Final = (" Windows", "Cloud Services", "Dedicated Host")
 """Parts of the names of other products for the same machine sizes."""
@@ -32,13 +32,28 @@ _PER_REQUEST: Final = 10
 """Maximum number of machine sizes of a filter, so that the URL is not too long."""
 
 
+def management_endpoint() -> str:
+    """Return the URL of Azure Resource Manager: the public one, unless `ARM_METADATA_HOSTNAME` names another
+    cloud, as for Pulumi's provider (pulumi-azure-native 3, `metadataHost`).
+
+    Raises:
+        CloudApiError: the metadata service does not answer.
+    """
+    host = os.environ.get("ARM_METADATA_HOSTNAME")
+    if not host:
+        return "https://management.azure.com"
+    with with_retries(requests.Session()) as session:
+        metadata = get_json(session, f"https://{host}/metadata/endpoints", {"api-version": "2022-09-01"}, {})
+    return metadata["resourceManager"].rstrip("/")
+
+
 @dataclass(frozen=True, slots=True)
 class AzureQuotas:
     """Quotas of a subscription, in vCPUs by machine family."""
 
     subscription: str
     credential: TokenCredential
-    endpoint: str = _MANAGEMENT
+    endpoint: str = field(default_factory=management_endpoint)
 
     def limits(self, region: str, names: Collection[str]) -> dict[str, QuotaLimit]:  # noqa: ARG002 - all are listed
         """See `QuotaSource.limits`; Azure has no global quotas."""
@@ -48,7 +63,7 @@ class AzureQuotas:
             self.credential,
             self.subscription,
             base_url=self.endpoint,
-            credential_scopes=[f"{_MANAGEMENT}/.default"],
+            credential_scopes=[f"{self.endpoint}/.default"],
         )
         try:
             with client:
@@ -71,7 +86,7 @@ class AzureQuotas:
             404: "Check the stack's subscription and region.",
         }
         message = error.error.message if error.error else ""
-        return refusal("management.azure.com", error.status_code or 0, message or "", advice)
+        return refusal(self.endpoint.removeprefix("https://"), error.status_code or 0, message or "", advice)
 
 
 def azure_credential() -> TokenCredential:

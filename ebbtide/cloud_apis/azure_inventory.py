@@ -11,7 +11,7 @@ Sources: Azure Resource Manager REST reference, Resources 2021-04-01 (`Resources
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -20,14 +20,13 @@ from azure.core.credentials import TokenCredential
 from azure.core.exceptions import AzureError, ClientAuthenticationError
 from azure.identity import CredentialUnavailableError
 
-from ebbtide.cloud_apis.azure import LOGIN
+from ebbtide.cloud_apis.azure import LOGIN, management_endpoint
 from ebbtide.cloud_apis.errors import CloudApiError, CredentialsError
 from ebbtide.cloud_apis.http import get_json, send, with_retries
 from ebbtide.cloud_apis.interfaces import Account, CloudResource, ClusterIdentity
 
 Item = Mapping[str, Any]
 
-_MANAGEMENT: Final = "https://management.azure.com"
 _VERSION: Final = {"api-version": "2021-04-01"}
 _GROUP: Final = "Microsoft.Resources/resourceGroups"
 _SCALE_SET: Final = "microsoft.compute/virtualmachinescalesets"
@@ -68,7 +67,7 @@ class AzureInventory:
 
     account: Account
     credential: TokenCredential
-    endpoint: str = _MANAGEMENT
+    endpoint: str = field(default_factory=management_endpoint)
 
     def check(self) -> None:
         """See `Inventory.check`."""
@@ -182,7 +181,7 @@ class AzureInventory:
             CloudApiError: the token server does not answer.
         """
         try:
-            token = self.credential.get_token(f"{_MANAGEMENT}/.default").token
+            token = self.credential.get_token(f"{self.endpoint}/.default").token
         except (CredentialUnavailableError, ClientAuthenticationError) as error:
             raise CredentialsError(
                 f"There are no valid credentials for Azure. Log in with `{LOGIN}`."

@@ -7,7 +7,7 @@ Source: azure-rest-api-specs, Microsoft.ContainerService 2025-09-01, `ManagedClu
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any, Final, cast
 
@@ -18,11 +18,10 @@ from azure.core.pipeline.policies import BearerTokenCredentialPolicy, RetryPolic
 from azure.core.rest import HttpRequest
 from azure.identity import CredentialUnavailableError
 
-from ebbtide.cloud_apis.azure import LOGIN
+from ebbtide.cloud_apis.azure import LOGIN, management_endpoint
 from ebbtide.cloud_apis.errors import CloudApiError, CredentialsError
 from ebbtide.cloud_apis.http import refusal
 
-_MANAGEMENT: Final = "https://management.azure.com"
 _VERSION: Final = "2025-09-01"
 _STEP: Final = 10.0  # seconds between two requests for the cluster's state
 _TIMEOUT: Final = 3600.0
@@ -40,7 +39,7 @@ class AzurePower:
 
     cluster: str
     credential: TokenCredential
-    endpoint: str = _MANAGEMENT
+    endpoint: str = field(default_factory=management_endpoint)
 
     def refusal(self) -> str:
         """Return the reason why the cluster can never be stopped; empty if it can."""
@@ -97,7 +96,7 @@ class AzurePower:
 
     def _call(self, method: str, action: str = "") -> dict[str, Any]:
         """Send a request and return the response's document; empty without one."""
-        policy = cast("Any", BearerTokenCredentialPolicy)(self.credential, f"{_MANAGEMENT}/.default")
+        policy = cast("Any", BearerTokenCredentialPolicy)(self.credential, f"{self.endpoint}/.default")
         url, version = f"{self.endpoint}{self.cluster}{action}", {"api-version": _VERSION}
         client = cast("Any", PipelineClient)(self.endpoint, policies=[RetryPolicy(), policy])
         try:
@@ -117,7 +116,9 @@ class AzurePower:
             404: "Check with `pulumi refresh` that the cluster exists.",
         }
         message = str(_part(document, "error").get("message", ""))
-        raise CloudApiError(refusal("management.azure.com", response.status_code, message, advice))
+        raise CloudApiError(
+            refusal(self.endpoint.removeprefix("https://"), response.status_code, message, advice)
+        )
 
 
 def _power(properties: dict[str, Any]) -> str:

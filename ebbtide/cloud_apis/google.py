@@ -10,13 +10,14 @@ Billing API v1, `services.skus.list` (Google's REST reference, 2026). Quota ids,
 
 import logging
 import math
+import os
 import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Any, Final, cast
+from typing import Any, Final, Self, cast
 
 import google.auth
 from google.auth.credentials import Credentials
@@ -52,12 +53,22 @@ _CONSOLE: Final = "https://console.cloud.google.com/apis/library"
 
 @dataclass(frozen=True, slots=True)
 class GoogleEndpoints:
-    """URLs of the APIs."""
+    """Base URLs of the APIs."""
 
-    compute: str = f"https://{_COMPUTE}"
-    billing: str = "https://cloudbilling.googleapis.com"
-    container: str = "https://container.googleapis.com"
-    quotas: str = "https://cloudquotas.googleapis.com"
+    compute: str = f"https://{_COMPUTE}/compute/v1"
+    container: str = "https://container.googleapis.com/v1"
+    cloud_billing: str = "https://cloudbilling.googleapis.com/v1"
+    cloud_quotas: str = "https://cloudquotas.googleapis.com/v1"
+
+    @classmethod
+    def configured(cls) -> Self:
+        """Return the URLs that the environment sets for Pulumi's provider too, else the public ones:
+        `GOOGLE_COMPUTE_CUSTOM_ENDPOINT` and so on (provider documentation of pulumi-gcp, 2026-07).
+        """
+        variables = {api.name: f"GOOGLE_{api.name.upper()}_CUSTOM_ENDPOINT" for api in fields(cls)}
+        return cls(
+            **{api: url.rstrip("/") for api, name in variables.items() if (url := os.environ.get(name))}
+        )
 
 
 def google_session() -> AuthorizedSession:
@@ -95,7 +106,7 @@ class GoogleQuotas:
 
     project: str
     session: AuthorizedSession
-    endpoints: GoogleEndpoints = GoogleEndpoints()
+    endpoints: GoogleEndpoints = field(default_factory=GoogleEndpoints.configured)
 
     def limits(self, region: str, names: Collection[str]) -> dict[str, QuotaLimit]:
         """See `QuotaSource.limits`."""
@@ -104,7 +115,7 @@ class GoogleQuotas:
 
     def _listed(self, region: str) -> dict[str, QuotaLimit]:
         path = "" if region == GLOBAL else f"/regions/{region}"
-        url = f"{self.endpoints.compute}/compute/v1/projects/{self.project}{path}"
+        url = f"{self.endpoints.compute}/projects/{self.project}{path}"
         advice = {
             403: f"Ask an owner of {self.project} for roles/compute.viewer and the Compute Engine API "
             f"({_CONSOLE}/compute.googleapis.com?project={self.project}).",
@@ -118,7 +129,7 @@ class GoogleQuotas:
         metric, _, family = name.partition(":")
         scope = "per-project" if region == GLOBAL else "per-project-region"
         url = (
-            f"{self.endpoints.quotas}/v1/projects/{self.project}/locations/global/services/{_COMPUTE}"
+            f"{self.endpoints.cloud_quotas}/projects/{self.project}/locations/global/services/{_COMPUTE}"
             f"/quotaInfos/{metric.replace('_', '-')}-{scope}"
         )
         page = f"{_CONSOLE}/cloudquotas.googleapis.com?project={self.project}"
@@ -157,7 +168,7 @@ class GooglePrices:
     """Compute Engine's list prices, assembled from the SKUs of vCPUs, memory, accelerators and disks."""
 
     session: AuthorizedSession
-    endpoints: GoogleEndpoints = GoogleEndpoints()
+    endpoints: GoogleEndpoints = field(default_factory=GoogleEndpoints.configured)
     name: str = "Cloud Billing Catalog API"
 
     def prices(self, region: str, items: Collection[str]) -> dict[str, Price]:
@@ -193,7 +204,7 @@ class GooglePrices:
 
     @cached_property
     def _skus(self) -> list[dict[str, Any]]:
-        url = f"{self.endpoints.billing}/v1/{_COMPUTE_ENGINE}/skus"
+        url = f"{self.endpoints.cloud_billing}/{_COMPUTE_ENGINE}/skus"
         advice = {
             403: f"Enable the Cloud Billing API ({_CONSOLE}/cloudbilling.googleapis.com) in a project, and "
             "name that with `gcloud auth application-default set-quota-project`."

@@ -86,7 +86,7 @@ class GoogleInventory:
 
     account: Account
     session: AuthorizedSession
-    endpoints: GoogleEndpoints = field(default_factory=GoogleEndpoints)
+    endpoints: GoogleEndpoints = field(default_factory=GoogleEndpoints.configured)
 
     def check(self) -> None:
         """See `Inventory.check`: permission to list clusters is required to delete them."""
@@ -135,7 +135,7 @@ class GoogleInventory:
     def delete(self, resource: CloudResource) -> None:
         """See `Inventory.delete`."""
         is_cluster = "/clusters/" in resource.id
-        base = f"{self.endpoints.container}/v1" if is_cluster else f"{self.endpoints.compute}/compute/v1"
+        base = self.endpoints.container if is_cluster else self.endpoints.compute
         try:
             operation = send(self.session, "DELETE", f"{base}/{resource.id}", self._advice()).json()
         except CloudApiError as error:
@@ -164,7 +164,7 @@ class GoogleInventory:
             CloudApiError: the cloud rejects the request, or a zone does not answer, so that the list may be
                 incomplete.
         """
-        url = f"{self.endpoints.container}/v1/projects/{self.account.id}/locations/-/clusters"
+        url = f"{self.endpoints.container}/projects/{self.account.id}/locations/-/clusters"
         answer = get_json(self.session, url, {}, self._advice())
         if missing := answer.get("missingZones"):
             raise CloudApiError(f"Kubernetes Engine does not list its clusters in {', '.join(missing)} now.")
@@ -172,7 +172,7 @@ class GoogleInventory:
 
     def _items(self, kind: _Kind) -> Iterator[Item]:
         scope = "global" if kind.is_global else "aggregated"
-        url = f"{self.endpoints.compute}/compute/v1/projects/{self.account.id}/{scope}/{kind.collection}"
+        url = f"{self.endpoints.compute}/projects/{self.account.id}/{scope}/{kind.collection}"
         for page in pages(self.session, url, {"maxResults": str(PAGE_SIZE)}, self._advice()):
             if kind.is_global:
                 yield from page.get("items", [])

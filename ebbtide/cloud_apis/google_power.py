@@ -36,7 +36,7 @@ class GooglePower:
     cluster: str
     pools: Sequence[NodePoolSize]
     session: AuthorizedSession
-    endpoints: GoogleEndpoints = field(default_factory=GoogleEndpoints)
+    endpoints: GoogleEndpoints = field(default_factory=GoogleEndpoints.configured)
 
     def refusal(self) -> str:
         """Return the reason why the cluster can never be stopped; empty if it can."""
@@ -73,14 +73,14 @@ class GooglePower:
                 self._change(pool, "setAutoscaling", {"autoscaling": {"enabled": True, **pool.autoscaling}})
 
     def _get(self, path: str) -> dict[str, Any]:
-        return get_json(self.session, f"{self.endpoints.container}/v1/{path}", {}, self._advice())
+        return get_json(self.session, f"{self.endpoints.container}/{path}", {}, self._advice())
 
     def _pool(self, pool: NodePoolSize) -> dict[str, Any]:
         return self._get(f"{self.cluster}/nodePools/{pool.name}")
 
     def _change(self, pool: NodePoolSize, method: str, body: Mapping[str, Any]) -> None:
         """Change a node pool and wait for the operation."""
-        url = f"{self.endpoints.container}/v1/{self.cluster}/nodePools/{pool.name}:{method}"
+        url = f"{self.endpoints.container}/{self.cluster}/nodePools/{pool.name}:{method}"
         operation = post_json(self.session, url, body, self._advice())
         location = self.cluster.rpartition("/clusters/")[0]
         end = time.monotonic() + _TIMEOUT

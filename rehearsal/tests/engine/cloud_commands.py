@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from ebbtide.cli.entry_point import app
-from ebbtide.cloud_apis import azure_inventory, connect, google_inventory
+from ebbtide.cloud_apis import azure_inventory, google_inventory
 from ebbtide_rehearsal.cloud.store import Store
 from rehearsal.tests.engine.projects import Project
 from rehearsal.tests.engine.sites import Site, site_on
@@ -48,12 +48,6 @@ def commands(project: Project, clouds: RestClouds, monkeypatch: pytest.MonkeyPat
         monkeypatch.delenv(name, raising=False)
     monkeypatch.delenv("ARM_SUBSCRIPTION_ID", raising=False)
     monkeypatch.setenv("COLUMNS", "80")
-    for name, client in (
-        ("inventory", clouds.inventory),
-        ("cluster_power", clouds.power),
-        ("quota_source", clouds.quotas),
-    ):
-        monkeypatch.setattr(connect, name, client)
     for module in (google_inventory, azure_inventory):
         monkeypatch.setattr(module, "_POLL", 0.0)
     return Commands(project, clouds)

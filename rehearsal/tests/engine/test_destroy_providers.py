@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from ebbtide.cloud_apis import azure_inventory, connect, google_inventory
+from ebbtide.cloud_apis import azure_inventory, google_inventory
 from ebbtide.operations.destroy import DestroyOutcome, Options, destroy
 from ebbtide.operations.stack import Stack as Opened
 from ebbtide_rehearsal.cloud.azure import AzureProvider
@@ -57,7 +57,6 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Made]:
     for module in (google_inventory, azure_inventory):
         monkeypatch.setattr(module, "_POLL", 0.0)
     with rest_clouds(tmp_path, monkeypatch) as clouds:
-        monkeypatch.setattr(connect, "inventory", clouds.inventory)
         planes = FakeControlPlanes()
         providers = (Gcp(clouds.store, planes), AzureProvider(clouds.store, planes))
         with running(tmp_path / "engine", clouds.store, *providers) as stack:

@@ -9,6 +9,7 @@ import pytest
 
 from ebbtide.catalog import CloudKind
 from ebbtide.cloud_apis import azure_power, google_power
+from ebbtide.cloud_apis.connect import cluster_power
 from ebbtide.cloud_apis.errors import CloudApiError
 from ebbtide.cloud_apis.interfaces import ClusterPower
 from ebbtide.operations.power import own_cluster
@@ -20,7 +21,7 @@ from ebbtide_rehearsal.cloud.store import Store
 from rehearsal.tests.control_planes import FakeControlPlanes
 from rehearsal.tests.engine.any_objects import AnyObjects
 from rehearsal.tests.engine.running import Stack, running
-from rehearsal.tests.unit.rest_clouds import RestClouds, rest_clouds
+from rehearsal.tests.unit.rest_clouds import rest_clouds
 from tests.declarations import AKS, GKE, Declaration
 
 pytestmark = pytest.mark.engine
@@ -41,10 +42,10 @@ def _ephemeral(cloud: CloudKind) -> Declaration:
     return base | {"lifetime": {"hours": 8}, "pools": [system, work, fixed]}
 
 
-def _power(stack: Stack, clouds: RestClouds) -> ClusterPower:
+def _power(stack: Stack) -> ClusterPower:
     deployment = {"resources": stack.state()}
     cluster = own_cluster("test", deployment)
-    return clouds.power(cluster.cloud, cluster.id, cluster.pools)
+    return cluster_power(cluster.cloud, cluster.id, cluster.pools)
 
 
 def _sizes(store: Store) -> dict[str, tuple[int, int, int, bool]]:
@@ -68,8 +69,8 @@ def test_machines_stop_and_start(cloud: CloudKind, tmp_path: Path, monkeypatch: 
         stack.up()
         before = _sizes(store)
         assert _nodes_at_least(store) > 0
-        with rest_clouds(tmp_path, monkeypatch, store=store) as clouds:
-            power, steps = _power(stack, clouds), list[str]()
+        with rest_clouds(tmp_path, monkeypatch, store=store):
+            power, steps = _power(stack), list[str]()
             assert power.refusal() == ""
             assert not power.is_stopped()
             power.stop(steps.append)
@@ -106,8 +107,8 @@ def test_an_interrupted_stop_continues(
     with running(tmp_path / "engine", store, provider, AnyObjects()) as stack:
         stack.declare(_ephemeral(cloud))
         stack.up()
-        with rest_clouds(tmp_path, monkeypatch, store=store) as clouds:
-            power = _power(stack, clouds)
+        with rest_clouds(tmp_path, monkeypatch, store=store):
+            power = _power(stack)
             store.inject(InjectedFault(API_ERROR, operation, 1, details))
             with pytest.raises(CloudApiError, match="Another operation is in progress"):
                 power.stop(lambda _: None)
@@ -125,8 +126,8 @@ def test_clusters_that_are_never_stopped(tmp_path: Path, monkeypatch: pytest.Mon
         cluster = next(item for item in store.resources() if item.type.endswith(":ManagedCluster"))
         provisioning = {**cluster.inputs, "nodeProvisioningProfile": {"mode": "Auto"}}
         store.put(replace(cluster, inputs=provisioning))
-        with rest_clouds(tmp_path, monkeypatch, store=store) as clouds:
-            power = _power(stack, clouds)
+        with rest_clouds(tmp_path, monkeypatch, store=store):
+            power = _power(stack)
             assert "node auto-provisioning" in power.refusal()
             with pytest.raises(CloudApiError, match="node auto provisioning"):
                 power.stop(lambda _: None)

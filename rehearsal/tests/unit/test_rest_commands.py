@@ -26,7 +26,6 @@ def clouds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[RestClo
     """The fake clouds in place of the real ones."""
     monkeypatch.setenv("COLUMNS", "80")
     with rest_clouds(tmp_path, monkeypatch, SKUS, ITEMS) as serving:
-        monkeypatch.setattr(connect, "quota_source", serving.quotas)
         monkeypatch.setattr(connect, "price_source", serving.prices)
         yield serving
 

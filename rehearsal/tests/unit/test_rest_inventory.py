@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ebbtide.catalog import CloudKind
-from ebbtide.cloud_apis import azure_inventory, google_inventory
+from ebbtide.cloud_apis import azure_inventory, connect, google_inventory
 from ebbtide.cloud_apis.errors import CloudApiError
 from ebbtide.cloud_apis.interfaces import Account, ClusterIdentity
 from ebbtide_rehearsal.cloud.azure.locks import lock
@@ -98,7 +98,7 @@ def put_others(clouds: RestClouds) -> None:
 def test_gke_resources_of_a_cluster_alone(clouds: RestClouds) -> None:
     """Not those of a longer name, of another location or project, or of none; they are deleted in the order
     of their use."""
-    inventory = clouds.inventory(ML.account)
+    inventory = connect.inventory(ML.account)
     put_others(clouds)
     before = {resource.id for resource in clouds.store.resources("gcp")}
     cluster = put_cluster(clouds, "ml")
@@ -146,7 +146,7 @@ def test_a_deleted_cluster_is_known_by_its_disks(clouds: RestClouds) -> None:
     """The id in a disk's labels tells whose firewall rules and load balancers remain; without it, a firewall
     rule of that name may be another cluster's."""
     put_others(clouds)
-    inventory = clouds.inventory(ML.account)
+    inventory = connect.inventory(ML.account)
     uid = uid_of(ML.id)
     ids = put_balancer(clouds, _BALANCER, uid[:8], "ml")
     assert inventory.of_cluster(inventory.identify(ML)) == []
@@ -159,13 +159,13 @@ def test_a_long_name_is_cut_off_in_firewall_rules(clouds: RestClouds) -> None:
     """The hash tells the cluster then."""
     cluster = replace(ML, name="a-name-that-is-cut-off-by-gke", uid=uid_of("x"))
     ids = put_balancer(clouds, _BALANCER, uid_of("x")[:8], "a-name-that-is-cut-o")
-    assert {resource.id for resource in clouds.inventory(ML.account).of_cluster(cluster)} == ids
+    assert {resource.id for resource in connect.inventory(ML.account).of_cluster(cluster)} == ids
 
 
 def test_what_is_in_use_is_refused_with_the_clouds_message(clouds: RestClouds) -> None:
     """As is what an instance has attached."""
     put_balancer(clouds, _BALANCER, uid_of(ML.id)[:8], "ml")
-    inventory = clouds.inventory(ML.account)
+    inventory = connect.inventory(ML.account)
     cluster = replace(ML, uid=uid_of(ML.id))
     pool = next(item for item in inventory.of_cluster(cluster) if item.kind == "target pool")
     with pytest.raises(CloudApiError, match="already being used by"):
@@ -182,14 +182,14 @@ def test_what_is_in_use_is_refused_with_the_clouds_message(clouds: RestClouds) -
 )
 def test_a_refused_list_is_no_empty_list(clouds: RestClouds, operation: str, status: int) -> None:
     """A resource that was not listed may exist."""
-    inventory = clouds.inventory(ML.account)
+    inventory = connect.inventory(ML.account)
     clouds.store.inject(InjectedFault(API_ERROR, operation, 1, {"status": status, "message": "Not so."}))
     with pytest.raises(CloudApiError, match=r"Not so\.") as refusal:
         inventory.of_cluster(ML)
     assert refusal.value.status == status
     assert inventory.of_cluster(ML) == []
     with pytest.raises(CloudApiError, match="was not found"):
-        clouds.inventory(Account(CloudKind.GKE, "nowhere")).check()
+        connect.inventory(Account(CloudKind.GKE, "nowhere")).check()
 
 
 GROUP = f"/subscriptions/{SUBSCRIPTION}/resourceGroups"
@@ -230,7 +230,7 @@ def test_aks_resources_of_a_cluster_alone(clouds: RestClouds) -> None:
     clouds.store.put(azure_resources.planted(f"{GROUP}/disks"))
     ids.add(put_azure(clouds, "disks", "Microsoft.Compute/disks/pvc-1"))
     ids.add(put_azure(clouds, "disks", "Microsoft.Compute/snapshots/s", tags=tags))
-    inventory = clouds.inventory(AKS.account)
+    inventory = connect.inventory(AKS.account)
     listed = inventory.of_cluster(inventory.identify(AKS))
     assert {resource.id for resource in listed} == ids
     assert listed[-1].kind == "resource group"
@@ -247,14 +247,14 @@ def test_azure_refuses_what_is_locked_or_attached(clouds: RestClouds) -> None:
     disk = put_azure(clouds, "disks", "Microsoft.Compute/disks/pvc-1", managedBy="/…/virtualMachines/vm-1")
     snapshot = put_azure(clouds, "disks", "Microsoft.Compute/snapshots/s")
     lock(clouds.store, snapshot)
-    inventory = clouds.inventory(AKS.account)
+    inventory = connect.inventory(AKS.account)
     tagged = replace(AKS, handles=frozenset({disk, snapshot}))
     listed = {resource.kind: resource for resource in inventory.of_cluster(tagged)}
     with pytest.raises(CloudApiError, match="attached to VM"):
         inventory.delete(listed["disk"])
     with pytest.raises(CloudApiError, match="locked"):
         inventory.delete(listed["snapshot"])
-    other = clouds.inventory(Account(CloudKind.AKS, "11111111-0000-0000-0000-000000000000"))
+    other = connect.inventory(Account(CloudKind.AKS, "11111111-0000-0000-0000-000000000000"))
     with pytest.raises(CloudApiError, match="could not be found") as refusal:
         other.check()
     assert refusal.value.status == 404
@@ -272,7 +272,7 @@ def test_expiring_resources_of_a_project(clouds: RestClouds) -> None:
     clouds.store.put(Resource("gcp", pool, NODE_POOL, inputs=labels))
     disk = put_disk(clouds, "pvc-1", "gone", labels={"ebbtide-expires": PAST})
     put_disk(clouds, "pvc-2", "gone")
-    inventory = clouds.inventory(ML.account)
+    inventory = connect.inventory(ML.account)
     assert {resource.id: resource.expires for resource in inventory.expiring()} == {
         expired: PAST,
         pool: FUTURE,
@@ -300,7 +300,7 @@ def test_expiring_resources_of_a_subscription(clouds: RestClouds) -> None:
     )
     clouds.store.put(azure_resources.planted(f"{shared}/agentPools/spot"))
     address = put_azure(clouds, "shared", "Microsoft.Network/publicIPAddresses/ours", tags=tags)
-    inventory = clouds.inventory(AKS.account)
+    inventory = connect.inventory(AKS.account)
     listed = inventory.expiring()
     assert {resource.id for resource in listed} == {f"{GROUP}/old", f"{shared}/agentPools/spot", address}
     for resource in listed:

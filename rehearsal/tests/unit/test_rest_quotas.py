@@ -9,13 +9,15 @@ import pytest
 import requests
 
 from ebbtide.catalog import CloudKind
+from ebbtide.cloud_apis.connect import quota_source
 from ebbtide.cloud_apis.errors import CloudApiError, CredentialsError
 from ebbtide.cloud_apis.interfaces import QuotaLimit
 from ebbtide_rehearsal.cloud.faults import API_ERROR, QUOTA, InjectedFault
 from ebbtide_rehearsal.cloud.nodes.machines import put
 from ebbtide_rehearsal.cloud.pools import NodePool, register
+from ebbtide_rehearsal.cloud.rest import write_google_login
 from rehearsal.tests.unit.node_pool import a_gpu_pool, a_machine, a_pool
-from rehearsal.tests.unit.rest_clouds import PROJECT, SUBSCRIPTION, RestClouds, log_in, rest_clouds
+from rehearsal.tests.unit.rest_clouds import PROJECT, SUBSCRIPTION, RestClouds, rest_clouds
 
 _GKE, _AKS = CloudKind.GKE, CloudKind.AKS
 _ACCOUNTS = {_GKE: PROJECT, _AKS: SUBSCRIPTION}
@@ -51,7 +53,7 @@ def test_usage_is_counted_from_the_machines_that_exist(clouds: RestClouds) -> No
     )
     _with_machines(clouds, a_pool("waiting"), 5, state="waiting")
     clouds.store.inject(InjectedFault(QUOTA, "GPUS_ALL_REGIONS", details={"limit": 16}))
-    source = clouds.quotas(_GKE, PROJECT)
+    source = quota_source(_GKE, PROJECT)
     limits = source.limits("us-central1", [])
     assert limits["PREEMPTIBLE_CPUS"].usage == 16
     assert limits["PREEMPTIBLE_NVIDIA_T4_GPUS"].usage == 8
@@ -68,12 +70,12 @@ def test_newer_accelerators_have_limits_of_the_cloud_quotas_api(clouds: RestClou
     clouds.store.inject(InjectedFault(QUOTA, _FAMILY, details={"limit": 8}))
     clouds.store.inject(InjectedFault(QUOTA, "PREEMPTIBLE_NVIDIA_B200_GPUS", details={"limit": 0}))
     names = [_FAMILY, "PREEMPTIBLE_NVIDIA_B200_GPUS", "TPUS_PER_TPU_FAMILY:CT6E", "CPUS"]
-    limits = clouds.quotas(_GKE, PROJECT).limits("us-central1", names)
+    limits = quota_source(_GKE, PROJECT).limits("us-central1", names)
     assert limits[_FAMILY] == QuotaLimit(8)
     assert limits["PREEMPTIBLE_NVIDIA_B200_GPUS"] == QuotaLimit(0)
     assert limits["TPUS_PER_TPU_FAMILY:CT6E"].limit
     assert limits["CPUS"].usage == 0
-    assert _FAMILY not in clouds.quotas(_GKE, PROJECT).limits("us-central1", [])
+    assert _FAMILY not in quota_source(_GKE, PROJECT).limits("us-central1", [])
 
 
 @pytest.mark.parametrize(
@@ -91,7 +93,7 @@ def test_a_limit_that_cannot_be_read_is_unknown_with_its_reason(
     if status:
         details = {"status": status, "message": "Not so."}
         clouds.store.inject(InjectedFault(API_ERROR, _QUOTA_INFO, details=details))
-    limits = clouds.quotas(_GKE, PROJECT).limits("us-central1", [name])
+    limits = quota_source(_GKE, PROJECT).limits("us-central1", [name])
     assert limits[name].limit is None
     assert re.search(reason, limits[name].reason)
     assert limits["CPUS"].limit
@@ -104,7 +106,7 @@ def test_a_quota_info_that_fails_for_another_reason_is_an_error(
     monkeypatch.setattr("time.sleep", _no_sleep)
     clouds.store.inject(InjectedFault(API_ERROR, _QUOTA_INFO, 6, {"status": 503, "message": "Later."}))
     with pytest.raises(CloudApiError, match=r"Later\."):
-        clouds.quotas(_GKE, PROJECT).limits("us-central1", [_FAMILY])
+        quota_source(_GKE, PROJECT).limits("us-central1", [_FAMILY])
 
 
 def test_azure_counts_vcpus_by_family_over_pages(clouds: RestClouds) -> None:
@@ -113,7 +115,7 @@ def test_azure_counts_vcpus_by_family_over_pages(clouds: RestClouds) -> None:
     _with_machines(clouds, pool, 2)
     _with_machines(clouds, pool.having(name="spot", capacity="spot"), 1)
     clouds.store.inject(InjectedFault(QUOTA, "cores", details={"limit": 20}))
-    source = clouds.quotas(_AKS, SUBSCRIPTION)
+    source = quota_source(_AKS, SUBSCRIPTION)
     limits = source.limits("eastus", ["cores"])
     assert limits["cores"] == QuotaLimit(20, 16)
     assert limits["standardDASv5Family"].usage == 16
@@ -136,7 +138,7 @@ def test_a_refusal_has_the_clouds_message_and_what_to_do(
     if status != 403:
         monkeypatch.setattr("time.sleep", _no_sleep)
     with pytest.raises(CloudApiError, match=r"Not so\.") as refusal:
-        clouds.quotas(cloud, _ACCOUNTS[cloud]).limits(_REGIONS[cloud], [])
+        quota_source(cloud, _ACCOUNTS[cloud]).limits(_REGIONS[cloud], [])
     assert advice in str(refusal.value)
 
 
@@ -146,31 +148,34 @@ def test_too_many_requests_are_repeated(clouds: RestClouds, cloud: CloudKind) ->
     clouds.store.inject(
         InjectedFault(API_ERROR, _OPERATIONS[cloud], 1, {"status": 429, "message": "Slower."})
     )
-    assert clouds.quotas(cloud, _ACCOUNTS[cloud]).limits(_REGIONS[cloud], [])
+    assert quota_source(cloud, _ACCOUNTS[cloud]).limits(_REGIONS[cloud], [])
     assert not clouds.store.faults(API_ERROR)
 
 
+@pytest.mark.usefixtures("clouds")
 @pytest.mark.parametrize("cloud", CloudKind)
-def test_what_does_not_exist_is_refused(clouds: RestClouds, cloud: CloudKind) -> None:
+def test_what_does_not_exist_is_refused(cloud: CloudKind) -> None:
     """An unknown project or subscription, and an unknown region, have the cloud's message."""
     with pytest.raises(CloudApiError, match="nowhere"):
-        clouds.quotas(cloud, _ACCOUNTS[cloud]).limits("nowhere", [])
+        quota_source(cloud, _ACCOUNTS[cloud]).limits("nowhere", [])
     with pytest.raises(CloudApiError, match=r"(?s)else.*Check the stack's"):
-        clouds.quotas(cloud, "else").limits(_REGIONS[cloud], [])
+        quota_source(cloud, "else").limits(_REGIONS[cloud], [])
 
 
 def test_credentials_that_are_refused_name_the_login(
     clouds: RestClouds, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """So do missing ones."""
+    monkeypatch.setenv("IDENTITY_HEADER", "another")
     with pytest.raises(CredentialsError, match="`az login`"):
-        clouds.quotas(_AKS, SUBSCRIPTION, token="another").limits("eastus", [])  # noqa: S106 - of the fake cloud
-    log_in(tmp_path, monkeypatch, "an expired one")
+        quota_source(_AKS, SUBSCRIPTION).limits("eastus", [])
+    write_google_login(tmp_path / "expired.json", clouds.origin, "an expired one")
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(tmp_path / "expired.json"))
     with pytest.raises(CredentialsError, match="`gcloud auth application-default login`"):
-        clouds.quotas(_GKE, PROJECT)
+        quota_source(_GKE, PROJECT)
     monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(tmp_path / "missing"))
     with pytest.raises(CredentialsError, match="`gcloud auth application-default login`"):
-        clouds.quotas(_GKE, PROJECT)
+        quota_source(_GKE, PROJECT)
 
 
 @pytest.mark.parametrize(

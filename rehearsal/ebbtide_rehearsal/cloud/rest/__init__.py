@@ -3,8 +3,6 @@
 Each `Route` has the cloud's operation name; a request without a route is rejected with 404.
 """
 
-from ebbtide_rehearsal.cloud.rest.azure import Azure
-from ebbtide_rehearsal.cloud.rest.google import Google
-from ebbtide_rehearsal.cloud.rest.server import RestServer
+from ebbtide_rehearsal.cloud.rest.access import RestAccess, Served, rest_access, write_google_login
 
-__all__ = ["Azure", "Google", "RestServer"]
+__all__ = ["RestAccess", "Served", "rest_access", "write_google_login"]

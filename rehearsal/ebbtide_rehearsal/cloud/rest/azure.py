@@ -1,10 +1,14 @@
-"""Azure: usages of Compute, and the public Retail Prices API; other modules have the rest.
+"""Azure: the cloud's metadata, tokens of a managed identity, usages of Compute, and the public Retail Prices
+API; other modules have the rest.
 
 Sources: azure-rest-api-specs, Compute `Usage_List`, and ARM's common errors (2026); Azure docs,
-cost-management retail-prices (2026): filters are case-sensitive, and pages continue at `NextPageLink`.
+cost-management retail-prices (2026): filters are case-sensitive, and pages continue at `NextPageLink`;
+app-service overview-managed-identity (2026): `IDENTITY_ENDPOINT` and `X-IDENTITY-HEADER`.
 """
 
 import re
+import secrets
+import time
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -53,8 +57,8 @@ class Azure:
     def __init__(
         self,
         store: Store,
-        subscriptions: Collection[str],
-        tokens: Collection[str],
+        subscriptions: Collection[str] | None,
+        identities: Collection[str],
         prices: Sequence[Mapping[str, Any]],
         page: int = 100,
     ) -> None:
@@ -62,14 +66,17 @@ class Azure:
 
         Args:
             store: the fake cloud's store.
-            subscriptions: ids of the existing subscriptions.
-            tokens: valid access tokens.
+            subscriptions: ids of the existing subscriptions; None for any.
+            identities: secrets of managed identities, which get tokens.
             prices: items of the Retail Prices API.
             page: number of items of a page.
         """
-        self._store, self._subscriptions, self._tokens = store, subscriptions, tokens
+        self._store, self._subscriptions, self._identities = store, subscriptions, identities
+        self._tokens: set[str] = set()
         self._prices, self._page = prices, page
         self.routes = (
+            Route("metadata/endpoints", "GET", re.compile("/metadata/endpoints"), self._metadata),
+            Route("msi/token", "GET", re.compile("/msi/token"), self._token),
             Route("Microsoft.Compute/locations/usages/read", "GET", re.compile(_USAGES), self._usages),
             Route("retail/prices", "GET", re.compile("/api/retail/prices"), self._retail),
             *AzureResources(store, self._check, self._listed).routes(),
@@ -78,7 +85,7 @@ class Azure:
 
     def owns(self, path: str) -> bool:
         """Return whether a path is one of Azure's."""
-        return path.startswith(("/subscriptions/", "/api/retail/"))
+        return path.startswith(("/subscriptions/", "/api/retail/", "/metadata/", "/msi/"))
 
     def refusal(self, error: RefusedRequestError) -> Mapping[str, Any]:
         """Return the document of an error."""
@@ -96,9 +103,32 @@ class Azure:
         if not _VERSION.fullmatch(request.query.get("api-version", "")):
             message = "The api-version query parameter (?api-version=) is required for all requests."
             raise RefusedRequestError(400, message, "MissingApiVersionParameter")
-        if subscription not in self._subscriptions:
+        if self._subscriptions is not None and subscription not in self._subscriptions:
             message = f"The subscription '{subscription}' could not be found."
             raise RefusedRequestError(404, message, "SubscriptionNotFound")
+
+    def _metadata(self, request: Request) -> Mapping[str, Any]:
+        """Return the addresses of this cloud."""
+        return {
+            "name": "Rehearsal",
+            "resourceManager": f"{request.origin}/",
+            "authentication": {"loginEndpoint": request.origin, "audiences": [request.origin]},
+        }
+
+    def _token(self, request: Request) -> Mapping[str, Any]:
+        """Return a token of a managed identity for Azure Resource Manager."""
+        if request.headers.get("x-identity-header") not in self._identities:
+            raise RefusedRequestError(401, "The identity header is invalid.", "Unauthorized")
+        if request.query.get("resource") != request.origin:
+            raise RefusedRequestError(400, "The resource principal was not found.", "invalid_resource")
+        token = secrets.token_urlsafe(16)
+        self._tokens.add(token)
+        return {
+            "access_token": token,
+            "expires_on": str(int(time.time()) + 3600),
+            "resource": request.origin,
+            "token_type": "Bearer",
+        }
 
     def _usages(self, request: Request) -> Mapping[str, Any]:
         self._check(request)

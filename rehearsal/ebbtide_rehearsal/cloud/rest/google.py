@@ -67,7 +67,7 @@ class Google:
     def __init__(
         self,
         store: Store,
-        projects: Collection[str],
+        projects: Collection[str] | None,
         logins: Collection[str],
         skus: Sequence[Mapping[str, Any]],
     ) -> None:
@@ -75,7 +75,7 @@ class Google:
 
         Args:
             store: the fake cloud's store.
-            projects: ids of the existing projects.
+            projects: ids of the existing projects; None for any.
             logins: valid refresh tokens.
             skus: price catalog of Compute Engine.
         """
@@ -138,7 +138,8 @@ class Google:
                 "or other valid authentication credential.",
             )
         project = request.names.get("project")
-        if project is not None and project not in self._projects:
+        known = project is None or self._projects is None or project in self._projects
+        if not known:
             raise RefusedRequestError(404, f"The resource 'projects/{project}' was not found")
 
     def _project(self, request: Request) -> Mapping[str, Any]:
