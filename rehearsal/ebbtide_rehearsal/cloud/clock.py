@@ -32,3 +32,22 @@ class Clock:
     def wait(self, seconds: float, until: Event) -> bool:
         """Wait for simulated seconds or for the event; return whether the event was set."""
         return until.wait(self.real(seconds))
+
+
+@dataclass(slots=True)
+class ClusterTime:
+    """Time of the cluster in a scenario: simulated while the scenario waits for the cluster, this machine's
+    while a step works, such as `pulumi up`. Otherwise a step of a minute would be an hour at the usual speed.
+
+    Attributes:
+        speed: simulated seconds per second.
+        work: start and end of each step that works, simulated seconds.
+    """
+
+    speed: float
+    work: list[tuple[float, float]] = field(default_factory=list[tuple[float, float]])
+
+    def at(self, simulated: float) -> float:
+        """Return the cluster's time at a simulated time, seconds since the start."""
+        working = sum(max(0.0, min(simulated, end) - start) for start, end in self.work)
+        return simulated - working * (1 - 1 / self.speed)

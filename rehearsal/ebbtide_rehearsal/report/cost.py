@@ -2,12 +2,13 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from ebbtide.reading import read_clusters, read_pools
 from ebbtide.recording.recording import Recording
 from ebbtide.review.cost import CLOUD_NAT, charges, cloud_nat
+from ebbtide_rehearsal.cloud.clock import ClusterTime
 from ebbtide_rehearsal.cloud.store import Event
 
 _HOUR: Final = 3600
@@ -102,6 +103,11 @@ def ledger(events: Iterable[Event], now: float, other: Rates) -> Ledger:
         costs.total.append((at, total, hourly()))
     costs.total.append((now, book(now), hourly()))
     return costs
+
+
+def timed(events: Iterable[Event], time: ClusterTime) -> list[Event]:
+    """Return a timeline in the cluster's time."""
+    return [replace(event, at=time.at(event.at)) for event in events]
 
 
 def spent(events: Iterable[Event], now: float) -> dict[str, float]:

@@ -58,8 +58,8 @@ class MoneyReport(DocumentPart):
 
 
 class Report(DocumentPart):
-    """A rehearsal's report. Its clock starts with the first event, as the creation of the cluster: the time
-    that programs take before is no time of a cloud.
+    """A rehearsal's report. Its clock starts with the first event, as the creation of the cluster. It runs at
+    `speed` while the scenario waits (`expect`, `pause`), and with this machine's clock during other steps.
     """
 
     version: Literal["ebbtide.dev/rehearsal/v1"] = VERSION

@@ -11,6 +11,7 @@ from typing import Any, Final, assert_never, cast
 from ebbtide.kubernetes_api import ApiError
 from ebbtide.placement import Profile, ProfileError
 from ebbtide.workloads.errors import WorkloadError
+from ebbtide_rehearsal.cloud.clock import ClusterTime
 from ebbtide_rehearsal.cloud.faults import InjectedFault
 from ebbtide_rehearsal.control_plane.discovery import Discovery
 from ebbtide_rehearsal.engine import Outcome
@@ -49,6 +50,7 @@ class Play:
         stage: the environment.
         base_directory: the scenario's directory.
         on_progress: called with the current state of a step.
+        time: the cluster's time.
         is_up: true if there is a stack to destroy.
         observer: takes snapshots of the cluster; None before `up`.
         faults: named injected failures.
@@ -59,6 +61,7 @@ class Play:
     stage: Stage
     base_directory: Path
     on_progress: Callable[[str], None]
+    time: ClusterTime
     is_up: bool = False
     observer: Observer | None = None
     faults: dict[str, int] = field(default_factory=dict[str, int])
@@ -67,7 +70,12 @@ class Play:
 
     def perform(self, step: Step) -> list[str]:
         """Run a step."""
-        return list(self._done(step))
+        clock = self.stage.store.clock
+        start = clock.now()
+        misses = list(self._done(step))
+        if not isinstance(step, Expect | Pause):
+            self.time.work.append((start, clock.now()))
+        return misses
 
     def _done(self, step: Step) -> Iterator[str]:  # noqa: C901 - a case each
         match step:
@@ -196,7 +204,7 @@ class Play:
 
     def _misses(self, condition: Condition) -> list[str]:
         if self.observer is None:
-            self.observer = Observer(self.stage.api(), self.stage.store)
+            self.observer = Observer(self.stage.api(), self.stage.store, self.time)
         observation = self.observer.observe()
         self._count(observation)
         return misses(condition, observation)

@@ -7,8 +7,9 @@ from typing import Any, Final
 
 from ebbtide.kubernetes_api import Api
 from ebbtide.kueue_api import API_PATH
+from ebbtide_rehearsal.cloud.clock import ClusterTime
 from ebbtide_rehearsal.cloud.store import Store
-from ebbtide_rehearsal.report.cost import spent
+from ebbtide_rehearsal.report.cost import spent, timed
 from ebbtide_rehearsal.scenarios.conditions import Observation, ObservedJob
 
 SUBMITTED_LABEL: Final = "rehearsal.ebbtide.dev/submitted"
@@ -31,15 +32,17 @@ _OWNERS: Final = ("batch.kubernetes.io/job-name", "jobset.sigs.k8s.io/jobset-nam
 class Observer:
     """Take snapshots of a cluster, and remember the pools of pods that no longer exist."""
 
-    def __init__(self, api: Api, store: Store) -> None:
+    def __init__(self, api: Api, store: Store, time: ClusterTime) -> None:
         """Observe a cluster.
 
         Args:
             api: the cluster.
             store: the fake cloud's store.
+            time: the cluster's time, for costs.
         """
         self._api = api
         self._store = store
+        self._time = time
         self._ran_on: frozenset[str] = frozenset()
         self._steps: dict[str, dict[str, str]] = {}
 
@@ -69,7 +72,7 @@ class Observer:
             waits=list(dict.fromkeys([*_pods_wait(pods), *self._events_wait(), *self._queued()])),
             logs="\n".join(event.text for event in events if event.kind == "pod-log"),
             events=events,
-            cost=sum(spent(events, self._store.clock.now()).values()),
+            cost=sum(spent(timed(events, self._time), self._time.at(self._store.clock.now())).values()),
             runs=[str(run.get("status", {}).get("phase", "")) for run in runs],
             steps={name: dict(counts) for name, counts in self._steps.items()},
             running=frozenset(_running(pods)),

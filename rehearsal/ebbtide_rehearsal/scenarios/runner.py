@@ -5,7 +5,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from ebbtide_rehearsal.report.cost import ledger
+from ebbtide_rehearsal.cloud.clock import ClusterTime
+from ebbtide_rehearsal.report.cost import ledger, timed
 from ebbtide_rehearsal.report.document import EventReport, MoneyReport, Report, StepReport
 from ebbtide_rehearsal.report.scale_down import minutes_to_zero
 from ebbtide_rehearsal.scenarios.execution import Play
@@ -30,7 +31,9 @@ def play(scenario: Scenario, stage: Stage, base_directory: Path, watch: Watch) -
         RehearsalError: it cannot continue.
     """
     started, opened = time.monotonic(), stage.store.clock.now()
-    playing = Play(stage, base_directory, lambda line: watch(Worked(line)))
+    playing = Play(
+        stage, base_directory, lambda line: watch(Worked(line)), ClusterTime(stage.store.clock.speed)
+    )
     done: list[StepReport] = []
     for number, step in enumerate(_steps(scenario, playing, done), 1):
         at, began, of = stage.store.clock.now(), time.monotonic(), max(number, len(scenario.steps))
@@ -45,23 +48,24 @@ def play(scenario: Scenario, stage: Stage, base_directory: Path, watch: Watch) -
 def _report(
     scenario: Scenario, playing: Play, opened: float, steps: Sequence[StepReport], seconds: float
 ) -> Report:
-    """Build the report; its clock starts with the first event."""
-    stage = playing.stage
-    events, now = stage.store.events(), stage.store.clock.now()
+    """Build the report in the cluster's time; its clock starts with the first event."""
+    stage, clock = playing.stage, playing.time.at
+    simulated = stage.store.events()
+    events, now, opened = timed(simulated, playing.time), clock(stage.store.clock.now()), clock(opened)
     start = next((event.at for event in events if event.at >= opened), opened)
     costs = ledger(events, now, playing.rates)
     return Report(
         title=scenario.title,
         stack=stage.engine.name,
         speed=scenario.speed,
-        steps=tuple(step.model_copy(update={"at": max(0.0, step.at - start)}) for step in steps),
+        steps=tuple(step.model_copy(update={"at": max(0.0, clock(step.at) - start)}) for step in steps),
         events=tuple(
             EventReport(at=e.at - start, kind=e.kind, text=e.text, facts=dict(e.facts))
             for e in events
             if e.at >= opened
         ),
-        jobs=tuple(jobs.model_copy(update={"at": jobs.at - start}) for jobs in playing.jobs),
-        minutes_to_zero=minutes_to_zero(events, playing.jobs),
+        jobs=tuple(jobs.model_copy(update={"at": clock(jobs.at) - start}) for jobs in playing.jobs),
+        minutes_to_zero=minutes_to_zero(simulated, playing.jobs),
         cost=dict(costs.pools),
         other_costs=dict(costs.others),
         total_cost=costs.total[-1][1],

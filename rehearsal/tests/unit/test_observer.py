@@ -6,6 +6,7 @@ from typing import Any, cast
 import pytest
 
 from ebbtide.kubernetes_api import Api
+from ebbtide_rehearsal.cloud.clock import ClusterTime
 from ebbtide_rehearsal.cloud.store import Store
 from ebbtide_rehearsal.scenarios.conditions import ObservedJob
 from ebbtide_rehearsal.scenarios.observer import Observer
@@ -29,7 +30,7 @@ class _Cluster:
 
 
 def _looking(directory: Path, objects: dict[str, list[dict[str, Any]]]) -> Observer:
-    return Observer(cast("Api", _Cluster(objects)), Store(directory / "store", speed=1))
+    return Observer(cast("Api", _Cluster(objects)), Store(directory / "store", speed=1), ClusterTime(1))
 
 
 def _condition(kind: str, value: str = "True") -> dict[str, str]:

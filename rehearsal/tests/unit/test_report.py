@@ -2,7 +2,9 @@
 
 import io
 from itertools import pairwise
-from typing import Any
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -11,6 +13,7 @@ from rich.console import Console
 
 from ebbtide.recording.recording import Recording
 from ebbtide.review.cost import cloud_nat
+from ebbtide_rehearsal.cloud.clock import Clock
 from ebbtide_rehearsal.cloud.nodes.scale_down import UNNEEDED
 from ebbtide_rehearsal.cloud.store import Event
 from ebbtide_rehearsal.report import page, render
@@ -20,7 +23,10 @@ from ebbtide_rehearsal.report.progress import narration
 from ebbtide_rehearsal.report.render import zero_words
 from ebbtide_rehearsal.report.scale_down import minutes_to_zero
 from ebbtide_rehearsal.report.series import pools
+from ebbtide_rehearsal.scenarios.model import Scenario
 from ebbtide_rehearsal.scenarios.progress import Finished, Started, Worked
+from ebbtide_rehearsal.scenarios.runner import play
+from ebbtide_rehearsal.stage import Stage
 from tests.html_pages import NAMESPACES, parsed
 from tests.unit.review.stacks_in_memory import GKE, GKE_POOL, resource
 
@@ -111,6 +117,44 @@ def test_costs_of_a_timeline_by_hand() -> None:
     assert costs.others == {"control plane": pytest.approx(0.5), "Cloud NAT": pytest.approx(0.04)}
     assert costs.total[-1] == (6 * _HOUR, pytest.approx(8.54), 0)
     assert costs.total[2] == (2 * _HOUR, pytest.approx(0.1 * 2 + 0.01 + 2), pytest.approx(4.12))
+
+
+def test_only_waiting_takes_simulated_time() -> None:
+    """A step that works, such as `pulumi up`, counts with this machine's seconds in times and costs."""
+    wall = [0.0]
+
+    def passing(seconds: float) -> None:
+        wall[0] += seconds
+
+    def injected(_: object) -> int:
+        passing(60)
+        return 1
+
+    def removed(_: int) -> None:
+        passing(30)
+
+    clock = Clock(0, speed=60, wall=lambda: wall[0])
+    events = [
+        _event(0, "cluster-created", id="c"),
+        _event(60 * 60, "node-added", node="a", pool="spot", hourly=6.0),
+    ]
+    store = SimpleNamespace(clock=clock, events=lambda: events, inject=injected, remove_fault=removed)
+    stage = SimpleNamespace(store=store, engine=SimpleNamespace(name="dev"), watch=passing, memory=lambda: 0)
+    scenario = Scenario.model_validate(
+        {
+            "title": "A fault comes and goes",
+            "steps": [
+                {"do": "fault", "name": "out", "kind": "no-stock", "target": "spot"},
+                {"do": "pause", "seconds": 10},
+                {"do": "lift", "fault": "out"},
+            ],
+        }
+    )
+    report = play(scenario, cast("Stage", stage), Path(), lambda _: None)
+    assert [step.at for step in report.steps] == [0, 60, 660]
+    assert [event.at for event in report.events] == [0, 60]
+    assert report.money[-1].at == 690
+    assert report.cost == {"spot": pytest.approx(6.0 * 630 / 3600)}
 
 
 _NODES = st.lists(
