@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ebbtide import durations
-from ebbtide.operations.messages import time
+from ebbtide.operations.messages import never, time
 from ebbtide.operations.status_report import PoolStatus, QueueStatus, Status, WaitingWork, WorkStatus
 
 _SHOWN: Final = 10
@@ -100,6 +100,8 @@ def _reason(queue: QueueStatus, item: WaitingWork, now: datetime) -> Iterator[Re
     yield Text(f"{item.kind} {item.name} in {item.namespace} {waits}" + (":" if item.reason else "."))
     if item.reason:
         yield Padding(Text(item.reason), (0, 0, 0, 2))
+    if item.never:
+        yield Padding(Text(never(queue.name, item), style="bold"), (0, 0, 0, 2))
 
 
 def _cost(status: Status) -> Iterator[str]:

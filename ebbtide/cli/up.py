@@ -89,6 +89,9 @@ def _updated(
         plan = plan_of(recording, before, files, rolling.refused(recording), drain_timeout)
     for line in plan.lines:
         update.log(line)
+    if not plan.is_refused:
+        for line in update.unplaceable(recording):
+            update.log(line)
     if plan.is_refused or (quotas and not _within_quotas(files, recording, console)):
         return ExitStatus.FOUND
     if not _confirmed(plan.question, name, config_file, cwd, drain_option(drain_timeout), yes=yes):

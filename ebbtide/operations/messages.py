@@ -8,6 +8,7 @@ from ebbtide import durations
 from ebbtide.invocation import command_line
 from ebbtide.operations.inspection import Inspection
 from ebbtide.operations.state import State
+from ebbtide.operations.status_report import WaitingWork
 from ebbtide.operations.user_objects import UserObject
 from ebbtide.operations.volumes import Volume
 from ebbtide.operations.work import Work
@@ -38,6 +39,14 @@ def _line(work: Work, now: datetime) -> str:
     else:
         status = "no pod"
     return f"{work.kind} {work.name} in {work.namespace}: {status}, for {durations.rounded(now - work.since)}"
+
+
+def never(queue: str, work: WaitingWork) -> str:
+    """Return the message about waiting work that no pool of its queue can run."""
+    return (
+        f"{work.kind} {work.name} in {work.namespace} can never run in queue {queue}: {work.never}. Delete "
+        "it and submit it again with smaller requests, or declare a pool for it in the queue."
+    )
 
 
 def time(moment: datetime) -> str:

@@ -8,13 +8,16 @@ from typing import Any, Final
 from ebbtide.kubernetes_api import Api, Object
 from ebbtide.kubernetes_api.parts import parts, text
 from ebbtide.kueue_api import API_PATH
-from ebbtide.operations.snapshot import Snapshot
+from ebbtide.operations import access
+from ebbtide.operations.snapshot import Snapshot, take
 from ebbtide.operations.status_report import QueueStatus, WaitingWork
+from ebbtide.operations.unplaceable import misfit
 from ebbtide.operations.work import root_of, roots
-from ebbtide.placement import Profile
+from ebbtide.placement import PoolProfile, Profile
 from ebbtide.workloads.objects import condition
 from ebbtide.workloads.reasons import queued_for
 
+_UNKNOWN: Final = "waiting work is unknown"
 _REQUESTS: Final = "/apis/autoscaling.x-k8s.io/v1/provisioningrequests"
 _STATES: Final = ("Failed", "CapacityRevoked", "BookingExpired", "Provisioned", "Accepted")
 """Conditions of a ProvisioningRequest, the latest first (cluster-autoscaler,
@@ -73,7 +76,7 @@ def queue_statuses(queueing: QueueObjects, snapshot: Snapshot, profile: Profile)
         local = {(item.namespace, item.name) for item in queue.local_queues}
         own = [item for item in unfinished if _local_queue(item) in local]
         waiting = [
-            _waiting(item, owners, requests.get(item["metadata"]["uid"]))
+            _waiting(item, owners, requests.get(item["metadata"]["uid"]), map(profile.pool, queue.pools))
             for item in own
             if not condition(item, "Admitted")
         ]
@@ -88,8 +91,27 @@ def queue_statuses(queueing: QueueObjects, snapshot: Snapshot, profile: Profile)
     return tuple(statuses)
 
 
+def never(outputs: Mapping[str, Any], profile: Profile) -> list[tuple[QueueStatus, WaitingWork]]:
+    """Return the waiting work of a stack that no pool of its queue could ever run.
+
+    Args:
+        outputs: the stack's outputs.
+        profile: the stack's profile as it would be.
+
+    Raises:
+        OperationError: the cluster does not answer, or an output is missing.
+    """
+    api, _ = access.connected(outputs, _UNKNOWN)
+    with access.reaching(_UNKNOWN):
+        statuses = queue_statuses(take_queueing(api), take(api), profile)
+    return [(queue, item) for queue in statuses for item in queue.waiting if item.never]
+
+
 def _waiting(
-    workload: Object, owners: Mapping[str, tuple[str, Object]], request: Object | None
+    workload: Object,
+    owners: Mapping[str, tuple[str, Object]],
+    request: Object | None,
+    pools: Iterable[PoolProfile],
 ) -> WaitingWork:
     item = root_of("Workload", workload, owners)
     reasons = [queued_for(workload).rstrip("."), *([_state(request)] if request else [])]
@@ -99,6 +121,7 @@ def _waiting(
         name=item.name,
         since=datetime.fromisoformat(workload["metadata"]["creationTimestamp"]),
         reason="; ".join(filter(None, reasons)),
+        never=misfit(workload, pools),
     )
 
 

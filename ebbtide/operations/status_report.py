@@ -68,6 +68,8 @@ class WaitingWork(DocumentPart):
     """Creation time of its Workload."""
     reason: str
     """Reason as reported by Kueue, the admission checks and the ProvisioningRequest; empty for none."""
+    never: str = ""
+    """Reason why no pool of the queue can ever run it; empty if one can."""
 
 
 class QueueStatus(DocumentPart):

@@ -20,12 +20,15 @@ from ebbtide import durations
 from ebbtide.interrupts import deferred_interrupts
 from ebbtide.invocation import command_line
 from ebbtide.kubernetes_api import Api
-from ebbtide.operations import access, node_drain, pending, rolling
+from ebbtide.operations import access, messages, node_drain, pending, queue_status, rolling
 from ebbtide.operations.advice import advice
+from ebbtide.operations.errors import OperationError
 from ebbtide.operations.locks import unlocking
 from ebbtide.operations.progress import narration
 from ebbtide.operations.rolling import StatePool
 from ebbtide.operations.stack import Removal, Stack
+from ebbtide.placement import Profile, ProfileError
+from ebbtide.placement.profile_sources import OUTPUT
 from ebbtide.placement.replacements import CONFIG, NAMESPACE, SUFFIX
 from ebbtide.preview.record_stack import record_stack
 from ebbtide.preview.stack_files import StackFiles
@@ -90,6 +93,19 @@ class Update:
     def recorded(self, before: Baseline) -> Recording:
         """Record the program with its hooks called as in an update of the deployed stack."""
         return record_stack(self.files, before.updates, deployed=before.state)
+
+    def unplaceable(self, recording: Recording) -> list[str]:
+        """Return a message for each waiting workload that could never run after the update; none if the stack
+        has no cluster yet, or the cluster does not answer.
+        """
+        exported = recording.outputs.get(OUTPUT)
+        if not isinstance(exported, str):
+            return []
+        try:
+            waiting = queue_status.never(self.stack.outputs(), Profile.load(exported))
+        except (OperationError, ProfileError):
+            return []
+        return [messages.never(queue.name, item) for queue, item in waiting]
 
     def run(self) -> UpOutcome:
         """Update the stack until it is as declared.

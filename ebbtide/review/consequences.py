@@ -63,6 +63,7 @@ def consequences(
                 *_clusters(before, possible),
                 *_pools(before, possible),
                 *_queues(before, after),
+                *_largest_pods(before, after),
                 *_others(possible),
             )
         )
@@ -129,6 +130,30 @@ def _queues(before: Preview, after: Preview) -> Iterator[str]:
                     f"Queue {_name(old)} loses capacity: at most {less:g} {quota.resource} of {quota.flavor}"
                     f", {most:g} before."
                 )
+
+
+def _largest_pods(before: Preview, after: Preview) -> Iterator[str]:
+    """Yield each queue whose largest possible pod shrinks."""
+    for old in before.queues:
+        if old.name in {queue.name for queue in after.queues}:
+            smaller = _largest_pod(old, after)
+            for resource, most in _largest_pod(old, before).items():
+                if (less := smaller.get(resource, 0)) < most:
+                    yield (
+                        f"The largest pod of queue {_name(old)} shrinks from {most:g} to {less:g} "
+                        f"{resource}: waiting work that needs more can never run."
+                    )
+
+
+def _largest_pod(queue: QueueReport, preview: Preview) -> dict[str, float]:
+    """Return the largest node of a queue's pools: its accelerators, or else its vCPUs and memory."""
+    pools = [pool for pool in preview.pools if not set(queue.local_queues).isdisjoint(pool.queues)]
+    if accelerators := [pool.accelerator.requestable for pool in pools if pool.accelerator]:
+        return {"accelerators": max(accelerators)}
+    return {
+        "vCPUs": max((pool.vcpus or 0 for pool in pools), default=0),
+        "GiB of memory": max((pool.memory_gib or 0 for pool in pools), default=0),
+    }
 
 
 def _name(queue: QueueReport) -> str:

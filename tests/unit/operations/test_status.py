@@ -5,20 +5,26 @@ import re
 from dataclasses import replace
 from datetime import timedelta
 from io import StringIO
+from types import SimpleNamespace
 from typing import Any, cast
 
+import pytest
 from rich.console import Console
 
 from ebbtide.cli.status_tables import tables
 from ebbtide.kubernetes_api import Api
+from ebbtide.operations import access
+from ebbtide.operations.errors import OperationError
 from ebbtide.operations.queue_status import QueueObjects
 from ebbtide.operations.rates import BilledItem, Rates
 from ebbtide.operations.snapshot import Snapshot
 from ebbtide.operations.status import StatusSource, status
 from ebbtide.operations.status_report import Status
+from ebbtide.operations.up import Update
 from ebbtide.review.cost import Amount
 from tests.unit.operations.objects import NOW, PROFILE, STATE, Object, condition, made, node, pod
 
+_SPOT = PROFILE.pool("spot")
 _PRICES = Rates(
     idle=Amount(0.3),
     idle_of_nodes=Amount(0.2),
@@ -124,6 +130,67 @@ def test_who_waits_for_what() -> None:
         ("queued", "its quota is reserved; dws: waiting for capacity; ProvisioningRequest Accepted"),
     ]
     assert [(item.name, item.pools) for item in report.work] == [("runs", ("spot",))]
+
+
+@pytest.mark.parametrize(
+    ("requests", "more", "never"),
+    [
+        ({"cpu": "3"}, {}, ""),
+        ({"cpu": "8"}, {}, f"a pod needs 8 CPU, and a node of pool spot has {_SPOT.cpu_m}m CPU"),
+        (
+            {"memory": "64Gi"},
+            {},
+            f"a pod needs 64Gi memory, and a node of pool spot has {_SPOT.memory_mib}Mi memory",
+        ),
+        (
+            {"nvidia.com/gpu": "4"},
+            {},
+            "a pod needs 4 nvidia.com/gpu, and a node of pool spot has none",
+        ),
+        ({"example.com/dongle": "1"}, {}, ""),
+        ({"cpu": "2"}, {"count": 3}, "it needs 3 pods at once, and pool spot has room for 2"),
+        ({"cpu": "2"}, {"count": 3, "minCount": 2}, ""),
+    ],
+)
+def test_work_that_can_never_run(requests: Object, more: Object, never: str) -> None:
+    """A workload larger than any pool of its queue is named with the reason and the ways out of it."""
+    large = made("large")
+    container = {"resources": {"requests": requests}}
+    workload = _workload(large)
+    workload["spec"]["podSets"] = [{"template": {"spec": {"containers": [container]}}, "count": 1, **more}]
+    report = _status(Snapshot(controllers={"Job": (large,)}, workloads=(workload,)))
+    (waiting,) = report.queues[0].waiting
+    assert waiting.never == never
+    message = "Job large in research can never run in queue cpu: "
+    assert (message in " ".join(_text(report).split())) is bool(never)
+
+
+def test_an_update_names_work_that_it_strands(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`ebbtide up` compares waiting work with the pools as they would be, and continues without a cluster."""
+    large = made("large")
+    workload = _workload(large)
+    container = {"resources": {"requests": {"cpu": "3"}}}
+    workload["spec"]["podSets"] = [{"template": {"spec": {"containers": [container]}}, "count": 1}]
+    items = {"workloads": [workload], "jobs": [large]}
+
+    def find(path: str, **_: str) -> Object:
+        return {"items": items.get(path.rpartition("/")[2], [])}
+
+    def connected(outputs: Object, consequence: str) -> tuple[Any, Any]:
+        if not outputs:
+            raise OperationError(consequence)
+        return SimpleNamespace(find=find), PROFILE
+
+    monkeypatch.setattr(access, "connected", connected)
+    shrunk = replace(PROFILE, pools=(PROFILE.pools[0], replace(_SPOT, cpu_m=1930)))
+    outputs: Object = {"kubeconfig": "{}"}
+    stack = SimpleNamespace(outputs=lambda: outputs)
+    update = Update(cast("Any", stack), cast("Any", None), Console())
+    for profile, named in ((PROFILE, 0), (shrunk, 1)):
+        recording = SimpleNamespace(outputs={"placementProfile": profile.json()})
+        assert len(update.unplaceable(cast("Any", recording))) == named
+    outputs.clear()
+    assert update.unplaceable(cast("Any", SimpleNamespace(outputs={"placementProfile": shrunk.json()}))) == []
 
 
 def test_a_queue_that_is_held() -> None:

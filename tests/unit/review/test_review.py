@@ -126,6 +126,35 @@ def test_a_spot_pool_made_on_demand() -> None:
     assert review.verdict == "warn"
 
 
+@pytest.mark.parametrize(
+    ("name", "changes", "consequences"),
+    [
+        ("t4", {"accelerator": {"type": "nvidia-tesla-t4", "count": 2}}, ["4 to 2 accelerators"]),
+        ("t4", {"nodes": {"max": 3}}, []),
+        ("cpu", {"machine": "n2-standard-4"}, ["8 to 4 vCPUs", "32 to 16 GiB of memory"]),
+    ],
+)
+def test_a_queue_whose_largest_pod_shrinks(name: str, changes: Any, consequences: list[str]) -> None:
+    """Waiting work that needs more than the new largest node can never run."""
+    declaration = changed(
+        BASE,
+        queues=[{"name": name, "pools": [name]}],
+        teams=[{"name": "vision", "queues": [{"queue": name}]}],
+    )
+    earlier = Baseline("main", synth(declaration))
+    declaration = copy.deepcopy(declaration)
+    pool(declaration, name).update(changes)
+    config = {"ebbtide:cluster": json.dumps(declaration)}
+    after = record(ROOT, project="ebbtide", stack="test", config=config, updates=earlier.updates)
+    difference = review_of(after, earlier).difference
+    assert difference is not None
+    assert [line for line in difference.consequences if "largest pod" in line] == [
+        f"The largest pod of queue vision/{name} shrinks from {words}: waiting work that needs more can "
+        "never run."
+        for words in consequences
+    ]
+
+
 def test_a_deleted_pool_and_a_moved_cluster() -> None:
     """Work ends with a pool; everything ends with a cluster."""
     without = changed(BASE, pools=BASE["pools"][:2])
