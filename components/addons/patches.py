@@ -99,6 +99,18 @@ def for_readers(readers: Sequence[Object]) -> Patch:
     return patch
 
 
+def without_rights(*accounts: str) -> Patch:
+    """Remove service accounts from bindings: their pods, which others could create, may do nothing."""
+
+    def patch(manifest: Object) -> Object:
+        if not is_(manifest, "RoleBinding") and not is_(manifest, "ClusterRoleBinding"):
+            return manifest
+        bound: list[Object] = manifest.get("subjects") or []
+        return {**manifest, "subjects": [item for item in bound if item["name"] not in accounts]}
+
+    return patch
+
+
 def left_out(*deployments: str) -> Patch:
     """Scale Deployments to zero: an object of a kustomization cannot be skipped."""
 

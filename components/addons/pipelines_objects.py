@@ -18,6 +18,7 @@ from .patches import (
     with_config,
     with_requests,
     without_config,
+    without_rights,
 )
 from .retry import retrying
 from .system_placement import SystemPlacement
@@ -38,6 +39,10 @@ CACHE = ("cache-deployer-deployment", "cache-server")
 certificate that are in no stack and that no destroy removes, and the API server would continue to call the
 webhook for every pod in the namespace. Steps compiled with kfp 2 are cached by their driver, and the webhook
 ignores them (kubeflow/pipelines 2.17.0, backend/src/cache/server/mutation.go)."""
+
+CACHE_ACCOUNTS = ("kubeflow-pipelines-cache-deployer-sa", "kubeflow-pipelines-cache")
+"""Its service accounts, which lose their rights: the first could register webhooks and approve certificates
+of any user, and a pipeline's step can create a pod as any account of its namespace."""
 
 _REQUESTS = {"cpu": "20m", "memory": "128Mi"}
 """Requests where upstream has none: envoy, metadata server and writer, two controllers. The sum is close to
@@ -72,7 +77,7 @@ def cluster_patches(namespace_labels: Mapping[str, str]) -> tuple[Patch, ...]:
     Args:
         namespace_labels: labels of the namespace, such as those that Kueue and Katib select.
     """
-    return (labelled_namespaces(namespace_labels),)
+    return (labelled_namespaces(namespace_labels), without_rights(*CACHE_ACCOUNTS))
 
 
 def patches(
@@ -98,6 +103,7 @@ def patches(
         with_requests(_REQUESTS, {}),
         movable,
         left_out(*CACHE),
+        without_rights(*CACHE_ACCOUNTS),
         # Only the cache reads it, and it is the only image without a version.
         without_config("pipeline-install-config", "cacheImage"),
         unawaited_claims,
