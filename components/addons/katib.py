@@ -8,7 +8,9 @@ from ebbtide.remote_inputs import remote_inputs
 
 from .add_on import AddOnArgs, AddOnComponent
 from .credentials import generated
-from .katib_objects import DATABASE_SECRET, network_policies, patches
+from .deletion import leaf_options
+from .katib_objects import DATABASE_SECRET, network_policies, patches, trials_policy
+from .manifest import Manifest
 from .system_placement import system_placement
 from .transforms import patch_transform
 
@@ -16,8 +18,8 @@ _SOURCE = "github.com/kubeflow/katib/manifests/v1beta1/installs/katib-standalone
 
 
 class Katib(AddOnComponent):
-    """Katib from its standalone kustomization, patched: in a separate namespace, with a generated password
-    and resource requests, on the system pool.
+    """Katib from its standalone kustomization, patched: in a separate namespace, with a generated password,
+    narrower roles and resource requests, on the system pool; and the admission policy of trials.
 
     Namespaces for experiments depend on `ready`, and so are deleted before Katib: a finalizer holds an
     experiment until the controller has counted it. The database's claim of 10 GiB is deleted with the
@@ -33,12 +35,16 @@ class Katib(AddOnComponent):
         credentials = {DATABASE_SECRET: {"MYSQL_ROOT_PASSWORD": generated()}}
         directory = f"{_SOURCE}?ref=v{PINS['katib'].version}"
         manifest_patches = patches(system_placement(args.declaration), credentials)
+        before = args.depends_on
+        for manifest in trials_policy():
+            role = f"{name}-{manifest['kind'].lower()}"
+            before = (*before, Manifest(role, manifest, leaf_options(self, args.deleted_with, before)))
         objects = kustomize.Directory(
             f"{name}-objects",
             directory=directory,
             opts=pulumi.ResourceOptions(
                 parent=self,
-                depends_on=args.depends_on,
+                depends_on=before,
                 transforms=[patch_transform(manifest_patches, args.deleted_with, tuple(credentials))],
             ),
         )

@@ -7,15 +7,18 @@ import yaml
 
 from ebbtide.model import Katib
 
+from .manifest import obj
 from .namespace_transformer import with_namespace
 from .network_policies import labeled, namespaces, own_namespace, policy, ports
 from .objects import Object, Patch, each_container, is_, updated
 from .patches import (
     CONTROL_PLANE_PORT,
+    WEBHOOKS,
     filled_in_the_cluster,
     holding,
     labelled_namespaces,
     movable,
+    narrowed,
     on_system_pool,
     unawaited_claims,
     webhook_ports,
@@ -39,21 +42,107 @@ _METRICS: Final = 8080
 _API: Final = 6789
 """Ports of metrics and of the database manager (Katib 0.19.0)."""
 
+_GROUPS: Final = {
+    "Job": "batch",
+    "JobSet": "jobset.x-k8s.io",
+    "TrainJob": "trainer.kubeflow.org",
+} | dict.fromkeys(("TFJob", "PyTorchJob", "MPIJob", "XGBoostJob"), "kubeflow.org")
+"""Kinds of trials, with their API groups: those that Katib watches by default (0.19.0, `trialResources`), and
+JobSet. Katib's documentation also names Tekton's and Argo's, for which its role would have to be extended."""
+_JOBSET: Final = "JobSet.v1alpha2.jobset.x-k8s.io"
+
+TRIALS_POLICY: Final = "ebbtide-trials"
+"""Name of the policy and its binding."""
+
+_READ: Final = ("get", "list", "watch")
+_VERBS: Final = {
+    # For suggestions' volumes, of which none is configured (0.19.0, `persistentVolumeSpec`).
+    "persistentvolumes": _READ,
+    "cronjobs": (),
+    "jobsets": (*_READ, "create", "delete"),
+    # The UI may write all.
+    "configmaps": _READ,
+    "namespaces": _READ,
+}
+_WRITTEN: Final = {"secrets": (_CERTIFICATE,), **dict.fromkeys(WEBHOOKS, ("katib.kubeflow.org",))}
+"""Names of the objects that the controller writes (0.19.0, pkg/certgenerator)."""
+
 _REQUESTS = {"cpu": "20m", "memory": "128Mi"}
 _DATABASE = {"katib-mysql": {"cpu": "100m", "memory": "512Mi"}}
 """Estimates, since upstream requests nothing (0.19.0); the database's from the idle usage of MySQL 8."""
 
 
 def _configured(manifest: Object) -> Object:
-    """Configure the controller: webhooks on a port that a private cluster's control plane reaches, and the
-    trial's security context for the metrics collector."""
+    """Configure the controller: webhooks on a port that a private cluster's control plane reaches, the
+    trial's security context for the metrics collector, and JobSets as trials."""
     if not is_(manifest, "ConfigMap", CONFIG):
         return manifest
     key = "katib-config.yaml"
     config: Object = yaml.safe_load(manifest["data"][key])
     changed = updated(config, ("init", "controller", "webhookPort"), CONTROL_PLANE_PORT)
     changed = updated(changed, ("init", "controller", "injectSecurityContext"), value=True)
+    kinds: list[str] = config["init"]["controller"]["trialResources"]
+    changed = updated(changed, ("init", "controller", "trialResources"), [*kinds, _JOBSET])
     return updated(manifest, ("data",), {**manifest["data"], key: yaml.safe_dump(changed, sort_keys=False)})
+
+
+def trials_policy() -> tuple[Object, Object]:
+    """Return the ValidatingAdmissionPolicy of trials, and its binding.
+
+    Katib creates an object of any kind that a trial has, with its own rights, and shows a template of any
+    namespace in its errors. A template in a ConfigMap is known only once the Trial has it, so both kinds are
+    checked (Katib 0.19.0, pkg/controller.v1beta1; Kubernetes docs, ValidatingAdmissionPolicy).
+    """
+    kinds = [f"{kind}.{group}" for kind, group in _GROUPS.items()]
+    spec, template, run = "dyn(object).spec", "variables.template", "variables.run"
+    variables = {
+        "template": f"has({spec}.trialTemplate) ? {spec}.trialTemplate : dyn({{}})",
+        "run": f"has({spec}.runSpec) ? {spec}.runSpec : "
+        f"(has({template}.trialSpec) ? {template}.trialSpec : dyn({{}}))",
+    }
+    validations = {
+        f"{run} == dyn({{}}) || (has({run}.kind) && has({run}.apiVersion) && "
+        f"{run}.kind + '.' + {run}.apiVersion.split('/')[0] in {kinds})": (
+            "has a trial of a kind that does not train, which Katib would create with its own rights: "
+            f"use one of {', '.join(_GROUPS)}"
+        ),
+        f"!has({run}.metadata) || !has({run}.metadata.namespace) || "
+        f"{run}.metadata.namespace == request.namespace": (
+            "has a trial in another namespace: leave out metadata.namespace of the trial"
+        ),
+        f"!has({template}.configMap) || (has({template}.configMap.configMapNamespace) && "
+        f"{template}.configMap.configMapNamespace == request.namespace)": (
+            "has a template in another namespace: copy the ConfigMap into the namespace of the experiment, "
+            "and name it in trialTemplate.configMap.configMapNamespace"
+        ),
+    }
+    rule = {"apiGroups": ["kubeflow.org"], "apiVersions": ["*"], "resources": ["experiments", "trials"]}
+    # Experiments that are older than the policy can still be finished and removed.
+    changed = "request.operation == 'CREATE' || object.spec != oldObject.spec"
+    version = "admissionregistration.k8s.io/v1"
+    return (
+        obj(
+            version,
+            "ValidatingAdmissionPolicy",
+            TRIALS_POLICY,
+            spec={
+                "failurePolicy": "Fail",
+                "matchConstraints": {"resourceRules": [{**rule, "operations": ["CREATE", "UPDATE"]}]},
+                "matchConditions": [{"name": "changed", "expression": changed}],
+                "variables": [{"name": name, "expression": value} for name, value in variables.items()],
+                "validations": [
+                    {"expression": expression, "message": message, "reason": "Forbidden"}
+                    for expression, message in validations.items()
+                ],
+            },
+        ),
+        obj(
+            version,
+            "ValidatingAdmissionPolicyBinding",
+            TRIALS_POLICY,
+            spec={"policyName": TRIALS_POLICY, "validationActions": ["Deny"]},
+        ),
+    )
 
 
 def _only_with_password(manifest: Object) -> Object:
@@ -85,6 +174,7 @@ def patches(placement: SystemPlacement, credentials: Mapping[str, Mapping[str, A
         with_requests(_REQUESTS, _DATABASE),
         movable,
         _configured,
+        narrowed(_VERBS, _WRITTEN),
         webhook_ports(),
         filled_in_the_cluster(_CERTIFICATE),
         unawaited_claims,

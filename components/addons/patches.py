@@ -22,6 +22,7 @@ from .system_placement import SystemPlacement
 
 SKIP_AWAIT = "pulumi.com/skipAwait"
 EVERYONE = "system:authenticated"
+WEBHOOKS = ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
 SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 
 CONTROL_PLANE_PORT = 10250
@@ -95,6 +96,35 @@ def for_readers(readers: Sequence[Object]) -> Patch:
         bound: list[Object] = manifest.get("subjects") or []
         named = [item for item in bound if item.get("name") != EVERYONE]
         return manifest if named == bound else {**manifest, "subjects": [*named, *readers]}
+
+    return patch
+
+
+def narrowed(verbs: Mapping[str, Sequence[str]], written: Mapping[str, Sequence[str]]) -> Patch:
+    """Narrow the rules of ClusterRoles.
+
+    Args:
+        verbs: verbs in place of upstream's, by resource; none removes the rule.
+        written: names of the only objects that may be changed, by resource.
+    """
+
+    def parts(rule: Object) -> Iterator[Object]:
+        others = [name for name in rule.get("resources", ()) if name not in verbs and name not in written]
+        if others or "resources" not in rule:
+            yield {**rule, **({"resources": others} if others else {})}
+        for name in (name for name in rule.get("resources", ()) if name not in others):
+            allowed = verbs.get(name, rule["verbs"])
+            changes = [verb for verb in allowed if name in written and verb in ("update", "patch", "delete")]
+            rest = [verb for verb in allowed if verb not in changes]
+            if rest:
+                yield {**rule, "resources": [name], "verbs": rest}
+            if changes:
+                yield {**rule, "resources": [name], "verbs": changes, "resourceNames": list(written[name])}
+
+    def patch(manifest: Object) -> Object:
+        if not is_(manifest, "ClusterRole") or not manifest.get("rules"):
+            return manifest
+        return {**manifest, "rules": [part for rule in manifest["rules"] for part in parts(rule)]}
 
     return patch
 

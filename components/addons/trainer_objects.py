@@ -9,7 +9,14 @@ from ebbtide.model import Trainer
 
 from .network_policies import policy, ports
 from .objects import Object, Patch, data_of, is_, kind_of, updated
-from .patches import CONTROL_PLANE_PORT, filled_in_the_cluster, movable, webhook_ports
+from .patches import (
+    CONTROL_PLANE_PORT,
+    WEBHOOKS,
+    filled_in_the_cluster,
+    movable,
+    narrowed,
+    webhook_ports,
+)
 from .system_placement import SystemPlacement
 
 NAMESPACE: Final = Trainer.spec.namespace
@@ -108,8 +115,18 @@ _CERTIFICATE = "jobset-webhook-server-cert"
 """The Secret that JobSet's controller fills; its chart creates it with four empty keys (JobSet 0.12.0,
 charts/jobset/templates/webhook)."""
 
+_WEBHOOKS = (
+    "defaulter.trainer.kubeflow.org",
+    "validator.trainer.kubeflow.org",
+    "jobset-mutating-webhook-configuration",
+    "jobset-validating-webhook-configuration",
+)
+"""Webhook configurations whose certificate authority the controllers write (Trainer 2.3.0 and JobSet 0.12.0,
+charts)."""
+
 PATCHES: tuple[Patch, ...] = (
     movable,
+    narrowed({}, dict.fromkeys(WEBHOOKS, _WEBHOOKS)),
     _jobset_listening,
     webhook_ports(),
     filled_in_the_cluster(_CERTIFICATE),

@@ -62,12 +62,48 @@ def test_its_webhooks_are_reached() -> None:
 
 
 def test_its_settings_are_otherwise_upstreams() -> None:
-    """Nothing but the port is changed, and the collector's security context."""
+    """The port, the collector's security context and JobSets as trials are all that is changed."""
     before = after(upstream(KATIB), ())[f"ConfigMap/{CONFIG}"]["data"]["katib-config.yaml"]
     config = yaml.safe_load(objects()[f"ConfigMap/{CONFIG}"]["data"]["katib-config.yaml"])
     stock = yaml.safe_load(before)
     stock["init"]["controller"] |= {"webhookPort": CONTROL_PLANE_PORT, "injectSecurityContext": True}
+    stock["init"]["controller"]["trialResources"].append("JobSet.v1alpha2.jobset.x-k8s.io")
     assert config == stock
+
+
+def _verbs(role: Object, resource: str) -> dict[str, list[str]]:
+    """Return the verbs of a role on a resource, by the names that they are limited to."""
+    return {
+        ",".join(rule.get("resourceNames", ())): sorted(rule["verbs"])
+        for rule in role["rules"]
+        if resource in rule["resources"]
+    }
+
+
+@pytest.mark.parametrize(
+    ("resource", "written"),
+    [
+        ("secrets", "katib-webhook-cert"),
+        ("mutatingwebhookconfigurations", "katib.kubeflow.org"),
+        ("validatingwebhookconfigurations", "katib.kubeflow.org"),
+    ],
+)
+def test_the_controller_writes_its_own_objects_alone(resource: str, written: str) -> None:
+    """Its certificate's Secret and its webhooks are the only ones of their kinds that it may change."""
+    role = objects()["ClusterRole/katib-controller"]
+    assert _verbs(role, resource) == {"": ["get", "list", "watch"], written: ["patch", "update"]}
+
+
+def test_its_roles_create_trials_and_no_volumes() -> None:
+    """The controller creates JobSets, no volumes and no CronJobs; the UI changes no ConfigMap."""
+    manifests = objects()
+    role, screen = (manifests[f"ClusterRole/{name}"] for name in ("katib-controller", "katib-ui"))
+    read = ["get", "list", "watch"]
+    assert _verbs(role, "persistentvolumes") == _verbs(screen, "configmaps") == {"": read}
+    assert _verbs(screen, "namespaces") == {"": read}
+    assert _verbs(role, "cronjobs") == {}
+    for kind in ("jobs", "jobsets", "trainjobs"):
+        assert _verbs(role, kind) == {"": ["create", "delete", *read]}
 
 
 def test_no_published_credential_is_left() -> None:
