@@ -1,5 +1,7 @@
 """Settings of all tests, and the deselection of those that read released manifests."""
 
+from collections.abc import Iterator
+from contextlib import nullcontext
 from typing import Any, Final
 
 import pytest
@@ -12,18 +14,31 @@ settings.load_profile("any-machine")
 _DESELECTED: Final = pytest.StashKey[int]()
 
 
+@pytest.fixture(params=["minimal", pytest.param("released", marks=pytest.mark.released)])
+def minimal_and_released(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Run the test on minimal manifests of Kubeflow Pipelines and Katib, and on the released ones."""
+    from tests.manifests import reading_minimal  # noqa: PLC0415 - imported already, by the tests' modules
+
+    with reading_minimal() if request.param == "minimal" else nullcontext():
+        yield
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Deselect the tests of released manifests that are not on this machine."""
-    names = {item: {name for mark in item.iter_markers("released") for name in mark.args} for item in items}
-    if not any(names.values()):
+    released = [item for item in items if item.get_closest_marker("released")]
+    if not released:
         return
-    from tests.manifests import path_of  # noqa: PLC0415 - imported already, by the modules of these tests
+    from tests.manifests import KUBEFLOW, path_of  # noqa: PLC0415 - imported already, by the tests' modules
 
-    missing = {name for name in set[str]().union(*names.values()) if path_of(name) is None}
-    deselected = [item for item in items if names[item] & missing]
-    items[:] = [item for item in items if not names[item] & missing]
-    config.hook.pytest_deselected(items=deselected)
+    deselected = {
+        item
+        for item in released
+        for mark in item.iter_markers("released")
+        if not all(map(path_of, mark.args or KUBEFLOW))
+    }
+    items[:] = [item for item in items if item not in deselected]
+    config.hook.pytest_deselected(items=list(deselected))
     config.stash[_DESELECTED] = len(deselected)
     output: dict[str, int] | None = getattr(config, "workeroutput", None)  # of a process of `-n`
     if output is not None:

@@ -10,7 +10,10 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -28,6 +31,7 @@ from ebbtide.errors import EbbtideError
 from ebbtide_rehearsal.sources import mirror
 from ebbtide_rehearsal.tools import ToolError, ensure, narration
 from ebbtide_rehearsal.tools import cache as tools_cache
+from tests import minimal_manifests
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +80,15 @@ RELEASED: Final = {
 }
 """By the names of the rendered files."""
 
+KUBEFLOW: Final = (PIPELINES_CLUSTER, PIPELINES, KATIB)
+
+_MINIMAL: Final = {
+    PIPELINES_CLUSTER: minimal_manifests.PIPELINES_CLUSTER,
+    PIPELINES: minimal_manifests.PIPELINES,
+    KATIB: minimal_manifests.KATIB,
+}
+_minimal = ContextVar("minimal", default=False)
+
 _DIRECTORY: Final = "EBBTIDE_MANIFESTS"
 
 HOME = SystemPlacement({"ebbtide.dev/pool": "system"}, [{"key": "CriticalAddonsOnly", "operator": "Equal"}])
@@ -103,16 +116,26 @@ def _read(path: Path) -> tuple[Object, ...]:
 
 
 def upstream(name: str) -> list[Object]:
-    """Return the objects of a rendered kustomization, for tests with the marker `released`.
+    """Return the objects of a rendered kustomization, or minimal ones (`reading_minimal`).
 
     Raises:
         FileNotFoundError: it is not on this machine.
         ToolError: the file is not the released one.
     """
+    if _minimal.get():
+        return deepcopy(list(_MINIMAL[name]))
     path = path_of(name)
     if path is None:
         raise FileNotFoundError(f"{name} is not on this machine: `make manifests` renders it.")
     return list(_read(path))
+
+
+@contextmanager
+def reading_minimal() -> Generator[None]:
+    """Let `upstream` return minimal objects, as the fixture `minimal_and_released` does for a test."""
+    token = _minimal.set(True)
+    yield
+    _minimal.reset(token)
 
 
 def _render(name: str) -> None:

@@ -122,7 +122,7 @@ def recording(request: pytest.FixtureRequest) -> Recording:
     return synth(full(request.param))
 
 
-@pytest.mark.released(PIPELINES)
+@pytest.mark.usefixtures("minimal_and_released")
 def test_no_team_reaches_pipelines(recording: Recording) -> None:
     """Neither their API nor what is behind it; a run's own pods reach what they need."""
     objects = upstream(PIPELINES)
@@ -149,7 +149,7 @@ def test_no_team_reaches_pipelines(recording: Recording) -> None:
     assert lets(OUTSIDE, by_name["workflow-controller"], 9090)
 
 
-@pytest.mark.released(KATIB)
+@pytest.mark.usefixtures("minimal_and_released")
 def test_katib_works_across_namespaces(recording: Recording) -> None:
     """Trials report, the controller asks suggestions, the API server asks the webhook; no more than that."""
     objects = after(upstream(KATIB), katib_patches(HOME, {})).values()
@@ -211,7 +211,7 @@ def test_only_drivers_are_privileged(cloud: str) -> None:
     assert privileged == ["gpu-operator"]
 
 
-@pytest.mark.released(KATIB, PIPELINES_CLUSTER)
+@pytest.mark.usefixtures("minimal_and_released")
 def test_the_kustomizations_namespaces_have_one() -> None:
     """Katib's is ours to label; that of pipelines comes labeled, and keeps it."""
     katib = after(upstream(KATIB), katib_patches(HOME, {}))["Namespace/katib"]
@@ -221,7 +221,7 @@ def test_the_kustomizations_namespaces_have_one() -> None:
     assert enforced(kubeflow["metadata"]["labels"]) == "baseline"
 
 
-@pytest.mark.released(PIPELINES_CLUSTER, PIPELINES, KATIB)
+@pytest.mark.usefixtures("minimal_and_released")
 @pytest.mark.parametrize("name", [PIPELINES_CLUSTER, PIPELINES, KATIB])
 def test_nothing_is_bound_to_everyone(name: str) -> None:
     """GKE refuses such bindings where insecure ones are off."""

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from components.addons.objects import has_pods
 from ebbtide.catalog import PINS
 from ebbtide_rehearsal.tools import ToolError
-from tests.manifests import KATIB, RELEASED, path_of, upstream
+from tests.manifests import KATIB, KUBEFLOW, RELEASED, after, path_of, reading_minimal, upstream
 from tests.repository import ROOT
 
 _TESTS = "tests/unit/components/addons/test_retry.py"
@@ -27,6 +28,24 @@ def test_missing_manifests_deselect_their_tests(processes: str, tmp_path: Path) 
     assert "2 tests of released manifests" in done.stdout
     assert "`make manifests` renders these" in done.stdout
     assert "skipped" not in done.stdout
+
+
+@pytest.mark.released
+@pytest.mark.parametrize("name", KUBEFLOW)
+def test_minimal_objects_are_like_released_ones(name: str) -> None:
+    """Each minimal object has the kind and name of a released one, and its pods' labels and containers."""
+    with reading_minimal():
+        minimal = after(upstream(name), ())
+    released = after(upstream(name), ())
+    assert minimal
+    assert minimal.keys() <= released.keys()
+    for key, item in minimal.items():
+        if has_pods(item):
+            pods, theirs = item["spec"]["template"], released[key]["spec"]["template"]
+            assert pods["metadata"]["labels"].items() <= theirs["metadata"]["labels"].items()
+            assert [own["name"] for own in pods["spec"]["containers"]] == [
+                own["name"] for own in theirs["spec"]["containers"]
+            ]
 
 
 @pytest.fixture

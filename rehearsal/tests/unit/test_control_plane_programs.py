@@ -93,7 +93,7 @@ def katib() -> dict[str, Object]:
     return {f"{item['kind']}/{item['metadata']['name']}": item for item in upstream(KATIBS_OBJECTS)}
 
 
-@pytest.mark.released(KATIBS_OBJECTS)
+@pytest.mark.usefixtures("minimal_and_released")
 def test_katibs_settings_are_its_own_but_for_where_it_listens(katib: dict[str, Object]) -> None:
     """Those of its release."""
     configuration = yaml.safe_load(katib[f"ConfigMap/{CONFIG}"]["data"]["katib-config.yaml"])
@@ -109,7 +109,7 @@ def test_katibs_settings_are_its_own_but_for_where_it_listens(katib: dict[str, O
     assert adapted == configuration
 
 
-@pytest.mark.released(KATIBS_OBJECTS)
+@pytest.mark.usefixtures("minimal_and_released")
 def test_katib_is_where_it_is_told_to_be(katib: dict[str, Object]) -> None:
     """On another port, which is the one that the control plane reaches."""
     _, listening = KATIB.out_of_cluster(
@@ -126,7 +126,7 @@ def test_katib_is_where_it_is_told_to_be(katib: dict[str, Object]) -> None:
         assert not KATIB.labels.items() <= item["spec"]["template"]["metadata"]["labels"].items()
 
 
-@pytest.mark.released(KATIBS_OBJECTS)
+@pytest.mark.usefixtures("minimal_and_released")
 def test_a_pods_arguments_are_its_own_but_for_files(katib: dict[str, Object]) -> None:
     """The configuration is the changed one, and the API server is reached with a kubeconfig."""
     (container,) = containers(katib["Deployment/katib-controller"])

@@ -11,7 +11,7 @@ from components.addons.transforms import is_deleted_with_cluster
 from ebbtide.model import Pipelines
 from tests.manifests import HOME, KATIB, PIPELINES, PIPELINES_CLUSTER, after, upstream
 
-pytestmark = pytest.mark.released(PIPELINES_CLUSTER, PIPELINES, KATIB)
+pytestmark = pytest.mark.usefixtures("minimal_and_released")
 
 PIPELINES_PATCHES = (
     *pipelines_objects.cluster_patches({}),

@@ -119,7 +119,7 @@ def test_an_installation_before_2_15(deployment: dict[str, Any]) -> None:
         patchable_image(deployment)
 
 
-@pytest.mark.released(PIPELINES)
+@pytest.mark.usefixtures("minimal_and_released")
 def test_upstreams_deployment_takes_it() -> None:
     """The released Deployment has the container and the empty variable, and is valid with ours."""
     deployment = after(upstream(PIPELINES), ())[f"Deployment/{API_SERVER}"]

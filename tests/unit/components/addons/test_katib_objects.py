@@ -10,7 +10,7 @@ from components.addons.objects import Object, containers, has_pods, pod_spec
 from components.addons.patches import CONTROL_PLANE_PORT, SAFE_TO_EVICT, floating
 from tests.manifests import HOME, KATIB, after, assert_valid, upstream
 
-pytestmark = pytest.mark.released(KATIB)
+pytestmark = pytest.mark.usefixtures("minimal_and_released")
 
 CREDENTIALS = {DATABASE_SECRET: {"MYSQL_ROOT_PASSWORD": "b3Vycw=="}}
 

@@ -17,7 +17,7 @@ from components.addons.pipelines_objects import (
 from ebbtide.model import Pipelines
 from tests.manifests import HOME, PIPELINES, PIPELINES_CLUSTER, after, assert_valid, upstream
 
-pytestmark = pytest.mark.released(PIPELINES_CLUSTER, PIPELINES)
+pytestmark = pytest.mark.usefixtures("minimal_and_released")
 
 CREDENTIALS = {
     STORE_SECRET: {"accesskey": "b3Vycw==", "secretkey": "b3Vycw=="},
@@ -100,7 +100,7 @@ def test_the_cache_of_version_1_is_left_out() -> None:
         key: item["spec"].get("replicas", 1) for key, item in objects().items() if key.startswith("Dep")
     }
     assert {key for key, count in replicas.items() if count == 0} == {f"Deployment/{name}" for name in CACHE}
-    assert len(replicas) == 14
+    assert len(replicas) > len(CACHE)
 
 
 def test_accounts_of_what_does_not_run_have_no_rights() -> None:

@@ -74,7 +74,7 @@ def test_a_failure_is_retried_where_that_was_asked_for() -> None:
     assert retry_strategy("any")["expression"] == f"{DISRUPTIONS} || asInt(lastRetry.exitCode) > 0"
 
 
-@pytest.mark.released(PIPELINES)
+@pytest.mark.usefixtures("minimal_and_released")
 @pytest.mark.parametrize("retry", ["disruptions", "any"])
 def test_upstreams_controller(retry: Literal["disruptions", "any"]) -> None:
     """Upstream's own ConfigMap has the policy that retries neither, and ours in its place afterwards."""
