@@ -46,22 +46,25 @@ class Queues(pulumi.ComponentResource):
     derived from the declaration.
 
     Each layer depends on the previous one, so that they are deleted in reverse: a finalizer holds a flavor
-    until no queue refers to it.
+    until no queue refers to it. A local queue depends only on its cluster queue, since both grow with teams
+    and queues, and the dependencies between all of them with the square.
     """
-
-    local: tuple[pulumi.Resource, ...]
-    """The local queues: prerequisites of workloads."""
 
     def __init__(self, name: str, args: QueuesArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("ebbtide:addons:Queues", name, {}, opts)
         order = [self._created(name, item, args, args.pools) for item in fallback_objects(args.declaration)]
         before: tuple[pulumi.Resource, ...] = (*args.kueue, *order)
-        for layer in (
-            *kueue.layers(queueing(args.declaration)),
-            *queue_policy.layers(args.declaration),
-        ):
+        *layers, cluster_queues, local_queues = kueue.layers(queueing(args.declaration))
+        for layer in layers:
             before = tuple(self._created(name, manifest, args, before) for manifest in layer) or before
-        self.local = before
+        queues = {
+            item["metadata"]["name"]: self._created(name, item, args, before) for item in cluster_queues
+        }
+        before = tuple(
+            self._created(name, item, args, (queues[item["spec"]["clusterQueue"]],)) for item in local_queues
+        )
+        for layer in queue_policy.layers(args.declaration):
+            before = tuple(self._created(name, manifest, args, before) for manifest in layer)
         self.register_outputs({})
 
     def _created(
