@@ -68,7 +68,7 @@ def preview_of(
     of_pools = (charge for charge in cost if charge.pool)
     findings = check(recording, clusters, pools, cost, policy or Policy(), today)
     queues = read_queues(recording, pools)
-    fallbacks = read_fallbacks(recording, pools, queues)
+    fallbacks, gpu_hours = read_fallbacks(recording, pools, queues), _gpu_hours(pools, queues)
     messages = [*(Message(severity="warning", text=text) for text in warnings), *recording.messages]
     return Preview(
         project=recording.project,
@@ -79,7 +79,7 @@ def preview_of(
             cluster.model_copy(update={"overrides": masked(cluster.overrides)}) for cluster in clusters
         ),
         pools=tuple(map(_pool, pools, queues, fallbacks, of_pools)),
-        queues=tuple(_queue(queue, pools, queues) for queue in read_cluster_queues(recording)),
+        queues=tuple(_queue(queue, gpu_hours) for queue in read_cluster_queues(recording)),
         cost=_cost(cost),
         quotas=tuple(_view(CloudQuotaReport, quota) for quota in quotas(pools)),
         resources=tuple(_resource(resource) for resource in recording),
@@ -128,14 +128,20 @@ def _pool(
     )
 
 
-def _queue(
-    queue: QueueFacts, pools: Iterable[PoolFacts], local_queues: Iterable[tuple[str, ...]]
-) -> QueueReport:
-    prices = {
-        pool.name: _amount(price)
-        for pool, names in zip(pools, local_queues, strict=True)
-        if set(names) & set(queue.local_queues) and (price := gpu_hour(pool)) is not None
-    }
+def _gpu_hours(
+    pools: Iterable[PoolFacts], local_queues: Iterable[tuple[str, ...]]
+) -> dict[str, dict[str, AmountReport]]:
+    """Return the price of an hour on each pool's GPUs, by local queue and pool."""
+    prices: dict[str, dict[str, AmountReport]] = {}
+    for pool, names in zip(pools, local_queues, strict=True):
+        if (price := gpu_hour(pool)) is not None:
+            for name in names:
+                prices.setdefault(name, {})[pool.name] = _amount(price)
+    return prices
+
+
+def _queue(queue: QueueFacts, gpu_hours: Mapping[str, Mapping[str, AmountReport]]) -> QueueReport:
+    prices = {pool: price for name in queue.local_queues for pool, price in gpu_hours.get(name, {}).items()}
     quotas = [
         _view(QuotaReport, quota, flavor=flavor, resource=resource)
         for flavor, resources in queue.quotas.items()
