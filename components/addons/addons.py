@@ -1,15 +1,17 @@
 """Everything that is installed on the cluster, in the order of its dependencies."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from importlib import import_module
 
 import pulumi
 
-from ebbtide.model import Cluster, Kueue, Team
+from ebbtide.model import Cluster, Kueue
 from ebbtide.model.add_on import AddOn
 from ebbtide.model.tenants import tenants_of
+from ebbtide.placement.derive import tenant_profiles
+from ebbtide.placement.queueing import queueing
 
 from .add_on import AddOnArgs, AddOnComponent, Ready
 from .artifact_store import ArtifactStore
@@ -110,10 +112,7 @@ class Addons(pulumi.ComponentResource):
         kinds = (*admitted, *kueue, *_ready(self._installed(_Stage.OTHERS, kueue)))
         hosts = self._installed(_Stage.WITH_WORK, kinds)
         self._existing_pipelines()
-        self.tenants = {
-            team.name: self._tenant(team, kinds, hosts.get(team.namespace_name))
-            for team in tenants_of(args.declaration)
-        }
+        self.tenants = dict(self._tenants(kinds, hosts))
         self._queues(
             kueue,
             {team.namespace_name: self.tenants[team.name].namespace for team in tenants_of(args.declaration)},
@@ -147,25 +146,34 @@ class Addons(pulumi.ComponentResource):
             args = ExistingPipelinesArgs(declared=declared)
             ExistingPipelines(f"{self._name}-pipelines", args, self._inside)
 
-    def _tenant(self, team: Team, kinds: Ready, host: AddOnComponent | None) -> Tenant:
-        """Create a tenant; only a declared team has cloud resources.
+    def _tenants(self, kinds: Ready, hosts: Mapping[str, AddOnComponent]) -> Iterator[tuple[str, Tenant]]:
+        """Create the tenants; only declared teams have cloud resources.
 
         Args:
-            team: the tenant.
-            kinds: prerequisites of its namespace.
-            host: the add-on that its namespace is created with, if any.
+            kinds: prerequisites of their namespaces.
+            hosts: the add-ons that some of their namespaces are created with, by namespace.
+
+        Yields:
+            The name of each team with its tenant.
         """
-        declared = team in self._args.declaration.teams
-        args = TenantArgs(
-            declaration=self._args.declaration,
-            team=team,
-            resources=self._args.create_resources(team) if declared else None,
-            depends_on=kinds,
-            namespace_made_with=host.namespace if host else (),
-            accounts_made_with=host.ready if host else (),
-            deleted_with=self._args.deleted_with,
-        )
-        return Tenant(f"{self._name}-team-{team.name}", args, self._inside)
+        declaration = self._args.declaration
+        declared = {team.name for team in declaration.teams}
+        profiles = tenant_profiles(declaration)
+        flavors = queueing(declaration).flavors_by_namespace()
+        for team in tenants_of(declaration):
+            host = hosts.get(team.namespace_name)
+            args = TenantArgs(
+                declaration=declaration,
+                team=team,
+                profile=profiles[team.name],
+                flavors=flavors.get(team.namespace_name, ()),
+                resources=self._args.create_resources(team) if team.name in declared else None,
+                depends_on=kinds,
+                namespace_made_with=host.namespace if host else (),
+                accounts_made_with=host.ready if host else (),
+                deleted_with=self._args.deleted_with,
+            )
+            yield team.name, Tenant(f"{self._name}-team-{team.name}", args, self._inside)
 
     def _queues(self, kueue: Ready, namespaces: Mapping[str, Ready]) -> None:
         if not kueue:

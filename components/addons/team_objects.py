@@ -1,6 +1,6 @@
 """Manifests of a tenant's namespace."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pulumi
@@ -8,11 +8,11 @@ import pulumi
 from ebbtide.model import Cluster, Team
 from ebbtide.model.physical_names import PERSISTENT_VOLUME, fitting
 from ebbtide.model.tenants import pod_security_of
-from ebbtide.placement.derive import profile
 from ebbtide.placement.kueue import QUEUES_LABEL
+from ebbtide.placement.profile import Profile
+from ebbtide.placement.profile_sources import CONFIG_MAP, KEY
 from ebbtide.placement.queue_policy import QUEUE_REQUIRED_LABEL, requires_queue
-from ebbtide.placement.queueing import queueing
-from ebbtide.placement.quotas import largest_node
+from ebbtide.placement.quotas import Flavor, largest_node
 
 from .manifest import PATCH_FORCE, obj
 from .members import member_rules, subjects
@@ -51,11 +51,11 @@ def namespace(declaration: Cluster, team: Team) -> dict[str, Any]:
     return obj("v1", "Namespace", team.namespace_name, metadata={"labels": labels})
 
 
-def profile_map(declaration: Cluster, team: Team, *, created: bool) -> dict[str, Any]:
+def profile_map(profile: Profile, team: Team, *, created: bool) -> dict[str, Any]:
     """Return the placement profile's ConfigMap, for workloads that submit workloads.
 
     Args:
-        declaration: the whole declaration.
+        profile: the profile for workloads in the tenant's namespace.
         team: the tenant.
         created: whether the stack creates the namespace, and so owns the ConfigMap: an update overwrites
             fields that another field manager applied. In an existing namespace, another stack may own it, and
@@ -64,15 +64,15 @@ def profile_map(declaration: Cluster, team: Team, *, created: bool) -> dict[str,
     return obj(
         "v1",
         "ConfigMap",
-        "ebbtide-profile",
+        CONFIG_MAP,
         team.namespace_name,
         metadata={"annotations": {PATCH_FORCE: "true"}} if created else {},
-        data={"profile.json": profile(declaration).json()},
+        data={KEY: profile.json()},
     )
 
 
-def limits(declaration: Cluster, team: Team) -> dict[str, Any] | None:
-    """Return the limit range; None if the tenant has no queue.
+def limits(flavors: Sequence[Flavor], team: Team) -> dict[str, Any] | None:
+    """Return the limit range; None if the tenant has no queue, and so no flavors.
 
     A container may request at most what the largest node has. Quota is a sum over nodes, so a pod that fits
     no node would be admitted and then be pending indefinitely.
@@ -81,7 +81,6 @@ def limits(declaration: Cluster, team: Team) -> dict[str, Any] | None:
     are set, without limits. Accelerators cannot be limited this way: the range would reject every pod without
     one (Kubernetes 1.37, plugin/pkg/admission/limitranger).
     """
-    flavors = queueing(declaration).flavors_in(team.namespace_name)
     if not flavors:
         return None
     most = largest_node(flavors)

@@ -6,6 +6,8 @@ from typing import Any
 import pulumi
 
 from ebbtide.model import Cluster, Team
+from ebbtide.placement.profile import Profile
+from ebbtide.placement.quotas import Flavor
 
 from . import team_objects
 from .deletion import leaf_options
@@ -20,6 +22,8 @@ class TenantArgs:
     Attributes:
         declaration: the whole declaration.
         team: the tenant.
+        profile: the placement profile for workloads in its namespace.
+        flavors: the flavors of its queues.
         resources: its cloud resources; None for a namespace without a team, such as `default`.
         depends_on: Kueue, whose webhooks intercept requests in the namespace.
         namespace_made_with: the add-on that creates the namespace with its labels, if any.
@@ -29,6 +33,8 @@ class TenantArgs:
 
     declaration: Cluster
     team: Team
+    profile: Profile
+    flavors: tuple[Flavor, ...] = ()
     resources: TeamResources | None = None
     depends_on: tuple[pulumi.Resource, ...] = ()
     namespace_made_with: tuple[pulumi.Resource, ...] = ()
@@ -64,7 +70,7 @@ class Tenant(pulumi.ComponentResource):
         )
         self.bucket = args.resources.bucket if args.resources else None
         created = ours or bool(args.namespace_made_with)
-        profile = team_objects.profile_map(declaration, team, created=created)
+        profile = team_objects.profile_map(args.profile, team, created=created)
         options = leaf_options(self, args.deleted_with, self.namespace)
         # Otherwise Pulumi prints a changed profile with a line for each value, for each team.
         options.hide_diffs = ["data"]
@@ -73,7 +79,7 @@ class Tenant(pulumi.ComponentResource):
             for manifest in team_objects.network_policies(declaration, team):
                 create(manifest, *self.namespace)
             create(team_objects.nothing_left_behind(team), *self.namespace)
-            limits = team_objects.limits(declaration, team)
+            limits = team_objects.limits(args.flavors, team)
             if limits is not None:
                 create(limits, *self.namespace)
         for manifest in team_objects.members(declaration, team):

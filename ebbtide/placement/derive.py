@@ -1,5 +1,7 @@
 """Derivation of the profile from the declaration."""
 
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import assert_never
 from urllib.parse import quote
 
@@ -18,6 +20,7 @@ from ebbtide.model import (
     Site,
     Spot,
     Taint,
+    Team,
 )
 from ebbtide.model.gpus import most_requested, shares
 from ebbtide.model.nodes import NONE, most_nodes, offered
@@ -102,7 +105,7 @@ def pool_profile(pool: Pool, site: Site, queues: tuple[Queue, ...], addons: Addo
     )
 
 
-def _queue_profile(queue: Queue, cluster: Cluster) -> QueueProfile:
+def _queue_profile(queue: Queue, cluster: Cluster, tenants: Iterable[Team]) -> QueueProfile:
     local_queues = tuple(
         LocalQueueProfile(
             team.name,
@@ -111,7 +114,7 @@ def _queue_profile(queue: Queue, cluster: Cluster) -> QueueProfile:
             requires_queue(cluster, team),
             restricted=team.pod_security == "restricted",
         )
-        for team in tenants_of(cluster)
+        for team in tenants
         for use in team.queues_used(queue.name)
     )
     return QueueProfile(queue.name, queue.pools, local_queues)
@@ -141,6 +144,12 @@ def _aks_logs() -> LogsProfile:
     return LogsProfile(query=query, link="")
 
 
+def _registries(cluster: Cluster, teams: Iterable[Team]) -> tuple[RegistryProfile, ...]:
+    return tuple(
+        RegistryProfile(team.name, image_prefix(cluster, team)) for team in teams if team.registry is not None
+    )
+
+
 def profile(cluster: Cluster) -> Profile:
     """Return the placement profile of a declaration."""
     queues = queues_of(cluster)
@@ -157,13 +166,23 @@ def profile(cluster: Cluster) -> Profile:
         cloud=CloudKind(cluster.cloud.kind).value,
         location=cluster.cloud.location,
         pools=tuple(pool_profile(pool, cluster.site, queues, cluster.addons) for pool in cluster.pools),
-        queues=tuple(_queue_profile(queue, cluster) for queue in queues),
+        queues=tuple(_queue_profile(queue, cluster, tenants_of(cluster)) for queue in queues),
         logs=logs,
         pipeline_retries=pipelines.retry if pipelines else UNCONFIGURED,
-        registries=tuple(
-            RegistryProfile(team.name, image_prefix(cluster, team))
-            for team in cluster.teams
-            if team.registry is not None
-        ),
+        registries=_registries(cluster, cluster.teams),
         priorities=tuple(PRIORITIES) if cluster.has_kueue and queues else (),
     )
+
+
+def tenant_profiles(cluster: Cluster) -> dict[str, Profile]:
+    """Return the placement profile for each tenant's namespace, by name of the tenant: all pools, but only
+    its own local queues and registry."""
+    whole, queues = profile(cluster), queues_of(cluster)
+    return {
+        tenant.name: replace(
+            whole,
+            queues=tuple(_queue_profile(queue, cluster, (tenant,)) for queue in queues),
+            registries=_registries(cluster, (tenant,)),
+        )
+        for tenant in tenants_of(cluster)
+    }

@@ -2,10 +2,11 @@
 queues. `ebbtide.placement.kueue` builds Kueue's objects."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from ebbtide.model import Cluster, Queue, Team
+from ebbtide.model import Cluster, Pool, Queue, Team
 from ebbtide.model.queues import queues_of
 from ebbtide.model.tenants import local_queue_tenants, tenants_of
 from ebbtide.placement.quotas import Flavor, fallback_flavor, flavor
@@ -37,16 +38,16 @@ class ClusterQueue:
         name: its name.
         cohort: the cohort that it borrows from.
         flavors: flavors in order of preference, with the guaranteed nodes of each pool.
-        namespaces: namespaces of its workloads.
         weight: its weight in fair sharing of borrowed quota.
+        namespaces: namespaces of its workloads.
         checks: names of the admission checks, with the flavors of each.
     """
 
     name: str
     cohort: str
     flavors: tuple[tuple[Flavor, Mapping[str, int]], ...]
-    namespaces: tuple[str, ...]
     weight: int
+    namespaces: tuple[str, ...] = ()
     checks: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
 
 
@@ -87,15 +88,13 @@ class Queueing:
     cluster_queues: tuple[ClusterQueue, ...] = ()
     local_queues: tuple[LocalQueueObject, ...] = ()
 
-    def flavors_in(self, namespace: str) -> tuple[Flavor, ...]:
-        """Return the flavors that workloads of a namespace may use."""
-        flavors = {
-            item.name: item
-            for queue in self.cluster_queues
-            if namespace in queue.namespaces
-            for item, _ in queue.flavors
-        }
-        return tuple(flavors.values())
+    def flavors_by_namespace(self) -> dict[str, tuple[Flavor, ...]]:
+        """Return the flavors that workloads may use in each namespace."""
+        flavors: dict[str, dict[str, Flavor]] = {}
+        for queue in self.cluster_queues:
+            for namespace in queue.namespaces:
+                flavors.setdefault(namespace, {}).update((item.name, item) for item, _ in queue.flavors)
+        return {namespace: tuple(items.values()) for namespace, items in flavors.items()}
 
 
 def cohort_name(cluster: Cluster) -> str:
@@ -103,15 +102,14 @@ def cohort_name(cluster: Cluster) -> str:
     return re.sub(r"[^a-z0-9]+", "-", cluster.name.lower()).strip("-")
 
 
-def _guaranteed(tenants: Sequence[Team], pool: str) -> int:
-    return sum(tenant.guarantee.get(pool, 0) for tenant in tenants)
-
-
 def _cohorts(name: str, flavors: Sequence[Flavor], tenants: Sequence[Team]) -> tuple[Cohort, ...]:
     """Return the cohort that owns every flavor; if there are too many for one group, child cohorts own them,
     and the cohort's queues borrow from these."""
+    guaranteed: Counter[str] = Counter()
+    for tenant in tenants:
+        guaranteed.update(tenant.guarantee)
     owned = tuple(
-        (item, {offer.pool: max(0, offer.nodes - _guaranteed(tenants, offer.pool)) for offer in item.offers})
+        (item, {offer.pool: max(0, offer.nodes - guaranteed[offer.pool]) for offer in item.offers})
         for item in flavors
     )
     if len(owned) <= FLAVORS_IN_A_GROUP:
@@ -168,12 +166,11 @@ def _guarantees(tenant: Team, queues: Sequence[Queue]) -> dict[str, dict[str, in
     }
 
 
-def _flavors_of(queue: Queue, cluster: Cluster) -> tuple[Flavor, ...]:
+def _flavors_of(queue: Queue, pools: Mapping[str, Pool], cluster: Cluster) -> tuple[Flavor, ...]:
     """Return a queue's flavors in order of preference; a single one if its pools are alternatives."""
     if queue.fallback:
         return (fallback_flavor(queue, cluster),)
-    by_name = {pool.name: pool for pool in cluster.pools}
-    return tuple(flavor(by_name[name], cluster) for name in queue.pools)
+    return tuple(flavor(pools[name], cluster) for name in queue.pools)
 
 
 def _in_order(flavors: Iterable[Flavor], cluster: Cluster) -> tuple[Flavor, ...]:
@@ -194,11 +191,13 @@ def queueing(cluster: Cluster) -> Queueing:
     queues = queues_of(cluster)
     if not cluster.has_kueue or not queues:
         return Queueing()
-    tenants = tenants_of(cluster)
-    by_queue = {queue.name: _flavors_of(queue, cluster) for queue in queues}
+    cohort, tenants = cohort_name(cluster), tenants_of(cluster)
+    pools = {pool.name: pool for pool in cluster.pools}
+    by_queue = {queue.name: _flavors_of(queue, pools, cluster) for queue in queues}
     flavors = _in_order((item for group in by_queue.values() for item in group), cluster)
     shared = {tenant.name for tenant in local_queue_tenants(cluster)}
     cluster_queues: dict[str, ClusterQueue] = {}
+    namespaces: dict[str, list[str]] = {}
     local_queues: list[LocalQueueObject] = []
     for tenant in tenants:
         used = [queue for queue in queues if tenant.queues_used(queue.name)]
@@ -207,14 +206,13 @@ def queueing(cluster: Cluster) -> Queueing:
             is_shared = not cluster.teams or tenant.name in shared
             name = queue.name if is_shared else f"{tenant.name}.{queue.name}"
             mine, own = by_queue[queue.name], guaranteed[queue.name]
-            before = cluster_queues[name].namespaces if name in cluster_queues else ()
+            namespaces.setdefault(name, []).append(tenant.namespace_name)
             cluster_queues[name] = ClusterQueue(
                 name=name,
-                cohort=cohort_name(cluster),
+                cohort=cohort,
                 flavors=tuple(
                     (item, {offer.pool: own.get(offer.pool, 0) for offer in item.offers}) for item in mine
                 ),
-                namespaces=(*before, tenant.namespace_name),
                 weight=tenant.weight,
                 checks=_checks_of(queue, mine),
             )
@@ -228,7 +226,9 @@ def queueing(cluster: Cluster) -> Queueing:
             *_checks(flavors),
             *((_TOGETHER,) if any(queue.together for queue in queues) else ()),
         ),
-        cohorts=_cohorts(cohort_name(cluster), flavors, tenants),
-        cluster_queues=tuple(cluster_queues.values()),
+        cohorts=_cohorts(cohort, flavors, tenants),
+        cluster_queues=tuple(
+            replace(queue, namespaces=tuple(namespaces[name])) for name, queue in cluster_queues.items()
+        ),
         local_queues=tuple(local_queues),
     )

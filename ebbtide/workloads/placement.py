@@ -206,9 +206,7 @@ def _local_queue(queue: QueueProfile, task: Task) -> tuple[str, str]:
         return task.namespace, by_namespace[task.namespace]
     places = ", ".join(sorted(by_namespace)) or "none"
     if task.namespace:
-        raise WorkloadError(
-            f"No team in namespace {task.namespace} uses queue {queue.name}; it is in: {places}."
-        )
+        raise WorkloadError(f"Queue {queue.name} is not in namespace {task.namespace}; it is in: {places}.")
     if len(by_namespace) != 1:
         raise WorkloadError(f"namespace is needed: queue {queue.name} is in {places}.")
     return next(iter(by_namespace.items()))

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 
 from ebbtide.model import declare
 from ebbtide.placement.derive import profile
-from ebbtide.placement.profile import PoolProfile
+from ebbtide.placement.profile import PoolProfile, Profile
+from ebbtide.placement.profile_sources import CONFIG_MAP
 from ebbtide.workloads.jobs import job
 from tests.declarations import GKE, Declaration, changed
 from tests.repository import ROOT
@@ -164,3 +165,43 @@ def test_local_queues_without_a_team() -> None:
     derived = profile(declare(both))
     made = job(derived, name="a", image="b", queue="t4", namespace="default", gpus=1, cpu="1", memory="1Gi")
     assert made["metadata"]["labels"] == {"kueue.x-k8s.io/queue-name": "gpu"}
+
+
+def _teams(count: int) -> Declaration:
+    """Return a declaration with teams that use the same two queues, and have a registry each."""
+    queues = [{"name": "t4", "pools": ["t4"]}, {"name": "any", "pools": ["t4"]}]
+    teams: list[Declaration] = [{"name": f"team-{index}", "registry": {}} for index in range(count)]
+    return changed(GKE, queues=queues, teams=teams)
+
+
+def test_dependencies_are_linear() -> None:
+    """Each further team adds the same number of dependencies, and a local queue depends on its own cluster
+    queue and namespace."""
+    edges: list[int] = []
+    for count in (1, 2, 3):
+        recording = synth(_teams(count))
+        edges.append(sum(len(item.dependencies) for item in recording))
+        for item in recording:
+            if item.type.endswith(":LocalQueue"):
+                namespace, name = manifest(item)["metadata"]["namespace"], manifest(item)["metadata"]["name"]
+                queue, team = (recording[urn].name for urn in item.dependencies)
+                assert queue.endswith(f"-clusterqueue-{namespace}.{name}")
+                assert team.endswith(f"-namespace-{namespace}")
+    assert edges[2] - edges[1] == edges[1] - edges[0]
+
+
+def test_a_teams_profile_has_its_own_queues() -> None:
+    """The ConfigMap in a team's namespace has all pools, but neither local queues nor registries of other
+    teams, and does not grow with their number."""
+    profiles = {
+        manifest(item)["metadata"]["namespace"]: Profile.load(manifest(item)["data"]["profile.json"])
+        for item in synth(_teams(3)).of_type("kubernetes:core/v1:ConfigMap")
+        if manifest(item)["metadata"]["name"] == CONFIG_MAP
+    }
+    whole = profile(declare(_teams(3)))
+    assert set(profiles) == {"team-0", "team-1", "team-2"}
+    for name, own in profiles.items():
+        assert own.pools == whole.pools
+        assert [registry.team for registry in own.registries] == [name]
+        assert {local.team for queue in own.queues for local in queue.local_queues} == {name}
+        assert [queue.name for queue in own.queues] == [queue.name for queue in whole.queues]

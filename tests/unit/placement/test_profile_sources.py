@@ -118,13 +118,6 @@ def test_a_program_that_is_not_there(source: str, tmp_path: Path, monkeypatch: p
     assert "which is not there: install it, or name a file." in _refused(source)
 
 
-def test_what_the_tenant_writes_is_what_is_read() -> None:
-    """The ConfigMap's name and key are those that a team's namespace has."""
-    written = (ROOT / "components" / "addons" / "team_objects.py").read_text(encoding="utf-8")
-    assert '"ebbtide-profile"' in written
-    assert '{"profile.json": profile(declaration).json()}' in written
-
-
 @pytest.mark.parametrize(
     ("version", "message"),
     [

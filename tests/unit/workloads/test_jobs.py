@@ -270,7 +270,7 @@ def test_the_bucket_mount_needs_room() -> None:
         ({"queue": "t4", "gpus": 1}, "cpu and memory are both needed in a queue"),
         (
             {"queue": "t4", "gpus": 1, "cpu": "1", "memory": "1Gi", "namespace": "speech"},
-            "No team in namespace speech uses queue t4; it is in: vision.",
+            "Queue t4 is not in namespace speech; it is in: vision.",
         ),
         (
             {"queue": "a100", "gpus": 1, "cpu": "1", "memory": "1Gi", "max_run": "8d"},

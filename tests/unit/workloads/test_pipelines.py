@@ -178,7 +178,7 @@ def test_what_a_queue_refuses() -> None:
     (problem,) = problems_of(lambda: use_queue(step(), "a10", profile=DEV, gpus=1, cpu="1", memory="1Gi"))
     assert "no queue a10; did you mean a100?" in problem
     (problem,) = problems_of(lambda: use_queue(step(), "t4", profile=DEV, gpus=1, cpu="1", memory="1Gi"))
-    assert "No team in namespace kubeflow uses queue t4; it is in: vision." in problem
+    assert "Queue t4 is not in namespace kubeflow; it is in: vision." in problem
     (problem,) = problems_of(lambda: use_queue(step(), "t4", profile=DEV, namespace="vision", gpus=1))
     assert "cpu and memory are both needed" in problem
 
