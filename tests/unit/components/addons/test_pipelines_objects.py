@@ -108,7 +108,7 @@ def test_accounts_of_what_does_not_run_have_no_rights() -> None:
     manifests = {**after(upstream(PIPELINES_CLUSTER), cluster_patches({})), **objects()}
     unused = {pod_spec(manifests[f"Deployment/{name}"])["serviceAccountName"] for name in CACHE}
     subjects = {key: item["subjects"] for key, item in manifests.items() if "subjects" in item}
-    assert len(subjects) == 12
+    assert [] in subjects.values()
     assert not unused & {subject["name"] for bound in subjects.values() for subject in bound}
 
 
