@@ -20,6 +20,7 @@ from ebbtide.review.rules.benchmarks import RULES as BENCHMARK_RULES
 from ebbtide.review.settings import Policy
 from ebbtide.review.stack_schema import stack_schema
 from ebbtide_rehearsal.scenarios import Scenario, built_in, read
+from rehearsal.tests.adversarial.escalation import POWERS, reasons
 from rehearsal.tests.adversarial.suite import attempts
 
 ROOT: Final = Path(__file__).parent.parent
@@ -86,6 +87,12 @@ Attempts to become more, or to reach what belongs to others. `make rehearse` mak
 server, with the objects of a stack with every add-on and two teams, and the real controllers of Kueue, Katib,
 Trainer and JobSet, and checks the outcome. A step is a pod of Kubeflow Pipelines with its account
 `pipeline-runner`; a trial is a pod of an Experiment with its namespace's account `default`."""
+
+_POWERS: Final = """\
+Rights by which a subject could become more than it is, in all namespaces or in those of controllers. `make
+rehearse` reads them from the objects of the same stack, with the released manifests and charts: no subject
+has one that is not listed. Service accounts are named with their namespace. No subject has these:
+"""
 
 _POLICY: Final = """\
 Policy rules check the resources that a stack's program registers, including hand-written ones and overrides.
@@ -281,10 +288,12 @@ def security() -> str:
         parts += [f"## {name}", _table(head, rows)]
     parts += ["## Attempts", _ATTEMPTS]
     for section, rows in groupby(attempts(), key=lambda attempt: attempt.section):
-        table = _table(
-            ("who", "attempt", "outcome"), [(row.identity.title, row.attempt, row.outcome) for row in rows]
-        )
-        parts += [f"### {section}", table]
+        cells = [(row.identity.title, row.attempt, row.outcome) for row in rows]
+        parts += [f"### {section}", _table(("who", "attempt", "outcome"), cells)]
+    powers = [(f"`{item.subject}`", item.power, f"`{item.scope}`", item.why) for item in reasons()]
+    absent = ", ".join(sorted(POWERS.keys() - {item.power for item in reasons()}))
+    head = ("subject", "power", "namespaces", "reason")
+    parts += ["## Powers", f"{_POWERS}{absent}.", _table(head, powers)]
     return "\n\n".join(parts) + "\n"
 
 

@@ -101,7 +101,7 @@ def trials_policy() -> tuple[Object, Object]:
         f"(has({template}.trialSpec) ? {template}.trialSpec : dyn({{}}))",
     }
     validations = {
-        f"{run} == dyn({{}}) || (has({run}.kind) && has({run}.apiVersion) && "
+        f"size({run}) == 0 || (has({run}.kind) && has({run}.apiVersion) && "
         f"{run}.kind + '.' + {run}.apiVersion.split('/')[0] in {kinds})": (
             "has a trial of a kind that does not train, which Katib would create with its own rights: "
             f"use one of {', '.join(_GROUPS)}"

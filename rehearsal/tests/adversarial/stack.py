@@ -17,7 +17,7 @@ from ebbtide_rehearsal.addons import rehearsed
 from ebbtide_rehearsal.tools import Tools
 from rehearsal.tests.control_plane.commands import run
 from tests.declarations import Declaration
-from tests.manifests import PIPELINES, PIPELINES_CLUSTER, upstream
+from tests.manifests import KATIB, PIPELINES, PIPELINES_CLUSTER, RELEASED, upstream
 from tests.running import manifest
 from tests.synth import synth
 
@@ -26,8 +26,11 @@ Object = dict[str, Any]
 _GENERATED = "Z2VuZXJhdGVk"
 """A value that the engine knows later, such as a generated password; base64, for Secrets."""
 
-TOOLS = ("kubectl", "helm", "kueue-chart", "katib-manifests", "trainer-chart", "trainer-manifests")
+TOOLS = ("kubectl", "helm", "kueue-chart", "trainer-chart", "trainer-manifests")
 """Names of the tools that render charts and kustomizations."""
+
+MANIFESTS = (PIPELINES_CLUSTER, PIPELINES, KATIB)
+"""Names of the released manifests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,15 +114,18 @@ def _known(value: Any) -> Any:
 
 
 def _kustomized(address: str, tools: Tools) -> list[Object]:
-    """Render a kustomization from the tools' manifests, or from the released objects."""
+    """Return the objects of a released kustomization, or render one of the tools' manifests."""
+    released = {item.address: name for name, item in RELEASED.items()}
+    if address in released:
+        return upstream(released[address])
     path = address.partition("?")[0]
-    for add_on in rehearsed().values():
-        for name, (revision, root) in add_on.directories.items():
-            base = f"{revision.repository}/{root}"
-            if path.startswith(f"{base}/"):
-                inside = tools.path(name) / path.removeprefix(f"{base}/")
-                return _objects(run(tools.path("kubectl"), "kustomize", inside))
-    return upstream(PIPELINES_CLUSTER if path.endswith("/cluster-scoped-resources") else PIPELINES)
+    (inside,) = (
+        tools.path(name) / path.removeprefix(base)
+        for add_on in rehearsed().values()
+        for name, (revision, root) in add_on.directories.items()
+        if path.startswith(base := f"{revision.repository}/{root}/")
+    )
+    return _objects(run(tools.path("kubectl"), "kustomize", inside))
 
 
 def _templated(inputs: Mapping[str, Any], tools: Tools, directory: Path) -> list[Object]:

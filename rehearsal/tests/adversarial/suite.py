@@ -65,11 +65,16 @@ _EVERYONE: Final = "system:authenticated"
 IDENTITIES: Final = {
     "member": Identity("a member", MEMBER, (_EVERYONE,), "vision"),
     "step": Identity.account("a pipeline's step", "kubeflow", "pipeline-runner"),
+    "cache": Identity.account(
+        "the disabled cache's account", "kubeflow", "kubeflow-pipelines-cache-deployer-sa"
+    ),
+    "workflow": Identity.account("a Workflow's resource", "kubeflow", "argo"),
     "trial": Identity.account("a trial", "vision", "default"),
     "node": Identity("a node", f"system:node:{NODE}", ("system:nodes", _EVERYONE), "vision"),
 }
-"""Identities that attempts name: a member of the team `vision`; the account of Kubeflow Pipelines' steps; the
-account of a trial's pods, and of the team's other pods that name none; a node without pods."""
+"""Identities that attempts name: a member of the team `vision`; the account of Kubeflow Pipelines' steps, and
+two accounts as which a step can create pods; the account of a trial's pods, and of the team's other pods that
+name none; a node without pods."""
 
 _MECHANISMS: Final = (
     (r'violates PodSecurity "', "Pod Security"),

@@ -2,26 +2,22 @@
 controllers."""
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 import pytest
-from rich.console import Console
 
 from components.addons.system_placement import system_placement
 from ebbtide.kubernetes_api import Api, ApiError
 from ebbtide.model import declare
-from ebbtide_rehearsal.control_plane import NAMES, ControlPlane, ControlPlaneSettings
-from ebbtide_rehearsal.tools import Tools, ensure, narration
+from ebbtide_rehearsal.control_plane import ControlPlane, ControlPlaneSettings
+from ebbtide_rehearsal.tools import Tools
 from rehearsal.tests.adversarial import stack
-from rehearsal.tests.adversarial.suite import IDENTITIES, MEMBER, NODE, Attempt, Identity, attempts, mechanism
+from rehearsal.tests.adversarial.suite import IDENTITIES, NODE, Attempt, Identity, attempts, mechanism
 from rehearsal.tests.control_plane.cluster import Object, node, wait
 from rehearsal.tests.control_plane.commands import Kubectl
 from tests.declarations import Declaration
-from tests.running import full
 
-pytestmark = pytest.mark.rehearsal
+pytestmark = [pytest.mark.rehearsal, pytest.mark.released(*stack.MANIFESTS)]
 
-_CONTROLLERS = ("katib-controller", "trainer-controller-manager", "jobset")
 _FIRST = ("Namespace", "CustomResourceDefinition")
 _PORTS = frozenset({443, 10250})
 """Ports of nodes that a private GKE cluster's control plane reaches."""
@@ -30,27 +26,14 @@ Answer = Callable[[Attempt], str]
 """Make an attempt; return the API server's refusal, or an empty string."""
 
 
-def _declaration() -> Declaration:
-    """Every add-on, and two teams whose namespaces the stack creates."""
-    teams: list[dict[str, Any]] = [
-        {"name": "vision", "members": [MEMBER], "interactive": True},
-        {"name": "speech", "members": ["bob@acme.example"]},
-    ]
-    return full("gke") | {"teams": teams}
-
-
 @pytest.fixture(scope="module")
-def tools() -> Tools:
-    """The control plane, the add-ons' controllers, and what renders their objects."""
-    with narration(Console(stderr=True)) as say:
-        return ensure([*NAMES, *stack.TOOLS, *_CONTROLLERS], on_step=say)
-
-
-@pytest.fixture(scope="module")
-def cluster(tools: Tools, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+def cluster(
+    tools: Tools,
+    declaration: Declaration,
+    parts: list[stack.Part],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[ControlPlane]:
     """A cluster with all objects of the stack, a node for its system pods and one for work."""
-    declaration = _declaration()
-    parts = list(stack.parts(declaration, tools, tmp_path_factory.mktemp("values")))
     directory = tmp_path_factory.mktemp("adversarial")
     users = {identity.user: identity.groups for identity in IDENTITIES.values()}
     settings = ControlPlaneSettings(name="attacked", cloud="gke", members=users, open_ports=_PORTS)
@@ -62,7 +45,7 @@ def cluster(tools: Tools, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
             labels=system_placement(declare(declaration)).node_selector,
             resources=large,
         )
-        node(started.api, NODE, labels={"ebbtide.dev/pool": "cpu"}, unschedulable=True)
+        node(started.api, NODE, taints=[{"key": "ebbtide.dev/pool", "value": "cpu", "effect": "NoSchedule"}])
         kubectl = Kubectl(tools, started)
         for part in parts:
             _install(part.objects, kubectl, started.api)
@@ -168,6 +151,16 @@ def test_the_outcome_is_as_documented(cluster: ControlPlane, answer: Answer, att
         refusals = wait(lambda: _refusals(cluster.api, attempt), bool)
         message = refusals[0]
     assert (mechanism(message) if message else "") == attempt.refused, message
+
+
+def test_no_policy_has_errors_of_type(cluster: ControlPlane) -> None:
+    """The API server's own check of the policies' expressions finds nothing."""
+    policies = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
+    checked = wait(
+        lambda: [item.get("status", {}).get("typeChecking") for item in cluster.api.items(policies)],
+        lambda results: None not in results,
+    )
+    assert [result for result in checked if result] == []
 
 
 def _refusals(api: Api, attempt: Attempt) -> list[str]:
