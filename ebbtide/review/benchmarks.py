@@ -56,7 +56,8 @@ _AKS: Final = "azure-native:containerservice:ManagedCluster"
 _AKS_POOL: Final = "azure-native:containerservice:AgentPool"
 _ROLE: Final = "kubernetes:rbac.authorization.k8s.io/v1:Role"
 _RESTRICTED: Final = "`podSecurity: restricted` on a team's namespace refuses it of all pods."
-_UPSTREAM: Final = "ClusterRoles come from the cloud and from the add-ons."
+_UPSTREAM: Final = "Other roles come from the cloud and from the add-ons."
+_POWERS: Final = "Of a team's members. Add-ons' are listed below, under powers."
 
 
 def _gke(path: str, expected: Expected) -> RequiredProperty:
@@ -101,11 +102,11 @@ _GRANTS: Final = _rules(without("bind", "impersonate", "escalate"))
 _POLICIES_OF_BOTH: Final[Mapping[str, Item]] = {
     item.subject: item
     for item in (
-        Item("", "read Secrets", _SECRETS, note="Of a team's members."),
+        Item("", "read Secrets", _SECRETS, note=_POWERS),
         Item("", "no wildcards in roles", _WILDCARDS, note=f"Of a team's members. {_UPSTREAM}"),
         Item("", "no work as a default service account", _TOKENS, note="It has no rights and no token."),
         Item("", "tokens only where needed", _TOKENS, note="Unless a Job names a service account."),
-        Item("", "no granting of rights", _GRANTS, note=f"Of a team's members. {_UPSTREAM}"),
+        Item("", "no granting of rights", _GRANTS, note=_POWERS),
         Item("", "network policies in all namespaces", _POLICIES, note="Of those that the stack creates."),
         Item("", "secrets as files", option="--secret-volume", note="`--secret-env` is the alternative."),
         Item("", "an external secret store", note="Secrets are Kubernetes' own."),
@@ -283,20 +284,23 @@ AKS: Final = (
         "create pods",
         _rules(NO_PODS),
         option="teams[].interactive",
-        note="Members create Jobs; `interactive` lets them create pods.",
+        note="Members create Jobs; `interactive` lets them create pods. Add-ons' powers are listed below.",
     ),
     _both("4.1.5", "no work as a default service account"),
     _both("4.1.6", "tokens only where needed"),
     _both("4.1.7", "no granting of rights"),
-    Item("4.1.8", "create volumes", _rules(without("persistentvolumes"))),
-    Item("4.1.9", "proxy to nodes", _rules(without("nodes", "nodes/proxy"))),
-    Item("4.1.10", "approve certificates", _rules(without("certificatesigningrequests/approval"))),
+    Item("4.1.8", "create volumes", _rules(without("persistentvolumes")), note=_POWERS),
+    Item("4.1.9", "proxy to nodes", _rules(without("nodes", "nodes/proxy")), note=_POWERS),
+    Item(
+        "4.1.10", "approve certificates", _rules(without("certificatesigningrequests/approval")), note=_POWERS
+    ),
     Item(
         "4.1.11",
         "configure webhooks",
         _rules(without("validatingwebhookconfigurations", "mutatingwebhookconfigurations")),
+        note=_POWERS,
     ),
-    Item("4.1.12", "create tokens", _rules(without("serviceaccounts/token"))),
+    Item("4.1.12", "create tokens", _rules(without("serviceaccounts/token")), note=_POWERS),
     Item("4.2.1", "privileged containers", _NAMESPACE, note=_PRIVILEGED),
     Item("4.2.2", "the host's process ids", _NAMESPACE, note=_PRIVILEGED),
     Item("4.2.3", "the host's IPC", _NAMESPACE, note=_PRIVILEGED),

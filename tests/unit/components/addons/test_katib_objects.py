@@ -1,11 +1,19 @@
 """Katib's real objects, after our patches."""
 
 import json
+import re
 
 import pytest
 import yaml
 
-from components.addons.katib_objects import CONFIG, DATABASE_SECRET, INJECTED, NAMESPACE, patches
+from components.addons.katib_objects import (
+    CONFIG,
+    DATABASE_SECRET,
+    INJECTED,
+    NAMESPACE,
+    patches,
+    trials_policy,
+)
 from components.addons.objects import Object, containers, has_pods, pod_spec
 from components.addons.patches import CONTROL_PLANE_PORT, SAFE_TO_EVICT, floating
 from tests.manifests import HOME, KATIB, after, assert_valid, upstream
@@ -69,6 +77,16 @@ def test_its_settings_are_otherwise_upstreams() -> None:
     stock["init"]["controller"] |= {"webhookPort": CONTROL_PLANE_PORT, "injectSecurityContext": True}
     stock["init"]["controller"]["trialResources"].append("JobSet.v1alpha2.jobset.x-k8s.io")
     assert config == stock
+
+
+def test_every_kind_that_it_watches_may_be_a_trial() -> None:
+    """The admission policy admits the kinds in Katib's settings."""
+    config = yaml.safe_load(objects()[f"ConfigMap/{CONFIG}"]["data"]["katib-config.yaml"])
+    watched = [name.split(".", 2) for name in config["init"]["controller"]["trialResources"]]
+    policy, _ = trials_policy()
+    expression = policy["spec"]["validations"][0]["expression"]
+    admitted = set(re.findall(r"'(\w+\.[a-z0-9.-]+)'", expression))
+    assert {f"{kind}.{group}" for kind, _, group in watched} <= admitted
 
 
 def _verbs(role: Object, resource: str) -> dict[str, list[str]]:
