@@ -1,6 +1,6 @@
 """Base classes of the add-ons' components."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ from ebbtide.model import Cluster
 from .artifact_store import ArtifactStore
 from .deletion import leaf_options
 from .manifest import Manifest
+from .network_policies import egress_policies
 from .pod_security import system_namespace
 
 Ready = tuple[pulumi.Resource, ...]
@@ -55,12 +56,10 @@ class AddOnComponent(pulumi.ComponentResource):
         return Manifest(f"{self.pulumi_resource_name}-namespace", manifest, leaf_options(self, deleted_with))
 
     def _network_policies(
-        self,
-        policies: Iterable[Mapping[str, Any]],
-        namespace: pulumi.Resource,
-        deleted_with: pulumi.Resource | None,
+        self, args: AddOnArgs, policies: Sequence[Mapping[str, Any]], namespace: pulumi.Resource
     ) -> None:
-        """Create network policies once their namespace exists."""
-        for policy in policies:
+        """Create the network policies of a namespace once it exists."""
+        name = policies[0]["metadata"]["namespace"]
+        for policy in (*policies, *egress_policies(args.declaration.site.cloud, name)):
             role = f"{self.pulumi_resource_name}-policy-{policy['metadata']['name']}"
-            Manifest(role, policy, leaf_options(self, deleted_with, [namespace]))
+            Manifest(role, policy, leaf_options(self, args.deleted_with, [namespace]))

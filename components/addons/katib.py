@@ -48,6 +48,6 @@ class Katib(AddOnComponent):
                 transforms=[patch_transform(manifest_patches, args.deleted_with, tuple(credentials))],
             ),
         )
-        self._network_policies(network_policies(), objects, args.deleted_with)
+        self._network_policies(args, network_policies(), objects)
         self.ready = (objects,)
         self.register_outputs(remote_inputs({"directory": directory}))

@@ -36,7 +36,7 @@ class Kueue(AddOnComponent):
     def __init__(self, name: str, args: AddOnArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__(name, opts)
         namespace = self._system_namespace(NAMESPACE, args.deleted_with)
-        self._network_policies(network_policies(), namespace, args.deleted_with)
+        self._network_policies(args, network_policies(), namespace)
         inputs: dict[str, Any] = {
             "chart": _CHART,
             "version": PINS["kueue"].version,

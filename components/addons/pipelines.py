@@ -93,7 +93,7 @@ class Pipelines(AddOnComponent):
                 transforms=[patch_transform(manifest_patches, args.deleted_with, tuple(credentials))],
             ),
         )
-        self._network_policies(network_policies(), kinds, args.deleted_with)
+        self._network_policies(args, network_policies(), kinds)
         self.namespace = (kinds,)
         self.ready = (objects,)
         self.register_outputs(remote_inputs({"directory": kinds_directory}, {"directory": directory}))

@@ -86,7 +86,7 @@ _NAMESPACE: Final = RequiredProperty(
     one_of("baseline", "restricted"),
 )
 _POLICIES: Final = RequiredProperty(
-    "kubernetes:networking.k8s.io/v1:NetworkPolicy", "spec.policyTypes[0]", is_("Ingress")
+    "kubernetes:networking.k8s.io/v1:NetworkPolicy", "spec.policyTypes[0]", one_of("Ingress", "Egress")
 )
 _NO_LOAD_BALANCER: Final = RequiredProperty(
     "kubernetes:core/v1:ResourceQuota", 'spec.hard["services.loadbalancers"]', is_("0")
@@ -250,7 +250,10 @@ GKE: Final = (
         note="The rules are the network's own.",
     ),
     Item(
-        "5.6.7", "TLS on load balancers", _NO_LOAD_BALANCER, note="Teams' namespaces admit no load balancers."
+        "5.6.7",
+        "TLS on load balancers",
+        _NO_LOAD_BALANCER,
+        note="Teams' namespaces admit no load balancers, unless `loadBalancers` is declared.",
     ),
     Item(
         "5.7.1",
@@ -351,7 +354,10 @@ AKS: Final = (
     Item("5.4.3", "private nodes", RequiredProperty(_AKS_POOL, "enableNodePublicIP", is_(value=False))),
     Item("5.4.4", "network policies are enforced", _aks("networkProfile.networkPolicy", is_("cilium"))),
     Item(
-        "5.4.5", "TLS on load balancers", _NO_LOAD_BALANCER, note="Teams' namespaces admit no load balancers."
+        "5.4.5",
+        "TLS on load balancers",
+        _NO_LOAD_BALANCER,
+        note="Teams' namespaces admit no load balancers, unless `loadBalancers` is declared.",
     ),
     Item("5.5.1", "users of Entra", _aks("disableLocalAccounts", is_(value=True))),
     Item("5.5.2", "Azure RBAC", _aks("aadProfile.enableAzureRBAC", is_(value=True))),

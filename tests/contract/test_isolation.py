@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from ipaddress import ip_address, ip_network
 from typing import Any
 
 import pytest
@@ -61,14 +62,25 @@ class Network:
 
     def lets(self, source: Pod, target: Pod, port: int) -> bool:
         """Return whether a connection is allowed: by any policy, or because no policy selects the target."""
-        chosen = [
-            item["spec"]
-            for item in self.policies
-            if item["metadata"]["namespace"] == target.namespace
-            and selects(item["spec"]["podSelector"], target.labels)
-        ]
+        chosen = self._selecting(target, "Ingress")
         rules = [rule for spec in chosen for rule in spec["ingress"]]
         return not chosen or any(self._admits(rule, source, target, port) for rule in rules)
+
+    def reaches(self, source: Pod, address: str) -> bool:
+        """Return whether a pod may connect to an address outside of the pods' network."""
+        chosen = self._selecting(source, "Egress")
+        peers = [peer for spec in chosen for rule in spec["egress"] for peer in rule["to"]]
+        return not chosen or any(_contains(peer["ipBlock"], address) for peer in peers if "ipBlock" in peer)
+
+    def _selecting(self, pod: Pod, direction: str) -> list[Mapping[str, Any]]:
+        """Return the specs of the policies on a pod's connections in a direction."""
+        return [
+            item["spec"]
+            for item in self.policies
+            if item["metadata"]["namespace"] == pod.namespace
+            and direction in item["spec"]["policyTypes"]
+            and selects(item["spec"]["podSelector"], pod.labels)
+        ]
 
     def _admits(self, rule: Mapping[str, Any], source: Pod, target: Pod, port: int) -> bool:
         ports = rule.get("ports")
@@ -90,6 +102,12 @@ class Network:
             else source.namespace == target.namespace
         )
         return inside and selects(peer.get("podSelector", {}), source.labels)
+
+
+def _contains(block: Mapping[str, Any], address: str) -> bool:
+    ranges = [block["cidr"], *block.get("except", ())]
+    inside, *excluded = (ip_address(address) in ip_network(item) for item in ranges)
+    return inside and not any(excluded)
 
 
 def namespaces(recording: Recording) -> dict[str, dict[str, str]]:
@@ -185,6 +203,34 @@ def test_teams_are_apart(recording: Recording) -> None:
     assert lets(TEAM, Pod("vision"), 29500)
     assert not lets(Pod("audio"), TEAM, 29500)
     assert not lets(OUTSIDE, TEAM, 29500)
+
+
+METADATA_SERVICE = "169.254.169.254"
+
+
+def test_no_pod_reaches_the_instance_metadata_service_of_aks() -> None:
+    """Pods of teams and add-ons reach any address but that of the metadata service, and all other pods."""
+    recorded = network(synth(full("aks")))
+    for namespace in ("vision", "audio", "kubeflow", "katib", "kueue-system", "kubeflow-system"):
+        assert not recorded.reaches(Pod(namespace), METADATA_SERVICE)
+        assert recorded.reaches(Pod(namespace), "203.0.113.1")
+        (policy,) = [
+            item["spec"]
+            for item in recorded.policies
+            if item["metadata"]["namespace"] == namespace and "Egress" in item["spec"]["policyTypes"]
+        ]
+        assert {"namespaceSelector": {}} in policy["egress"][0]["to"]
+
+
+def test_the_metadata_server_of_gke_knows_pods_only() -> None:
+    """Every node pool of GKE runs the server that gives a pod its own identity, and pods reach it."""
+    recording = synth(full("gke"))
+    pools = recording.of_type("gcp:container/nodePool:NodePool")
+    modes = {manifest(item)["nodeConfig"]["workloadMetadataConfig"]["mode"] for item in pools}
+    assert modes == {"GKE_METADATA"}
+    (cluster,) = recording.of_type("gcp:container/cluster:Cluster")
+    assert manifest(cluster)["workloadIdentityConfig"]["workloadPool"]
+    assert network(recording).reaches(TEAM, METADATA_SERVICE)
 
 
 def enforced(labels: Labels) -> str | None:

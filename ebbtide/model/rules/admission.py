@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from ebbtide.catalog import CloudKind
 from ebbtide.model.cluster import Cluster
 from ebbtide.model.faults import Fault
 from ebbtide.model.queues import queues_of
@@ -51,6 +52,18 @@ def _existing_namespaces_are_open(cluster: Cluster) -> Iterator[Fault]:
             )
 
 
+def _metadata_service(cluster: Cluster) -> Iterator[Fault]:
+    for index, team in enumerate(cluster.teams):
+        if team.members and not team.creates_namespace:
+            yield Fault(
+                f"teams[{index}].namespace",
+                f"Pods in the existing namespace {team.namespace_name} reach the instance metadata service.",
+                "It gives any of them tokens of the nodes' identities, which pull the images of every team.",
+                "Create a NetworkPolicy there that excepts 169.254.169.254/32 from egress, or let the stack "
+                "create the namespace.",
+            )
+
+
 def _existing_pods_conform(cluster: Cluster) -> Iterator[Fault]:
     for index, team in enumerate(cluster.teams):
         name, standard = team.namespace_name, team.pod_security
@@ -86,6 +99,13 @@ RULES: tuple[ClusterRule, ...] = (
     ),
     ClusterRule(
         "pods of existing namespaces conform", _POD_SECURITY, _existing_pods_conform, severity=Severity.WARNED
+    ),
+    ClusterRule(
+        "existing namespaces without the instance metadata service",
+        "azure-aks-docs, imds-restriction (2024-10)",
+        _metadata_service,
+        CloudKind.AKS,
+        Severity.WARNED,
     ),
     ClusterRule("no privileged namespaces", _POD_SECURITY, _privileged_namespaces, severity=Severity.WARNED),
 )
