@@ -91,7 +91,9 @@ _minimal = ContextVar("minimal", default=False)
 
 _DIRECTORY: Final = "EBBTIDE_MANIFESTS"
 
-HOME = SystemPlacement({"ebbtide.dev/pool": "system"}, [{"key": "CriticalAddonsOnly", "operator": "Equal"}])
+HOME = SystemPlacement(
+    {"ebbtide.dev/pool": "system"}, [{"key": "CriticalAddonsOnly", "operator": "Equal"}], "controllers"
+)
 
 
 def _rendered() -> Path:

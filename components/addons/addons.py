@@ -10,14 +10,18 @@ import pulumi
 from ebbtide.model import Cluster, Kueue
 from ebbtide.model.add_on import AddOn
 from ebbtide.model.tenants import tenants_of
+from ebbtide.placement import member_policy
 from ebbtide.placement.derive import tenant_profiles
 from ebbtide.placement.queueing import queueing
 
 from .add_on import AddOnArgs, AddOnComponent, Ready
 from .artifact_store import ArtifactStore
+from .deletion import leaf_options
 from .drivers import Drivers, DriversArgs, has_drivers
 from .existing_pipelines import ExistingPipelines, ExistingPipelinesArgs
+from .manifest import Manifest
 from .queues import Queues, QueuesArgs
+from .system_placement import priority_class
 from .team_resources import CreateTeamResources
 from .tenant import Tenant, TenantArgs
 
@@ -106,12 +110,16 @@ class Addons(pulumi.ComponentResource):
         self._name = name
         self._args = args
         self._inside = pulumi.ResourceOptions(parent=self)
+        self._before = self._priority_class()
         admitted = _ready(self._installed(_Stage.ADMITTED))
         kueue = _ready(self._installed(_Stage.KUEUE, admitted))
         self._drivers(kueue)
         kinds = (*admitted, *kueue, *_ready(self._installed(_Stage.OTHERS, kueue)))
         hosts = self._installed(_Stage.WITH_WORK, kinds)
         self._existing_pipelines()
+        for manifest in member_policy.objects(args.declaration):
+            role = f"{name}-{manifest['kind'].lower()}-members"
+            Manifest(role, manifest, leaf_options(self, args.deleted_with))
         self.tenants = dict(self._tenants(kinds, hosts))
         self._queues(
             kueue,
@@ -124,7 +132,7 @@ class Addons(pulumi.ComponentResource):
         args = AddOnArgs(
             declaration=self._args.declaration,
             artifacts=self._args.artifacts,
-            depends_on=depends_on,
+            depends_on=(*self._before, *depends_on),
             deleted_with=self._args.deleted_with,
         )
         return {
@@ -132,6 +140,14 @@ class Addons(pulumi.ComponentResource):
             for add_on in self._args.declaration.installed
             if add_on.spec.namespace and _stage(add_on) is stage
         }
+
+    def _priority_class(self) -> Ready:
+        """Create the priority class of the add-ons' controllers."""
+        declaration = self._args.declaration
+        if not any(add_on.spec.namespace for add_on in declaration.installed):
+            return ()
+        options = leaf_options(self, self._args.deleted_with)
+        return (Manifest(f"{self._name}-controllers", priority_class(declaration), options),)
 
     def _drivers(self, kueue: Ready) -> None:
         declaration, deleted_with = self._args.declaration, self._args.deleted_with

@@ -132,6 +132,7 @@ def values(declaration: Cluster) -> dict[str, Any]:
         "controllerManager": {
             "replicas": replicas,
             "manager": {
+                "priorityClassName": placement.priority_class,
                 "image": {
                     "repository": "registry.k8s.io/kueue/kueue",
                     "tag": f"v{PINS['kueue'].version}",

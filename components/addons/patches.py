@@ -35,7 +35,8 @@ _VERSIONED = re.compile(r"@sha256:[0-9a-f]{64}$|:v?\d[^:/]*$")
 
 
 def on_system_pool(placement: SystemPlacement) -> Patch:
-    """Place pods on the system pool: a work pool with a controller would never scale to zero."""
+    """Place pods on the system pool, with the priority of controllers: a work pool with a controller would
+    never scale to zero."""
 
     def patch(manifest: Object) -> Object:
         if not has_pods(manifest):
@@ -46,6 +47,7 @@ def on_system_pool(placement: SystemPlacement) -> Patch:
         if placement.tolerations:
             own = [item for item in spec.get("tolerations", ()) if item not in placement.tolerations]
             spec["tolerations"] = [*own, *placement.tolerations]
+        spec["priorityClassName"] = placement.priority_class
         return with_pod_spec(manifest, spec)
 
     return patch

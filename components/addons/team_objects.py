@@ -6,9 +6,10 @@ from typing import Any
 import pulumi
 
 from ebbtide.model import Cluster, Team
-from ebbtide.model.physical_names import PERSISTENT_VOLUME, fitting
+from ebbtide.model.physical_names import SUBDOMAIN, fitting
 from ebbtide.model.tenants import pod_security_of
 from ebbtide.placement.kueue import QUEUES_LABEL
+from ebbtide.placement.member_policy import LOAD_BALANCERS_LABEL, MEMBERS_LABEL, limits_members
 from ebbtide.placement.profile import Profile
 from ebbtide.placement.profile_sources import CONFIG_MAP, KEY
 from ebbtide.placement.queue_policy import QUEUE_REQUIRED_LABEL, requires_queue
@@ -16,7 +17,7 @@ from ebbtide.placement.quotas import Flavor, largest_node
 
 from .manifest import PATCH_FORCE, obj
 from .members import member_rules, subjects
-from .network_policies import called_from, own_namespace
+from .network_policies import called_from, egress_policies, from_outside, own_namespace
 from .pod_security import pod_security
 from .team_resources import ACCOUNT, SharedDisk, TeamResources
 
@@ -40,6 +41,10 @@ def namespace_labels(declaration: Cluster, team: Team) -> dict[str, str]:
         labels[QUEUES_LABEL] = "true"
     if requires_queue(declaration, team):
         labels[QUEUE_REQUIRED_LABEL] = "true"
+    if limits_members(declaration, team):
+        labels[MEMBERS_LABEL] = "true"
+    if team.load_balancers:
+        labels[LOAD_BALANCERS_LABEL] = "true"
     for add_on in declaration.installed:
         labels |= add_on.spec.namespace_labels
     return labels
@@ -96,22 +101,27 @@ def limits(flavors: Sequence[Flavor], team: Team) -> dict[str, Any] | None:
 
 
 def nothing_left_behind(team: Team) -> dict[str, Any]:
-    """Return the quota that admits no claim but the declared one, and no load balancer: after the cluster's
-    deletion, the cloud would keep and bill their disks and addresses."""
-    claims = "1" if team.volume is not None else "0"
+    """Return the quota that admits no claim but the declared one, and no load balancer unless declared: after
+    the cluster's deletion, the cloud would keep and bill their disks and addresses."""
+    hard = {"persistentvolumeclaims": "1" if team.volume is not None else "0"}
+    if not team.load_balancers:
+        hard["services.loadbalancers"] = "0"
     return obj(
         "v1",
         "ResourceQuota",
         "nothing-left-behind",
         team.namespace_name,
-        spec={"hard": {"persistentvolumeclaims": claims, "services.loadbalancers": "0"}},
+        spec={"hard": hard},
     )
 
 
 def network_policies(declaration: Cluster, team: Team) -> Iterator[dict[str, Any]]:
-    """Yield policies that admit only pods of the same namespace, and add-ons' controllers if necessary.
-    Egress is not restricted: data sets and registries are anywhere."""
+    """Yield policies that admit only pods of the same namespace, and add-ons' controllers and clients of load
+    balancers if necessary. Egress is not restricted otherwise: data sets and registries are anywhere."""
     yield own_namespace(team.namespace_name)
+    if team.load_balancers:
+        yield from_outside(team.namespace_name)
+    yield from egress_policies(declaration.site.cloud, team.namespace_name)
     for add_on in declaration.installed:
         if add_on.spec.calls:
             yield called_from(add_on.spec, team.namespace_name)
@@ -158,7 +168,7 @@ def adopted(name: str, team: Team, resources: TeamResources) -> dict[str, Any]:
 
 def volume_name(cluster: str, team: Team) -> str:
     """Return the name of a team's volume, which is cluster-scoped."""
-    return fitting(f"{cluster}-{team.name}-{VOLUME}", PERSISTENT_VOLUME)
+    return fitting(f"{cluster}-{team.name}-{VOLUME}", SUBDOMAIN)
 
 
 def _size(disk: SharedDisk) -> dict[str, str]:

@@ -12,7 +12,7 @@ from ebbtide.remote_inputs import remote_inputs
 from .add_on import AddOnArgs, AddOnComponent
 from .chart_order import post_renderer
 from .members import readers
-from .patches import for_readers
+from .patches import for_readers, on_system_pool
 from .system_placement import system_placement
 from .trainer_objects import NAMESPACE, PATCHES, RUNTIME_PATCHES, network_policies, values
 from .transforms import patch_transform
@@ -34,15 +34,15 @@ class Trainer(AddOnComponent):
 
     def __init__(self, name: str, args: AddOnArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__(name, opts)
-        version = PINS["trainer"].version
+        version, placement = PINS["trainer"].version, system_placement(args.declaration)
         namespace = self._system_namespace(NAMESPACE, args.deleted_with)
-        self._network_policies(network_policies(), namespace, args.deleted_with)
+        self._network_policies(args, network_policies(), namespace)
         inputs: dict[str, Any] = {
             "chart": _CHART,
             "version": version,
             "name": RELEASE,
             "namespace": NAMESPACE,
-            "values": values(system_placement(args.declaration)),
+            "values": values(placement),
         }
         directory = f"{_RUNTIMES}?ref=v{version}"
         chart = helm.v4.Chart(
@@ -53,7 +53,10 @@ class Trainer(AddOnComponent):
                 parent=self,
                 depends_on=[namespace, *args.depends_on],
                 transforms=[
-                    patch_transform((*PATCHES, for_readers(readers(args.declaration))), args.deleted_with)
+                    patch_transform(
+                        (*PATCHES, on_system_pool(placement), for_readers(readers(args.declaration))),
+                        args.deleted_with,
+                    )
                 ],
             ),
         )

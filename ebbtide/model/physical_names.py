@@ -58,7 +58,7 @@ VIRTUAL_NETWORK = NameLimit(2, 64, "A-Za-z0-9_.-", f"{_ARM}, Microsoft.Network")
 WORKSPACE = NameLimit(4, 63, "A-Za-z0-9-", f"{_ARM}, Microsoft.OperationalInsights")
 STORAGE_ACCOUNT = NameLimit(3, 24, "a-z0-9", f"{_ARM}, Microsoft.Storage")
 CONTAINER_REGISTRY = NameLimit(5, 50, "A-Za-z0-9", f"{_ARM}, Microsoft.ContainerRegistry")
-PERSISTENT_VOLUME = NameLimit(
+SUBDOMAIN = NameLimit(
     1, 253, "a-z0-9-", "kubernetes.io, overview/working-with-objects/names (2026): DNS subdomain"
 )
 

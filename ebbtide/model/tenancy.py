@@ -118,6 +118,11 @@ class Team(Declared):
     interactive: bool = False
     """Let members create pods besides Jobs, for example for a shell. On a queue's pools, pods must name a
     queue like all other work."""
+    load_balancers: bool = False
+    """Let members create Services of type LoadBalancer, and admit clients from outside of the cluster to the
+    team's pods. With `externalTrafficPolicy: Local`, a Service keeps the client's address, by which it is
+    admitted. The cloud bills the addresses, which are public unless an annotation makes them internal;
+    `ebbtide destroy` deletes them."""
     weight: Annotated[int, Field(strict=True, ge=1)] = 1
     """Fair-sharing weight of the team, relative to other teams, for capacity that is not guaranteed."""
     bucket: Bucket | None = None

@@ -1,7 +1,7 @@
 """The admission policy that keeps workloads without a queue name off the queues' pools."""
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
 
 from ebbtide.catalog import COMPUTE_CLASS, resource_name
 from ebbtide.model import Cluster, Pool, Taint, TaintEffect, Team
@@ -16,11 +16,18 @@ QUEUE_REQUIRED_LABEL = "ebbtide.dev/queue-required"
 """Label of the namespaces that the policy applies to."""
 
 Manifest = dict[str, Any]
+Rule = tuple[str, str, tuple[str, ...]]
+"""API group, version and resources."""
 
-_RULES = (
+POD_RULES: Final[tuple[Rule, ...]] = (
     ("", "v1", ("pods",)),
     ("apps", "v1", ("deployments", "replicasets", "statefulsets", "daemonsets")),
     ("batch", "v1", ("jobs",)),
+)
+"""Pods, and kinds with a pod template."""
+
+_RULES = (
+    *POD_RULES,
     ("jobset.x-k8s.io", "*", ("jobsets",)),
     ("trainer.kubeflow.org", "*", ("trainjobs",)),
 )
@@ -39,12 +46,14 @@ _CONTROLLER = (
 pod would also bypass Kueue (Kueue 0.19.2, pkg/controller/jobframework, ancestors)."""
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
+    """Return a text as a CEL string."""
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
-def _listed(texts: Iterable[str]) -> str:
-    return "[" + ", ".join(map(_quoted, texts)) + "]"
+def listed(texts: Iterable[str]) -> str:
+    """Return texts as a CEL list."""
+    return "[" + ", ".join(map(quoted, texts)) + "]"
 
 
 def guarded_pools(cluster: Cluster) -> tuple[Pool, ...]:
@@ -53,61 +62,83 @@ def guarded_pools(cluster: Cluster) -> tuple[Pool, ...]:
     return tuple(pool for pool in cluster.pools if pool.name in names)
 
 
-def _tolerated(taint: Taint, pool: Pool) -> str:
+def tolerates(taint: Taint) -> str:
+    """Return the CEL condition under which a pod tolerates a taint."""
+    value = "(has(t.value) ? t.value : '')"
+    matches = (
+        f"(!has(t.key) || t.key in ['', {quoted(taint.key)}])",
+        f"(!has(t.effect) || t.effect in ['', {quoted(taint.effect.value)}])",
+        f"((has(t.operator) && !(t.operator in ['', 'Equal'])) || {value} == {quoted(taint.value)})",
+    )
+    return f"variables.tolerations.exists(t, {' && '.join(matches)})"
+
+
+def _passes(taint: Taint, pool: Pool) -> str:
     """Return the CEL condition under which a pod may be scheduled despite a taint.
 
     Besides a toleration, this is a request for the accelerator or a selector on the ComputeClass: admission
     then adds the toleration (Kubernetes docs, ExtendedResourceToleration; GKE docs,
     about-custom-compute-classes, 2026).
     """
-    value = "(has(t.value) ? t.value : '')"
-    matches = (
-        f"(!has(t.key) || t.key in ['', {_quoted(taint.key)}])",
-        f"(!has(t.effect) || t.effect in ['', {_quoted(taint.effect.value)}])",
-        f"((has(t.operator) && !(t.operator in ['', 'Equal'])) || {value} == {_quoted(taint.value)})",
-    )
-    conditions = [f"variables.tolerations.exists(t, {' && '.join(matches)})"]
+    conditions = [tolerates(taint)]
     if pool.accelerator is not None and taint.key == resource_name(pool.accelerator.type):
-        conditions.append(f"variables.limits.exists(l, {_quoted(taint.key)} in l)")
+        conditions.append(f"variables.limits.exists(l, {quoted(taint.key)} in l)")
     if taint.key == COMPUTE_CLASS:
-        key = _quoted(taint.key)
+        key = quoted(taint.key)
         conditions.append(f"(has(variables.pod.nodeSelector) && {key} in variables.pod.nodeSelector)")
         in_term = f"has(t.matchExpressions) && t.matchExpressions.exists(e, e.key == {key})"
         conditions.append(f"variables.terms.exists(t, {in_term})")
     return "(" + " || ".join(conditions) + ")"
 
 
-def _reaches(pool: Pool, cluster: Cluster) -> str:
-    """Return the CEL condition under which a pod may be scheduled on a pool's nodes."""
-    taints = [
+def repelling(pool: Pool, cluster: Cluster) -> list[Taint]:
+    """Return the taints of a pool's nodes that keep pods without a toleration off."""
+    return [
         taint
         for taint in labels_and_taints(pool, cluster.site.cloud).all_taints
         if taint.effect is not TaintEffect.PREFER_NO_SCHEDULE
     ]
-    return " && ".join(_tolerated(taint, pool) for taint in taints) or "true"
+
+
+def _reaches(pool: Pool, cluster: Cluster) -> str:
+    """Return the CEL condition under which a pod may be scheduled on a pool's nodes."""
+    return " && ".join(_passes(taint, pool) for taint in repelling(pool, cluster)) or "true"
+
+
+POD_VARIABLES: Final[Mapping[str, str]] = {
+    "template": "has(dyn(object).spec.jobTemplate) ? dyn(object).spec.jobTemplate.spec.template : "
+    "has(dyn(object).spec.template) ? dyn(object).spec.template : dyn(object)",
+    "pod": "variables.template.spec",
+    "tolerations": "has(variables.pod.tolerations) ? variables.pod.tolerations : []",
+    "containers": "(has(variables.pod.containers) ? variables.pod.containers : []) + "
+    "(has(variables.pod.initContainers) ? variables.pod.initContainers : [])",
+    "limits": "variables.containers.map(c, "
+    "has(c.resources) && has(c.resources.limits) ? c.resources.limits : {})",
+    "terms": "has(variables.pod.affinity) && has(variables.pod.affinity.nodeAffinity) && "
+    "has(variables.pod.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution) ? "
+    "variables.pod.affinity.nodeAffinity"
+    ".requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms : []",
+}
+"""Variables of a pod, or of the pods of a workload's template."""
+
+
+def named(expressions: Mapping[str, str]) -> list[Manifest]:
+    """Return CEL expressions as the list of a policy."""
+    return [{"name": name, "expression": expression} for name, expression in expressions.items()]
 
 
 def _variables(pools: Sequence[Pool], cluster: Cluster) -> list[Manifest]:
-    expressions = {
-        "template": "has(dyn(object).spec.template) ? dyn(object).spec.template : dyn(object)",
-        "pod": "variables.template.spec",
-        "labeled": f"object.kind in {_listed(_TEMPLATE_LABELED)} "
-        "? (has(variables.template.metadata) ? variables.template.metadata : {}) "
-        ": dyn(object).metadata",
-        "queue": f"has(variables.labeled.labels) && {_quoted(QUEUE_LABEL)} in variables.labeled.labels && "
-        f"variables.labeled.labels[{_quoted(QUEUE_LABEL)}] != ''",
-        "tolerations": "has(variables.pod.tolerations) ? variables.pod.tolerations : []",
-        "containers": "(has(variables.pod.containers) ? variables.pod.containers : []) + "
-        "(has(variables.pod.initContainers) ? variables.pod.initContainers : [])",
-        "limits": "variables.containers.map(c, "
-        "has(c.resources) && has(c.resources.limits) ? c.resources.limits : {})",
-        "terms": "has(variables.pod.affinity) && has(variables.pod.affinity.nodeAffinity) && "
-        "has(variables.pod.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution) ? "
-        "variables.pod.affinity.nodeAffinity"
-        ".requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms : []",
-        "reaches": " || ".join(f"({_reaches(pool, cluster)})" for pool in pools),
-    }
-    return [{"name": name, "expression": expression} for name, expression in expressions.items()]
+    return named(
+        {
+            **POD_VARIABLES,
+            "labeled": f"object.kind in {listed(_TEMPLATE_LABELED)} "
+            "? (has(variables.template.metadata) ? variables.template.metadata : {}) "
+            ": dyn(object).metadata",
+            "queue": f"has(variables.labeled.labels) && {quoted(QUEUE_LABEL)} in variables.labeled.labels && "
+            f"variables.labeled.labels[{quoted(QUEUE_LABEL)}] != ''",
+            "reaches": " || ".join(f"({_reaches(pool, cluster)})" for pool in pools),
+        }
+    )
 
 
 def _validations(pools: Sequence[Pool]) -> list[Manifest]:
@@ -118,9 +149,9 @@ def _validations(pools: Sequence[Pool]) -> list[Manifest]:
     )
     return [
         {
-            "expression": f"variables.queue || !(object.kind in {_listed(_WITHOUT_POD_SPEC)} "
+            "expression": f"variables.queue || !(object.kind in {listed(_WITHOUT_POD_SPEC)} "
             "|| variables.reaches)",
-            "messageExpression": f"{_quoted(no_queue)} + request.namespace + '` lists'",
+            "messageExpression": f"{quoted(no_queue)} + request.namespace + '` lists'",
             "reason": "Forbidden",
         },
         {
@@ -129,19 +160,12 @@ def _validations(pools: Sequence[Pool]) -> list[Manifest]:
             "leave metadata.ownerReferences out",
             "reason": "Forbidden",
         },
-        {
-            "expression": "!has(variables.pod.nodeName) || variables.pod.nodeName == '' || "
-            "request.operation == 'UPDATE'",
-            "message": "names a node, and so would pass the taints of every pool: "
-            "leave nodeName out, and select nodes by their labels",
-            "reason": "Forbidden",
-        },
     ]
 
 
 def _is_admitted_with_owner() -> str:
     kinds = " || ".join(
-        f"(object.kind == {_quoted(kind)} && o.kind == {_quoted(owner)})"
+        f"(object.kind == {quoted(kind)} && o.kind == {quoted(owner)})"
         for kind, owner in _ADMITTED_WITH_OWNER
     )
     return (
@@ -160,11 +184,33 @@ def policy(cluster: Cluster) -> Manifest:
     ValidatingAdmissionPolicy v1 (stable since 1.30).
     """
     pools = guarded_pools(cluster)
+    return assembled(
+        NAME,
+        _RULES,
+        {"not-admitted-with-its-owner": f"!({_is_admitted_with_owner()})"},
+        _variables(pools, cluster),
+        _validations(pools),
+    )
+
+
+def assembled(
+    name: str,
+    rules: Iterable[Rule],
+    conditions: Mapping[str, str],
+    variables: list[Manifest],
+    validations: list[Manifest],
+) -> Manifest:
+    """Return a policy on the creation and changes of resources; those that are older than the policy can
+    still be finished and removed."""
     labels = "(has({0}.metadata.labels) ? {0}.metadata.labels : {{}})"
+    changed = (
+        "request.operation == 'CREATE' || object.spec != oldObject.spec || "
+        f"{labels.format('object')} != {labels.format('oldObject')}"
+    )
     return {
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": "ValidatingAdmissionPolicy",
-        "metadata": {"name": NAME},
+        "metadata": {"name": name},
         "spec": {
             "failurePolicy": "Fail",
             "matchConstraints": {
@@ -175,34 +221,26 @@ def policy(cluster: Cluster) -> Manifest:
                         "operations": ["CREATE", "UPDATE"],
                         "resources": list(resources),
                     }
-                    for group, version, resources in _RULES
+                    for group, version, resources in rules
                 ]
             },
-            "matchConditions": [
-                # Workloads that are older than the policy can still be finished and removed.
-                {
-                    "name": "changed",
-                    "expression": "request.operation == 'CREATE' || object.spec != oldObject.spec || "
-                    f"{labels.format('object')} != {labels.format('oldObject')}",
-                },
-                {"name": "not-admitted-with-its-owner", "expression": f"!({_is_admitted_with_owner()})"},
-            ],
-            "variables": _variables(pools, cluster),
-            "validations": _validations(pools),
+            "matchConditions": named({"changed": changed, **conditions}),
+            "variables": variables,
+            "validations": validations,
         },
     }
 
 
-def binding() -> Manifest:
-    """Return the binding of the policy to the labeled namespaces."""
+def binding(name: str, label: str) -> Manifest:
+    """Return the binding of a policy to the namespaces with a label."""
     return {
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": "ValidatingAdmissionPolicyBinding",
-        "metadata": {"name": NAME},
+        "metadata": {"name": name},
         "spec": {
-            "policyName": NAME,
+            "policyName": name,
             "validationActions": ["Deny"],
-            "matchResources": {"namespaceSelector": {"matchLabels": {QUEUE_REQUIRED_LABEL: "true"}}},
+            "matchResources": {"namespaceSelector": {"matchLabels": {label: "true"}}},
         },
     }
 
@@ -219,4 +257,4 @@ def layers(cluster: Cluster) -> tuple[tuple[Manifest, ...], ...]:
     """Return the policy, then its binding; empty if no namespace requires a queue."""
     if not any(requires_queue(cluster, team) for team in cluster.teams):
         return ()
-    return ((policy(cluster),), (binding(),))
+    return ((policy(cluster),), (binding(NAME, QUEUE_REQUIRED_LABEL),))

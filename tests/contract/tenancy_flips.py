@@ -73,6 +73,7 @@ TENANCY = [
         "teams.0.interactive",
         value=True,
     ),
+    team("Team.load_balancers", "loadBalancers", value=True),
     team("Team.queues", "queues", [{"queue": "gpus", "as": "mine"}]),
     team("QueueUse.as_", "queues", [{"queue": "gpus", "as": "mine"}], [{"queue": "gpus"}]),
     Flip(

@@ -85,7 +85,7 @@ _REFUSED: dict[str, tuple[Callable[[], dict[str, Any]], dict[str, str]]] = {
     ),
     "namespace": (
         lambda: declaration(teams=[{"name": "gadget-system"}]),
-        {"teams[0].name": "The namespace gadget-system is made with Acme Gadget."},
+        {"teams[0].name": "The namespace gadget-system belongs to Acme Gadget."},
     ),
     "taints": (
         lambda: declaration(

@@ -17,10 +17,11 @@ _CONTROLLERS = ("katib-controller", "trainer-controller-manager", "jobset")
 
 @pytest.fixture(scope="session")
 def declaration() -> Declaration:
-    """Every add-on, and two teams whose namespaces the stack creates."""
+    """Every add-on, and two teams whose namespaces the stack creates, and one in an existing namespace."""
     teams: list[dict[str, Any]] = [
         {"name": "vision", "members": [MEMBER], "interactive": True},
         {"name": "speech", "members": ["bob@acme.example"]},
+        {"name": "research", "members": [MEMBER], "namespace": {"name": "default", "create": False}},
     ]
     return full("gke") | {"teams": teams}
 

@@ -9,25 +9,34 @@ import pytest
 
 from components.addons import team_objects
 from ebbtide.model import Cluster, declare
-from ebbtide.placement import queue_policy
+from ebbtide.placement import member_policy, queue_policy
 from ebbtide.placement.labels_and_taints import labels_and_taints
 from ebbtide.placement.profile import QUEUE_LABEL
 from ebbtide_rehearsal.control_plane import ControlPlane, ControlPlaneTools
 from rehearsal.tests.control_plane.cluster import Object, wait
 from rehearsal.tests.control_plane.commands import Kubectl
-from tests.declarations import GKE, changed
+from tests.declarations import GKE, changed, pool
 
 pytestmark = pytest.mark.rehearsal
 
 MEMBER = "ada@acme.example"
+SYSTEM_TAINT = "components.gke.io/gke-managed-components"
 DECLARATION = changed(
     GKE,
     queues=[{"name": "gpus", "pools": ["t4"]}],
     teams=[
         {"name": "vision", "members": [MEMBER], "interactive": True},
-        {"name": "speech", "members": [MEMBER], "requireQueue": False, "namespace": {"name": "speech"}},
+        {
+            "name": "speech",
+            "members": [MEMBER],
+            "requireQueue": False,
+            "namespace": {"name": "speech"},
+            "loadBalancers": True,
+        },
     ],
 )
+DECLARATION["pools"] = [dict(item) for item in DECLARATION["pools"]]
+pool(DECLARATION, "system")["taints"] = [{"key": SYSTEM_TAINT, "value": "true"}]
 QUEUED = {QUEUE_LABEL: "gpus"}
 Create = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -47,7 +56,7 @@ def create(tools: ControlPlaneTools, control_plane: ControlPlane, cluster: Clust
         kubectl.apply(team_objects.members(cluster, team))
         # Jobs are for members, Deployments for users who may create them: the policy covers all.
         kubectl("create", "rolebinding", "apps", "--clusterrole=admin", f"--user={MEMBER}", "-n", team.name)
-    for layer in queue_policy.layers(cluster):
+    for layer in (*queue_policy.layers(cluster), member_policy.objects(cluster)):
         kubectl.apply(layer)
 
     def create(
@@ -196,11 +205,42 @@ def test_a_team_may_be_exempted(create: Create, cluster: Cluster) -> None:
     assert create(work("Job", _reaching(cluster, "t4")), namespace="speech").returncode == 0
 
 
+def test_no_member_takes_the_system_pool(create: Create, control_plane: ControlPlane) -> None:
+    """Work that tolerates the system pool's taint is refused with a queue as well, unless an administrator
+    creates it."""
+    for toleration in ({"key": SYSTEM_TAINT, "operator": "Exists"}, {"operator": "Exists"}):
+        job = work("Job", {"tolerations": [toleration]}, QUEUED)
+        assert "tolerates the taints of the system pool" in create(job).stderr
+        control_plane.api.create("/apis/batch/v1/namespaces/vision/jobs", job, dryRun="All")
+
+
+def test_pods_of_an_administrators_workload_start(create: Create, control_plane: ControlPlane) -> None:
+    """A controller's pods are admitted as their workload was, with the volumes of an administrator."""
+    api = control_plane.api
+    volumes = [{"name": "data", "nfs": {"server": "10.0.0.2", "path": "/shared"}}]
+    assert "also that of other teams: data." in create(work("Job", {"volumes": volumes})).stderr
+    job = work("Job", {"volumes": volumes}) | {"metadata": {"name": "administrators"}}
+    api.create("/apis/batch/v1/namespaces/vision/jobs", job)
+    wait(lambda: api.items("/api/v1/namespaces/vision/pods", labelSelector="job-name=administrators"), bool)
+
+
+def test_declared_load_balancers_are_admitted(create: Create) -> None:
+    """A team with declared load balancers creates them, and no other team does."""
+    service: Object = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "open"}}
+    service["spec"] = {"type": "LoadBalancer", "ports": [{"port": 443}]}
+    assert "is of type LoadBalancer" in create(service).stderr
+    assert create(service, namespace="speech").returncode == 0
+    service["spec"] = {"externalIPs": ["203.0.113.1"], "ports": [{"port": 443}]}
+    assert "CVE-2020-8554" in create(service, namespace="speech").stderr
+
+
 def test_the_policy_has_no_errors_of_type(control_plane: ControlPlane, create: Create) -> None:
     """The API server's own check of the policy's expressions finds nothing."""
     assert create
-    path = f"/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/{queue_policy.NAME}"
-    status = wait(
-        lambda: control_plane.api.get(path).get("status", {}), lambda status: "typeChecking" in status
-    )
-    assert not status["typeChecking"].get("expressionWarnings")
+    path = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
+    for policy in control_plane.api.items(path):
+        status = wait(
+            lambda name=policy["metadata"]["name"]: control_plane.api.get(f"{path}/{name}").get("status", {}),
+            lambda status: "typeChecking" in status,
+        )
+        assert not status["typeChecking"].get("expressionWarnings")

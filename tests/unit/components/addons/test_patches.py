@@ -11,7 +11,9 @@ from components.addons.namespace_transformer import with_namespace
 from components.addons.objects import Object, Patch, pod_spec
 from components.addons.system_placement import SystemPlacement
 
-HOME = SystemPlacement({"ebbtide.dev/pool": "system"}, [{"key": "CriticalAddonsOnly", "operator": "Equal"}])
+HOME = SystemPlacement(
+    {"ebbtide.dev/pool": "system"}, [{"key": "CriticalAddonsOnly", "operator": "Equal"}], "controllers"
+)
 
 
 def deployment(name: str = "controller", **container: Any) -> Object:
@@ -83,11 +85,14 @@ def test_a_controller_is_led_home() -> None:
     spec = pod_spec(PATCHES["at_home"](item))
     assert spec["nodeSelector"] == {"kubernetes.io/os": "linux", "ebbtide.dev/pool": "system"}
     assert spec["tolerations"] == HOME.tolerations
+    assert spec["priorityClassName"] == HOME.priority_class
 
 
 def test_a_home_that_is_not_known_asks_for_nothing() -> None:
-    """On a cluster whose system pool is not declared, pods go wherever no taint is."""
-    assert patches.on_system_pool(SystemPlacement({}, []))(deployment()) == deployment()
+    """On a cluster whose system pool is not declared, pods go wherever no taint is, with their priority."""
+    patch = patches.on_system_pool(SystemPlacement({}, [], "controllers"))
+    pods = deployment()["spec"]["template"]["spec"]
+    assert patch(deployment())["spec"]["template"]["spec"] == {**pods, "priorityClassName": "controllers"}
 
 
 def test_a_daemonset_stays_where_it_is() -> None:

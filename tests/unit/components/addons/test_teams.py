@@ -6,7 +6,7 @@ from typing import Any, cast
 import pytest
 
 from components.addons.members import member_rules, subjects
-from components.addons.team_objects import limits, namespace_labels, nothing_left_behind
+from components.addons.team_objects import limits, namespace_labels, network_policies, nothing_left_behind
 from ebbtide.catalog import CloudKind
 from ebbtide.model import declare
 from ebbtide.model.physical_names import account_name
@@ -64,6 +64,7 @@ def test_a_namespace_is_seen_by_what_works_in_it() -> None:
         "pod-security.kubernetes.io/warn": "restricted",
         "pod-security.kubernetes.io/audit": "restricted",
         "katib.kubeflow.org/metrics-collector-injection": "enabled",
+        "ebbtide.dev/members": "true",
     }
 
 
@@ -114,6 +115,16 @@ def test_nothing_is_left_behind(volume: Declaration | None, claims: str) -> None
     )
     hard = nothing_left_behind(cluster.teams[0])["spec"]["hard"]
     assert hard == {"persistentvolumeclaims": claims, "services.loadbalancers": "0"}
+
+
+def test_declared_load_balancers_have_clients() -> None:
+    """A team with declared load balancers has no quota for them, and admits clients from outside."""
+    cluster = declare(changed(QUEUED, teams=[{"name": "vision", "loadBalancers": True}]))
+    (team,) = cluster.teams
+    assert nothing_left_behind(team)["spec"]["hard"] == {"persistentvolumeclaims": "0"}
+    assert namespace_labels(cluster, team)["ebbtide.dev/load-balancers"] == "true"
+    policies = {item["metadata"]["name"]: item["spec"] for item in network_policies(cluster, team)}
+    assert policies["load-balancers"]["ingress"] == [{"from": [{"ipBlock": {"cidr": "0.0.0.0/0"}}]}]
 
 
 def _may(rules: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:

@@ -1,0 +1,75 @@
+"""The policy on members' workloads and Services: the namespaces and system pools that it applies to."""
+
+import pytest
+
+from components.addons.team_objects import namespace_labels
+from ebbtide.model import declare
+from ebbtide.model.tenants import tenants_of
+from ebbtide.placement import member_policy
+from tests.declarations import AKS, GKE, Declaration, changed, pool
+
+MEMBER = ["ada@acme.example"]
+EXISTING = {"name": "theirs", "create": False}
+
+
+def _tests(declaration: Declaration) -> str:
+    """Return the expressions of the policy of a declaration."""
+    policy, binding = member_policy.objects(declare(declaration))
+    assert binding["spec"]["policyName"] == policy["metadata"]["name"]
+    return "\n".join(item["expression"] for item in policy["spec"]["validations"])
+
+
+@pytest.mark.parametrize(
+    ("team", "applies"),
+    [
+        ({"name": "vision"}, True),
+        ({"name": "vision", "members": MEMBER, "namespace": EXISTING}, True),
+        ({"name": "vision", "requireQueue": True, "namespace": EXISTING}, True),
+        ({"name": "vision", "namespace": EXISTING}, False),
+    ],
+)
+def test_namespaces_where_members_create_are_labeled(team: Declaration, applies: bool) -> None:  # noqa: FBT001
+    """Namespaces of teams are labeled if the stack creates them, or members create workloads there."""
+    queues = [{"name": "gpus", "pools": ["t4"]}]
+    cluster = declare(changed(GKE, teams=[team], queues=queues))
+    assert ("ebbtide.dev/members" in namespace_labels(cluster, cluster.teams[0])) is applies
+    assert bool(member_policy.objects(cluster)) is applies
+
+
+def test_the_namespace_of_pipelines_is_labeled_if_installed() -> None:
+    """Steps create pods in the namespace of an installed Kubeflow Pipelines, without any team."""
+    cluster = declare(changed(GKE, addons={"pipelines": {}}))
+    (tenant,) = tenants_of(cluster)
+    assert namespace_labels(cluster, tenant)["ebbtide.dev/members"] == "true"
+    assert member_policy.objects(declare(changed(GKE, addons={"katib": {}}))) == ()
+
+
+def test_only_the_taints_of_the_system_pool_are_refused() -> None:
+    """The system pool's own taints count, and a taint that pods need no toleration for does not."""
+    assert "'CriticalAddonsOnly'" in _tests(changed(AKS, teams=[{"name": "vision"}]))
+    assert "variables.tolerations" not in _tests(changed(GKE, teams=[{"name": "vision"}]))
+    untainted = changed(AKS, teams=[{"name": "vision"}], addons={"katib": {}})
+    assert "variables.tolerations" not in _tests(untainted)
+    quiet = changed(AKS, teams=[{"name": "vision"}])
+    quiet["pools"] = [dict(item) for item in quiet["pools"]]
+    pool(quiet, "system")["taints"] = [{"key": "CriticalAddonsOnly", "effect": "PreferNoSchedule"}]
+    assert "variables.tolerations" not in _tests(quiet)
+
+
+@pytest.mark.parametrize(
+    ("base", "key"), [(GKE, "components.gke.io/gke-managed-components"), (AKS, "CriticalAddonsOnly")]
+)
+def test_an_undeclared_system_pool_has_the_documented_taint(base: Declaration, key: str) -> None:
+    """An existing cluster's system pool is known only by the taint that its cloud documents."""
+    pools = [item for item in base["pools"] if item["name"] != "system"]
+    cloud = base["cloud"] | {"existing": {"name": "theirs"}}
+    assert f"'{key}'" in _tests(changed(base, pools=pools, teams=[{"name": "vision"}], cloud=cloud))
+
+
+@pytest.mark.parametrize(("base", "admitted"), [(GKE, True), (AKS, False)])
+def test_inline_volumes_use_the_identity_of_the_pod(base: Declaration, admitted: bool) -> None:  # noqa: FBT001
+    """Cloud Storage FUSE mounts inline with the pod's identity; the drivers of AKS have other ways too."""
+    policy, _ = member_policy.objects(declare(changed(base, teams=[{"name": "vision"}])))
+    (foreign,) = [item for item in policy["spec"]["variables"] if item["name"] == "foreign"]
+    assert ("v.csi" in foreign["expression"]) is admitted
+    assert "nfs" not in foreign["expression"]
