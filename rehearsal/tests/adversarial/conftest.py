@@ -17,7 +17,7 @@ _CONTROLLERS = ("katib-controller", "trainer-controller-manager", "jobset")
 
 @pytest.fixture(scope="session")
 def declaration() -> Declaration:
-    """Every add-on, and two teams whose namespaces the stack creates, and one in an existing namespace."""
+    """Every add-on, two teams whose namespaces the stack creates, and one in an existing namespace."""
     teams: list[dict[str, Any]] = [
         {"name": "vision", "members": [MEMBER], "interactive": True},
         {"name": "speech", "members": ["bob@acme.example"]},

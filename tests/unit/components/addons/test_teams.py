@@ -39,7 +39,7 @@ def test_the_largest_node_is_the_most() -> None:
     """A container may ask for what the largest node of the team's queues offers, and gets little by
     itself."""
     cluster = declare(QUEUED)
-    limit_range = limits(queueing(cluster).flavors_in("vision"), cluster.teams[0])
+    limit_range = limits(queueing(cluster).flavors_by_namespace().get("vision", ()), cluster.teams[0])
     assert limit_range is not None
     (container,) = limit_range["spec"]["limits"]
     assert container["type"] == "Container"
@@ -51,7 +51,7 @@ def test_no_limit_without_a_queue() -> None:
     """Where nothing is queued there is no largest node to speak of."""
     pools = [pool for pool in GKE["pools"] if pool["name"] != "a100"]
     cluster = declare(changed(GKE, pools=pools, teams=[{"name": "vision"}]))
-    assert limits(queueing(cluster).flavors_in("vision"), cluster.teams[0]) is None
+    assert limits(queueing(cluster).flavors_by_namespace().get("vision", ()), cluster.teams[0]) is None
 
 
 def test_a_namespace_is_seen_by_what_works_in_it() -> None:
