@@ -1,5 +1,6 @@
 """The `review` command. Its dependencies are imported on execution."""
 
+import os
 import sys
 from collections.abc import Mapping
 from enum import StrEnum
@@ -57,7 +58,7 @@ def review(
 
     lazy_packages.install()
     files = stack_files(stack, config_file, cwd)
-    policy = files.policy()
+    policy = files.policy().in_ci(os.environ)
     declaration = files.source.declaration if files.source else None
     with files.prices():
         before = baseline(files, against) if against else None

@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import date
 from difflib import get_close_matches
 from enum import StrEnum
-from typing import Annotated, Final, cast
+from typing import Annotated, Final, Self, cast
 
 from pydantic import Field, ValidationError
 
@@ -44,6 +44,9 @@ class Limits(Declared):
     """Names of stacks that need a lifetime, such as `pr-*`; rule `lifetime`."""
     lifetime_hours: Annotated[int, Field(strict=True, ge=1)] | None = None
     """Maximum lifetime, hours; rule `longest-lifetime`."""
+    ci: bool | None = None
+    """True if jobs of a CI service deploy the stack; rule `workload-identity-login`. Default for
+    `ebbtide review`: true in such a job, which has `CI=true`, unless `AAD_LOGIN_METHOD` has the login."""
 
 
 class PolicyException(Declared):
@@ -68,6 +71,13 @@ class Policy(Declared):
     """Limits of rules."""
     exceptions: tuple[PolicyException, ...] = ()
     """Accepted violations."""
+
+    def in_ci(self, environment: Mapping[str, str]) -> Self:
+        """Return the policy with the default of `limits.ci` for a process with this environment."""
+        is_job = environment.get("CI") == "true" and "AAD_LOGIN_METHOD" not in environment
+        if self.limits.ci is not None or not is_job:
+            return self
+        return self.model_copy(update={"limits": self.limits.model_copy(update={"ci": True})})
 
 
 class PolicyError(DeclarationError):

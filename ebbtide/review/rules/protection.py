@@ -1,5 +1,6 @@
-"""Rules for protection: deletion, public addresses, the control plane's address."""
+"""Rules for protection: deletion, public addresses, the control plane's address and login."""
 
+import json
 from collections.abc import Iterator
 from typing import Final
 
@@ -88,6 +89,27 @@ def _aks_networks(inputs: Inputs) -> tuple[str, ...] | None:
     )
 
 
+def _login(stack: Reviewed) -> Iterator[Violation]:
+    if not stack.limits.ci:
+        return
+    for provider in stack.recording.of_type("pulumi:providers:kubernetes"):
+        for user in _users(Inputs(provider.inputs).text("kubeconfig")):
+            if user.text("user.exec.command") == "kubelogin" and "azurecli" in user.texts("user.exec.args"):
+                yield Violation(
+                    stack.subject(provider),
+                    "Its login is azurecli, whose token a CI job cannot renew. Declare cloud.access.login: "
+                    "workloadidentity, or set AAD_LOGIN_METHOD=workloadidentity in the job.",
+                )
+
+
+def _users(kubeconfig: str) -> tuple[Inputs, ...]:
+    """Return the users of a kubeconfig in JSON; none if it is unknown or encrypted."""
+    try:
+        return Inputs(json.loads(kubeconfig)).parts("users")
+    except (ValueError, TypeError):
+        return ()
+
+
 _CONTROL_PLANE_REASON: Final = (
     "An address that anyone reaches is one stolen credential or one bug away from the cluster. Advisory, "
     "since IAM or Entra ID still checks every request. GKE's DNS endpoint has no networks: IAM guards it."
@@ -109,6 +131,18 @@ RULES: Final = (
         reason=_CONTROL_PLANE_REASON,
         source="CIS GKE Benchmark 1.9.0, 5.6.3; CIS AKS Benchmark 1.8.0, 5.4.1",
         check=_control_plane,
+    ),
+    Rule(
+        id="workload-identity-login",
+        title="A cluster that CI deploys has the login workloadidentity.",
+        level=Level.ADVISORY,
+        reason=(
+            "The identity token of a job on GitHub's runners is valid for ten minutes, and `az login` cannot "
+            "renew it: the first update of a new AKS cluster takes longer, and then gets no token. kubelogin "
+            "requests a new one. Advisory, since it checks nothing outside of CI."
+        ),
+        source="Azure/azure-cli#28708 (2024, open); kubelogin 0.2.22, provider.go (2026)",
+        check=_login,
     ),
     Rule(
         id="permanent-protected",

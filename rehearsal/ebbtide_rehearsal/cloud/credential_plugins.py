@@ -71,7 +71,9 @@ case "$$login" in
     workloadidentity)
         [ -n "$$client" ] || fail "client ID is required"
         [ -n "$$tenant" ] || fail "tenant ID is required"
-        [ -n "$$federated" ] || fail "federated token file is required" ;;
+        # A job on GitHub's runners requests its token (kubelogin 0.2.22, provider.go, 2026).
+        [ -n "$${ACTIONS_ID_TOKEN_REQUEST_TOKEN-}" ] && [ -n "$${ACTIONS_ID_TOKEN_REQUEST_URL-}" ] ||
+            [ -n "$$federated" ] || fail "federated token file is required" ;;
     devicecode|interactive|spn|ropc|msi)
         fail "login $$login wants a person or a secret, and here is neither" ;;
     *) fail "'$$login' is not a supported login method" ;;

@@ -54,6 +54,15 @@ def test_kubelogin_takes_workload_identity_from_the_environment(plugins: Path) -
 
     assert _run(plugins, "kubelogin", *arguments, **identity).returncode == 0
     assert "client ID is required" in _run(plugins, "kubelogin", *arguments).stderr
+    on_github = {
+        "AZURE_CLIENT_ID": "c",
+        "AZURE_TENANT_ID": "t",
+        "ACTIONS_ID_TOKEN_REQUEST_TOKEN": "t",
+        "ACTIONS_ID_TOKEN_REQUEST_URL": "https://token.actions.githubusercontent.com",
+    }
+    assert _run(plugins, "kubelogin", *arguments, **on_github).returncode == 0
+    del on_github["ACTIONS_ID_TOKEN_REQUEST_URL"]
+    assert "federated token file is required" in _run(plugins, "kubelogin", *arguments, **on_github).stderr
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Policy rules over recorded resources: each has a stack that breaks it, and one that does not."""
 
+import json
 from collections.abc import Callable, Iterator
 from datetime import date
 from typing import Any, cast
@@ -42,7 +43,15 @@ _TOLERATIONS = [{"key": "cloud.google.com/gke-spot", "operator": "Exists"}]
 _CLAIM = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
 _SYSTEM, _SPOT_SYSTEM, _POOL = system_pool(), system_pool(spot=True), resource(GKE_POOL)
 
+
+def _login(login: object) -> Resource:
+    plugin = {"command": "kubelogin", "args": ["get-token", "--login", login]}
+    kubeconfig = json.dumps({"users": [{"user": {"exec": plugin}}]})
+    return resource("pulumi:providers:kubernetes", {"kubeconfig": Secret(kubeconfig)})
+
+
 _LIMITS: dict[str, Any] = {
+    "workload-identity-login": {"ci": True},
     "idle-cost": {"idleUsdPerHour": 0.01},
     "maximum-cost": {"maximumUsdPerHour": 0.5},
     "approved-regions": {"regions": ["europe-*"]},
@@ -103,6 +112,7 @@ _BROKEN: dict[str, list[tuple[Resource, ...]]] = {
         (resource(AKS, {"apiServerAccessProfile": None}),),
         (resource(AKS, {"apiServerAccessProfile.authorizedIPRanges": ["203.0.113.0/24", "0.0.0.0/0"]}),),
     ],
+    "workload-identity-login": [(_login("azurecli"),)],
     "permanent-protected": [
         (_gke(resourceLabels=None, deletionProtection=False),),
         (resource(AKS, {"tags": None}),),
@@ -128,6 +138,10 @@ _KEPT: dict[str, list[tuple[Resource, ...]]] = {
     ],
     "approved-machines": [(_SYSTEM,), (resource(AKS_POOL),)],
     "lifetime": [(_gke(),), (resource(AKS),)],
+    "workload-identity-login": [
+        (_login("workloadidentity"),),
+        (resource("pulumi:providers:kubernetes", {"kubeconfig": UNKNOWN}),),
+    ],
     "longest-lifetime": [(_gke(),), (_gke(), _life(8))],
     "work-pools-tainted": [
         (_gke(), _SYSTEM, _POOL),
@@ -390,3 +404,18 @@ def test_a_wrong_policy_is_refused(written: Callable[[], object], expected: list
     assert len(caught.value.faults) == len(expected)
     for fault, start in zip(caught.value.faults, expected, strict=True):
         assert str(fault).startswith(start)
+
+
+@pytest.mark.parametrize(
+    ("environment", "written", "ci"),
+    [
+        ({"CI": "true"}, {}, True),
+        ({"CI": "true", "AAD_LOGIN_METHOD": "workloadidentity"}, {}, None),
+        ({"CI": "true"}, {"limits": {"ci": False}}, False),
+        ({}, {}, None),
+        ({}, {"limits": {"ci": True}}, True),
+    ],
+)
+def test_a_review_in_ci(*, environment: dict[str, str], written: dict[str, Any], ci: bool | None) -> None:
+    """The login is checked in a job of CI that does not set it, unless the policy decides."""
+    assert policy_of(written).in_ci(environment).limits.ci is ci
