@@ -12,8 +12,9 @@ import pulumi
 from ebbtide.model import Cluster, DeclarationError, advice, declare, expiry
 from ebbtide.placement.derive import profile
 from ebbtide.project.diagnostics import declaration_text
-from ebbtide.project.extends import ExtendsError, extended
-from ebbtide.project.source import find_source, project_directory
+from ebbtide.project.extends import ExtendsError, extended, inherited
+from ebbtide.project.misplaced_keys import NAMESPACE
+from ebbtide.project.source import find_source, parsed, project_directory
 
 
 class Deployed(Protocol):
@@ -49,6 +50,36 @@ def declared(written: object, **defaults: Any) -> Cluster:
     for warning in advice(cluster):
         pulumi.log.warn(str(warning))
     return cluster
+
+
+class _Settings(Protocol):
+    """The stack's configuration with the namespace `ebbtide`."""
+
+    def get(self, key: str) -> str | None: ...
+    def require(self, key: str) -> str: ...
+
+
+def setting(config: _Settings, name: str) -> str:
+    """Return a setting of the stack, such as `owner`: its own, or that of a file that it extends.
+
+    Args:
+        config: the stack's configuration, `pulumi.Config("ebbtide")`.
+        name: the setting's key.
+
+    Raises:
+        pulumi.ConfigMissingError: no file has it.
+        pulumi.RunError: a file that is extended cannot be used.
+    """
+    own = config.get(name)
+    if own is not None:
+        return own
+    root = project_directory(Path.cwd())
+    try:
+        bases = extended(parsed(config.get("cluster") or ""), root).bases
+        found = inherited(f"{NAMESPACE}:{name}", None, bases, root)
+    except ExtendsError as error:
+        raise pulumi.RunError(str(error)) from None
+    return str(found.value) if found else config.require(name)
 
 
 def outputs(declaration: Cluster, topology: Deployed) -> dict[str, pulumi.Input[object]]:

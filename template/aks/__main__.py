@@ -7,11 +7,11 @@ from ebbtide.components.aks import deploy, provider
 settings = pulumi.Config("ebbtide")
 cluster = program.declared(
     settings.require_object("cluster"),
-    owner=settings.require("owner"),
+    owner=program.setting(settings, "owner"),
     cloud={
         "kind": "aks",
-        "subscription": settings.require("subscription"),
-        "location": settings.require("location"),
+        "subscription": program.setting(settings, "subscription"),
+        "location": program.setting(settings, "location"),
     },
 )
 topology = deploy(cluster, provider("azure", cluster))

@@ -7,11 +7,11 @@ from ebbtide.components.gke import deploy, provider
 settings = pulumi.Config("ebbtide")
 cluster = program.declared(
     settings.require_object("cluster"),
-    owner=settings.require("owner"),
+    owner=program.setting(settings, "owner"),
     cloud={
         "kind": "gke",
-        "project": settings.require("project"),
-        "location": settings.require("location"),
+        "project": program.setting(settings, "project"),
+        "location": program.setting(settings, "location"),
     },
 )
 topology = deploy(cluster, provider("gcp", cluster))
