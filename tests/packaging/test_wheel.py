@@ -206,6 +206,21 @@ def test_template_has_a_profile(unpacked: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("cloud", ["gke", "aks"])
+def test_template_has_the_stack_of_a_pull_request(cloud: str, unpacked: Path, tmp_path: Path) -> None:
+    """A pull request's stack has the owner and the account of dev, a name of its own, and a lifetime."""
+    project = _project(tmp_path, cloud)
+    shutil.copy(project / "Pulumi.pr.yaml", project / "Pulumi.pr-42.yaml")
+    done = _python(project, unpacked, "-m", "ebbtide", "review", "pr-42", "--format", "json")
+    assert done.returncode == 0, done.stderr
+    preview = json.loads(done.stdout)["preview"]
+    assert [cluster["name"] for cluster in preview["clusters"]] == ["my-cluster-pr-42"]
+    (lifetime,) = [item for item in preview["resources"] if item["type"] == "ebbtide:stack:Lifetime"]
+    assert lifetime["inputs"]["hours"] == 4
+    assert [pool["nodes"]["maximum"] for pool in preview["pools"]] == [3, 2, 1]
+    assert next(iter(_ANSWERS[cloud].values())) in done.stdout
+
+
+@pytest.mark.parametrize("cloud", ["gke", "aks"])
 def test_template_asks_for_this_version(cloud: str) -> None:
     """The template's requirements name the wheel that this repository builds, with its cloud's extra."""
     text = (ROOT / "template" / cloud / "requirements.txt").read_text(encoding="utf-8")

@@ -1,7 +1,7 @@
-"""The workflows: pinned actions, least rights, and commands that exist."""
+"""The workflows of the repository and of the templates: valid, with pinned actions and least rights."""
 
+import json
 import re
-import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -10,16 +10,17 @@ from typing import Any, cast
 
 import pytest
 import yaml
-from typer.main import get_command
 
 from ebbtide.catalog import PINS
-from ebbtide.cli import app
-from tests.repository import ROOT, makefile_targets, relative
+from tests.repository import ROOT, declaration, makefile_targets, relative
+from tests.workshop.test_workflow_runs import PROJECTS
 
 _DIRECTORY = ROOT / ".github"
 _WORKFLOWS = sorted((_DIRECTORY / "workflows").glob("*.yml"))
-_ACTIONS = sorted((_DIRECTORY / "actions").glob("*/action.yml"))
-_DEPLOY = {"up.yml", "destroy.yml", "reap.yml", "sleep.yml"}
+_INSTALLS = [path / ".github/actions/install/action.yml" for path in PROJECTS.values()]
+_ACTIONS = [_DIRECTORY / "actions/tools/action.yml", *_INSTALLS]
+_CALLERS = {"up.yml", "destroy.yml", "reap.yml", "sleep.yml"}
+_DEPLOY = {*_CALLERS, "stack.yml"}
 """The workflows that may ask for an identity."""
 
 
@@ -39,11 +40,9 @@ def _steps(path: Path) -> Iterator[dict[str, Any]]:
 @pytest.mark.parametrize("path", [*_WORKFLOWS, *_ACTIONS], ids=relative)
 def test_actions_are_pinned(path: Path) -> None:
     """By the commit, with the version in a comment, which Renovate keeps in step."""
-    uses = re.findall(r"uses: (\S+)(.*)", path.read_text(encoding="utf-8"))
-    assert uses
-    for action, comment in uses:
+    for action, comment in re.findall(r"uses: (\S+)(.*)", path.read_text(encoding="utf-8")):
         if action.startswith("./"):
-            assert (ROOT / action / "action.yml").is_file()
+            assert (ROOT / action).is_file() or (ROOT / action / "action.yml").is_file()
         else:
             assert re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40}", action)
             assert re.fullmatch(r" # v\d+\.\d+\.\d+", comment)
@@ -63,11 +62,13 @@ def test_rights_are_least(path: Path) -> None:
     for job in _jobs(path).values():
         rights = job["permissions"]
         writes = {name for name, right in rights.items() if right == "write"}
-        checks_out = any(step.get("uses", "").startswith("actions/checkout@") for step in job["steps"])
+        steps = job.get("steps", [])
+        checks_out = any(step.get("uses", "").startswith("actions/checkout@") for step in steps)
         assert writes <= ({"id-token"} if path.name in _DEPLOY else {"pull-requests"})
         assert not (checks_out and "pull-requests" in writes)
-        assert 0 < job["timeout-minutes"] <= 90
-        assert job.get("environment") or path.name not in _DEPLOY
+        assert ("uses" in job) == (path.name in _CALLERS)
+        assert "uses" in job or 0 < job["timeout-minutes"] <= 180
+        assert "environment" in job or "uses" in job or "id-token" not in writes
 
 
 @pytest.mark.parametrize("path", _WORKFLOWS, ids=relative)
@@ -78,50 +79,67 @@ def test_checkouts_leave_no_token(path: Path) -> None:
             assert step["with"]["persist-credentials"] is False
 
 
-@pytest.mark.parametrize("path", _WORKFLOWS, ids=relative)
-def test_nothing_is_run_twice_at_once(path: Path) -> None:
-    """An update or a destruction is never cancelled midway."""
-    groups = [part["concurrency"] for part in (_read(path), *_jobs(path).values()) if "concurrency" in part]
-    assert groups
-    if path.name in _DEPLOY:
-        assert all(group["cancel-in-progress"] is False for group in groups)
+def test_runs_on_a_stack_wait_for_each_other() -> None:
+    """An update or a destruction is never cancelled, neither midway nor while it waits."""
+    (group,) = [
+        job["concurrency"] for job in _jobs(_DIRECTORY / "workflows/stack.yml").values() if "env" in job
+    ]
+    assert group == {"group": "stack-${{ matrix.stack }}", "cancel-in-progress": False, "queue": "max"}
 
 
-def test_commands_exist() -> None:
-    """Of the Makefile and of Ebbtide, with their options."""
-    lines = [line for path in [*_WORKFLOWS, *_ACTIONS] for step in _steps(path) for line in _lines(step)]
-    makes = [shlex.split(line)[1:] for line in lines if line.startswith("make ")]
-    assert {target for targets in makes for target in targets} <= set(makefile_targets())
-    ours = [shlex.split(line) for line in lines if re.match(r"(\S*/)?ebbtide ", line)]
-    assert {words[1] for words in ours} == {"destroy", "reap", "review", "sleep", "wake"}
-    for _, name, *words in ours:
-        command = get_command(app).commands[name]  # pyright: ignore[reportAttributeAccessIssue, reportUnknownVariableType, reportUnknownMemberType]
-        options = {option for parameter in command.params for option in parameter.opts}  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
-        assert {word for word in words if word.startswith("--")} <= options
+def test_targets_exist() -> None:
+    """Every target that a step makes is one of the Makefile."""
+    lines = (step.get("run", "") for path in [*_WORKFLOWS, *_ACTIONS] for step in _steps(path))
+    made = {target for line in lines if line.startswith("make ") for target in line.split()[1:]}
+    assert made == {"install", "lint", "pytest", "types"}
+    assert made <= set(makefile_targets())
 
 
-def _lines(step: dict[str, Any]) -> list[str]:
-    return [line.strip() for line in step.get("run", "").splitlines()]
+def test_stacks_are_the_repositorys() -> None:
+    """Every stack has a file, and exactly those without a lifetime are permanent."""
+    stacks = json.loads((_DIRECTORY / "stacks.json").read_text(encoding="utf-8"))
+    files = {item["stack"]: ROOT / f"Pulumi.{item['stack'].removesuffix('-*')}.yaml" for item in stacks}
+    assert set(files.values()) == set(ROOT.glob("Pulumi.*.yaml"))
+    for item in stacks:
+        declared = declaration(files[item["stack"]])
+        assert item["cloud"] == declared["cloud"]["kind"]
+        assert item.get("permanent", False) == ("lifetime" not in declared)
 
 
-def test_stacks_and_versions_are_the_repositorys() -> None:
-    """Every stack has a file; Pulumi is the version of the catalog."""
-    stacks = {*_jobs(_DIRECTORY / "workflows" / "preview.yml")["review"]["strategy"]["matrix"]["stack"]}
-    merged = _jobs(_DIRECTORY / "workflows" / "up.yml")["merged"]["strategy"]["matrix"]["include"]
-    assert stacks == {item["stack"] for item in merged}
-    assert all((ROOT / f"Pulumi.{stack}.yaml").is_file() for stack in stacks)
+def test_pulumi_is_the_catalogs() -> None:
+    """The workflows install the version that the tests run with."""
     versions = [
-        step["with"]["pulumi-version"]
-        for path in _ACTIONS
-        for step in _steps(path)
-        if step.get("uses", "").startswith("pulumi/actions@")
+        step["with"]["pulumi-version"] for step in _steps(_ACTIONS[0]) if "pulumi/" in step.get("uses", "")
     ]
     assert versions == [PINS["pulumi"].version]
 
 
-def test_zizmor_has_no_finding() -> None:
-    """It audits workflows for what an attacker could use."""
-    zizmor = Path(sys.executable).with_name("zizmor")
-    command = [zizmor, "--offline", "--no-progress", "--quiet", _DIRECTORY]
+@pytest.mark.parametrize("template", ["gke", "aks"])
+def test_templates_share_the_workflows(template: str) -> None:
+    """A template has the repository's workflows, but for its stacks and the installation of the wheel."""
+    shared = {path.relative_to(ROOT) for path in (*_WORKFLOWS, _ACTIONS[0]) if path.name != "ci.yml"}
+    directory = PROJECTS[template]
+    files = {path.relative_to(directory) for path in (directory / ".github").rglob("*") if path.is_file()}
+    assert files == shared | {Path(".github/stacks.json"), Path(".github/actions/install/action.yml")}
+    for path in shared:
+        assert (directory / path).read_text(encoding="utf-8") == (ROOT / path).read_text(encoding="utf-8")
+
+
+def _checked(program: str, *arguments: str | Path) -> None:
+    command = [Path(sys.executable).with_name(program), *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("kind", ["workflows", "actions"])
+def test_files_follow_their_schema(kind: str) -> None:
+    """Workflows and actions follow the JSON Schemas of SchemaStore."""
+    files = _WORKFLOWS if kind == "workflows" else _ACTIONS
+    _checked("check-jsonschema", "--builtin-schema", f"vendor.github-{kind}", *files)
+
+
+@pytest.mark.parametrize("project", PROJECTS)
+def test_zizmor_has_no_finding(project: str) -> None:
+    """It audits workflows for what an attacker could use."""
+    settings = ("--config", _DIRECTORY / "zizmor.yml")
+    _checked("zizmor", "--offline", "--no-progress", "--quiet", *settings, PROJECTS[project] / ".github")

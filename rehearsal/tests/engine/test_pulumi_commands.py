@@ -107,6 +107,8 @@ def test_a_project_from_the_template(terminal: Terminal) -> None:
     (project / "ebbtide.whl").touch()
     new = 'pulumi new "$PWD/template/gke" --dir ../my-cluster --force'
     terminal.run(f"pulumi login file://~ && {new} --generate-only")
+    workflow = (project / ".github/workflows/stack.yml").read_text(encoding="utf-8")
+    assert workflow == (ROOT / ".github/workflows/stack.yml").read_text(encoding="utf-8")
     at = Terminal(project, terminal.environment | {"PYTHONPATH": str(ROOT)})
     at.run("pulumi stack init dev")
     for name, value in (("owner", "my-team"), ("project", "acme-ml"), ("location", "us-central1-a")):

@@ -1,0 +1,169 @@
+"""Fakes of the programs that the workflows call, which refuse what the real ones refuse.
+
+A runner writes this file under each program's name. It records each call in `$FAKE_HOME/calls`.
+
+Sources (2026-11): `--help` of gh 2.83, az 2.80 and pulumi 3.259; docs.github.com, REST API, issue comments.
+"""
+
+import argparse
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any, NoReturn, cast
+
+_LONGEST_COMMENT = 65_536
+
+
+def _fail(message: str) -> NoReturn:
+    sys.exit(f"{Path(sys.argv[0]).name}: {message}")
+
+
+def _home() -> Path:
+    return Path(os.environ["FAKE_HOME"])
+
+
+def _parser(*options: str) -> argparse.ArgumentParser:
+    """Return a parser of flags, and of options that end in `=`."""
+    parser = argparse.ArgumentParser(allow_abbrev=False)
+    for option in options:
+        parser.add_argument(option.removesuffix("="), action="store" if option[-1] == "=" else "store_true")
+    return parser
+
+
+def _print(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+
+
+def _login() -> str:
+    """Return the identity of the job: the Google Cloud account, or the Azure client."""
+    google = os.environ.get("GOOGLE_APPLICATION_CREDENTIALS")
+    return google or os.environ.get("FAKE_AZURE", "")
+
+
+def gh(words: list[str]) -> None:
+    """Download an artifact, or call the REST API for comments."""
+    if not os.environ.get("GH_TOKEN") or not os.environ.get("GH_REPO"):
+        _fail("set the GH_TOKEN environment variable, and GH_REPO outside of a clone")
+    if words[:2] == ["run", "download"]:
+        given = _parser("--name=").parse_known_args(words[2:])[0]
+        artifact = _home() / f"artifact-{given.name}"
+        if not artifact.exists():
+            _fail("no artifact matches any of the names or patterns provided")
+        Path("review.md").write_bytes(artifact.read_bytes())
+        return
+    if words[:1] != ["api"]:
+        _fail(f"unknown command {words}")
+    parser = _parser("--paginate", "--silent", "--jq=", "--method=", "--field=")
+    parser.add_argument("path")
+    given = parser.parse_args(words[1:])
+    comments = _home() / "comments.json"
+    stored: list[dict[str, Any]] = json.loads(comments.read_text()) if comments.exists() else []
+    if given.jq:
+        _print("\n".join(_filtered(given.jq, stored)))
+        return
+    if json.loads(os.environ["FAKE_RIGHTS"]).get("pull-requests") != "write":
+        _fail("Resource not accessible by integration (HTTP 403)")
+    name, _, value = str(given.field).partition("=")
+    body = Path(value[1:]).read_text(encoding="utf-8") if value.startswith("@") else value
+    if name != "body" or len(body) > _LONGEST_COMMENT:
+        _fail("Validation Failed: body is too long (HTTP 422)")
+    if given.method == "PATCH":
+        (comment,) = [item for item in stored if given.path.endswith(f"/issues/comments/{item['id']}")]
+        comment["body"] = body
+    elif given.method == "POST" and given.path.endswith("/comments"):
+        stored.append({"id": len(stored) + 1, "user": {"login": "github-actions[bot]"}, "body": body})
+    else:
+        _fail("Not Found (HTTP 404)")
+    comments.write_text(json.dumps(stored))
+
+
+def _filtered(program: str, document: Any) -> list[str]:
+    import jq as library  # noqa: PLC0415 - of the tests' environment
+
+    results: list[Any] = cast("Any", library).compile(program).input_value(document).all()
+    return [item if isinstance(item, str) else json.dumps(item, separators=(",", ":")) for item in results]
+
+
+def jq(words: list[str]) -> None:
+    """Filter a file, or standard input."""
+    parser = _parser("--compact-output", "--exit-status")
+    parser.add_argument("program")
+    parser.add_argument("file", nargs="?")
+    given = parser.parse_args(words)
+    text = Path(given.file).read_text(encoding="utf-8") if given.file else sys.stdin.read()
+    results = _filtered(given.program, json.loads(text))
+    _print("\n".join(results))
+    if given.exit_status and results[-1:] in ([], ["false"], ["null"]):
+        sys.exit(1)
+
+
+def pulumi(words: list[str]) -> None:
+    """Select, list and remove stacks of a backend."""
+    if not os.environ.get("PULUMI_BACKEND_URL") and not os.environ.get("PULUMI_ACCESS_TOKEN"):
+        _fail("PULUMI_ACCESS_TOKEN must be set for login during non-interactive CLI sessions")
+    backend = _home() / "stacks"
+    stacks: list[str] = backend.read_text().split() if backend.exists() else []
+    match words:
+        case ["stack", "ls", "--json"]:
+            _print(json.dumps([{"name": name, "current": False} for name in stacks]))
+        case ["stack", "select", name, "--create", "--secrets-provider", _]:
+            backend.write_text(" ".join(dict.fromkeys([*stacks, name])))
+        case ["stack", "rm", name, "--yes", "--preserve-config"] if name in stacks:
+            backend.write_text(" ".join(item for item in stacks if item != name))
+        case _:
+            _fail(f"no stack, or unknown command {words}")
+
+
+def ebbtide(words: list[str]) -> None:
+    """Review, or act on a stack with an identity; the tests check the options with the real parser."""
+    if words[0] == "review":
+        given = _parser("--against=", "--format=", "--out=").parse_known_args(words[2:])[0]
+        Path(given.out).write_text(os.environ.get("FAKE_REVIEW", f"Review of {words[1]}\n"))
+        sys.exit(int("FAKE_REVIEW" in os.environ))
+    if not _login():
+        _fail("There are no valid credentials.")
+    if project := os.environ.get("GOOGLE_CLOUD_PROJECT"):
+        _fail(f"Nothing was changed: GOOGLE_CLOUD_PROJECT names project {project}.")
+    if words[0] in ("up", "destroy", "wake") and not Path(f"Pulumi.{words[1]}.yaml").is_file():
+        _fail(f"There is no stack {words[1]}.")
+
+
+def az(words: list[str]) -> None:
+    """Install kubectl and kubelogin."""
+    if words[:2] != ["aks", "install-cli"] or not os.environ.get("FAKE_AZURE"):
+        _fail("Please run 'az login' to setup account.")
+    _parser("--install-location=", "--kubelogin-install-location=").parse_args(words[2:])
+
+
+def gcloud(words: list[str]) -> None:
+    """Refuse everything: no step calls it."""
+    _fail(f"unknown command {words}")
+
+
+def make(words: list[str]) -> None:
+    """Make targets of the repository."""
+    text = Path("Makefile").read_text(encoding="utf-8") if Path("Makefile").exists() else ""
+    if missing := [word for word in words if f"\n{word}:" not in text]:
+        _fail(f"*** No rule to make target '{missing[0]}'.  Stop.")
+
+
+def python(words: list[str]) -> None:
+    """Create a virtual environment, or install requirements into it."""
+    match words:
+        case ["-m", "venv", directory]:
+            program = Path(directory, "bin", "python")
+            program.parent.mkdir(parents=True)
+            program.write_bytes(Path(sys.argv[0]).read_bytes())
+            program.chmod(0o755)
+        case ["-m", "pip", "install", *_, "--requirement", file] if Path(file).is_file():
+            pass
+        case _:
+            _fail(f"cannot {words}")
+
+
+if __name__ == "__main__":
+    called = [Path(sys.argv[0]).name, *sys.argv[1:]]
+    with (_home() / "calls").open("a", encoding="utf-8") as log:
+        log.write(json.dumps({"argv": called, "login": _login()}) + "\n")
+    globals()[called[0]](called[1:])
