@@ -20,8 +20,8 @@ def sample(profile: Profile, pool: PoolProfile) -> dict[str, Any]:
     sample_job = job(
         profile,
         name=f"sample-{pool.name.split('-')[1]}",
-        image="busybox:1.37",
-        command=["sleep", "120"],
+        image="gcr.io/k8s-staging-perf-tests/sleep:v0.0.3",
+        args=["120s"],
         queue="dws",
         gpus=1,
         cpu="100m",
