@@ -7,7 +7,7 @@ import pulumi
 import pytest
 from pulumi.runtime import settings
 
-from tests.unit.mocks.mocked import Mocks
+from tests.unit.mocks.mocked import Mocks, Monitor
 
 
 @pytest.fixture(autouse=True)
@@ -17,7 +17,7 @@ def mocks() -> Iterator[Mocks]:
     mocks = Mocks()
     with asyncio.Runner() as runner:
         asyncio.set_event_loop(runner.get_loop())
-        pulumi.runtime.set_mocks(mocks, preview=False)
+        pulumi.runtime.set_mocks(mocks, preview=False, monitor=Monitor(mocks))
         yield mocks
     asyncio.set_event_loop(None)
     settings.reset_options()

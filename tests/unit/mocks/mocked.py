@@ -4,7 +4,7 @@
 from typing import Any
 
 import pulumi
-from pulumi.runtime.mocks import MockCallArgs, MockResourceArgs
+from pulumi.runtime.mocks import MockCallArgs, MockMonitor, MockResourceArgs
 
 from components.clouds import require_cloud
 from ebbtide.model import Aks, Cluster, Gke, Team, declare
@@ -23,18 +23,22 @@ class Mocks(pulumi.runtime.Mocks):
 
     Attributes:
         resources: every resource that the program has made.
-        existing: by type, the state of a resource that the program reads.
+        existing: by type, the state of a resource that the program reads, or that an earlier update stored.
+        protected: names of the resources that the engine refuses to delete.
     """
 
     def __init__(self) -> None:
         self.resources: list[MockResourceArgs] = []
         self.existing: dict[str, dict[str, Any]] = {}
+        self.protected: set[str] = set()
 
     def new_resource(self, args: MockResourceArgs) -> tuple[str, dict[str, Any]]:
         """Return an id and the inputs, or the state of what is read."""
         if args.resource_id:
             return args.resource_id, self.existing[args.typ]
         self.resources.append(args)
+        if args.typ == "pulumi:index:Stash":
+            return f"{args.name}-id", {"output": args.inputs["input"], **self.existing.get(args.typ, {})}
         return f"{args.name}-id", args.inputs
 
     def call(self, args: MockCallArgs) -> tuple[dict[str, Any], list[tuple[str, str]]]:
@@ -44,6 +48,20 @@ class Mocks(pulumi.runtime.Mocks):
     def of_type(self, typ: str) -> list[dict[str, Any]]:
         """The inputs of the resources of a type."""
         return [args.inputs for args in self.resources if args.typ == typ]
+
+
+class Monitor(MockMonitor):
+    """Pulumi's mock monitor, which also keeps the names of protected resources."""
+
+    def __init__(self, mocks: Mocks) -> None:
+        super().__init__(mocks)
+        self._protected = mocks.protected
+
+    def RegisterResource(self, request: Any) -> Any:  # noqa: N802 - the method of the engine's protocol
+        """Register a resource."""
+        if request.protect:
+            self._protected.add(request.name)
+        return super().RegisterResource(request)
 
 
 def team(cluster: Cluster, name: str = "vision") -> Team:

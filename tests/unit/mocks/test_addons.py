@@ -4,6 +4,7 @@
 from typing import Any
 
 import pulumi
+import pytest
 
 from components.addons import Addons, AddonsArgs
 from components.addons.add_on import AddOnArgs
@@ -19,8 +20,10 @@ from components.addons.team_resources import TeamResources
 from components.addons.tenant import Tenant, TenantArgs
 from components.addons.trainer import Trainer
 from ebbtide.catalog.versions import PINS
-from ebbtide.model import Logs
+from ebbtide.model import Cluster, Logs, declare
 from ebbtide.model import Pipelines as DeclaredPipelines
+from ebbtide.placement.labels_and_taints import labels_and_taints
+from tests.running import full
 from tests.unit.mocks.mocked import AKS, GKE, Mocks, team
 
 _CHART = "kubernetes:helm.sh/v4:Chart"
@@ -63,16 +66,34 @@ def test_artifact_bucket(mocks: Mocks) -> None:
     assert (bucket["publicAccessPrevention"], bucket["forceDestroy"]) == ("enforced", True)
 
 
-def test_drivers(mocks: Mocks) -> None:
-    """AKS nodes have NVIDIA's device plugin, on the GPU pool alone."""
+@pytest.mark.parametrize(
+    ("declaration", "name"),
+    [
+        (declare(full("gke", drivers="daemonset")), "ebbtide-nvidia-installer-cos"),
+        (AKS, "ebbtide-nvidia-device-plugin"),
+    ],
+    ids=["gke", "aks"],
+)
+def test_drivers(mocks: Mocks, declaration: Cluster, name: str) -> None:
+    """The DaemonSet of drivers or the device plugin runs on the GPU pools alone, and tolerates the taints of
+    their nodes."""
 
     @pulumi.runtime.test
     def program() -> None:
-        Drivers("drivers", DriversArgs(declaration=AKS))
+        Drivers("drivers", DriversArgs(declaration=declaration))
 
     program()
-    (plugin,) = mocks.of_type("kubernetes:apps/v1:DaemonSet")
-    assert plugin["metadata"]["name"] == "ebbtide-nvidia-device-plugin"
+    daemon_sets = {item["metadata"]["name"]: item for item in mocks.of_type("kubernetes:apps/v1:DaemonSet")}
+    pod = daemon_sets[name]["spec"]["template"]["spec"]
+    required = pod["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    (term,) = required["nodeSelectorTerms"][0]["matchExpressions"]
+    pools = [pool for pool in declaration.pools if pool.name in term["values"]]
+    assert "t4" in term["values"]
+    assert not {"system", "cpu"} & set(term["values"])
+    taints = [taint for pool in pools for taint in labels_and_taints(pool, declaration.site.cloud).all_taints]
+    tolerated = {(item["key"], item["value"], item["effect"]) for item in pod["tolerations"]}
+    assert taints
+    assert {(taint.key, taint.value, taint.effect) for taint in taints} <= tolerated
 
 
 def test_katib(mocks: Mocks) -> None:
@@ -140,12 +161,19 @@ def test_pipelines(mocks: Mocks) -> None:
     assert [source.rpartition("=")[2] for source in sources] == [PINS["pipelines"].version] * 2
 
 
-def test_queues(mocks: Mocks) -> None:
-    """A team has a local queue for each queue that it may use."""
+@pytest.mark.parametrize(
+    ("declaration", "label"),
+    [(GKE, "cloud.google.com/gke-nodepool"), (AKS, "kubernetes.azure.com/agentpool")],
+    ids=["gke", "aks"],
+)
+def test_queues(mocks: Mocks, declaration: Cluster, label: str) -> None:
+    """A team has a local queue for each queue that it may use, and a flavor has the labels of its pool's
+    nodes, with the pool's name in the cloud."""
 
     @pulumi.runtime.test
     def program() -> None:
-        Queues("queues", QueuesArgs(declaration=GKE, kueue=()))
+        names = {"t4": pulumi.Output.from_input("t4-new")}
+        Queues("queues", QueuesArgs(declaration=declaration, kueue=(), pool_names=names))
 
     program()
     names = {
@@ -154,6 +182,12 @@ def test_queues(mocks: Mocks) -> None:
         if item["metadata"]["namespace"] == "vision"
     }
     assert names == {"gpus", "cpu"}
+    flavors = {
+        item["metadata"]["name"]: item["spec"]["nodeLabels"]
+        for item in mocks.of_type("kubernetes:kueue.x-k8s.io/v1beta2:ResourceFlavor")
+    }
+    for pool, in_cloud in (("t4", "t4-new"), ("cpu", "cpu")):
+        assert {"ebbtide.dev/pool": pool, label: in_cloud}.items() <= flavors[pool].items()
 
 
 def test_tenant(mocks: Mocks) -> None:

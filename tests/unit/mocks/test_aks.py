@@ -4,10 +4,11 @@
 from typing import Any
 
 import pulumi
+import pytest
 from pulumi_azure_native import managedidentity
 
 from components import aks
-from ebbtide.model import Maintenance, MaintenanceWindow
+from ebbtide.model import Cluster, Lifetime, Maintenance, MaintenanceWindow, Taint
 from tests.unit.mocks.mocked import AKS, AKS_CLOUD, Mocks, team
 
 
@@ -45,43 +46,84 @@ def test_identity(mocks: Mocks) -> None:
     assert grant["scope"] == "the-subnet"
 
 
-@pulumi.runtime.test
-def test_cluster() -> pulumi.Output[None]:
-    """No local account exists, and the one pool inside the cluster is the system pool."""
+def _cluster(declaration: Cluster) -> None:
     args = aks.ClusterArgs(
-        declaration=AKS, cloud=AKS_CLOUD, resource_group="train", subnet="subnet", identity="identity"
-    )
-    cluster = aks.Cluster("cluster", args).resource
-
-    def check(values: list[Any]) -> None:
-        disabled, name, identities = values
-        assert disabled
-        assert name == "system"
-        assert identities == ["identity"]
-
-    pool, identity = cluster.agent_pool_profiles[0], cluster.identity
-    return pulumi.Output.all(
-        cluster.disable_local_accounts, pool.name, identity.user_assigned_identities
-    ).apply(check)
-
-
-@pulumi.runtime.test
-def test_node_pool() -> pulumi.Output[None]:
-    """A spot pool has the taint of spot nodes and scales to zero."""
-    args = aks.NodePoolArgs(
-        pool=next(pool for pool in AKS.pools if pool.name == "t4"),
-        site=AKS.site,
-        cluster="train",
+        declaration=declaration,
+        cloud=AKS_CLOUD,
         resource_group="train",
+        subnet="subnet",
+        identity="identity",
     )
-    pool = aks.NodePool("t4", args).resource
+    aks.Cluster("cluster", args)
 
-    def check(values: list[Any]) -> None:
-        taints, minimum = values
-        assert "kubernetes.azure.com/scalesetpriority=spot:NoSchedule" in taints
-        assert minimum == 0
 
-    return pulumi.Output.all(pool.node_taints, pool.min_count).apply(check)
+def test_cluster(mocks: Mocks) -> None:
+    """No local account exists, the one pool inside the cluster is the system pool, buckets can be mounted,
+    and the engine refuses to delete a permanent cluster."""
+
+    @pulumi.runtime.test
+    def program() -> None:
+        _cluster(AKS)
+
+    program()
+    (cluster,) = mocks.of_type("azure-native:containerservice:ManagedCluster")
+    assert cluster["disableLocalAccounts"]
+    assert [pool["name"] for pool in cluster["agentPoolProfiles"]] == ["system"]
+    assert cluster["identity"]["userAssignedIdentities"] == ["identity"]
+    assert cluster["storageProfile"]["blobCSIDriver"] == {"enabled": True}
+    assert mocks.protected == {"cluster"}
+
+
+def test_ephemeral_cluster(mocks: Mocks) -> None:
+    """The engine may delete a cluster with a lifetime."""
+
+    @pulumi.runtime.test
+    def program() -> None:
+        _cluster(AKS.model_copy(update={"lifetime": Lifetime(hours=8)}))
+
+    program()
+    assert mocks.protected == set()
+
+
+def _node_pool(mocks: Mocks, name: str, **changes: Any) -> dict[str, Any]:
+    """Return the inputs of a declared pool with changes."""
+
+    @pulumi.runtime.test
+    def program() -> None:
+        declared = next(pool for pool in AKS.pools if pool.name == name)
+        args = aks.NodePoolArgs(
+            pool=declared.model_copy(update=changes),
+            site=AKS.site,
+            cluster="train",
+            resource_group="train",
+        )
+        aks.NodePool(name, args)
+
+    program()
+    (inputs,) = mocks.of_type("azure-native:containerservice:AgentPool")
+    return inputs
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"), [("t4", ("Spot", "Delete", -1)), ("steady", (None, None, None))]
+)
+def test_node_pool_has_its_capacity(mocks: Mocks, name: str, expected: tuple[object, ...]) -> None:
+    """A spot pool is spot at any price, with the taint of spot nodes; another pool is neither; both scale
+    to zero."""
+    inputs = _node_pool(mocks, name)
+    keys = ("scaleSetPriority", "scaleSetEvictionPolicy", "spotMaxPrice")
+    assert tuple(inputs.get(key) for key in keys) == expected
+    is_spot = "kubernetes.azure.com/scalesetpriority=spot:NoSchedule" in inputs["nodeTaints"]
+    assert is_spot == (name == "t4")
+    assert inputs["minCount"] == 0
+
+
+def test_node_pool_has_its_taints_and_pods(mocks: Mocks) -> None:
+    """Nodes have the declared taint with its value and effect, and the declared number of pods."""
+    taint = Taint(key="dedicated", value="training", effect="NoExecute")
+    inputs = _node_pool(mocks, "cpu", taints=(taint,), max_pods_per_node=32)
+    assert "dedicated=training:NoExecute" in inputs["nodeTaints"]
+    assert inputs["maxPods"] == 32
 
 
 def test_members(mocks: Mocks) -> None:

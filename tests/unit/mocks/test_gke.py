@@ -4,9 +4,21 @@
 from typing import Any
 
 import pulumi
+import pytest
 
 from components import gke
-from ebbtide.model import GkeKeys, Registry
+from ebbtide.model import (
+    Cluster,
+    FlexStart,
+    GkeKeys,
+    Lifetime,
+    OnDemand,
+    Preemptible,
+    Queued,
+    Registry,
+    Spot,
+    Taint,
+)
 from tests.unit.mocks.mocked import GKE, GKE_CLOUD, Mocks, team
 
 
@@ -16,9 +28,9 @@ def _network() -> gke.Network:
     )
 
 
-def _cluster() -> gke.Cluster:
+def _cluster(declaration: Cluster) -> gke.Cluster:
     args = gke.ClusterArgs(
-        declaration=GKE, cloud=GKE_CLOUD, network=_network(), node_account="nodes@acme-ml.example"
+        declaration=declaration, cloud=GKE_CLOUD, network=_network(), node_account="nodes@acme-ml.example"
     )
     return gke.Cluster("cluster", args)
 
@@ -46,37 +58,81 @@ def test_identity(mocks: Mocks) -> None:
     assert roles == {"roles/container.defaultNodeServiceAccount", "roles/artifactregistry.reader"}
 
 
-@pulumi.runtime.test
-def test_cluster() -> pulumi.Output[None]:
-    """Nodes are private, and the default pool is removed."""
-    cluster = _cluster().resource
+def test_cluster(mocks: Mocks) -> None:
+    """Nodes are private, the default pool is removed, the bucket driver is on, and the engine and GKE refuse
+    to delete a permanent cluster."""
 
-    def check(values: list[Any]) -> None:
-        private, removed = values
-        assert private
-        assert removed
+    @pulumi.runtime.test
+    def program() -> None:
+        _cluster(GKE)
 
-    private = cluster.private_cluster_config.enable_private_nodes
-    return pulumi.Output.all(private, cluster.remove_default_node_pool).apply(check)
+    program()
+    (cluster,) = mocks.of_type("gcp:container/cluster:Cluster")
+    assert cluster["privateClusterConfig"]["enablePrivateNodes"]
+    assert cluster["removeDefaultNodePool"]
+    assert cluster["addonsConfig"]["gcsFuseCsiDriverConfig"] == {"enabled": True}
+    assert cluster["deletionProtection"]
+    assert mocks.protected == {"cluster"}
 
 
-@pulumi.runtime.test
-def test_node_pool() -> pulumi.Output[None]:
-    """A spot pool is spot and scales to zero."""
-    args = gke.NodePoolArgs(
-        pool=next(pool for pool in GKE.pools if pool.name == "t4"),
-        site=GKE.site,
-        cluster="train",
-        project="acme-ml",
-    )
-    pool = gke.NodePool("t4", args).resource
+def test_ephemeral_cluster(mocks: Mocks) -> None:
+    """Neither the engine nor GKE refuses to delete a cluster with a lifetime."""
 
-    def check(values: list[Any]) -> None:
-        spot, minimum = values
-        assert spot
-        assert minimum == 0
+    @pulumi.runtime.test
+    def program() -> None:
+        _cluster(GKE.model_copy(update={"lifetime": Lifetime(hours=8)}))
 
-    return pulumi.Output.all(pool.node_config.spot, pool.autoscaling.total_min_node_count).apply(check)
+    program()
+    (cluster,) = mocks.of_type("gcp:container/cluster:Cluster")
+    assert not cluster["deletionProtection"]
+    assert mocks.protected == set()
+
+
+def _node_pool(mocks: Mocks, name: str, **changes: Any) -> dict[str, Any]:
+    """Return the inputs of a declared pool with changes."""
+
+    @pulumi.runtime.test
+    def program() -> None:
+        declared = next(pool for pool in GKE.pools if pool.name == name)
+        args = gke.NodePoolArgs(
+            pool=declared.model_copy(update=changes), site=GKE.site, cluster="train", project="acme-ml"
+        )
+        gke.NodePool(name, args)
+
+    program()
+    (inputs,) = mocks.of_type("gcp:container/nodePool:NodePool")
+    return inputs
+
+
+@pytest.mark.parametrize(
+    ("name", "capacity", "expected"),
+    [
+        ("cpu", Spot(), {"spot": True}),
+        ("cpu", Preemptible(), {"preemptible": True}),
+        ("a100", Queued(), {"flexStart": True, "queuedProvisioning": True}),
+        ("a100", FlexStart(), {"flexStart": True}),
+        ("cpu", OnDemand(), {}),
+    ],
+    ids=["spot", "preemptible", "queued", "flex-start", "on-demand"],
+)
+def test_node_pool_has_its_capacity(
+    mocks: Mocks, name: str, capacity: Any, expected: dict[str, bool]
+) -> None:
+    """A pool has the capacity type that is declared, and no other, and scales to zero."""
+    inputs = _node_pool(mocks, name, capacity=capacity, auto_repair=None, upgrade=None)
+    config = inputs["nodeConfig"]
+    types = {key: config.get(key) for key in ("spot", "preemptible", "flexStart")}
+    types["queuedProvisioning"] = inputs.get("queuedProvisioning", {}).get("enabled")
+    assert {key: value for key, value in types.items() if value} == expected
+    assert inputs["autoscaling"]["totalMinNodeCount"] == 0
+
+
+def test_node_pool_has_its_taints_and_pods(mocks: Mocks) -> None:
+    """Nodes have the declared taint with its value and effect, and the declared number of pods."""
+    taint = Taint(key="dedicated", value="training", effect="NoExecute")
+    inputs = _node_pool(mocks, "cpu", taints=(taint,), max_pods_per_node=32)
+    assert {"key": "dedicated", "value": "training", "effect": "NO_EXECUTE"} in inputs["nodeConfig"]["taints"]
+    assert inputs["maxPodsPerNode"] == 32
 
 
 def test_members(mocks: Mocks) -> None:
