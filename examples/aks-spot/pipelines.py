@@ -101,58 +101,68 @@ def download(
 
 
 @dsl.component(base_image=IMAGE)
-def merge(tables: dsl.Input[dsl.Dataset], merged: dsl.Output[dsl.Dataset]) -> int:
-    """Write the rows of all tables into one, and return their number."""
+def merge(tables: dsl.Input[dsl.Dataset], merged: dsl.Output[dsl.Dataset], header: bool = False) -> int:
+    """Write the rows of all tables into one.
+
+    Args:
+        tables: directory of the CSV files.
+        merged: the merged table.
+        header: whether each file begins with the same header, of which the merged table has one.
+
+    Returns:
+        The number of rows.
+    """
     import csv
     import pathlib
 
-    header: list[str] = []
-    rows = 0
+    first: list[str] = []
+    count = 0
     folder = pathlib.Path(tables.path)
+    files = sorted(folder.rglob("*.csv"))
     with pathlib.Path(merged.path).open("w", newline="", encoding="utf-8") as target:
-        writer = csv.writer(target)
-        for file in sorted(folder.rglob("*.csv")):
+        writer = csv.writer(target, lineterminator="\n")
+        for file in files:
             with file.open(newline="", encoding="utf-8") as source:
                 reader = csv.reader(source)
-                columns = next(reader, list[str]())
-                if not header:
-                    header = columns
-                    writer.writerow(header)
-                if columns != header:
-                    name = file.relative_to(folder)
-                    raise ValueError(f"{name} has the columns {columns}, and the first had {header}.")
-                for row in reader:
-                    writer.writerow(row)
-                    rows += 1
-    return rows
+                for row in filter(None, reader):
+                    is_header = header and reader.line_num == 1
+                    if first and (row != first if is_header else len(row) != len(first)):
+                        place = f"{file.relative_to(folder)}:{reader.line_num}"
+                        raise ValueError(f"{place} has the columns {row}, and the first row {first}.")
+                    if not is_header or not first:
+                        writer.writerow(row)
+                    first = first or row
+                    count += not is_header
+    print(f"{len(files)} files, {count} rows")
+    return count
 
 
-def _merged(url: str) -> int:
+def _merged(url: str, header: bool) -> int:
     downloaded = download(url=url)
     # The content at a URL may change, but a merge of the same tables is always the same.
     downloaded.set_caching_options(enable_caching=False)
-    return merge(tables=downloaded.outputs["tables"]).outputs["Output"]
+    return merge(tables=downloaded.outputs["tables"], header=header).outputs["Output"]
 
 
 @dsl.pipeline(name="merge-csv")
-def plain(url: str) -> int:
+def plain(url: str, header: bool = False) -> int:
     """Run every task on the default pool."""
-    return _merged(url)
+    return _merged(url, header)
 
 
 @dsl.pipeline(name="merge-csv-spot")
 @every_step(use_pool, POOL)
-def spot(url: str) -> int:
+def spot(url: str, header: bool = False) -> int:
     """Run every task on a spot node, without changes to the tasks."""
-    return _merged(url)
+    return _merged(url, header)
 
 
 @dsl.pipeline(name="merge-csv-spot-retries")
 @every_step(use_pool, POOL)
 @every_step(retry_disruptions, 5, backoff="5m")
-def spot_with_retries(url: str) -> int:
+def spot_with_retries(url: str, header: bool = False) -> int:
     """Retry tasks that lose their node, up to five times, after five minutes each."""
-    return _merged(url)
+    return _merged(url, header)
 
 
 PIPELINES = (plain, spot, spot_with_retries)

@@ -110,3 +110,26 @@ def test_tables_of_one_name_stay_apart(tmp_path: Path) -> None:
     members: list[Any] = [tarfile.TarInfo("2026/01.csv"), tarfile.TarInfo("2027/01.csv")]
     assert _download(_tar(*members), tmp_path) == 2
     assert len(list((tmp_path / "in").rglob("01.csv"))) == 2
+
+
+@pytest.mark.parametrize(
+    ("second", "header", "message"),
+    [
+        ("1,2,3\n", False, r"2\.csv:1 has the columns \['1', '2', '3'\], and the first row \['a', 'b'\]"),
+        ("a,c\n", True, r"2\.csv:1 has the columns \['a', 'c'\], and the first row \['a', 'b'\]"),
+        ("a,b\n1\n", True, r"2\.csv:2 has the columns \['1'\], and the first row \['a', 'b'\]"),
+    ],
+)
+def test_tables_with_other_columns_are_refused(
+    second: str,
+    header: bool,  # noqa: FBT001
+    message: str,
+    tmp_path: Path,
+) -> None:
+    """A table with another number of columns, or another header, ends the step with file and line."""
+    (tmp_path / "1.csv").write_text("a,b\n")
+    (tmp_path / "2.csv").write_text(second)
+    merge: Callable[..., int] = module("aks-spot", "pipelines").merge.python_func
+    tables, merged = SimpleNamespace(path=str(tmp_path)), SimpleNamespace(path=str(tmp_path / "merged"))
+    with pytest.raises(ValueError, match=message):
+        merge(tables, merged, header=header)

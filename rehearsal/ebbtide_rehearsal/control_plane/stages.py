@@ -14,7 +14,7 @@ RUNS = "rehearsal.ebbtide.dev/runs"
 """Pod annotation: `process` to run its command on this machine."""
 
 RUNS_FOR = "rehearsal.ebbtide.dev/runs-for"
-"""Pod annotation: seconds until the pod ends."""
+"""Pod annotation: seconds until the pod ends; at least so long if its command runs on this machine."""
 
 EXIT_CODE = "rehearsal.ebbtide.dev/exit-code"
 """Pod annotation: the exit status of a pod's containers; 0 by default."""

@@ -30,6 +30,9 @@ _ENVIRONMENT: Final = [
     {"name": "KFP_POD_UID", "valueFrom": {"fieldRef": {"fieldPath": "metadata.uid"}}},
 ]
 
+LAUNCHED: Final = {"pipelines.kubeflow.org/runtime-role": "launcher"}
+"""Annotation of a step's pods, but not of its driver's."""
+
 _RETRIES: Final = (
     "retry-max-count",
     "retry-backoff-duration",
@@ -88,7 +91,7 @@ def _implementation(
 ) -> Object:
     mounts = [{"name": volume, "mountPath": path} for volume, path in _SCRATCH.items()]
     environment = copy.deepcopy(_ENVIRONMENT)
-    pod_metadata: Object = {"annotations": {"pipelines.kubeflow.org/runtime-role": "launcher"}}
+    pod_metadata: Object = {"annotations": dict(LAUNCHED)}
     for field, pairs in metadata.items():
         keys = [key for key in pairs if "-key" in key]
         pod_metadata.setdefault(field, {}).update(

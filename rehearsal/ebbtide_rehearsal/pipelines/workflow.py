@@ -7,6 +7,7 @@ own driver.
 """
 
 import json
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -20,7 +21,11 @@ _SECONDS: Final = "s"
 
 
 def workflow(
-    compiled: Compiled, arguments: Mapping[str, Any], annotations: Mapping[str, str] | None = None
+    compiled: Compiled,
+    arguments: Mapping[str, Any],
+    annotations: Mapping[str, str] | None = None,
+    *,
+    speed: float = 1,
 ) -> Object:
     """Return the Workflow of a run.
 
@@ -28,6 +33,7 @@ def workflow(
         compiled: the pipeline.
         arguments: values of its inputs; the others have their defaults.
         annotations: for all its pods, besides KFP's own.
+        speed: divisor of the waits between retries.
     """
     templates: dict[str, Object] = {}
     parameters: dict[str, str] = {}
@@ -42,7 +48,7 @@ def workflow(
             tasks = [
                 dag_task
                 for task, spec in sorted(part(dag, "tasks").items())
-                for dag_task in _task(compiled, task, spec, templates)
+                for dag_task in _task(compiled, task, spec, templates, speed)
             ]
             templates[name] = {
                 "name": name,
@@ -115,7 +121,7 @@ def _entry(compiled: Compiled, arguments: Mapping[str, Any]) -> Iterator[Object]
 
 
 def _task(
-    compiled: Compiled, name: str, spec: Mapping[str, Any], templates: dict[str, Object]
+    compiled: Compiled, name: str, spec: Mapping[str, Any], templates: dict[str, Object], speed: float
 ) -> Iterator[Object]:
     """Return a driver, and its graph or executor."""
     component = text(spec, "componentRef", "name")
@@ -153,7 +159,7 @@ def _task(
         }
         return
     metadata = _metadata(compiled.platform(component))
-    retries = _retries(spec)
+    retries = _retries(spec, speed)
     parameters = {
         "pod-spec-patch": _output(driver, "pod-spec-patch"),
         "cached-decision": _output(driver, "cached-decision"),
@@ -169,8 +175,8 @@ def _task(
     }
 
 
-def _retries(spec: Mapping[str, Any]) -> dict[str, str]:
-    """Return a step's retries, durations in seconds."""
+def _retries(spec: Mapping[str, Any], speed: float) -> dict[str, str]:
+    """Return a step's retries, durations in whole seconds."""
     policy = part(spec, "retryPolicy")
     if not policy:
         return {}
@@ -183,7 +189,7 @@ def _retries(spec: Mapping[str, Any]) -> dict[str, str]:
         ("retry-backoff-max-duration", "backoffMaxDuration"),
     ):
         if field in policy:
-            given[name] = text(policy, field).removesuffix(_SECONDS)
+            given[name] = str(math.ceil(float(text(policy, field).removesuffix(_SECONDS)) / speed))
     return given
 
 

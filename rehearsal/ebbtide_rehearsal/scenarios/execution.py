@@ -104,7 +104,7 @@ class Play:
                 assert_never(step)
 
     def _run(self, step: RunPipeline) -> None:
-        run = run_of(step, self._profile(), self.base_directory)
+        run = run_of(step, self._profile(), self.base_directory, self.stage.store.clock.speed)
         api = self.stage.argo().api
         # A compiled pipeline has none of the fields of the spec patch, so no merge is needed.
         api.create(WORKFLOWS, {**run, "spec": {**run["spec"], **spec_patch(api)}})

@@ -99,6 +99,8 @@ class RunPipeline(Declared):
     """Name of the program's output file to run, without `.yaml`; required if it writes several."""
     arguments: dict[str, Any] = Field(default_factory=dict[str, Any])
     """Values of the pipeline's inputs; `{home}` in them is the scenario's directory."""
+    runs_for: PositiveFloat | None = None
+    """Minimum wall-clock seconds of each step's pod, so that a fault can strike while it runs."""
 
 
 class FailureInjection(Declared):

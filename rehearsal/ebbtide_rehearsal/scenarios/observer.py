@@ -9,6 +9,7 @@ from ebbtide.kubernetes_api import Api
 from ebbtide.kueue_api import API_PATH
 from ebbtide_rehearsal.cloud.clock import ClusterTime
 from ebbtide_rehearsal.cloud.store import Store
+from ebbtide_rehearsal.pipelines.templates import LAUNCHED
 from ebbtide_rehearsal.report.cost import spent, timed
 from ebbtide_rehearsal.scenarios.conditions import Observation, ObservedJob
 
@@ -24,7 +25,6 @@ _TRAINER: Final = "/apis/trainer.kubeflow.org/v1alpha1/trainjobs"
 _RUNS: Final = "/apis/argoproj.io/v1alpha1/workflows"
 _RUN: Final = "workflows.argoproj.io/workflow"
 _NODE_NAME: Final = "workflows.argoproj.io/node-name"
-_ROLE: Final = "pipelines.kubeflow.org/runtime-role"
 _OWNERS: Final = ("batch.kubernetes.io/job-name", "jobset.sigs.k8s.io/jobset-name")
 """Pod labels with the name of the Job, or of the TrainJob: its JobSet has the same name."""
 
@@ -84,7 +84,7 @@ class Observer:
         """
         metadata = pod["metadata"]
         annotations = metadata.get("annotations", {})
-        if metadata.get("labels", {}).get(_RUN) not in runs or annotations.get(_ROLE) != "launcher":
+        if metadata.get("labels", {}).get(_RUN) not in runs or not LAUNCHED.items() <= annotations.items():
             return
         name = re.sub(r"\(\d+\)", "", annotations[_NODE_NAME]).split(".")[-2]
         node = pod["spec"].get("nodeName")

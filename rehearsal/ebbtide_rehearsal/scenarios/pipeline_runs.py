@@ -9,10 +9,12 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 import ebbtide
+from ebbtide.kubernetes_api.parts import part
 from ebbtide.placement import Profile
-from ebbtide_rehearsal.control_plane.stages import RUNS
+from ebbtide_rehearsal.control_plane.stages import RUNS, RUNS_FOR
 from ebbtide_rehearsal.failures import RehearsalError
 from ebbtide_rehearsal.pipelines.compiled import UnsupportedPipelineError, read
+from ebbtide_rehearsal.pipelines.templates import LAUNCHED
 from ebbtide_rehearsal.pipelines.workflow import workflow
 from ebbtide_rehearsal.scenarios.model import RunPipeline
 from ebbtide_rehearsal.scenarios.observer import SUBMITTED_LABEL
@@ -20,13 +22,14 @@ from ebbtide_rehearsal.scenarios.observer import SUBMITTED_LABEL
 _BASE_DIRECTORY: Final = "{home}"
 
 
-def run_of(step: RunPipeline, profile: Profile, base_directory: Path) -> dict[str, Any]:
+def run_of(step: RunPipeline, profile: Profile, base_directory: Path, speed: float) -> dict[str, Any]:
     """Return the Workflow of a pipeline's run.
 
     Args:
         step: the pipeline and its arguments.
         profile: the cluster's profile.
         base_directory: the scenario's directory.
+        speed: simulated seconds per second, by which the waits between retries are divided.
 
     Raises:
         RehearsalError: the program fails or writes no such file, or the pipeline uses an unsupported feature.
@@ -36,8 +39,12 @@ def run_of(step: RunPipeline, profile: Profile, base_directory: Path) -> dict[st
         compiled = read(content)
     except UnsupportedPipelineError as error:
         raise RehearsalError(f"{step.program} cannot be rehearsed: {error}") from None
-    run = workflow(compiled, _arguments(step.arguments, base_directory), {RUNS: "process"})
+    arguments = _arguments(step.arguments, base_directory)
+    run = workflow(compiled, arguments, {RUNS: "process"}, speed=speed)
     run["metadata"]["labels"] = {SUBMITTED_LABEL: "true"}
+    for template in run["spec"]["templates"] if step.runs_for else ():
+        if LAUNCHED.items() <= part(template, "metadata", "annotations").items():
+            template["metadata"]["annotations"][RUNS_FOR] = f"{step.runs_for:g}"
     return run
 
 

@@ -1,12 +1,16 @@
 """The stories' compiled pipelines on Argo's real controller, with the steps' own code, on node pools that
 grow from zero, lose their nodes and go back to zero."""
 
+import io
 import re
+import tarfile
 import uuid
-import zipfile
 from collections.abc import Generator
 from contextlib import contextmanager
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Event, Thread
 from typing import Any, Final
 
 import pytest
@@ -70,11 +74,11 @@ class Pipelines:
     def __init__(self, cloud: Running, name: str) -> None:
         self.cloud, self.namespace = cloud, name
 
-    def submit(self, pipeline: Any, **arguments: Any) -> str:
-        """Compile a pipeline and start a run of it; return the run's name."""
+    def submit(self, pipeline: Any, *, speed: float = 1, **arguments: Any) -> str:
+        """Compile a pipeline and start a run of it, with shorter waits at a speed; return the run's name."""
         file = self.cloud.directory / "pipeline.yaml"
         compiler.Compiler().compile(pipeline, str(file))
-        made = workflow(read(file.read_text()), arguments, {RUNS: "process"})
+        made = workflow(read(file.read_text()), arguments, {RUNS: "process"}, speed=speed)
         return self.cloud.api.create(f"{GROUP}/{self.namespace}/workflows", made)["metadata"]["name"]
 
     def ended(self, run: str, *, seconds: float) -> Object:
@@ -269,24 +273,71 @@ def test_runs_are_followed(
             assert lines[end + 2].startswith("Logs"), out
 
 
-def test_merged_on_spot_nodes(
-    control_plane: ControlPlane, argo_tools: ControlPlaneTools, tmp_path: Path
+class _Archive(BaseHTTPRequestHandler):
+    """The tutorial's archive, whose first request waits until `released`."""
+
+    content = b""
+    requested, released = Event(), Event()
+
+    def do_GET(self) -> None:
+        """Send the archive."""
+        self.requested.set()
+        self.released.wait()
+        self.send_response(HTTPStatus.OK)
+        self.end_headers()
+        self.wfile.write(self.content)
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the parameter's name there
+        """Log nothing."""
+
+
+@contextmanager
+def _held(members: int) -> Generator[tuple[str, type[_Archive]]]:
+    """Serve the first members of the tutorial's archive; the first request waits."""
+    packed = io.BytesIO()
+    with (
+        tarfile.open(EXAMPLES / "aks-spot" / "iris-csv-files.tar.gz") as published,
+        tarfile.open(fileobj=packed, mode="w:gz") as archive,
+    ):
+        for member in published.getmembers()[:members]:
+            archive.addfile(member, published.extractfile(member))
+    handler = type(
+        "Held", (_Archive,), {"content": packed.getvalue(), "requested": Event(), "released": Event()}
+    )
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}/iris-csv-files.tar.gz", handler
+        finally:
+            handler.released.set()
+            server.shutdown()
+
+
+@pytest.mark.parametrize(("members", "merged"), [(3, "3 files, 150 rows"), (1, "1 files, 50 rows")])
+def test_an_evicted_download_runs_again(
+    control_plane: ControlPlane, argo_tools: ControlPlaneTools, tmp_path: Path, members: int, merged: str
 ) -> None:
-    """Every task runs on a spot node, whose pool grows from zero, and passes its artifact to the next."""
-    archive = tmp_path / "tables.zip"
-    with zipfile.ZipFile(archive, "w") as tables:
-        for file in sorted((EXAMPLES / "aks-spot" / "data").glob("*.csv")):
-            tables.write(file, file.name)
-    with pipelines(control_plane, argo_tools, tmp_path, "aks-spot") as on:
-        run = on.submit(module("aks-spot", "pipelines").spot_with_retries, url=archive.as_uri())
+    """A spot node is evicted, with notice, while its step downloads the tutorial's archive, whole or of one
+    file: the step runs again on another, the merge has every row, and no driver runs on a spot node."""
+    with (
+        _held(members) as (url, archive),
+        pipelines(control_plane, argo_tools, tmp_path, "aks-spot") as on,
+    ):
+        run = on.submit(module("aks-spot", "pipelines").spot_with_retries, speed=60, url=url)
+        assert archive.requested.wait(180)
+        (node,) = on.cloud.nodes("spotnodepool")
+        on.cloud.reclaim("spotnodepool", count=1, graceful=True)
+        wait(lambda: on.cloud.nodes("spotnodepool"), lambda names: node not in names, seconds=60)
+        archive.released.set()
         ended = on.ended(run, seconds=240)
         assert ended["status"]["phase"] == "Succeeded", _nodes(ended)
         pods = on.pods(run)
-        steps = [pod for task in ("download", "merge") for pod in pods[task]]
-        assert [on.pool(step) for step in steps] == ["spotnodepool", "spotnodepool"]
+        assert {task: len(pods[task]) for task in ("download", "merge")} == {"download": 2, "merge": 1}
+        assert {on.pool(pod) for task in ("download", "merge") for pod in pods[task]} == {"spotnodepool"}
         assert {on.pool(attempts[0]) for task, attempts in pods.items() if task.endswith("-driver")} == {
             "default-pool"
         }
+        assert merged in on.cloud.messages("pod-log")
         wait(lambda: on.cloud.nodes("spotnodepool"), lambda names: not names, seconds=60)
 
 

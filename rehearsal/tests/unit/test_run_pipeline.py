@@ -1,5 +1,6 @@
 """A scenario's pipelines: compiled by their own program, chosen by name, refused with a message."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +23,26 @@ def test_the_storys_pipeline_is_compiled_as_its_author_does() -> None:
     """Its program is run with the stack's profile, and what it writes becomes a Workflow whose pods run as
     processes; a placeholder of an argument is the scenario's directory."""
     step = _run("pipeline.py", arguments={"seed": "{home}/x"})
-    made = run_of(step, profile_of("preemptible-pipelines"), STORY)
+    made = run_of(step, profile_of("preemptible-pipelines"), STORY, 1)
     assert made["metadata"]["generateName"] == "coin-flip-"
     assert made["metadata"]["labels"] == {"rehearsal.ebbtide.dev/submitted": "true"}
     assert made["spec"]["podMetadata"]["annotations"]["rehearsal.ebbtide.dev/runs"] == "process"
     assert str(STORY / "x") in str(made)
+
+
+def test_steps_run_for_seconds_and_wait_at_the_speed_of_the_scenario() -> None:
+    """A step's pods, and not its driver's, run for the given seconds at least; five minutes between retries
+    take two and a half seconds at 120 times the speed, rounded up."""
+    step = _run("pipelines.py", pipeline="merge-csv-spot-retries", arguments={"url": ""}, runs_for=6)
+    made = run_of(step, profile_of("aks-spot"), EXAMPLES / "aks-spot", 120)
+    annotations = [item.get("metadata", {}).get("annotations", {}) for item in made["spec"]["templates"]]
+    lasting = {
+        item["pipelines.kubeflow.org/runtime-role"]: item.get("rehearsal.ebbtide.dev/runs-for")
+        for item in annotations
+        if item
+    }
+    assert lasting == {"driver": None, "launcher": "6"}
+    assert '{"name": "retry-backoff-duration", "value": "3"}' in json.dumps(made)
 
 
 @pytest.mark.parametrize(
@@ -45,4 +61,4 @@ def test_what_is_wrong_with_a_program_is_said(
     """The message is the program's, or lists the files that it writes."""
     (tmp_path / "pipeline.py").write_text(program)
     with pytest.raises(RehearsalError, match=says):
-        run_of(_run("pipeline.py", **step), DEV, tmp_path)
+        run_of(_run("pipeline.py", **step), DEV, tmp_path, 1)

@@ -22,7 +22,7 @@ from ebbtide_rehearsal.cloud.nodes.guard import Guard
 from ebbtide_rehearsal.cloud.nodes.kubelet import End, now, running, waiting
 from ebbtide_rehearsal.cloud.nodes.pods import Pod
 from ebbtide_rehearsal.control_plane.mounts import NotMountedError
-from ebbtide_rehearsal.control_plane.stages import RUNS
+from ebbtide_rehearsal.control_plane.stages import RUNS, RUNS_FOR
 
 _START_ERROR: Final = 128
 _SIGNALLED: Final = 128
@@ -49,6 +49,7 @@ class _Running:
         restarts: number of restarts.
         code: exit status before the last restart.
         again: time of the next restart, on the monotonic clock.
+        least: earliest time at which its end is reported, on the monotonic clock.
         kill: end of its grace period; None before SIGTERM.
         shutdown: True if its node shuts down.
     """
@@ -62,6 +63,7 @@ class _Running:
     restarts: int = 0
     code: int = 0
     again: float = 0
+    least: float = 0
     kill: float | None = None
     shutdown: bool = False
 
@@ -153,6 +155,7 @@ class ProcessKubelet:
             return
         last = End(entry.code, entry.began) if entry.restarts else None
         entry.name, entry.began = container.name, now()
+        entry.least = time.monotonic() + float(pod.annotations.get(RUNS_FOR, 0))
         try:
             with entry.log.open("ab") as log:
                 entry.child = subprocess.Popen(  # noqa: S603 - the pod's own command
@@ -185,7 +188,7 @@ class ProcessKubelet:
             self._between(entry)
             return
         code = entry.child.poll()
-        if code is not None:
+        if code is not None and (entry.kill is not None or time.monotonic() >= entry.least):
             self._ended(entry, code)
         elif entry.kill is not None:
             if time.monotonic() >= entry.kill:
