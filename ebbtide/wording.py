@@ -1,6 +1,6 @@
 """Numbers and lists in sentences."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 
 def several(number: object, singular: str, more: str = "") -> str:
@@ -16,6 +16,13 @@ def and_list(items: Iterable[object]) -> str:
 def or_list(items: Iterable[object]) -> str:
     """Format alternatives: `1, 2 or 4`."""
     return _joined(items, "or")
+
+
+def bound(unknown: Collection[str], estimated: Collection[str]) -> str:
+    """Return the words before an amount: `at least ` if prices are unknown, `about ` if some are estimates;
+    empty if all are known.
+    """
+    return f"{'at least ' if unknown else ''}{'about ' if estimated else ''}"
 
 
 def _joined(items: Iterable[object], conjunction: str) -> str:

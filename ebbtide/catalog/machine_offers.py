@@ -34,6 +34,7 @@ class MachineOffer:
         region: the region of the prices; empty if no region has a known price.
         on_demand: USD per hour with accelerators, without disks; None if unknown.
         spot: price on spot capacity; otherwise as `on_demand`.
+        spot_estimated: whether the spot price is an estimate.
         flex: price with Dynamic Workload Scheduler; otherwise as `on_demand`.
         as_of: dates of the prices, year and month.
         locations: the zones, or on Azure the regions, that offer it; empty if no table limits them.
@@ -49,6 +50,7 @@ class MachineOffer:
     region: str
     on_demand: float | None
     spot: float | None
+    spot_estimated: bool
     flex: float | None
     as_of: tuple[str, ...]
     locations: tuple[str, ...]
@@ -118,6 +120,7 @@ def _offer(machine: Machine, accelerator: str, count: int, region: str) -> Itera
         region=where,
         on_demand=_total(bill, "on-demand"),
         spot=_total(bill, "spot"),
+        spot_estimated=any(price.spot_estimated for _, price, _ in bill if price),
         flex=_total(bill, "flex-start"),
         as_of=tuple(sorted({price.as_of for _, price, _ in bill if price})),
         locations=places,

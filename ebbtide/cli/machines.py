@@ -104,6 +104,8 @@ def _show(offers: "list[MachineOffer]") -> None:
     dates = sorted({date for offer in offers for date in offer.as_of})
     if dates:
         output.print(f"List prices of {' to '.join(dict.fromkeys((dates[0], dates[-1])))}, without disks.")
+    if any(offer.spot_estimated for offer in offers):
+        output.print("~ estimated from what spot costs in another region.")
 
 
 def _table(offers: "list[MachineOffer]") -> "Table":
@@ -120,7 +122,9 @@ def _table(offers: "list[MachineOffer]") -> "Table":
             str(offer.count or ""),
             str(offer.vcpus),
             f"{offer.memory_gib:g}",
-            *(_dollars(price) for price in (offer.on_demand, offer.spot, offer.flex)),
+            _dollars(offer.on_demand),
+            f"{'~' if offer.spot_estimated else ''}{_dollars(offer.spot)}",
+            _dollars(offer.flex),
             offer.region,
         )
     return table

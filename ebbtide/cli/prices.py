@@ -160,8 +160,14 @@ def _table(*headings: str, rows: "Iterable[tuple[str, ...]]") -> "Table":
 
 def _cells(change: "Refreshed") -> Iterator[str]:
     for capacity in ("on-demand", "spot", "flex-start"):
-        old, new = (_dollars(price.of(capacity) if price else None) for price in (change.old, change.new))
+        old, new = (_rate(price, capacity) for price in (change.old, change.new))
         yield new if old == new else f"{old} -> {new}"
+
+
+def _rate(price: "Price | None", capacity: str) -> str:
+    if price is None:
+        return _dollars(None)
+    return f"{'~' if price.is_estimated(capacity) else ''}{_dollars(price.of(capacity))}"
 
 
 def _staying(change: "Refreshed") -> tuple[str, str, str]:

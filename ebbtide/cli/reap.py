@@ -184,7 +184,7 @@ def _table(report: "Reaping", now: "datetime") -> "Table":
             time(stack.expires) if stack.expires else "?",
             durations.rounded(now - stack.expires) if stack.expires else "",
             ", ".join(stack.clusters),
-            "?" if cost is None else f"{cost:.2f}",
+            "?" if cost is None else f"{'~' if stack.estimated else ''}{cost:.2f}",
             stack.outcome,
         )
     return table

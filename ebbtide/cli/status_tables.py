@@ -12,6 +12,7 @@ from rich.text import Text
 from ebbtide import durations
 from ebbtide.operations.messages import never, time
 from ebbtide.operations.status_report import PoolStatus, QueueStatus, Status, WaitingWork, WorkStatus
+from ebbtide.wording import bound
 
 _SHOWN: Final = 10
 """Maximum number of rows for work, and for the waiting work of a queue."""
@@ -52,9 +53,15 @@ def _pools(pools: Sequence[PoolStatus], now: datetime) -> Table:
             *(str(number or "-") for number in numbers),
             str(pool.maximum),
             durations.rounded(now - pool.oldest) if pool.oldest else "",
-            "?" if pool.usd_per_hour is None else f"{pool.usd_per_hour:.2f}" if pool.nodes else "",
+            _hourly(pool),
         )
     return table
+
+
+def _hourly(pool: PoolStatus) -> str:
+    if pool.usd_per_hour is None:
+        return "?"
+    return f"{'~' if pool.estimated else ''}{pool.usd_per_hour:.2f}" if pool.nodes else ""
 
 
 def _work(work: Sequence[WorkStatus], now: datetime) -> Iterator[RenderableType]:
@@ -106,13 +113,12 @@ def _reason(queue: QueueStatus, item: WaitingWork, now: datetime) -> Iterator[Re
 
 def _cost(status: Status) -> Iterator[str]:
     cost = status.cost
-    least = "at least " if cost.unknown else ""
-    yield (
-        f"Cost: {least}${cost.usd_per_hour:.2f} per hour now, ${cost.always_usd_per_hour:.2f} of it without "
-        "any node."
-    )
+    now = f"{bound(cost.unknown, cost.estimated)}${cost.usd_per_hour:.2f} per hour now"
+    yield f"Cost: {now}, ${cost.always_usd_per_hour:.2f} of it without any node."
     if cost.unknown:
         yield f"Without a known price: {', '.join(cost.unknown)}."
+    if cost.estimated:
+        yield f"With an estimated price: {', '.join(cost.estimated)}."
     if dates := sorted({cost.prices_of[0], cost.prices_of[-1]} if cost.prices_of else ()):
         yield f"Prices of {' to '.join(dates)}."
 

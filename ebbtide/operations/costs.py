@@ -7,10 +7,11 @@ from ebbtide.catalog import CloudKind, find_price
 from ebbtide.catalog.clouds import region_of
 from ebbtide.cloud_apis.interfaces import CloudResource
 from ebbtide.operations.rates import rates
+from ebbtide.review.cost import Amount
 
 
-def idle_cost(exported: Mapping[str, Any]) -> float | None:
-    """Return the known cost of a stack without work, USD per hour; None if nothing has a price.
+def idle_cost(exported: Mapping[str, Any]) -> Amount | None:
+    """Return the cost of a stack without work; None if nothing has a price.
 
     Args:
         exported: the output of `pulumi stack export`.
@@ -19,7 +20,7 @@ def idle_cost(exported: Mapping[str, Any]) -> float | None:
         StateError: it is not an exported state.
     """
     amount = rates(exported).idle
-    return round(amount.known, 4) if amount.prices else None
+    return amount if amount.prices else None
 
 
 def cost_of(cloud: CloudKind, resource: CloudResource) -> float | None:

@@ -37,8 +37,9 @@ from ebbtide.operations.locks import unlocking
 from ebbtide.operations.progress import narration
 from ebbtide.operations.stack import Stack
 from ebbtide.operations.state import State
+from ebbtide.review.cost import Amount
 from ebbtide.review.state import StateError
-from ebbtide.wording import several
+from ebbtide.wording import bound, several
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +92,7 @@ class _Run:
     state: State
     clouds: Clouds
     console: Console
-    cost: float | None = None
+    cost: Amount | None = None
 
     def print(self, line: str) -> None:
         """Print a line."""
@@ -308,7 +309,8 @@ def _reported(run: _Run, cluster: Inspection, identities: Iterable[ClusterIdenti
     for line in messages.remains(state.buckets, disks, state.registries):
         run.print(line)
     if run.cost:
-        run.print(f"The stack no longer costs at least ${run.cost:.2f}/h.")
+        about = bound((), run.cost.estimated)
+        run.print(f"The stack no longer costs at least {about}${run.cost.known:.2f}/h.")
     remains = any(item.resources for item in leftovers)
     return DestroyOutcome(done=True, leftovers=bool(state.buckets or state.registries or disks or remains))
 

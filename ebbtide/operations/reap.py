@@ -54,6 +54,8 @@ class ReapedStack(DocumentPart):
     """Clusters that the stack created."""
     idle_usd_per_hour: float | None = None
     """Lower bound of the cost without work, USD per hour; null if no price is known."""
+    estimated: bool = False
+    """Whether a price of it is an estimate."""
     outcome: ReapOutcome
     """`expired` without --yes; `leftovers` if buckets, registries or disks remain; `refused` if nothing was
     changed; `failed` if some resources remain; `unreadable` if the state is."""
@@ -172,7 +174,8 @@ def _expired(backend: Backend, name: str, now: datetime) -> ReapedStack | None:
         stack=name,
         expires=contents.expires,
         clusters=contents.clusters,
-        idle_usd_per_hour=cost,
+        idle_usd_per_hour=round(cost.known, 4) if cost else None,
+        estimated=bool(cost and cost.estimated),
         outcome=ReapOutcome.EXPIRED,
     )
 

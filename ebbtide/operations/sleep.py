@@ -19,6 +19,7 @@ from ebbtide.operations.errors import OperationError
 from ebbtide.operations.power import OwnCluster, own_cluster
 from ebbtide.operations.rates import Rates, rates
 from ebbtide.operations.work import Work, work
+from ebbtide.wording import bound
 
 _STEP: Final = 10.0  # seconds between two checks of running work
 _UNCHANGED: Final = "nothing was changed"
@@ -161,12 +162,13 @@ def wake(sleeper: Sleeper, log: Callable[[str], None]) -> None:
 def _summary(sleeper: Sleeper) -> list[str]:
     """Return lines about what a sleeping stack saves, and what is still billed."""
     is_gke = sleeper.cluster.cloud is CloudKind.GKE
-    saved = sleeper.rates.idle_of_nodes
+    nodes = sleeper.rates.idle_of_nodes
+    saved = f"{bound(nodes.unknown, nodes.estimated)}${nodes.known:.2f}"
     billed = [item for item in sleeper.rates.items if is_gke or item.name != "control plane"]
     known = sum(item.amount.known for item in billed)
     names = ", ".join(dict.fromkeys(item.name for item in billed)) or "nothing else"
     return [
-        f"Stack {sleeper.name} is asleep: it saves ${saved.known:.2f} per hour of its idle nodes.",
+        f"Stack {sleeper.name} is asleep: it saves {saved} per hour of its idle nodes.",
         f"Still billed, ${known:.2f} per hour: {names}.",
         "Disks of volumes are billed too, and on AKS those of stopped nodes.",
         f"Wake it with: {command_line('wake', sleeper.name)}",

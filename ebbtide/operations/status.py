@@ -142,6 +142,7 @@ def _pool(pool: PoolProfile, nodes: list[Object], prices: Rates, now: datetime) 
         maximum=pool.max_nodes,
         oldest=min(map(_created, nodes), default=None),
         usd_per_hour=None if cost.unknown and not cost.prices else round(cost.known, 4),
+        estimated=bool(cost.estimated),
     )
 
 
@@ -174,5 +175,6 @@ def _cost(nodes: list[Object], prices: Rates) -> CostStatus:
         usd_per_hour=round(total.known, 4),
         always_usd_per_hour=round(prices.without_nodes().known, 4),
         unknown=total.unknown,
+        estimated=total.estimated,
         prices_of=tuple(sorted({price.as_of for price in total.prices if price.as_of})),
     )

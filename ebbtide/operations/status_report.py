@@ -31,6 +31,8 @@ class PoolStatus(DocumentPart):
     """Creation time of the oldest node; null without nodes."""
     usd_per_hour: float | None
     """Current cost of the nodes, USD per hour; null if no price is known."""
+    estimated: bool
+    """Whether a price of them is an estimate."""
 
     @property
     def nodes(self) -> int:
@@ -94,6 +96,8 @@ class CostStatus(DocumentPart):
     """Cost without nodes: control plane, addresses, gateways, disks of add-ons."""
     unknown: tuple[str, ...]
     """Items without a known price, which are not included."""
+    estimated: tuple[str, ...]
+    """Items with an estimated price; the cost is then an estimate."""
     prices_of: tuple[str, ...]
     """Dates of the prices."""
 

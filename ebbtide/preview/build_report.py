@@ -171,7 +171,7 @@ def _charge(charge: Charge) -> ChargeReport:
 
 
 def _amount(amount: Amount) -> AmountReport:
-    return AmountReport(usd=round(amount.known, 6), unknown=amount.unknown)
+    return AmountReport(usd=round(amount.known, 6), unknown=amount.unknown, estimated=amount.estimated)
 
 
 def _kind(resource: Resource) -> Literal["resource", "component", "provider", "read"]:

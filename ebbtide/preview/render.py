@@ -28,6 +28,7 @@ from ebbtide.preview.words import (
     nodes_words,
     number_words,
     overrides_words,
+    price_gaps,
     quota_words,
 )
 from ebbtide.recording.assumed_values import assumed_spans
@@ -264,8 +265,7 @@ def _totals(preview: Preview) -> Iterator[RenderableType]:
             f", {maximum} at most, {on_demand} on demand ({dates}). {charges}".rstrip(),
         )
     ]
-    if unknown := dict.fromkeys((*cost.idle.unknown, *cost.maximum.unknown, *cost.on_demand.unknown)):
-        lines.append(Text.assemble(("Without price: ", "yellow"), ", ".join(unknown)))
+    lines += [Text.assemble((f"{gap}: ", "yellow"), ", ".join(items)) for gap, items in price_gaps(cost)]
     if never_zero := [words for pool in preview.pools if (words := _minimum(pool))]:
         lines.append(Text.assemble(("Never without nodes: ", "yellow"), ", ".join(never_zero)))
     regions: dict[str, list[str]] = {}

@@ -16,6 +16,8 @@ class AmountReport(DocumentPart):
     """Sum of the known prices."""
     unknown: tuple[str, ...] = ()
     """Items without a known price; the sum is then a lower bound."""
+    estimated: tuple[str, ...] = ()
+    """Items whose price is an estimate; the sum is then one, too."""
 
 
 class ChargeReport(DocumentPart):

@@ -1,11 +1,11 @@
 """Short descriptions of a preview's facts, for tables and trees."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from ebbtide import durations
-from ebbtide.preview.report import AmountReport, PoolReport, QueueReport, ResourceReport
+from ebbtide.preview.report import AmountReport, CostReport, PoolReport, QueueReport, ResourceReport
 from ebbtide.reading.facts import NodeFacts
 
 
@@ -69,16 +69,26 @@ def number_words(number: float | None) -> str:
 
 
 def amount_words(amount: AmountReport | None) -> str:
-    """Format an amount in USD per hour: `0.12`, `>0.12` for a lower bound, `?` if unknown, `-` for none."""
+    """Format an amount in USD per hour: `0.12`, `~0.12` for an estimate, `>0.12` for a lower bound, `?` if
+    unknown, `-` for none.
+    """
     if amount is None:
         return "-"
     if amount.unknown and not amount.usd:
         return "?"
     digits = 3 if 0 < amount.usd < _SMALL else 2
-    return f"{'>' if amount.unknown else ''}{amount.usd:.{digits}f}"
+    return f"{'>' if amount.unknown else ''}{'~' if amount.estimated else ''}{amount.usd:.{digits}f}"
 
 
 _SMALL: Final = 0.1
+
+
+def price_gaps(cost: CostReport) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield the items of a cost without a known price, and those with an estimated one, each with a title."""
+    amounts = (cost.idle, cost.maximum, cost.on_demand)
+    for title, field in (("Without price", "unknown"), ("Estimated price", "estimated")):
+        if items := tuple(dict.fromkeys(item for amount in amounts for item in getattr(amount, field))):
+            yield title, items
 
 
 def quota_words(queue: QueueReport, flavor: str) -> tuple[str, str]:

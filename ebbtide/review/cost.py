@@ -4,7 +4,7 @@ Usage-based charges are not included: traffic, stored objects and images, logs.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Final
 
@@ -39,19 +39,25 @@ class Amount:
     Attributes:
         known: sum of the known prices.
         unknown: items without a known price; the sum is then a lower bound.
+        estimated: items whose price is an estimate; the sum is then one, too.
         prices: prices of the items.
     """
 
     known: float = 0.0
     unknown: tuple[str, ...] = ()
+    estimated: tuple[str, ...] = ()
     prices: frozenset[Price] = frozenset()
 
     def __add__(self, other: "Amount") -> "Amount":
-        unknown = tuple(dict.fromkeys((*self.unknown, *other.unknown)))
-        return Amount(self.known + other.known, unknown, self.prices | other.prices)
+        return Amount(
+            self.known + other.known,
+            tuple(dict.fromkeys((*self.unknown, *other.unknown))),
+            tuple(dict.fromkeys((*self.estimated, *other.estimated))),
+            self.prices | other.prices,
+        )
 
-    def __mul__(self, count: int) -> "Amount":
-        return Amount(self.known * count, self.unknown, self.prices) if count else Amount()
+    def __mul__(self, count: float) -> "Amount":
+        return replace(self, known=self.known * count) if count else Amount()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,8 +109,7 @@ def gpu_hour(pool: PoolFacts) -> Amount | None:
     """Return the price of a pool's node per accelerator; None for a pool without accelerators."""
     if pool.accelerator is None:
         return None
-    node = node_price(pool)
-    return Amount(node.known / pool.accelerator.count, node.unknown, node.prices)
+    return node_price(pool) * (1 / pool.accelerator.count)
 
 
 def node_price(pool: PoolFacts) -> Amount:
@@ -133,7 +138,8 @@ def _amount(name: str, price: Price | None, count: int, capacity: str) -> Amount
     rate = price.of(capacity) if price else None
     if price is None or rate is None:
         return Amount(unknown=(name,))
-    return Amount(rate * count, prices=frozenset({price}))
+    estimated = (name,) if price.is_estimated(capacity) else ()
+    return Amount(rate * count, estimated=estimated, prices=frozenset({price}))
 
 
 def _flat(item: str, amount: Amount, note: str = "") -> Charge:

@@ -11,7 +11,14 @@ from itertools import chain
 from typing import Final
 
 from ebbtide.preview.report import CostReport, PoolReport
-from ebbtide.preview.words import accelerator_words, amount_words, nodes_words, quota_words, type_words
+from ebbtide.preview.words import (
+    accelerator_words,
+    amount_words,
+    nodes_words,
+    price_gaps,
+    quota_words,
+    type_words,
+)
 from ebbtide.review.mermaid import flowchart
 from ebbtide.review.report import ChangeReport, FailedReview, FieldChangeReport, FindingReport, Review
 from ebbtide.review.summary import (
@@ -25,7 +32,6 @@ from ebbtide.review.summary import (
     places,
     price_dates,
     quota_rows,
-    without_price,
 )
 from ebbtide.wording import several
 
@@ -146,8 +152,8 @@ def _head(review: Review) -> _Section:
     lines = [f"### {_SIGNS[review.verdict]} {title}", "", money.replace("$", "&#36;")]
     if where := places(preview):
         lines += ["", f"{_text(where)}; {finding_counts(review.findings)}; an offline preview."]
-    if unknown := without_price(cost):
-        lines += ["", f"**Without price:** {', '.join(map(_text, unknown[:_SHOWN]))}{_more(unknown)}"]
+    for gap, items in price_gaps(cost):
+        lines += ["", f"**{gap}:** {', '.join(map(_text, items[:_SHOWN]))}{_more(items)}"]
     if held := never_zero(preview):
         lines += ["", f"**Never without nodes:** {', '.join(map(_text, held[:_SHOWN]))}{_more(held)}"]
     return _Section(rows=("\n".join(lines),), folded=False)

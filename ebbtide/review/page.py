@@ -14,6 +14,7 @@ from ebbtide.preview.words import (
     nodes_words,
     number_words,
     overrides_words,
+    price_gaps,
     quota_words,
     type_words,
 )
@@ -30,7 +31,6 @@ from ebbtide.review.summary import (
     places,
     price_dates,
     quota_rows,
-    without_price,
 )
 from ebbtide.urns import urn_name
 
@@ -67,7 +67,7 @@ def render(review: Review | FailedReview) -> str:
             notes=_notes(review),
             places=places(preview),
             prices=price_dates(cost),
-            unknown=without_price(cost),
+            gaps=dict(price_gaps(cost)),
             never_zero=never_zero(preview),
             others=[charge for charge in cost.charges if not charge.pool],
             most=max((pool.charge.on_demand.usd for pool in preview.pools), default=0),

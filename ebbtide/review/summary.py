@@ -9,6 +9,7 @@ from typing import Any, Final
 from ebbtide.preview.report import AmountReport, CostReport, Preview
 from ebbtide.preview.words import amount_words
 from ebbtide.review.report import DifferenceReport, FindingReport, Review
+from ebbtide.wording import bound
 
 ACTIONS: Final = ("replace", "delete", "create", "update")
 """Actions of changes, the most disruptive first."""
@@ -42,11 +43,13 @@ class QuotaRow:
 
 
 def dollars(amount: AmountReport) -> str:
-    """Format an amount: `$0.12`, `at least $0.12` for a lower bound, `unknown`."""
+    """Format an amount: `$0.12`, `about $0.12` for an estimate, `at least $0.12` for a lower bound,
+    `unknown`.
+    """
     words = amount_words(amount)
     if words == "?":
         return "unknown"
-    return f"at least ${words[1:]}" if words.startswith(">") else f"${words}"
+    return f"{bound(amount.unknown, amount.estimated)}${words.lstrip('>~')}"
 
 
 def change_of(before: AmountReport, after: AmountReport) -> str:
@@ -64,11 +67,6 @@ def price_dates(cost: CostReport) -> str:
     if cost.prices_from == cost.prices_to:
         return f"list prices of {cost.prices_from}"
     return f"list prices of {cost.prices_from} to {cost.prices_to}"
-
-
-def without_price(cost: CostReport) -> tuple[str, ...]:
-    """Return the items of a cost without a known price."""
-    return tuple(dict.fromkeys((*cost.idle.unknown, *cost.maximum.unknown, *cost.on_demand.unknown)))
 
 
 def never_zero(preview: Preview) -> list[str]:

@@ -96,18 +96,21 @@ def _aks_system_pods(pool: PoolIn) -> Iterator[Fault]:
         )
 
 
-def hourly_price(pool: PoolIn) -> float | None:
-    """Return the price of a node of the pool in USD per hour, with accelerators and without its disk; None if
-    the price table has none."""
+def hourly_price(pool: PoolIn) -> tuple[float, bool] | None:
+    """Return the price of a node of the pool in USD per hour, with accelerators and without its disk, and
+    whether it is an estimate; None if the price table has none."""
     site, machine, accelerator = pool.site, pool.machine, pool.pool.accelerator
     if machine is None:
         return None
     attached = (accelerator.type, accelerator.count) if accelerator and not machine.accelerator else ("", 0)
-    items = node_items(site.cloud, site.region, machine.name, *attached)
-    rates = [(price.of(pool.pool.capacity.kind) if price else None, count) for _, price, count in items]
-    return (
-        None if any(rate is None for rate, _ in rates) else sum((rate or 0) * count for rate, count in rates)
-    )
+    capacity, total, estimated = pool.pool.capacity.kind, 0.0, False
+    for _, price, count in node_items(site.cloud, site.region, machine.name, *attached):
+        rate = price.of(capacity) if price else None
+        if price is None or rate is None:
+            return None
+        total += rate * count
+        estimated = estimated or price.is_estimated(capacity)
+    return total, estimated
 
 
 def _never_zero(pool: PoolIn) -> Iterator[Fault]:
@@ -115,12 +118,10 @@ def _never_zero(pool: PoolIn) -> Iterator[Fault]:
     field, fewest = ("count", nodes.count) if nodes.count else ("min", nodes.min)
     if pool.pool.is_system or not fewest:
         return
-    price = hourly_price(pool)
-    cost = (
-        f"at least {dollars(price * fewest)} an hour"
-        if price
-        else "money, how much is not in the price table,"
-    )
+    cost = "money, how much is not in the price table,"
+    if price := hourly_price(pool):
+        node, is_estimated = price
+        cost = f"at least {'about ' if is_estimated else ''}{dollars(node * fewest)} an hour"
     yield Fault(
         pool.at(f"nodes.{field}"),
         f"The pool never has fewer than {fewest} node{'s' if fewest > 1 else ''}.",

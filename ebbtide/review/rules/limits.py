@@ -11,6 +11,7 @@ from ebbtide.review.cost import total
 from ebbtide.review.rules.protection import is_ephemeral
 from ebbtide.review.rules.rule import WHOLE, Reviewed, Rule, Violation, of_cluster, of_pool
 from ebbtide.review.settings import Level
+from ebbtide.wording import bound
 
 LONGEST_LIFETIME: Final = "longest-lifetime"
 """Id of the rule for the maximum lifetime."""
@@ -22,7 +23,7 @@ def _cost(stack: Reviewed, name: str, limit: float | None, words: str) -> Iterat
         return
     amount = total(getattr(charge, name) for charge in stack.charges)
     if round(amount.known, 6) > limit:
-        least = "at least " if amount.unknown else ""
+        least = bound(amount.unknown, amount.estimated)
         message = (
             f"The stack costs {least}{amount.known:.2f} USD per hour {words}; the limit is {limit:g}. "
             "Lower node counts or choose cheaper machines, or raise the limit."

@@ -7,7 +7,7 @@ from typing import Final
 
 from ebbtide.reading import read_clusters, read_pools
 from ebbtide.recording.recording import Recording
-from ebbtide.review.cost import CLOUD_NAT, charges, cloud_nat
+from ebbtide.review.cost import CLOUD_NAT, Amount, charges, cloud_nat
 from ebbtide_rehearsal.cloud.clock import ClusterTime
 from ebbtide_rehearsal.cloud.store import Event
 
@@ -19,15 +19,17 @@ Rate = Callable[[int], float]
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """Charges of a stack besides its nodes.
+    """Charges of a stack besides its nodes, and the gaps in all of its prices.
 
     Attributes:
         by_item: the rate of each item.
         unknown: items without a known price.
+        estimated: items with an estimated price, and nodes billed on demand since only that price is known.
     """
 
     by_item: Mapping[str, Rate] = field(default_factory=dict[str, Rate])
     unknown: tuple[str, ...] = ()
+    estimated: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -48,16 +50,19 @@ class Ledger:
 
 def rates(recording: Recording) -> Rates:
     """Return the charges of a recorded program, without those of its pools."""
-    other_charges = [
-        c for c in charges(recording, read_clusters(recording), read_pools(recording)) if not c.pool
-    ]
     by_item: dict[str, Rate] = {}
-    for charge in other_charges:
-        known = by_item.get(charge.item, _nothing)
-        by_item[charge.item] = _sum(known, _nat if charge.item == CLOUD_NAT else _flat(charge.idle.known))
-    return Rates(
-        by_item, tuple(dict.fromkeys(name for charge in other_charges for name in charge.idle.unknown))
-    )
+    without_price, estimated = Amount(), list[str]()
+    for charge in charges(recording, read_clusters(recording), read_pools(recording)):
+        if charge.pool:
+            without_price += charge.on_demand
+            estimated += charge.maximum.estimated
+            if not charge.on_demand.unknown:
+                estimated += charge.maximum.unknown
+        else:
+            without_price += charge.idle
+            known = by_item.get(charge.item, _nothing)
+            by_item[charge.item] = _sum(known, _nat if charge.item == CLOUD_NAT else _flat(charge.idle.known))
+    return Rates(by_item, without_price.unknown, tuple(dict.fromkeys(estimated)))
 
 
 def ledger(events: Iterable[Event], now: float, other: Rates) -> Ledger:

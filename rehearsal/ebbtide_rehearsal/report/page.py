@@ -10,7 +10,7 @@ from jinja2 import Environment
 from ebbtide import durations
 from ebbtide.html.environment import environment
 from ebbtide_rehearsal.report.document import Report
-from ebbtide_rehearsal.report.render import cost_rows, total_words, verdict, zero_words
+from ebbtide_rehearsal.report.render import cost_rows, price_gaps, total_words, verdict, zero_words
 from ebbtide_rehearsal.report.series import Series, end, pools
 
 _WIDTH: Final = 1000
@@ -59,6 +59,7 @@ def render(report: Report) -> str:
             charts=list(_charts(report, last)),
             ticks=_ticks(last),
             costs=cost_rows(report),
+            gaps=dict(price_gaps(report)),
             total=total_words(report),
             to_zero=zero_words(report),
             end=last,

@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ebbtide import durations
+from ebbtide.wording import bound
 from ebbtide_rehearsal.report.document import Report, StepReport
 
 _INDENT: Final = (0, 0, 0, 2)
@@ -61,6 +62,8 @@ def _blocks(report: Report) -> Iterator[RenderableType]:
             costs.add_row(item, f"${dollars:.3f}")
         costs.add_row(Text("total", style="bold"), Text(total_words(report), style="bold"))
         yield Padding(costs, _INDENT)
+        for gap, items in price_gaps(report):
+            yield Padding(Text(f"{gap}: {', '.join(items)}"), _INDENT)
     if report.jobs:
         yield Text("\nMinutes from the last Job to no node", style="bold")
         yield Padding(Text(zero_words(report)), _INDENT)
@@ -81,9 +84,16 @@ def zero_words(report: Report) -> str:
 
 
 def total_words(report: Report) -> str:
-    """Format the total cost: `$1.83`, or `at least $1.83`."""
-    least = "at least " if report.without_price else ""
-    return f"{least}${report.total_cost:.3f}"
+    """Format the total cost: `$1.83`, `at least $1.83` or `about $1.83`."""
+    return f"{bound(report.without_price, report.estimated)}${report.total_cost:.3f}"
+
+
+def price_gaps(report: Report) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield the items without a known price, and those with an estimated one, each with a title."""
+    if report.without_price:
+        yield "Without price", report.without_price
+    if report.estimated:
+        yield "Estimated price", report.estimated
 
 
 def verdict(report: Report) -> str:

@@ -70,6 +70,7 @@ def _report(
         other_costs=dict(costs.others),
         total_cost=costs.total[-1][1],
         without_price=playing.rates.unknown,
+        estimated=playing.rates.estimated,
         money=tuple(
             MoneyReport(at=at - start, usd=usd, hourly=hourly)
             for at, usd, hourly in costs.total

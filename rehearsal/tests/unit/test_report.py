@@ -65,6 +65,7 @@ def _report(**more: Any) -> Report:
         "other_costs": dict(costs.others),
         "total_cost": costs.total[-1][1],
         "without_price": (),
+        "estimated": (),
         "money": tuple(MoneyReport(at=at, usd=usd, hourly=hourly) for at, usd, hourly in costs.total),
         "seconds": 61,
         "memory_mib": 700,
@@ -219,6 +220,9 @@ def test_text_has_a_total() -> None:
 def test_a_total_without_all_prices_is_a_lower_bound() -> None:
     """An unknown price is never zero."""
     assert render.total_words(_report(without_price=("disks",))) == "at least $8.540"
+    estimated = _report(estimated=("machine (spot)",))
+    assert render.total_words(estimated) == "about $8.540"
+    assert "Estimated price" in page.render(estimated)
 
 
 def test_page_has_charts_of_everything() -> None:

@@ -75,6 +75,19 @@ def test_nodes_are_counted_once() -> None:
     assert (spot.capacity, spot.usd_per_hour) == ("spot", 0.2)
 
 
+def test_an_estimated_price_is_marked() -> None:
+    """The pool's and the stack's cost are estimates, with the item that is the reason."""
+    prices = replace(_PRICES, nodes={**_PRICES.nodes, "spot": Amount(0.05, estimated=("d8 (spot)",))})
+    snapshot = Snapshot(nodes=(_node("a", "spot", 30),))
+    report = status(replace(_SOURCE, rates=prices), snapshot, QueueObjects(), NOW)
+    assert [pool.estimated for pool in report.pools] == [False, True]
+    assert report.cost.estimated == ("d8 (spot)",)
+    text = _text(report)
+    assert "~0.05" in text
+    assert "Cost: about $0.15 per hour now" in text
+    assert "With an estimated price: d8 (spot)." in text
+
+
 def test_the_cost_is_of_the_nodes_that_exist() -> None:
     """The cost now is each node's price and what is always paid."""
     nodes = (_node("s", "system", 60 * 30), _node("a", "spot", 60))

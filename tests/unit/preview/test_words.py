@@ -130,8 +130,10 @@ def test_accelerators() -> None:
         (AmountReport(usd=26.1302), "26.13"),
         (AmountReport(usd=0.37, unknown=("disk",)), ">0.37"),
         (AmountReport(usd=0, unknown=("disk",)), "?"),
+        (AmountReport(usd=0.37, estimated=("spot",)), "~0.37"),
+        (AmountReport(usd=0.37, unknown=("disk",), estimated=("spot",)), ">~0.37"),
     ],
 )
 def test_amounts(amount: AmountReport | None, words: str) -> None:
-    """An unknown price is never shown as zero, and a lower bound is marked."""
+    """An unknown price is never shown as zero, and a lower bound and an estimate are marked."""
     assert amount_words(amount) == words

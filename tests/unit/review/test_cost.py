@@ -60,7 +60,8 @@ _BY_HAND = {
     ),
     "examples/aks-spot/Pulumi.aks-spot.yaml": (
         0.025 + 0.005 + 2 * (0.384 + 0.027),
-        0.025 + 0.005 + 4 * (0.384 + 0.027) + 4 * 0.027,  # the spot price of the machine is unknown
+        # Spot is estimated from its share in West Europe.
+        0.025 + 0.005 + 4 * (0.384 + 0.027) + 4 * (0.384 * 0.088704 / 0.48 + 0.027),
     ),
     "examples/checkpointed-training/Pulumi.checkpointed-training.yaml": (
         0,

@@ -56,10 +56,13 @@ def test_long_documents_take_no_time() -> None:
 
 
 def test_an_unknown_price_is_never_zero() -> None:
-    """Sums without all prices are lower bounds, and an amount without any is unknown."""
+    """Sums without all prices are lower bounds, those with an estimate are estimates, and an amount without
+    any price is unknown."""
     assert dollars(AmountReport(usd=0, unknown=("a",))) == "unknown"
     assert dollars(AmountReport(usd=1.5, unknown=("a",))) == "at least $1.50"
     assert dollars(AmountReport(usd=0)) == "$0.00"
+    assert dollars(AmountReport(usd=1.5, estimated=("b",))) == "about $1.50"
+    assert dollars(AmountReport(usd=1.5, unknown=("a",), estimated=("b",))) == "at least about $1.50"
 
 
 @pytest.mark.parametrize(("usd", "words"), [(1.5, "+$0.50"), (0.25, "−$0.75"), (1.001, "")])  # noqa: RUF001

@@ -37,13 +37,4 @@ def boot_disk(fields: Inputs) -> tuple[str, int]:
 
 def _rate(price: Price | None, capacity: CapacityKind) -> float:
     """Return the price of a capacity kind, by default the on-demand price."""
-    if price is None:
-        return 0.0
-    match capacity:
-        case "spot" | "preemptible":
-            own = price.spot
-        case "flex-start" | "queued":
-            own = price.flex
-        case "on-demand" | "reservation":
-            own = price.on_demand
-    return own or price.on_demand or 0.0
+    return (price.of(capacity) or price.on_demand or 0.0) if price else 0.0

@@ -71,9 +71,9 @@ def _allocatable(machine: Machine, state: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _hourly(pool: PoolRequest) -> float:
-    """Return the price of a node without its disk; 0 if unknown. Reserved machines are billed at the
-    on-demand price, used or not."""
+    """Return the price of a node without its disk, by default the on-demand price; 0 if unknown. Reserved
+    machines are billed at the on-demand price, used or not."""
     price = machine_price(CloudKind.AKS, pool.location, pool.machine.name)
     if price is None:
         return 0.0
-    return (price.spot if pool.is_spot else price.on_demand) or price.on_demand or 0.0
+    return price.of("spot" if pool.is_spot else "on-demand") or price.on_demand or 0.0
