@@ -22,6 +22,7 @@ from components.addons.trainer import Trainer
 from ebbtide.catalog.versions import PINS
 from ebbtide.model import Cluster, Logs, declare
 from ebbtide.model import Pipelines as DeclaredPipelines
+from ebbtide.placement.derive import profile
 from ebbtide.placement.labels_and_taints import labels_and_taints
 from tests.running import full
 from tests.unit.mocks.mocked import AKS, GKE, Mocks, team
@@ -195,12 +196,15 @@ def test_tenant(mocks: Mocks) -> None:
 
     @pulumi.runtime.test
     def program() -> None:
-        Tenant("vision", TenantArgs(declaration=GKE, team=team(GKE), resources=_no_resources(None)))
+        args = TenantArgs(
+            declaration=GKE, team=team(GKE), resources=_no_resources(None), profile=profile(GKE)
+        )
+        Tenant("vision", args)
 
     program()
-    (profile,) = mocks.of_type("kubernetes:core/v1:ConfigMap")
+    (config_map,) = mocks.of_type("kubernetes:core/v1:ConfigMap")
     (account,) = mocks.of_type("kubernetes:core/v1:ServiceAccount")
-    assert list(profile["data"]) == ["profile.json"]
+    assert list(config_map["data"]) == ["profile.json"]
     assert account["automountServiceAccountToken"] is False
 
 
