@@ -1,7 +1,9 @@
 """Google Cloud resources of a GKE cluster's teams."""
 
+import re
+
 import pulumi
-from pulumi_gcp import container
+from pulumi_gcp import compute, container
 
 from ebbtide.model import Cluster as Declaration
 from ebbtide.model import Gke, Team
@@ -12,7 +14,7 @@ from ..addons.artifacts import IDENTITY, ArtifactBucket, ArtifactBucketArgs
 from ..addons.pipelines_objects import NAMESPACE, WORKERS
 from ..addons.team_resources import CreateTeamResources, TeamResources
 from .registry import Registry, RegistryArgs
-from .tenant import Tenant, TenantArgs
+from .tenant import Clients, Tenant, TenantArgs
 from .topology import Topology
 
 
@@ -23,21 +25,42 @@ def _zone(declaration: Declaration) -> str | None:
     return next((zone for pool in declaration.pools for zone in pool.zones), None)
 
 
-def _network(declaration: Declaration, cloud: Gke, topology: Topology) -> pulumi.Input[str]:
-    """Return the name of the VPC of the cluster's nodes."""
+def _file_clients(declaration: Declaration, cloud: Gke, topology: Topology) -> Clients:
+    """Return the cluster's nodes as clients of file shares: the kubelet mounts them, from a node's address.
+
+    An existing cluster or subnet is looked up.
+    """
     if topology.cluster is not None:
         vpc = topology.cluster.resource.network
-    elif cloud.network.vpc is not None:
-        vpc = pulumi.Output.from_input(cloud.network.vpc)
+        if cloud.network.subnet is None:
+            return Clients(network=vpc.apply(_last), addresses=cloud.network.nodes)
+        subnet = pulumi.Output.from_input(cloud.network.subnet)
     else:
-        vpc = container.get_cluster_output(
+        existing = container.get_cluster_output(
             name=declaration.physical_name,
             location=cloud.location,
             project=cloud.project,
             opts=pulumi.InvokeOutputOptions(parent=topology),
-        ).network
-    # Only mocks return none.
-    return vpc.apply(lambda network: (network or "").rpartition("/")[2])
+        )
+        vpc, subnet = existing.network, existing.subnetwork
+    nodes = compute.get_subnetwork_output(
+        name=subnet.apply(_last),
+        project=subnet.apply(lambda path: _project(path) or cloud.project),
+        region=declaration.site.region,
+        opts=pulumi.InvokeOutputOptions(parent=topology),
+    )
+    return Clients(network=vpc.apply(_last), addresses=nodes.ip_cidr_range)
+
+
+def _project(path: str | None) -> str | None:
+    """Return the project of a resource's path, that of the host if the VPC is shared; None for a name."""
+    found = re.search("projects/([^/]+)/", path or "")
+    return found[1] if found else None
+
+
+def _last(path: str | None) -> str:
+    """Return the name of a resource; empty from a unit test's mocks."""
+    return (path or "").rpartition("/")[2]
 
 
 def _registry(name: str, team: Team, declaration: Declaration, cloud: Gke, topology: Topology) -> None:
@@ -72,7 +95,7 @@ def team_resources(
             project=cloud.project,
             region=declaration.site.region,
             zone=_zone(declaration),
-            network=_network(declaration, cloud, topology) if files else None,
+            clients=_file_clients(declaration, cloud, topology) if files else None,
             keep=not declaration.is_ephemeral,
             labels=topology.labels,
             pipelines=artifacts.identity[IDENTITY] if artifacts else "",

@@ -17,6 +17,19 @@ _BUCKET_SAYS_GIB = 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Clients:
+    """Clients of file systems.
+
+    Attributes:
+        network: name of their VPC.
+        addresses: range of their addresses (CIDR).
+    """
+
+    network: pulumi.Input[str]
+    addresses: pulumi.Input[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TenantArgs:
     """Arguments of a tenant.
 
@@ -26,7 +39,7 @@ class TenantArgs:
         project: project id.
         region: region of the bucket: the cluster's, so that reading from it costs nothing.
         zone: zone of a file system; None if no pool declares one.
-        network: name of the VPC from which a file system is reached.
+        clients: the nodes, which alone reach a file system; None without one.
         keep: default of whether a bucket remains when the stack is destroyed.
         labels: billing labels.
         pipelines: e-mail of the service account that pipeline steps already act as; empty if there is none.
@@ -39,7 +52,7 @@ class TenantArgs:
     project: str
     region: str
     zone: str | None
-    network: pulumi.Input[str] | None
+    clients: Clients | None
     keep: bool
     labels: Labels = field(default_factory=dict[str, pulumi.Input[str]])
     pipelines: pulumi.Input[str] = ""
@@ -111,15 +124,25 @@ class Tenant(pulumi.ComponentResource):
                 size_gib=_BUCKET_SAYS_GIB,
                 mount_options=("implicit-dirs",),
             )
+        if args.clients is None:
+            raise ValueError(f"Team {args.team.name} has a file system, and no clients of it are given.")
         size = volume.size_gib or _FILESTORE_GIB
+        # By default, all addresses of the VPC reach it, also those of other clusters and of pods. Basic tiers
+        # need a client with read-write access and without root squash (Filestore docs, access-control and
+        # creating-instances, 2025-09).
+        nodes: filestore.InstanceFileSharesNfsExportOptionArgsDict = {
+            "ip_ranges": [args.clients.addresses],
+            "access_mode": "READ_WRITE",
+            "squash_mode": "NO_ROOT_SQUASH",
+        }
         instance = filestore.Instance(
             f"{name}-files",
             name=fitting(f"{args.cluster}-{args.team.name}", FILESTORE),
             project=args.project,
             location=args.zone,
             tier="BASIC_HDD",
-            file_shares={"name": "shared", "capacity_gb": size},
-            networks=[{"network": args.network or "default", "modes": ["MODE_IPV4"]}],
+            file_shares={"name": "shared", "capacity_gb": size, "nfs_export_options": [nodes]},
+            networks=[{"network": args.clients.network, "modes": ["MODE_IPV4"]}],
             labels=dict(args.labels),
             opts=pulumi.ResourceOptions(parent=self),
         )

@@ -158,6 +158,7 @@ INVOKES: Final[Mapping[str, Mapping[str, Template]]] = {
         ],
         "workloadIdentityConfigs": [{"workloadPool": "{project}.svc.id.goog"}],
         "network": "projects/{project}/global/networks/default",
+        "subnetwork": "projects/{project}/regions/{region}/subnetworks/default",
     },
     "gcp:organizations/getClientConfig:getClientConfig": {
         "id": "projects/{project}/regions/{region}/zones/{zone}",
@@ -182,6 +183,7 @@ INVOKES: Final[Mapping[str, Mapping[str, Template]]] = {
         "id": "projects/{project}/regions/{region}/subnetworks/{name}",
         "name": "{name}",
         "region": "{region}",
+        "ipCidrRange": "{address}/32",
         "selfLink": f"{_COMPUTE}projects/{{project}}/regions/{{region}}/subnetworks/{{name}}",
     },
     "gcp:serviceaccount/getAccount:getAccount": {

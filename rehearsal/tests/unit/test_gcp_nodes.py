@@ -21,6 +21,7 @@ from rehearsal.tests.unit.gcp_cloud import CLUSTER_ID, Cloud, asked_for, base, w
 from tests.declarations import GKE, changed, only
 
 GET_CLUSTER = "gcp:container/getCluster:getCluster"
+GET_SUBNETWORK = "gcp:compute/getSubnetwork:getSubnetwork"
 
 POOLS: list[dict[str, Any]] = [
     {"machine": "e2-standard-8"},
@@ -210,6 +211,9 @@ def test_a_cluster_that_is_there_already(tmp_path: Path) -> None:
     assert endpoint["endpoint"] == cloud.clusters.endpoint(identity).host
     assert endpoint["allowExternalTraffic"]
     assert cluster["network"] == "projects/acme-ml/global/networks/default"
+    assert _range(cloud, cluster["subnetwork"].rpartition("/")[2]) == "10.128.0.0/20"
+    with pytest.raises(RefusedError, match="subnetworks/lab not found"):
+        _range(cloud, "lab")
     cloud.create(NODE_POOL, base("train-cpu"))
     assert cloud.node_pools().keys() == {"cpu", "default-pool"}
 
@@ -246,6 +250,12 @@ def test_a_network_that_is_there_already(tmp_path: Path) -> None:
         ipAllocationPolicy__servicesSecondaryRangeName="lab-services",
     )
     assert cloud.create(CLUSTER, cluster).id == CLUSTER_ID
+    assert _range(cloud, "lab-nodes") == "10.0.0.0/20"
+
+
+def _range(cloud: Cloud, subnetwork: str) -> Any:
+    where: dict[str, Any] = {"project": "acme-ml", "region": "us-central1", "name": subnetwork}
+    return cloud.provider.invoke(GET_SUBNETWORK, where)["ipCidrRange"]
 
 
 def test_a_function_that_has_no_stand_in(tmp_path: Path) -> None:

@@ -157,7 +157,7 @@ def test_tenant() -> pulumi.Output[None]:
         project="acme-ml",
         region="us-central1",
         zone="us-central1-a",
-        network="train",
+        clients=None,
         keep=False,
     )
     disk = gke.Tenant("vision", args).resources.disk

@@ -6,10 +6,12 @@ from typing import Any, Final
 
 from ebbtide.recording.values import Plain
 from ebbtide_rehearsal.cloud.gcp.answers import identity_of, result_of
-from ebbtide_rehearsal.cloud.gcp.request import CLUSTER, Request, resource_id
+from ebbtide_rehearsal.cloud.gcp.request import CLUSTER, Request, inputs_of
 from ebbtide_rehearsal.cloud.provider import Properties, RefusedError
 
 _GET_CLUSTER: Final = "gcp:container/getCluster:getCluster"
+_GET_SUBNETWORK: Final = "gcp:compute/getSubnetwork:getSubnetwork"
+_DEFAULT_RANGE: Final = "10.128.0.0/20"
 _GET_PROJECT: Final = "gcp:organizations/getProject:getProject"
 
 
@@ -35,12 +37,27 @@ def _get_cluster(request: Request) -> Properties:
         "masterVersion": cluster.state["masterVersion"],
         "nodeLocations": cluster.state["nodeLocations"],
         "network": request.network(fields.text("network") or "default"),
-        "subnetwork": resource_id(fields.text("subnetwork")),
+        "subnetwork": request.subnetwork(fields.text("subnetwork") or "default"),
         "resourceLabels": dict[str, Plain](fields.labels("resourceLabels")),
         "deletionProtection": fields.flag("deletionProtection"),
         "releaseChannels": [{"channel": fields.text("releaseChannel.channel") or "UNSPECIFIED"}],
         "workloadIdentityConfigs": [{"workloadPool": fields.text("workloadIdentityConfig.workloadPool")}],
     }
+
+
+def _get_subnetwork(request: Request) -> Properties:
+    """Return a subnetwork; a project's default network has one in each region (Compute docs, subnets, IP
+    ranges of auto mode VPC networks, 2026).
+
+    Raises:
+        RefusedError: there is no subnetwork with that name.
+    """
+    name = request.fields.text("name")
+    subnetwork = request.cloud.get(request.subnetwork(name))
+    if subnetwork is None and name != "default":
+        raise RefusedError(f"{request.subnetwork(name)} not found")
+    range_ = inputs_of(subnetwork).text("ipCidrRange") if subnetwork else _DEFAULT_RANGE
+    return {**result_of(_GET_SUBNETWORK, request), "ipCidrRange": range_}
 
 
 def _get_project(request: Request) -> Properties:
@@ -52,5 +69,6 @@ def _get_project(request: Request) -> Properties:
 FUNCTIONS: Final[Mapping[str, Callable[[Request], Properties]]] = {
     _GET_CLUSTER: _get_cluster,
     _GET_PROJECT: _get_project,
+    _GET_SUBNETWORK: _get_subnetwork,
 }
 """Functions by token."""

@@ -11,6 +11,7 @@ from ebbtide.catalog import CloudKind
 from ebbtide.model import declare
 from ebbtide.model.physical_names import account_name
 from ebbtide.placement.queueing import queueing
+from ebbtide.recording.assumed_values import ADDRESS
 from ebbtide.recording.recording import Recording, Secret
 from tests.declarations import AKS, BASES, GKE, Declaration, changed
 from tests.synth import synth
@@ -334,8 +335,23 @@ def test_a_filestore_is_mounted_by_address() -> None:
     recording = team("gke", volume={"kind": "filestore"})
     assert inputs(recording, "kubernetes:core/v1:PersistentVolume")["spec"]["nfs"]["path"] == "/shared"
     share = inputs(recording, "gcp:filestore/instance:Instance")
-    assert share["fileShares"] == {"name": "shared", "capacityGb": 1024}
+    assert (share["fileShares"]["name"], share["fileShares"]["capacityGb"]) == ("shared", 1024)
     assert share["location"] == "us-central1-a"
+
+
+def _exports(cloud: Mapping[str, Any], **fields: Any) -> Any:
+    teams = [{"name": "vision", "volume": {"kind": "filestore"}}]
+    recording = synth(changed(GKE, cloud=GKE["cloud"] | cloud, teams=teams, **fields))
+    (options,) = inputs(recording, "gcp:filestore/instance:Instance")["fileShares"]["nfsExportOptions"]
+    return options["ipRanges"]
+
+
+def test_only_the_nodes_of_the_cluster_reach_a_filestore() -> None:
+    """A file share is exported to the range of the cluster's nodes, which an existing subnet is asked for."""
+    assert _exports({"network": {"nodes": "10.32.0.0/20"}}) == ["10.32.0.0/20"]
+    network = {"vpc": "theirs", "subnet": "theirs", "podsRange": "pods", "servicesRange": "services"}
+    for cloud in ({"network": network}, {"existing": {"name": "theirs"}}):
+        assert _exports(cloud) == [f"{ADDRESS}/32"]
 
 
 def test_a_driver_for_buckets_only_where_one_is_mounted() -> None:
