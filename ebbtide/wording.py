@@ -1,6 +1,7 @@
-"""Numbers and lists in sentences."""
+"""Numbers, lists and similar names in sentences."""
 
 from collections.abc import Collection, Iterable
+from difflib import get_close_matches
 
 
 def several(number: object, singular: str, more: str = "") -> str:
@@ -28,3 +29,11 @@ def bound(unknown: Collection[str], estimated: Collection[str]) -> str:
 def _joined(items: Iterable[object], conjunction: str) -> str:
     *others, last = map(str, items)
     return f"{', '.join(others)} {conjunction} {last}" if others else last
+
+
+def did_you_mean(written: str, known: Iterable[str], cutoff: float = 0.7) -> str:
+    """Return a clause with the nearest known name, such as `; did you mean n1-highmem-8?`, or a full stop if
+    there is none."""
+    names = {name.lower(): name for name in known}
+    near = get_close_matches(written.lower(), names, n=1, cutoff=cutoff)
+    return f"; did you mean {names[near[0]]}?" if near else "."

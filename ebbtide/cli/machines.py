@@ -69,7 +69,7 @@ def _clouds(gpu: str, cloud: CloudKind | None, region: str) -> "list[CloudKind]"
     """
     from ebbtide.catalog import Locations, short_for  # noqa: PLC0415
     from ebbtide.catalog.machine_offers import accelerator_types  # noqa: PLC0415
-    from ebbtide.model.faults import did_you_mean  # noqa: PLC0415
+    from ebbtide.wording import did_you_mean  # noqa: PLC0415
 
     clouds = [cloud] if cloud else list(CloudKind)
     if region:

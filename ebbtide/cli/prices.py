@@ -100,7 +100,7 @@ def _table_keys(cloud: CloudKind | None, regions: list[str]) -> "set[PriceKey]":
     """Return the keys of the table's prices in regions, by default all regions of a cloud."""
     from ebbtide.catalog import Locations  # noqa: PLC0415
     from ebbtide.catalog.prices import regional_items, regions_with_prices  # noqa: PLC0415
-    from ebbtide.model.faults import did_you_mean  # noqa: PLC0415
+    from ebbtide.wording import did_you_mean  # noqa: PLC0415
 
     known = {name: kind for kind in CloudKind for name in Locations(kind).regions()}
     faults = [

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 
 from ebbtide.errors import EbbtideError
 
@@ -47,11 +46,3 @@ class DeclarationError(EbbtideError, ValueError):
         self.declared = declared
         self.subject = subject
         super().__init__("\n".join(str(fault) for fault in self.faults))
-
-
-def did_you_mean(written: str, known: Iterable[str], cutoff: float = 0.7) -> str:
-    """Return a clause with the nearest known name, such as `; did you mean n1-highmem-8?`, or a full stop if
-    there is none."""
-    names = {name.lower(): name for name in known}
-    near = get_close_matches(written.lower(), names, n=1, cutoff=cutoff)
-    return f"; did you mean {names[near[0]]}?" if near else "."

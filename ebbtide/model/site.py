@@ -5,8 +5,9 @@ from typing import Literal
 
 from ebbtide.catalog import CloudKind, Locations
 from ebbtide.catalog.clouds import is_gke_zone, region_of
-from ebbtide.model.faults import DeclarationError, Fault, did_you_mean
+from ebbtide.model.faults import DeclarationError, Fault
 from ebbtide.model.region import Region
+from ebbtide.wording import did_you_mean
 
 
 @dataclass(frozen=True, slots=True, init=False)

@@ -13,11 +13,11 @@ from ebbtide.catalog import (
     retired_names,
     short_for,
 )
-from ebbtide.model.faults import Fault, did_you_mean
+from ebbtide.model.faults import Fault
 from ebbtide.model.pool import Accelerator
 from ebbtide.model.rules.rule import PoolIn, PoolRule
 from ebbtide.model.rules.words import service_name
-from ebbtide.wording import or_list
+from ebbtide.wording import did_you_mean, or_list
 
 _NO_POOL = "The node pool could not be created."
 _DECLARE = "Write a known type, or declare the accelerators with the machine."

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 from ebbtide.catalog import CLOUD_SPECS, CloudKind, boot_disk_types
-from ebbtide.model.faults import Fault, did_you_mean
+from ebbtide.model.faults import Fault
 from ebbtide.model.rules.rule import PoolIn, PoolRule
 from ebbtide.model.rules.words import service_name
-from ebbtide.wording import or_list
+from ebbtide.wording import did_you_mean, or_list
 
 _NO_POOL = "The node pool could not be created."
 

@@ -8,9 +8,9 @@ from ebbtide.catalog.clouds import is_gke_zone, region_of
 from ebbtide.catalog.locations import is_ai_zone
 from ebbtide.model.cloud import Aks, Gke
 from ebbtide.model.cluster import Cluster
-from ebbtide.model.faults import Fault, did_you_mean
+from ebbtide.model.faults import Fault
 from ebbtide.model.rules.rule import ClusterRule, PoolIn, PoolRule, Severity
-from ebbtide.wording import and_list, or_list
+from ebbtide.wording import and_list, did_you_mean, or_list
 
 _GKE_REGION = re.compile(r"[a-z]+-[a-z]+[0-9]+")
 _AKS_REGION = re.compile(r"[a-z]+[0-9]*")

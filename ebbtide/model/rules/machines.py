@@ -11,10 +11,11 @@ from ebbtide.catalog import (
     machine_series,
     retirement,
 )
-from ebbtide.model.faults import Fault, did_you_mean
+from ebbtide.model.faults import Fault
 from ebbtide.model.pool import MachineShape
 from ebbtide.model.rules.rule import PoolIn, PoolRule
 from ebbtide.model.rules.words import service_name
+from ebbtide.wording import did_you_mean
 
 _DOCS = "GKE and AKS node pools, machineType and vmSize (pulumi-gcp 10.2.0, azure-native 3.29.0)"
 

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from ebbtide.catalog import CLOUD_SPECS, CloudKind
 from ebbtide.invocation import pip_install
 from ebbtide.model.cluster import Cluster
-from ebbtide.model.faults import Fault, did_you_mean
+from ebbtide.model.faults import Fault
 from ebbtide.model.rules.derived_inputs import CLUSTERS, POOLS, Overridable
 from ebbtide.model.rules.rule import ClusterRule, PoolIn, PoolRule
 from ebbtide.model.shape.findings import described
 from ebbtide.paths import path_keys, path_text
-from ebbtide.wording import or_list
+from ebbtide.wording import did_you_mean, or_list
 
 if TYPE_CHECKING:
     from ebbtide.provider_schema import Property

@@ -4,10 +4,11 @@ from collections.abc import Iterator
 
 from ebbtide.catalog import CloudKind
 from ebbtide.model.cluster import Cluster
-from ebbtide.model.faults import Fault, did_you_mean
+from ebbtide.model.faults import Fault
 from ebbtide.model.nodes import most_nodes
 from ebbtide.model.queues import queues_of
 from ebbtide.model.rules.rule import ClusterRule, Severity
+from ebbtide.wording import did_you_mean
 
 _KUEUE = "Kueue 0.19.2, ClusterQueue and Cohort v1beta2, nominalQuota and fairSharing (2026-08-20)"
 _CONFIG = "Kueue 0.19.2, apis/config/v1beta2, Integrations (2026-08-20)"

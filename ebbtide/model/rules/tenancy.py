@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 from ebbtide.model.cluster import Cluster
-from ebbtide.model.faults import Fault, did_you_mean
+from ebbtide.model.faults import Fault
 from ebbtide.model.gpus import accelerators_of
 from ebbtide.model.queues import queues_of
 from ebbtide.model.rules.kubernetes import DNS_LABEL, DNS_LABEL_WORDS, NAMES_SOURCE
@@ -12,7 +12,7 @@ from ebbtide.model.rules.rule import ClusterRule, PoolRule, Severity
 from ebbtide.model.rules.syntax import Syntax, Texts, cluster_rules
 from ebbtide.model.tenancy import Team
 from ebbtide.model.tenants import system_owner
-from ebbtide.wording import and_list
+from ebbtide.wording import and_list, did_you_mean
 
 _MOST_POOLS = 64
 _KUEUE = "Kueue 0.19.2, ClusterQueue v1beta2 (2026-08-20)"

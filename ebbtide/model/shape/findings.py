@@ -9,7 +9,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from ebbtide.model.add_on import AddOn
-from ebbtide.model.faults import Fault, did_you_mean
+from ebbtide.model.faults import Fault
 from ebbtide.model.pool import Taint
 from ebbtide.model.shape.error_locations import (
     Location,
@@ -24,6 +24,7 @@ from ebbtide.model.shape.error_locations import (
 )
 from ebbtide.model.shape.unknown_keys import unknown_key
 from ebbtide.paths import path_text
+from ebbtide.wording import did_you_mean
 
 UNREADABLE = "The declaration cannot be read as it stands."
 
