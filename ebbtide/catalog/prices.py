@@ -1,20 +1,24 @@
 """Prices, USD per hour: list prices of `data/prices.csv`, each with a date and a source, and user prices."""
 
 import csv
-from collections.abc import Generator, Iterator, Mapping
+import re
+from collections.abc import Collection, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
+from datetime import date
 from functools import cache
 from io import StringIO
 from pathlib import Path
 from typing import Final, TypeAlias
 
 from ebbtide.catalog.disks import disk_items
+from ebbtide.catalog.locations import Locations
 from ebbtide.catalog.tables import number, rows
 from ebbtide.cloud_kind import CloudKind
 from ebbtide.errors import EbbtideError
+from ebbtide.user_files import UserFileError, read_text
+from ebbtide.wording import did_you_mean
 
 GLOBAL = "global"
 """Region of a rate that applies to every region of a cloud."""
@@ -71,6 +75,9 @@ _OPTIONAL: Final = ("usd_per_hour_spot", "usd_per_hour_flex", "note", "source")
 _RATES: Final = ("usd_per_hour_on_demand", "usd_per_hour_spot", "usd_per_hour_flex")
 _COLUMNS: Final = ("cloud", "region", "item", *_RATES, "note", "as_of", "source")
 
+_RATE: Final = re.compile(r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]{1,2})?")
+_DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}(?:-[0-9]{2})?")
+
 _own: ContextVar[_Prices] = ContextVar("own", default={})  # noqa: B039 - never changed
 _lookups: ContextVar[set[PriceKey] | None] = ContextVar("lookups", default=None)
 
@@ -82,17 +89,18 @@ class PriceFileError(EbbtideError):
 
 
 @contextmanager
-def own_prices(file: Path) -> Generator[None]:
+def own_prices(file: Path, regions: Collection[str] = ()) -> Generator[None]:
     """Replace rows of the price table within a context.
 
     Args:
         file: CSV with the columns of `data/prices.csv`: cloud, region or `global`, item, USD per hour and
             date; spot and flex-start prices, note and source may be omitted.
+        regions: names of regions that the tables lack.
 
     Raises:
         PriceFileError: the file is invalid; the message has every fault.
     """
-    token = _own.set(_read(file))
+    token = _own.set(_read(file, regions))
     try:
         yield
     finally:
@@ -130,58 +138,88 @@ def _cell(rate: float | None) -> str:
     return "" if rate is None else f"{rate:.9f}".rstrip("0").rstrip(".")
 
 
-def _read(file: Path) -> _Prices:
+def _read(file: Path, regions: Collection[str]) -> _Prices:
+    """Read a price file; `regions` are known besides those of the tables."""
     try:
-        lines = file.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise PriceFileError(f"{file}: the file cannot be read: {error}.") from error
-    reader = csv.DictReader(lines)
-    columns = set(reader.fieldnames or ())
+        text = read_text(file)
+    except UserFileError as error:
+        raise PriceFileError(f"{file}: {error}") from error
+    reader = csv.reader(StringIO(text), strict=True)
+    table: list[tuple[int, list[str]]] = []
+    try:
+        table += [(reader.line_num, cells) for cells in reader if cells]
+    except csv.Error as error:
+        raise PriceFileError(f"{file}:{reader.line_num}: The line is not CSV: {error}.") from error
+    head = table[0][1] if table else []
+    columns = set(head)
     missing, unknown = {*_REQUIRED} - columns, columns - {*_REQUIRED, *_OPTIONAL}
-    if missing or unknown:
+    repeated = {name for name in columns if head.count(name) > 1}
+    if missing or unknown or repeated:
         raise PriceFileError(
-            f"{file}:1: {_columns(missing, 'missing')}{_columns(unknown, 'unknown')}Write "
-            f"{','.join((*_REQUIRED, *_OPTIONAL))}."
+            f"{file}:1: {_columns(missing, 'missing')}{_columns(unknown, 'unknown')}"
+            f"{_columns(repeated, 'repeated')}Write {','.join((*_REQUIRED, *_OPTIONAL))}."
         )
-    table = [(reader.line_num, {name: row[name] or "" for name in columns}) for row in reader]
-    if faults := [f"{file}:{line}: {fault}" for line, row in table for fault in _faults(row)]:
+    faults: list[str] = []
+    prices: dict[PriceKey, Price] = {}
+    lines: dict[PriceKey, int] = {}
+    for line, cells in table[1:]:
+        row = {**dict.fromkeys(_OPTIONAL, ""), **dict(zip(head, cells, strict=False))}
+        if len(cells) != len(head):
+            problem = f"The line has {len(cells)} cells, and the first line {len(head)}."
+            faults.append(f"{file}:{line}: {problem} Write one for each column.")
+        elif found := [*_faults(row, regions), *_repeated(lines.setdefault(_key(row), line), line)]:
+            faults += (f"{file}:{line}: {fault}" for fault in found)
+        else:
+            prices[_key(row)] = _price(row, str(file))
+    if faults:
         raise PriceFileError("\n".join(faults))
-    return {_key(row): _price({**dict.fromkeys(_OPTIONAL, ""), **row}, str(file)) for _, row in table}
+    return prices
+
+
+def _repeated(first: int, line: int) -> Iterator[str]:
+    if first != line:
+        yield f"The price is already in line {first}. Remove one of the two."
 
 
 def _columns(names: set[str], adjective: str) -> str:
     return f"{adjective} columns {', '.join(sorted(names))}. " if names else ""
 
 
-def _faults(row: Mapping[str, str]) -> Iterator[str]:
-    clouds = [cloud.value for cloud in CloudKind]
-    if row["cloud"] not in clouds:
+def _faults(row: Mapping[str, str], regions: Collection[str]) -> Iterator[str]:
+    clouds = {cloud.value: cloud for cloud in CloudKind}
+    if (cloud := clouds.get(row["cloud"])) is None:
         yield f"No cloud {row['cloud']} is known. Write {' or '.join(clouds)}."
-    items = _items(row["cloud"])
-    if items and row["item"] not in items:
-        near = get_close_matches(row["item"], items, 1)
-        yield f"No item {row['item']} is priced{f'; did you mean {near[0]}?' if near else '.'}"
+    else:
+        known = {GLOBAL, *Locations(cloud).regions(), *regions_with_prices(cloud), *regions}
+        if row["region"] not in known:
+            fix = did_you_mean(row["region"], known)
+            yield f"No region {row['region']} is known{fix} Add a newer one to cloud.regions."
+        if row["item"] not in _items(cloud):
+            yield f"No item {row['item']} is priced{did_you_mean(row['item'], _items(cloud))}"
     for name in _RATES:
-        if (text := row.get(name)) and not _is_rate(text):
-            yield f"{name} is {text}. Write a number of USD per hour that is not negative."
-    if not row["as_of"]:
-        yield "as_of is empty. Write the date of the price, as 2026-11."
+        if row[name] and not _RATE.fullmatch(row[name]):
+            yield f"{name} is {row[name]}. Write a number of USD per hour that is not negative."
+    if not _is_date(row["as_of"]):
+        problem = f"is {row['as_of']}" if row["as_of"] else "is empty"
+        yield f"as_of {problem}. Write the date of the price, as 2026-11 or 2026-11-23."
 
 
 @cache
-def _items(cloud: str) -> frozenset[str]:
-    """Return the items that can have a price; empty for an unknown cloud."""
-    if cloud not in {kind.value for kind in CloudKind}:
-        return frozenset()
-    priced = (name for kind, _, name in _prices() if kind == cloud)
-    return frozenset((*regional_items(CloudKind(cloud)), *priced))
+def _items(cloud: CloudKind) -> frozenset[str]:
+    """Return the items that can have a price."""
+    priced = (name for kind, _, name in _prices() if kind == cloud.value)
+    return frozenset((*regional_items(cloud), *priced))
 
 
-def _is_rate(text: str) -> bool:
+def _is_date(text: str) -> bool:
+    """Return whether a text is a month or a day of the calendar, as 2026-11 or 2026-11-23."""
+    if not _DATE.fullmatch(text):
+        return False
     try:
-        return 0 <= float(text) < float("inf")
+        date.fromisoformat(text if text.count("-") > 1 else f"{text}-01")
     except ValueError:
         return False
+    return True
 
 
 def _key(row: Mapping[str, str]) -> PriceKey:
@@ -235,7 +273,7 @@ def find_price(cloud: CloudKind, region: str, item: str) -> Price | None:
 
 def machine_price(cloud: CloudKind, region: str, machine_type: str) -> Price | None:
     """Return the price of a machine type in a region, without attached accelerators or disks."""
-    return _lookup(cloud, region, machine_type)
+    return find_price(cloud, region, machine_type)
 
 
 def _lookup(cloud: CloudKind, region: str, item: str) -> Price | None:

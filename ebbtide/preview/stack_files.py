@@ -107,7 +107,18 @@ class StackFiles:
         Raises:
             PriceFileError: on entry, if the file is invalid.
         """
-        return own_prices(self.root / self.prices_file) if self.prices_file else nullcontext()
+        if not self.prices_file:
+            return nullcontext()
+        return own_prices(self.root / self.prices_file, self._added_regions())
+
+    def _added_regions(self) -> list[str]:
+        """Return the names of the regions that the declaration adds, as far as it is valid."""
+        declared: Yaml = self.source.declaration.value if self.source else None
+        match declared:
+            case {"cloud": {"regions": list() as regions}}:
+                return [str(region.get("name")) for region in regions if isinstance(region, dict)]
+            case _:
+                return []
 
     def declaring(self, declaration: Mapping[str, Any]) -> Self:
         """Return these files with the declaration replaced."""
