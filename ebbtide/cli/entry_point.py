@@ -86,23 +86,31 @@ def _reporting(command: Callable[_P, None]) -> Callable[_P, None]:
         except typer.Exit:
             raise
         except Exception as error:  # noqa: BLE001 - no traceback reaches a user
-            from ebbtide.cli.error_output import explain, message_of  # noqa: PLC0415
-            from ebbtide.cli.extras import advice  # noqa: PLC0415
-
-            name = command.__name__.replace("_", " ")
-            explained = explain(error, _source(kwargs), advice(error, name))
-            explained.show()
-            try:
-                if command is review:
-                    write_failure(explained.report, kwargs)
-                elif kwargs.get("format_") == PreviewFormat.JSON:
-                    write(explained.report.json_document() + "\n", cast("Path | None", kwargs.get("out")))
-            except OSError as unwritable:
-                if str(unwritable) != str(error):
-                    typer.echo(message_of(unwritable), err=True)
-            raise typer.Exit(ExitStatus.BROKEN if explained.is_internal else ExitStatus.WRONG) from None
+            raise typer.Exit(_reported(error, command, kwargs)) from None
 
     return run
+
+
+def _reported(error: Exception, command: Callable[..., None], options: Mapping[str, Any]) -> ExitStatus:
+    """Show the error that ended a command, and return the exit status. It never raises another."""
+    from ebbtide.cli.error_output import explain, message_of, unexplained  # noqa: PLC0415
+    from ebbtide.cli.extras import advice  # noqa: PLC0415
+
+    try:
+        explained = explain(error, _source(options), advice(error, command.__name__.replace("_", " ")))
+    except Exception:  # noqa: BLE001 - the first error counts
+        explained = unexplained(error)
+    try:
+        explained.show()
+        if command is review:
+            write_failure(explained.report, options)
+        elif options.get("format_") == PreviewFormat.JSON:
+            write(explained.report.json_document() + "\n", cast("Path | None", options.get("out")))
+    except Exception as unwritable:  # noqa: BLE001 - nowhere to write is no other error
+        if str(unwritable) != str(error):
+            with contextlib.suppress(Exception):
+                typer.echo(message_of(unwritable) or "The error cannot be shown.", err=True)
+    return ExitStatus.BROKEN if explained.is_internal else ExitStatus.WRONG
 
 
 def _source(options: Mapping[str, Any]) -> "Source | None":

@@ -72,7 +72,9 @@ def explain(error: BaseException, source: "Source | None" = None, advice: str | 
         return Explained(report, declaration_text(refusal, source), refusal)
     broken = _of_rule(chain, "yaml-syntax")
     text = advice or message_of(error)
-    if broken is not None and text:
+    if text is None:
+        return unexplained(error)
+    if broken is not None:
         diagnostic = Diagnostic(
             file=str(getattr(broken, "file", "")),
             line=getattr(broken, "line", 0) or None,
@@ -81,12 +83,20 @@ def explain(error: BaseException, source: "Source | None" = None, advice: str | 
             suggestion=getattr(broken, "fix", "") or None,
             rule=broken.rule,
         )
-    elif program is not None and text:
+    elif program is not None:
         diagnostic = Diagnostic(file=file, line=line, message=text, rule=program.rule)
     else:
-        rule = "internal" if text is None else error.rule if isinstance(error, EbbtideError) else "command"
-        diagnostic = Diagnostic(message=text or bug_report(error), rule=rule)
-    return Explained(Report(errors=(diagnostic,)), text or bug_report(error), is_internal=text is None)
+        rule = error.rule if isinstance(error, EbbtideError) else "command"
+        diagnostic = Diagnostic(message=text, rule=rule)
+    return Explained(Report(errors=(diagnostic,)), text)
+
+
+def unexplained(error: BaseException) -> Explained:
+    """Return the report of a bug for an error that cannot be explained."""
+    from ebbtide.project.diagnostics import Diagnostic, Report  # noqa: PLC0415
+
+    text = bug_report(error)
+    return Explained(Report(errors=(Diagnostic(message=text, rule="internal"),)), text, is_internal=True)
 
 
 def message_of(error: BaseException) -> str | None:
@@ -100,10 +110,11 @@ def message_of(error: BaseException) -> str | None:
 
 def bug_report(error: BaseException) -> str:
     """Return the message for a bug in Ebbtide, with the position to report."""
-    frames = traceback.extract_tb(error.__traceback__)
+    frames = traceback.extract_tb(error.__traceback__, limit=-1)
     position = f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
+    text = "".join(traceback.format_exception_only(error)).strip()
     return (
-        f"Internal error in Ebbtide: {type(error).__name__}: {error}{position}. "
+        f"Internal error in Ebbtide: {text}{position}. "
         "The declaration is not at fault; please report this line."
     )
 

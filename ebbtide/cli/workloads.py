@@ -267,10 +267,10 @@ def _pairs(option: str, given: Iterable[str]) -> dict[str, str]:
 
 def _value(text: str) -> "Value":
     """Parse a number, true or false; return any other text as it is."""
-    import json  # noqa: PLC0415
+    from ebbtide.user_files import parse_json  # noqa: PLC0415
 
     try:
-        value = json.loads(text)
+        value = parse_json(text)
     except ValueError:
         return text
     return value if isinstance(value, int | float) else text

@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from ebbtide.invocation import command_line
 from ebbtide.placement.errors import ProfileError
+from ebbtide.user_files import LARGEST_GENERATED, UserFileError, parse_json, read_text
 
 VARIABLE: Final = "EBBTIDE_PROFILE"
 OUTPUT: Final = "placementProfile"
@@ -78,14 +79,11 @@ def read(source: str | Path | None) -> Mapping[str, Any]:
 
 def _of_file(source: str | Path) -> str:
     try:
-        return Path(source).read_text(encoding="utf-8")
-    except OSError as error:
+        return read_text(Path(source), LARGEST_GENERATED)
+    except UserFileError as error:
         raise ProfileError(
-            f"The profile {source} cannot be read: {error.strerror}. "
-            f"Write it with `{command_line('profile', '--out', str(source))}`."
+            f"{source}: {error} Write a profile with `{command_line('profile', '--out', 'profile.json')}`."
         ) from None
-    except UnicodeDecodeError:
-        raise ProfileError(f"The profile {source} is no text.") from None
 
 
 def _of_stack(name: str) -> str:
@@ -130,7 +128,7 @@ def _parsed(text: str, source: str) -> Mapping[str, Any]:
     if text.lstrip().startswith(_DIGEST):
         text = _decoded(text, source)
     try:
-        data = json.loads(text)
+        data = parse_json(text)
     except ValueError as error:
         raise ProfileError(f"The profile {source[:80]} is not JSON: {error}.") from None
     if isinstance(data, str) and data.startswith(_DIGEST):
@@ -143,9 +141,15 @@ def _parsed(text: str, source: str) -> Mapping[str, Any]:
 def _decoded(text: str, source: str) -> str:
     """Return the JSON text of a stack output."""
     try:
-        return zlib.decompress(base64.b64decode(text.partition(" ")[2].strip(), validate=True)).decode()
+        compressed = base64.b64decode(text.partition(" ")[2].strip(), validate=True)
+        decompressor = zlib.decompressobj()
+        content = decompressor.decompress(compressed, LARGEST_GENERATED).decode()
+        problem = "" if decompressor.eof else "it has no end"
     except (binascii.Error, zlib.error, UnicodeDecodeError) as error:
+        content, problem = "", str(error)
+    if problem:
         raise ProfileError(
-            f"The profile {source[:80]} is a stack output that was cut or changed: {error}. Copy all of it, "
-            f"with `pulumi stack output {OUTPUT}`."
-        ) from None
+            f"The profile {source[:80]} is a stack output that was cut or changed: {problem}. Copy all of "
+            f"it, with `pulumi stack output {OUTPUT}`."
+        )
+    return content

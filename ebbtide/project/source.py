@@ -1,6 +1,5 @@
 """Source positions: file, line and column of parts of a declaration."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ from ebbtide.project.extends import DECLARATION, Declaration, ExtendsError, exte
 from ebbtide.project.misplaced_keys import MisplacedKey, misplaced_keys
 from ebbtide.project.position import Position, positions_below
 from ebbtide.project.yaml_file import Document, YamlFileError, read
+from ebbtide.user_files import parse_json
 
 __all__ = [
     "DECLARATION",
@@ -75,7 +75,7 @@ def _item(value: object, key: Key) -> object:
 def parsed(text: str) -> object:
     """Parse a declaration's configuration value: JSON, or else plain text."""
     try:
-        return json.loads(text)
+        return parse_json(text)
     except ValueError:
         return text
 

@@ -1,7 +1,8 @@
 """YAML as the `pulumi` command parses it, with the position of every value."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -11,6 +12,7 @@ import yaml
 from ebbtide.errors import EbbtideError
 from ebbtide.paths import Key
 from ebbtide.project.yaml_syntax import explain_syntax
+from ebbtide.user_files import DEEPEST, UserFileError, read_text
 
 
 class YamlFileError(EbbtideError):
@@ -91,13 +93,11 @@ for _tag, _pattern, _first in (
     )
 
 
-def _int(_loader: Any, node: yaml.ScalarNode) -> int:
-    text = node.value.replace("_", "")
-    octal = re.match(r"^([-+]?)0([0-7]+)$", text)
-    return int(f"{octal[1]}0o{octal[2]}" if octal else text, 0)
+_MOST_REPEATED: Final = 10_000
+"""Maximum number of values that aliases stand for."""
 
-
-_Loader.add_constructor("tag:yaml.org,2002:int", _int)
+_LONGEST_NUMBER: Final = 70
+"""Maximum number of characters of an integer, enough for 64 bits in base 2."""
 
 
 class _NodeError(Exception):
@@ -108,6 +108,17 @@ class _NodeError(Exception):
         self.problem = problem
         self.mark = mark
         self.fix = fix
+
+
+def _int(_loader: Any, node: yaml.ScalarNode) -> int:
+    text = node.value.replace("_", "")
+    octal = re.match(r"^([-+]?)0([0-7]+)$", text)
+    if len(text) > _LONGEST_NUMBER:
+        raise _NodeError("The number is too large.", node.start_mark, "If it is text, put it in quotes.")
+    return int(f"{octal[1]}0o{octal[2]}" if octal else text, 0)
+
+
+_Loader.add_constructor("tag:yaml.org,2002:int", _int)
 
 
 class _Reader:
@@ -161,33 +172,100 @@ class _Reader:
         return values
 
 
-def read(path: Path) -> Document:
-    """Read a YAML file.
+def _check_limits(text: str) -> None:
+    """Check depth and aliases before any value is built: the parser builds nested values recursively, and a
+    few lines of aliases may be millions of values.
 
     Raises:
-        YamlFileError: the file is unreadable or malformed.
+        _NodeError: a limit is exceeded.
     """
+    loader: Any = _Loader(text)
+    anchors: dict[str, tuple[int, int]] = {}  # values and levels below each anchor
+    open_nodes: list[tuple[str | None, int, int]] = [(None, 0, 0)]  # anchor, values and levels so far
+    repeated = 0
     try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise YamlFileError(path, f"The file cannot be read: {error.strerror}.") from error
-    except UnicodeDecodeError as error:
-        problem = f"The file is not UTF-8 text: {error.reason} at byte {error.start}."
-        raise YamlFileError(path, problem) from error
-    loader = _Loader(text)
+        for event in iter(loader.get_event, None):
+            values, levels, anchor = 1, 0, getattr(event, "anchor", None)
+            match event:
+                case yaml.CollectionStartEvent():
+                    open_nodes.append((anchor, 1, 0))
+                case yaml.AliasEvent():
+                    values, levels = anchors.get(anchor or "", (1, 0))
+                    repeated += values
+                case yaml.ScalarEvent():
+                    anchors[anchor or ""] = (1, 0)
+                case yaml.CollectionEndEvent():
+                    anchor, values, levels = open_nodes.pop()
+                    anchors[anchor or ""] = (values, levels)
+                case _:
+                    continue
+            if len(open_nodes) - 1 + levels > DEEPEST:
+                problem = f"The value is nested more than {DEEPEST} levels deep."
+                raise _NodeError(problem, event.start_mark, "Write it with fewer levels.")
+            if repeated > _MOST_REPEATED:
+                problem = f"The aliases of the file repeat more than {_MOST_REPEATED} values."
+                raise _NodeError(problem, event.start_mark, "Write the values out.")
+            if not isinstance(event, yaml.CollectionStartEvent):
+                name, siblings, deepest = open_nodes[-1]
+                open_nodes[-1] = (name, siblings + values, max(deepest, levels + 1))
+    finally:
+        loader.dispose()
+
+
+def _text(path: Path) -> str:
     try:
-        node = loader.get_single_node()
-        reader = _Reader(loader)
-        return Document(reader.read(node) if node else None, reader.positions)
+        return read_text(path)
+    except UserFileError as error:
+        raise YamlFileError(path, str(error)) from error
+
+
+@contextmanager
+def _explained(path: Path, text: str) -> Generator[None]:
+    """Turn the parser's errors into those of the file."""
+    try:
+        yield
     except _NodeError as fault:
         raise YamlFileError(path, fault.problem, fault.mark, fault.fix) from None
     except yaml.MarkedYAMLError as error:
         problem, fix = explain_syntax(error, text)
         raise YamlFileError(path, problem, error.problem_mark or error.context_mark, fix) from error
+    except yaml.reader.ReaderError as error:
+        before = text[: text.find(chr(error.character))].split("\n")
+        mark = yaml.Mark(str(path), 0, len(before) - 1, len(before[-1]), None, 0)
+        problem = f"The file has the control character U+{error.character:04X}."
+        raise YamlFileError(path, problem, mark, "Remove it.") from error
     except (yaml.YAMLError, ValueError) as error:
         raise YamlFileError(path, f"The file is not valid YAML: {error}.") from error
-    finally:
-        loader.dispose()  # pyright: ignore[reportUnknownMemberType]
+
+
+def read(path: Path) -> Document:
+    """Read a YAML file.
+
+    Raises:
+        YamlFileError: the file is unreadable or malformed, or exceeds a limit.
+    """
+    text = _text(path)
+    with _explained(path, text):
+        _check_limits(text)
+        loader = _Loader(text)
+        try:
+            node = loader.get_single_node()
+            reader = _Reader(loader)
+            return Document(reader.read(node) if node else None, reader.positions)
+        finally:
+            loader.dispose()  # pyright: ignore[reportUnknownMemberType]
+
+
+def load_all(path: Path) -> list[Any]:
+    """Return the documents of a file of Kubernetes objects, parsed as YAML 1.1 like `kubectl`.
+
+    Raises:
+        YamlFileError: the file is unreadable or malformed, or exceeds a limit.
+    """
+    text = _text(path)
+    with _explained(path, text):
+        _check_limits(text)
+        return list(yaml.safe_load_all(text))
 
 
 def load(path: Path) -> Yaml:

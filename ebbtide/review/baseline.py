@@ -17,6 +17,7 @@ from ebbtide.recording.recording import Recording, Resource
 from ebbtide.recording.values import Plain
 from ebbtide.review import state
 from ebbtide.review.difference import updates
+from ebbtide.user_files import LARGEST_GENERATED, UserFileError, read_text
 
 _STACK_FILES: Final = (".yaml", ".yml")
 _FILES: Final = (*_STACK_FILES, ".json")
@@ -71,7 +72,10 @@ def baseline(files: StackFiles, against: str) -> Baseline:
         old = read_stack(files.root, files.stack, config_file=path)
         return Baseline(against, _recorded(old, f"With {against}"))
     if path.is_file():
-        text = path.read_text(encoding="utf-8", errors="replace")
+        try:
+            text = read_text(path, LARGEST_GENERATED)
+        except UserFileError as error:
+            raise BaselineError(f"{against}: {error}") from error
         recording = state.recording_of(text, project=files.project, stack=files.stack, file=against)
         return Baseline(against, recording, deployed=True)
     return Baseline(against, _at_ref(files, against))

@@ -4,19 +4,24 @@ Inputs are those given to the providers, without the defaults that they added. E
 Source: pulumi 3.259, sdk/go/common/apitype/core.go (`UntypedDeployment`, `ResourceV3`).
 """
 
-import json
 from collections.abc import Mapping
 from typing import Any, Final, cast
 
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic.alias_generators import to_camel
+
 from ebbtide.errors import EbbtideError
+from ebbtide.paths import path_text
 from ebbtide.providers import azure
 from ebbtide.recording.recording import Recording, Resource
 from ebbtide.recording.values import UNKNOWN, Plain, Secret
 from ebbtide.recording.wire import ARCHIVE, ASSET, SECRET, SIGNATURE
 from ebbtide.urns import STACK_TYPE, stack_and_project, urn_name
+from ebbtide.user_files import parse_json
 
 _DEFAULT_PROVIDER: Final = "::default"
 _DEFAULTS: Final = "__defaults"  # the bridge's list of the properties that it filled in
+_HINT: Final = "Write it with `pulumi stack export --file state.json`."
 _AUTONAMED: Final = "pulumi.com/autonamed"
 
 
@@ -24,6 +29,26 @@ class StateError(EbbtideError):
     """The file is not an exported state, or belongs to another stack."""
 
     rule = "state"
+
+
+class _Exported(BaseModel):
+    """The fields of a resource that are read here."""
+
+    model_config = ConfigDict(strict=True, alias_generator=to_camel)
+
+    urn: str
+    type: str
+    parent: str | None = None
+    provider: str | None = None
+    id: str | None = None
+    inputs: dict[str, Any] | None = None
+    outputs: dict[str, Any] | None = None
+    dependencies: list[str] | None = None
+    property_dependencies: dict[str, list[str] | None] | None = None
+    deleted_with: str | None = None
+
+
+_EXPORTED: Final = TypeAdapter(list[_Exported])
 
 
 def recording_of(text: str, *, project: str, stack: str, file: str) -> Recording:
@@ -47,26 +72,29 @@ def recording_of(text: str, *, project: str, stack: str, file: str) -> Recording
         )
     kept = [item for item in resources if item["type"] != STACK_TYPE and _DEFAULT_PROVIDER not in item["urn"]]
     stacks = {item["urn"] for item in resources if item["type"] == STACK_TYPE}
-    return Recording(project=project, stack=stack, resources=tuple(_resource(item, stacks) for item in kept))
+    try:
+        recorded = tuple(_resource(item, stacks) for item in kept)
+    except ValueError as error:
+        raise StateError(f"{file} has a secret that is not JSON: {error}. {_HINT}") from None
+    return Recording(project=project, stack=stack, resources=recorded)
 
 
 def _resources(text: str, file: str) -> list[dict[str, Any]]:
-    hint = "Write it with `pulumi stack export --file state.json`."
     try:
-        document = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise StateError(f"{file} is not JSON (line {error.lineno}): {error.msg}. {hint}") from None
+        document = parse_json(text)
+    except ValueError as error:
+        raise StateError(f"{file} is not JSON: {error}. {_HINT}") from None
     deployment = document.get("deployment") if isinstance(document, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] # JSON
     if not isinstance(deployment, dict):
-        raise StateError(f"{file} is not an exported state: it has no `deployment`. {hint}")
+        raise StateError(f"{file} is not an exported state: it has no `deployment`. {_HINT}")
     resources: Any = cast("dict[str, Any]", deployment).get("resources") or []
-    if not isinstance(resources, list) or not all(map(_is_resource, cast("list[Any]", resources))):
-        raise StateError(f"{file} is not an exported state: its `resources` have no `urn` and `type`. {hint}")
-    return cast("list[dict[str, Any]]", resources)
-
-
-def _is_resource(item: Any) -> bool:
-    return isinstance(item, dict) and {"urn", "type"} <= item.keys()  # pyright: ignore[reportUnknownMemberType] # JSON
+    try:
+        _EXPORTED.validate_python(resources)
+    except ValidationError as error:
+        fault = error.errors()[0]
+        path = path_text(("resources", *fault["loc"]))
+        raise StateError(f"{file} is not an exported state: {path}: {fault['msg']}. {_HINT}") from None
+    return resources
 
 
 def _resource(item: Mapping[str, Any], stacks: set[str]) -> Resource:
@@ -105,7 +133,7 @@ def _plain(value: Any) -> Plain:
     signature = fields.get(SIGNATURE)
     if signature == SECRET:
         plaintext = fields.get("plaintext")
-        return Secret(UNKNOWN if plaintext is None else _plain(json.loads(plaintext)))
+        return Secret(UNKNOWN if plaintext is None else _plain(parse_json(str(plaintext))))
     if signature in (ASSET, ARCHIVE):
         # The engine adds a hash, and empty fields.
         rest = {key: item for key, item in fields.items() if key not in (SIGNATURE, "hash") and item}

@@ -10,6 +10,7 @@ from typing import Any, Final, assert_never, cast
 
 from ebbtide.kubernetes_api import ApiError
 from ebbtide.placement import Profile, ProfileError
+from ebbtide.project.yaml_file import YamlFileError
 from ebbtide.workloads.errors import WorkloadError
 from ebbtide_rehearsal.cloud.clock import ClusterTime
 from ebbtide_rehearsal.cloud.faults import InjectedFault
@@ -162,6 +163,8 @@ class Play:
             objects = list(generate(self._profile()))
         except (WorkloadError, ProfileError) as error:
             yield from _compare(str(error), refused)
+        except YamlFileError as error:
+            yield str(error)
         except OSError as error:
             yield f"{error.filename}: {error.strerror}."
         else:

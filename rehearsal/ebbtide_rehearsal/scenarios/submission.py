@@ -12,6 +12,7 @@ import yaml
 
 import ebbtide
 from ebbtide.placement import Profile
+from ebbtide.project.yaml_file import load_all
 from ebbtide.workloads.jobs import job
 from ebbtide.workloads.sweeps import sweep
 from ebbtide_rehearsal.control_plane.stages import EXIT_CODE, RUNS, RUNS_FOR
@@ -34,7 +35,7 @@ def submitted(step: Submit, profile: Profile, base_directory: Path) -> Iterator[
 
     Raises:
         WorkloadError: the profile rejects it.
-        OSError: the file of objects does not exist.
+        YamlFileError: the file of objects cannot be read.
         RehearsalError: the program fails, or the step has pod settings and its objects have no pods.
     """
     for number in range(step.count):
@@ -74,17 +75,14 @@ def on_every_pool(step: EveryPool, profile: Profile) -> Iterator[Object]:
 
 def _objects(step: Submit, profile: Profile, base_directory: Path) -> list[Object]:
     if step.manifests is not None:
-        return _loaded((base_directory / step.manifests).read_text(encoding="utf-8"))
+        return [document for document in load_all(base_directory / step.manifests) if document]
     if step.program is not None:
-        return _loaded(_printed(base_directory / step.program, profile))
+        printed = _printed(base_directory / step.program, profile)
+        return [document for document in yaml.safe_load_all(printed) if document]
     fields: Any = {"image": _IMAGE, **(step.job or step.sweep or {})}
     if step.job is not None:
         return [job(profile, **fields)]
     return [sweep(profile, fields.pop("grid", {}), **fields)]
-
-
-def _loaded(text: str) -> list[Object]:
-    return [document for document in yaml.safe_load_all(text) if document]
 
 
 def _printed(program: Path, profile: Profile) -> str:

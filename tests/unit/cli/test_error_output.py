@@ -5,7 +5,9 @@ import json
 import jsonschema
 import pulumi
 import pytest
+import typer
 
+from ebbtide.cli import entry_point
 from ebbtide.cli.error_output import explain
 from ebbtide.model import DeclarationError, Fault
 from ebbtide.preview.stack_files import StackFileError
@@ -102,6 +104,30 @@ def test_a_bug_of_ours_is_admitted() -> None:
     assert explained.text.startswith("Internal error in Ebbtide: KeyError: 'x' (")
     assert "test_error_output.py, line " in explained.text
     assert explained.text.endswith("The declaration is not at fault; please report this line.")
+
+
+class _UnspeakableError(Exception):
+    """An error whose message and attributes raise."""
+
+    def __str__(self) -> str:
+        raise RecursionError
+
+    @property
+    def faults(self) -> object:
+        """Where a declaration's error has its faults."""
+        raise ValueError
+
+
+def test_the_handler_raises_no_other_error(capsys: pytest.CaptureFixture[str]) -> None:
+    """An error that cannot be explained is reported as a bug, with exit status 3."""
+
+    def command() -> None:
+        raise _UnspeakableError
+
+    with pytest.raises(typer.Exit) as ended:
+        entry_point._reporting(command)()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+    assert ended.value.exit_code == 3
+    assert "Internal error in Ebbtide" in capsys.readouterr().err
 
 
 def test_the_document_matches_its_schema() -> None:

@@ -157,8 +157,8 @@ def test_a_file_that_is_none(tmp_path: Path) -> None:
     (tmp_path / "list").write_text("[]")
     (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
     assert "is not a JSON object" in _refused(tmp_path / "list")
-    assert "is no text" in _refused(tmp_path / "binary")
-    assert "cannot be read: Is a directory" in _refused(tmp_path)
+    assert "is not UTF-8 text" in _refused(tmp_path / "binary")
+    assert "It is a directory." in _refused(tmp_path)
 
 
 def test_a_later_profile_of_this_version_is_read() -> None:

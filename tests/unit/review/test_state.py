@@ -75,9 +75,9 @@ def test_options_and_resources_that_are_no_ones() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{", "state.json is not JSON (line 1)"),
+        ("{", "state.json is not JSON: Expecting property name"),
         ("[]", "state.json is not an exported state: it has no `deployment`."),
-        ('{"deployment": {"resources": [1]}}', "its `resources` have no `urn` and `type`."),
+        ('{"deployment": {"resources": [1]}}', "resources[0]: Input should be a valid dictionary"),
         (
             _exported().replace("dev", "prod"),
             "is the state of stack prod of project shop, not of dev of shop.",
