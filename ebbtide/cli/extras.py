@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 from typing import Final
 
-from ebbtide.invocation import pip_install
+from ebbtide.invocation import install_command
 
 MODULES: Final[Mapping[str, tuple[str, ...]]] = {
     "gke": ("pulumi", "pulumi_gcp", "pulumi_kubernetes"),
@@ -16,9 +16,18 @@ MODULES: Final[Mapping[str, tuple[str, ...]]] = {
     "abfs": ("adlfs",),
     "cluster": ("kubernetes",),
     "clouds": ("azure.identity", "azure.mgmt.compute", "google.auth", "requests"),
-    "rehearse": ("ebbtide_rehearsal",),
+    "rehearse": (
+        "ebbtide_rehearsal",
+        "aiohttp",
+        "certifi",
+        "filelock",
+        "google.rpc",
+        "kubernetes",
+        "platformdirs",
+        "trustme",
+    ),
 }
-"""Modules of each extra, as in pyproject.toml."""
+"""Modules of each extra, as in pyproject.toml; `rehearse` has a distribution of its own besides."""
 
 OF_COMMANDS: Final[Mapping[str, tuple[str, ...]]] = {
     "destroy": ("gke", "cluster"),
@@ -59,9 +68,20 @@ def advice(error: BaseException, command: str) -> str | None:
             login = _LOGIN if owners == ["clouds"] else ""
             return (
                 f"`ebbtide {command}` needs {name.partition('.')[0]}, which is not installed. Install it "
-                f"with: {pip_install(*extras)}.{either}{login}"
+                f"with: {install_command(*extras)}.{either}{login}"
             )
     return None
+
+
+def require(extra: str) -> None:
+    """Check for modules that a command imports only after minutes.
+
+    Raises:
+        ModuleNotFoundError: a module of the extra is missing.
+    """
+    for module in MODULES[extra]:
+        if not _exists(module):
+            raise ModuleNotFoundError(name=module)
 
 
 def _missing_modules(error: BaseException | None) -> Iterator[str]:

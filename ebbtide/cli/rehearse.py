@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ebbtide import __version__
 from ebbtide.cli.consoles import console, write
 from ebbtide.cli.exit_status import ExitStatus
+from ebbtide.cli.extras import require
 from ebbtide.cli.options import ConfigFile, Cwd, Stack, stack_files
+from ebbtide.invocation import install_command
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -83,8 +86,16 @@ def rehearse(  # noqa: PLR0913 - one parameter an option
     The Pulumi engine and Kubernetes are the real ones; nothing is paid for. The first run builds tools from
     Go modules. Exit status 1: an expectation was not met.
     """
+    require("rehearse")
+    from ebbtide_rehearsal import __version__ as rehearsal_version  # noqa: PLC0415
+    from ebbtide_rehearsal.failures import RehearsalError  # noqa: PLC0415
     from ebbtide_rehearsal.scenarios import built_in, chosen, read  # noqa: PLC0415
 
+    if rehearsal_version != __version__:
+        raise RehearsalError(
+            f"The rehearsal is {rehearsal_version} and runs the internals of Ebbtide, which is "
+            f"{__version__}. Install one version of both with: {install_command('rehearse')}."
+        )
     if list_:
         for name, path in built_in().items():
             typer.echo(f"{name:<24} {read(path).title}")

@@ -5,7 +5,7 @@ from http import HTTPStatus
 from typing import Any
 
 from ebbtide.errors import EbbtideError
-from ebbtide.invocation import pip_install
+from ebbtide.invocation import install_command
 
 
 class ApiError(EbbtideError):
@@ -69,5 +69,5 @@ class MissingClientError(EbbtideError):
     def __init__(self) -> None:
         super().__init__(
             "Access to a cluster needs the official Kubernetes client, which is not installed. Install it "
-            f"with: {pip_install('cluster')}."
+            f"with: {install_command('cluster')}."
         )

@@ -9,7 +9,7 @@ from ebbtide.catalog import CloudKind
 from ebbtide.cloud_apis import connect
 from ebbtide.cloud_apis.errors import CloudApiError
 from ebbtide.cloud_apis.interfaces import Account, ClusterIdentity, Inventory
-from ebbtide.invocation import pip_install
+from ebbtide.invocation import install_command
 from ebbtide.operations.errors import OperationError
 
 _DENIED: Final = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND)
@@ -46,7 +46,7 @@ def reach(accounts: Iterable[Account]) -> Clouds:
                 raise
             login = _LOGINS[account.cloud]
             reasons[account] = (
-                f"Install its client with: {pip_install('clouds')}. Then log in with `{login}`."
+                f"Install its client with: {install_command('clouds')}. Then log in with `{login}`."
             )
         except CloudApiError as error:
             if error.status in _DENIED:

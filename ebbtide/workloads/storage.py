@@ -22,6 +22,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Final, Protocol
 from urllib.parse import unquote, urlsplit
 
+from ebbtide.invocation import install_command
+
 _SCHEMES: Final = {"gs": "gcs", "gcs": "gcs", "abfs": "abfs", "abfss": "abfs", "az": "abfs"}
 """Schemes of addresses, with the extra that installs their library."""
 
@@ -298,7 +300,8 @@ def _opened(address: str) -> tuple[Any, str]:
         files, path = url_to_fs(tidy, use_listings_cache=False)
     except ImportError:
         raise CheckpointError(
-            f"{address} needs a library that is not installed: pip install 'ebbtide[{_SCHEMES[scheme]}]'."
+            f"{address} needs a library that is not installed. Install it with: "
+            f"{install_command(_SCHEMES[scheme])}."
         ) from None
     except ValueError as error:
         raise CheckpointError(f"{address} cannot be opened: {error}.") from error

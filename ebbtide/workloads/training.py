@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final, TypedDict, Unpack
 
-from ebbtide.invocation import pip_install
+from ebbtide.invocation import install_command
 from ebbtide.placement import Profile
 from ebbtide.workloads.capacity import check_capacity
 from ebbtide.workloads.errors import Problems, WorkloadError
@@ -108,7 +108,7 @@ class TrainPlacement:
         except ModuleNotFoundError as error:
             raise ModuleNotFoundError(
                 "Options are objects of the kubeflow SDK, which is not installed. Install it with: "
-                f"{pip_install('train')}. `manifest()` needs none.",
+                f"{install_command('train')}. `manifest()` needs none.",
                 name=error.name,
             ) from None
         builders: list[Any] = []

@@ -98,7 +98,10 @@ def test_a_command_names_its_extras(bare: Path, project: Path, words: list[str],
     assert document is None or document["errors"][0]["message"] in done.stderr
     assert "Traceback" not in done.stderr
     assert "ModuleNotFoundError" not in done.stderr
-    assert f" -m pip install 'ebbtide[{extras}]'." in done.stderr
+    assert "Install it with: uv pip install --python " in done.stderr
+    brought = {"gke": "pulumi-gcp<11", "rehearse": "./ebbtide_rehearsal-", "cluster": "kubernetes>=30"}
+    assert all(brought.get(extra, "azure-identity>=") in done.stderr for extra in extras.split(","))
+    assert not re.search(r"\bebbtide(-rehearsal|\[)", done.stderr)
     assert ("write aks in place of gke" in done.stderr) == extras.startswith("gke")
 
 
@@ -139,18 +142,46 @@ def test_a_program_that_lacks_its_provider(project: Path, provider: str) -> None
     extra = {"pulumi_gcp": "gke", "pulumi_azure_native": "aks"}[provider]
     assert done.returncode == 2
     assert done.stderr.startswith(f"`ebbtide preview` needs {provider}, which is not installed. Install it ")
-    assert f"ebbtide[{extra}]" in done.stderr
+    assert f"-e '.[{extra}]'" in done.stderr
+
+
+def test_uv_records_the_origin(wheel: Path, tmp_path: Path) -> None:
+    """In an environment that uv has made from the wheel, the command is uv's and names the wheel."""
+    uv, python = Path(sys.executable).with_name("uv"), tmp_path / ".venv" / "bin" / "python"
+    install = ["pip", "install", "--no-deps", "--no-index", "--python", python, wheel]
+    for command in (["venv", "--python", sys.executable, ".venv"], install):
+        subprocess.run([uv, "--quiet", "--offline", *command], cwd=tmp_path, check=True)
+    code = "from ebbtide.invocation import install_command; print(install_command('kfp'))"
+    done = subprocess.run([python, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.stdout == f"uv pip install --python .venv/bin/python '{wheel}[kfp]'\n", done.stderr
 
 
 def test_extras_are_those_of_the_package() -> None:
     """Every extra of pyproject.toml is known with a module for each distribution that it brings."""
     text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     extras: dict[str, list[str]] = tomllib.loads(text)["project"]["optional-dependencies"]
-    assert {extra: {name.replace(".", "_") for name in names} for extra, names in MODULES.items()} == {
-        extra: {name.replace("-", "_") for name in map(_name, requirements)}
+    expected = {
+        extra: {_MODULES.get(name := _name(item), name.replace("-", ".")) for item in requirements}
         for extra, requirements in extras.items()
     }
+    expected["rehearse"].add("ebbtide_rehearsal")
+    assert {extra: set(names) for extra, names in MODULES.items()} == expected
     assert {extra for needed in OF_COMMANDS.values() for extra in needed} <= extras.keys()
+
+
+_MODULES = {"googleapis-common-protos": "google.rpc"} | {
+    name: name.replace("-", "_") for name in ("pulumi-azure-native", "pulumi-gcp", "pulumi-kubernetes")
+}
+"""Modules of distributions whose name is not that of the module with dots."""
+
+
+def test_no_distribution_needs_a_name_that_we_do_not_own() -> None:
+    """Neither wheel requires `ebbtide` or `ebbtide-rehearsal`, which pip would look up on an index."""
+    for directory in (ROOT, ROOT / "rehearsal"):
+        project = tomllib.loads((directory / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+        extras: dict[str, list[str]] = project.get("optional-dependencies", {})
+        required = [*project["dependencies"], *(item for items in extras.values() for item in items)]
+        assert [item for item in required if item.startswith("ebbtide")] == []
 
 
 def _name(requirement: str) -> str:
@@ -159,8 +190,5 @@ def _name(requirement: str) -> str:
 
 def test_both_distributions_have_one_version() -> None:
     """The rehearsal runs the internals of the core of its own version."""
-    text = (ROOT / "rehearsal" / "pyproject.toml").read_text(encoding="utf-8")
-    project = tomllib.loads(text)["project"]
-    assert f"ebbtide=={ebbtide.__version__}" in project["dependencies"]
     package = ROOT / "rehearsal" / "ebbtide_rehearsal" / "__init__.py"
     assert f'__version__ = "{ebbtide.__version__}"' in package.read_text(encoding="utf-8")

@@ -7,8 +7,10 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from typing import Any, Final
 
 import pytest
 import yaml
@@ -25,6 +27,7 @@ from tests.pages import BLOCKS, FILES, Block, commands, of_kind
 from tests.repository import ROOT, STACK_FILES, declaration, makefile_targets, relative
 
 _OF_OTHERS = {
+    "uv",
     "az",
     "cd",
     "chromium",
@@ -110,10 +113,17 @@ sys.modules["ebbtide.components"] = components  # as the wheel has them
 """
 
 
-@pytest.mark.parametrize("block", of_kind("json") + of_kind("yaml"), ids=str)
+_READERS: Final[dict[str, Callable[[str], Any]]] = {
+    "json": json.loads,
+    "toml": tomllib.loads,
+    "yaml": yaml.safe_load,
+}
+
+
+@pytest.mark.parametrize("block", [block for kind in _READERS for block in of_kind(kind)], ids=str)
 def test_data_parses(block: Block) -> None:
     """Data that a page shows is read without an error."""
-    assert (json.loads if block.kind == "json" else yaml.safe_load)(block.text)
+    assert _READERS[block.kind](block.text)
 
 
 @cache
@@ -158,15 +168,17 @@ def _check_pulumi(words: list[str]) -> None:
         assert "--preserve-config" in words
 
 
-def _check_requirement(text: str) -> None:
-    """An extra that a page installs is one of the package, and a wheel has its version."""
-    if text == "git+file://$PWD":
-        return
+def _check_requirements(words: list[str]) -> None:
+    """A page installs a checkout, a wheel of this version or a repository, with extras of the package."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    match = re.fullmatch(r"(.+)\[(\w+)\]", text)
-    assert match is not None
-    assert match[2] in project["optional-dependencies"]
-    assert match[1] in ("ebbtide", f"./ebbtide-{ebbtide.__version__}-py3-none-any.whl")
+    wheel = f"-{ebbtide.__version__}-py3-none-any.whl"
+    for text in words:
+        if text in ("-e", f"./ebbtide_rehearsal{wheel}"):
+            continue
+        match = re.fullmatch(r"([^\[]+)\[([\w,]+)\](| @ git\+file://\$PWD)", text)
+        assert match is not None
+        assert set(match[2].split(",")) <= project["optional-dependencies"].keys()
+        assert match[1] in (".", f"./ebbtide{wheel}") or match[3]
 
 
 def test_clones_are_of_the_pinned_versions() -> None:
@@ -184,10 +196,10 @@ def test_commands_are_there(where: str, command: str) -> None:
             _check_make(words)
         case [".venv/bin/ebbtide", *words]:
             _check_ebbtide(words)
-        case [".venv/bin/python" | "../jobs/.venv/bin/python", "-m", "pip", "install", requirement]:
-            _check_requirement(requirement)
         case [".venv/bin/python", "-m", "pip", "install", "-r", file]:
             assert (ROOT / Path(where).parent / file).is_file(), where
+        case [".venv/bin/python" | "../jobs/.venv/bin/python", "-m", "pip", "install", *requirements]:
+            _check_requirements(requirements)
         case [".venv/bin/python", "-m", "pytest", *paths]:
             assert all((ROOT / path).exists() for path in paths), where
         case [".venv/bin/python", "-m", module]:

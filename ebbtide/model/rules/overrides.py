@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from ebbtide.catalog import CLOUD_SPECS, CloudKind
-from ebbtide.invocation import pip_install
+from ebbtide.invocation import install_command
 from ebbtide.model.cluster import Cluster
 from ebbtide.model.faults import Fault
 from ebbtide.model.rules.derived_inputs import CLUSTERS, POOLS, Overridable
@@ -227,7 +227,7 @@ def unchecked(cluster: Cluster) -> tuple[Fault, ...]:
         written[0],
         f"Overrides are not checked: {module}, which has their types, is not installed.",
         "A misspelt field is found when the stack is previewed.",
-        f"Install it with: {pip_install(cloud.value)}.",
+        f"Install it with: {install_command(cloud.value)}.",
         rule="provider-installed",
     )
     return (fault,)

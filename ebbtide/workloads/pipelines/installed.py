@@ -3,7 +3,7 @@
 from importlib.machinery import PathFinder
 from importlib.util import find_spec
 
-from ebbtide.invocation import pip_install
+from ebbtide.invocation import install_command
 
 
 def require() -> None:
@@ -16,6 +16,6 @@ def require() -> None:
     if spec is None or PathFinder.find_spec("kfp.kubernetes", spec.submodule_search_locations) is None:
         raise ModuleNotFoundError(
             "Placing the steps of a pipeline needs the Kubeflow Pipelines SDK, which is not installed. "
-            f"Install it with: {pip_install('kfp')}.",
+            f"Install it with: {install_command('kfp')}.",
             name="kfp",
         )

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from ebbtide import __version__
 from ebbtide.cli import app
-from ebbtide.invocation import pip_install
+from ebbtide.invocation import install_command
 from ebbtide_rehearsal.scenarios import built_in
 from tests.repository import ROOT
 
@@ -92,9 +93,29 @@ def test_a_program_that_completes_its_declaration_cannot_be_rehearsed(tmp_path: 
     assert "The declaration has" not in done.output
 
 
-def test_a_missing_package_is_named() -> None:
-    """Status 2, and what to install."""
-    program = "import sys; sys.modules['ebbtide_rehearsal'] = None; from ebbtide.cli import main; main()"
+_MISSING = "import sys; sys.modules['{}'] = None; from ebbtide.cli import main; main()"
+_OTHER = "import ebbtide_rehearsal as r; r.__version__ = '9'; from ebbtide.cli import main; main()"
+
+
+@pytest.mark.parametrize(
+    ("program", "message"),
+    [
+        *(
+            (
+                _MISSING.format(name),
+                f"`ebbtide rehearse` needs {name}, which is not installed. Install it with: ",
+            )
+            for name in ("ebbtide_rehearsal", "trustme", "aiohttp")
+        ),
+        (
+            _OTHER,
+            f"The rehearsal is 9 and runs the internals of Ebbtide, which is {__version__}. Install one ",
+        ),
+    ],
+    ids=["rehearsal", "trustme", "aiohttp", "another version"],
+)
+def test_a_missing_package_is_named(program: str, message: str) -> None:
+    """The status is 2, with the command that installs the rehearsal, its version or a package of its own."""
     done = subprocess.run(
         [sys.executable, "-c", program, "rehearse", "dev"],
         cwd=ROOT,
@@ -103,5 +124,5 @@ def test_a_missing_package_is_named() -> None:
         check=False,
     )
     assert done.returncode == 2
-    message = "`ebbtide rehearse` needs ebbtide_rehearsal, which is not installed. Install it with: "
-    assert done.stderr == f"{message}{pip_install('rehearse')}.\n"
+    assert done.stderr.startswith(message)
+    assert done.stderr.endswith(f" with: {install_command('rehearse')}.\n")

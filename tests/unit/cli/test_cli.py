@@ -325,7 +325,7 @@ def test_the_profile_of_another_program_needs_pulumi(tmp_path: Path) -> None:
     hidden.mkdir()
     (hidden / "pulumi.py").write_text("raise ModuleNotFoundError('no pulumi', name='pulumi')")
     error = _refused(_ebbtide("profile", "--cwd", project, PYTHONPATH=f"{hidden}{os.pathsep}{ROOT}"))
-    assert "pip install 'ebbtide[gke]'" in error
+    assert "pip install -e '.[gke]'" in error
 
 
 def test_a_closed_pipe_is_no_failure_of_ours() -> None:

@@ -13,7 +13,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from ebbtide.invocation import pip_install
+from ebbtide.invocation import install_command
 from ebbtide.kubernetes_api import JSON_PATCH, Api, ApiError, KubeconfigError
 from tests.repository import ROOT
 
@@ -205,7 +205,7 @@ def test_without_the_client() -> None:
         "except MissingClientError as error: print(error)"
     )
     assert output.startswith("Access to a cluster needs the official Kubernetes client")
-    assert output.endswith(f"Install it with: {pip_install('cluster')}.\n")
+    assert output.endswith(f"Install it with: {install_command('cluster')}.\n")
 
 
 def _printed(code: str) -> str:

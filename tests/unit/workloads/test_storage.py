@@ -147,7 +147,8 @@ def test_without_its_library(address: str, extra: str) -> None:
         text=True,
         check=False,
     )
-    assert f"{address} needs a library that is not installed: pip install 'ebbtide[{extra}]'." in done.stderr
+    assert f"{address} needs a library that is not installed. Install it with: uv pip" in done.stderr
+    assert f"[{extra}]'." in done.stderr
 
 
 def test_an_account_of_azure_is_read_from_the_address() -> None:

@@ -13,7 +13,7 @@ import pytest
 from rich.console import Console
 
 from ebbtide.cli.follow_progress import narration
-from ebbtide.invocation import pip_install
+from ebbtide.invocation import install_command
 from ebbtide.kubernetes_api import JSON, Api, ApiError
 from ebbtide.workloads import submission
 from ebbtide.workloads.cluster import ClusterError
@@ -104,7 +104,7 @@ def test_without_the_client() -> None:
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert done.stderr.startswith("Access to a cluster needs the official Kubernetes client")
-    assert done.stderr.endswith(f"Install it with: {pip_install('cluster')}.\n")
+    assert done.stderr.endswith(f"Install it with: {install_command('cluster')}.\n")
 
 
 class _FakeApi(Api):
