@@ -35,6 +35,7 @@ def up(
             show_default=False,
         ),
     ] = None,
+    verbose: Annotated[bool, typer.Option("--verbose", help="Print the engine's errors in full.")] = False,
     config_file: ConfigFile = None,
     cwd: Cwd = Path(),
 ) -> None:
@@ -46,7 +47,7 @@ def up(
     confirm, the policy or a quota forbids it, or the engine failed.
     """
     try:
-        status = _updated(stack, config_file, cwd, drain_timeout, yes=yes, quotas=quotas)
+        status = _updated(stack, config_file, cwd, drain_timeout, yes=yes, quotas=quotas, verbose=verbose)
     except KeyboardInterrupt:
         from ebbtide.operations.up import drain_option  # noqa: PLC0415
 
@@ -65,6 +66,7 @@ def _updated(
     *,
     yes: bool,
     quotas: bool,
+    verbose: bool,
 ) -> int:
     from rich.console import Console  # noqa: PLC0415
 
@@ -78,7 +80,7 @@ def _updated(
     name = stack_name(stack, config_file)
     files = stack_files(name.rpartition("/")[2], config_file, cwd)
     console = Console(highlight=False)
-    update = Update(Backend(files.root).opened(name, config_file), files, console, drain_timeout)
+    update = Update(Backend(files.root).opened(name, config_file), files, console, drain_timeout, verbose)
     document = update.stack.exported()
     deployment = document["deployment"]
     if begun := rolling.interrupted(deployment):

@@ -31,6 +31,7 @@ from ebbtide.operations import state as states
 from ebbtide.operations.clouds import Clouds
 from ebbtide.operations.costs import idle_cost
 from ebbtide.operations.deleted_clusters import DeletedClusters
+from ebbtide.operations.engine_errors import causes, explanation
 from ebbtide.operations.errors import OperationError
 from ebbtide.operations.inspection import Inspection
 from ebbtide.operations.locks import unlocking
@@ -265,13 +266,15 @@ def _destroyed(run: _Run, cluster: Inspection) -> DestroyOutcome:
         remove = f"pulumi stack rm {stack.name} --preserve-config"
         run.print(f"Stack {stack.name} is destroyed. `{remove}` removes its state and keeps its file.")
         return DestroyOutcome(done=True)
-    for line in errors:
+    for line in explanation(stack.name, errors) if errors else ():
         run.print(line)
     so_far = f"{remaining} of {several(state.resources, 'resource')} still exist"
     run.print(f"{so_far}. Continue with: {command_line('destroy', stack.name)}")
     for line in messages.ways_through(stack.name, errors):
         run.print(line)
-    return DestroyOutcome(done=False, interrupted=interrupts.received, error=errors[0] if errors else so_far)
+    return DestroyOutcome(
+        done=False, interrupted=interrupts.received, error=causes(errors)[0] if errors else so_far
+    )
 
 
 def _freed(run: _Run, cluster: Inspection, identities: Iterable[ClusterIdentity]) -> bool:

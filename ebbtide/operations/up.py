@@ -21,7 +21,7 @@ from ebbtide.interrupts import deferred_interrupts
 from ebbtide.invocation import command_line
 from ebbtide.kubernetes_api import Api
 from ebbtide.operations import access, messages, node_drain, pending, queue_status, rolling
-from ebbtide.operations.advice import advice
+from ebbtide.operations.engine_errors import explanation
 from ebbtide.operations.errors import OperationError
 from ebbtide.operations.locks import unlocking
 from ebbtide.operations.progress import narration
@@ -67,12 +67,14 @@ class Update:
         files: the project's files for it.
         console: the output.
         drain_timeout: time for work on replaced pools to finish; None for each pool's own.
+        verbose: True to print the engine's errors in full.
     """
 
     stack: Stack
     files: StackFiles
     console: Console
     drain_timeout: timedelta | None = None
+    verbose: bool = False
 
     def log(self, line: str) -> None:
         """Print a line."""
@@ -241,10 +243,7 @@ class Update:
         return None
 
     def _explain(self, errors: Iterable[str]) -> None:
-        errors = tuple(errors)
-        for error in errors:
-            self.log(error)
-        for line in advice(self.stack.name, errors):
+        for line in explanation(self.stack.name, tuple(errors), verbose=self.verbose):
             self.log(line)
         again = command_line("up", self.stack.name, *drain_option(self.drain_timeout))
         self.log(f"Not everything is as declared. Continue with: {again}")

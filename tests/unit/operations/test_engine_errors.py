@@ -1,0 +1,142 @@
+"""Errors of a failed engine run: causes in brief, and advice for known ones."""
+
+from pathlib import Path
+
+import pytest
+
+from ebbtide.operations.engine_errors import advice, causes, explanation
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (
+            "googleapi: Error 403: Kubernetes Engine API has not been used in project 1 before.",
+            "An API is not enabled.",
+        ),
+        ('Code="MissingSubscriptionRegistration"', "An API is not enabled."),
+        (
+            "The zone does not have enough resources available to fulfill the request.",
+            "no such machines there",
+        ),
+        ('Code="ErrCode_InsufficientVCPUQuota" Insufficient vcpu quota requested 8', "quota dev"),
+        ("Quota 'CPUS' exceeded.  Limit: 24.0 in region us-central1.", "quota dev"),
+        ('googleapi: Error 403: Required "container.clusters.create" permission(s)', "permission is missing"),
+        ('Code="AuthorizationFailed"', "permission is missing"),
+        (
+            'Apply failed with 1 conflict: conflict with "helm" using apps/v1: .spec',
+            "Another program manages",
+        ),
+        (
+            'Message="managed cluster is in Provisioning State(Succeeded) and Power State(Stopped)"',
+            "wake dev",
+        ),
+        ("configured Kubernetes cluster is unreachable: unable to load schema", "wake dev"),
+        ("googleapi: Error 409: Already exists: projects/p/.../nodePools/cpu.", "not in the stack"),
+    ],
+)
+def test_a_known_cause_has_advice(error: str, text: str) -> None:
+    """Once, however many resources it stops."""
+    (line,) = advice("dev", [error, error])
+    assert text.lower() in line.lower()
+
+
+def test_another_cause_has_none() -> None:
+    """The cloud's own message is enough."""
+    assert list(advice("dev", ["something else"])) == []
+
+
+_TRACEBACK = """\
+Program failed with an unhandled exception:
+Traceback (most recent call last):
+  File "/venv/pulumi/runtime/resource.py", line 899, in do_rpc_call
+    return monitor.RegisterResource(req)
+           ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+  File "/venv/grpc/_channel.py", line 1160, in __call__
+    return _end_unary_response_blocking(state, call, False, None)
+grpc._channel._InactiveRpcError: <_InactiveRpcError of RPC that terminated with:
+\tstatus = StatusCode.UNKNOWN
+\tdetails = "capacity cannot change from spot to on-demand"
+\tdebug_error_string = "UNKNOWN:Error received from peer"
+>
+
+During handling of the above exception, another exception occurred:
+
+Traceback (most recent call last):
+  File "/work/__main__.py", line 4, in <module>
+    deploy()
+Exception: capacity cannot change from spot to on-demand
+"""
+_KEY_ERROR = "Program failed:\nTraceback (most recent call last):\n  File \"a.py\", line 1\nKeyError: 'x'\n"
+_QUOTA = "train-t4: 1 error occurred:\n\t* googleapi: Error 403: Insufficient quota, forbidden\n\n"
+
+
+@pytest.mark.parametrize(
+    ("errors", "brief"),
+    [
+        ([_QUOTA], ["train-t4: googleapi: Error 403: Insufficient quota, forbidden"]),
+        ([_QUOTA, _TRACEBACK], ["train-t4: googleapi: Error 403: Insufficient quota, forbidden"]),
+        ([_TRACEBACK], ["capacity cannot change from spot to on-demand"]),
+        (
+            [_KEY_ERROR],
+            ["The program failed: KeyError: 'x'"],
+        ),
+        (
+            ["train-t4: sdk.helper_schema: Error 400: bad: provider=google-beta", "train-t4: Error 400: bad"],
+            ["train-t4: Error 400: bad"],
+        ),
+        (["update failed"], ["update failed"]),
+        (["resource monitor shut down while waiting"], ["resource monitor shut down while waiting"]),
+        (["\n".join("abcdefgh")], ["a\nb\nc\nd\ne\nf\n…"]),
+    ],
+)
+def test_causes_are_brief(errors: list[str], brief: list[str]) -> None:
+    """A traceback adds nothing to a resource's own error, and alone it is reduced to its exception."""
+    assert causes(errors) == brief
+
+
+def test_all_errors_are_in_a_file() -> None:
+    """The file is named where something was left out, and only its owner can read it; with `--verbose`
+    everything is printed."""
+    *shown, last = explanation("org/dev", [_QUOTA, _TRACEBACK])
+    assert len(shown) == 2
+    file = Path(last.removeprefix("All errors of the engine: "))
+    try:
+        assert "debug_error_string" in file.read_text(encoding="utf-8")
+        assert file.stat().st_mode & 0o077 == 0
+    finally:
+        file.unlink()
+    assert list(explanation("dev", [_QUOTA, _TRACEBACK], verbose=True))[:2] == [_QUOTA, _TRACEBACK]
+    assert list(explanation("dev", ["a: wrong"])) == ["a: wrong"]
+
+
+@pytest.mark.parametrize(
+    ("error", "command"),
+    [
+        (
+            "google: could not find default credentials. See https://cloud.google.com",
+            "gcloud auth application-default login",
+        ),
+        (
+            'oauth2: "invalid_grant" "reauth related error (invalid_rapt)"',
+            "gcloud auth application-default login",
+        ),
+        (
+            (
+                "checking az cli version: could not find `az`: MSI, OIDC, client secret and client "
+                "certificate authentication are not configured so we require the Azure CLI for authentication"
+            ),
+            "az login",
+        ),
+        ("getting credentials: exec: executable kubelogin failed with exit code 1", "az login"),
+        (
+            "getting credentials: exec: executable gke-gcloud-auth-plugin failed with exit code 1",
+            "gcloud auth login",
+        ),
+    ],
+)
+def test_a_missing_login_is_one_sentence(error: str, command: str) -> None:
+    """The sentence has the command that logs in, however many resources fail."""
+    sentence, file = explanation("dev", [f"a: {error}", f"b: {error}", _TRACEBACK])
+    assert sentence == f"The engine found no valid login: log in with `{command}`."
+    Path(file.removeprefix("All errors of the engine: ")).unlink()
