@@ -4,7 +4,7 @@ import threading
 from collections import Counter
 from collections.abc import Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -53,6 +53,7 @@ _FLAGS: Final = (
     "--record-duplicated-events=true",
     "--v=2",
 )
+_TIMEOUT: Final = "10m"
 _ROUNDS: Final = 8
 """Loops after which it has decided; one starts every 100 ms, and nodes are removed after two or three."""
 
@@ -66,12 +67,16 @@ class Decisions:
         increases: new nodes, by node group.
         refused: node groups that were refused, in order.
         deleted: names of deleted nodes.
+        failures: calls that failed. The autoscaler takes a failed list of node groups for an empty one, and
+            reports NotTriggerScaleUp without a reason for pods that wait for their new node
+            (externalgrpc_cloud_provider.go, `NodeGroups`).
     """
 
     rounds: int = 0
     increases: Counter[str] = field(default_factory=Counter[str])
     refused: list[str] = field(default_factory=list[str])
     deleted: list[str] = field(default_factory=list[str])
+    failures: list[str] = field(default_factory=list[str])
 
 
 class NodeGroups:
@@ -103,7 +108,12 @@ class NodeGroups:
     def call(self, method: str, request: Any, context: grpc.ServicerContext) -> Any:
         """Answer a method of the service."""
         with self._lock:
-            return getattr(self, f"_{method}")(request, context)
+            try:
+                return getattr(self, f"_{method}")(request, context)
+            except Exception as error:
+                if method != "NodeGroupIncreaseSize":  # which may be refused
+                    self.decisions.failures.append(f"{method}: {error!r}")
+                raise
 
     def _message(self, identity: str) -> Any:
         pool, _ = self.groups()[identity]
@@ -256,8 +266,12 @@ def deciding(
     """Run cluster-autoscaler on the node groups until the end of the block."""
     server, port = _server(groups)
     config = directory / "cloud-config.yaml"
-    config.write_text(f"address: 127.0.0.1:{port}\n")
-    with Processes() as processes, PortReservation(1) as metrics:
+    # Its default of five seconds may pass on a busy machine; a call that fails is an empty answer to it.
+    config.write_text(f"address: 127.0.0.1:{port}\ngrpc_timeout: {_TIMEOUT}\n")
+    with ExitStack() as ending:
+        # The server ends last: without it, the autoscaler's last loops would have no node groups.
+        ending.callback(lambda: server.stop(None).wait())
+        processes, metrics = ending.enter_context(Processes()), ending.enter_context(PortReservation(1))
         arguments = [
             f"--kubeconfig={control_plane.plan.kubeconfig}",
             f"--cloud-config={config}",
@@ -272,7 +286,5 @@ def deciding(
             log=directory / "cluster-autoscaler.log",
             directory=directory,
         )
-        try:
-            yield Real(groups.decisions, processes)
-        finally:
-            server.stop(None)
+        yield Real(groups.decisions, processes)
+    assert not groups.decisions.failures
