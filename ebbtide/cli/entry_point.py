@@ -9,11 +9,13 @@ import functools
 import gc
 import sys
 import warnings
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, cast
 
 import typer
+from typer.core import TyperGroup
 
 from ebbtide import __version__
 from ebbtide.cli import help_examples, workloads
@@ -41,8 +43,25 @@ if TYPE_CHECKING:
 _P = ParamSpec("_P")
 
 
+class _Groups(TyperGroup):
+    """Commands in groups, in Typer's `rich_help_panel` without Rich."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the commands below the name of their group."""
+        groups: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
+        width = formatter.width - 6 - max(map(len, self.commands))
+        for name in self.list_commands(ctx):
+            command = self.commands[name]
+            group = str(getattr(command, "rich_help_panel", None) or "")
+            groups[group].append((name, command.get_short_help_str(width)))
+        for group in _COMMANDS:
+            with formatter.section(group):
+                formatter.write_dl(groups[group])
+
+
 app = typer.Typer(
     name="ebbtide",
+    cls=_Groups,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -124,8 +143,6 @@ def _source(options: Mapping[str, Any]) -> "Source | None":
     return None
 
 
-@app.command(epilog=help_examples.epilog("preview"))
-@_reporting
 def preview(
     stack: Stack = None,
     *,
@@ -177,30 +194,25 @@ def _write_text(document: "Preview", out: Path | None, *, tree: bool, values: bo
 
 
 _COMMANDS = cast(
-    "list[Callable[..., None]]",
-    [
-        review,
-        machines,
-        quota,
-        schema,
-        profile,
-        *workloads.COMMANDS,
-        rehearse,
-        up,
-        status,
-        sleep,
-        wake,
-        extend,
-        reap,
-        destroy,
-    ],
+    "Mapping[str, list[Callable[..., None]]]",
+    {
+        "Review": [preview, review, machines, quota, schema],
+        "Cluster": [up, status, sleep, wake, extend, reap, destroy],
+        "Work": [profile, *workloads.COMMANDS],
+        "Rehearsal": [rehearse],
+    },
 )
-for _command in _COMMANDS:
-    app.command(epilog=help_examples.epilog(_command.__name__))(_reporting(_command))
+"""The commands, by their group in the help."""
+
+for _group, _members in _COMMANDS.items():
+    for _command in _members:
+        app.command(epilog=help_examples.epilog(_command.__name__), rich_help_panel=_group)(
+            _reporting(_command)
+        )
 
 prices = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Prices of the clouds.")
 prices.command("refresh", epilog=help_examples.epilog("prices refresh"))(_reporting(prices_refresh))
-app.add_typer(prices, name="prices")
+app.add_typer(prices, name="prices", rich_help_panel="Review")
 
 _GC_THRESHOLD = 500_000
 

@@ -23,16 +23,38 @@ class MachineSearchError(EbbtideError):
     rule = "machine-search"
 
 
+def _accelerators() -> list[str]:
+    """Return the accelerator types of both clouds, for shell completion."""
+    from ebbtide.catalog.machine_offers import accelerator_types  # noqa: PLC0415
+
+    return sorted({name for cloud in CloudKind for name in accelerator_types(cloud)})
+
+
+def _regions() -> list[str]:
+    """Return the regions of both clouds, for shell completion."""
+    from ebbtide.catalog import Locations  # noqa: PLC0415
+
+    return sorted(region for cloud in CloudKind for region in Locations(cloud).regions())
+
+
 def machines(
     *,
     gpu: Annotated[
-        str, typer.Option(help="Accelerator type or its short name, as t4.", show_default=False)
+        str,
+        typer.Option(
+            help="Accelerator type or its short name, as t4.",
+            autocompletion=_accelerators,
+            show_default=False,
+        ),
     ] = "",
     cloud: Annotated[
         CloudKind | None, typer.Option(help="Cloud; by default both.", show_default=False)
     ] = None,
     region: Annotated[
-        str, typer.Option(help="Region that offers them, with its prices.", show_default=False)
+        str,
+        typer.Option(
+            help="Region that offers them, with its prices.", autocompletion=_regions, show_default=False
+        ),
     ] = "",
     format_: Annotated[
         PreviewFormat, typer.Option("--format", help="Text for people, or JSON.")

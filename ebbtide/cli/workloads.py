@@ -3,6 +3,7 @@
 They print manifests and links; only --submit creates objects. Dependencies are imported on execution.
 """
 
+import os
 from collections.abc import Callable, Iterable, Sequence
 from inspect import Parameter, Signature, signature
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -17,9 +18,11 @@ if TYPE_CHECKING:
     from ebbtide.workloads.sweeps import Value
     from ebbtide.workloads.tasks import TaskFields
 
+_PROFILE: Final = "EBBTIDE_PROFILE"
+
 ProfileSource = Annotated[
     str,
-    typer.Option("--profile", envvar="EBBTIDE_PROFILE", help="The cluster's profile: a file, or the JSON."),
+    typer.Option("--profile", envvar=_PROFILE, help="The cluster's profile: a file, or the JSON."),
 ]
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The Job's name.")]
 Command = Annotated[
@@ -27,8 +30,33 @@ Command = Annotated[
     typer.Argument(metavar="[-- COMMAND]", help="The command; by default the image's.", show_default=False),
 ]
 Image = Annotated[str, typer.Option(help="The container's image.")]
-Pool = Annotated[str, typer.Option(help="The pool.", show_default=False)]
-Queue = Annotated[str, typer.Option(help="The queue, instead of a pool.", show_default=False)]
+
+
+def _pools(context: typer.Context) -> list[str]:
+    """Return the work pools of the given profile, for shell completion."""
+    return [pool.name for profile in _completed(context) for pool in profile.pools if pool.role == "work"]
+
+
+def _queues(context: typer.Context) -> list[str]:
+    """Return the queues of the given profile, for shell completion."""
+    return [queue.name for profile in _completed(context) for queue in profile.queues]
+
+
+def _completed(context: typer.Context) -> "list[Profile]":
+    """Return the profile of an unfinished command line; empty without a readable one."""
+    from ebbtide.placement import Profile, ProfileError  # noqa: PLC0415
+
+    source = context.params.get("profile") or os.environ.get(_PROFILE)
+    try:
+        return [Profile.load(source)] if source else []
+    except ProfileError:
+        return []
+
+
+Pool = Annotated[str, typer.Option(help="The pool.", autocompletion=_pools, show_default=False)]
+Queue = Annotated[
+    str, typer.Option(help="The queue, instead of a pool.", autocompletion=_queues, show_default=False)
+]
 Namespace = Annotated[
     str,
     typer.Option(

@@ -34,8 +34,8 @@ def _run(*words: str, cwd: Path = ROOT, **environment: str) -> str:
 
 
 def _summaries() -> dict[str, str]:
-    lines = _run("--help").partition("\nCommands:\n")[2].splitlines()
-    return {name: text for line in lines for name, text in [line.split(maxsplit=1)]}
+    lines = _run("--help").partition("\n\nReview:\n")[2].splitlines()
+    return {name: text for line in lines if line[:2] == "  " for name, text in [line.split(maxsplit=1)]}
 
 
 def test_summaries_fit() -> None:
@@ -98,6 +98,40 @@ def _completed(words: str) -> list[str]:
     script = Path(sysconfig.get_path("scripts"), "ebbtide")
     command = ["bash", "-c", _COMPLETE, "bash", str(script), words]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+
+
+def test_commands_are_in_groups() -> None:
+    """The help lists the commands by what they are for."""
+    lines = _run("--help").splitlines()
+    groups = [line for line in lines if line.endswith(":") and line[0] != " "]
+    assert groups == ["Options:", "Review:", "Cluster:", "Work:", "Rehearsal:"]
+
+
+def test_lines_in_a_pipe_end_without_blanks() -> None:
+    """Tables do not pad their last column where no terminal shows them."""
+    for command in ("preview dev", "preview dev --tree", "machines --gpu t4", "rehearse --list"):
+        assert [line for line in _run(*command.split()).splitlines() if line != line.rstrip()] == []
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
+@pytest.mark.parametrize(
+    ("words", "completions"),
+    [
+        ("ebbtide job x --pool t", {"t4-spot"}),
+        ("ebbtide sweep x --queue a", {"a100"}),
+        ("ebbtide machines --gpu nvidia-l", {"nvidia-l4"}),
+        ("ebbtide machines --region us-central", {"us-central1", "us-central2"}),
+    ],
+)
+def test_bash_completes_pools_queues_accelerators_and_regions(
+    words: str, completions: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pools and queues are those of the profile; without a readable one there are none."""
+    profile = tmp_path / "profile.json"
+    monkeypatch.setenv("EBBTIDE_PROFILE", str(profile))
+    assert "job" not in words or _completed(words) == []
+    _run("profile", "dev", "--out", str(profile))
+    assert completions <= set(_completed(words))
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
