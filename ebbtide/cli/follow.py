@@ -1,10 +1,12 @@
 """The `follow` command and the `--submit` option. Dependencies are imported on execution."""
 
+import json
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ebbtide.cli.exit_status import ExitStatus
+from ebbtide.cli.options import PreviewFormat
 from ebbtide.invocation import command_line
 
 if TYPE_CHECKING:
@@ -12,6 +14,7 @@ if TYPE_CHECKING:
     from ebbtide.placement import Profile
 
 
+Format = Annotated[PreviewFormat, typer.Option("--format", help="Text for people, or JSON.")]
 Context = Annotated[
     str,
     typer.Option(help="The kubeconfig's context; by default the current one.", show_default=False),
@@ -33,6 +36,7 @@ def follow(
         ),
     ] = "",
     context: Context = "",
+    format_: Format = PreviewFormat.TEXT,
     profile: Annotated[
         str,
         typer.Option(
@@ -53,7 +57,7 @@ def follow(
     _check(name, namespace)
     cluster = Profile.load(profile) if profile else None
     api = Api.of_user(context)
-    _follow(api, name, namespace or api.namespace, context, cluster)
+    _follow(api, name, namespace or api.namespace, context, cluster, format_)
 
 
 def _check(name: str, namespace: str) -> None:
@@ -68,7 +72,13 @@ def _check(name: str, namespace: str) -> None:
     problems.end()
 
 
-def submit(manifest: dict[str, Any], *dependents: dict[str, Any], profile: "Profile", context: str) -> None:
+def submit(
+    manifest: dict[str, Any],
+    *dependents: dict[str, Any],
+    profile: "Profile",
+    context: str,
+    format_: PreviewFormat,
+) -> None:
     """Create a Job and its dependent objects on the cluster, and follow it to its end.
 
     Args:
@@ -76,6 +86,7 @@ def submit(manifest: dict[str, Any], *dependents: dict[str, Any], profile: "Prof
         *dependents: its Services.
         profile: the cluster's profile, for the logs of failed pods.
         context: the kubeconfig's context; empty for the current one.
+        format_: format of the end; progress is text, on standard error beside a document.
 
     Raises:
         ClusterError: the cluster rejects the Job or is unreachable.
@@ -93,18 +104,24 @@ def submit(manifest: dict[str, Any], *dependents: dict[str, Any], profile: "Prof
         again = _again(metadata["name"], metadata["namespace"], context)
         typer.echo(f"Interrupted while the Job was being made; whether it is there, says: {again}", err=True)
         raise SystemExit(ExitStatus.INTERRUPTED) from None
-    typer.echo(f"Job {metadata['name']} is made, in namespace {metadata['namespace']}.")
-    _follow(api, metadata["name"], metadata["namespace"], context, profile)
+    typer.echo(
+        f"Job {metadata['name']} is made, in namespace {metadata['namespace']}.",
+        err=format_ is PreviewFormat.JSON,
+    )
+    _follow(api, metadata["name"], metadata["namespace"], context, profile, format_)
 
 
-def _follow(api: "Api", name: str, namespace: str, context: str, profile: "Profile | None") -> None:
+def _follow(
+    api: "Api", name: str, namespace: str, context: str, profile: "Profile | None", format_: PreviewFormat
+) -> None:
     from rich.console import Console  # noqa: PLC0415
 
     from ebbtide.cli.follow_progress import narration  # noqa: PLC0415
     from ebbtide.workloads import job_messages, submission  # noqa: PLC0415
     from ebbtide.workloads.job_progress import Phase  # noqa: PLC0415
 
-    console = Console(highlight=False)
+    is_document = format_ is PreviewFormat.JSON
+    console = Console(highlight=False, stderr=is_document)
     try:
         with narration(console) as show:
             snapshot, progress = submission.follow(
@@ -113,7 +130,10 @@ def _follow(api: "Api", name: str, namespace: str, context: str, profile: "Profi
     except KeyboardInterrupt:
         typer.echo(f"{name} goes on. Follow it again: {_again(name, namespace, context)}", err=True)
         raise SystemExit(ExitStatus.INTERRUPTED) from None
-    typer.echo(job_messages.end_message(snapshot, progress, profile))
+    if is_document:
+        typer.echo(json.dumps(job_messages.end_document(snapshot, namespace, progress, profile), indent=2))
+    else:
+        typer.echo(job_messages.end_message(snapshot, progress, profile))
     if progress.phase is not Phase.COMPLETED:
         raise SystemExit(ExitStatus.FOUND)
 

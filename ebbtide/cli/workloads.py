@@ -3,6 +3,7 @@
 They print manifests and links; only --submit creates objects. Dependencies are imported on execution.
 """
 
+import json
 import os
 from collections.abc import Callable, Iterable, Sequence
 from inspect import Parameter, Signature, signature
@@ -11,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from ebbtide.cli import follow as follow_command
-from ebbtide.cli.follow import Context
+from ebbtide.cli.follow import Context, Format
+from ebbtide.cli.options import PreviewFormat
 
 if TYPE_CHECKING:
     from ebbtide.placement import Profile
@@ -161,6 +163,7 @@ def _shared(  # noqa: PLR0913 - one parameter an option
     mount_path: MountPath = "/checkpoints",
     submit: Submit = False,
     context: Context = "",
+    format_: Format = PreviewFormat.TEXT,
 ) -> None:
     """Options of every command that creates a Job; task options have the names of the task's fields."""
 
@@ -256,7 +259,7 @@ def logs(
 
 COMMANDS: Final[tuple[Callable[..., None], ...]] = (job, sweep, logs, follow_command.follow)
 
-_NOT_FIELDS: Final = {"profile", "submit", "context"}
+_NOT_FIELDS: Final = {"profile", "submit", "context", "format_"}
 _PAIRS: Final = {"env": "env", "secret_env": "secret-env", "secret_volumes": "secret-volume"}
 """Fields that are mappings, with their options."""
 
@@ -309,10 +312,15 @@ def _give(manifests: Sequence[dict[str, Any]], profile: "Profile", options: dict
     from ebbtide.workloads.errors import WorkloadError  # noqa: PLC0415
 
     if options["submit"]:
-        follow_command.submit(*manifests, profile=profile, context=options["context"])
+        follow_command.submit(
+            *manifests, profile=profile, context=options["context"], format_=options["format_"]
+        )
         return
     if options["context"]:
         raise WorkloadError("--context needs --submit: without it, nothing is created.")
+    if options["format_"] is PreviewFormat.JSON:
+        typer.echo(json.dumps({"apiVersion": "v1", "kind": "List", "items": manifests}, indent=2))
+        return
     import yaml  # noqa: PLC0415
 
     typer.echo(yaml.safe_dump_all(manifests, sort_keys=False), nl=False)

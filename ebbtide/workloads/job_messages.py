@@ -21,6 +21,9 @@ from ebbtide.workloads.logs import log_link, log_query
 from ebbtide.workloads.objects import Object, disrupted, phase_of
 from ebbtide.workloads.sweeps import POINTS
 
+VERSION: Final = "ebbtide.dev/job/v1"
+"""Version of the document of `--format json`."""
+
 _SHOWN: Final = 10
 """Maximum number of failed indexes in the list."""
 
@@ -76,6 +79,36 @@ def end_message(snapshot: JobSnapshot, current: Progress, profile: Profile | Non
         f"{name} failed{took}{why}." + (f" {disruptions[0].upper()}{disruptions[1:]}." if disruptions else "")
     ]
     return "\n".join([*lines, *_failures(snapshot), *_logs(snapshot, profile)])
+
+
+def end_document(
+    snapshot: JobSnapshot, namespace: str, current: Progress, profile: Profile | None = None
+) -> dict[str, Any]:
+    """Return the end of a Job as a document, with the facts of `end_message`.
+
+    Args:
+        snapshot: the last snapshot.
+        namespace: the Job's namespace.
+        current: its progress.
+        profile: the cluster's profile, for the logs.
+    """
+    is_failed = current.phase is Phase.FAILED
+    return {
+        "version": VERSION,
+        "kind": snapshot.job.get("kind", "Job"),
+        "namespace": namespace,
+        "name": snapshot.job["metadata"]["name"],
+        "phase": current.phase.value,
+        "reason": current.reason,
+        "seconds": age_seconds(snapshot.job),
+        "completions": current.done,
+        "points": current.points,
+        "failedPoints": current.failed,
+        "retries": current.retries,
+        "disruptions": len(current.disrupted),
+        "failures": [line.strip() for line in _failures(snapshot)] if is_failed else [],
+        "logs": [line.strip() for line in _logs(snapshot, profile)] if is_failed else [],
+    }
 
 
 def _failures(snapshot: JobSnapshot) -> list[str]:

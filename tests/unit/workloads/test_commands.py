@@ -1,3 +1,4 @@
+import json
 import os
 import shlex
 import subprocess
@@ -48,6 +49,15 @@ def _refused(*args: str, **environment: str) -> str:
     assert (done.returncode, done.stdout) == (2, ""), done.stderr
     assert "Traceback" not in done.stderr
     return done.stderr
+
+
+def test_manifests_as_json(profile: Path) -> None:
+    """`--format json` prints the objects as a List, which kubectl applies."""
+    done = _ebbtide(
+        "job", "a", "--profile", str(profile), "--image", "i", "--pool", "cpu-spot", "--format", "json"
+    )
+    document = json.loads(done.stdout)
+    assert (document["kind"], [item["kind"] for item in document["items"]]) == ("List", ["Job"])
 
 
 def test_a_job_with_everything(profile: Path) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from ebbtide.invocation import command_line
-from ebbtide.workloads.job_messages import end_message, progress_line
+from ebbtide.workloads.job_messages import end_document, end_message, progress_line
 from ebbtide.workloads.job_progress import JobSnapshot, Phase, progress
 from tests.unit.workloads.clusters import DEV, DEV_AKS
 from tests.unit.workloads.recorded import (
@@ -171,6 +171,33 @@ def test_a_job_that_failed() -> None:
     ]
     assert lines[2].startswith("Logs: https://console.cloud.google.com/logs/query;")
     assert progress(look).phase is Phase.FAILED
+
+
+def test_the_end_as_a_document() -> None:
+    """It has the facts of the message: phase, counts, failures and logs."""
+    done = job(conditions=(condition("Complete"),), succeeded=1, failed=1)
+    look = look_at(done, preempted("a"), exited("b", 1), pod("c", "Succeeded"))
+    assert end_document(look, "vision", progress(look), DEV) == {
+        "version": "ebbtide.dev/job/v1",
+        "kind": "Job",
+        "namespace": "vision",
+        "name": "train",
+        "phase": "completed",
+        "reason": "",
+        "seconds": 125,
+        "completions": 1,
+        "points": 1,
+        "failedPoints": 0,
+        "retries": 1,
+        "disruptions": 1,
+        "failures": [],
+        "logs": [],
+    }
+    look = look_at(job(conditions=(condition("Failed", message="It was."),), failed=1), exited("a", 2))
+    failed = end_document(look, "vision", progress(look), DEV)
+    assert (failed["phase"], failed["reason"]) == ("failed", "It was.")
+    assert failed["failures"] == ["pod train-a: exit code 2"]
+    assert failed["logs"][0].startswith("Logs: https://console.cloud.google.com/logs/query;")
 
 
 def test_logs_without_a_link_or_a_profile() -> None:
