@@ -28,7 +28,7 @@ _HEADING: Final = re.compile(r"\d+ errors? occurred:\s*\*\s*")
 
 _LOGINS: Final = {
     "executable gke-gcloud-auth-plugin failed": "gcloud auth login",
-    "executable kubelogin failed|az login|require the az(?:ure)? cli for authentication": "az login",
+    "executable kubelogin failed|az login|require the (?:az|azure) cli for authentication": "az login",
     "could not find default credentials|invalid_grant|invalid_rapt": "gcloud auth application-default login",
 }
 """Commands that log in, by the message without a login: of the credential plugins of kubeconfigs (client-go),
