@@ -28,10 +28,10 @@ from ebbtide.operations import (
     user_objects,
 )
 from ebbtide.operations import state as states
+from ebbtide.operations.advice import causes, explanation
 from ebbtide.operations.clouds import Clouds
 from ebbtide.operations.costs import idle_cost
 from ebbtide.operations.deleted_clusters import DeletedClusters
-from ebbtide.operations.engine_errors import causes, explanation
 from ebbtide.operations.errors import OperationError
 from ebbtide.operations.inspection import Inspection
 from ebbtide.operations.locks import unlocking

@@ -21,7 +21,7 @@ from ebbtide.interrupts import deferred_interrupts
 from ebbtide.invocation import command_line
 from ebbtide.kubernetes_api import Api
 from ebbtide.operations import access, messages, node_drain, pending, queue_status, rolling
-from ebbtide.operations.engine_errors import explanation
+from ebbtide.operations.advice import explanation
 from ebbtide.operations.errors import OperationError
 from ebbtide.operations.locks import unlocking
 from ebbtide.operations.progress import narration

@@ -1,4 +1,4 @@
-"""Errors of an engine run: their causes in brief, advice for known ones, and a file with everything."""
+"""Advice on a failed engine run: the causes in brief, what helps against known ones, and a file with all errors."""
 
 import os
 import re

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ebbtide.operations.engine_errors import advice, causes, explanation
+from ebbtide.operations.advice import advice, causes, explanation
 
 
 @pytest.mark.parametrize(
