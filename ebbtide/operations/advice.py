@@ -1,4 +1,4 @@
-"""Advice on a failed engine run: the causes in brief, what helps against known ones, and a file with all errors."""
+"""Advice on a failed engine run: causes in brief, help against known ones, and a file with all errors."""
 
 import os
 import re
