@@ -111,10 +111,14 @@ def narrowed(verbs: Mapping[str, Sequence[str]], written: Mapping[str, Sequence[
     """
 
     def parts(rule: Object) -> Iterator[Object]:
-        others = [name for name in rule.get("resources", ()) if name not in verbs and name not in written]
-        if others or "resources" not in rule:
-            yield {**rule, **({"resources": others} if others else {})}
-        for name in (name for name in rule.get("resources", ()) if name not in others):
+        resources: list[str] = rule.get("resources", [])
+        others = [name for name in resources if name not in verbs and name not in written]
+        if others == resources or "resourceNames" in rule:
+            yield rule
+            return
+        if others:
+            yield {**rule, "resources": others}
+        for name in (name for name in resources if name not in others):
             allowed = verbs.get(name, rule["verbs"])
             changes = [verb for verb in allowed if name in written and verb in ("update", "patch", "delete")]
             rest = [verb for verb in allowed if verb not in changes]

@@ -48,10 +48,22 @@ PATCHES: dict[str, Patch] = {
     "holding": patches.holding("thing", {"password": "c2VjcmV0"}),
     "with_config": patches.with_config("thing", {"a": "b"}),
     "without_config": patches.without_config("thing", "c"),
+    "narrowed": patches.narrowed({"jobs": ("get",)}, {"secrets": ("thing",)}),
+    "without_rights": patches.without_rights("thing"),
     "webhook_ports": patches.webhook_ports(),
     "moved": with_namespace("kubeflow", "katib"),
 }
+ROLE = other(
+    "ClusterRole",
+    rules=[
+        {"apiGroups": ["", "batch"], "resources": ["pods", "jobs", "secrets"], "verbs": ["get", "update"]},
+        {"apiGroups": [""], "resources": ["secrets"], "verbs": ["update"], "resourceNames": ["other"]},
+        {"nonResourceURLs": ["/metrics"], "verbs": ["get"]},
+    ],
+)
 OBJECTS = [
+    ROLE,
+    other("RoleBinding", subjects=[{"kind": "ServiceAccount", "name": "thing"}]),
     deployment(ports=[{"name": "webhook", "containerPort": 8443}]),
     {**deployment(), "kind": "DaemonSet"},
     *(
@@ -221,3 +233,23 @@ def test_bindings_to_everyone_are_narrowed() -> None:
     assert patches.for_readers(readers)(binding)["subjects"] == [account, *readers]
     private = {**binding, "subjects": [account]}
     assert patches.for_readers(readers)(private) is private
+
+
+def test_a_role_is_narrowed_to_what_is_used() -> None:
+    """Verbs are replaced, changes limited to named objects, and other rules stay as they are."""
+    pods, jobs, reading, changing, *rest = PATCHES["narrowed"](ROLE)["rules"]
+    assert (pods["resources"], pods["verbs"]) == (["pods"], ["get", "update"])
+    assert (jobs["resources"], jobs["verbs"]) == (["jobs"], ["get"])
+    assert (reading["resources"], reading["verbs"]) == (["secrets"], ["get"])
+    assert "resourceNames" not in reading
+    assert (changing["verbs"], changing["resourceNames"]) == (["update"], ["thing"])
+    assert rest == ROLE["rules"][1:]
+    assert patches.narrowed({"jobs": ()}, {})(ROLE)["rules"][0]["resources"] == ["pods", "secrets"]
+
+
+def test_an_account_loses_its_rights() -> None:
+    """Bindings keep their other subjects."""
+    subjects = [{"kind": "ServiceAccount", "name": name} for name in ("thing", "kept")]
+    for kind in ("RoleBinding", "ClusterRoleBinding"):
+        bound = PATCHES["without_rights"](other(kind, subjects=subjects))
+        assert bound["subjects"] == subjects[1:]
