@@ -1,4 +1,4 @@
-"""Labels with owner and expiry, set on every billed resource."""
+"""Labels with cluster, owner, pool, team and expiry, set on every billed resource."""
 
 import re
 from collections.abc import Mapping
@@ -17,6 +17,16 @@ def _label_value(text: str) -> str:
     """Convert a text to a value that is valid for both Google Cloud labels and Azure tags: lower-case
     letters, digits, `_` and `-`."""
     return re.sub(r"[^a-z0-9_-]", "-", text.lower())[:63]
+
+
+def of_pool(labels: Labels, pool: str) -> Labels:
+    """Return the billing labels of a node pool: also `ebbtide-pool`."""
+    return {**labels, "ebbtide-pool": _label_value(pool)}
+
+
+def of_team(labels: Labels, team: str) -> Labels:
+    """Return the billing labels of a team's resource: also `ebbtide-team`."""
+    return {**labels, "ebbtide-team": _label_value(team)}
 
 
 def billing_labels(cluster: Cluster, expires: pulumi.Output[str] | None) -> Labels:

@@ -15,7 +15,7 @@ from ebbtide.model.physical_names import DNS_PREFIX, fitting
 
 from ..inputs import without_none
 from ..overrides import overridden, overridden_item
-from ..ownership import billing_labels
+from ..ownership import billing_labels, of_pool
 from . import roles
 from .agent_pool import pool_inputs
 from .immutable import POOLS
@@ -107,7 +107,7 @@ class Cluster(pulumi.ComponentResource):
         pool = declaration.system_pool
         if pool is None:
             raise ValueError(f"{declaration.name} declares no system pool, and AKS makes no cluster without.")
-        labels = billing_labels(declaration, args.expires)
+        labels = of_pool(billing_labels(declaration, args.expires), pool.name)
         system = overridden_item(
             _TYPE,
             "agentPoolProfiles",
@@ -173,6 +173,9 @@ def _inputs(args: ClusterArgs, pool: Mapping[str, Any]) -> dict[str, Any]:
         "auto_scaler_profile": _autoscaler(declaration, cloud.consolidation),
         "storage_profile": _storage(declaration),
         "addon_profiles": _addon_profiles(args),
+        # Costs by namespace; not for the tier Free (azure-rest-api-specs, containerservice 2025-09-01,
+        # ManagedClusterCostAnalysis).
+        "metrics_profile": {"cost_analysis": {"enabled": cloud.tier != "free"}},
         "agent_pool_profiles": [dict(pool)],
         "tags": billing_labels(declaration, args.expires),
     }

@@ -11,6 +11,7 @@ from ebbtide.model import Cluster as Declaration
 from ebbtide.placement.registries import keeps_registry, registry_name
 
 from ..addons.team_resources import CreateTeamResources, TeamResources
+from ..ownership import of_team
 from .registry import Registry, RegistryArgs
 from .tenant import Tenant, TenantArgs
 from .topology import Topology
@@ -72,7 +73,7 @@ def _registry(name: str, team: Team, declaration: Declaration, cloud: Aks, topol
         keep=keeps_registry(declaration, team),
         members=team.members,
         kubelet=_kubelet(declaration, topology),
-        labels=topology.labels,
+        labels=of_team(topology.labels, team.name),
     )
     Registry(f"{name}-images", args, pulumi.ResourceOptions(parent=topology))
 
@@ -90,7 +91,7 @@ def team_resources(topology: Topology, declaration: Declaration, cloud: Aks) -> 
             issuer=_issuer(declaration, topology),
             subnet=topology.own_subnet,
             keep=not declaration.is_ephemeral,
-            labels=topology.labels,
+            labels=of_team(topology.labels, team.name),
         )
         name = f"{declaration.name}-team-{team.name}"
         _registry(name, team, declaration, cloud, topology)

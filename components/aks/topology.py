@@ -15,7 +15,7 @@ from .. import kubernetes
 from ..addons.logs import LogCollection, LogCollectionArgs, LogStore, LogStoreArgs
 from ..clouds import require_cloud
 from ..lifetime import expires
-from ..ownership import Labels, billing_labels
+from ..ownership import Labels, billing_labels, of_pool
 from ..rolling import node_pools
 from .cluster import Cluster, ClusterArgs
 from .identity import Identity, IdentityArgs
@@ -102,7 +102,7 @@ class Topology(pulumi.ComponentResource):
                     cluster=base.cluster_name,
                     resource_group=base.resource_group,
                     subnet=base.subnet,
-                    labels=self.labels,
+                    labels=of_pool(self.labels, pool.name),
                     deleted_with=base.cluster.resource if base.cluster else None,
                     depends_on=base.depends_on,
                 )

@@ -129,6 +129,9 @@ def _inputs(args: ClusterArgs) -> dict[str, Any]:
             "gcs_fuse_csi_driver_config": {"enabled": True},
             "gce_persistent_disk_csi_driver_config": {"enabled": True},
         },
+        # Costs by namespace in the export of billing data to BigQuery (googleapis, google/container/v1beta1/
+        # cluster_service.proto, CostManagementConfig, 2026).
+        "cost_management_config": {"enabled": True},
         "logging_config": {"enable_components": ["SYSTEM_COMPONENTS", "WORKLOADS"]},
         # Managed Prometheus runs collectors on every node, and is billed by the sample.
         "monitoring_config": {

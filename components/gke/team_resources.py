@@ -13,6 +13,7 @@ from ..addons.artifact_store import ArtifactStore
 from ..addons.artifacts import IDENTITY, ArtifactBucket, ArtifactBucketArgs
 from ..addons.pipelines_objects import NAMESPACE, WORKERS
 from ..addons.team_resources import CreateTeamResources, TeamResources
+from ..ownership import of_team
 from .registry import Registry, RegistryArgs
 from .tenant import Clients, Tenant, TenantArgs
 from .topology import Topology
@@ -76,7 +77,7 @@ def _registry(name: str, team: Team, declaration: Declaration, cloud: Gke, topol
         keep=keeps_registry(declaration, team),
         members=team.members,
         node_accounts=tuple(accounts),
-        labels=topology.labels,
+        labels=of_team(topology.labels, team.name),
     )
     Registry(f"{name}-images", args, pulumi.ResourceOptions(parent=topology))
 
@@ -97,7 +98,7 @@ def team_resources(
             zone=_zone(declaration),
             clients=_file_clients(declaration, cloud, topology) if files else None,
             keep=not declaration.is_ephemeral,
-            labels=topology.labels,
+            labels=of_team(topology.labels, team.name),
             pipelines=artifacts.identity[IDENTITY] if artifacts else "",
             depends_on=(topology.cluster.resource,) if topology.cluster else (),
         )

@@ -13,7 +13,7 @@ from ebbtide.model.members import members_of
 from .. import kubernetes
 from ..clouds import require_cloud
 from ..lifetime import expires
-from ..ownership import Labels, billing_labels
+from ..ownership import Labels, billing_labels, of_pool
 from ..rolling import node_pools
 from .cluster import Cluster, ClusterArgs
 from .identity import Identity, IdentityArgs
@@ -86,7 +86,7 @@ class Topology(pulumi.ComponentResource):
                     cluster=base.cluster_name,
                     project=cloud.project,
                     service_account=base.node_account,
-                    labels=self.labels,
+                    labels=of_pool(self.labels, pool.name),
                     deleted_with=base.cluster.resource if base.cluster else None,
                     disk_key=cloud.keys.disks,
                     network_tags=cloud.network_tags,

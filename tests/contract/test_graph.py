@@ -2,6 +2,7 @@
 
 import copy
 import json
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -10,7 +11,8 @@ from hypothesis import example, given, settings
 
 from ebbtide.model import declare
 from ebbtide.placement.derive import profile
-from ebbtide.recording.recording import Recording, Secret
+from ebbtide.reading import read_pools
+from ebbtide.recording.recording import Recording, Resource, Secret
 from tests.declarations import BASES, Declaration, changed, declarations
 from tests.pools import pools_made
 from tests.synth import synth
@@ -130,15 +132,32 @@ def with_storage(cloud: str) -> Declaration:
 @example(with_storage("gke"))
 @example(with_storage("aks"))
 def test_everything_billed_is_labelled(declaration: Declaration) -> None:
-    """Cluster, owner and expiry stand on all that takes labels; the list of what takes none is closed."""
+    """Cluster, owner and expiry, pool and team are on everything that has labels; the rest is listed."""
     expected = {"ebbtide-cluster": "train", "ebbtide-owner": "vision-team"}
     if "lifetime" in declaration:
         expected["ebbtide-expires"] = f"{declaration['lifetime']['hours']}h-after-the-first-up"
-    for resource in synth(declaration):
+    recording = synth(declaration)
+    pools = {pool.urn: {"ebbtide-pool": pool.name} for pool in pools_made(recording) if not pool.inline}
+    for resource in recording:
         if resource.type in _LABELS:
-            assert _LABELS[resource.type](resource.inputs) == expected
+            part = pools.get(resource.urn) or _team(recording, resource)
+            assert _LABELS[resource.type](resource.inputs) == expected | part
         elif resource.custom and resource.type.startswith(("gcp:", "azure-native:")):
             assert resource.type in _UNLABELLED
+
+
+def _team(recording: Recording, resource: Resource) -> dict[str, str]:
+    """The label of the team whose component the resource is in; none for other resources."""
+    above = [item.name for item in recording.ancestors(resource.urn)]
+    found = next(filter(None, (re.search(r"-team-(.+?)(-images)?$", name) for name in above)), None)
+    return {"ebbtide-team": found[1]} if found else {}
+
+
+@pytest.mark.parametrize("cloud", BASES)
+def test_an_inline_pool_has_its_label(cloud: str) -> None:
+    """The system pool within an AKS cluster is billed under its name, as every other pool."""
+    for pool in read_pools(synth(BASES[cloud])):
+        assert pool.billing["ebbtide-pool"] == pool.name
 
 
 @generated

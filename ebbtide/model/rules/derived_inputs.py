@@ -34,7 +34,7 @@ def _rows(**fields: tuple[str, ...]) -> dict[str, str]:
 _BILLING: Final = ("ebbtide-cluster", "ebbtide-owner", EXPIRES)
 
 _GKE_POOL: Final = _rows(
-    name=("name", "namePrefix"),
+    name=("name", "namePrefix", "nodeConfig.resourceLabels.ebbtide-pool"),
     cloud=("cluster", "project", "location"),
     zones=("nodeLocations",),
     nodes=("nodeCount", "initialNodeCount", "autoscaling", "ignoreNodeCountChanges"),
@@ -81,7 +81,7 @@ _GKE_POOL: Final = _rows(
 )
 
 _AKS_POOL: Final = _rows(
-    name=("agentPoolName", "name"),
+    name=("agentPoolName", "name", "tags.ebbtide-pool"),
     cloud=("resourceName", "resourceGroupName"),
     zones=("availabilityZones",),
     nodes=("count", "minCount", "maxCount", "enableAutoScaling"),

@@ -46,6 +46,10 @@ CASES: dict[str, tuple[dict[str, Any], str]] = {
     "no local accounts only with Entra": ({"aadProfile": None}, "Disabling local accounts is only allowed"),
     "Azure RBAC only with Entra": ({"enableRBAC": False}, "aadProfile.enableAzureRBAC is invalid"),
     "workload identity only with an issuer": ({"oidcIssuerProfile": None}, "requires the OIDC issuer"),
+    "cost analysis only on paid tiers": (
+        {"metricsProfile": {"costAnalysis": {"enabled": True}}},
+        "it needs the tier Standard or Premium",
+    ),
     "networks that parse": (
         {"apiServerAccessProfile": {"authorizedIPRanges": ["office"]}},
         "apiServerAccessProfile.authorizedIPRanges is invalid",

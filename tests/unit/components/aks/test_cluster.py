@@ -42,6 +42,13 @@ def test_only_entra_lets_anyone_in() -> None:
     assert inputs["apiServerAccessProfile"] == {"authorizedIPRanges": [], "disableRunCommand": True}
 
 
+@pytest.mark.parametrize(("tier", "enabled"), [("free", False), ("standard", True)])
+def test_costs_are_split_by_namespace_on_a_paid_tier(tier: str, enabled: bool) -> None:  # noqa: FBT001
+    """Cost analysis is on, except on the tier that does not have it."""
+    profile = cluster(synth(cloud(tier=tier)))["metricsProfile"]
+    assert profile == {"costAnalysis": {"enabled": enabled}}
+
+
 ZONE = (
     "/subscriptions/00000000-0000-0000-0000-000000000001/resourceGroups/dns/providers/Microsoft.Network"
     "/privateDnsZones/privatelink.eastus.azmk8s.io"
@@ -223,7 +230,7 @@ def test_the_inline_list_holds_exactly_the_system_pool() -> None:
     assert pool["nodeTaints"] == ["CriticalAddonsOnly=true:NoSchedule"]
     assert pool["nodeLabels"] == {"ebbtide.dev/pool": "system"}
     assert pool["vnetSubnetID"].endswith("/virtualNetworks/train/subnets/nodes")
-    assert pool["tags"] == TAGS
+    assert pool["tags"] == TAGS | {"ebbtide-pool": "system"}
 
 
 def test_pipelines_leave_the_system_pool_untainted() -> None:
@@ -251,7 +258,7 @@ def test_everything_that_takes_tags_has_them() -> None:
     recording = synth(changed(AKS, lifetime={"hours": 8}))
     tags = TAGS | {"ebbtide-expires": "8h-after-the-first-up"}
     tagged = [item for item in recording if "tags" in item.inputs]
-    assert all(item.inputs["tags"] == tags for item in tagged)
+    assert all(tags.items() <= item.inputs["tags"].items() for item in tagged)
     assert {item.type.split(":")[2] for item in tagged} == {
         "ResourceGroup",
         "VirtualNetwork",
@@ -259,7 +266,7 @@ def test_everything_that_takes_tags_has_them() -> None:
         "ManagedCluster",
         "AgentPool",
     }
-    assert cluster(recording)["agentPoolProfiles"][0]["tags"] == tags
+    assert cluster(recording)["agentPoolProfiles"][0]["tags"] == tags | {"ebbtide-pool": "system"}
 
 
 def test_the_group_is_the_declared_one_or_the_clusters() -> None:

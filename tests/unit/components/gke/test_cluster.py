@@ -149,6 +149,7 @@ def test_the_cluster_is_safe_and_cheap_by_default() -> None:
     assert inputs["clusterAutoscaling"] == {"enabled": False, "autoscalingProfile": "OPTIMIZE_UTILIZATION"}
     assert inputs["removeDefaultNodePool"] is True
     assert inputs["releaseChannel"] == {"channel": "REGULAR"}
+    assert inputs["costManagementConfig"] == {"enabled": True}
 
 
 @pytest.mark.parametrize(("lifetime", "guarded"), [({}, True), ({"lifetime": {"hours": 8}}, False)])

@@ -126,6 +126,13 @@ def _workload_identity(request: Request) -> str | None:
     return refused("BadRequest", "Enabling workload identity requires the OIDC issuer to be enabled.")
 
 
+def _cost_analysis(request: Request) -> str | None:
+    enabled = inner(_profile(request, "metricsProfile"), "costAnalysis").get("enabled")
+    if not enabled or _profile(request, "sku").get("tier") in ("Standard", "Premium"):
+        return None
+    return invalid("metricsProfile.costAnalysis", "it needs the tier Standard or Premium")
+
+
 def _issuer_stays(request: Request) -> str | None:
     was = inner(request.old.state, "oidcIssuerProfile").get("enabled") if request.old is not None else False
     if not was or _profile(request, "oidcIssuerProfile").get("enabled") is not False:
@@ -237,6 +244,7 @@ RULES: Final = (
     Rule(
         "an issuer stays", "azure-aks-docs, use-oidc-issuer (2026); Azure/AKS-Construction#531", _issuer_stays
     ),
+    Rule("cost analysis only on paid tiers", f"{_API}, ManagedClusterCostAnalysis", _cost_analysis),
     Rule("networks that parse", "azure-aks-docs, api-server-authorized-ip-ranges (2026)", _networks),
     Rule("a private API server", "azure-aks-docs, private-clusters (2026-08)", _private),
     Rule("keys", "azure-aks-docs, use-kms-etcd-encryption; azure-disk-customer-managed-keys (2026)", _keys),
