@@ -37,8 +37,9 @@ def _print(text: str) -> None:
 
 def _login() -> str:
     """Return the identity of the job: the Google Cloud account, or the Azure client."""
-    google = os.environ.get("GOOGLE_APPLICATION_CREDENTIALS")
-    return google or os.environ.get("FAKE_AZURE", "")
+    google = os.environ.get("GOOGLE_APPLICATION_CREDENTIALS", "")
+    azure = os.environ.get("AZURE_CLIENT_ID", "") if os.environ.get("AZURE_FEDERATED_TOKEN_FILE") else ""
+    return google or azure or os.environ.get("FAKE_AZURE", "")
 
 
 def gh(words: list[str]) -> None:
@@ -131,14 +132,65 @@ def ebbtide(words: list[str]) -> None:
 
 def az(words: list[str]) -> None:
     """Install kubectl and kubelogin."""
-    if words[:2] != ["aks", "install-cli"] or not os.environ.get("FAKE_AZURE"):
+    if words[:2] != ["aks", "install-cli"]:
         _fail("Please run 'az login' to setup account.")
     _parser("--install-location=", "--kubelogin-install-location=").parse_args(words[2:])
 
 
 def gcloud(words: list[str]) -> None:
-    """Refuse everything: no step calls it."""
-    _fail(f"unknown command {words}")
+    """Write the configuration of federated credentials."""
+    if words[:3] != ["iam", "workload-identity-pools", "create-cred-config"]:
+        _fail(f"unknown command {words}")
+    parser = _parser("--service-account=", "--credential-source-file=", "--output-file=")
+    parser.add_argument("provider")
+    given = parser.parse_args(words[3:])
+    if not given.provider or not Path(given.credential_source_file).read_text().strip():
+        _fail("there is no provider, or no token")
+    Path(given.output_file).write_text(given.service_account)
+
+
+def curl(words: list[str]) -> None:
+    """Download the installer of Pulumi, or call GitLab's REST API for notes."""
+    options = ("--header=", "--output=", "--request=", "--data-urlencode=")
+    parser = _parser("--fail", "--silent", "--location", *options)
+    parser.add_argument("url")
+    given = parser.parse_args(words)
+    if given.url == "https://get.pulumi.com":
+        Path(given.output).write_text('test "$1" = --version -a -n "$2"\n')
+        return
+    if given.header != f"PRIVATE-TOKEN: {os.environ['COMMENT_TOKEN']}":
+        _fail("(22) The requested URL returned error: 401")
+    notes = _home() / "comments.json"
+    stored: list[dict[str, Any]] = json.loads(notes.read_text()) if notes.exists() else []
+    if given.request is None:
+        Path(given.output).write_text(json.dumps(stored))
+        return
+    name, _, file = str(given.data_urlencode).partition("@")
+    values = {name: Path(file).read_text(encoding="utf-8")}
+    number = given.url.rpartition("/")[2]
+    if given.request == "POST" and number == "notes":
+        stored.append({"id": len(stored) + 1, **values})
+    elif given.request == "PUT" and number.isdecimal():
+        stored[int(number) - 1] |= values
+    else:
+        _fail("(22) The requested URL returned error: 404")
+    notes.write_text(json.dumps(stored))
+
+
+def packages(words: list[str]) -> None:
+    """Install packages of Debian and Alpine."""
+    known = {"update", "install", "add", "--quiet", "--yes", "--no-cache", "python3-venv", "curl", "jq"}
+    if set(words) - known:
+        _fail(f"unknown package or option in {words}")
+
+
+def git(words: list[str]) -> None:
+    """Fetch a branch under another name."""
+    match words:
+        case ["fetch", "--quiet", "origin", refs] if refs.startswith("+refs/heads/") and "/:" not in refs:
+            pass
+        case _:
+            _fail(f"couldn't find remote ref, or unknown command {words}")
 
 
 def make(words: list[str]) -> None:
@@ -158,6 +210,8 @@ def python(words: list[str]) -> None:
             program.chmod(0o755)
         case ["-m", "pip", "install", *_, "--requirement", file] if Path(file).is_file():
             pass
+        case ["-m", "pip", "install", "--quiet", "azure-cli"]:
+            pass
         case _:
             _fail(f"cannot {words}")
 
@@ -166,4 +220,5 @@ if __name__ == "__main__":
     called = [Path(sys.argv[0]).name, *sys.argv[1:]]
     with (_home() / "calls").open("a", encoding="utf-8") as log:
         log.write(json.dumps({"argv": called, "login": _login()}) + "\n")
-    globals()[called[0]](called[1:])
+    functions = {"apk": packages, "apt-get": packages, "python3": python}
+    functions.get(called[0], globals().get(called[0]))(called[1:])  # pyright: ignore[reportOptionalCall]

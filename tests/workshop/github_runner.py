@@ -9,7 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import mkdtemp
@@ -123,6 +123,15 @@ def evaluated(value: Any, contexts: Mapping[str, Any]) -> Any:
     return _PART.sub(lambda match: str(Expression(match[1], contexts).value()), value)
 
 
+def install_fakes(directory: Path, programs: Iterable[str]) -> None:
+    """Write fakes of programs into a new directory for PATH."""
+    directory.mkdir()
+    text = Path(fake_programs.__file__).read_text(encoding="utf-8")
+    for name in programs:
+        (directory / name).write_text(f"#!{sys.executable}\n{text}", encoding="utf-8")
+        (directory / name).chmod(0o755)
+
+
 @dataclass
 class _Job:
     """A running job.
@@ -163,13 +172,7 @@ class Runner:
     groups: list[str] = field(default_factory=list[str])
 
     def __post_init__(self) -> None:
-        (self.home / "bin").mkdir()
-        for name in PROGRAMS:
-            program = self.home / "bin" / name
-            program.write_text(
-                f"#!{sys.executable}\n{Path(fake_programs.__file__).read_text(encoding='utf-8')}"
-            )
-            program.chmod(0o755)
+        install_fakes(self.home / "bin", PROGRAMS)
 
     @property
     def calls(self) -> list[dict[str, Any]]:

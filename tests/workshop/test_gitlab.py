@@ -1,0 +1,154 @@
+"""The pipeline of docs/gitlab.md follows GitLab's schema, and its scripts run with fakes of the programs."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from ebbtide.catalog import PINS
+from tests.repository import ROOT
+from tests.workshop.github_runner import PROGRAMS, install_fakes
+
+_PAGE = (ROOT / "docs/gitlab.md").read_text(encoding="utf-8")
+_FAKES = (*(name for name in PROGRAMS if name != "gh"), "apk", "apt-get", "curl", "git", "python3")
+_VARIABLES = {
+    "CI_API_V4_URL": "https://gitlab.example/api/v4",
+    "CI_PROJECT_ID": "1",
+    "CI_MERGE_REQUEST_IID": "42",
+    "CI_MERGE_REQUEST_TARGET_BRANCH_NAME": "main",
+    "PULUMI_BACKEND_URL": "gs://acme-ml-pulumi",
+    "PULUMI_SECRETS_PROVIDER": "gcpkms://key",
+    "GOOGLE_PROVIDER": "projects/1/locations/global/workloadIdentityPools/p/providers/gitlab",
+    "GOOGLE_ACCOUNT": "dev@acme.example",
+    "AZURE_CLIENT_ID": "client",
+    "COMMENT_TOKEN": "token",
+}
+
+
+class _Reference(list[str]):
+    """The tag `!reference`: the path of a value of another job."""
+
+
+class _Loader(yaml.SafeLoader):
+    """The YAML of GitLab's pipelines."""
+
+
+def _reference(loader: yaml.SafeLoader, node: yaml.SequenceNode) -> _Reference:
+    return _Reference(loader.construct_sequence(node))
+
+
+_Loader.add_constructor("!reference", _reference)
+
+
+def _text(cloud: str) -> str:
+    """Return the pipeline for a cloud."""
+    texts = [
+        match[1]
+        for name in ("gitlab", "gitlab aks")
+        if (match := re.search(rf"<!-- {name} -->\n```yaml\n(.*?)```", _PAGE, flags=re.DOTALL))
+    ]
+    begin, end = texts[0].index(".install:"), texts[0].index("review:\n  extends")
+    return texts[0] if cloud == "gke" else f"{texts[0][:begin]}{texts[1]}\n{texts[0][end:]}"
+
+
+def _pipeline(cloud: str) -> dict[str, Any]:
+    return yaml.load(_text(cloud), _Loader)  # noqa: S506 - a subclass of SafeLoader
+
+
+def _job(pipeline: dict[str, Any], name: str) -> dict[str, Any]:
+    """Return a job with what it extends."""
+    job: dict[str, Any] = pipeline[name]
+    return {**_job(pipeline, job["extends"]), **job} if "extends" in job else job
+
+
+def _lines(pipeline: dict[str, Any], items: list[Any]) -> list[str]:
+    return [
+        line
+        for item in items
+        for line in (_lines(pipeline, pipeline[item[0]][item[1]]) if isinstance(item, _Reference) else [item])
+    ]
+
+
+def _run(home: Path, pipeline: dict[str, Any], name: str, **variables: str) -> None:
+    """Run a job in a new copy of a template."""
+    job = _job(pipeline, name)
+    if not home.exists():
+        home.mkdir()
+        install_fakes(home / "bin", _FAKES)
+    root = home / "project"
+    shutil.rmtree(root, ignore_errors=True)
+    shutil.copytree(ROOT / "template/gke", root)
+    for artifact in home.glob("review-*.md"):
+        shutil.copy(artifact, root)
+    environment = {
+        "PATH": f"{home / 'bin'}:{os.environ['PATH']}",
+        **dict.fromkeys(("HOME", "FAKE_HOME", "CI_BUILDS_DIR"), str(home)),
+        **_VARIABLES,
+        **variables,
+        **dict.fromkeys(job.get("id_tokens", {}), "an identity token"),
+    }
+    for key, value in job.get("variables", {}).items():
+        environment[key] = re.sub(r"\$(\w+)", lambda match: environment.get(match[1], ""), str(value))
+    script = "\n".join(_lines(pipeline, [*job.get("before_script", []), *job["script"]]))
+    command = ["bash", "-eo", "pipefail", "-c", script]
+    done = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    for artifact in job.get("artifacts", {}).get("paths", []):
+        shutil.copy(root / artifact.replace("$STACK", environment["STACK"]), home)
+
+
+@pytest.mark.parametrize("cloud", ["gke", "aks"])
+def test_the_pipeline_follows_the_schema(cloud: str, tmp_path: Path) -> None:
+    """The pipeline follows GitLab's JSON Schema, and the jobs and stages that it names exist."""
+    file = tmp_path / ".gitlab-ci.yml"
+    file.write_text(_text(cloud), encoding="utf-8")
+    program = Path(sys.executable).with_name("check-jsonschema")
+    options = ("--builtin-schema", "vendor.gitlab-ci", "--data-transform", "gitlab-ci")
+    done = subprocess.run([program, *options, file], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    pipeline = _pipeline(cloud)
+    assert pipeline["up of the merge request"]["environment"]["on_stop"] in pipeline
+    jobs = [_job(pipeline, name) for name, job in pipeline.items() if "script" in job]
+    assert {job["stage"] for job in jobs} == set(pipeline["stages"])
+    assert f"sh pulumi.sh --version {PINS['pulumi'].version}\n" in file.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(("cloud", "identity"), [("gke", "credentials.json"), ("aks", "client")])
+def test_jobs_run(cloud: str, identity: str, tmp_path: Path) -> None:
+    """Each job calls Ebbtide with the identity of its cloud."""
+    home, pipeline = tmp_path / "home", _pipeline(cloud)
+    for name in ("up", "up of the merge request", "destroy of the merge request"):
+        _run(home, pipeline, name)
+    for item in pipeline["reap"]["parallel"]["matrix"]:
+        _run(home, pipeline, "reap", STACK=item["STACK"])
+    calls = [json.loads(line) for line in (home / "calls").read_text().splitlines()]
+    logins = {
+        " ".join(call["argv"][1:]): Path(call["login"]).name for call in calls if call["argv"][0] == "ebbtide"
+    }
+    assert logins == dict.fromkeys(
+        (
+            "up dev --yes --drain-timeout 1h",
+            "up pr-42 --yes --drain-timeout 1h",
+            "destroy pr-42 --yes",
+            "reap dev --yes",
+            "reap pr-* --yes",
+        ),
+        identity,
+    )
+
+
+def test_a_review_is_one_note(tmp_path: Path) -> None:
+    """The review of a merge request is one note, which a later review replaces."""
+    home, pipeline = tmp_path / "home", _pipeline("gke")
+    for _ in range(2):
+        _run(home, pipeline, "review", STACK="dev")
+        _run(home, pipeline, "comment")
+    (note,) = json.loads((home / "comments.json").read_text())
+    assert note["body"] == "<!-- ebbtide review-dev.md -->\nReview of dev\n"
