@@ -33,6 +33,8 @@ def member_rules(declaration: Cluster, team: Team) -> list[Rule]:
         _rule("", ["pods/exec", "pods/portforward"], ["create"]),
         _rule("", ["configmaps", "services"], WORK),
         _rule("", ["secrets"], ["create", "update", "patch", "delete"]),
+        # `kubectl top pods`, from the metrics server that both clouds run.
+        _rule("metrics.k8s.io", ["pods"], ["get", "list"]),
         _rule("", ["events", "serviceaccounts", "persistentvolumeclaims", "limitranges"], READ),
     ]
     rights = [right for add_on in declaration.installed for right in add_on.spec.rights]

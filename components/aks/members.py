@@ -3,11 +3,10 @@
 from dataclasses import dataclass
 
 import pulumi
-from pulumi_azure_native import authorization
 
 from ebbtide.model import Aks
 from ebbtide.model import Cluster as Declaration
-from ebbtide.model.members import is_object_id, members_of
+from ebbtide.model.members import members_of
 
 from . import roles
 
@@ -20,17 +19,19 @@ class MembersArgs:
         declaration: the whole declaration; its teams are read from it.
         cloud: its cloud.
         cluster: resource id of the cluster.
+        workspace: resource id of the workspace with the cluster's logs; None without one.
     """
 
     declaration: Declaration
     cloud: Aks
     cluster: pulumi.Input[str]
+    workspace: pulumi.Input[str] | None = None
 
 
 class Members(pulumi.ComponentResource):
-    """One role assignment for each member of any team, on this cluster only: Azure Kubernetes Service Cluster
-    User Role, which permits fetching the kubeconfig. Permissions inside the cluster come from the namespace's
-    role. A user declared by name gets no assignment: Azure assigns roles only to object ids.
+    """Roles of each member of any team: on this cluster only, Azure Kubernetes Service Cluster User Role,
+    which permits fetching the kubeconfig; on the cluster's logs, Log Analytics Data Reader, for the rows of
+    the teams' namespaces. Permissions inside the cluster come from the namespace's role.
 
     Only for a cluster with Entra ID, which a created cluster always has: on any other, this role grants
     administrator access (azure-aks-docs, control-kubeconfig-access, 2023-03).
@@ -38,13 +39,37 @@ class Members(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: MembersArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("ebbtide:aks:Members", name, {}, opts)
-        for member in filter(is_object_id, members_of(args.declaration)):
-            authorization.RoleAssignment(
-                f"{name}-{member}",
-                scope=args.cluster,
-                role_definition_id=roles.definition(args.cloud.subscription, roles.AKS_CLUSTER_USER),
-                principal_id=member,
-                # The member may be a group, or a user of another tenant.
-                opts=pulumi.ResourceOptions(parent=self, transformations=[roles.for_anyone]),
+        members, subscription = members_of(args.declaration), args.cloud.subscription
+        roles.assign_to_members(
+            name,
+            members,
+            subscription=subscription,
+            scope=args.cluster,
+            role=roles.AKS_CLUSTER_USER,
+            parent=self,
+        )
+        if args.workspace is not None:
+            roles.assign_to_members(
+                f"{name}-logs",
+                members,
+                subscription=subscription,
+                scope=args.workspace,
+                role=roles.LOG_ANALYTICS_DATA_READER,
+                parent=self,
+                conditions={member: _own_logs(member, args.declaration) for member in members},
             )
         self.register_outputs({})
+
+
+def _own_logs(member: str, declaration: Declaration) -> str:
+    """Return the condition that limits a role on a workspace to the logs of pods in the namespaces of a
+    member's teams (azure-monitor docs, granular-rbac-log-analytics, 2026)."""
+    teams = (team for team in declaration.teams if member in team.members)
+    namespaces = ", ".join(f"'{team.namespace_name}'" for team in teams)
+    provider = "Microsoft.OperationalInsights/workspaces/tables"
+    row = f"@Resource[{provider}/record:PodNamespace<$key_case_sensitive$>]"
+    return (
+        f"((!(ActionMatches{{'{provider}/data/read'}})) OR "
+        f"(@Resource[{provider}:name] StringEquals 'ContainerLogV2' AND "
+        f"{row} ForAnyOfAnyValues:StringEquals {{{namespaces}}}))"
+    )

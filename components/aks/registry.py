@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 import pulumi
 from pulumi_azure_native import authorization, containerregistry, resources
 
-from ebbtide.model.members import is_object_id
 from ebbtide.model.physical_names import RESOURCE_GROUP, fitting
 
 from ..ownership import Labels
@@ -81,12 +80,12 @@ class Registry(pulumi.ComponentResource):
             principal_type="ServicePrincipal",
             opts=inside,
         )
-        for member in filter(is_object_id, args.members):
-            authorization.RoleAssignment(
-                f"{name}-push-{member}",
-                scope=registry.id,
-                role_definition_id=roles.definition(args.subscription, roles.ACR_PUSH),
-                principal_id=member,
-                opts=pulumi.ResourceOptions(parent=self, transformations=[roles.for_anyone]),
-            )
+        roles.assign_to_members(
+            f"{name}-push",
+            args.members,
+            subscription=args.subscription,
+            scope=registry.id,
+            role=roles.ACR_PUSH,
+            parent=self,
+        )
         self.register_outputs({})

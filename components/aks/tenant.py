@@ -104,6 +104,7 @@ class Tenant(pulumi.ComponentResource):
                     opts=pulumi.ResourceOptions(parent=self),
                 )
             )
+            _let_in(f"{name}-bucket", args, bucket.id, roles.STORAGE_BLOB_DATA_CONTRIBUTOR, self)
         self.resources = TeamResources(
             annotations={"azure.workload.identity/client-id": identity.client_id},
             bucket=pulumi.Output.format("abfss://{0}@{1}.dfs.core.windows.net", _CONTAINER, bucket.name)
@@ -114,6 +115,13 @@ class Tenant(pulumi.ComponentResource):
             adopted=adopted,
         )
         self.register_outputs({"client_id": identity.client_id})
+
+
+def _let_in(name: str, args: TenantArgs, account: pulumi.Input[str], role: str, parent: Tenant) -> None:
+    """Let members read and write the data of the team's storage account."""
+    roles.assign_to_members(
+        name, args.team.members, subscription=args.subscription, scope=account, role=role, parent=parent
+    )
 
 
 def _bucket(name: str, args: TenantArgs, parent: Tenant) -> storage.StorageAccount:
@@ -236,6 +244,7 @@ def _files(name: str, args: TenantArgs, parent: Tenant, size: int) -> SharedDisk
         share_quota=size,
         opts=opts,
     )
+    _let_in(f"{name}-files", args, account.id, roles.STORAGE_FILE_DATA_PRIVILEGED_CONTRIBUTOR, parent)
     keys = storage.list_storage_account_keys_output(
         account_name=account.name,
         resource_group_name=args.resource_group,

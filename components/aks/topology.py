@@ -184,7 +184,12 @@ def _own(name: str, declaration: Declaration, cloud: Aks, parent: Topology) -> _
         )
         MaintenanceSchedules(f"{name}-maintenance", schedules, inside)
     if members_of(declaration):
-        members = MembersArgs(declaration=declaration, cloud=cloud, cluster=cluster.resource.id)
+        members = MembersArgs(
+            declaration=declaration,
+            cloud=cloud,
+            cluster=cluster.resource.id,
+            workspace=logs.workspace if logs else None,
+        )
         Members(f"{name}-members", members, inside)
     if logs is not None:
         LogCollection(

@@ -6,6 +6,7 @@ import pulumi
 from pulumi_gcp import filestore, serviceaccount, storage
 
 from ebbtide.model import Team
+from ebbtide.model.members import name_of, principal
 from ebbtide.model.physical_names import BUCKET, FILESTORE, SERVICE_ACCOUNT, fitting
 
 from ..addons.artifacts import IDENTITY
@@ -14,6 +15,8 @@ from ..ownership import Labels
 
 _FILESTORE_GIB = 1024
 _BUCKET_SAYS_GIB = 1024
+_OBJECTS = "roles/storage.objectUser"
+"""Storage Object User: listing, reading and writing objects, without the bucket's settings and grants."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,11 +98,19 @@ class Tenant(pulumi.ComponentResource):
         if args.pipelines and steps:
             writers["pipelines-write"] = pulumi.Output.concat("serviceAccount:", args.pipelines)
         if bucket is not None:
+            for member in args.team.members:
+                storage.BucketIAMMember(
+                    f"{name}-bucket-{name_of(member)}",
+                    bucket=bucket.name,
+                    role=_OBJECTS,
+                    member=principal(member),
+                    opts=inside,
+                )
             grants += [
                 storage.BucketIAMMember(
                     f"{name}-{role}",
                     bucket=bucket.name,
-                    role="roles/storage.objectUser",
+                    role=_OBJECTS,
                     member=member,
                     opts=inside,
                 )

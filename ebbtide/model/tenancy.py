@@ -105,7 +105,8 @@ class Team(Declared):
     members: Names = default(())
     """GKE: e-mail addresses of users and service accounts, and of groups as `group:vision@acme.example`. AKS:
     object ids of Entra groups, or names of users (`ada@acme.example`). On a cluster that Ebbtide creates,
-    they are also granted the rights to fetch the kubeconfig and reach the control plane, and no more."""
+    they are also granted the rights to fetch the kubeconfig and reach the control plane; on any, the
+    rights to read and write the team's bucket, share and registry."""
     queues: Converted[
         tuple[_QueueUse, ...], list[QueueUse | str] | list[QueueUse] | list[str] | tuple[QueueUse | str, ...]
     ] = default(())

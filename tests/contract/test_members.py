@@ -1,8 +1,10 @@
 """Members of teams get access to the cluster, once each, with the smallest role."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from tests.declarations import BASES, GKE, changed
 from tests.running import manifest
@@ -80,6 +82,46 @@ def test_an_existing_cluster_gets_no_grants(cloud: str, member: str) -> None:
     assert not [item for item in recording if "-members-" in item.name and item.type in (IAM, ASSIGNMENT)]
     (warning,) = [message.text for message in recording.messages if "letting them in" in message.text]
     assert "clusterViewer" in warning or "Cluster User Role" in warning
+
+
+MEMBERS = {"gke": "ada@acme.example", "aks": GROUP}
+
+
+def _of_member(cloud: str) -> list[dict[str, Any]]:
+    """Grants to a member of two teams, one of which has everything."""
+    files = {"gke": "filestore", "aks": "azure-files"}[cloud]
+    vision, speech = _teams(MEMBERS[cloud])
+    vision |= {"bucket": {}, "volume": {"kind": files}, "registry": {}}
+    addons: dict[str, Any] = {"logs": {}} if cloud == "aks" else {}
+    recording = synth(changed(BASES[cloud], teams=[vision, speech], addons=addons))
+    grants = [manifest(item) for item in recording]
+    return [
+        grant
+        for grant in grants
+        if MEMBERS[cloud] in str(grant.get("member") or grant.get("principalId") or "")
+    ]
+
+
+@pytest.mark.parametrize("cloud", BASES)
+def test_members_have_the_documented_roles(cloud: str) -> None:
+    """A member has the roles of the table in docs/security.md, each once, and no others."""
+    table = yaml.safe_load(Path(__file__).with_name("member_roles.yaml").read_text(encoding="utf-8"))
+    documented = [row.get("id", row["role"]) for row in table if row["cloud"] == cloud]
+    names = [grant.get("role") or grant["roleDefinitionId"].rpartition("/")[2] for grant in _of_member(cloud)]
+    assert sorted(names) == sorted(documented)
+
+
+def test_members_have_roles_on_what_is_their_teams() -> None:
+    """A role on a bucket, share or registry is on the team's own, and one on logs is for its namespaces."""
+    on_gke = [grant for grant in _of_member("gke") if "condition" not in grant]
+    assert all("vision" in (grant.get("bucket") or grant["repository"]) for grant in on_gke)
+    own = ("/storageAccounts/vision", "/registries/vision")
+    for grant in _of_member("aks"):
+        scope = grant["scope"]
+        if "/workspaces/" in scope:
+            assert "{'vision', 'speech'}" in grant["condition"]
+        else:
+            assert any(name in scope for name in own) or scope.endswith("/managedClusters/train")
 
 
 def test_no_grants_without_members() -> None:
