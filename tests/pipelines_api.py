@@ -56,6 +56,8 @@ class PipelinesApi:
                 return self._created_experiment(body)
             case "POST", "/runs":
                 return self._created_run(body)
+            case "GET", run if run.startswith("/runs/"):
+                return next(item for item in self.runs if run == f"/runs/{item['run_id']}")
             case _:
                 raise RefusedRequestError(404, f"Not Found: {method} {path}")
 
@@ -96,7 +98,12 @@ class PipelinesApi:
         except json_format.ParseError as error:
             raise RefusedRequestError(400, f"Failed to parse the pipeline spec: {error}") from error
         self._check_parameters(spec, body.get("runtime_config", {}).get("parameters") or {})
-        made = {**body, "run_id": f"run-{len(self.runs) + 1}"}
+        made = {
+            **body,
+            "run_id": f"run-{len(self.runs) + 1}",
+            "state": "PENDING",
+            "created_at": "2026-11-22T12:00:00Z",
+        }
         self.runs.append(made)
         return made
 
@@ -113,8 +120,8 @@ class PipelinesApi:
 
 
 @contextmanager
-def serving(api: PipelinesApi) -> Generator[str]:
-    """Serve the API on a free port of this machine; its address."""
+def serving(api: PipelinesApi, port: int = 0) -> Generator[str]:
+    """Serve the API on a port of this machine, by default a free one; its address."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -141,7 +148,7 @@ def serving(api: PipelinesApi) -> Generator[str]:
             self.end_headers()
             self.wfile.write(content)
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:

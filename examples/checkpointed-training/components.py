@@ -1,15 +1,16 @@
-"""The two steps as component files: `python components.py` writes copydata.yaml and train.yaml."""
+"""The two steps as component files: `python components.py` writes copydata.yaml and train.yaml. The
+placement profile is read from EBBTIDE_PROFILE."""
 
 from pathlib import Path
 
 from kfp import compiler, dsl
-from trainer import copydata, train
+from trainer import IMAGE, copydata, train
 
-IMAGE = "us-docker.pkg.dev/acme-ml/training/python-trainer:1"
-"""Built from the Dockerfile in this directory, with kfp and Ebbtide."""
+from ebbtide.placement import Profile
 
+_IMAGE = Profile.load().image(*IMAGE)
 COMPONENTS = {
-    function.__name__: dsl.component(function, base_image=IMAGE, install_kfp_package=False)
+    function.__name__: dsl.component(function, base_image=_IMAGE, install_kfp_package=False)
     for function in (copydata, train)
 }
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from trainer import IMAGE
 
 from ebbtide.placement import Profile
 from ebbtide.workloads.jobs import job
@@ -47,7 +48,7 @@ def training(profile: Profile) -> list[dict[str, Any]]:
         job(
             profile,
             name="issue-summaries",
-            image="us-central1-docker.pkg.dev/acme-ml/issues/training:1",
+            image=profile.image(*IMAGE),
             command=["python", "-c", source + _CALL],
             env={"INITIAL": model, "POINTS": points, "CHECKPOINTS": "/checkpoints/issue-summaries"},
             namespace="default",

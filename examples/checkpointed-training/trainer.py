@@ -5,6 +5,9 @@ may be an address in a bucket: `gs://bucket/directory`, or
 `abfss://container@account.dfs.core.windows.net/directory`.
 """
 
+IMAGE = ("issue-summaries", "trainer:1")
+"""Team whose registry has the image of both steps, and its name there; the Dockerfile here builds it."""
+
 
 def copydata(source: str, directory: str, run: str = "") -> int:
     """Copy the initial checkpoint to where training goes on from, unless there is a checkpoint already.

@@ -229,7 +229,9 @@ def test_every_story_is_checked() -> None:
     assert {story for story, *_ in PARAMETERS} == set(STORIES)
 
 
-_BUCKET_OF_A_TEAM = {
+_STORAGE_OF_A_TEAM = {
+    "gcp:artifactregistry/repository:Repository",
+    "gcp:artifactregistry/repositoryIamMember:RepositoryIamMember",
     "gcp:serviceaccount/account:Account",
     "gcp:serviceaccount/iAMMember:IAMMember",
     "gcp:storage/bucket:Bucket",
@@ -245,7 +247,7 @@ _BUCKET_OF_A_TEAM = {
 
 @pytest.mark.parametrize(
     ("story", "besides"),
-    [("preemptible-pipelines", set[str]()), ("checkpointed-training", _BUCKET_OF_A_TEAM)],
+    [("preemptible-pipelines", set[str]()), ("checkpointed-training", _STORAGE_OF_A_TEAM)],
 )
 def test_existing_cluster_is_left_alone(story: str, besides: set[str]) -> None:
     """A story that adds pools to a cluster makes neither cluster nor network nor namespace, and patches one

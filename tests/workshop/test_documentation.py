@@ -27,6 +27,7 @@ from tests.pages import BLOCKS, FILES, Block, commands, of_kind
 from tests.repository import ROOT, STACK_FILES, declaration, makefile_targets, relative
 
 _OF_OTHERS = {
+    ".venv/bin/kfp",
     "uv",
     "az",
     "cd",
@@ -36,10 +37,11 @@ _OF_OTHERS = {
     "export",
     "gcloud",
     "git",
-    "kfp",
+    "kill",
     "kubectl",
     "mkdir",
     "python3",
+    "sleep",
 }
 """Commands that a page may name and a test cannot try; those of pulumi are run in rehearsal/tests/engine."""
 
