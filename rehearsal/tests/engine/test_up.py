@@ -79,6 +79,17 @@ def test_a_pool_is_replaced_beside_the_old_one(site: Site) -> None:
     assert "Stack dev: no change." in site.up()[1]
 
 
+def test_a_drain_timeout_of_one_update(gke: Site) -> None:
+    """Work that does not end within the timeout of the command is evicted, whatever the pool declares."""
+    with_work(gke)
+    _changed(gke, capacity="on-demand")
+    status, out = gke.run("up", "--drain-timeout", "1s")
+    assert status == 0, out
+    assert "its work has less than a minute to finish" in " ".join(out.split())
+    assert sorted(gke.api.evicted) == ["train", "web"]
+    assert "cpu" not in gke.pools()
+
+
 def test_an_interrupted_update_continues(gke: Site) -> None:
     """Ctrl-C lets the engine finish what it does; the next update creates the rest."""
     process = gke.start()
