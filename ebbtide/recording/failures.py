@@ -1,7 +1,7 @@
 """Messages for a program's failures, with file and line instead of a traceback."""
 
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from pulumi import InputPropertiesError, InputPropertyError, RunError
@@ -39,7 +39,6 @@ class ProgramEndedError(Exception):
 
 # Exceptions whose messages are complete sentences for users.
 _COMPLETE = (
-    DuplicateResourceError,
     ProgramEndedError,
     ProgramError,
     RunError,
@@ -56,7 +55,10 @@ def explained(error: Exception, *, clean: Callable[[str], str], program: Path | 
         clean: removes the configuration's secrets from a text.
         program: the program's directory or file, absolute, for file and line; None for a callable.
     """
-    file, line = _position(error, program)
+    if isinstance(error, DuplicateResourceError):
+        message, file, line = _duplicate(error, program)
+        return ProgramError(clean(message), file, line)
+    file, line = _position(_lines(error), program)
     return ProgramError(clean(_message(error, f" ({file}, line {line})" if file else "")), file, line)
 
 
@@ -74,14 +76,27 @@ def _message(error: Exception, position: str) -> str:
     return (f"{kind}: {error}" if str(error) else kind) + position
 
 
-def _position(error: Exception, program: Path | None) -> tuple[str, int]:
-    """Return the deepest file and line of the program that an exception passed through; empty and 0 if
-    none.
-    """
+def _duplicate(error: DuplicateResourceError, program: Path | None) -> tuple[str, str, int]:
+    """Return the message with the places in the program where the two resources' stack traces part, and the
+    second place."""
+    pairs = list(zip(*(reversed(frames) for frames in error.frames), strict=False))
+    parted = next((pair for pair in pairs if pair[0] != pair[1]), pairs[-1] if pairs else ())
+    first, second = [_position([place], program) for place in parted] or [("", 0)] * 2
+    places = f": one in {first[0]}, line {first[1]}, the other in {second[0]}, line {second[1]}"
+    message = (
+        f"Two resources have the URN {error.urn}{places if first[0] and second[0] else ''}. Pulumi would "
+        "reject the second, since a URN consists of the parents' types, the type and the name. Rename one of "
+        "them."
+    )
+    return message, *second
+
+
+def _position(lines: Iterable[tuple[str, int | None]], program: Path | None) -> tuple[str, int]:
+    """Return the first of some files and lines that is of the program; empty and 0 if none."""
     if program is None:
         return "", 0
     directory = program if program.is_dir() else program.parent
-    for file, line in _lines(error):
+    for file, line in lines:
         path = Path(file).resolve()
         if path.is_relative_to(directory) and "site-packages" not in path.parts and path.parent != _OURS:
             return str(path.relative_to(directory)), line or 0

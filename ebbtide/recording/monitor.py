@@ -13,7 +13,7 @@ from typing import Final, NoReturn, cast
 
 from google.protobuf import empty_pb2
 from pulumi.runtime.mocks import MockCallArgs, MockMonitor, MockResourceArgs, Mocks
-from pulumi.runtime.proto import alias_pb2, callback_pb2, resource_pb2
+from pulumi.runtime.proto import alias_pb2, callback_pb2, resource_pb2, source_pb2
 
 from ebbtide.recording.assumption_tables import Assumptions, Question, assumed_paths, overlaid
 from ebbtide.recording.messages import MessageLog
@@ -28,15 +28,21 @@ _GET_RESOURCE: Final = "pulumi:pulumi:getResource"
 _RESOURCE_MARK: Final = "@isPulumiResource"  # the SDK's marker on exported resources
 
 
-class DuplicateResourceError(Exception):
-    """Two resources with the same URN, which the engine rejects and the SDK's mocks accept."""
+Frames = tuple[tuple[str, int], ...]
 
-    def __init__(self, urn: str) -> None:
+
+class DuplicateResourceError(Exception):
+    """Two resources with the same URN, which the engine rejects and the SDK's mocks accept.
+
+    Attributes:
+        urn: their URN.
+        frames: files and lines of each resource's stack trace in the program, the deepest first.
+    """
+
+    def __init__(self, urn: str, *frames: Frames) -> None:
         self.urn = urn
-        super().__init__(
-            f"Two resources have the URN {urn}. Pulumi would reject the second, since a URN consists of "
-            "the parents' types, the type and the name. Rename one of them."
-        )
+        self.frames = frames
+        super().__init__(urn)
 
 
 class UnsupportedCallError(Exception):
@@ -102,6 +108,7 @@ class RecordingMonitor(MockMonitor):
         self._deployed = {resource.urn: resource.inputs for resource in deployed or ()}
         self._ambient: dict[str, dict[str, Plain]] = {}
         self._recorded: dict[str, Resource] = {}
+        self._frames: dict[str, Frames] = {}
         self._goals: dict[str, _Goal] = {}
         self._stack_urn = urn_of(stack, project, None, STACK_TYPE, f"{project}-{stack}")
         self._outputs: dict[str, Plain] = {}
@@ -129,8 +136,7 @@ class RecordingMonitor(MockMonitor):
         urn = urn_of(self._stack, self._project, request.parent, request.type, request.name)
         if request.type == STACK_TYPE:
             return resource_pb2.RegisterResourceResponse(urn=urn)
-        if urn in self._recorded:
-            raise DuplicateResourceError(urn)
+        self._remember(urn, request)
         # Transforms of a remote component apply to its children, which are not recorded.
         transforms = cast("Iterable[callback_pb2.Callback]", request.transforms)  # pyright: ignore[reportUnknownMemberType]
         if not request.remote and any(item.target != NEEDS_STATE for item in transforms):
@@ -192,6 +198,15 @@ class RecordingMonitor(MockMonitor):
         fill_struct(response.object, _changed(sent, outputs))
         return response
 
+    def _remember(
+        self, urn: str, request: resource_pb2.RegisterResourceRequest | resource_pb2.ReadResourceRequest
+    ) -> None:
+        trace = cast("source_pb2.StackTrace", request.stackTrace)  # pyright: ignore[reportUnknownMemberType]
+        frames = tuple((frame.pc.uri, frame.pc.line) for frame in trace.frames)
+        if urn in self._frames:
+            raise DuplicateResourceError(urn, self._frames[urn], frames)
+        self._frames[urn] = frames
+
     def ReadResource(  # noqa: N802
         self, request: resource_pb2.ReadResourceRequest
     ) -> resource_pb2.ReadResourceResponse:
@@ -201,8 +216,7 @@ class RecordingMonitor(MockMonitor):
             DuplicateResourceError: its URN already exists.
         """
         urn = urn_of(self._stack, self._project, request.parent, request.type, request.name)
-        if urn in self._recorded:
-            raise DuplicateResourceError(urn)
+        self._remember(urn, request)
         inputs = properties(request.properties)
         provider = _provider(request.provider)
         question = Question(

@@ -117,7 +117,7 @@ def record(  # noqa: PLR0913 - all but the first have names
                 func = lambda: programs.run(main)  # noqa: E731 - one of two ways to the same function
             context.enter_context(_restored_settings())
             context.enter_context(_rare_collections())
-            context.enter_context(_no_stack_traces())
+            context.enter_context(_short_stack_traces(path))
             context.enter_context(contextlib.redirect_stdout(stdout := _Stdout(log)))
             context.callback(stdout.end)
             loop = InlineLoop()
@@ -226,19 +226,31 @@ def _rare_collections() -> Generator[None]:
 
 
 @contextlib.contextmanager
-def _no_stack_traces() -> Generator[None]:
-    """Disable the stack trace that the SDK takes of every resource for the engine.
+def _short_stack_traces(program: Path | None) -> Generator[None]:
+    """Reduce the stack trace that the SDK takes of every resource for the engine to the program's own frames.
 
-    It takes a tenth of a flat program's time, and more with deeper calls. An SDK without this function is
-    unchanged.
+    A whole one takes a tenth of a flat program's time, and more with deeper calls. An SDK without this
+    function is unchanged.
     """
     name = "_get_stack_trace"
     original = getattr(pulumi_resource, name, None)
     if original is None:
         yield
         return
-    nothing = source_pb2.StackTrace()
-    setattr(pulumi_resource, name, lambda: nothing)
+    directory = str(program if program and program.is_dir() else program.parent if program else "")
+
+    def own() -> source_pb2.StackTrace:
+        frames: list[source_pb2.StackFrame] = []
+        frame = inspect.currentframe() if directory else None
+        while frame is not None:
+            file = frame.f_code.co_filename
+            if file.startswith(directory) and "site-packages" not in file:
+                place = source_pb2.SourcePosition(uri=file, line=frame.f_lineno)
+                frames.append(source_pb2.StackFrame(pc=place))
+            frame = frame.f_back
+        return source_pb2.StackTrace(frames=frames)
+
+    setattr(pulumi_resource, name, own)
     try:
         yield
     finally:

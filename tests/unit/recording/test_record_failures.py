@@ -182,6 +182,21 @@ def test_a_failure_has_its_place_in_the_program(tmp_path: Path, main: str, messa
     assert "line" in str(caught.value)
 
 
+def test_two_resources_of_one_urn_have_their_places(tmp_path: Path) -> None:
+    """The message has the file and line of both declarations, where the program has them."""
+    main = "import pulumi, part\nfrom net import Net\nNet('net')\npart.make()\n"
+    (tmp_path / "__main__.py").write_text(main)
+    (tmp_path / "part.py").write_text("from net import Net\ndef make():\n    Net('net')\n")
+    component = "import pulumi\nclass Net(pulumi.ComponentResource):\n    def __init__(self, name):\n"
+    (tmp_path / "net.py").write_text(f"{component}        super().__init__('acme:Net', name)\n")
+    with pytest.raises(ProgramError) as caught:
+        record(tmp_path, project="shop", stack="dev")
+    urn = "urn:pulumi:dev::shop::acme:Net::net"
+    places = "one in __main__.py, line 3, the other in __main__.py, line 4"
+    assert str(caught.value).startswith(f"Two resources have the URN {urn}: {places}. Pulumi would reject")
+    assert (caught.value.file, caught.value.line) == ("__main__.py", 4)
+
+
 def test_a_directory_without_a_program(tmp_path: Path) -> None:
     """The message says what was looked for, and where."""
     with pytest.raises(ProgramError, match=r"There is no program at .*__main__\.py\."):
