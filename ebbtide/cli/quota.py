@@ -49,16 +49,21 @@ def quota(
     import json  # noqa: PLC0415
 
     from ebbtide.preview.record_stack import record_stack  # noqa: PLC0415 - loads Pulumi
+    from ebbtide.reading import read_pools  # noqa: PLC0415
     from ebbtide.recording import lazy_packages  # noqa: PLC0415
+    from ebbtide.review.quotas import without_quota  # noqa: PLC0415
 
     lazy_packages.install()
     files = stack_files(stack, config_file, cwd)
-    checks = quota_checks(files, record_stack(files))
+    recording = record_stack(files)
+    checks = quota_checks(files, recording)
     if format_ is PreviewFormat.JSON:
         rows = [_row(account, check) for (_, account), own in checks.items() for check in own]
         typer.echo(json.dumps(rows, indent=2))
     else:
         show_checks(files, checks)
+        if types := without_quota(read_pools(recording)):
+            typer.echo(f"Not compared: the quotas of {', '.join(types)}, which are not in Ebbtide's tables.")
     if any(check.request is not None for own in checks.values() for check in own):
         raise typer.Exit(ExitStatus.FOUND)
 

@@ -39,7 +39,7 @@ from ebbtide.recording.recording import Message, Recording, Resource
 from ebbtide.recording.values import SECRET_TEXT, Plain, Secret, at, leaves, masked
 from ebbtide.review.cost import Amount, Charge, charges, gpu_hour, total
 from ebbtide.review.policy import Finding, check
-from ebbtide.review.quotas import quotas
+from ebbtide.review.quotas import quotas, without_quota
 from ebbtide.review.settings import Level, Policy
 
 _P = TypeVar("_P", bound=BaseModel)
@@ -82,6 +82,7 @@ def preview_of(
         queues=tuple(_queue(queue, gpu_hours) for queue in read_cluster_queues(recording)),
         cost=_cost(cost),
         quotas=tuple(_view(CloudQuotaReport, quota) for quota in quotas(pools)),
+        without_quota=without_quota(pools),
         resources=tuple(_resource(resource) for resource in recording),
         outputs=masked(dict(recording.outputs)),
         warnings=tuple(_view(MessageReport, message) for message in messages if message.severity != "info"),

@@ -25,10 +25,10 @@ from ebbtide.preview.words import (
     accelerator_words,
     amount_words,
     capacity_limit,
+    gaps,
     nodes_words,
     number_words,
     overrides_words,
-    price_gaps,
     quota_words,
 )
 from ebbtide.recording.assumed_values import assumed_spans
@@ -265,7 +265,7 @@ def _totals(preview: Preview) -> Iterator[RenderableType]:
             f", {maximum} at most, {on_demand} on demand ({dates}). {charges}".rstrip(),
         )
     ]
-    lines += [Text.assemble((f"{gap}: ", "yellow"), ", ".join(items)) for gap, items in price_gaps(cost)]
+    lines += [Text.assemble((f"{gap}: ", "yellow"), ", ".join(items)) for gap, items in gaps(preview)]
     if never_zero := [words for pool in preview.pools if (words := _minimum(pool))]:
         lines.append(Text.assemble(("Never without nodes: ", "yellow"), ", ".join(never_zero)))
     regions: dict[str, list[str]] = {}

@@ -267,6 +267,8 @@ class Preview(DocumentPart):
     """Cost of the stack."""
     quotas: tuple[CloudQuotaReport, ...]
     """Cloud quotas that the stack needs."""
+    without_quota: tuple[str, ...] = ()
+    """Machine types whose cloud quotas are unknown; `quotas` does not count them."""
     resources: tuple[ResourceReport, ...]
     """Resources in the order of their registration, parents before children."""
     outputs: dict[str, Any]

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from ebbtide import durations
-from ebbtide.preview.report import AmountReport, CostReport, PoolReport, QueueReport, ResourceReport
+from ebbtide.preview.report import AmountReport, PoolReport, Preview, QueueReport, ResourceReport
 from ebbtide.reading.facts import NodeFacts
 
 
@@ -83,12 +83,16 @@ def amount_words(amount: AmountReport | None) -> str:
 _SMALL: Final = 0.1
 
 
-def price_gaps(cost: CostReport) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield the items of a cost without a known price, and those with an estimated one, each with a title."""
+def gaps(preview: Preview) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield the items of a stack's cost without a known price, those with an estimated one, and the machines
+    without known quotas, each with a title."""
+    cost = preview.cost
     amounts = (cost.idle, cost.maximum, cost.on_demand)
     for title, field in (("Without price", "unknown"), ("Estimated price", "estimated")):
         if items := tuple(dict.fromkeys(item for amount in amounts for item in getattr(amount, field))):
             yield title, items
+    if preview.without_quota:
+        yield "Quotas unknown", preview.without_quota
 
 
 def quota_words(queue: QueueReport, flavor: str) -> tuple[str, str]:

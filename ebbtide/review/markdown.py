@@ -14,8 +14,8 @@ from ebbtide.preview.report import CostReport, PoolReport
 from ebbtide.preview.words import (
     accelerator_words,
     amount_words,
+    gaps,
     nodes_words,
-    price_gaps,
     quota_words,
     type_words,
 )
@@ -152,7 +152,7 @@ def _head(review: Review) -> _Section:
     lines = [f"### {_SIGNS[review.verdict]} {title}", "", money.replace("$", "&#36;")]
     if where := places(preview):
         lines += ["", f"{_text(where)}; {finding_counts(review.findings)}; an offline preview."]
-    for gap, items in price_gaps(cost):
+    for gap, items in gaps(preview):
         lines += ["", f"**{gap}:** {', '.join(map(_text, items[:_SHOWN]))}{_more(items)}"]
     if held := never_zero(preview):
         lines += ["", f"**Never without nodes:** {', '.join(map(_text, held[:_SHOWN]))}{_more(held)}"]

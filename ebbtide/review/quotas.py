@@ -52,6 +52,16 @@ def quotas(pools: Iterable[PoolFacts]) -> list[Quota]:
     return [Quota(*key, sum(by_pool.values()), tuple(by_pool)) for key, by_pool in needs.items()]
 
 
+def without_quota(pools: Iterable[PoolFacts]) -> tuple[str, ...]:
+    """Return the machine types whose quotas are unknown, since the catalog does not have them."""
+    types = (
+        pool.machine
+        for pool in pools
+        if pool.capacity != "reservation" and find_machine(pool.cloud, pool.machine) is None
+    )
+    return tuple(dict.fromkeys(types))
+
+
 def _of_pool(pool: PoolFacts) -> Iterator[tuple[str, str, int]]:
     """Yield region, name and amount of a pool's quotas; none for reserved machines, which are already
     counted.

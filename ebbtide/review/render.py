@@ -9,7 +9,7 @@ from rich.text import Text
 
 from ebbtide.preview.indented import Indented
 from ebbtide.preview.report import AmountReport, CloudQuotaReport, CostReport, FindingReport
-from ebbtide.preview.words import amount_words, price_gaps, type_words
+from ebbtide.preview.words import amount_words, gaps, type_words
 from ebbtide.review.report import ChangeReport, DifferenceReport, FailedReview, Review
 from ebbtide.review.summary import action_counts
 from ebbtide.wording import several
@@ -137,7 +137,7 @@ def _money(review: Review) -> RenderableType:
     parts = ", ".join(_changed_amount(before, after, name) + f" {words}" for name, words in shown)
     dates = f" (list prices of {after.prices_from} to {after.prices_to})" if after.prices_from else ""
     lines = [Text.assemble(("Cost $/h ", _HEADING), parts, dates)]
-    lines += [Text.assemble((f"{gap}: ", "yellow"), ", ".join(items)) for gap, items in price_gaps(after)]
+    lines += [Text.assemble((f"{gap}: ", "yellow"), ", ".join(items)) for gap, items in gaps(review.preview)]
     return Group(*(Indented(line, "", "  ") for line in lines))
 
 

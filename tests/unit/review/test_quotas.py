@@ -1,8 +1,9 @@
 """Quotas that stacks need, by the clouds' own names."""
 
+from ebbtide.preview.build_report import preview_of
 from ebbtide.reading import read_pools
-from ebbtide.review.quotas import GLOBAL, quotas
-from tests.declarations import AKS, GKE, Declaration
+from ebbtide.review.quotas import GLOBAL, quotas, without_quota
+from tests.declarations import AKS, GKE, Declaration, only
 from tests.synth import synth
 
 
@@ -38,3 +39,13 @@ def test_pools_are_named() -> None:
     needs = {quota.name: quota.pools for quota in quotas(read_pools(synth(GKE)))}
     assert needs["GPUS_ALL_REGIONS"] == ("t4", "a100")
     assert needs["CPUS"] == ("system",)
+
+
+def test_a_machine_outside_the_catalog_has_unknown_quotas() -> None:
+    """A machine with declared vCPUs is named as one whose price and quotas are unknown."""
+    recording = synth(only(GKE, machine={"type": "n9-standard-8", "vcpus": 8, "memoryGib": 32.0}))
+    assert without_quota(read_pools(recording)) == ("n9-standard-8",)
+    preview = preview_of(recording)
+    assert preview.without_quota == ("n9-standard-8",)
+    assert preview.cost.maximum.unknown == ("n9-standard-8 (on-demand)",)
+    assert without_quota(read_pools(synth(GKE))) == ()
