@@ -1,8 +1,9 @@
-"""Inputs of provider resources that Ebbtide derives values from, each with its field in the declaration.
+"""Inputs of provider resources that Ebbtide derives values from, each with its field in the declaration, and
+inputs on whose value placement, queues, teams or scaling rely.
 
-An override of such an input would change the nodes, but not the placement, queues, quota or cost derived from
-the declaration. The tables are for pulumi-gcp 10.2.0 and azure-native 3.29.0; a path includes everything
-below it.
+An override of such an input would change the nodes or the cluster, but not the placement, queues, quota or
+cost derived from the declaration. The tables are for pulumi-gcp 10.2.0 and azure-native 3.29.0; a path
+includes everything below it.
 """
 
 from collections.abc import Mapping
@@ -14,6 +15,21 @@ from ebbtide.model.expiry import LABEL as EXPIRES
 
 
 @dataclass(frozen=True, slots=True)
+class Relied:
+    """An input without a field in the declaration, on whose value Ebbtide relies.
+
+    Attributes:
+        otherwise: what would happen with another value.
+        value: the only value that an override may have; None for none.
+        instead: what to do instead of the override.
+    """
+
+    otherwise: str
+    value: bool | str | None = None
+    instead: str = "Leave it out of overrides."
+
+
+@dataclass(frozen=True, slots=True)
 class Overridable:
     """A resource whose inputs can be overridden.
 
@@ -21,10 +37,12 @@ class Overridable:
         token: type token in the provider's schema.
         derived: field of the declaration by path of an input; empty if the declaration has no field for it,
             and derived values depend on its default.
+        relied_on: inputs on whose value Ebbtide relies, by path.
     """
 
     token: str
     derived: Mapping[str, str]
+    relied_on: Mapping[str, Relied]
 
 
 def _rows(**fields: tuple[str, ...]) -> dict[str, str]:
@@ -38,12 +56,9 @@ _GKE_POOL: Final = _rows(
     cloud=("cluster", "project", "location"),
     zones=("nodeLocations",),
     nodes=("nodeCount", "initialNodeCount", "autoscaling", "ignoreNodeCountChanges"),
-    machine=(
-        "nodeConfig.machineType",
-        # Fewer threads are fewer CPUs, and huge pages less memory, than the queue's quota assumes.
-        "nodeConfig.advancedMachineFeatures.threadsPerCore",
-        "nodeConfig.linuxNodeConfig.hugepagesConfig",
-    ),
+    # Huge pages are less memory than the queue's quota assumes.
+    machine=("nodeConfig.machineType", "nodeConfig.linuxNodeConfig.hugepagesConfig"),
+    threadsPerCore=("nodeConfig.advancedMachineFeatures.threadsPerCore",),
     accelerator=("nodeConfig.guestAccelerators",),
     capacity=(
         "nodeConfig.spot",
@@ -97,7 +112,7 @@ _AKS_POOL: Final = _rows(
     disk=("osDiskSizeGB", "osDiskType", "kubeletDiskType"),
     image=("osType", "osSKU"),
     labels=("nodeLabels",),
-    taints=("nodeTaints",),
+    taints=("nodeTaints", "nodeInitializationTaints"),
     maxPodsPerNode=("maxPods",),
     upgrade=("upgradeSettings.maxSurge", "upgradeSettings.maxUnavailable"),
     cloud__network=("vnetSubnetID",),
@@ -184,14 +199,76 @@ _AKS_CLUSTER: Final = _rows(
     owner=tuple(f"tags.{label}" for label in _BILLING),
 )
 
+_NO_POLICIES: Final = (
+    "Network policies of teams' namespaces would not be enforced, or the cloud refuses the cluster."
+)
+
+_GKE_POOL_RELIED: Final = {
+    "nodeConfig.sandboxConfig": Relied(
+        "GKE taints such nodes with sandbox.gke.io/runtime=gvisor, which no queue's flavor and no placement "
+        "tolerates: no work would run there (GKE docs, sandbox-pods, 2026).",
+    ),
+    "nodeConfig.workloadMetadataConfig.mode": Relied(
+        "Pods would have the identity of the node, not that of their team.", value="GKE_METADATA"
+    ),
+}
+
+_AKS_POOL_RELIED: Final = {
+    "powerState.code": Relied(
+        "The pool would have no nodes, and its queue would admit work that waits for them.",
+        value="Running",
+        instead="Leave it out, and stop the stack with `ebbtide sleep`.",
+    ),
+    "scaleDownMode": Relied(
+        "Nodes that are scaled down would stay, deallocated: their disks are billed, and the autoscaler does "
+        "not fall back to another pool (Azure/AKS#5589).",
+        value="Delete",
+    ),
+}
+
+_GKE_CLUSTER_RELIED: Final = {
+    "datapathProvider": Relied(_NO_POLICIES, value="ADVANCED_DATAPATH"),
+    "networkPolicy.enabled": Relied(_NO_POLICIES, value=False),
+    "addonsConfig.networkPolicyConfig.disabled": Relied(_NO_POLICIES, value=True),
+    "addonsConfig.gcsFuseCsiDriverConfig.enabled": Relied(
+        "Pods could not mount the buckets of their teams.", value=True
+    ),
+    "addonsConfig.gcePersistentDiskCsiDriverConfig.enabled": Relied(
+        "Volumes of add-ons and of work would stay pending.", value=True
+    ),
+    "enableKubernetesAlpha": Relied(
+        "An alpha cluster is on no release channel, has no upgrades and is deleted after 30 days (GKE docs, "
+        "alpha-clusters, 2026).",
+        value=False,
+    ),
+    "clusterAutoscaling.defaultComputeClassEnabled": Relied(
+        "Pods would get nodes of a class that has no pool, no quota and no cost limit here.", value=False
+    ),
+}
+
+_AKS_CLUSTER_RELIED: Final = {
+    "networkProfile.networkPlugin": Relied(_NO_POLICIES, value="azure"),
+    "networkProfile.networkPluginMode": Relied(
+        "Pods would have addresses of the nodes' subnet, which is too small for them.", value="overlay"
+    ),
+    "networkProfile.networkDataplane": Relied(_NO_POLICIES, value="cilium"),
+    "networkProfile.networkPolicy": Relied(_NO_POLICIES, value="cilium"),
+    "storageProfile.diskCSIDriver.enabled": Relied(
+        "Volumes of add-ons and of work would stay pending.", value=True
+    ),
+    "storageProfile.fileCSIDriver.enabled": Relied("Shared volumes of teams would stay pending.", value=True),
+}
+
 POOLS: Final = {
-    CloudKind.GKE: Overridable("gcp:container/nodePool:NodePool", _GKE_POOL),
-    CloudKind.AKS: Overridable("azure-native:containerservice:AgentPool", _AKS_POOL),
+    CloudKind.GKE: Overridable("gcp:container/nodePool:NodePool", _GKE_POOL, _GKE_POOL_RELIED),
+    CloudKind.AKS: Overridable("azure-native:containerservice:AgentPool", _AKS_POOL, _AKS_POOL_RELIED),
 }
 """Node pool resources. The inline pools of an AKS cluster have the same inputs."""
 
 CLUSTERS: Final = {
-    CloudKind.GKE: Overridable("gcp:container/cluster:Cluster", _GKE_CLUSTER),
-    CloudKind.AKS: Overridable("azure-native:containerservice:ManagedCluster", _AKS_CLUSTER),
+    CloudKind.GKE: Overridable("gcp:container/cluster:Cluster", _GKE_CLUSTER, _GKE_CLUSTER_RELIED),
+    CloudKind.AKS: Overridable(
+        "azure-native:containerservice:ManagedCluster", _AKS_CLUSTER, _AKS_CLUSTER_RELIED
+    ),
 }
 """Cluster resources."""

@@ -98,8 +98,8 @@ def _cloud(of: Overridable) -> CloudKind:
 
 
 def _derived(at: _At, value: object) -> Iterator[Fault]:
-    """Yield faults of inputs that Ebbtide derives values from."""
-    field = at.of.derived.get(at.input)
+    """Yield faults of inputs that Ebbtide derives values from, or on whose value it relies."""
+    field, relied = at.of.derived.get(at.input), at.of.relied_on.get(at.input)
     if field is not None:
         yield Fault(
             at.path,
@@ -107,6 +107,10 @@ def _derived(at: _At, value: object) -> Iterator[Fault]:
             "Placement, queues, quota and cost would follow the declaration, and the resource the override.",
             f"Declare it with {field}, and leave it out of overrides.",
         )
+    elif relied is not None and value != relied.value:
+        wanted = "no value" if relied.value is None else described(relied.value)
+        problem = f"{at.input} is {described(value)}, and Ebbtide relies on {wanted}."
+        yield Fault(at.path, problem, relied.otherwise, relied.instead)
     elif isinstance(value, Mapping):
         for key, item in cast("Mapping[str, object]", value).items():
             yield from _derived(at / key, item)
