@@ -2,6 +2,7 @@
 
 import copy
 import re
+from datetime import date, timedelta
 from typing import Any
 
 from hypothesis import strategies as st
@@ -9,9 +10,13 @@ from hypothesis import strategies as st
 from ebbtide.catalog import CloudKind, Locations, attachable_types, find_machine, machine_names, retired_names
 from ebbtide.catalog.clouds import region_of
 from ebbtide.model import DeclarationError, advice, declare
+from ebbtide.model.maintenance import DAYS
 from tests.declarations import BASES, Declaration
 
-_PART = re.compile(r"(pools|teams|queues)\[(\d+)\]|addons\.(\w+)|cloud\.(network|access|existing)")
+_PART = re.compile(
+    r"(pools|teams|queues)\[(\d+)\]|addons\.(\w+)"
+    r"|cloud\.(network|access|existing|maintenance|keys|kubernetesVersion)"
+)
 _NOT_LISTED = "hardware-that-is-offered-there"
 _ROUNDS = 12
 
@@ -110,7 +115,13 @@ _TEAM_NAMES = st.from_regex(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", fullmatch=Tru
     ["a", "ml", "a" * 63]
 )
 _MEMBERS = {
-    "gke": ["ada@acme.example", "group:lab@acme.example", "ci@acme-ml.iam.gserviceaccount.com"],
+    "gke": [
+        "ada@acme.example",
+        "group:lab@acme.example",
+        "ci@acme-ml.iam.gserviceaccount.com",
+        "principal://iam.googleapis.com/locations/global/workforcePools/acme/subject/ada",
+        "principalSet://iam.googleapis.com/locations/global/workforcePools/acme/group/lab",
+    ],
     "aks": ["11111111-2222-3333-4444-555555555555", "ada@acme.example"],
 }
 _NETWORK = {"nodes": "10.64.0.0/22", "pods": "10.128.0.0/14", "services": "10.65.0.0/22"}
@@ -119,13 +130,39 @@ _AKS_NETWORK = {
     "subnet": "/subscriptions/00000000-0000-0000-0000-000000000001/resourceGroups/shared/providers"
     "/Microsoft.Network/virtualNetworks/shared/subnets/nodes"
 }
+_VERSIONS = {
+    "gke": ["latest", "1.30", "1.34", "1.35.0-gke.1171000", "1.28"],
+    "aks": ["1.30", "1.34.1", "1.28"],
+}
+_KEY = "projects/acme-keys/locations/{}/keyRings/ring/cryptoKeys/key"
+_TPUS = ["ct5lp-hightpu-4t", "ct6e-standard-4t", "ct6e-standard-8t"]
+_TOPOLOGIES = ["1x1", "2x2", "2x4", "4x4", "4x6", "8x8", "2x8", "2x2x2", "4x4x8"]
+_DATES = st.dates(date(2026, 1, 1), date(2028, 1, 1))
 _PROJECTS = ["acme-ml", "acme.example:ml-lab", "a12345", "p" * 30]
+
+
+@st.composite
+def _maintenance(draw: st.DrawFn, cloud: str) -> Declaration:
+    days = st.lists(st.sampled_from(DAYS), unique=True, max_size=7)
+    scopes = ["no-upgrades", "no-minor-upgrades"] if cloud == "gke" else ["no-upgrades"]
+    exclusions = [
+        {
+            "name": f"exclusion-{number}",
+            "start": f"{start}",
+            "end": f"{start + timedelta(days=draw(st.integers(0, 100)))}",
+            "scope": draw(st.sampled_from(scopes)),
+        }
+        for number, start in enumerate(draw(st.lists(_DATES, max_size=4)))
+    ]
+    window = {"start": "02:00", "duration": f"{draw(st.integers(4, 24))}h", "days": draw(days)}
+    return {"window": window, "exclusions": exclusions}
 
 
 def _machine(cloud: str) -> st.SearchStrategy[Declaration]:
     """A machine of the catalog, one that it does not have, or a retired one; with GPUs attached or not."""
     kind = CloudKind(cloud)
-    names = [*machine_names(kind), *(name for name in retired_names(kind) if name.startswith("Standard_"))]
+    spelled = machine_names(kind) + [name.lower() for name in machine_names(kind)] * (kind is CloudKind.AKS)
+    names = [*spelled, *(name for name in retired_names(kind) if name.startswith("Standard_"))]
     plain = st.sampled_from([*names, *_SHAPES[cloud]]).map(_of)
     if kind is CloudKind.AKS:
         return plain
@@ -141,11 +178,12 @@ def _machine(cloud: str) -> st.SearchStrategy[Declaration]:
     return st.one_of(plain, plain, attached)
 
 
-def _zones(cloud: str, location: str) -> list[list[str]]:
+def _zones(cloud: str, location: str) -> list[list[Any]]:
     kind = CloudKind(cloud)
     region = region_of(location) if kind is CloudKind.GKE else location
     zones = list(Locations(kind).zones(region))
-    return [[], *([zone] for zone in zones), zones[:2], zones[:3]]
+    numbers: list[Any] = [[int(zone) for zone in zones]] if kind is CloudKind.AKS else []
+    return [[], *([zone] for zone in zones), zones[:2], zones[:3], *numbers]
 
 
 def _pool_fields(cloud: str, location: str) -> dict[str, st.SearchStrategy[Any]]:
@@ -167,6 +205,8 @@ def _pool_fields(cloud: str, location: str) -> dict[str, st.SearchStrategy[Any]]
             "shutdownGrace": st.sampled_from(["0s", "30s", "120s"]),
             "autoRepair": st.booleans(),
             "autoUpgrade": st.booleans(),
+            "threadsPerCore": st.sampled_from([1, 2]),
+            "gvnic": st.booleans(),
         }
     return fields
 
@@ -177,6 +217,12 @@ def _pool(draw: st.DrawFn, cloud: str, location: str, **always: Any) -> Declarat
     fields = _pool_fields(cloud, location)
     written = draw(st.lists(st.sampled_from(sorted(fields)), unique=True, max_size=3))
     drawn = {name: draw(fields[name]) for name in written}
+    if cloud == "gke" and draw(st.integers(0, 4)) == 0:
+        topology = {
+            "machine": draw(st.sampled_from(_TPUS)),
+            "tpuTopology": draw(st.sampled_from(_TOPOLOGIES)),
+        }
+        return {**topology, **drawn, **always}
     return {**draw(_machine(cloud)), "nodes": draw(_NODES), **drawn, **always}
 
 
@@ -207,6 +253,9 @@ def _cloud(draw: st.DrawFn, cloud: str) -> Declaration:
             "consolidation": st.sampled_from([{"profile": "balanced"}, {}]),
             "access": st.just({"networks": ["203.0.113.0/24"]}),
             "network": st.sampled_from([_NETWORK, _GKE_NETWORK]),
+            "keys": st.sampled_from([region_of(written["location"]), "global", "europe-west4"]).map(
+                lambda region: {"secrets": _KEY.format(region), "disks": _KEY.format(region)}
+            ),
         }
     else:
         fields = {
@@ -215,8 +264,10 @@ def _cloud(draw: st.DrawFn, cloud: str) -> Declaration:
             "consolidation": st.sampled_from([{"delayMinutes": 1}, {"afterAddMinutes": 0}, {}]),
             "upgradeChannel": st.sampled_from(["rapid", "stable", "patch", "node-image", "none"]),
             "access": st.just({"networks": ["203.0.113.0/24"]}),
-            "network": st.sampled_from([_NETWORK, _AKS_NETWORK]),
+            "network": st.sampled_from([_NETWORK, _NETWORK | {"pods": "172.30.0.0/16"}, _AKS_NETWORK]),
         }
+    fields["kubernetesVersion"] = st.sampled_from(_VERSIONS[cloud])
+    fields["maintenance"] = _maintenance(cloud)
     return written | draw(_fields({}, optional=fields))
 
 

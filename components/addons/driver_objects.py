@@ -233,7 +233,7 @@ def operator_quota(declaration: Cluster) -> dict[str, Any]:
     """Return the resource quota that allows critical pods in the operator's namespace: outside of
     kube-system, GKE admits them only with a quota (NVIDIA/aicr, gke-resource-quota; GKE docs, gpu-operator,
     2026)."""
-    nodes = sum(most_nodes(pool) for pool in pools_left_to_us(declaration)) + 1
+    nodes = sum(most_nodes(pool, declaration.site) for pool in pools_left_to_us(declaration)) + 1
     critical = {
         "operator": "In",
         "scopeName": "PriorityClass",

@@ -29,6 +29,11 @@ POOLS: Final = ImmutableInputs(
     rows=(
         _node("guestAccelerators", "guest_accelerators", "accelerator"),
         _node("shieldedInstanceConfig.enableSecureBoot", "shielded_instance_config.enable_secure_boot"),
+        _node(
+            "advancedMachineFeatures.threadsPerCore",
+            "advanced_machine_features.threads_per_core",
+            "threadsPerCore",
+        ),
         _node("spot", "spot", "capacity", unset=False),
         _node("preemptible", "preemptible", "capacity", unset=False),
         _node("flexStart", "flex_start", "capacity", unset=False),

@@ -232,6 +232,9 @@ def _node_config(pool: Pool, args: NodePoolArgs) -> container.NodePoolNodeConfig
     return without_none(
         {
             "machine_type": pool.machine.type if pool.machine else None,
+            "advanced_machine_features": {"threads_per_core": pool.threads_per_core}
+            if pool.threads_per_core
+            else None,
             "guest_accelerators": [_accelerator(gpus)] if gpus else None,
             "spot": True if isinstance(capacity, Spot) else None,
             "preemptible": True if isinstance(capacity, Preemptible) else None,

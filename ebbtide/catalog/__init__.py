@@ -2,12 +2,27 @@
 
 The data files are in `data/`: `machines.csv`, `attachable.csv`, `prices.csv`, `quotas.csv`,
 `ephemeral.csv`, `footprints.csv`, `local_ssds.csv`, `locations.csv`, `machine_series.csv`, `offerings.csv`,
-`partitions.csv`, `retirements.csv`. Fix a wrong fact there; no code contains one.
+`partitions.csv`, `retirements.csv`, `tpu_topologies.csv`. Fix a wrong fact there; no code contains one.
 """
 
-from ebbtide.catalog.accelerators import chips_of, is_tpu, one_host_topology, resource_name, short_for
+from ebbtide.catalog.accelerators import (
+    TpuTopologies,
+    chips_of,
+    is_tpu,
+    one_host_topology,
+    resource_name,
+    short_for,
+    tpu_topologies,
+)
 from ebbtide.catalog.allocatable import Resources, allocatable
-from ebbtide.catalog.cloud_specs import CLOUD_SPECS, COMPUTE_CLASS, FALLBACK, POOL_LABEL, CloudSpec
+from ebbtide.catalog.cloud_specs import (
+    CLOUD_SPECS,
+    COMPUTE_CLASS,
+    FALLBACK,
+    POOL_LABEL,
+    SMT_DISABLED,
+    CloudSpec,
+)
 from ebbtide.catalog.clouds import GKE_REGION_ZONES, PREEMPTIBLE_SECONDS
 from ebbtide.catalog.disks import (
     LARGEST_EPHEMERAL_GIB,
@@ -26,6 +41,7 @@ from ebbtide.catalog.machines import (
     cheapest,
     find_machine,
     machine_names,
+    spelled,
 )
 from ebbtide.catalog.partitions import partitions
 from ebbtide.catalog.prices import Price, find_price, machine_price, node_items
@@ -44,6 +60,7 @@ __all__ = [
     "PINS",
     "POOL_LABEL",
     "PREEMPTIBLE_SECONDS",
+    "SMT_DISABLED",
     "CloudKind",
     "CloudSpec",
     "Footprint",
@@ -57,6 +74,7 @@ __all__ = [
     "Region",
     "Resources",
     "Retirement",
+    "TpuTopologies",
     "allocatable",
     "attachable_counts",
     "attachable_types",
@@ -83,4 +101,6 @@ __all__ = [
     "retired_names",
     "retirement",
     "short_for",
+    "spelled",
+    "tpu_topologies",
 ]

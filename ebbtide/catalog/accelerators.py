@@ -2,11 +2,15 @@
 
 import math
 from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+
+from ebbtide.catalog.tables import rows
 
 
 def is_tpu(accelerator: str) -> bool:
     """Return whether an accelerator type is a TPU: part of its machine, without a driver to install."""
-    return accelerator.startswith("tpu-")
+    return accelerator.startswith("tpu")
 
 
 def resource_name(accelerator: str) -> str:
@@ -26,21 +30,59 @@ def short_for(written: str, known: Iterable[str]) -> list[str]:
     return [name for name in known if parts and parts <= _parts(name)]
 
 
-_ONE_HOST = {
-    ("tpu-v5-lite-podslice", 1): "1x1",
-    ("tpu-v5-lite-podslice", 4): "2x2",
-    ("tpu-v5-lite-podslice", 8): "2x4",
-    ("tpu-v6e-slice", 1): "1x1",
-    ("tpu-v6e-slice", 4): "2x2",
-    ("tpu-v6e-slice", 8): "2x4",
-}
-"""Topology of a single-node slice, by type and chips (GoogleCloudPlatform/cluster-autoscaler@7d250507,
-pkg/cloudprovider/gke/machinetypes/deprecated_tpu_config.go, singleHostTopologyMap)."""
+@dataclass(frozen=True, slots=True)
+class TpuTopologies:
+    """The topologies of a TPU generation.
+
+    Attributes:
+        listed: the topologies that are listed, by their chips.
+        multiples_of: every dimension of the other topologies is a multiple of it; None if there are none.
+        max_chips: maximum number of chips of those.
+        is_sorted: True if no dimension of those is smaller than the one before it.
+    """
+
+    listed: tuple[str, ...]
+    multiples_of: int | None
+    max_chips: int
+    is_sorted: bool
+
+    def has(self, topology: str) -> bool:
+        """Return whether there is such a topology."""
+        sizes = [int(part) for part in topology.split("x")]
+        if topology in self.listed or self.multiples_of is None:
+            return topology in self.listed
+        return (
+            len(sizes) == self.listed[0].count("x") + 1
+            and all(size % self.multiples_of == 0 for size in sizes)
+            and math.prod(sizes) <= self.max_chips
+            and (not self.is_sorted or sizes == sorted(sizes))
+        )
+
+
+@cache
+def _tpu_topologies() -> dict[str, TpuTopologies]:
+    return {
+        row["accelerator"]: TpuTopologies(
+            tuple(row["topologies"].split()),
+            int(row["multiples_of"]) if row["multiples_of"] else None,
+            int(row["max_chips"] or 0),
+            row["sorted"] == "yes",
+        )
+        for row in rows("tpu_topologies")
+    }
+
+
+def tpu_topologies(accelerator: str) -> TpuTopologies | None:
+    """Return the topologies of a TPU type; None if unknown."""
+    return _tpu_topologies().get(accelerator)
 
 
 def one_host_topology(accelerator: str, chips: int) -> str:
-    """Return the topology of a single-node TPU slice; empty if unknown."""
-    return _ONE_HOST.get((accelerator, chips), "")
+    """Return the topology of a single-node TPU slice, the listed one with as many chips as a node; empty if
+    unknown (GoogleCloudPlatform/cluster-autoscaler@7d250507,
+    pkg/cloudprovider/gke/machinetypes/deprecated_tpu_config.go, singleHostTopologyMap)."""
+    known = tpu_topologies(accelerator)
+    return next((topology for topology in known.listed if chips_of(topology) == chips), "") if known else ""
 
 
 def chips_of(topology: str) -> int:

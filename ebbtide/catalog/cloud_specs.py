@@ -16,6 +16,11 @@ POOL_LABEL: Final = "ebbtide.dev/pool"
 """Key of the label and taint that identify a pool on any cloud."""
 
 
+SMT_DISABLED: Final = "cloud.google.com/gke-smt-disabled"
+"""Label by which Google's DaemonSet switches simultaneous multithreading off on a node (GKE docs,
+sandbox-pods, 2026)."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CloudSpec:
     """Defaults, limits and keys of a cloud.
@@ -35,10 +40,9 @@ class CloudSpec:
         boot_disk_gib: minimum and maximum size of a boot disk, GiB.
         pods_per_node: minimum and maximum of the pod limit of a node.
         system_disk_gib: default boot disk of a system node, GiB.
-        system_nodes: minimum node count of a system pool.
-        system_nodes_reason: consequence of fewer nodes.
-        system_vcpus: minimum vCPUs of a system node.
-        system_families_excluded: machine families that a system pool cannot have.
+        system_nodes: recommended minimum node count of a system pool, and its default.
+        system_vcpus: recommended minimum vCPUs of a system node.
+        system_families_excluded: machine families that the cloud's documentation excludes for a system pool.
         authorized_networks: maximum number of ranges that can reach the control plane.
         shared_volume: kind of a team's shared file system.
         machine_example: a machine type, for messages.
@@ -60,7 +64,6 @@ class CloudSpec:
     pods_per_node: tuple[int, int]
     system_disk_gib: int
     system_nodes: int
-    system_nodes_reason: str
     system_vcpus: int
     system_families_excluded: tuple[str, ...]
     authorized_networks: int
@@ -78,7 +81,17 @@ CLOUD_SPECS: Final[Mapping[CloudKind, CloudSpec]] = {
         account_config="gcp:project",
         quota_page="https://console.cloud.google.com/iam-admin/quotas?project={account}",
         fallback_key=COMPUTE_CLASS,
-        allowed_labels=frozenset({COMPUTE_CLASS}),
+        # GKE docs, sandbox-pods; GoogleCloudPlatform/k8s-node-tools, kdump; cluster-toolkit, gke-node-pool;
+        # Kubernetes docs, labels-annotations-taints (2026).
+        allowed_labels=frozenset(
+            {
+                COMPUTE_CLASS,
+                SMT_DISABLED,
+                "cloud.google.com/gke-kdump-enabled",
+                "cloud.google.com/gke-queued",
+                "node.kubernetes.io/exclude-from-external-load-balancers",
+            }
+        ),
         allowed_taints=frozenset(
             {
                 COMPUTE_CLASS,
@@ -95,7 +108,6 @@ CLOUD_SPECS: Final[Mapping[CloudKind, CloudSpec]] = {
         pods_per_node=(8, 256),
         system_disk_gib=30,
         system_nodes=1,
-        system_nodes_reason="Cluster DNS and the add-ons would have nowhere to run.",
         system_vcpus=1,
         system_families_excluded=(),
         authorized_networks=100,
@@ -111,7 +123,7 @@ CLOUD_SPECS: Final[Mapping[CloudKind, CloudSpec]] = {
         account_config="azure-native:subscriptionId",
         quota_page="https://portal.azure.com/#view/Microsoft_Azure_Capacity/QuotaMenuBlade/~/myQuotas",
         fallback_key=FALLBACK,
-        allowed_labels=frozenset({FALLBACK}),
+        allowed_labels=frozenset({FALLBACK, "node.kubernetes.io/exclude-from-external-load-balancers"}),
         allowed_taints=frozenset({"kubernetes.azure.com/scalesetpriority", POOL_LABEL}),
         node_footprint="aks-node",
         gpu_node_footprint="aks-gpu-node",
@@ -120,7 +132,6 @@ CLOUD_SPECS: Final[Mapping[CloudKind, CloudSpec]] = {
         pods_per_node=(10, 250),
         system_disk_gib=64,
         system_nodes=2,
-        system_nodes_reason="AKS refuses a system pool that may have fewer than two nodes.",
         system_vcpus=4,
         system_families_excluded=("BS",),
         authorized_networks=200,

@@ -22,7 +22,7 @@ _PERSISTENT_ONLY = frozenset({"e2", "g2", "n1", "n2", "n2d", "t2d"})
 """Families without support for Hyperdisk Balanced (Compute Engine docs, hyperdisk-balanced, 2026;
 nextflow-io/nextflow#6841, 2026-03)."""
 
-_WITHOUT_STANDARD = frozenset({"a3-high", "c3", "c3d"})
+_WITHOUT_STANDARD = frozenset({"a3-high", "a3-mega", "c3", "c3d"})
 """Families without support for standard persistent disks (Compute Engine docs, general-purpose and
 accelerator-optimized machines, supported disk types, 2026)."""
 

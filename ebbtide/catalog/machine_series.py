@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cache
+from typing import Final
 
 from ebbtide.catalog.machines import Machine
 from ebbtide.catalog.tables import rows
@@ -23,6 +24,11 @@ class MachineSeries:
     compact: bool
     compact_max_nodes: int | None
     gvnic_only: bool
+
+
+SPOT_OR_FLEX_START: Final = frozenset({"a3-highgpu-1g", "a3-highgpu-2g", "a3-highgpu-4g"})
+"""Machine types of Google Cloud that are sold as spot and flex-start only (Compute Engine docs,
+accelerator-optimized-machines, 2026)."""
 
 
 @cache

@@ -25,6 +25,7 @@ class Machine:
         accelerator_memory_gib: memory of one accelerator, GiB; None without accelerators.
         attachable: True if accelerators can be attached (N1 on Google Cloud; nothing on Azure).
         source: source of the row.
+        threads_per_core: threads of a core; None for the machine's own, two on all but a few series.
     """
 
     cloud: CloudKind
@@ -37,11 +38,14 @@ class Machine:
     accelerator_memory_gib: float | None = None
     attachable: bool = False
     source: str = "declared"
+    threads_per_core: int | None = None
 
     @property
     def allocatable(self) -> Resources:
-        """Allocatable resources of one machine: those not reserved for kubelet and system."""
-        return allocatable(self.cloud, self.name, self.vcpus, self.memory_gib)
+        """Allocatable resources of one machine: those not reserved for kubelet and system. With one thread
+        per core, a node has half of the vCPUs that are billed and count against the quota."""
+        cpus = max(1, self.vcpus // 2) if self.threads_per_core == 1 else self.vcpus
+        return allocatable(self.cloud, self.name, cpus, self.memory_gib)
 
 
 @cache
@@ -67,6 +71,16 @@ def _machines() -> dict[tuple[str, str], Machine]:
 def find_machine(cloud: CloudKind, name: str) -> Machine | None:
     """Return the machine type with exactly that name; None if the catalog has none."""
     return _machines().get((cloud.value, name))
+
+
+@cache
+def _spellings() -> dict[str, str]:
+    return {name.lower(): name for cloud, name in _machines() if cloud == CloudKind.AKS.value}
+
+
+def spelled(name: str) -> str:
+    """Return the catalog's spelling of a VM size of Azure, whose API ignores case; others as they are."""
+    return _spellings().get(name.lower(), name)
 
 
 def machine_names(cloud: CloudKind) -> list[str]:

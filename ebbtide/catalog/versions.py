@@ -20,6 +20,12 @@ PINS = {
     "gke-tpu-flex-start": Pin("1.33.0-gke.1712000", "2026-06-09", "GKE docs, dws-flex-start-training"),
     "gke-shutdown-grace": Pin("1.35.0-gke.1171000", "2026-08", "GKE docs, spot-vms; pulumi-gcp 10.2.0"),
     "gke-compute-class": Pin("1.30.3-gke.1451000", "2026", "GKE docs, about-custom-compute-classes"),
+    "kubernetes-oldest": Pin(
+        "1.30",
+        "2026-11",
+        "GKE docs, versioning: 24 months from the Regular channel (2024-07); azure-aks-docs "
+        "supported-kubernetes-versions.md: long-term support until 2026-07",
+    ),
     "gke-pause": Pin(
         "3.8@sha256:880e63f94b145e46f1b1082bb71b85e21f16b99b180b9996407d61240ceb9830",
         "2026-06",

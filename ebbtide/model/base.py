@@ -85,14 +85,29 @@ Duration = Annotated[
 OptionalDuration = Converted[Duration | None, timedelta | str | None]
 """An optional duration."""
 
-Count = Annotated[int, Field(strict=True, ge=0)]
+_LARGEST = 2**31 - 1
+"""Largest int32, the type of counts in the clouds' APIs (GKE v1 API; Microsoft.ContainerService 2025-09-01)
+and in Kubernetes'."""
+
+Count = Annotated[int, Field(strict=True, ge=0, le=_LARGEST)]
 """A non-negative integer."""
+
+Positive = Annotated[int, Field(strict=True, ge=1, le=_LARGEST)]
+"""A positive integer."""
 
 Name = Annotated[str, Field(strict=True, min_length=1)]
 """A non-empty name. The allowed characters are checked by the cloud's rules."""
 
 Names = Converted[tuple[Name, ...], list[str] | tuple[str, ...]]
 """Names, in order."""
+
+
+def _zone(value: object) -> object:
+    return str(value) if type(value) is int else value
+
+
+Zone = Annotated[Name, BeforeValidator(_zone, json_schema_input_type=str | int)]
+"""A zone by its name, or on AKS by its number."""
 
 Overrides = dict[str, Any]
 """Inputs of a provider's resource by their camelCase names, applied last."""

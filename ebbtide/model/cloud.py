@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from ebbtide.catalog import CloudKind
-from ebbtide.model.base import Converted, Declared, Name, Names, Overrides, default
+from ebbtide.model.base import Converted, Count, Declared, Name, Names, Overrides, Positive, default
 from ebbtide.model.keys import AksKeys, GkeKeys
 from ebbtide.model.maintenance import Maintenance
 from ebbtide.model.region import Region
@@ -56,7 +56,7 @@ class GkeConsolidation(Declared):
     profile: Literal["balanced", "optimize-utilization"] = "optimize-utilization"
     """The cluster's autoscaling profile: `balanced` keeps spare nodes, `optimize-utilization` removes nodes
     sooner. Google publishes no times for either."""
-    delay_minutes: Annotated[int, Field(strict=True, ge=1)] | None = None
+    delay_minutes: Positive | None = None
     """Idle minutes before a node of a queue with `fallback` is removed; set in the queue's ComputeClass.
     Nodes of other pools follow the profile. Default: GKE's own."""
 
@@ -73,8 +73,8 @@ class Gke(Declared):
     release_channel: Literal["rapid", "regular", "stable", "extended"] = "regular"
     """Release channel."""
     kubernetes_version: str | None = None
-    """Minimum version of the control plane. Nodes are created with the control plane's version. Default:
-    the release channel's."""
+    """Minimum version of the control plane, or `latest`. Nodes are created with the control plane's version.
+    Default: the release channel's."""
     access: GkeAccess = GkeAccess()
     network: GkeNetwork = GkeNetwork()
     keys: GkeKeys = GkeKeys()
@@ -132,9 +132,9 @@ class AksNetwork(Declared):
 class AksConsolidation(Declared):
     """Removal of idle nodes by the cluster autoscaler."""
 
-    delay_minutes: Annotated[int, Field(strict=True, ge=1)] = 10
+    delay_minutes: Positive = 10
     """Idle minutes before a node is removed: `scale-down-unneeded-time`."""
-    after_add_minutes: Annotated[int, Field(strict=True, ge=0)] | None = None
+    after_add_minutes: Count | None = None
     """Minutes without removals after a node was added: `scale-down-delay-after-add`. Default: AKS's own
     (10)."""
 

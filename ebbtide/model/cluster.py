@@ -18,9 +18,9 @@ from ebbtide.model.tenancy import Queue, Team
 class Lifetime(Declared):
     """Intended lifetime of an ephemeral cluster."""
 
-    hours: Annotated[int, Field(strict=True, ge=1)]
+    hours: Annotated[int, Field(strict=True, ge=1, le=87600)]
     """Hours from the first `pulumi up` to the expiry. Every billable resource has the expiry as the label or
-    tag `ebbtide-expires`."""
+    tag `ebbtide-expires`. At most ten years."""
 
 
 class Cluster(Declared):

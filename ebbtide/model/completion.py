@@ -1,7 +1,10 @@
 """Completion of a declaration with defaults and derived values, before resources are derived from it."""
 
+from dataclasses import replace
+
 from ebbtide.catalog import (
     CLOUD_SPECS,
+    SMT_DISABLED,
     CloudKind,
     Machine,
     boot_disk_types,
@@ -25,20 +28,21 @@ def machine_of(pool: Pool, site: Site) -> Machine | None:
     shape = pool.machine
     if shape is None:
         return None
-    known = find_machine(site.cloud, shape.type)
-    if known is not None or shape.vcpus is None or shape.memory_gib is None:
-        return known
-    family = shape.type.split("-")[0]
-    return Machine(
-        cloud=site.cloud,
-        name=shape.type,
-        vcpus=shape.vcpus,
-        memory_gib=shape.memory_gib,
-        family=family,
-        accelerator=shape.accelerators.type if shape.accelerators else "",
-        accelerator_count=shape.accelerators.count if shape.accelerators else 0,
-        attachable=family == "n1" and shape.accelerators is None,
-    )
+    machine = find_machine(site.cloud, shape.type)
+    if machine is None and shape.vcpus is not None and shape.memory_gib is not None:
+        family = shape.type.split("-")[0]
+        machine = Machine(
+            cloud=site.cloud,
+            name=shape.type,
+            vcpus=shape.vcpus,
+            memory_gib=shape.memory_gib,
+            family=family,
+            accelerator=shape.accelerators.type if shape.accelerators else "",
+            accelerator_count=shape.accelerators.count if shape.accelerators else 0,
+            attachable=family == "n1" and shape.accelerators is None,
+        )
+    threads = 1 if pool.labels.get(SMT_DISABLED) == "true" else pool.threads_per_core
+    return replace(machine, threads_per_core=threads) if machine and threads else machine
 
 
 def _accelerator(pool: Pool, machine: Machine | None) -> Accelerator | None:
@@ -60,9 +64,9 @@ def _nodes(pool: Pool, site: Site) -> Nodes:
         return pool.nodes.model_copy(update={"min": pool.nodes.min or 0, "max": pool.nodes.max or together})
     if pool.nodes.count is not None or pool.nodes.min is not None:
         return pool.nodes
-    return pool.nodes.model_copy(
-        update={"min": CLOUD_SPECS[site.cloud].system_nodes if pool.is_system else 0}
-    )
+    recommended = CLOUD_SPECS[site.cloud].system_nodes
+    fewest = min(recommended, pool.nodes.max or recommended) if pool.is_system else 0
+    return pool.nodes.model_copy(update={"min": fewest})
 
 
 def _disk(pool: Pool, machine: Machine | None, site: Site) -> Disk:

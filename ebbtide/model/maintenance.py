@@ -21,8 +21,8 @@ class MaintenanceWindow(Declared):
     start: Name
     """Start time, UTC: `"02:00"`."""
     duration: Converted[Duration, str]
-    """Duration, 4 to 24 hours: `6h`. GKE requires 48 hours in 32 days: 12 hours on one day a week, or 6 hours
-    on two."""
+    """Duration, 4 to 24 hours: `6h`. GKE requires 48 hours for upgrades in any 92 days, without those that
+    exclusions cover."""
 
 
 class MaintenanceExclusion(Declared):
@@ -35,7 +35,8 @@ class MaintenanceExclusion(Declared):
     end: date
     """Last day, UTC."""
     scope: Literal["no-upgrades", "no-minor-upgrades", "no-minor-or-node-upgrades"] = "no-upgrades"
-    """GKE: the excluded upgrades. `no-upgrades` lasts 30 days at most. AKS supports `no-upgrades` only."""
+    """GKE: the excluded upgrades. `no-upgrades` lasts 90 days at most, and is allowed three times. AKS
+    supports `no-upgrades` only."""
 
 
 class Maintenance(Declared):

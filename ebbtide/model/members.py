@@ -5,13 +5,14 @@ import re
 from ebbtide.model.cluster import Cluster
 
 _GROUP = "group:"
+_WORKFORCE, _WORKFORCE_GROUP = "principal://", "principalSet://"
 _OBJECT_ID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _ACCOUNT = ".gserviceaccount.com"
 
 
 def is_group(member: str) -> bool:
-    """Return whether a member is a group in GKE's form."""
-    return member.startswith(_GROUP)
+    """Return whether a member is a group in GKE's form: of Google, or of a workforce identity pool."""
+    return member.startswith((_GROUP, _WORKFORCE_GROUP))
 
 
 def name_of(member: str) -> str:
@@ -27,7 +28,7 @@ def is_object_id(member: str) -> bool:
 def principal(member: str) -> str:
     """Return a member as an IAM principal with its type (cloud.google.com/iam/docs/principal-identifiers,
     2026)."""
-    if is_group(member):
+    if is_group(member) or member.startswith(_WORKFORCE):
         return member
     return f"serviceAccount:{member}" if member.endswith(_ACCOUNT) else f"user:{member}"
 
@@ -38,5 +39,7 @@ def members_of(cluster: Cluster) -> tuple[str, ...]:
 
 
 def groups_domain(cluster: Cluster) -> str:
-    """Return the domain of the groups among the members; empty if there is none."""
-    return next((member.rpartition("@")[2] for member in members_of(cluster) if is_group(member)), "")
+    """Return the domain of Google's groups among the members; empty if there is none."""
+    return next(
+        (member.rpartition("@")[2] for member in members_of(cluster) if member.startswith(_GROUP)), ""
+    )

@@ -2,7 +2,7 @@
 
 from ebbtide.catalog import CLOUD_SPECS, Resources, footprint, has_footprint
 from ebbtide.model.addons import Addons
-from ebbtide.model.completion import machine_of
+from ebbtide.model.completion import complete_pool, machine_of
 from ebbtide.model.gpus import has_gpus
 from ebbtide.model.pool import Pool
 from ebbtide.model.site import Site
@@ -48,6 +48,8 @@ def offered(pool: Pool, site: Site, addons: Addons = NONE) -> Resources | None:
     )
 
 
-def most_nodes(pool: Pool) -> int:
-    """Return the maximum number of nodes of a pool: its fixed count, or the autoscaler's maximum."""
-    return pool.nodes.count or pool.nodes.max or 0
+def most_nodes(pool: Pool, site: Site) -> int:
+    """Return the maximum number of nodes of a pool: its fixed count, the autoscaler's maximum, or the nodes
+    of its TPU slice."""
+    nodes = complete_pool(pool, site).nodes
+    return nodes.count or nodes.max or 0

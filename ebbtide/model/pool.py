@@ -4,9 +4,21 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
-from ebbtide.model.base import Converted, Count, Declared, Name, Names, OptionalDuration, Overrides, default
+from ebbtide.catalog import spelled
+from ebbtide.model.base import (
+    Converted,
+    Count,
+    Declared,
+    Name,
+    Names,
+    OptionalDuration,
+    Overrides,
+    Positive,
+    Zone,
+    default,
+)
 from ebbtide.model.capacity import Capacity, OnDemand
 
 
@@ -54,7 +66,7 @@ class Accelerator(Declared):
 
     type: Name
     """Type, as the cloud or the catalog names it: `nvidia-tesla-t4`, `nvidia-l4`."""
-    count: Annotated[int, Field(strict=True, ge=1)] = 1
+    count: Positive = 1
     """Number per node."""
     driver: Literal["default", "latest", "none"] | None = None
     """Driver that the cloud installs: GKE has `default` and `latest`, AKS `default`; `none` leaves it to
@@ -71,9 +83,9 @@ class Accelerator(Declared):
 class MachineShape(Declared):
     """A machine type; for a type that the catalog does not have, also its resources."""
 
-    type: Name
-    """Machine type, as the cloud spells it."""
-    vcpus: Annotated[int, Field(strict=True, ge=1)] | None = None
+    type: Annotated[Name, AfterValidator(spelled)]
+    """Machine type, as the cloud spells it; VM sizes of Azure in any case."""
+    vcpus: Positive | None = None
     """Virtual CPUs, for a type that the catalog does not have."""
     memory_gib: Annotated[float, Field(gt=0)] | None = None
     """Memory in GiB, for a type that the catalog does not have."""
@@ -95,16 +107,16 @@ class Nodes(Declared):
 
     min: Count | None = None
     """Minimum. Default: 0 for a work pool; 1 for a system pool on GKE, 2 on AKS."""
-    max: Annotated[int, Field(strict=True, ge=1)] | None = None
+    max: Positive | None = None
     """Maximum of the autoscaler."""
-    count: Annotated[int, Field(strict=True, ge=1)] | None = None
+    count: Positive | None = None
     """A fixed count without autoscaling, instead of `min` and `max`. Changing it resizes the pool."""
 
 
 class Disk(Declared):
     """The boot disk of each node."""
 
-    size_gib: Annotated[int, Field(strict=True, ge=1)] | None = None
+    size_gib: Positive | None = None
     """Size in GiB. Default: 100; for a system pool 30 on GKE and 64 on AKS."""
     type: Name | None = None
     """GKE: `pd-standard`, `pd-balanced`, `pd-ssd`, `hyperdisk-balanced`. AKS: `managed`, `ephemeral`.
@@ -117,7 +129,7 @@ class Disk(Declared):
 class LocalSsdConfig(Declared):
     """Local SSDs of each node. Their data is lost with the node."""
 
-    local_ssd_count: Annotated[int, Field(strict=True, ge=1)] | None = None
+    local_ssd_count: Positive | None = None
     """Number of disks. Default: the number that the machine type always has."""
 
 
@@ -153,8 +165,8 @@ class Pool(Declared):
     capacity: Capacity = default(OnDemand())
     """Capacity type: its name, or an object with its fields."""
     nodes: Nodes = Nodes()
-    zones: Names = default(())
-    """GKE: zones of the cluster's region (`us-central1-a`). AKS: zones by number (`"1"`). Default: the
+    zones: Converted[tuple[Zone, ...], Sequence[str | int]] = default(())
+    """GKE: zones of the cluster's region (`us-central1-a`). AKS: zones by number (`1`). Default: the
     cluster's zones."""
     location_policy: Literal["balanced", "any"] | None = None
     """GKE: spread over the zones (`balanced`), or use any zone with stock (`any`). Default: `any`, but
@@ -181,13 +193,17 @@ class Pool(Declared):
     network_tags: Names = default(())
     """GKE: network tags of the nodes besides the cluster's (`cloud.networkTags`), for firewall rules and
     routes."""
-    max_pods_per_node: Annotated[int, Field(strict=True, ge=1)] | None = None
+    max_pods_per_node: Positive | None = None
     """Maximum number of pods on a node. Default: the cloud's own."""
     compact: bool = False
     """GKE: nodes close together in one zone, for traffic between them. Fixed when the pool is created: to
     change it, give the pool another name."""
     gvnic: bool | None = None
     """GKE: Google's virtual network interface. Default: true on the series that require it."""
+    threads_per_core: Literal[1, 2] | None = None
+    """GKE: threads of each core. `1` switches simultaneous multithreading off: a node has half as many CPUs,
+    for the same price. Default: the machine's own, `2` on all but a few series. Fixed when the pool is
+    created."""
     tpu_topology: Annotated[str, Field(strict=True, pattern=r"^[1-9]\d*x[1-9]\d*(x[1-9]\d*)?$")] | None = None
     """GKE: topology of a TPU slice, such as `4x4`. It determines the number of a slice's nodes, which are
     created and deleted together. Fixed when the pool is created."""

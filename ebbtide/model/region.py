@@ -1,6 +1,6 @@
 """Regions that a declaration adds to Ebbtide's tables."""
 
-from ebbtide.model.base import Declared, Name
+from ebbtide.model.base import Declared, Name, Zone
 
 
 class Region(Declared):
@@ -9,8 +9,8 @@ class Region(Declared):
 
     name: Name
     """Name in the cloud: `us-central1`, `eastus`."""
-    zones: tuple[Name, ...] = ()
-    """Zones that the table lacks. GKE: their names, including AI zones; AKS: their numbers, `"1"`."""
+    zones: tuple[Zone, ...] = ()
+    """Zones that the table lacks. GKE: their names, including AI zones; AKS: their numbers, `1`."""
     offers: tuple[Name, ...] = ()
     """Machine types, machine families and accelerator types offered in all of its zones: `a2-highgpu-1g`,
     `c4`, `nvidia-b200`."""

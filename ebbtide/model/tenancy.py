@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
-from ebbtide.model.base import Converted, Count, Declared, Name, Names, default
+from ebbtide.model.base import Converted, Count, Declared, Name, Names, Positive, default
 
 
 class LocalQueue(Declared):
@@ -72,7 +72,7 @@ class Volume(Declared):
     kind: Literal["bucket", "filestore", "azure-files"] = "bucket"
     """`bucket`: the team's bucket, mounted; billed by its contents, and slow for small files. `filestore`
     (GKE) and `azure-files` (AKS): file systems, billed by their size even while unused."""
-    size_gib: Annotated[int, Field(strict=True, ge=1)] | None = None
+    size_gib: Positive | None = None
     """Size of a file system. Default and minimum: 1024 for `filestore`, 100 for `azure-files`."""
 
 
@@ -85,7 +85,7 @@ class Registry(Declared):
     ephemeral cluster."""
     immutable_tags: bool = False
     """GKE: True if a tag can never be moved to another image."""
-    delete_untagged_days: Annotated[int, Field(strict=True, ge=1)] | None = None
+    delete_untagged_days: Positive | None = None
     """GKE: days after which an image without a tag is deleted. Default: never."""
 
 
@@ -103,10 +103,11 @@ class Team(Declared):
     """Name, and default name of its namespace."""
     namespace: Namespace | None = None
     members: Names = default(())
-    """GKE: e-mail addresses of users and service accounts, and of groups as `group:vision@acme.example`. AKS:
-    object ids of Entra groups, or names of users (`ada@acme.example`). On a cluster that Ebbtide creates,
-    they are also granted the rights to fetch the kubeconfig and reach the control plane; on any, the
-    rights to read and write the team's bucket, share and registry."""
+    """GKE: e-mail addresses of users and service accounts, and of groups as `group:vision@acme.example`;
+    users and groups of a workforce identity pool as `principal://…` and `principalSet://…`. AKS: object ids
+    of Entra groups, or names of users (`ada@acme.example`). On a cluster that Ebbtide creates, they are also
+    granted the rights to fetch the kubeconfig and reach the control plane; on any, the rights to read and
+    write the team's bucket, share and registry."""
     queues: Converted[
         tuple[_QueueUse, ...], list[QueueUse | str] | list[QueueUse] | list[str] | tuple[QueueUse | str, ...]
     ] = default(())
@@ -124,7 +125,7 @@ class Team(Declared):
     team's pods. With `externalTrafficPolicy: Local`, a Service keeps the client's address, by which it is
     admitted. The cloud bills the addresses, which are public unless an annotation makes them internal;
     `ebbtide destroy` deletes them."""
-    weight: Annotated[int, Field(strict=True, ge=1)] = 1
+    weight: Positive = 1
     """Fair-sharing weight of the team, relative to other teams, for capacity that is not guaranteed."""
     bucket: Bucket | None = None
     """A bucket that the team's pods can write to, `{}` for the defaults."""

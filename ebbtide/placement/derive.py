@@ -94,7 +94,7 @@ def pool_profile(pool: Pool, site: Site, queues: tuple[Queue, ...], addons: Addo
         interruptible=isinstance(pool.capacity, Spot | Preemptible),
         cpu_m=int(offer.cpu_m) if offer else 0,
         memory_mib=int(offer.memory_mib) if offer else 0,
-        max_nodes=most_nodes(pool),
+        max_nodes=most_nodes(pool, site),
         max_run_seconds=max_run_seconds(pool),
         accelerator=_accelerator(pool, accelerator, site) if accelerator else None,
         labels=derived.all_labels,

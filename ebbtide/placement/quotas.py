@@ -84,7 +84,7 @@ def _offer(pool: Pool, cluster: Cluster) -> Offer:
     if pool.accelerator is not None:
         count = pool.accelerator.count * shares(pool.accelerator, cluster.site.cloud)
         node[resource_name(pool.accelerator.type)] = count
-    return Offer(pool.name, node, most_nodes(pool))
+    return Offer(pool.name, node, most_nodes(pool, cluster.site))
 
 
 def _flavor(

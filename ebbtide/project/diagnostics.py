@@ -20,7 +20,7 @@ OTHER_RULES: Final = {
     "known-value": "The value is one of those that the field has.",
     "required-field": "A field without a default is written.",
     "value-type": "The value is text, a number, a list or a mapping, as the field wants.",
-    "value-range": "The number is not below the least that the field takes.",
+    "value-range": "The number is within the limits of the field.",
     "duration": "A duration has a unit, as `30s` and `7d`.",
     "provider-installed": "The provider whose types say what overrides may be is installed; a warning.",
     "yaml-syntax": "The file is YAML that Pulumi reads.",

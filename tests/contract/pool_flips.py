@@ -132,6 +132,7 @@ GKE_POOL = [
         [{"diskImage": "global/images/a"}],
     ),
     work("Pool.gvnic", GKE_CPU, "gvnic", True),  # noqa: FBT003 - a value of the declaration
+    work("Pool.threads_per_core", GKE_CPU, "threadsPerCore", 1),
     work("Pool.tpu_topology", only(GKE, machine="ct5lp-hightpu-4t", nodes={}), "tpuTopology", "4x4", "2x4"),
     work("Pool.shutdown_grace", GKE_SPOT, "shutdownGrace", "120s"),
     work("Pool.upgrade", GKE_CPU, "upgrade", {"maxSurge": 2}),

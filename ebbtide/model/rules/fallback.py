@@ -19,7 +19,7 @@ from ebbtide.model.tenancy import Queue
 _GKE = "GKE docs, about-custom-compute-classes (2026)"
 _EXPANDER = "kubernetes/autoscaler, cluster-autoscaler/expander/priority (2026)"
 _CLASS_PIN = PINS["gke-compute-class"]
-_GKE_OWN = ("autopilot", "autopilot-spot", "default")
+_GKE_PREFIXES = ("autopilot", "gke")
 
 
 def _queues(cluster: Cluster) -> Iterator[tuple[int, Queue]]:
@@ -166,12 +166,13 @@ def _recent_enough(cluster: Cluster) -> Iterator[Fault]:
 
 def _class_name(cluster: Cluster) -> Iterator[Fault]:
     for number, queue in _queues(cluster):
-        if queue.name in _GKE_OWN:
+        if queue.name == "default" or queue.name.startswith(_GKE_PREFIXES):
             yield Fault(
                 f"queues[{number}].name",
-                f"The queue's ComputeClass would be called {queue.name}, which is GKE's own.",
-                "It would mean something else, for all work of the cluster.",
-                f"Write another name, such as {queue.name}-pools.",
+                f"The queue's ComputeClass would be called {queue.name}. GKE reserves default and names that "
+                "begin with gke or autopilot.",
+                "GKE refuses the ComputeClass, or gives it another meaning for all work of the cluster.",
+                f"Write another name, such as pools-{queue.name}.",
             )
 
 

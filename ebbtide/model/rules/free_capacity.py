@@ -82,7 +82,7 @@ def price_text(machine: Machine, cluster: Cluster) -> str:
 
 def _sum(pool: Pool, cluster: Cluster) -> Resources | None:
     """Return the total capacity of a system pool's nodes; None if unknown."""
-    node, most = offered(pool, cluster.site, cluster.addons), most_nodes(pool)
+    node, most = offered(pool, cluster.site, cluster.addons), most_nodes(pool, cluster.site)
     if not pool.is_system or pool.machine is None or node is None or not most:
         return None
     return Resources(node.cpu_m * most, node.memory_mib * most)
@@ -95,7 +95,7 @@ def _holds_each_pod(pool: Pool, cluster: Cluster) -> bool:
 
 def _larger(pool: Pool, cluster: Cluster) -> str:
     """Return the fix for a system pool that is too small. More nodes help only if each pod fits on one."""
-    most = most_nodes(pool)
+    most = most_nodes(pool, cluster.site)
     machine = cheapest_system_machine(cluster, most)
     more = ", or a larger nodes.max" if _holds_each_pod(pool, cluster) else ""
     if machine is None:
@@ -115,8 +115,8 @@ def _holds(cluster: Cluster) -> Iterator[Fault]:
             continue
         yield Fault(
             pool.at("machine"),
-            f"{most_nodes(pool.pool)} x {machine.type} offer {amount_text(capacity)} beside what is on every "
-            f"node, and {workloads} request {amount_text(need)}.",
+            f"{most_nodes(pool.pool, pool.site)} x {machine.type} offer {amount_text(capacity)} beside what "
+            f"is on every node, and {workloads} request {amount_text(need)}.",
             "Some of them would stay pending, or settle on work pools that then never reach zero.",
             _larger(pool.pool, cluster),
         )

@@ -6,6 +6,7 @@ from datetime import timedelta
 
 from ebbtide import durations
 from ebbtide.catalog import CloudKind, machine_series
+from ebbtide.catalog.machine_series import SPOT_OR_FLEX_START
 from ebbtide.model.base import Declared
 from ebbtide.model.capacity import FlexStart, OnDemand, Preemptible, Queued, Reservation, Spot
 from ebbtide.model.cloud import Gke
@@ -102,7 +103,7 @@ def _too_many_for_compact(pool: PoolIn) -> str | None:
     machine = _compact(pool)
     series = machine_series(machine) if machine else None
     most = series.compact_max_nodes if series else None
-    nodes = most_nodes(pool.pool)
+    nodes = most_nodes(pool.pool, pool.site)
     return f"{nodes} nodes of {machine}, of which {most}" if most and nodes > most else None
 
 
@@ -111,6 +112,11 @@ def _not_scheduled(pool: PoolIn) -> str | None:
     if machine is None or pool.pool.is_system or accelerators_of(pool.pool, pool.site)[0]:
         return None
     return None if machine.name.startswith(_SCHEDULED_SERIES) else machine.name
+
+
+def _not_on_demand(pool: PoolIn) -> str | None:
+    machine = pool.pool.machine
+    return machine.type if machine and machine.type in SPOT_OR_FLEX_START else None
 
 
 def _zones_of_compact(pool: PoolIn) -> str | None:
@@ -170,6 +176,16 @@ ROWS = (
         consequence="No node would ever start: the request for it fails.",
         fix="Write a machine with accelerators, or capacity: spot.",
         source="GKE docs, concepts/dws (docs.cloud.google.com, 2026)",
+    ),
+    Row(
+        name="spot or flex-start of A3 High with fewer than 8 GPUs",
+        kinds=(OnDemand, Reservation),
+        field="capacity",
+        offence=_not_on_demand,
+        problem="Google Cloud has {value} as spot and flex-start only, and the capacity is {kind}.",
+        consequence=_NO_POOL,
+        fix="Write capacity: spot, flex-start or queued, or machine: a3-highgpu-8g.",
+        source="Compute Engine docs, accelerator-optimized-machines (2026)",
     ),
     Row(
         name="compact on the series that take it",

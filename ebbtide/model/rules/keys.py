@@ -7,7 +7,7 @@ from ebbtide.catalog import CloudKind
 from ebbtide.model.cloud import Aks, Gke
 from ebbtide.model.cluster import Cluster
 from ebbtide.model.faults import Fault
-from ebbtide.model.rules.rule import ClusterRule, Severity
+from ebbtide.model.rules.rule import ClusterRule
 
 _CRYPTO_KEY = re.compile(r"projects/[^/]+/locations/(?P<location>[^/]+)/keyRings/[^/]+/cryptoKeys/[^/]+")
 _KEY_ID = re.compile(r"https://(?P<vault>[^/.]+)\.vault\.[^/]+/keys/[^/]+/[^/]+")
@@ -40,11 +40,11 @@ def _gke_location(cluster: Cluster) -> Iterator[Fault]:
         return
     for field in ("secrets", "disks"):
         match = _CRYPTO_KEY.fullmatch(getattr(cluster.cloud.keys, field) or "")
-        if match and match["location"] not in (cluster.site.region, "global"):
+        if match and match["location"] != cluster.site.region:
             yield Fault(
                 f"cloud.keys.{field}",
                 f"The key is in {match['location']}, and the cluster in {cluster.site.region}.",
-                "The cluster would depend on both places; Google Cloud may refuse the key.",
+                _NO_CLUSTER if field == "secrets" else "No node pool could be created.",
                 f"Use a key in {cluster.site.region}.",
             )
 
@@ -111,9 +111,8 @@ RULES: tuple[ClusterRule, ...] = (
     ClusterRule("a key with its vault", _AKS_SECRETS, _vault, CloudKind.AKS),
     ClusterRule(
         "keys in the cluster's region",
-        _GKE_KEYS,
+        f"{_GKE_KEYS}: the key's location is the cluster's region",
         _gke_location,
         CloudKind.GKE,
-        Severity.WARNED,
     ),
 )

@@ -2,24 +2,26 @@
 
 import re
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import date, datetime, time, timedelta
 
 from ebbtide import durations
 from ebbtide.catalog import CloudKind
 from ebbtide.model.cloud import Aks
 from ebbtide.model.cluster import Cluster
 from ebbtide.model.faults import Fault
-from ebbtide.model.maintenance import DAYS
+from ebbtide.model.maintenance import DAYS, MaintenanceExclusion, MaintenanceWindow
 from ebbtide.model.rules.rule import ClusterRule
 
 _PATH = "cloud.maintenance"
-_GKE_DOCS = "GKE docs, maintenance-windows-and-exclusions (2026)"
+_GKE_DOCS = "GKE docs, maintenance-windows-and-exclusions (2026-06)"
 _AKS_DOCS = "azure-aks-docs planned-maintenance.md (2025-12-19)"
 _TIME = re.compile(r"([01]\d|2[0-3]):[0-5]\d")
 _LEAST, _MOST = timedelta(hours=4), timedelta(hours=24)
-_LEAST_IN_MONTH = timedelta(hours=48)
-_MOST_DAYS = 30
+_ROLLING_DAYS = 92
+_LEAST_OPEN = timedelta(hours=48)
+_MOST_DAYS = 90
 _MOST_EXCLUSIONS = 20
+_MOST_OF_ALL_UPGRADES = 3
 _NO_CLUSTER = "The cluster could not be created or changed."
 
 
@@ -52,21 +54,63 @@ def _window(cluster: Cluster) -> Iterator[Fault]:
             )
 
 
-def _gke_window(cluster: Cluster) -> Iterator[Fault]:
+def _gke_availability(cluster: Cluster) -> Iterator[Fault]:
+    """Require 48 hours for maintenance in any 92 days, in pieces of at least four hours."""
     maintenance = cluster.cloud.maintenance
-    if maintenance is None:
+    exclusions = _of_all_upgrades(cluster)
+    if maintenance is None or not exclusions or not _TIME.fullmatch(maintenance.window.start):
         return
-    window = maintenance.window
-    days = 4 * len(set(window.days)) if window.days else 32
-    if _LEAST <= window.duration <= _MOST and days * window.duration < _LEAST_IN_MONTH:
-        least = durations.in_one_unit(_LEAST_IN_MONTH / days)
+    spans = [(exclusion.start.toordinal(), exclusion.end.toordinal()) for _, exclusion in exclusions]
+    days = {
+        day
+        for first, last in spans
+        if last - first < _MOST_DAYS
+        for day in range(max(first - _ROLLING_DAYS, 1), min(last, date.max.toordinal() - 2 * _ROLLING_DAYS))
+    }
+    hours = {
+        day: _open(maintenance.window, day, spans)
+        for day in {day + later for day in days for later in range(_ROLLING_DAYS)}
+    }
+    left = {day: sum((hours[day + later] for later in range(_ROLLING_DAYS)), timedelta()) for day in days}
+    first = min(days, key=lambda day: (left[day], day), default=None)
+    if first is not None and left[first] < _LEAST_OPEN:
         yield Fault(
-            f"{_PATH}.window.duration",
-            f"The window is open for {durations.in_one_unit(days * window.duration)} in 32 days, and GKE "
-            "wants 48 hours.",
+            f"{_PATH}.exclusions",
+            f"In the {_ROLLING_DAYS} days from {date.fromordinal(first)} on, the window and the exclusions "
+            f"leave {left[first] // timedelta(hours=1)} hours for upgrades, and GKE requires 48, in pieces "
+            "of at least 4.",
             _NO_CLUSTER,
-            f"Write duration: {least} or longer, or more days.",
+            "Write a longer window or more days, or a shorter exclusion.",
         )
+
+
+def _open(window: MaintenanceWindow, ordinal: int, spans: list[tuple[int, int]]) -> timedelta:
+    """Return the time for maintenance in the window that begins on a day: the pieces that no span of days
+    covers, of at least four hours each. Days are ordinals."""
+    day = date.fromordinal(ordinal)
+    if window.days and DAYS[day.weekday()] not in window.days:
+        return timedelta()
+    start = datetime.combine(day, time.fromisoformat(window.start))
+    pieces = [(start, start + window.duration)]
+    for first, last in spans:
+        begin, end = datetime.fromordinal(first), datetime.fromordinal(last + 1)
+        pieces = [
+            part
+            for left, right in pieces
+            for part in ((left, min(right, begin)), (max(left, end), right))
+            if part[0] < part[1]
+        ]
+    return sum((right - left for left, right in pieces if right - left >= _LEAST), timedelta())
+
+
+def _of_all_upgrades(cluster: Cluster) -> list[tuple[int, MaintenanceExclusion]]:
+    """Return the exclusions of all upgrades with their index, except those that end before they begin."""
+    exclusions = cluster.cloud.maintenance.exclusions if cluster.cloud.maintenance else ()
+    return [
+        (index, exclusion)
+        for index, exclusion in enumerate(exclusions)
+        if exclusion.scope == "no-upgrades" and exclusion.start <= exclusion.end
+    ]
 
 
 def _aks_window(cluster: Cluster) -> Iterator[Fault]:
@@ -120,9 +164,10 @@ def _gke_exclusions(cluster: Cluster) -> Iterator[Fault]:
             _NO_CLUSTER,
             "Leave out those that are over.",
         )
-    for index, exclusion in enumerate(exclusions):
+    of_all = _of_all_upgrades(cluster)
+    for index, exclusion in of_all:
         days = (exclusion.end - exclusion.start).days + 1
-        if exclusion.scope == "no-upgrades" and days > _MOST_DAYS:
+        if days > _MOST_DAYS:
             yield Fault(
                 f"{_PATH}.exclusions[{index}].end",
                 f"An exclusion of all upgrades lasts {days} days, and GKE takes {_MOST_DAYS}.",
@@ -130,6 +175,13 @@ def _gke_exclusions(cluster: Cluster) -> Iterator[Fault]:
                 f"Write an end on {exclusion.start + timedelta(days=_MOST_DAYS - 1)} or earlier, or scope: "
                 "no-minor-upgrades.",
             )
+    for index, _ in of_all[_MOST_OF_ALL_UPGRADES:]:
+        yield Fault(
+            f"{_PATH}.exclusions[{index}]",
+            f"{len(of_all)} exclusions are of all upgrades, and GKE takes {_MOST_OF_ALL_UPGRADES}.",
+            _NO_CLUSTER,
+            "Leave out one that is past, or write scope: no-minor-upgrades.",
+        )
 
 
 def _aks_exclusions(cluster: Cluster) -> Iterator[Fault]:
@@ -157,10 +209,12 @@ def _aks_channel(cluster: Cluster) -> Iterator[Fault]:
 
 RULES: tuple[ClusterRule, ...] = (
     ClusterRule("a maintenance window of 4 to 24 hours", f"{_GKE_DOCS}; {_AKS_DOCS}", _window),
-    ClusterRule("a window of 48 hours in 32 days", _GKE_DOCS, _gke_window, CloudKind.GKE),
     ClusterRule("a window on one day or every day", _AKS_DOCS, _aks_window, CloudKind.AKS),
     ClusterRule("exclusions that end after they begin", f"{_GKE_DOCS}; {_AKS_DOCS}", _exclusions),
     ClusterRule("exclusions within GKE's limits", _GKE_DOCS, _gke_exclusions, CloudKind.GKE),
+    ClusterRule(
+        "hours left for maintenance", f"{_GKE_DOCS}: 48 hours in 92 days", _gke_availability, CloudKind.GKE
+    ),
     ClusterRule("exclusions of all upgrades on AKS", _AKS_DOCS, _aks_exclusions, CloudKind.AKS),
     ClusterRule("a window for a channel that upgrades", _AKS_DOCS, _aks_channel, CloudKind.AKS),
 )

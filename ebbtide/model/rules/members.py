@@ -6,7 +6,7 @@ from ebbtide.catalog import CloudKind
 from ebbtide.model.cloud import Aks
 from ebbtide.model.cluster import Cluster
 from ebbtide.model.faults import Fault
-from ebbtide.model.members import groups_domain, is_group, is_object_id, members_of, principal
+from ebbtide.model.members import groups_domain, is_object_id, members_of, name_of, principal
 from ebbtide.model.rules.rule import ClusterRule, Severity
 from ebbtide.model.rules.syntax import Syntax, Texts, cluster_rules
 
@@ -24,12 +24,29 @@ def _members(cluster: Cluster) -> Texts:
 def _one_domain(cluster: Cluster) -> Iterator[Fault]:
     domain = groups_domain(cluster)
     for path, member in _members(cluster):
-        if member is not None and is_group(member) and not member.endswith(f"@{domain}"):
+        if member is not None and member.startswith("group:") and not member.endswith(f"@{domain}"):
             yield Fault(
                 path,
                 f"{member} is of another domain than the groups before it, {domain}.",
                 f"GKE knows the groups that are in gke-security-groups@{domain}, and in no second one.",
                 f"Write a group of {domain}, or the users one by one.",
+            )
+
+
+def _one_kind(cluster: Cluster) -> Iterator[Fault]:
+    """Refuse a name that is a group's and another's: the grants of both would have one name in the stack."""
+    known: dict[str, tuple[str, str]] = {}
+    for path, member in _members(cluster):
+        if member is None:
+            continue
+        first, as_first = known.setdefault(name_of(member), (path, member))
+        if member != as_first:
+            yield Fault(
+                path,
+                f"{member} is declared as {as_first} in {first}.",
+                "An address is that of a group or of a user: one of the two grants would fail, and Pulumi "
+                "refuses two resources with one URN.",
+                "Write it in the same way in both.",
             )
 
 
@@ -75,8 +92,9 @@ RULES: tuple[ClusterRule, ...] = (
         Syntax(
             what="member",
             whose="GKE",
-            pattern=r"(group:)?[^\s:@]+@[^\s:@]+",
-            wants="the e-mail address of a user or service account, or group: and that of a group",
+            pattern=r"(group:)?[^\s:@]+@[^\s:@]+|principal(Set)?://iam\.googleapis\.com/\S+",
+            wants="the e-mail address of a user or service account, group: and that of a group, or the "
+            "principal:// or principalSet:// of a workforce identity pool",
             example="group:vision@acme.example",
             consequence=_NO_ROLE,
             source="cloud.google.com/iam/docs/principal-identifiers (2026)",
@@ -94,6 +112,12 @@ RULES: tuple[ClusterRule, ...] = (
             texts=_members,
             cloud=CloudKind.AKS,
         ),
+    ),
+    ClusterRule(
+        "one kind of a member",
+        "cloud.google.com/iam/docs/principal-identifiers (2026)",
+        _one_kind,
+        CloudKind.GKE,
     ),
     ClusterRule(
         "groups of one domain",

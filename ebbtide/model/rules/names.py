@@ -109,8 +109,8 @@ CLUSTER_RULES: tuple[ClusterRule, ...] = cluster_rules(
     Syntax(
         what="version",
         whose="GKE",
-        pattern=r"\d+\.\d+(\.\d+(-gke\.\d+)?)?",
-        wants="a version of Kubernetes, or of GKE",
+        pattern=r"latest|\d+\.\d+(\.\d+(-gke\.\d+)?)?",
+        wants="a version of Kubernetes or of GKE, or latest",
         example="1.33 or 1.33.5-gke.1080000",
         consequence=_NO_CLUSTER,
         source="GKE docs, versioning (cloud.google.com, 2026)",

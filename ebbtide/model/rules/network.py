@@ -8,6 +8,7 @@ from ebbtide.catalog import CloudKind
 from ebbtide.model.cloud import Aks, AksNetwork, GkeNetwork
 from ebbtide.model.cluster import Cluster
 from ebbtide.model.faults import Fault
+from ebbtide.model.nodes import most_nodes
 from ebbtide.model.rules import private_access
 from ebbtide.model.rules.rule import ClusterRule, Severity
 
@@ -15,6 +16,11 @@ _PATH = "cloud.network"
 _AKS_PLANNING = "azure-aks-docs concepts-network-ip-address-planning.md (2024-05-28)"
 _CIDR_SOURCE = f"RFC 4632; GKE docs, alias-ips (2026); {_AKS_PLANNING}"
 _AKS_SERVICES_PREFIX = 12
+_AKS_RESERVED = tuple(
+    IPv4Network(text) for text in ("169.254.0.0/16", "172.30.0.0/16", "172.31.0.0/16", "192.0.2.0/24")
+)
+_RESERVED_ADDRESSES = {CloudKind.GKE: 4, CloudKind.AKS: 5}
+"""Addresses of a subnet that no node can have (VPC docs, subnets; Azure docs, virtual-networks-faq; 2026)."""
 _GKE_PODS_PER_NODE = 110
 _AKS_NODE_PREFIX = 24
 
@@ -88,6 +94,21 @@ def _no_overlap(cluster: Cluster) -> Iterator[Fault]:
             )
 
 
+def _aks_reserved(cluster: Cluster) -> Iterator[Fault]:
+    for field, text in _ranges(cluster.cloud.network).items():
+        parsed = _parsed(text)
+        taken = next((own for own in _AKS_RESERVED if parsed is not None and parsed.overlaps(own)), None)
+        if taken is not None:
+            yield Fault(
+                f"{_PATH}.{field}",
+                f"The range of {field}, {text}, overlaps {taken}, which AKS uses itself.",
+                "The cluster could not be created.",
+                "Write another private range, such as "
+                f"{AksNetwork.model_fields[field].default}, that overlaps none of "
+                f"{', '.join(map(str, _AKS_RESERVED))}.",
+            )
+
+
 def _existing_vpc_is_whole(cluster: Cluster) -> Iterator[Fault]:
     network = cluster.cloud.network
     if not isinstance(network, GkeNetwork):
@@ -133,20 +154,22 @@ def _nodes_for_pods(cluster: Cluster, pods: IPv4Network) -> int:
 
 
 def _room_for_all_nodes(cluster: Cluster) -> Iterator[Fault]:
-    text = _ranges(cluster.cloud.network).get("pods")
-    pods = _parsed(text) if text and cluster.cloud.existing is None else None
-    if pods is None:
-        return
-    most = sum(pool.nodes.count or pool.nodes.max or 0 for pool in cluster.pools)
-    most_nodes = _nodes_for_pods(cluster, pods)
-    if most_nodes < most:
-        yield Fault(
-            f"{_PATH}.pods",
-            f"The range of pods, {pods}, has addresses for {most_nodes} nodes, and the pools may have "
-            f"{most}.",
-            "Pools would stop growing at that number, without saying why.",
-            "Write a larger range, or smaller pools.",
-        )
+    ranges = _ranges(cluster.cloud.network) if cluster.cloud.existing is None else {}
+    parsed = {field: network for field, text in ranges.items() if (network := _parsed(text))}
+    most = sum(most_nodes(pool, cluster.site) for pool in cluster.pools)
+    room = {field: network.num_addresses for field, network in parsed.items() if field == "nodes"}
+    room = {field: max(0, count - _RESERVED_ADDRESSES[cluster.site.cloud]) for field, count in room.items()}
+    if "pods" in parsed:
+        room["pods"] = _nodes_for_pods(cluster, parsed["pods"])
+    for field, nodes in room.items():
+        if nodes < most:
+            yield Fault(
+                f"{_PATH}.{field}",
+                f"The range of {field}, {parsed[field]}, has addresses for {nodes} nodes, and the pools may "
+                f"have {most}.",
+                "Pools would stop growing at that number, without saying why.",
+                "Write a larger range, or smaller pools.",
+            )
 
 
 def _open_to_all(cluster: Cluster) -> Iterator[Fault]:
@@ -193,7 +216,13 @@ RULES: tuple[ClusterRule, ...] = (
         CloudKind.AKS,
     ),
     ClusterRule(
-        "addresses for all nodes' pods",
+        "no range that AKS uses itself",
+        "Azure docs, configure-azure-cni (learn.microsoft.com/azure/aks, 2025); Azure/AKS#2234",
+        _aks_reserved,
+        CloudKind.AKS,
+    ),
+    ClusterRule(
+        "addresses for all nodes and their pods",
         "GKE docs, flexible-pod-cidr (2026); azure-aks-docs concepts-network-ip-address-planning.md "
         "(2024-05-28)",
         _room_for_all_nodes,

@@ -10,6 +10,9 @@ from ebbtide.model.tpus import slice_nodes
 from ebbtide.model.zones import zones_of
 
 _AKS_SYSTEM_PODS = 30
+_GKE_NODES_IN_ZONE = 1000
+_GKE_SURGE = 20
+_NO_POOL = "The node pool could not be created."
 _TOOLKIT = "cluster-toolkit modules/compute/gke-node-pool/main.tf@01a7a3ed, preconditions"
 
 
@@ -59,15 +62,53 @@ def _min_not_above_max(pool: PoolIn) -> Iterator[Fault]:
 
 
 def _system_floor(pool: PoolIn) -> Iterator[Fault]:
-    spec, nodes = CLOUD_SPECS[pool.site.cloud], pool.pool.nodes
-    for field, number in (("min", nodes.min), ("max", nodes.max), ("count", nodes.count)):
-        if pool.pool.is_system and number is not None and number < spec.system_nodes:
+    if pool.pool.is_system and pool.pool.nodes.min == 0:
+        yield Fault(
+            pool.at("nodes.min"),
+            "A system pool cannot scale to zero nodes.",
+            "Cluster DNS and the add-ons would have nowhere to run.",
+            "Write min: 1 or more.",
+        )
+
+
+def _recommended_system_nodes(pool: PoolIn) -> Iterator[Fault]:
+    recommended, nodes = CLOUD_SPECS[pool.site.cloud].system_nodes, pool.pool.nodes
+    counts = {"count": nodes.count, "max": nodes.max, "min": nodes.min}
+    few = {field: number for field, number in counts.items() if number is not None and number < recommended}
+    if pool.pool.is_system and few:
+        field = next(iter(few))
+        yield Fault(
+            pool.at(f"nodes.{field}"),
+            f"The system pool may have a single node, and Microsoft requires {recommended} in production.",
+            "While that node is replaced or fails, the cluster has no DNS and no webhooks of add-ons.",
+            f"Write {field}: {recommended} or more, unless the cluster is for tests.",
+        )
+
+
+def _nodes_in_a_zone(pool: PoolIn) -> Iterator[Fault]:
+    most = _GKE_NODES_IN_ZONE * zones_of(pool.pool, pool.site)
+    nodes = pool.pool.nodes
+    for field, number in (("max", nodes.max), ("count", nodes.count)):
+        if number is not None and number > most:
             yield Fault(
                 pool.at(f"nodes.{field}"),
-                f"{field} {number} is too few for a system pool on {service_name(pool.site.cloud)}.",
-                spec.system_nodes_reason,
-                f"Write {field}: {spec.system_nodes} or more.",
+                f"A node pool on GKE has at most {_GKE_NODES_IN_ZONE} nodes in a zone, and {field} "
+                f"is {number}.",
+                "The node pool could not be created, or would stop growing there.",
+                f"Write {field}: {most} or less, and a second pool for more.",
             )
+
+
+def _surge(pool: PoolIn) -> Iterator[Fault]:
+    upgrade = pool.pool.upgrade
+    together = (upgrade.max_surge or 0) + (upgrade.max_unavailable or 0) if upgrade else 0
+    if together > _GKE_SURGE:
+        yield Fault(
+            pool.at("upgrade"),
+            f"{together} nodes are upgraded at a time, and GKE upgrades {_GKE_SURGE} at most.",
+            _NO_POOL,
+            f"Write maxSurge and maxUnavailable with a sum of {_GKE_SURGE} or less.",
+        )
 
 
 def _pods_per_node(pool: PoolIn) -> Iterator[Fault]:
@@ -150,9 +191,27 @@ RULES: tuple[PoolRule, ...] = (
     ),
     PoolRule(
         "enough system nodes",
-        "azure-aks-docs use-system-pools.md (2026-04-30): at least two; GKE docs, node-pools (2026): "
-        "system pods need a node",
+        "Azure/AKS#2480; GKE docs, node-pools (2026): system pods need a node",
         _system_floor,
+    ),
+    PoolRule(
+        "two system nodes in production",
+        "azure-aks-docs use-system-pools.md (2026-04-30): a production cluster; az aks create --node-count 1",
+        _recommended_system_nodes,
+        CloudKind.AKS,
+        Severity.WARNED,
+    ),
+    PoolRule(
+        "at most 1000 nodes in a zone of a GKE pool",
+        "GKE docs, quotas (2026)",
+        _nodes_in_a_zone,
+        CloudKind.GKE,
+    ),
+    PoolRule(
+        "at most 20 nodes upgraded at a time",
+        "GKE docs, node-pool-upgrade-strategies (2026): maxSurge + maxUnavailable",
+        _surge,
+        CloudKind.GKE,
     ),
     PoolRule(
         "pods per node in the cloud's range",

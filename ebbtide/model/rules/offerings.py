@@ -1,11 +1,13 @@
-"""Rules for hardware that is not listed as offered in a pool's location."""
+"""Rules for hardware and versions that a cloud does not offer, or not in a pool's location."""
 
+import re
 from collections.abc import Iterator, Sequence
 
-from ebbtide.catalog import CloudKind, Offering
+from ebbtide.catalog import PINS, CloudKind, Offering
 from ebbtide.catalog.clouds import region_of
+from ebbtide.model.cluster import Cluster
 from ebbtide.model.faults import Fault
-from ebbtide.model.rules.rule import PoolIn, PoolRule, Severity
+from ebbtide.model.rules.rule import ClusterRule, PoolIn, PoolRule, Severity
 from ebbtide.model.rules.words import service_name
 from ebbtide.wording import and_list, or_list
 
@@ -71,7 +73,36 @@ def _nearest(listed: Sequence[str], region: str) -> list[str]:
     return sorted(regions, key=lambda name: name.partition("-")[0] != continent)[:_SOME]
 
 
-RULES: tuple[PoolRule, ...] = (
+_MINORS_AHEAD = 9
+"""Minor versions that may follow the newest known: three a year (kubernetes.io/releases, 2026)."""
+
+
+def _version(cluster: Cluster) -> Iterator[Fault]:
+    """Require a version that a cloud can offer; an existing cluster has one."""
+    written = cluster.cloud.kubernetes_version
+    match = re.match(r"(\d+)\.(\d+)", written or "")
+    if match is None or cluster.cloud.existing is not None:
+        return
+    oldest, newest = (_minor(PINS[name].version) for name in ("kubernetes-oldest", "kubernetes"))
+    minor = int(match[1]), int(match[2])
+    if not oldest <= minor <= (newest[0], newest[1] + _MINORS_AHEAD):
+        when = "no longer has" if minor < oldest else "does not have"
+        yield Fault(
+            "cloud.kubernetesVersion",
+            f"{service_name(cluster.site.cloud)} {when} Kubernetes {written}.",
+            "The cluster could not be created.",
+            f"Write a version from {oldest[0]}.{oldest[1]} on, such as {newest[0]}.{newest[1] - 2}, or leave "
+            "it out.",
+        )
+
+
+def _minor(version: str) -> tuple[int, int]:
+    major, minor, *_ = version.split(".")
+    return int(major), int(minor)
+
+
+RULES: tuple[ClusterRule | PoolRule, ...] = (
+    ClusterRule("a Kubernetes version that is offered", PINS["kubernetes-oldest"].source, _version),
     PoolRule(
         "hardware that is offered there",
         "catalog/data/offerings.csv, a source in each row; "

@@ -100,6 +100,14 @@ ROWS = (
     ),
     OnlyOn(
         _GKE,
+        "threadsPerCore",
+        lambda pool: pool.threads_per_core is not None,
+        "AKS has no such setting.",
+        "Leave threadsPerCore out.",
+        "azure-native 3.29.0, AgentPool",
+    ),
+    OnlyOn(
+        _GKE,
         "gvnic",
         lambda pool: pool.gvnic is not None,
         "AKS has accelerated networking on every machine that can.",

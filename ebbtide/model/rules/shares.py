@@ -60,10 +60,11 @@ def _guarantees_fit(cluster: Cluster) -> Iterator[Fault]:
             if team.guarantee.get(pool.name)
         ]
         promised = sum(nodes for _, nodes in holders)
-        if promised > most_nodes(pool):
+        most = most_nodes(pool, cluster.site)
+        if promised > most:
             yield Fault(
                 f"teams[{holders[-1][0]}].guarantee.{pool.name}",
-                f"{promised} nodes of {pool.name} are guaranteed, and it has {most_nodes(pool)} at most.",
+                f"{promised} nodes of {pool.name} are guaranteed, and it has {most} at most.",
                 "Not every team could have what it is promised: admitted work would wait indefinitely.",
                 "Write smaller guarantees, or a larger nodes.max.",
             )

@@ -8,9 +8,10 @@ from ebbtide.model.completion import complete_pool
 from ebbtide.model.faults import Fault
 from ebbtide.model.gpus import cloud_installs, shares
 from ebbtide.model.pool import Accelerator
+from ebbtide.model.queues import queues_of
 from ebbtide.model.rules.rule import ClusterRule, PoolIn, PoolRule, Severity, pools_of
 from ebbtide.model.rules.words import service_name
-from ebbtide.wording import or_list, several
+from ebbtide.wording import and_list, or_list, several
 
 _NO_POOL = "The node pool could not be created."
 _MIG_DOCS = (
@@ -93,6 +94,30 @@ def _alike_in_a_queue(cluster: Cluster) -> Iterator[Fault]:
             )
 
 
+def _mps_in_teams(cluster: Cluster) -> Iterator[Fault]:
+    mps = {
+        pool.name
+        for pool in cluster.pools
+        if pool.accelerator is not None
+        and pool.accelerator.gpu_sharing_config is not None
+        and pool.accelerator.gpu_sharing_config.gpu_sharing_strategy == "mps"
+    }
+    for number, team in enumerate(cluster.teams):
+        used = [queue for queue in queues_of(cluster) if team.queues_used(queue.name)]
+        pools = sorted({pool for queue in used for pool in queue.pools} & mps)
+        if pools and team.pod_security in ("baseline", "restricted"):
+            yield Fault(
+                f"teams[{number}]",
+                f"The team {team.name} has a queue for {and_list(pools)}, whose GPUs are shared by MPS, and "
+                f"its namespace enforces the Pod Security Standard {team.pod_security}.",
+                "A container reaches the MPS server with hostIPC: true, which that standard forbids: no pod "
+                "of the team could use such a GPU.",
+                "Write gpuSharingStrategy: time-sharing on the pool, or namespace: {name: "
+                f"{team.namespace_name}, podSecurity: privileged}} for a team that may become root on its "
+                "nodes.",
+            )
+
+
 def _counted_whole(pool: PoolIn) -> Iterator[Fault]:
     accelerator = pool.pool.accelerator
     if accelerator is None or accelerator.gpu_instance_profile is None or pool.pool.nodes.count is not None:
@@ -115,6 +140,12 @@ RULES: tuple[PoolRule | ClusterRule, ...] = (
         "shared GPUs need the cloud's driver",
         "GKE docs, gpus-multi and gpu-operator (2026); Azure/AgentBaker, cse_main.sh: ensureMigPartition",
         _driver,
+    ),
+    ClusterRule(
+        "MPS in namespaces that allow hostIPC",
+        "GKE docs, nvidia-mps-gpus (2026): hostIPC; Kubernetes docs, Pod Security Standards (2026)",
+        _mps_in_teams,
+        CloudKind.GKE,
     ),
     ClusterRule(
         "GPUs of a queue are shared alike",

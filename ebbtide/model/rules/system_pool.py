@@ -10,9 +10,11 @@ from ebbtide.model.nodes import daemons
 from ebbtide.model.pool import TaintEffect
 from ebbtide.model.rules.free_capacity import amount_text, cheapest_system_machine, price_text, system_pods
 from ebbtide.model.rules.rule import ClusterRule, PoolIn, PoolRule, Severity, pools_of
+from ebbtide.wording import several
 
 _AKS_DOCS = "azure-aks-docs use-system-pools.md (2026-04-30)"
-_AKS_MEMORY_GIB = 4
+_AKS_SIZES = "azure-aks-docs quotas-skus-regions.md (2024-01-12)"
+_AKS_VCPUS, _AKS_MEMORY_GIB = 2, 4
 _CRITICAL = "CriticalAddonsOnly"
 _GKE_MANAGED = "components.gke.io/gke-managed-components"
 
@@ -68,22 +70,32 @@ def _no_accelerators(pool: PoolIn) -> Iterator[Fault]:
 
 
 def _aks_size(pool: PoolIn) -> Iterator[Fault]:
+    machine = pool.machine
+    if not pool.pool.is_system or machine is None:
+        return
+    if machine.vcpus < _AKS_VCPUS or machine.memory_gib < _AKS_MEMORY_GIB:
+        yield Fault(
+            pool.at("machine"),
+            f"{machine.name} has {several(machine.vcpus, 'vCPU')} and {machine.memory_gib:g} GiB, too few "
+            "for AKS.",
+            "The cluster could not be created.",
+            "Write a larger machine, such as Standard_D4as_v5.",
+        )
+
+
+def _aks_supported(pool: PoolIn) -> Iterator[Fault]:
     machine, spec = pool.machine, CLOUD_SPECS[CloudKind.AKS]
     if not pool.pool.is_system or machine is None:
         return
-    if machine.family in spec.system_families_excluded or machine.name.startswith("Standard_B"):
+    burstable = machine.family in spec.system_families_excluded or machine.name.startswith("Standard_B")
+    if burstable or machine.vcpus < spec.system_vcpus:
+        wrong = "of the B series" if burstable else f"of {machine.vcpus} vCPUs"
         yield Fault(
             pool.at("machine"),
-            f"{machine.name} is of the B series, which AKS refuses for a system pool.",
-            "The cluster could not be created.",
-            "Write a machine of another series with four vCPUs, such as Standard_D4as_v5.",
-        )
-    elif machine.vcpus < spec.system_vcpus or machine.memory_gib < _AKS_MEMORY_GIB:
-        yield Fault(
-            pool.at("machine"),
-            f"{machine.name} has {machine.vcpus} vCPUs and {machine.memory_gib:g} GiB, too few for AKS.",
-            "The cluster could not be created.",
-            "Write a larger machine, such as Standard_D4as_v5.",
+            f"The system pool's machine is {wrong}, which AKS accepts and Microsoft does not support.",
+            "System pods may be throttled or stay pending, and support may decline a request.",
+            f"Write a machine of another series with {spec.system_vcpus} vCPUs, such as Standard_D4as_v5, "
+            "unless the cluster is for tests.",
         )
 
 
@@ -125,7 +137,14 @@ RULES: tuple[ClusterRule | PoolRule, ...] = (
         "kubernetes/autoscaler#2377; nebari-dev/nebari#2507",
         _no_accelerators,
     ),
-    PoolRule("an AKS system pool of four vCPUs, not of the B series", _AKS_DOCS, _aks_size, CloudKind.AKS),
+    PoolRule("an AKS system pool of two vCPUs", _AKS_SIZES, _aks_size, CloudKind.AKS),
+    PoolRule(
+        "an AKS system pool of four vCPUs, not of the B series",
+        _AKS_DOCS,
+        _aks_supported,
+        CloudKind.AKS,
+        Severity.WARNED,
+    ),
     PoolRule(
         "taints that AKS takes on a system pool", "Azure/AKS#2578 (2021-10)", _aks_taints, CloudKind.AKS
     ),

@@ -2,16 +2,16 @@
 
 from collections.abc import Iterator
 
-from ebbtide.catalog import CloudKind, chips_of, one_host_topology
+from ebbtide.catalog import CloudKind, chips_of, one_host_topology, tpu_topologies
 from ebbtide.model.faults import Fault
 from ebbtide.model.gpus import accelerators_of, has_tpus
 from ebbtide.model.rules.rule import PoolIn, PoolRule
 from ebbtide.model.tpus import slice_nodes
 from ebbtide.model.zones import zones_of
+from ebbtide.wording import or_list
 
 _NO_POOL = "GKE refuses to create the node pool."
 _DOCS = "GKE docs, plan-tpus and tpus (2026)"
-_DIMENSIONS = {"tpu-v5-lite-podslice": 2, "tpu-v6e-slice": 2}
 
 
 def _tpus_alone(pool: PoolIn) -> Iterator[Fault]:
@@ -28,14 +28,14 @@ def _fits_the_machine(pool: PoolIn) -> Iterator[Fault]:
     topology, (kind, chips) = pool.pool.tpu_topology, accelerators_of(pool.pool, pool.site)
     if topology is None or not has_tpus(pool.pool, pool.site):
         return
-    dimensions, written = _DIMENSIONS.get(kind), topology.count("x") + 1
-    own = one_host_topology(kind, chips)
-    if dimensions is not None and written != dimensions:
+    known, own = tpu_topologies(kind), one_host_topology(kind, chips)
+    if known is not None and not known.has(topology):
+        others = " or multiples of 4 in every dimension, such as 4x4x8" if known.multiples_of else ""
         yield Fault(
             pool.at("tpuTopology"),
-            f"{kind} has topologies of {dimensions} dimensions, and {topology} has {written}.",
+            f"{kind} has no topology {topology}.",
             _NO_POOL,
-            "Write tpuTopology: 4x4, for example.",
+            f"Write {or_list([name for name in known.listed if chips_of(name) > chips])}{others}.",
         )
     elif chips_of(topology) % chips:
         yield Fault(
@@ -86,7 +86,7 @@ RULES: tuple[PoolRule, ...] = (
     PoolRule("a topology for TPUs", _DOCS, _tpus_alone, CloudKind.GKE),
     PoolRule(
         "a topology of the machine",
-        f"{_DOCS}; GoogleCloudPlatform/cluster-autoscaler@7d250507, machinetypes/deprecated_tpu_config.go",
+        f"{_DOCS}; catalog/data/tpu_topologies.csv",
         _fits_the_machine,
         CloudKind.GKE,
     ),

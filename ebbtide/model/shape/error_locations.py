@@ -127,7 +127,8 @@ def null_fields(annotation: object, value: object, keys: tuple[Key, ...] = ()) -
         for key, item in written.items():
             field = _field(owner, key) if owner else None
             below = field.annotation if field else item_of(annotation)
-            if item is None and field is not None and not field.is_required():
+            is_kind = key == "kind" and len(models) > 1
+            if item is None and field is not None and not field.is_required() and not is_kind:
                 yield Location((*keys, key), below, owner, models, field)
             else:
                 yield from null_fields(below, item, (*keys, key))

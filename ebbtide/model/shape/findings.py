@@ -254,14 +254,15 @@ def _empty(location: Location, _: ErrorDetails) -> Fault:
     )
 
 
-def _too_small(location: Location, error: ErrorDetails) -> Fault:
+def _out_of_range(location: Location, error: ErrorDetails) -> Fault:
     limits = error.get("ctx", {})
-    least = f"{limits['ge']} or more" if "ge" in limits else f"more than {limits.get('gt', 0):g}"
+    words = {"ge": "{} or more", "gt": "more than {:g}", "le": "{} or less"}
+    wanted = next(text.format(limits[name]) for name, text in words.items() if name in limits)
     return Fault(
         location.path,
         f"{location.name} is {location.value}.",
         "Nothing can be made with it.",
-        f"Write {least}, or leave it out.",
+        f"Write {wanted}, or leave it out.",
     )
 
 
@@ -329,8 +330,9 @@ _OTHER: _Check = ("known-value", _other)
 _CHECKS: dict[str, _Check] = {
     **dict.fromkeys(_EXPECTED, ("value-type", _wrong_type)),
     "enum": ("known-value", _choice),
-    "greater_than": ("value-range", _too_small),
-    "greater_than_equal": ("value-range", _too_small),
+    **dict.fromkeys(
+        ("greater_than", "greater_than_equal", "less_than_equal"), ("value-range", _out_of_range)
+    ),
     "literal_error": ("known-value", _choice),
     "missing": ("required-field", _missing),
     "string_too_short": ("required-field", _empty),

@@ -26,6 +26,7 @@ _DEPENDENT = re.compile(
       pools                              \s pools\[\d+\](\.role)?
     | pools                              \s cloud\.existing(\..*)?
     | cloud\.maintenance\.window\..*      \s cloud\.maintenance\.window\..*
+    | cloud\.maintenance\.exclusions    \s cloud\.maintenance\..*
     | (?P<without>cloud\.maintenance\.exclusions\[\d+\])\..*
                                          \s (?P=without)\..*
     | pools\[\d+\]\.capacity             \s (cloud\.existing(\..*)?|pools\[\d+\](\.role|\.capacity.*)?)

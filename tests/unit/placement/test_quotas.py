@@ -96,7 +96,7 @@ def test_every_node_is_counted_once(declaration: Declaration) -> None:
     cluster, admission = derived(declaration)
     led_to = {item.name for queue in admission.cluster_queues for item, _ in queue.flavors}
     assert led_to <= {item.name for item in admission.flavors}
-    most = {pool.name: most_nodes(pool) for pool in cluster.pools}
+    most = {pool.name: most_nodes(pool, cluster.site) for pool in cluster.pools}
     assert _held(admission) == {
         offer.pool: most[offer.pool] for item in admission.flavors for offer in item.offers
     }

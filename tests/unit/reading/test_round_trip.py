@@ -39,7 +39,7 @@ def _same(pool: Pool, facts: PoolFacts, declared: Cluster) -> None:
     assert (facts.nodes.minimum, facts.nodes.fixed) == (
         (None, pool.nodes.count) if pool.nodes.count is not None else (pool.nodes.min, None)
     )
-    assert facts.nodes.most == most_nodes(pool)
+    assert facts.nodes.most == most_nodes(pool, declared.site)
     assert facts.zones == pool.zones
     assert facts.disk.size_gib == pool.disk.size_gib
     assert facts.disk.type == pool.disk.type

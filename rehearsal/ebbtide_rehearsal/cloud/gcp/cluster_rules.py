@@ -6,12 +6,13 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from ebbtide.catalog import CloudKind
+from ebbtide.catalog.clouds import region_of
 from ebbtide_rehearsal.cloud.gcp.labels import bad_labels
 from ebbtide_rehearsal.cloud.gcp.request import BAD_REQUEST, Request, api_error, inputs_of, last
 from ebbtide_rehearsal.cloud.gcp.resource_kind import Rule
 from ebbtide_rehearsal.cloud.regions import locations
 
-_VERSION: Final = re.compile(r"^(latest|-|1\.\d{2}(\.\d+(-gke\.\d+)?)?)$")
+_VERSION: Final = re.compile(r"^(latest|-|1\.[3-4]\d(\.\d+(-gke\.\d+)?)?)$")
 _MOST_NETWORKS: Final = 100
 _COMPONENTS: Final = {
     "SYSTEM_COMPONENTS",
@@ -123,26 +124,36 @@ def _networks(request: Request) -> str | None:
     return None
 
 
-_LONGEST_EXCLUSION: Final = timedelta(days=30)
-_KEY: Final = re.compile(r"^projects/[^/]+/locations/[^/]+/keyRings/[^/]+/cryptoKeys/[^/]+$")
+_LONGEST_EXCLUSION: Final = timedelta(days=90)
+_MOST_OF_ALL_UPGRADES: Final = 3
+_KEY: Final = re.compile(r"^projects/[^/]+/locations/(?P<location>[^/]+)/keyRings/[^/]+/cryptoKeys/[^/]+$")
 
 
 def _keys(request: Request) -> str | None:
     for path in ("databaseEncryption.keyName", "nodeConfig.bootDiskKmsKey"):
         key = request.fields.text(path)
-        if key and not _KEY.match(key):
+        match, region = _KEY.match(key), region_of(request.location)
+        if key and not match:
             return _bad(f"Invalid Cloud KMS key name: {key}.")
+        if match and match["location"] != region:
+            return _bad(f"Cloud KMS key {key} is not in the location of the cluster, {region}.")
     return None
 
 
 def _maintenance(request: Request) -> str | None:
-    """Exclusions of all upgrades have a maximum length."""
-    for exclusion in request.fields.parts("maintenancePolicy.maintenanceExclusions"):
+    """Exclusions of all upgrades have a maximum length and number."""
+    of_all = [
+        exclusion
+        for exclusion in request.fields.parts("maintenancePolicy.maintenanceExclusions")
+        if exclusion.text("exclusionOptions.scope") in ("", "NO_UPGRADES")
+    ]
+    for exclusion in of_all:
         moments = [datetime.fromisoformat(exclusion.text(name)) for name in ("startTime", "endTime")]
-        scope = exclusion.text("exclusionOptions.scope") or "NO_UPGRADES"
-        if scope == "NO_UPGRADES" and moments[1] - moments[0] > _LONGEST_EXCLUSION:
+        if moments[1] - moments[0] > _LONGEST_EXCLUSION:
             name = exclusion.text("exclusionName")
-            return _bad(f"Maintenance exclusion {name} is longer than 30 days, the limit for NO_UPGRADES.")
+            return _bad(f"Maintenance exclusion {name} is longer than 90 days, the limit for NO_UPGRADES.")
+    if len(of_all) > _MOST_OF_ALL_UPGRADES:
+        return _bad(f"Too many maintenance exclusions with scope NO_UPGRADES: {len(of_all)}, the limit is 3.")
     return None
 
 
@@ -194,7 +205,7 @@ RULES: Final = (
     Rule("a version", f"{_CLUSTER_API}, initialClusterVersion", _version),
     Rule("labels", "Resource Manager docs, creating-managing-labels (2026)", _labels),
     Rule("keys by their names", "GKE docs, encrypting-secrets and using-cmek (2026)", _keys),
-    Rule("exclusions within limits", "GKE docs, maintenance-windows-and-exclusions (2026)", _maintenance),
+    Rule("exclusions within limits", "GKE docs, maintenance-windows-and-exclusions (2026-06)", _maintenance),
     Rule("authorized networks", "GKE docs, authorized-networks (2026): up to 100", _networks),
     Rule("one network policy engine", "GKE docs, dataplane-v2 (2026)", _policy),
     Rule("components that log", f"{_CLUSTER_API}, LoggingComponentConfig", _components),

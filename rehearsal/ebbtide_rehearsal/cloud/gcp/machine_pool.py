@@ -1,6 +1,7 @@
 """Conversion of a GKE node pool to the node pool of the controllers."""
 
 import re
+from dataclasses import replace
 from typing import Final
 
 from ebbtide.catalog import (
@@ -49,13 +50,14 @@ def machine_of(fields: Inputs) -> Machine | None:
     """Return the machine type of a pool, from the catalog or parsed from a custom type's name; None if
     unknown."""
     name = fields.text("nodeConfig.machineType") or DEFAULT_MACHINE
-    known = find_machine(CloudKind.GKE, name)
+    machine = find_machine(CloudKind.GKE, name)
     custom = _CUSTOM.match(name)
-    if known is None and custom is not None:
+    if machine is None and custom is not None:
         family = custom["family"] or "n1"
         gib = int(custom["mib"]) / _MIB
-        return Machine(CloudKind.GKE, name, int(custom["vcpus"]), gib, family, attachable=family == "n1")
-    return known
+        machine = Machine(CloudKind.GKE, name, int(custom["vcpus"]), gib, family, attachable=family == "n1")
+    threads = fields.number("nodeConfig.advancedMachineFeatures.threadsPerCore")
+    return replace(machine, threads_per_core=threads) if machine and threads else machine
 
 
 def capacity_of(fields: Inputs) -> CapacityKind:

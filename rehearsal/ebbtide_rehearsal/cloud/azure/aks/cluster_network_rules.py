@@ -43,11 +43,14 @@ def _services_are_small(request: Request) -> str | None:
     return invalid("networkProfile.serviceCidr", f"it must be smaller than /{_LARGEST_SERVICES}")
 
 
-def _services_are_not_reserved(request: Request) -> str | None:
-    taken = next(overlapping(_services(request), list(_RESERVED)), None)
-    if taken is None:
-        return None
-    return invalid("networkProfile.serviceCidr", f"it overlaps the reserved range {taken}")
+def _no_range_is_reserved(request: Request) -> str | None:
+    pods = _network(request).get("podCidr")
+    declared = {"serviceCidr": _services(request)} | ({"podCidr": ip_network(str(pods))} if pods else {})
+    for name, declared_range in declared.items():
+        taken = next(overlapping(declared_range, list(_RESERVED)), None)
+        if taken is not None:
+            return invalid(f"networkProfile.{name}", f"it overlaps the reserved range {taken}")
+    return None
 
 
 def _subnet_ranges(request: Request) -> list[Range]:
@@ -117,7 +120,7 @@ def _cilium(request: Request) -> str | None:
 RULES: Final = (
     Rule("ranges that parse", "Azure/AKS#506", _ranges_parse),
     Rule("services in less than a /12", _PLANNING, _services_are_small),
-    Rule("services in no reserved range", "Azure/AKS#2234", _services_are_not_reserved),
+    Rule("no reserved range", "Azure/AKS#2234", _no_range_is_reserved),
     Rule("services beside subnets", "Azure/AKS#1117; Azure/AKS#3551", _services_beside_subnets),
     Rule("pods beside the rest", _PLANNING, _pods_beside_the_rest),
     Rule(

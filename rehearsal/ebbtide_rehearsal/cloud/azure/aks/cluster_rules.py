@@ -27,7 +27,7 @@ from ebbtide_rehearsal.cloud.regions import locations
 
 QUOTA: Final = "managedClusters"
 _LONGEST_GROUP: Final = 80
-_VERSION: Final = re.compile(r"\d+\.\d+(\.\d+)?")
+_VERSION: Final = re.compile(r"1\.[3-4]\d(\.\d+)?")
 _API: Final = "Microsoft.ContainerService 2025-09-01, managedClusters"
 
 

@@ -3,6 +3,7 @@
 from typing import Final
 
 from ebbtide.catalog import is_tpu, machine_series
+from ebbtide.catalog.machine_series import SPOT_OR_FLEX_START
 from ebbtide_rehearsal.cloud.gcp.machine_pool import seconds_of
 from ebbtide_rehearsal.cloud.gcp.pool_rules.rule import (
     FLEX_DOCS,
@@ -28,6 +29,14 @@ def _one_kind(pool: PoolRequest) -> str | None:
         return "Queued_provisioning is not supported on spot or preemptible node pools."
     if (spot or preemptible) and pool.scheduled:
         return "Flex start is not supported on spot or preemptible node pools."
+    return None
+
+
+def _not_on_demand(pool: PoolRequest) -> str | None:
+    if pool.machine is None or pool.machine.name not in SPOT_OR_FLEX_START:
+        return None
+    if pool.capacity in ("on-demand", "reservation"):
+        return f"Machine type {pool.machine.name} is only supported with Spot or Flex start."
     return None
 
 
@@ -145,6 +154,11 @@ _CONNECTOR: Final = "GoogleCloudPlatform/k8s-config-connector#11085"
 
 RULES: Final = (
     pool_rule("one kind of capacity", f"{TOOLKIT}; GKE v1 API, NodeConfig.spot (2026)", _one_kind),
+    pool_rule(
+        "machines that are not sold on demand",
+        "Compute Engine docs, accelerator-optimized-machines (2026)",
+        _not_on_demand,
+    ),
     pool_rule("queued begins at zero", f"{_CONNECTOR}; {QUEUED_DOCS}", _queued_begins_at_zero),
     pool_rule(
         "queued uses no reservation", "hashicorp/terraform-provider-google#18341", _queued_uses_no_reservation

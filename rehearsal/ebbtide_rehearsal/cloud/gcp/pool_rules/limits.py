@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from ebbtide.catalog import CloudKind, chips_of, is_tpu
+from ebbtide.catalog import CloudKind, chips_of, is_tpu, tpu_topologies
 from ebbtide.catalog.clouds import is_gke_zone, region_of
 from ebbtide_rehearsal.cloud.gcp.clusters import location_of
 from ebbtide_rehearsal.cloud.gcp.machine_pool import slice_nodes
@@ -10,6 +10,8 @@ from ebbtide_rehearsal.cloud.gcp.pool_rules.rule import TOOLKIT, PoolRequest, po
 from ebbtide_rehearsal.cloud.regions import locations
 
 _PODS: Final = (8, 256)
+_MOST_AT_A_TIME: Final = 20
+_MOST_IN_A_ZONE: Final = 1000
 
 
 def _totals_or_each_zone(pool: PoolRequest) -> str | None:
@@ -29,7 +31,9 @@ def _whole_slices(pool: PoolRequest) -> str | None:
     topology, machine, fields = pool.fields.text("placementPolicy.tpuTopology"), pool.machine, pool.fields
     if not topology or machine is None:
         return None
-    if not is_tpu(machine.accelerator) or chips_of(topology) % machine.accelerator_count:
+    known = tpu_topologies(machine.accelerator)
+    fits = is_tpu(machine.accelerator) and not chips_of(topology) % machine.accelerator_count
+    if not fits or (known is not None and not known.has(topology)):
         return f"TPU topology {topology} is not supported for machine type {machine.name}."
     most = fields.number("autoscaling.totalMaxNodeCount") or fields.number("autoscaling.maxNodeCount")
     count = (
@@ -89,6 +93,19 @@ def _surge(pool: PoolRequest) -> str | None:
     surge = fields.number("upgradeSettings.maxSurge"), fields.number("upgradeSettings.maxUnavailable")
     if fields.text("upgradeSettings.strategy") == "SURGE" and surge == (0, 0):
         return "Max_surge and max_unavailable cannot both be 0."
+    if sum(number or 0 for number in surge) > _MOST_AT_A_TIME:
+        return f"The sum of max_surge and max_unavailable cannot exceed {_MOST_AT_A_TIME}."
+    return None
+
+
+def _nodes_in_a_zone(pool: PoolRequest) -> str | None:
+    fields, zones = pool.fields, len(pool.zones)
+    total = fields.number("autoscaling.totalMaxNodeCount") or 0
+    each = max(
+        fields.number(path) or 0 for path in ("autoscaling.maxNodeCount", "nodeCount", "initialNodeCount")
+    )
+    if total > _MOST_IN_A_ZONE * zones or each > _MOST_IN_A_ZONE:
+        return f"Node pools are limited to {_MOST_IN_A_ZONE} nodes per zone."
     return None
 
 
@@ -106,6 +123,7 @@ RULES: Final = (
         _zones,
     ),
     pool_rule("whole TPU slices", "GKE docs, plan-tpus (2026)", _whole_slices),
+    pool_rule("nodes in a zone", "GKE docs, quotas (2026)", _nodes_in_a_zone),
     pool_rule("pods per node", "GKE docs, flexible-pod-cidr (2026)", _pods),
     pool_rule("surge or unavailable", "GKE docs, node-pool-upgrade-strategies (2026)", _surge),
 )
