@@ -8,6 +8,7 @@ Sources (2026-11): `--help` of gh 2.83, az 2.80 and pulumi 3.259; docs.github.co
 import argparse
 import json
 import os
+import re
 import sys
 from pathlib import Path
 from typing import Any, NoReturn, cast
@@ -131,10 +132,22 @@ def ebbtide(words: list[str]) -> None:
 
 
 def az(words: list[str]) -> None:
-    """Install kubectl and kubelogin."""
+    """Install kubectl and kubelogin, each of a version."""
     if words[:2] != ["aks", "install-cli"]:
         _fail("Please run 'az login' to setup account.")
-    _parser("--install-location=", "--kubelogin-install-location=").parse_args(words[2:])
+    names = ("client-version", "install-location", "kubelogin-version", "kubelogin-install-location")
+    given = _parser(*(f"--{name}=" for name in names)).parse_args(words[2:])
+    if not given.client_version or not given.kubelogin_version:
+        _fail("The latest version would be installed.")
+
+
+def go(words: list[str]) -> None:
+    """Build a version of a module's program into `GOBIN`."""
+    match words:
+        case ["install", module] if re.fullmatch(r"[\w./-]+@v\d+\.\d+\.\d+", module):
+            Path(os.environ["GOBIN"]).mkdir(parents=True, exist_ok=True)
+        case _:
+            _fail(f"unknown command {words}")
 
 
 def gcloud(words: list[str]) -> None:

@@ -23,7 +23,7 @@ _TOKEN: Final = re.compile(r"\s*('(?:[^']|'')*'|&&|\|\||==|!=|[!(),]|[\w.*-]+)")
 _WHOLE: Final = re.compile(r"\s*\$\{\{((?:(?!\}\}).)*)\}\}\s*", re.DOTALL)
 _PART: Final = re.compile(r"\$\{\{(.*?)\}\}", re.DOTALL)
 _STATUS: Final = ("success", "failure", "cancelled", "always")
-PROGRAMS: Final = ("az", "ebbtide", "gcloud", "gh", "jq", "make", "pulumi", "python")
+PROGRAMS: Final = ("az", "ebbtide", "gcloud", "gh", "go", "jq", "make", "pulumi", "python")
 
 
 class Expression:

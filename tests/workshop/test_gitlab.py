@@ -117,7 +117,11 @@ def test_the_pipeline_follows_the_schema(cloud: str, tmp_path: Path) -> None:
     assert pipeline["up of the merge request"]["environment"]["on_stop"] in pipeline
     jobs = [_job(pipeline, name) for name, job in pipeline.items() if "script" in job]
     assert {job["stage"] for job in jobs} == set(pipeline["stages"])
-    assert f"sh pulumi.sh --version {PINS['pulumi'].version}\n" in file.read_text(encoding="utf-8")
+    text = file.read_text(encoding="utf-8")
+    assert f"sh pulumi.sh --version {PINS['pulumi'].version}\n" in text
+    pinned: list[tuple[str, str]] = re.findall(r"--(client|kubelogin)-version (\S+)", text)
+    for option, version in pinned:
+        assert version == PINS["kubernetes" if option == "client" else option].version
 
 
 @pytest.mark.parametrize(("cloud", "identity"), [("gke", "credentials.json"), ("aks", "client")])

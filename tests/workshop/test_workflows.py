@@ -114,6 +114,14 @@ def test_pulumi_is_the_catalogs() -> None:
     assert versions == [PINS["pulumi"].version]
 
 
+def test_kubelogin_is_the_catalogs() -> None:
+    """The workflows build the pinned version from its Go module; no step installs the latest of a tool."""
+    runs = [step["run"] for path in _ACTIONS for step in _steps(path) if "run" in step]
+    (built,) = [run for run in runs if "go install" in run]
+    assert built.endswith(f" github.com/Azure/kubelogin@v{PINS['kubelogin'].version}")
+    assert [run for run in runs if "install-cli" in run or "latest" in run] == []
+
+
 @pytest.mark.parametrize("template", ["gke", "aks"])
 def test_templates_share_the_workflows(template: str) -> None:
     """A template has the repository's workflows, but for its stacks and the installation of the wheel."""
