@@ -39,6 +39,7 @@ _OF_OTHERS = {
     "git",
     "kill",
     "kubectl",
+    "kubelogin",
     "mkdir",
     "python3",
     "sleep",
