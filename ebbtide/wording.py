@@ -1,7 +1,9 @@
 """Numbers, lists and similar names in sentences."""
 
+import re
 from collections.abc import Collection, Iterable
 from difflib import get_close_matches
+from typing import Final
 
 
 def several(number: object, singular: str, more: str = "") -> str:
@@ -37,3 +39,18 @@ def did_you_mean(written: str, known: Iterable[str], cutoff: float = 0.7) -> str
     names = {name.lower(): name for name in known}
     near = get_close_matches(written.lower(), names, n=1, cutoff=cutoff)
     return f"; did you mean {names[near[0]]}?" if near else "."
+
+
+_UNPRINTABLE: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+"""Control characters except tab and newline, and those that reorder text or end a line."""
+
+
+def printable(text: str, *, one_line: bool = False) -> str:
+    """Escape control characters as in JSON, since a terminal would obey them.
+
+    Args:
+        text: the text.
+        one_line: whether newlines are escaped, too.
+    """
+    escaped = _UNPRINTABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+    return escaped.replace("\n", "\\n") if one_line else escaped

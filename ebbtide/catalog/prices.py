@@ -18,7 +18,7 @@ from ebbtide.catalog.tables import number, rows
 from ebbtide.cloud_kind import CloudKind
 from ebbtide.errors import EbbtideError
 from ebbtide.user_files import UserFileError, read_text
-from ebbtide.wording import did_you_mean
+from ebbtide.wording import did_you_mean, printable
 
 GLOBAL = "global"
 """Region of a rate that applies to every region of a cloud."""
@@ -167,6 +167,8 @@ def _read(file: Path, regions: Collection[str]) -> _Prices:
         if len(cells) != len(head):
             problem = f"The line has {len(cells)} cells, and the first line {len(head)}."
             faults.append(f"{file}:{line}: {problem} Write one for each column.")
+        elif any(cell != printable(cell, one_line=True) for cell in cells):
+            faults.append(f"{file}:{line}: A cell has a control character. Remove it.")
         elif found := [*_faults(row, regions), *_repeated(lines.setdefault(_key(row), line), line)]:
             faults += (f"{file}:{line}: {fault}" for fault in found)
         else:

@@ -1,25 +1,84 @@
-"""Consoles for text output."""
+"""Output of commands: text for people, whose control characters are escaped, and documents for programs."""
 
+import codecs
+import io
+import os
 import re
 import shutil
+import sys
+import unicodedata
+from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final, cast
 
 import typer
 
+from ebbtide.wording import printable
+
 if TYPE_CHECKING:
-    from rich.console import Console
+    from collections.abc import Generator, Iterable
+
+    from rich.console import Console, ConsoleOptions, RenderableType
+    from rich.segment import Segment
+
+
+_IN_ASCII: Final = "ebbtide-in-ascii"
+
+
+def _in_ascii(error: UnicodeError) -> tuple[str, int]:
+    """Replace a character that a stream's encoding lacks with similar ones, such as `...`, or its number."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    text = error.object[error.start : error.end]
+    similar = unicodedata.normalize("NFKD", text.replace("\u2212", "-"))
+    return similar.encode("ascii", "backslashreplace").decode(), error.end
+
+
+codecs.register_error(_IN_ASCII, _in_ascii)
+
+
+def prepare_streams() -> None:
+    """Make the output streams accept any text, also if they are closed or their encoding lacks characters."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:  # closed: the first file that is opened gets its number
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors=_IN_ASCII)
+
+
+def discard_output() -> None:
+    """Discard the rest of standard output, which cannot be written."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def say(text: str, *, err: bool = False) -> None:
+    """Print a text for people, to standard output or standard error."""
+    typer.echo(printable(text), err=err)
 
 
 _BLANKS: Final = re.compile(r"[ \t]+$", re.MULTILINE)
 
 
 def write(text: str, out: Path | None) -> None:
-    """Write a document to a file, or by default to standard output."""
+    """Write a document in UTF-8 to a file, or by default to standard output.
+
+    Raises:
+        OSError: the file cannot be written; the error has its name.
+    """
+    if out is None and sys.stdout.isatty():
+        typer.echo(printable(text), nl=False)
+        return
+    content = text.encode("utf-8", "backslashreplace")
     if out is None:
-        typer.echo(text, nl=False)
-    else:
-        out.write_text(text, encoding="utf-8")
+        typer.echo(content, nl=False)
+        return
+    try:
+        out.write_bytes(content)
+    except OSError as error:
+        error.filename = str(out)
+        raise
 
 
 class _Trimmed:
@@ -46,10 +105,44 @@ def console(stream: IO[str], *, plain: bool = False) -> "Console":
         stream: the output stream.
         plain: True for a file: never coloured, regardless of the environment.
     """
-    from rich.console import Console  # noqa: PLC0415
-
     width = None if stream.isatty() else shutil.get_terminal_size((120, 0)).columns
     force = False if plain else None
     if not stream.isatty():
         stream = cast("IO[str]", _Trimmed(stream))
-    return Console(file=stream, width=width, force_terminal=force, highlight=False)
+    return _console_class()(file=stream, width=width, force_terminal=force, highlight=False)
+
+
+@contextmanager
+def screen(out: Path | None) -> "Generator[Console]":
+    """Yield a console for standard output, or a plain one whose text is then written to a file.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    if out is None:
+        yield console(sys.stdout)
+        return
+    text = io.StringIO()
+    yield console(text, plain=True)
+    write(text.getvalue(), out)
+
+
+@cache
+def _console_class() -> "type[Console]":
+    """Return the class of consoles, without an import of rich before the first."""
+    from rich.console import Console  # noqa: PLC0415
+
+    class EscapingConsole(Console):
+        """A console that escapes control characters in texts; its own, as colours, stay."""
+
+        def render(
+            self, renderable: "RenderableType", options: "ConsoleOptions | None" = None
+        ) -> "Iterable[Segment]":
+            for segment in super().render(renderable, options):
+                yield segment if segment.control else segment._replace(text=printable(segment.text))
+
+        def on_broken_pipe(self) -> None:
+            """Report a closed pipe like any other stream; rich would end the process."""
+            raise BrokenPipeError
+
+    return EscapingConsole

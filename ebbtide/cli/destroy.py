@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ebbtide.cli.consoles import console, say
 from ebbtide.cli.exit_status import ExitStatus
 from ebbtide.cli.options import BackendStack, ConfigFile, Cwd, stack_name
 from ebbtide.invocation import command_line
@@ -46,7 +47,7 @@ def destroy(
     try:
         status = _destroyed(stack, config_file, cwd, choices)
     except KeyboardInterrupt:
-        typer.echo("Interrupted; nothing was changed.", err=True)
+        say("Interrupted; nothing was changed.", err=True)
         status = ExitStatus.INTERRUPTED
     if status:
         raise typer.Exit(status)
@@ -85,13 +86,11 @@ class _Choices:
         if self.delete_orphans or not self.is_interactive:
             return self.delete_orphans
         for line in lines:
-            typer.echo(line)
+            say(line)
         return typer.confirm(question)
 
 
 def _destroyed(stack: str | None, config_file: Path | None, cwd: Path, choices: _Choices) -> int:
-    from rich.console import Console  # noqa: PLC0415
-
     from ebbtide.operations import destroy as destroying  # noqa: PLC0415
     from ebbtide.operations.backend import Backend  # noqa: PLC0415
     from ebbtide.preview.stack_files import read_stack  # noqa: PLC0415
@@ -105,9 +104,7 @@ def _destroyed(stack: str | None, config_file: Path | None, cwd: Path, choices: 
         location_options = [*(["--config-file", str(config_file)] if config_file else [])]
         location_options += ["--cwd", str(cwd)] if cwd != Path() else []
         again = command_line("destroy", name, "--yes", *choices.flags(), *location_options)
-        typer.echo(
-            f"{question} There is no terminal to confirm, so nothing was changed. Continue with: {again}"
-        )
+        say(f"{question} There is no terminal to confirm, so nothing was changed. Continue with: {again}")
         return False
 
     options = destroying.Options(
@@ -119,9 +116,7 @@ def _destroyed(stack: str | None, config_file: Path | None, cwd: Path, choices: 
         declaration=files.declaration() if files.source else {},
         keep_volumes=choices.keep_volumes,
     )
-    outcome = destroying.destroy(
-        Backend(files.root).opened(name, config_file), options, Console(highlight=False)
-    )
+    outcome = destroying.destroy(Backend(files.root).opened(name, config_file), options, console(sys.stdout))
     if outcome is None:
         return ExitStatus.FOUND
     if outcome.interrupted:

@@ -19,7 +19,7 @@ from typer.core import TyperGroup
 
 from ebbtide import __version__
 from ebbtide.cli import help_examples, workloads
-from ebbtide.cli.consoles import console, write
+from ebbtide.cli.consoles import discard_output, prepare_streams, say, screen, write
 from ebbtide.cli.destroy import destroy
 from ebbtide.cli.exit_status import ExitStatus
 from ebbtide.cli.extend import extend
@@ -37,7 +37,6 @@ from ebbtide.cli.status import status
 from ebbtide.cli.up import up
 
 if TYPE_CHECKING:
-    from ebbtide.preview.report import Preview
     from ebbtide.project.source import Source
 
 _P = ParamSpec("_P")
@@ -71,7 +70,7 @@ app = typer.Typer(
 
 def _print_version(value: bool) -> None:  # noqa: FBT001 - called by Typer
     if value:
-        typer.echo(f"ebbtide {__version__}")
+        say(f"ebbtide {__version__}")
         raise typer.Exit
 
 
@@ -101,9 +100,15 @@ def _reporting(command: Callable[_P, None]) -> Callable[_P, None]:
                 if not sys.warnoptions:
                     # Pulumi's providers warn about their own deprecations, which are also messages.
                     warnings.simplefilter("ignore")
-                command(*args, **kwargs)
+                try:
+                    command(*args, **kwargs)
+                finally:
+                    sys.stdout.flush()
         except typer.Exit:
             raise
+        except BrokenPipeError:
+            discard_output()
+            raise typer.Exit(ExitStatus.OUTPUT_CLOSED) from None
         except Exception as error:  # noqa: BLE001 - no traceback reaches a user
             raise typer.Exit(_reported(error, command, kwargs)) from None
 
@@ -125,10 +130,13 @@ def _reported(error: Exception, command: Callable[..., None], options: Mapping[s
             write_failure(explained.report, options)
         elif options.get("format_") == PreviewFormat.JSON:
             write(explained.report.json_document() + "\n", cast("Path | None", options.get("out")))
+        sys.stdout.flush()
     except Exception as unwritable:  # noqa: BLE001 - nowhere to write is no other error
+        with contextlib.suppress(Exception):
+            discard_output()
         if str(unwritable) != str(error):
             with contextlib.suppress(Exception):
-                typer.echo(message_of(unwritable) or "The error cannot be shown.", err=True)
+                say(message_of(unwritable) or "The error cannot be shown.", err=True)
     return ExitStatus.BROKEN if explained.is_internal else ExitStatus.WRONG
 
 
@@ -176,21 +184,13 @@ def preview(
     if format_ is PreviewFormat.JSON:
         write(document.model_dump_json(indent=2) + "\n", out)
     else:
-        _write_text(document, out, tree=tree, values=values)
+        from ebbtide.preview.render import render  # noqa: PLC0415
+
+        with screen(out) as output:
+            render(document, output, tree=tree, values=values)
     is_refused = any(finding.is_refused for finding in document.findings)
     if is_refused or any(message.severity == "error" for message in document.warnings):
         raise typer.Exit(ExitStatus.FOUND)
-
-
-def _write_text(document: "Preview", out: Path | None, *, tree: bool, values: bool) -> None:
-    """Write the preview as text: coloured on a terminal, plain in a pipe or a file."""
-    from ebbtide.preview.render import render  # noqa: PLC0415
-
-    if out is None:
-        render(document, console(sys.stdout), tree=tree, values=values)
-        return
-    with out.open("w", encoding="utf-8") as file:
-        render(document, console(file, plain=True), tree=tree, values=values)
 
 
 _COMMANDS = cast(
@@ -222,6 +222,7 @@ def main() -> None:
     # Importing a provider creates a million permanent objects. With Python's default threshold, garbage
     # collection took a quarter of a preview's time, and a third at exit.
     gc.set_threshold(_GC_THRESHOLD, *gc.get_threshold()[1:])
+    prepare_streams()
     try:
         app()
     finally:

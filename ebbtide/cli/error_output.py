@@ -1,5 +1,6 @@
 """Errors of a command: text on standard error, and with `--format json` also a document for tools."""
 
+import errno
 import sys
 import traceback
 from collections.abc import Iterable, Iterator
@@ -12,6 +13,9 @@ if TYPE_CHECKING:
     from ebbtide.model import DeclarationError
     from ebbtide.project.diagnostics import Report, Style
     from ebbtide.project.source import Source
+
+_NOT_WRITTEN: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+"""Errors of writing; `consoles.write` adds the name of a file."""
 
 _WIDEST: Final = 100
 """Maximum number of columns; longer lines are hard to read."""
@@ -104,7 +108,8 @@ def message_of(error: BaseException) -> str | None:
     if isinstance(error, EbbtideError):
         return str(error)
     if isinstance(error, OSError):
-        return f"{error.filename or 'A file'}: {error.strerror}."
+        stream = "Standard output" if error.errno in _NOT_WRITTEN else "A file"
+        return f"{error.filename or stream}: {error.strerror}."
     return None
 
 

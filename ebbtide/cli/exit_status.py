@@ -12,5 +12,7 @@ class ExitStatus(IntEnum):
     """Wrong input, or no access: nothing was changed."""
     BROKEN = 3
     """A bug in Ebbtide."""
+    OUTPUT_CLOSED = 141
+    """The reader of standard output ended, as in `| head`: 128 plus the signal's number, as in a shell."""
     INTERRUPTED = 130
     """Ctrl-C: 128 plus the signal's number, as in a shell."""

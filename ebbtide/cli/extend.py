@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from ebbtide.cli.consoles import say
 from ebbtide.cli.options import ConfigFile, Cwd, Stack, stack_files, stack_name
 
 
@@ -32,7 +33,7 @@ def extend(
     extension = extending.extension(name, files.declaration(), opened.state(), hours, clock.now())
     extending.check_policy(name, files.policy(), extension.hours)
     opened.configure(extending.PATH, extension.hours)
-    typer.echo(
+    say(
         f"Stack {name} expires at {time(extension.after)}, not at {time(extension.before)}: lifetime is "
         f"{extension.hours} hours in {files.config_file.name}.\n"
         f"Move the labels of its resources with: pulumi up --stack {name}"

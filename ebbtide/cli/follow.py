@@ -1,10 +1,12 @@
 """The `follow` command and the `--submit` option. Dependencies are imported on execution."""
 
 import json
+import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ebbtide.cli.consoles import console, say, write
 from ebbtide.cli.exit_status import ExitStatus
 from ebbtide.cli.options import PreviewFormat
 from ebbtide.invocation import command_line
@@ -102,9 +104,9 @@ def submit(
         submission.submit(api, manifest, *dependents)
     except KeyboardInterrupt:
         again = _again(metadata["name"], metadata["namespace"], context)
-        typer.echo(f"Interrupted while the Job was being made; whether it is there, says: {again}", err=True)
+        say(f"Interrupted while the Job was being made; whether it is there, says: {again}", err=True)
         raise SystemExit(ExitStatus.INTERRUPTED) from None
-    typer.echo(
+    say(
         f"Job {metadata['name']} is made, in namespace {metadata['namespace']}.",
         err=format_ is PreviewFormat.JSON,
     )
@@ -114,26 +116,25 @@ def submit(
 def _follow(
     api: "Api", name: str, namespace: str, context: str, profile: "Profile | None", format_: PreviewFormat
 ) -> None:
-    from rich.console import Console  # noqa: PLC0415
-
     from ebbtide.cli.follow_progress import narration  # noqa: PLC0415
     from ebbtide.workloads import job_messages, submission  # noqa: PLC0415
     from ebbtide.workloads.job_progress import Phase  # noqa: PLC0415
 
     is_document = format_ is PreviewFormat.JSON
-    console = Console(highlight=False, stderr=is_document)
+    output = console(sys.stderr if is_document else sys.stdout)
     try:
-        with narration(console) as show:
+        with narration(output) as show:
             snapshot, progress = submission.follow(
                 api, name, namespace, lambda state: show(job_messages.progress_line(state)), show
             )
     except KeyboardInterrupt:
-        typer.echo(f"{name} goes on. Follow it again: {_again(name, namespace, context)}", err=True)
+        say(f"{name} goes on. Follow it again: {_again(name, namespace, context)}", err=True)
         raise SystemExit(ExitStatus.INTERRUPTED) from None
     if is_document:
-        typer.echo(json.dumps(job_messages.end_document(snapshot, namespace, progress, profile), indent=2))
+        document = job_messages.end_document(snapshot, namespace, progress, profile)
+        write(json.dumps(document, indent=2) + "\n", None)
     else:
-        typer.echo(job_messages.end_message(snapshot, progress, profile))
+        say(job_messages.end_message(snapshot, progress, profile))
     if progress.phase is not Phase.COMPLETED:
         raise SystemExit(ExitStatus.FOUND)
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ebbtide.cli.consoles import console
+from ebbtide.cli.consoles import console, say, write
 from ebbtide.cli.exit_status import ExitStatus
 from ebbtide.cli.options import PreviewFormat
 from ebbtide.cloud_kind import CloudKind
@@ -74,11 +74,11 @@ def machines(
     clouds = _clouds(gpu, cloud, region)
     offers = [offer for kind in clouds for offer in machine_offers(kind, gpu=gpu, region=region)]
     if format_ is PreviewFormat.JSON:
-        typer.echo(json.dumps([asdict(offer) for offer in offers], indent=2))
+        write(json.dumps([asdict(offer) for offer in offers], indent=2) + "\n", None)
     elif offers:
         _show(offers)
     else:
-        typer.echo(f"No machine type{f' with {gpu}' if gpu else ''} in {region}.")
+        say(f"No machine type{f' with {gpu}' if gpu else ''} in {region}.")
     if not offers:
         raise typer.Exit(ExitStatus.FOUND)
 

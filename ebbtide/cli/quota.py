@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ebbtide.cli.consoles import console
+from ebbtide.cli.consoles import console, say, write
 from ebbtide.cli.exit_status import ExitStatus
 from ebbtide.cli.options import ConfigFile, Cwd, PreviewFormat, Stack, stack_files
 from ebbtide.errors import EbbtideError
@@ -59,7 +59,7 @@ def quota(
     checks = quota_checks(files, recording)
     if format_ is PreviewFormat.JSON:
         rows = [_row(account, check) for (_, account), own in checks.items() for check in own]
-        typer.echo(json.dumps(rows, indent=2))
+        write(json.dumps(rows, indent=2) + "\n", None)
     else:
         show_checks(files, checks)
         if types := without_quota(read_pools(recording)):
@@ -91,7 +91,7 @@ def show_checks(files: "StackFiles", checks: "Checks") -> None:
     for (cloud, account), own in checks.items():
         _show(cloud, account, own)
     if not checks:
-        typer.echo(f"The pools of {files.stack} count against no quota that Ebbtide knows.")
+        say(f"The pools of {files.stack} count against no quota that Ebbtide knows.")
 
 
 def _account(cloud: "CloudKind", accounts: list[str]) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ebbtide.cli.consoles import console
+from ebbtide.cli.consoles import console, say, write
 from ebbtide.cli.exit_status import ExitStatus
 from ebbtide.cli.options import Cwd, PreviewFormat
 from ebbtide.invocation import command_line
@@ -63,8 +63,6 @@ def reap(
     project has several, as in CI. Exit status 1: an expired stack or
     resource remains. Exit status 2: with --yes, none could be started.
     """
-    from rich.console import Console  # noqa: PLC0415
-
     from ebbtide import clock  # noqa: PLC0415
     from ebbtide.catalog import CloudKind  # noqa: PLC0415
     from ebbtide.cloud_apis.interfaces import Account  # noqa: PLC0415
@@ -91,18 +89,18 @@ def reap(
                 report,
                 groups,
                 now,
-                Console(file=sys.stderr if format_ is PreviewFormat.JSON else sys.stdout, highlight=False),
+                console(sys.stderr if format_ is PreviewFormat.JSON else sys.stdout),
                 deletes_data=delete_data,
             )
         except KeyboardInterrupt:
-            typer.echo(f"Interrupted. Continue with: {again}", err=True)
+            say(f"Interrupted. Continue with: {again}", err=True)
             raise typer.Exit(ExitStatus.INTERRUPTED) from None
     if format_ is PreviewFormat.JSON:
-        typer.echo(report.model_dump_json(indent=2))
+        write(report.model_dump_json(indent=2) + "\n", None)
     else:
         _show(report, now)
         if not yes and (report.stacks or report.resources):
-            typer.echo(f"Destroy them with: {again}")
+            say(f"Destroy them with: {again}")
     if yes and report.is_refused:
         raise typer.Exit(ExitStatus.WRONG)
     if not report.is_done:
@@ -133,7 +131,7 @@ def _show(report: "Reaping", now: "datetime") -> None:
     if report.stacks:
         output.print(_table(report, now))
     else:
-        typer.echo("No stack has expired.")
+        say("No stack has expired.")
     if report.resources:
         output.print("\nExpired resources that no state of the backend knows:", soft_wrap=True)
         output.print(_resources(report))

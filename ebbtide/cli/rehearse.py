@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ebbtide import __version__
-from ebbtide.cli.consoles import console, write
+from ebbtide.cli.consoles import console, say, write
+from ebbtide.cli.consoles import screen as screen_of
 from ebbtide.cli.exit_status import ExitStatus
 from ebbtide.cli.extras import require
 from ebbtide.cli.options import ConfigFile, Cwd, Stack, stack_files
@@ -98,7 +99,7 @@ def rehearse(  # noqa: PLR0913 - one parameter an option
         )
     if list_:
         for name, path in built_in().items():
-            typer.echo(f"{name:<24} {read(path).title}")
+            say(f"{name:<24} {read(path).title}")
         return
     # Progress goes to standard error if the report goes to standard output or a file.
     aside = format_ is not RehearsalFormat.TEXT or out is not None
@@ -146,8 +147,8 @@ def _write(report: "Report", format_: RehearsalFormat, out: Path | None, screen:
         if out is None:
             screen.print(render.ending(report))
             return
-        with out.open("w", encoding="utf-8") as file:
-            render.write(report, console(file, plain=True))
+        with screen_of(out) as output:
+            render.write(report, output)
         return
     document = format_ is RehearsalFormat.JSON
     text = report.model_dump_json(indent=2) + "\n" if document else page.render(report)

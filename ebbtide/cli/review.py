@@ -1,7 +1,6 @@
 """The `review` command. Its dependencies are imported on execution."""
 
 import os
-import sys
 from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ebbtide.cli.consoles import console, write
+from ebbtide.cli.consoles import screen, write
 from ebbtide.cli.exit_status import ExitStatus
 from ebbtide.cli.options import ConfigFile, Cwd, Out, Stack, stack_files, stack_name
 
@@ -89,11 +88,8 @@ def _write(document: "Review | FailedReview", format_: ReviewFormat, out: Path |
     if format_ is ReviewFormat.TEXT:
         from ebbtide.review.render import render  # noqa: PLC0415
 
-        if out is None:
-            render(document, console(sys.stdout))
-            return
-        with out.open("w", encoding="utf-8") as file:
-            render(document, console(file, plain=True))
+        with screen(out) as output:
+            render(document, output)
         return
     write(_rendered(document, format_), out)
 

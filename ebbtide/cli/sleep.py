@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ebbtide import durations
+from ebbtide.cli.consoles import say
 from ebbtide.cli.exit_status import ExitStatus
 from ebbtide.cli.options import BackendStack, ConfigFile, Cwd, duration, stack_name
 from ebbtide.errors import EbbtideError
@@ -104,5 +105,5 @@ def _resumable(
         directory_options = ["--cwd", str(cwd)] if cwd != Path() else []
         config_options = ["--config-file", str(config_file)] if config_file else []
         again = command_line(command, stack, *options, *config_options, *directory_options)
-        typer.echo(f"Interrupted. Continue with: {again}", err=True)
+        say(f"Interrupted. Continue with: {again}", err=True)
         raise typer.Exit(ExitStatus.INTERRUPTED) from None

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from ebbtide.cli.consoles import console, write
 from ebbtide.cli.options import BackendStack, ConfigFile, Cwd, PreviewFormat, stack_name
 from ebbtide.errors import EbbtideError
 
@@ -41,7 +42,6 @@ def status(
     It reads the stack's state and the cluster's API, and changes nothing. The cost is that of this
     moment, at list prices.
     """
-    from ebbtide.cli.consoles import console  # noqa: PLC0415
     from ebbtide.operations import status as statuses  # noqa: PLC0415
     from ebbtide.operations.backend import Backend  # noqa: PLC0415
     from ebbtide.preview.stack_files import read_stack  # noqa: PLC0415
@@ -54,7 +54,7 @@ def status(
     with files.prices():
         source = statuses.source(name, opened.exported(), opened.outputs())
         if format_ is PreviewFormat.JSON:
-            typer.echo(_read(source).model_dump_json(indent=2))
+            write(_read(source).model_dump_json(indent=2) + "\n", None)
         elif watch:
             _watch(source, console(sys.stdout))
         else:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ebbtide.cli.consoles import console, say
 from ebbtide.cli.exit_status import ExitStatus
 from ebbtide.cli.options import BackendStack, ConfigFile, Cwd, duration, stack_files, stack_name
 from ebbtide.invocation import command_line
@@ -52,7 +53,7 @@ def up(
         from ebbtide.operations.up import drain_option  # noqa: PLC0415
 
         again = command_line("up", stack_name(stack, config_file), *drain_option(drain_timeout))
-        typer.echo(f"Interrupted. Continue with: {again}", err=True)
+        say(f"Interrupted. Continue with: {again}", err=True)
         status = ExitStatus.INTERRUPTED
     if status:
         raise typer.Exit(status)
@@ -68,8 +69,6 @@ def _updated(
     quotas: bool,
     verbose: bool,
 ) -> int:
-    from rich.console import Console  # noqa: PLC0415
-
     from ebbtide.operations import access, rolling, state  # noqa: PLC0415
     from ebbtide.operations.backend import Backend  # noqa: PLC0415
     from ebbtide.operations.plan import plan_of  # noqa: PLC0415
@@ -79,8 +78,8 @@ def _updated(
     lazy_packages.install()
     name = stack_name(stack, config_file)
     files = stack_files(name.rpartition("/")[2], config_file, cwd)
-    console = Console(highlight=False)
-    update = Update(Backend(files.root).opened(name, config_file), files, console, drain_timeout, verbose)
+    output = console(sys.stdout)
+    update = Update(Backend(files.root).opened(name, config_file), files, output, drain_timeout, verbose)
     document = update.stack.exported()
     deployment = document["deployment"]
     if begun := rolling.interrupted(deployment):
@@ -94,7 +93,7 @@ def _updated(
     if not plan.is_refused:
         for line in update.unplaceable(recording):
             update.log(line)
-    if plan.is_refused or (quotas and not _within_quotas(files, recording, console)):
+    if plan.is_refused or (quotas and not _within_quotas(files, recording, output)):
         return ExitStatus.FOUND
     if not _confirmed(plan.question, name, config_file, cwd, drain_option(drain_timeout), yes=yes):
         return ExitStatus.FOUND
@@ -108,7 +107,7 @@ def _updated(
     return 0
 
 
-def _within_quotas(files: "StackFiles", recording: "Recording", console: "Console") -> bool:
+def _within_quotas(files: "StackFiles", recording: "Recording", output: "Console") -> bool:
     """Compare the stack's quotas with the cloud's limits; a cloud that does not answer allows the update."""
     from ebbtide.cli.quota import quota_checks, show_checks  # noqa: PLC0415
     from ebbtide.errors import EbbtideError  # noqa: PLC0415
@@ -116,7 +115,7 @@ def _within_quotas(files: "StackFiles", recording: "Recording", console: "Consol
     try:
         checks = quota_checks(files, recording)
     except EbbtideError as error:
-        console.print(f"The quotas are not compared with limits: {error}", markup=False, soft_wrap=True)
+        output.print(f"The quotas are not compared with limits: {error}", markup=False, soft_wrap=True)
         return True
     show_checks(files, checks)
     return all(check.request is None for own in checks.values() for check in own)
@@ -132,5 +131,5 @@ def _confirmed(
     directory_options = ["--cwd", str(cwd)] if cwd != Path() else []
     config_options = ["--config-file", str(config_file)] if config_file else []
     again = command_line("up", name, "--yes", *options, *config_options, *directory_options)
-    typer.echo(f"{question} There is no terminal to confirm, so nothing was changed. Continue with: {again}")
+    say(f"{question} There is no terminal to confirm, so nothing was changed. Continue with: {again}")
     return False

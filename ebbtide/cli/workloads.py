@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from ebbtide.cli import follow as follow_command
+from ebbtide.cli.consoles import say, write
 from ebbtide.cli.follow import Context, Format
 from ebbtide.cli.options import PreviewFormat
 
@@ -254,7 +255,7 @@ def logs(
     cluster = _profile(profile)
     query = log_query(cluster, namespace=namespace, pod=pod, job=job, label=label)
     link = log_link(cluster, namespace=namespace, pod=pod, job=job, label=label, workspace=workspace)
-    typer.echo("\n\n".join(filter(None, (link, query))))
+    say("\n\n".join(filter(None, (link, query))))
 
 
 COMMANDS: Final[tuple[Callable[..., None], ...]] = (job, sweep, logs, follow_command.follow)
@@ -319,8 +320,9 @@ def _give(manifests: Sequence[dict[str, Any]], profile: "Profile", options: dict
     if options["context"]:
         raise WorkloadError("--context needs --submit: without it, nothing is created.")
     if options["format_"] is PreviewFormat.JSON:
-        typer.echo(json.dumps({"apiVersion": "v1", "kind": "List", "items": manifests}, indent=2))
+        document = {"apiVersion": "v1", "kind": "List", "items": manifests}
+        write(json.dumps(document, indent=2) + "\n", None)
         return
     import yaml  # noqa: PLC0415
 
-    typer.echo(yaml.safe_dump_all(manifests, sort_keys=False), nl=False)
+    write(yaml.safe_dump_all(manifests, sort_keys=False), None)

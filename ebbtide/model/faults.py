@@ -4,11 +4,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from ebbtide.errors import EbbtideError
+from ebbtide.wording import printable
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One validation error, or one warning.
+    """One validation error, or one warning. Control characters of its texts are escaped.
 
     Attributes:
         path: path in the declaration, such as `pools[2].taints[0].effect`; empty for the whole of it.
@@ -23,6 +24,10 @@ class Fault:
     consequence: str
     fix: str
     rule: str = field(default="", compare=False)
+
+    def __post_init__(self) -> None:
+        for name in ("path", "problem", "consequence", "fix"):
+            object.__setattr__(self, name, printable(getattr(self, name), one_line=True))
 
     def __str__(self) -> str:
         prefix = f"{self.path}: " if self.path else ""

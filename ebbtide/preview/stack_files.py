@@ -155,6 +155,8 @@ def read_stack(directory: Path, stack: str, *, config_file: Path | None = None) 
     if config_file is None:
         config_dir = root / str(settings.get("stackConfigDir") or "")
         config_file = _stack_file(config_dir, stack)
+    elif config_file == Path():
+        raise StackFileError("--config-file is empty. Name a stack's file, or omit the option.")
     elif not config_file.is_file():
         raise StackFileError(f"There is no file {config_file}, which --config-file names.")
     document = _read(config_file)

@@ -13,6 +13,7 @@ from ebbtide.errors import EbbtideError
 from ebbtide.paths import Key
 from ebbtide.project.yaml_syntax import explain_syntax
 from ebbtide.user_files import DEEPEST, UserFileError, read_text
+from ebbtide.wording import printable
 
 
 class YamlFileError(EbbtideError):
@@ -157,6 +158,8 @@ class _Reader:
         for key, _ in node.value:
             if not isinstance(key, yaml.ScalarNode):
                 raise _NodeError("A key is a list or a mapping.", key.start_mark, "Write text instead.")
+            if key.value != printable(key.value, one_line=True):
+                raise _NodeError("A key has a control character.", key.start_mark, "Remove it.")
             if key.value in first and key.value != "<<":
                 raise _NodeError(
                     f"The key `{key.value}` is written twice, first in line {first[key.value].line + 1}.",
