@@ -63,7 +63,7 @@ def quota(
     else:
         show_checks(files, checks)
         if types := without_quota(read_pools(recording)):
-            typer.echo(f"Not compared: the quotas of {', '.join(types)}, which are not in Ebbtide's tables.")
+            say(f"Not compared: the quotas of {', '.join(types)}, which are not in Ebbtide's tables.")
     if any(check.request is not None for own in checks.values() for check in own):
         raise typer.Exit(ExitStatus.FOUND)
 

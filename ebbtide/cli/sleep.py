@@ -59,7 +59,7 @@ def sleep(
     options = [option for option, given in (("--wait", wait), ("--now", now)) if given]
     options += ["--for", durations.in_one_unit(planned)] if planned else []
     with _resumable("sleep", stack_name(stack, config_file), options, config_file, cwd):
-        done = sleeping.sleep(_opened(stack, config_file, cwd), running, typer.echo, planned)
+        done = sleeping.sleep(_opened(stack, config_file, cwd), running, say, planned)
     if not done:
         raise typer.Exit(ExitStatus.FOUND)
 
@@ -73,7 +73,7 @@ def wake(stack: BackendStack = None, *, config_file: ConfigFile = None, cwd: Cwd
     from ebbtide.operations import sleep as sleeping  # noqa: PLC0415
 
     with _resumable("wake", stack_name(stack, config_file), [], config_file, cwd):
-        sleeping.wake(_opened(stack, config_file, cwd), typer.echo)
+        sleeping.wake(_opened(stack, config_file, cwd), say)
 
 
 def _opened(stack: str | None, config_file: Path | None, cwd: Path) -> "Sleeper":
