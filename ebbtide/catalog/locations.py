@@ -68,6 +68,30 @@ def _offerings(cloud: CloudKind) -> dict[str, Offering]:
     }
 
 
+@dataclass(frozen=True, slots=True)
+class Carbon:
+    """Carbon of the electricity of a Google Cloud region.
+
+    Attributes:
+        carbon_free: hourly average share of carbon-free energy, with Google's purchases; 0 to 1.
+        grid_g_per_kwh: mean emissions of the region's grid, grams of CO2 equivalent per kWh.
+        as_of: year of the figures.
+    """
+
+    carbon_free: float
+    grid_g_per_kwh: float
+    as_of: str
+
+
+@cache
+def carbon() -> dict[str, Carbon]:
+    """Return the carbon of Google Cloud's regions, as Google publishes it; Azure publishes none by region."""
+    return {
+        row["region"]: Carbon(float(row["carbon_free"]), float(row["grid_g_per_kwh"]), row["as_of"])
+        for row in rows("carbon")
+    }
+
+
 def is_ai_zone(zone: str) -> bool:
     """Return whether a zone is an AI zone, which is used only if it is named."""
     return is_gke_zone(zone) and zone.removeprefix(f"{region_of(zone)}-").startswith("ai")

@@ -1,7 +1,7 @@
 """The `machines` command. Its dependencies are imported on execution."""
 
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -56,6 +56,9 @@ def machines(
             help="Region that offers them, with its prices.", autocompletion=_regions, show_default=False
         ),
     ] = "",
+    carbon: Annotated[
+        bool, typer.Option("--carbon", help="Compare Google Cloud's regions by the carbon of their power.")
+    ] = False,
     format_: Annotated[
         PreviewFormat, typer.Option("--format", help="Text for people, or JSON.")
     ] = PreviewFormat.TEXT,
@@ -63,18 +66,23 @@ def machines(
     """List machine types with accelerators, list prices and zones.
 
     Prices are of a node without its disks, USD per hour, from the catalog's dated price table. Without
-    --region they are those of the region where the machine is cheapest on demand. Exit status 1: there is no
-    such machine type.
+    --region they are those of the region where the machine is cheapest on demand. With --carbon, the machine
+    type that is cheapest on demand in each region, the cleanest grid first. Exit status 1: there is no such
+    machine type.
     """
     import json  # noqa: PLC0415
-    from dataclasses import asdict  # noqa: PLC0415
 
     from ebbtide.catalog.machine_offers import machine_offers  # noqa: PLC0415
 
     clouds = _clouds(gpu, cloud, region)
-    offers = [offer for kind in clouds for offer in machine_offers(kind, gpu=gpu, region=region)]
+    if carbon:
+        offers = _by_carbon(clouds, gpu, region)
+    else:
+        offers = [offer for kind in clouds for offer in machine_offers(kind, gpu=gpu, region=region)]
     if format_ is PreviewFormat.JSON:
-        write(json.dumps([asdict(offer) for offer in offers], indent=2) + "\n", None)
+        write(json.dumps([_document(offer, carbon=carbon) for offer in offers], indent=2) + "\n", None)
+    elif offers and carbon:
+        _show_carbon(offers)
     elif offers:
         _show(offers)
     else:
@@ -106,6 +114,59 @@ def _clouds(gpu: str, cloud: CloudKind | None, region: str) -> "list[CloudKind]"
         known = ", ".join(sorted(types))
         raise MachineSearchError(f"No accelerator {gpu} is known{did_you_mean(gpu, types)} Known: {known}.")
     return clouds
+
+
+def _by_carbon(clouds: "list[CloudKind]", gpu: str, region: str) -> "list[MachineOffer]":
+    """Return the cheapest offer of each region whose carbon is known, the cleanest grid first.
+
+    Raises:
+        MachineSearchError: only AKS is searched.
+    """
+    from ebbtide.catalog.locations import carbon  # noqa: PLC0415
+    from ebbtide.catalog.machine_offers import machine_offers  # noqa: PLC0415
+
+    if CloudKind.GKE not in clouds:
+        raise MachineSearchError("Azure publishes no carbon of its regions: omit --carbon.")
+    regions = sorted(
+        (name for name in carbon() if region in ("", name)), key=lambda name: carbon()[name].grid_g_per_kwh
+    )
+    offers = (machine_offers(CloudKind.GKE, gpu=gpu, region=name) for name in regions)
+    return [found[0] for found in offers if found]
+
+
+def _document(offer: "MachineOffer", *, carbon: bool) -> "dict[str, Any]":
+    from dataclasses import asdict  # noqa: PLC0415
+
+    from ebbtide.catalog import locations  # noqa: PLC0415
+
+    return asdict(offer) | ({"carbon": asdict(locations.carbon()[offer.region])} if carbon else {})
+
+
+def _show_carbon(offers: "list[MachineOffer]") -> None:
+    """Print a row for each region."""
+    from rich.table import Table  # noqa: PLC0415
+
+    from ebbtide.catalog.locations import carbon  # noqa: PLC0415
+
+    table = Table(box=None, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("REGION", no_wrap=True)
+    for heading in ("CARBON-FREE", "G/KWH", "$/H", "SPOT $/H"):
+        table.add_column(heading, justify="right")
+    table.add_column("MACHINE")
+    for offer in offers:
+        region = carbon()[offer.region]
+        table.add_row(
+            offer.region,
+            f"{region.carbon_free:.0%}",
+            f"{region.grid_g_per_kwh:.0f}",
+            _dollars(offer.on_demand),
+            _dollars(offer.spot),
+            offer.machine if offer.on_demand else "",
+        )
+    output = console(sys.stdout)
+    output.print(table)
+    (year,) = {region.as_of for region in carbon().values()}
+    output.print(f"\nCarbon-free share of Google's power, and grams of CO2 of the grid, in {year}.")
 
 
 def _show(offers: "list[MachineOffer]") -> None:

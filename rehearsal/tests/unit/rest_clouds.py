@@ -16,6 +16,8 @@ from ebbtide_rehearsal.cloud.rest import Served, rest_access
 from ebbtide_rehearsal.cloud.store import Store
 
 PROJECT: Final = "acme-ml"
+_PROJECTS: Final = {PROJECT, "ml-pipeline-project"}
+"""The second is that of the preemptible story."""
 SUBSCRIPTION: Final = "00000000-0000-0000-0000-000000000000"
 SUBSCRIPTIONS: Final = (SUBSCRIPTION, "00000000-0000-0000-0000-000000000001")
 
@@ -55,7 +57,7 @@ def rest_clouds(
         store: their state; a new one by default.
     """
     store = store or Store(directory / "store")
-    served = Served(projects={PROJECT}, subscriptions=SUBSCRIPTIONS, skus=skus, items=items, page=2)
+    served = Served(projects=_PROJECTS, subscriptions=SUBSCRIPTIONS, skus=skus, items=items, page=2)
     with rest_access(directory, store, directory / "ca.pem", served) as access:
         for name, value in access.environment.items():
             monkeypatch.setenv(name, value)

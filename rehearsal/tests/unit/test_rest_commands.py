@@ -59,6 +59,18 @@ def test_a_new_project_is_told_what_to_request(clouds: RestClouds) -> None:
     assert all(len(line) <= 80 for line in done.stdout.splitlines())
 
 
+def test_the_quota_of_a_story(clouds: RestClouds) -> None:
+    """The command on the page of the preemptible pools compares both pools' quotas with the limits."""
+    page = (ROOT / "examples" / "preemptible-pipelines" / "README.md").read_text(encoding="utf-8")
+    (command,) = re.findall(r"`\.venv/bin/ebbtide (quota [^`]+)`", page)
+    clouds.store.inject(InjectedFault(QUOTA, "PREEMPTIBLE_NVIDIA_T4_GPUS", details={"limit": 1}))
+    done = _run(*command.split())
+    assert done.exit_code == 1, done.stderr
+    lines = {tuple(line.split()) for line in done.stdout.splitlines()}
+    assert ("us-central1", "PREEMPTIBLE_NVIDIA_T4_GPUS", "8", "1", "0", "8") in lines
+    assert ("us-central1", "PREEMPTIBLE_CPUS", "32", "100000", "0") in lines
+
+
 def test_enough_is_reported_with_success(clouds: RestClouds) -> None:
     """On both clouds; the JSON document has every quota with its pools."""
     assert _run("quota", "dev").exit_code == 0

@@ -5,7 +5,8 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from ebbtide.catalog import CloudKind, find_price, machine_price
+from ebbtide.catalog import CloudKind, Locations, find_price, machine_price
+from ebbtide.catalog.locations import carbon
 from ebbtide.catalog.machine_offers import accelerator_types, machine_offers
 from ebbtide.catalog.prices import priced_regions
 from ebbtide.cli.entry_point import app
@@ -84,3 +85,28 @@ def test_as_text_and_json() -> None:
     assert all(offer["machine"] in text for offer in offers)
     assert max(map(len, text.splitlines())) <= 80
     assert "List prices of " in text
+
+
+def test_regions_by_carbon() -> None:
+    """Regions that offer the accelerator, the cleanest grid first, within 80 columns; figures in JSON."""
+    options = ["machines", "--gpu", "t4", "--carbon"]
+    text = CliRunner().invoke(app, options, env={"COLUMNS": "80"}).stdout
+    offers = json.loads(CliRunner().invoke(app, [*options, "--format", "json"]).stdout)
+    grids = [offer["carbon"]["grid_g_per_kwh"] for offer in offers]
+    assert grids == sorted(grids)
+    assert {offer["accelerator"] for offer in offers} == {"nvidia-tesla-t4"}
+    regions = [line.split()[0] for line in text.splitlines()[1 : len(offers) + 1]]
+    assert regions == [offer["region"] for offer in offers]
+    assert max(map(len, text.splitlines())) <= 80
+    (central,) = [offer for offer in offers if offer["region"] == "us-central1"]
+    assert central["carbon"] == {"carbon_free": 0.88, "grid_g_per_kwh": 431.95, "as_of": "2025"}
+
+
+def test_every_region_of_google_cloud_has_its_carbon() -> None:
+    """Google publishes it for each; Azure publishes none, which is said."""
+    assert set(carbon()) == set(Locations(CloudKind.GKE).regions())
+    result = CliRunner().invoke(app, ["machines", "--carbon", "--cloud", "aks"])
+    assert (result.exit_code, result.stderr) == (
+        2,
+        "Azure publishes no carbon of its regions: omit --carbon.\n",
+    )
