@@ -6,6 +6,7 @@ lock is removed; any other lock is respected (pulumi 3.259, pkg/backend/diy/lock
 
 import getpass
 import os
+import platform
 import re
 import socket
 import time
@@ -42,7 +43,10 @@ class Lock:
 
     @property
     def is_held(self) -> bool:
-        """True if its process is still running an engine."""
+        """True if its process is still running an engine. On Windows, where signal 0 is Ctrl-C, any lock
+        counts as held (docs.python.org, os.kill, 2026)."""
+        if platform.system() == "Windows":
+            return True
         try:
             os.kill(self.pid, 0)
         except ProcessLookupError:

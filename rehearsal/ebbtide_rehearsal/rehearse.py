@@ -1,10 +1,11 @@
 """Run of a rehearsal, from its tools to its report."""
 
+import platform
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
 
-from ebbtide.model import Cluster, DeclarationError, declare
+from ebbtide.model import Aks, Cluster, DeclarationError, Gke, declare
 from ebbtide.preview.record_stack import record_stack
 from ebbtide.preview.stack_files import StackFiles, read_stack, stack_named_by
 from ebbtide.recording.failures import ProgramError
@@ -32,15 +33,34 @@ def needs(files: StackFiles, scenario: Scenario, base_directory: Path) -> tuple[
     Raises:
         StackFileError: the stack's file is unreadable.
         DeclarationError: the stack's declaration is invalid.
-        RehearsalError: the scenario's stack file does not exist.
+        RehearsalError: the scenario's stack file does not exist, or this platform cannot rehearse it.
     """
     files = _declaring(files, scenario, base_directory)
     declared = files.declaration()
-    _cluster(files)
+    _check_platform(_cluster(files).cloud)
     changes = (step.change for step in scenario.steps if isinstance(step, Up))
     names = needed({addon for written in (declared, *changes) for addon in _addons(written)})
     runs = any(isinstance(step, RunPipeline) for step in scenario.steps)
     return (*names, *(TOOLS if runs else ()))
+
+
+def _check_platform(cloud: Gke | Aks) -> None:
+    """Check the platform before anything is built.
+
+    Sources: pkg.go.dev, crypto/x509, SystemCertPool (Go 1.26), which reads `SSL_CERT_FILE` on other Unix
+    systems than macOS; docs.python.org, os.killpg, which is for Unix alone (2026).
+    """
+    if platform.system() == "Windows":
+        raise RehearsalError(
+            "A rehearsal does not run on Windows, which lacks the process groups that end its programs. Run "
+            "it in WSL 2."
+        )
+    if platform.system() == "Darwin" and isinstance(cloud, Gke) and not cloud.access.private:
+        raise RehearsalError(
+            "A rehearsal of GKE's DNS endpoint does not run on macOS: its certificate is publicly trusted, "
+            "and Go programs on macOS cannot be told to trust that of the fake endpoint. Run it in a Linux "
+            "container or virtual machine, or rehearse a private cluster or AKS."
+        )
 
 
 def tools(on_step: OnStep, names: Iterable[str] | None = None) -> Tools:

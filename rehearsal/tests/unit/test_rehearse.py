@@ -1,5 +1,6 @@
 """Prerequisites of a rehearsal, and the settings of its fake cloud."""
 
+import platform
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 from ebbtide.model import DeclarationError
 from ebbtide.preview.stack_files import read_stack
 from ebbtide_rehearsal.cloud.settings import CloudSettings
+from ebbtide_rehearsal.failures import RehearsalError
 from ebbtide_rehearsal.rehearse import needs
 from ebbtide_rehearsal.scenarios import Scenario, built_in, read
 from tests.declarations import GKE
@@ -43,12 +45,11 @@ def _optional_tools(addons: object, *steps: dict[str, Any]) -> set[str]:
         ({}, [], set[str]()),
         ({"trainer": {}}, [], {"jobset", "trainer-controller-manager"}),
         ({"katib": {}}, [], {"katib-controller"}),
-        ({"katib": None}, [], set[str]()),
         ({}, [_changing({"katib": {}})], {"katib-controller"}),
         ({"katib": {}}, [_changing(None)], {"katib-controller"}),
         ({}, [_changing("katib", refused="addons")], set[str]()),
     ],
-    ids=["none", "trainer", "katib", "null", "later", "no longer", "with a fault"],
+    ids=["none", "trainer", "katib", "later", "no longer", "with a fault"],
 )
 def test_what_some_declaration_can_use_is_asked_for(
     addons: object, steps: list[dict[str, Any]], expected: set[str]
@@ -64,6 +65,25 @@ def test_a_scenario_of_another_stack_is_asked_for_its_own() -> None:
     assert scenario.stack is not None
     assert "katib-controller" not in needs(read_stack(ROOT, "dev"), scenario, home)
     assert "katib-controller" in needs(read_stack(ROOT, "dev"), read(built_in()["changes"]), ROOT)
+
+
+@pytest.mark.parametrize(
+    ("system", "stack", "message"),
+    [
+        ("Darwin", "dev", "DNS endpoint does not run on macOS"),
+        ("Windows", "dev-aks", "does not run on Windows"),
+    ],
+)
+def test_another_platform_is_refused(
+    system: str, stack: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The error comes before a tool is built; on macOS, a stack on AKS is rehearsed."""
+    monkeypatch.setattr(platform, "system", lambda: system)
+    scenario = Scenario.model_validate({"title": "It is tried.", "steps": [UP]})
+    with pytest.raises(RehearsalError, match=message):
+        needs(read_stack(ROOT, stack), scenario, ROOT)
+    if system == "Darwin":
+        assert needs(read_stack(ROOT, "dev-aks"), scenario, ROOT)
 
 
 def test_argo_is_asked_for_where_a_pipeline_runs() -> None:

@@ -2,6 +2,7 @@
 
 import getpass
 import os
+import platform
 import socket
 import subprocess
 import sys
@@ -61,6 +62,14 @@ def test_the_lock_of_another_machine_or_user_stays(other: dict[str, str], dead: 
     """Nothing here shows that its engine has ended."""
     with pytest.raises(LockedError):
         _tried(_locks(dead, **other))
+
+
+def test_on_windows_a_lock_stays(dead: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No signal is sent: signal 0 is Ctrl-C there, and would stop the engine."""
+    monkeypatch.setattr(platform, "system", lambda: "Windows")
+    monkeypatch.setattr(os, "kill", None)
+    (lock,) = _locks(dead)
+    assert lock.is_held
 
 
 def test_a_service_names_no_process() -> None:
