@@ -28,6 +28,8 @@ from ebbtide_rehearsal.scenarios.progress import Finished, Started, Worked
 from ebbtide_rehearsal.scenarios.runner import play
 from ebbtide_rehearsal.stage import Stage
 from tests.html_pages import NAMESPACES, parsed
+from tests.repository import ROOT
+from tests.synth import synth_stack
 from tests.unit.review.stacks_in_memory import GKE, GKE_POOL, resource
 
 _HOUR = 3600.0
@@ -185,6 +187,19 @@ def test_rates_are_the_charges_of_the_review() -> None:
     assert [made.by_item["Cloud NAT"](nodes) for nodes in (0, 3)] == [
         cloud_nat(nodes).known for nodes in (0, 3)
     ]
+
+
+@pytest.mark.parametrize(
+    ("story", "unknown", "estimated"),
+    [
+        ("aks-spot", ("disks of pipelines, 40 GiB",), ("Standard_D8s_v3 (spot)",)),
+        ("queued-gpus", (), ("n1-standard-2 (queued)", "nvidia-tesla-t4 (queued)")),
+    ],
+)
+def test_estimates_are_named(story: str, unknown: tuple[str, ...], estimated: tuple[str, ...]) -> None:
+    """An estimated price, and a node that is billed on demand since its own price is unknown, are named."""
+    made = rates(synth_stack(ROOT / "examples" / story / f"Pulumi.{story}.yaml"))
+    assert (made.unknown, made.estimated) == (unknown, estimated)
 
 
 def test_nodes_of_a_pool_over_time() -> None:

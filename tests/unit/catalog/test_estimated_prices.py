@@ -3,7 +3,6 @@
 import csv
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -14,7 +13,6 @@ from ebbtide.catalog.tables import rows
 from ebbtide.cli.entry_point import app
 from ebbtide.reading import read_clusters, read_pools
 from ebbtide.review.cost import charges, total
-from ebbtide_rehearsal.report.cost import rates
 from tests.repository import ROOT
 from tests.synth import synth_stack
 
@@ -103,16 +101,3 @@ def test_a_limit_is_compared_with_an_estimate() -> None:
         if charge.pool == "spotnodepool"
     ]
     assert (spot * 2).estimated == total([spot, spot]).estimated == (_ITEM,)
-
-
-@pytest.mark.parametrize(
-    ("story", "gaps"),
-    [
-        ("aks-spot", (("disks of pipelines, 40 GiB",), (_ITEM,))),
-        ("queued-gpus", ((), ("n1-standard-2 (queued)", "nvidia-tesla-t4 (queued)"))),
-    ],
-)
-def test_the_bill_of_a_rehearsal_marks_estimates(story: str, gaps: Any) -> None:
-    """An estimated price, and a node that is billed on demand since its own price is unknown, are named."""
-    made = rates(synth_stack(ROOT / "examples" / story / f"Pulumi.{story}.yaml"))
-    assert (made.unknown, made.estimated) == gaps
