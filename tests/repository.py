@@ -12,8 +12,11 @@ from ebbtide.project.extends import extended
 
 ROOT = Path(__file__).parent.parent
 
-STACK_FILES = sorted([*ROOT.glob("Pulumi.*.yaml"), *ROOT.glob("examples/*/Pulumi.*.yaml")])
-"""Every stack's file, but the template's, which declares no whole cluster."""
+_STACKS = ("dev", "dev-aks", "pr", "prod")
+STACK_FILES = sorted(
+    [*(ROOT / f"Pulumi.{name}.yaml" for name in _STACKS), *ROOT.glob("examples/*/Pulumi.*.yaml")]
+)
+"""Every stack's file, but the template's, which declares no whole cluster, and a developer's own."""
 
 STORIES = sorted(path.name for path in (ROOT / "examples").iterdir() if path.is_dir())
 
