@@ -7,6 +7,7 @@ from pydantic import ValidationError
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
+from ebbtide.catalog import CloudKind, Locations
 from ebbtide.model.cluster import Cluster
 from ebbtide.model.completion import complete, complete_pool
 from ebbtide.model.faults import DeclarationError, Fault
@@ -110,6 +111,9 @@ def whole_schema() -> dict[str, Any]:
         "extends": {"type": "string", "description": _EXTENDS},
         **schema["properties"],
     }
+    for name, cloud in (("Gke", CloudKind.GKE), ("Aks", CloudKind.AKS)):
+        known = {"properties": {"location": {"enum": Locations(cloud).names()}}}
+        schema["$defs"][name] |= {"if": {"not": {"required": ["regions"]}}, "then": known}
     return schema
 
 
@@ -134,8 +138,8 @@ def _patch(schema: Any) -> Any:
     patch: dict[str, Any] = {}
     for keyword, value in cast("dict[str, Any]", schema).items():
         match keyword:
-            case "required" | "minItems" | "discriminator":
-                pass
+            case "required" | "minItems" | "discriminator" | "if" | "then":
+                pass  # what a change leaves out may be in the other declaration
             case "properties":
                 fields = {name: {"anyOf": [_patch(field), {"type": "null"}]} for name, field in value.items()}
                 patch["properties"] = fields | {"$patch": {"const": "delete"}}

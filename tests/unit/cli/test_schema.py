@@ -54,10 +54,11 @@ def test_editors_accept_every_stack_file(stack_file: Path) -> None:
         (("pools", 2, "accelerator", "type"), "nvidia-tesla-t5"),
         (("pools", 1, "machin"), "n2-standard-8"),
         (("lifetime", "hours"), "8"),
+        (("cloud", "location"), "us-centrl1-a"),
     ],
 )
 def test_editors_mark_what_is_wrong(path: tuple[str | int, ...], value: object) -> None:
-    """Names of machines and accelerators are enumerated."""
+    """Names of machines, accelerators, regions and zones are enumerated."""
     file = copy.deepcopy(yaml.safe_load((ROOT / "Pulumi.dev.yaml").read_text(encoding="utf-8")))
     part = file["config"]["ebbtide:cluster"]
     for key in path[:-1]:
