@@ -43,6 +43,28 @@ CASES: list[tuple[str, dict[str, Any], str, str]] = [
     ),
     (
         "cpu",
+        {"nodeConfig__machineType": "a3-highgpu-1g", "nodeConfig__spot": False},
+        "machines that are not sold on demand",
+        "Machine type a3-highgpu-1g is only supported with Spot or Flex start.",
+    ),
+    ("cpu", total(0, 1001), "nodes in a zone", "Node pools are limited to 1000 nodes per zone."),
+    (
+        "cpu",
+        {"upgradeSettings": {"strategy": "SURGE", "maxSurge": 20, "maxUnavailable": 1}},
+        "surge or unavailable",
+        "cannot exceed 20",
+    ),
+    (
+        "cpu",
+        {
+            "nodeConfig__machineType": "ct5lp-hightpu-4t",
+            "placementPolicy": {"type": "COMPACT", "tpuTopology": "2x8"},
+        },
+        "whole TPU slices",
+        "TPU topology 2x8 is not supported for machine type ct5lp-hightpu-4t",
+    ),
+    (
+        "cpu",
         {"nodeConfig__machineType": "n2-standard-7"},
         "a machine type that there is",
         'Machine type with name "n2-standard-7" does not exist in zone "us-central1-a"',

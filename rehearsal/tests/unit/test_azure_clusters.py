@@ -92,7 +92,7 @@ CASES: dict[str, tuple[dict[str, Any], str]] = {
         {"networkProfile": {**_NETWORK, "serviceCidr": "10.0.0.0/12"}},
         "must be smaller than /12",
     ),
-    "services in no reserved range": (
+    "no reserved range": (
         {"networkProfile": {**_NETWORK, "serviceCidr": "172.30.0.0/16"}},
         "overlaps the reserved range 172.30.0.0/16",
     ),

@@ -89,14 +89,40 @@ CLUSTERS: list[tuple[dict[str, Any], str, str]] = [
                     {
                         "exclusionName": "launch",
                         "startTime": "2026-12-01T00:00:00Z",
-                        "endTime": "2027-01-15T00:00:00Z",
+                        "endTime": "2027-03-15T00:00:00Z",
                         "exclusionOptions": {"scope": "NO_UPGRADES"},
                     }
                 ]
             }
         },
         "exclusions within limits",
-        "Maintenance exclusion launch is longer than 30 days",
+        "Maintenance exclusion launch is longer than 90 days",
+    ),
+    (
+        {
+            "maintenancePolicy": {
+                "maintenanceExclusions": [
+                    {
+                        "exclusionName": f"month-{month}",
+                        "startTime": f"2027-0{month}-01T00:00:00Z",
+                        "endTime": f"2027-0{month}-02T00:00:00Z",
+                    }
+                    for month in range(1, 5)
+                ]
+            }
+        },
+        "exclusions within limits",
+        "Too many maintenance exclusions with scope NO_UPGRADES: 4",
+    ),
+    (
+        {
+            "databaseEncryption": {
+                "state": "ENCRYPTED",
+                "keyName": "projects/p/locations/global/keyRings/r/cryptoKeys/k",
+            }
+        },
+        "keys by their names",
+        "is not in the location of the cluster, us-central1",
     ),
     ({"networkingMode": "ROUTES"}, "private nodes are VPC-native", "must be VPC-native"),
 ]
