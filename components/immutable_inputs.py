@@ -8,7 +8,7 @@ update, its exception stops both, a plain `destroy` does not need it (unlike a d
 only if the inputs have changed.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Final, cast
@@ -17,6 +17,7 @@ import pulumi
 from pulumi.runtime import settings
 
 from ebbtide.paths import is_within, value_at
+from ebbtide.providers.constraints import constraints_of
 
 NEW_POOL_BESIDE: Final = (
     "`ebbtide up {stack}` creates the new pool beside it, lets its work finish, and then deletes it."
@@ -80,7 +81,10 @@ class ImmutableInputs:
     Attributes:
         cloud: the cloud's name in messages.
         name: key of the component's input that has the pool's name.
+        resource: type of the provider's resource, whose schema has the immutable inputs.
         rows: the immutable inputs that Ebbtide sets.
+        exceptions: immutable inputs of the schema that are not compared, each with the reason.
+        constants: values that Ebbtide gives to immutable inputs that only overrides change.
         implied: pairs of keys: inputs, and inputs that change with them and are not reported.
         work_fix: how to replace a work pool, with `{name}` and `{stack}` for the names.
         system_fix: the same for the system pool.
@@ -88,7 +92,10 @@ class ImmutableInputs:
 
     cloud: str
     name: str
+    resource: str
     rows: tuple[ImmutableInput, ...]
+    exceptions: Mapping[str, str]
+    constants: Mapping[str, Any]
     implied: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]
     work_fix: str
     system_fix: str
@@ -128,10 +135,32 @@ class ImmutableInputs:
             for row in self.rows
         ]
         refused = {change.field.key: change for change in changes if _differ(change.old, change.new)}
+        refused |= {change.field.wire: change for change in self._overridden(old_inputs, new_inputs)}
         for causes, effects in self.implied:
             if any(cause in refused for cause in causes):
                 refused = {key: change for key, change in refused.items() if key not in effects}
         return tuple(refused.values())
+
+    def overridable(self) -> tuple[str, ...]:
+        """Return the schema's immutable inputs that overrides alone can set, parents first."""
+        return tuple(
+            path
+            for path in sorted(constraints_of(self.resource).replaces)
+            if path not in self.exceptions and not any(is_within(path, row.wire) for row in self.rows)
+        )
+
+    def _overridden(
+        self, old_inputs: Mapping[str, Any], new_inputs: Mapping[str, Any]
+    ) -> Iterator[RejectedChange]:
+        """Yield the changes of immutable inputs by overrides, without those below another."""
+        changed: list[str] = []
+        old, new = (_overrides(inputs) for inputs in (old_inputs, new_inputs))
+        for path in self.overridable():
+            values = [_at(overrides, path.split(".")) for overrides in (old, new)]
+            before, after = (self.constants.get(path) if value is None else value for value in values)
+            if _differ(_present(before), _present(after)) and not any(is_within(path, up) for up in changed):
+                changed.append(path)
+                yield RejectedChange(ImmutableInput(path, "", f"overrides.{path}"), before, after)
 
     def refuse(self, args: pulumi.ResourceHookArgs) -> None:
         """Refuse an update that the cloud cannot make.
@@ -175,6 +204,27 @@ _bindings: ContextVar[tuple[Any, dict[str, pulumi.ResourceHookBinding]]] = Conte
 )
 """The engine's client and its registered hooks, by cloud. Their lifetime is the run's context, since a hook
 refers to every resource of its program."""
+
+
+def _overrides(inputs: Mapping[str, Any]) -> Any:
+    """Return the overrides of a pool; a component of a cluster has its own beside those of its pool."""
+    return inputs.get("poolOverrides", inputs.get("overrides"))
+
+
+def _at(value: Any, keys: Sequence[str]) -> Any:
+    """Return the value at a path without indices, for a list on the path that of each item."""
+    if isinstance(value, list):
+        return [_at(item, keys) for item in _items(value)]
+    if not keys or not isinstance(value, Mapping):
+        return value if not keys else None
+    return _at(cast("Mapping[str, Any]", value).get(keys[0]), keys[1:])
+
+
+def _present(value: Any) -> Any:
+    """Reduce mappings to their presence: the inputs below one have paths of their own."""
+    if isinstance(value, list):
+        return list(map(_present, _items(value)))
+    return True if isinstance(value, Mapping) else value
 
 
 def _differ(old: Any, new: Any) -> bool:

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache, reduce
 from typing import Any, Final, cast
 
@@ -50,6 +50,13 @@ def value_at(value: Any, path: str) -> Any:
 def is_within(path: str, parent: str) -> bool:
     """Check that a path equals another path or is below it; every path is below the empty one."""
     return not parent or path == parent or path.startswith((f"{parent}.", f"{parent}["))
+
+
+def ancestors(path: str) -> Iterator[str]:
+    """Yield the paths above a path, without the path itself."""
+    keys = path_keys(path)
+    for length in range(len(keys) - 1, 0, -1):
+        yield path_text(keys[:length])
 
 
 def position(path: str, written: object) -> tuple[int, ...]:

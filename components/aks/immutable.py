@@ -50,7 +50,10 @@ _ROWS: Final = (
 POOLS: Final = ImmutableInputs(
     cloud="AKS",
     name="agentPoolName",
+    resource="azure-native:containerservice:AgentPool",
     rows=_ROWS,
+    exceptions={},
+    constants={},
     # Properties of a pool that exist only for spot.
     implied=((("scaleSetPriority",), ("scaleSetEvictionPolicy", "spotMaxPrice")),),
     work_fix=NEW_POOL_BESIDE,

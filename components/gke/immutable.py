@@ -1,7 +1,8 @@
 """Immutable properties of GKE node pools.
 
 Source: the properties whose change makes terraform-provider-google-beta 7.45 replace a pool
-(`services/container/node_config.go`, `resource_container_node_pool.go`, 2026-08). The machine type, the
+(ebbtide/providers/schemas/gcp.csv). The rows are those that Ebbtide sets; overrides are compared at all
+others. The machine type, the
 disk's size and type, labels, taints, network tags, zones, limits, image, version, repair and upgrade settings
 and gVNIC can change: for some of them, GKE recreates the nodes, a few at a time, and keeps the pool. The
 cluster, its project and its location are not included: with another cluster, every pool is another pool.
@@ -26,6 +27,7 @@ def _network(wire: str, python: str) -> ImmutableInput:
 POOLS: Final = ImmutableInputs(
     cloud="GKE",
     name="name",
+    resource="gcp:container/nodePool:NodePool",
     rows=(
         _node("guestAccelerators", "guest_accelerators", "accelerator"),
         _node("shieldedInstanceConfig.enableSecureBoot", "shielded_instance_config.enable_secure_boot"),
@@ -66,6 +68,13 @@ POOLS: Final = ImmutableInputs(
         _network("additionalNodeNetworkConfigs", "additional_node_network_configs"),
         _network("additionalPodNetworkConfigs", "additional_pod_network_configs"),
     ),
+    exceptions={
+        **dict.fromkeys(("cluster", "location", "project"), "With another cluster, every pool is another."),
+        **dict.fromkeys(("name", "namePrefix"), "A pool of another name is another pool."),
+        "initialNodeCount": "Its changes are ignored.",
+        **dict.fromkeys(("nodeConfig", "nodeConfig.shieldedInstanceConfig"), "Every pool has one."),
+    },
+    constants={"nodeConfig.shieldedInstanceConfig.enableIntegrityMonitoring": True},
     implied=(
         (("guestAccelerators",), ("enableSecureBoot",)),
         (

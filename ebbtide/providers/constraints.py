@@ -15,10 +15,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from typing import Final
+from typing import Any, Final
 
-from ebbtide.providers.property_path import ancestors
-from ebbtide.recording.values import Plain
+from ebbtide.paths import ancestors
 
 _TABLES: Final = ("gcp.csv", "azure_native.csv", "kubernetes.csv", "noted.csv")
 _UNLESS: Final = "unless "
@@ -70,7 +69,7 @@ class Constraints:
     replaces_unless: Mapping[str, str]
     computed: frozenset[str]
     required: tuple[str, ...]
-    defaults: Mapping[str, Plain]
+    defaults: Mapping[str, Any]
     same: Mapping[str, str]
     limits: tuple[Limit, ...]
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from itertools import zip_longest
 from typing import Any, Final
 
-from ebbtide.paths import child_path, path_keys, path_text
+from ebbtide.paths import child_path
 from ebbtide.recording.values import UNKNOWN, Plain
 
 _INDEX: Final = re.compile(r"\[\d+\]")
@@ -19,13 +19,6 @@ def plain_path(path: str) -> str:
 def top_level(path: str) -> str:
     """Return the first property of a path."""
     return path.partition(".")[0].partition("[")[0]
-
-
-def ancestors(path: str) -> Iterator[str]:
-    """Yield the paths above a path, without the path itself."""
-    keys = path_keys(path)
-    for length in range(len(keys) - 1, 0, -1):
-        yield path_text(keys[:length])
 
 
 def values_at(values: Plain, path: str, where: str = "") -> Iterator[tuple[str, Any]]:

@@ -6,12 +6,14 @@ from typing import Any
 import pulumi
 import pytest
 
+from components.aks.immutable import POOLS as AKS_POOLS
 from components.gke.immutable import POOLS
-from components.immutable_inputs import ImmutableInputError
+from components.immutable_inputs import ImmutableInputError, ImmutableInputs
+from ebbtide.paths import is_within, value_at
 from ebbtide.provider_schema import properties, properties_of
 from ebbtide.providers.constraints import constraints_of
 from ebbtide_rehearsal.cloud.gcp.request import NODE_POOL
-from tests.declarations import GKE, Declaration, only, pool
+from tests.declarations import AKS, GKE, Declaration, only, pool
 from tests.synth import synth
 
 HOOK = {"before_update": ("ebbtide:gke:fixed-pool-inputs",)}
@@ -48,6 +50,7 @@ def _keyed(declaration: Declaration, key: str) -> Declaration:
     return after
 
 
+UNMONITORED = {"enableIntegrityMonitoring": False}
 REFUSED: list[tuple[Declaration, Declaration, str]] = [
     (SPOT, CPU, "capacity (nodeConfig.spot) from true to false."),
     (CPU, SPOT, "capacity (nodeConfig.spot) from false to true."),
@@ -68,6 +71,19 @@ REFUSED: list[tuple[Declaration, Declaration, str]] = [
         _work(CPU, overrides={"nodeConfig": {"minCpuPlatform": "Intel Ice Lake"}}),
         "overrides.nodeConfig.minCpuPlatform (nodeConfig.minCpuPlatform) from none to Intel Ice Lake.",
     ),
+    (
+        CPU,
+        _work(CPU, overrides={"nodeConfig": {"confidentialNodes": {"confidentialInstanceType": "SEV"}}}),
+        "(nodeConfig.confidentialNodes.confidentialInstanceType) from none to SEV.",
+    ),
+    (
+        CPU,
+        _work(
+            CPU, overrides={"nodeConfig": {"shieldedInstanceConfig": {"enableIntegrityMonitoring": False}}}
+        ),
+        "(nodeConfig.shieldedInstanceConfig.enableIntegrityMonitoring) from true to false.",
+    ),
+    (CPU, _work(CPU, threadsPerCore=1), "threadsPerCore (nodeConfig.advancedMachineFeatures.threadsPerCore)"),
 ]
 
 
@@ -150,5 +166,26 @@ def test_the_table_names_inputs_that_replace_a_pool(row: Any) -> None:
     known = properties(NODE_POOL)
     for wire, python in zip(row.wire.split("."), row.python.split("."), strict=True):
         assert known[wire].python == python
-        if wire in ("nodeConfig", "networkConfig", "shieldedInstanceConfig", "gvnic"):
+        if wire in ("nodeConfig", "networkConfig", "shieldedInstanceConfig", "advancedMachineFeatures"):
             known = properties_of(known[wire].hint)
+
+
+@pytest.mark.parametrize("pools", [POOLS, AKS_POOLS], ids=lambda pools: pools.cloud)
+def test_every_input_that_replaces_a_pool_is_compared(pools: ImmutableInputs) -> None:
+    """A path of the schema is one of a row, an exception with its reason, or compared in overrides."""
+    assert pools.exceptions.keys() <= constraints_of(pools.resource).replaces
+    assert pools.constants.keys() <= set(pools.overridable())
+    for path in pools.overridable():
+        value: Any = "changed"
+        for key in reversed(path.split(".")):
+            value = {key: value}
+        (change,) = pools.changes({"mode": "User"}, {"mode": "User", "overrides": value})
+        assert is_within(path, change.field.wire)
+
+
+@pytest.mark.parametrize(("pools", "declaration"), [(POOLS, GKE), (AKS_POOLS, AKS)], ids=["gke", "aks"])
+def test_overrides_alone_set_what_has_no_row(pools: ImmutableInputs, declaration: Declaration) -> None:
+    """The program's pools have no value at such a path, or the constant."""
+    for resource in synth(declaration).of_type(pools.resource):
+        for path in pools.overridable():
+            assert value_at(dict(resource.inputs), path) == pools.constants.get(path), path
