@@ -3,11 +3,13 @@
 from collections.abc import Iterator
 
 from ebbtide.catalog import CLOUD_SPECS, CloudKind, node_items
+from ebbtide.model.completion import complete_pool
 from ebbtide.model.faults import Fault
 from ebbtide.model.rules.rule import PoolIn, PoolRule, Severity
 from ebbtide.model.rules.words import dollars, service_name
 from ebbtide.model.tpus import slice_nodes
 from ebbtide.model.zones import zones_of
+from ebbtide.wording import several
 
 _AKS_SYSTEM_PODS = 30
 _GKE_NODES_IN_ZONE = 1000
@@ -124,14 +126,14 @@ def _pods_per_node(pool: PoolIn) -> Iterator[Fault]:
 
 
 def _aks_system_pods(pool: PoolIn) -> Iterator[Fault]:
-    pods, nodes = pool.pool.max_pods_per_node, pool.pool.nodes
-    spec = CLOUD_SPECS[CloudKind.AKS]
-    fewest = nodes.count or nodes.min or spec.system_nodes
-    least = spec.pods_per_node[0]
+    pods, nodes = pool.pool.max_pods_per_node, complete_pool(pool.pool, pool.site).nodes
+    fewest = nodes.count or nodes.min or 1
+    least = CLOUD_SPECS[CloudKind.AKS].pods_per_node[0]
     if pool.pool.is_system and pods is not None and pods >= least and pods * fewest < _AKS_SYSTEM_PODS:
         yield Fault(
             pool.at("maxPodsPerNode"),
-            f"{fewest} nodes with {pods} pods each hold {pods * fewest} pods, and a system pool needs 30.",
+            f"{several(fewest, 'node')} with {pods} pods each can have {pods * fewest} pods, and a system "
+            "pool needs 30.",
             "The node pool could not be created.",
             f"Write maxPodsPerNode: {-(-_AKS_SYSTEM_PODS // fewest)} or more.",
         )
