@@ -38,13 +38,8 @@ def cluster(
     users = {identity.user: identity.groups for identity in IDENTITIES.values()}
     settings = ControlPlaneSettings(name="attacked", cloud="gke", members=users, open_ports=_PORTS)
     with ControlPlane.start(directory, tools, settings) as started:
-        large = {"cpu": "64", "memory": "256Gi"}
-        node(
-            started.api,
-            "system",
-            labels=system_placement(declare(declaration)).node_selector,
-            resources=large,
-        )
+        labels = {"kubernetes.io/os": "linux", **system_placement(declare(declaration)).node_selector}
+        node(started.api, "system", labels=labels, resources={"cpu": "64", "memory": "256Gi"})
         node(started.api, NODE, taints=[{"key": "ebbtide.dev/pool", "value": "cpu", "effect": "NoSchedule"}])
         kubectl = Kubectl(tools, started)
         for part in parts:
