@@ -149,6 +149,14 @@ def test_tpus_and_arm(tmp_path: Path) -> None:
     assert cloud.node_pools()["arm"].allocatable["cpu"] == "3920m"
 
 
+def test_one_thread_for_each_core(tmp_path: Path) -> None:
+    """A node without SMT has half of its machine's CPUs."""
+    cloud = with_cluster(tmp_path)
+    features = {"nodeConfig__advancedMachineFeatures": {"threadsPerCore": 1}, "name": "calm"}
+    cloud.create(NODE_POOL, base("train-cpu", **features))
+    assert cloud.node_pools()["calm"].allocatable["cpu"] == "3920m"
+
+
 def test_limits_and_first_nodes_count_per_zone(tmp_path: Path) -> None:
     """Limits that are no totals multiply with the zones, and so do the first nodes."""
     cloud = with_cluster(tmp_path)

@@ -7,7 +7,8 @@ import pytest
 
 from components.gke import NodePool, NodePoolArgs
 from ebbtide.catalog import CloudKind
-from ebbtide.model import Accelerator, Nodes, Pool, Site, Spot
+from ebbtide.model import Accelerator, Nodes, Pool, Site, Spot, declare
+from ebbtide.placement.derive import profile
 from ebbtide.recording.record import ProgramError, record
 from ebbtide.recording.recording import Recording
 from tests.declarations import GKE, only
@@ -294,3 +295,16 @@ def test_preloaded_images_are_streamed() -> None:
     config = made(machine="n2-standard-8", secondaryBootDisks=[data])["nodeConfig"]
     assert config["secondaryBootDisks"] == [data]
     assert "gcfsConfig" not in config
+
+
+@pytest.mark.parametrize(
+    "fields", [{"threadsPerCore": 1}, {"labels": {"cloud.google.com/gke-smt-disabled": "true"}}], ids=str
+)
+def test_one_thread_for_each_core_halves_a_node(fields: dict[str, Any]) -> None:
+    """The placement of a pool without SMT counts half of the machine's CPUs; its GKE input is the field's."""
+    declarations = (only(GKE, machine="n2-standard-8"), only(GKE, machine="n2-standard-8", **fields))
+    whole, halved = (profile(declare(declaration)).pools[-1] for declaration in declarations)
+    # 8 and 4 cores less GKE's reservation, and less the same DaemonSets.
+    assert whole.cpu_m - halved.cpu_m == 7910 - 3920
+    features = made(machine="n2-standard-8", **fields)["nodeConfig"].get("advancedMachineFeatures")
+    assert features == ({"threadsPerCore": 1} if "threadsPerCore" in fields else None)
