@@ -199,9 +199,7 @@ _AKS_CLUSTER: Final = _rows(
     owner=tuple(f"tags.{label}" for label in _BILLING),
 )
 
-_NO_POLICIES: Final = (
-    "Network policies of teams' namespaces would not be enforced, or the cloud refuses the cluster."
-)
+_NO_POLICIES: Final = "Network policies of teams' namespaces would not be enforced."
 
 _GKE_POOL_RELIED: Final = {
     "nodeConfig.sandboxConfig": Relied(
