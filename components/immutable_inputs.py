@@ -239,7 +239,11 @@ def _is_known(value: Any) -> bool:
 
 
 def _items(value: Any) -> list[Any]:
-    return list(value.values() if isinstance(value, Mapping) else value)  # pyright: ignore[reportUnknownArgumentType, reportUnknownMemberType, reportUnknownVariableType] # JSON
+    """Return the items of a list, or the values of a mapping by key: messages keep no order of keys."""
+    if isinstance(value, Mapping):
+        fields = cast("Mapping[str, Any]", value)
+        return [fields[key] for key in sorted(fields)]
+    return list(value)
 
 
 def _comparable(value: Any) -> Any:

@@ -109,6 +109,7 @@ class RecordingMonitor(MockMonitor):
         self._ambient: dict[str, dict[str, Plain]] = {}
         self._recorded: dict[str, Resource] = {}
         self._frames: dict[str, Frames] = {}
+        self._numbers: dict[str, int] = {}  # in the order of construction
         self._goals: dict[str, _Goal] = {}
         self._stack_urn = urn_of(stack, project, None, STACK_TYPE, f"{project}-{stack}")
         self._outputs: dict[str, Plain] = {}
@@ -119,7 +120,7 @@ class RecordingMonitor(MockMonitor):
         return Recording(
             project=self._project,
             stack=self._stack,
-            resources=tuple(self._recorded.values()),
+            resources=tuple(sorted(self._recorded.values(), key=lambda item: self._numbers[item.urn])),
             outputs=self._outputs,
             invocations=tuple(self._invocations),
             messages=tuple(self._log.messages),
@@ -202,10 +203,12 @@ class RecordingMonitor(MockMonitor):
         self, urn: str, request: resource_pb2.RegisterResourceRequest | resource_pb2.ReadResourceRequest
     ) -> None:
         trace = cast("source_pb2.StackTrace", request.stackTrace)  # pyright: ignore[reportUnknownMemberType]
-        frames = tuple((frame.pc.uri, frame.pc.line) for frame in trace.frames)
+        *own, (_, number) = [(frame.pc.uri, frame.pc.line) for frame in trace.frames] or [("", 0)]
+        frames = tuple(own)
         if urn in self._frames:
             raise DuplicateResourceError(urn, self._frames[urn], frames)
         self._frames[urn] = frames
+        self._numbers[urn] = number
 
     def ReadResource(  # noqa: N802
         self, request: resource_pb2.ReadResourceRequest

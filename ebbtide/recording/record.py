@@ -10,6 +10,7 @@ import contextlib
 import gc
 import inspect
 import io
+import itertools
 from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -227,16 +228,19 @@ def _rare_collections() -> Generator[None]:
 
 @contextlib.contextmanager
 def _short_stack_traces(program: Path | None) -> Generator[None]:
-    """Reduce the stack trace that the SDK takes of every resource for the engine to the program's own frames.
+    """Reduce the stack trace that the SDK takes of every resource for the engine to the program's own frames,
+    and a last one whose line is the resource's number in the order of construction.
 
-    A whole one takes a tenth of a flat program's time, and more with deeper calls. An SDK without this
-    function is unchanged.
+    The SDK registers resources as their inputs become known, in an order that depends on the addresses of
+    objects. A whole stack trace takes a tenth of a flat program's time, and more with deeper calls. An SDK
+    without this function is unchanged.
     """
     name = "_get_stack_trace"
     original = getattr(pulumi_resource, name, None)
     if original is None:
         yield
         return
+    numbers = itertools.count(1)
     directory = str(program if program and program.is_dir() else program.parent if program else "")
 
     def own() -> source_pb2.StackTrace:
@@ -248,6 +252,7 @@ def _short_stack_traces(program: Path | None) -> Generator[None]:
                 place = source_pb2.SourcePosition(uri=file, line=frame.f_lineno)
                 frames.append(source_pb2.StackFrame(pc=place))
             frame = frame.f_back
+        frames.append(source_pb2.StackFrame(pc=source_pb2.SourcePosition(line=next(numbers))))
         return source_pb2.StackTrace(frames=frames)
 
     setattr(pulumi_resource, name, own)
