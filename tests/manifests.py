@@ -68,7 +68,7 @@ RELEASED: Final = {
         "ea2aceec68712cee09a35b7797f06cfef1b6a56edbe41ee9017efa273fba6f6f",
     ),
     KATIB: Kustomization(
-        f"github.com/kubeflow/katib/manifests/v1beta1/installs/katib-standalone?ref=v{_KATIB}",
+        f"github.com/kubeflow/katib/manifests/v1beta1/installs/katib-standalone?ref={PINS['katib'].commit}",
         ("katib-manifests",),
         "2c3ba653de16d080b1acc75c7248df5f444111e2c9c411df4bfdcbe9a7faeb04",
     ),

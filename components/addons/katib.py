@@ -33,7 +33,7 @@ class Katib(AddOnComponent):
     def __init__(self, name: str, args: AddOnArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__(name, opts)
         credentials = {DATABASE_SECRET: {"MYSQL_ROOT_PASSWORD": generated()}}
-        directory = f"{_SOURCE}?ref=v{PINS['katib'].version}"
+        directory = f"{_SOURCE}?ref={PINS['katib'].commit}"
         manifest_patches = patches(system_placement(args.declaration), credentials)
         before = args.depends_on
         for manifest in trials_policy():

@@ -30,7 +30,7 @@ _SOURCE = "github.com/kubeflow/pipelines/manifests/kustomize"
 
 def kustomization(path: str) -> str:
     """Return the URL of a kustomization of the pinned release."""
-    return f"{_SOURCE}/{path}?ref={PINS['pipelines'].version}"
+    return f"{_SOURCE}/{path}?ref={PINS['pipelines'].commit}"
 
 
 class Pipelines(AddOnComponent):

@@ -34,17 +34,17 @@ class Trainer(AddOnComponent):
 
     def __init__(self, name: str, args: AddOnArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__(name, opts)
-        version, placement = PINS["trainer"].version, system_placement(args.declaration)
+        release, placement = PINS["trainer"], system_placement(args.declaration)
         namespace = self._system_namespace(NAMESPACE, args.deleted_with)
         self._network_policies(args, network_policies(), namespace)
         inputs: dict[str, Any] = {
             "chart": _CHART,
-            "version": version,
+            "version": release.version,
             "name": RELEASE,
             "namespace": NAMESPACE,
             "values": values(placement),
         }
-        directory = f"{_RUNTIMES}?ref=v{version}"
+        directory = f"{_RUNTIMES}?ref={release.commit}"
         chart = helm.v4.Chart(
             f"{name}-chart",
             **inputs,

@@ -8,11 +8,19 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """A version, the date it was released or read, and its source."""
+    """A version, the date it was released or read, and its source.
+
+    Attributes:
+        version: without a `v`, unless its users expect one.
+        as_of: the date.
+        source: the source.
+        commit: the commit of a release whose kustomizations are fetched with git: a tag can be moved.
+    """
 
     version: str
     as_of: str
     source: str
+    commit: str = ""
 
 
 PINS = {
@@ -34,18 +42,29 @@ PINS = {
     "gpu-operator": Pin("v26.7.0", "2026-08-21", "helm.ngc.nvidia.com/nvidia/gpu-operator"),
     "nvidia-device-plugin": Pin("v0.18.0", "2026", "azure-aks-docs, use-nvidia-gpu"),
     "kueue": Pin("0.19.2", "2026-08-20", "registry.k8s.io/kueue/charts/kueue"),
-    "pipelines": Pin("2.17.0", "2026-07-09", "kubeflow/pipelines, tag 2.17.0 = 4a3592cb"),
+    "pipelines": Pin(
+        "2.17.0",
+        "2026-07-09",
+        "kubeflow/pipelines, tag 2.17.0",
+        "4a3592cb2dd0a91a4652ab93893ec8beda1f3158",
+    ),
     "pipelines-module": Pin(
         "0.0.0-20260709152847-4a3592cb2dd0", "2026-07-09", "github.com/kubeflow/pipelines, its tag 2.17.0"
     ),
     "trainer": Pin(
         "2.3.0",
         "2026-08-06",
-        "ghcr.io/kubeflow/charts/kubeflow-trainer; kubeflow/trainer, tag v2.3.0 = 658725bd",
+        "ghcr.io/kubeflow/charts/kubeflow-trainer; kubeflow/trainer, tag v2.3.0",
+        "658725bdae5c7e3a0854d93ac6ff492e109a22ab",
     ),
     "trainer-kubernetes": Pin("1.31", "2026-08-06", "kubeflow/trainer 2.3.0: the least Kubernetes"),
     "jobset": Pin("0.12.0", "2026-08-06", "kubeflow-trainer 2.3.0, Chart.yaml; registry.k8s.io/jobset"),
-    "katib": Pin("0.19.0", "2025-10-30", "kubeflow/katib, tag v0.19.0 = 578e60f1"),
+    "katib": Pin(
+        "0.19.0",
+        "2025-10-30",
+        "kubeflow/katib, tag v0.19.0",
+        "578e60f1ce83dbb5e7151026a3bdc4de233947fc",
+    ),
     "pulumi": Pin(
         "3.259.0", "2026-08-20", "github.com/pulumi/pulumi/pkg/v3; PyPI pulumi 3.272.0 works with it"
     ),

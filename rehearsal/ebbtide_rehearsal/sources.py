@@ -8,10 +8,12 @@ internal/git/repospec.go and cloner.go; git-config(1), `url.<base>.insteadOf` an
 
 import os
 import re
+import shlex
 import shutil
+import stat
 import subprocess
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -30,6 +32,21 @@ _ADDRESS: Final = re.compile(
     r"\?(?:.*&)?ref=(?P<ref>[^&]+)"
 )
 """A directory of a git repository over https, as kustomize takes it."""
+
+
+_COMMIT: Final = re.compile(r"[0-9a-f]{40}")
+
+_GIT: Final = """\
+#!/bin/sh
+for argument; do
+  shift
+  case "$argument" in
+    {commits}) argument="refs/tags/$argument" ;;
+  esac
+  set -- "$@" "$argument"
+done
+exec {git} "$@"
+"""
 
 
 def indexed(directory: Path) -> dict[str, Path]:
@@ -51,8 +68,8 @@ def indexed(directory: Path) -> dict[str, Path]:
         )
     if unknown := [address for address in files if not _ADDRESS.fullmatch(address)]:
         raise RehearsalError(
-            f"{directory / INDEX}: {', '.join(unknown)} is not a directory of a git repository at a tag, as "
-            f"github.com/ORGANIZATION/REPOSITORY/DIRECTORY?ref=TAG. {_WRITE_INDEX}"
+            f"{directory / INDEX}: {', '.join(unknown)} is not a directory of a git repository at a tag or "
+            f"commit, as github.com/ORGANIZATION/REPOSITORY/DIRECTORY?ref=TAG. {_WRITE_INDEX}"
         )
     return files
 
@@ -112,7 +129,24 @@ def mirror(root: Path, tools: Tools, directories: Sequence[Path]) -> Mapping[str
         raise RehearsalError("Kustomizations are fetched with git, which is not on PATH: install it.")
     for revision, contents in trees.items():
         _commit(root, revision, contents)
-    return dict(_redirected(root, {revision.repository for revision in trees}))
+    environment = dict(_redirected(root, {revision.repository for revision in trees}))
+    if commits := {revision.ref for revision in trees if _COMMIT.fullmatch(revision.ref)}:
+        environment["PATH"] = os.pathsep.join((_fetching_tags(root / "bin", commits), os.environ["PATH"]))
+    return environment
+
+
+def _fetching_tags(directory: Path, commits: Iterable[str]) -> str:
+    """Write a `git` that fetches the tag of a commit's name, and return its directory.
+
+    The repositories have upstream's files, and not its commits: only the tag can have the name.
+    """
+    directory.mkdir()
+    git = directory / "git"
+    git.write_text(
+        _GIT.format(commits="|".join(sorted(commits)), git=shlex.quote(str(shutil.which("git")))), "utf-8"
+    )
+    git.chmod(git.stat().st_mode | stat.S_IXUSR)
+    return str(directory)
 
 
 def _redirected(root: Path, repositories: set[str]) -> Iterator[tuple[str, str]]:

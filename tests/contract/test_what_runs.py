@@ -121,7 +121,7 @@ def test_nothing_floats(base: Declaration, addons: dict[str, Any]) -> None:
                         text
                     )
                 if key == "directory":
-                    assert re.search(r"\?ref=v?\d+\.\d+\.\d+$", text), text
+                    assert re.search(r"\?ref=[0-9a-f]{40}$", text), text
             if item.type == CHART:
                 assert re.fullmatch(r"v?\d+\.\d+\.\d+", str(item.inputs["version"]))
 

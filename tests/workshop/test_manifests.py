@@ -10,7 +10,17 @@ import pytest
 from components.addons.objects import has_pods
 from ebbtide.catalog import PINS
 from ebbtide_rehearsal.tools import ToolError
-from tests.manifests import KATIB, KUBEFLOW, RELEASED, after, path_of, reading_minimal, upstream
+from tests.manifests import (
+    KATIB,
+    KUBEFLOW,
+    PIPELINES,
+    PIPELINES_CLUSTER,
+    RELEASED,
+    after,
+    path_of,
+    reading_minimal,
+    upstream,
+)
 from tests.repository import ROOT
 
 _TESTS = "tests/unit/components/addons/test_retry.py"
@@ -77,6 +87,11 @@ def test_a_changed_manifest_is_refused(directory: Path) -> None:
 
 def test_the_module_is_the_release() -> None:
     """The Go module of Kubeflow Pipelines is of the commit that the release's tag names."""
-    _, _, commit = PINS["pipelines"].source.rpartition(" ")
-    assert PINS["pipelines-module"].version.rpartition("-")[2].startswith(commit)
+    assert PINS["pipelines"].commit.startswith(PINS["pipelines-module"].version.rpartition("-")[2])
     assert all(len(item.sha256) == 64 for item in RELEASED.values())
+
+
+def test_the_documented_index_has_the_addresses_of_the_program() -> None:
+    """The index of `--manifests` on the page names the kustomizations that the component fetches."""
+    text = (ROOT / "docs" / "rehearsing.md").read_text(encoding="utf-8")
+    assert all(f"{RELEASED[name].address}: " in text for name in (PIPELINES_CLUSTER, PIPELINES))

@@ -9,7 +9,7 @@ from ebbtide_rehearsal.tools.items import Data, Item, Tool
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """A git repository, as `github.com/kubeflow/katib`, at a tag."""
+    """A git repository, as `github.com/kubeflow/katib`, at a tag or a commit."""
 
     repository: str
     ref: str

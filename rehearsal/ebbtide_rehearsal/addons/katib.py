@@ -10,7 +10,7 @@ from ebbtide_rehearsal.control_plane.ports import LOCALHOST
 from ebbtide_rehearsal.control_plane.program import SERVERS, Assignment, Listening, Program, port_of, section
 from ebbtide_rehearsal.tools.items import Condition, SourcePatch, Tool, from_module
 
-_REVISION: Final = Revision("github.com/kubeflow/katib", f"v{PINS['katib'].version}")
+_REVISION: Final = Revision("github.com/kubeflow/katib", PINS["katib"].commit)
 _WEBHOOK, _METRICS, _HEALTH = 8443, 8080, 18080
 
 

@@ -66,7 +66,7 @@ REHEARSED: Final = Rehearsed(
     directories={
         "argo-manifests": (Revision("github.com/argoproj/argo-workflows", _VERSION), "manifests"),
         "pipelines-manifests": (
-            Revision("github.com/kubeflow/pipelines", PINS["pipelines"].version),
+            Revision("github.com/kubeflow/pipelines", PINS["pipelines"].commit),
             "manifests/kustomize",
         ),
     },

@@ -8,7 +8,7 @@ from ebbtide_rehearsal.control_plane.program import Program, managed
 from ebbtide_rehearsal.tools.items import Condition, Data, Part, SourcePatch, Tool, from_module
 
 _MODULE: Final = "github.com/kubeflow/trainer/v2"
-_REVISION: Final = Revision("github.com/kubeflow/trainer", f"v{PINS['trainer'].version}")
+_REVISION: Final = Revision("github.com/kubeflow/trainer", PINS["trainer"].commit)
 _IN_THE_CONTAINER: Final = (
     "/tmp/k8s-webhook-server/serving-certs",  # noqa: S108 - of the container, whose root is below where it runs
     "/var/run/secrets/kubernetes.io/serviceaccount/namespace",

@@ -1,5 +1,6 @@
 """Charts and kustomizations of this machine, as the Kubernetes provider looks for them."""
 
+import os
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -34,7 +35,7 @@ def _fetched(repository: str, ref: str, into: Path, environment: Mapping[str, st
         subprocess.run(
             ["git", *arguments],  # noqa: S607
             cwd=into,
-            env={"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(into), **environment},
+            env={"PATH": os.environ["PATH"], "HOME": str(into), **environment},
             capture_output=True,
             check=True,
         )
@@ -62,8 +63,8 @@ def test_git_fetches_what_is_here(tmp_path: Path) -> None:
     environment = mirror(tmp_path / "git", _tools(katib_manifests=katib), [tmp_path])
 
     repository = "https://github.com/kubeflow/katib"
-    tagged = _fetched(repository, f"v{PINS['katib'].version}", tmp_path / "1", environment)
-    assert (tagged / "manifests/v1beta1/installs/kustomization.yaml").read_text() == "resources: []\n"
+    committed = _fetched(repository, PINS["katib"].commit, tmp_path / "1", environment)
+    assert (committed / "manifests/v1beta1/installs/kustomization.yaml").read_text() == "resources: []\n"
     rendered = _fetched(f"{repository}.git", "main", tmp_path / "2", environment)
     assert (rendered / "a/b/rendered.yaml").read_text() == "kind: X\n"
     assert (rendered / "a/b/kustomization.yaml").read_text() == "resources: [rendered.yaml]\n"

@@ -106,7 +106,7 @@ def test_katib(mocks: Mocks) -> None:
 
     program()
     (objects,) = mocks.of_type(_KUSTOMIZATION)
-    assert objects["directory"].endswith(f"?ref=v{PINS['katib'].version}")
+    assert objects["directory"].endswith(f"?ref={PINS['katib'].commit}")
 
 
 def test_kueue(mocks: Mocks) -> None:
@@ -159,7 +159,7 @@ def test_pipelines(mocks: Mocks) -> None:
 
     program()
     sources = [item["directory"] for item in mocks.of_type(_KUSTOMIZATION)]
-    assert [source.rpartition("=")[2] for source in sources] == [PINS["pipelines"].version] * 2
+    assert [source.rpartition("=")[2] for source in sources] == [PINS["pipelines"].commit] * 2
 
 
 @pytest.mark.parametrize(
@@ -218,7 +218,8 @@ def test_trainer(mocks: Mocks) -> None:
     program()
     version = PINS["trainer"].version
     assert [chart["version"] for chart in mocks.of_type(_CHART)] == [version]
-    assert [item["directory"].rpartition("v")[2] for item in mocks.of_type(_KUSTOMIZATION)] == [version]
+    (runtimes,) = mocks.of_type(_KUSTOMIZATION)
+    assert runtimes["directory"].endswith(f"?ref={PINS['trainer'].commit}")
 
 
 def test_existing_pipelines(mocks: Mocks) -> None:

@@ -73,11 +73,11 @@ def bucket(*, force_destroy: bool) -> Recording:
 def test_pipelines_come_from_a_pinned_release() -> None:
     """Both kustomizations name one release, the kinds first."""
     recording = pipelines()
-    version = PINS["pipelines"].version
+    commit = PINS["pipelines"].commit
     source = "github.com/kubeflow/pipelines/manifests/kustomize"
     assert [item.inputs["directory"] for item in recording.of_type(DIRECTORY)] == [
-        f"{source}/cluster-scoped-resources?ref={version}",
-        f"{source}/env/platform-agnostic?ref={version}",
+        f"{source}/cluster-scoped-resources?ref={commit}",
+        f"{source}/env/platform-agnostic?ref={commit}",
     ]
 
 
@@ -109,7 +109,7 @@ def test_katib_comes_from_a_pinned_release() -> None:
     recording = katib()
     (objects,) = recording.of_type(DIRECTORY)
     assert objects.inputs["directory"] == (
-        f"github.com/kubeflow/katib/manifests/v1beta1/installs/katib-standalone?ref=v{PINS['katib'].version}"
+        f"github.com/kubeflow/katib/manifests/v1beta1/installs/katib-standalone?ref={PINS['katib'].commit}"
     )
     assert recording.named("first").urn in objects.dependencies
 
@@ -124,7 +124,7 @@ def test_trainer_comes_from_a_pinned_release() -> None:
     assert chart.inputs["namespace"] == "kubeflow-system"
     (runtimes,) = recording.of_type(DIRECTORY)
     assert runtimes.inputs["directory"] == (
-        f"github.com/kubeflow/trainer/manifests/overlays/runtimes?ref=v{version}"
+        f"github.com/kubeflow/trainer/manifests/overlays/runtimes?ref={PINS['trainer'].commit}"
     )
     assert chart.urn in runtimes.dependencies
     namespace = recording.named("trainer-namespace")
