@@ -47,11 +47,11 @@ rehearse: $(VENV)/.dev ## A stack on the real engine and a real Kubernetes, then
 	@$(BIN)/ebbtide rehearse $(STACK)
 	-@$(BIN)/python -m tests.manifests
 	@$(BIN)/python -m ebbtide_rehearsal.tools $(TESTS_NEED) >/dev/null
-	$(BIN)/pytest -m "(engine or rehearsal) and not long" -n 3 --dist loadfile $(RERUN) rehearsal/tests $(ARGS)
+	$(BIN)/pytest -m "(engine or rehearsal or released) and not long" -n 3 --dist loadfile $(RERUN) $(ARGS)
 
 rehearse-all: $(VENV)/.dev policies ## Every scenario and everything else that wants a real control plane: about an hour.
 	-@$(BIN)/python -m tests.manifests
-	$(BIN)/pytest -m "engine or rehearsal" $(RERUN) rehearsal/tests $(ARGS)
+	$(BIN)/pytest -m "engine or rehearsal or released" $(RERUN) $(ARGS)
 
 lint: $(VENV)/.dev ## Style, format, and who imports whom.
 	$(BIN)/ruff check --quiet

@@ -210,4 +210,4 @@ if __name__ == "__main__":
         except EbbtideError as error:
             faults.append(str(error))
     sys.stdout.writelines(f"{path}\n" for path in map(path_of, RELEASED) if path)
-    sys.exit("\n".join(faults) or None)
+    sys.exit("\n".join(dict.fromkeys(faults)) or None)

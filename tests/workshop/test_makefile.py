@@ -63,6 +63,13 @@ def test_test_runs_every_check(step: str) -> None:
     assert step in _would_run("test")
 
 
+@pytest.mark.parametrize("target", ["rehearse", "rehearse-all"])
+def test_rehearse_runs_the_tests_of_released_manifests(target: str) -> None:
+    """The manifests are rendered first; a rehearsal without them, as without a network, goes on."""
+    planned = _would_run(target)
+    assert planned.index("-m tests.manifests") < planned.index("or released")
+
+
 def test_old_python_is_refused_in_a_sentence() -> None:
     """Without a suitable Python, make prints the required version and the fix."""
     done = _make("preview", "VENV=nowhere-yet", "PYTHON=python0")
