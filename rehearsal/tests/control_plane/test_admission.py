@@ -209,9 +209,9 @@ def test_no_member_takes_the_system_pool(create: Create, control_plane: ControlP
     """Work that tolerates the system pool's taint is refused with a queue as well, unless an administrator
     creates it."""
     for toleration in ({"key": SYSTEM_TAINT, "operator": "Exists"}, {"operator": "Exists"}):
-        job = work("Job", {"tolerations": [toleration]}, QUEUED)
-        assert "tolerates the taints of the system pool" in create(job).stderr
-        control_plane.api.create("/apis/batch/v1/namespaces/vision/jobs", job, dryRun="All")
+        item = work("DaemonSet", {"tolerations": [toleration]}, QUEUED)
+        assert "tolerates the taints of the system pool" in create(item).stderr
+        control_plane.api.create("/apis/apps/v1/namespaces/vision/daemonsets", item, dryRun="All")
 
 
 def test_pods_of_an_administrators_workload_start(create: Create, control_plane: ControlPlane) -> None:
