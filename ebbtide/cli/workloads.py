@@ -41,8 +41,10 @@ def _pools(context: typer.Context) -> list[str]:
 
 
 def _queues(context: typer.Context) -> list[str]:
-    """Return the queues of the given profile, for shell completion."""
-    return [queue.name for profile in _completed(context) for queue in profile.queues]
+    """Return the queues of the given profile, and their names in namespaces, for shell completion."""
+    queues = [queue for profile in _completed(context) for queue in profile.queues]
+    local = (f"{local.namespace}/{local.name}" for queue in queues for local in queue.local_queues)
+    return [*(queue.name for queue in queues), *local]
 
 
 def _completed(context: typer.Context) -> "list[Profile]":
@@ -58,7 +60,12 @@ def _completed(context: typer.Context) -> "list[Profile]":
 
 Pool = Annotated[str, typer.Option(help="The pool.", autocompletion=_pools, show_default=False)]
 Queue = Annotated[
-    str, typer.Option(help="The queue, instead of a pool.", autocompletion=_queues, show_default=False)
+    str,
+    typer.Option(
+        help="The queue, instead of a pool: its name, or as in a preview, vision/big.",
+        autocompletion=_queues,
+        show_default=False,
+    ),
 ]
 Namespace = Annotated[
     str,

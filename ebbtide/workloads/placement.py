@@ -143,7 +143,7 @@ def _pod(pool: PoolProfile) -> dict[str, Any]:
 
 
 def _in_queue(profile: Profile, task: Task) -> Placement:
-    queue = _queue(profile, task)
+    queue, task = _queue(profile, task)
     problems = Problems()
     check_shared_memory(task, problems)
     _check_priority(profile, task, problems)
@@ -153,7 +153,14 @@ def _in_queue(profile: Profile, task: Task) -> Placement:
         "the nodes hold.",
     )
     pools = [profile.pool(name) for name in queue.pools]
-    fitting = [pool for pool in pools if not _obstacles(pool, task, profile.cloud, run=False)]
+    malformed = Problems()
+    with malformed.collecting():
+        _ = task.cpu_m
+    with malformed.collecting():
+        _ = task.memory_b
+    fitting = [
+        pool for pool in pools if {*_obstacles(pool, task, profile.cloud, run=False)} <= {*malformed.all}
+    ]
     problems.check(fitting, f"No pool of queue {queue.name} can run this.")
     for pool in fitting or pools:
         for problem in _obstacles(pool, task, profile.cloud):
@@ -189,14 +196,28 @@ def _check_priority(profile: Profile, task: Task, problems: Problems) -> None:
     )
 
 
-def _queue(profile: Profile, task: Task) -> QueueProfile:
-    if all(queue.name != task.queue for queue in profile.queues):
-        for queue in profile.queues:
-            if any(local.name == task.queue for local in queue.local_queues):
-                raise WorkloadError(
-                    f"{task.queue} is what queue {queue.name} is called in a namespace: write {queue.name}."
-                )
-    return profile.queue(task.queue)
+def _queue(profile: Profile, task: Task) -> tuple[QueueProfile, Task]:
+    """Return a task's queue, and the task in its namespace. A queue is named as in the declaration, or by a
+    LocalQueue: `big` in the task's namespace, or `vision/big`."""
+    if any(queue.name == task.queue for queue in profile.queues):
+        return profile.queue(task.queue), task
+    given, _, name = task.queue.rpartition("/")
+    if given and task.namespace not in ("", given):
+        raise WorkloadError(f"queue is {task.queue}, and namespace is {task.namespace}: write one namespace.")
+    namespace = given or task.namespace
+    named = [
+        (queue, local)
+        for queue in profile.queues
+        for local in queue.local_queues
+        if local.name == name and namespace in ("", local.namespace)
+    ]
+    if len({(queue.name, local.namespace) for queue, local in named}) == 1:
+        queue, local = named[0]
+        return queue, replace(task, namespace=local.namespace)
+    if named:
+        listed = ", ".join(f"{local.namespace}/{local.name}" for _, local in named)
+        raise WorkloadError(f"Several queues are called {name}: write one of {listed}.")
+    return profile.queue(task.queue), task
 
 
 def _local_queue(queue: QueueProfile, task: Task) -> tuple[str, str]:

@@ -262,6 +262,7 @@ def _nearest(key: str, known: tuple[str, ...]) -> str:
     """Return the known key most similar to a key, or that it is a longer form of (`maximum`, `max`); empty
     for none."""
     names = {name.lower(): name for name in known}
-    near = get_close_matches(key.lower(), names, n=1, cutoff=0.65)
+    swapped = [name for name in names if sorted(name) == sorted(key.lower())]
+    near = swapped or get_close_matches(key.lower(), names, n=1, cutoff=0.7)
     begun = [name for name in names if len(name) >= _SHORTEST and key.lower().startswith(name)]
     return names[near[0]] if near else names[max(begun, key=len)] if begun else ""

@@ -64,5 +64,5 @@ def use_queue(
     limit(step, needs, placement.accelerator)
     step.label(placement.labels)
     step.annotate(placement.annotations)
-    warn(step, map(cluster.pool, cluster.queue(name).pools), needed)
+    warn(step, placement.pools, needed)
     return task

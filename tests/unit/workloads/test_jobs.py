@@ -237,7 +237,9 @@ def test_the_bucket_mount_needs_room() -> None:
         ({"pool": "t4-spot", "queue": "t4"}, "Both a pool and a queue are named"),
         ({"pool": "t4spot"}, "Cluster train-dev has no pool t4spot; did you mean t4-spot?"),
         ({"queue": "a10"}, "has no queue a10; did you mean a100?"),
-        ({"queue": "big"}, "big is what queue a100 is called in a namespace: write a100."),
+        ({"queue": "vision/bog"}, "Cluster train-dev has no queue vision/bog"),
+        ({"queue": "vision/big", "namespace": "speech"}, "queue is vision/big, and namespace is speech"),
+        ({"queue": "t4", "gpus": 1, "cpu": "1", "memory": "1GB"}, "memory is '1GB', which is no amount"),
         ({"pool": "a100-queued", "gpus": 1}, "only for work that waited in a queue: name queue a100 instead"),
         ({"pool": "t4-spot", "gpus": 5}, "gpus is 5, and a node of pool t4-spot has 4 nvidia-tesla-t4."),
         ({"pool": "cpu-spot", "gpus": 1}, "a node of pool cpu-spot has no accelerators."),
@@ -290,6 +292,27 @@ def test_everything_wrong_is_said_at_once() -> None:
     """One error with a line for each."""
     problems = _problems(name="Train", pool="t4-spot", gpus=8, cpu="x", memory="1Ti", fail_on=[300])
     assert [text.partition(" ")[0] for text in problems] == ["name", "fail_on", "cpu", "gpus", "memory"]
+
+
+@pytest.mark.parametrize("queue", ["a100", "big", "vision/big"])
+def test_names_of_a_queue(queue: str) -> None:
+    """A queue is named as declared, or by a LocalQueue, as a preview shows it."""
+    made = job(DEV, name="train", image="busybox", queue=queue, gpus=1, cpu="1", memory="1Gi")
+    assert made["metadata"]["labels"] == {"kueue.x-k8s.io/queue-name": "big"}
+    assert made["metadata"]["namespace"] == "vision"
+
+
+def test_a_local_name_of_several_queues() -> None:
+    """A name that is another queue's in another namespace is not guessed."""
+    teams = [
+        {"name": name, "queues": [{"queue": queue, "as": "mine"}]}
+        for name, queue in (("vision", "t4"), ("speech", "a100"))
+    ]
+    profile = derived(changed(GKE, teams=teams))
+    fields: Any = {"name": "train", "image": "busybox", "gpus": 1, "cpu": "1", "memory": "1Gi"}
+    (problem,) = _problems(profile, **fields, queue="mine")
+    assert problem == "Several queues are called mine: write one of vision/mine, speech/mine."
+    assert job(profile, **fields, queue="mine", namespace="vision")["metadata"]["namespace"] == "vision"
 
 
 def test_a_queue_in_several_namespaces() -> None:
