@@ -252,9 +252,11 @@ def test_a_wrong_call(args: tuple[str, ...]) -> None:
 
 
 def test_schemas() -> None:
-    """Of the declaration, and of the preview's document."""
+    """Of the declaration, whole or as a change of another, and of the preview's document."""
     declaration = json.loads(_ebbtide("schema").stdout)
-    assert {"cloud", "pools"} <= set(declaration["properties"])
+    assert (
+        {"cloud", "pools"} <= set(declaration["else"]["properties"]) <= set(declaration["then"]["properties"])
+    )
     document = json.loads(_ebbtide("schema", "preview").stdout)
     assert document["properties"]["version"]["const"] == "ebbtide.dev/preview/v1"
 
