@@ -1,6 +1,7 @@
 """The `rehearse` command. Its dependencies are imported on execution."""
 
 import sys
+from datetime import timedelta
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,12 +13,13 @@ from ebbtide.cli.consoles import console, say, write
 from ebbtide.cli.consoles import screen as screen_of
 from ebbtide.cli.exit_status import ExitStatus
 from ebbtide.cli.extras import require
-from ebbtide.cli.options import ConfigFile, Cwd, Stack, stack_files
+from ebbtide.cli.options import ConfigFile, Cwd, Stack, duration, stack_files
 from ebbtide.invocation import install_command
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from ebbtide.preview.stack_files import StackFiles
     from ebbtide_rehearsal.report.document import Report
 
 
@@ -72,6 +74,19 @@ def rehearse(  # noqa: PLR0913 - one parameter an option
         Path | None,
         typer.Option(metavar="DIR", help="Directory to keep state and logs in.", show_default=False),
     ] = None,
+    stay: Annotated[
+        bool, typer.Option("--stay", help="Create the stack and stay up, for commands in other terminals.")
+    ] = False,
+    for_: Annotated[
+        timedelta | None,
+        typer.Option(
+            "--for",
+            parser=duration,
+            metavar="DURATION",
+            help="With --stay: time until the end, such as 2h.",
+            show_default=False,
+        ),
+    ] = None,
     format_: Annotated[
         RehearsalFormat, typer.Option("--format", help="Text, JSON, or an HTML page.")
     ] = RehearsalFormat.TEXT,
@@ -105,6 +120,7 @@ def rehearse(  # noqa: PLR0913 - one parameter an option
     aside = format_ is not RehearsalFormat.TEXT or out is not None
     screen = console(sys.stderr if aside else sys.stdout)
     from ebbtide_rehearsal import rehearse as rehearsing  # noqa: PLC0415
+    from ebbtide_rehearsal.failures import RehearsalError  # noqa: PLC0415
     from ebbtide_rehearsal.report import progress, render  # noqa: PLC0415
     from ebbtide_rehearsal.tools import narration  # noqa: PLC0415
     from ebbtide_rehearsal.tools.__main__ import table  # noqa: PLC0415
@@ -113,12 +129,19 @@ def rehearse(  # noqa: PLR0913 - one parameter an option
         with narration(screen) as on_step:
             screen.print(table(rehearsing.tools(on_step).by_name.values()))
         return
+    if stay and (scenario or aside):
+        raise RehearsalError("--stay excludes --scenario, --format and --out.")
+    if for_ and not stay:
+        raise RehearsalError("--for limits the time of --stay: add --stay.")
     files = stack_files(stack, config_file, cwd)
     rehearsing.check_directories(tuple(manifests or ()), tuple(charts or ()))
     file = chosen(scenario) if scenario else None
     selected = read(file) if file else rehearsing.scenario_of(files)
     base_directory = file.parent if file else files.root
     needs = rehearsing.needs(files, selected, base_directory)
+    if stay:
+        _stay(files, needs, screen, tuple(manifests or ()), tuple(charts or ()), keep, for_)
+        return
     with narration(screen) as on_step:
         installed = rehearsing.tools(on_step, needs)
     screen.print(render.heading(selected.title, files.stack, selected.speed))
@@ -139,17 +162,57 @@ def rehearse(  # noqa: PLR0913 - one parameter an option
         raise typer.Exit(ExitStatus.FOUND)
 
 
+def _stay(
+    files: "StackFiles",
+    needs: tuple[str, ...],
+    screen: "Console",
+    manifests: tuple[Path, ...],
+    charts: tuple[Path, ...],
+    keep: Path | None,
+    limit: timedelta | None,
+) -> None:
+    """Create the stack, print the environment for other terminals, and wait."""
+    from contextlib import ExitStack  # noqa: PLC0415
+
+    from ebbtide import clock  # noqa: PLC0415
+    from ebbtide_rehearsal import rehearse as rehearsing  # noqa: PLC0415
+    from ebbtide_rehearsal import stay as staying  # noqa: PLC0415
+    from ebbtide_rehearsal.tools import narration  # noqa: PLC0415
+
+    with ExitStack() as ending:
+        with narration(screen) as on_step:
+            installed = rehearsing.tools(on_step, needs)
+            up = ending.enter_context(
+                staying.stay(files, installed, on_step, manifests=manifests, charts=charts, keep=keep)
+            )
+        status = up.create()
+        typer.echo(f"\n{up.exports.read_text(encoding='utf-8')}")
+        end = clock.now() + limit if limit is not None else None
+        until = f"until {end:%Y-%m-%d %H:%M} UTC or Ctrl-C" if end else "until Ctrl-C"
+        outcome = "as declared" if status == 0 else "not as declared"
+        typer.echo(
+            f"Stack {files.stack} is {outcome}, and stays {until}. For another terminal, the environment "
+            f"above:\n\n    source {up.exports}\n"
+        )
+        up.wait(limit)
+    typer.echo(f"The rehearsal has ended. {f'Its files are in {keep}.' if keep else 'Nothing is left.'}")
+    if status:
+        raise typer.Exit(ExitStatus.FOUND)
+
+
 def _write(report: "Report", format_: RehearsalFormat, out: Path | None, screen: "Console") -> None:
     """Write a report to its file, or to standard output; its steps are already on the screen."""
     from ebbtide_rehearsal.report import page, render  # noqa: PLC0415
 
-    if format_ is RehearsalFormat.TEXT:
-        if out is None:
+    match format_:
+        case RehearsalFormat.TEXT if out:
+            with screen_of(out) as output:
+                render.write(report, output)
+        case RehearsalFormat.TEXT:
             screen.print(render.ending(report))
-            return
-        with screen_of(out) as output:
-            render.write(report, output)
-        return
-    document = format_ is RehearsalFormat.JSON
-    text = report.model_dump_json(indent=2) + "\n" if document else page.render(report)
-    write(text, out)
+        case RehearsalFormat.JSON:
+            write(report.model_dump_json(indent=2) + "\n", out)
+        case RehearsalFormat.HTML:
+            write(page.render(report), out)
+    if out:
+        screen.print(f"{render.verdict(report)} The report is in {out}.", soft_wrap=True)

@@ -22,9 +22,9 @@ from ebbtide.preview.stack_files import StackFiles
 from ebbtide.recording import program
 from ebbtide.recording.recording import Recording
 from ebbtide.urns import STACK_TYPE, urn_name
+from ebbtide_rehearsal.shell import PASSPHRASE
 from ebbtide_rehearsal.tools import plugins
 
-_PASSPHRASE: Final = "rehearsal"  # noqa: S105 - of a state that holds no secret but this machine's own
 _QUIET: Final = frozenset({OpType.SAME, OpType.READ, OpType.READ_REPLACEMENT})
 
 
@@ -132,7 +132,7 @@ def workspace(
         env_vars={
             "PULUMI_HOME": str(home),
             "PULUMI_BACKEND_URL": state.as_uri(),
-            "PULUMI_CONFIG_PASSPHRASE": _PASSPHRASE,
+            "PULUMI_CONFIG_PASSPHRASE": PASSPHRASE,
             "PULUMI_SKIP_UPDATE_CHECK": "true",
             "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
             # One on PATH would be preferred, in whatever version.

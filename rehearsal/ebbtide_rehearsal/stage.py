@@ -133,31 +133,15 @@ def stage(
         RehearsalError: setup failed.
     """
     with contextlib.ExitStack() as ending:
-        if keep is None:
-            directory = Path(ending.enter_context(tempfile.TemporaryDirectory(prefix="ebbtide-")))
-        else:
-            directory = keep.resolve()
-            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-            if any(directory.iterdir()):
-                raise RehearsalError(f"{keep} is not empty; each rehearsal needs an empty directory.")
+        directory = ending.enter_context(empty_directory(keep))
         programs = directory / "bin"
         programs.mkdir()
         for name in ("pulumi", "kubectl"):
             (programs / name).symlink_to(tools.path(name))
-        trusted = directory / "trusted.crt"
-        trusted.write_bytes(Path(certifi.where()).read_bytes())
         path = f"{programs}{os.pathsep}{os.environ.get('PATH', '')}"
-        ending.enter_context(
-            _environment(
-                {
-                    "PATH": path,
-                    "SSL_CERT_FILE": str(trusted),
-                    "PULUMI_HOME": str(directory / "engine" / "home"),
-                }
-            )
-        )
-        with_tools = replace(settings, tools={name: str(tool.path) for name, tool in tools.by_name.items()})
-        cloud = ending.enter_context(RunningCloud(directory, with_tools))
+        home = str(directory / "engine" / "home")
+        ending.enter_context(process_environment({"PATH": path, "PULUMI_HOME": home}))
+        cloud = ending.enter_context(running_cloud(directory, settings, tools))
         engine = Engine(
             files,
             pulumi=tools.path("pulumi"),
@@ -174,6 +158,46 @@ def stage(
         yield Stage(directory, cloud, engine, everything(cloud.store), tools, processes)
 
 
+@contextlib.contextmanager
+def empty_directory(keep: Path | None) -> Generator[Path]:
+    """Create the directory of a rehearsal's files, and delete it at the end unless it is kept.
+
+    Args:
+        keep: an empty or missing directory, which is kept; a temporary one by default.
+
+    Raises:
+        RehearsalError: it is not empty.
+    """
+    if keep is None:
+        with tempfile.TemporaryDirectory(prefix="ebbtide-") as name:
+            yield Path(name)
+        return
+    directory = keep.resolve()
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if any(directory.iterdir()):
+        raise RehearsalError(f"{keep} is not empty; each rehearsal needs an empty directory.")
+    yield directory
+
+
+@contextlib.contextmanager
+def running_cloud(directory: Path, settings: CloudSettings, tools: Tools) -> Generator[RunningCloud]:
+    """Run the fake cloud; meanwhile this process and its children trust it.
+
+    Args:
+        directory: the directory of the rehearsal's files.
+        settings: the fake cloud's settings, without its tools.
+        tools: programs and data for the cloud.
+
+    Raises:
+        RehearsalError: it does not start.
+    """
+    trusted = directory / "trusted.crt"
+    trusted.write_bytes(Path(certifi.where()).read_bytes())
+    settings = replace(settings, tools={name: str(tool.path) for name, tool in tools.by_name.items()})
+    with process_environment({"SSL_CERT_FILE": str(trusted)}), RunningCloud(directory, settings) as cloud:
+        yield cloud
+
+
 def everything(store: Store) -> frozenset[str]:
     """List everything in the cloud and in its clusters."""
     resources = [item for item in store.resources() if item.cloud not in (DIRECTORY, REGIONS)]
@@ -187,7 +211,7 @@ def everything(store: Store) -> frozenset[str]:
 
 
 @contextlib.contextmanager
-def _environment(variables: Mapping[str, str]) -> Generator[None]:
+def process_environment(variables: Mapping[str, str]) -> Generator[None]:
     """Set environment variables of this process and its children for the duration of the block."""
     before: dict[str, Any] = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)

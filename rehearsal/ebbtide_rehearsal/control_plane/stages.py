@@ -25,6 +25,14 @@ KUBELET, FAKE = "kwok.x-k8s.io/node", "fake"
 SECONDS = 3
 """Default duration of work."""
 
+_DURATION = (
+    f'(.metadata.annotations["{RUNS_FOR}"] // (.spec.containers[0]'
+    " | [(.command // [])[], (.args // [])[]]"
+    ' | if length == 2 and .[0] == "sleep" and (.[1] | test("^[0-9]+s?$")) then .[1] else null end))'
+    ' | select(. != null) | sub("s$"; "") + "s"'
+)
+"""The pod's annotation, else the argument of its command `sleep`."""
+
 Stage = dict[str, Any]
 
 _READY = "pod/fast/pod-ready.yaml"
@@ -117,9 +125,7 @@ def _ending(name: str, expressions: list[dict[str, Any]], status: str) -> Stage:
             },
             "delay": {
                 "durationMilliseconds": SECONDS * 1000,
-                "durationFrom": {
-                    "expressionFrom": f'.metadata.annotations["{RUNS_FOR}"] | select(. != null) | . + "s"'
-                },
+                "durationFrom": {"expressionFrom": _DURATION},
             },
             "next": {"statusTemplate": status},
         },

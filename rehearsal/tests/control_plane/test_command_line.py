@@ -28,11 +28,9 @@ DECLARED: Declaration = {
 
 
 @pytest.fixture
-def terminal(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
-) -> Generator[Terminal]:
+def terminal(tmp_path: Path, request: pytest.FixtureRequest) -> Generator[Terminal]:
     """A copy of the checkout with a stack that has a queue and a team, and a fake cloud."""
-    with live(tmp_path, DECLARED, monkeypatch, request) as site:
+    with live(tmp_path, DECLARED, request) as site:
         yield site.terminal
 
 

@@ -16,8 +16,9 @@ import yaml
 from ebbtide_rehearsal.cloud.gcp import Gcp
 from ebbtide_rehearsal.cloud.protocol import serve
 from ebbtide_rehearsal.cloud.store import Store
+from ebbtide_rehearsal.shell import HOST
 from rehearsal.tests.control_planes import FakeControlPlanes
-from rehearsal.tests.engine.terminal import HOST, Terminal, terminal_in
+from rehearsal.tests.engine.terminal import Terminal, terminal_in
 from tests.repository import ROOT, declaration
 
 pytestmark = [pytest.mark.engine, pytest.mark.long]

@@ -12,6 +12,8 @@ from typer.testing import CliRunner
 from ebbtide import __version__
 from ebbtide.cli import app
 from ebbtide.invocation import install_command
+from ebbtide_rehearsal import rehearse
+from ebbtide_rehearsal.report.document import Report, StepReport
 from ebbtide_rehearsal.scenarios import built_in
 from tests.repository import ROOT
 
@@ -91,6 +93,54 @@ def test_a_program_that_completes_its_declaration_cannot_be_rehearsed(tmp_path: 
     assert "declares a part of the cluster, and the program adds the rest" in done.output
     assert "`cloud`" in done.output
     assert "The declaration has" not in done.output
+
+
+@pytest.mark.parametrize("format_", ["text", "json", "html"])
+def test_a_report_in_a_file_is_named(format_: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command ends with the result and the file's path, in every format."""
+    report = Report(
+        title="A trial",
+        stack="dev",
+        speed=60,
+        steps=(StepReport(title="pulumi up", at=0, seconds=1, misses=()),),
+        events=(),
+        jobs=(),
+        minutes_to_zero={},
+        cost={},
+        other_costs={},
+        total_cost=0,
+        without_price=(),
+        estimated=(),
+        money=(),
+        seconds=61,
+        memory_mib=700,
+    )
+
+    def played(*_: object, **_options: object) -> Report:
+        return report
+
+    monkeypatch.setattr(rehearse, "tools", played)
+    monkeypatch.setattr(rehearse, "rehearse", played)
+    out = tmp_path / "report"
+    status, text = _invoke("dev", "--format", format_, "--out", str(out))
+    assert (status, "A trial" in out.read_text(encoding="utf-8")) == (0, True)
+    assert text.splitlines()[-1] == f"All 1 steps were met: 61 s, at most 700 MiB. The report is in {out}."
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--stay", "--scenario", "spot-storm"), "--stay excludes --scenario, --format and --out."),
+        (("--stay", "--out", "report"), "--stay excludes --scenario, --format and --out."),
+        (("--for", "2h"), "--for limits the time of --stay: add --stay."),
+        (("--stay", "--for", "long"), "such as 90m"),
+    ],
+)
+def test_options_of_a_rehearsal_that_stays(arguments: tuple[str, ...], message: str) -> None:
+    """A rehearsal that stays has no scenario and no report; only it has a time limit."""
+    status, text = _invoke("dev", *arguments)
+    assert status == 2
+    assert message in " ".join(text.split())
 
 
 _MISSING = "import sys; sys.modules['{}'] = None; from ebbtide.cli import main; main()"

@@ -1,0 +1,142 @@
+"""`ebbtide rehearse --stay`, and commands in another terminal: engine and control plane are real."""
+
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.pages import of_kind
+from tests.repository import ROOT
+
+pytestmark = pytest.mark.rehearsal
+
+_START = 1800.0  # seconds, with tools that are built first
+_PAGE = "docs/life.md"
+_OWN = ".venv/bin/ebbtide rehearse dev --stay --for 2h"
+_BEFORE = {
+    # The page destroys a permanent stack of another name.
+    ".venv/bin/ebbtide destroy prod --confirm-name prod": (
+        "pulumi stack init prod && .venv/bin/ebbtide up prod --yes"
+    ),
+    # Work that waits is kept, and runs after the stack is awake.
+    ".venv/bin/ebbtide sleep dev --wait": "kubectl get nodes",
+}
+"""Commands that the page does not show, since they only prepare others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rehearsal:
+    """A rehearsal that stays, as its user sees it.
+
+    Attributes:
+        process: the command in the first terminal.
+        exports: the file that its last lines name.
+        printed: its output until then.
+    """
+
+    process: subprocess.Popen[str]
+    exports: Path
+    printed: str
+
+    def run(self, command: str) -> tuple[int, str]:
+        """Status and output of a command in another terminal, whose questions are answered with yes."""
+        master, terminal = pty.openpty()
+        shell = subprocess.Popen(
+            ["bash", "-c", f"source {self.exports} && {command}"],  # noqa: S607 - the first on PATH
+            env=os.environ | {"COLUMNS": "80"},
+            stdin=terminal,
+            stdout=terminal,
+            stderr=terminal,
+            start_new_session=True,
+        )
+        os.close(terminal)
+        printed, answered = bytearray(), 0
+        with shell:
+            while part := _read(master):
+                printed += part
+                if (asked := printed.count(b"[y/N]:")) > answered:
+                    answered = asked
+                    os.write(master, b"y\n")
+        os.close(master)
+        return shell.returncode, printed.decode(errors="replace")
+
+
+def _read(terminal: int) -> bytes:
+    """Read what a terminal shows; empty at its end, which Linux reports as an error."""
+    readable, _, _ = select.select([terminal], [], [], 600)
+    assert readable
+    try:
+        return os.read(terminal, 65536)
+    except OSError:
+        return b""
+
+
+@contextmanager
+def _staying(*options: str, keep: Path) -> Generator[Rehearsal]:
+    command = [sys.executable, "-m", "ebbtide", "rehearse", "dev", "--stay", "--keep", str(keep), *options]
+    process = subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+    )
+    try:
+        assert process.stdout is not None
+        lines: list[str] = []
+        end = time.monotonic() + _START
+        for line in process.stdout:
+            lines.append(line)
+            assert time.monotonic() < end, "".join(lines)
+            if match := re.match(r"\s+source (.+)$", line):
+                yield Rehearsal(process, Path(match[1]), "".join(lines))
+                break
+        else:
+            pytest.fail("".join(lines))
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGINT)
+        process.communicate(timeout=120)
+
+
+def _page() -> list[str]:
+    """The commands of the page, in order."""
+    blocks = [block.text for block in of_kind("sh") if block.page == _PAGE]
+    return [line for text in blocks for line in text.splitlines() if line != _OWN]
+
+
+def test_a_rehearsal_that_stays(tmp_path: Path) -> None:
+    """Its environment reaches cluster, state and the cloud's APIs; the time limit ends it, with status 0."""
+    with _staying("--for", "45s", keep=tmp_path / "kept") as rehearsal:
+        assert "export KUBECONFIG=" in rehearsal.printed
+        assert "export PULUMI_DEBUG_PROVIDERS=" in rehearsal.printed
+        for command, text in (
+            ("kubectl get nodes", "Ready"),
+            ("pulumi stack output clusterName --stack dev", "train-dev"),
+            (".venv/bin/ebbtide quota dev", "PREEMPTIBLE_NVIDIA_T4_GPUS"),
+            (".venv/bin/ebbtide status dev", "Stack dev, cluster train-dev"),
+        ):
+            status, printed = rehearsal.run(command)
+            assert (status, text in printed) == (0, True), printed
+        assert rehearsal.process.wait(300) == 0
+    assert "encryptionsalt" not in (ROOT / "Pulumi.dev.yaml").read_text(encoding="utf-8")
+
+
+@pytest.mark.long
+def test_every_command_of_the_page(tmp_path: Path) -> None:
+    """Every command of the page on a stack's life succeeds as it is printed; Ctrl-C ends the rehearsal."""
+    with _staying(keep=tmp_path / "kept") as rehearsal:
+        for command in _page():
+            for line in filter(None, (_BEFORE.get(command), command)):
+                # `pulumi` asks with a menu.
+                prefix = "PULUMI_SKIP_CONFIRMATIONS=true " if line.startswith("pulumi up") else ""
+                status, printed = rehearsal.run(f"{prefix}{line}")
+                assert status == 0, f"{line}\n{printed}"
+        os.killpg(rehearsal.process.pid, signal.SIGINT)
+        assert rehearsal.process.wait(120) == 0
