@@ -164,7 +164,7 @@ def stay(
     with ExitStack() as ending:
         directory = ending.enter_context(empty_directory(keep))
         project = directory / "project"
-        stack_files = _copy(files, project)
+        stack_files = copy_project(files, project)
         link_charts(project, tools, charts)
         settings = CloudSettings(speed=SPEED, declaration=files.declaration())
         cloud = ending.enter_context(running_cloud(directory, settings, tools))
@@ -183,7 +183,7 @@ def stay(
         yield Stay(files.stack, project, stack_files, own, cloud, exports)
 
 
-def _copy(files: StackFiles, project: Path) -> Path:
+def copy_project(files: StackFiles, project: Path) -> Path:
     """Copy the stack files of a project, without the engine's lines and secrets, and link everything else;
     return the directory of the copied stack files.
     """

@@ -112,8 +112,8 @@ def _page() -> list[str]:
 
 
 def test_a_rehearsal_that_stays(tmp_path: Path) -> None:
-    """Its environment reaches cluster, state and the cloud's APIs; the time limit ends it, with status 0."""
-    with _staying("--for", "45s", keep=tmp_path / "kept") as rehearsal:
+    """Its environment reaches cluster, state and the cloud's APIs; Ctrl-C ends it, with status 0."""
+    with _staying("--for", "2h", keep=tmp_path / "kept") as rehearsal:
         assert "export KUBECONFIG=" in rehearsal.printed
         assert "export PULUMI_DEBUG_PROVIDERS=" in rehearsal.printed
         for command, text in (
@@ -124,13 +124,14 @@ def test_a_rehearsal_that_stays(tmp_path: Path) -> None:
         ):
             status, printed = rehearsal.run(command)
             assert (status, text in printed) == (0, True), printed
-        assert rehearsal.process.wait(300) == 0
+        os.killpg(rehearsal.process.pid, signal.SIGINT)
+        assert rehearsal.process.wait(120) == 0
     assert "encryptionsalt" not in (ROOT / "Pulumi.dev.yaml").read_text(encoding="utf-8")
 
 
 @pytest.mark.long
 def test_every_command_of_the_page(tmp_path: Path) -> None:
-    """Every command of the page on a stack's life succeeds as it is printed; Ctrl-C ends the rehearsal."""
+    """Every command of the page on a stack's life succeeds as it is printed."""
     with _staying(keep=tmp_path / "kept") as rehearsal:
         for command in _page():
             for line in filter(None, (_BEFORE.get(command), command)):
@@ -138,5 +139,3 @@ def test_every_command_of_the_page(tmp_path: Path) -> None:
                 prefix = "PULUMI_SKIP_CONFIRMATIONS=true " if line.startswith("pulumi up") else ""
                 status, printed = rehearsal.run(f"{prefix}{line}")
                 assert status == 0, f"{line}\n{printed}"
-        os.killpg(rehearsal.process.pid, signal.SIGINT)
-        assert rehearsal.process.wait(120) == 0
