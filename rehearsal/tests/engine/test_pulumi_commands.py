@@ -48,7 +48,6 @@ _NOT_RUN = {
     "pulumi preview --stack dev --policy-pack policies": "test_policy_pack.py runs it",
     "pulumi stack select dev --create --secrets-provider gcpkms://projects/acme-ml/locations/us-central1"
     "/keyRings/pulumi/cryptoKeys/state": "it asks Google Cloud for the key",
-    "pulumi up --stack dev --policy-pack policies --yes": "test_policy_pack.py runs its preview",
     "pulumi stack export --stack dev --file state.json": "test_predicted_changes.py compares with exports",
     "pulumi stack rm pr-42 --yes --preserve-config": "the same command is run without --yes",
 }
