@@ -91,6 +91,7 @@ _POLICIES: Final = RequiredProperty(
 _NO_LOAD_BALANCER: Final = RequiredProperty(
     "kubernetes:core/v1:ResourceQuota", 'spec.hard["services.loadbalancers"]', is_("0")
 )
+_UNLESS_DECLARED: Final = "Teams' namespaces admit no load balancers, unless `loadBalancers` is declared."
 _TOKENS: Final = _job("automountServiceAccountToken", is_(value=False))
 _PRIVILEGED: Final = "Except in `gpu-operator`, and in existing namespaces without `podSecurity`."
 _SECRETS: Final = _rules(NO_SECRETS)
@@ -253,7 +254,7 @@ GKE: Final = (
         "5.6.7",
         "TLS on load balancers",
         _NO_LOAD_BALANCER,
-        note="Teams' namespaces admit no load balancers, unless `loadBalancers` is declared.",
+        note=_UNLESS_DECLARED,
     ),
     Item(
         "5.7.1",
@@ -357,7 +358,7 @@ AKS: Final = (
         "5.4.5",
         "TLS on load balancers",
         _NO_LOAD_BALANCER,
-        note="Teams' namespaces admit no load balancers, unless `loadBalancers` is declared.",
+        note=_UNLESS_DECLARED,
     ),
     Item("5.5.1", "users of Entra", _aks("disableLocalAccounts", is_(value=True))),
     Item("5.5.2", "Azure RBAC", _aks("aadProfile.enableAzureRBAC", is_(value=True))),
