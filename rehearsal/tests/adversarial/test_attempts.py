@@ -42,13 +42,17 @@ def cluster(
         node(started.api, "system", labels=labels, resources={"cpu": "64", "memory": "256Gi"})
         node(started.api, NODE, taints=[{"key": "ebbtide.dev/pool", "value": "cpu", "effect": "NoSchedule"}])
         kubectl = Kubectl(tools, started)
+        pending: list[Object] = []
         for part in parts:
-            _install(part.objects, kubectl, started.api)
+            pending += part.objects
+            if len(part.objects) > 1 or part is parts[-1]:
+                _install(pending, kubectl, started.api)
+                pending = []
         yield started
 
 
 def _install(objects: Sequence[Object], kubectl: Kubectl, api: Api) -> None:
-    """Create a part, and wait until its controllers are ready, as the engine does."""
+    """Create objects, and wait until their controllers are ready, as the engine does."""
     for group in (
         [item for item in objects if item["kind"] in _FIRST],
         [item for item in objects if item["kind"] not in _FIRST],
