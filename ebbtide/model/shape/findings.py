@@ -258,11 +258,12 @@ def _out_of_range(location: Location, error: ErrorDetails) -> Fault:
     limits = error.get("ctx", {})
     words = {"ge": "{} or more", "gt": "more than {:g}", "le": "{} or less"}
     wanted = next(text.format(limits[name]) for name, text in words.items() if name in limits)
+    required = location.field is not None and location.field.is_required()
     return Fault(
         location.path,
         f"{location.name} is {location.value}.",
         "Nothing can be made with it.",
-        f"Write {wanted}, or leave it out.",
+        f"Write {wanted}{'' if required else ', or leave it out'}.",
     )
 
 
