@@ -9,7 +9,7 @@ import typer
 
 from ebbtide.cli.consoles import console, say
 from ebbtide.cli.exit_status import ExitStatus
-from ebbtide.cli.options import BackendStack, ConfigFile, Cwd, stack_name
+from ebbtide.cli.options import ConfigFile, Cwd, SelectedStack, stack_name
 from ebbtide.invocation import command_line
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def destroy(
-    stack: BackendStack = None,
+    stack: SelectedStack = None,
     *,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation.")] = False,
     confirm_name: Annotated[
@@ -90,12 +90,28 @@ class _Choices:
         return typer.confirm(question)
 
 
+def _selected(cwd: Path) -> str:
+    """Return the stack that `pulumi stack select` selected, as `pulumi destroy` does.
+
+    Raises:
+        OperationError: none is selected.
+    """
+    from ebbtide.operations.backend import Backend  # noqa: PLC0415
+    from ebbtide.operations.errors import OperationError  # noqa: PLC0415
+    from ebbtide.project.source import project_directory  # noqa: PLC0415
+
+    if (name := Backend(project_directory(cwd.resolve())).selected) is None:
+        again = command_line("destroy", "STACK")
+        raise OperationError(f"No stack is named, and Pulumi has none selected. Write: {again}")
+    return name
+
+
 def _destroyed(stack: str | None, config_file: Path | None, cwd: Path, choices: _Choices) -> int:
     from ebbtide.operations import destroy as destroying  # noqa: PLC0415
     from ebbtide.operations.backend import Backend  # noqa: PLC0415
     from ebbtide.preview.stack_files import read_stack  # noqa: PLC0415
 
-    name = stack_name(stack, config_file)
+    name = stack_name(stack, config_file) if stack or config_file else _selected(cwd)
     files = read_stack(cwd, name.rpartition("/")[2], config_file=config_file)
 
     def confirm(question: str) -> bool:

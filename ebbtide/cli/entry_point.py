@@ -7,12 +7,13 @@ Errors go to standard error as sentences.
 import contextlib
 import functools
 import gc
+import inspect
 import sys
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, cast
+from typing import TYPE_CHECKING, Annotated, Any, Final, ParamSpec, cast
 
 import typer
 from typer.core import TyperGroup
@@ -24,7 +25,7 @@ from ebbtide.cli.destroy import destroy
 from ebbtide.cli.exit_status import ExitStatus
 from ebbtide.cli.extend import extend
 from ebbtide.cli.machines import machines
-from ebbtide.cli.options import ConfigFile, Cwd, Out, PreviewFormat, Stack, stack_files
+from ebbtide.cli.options import ConfigFile, Cwd, Out, PreviewFormat, Stack, stack_files, stack_names
 from ebbtide.cli.prices import prices_refresh
 from ebbtide.cli.profile import profile
 from ebbtide.cli.quota import quota
@@ -95,6 +96,7 @@ def _reporting(command: Callable[_P, None]) -> Callable[_P, None]:
 
     @functools.wraps(command)
     def run(*args: _P.args, **kwargs: _P.kwargs) -> None:
+        _take_stack_option(cast("dict[str, Any]", kwargs))
         try:
             with warnings.catch_warnings():
                 if not sys.warnoptions:
@@ -112,7 +114,39 @@ def _reporting(command: Callable[_P, None]) -> Callable[_P, None]:
         except Exception as error:  # noqa: BLE001 - no traceback reaches a user
             raise typer.Exit(_reported(error, command, kwargs)) from None
 
+    own = inspect.signature(command)
+    if "stack" in own.parameters:
+        parameters = [*own.parameters.values(), _STACK_OPTION]
+        run.__signature__ = own.replace(parameters=parameters)  # pyright: ignore[reportAttributeAccessIssue]  # PEP 362's
     return run
+
+
+_STACK_OPTION: Final = inspect.Parameter(
+    "stack_option",
+    inspect.Parameter.KEYWORD_ONLY,
+    default=None,
+    annotation=Annotated[
+        str | None,
+        typer.Option(
+            "--stack", "-s", help="The stack, as for pulumi.", autocompletion=stack_names, show_default=False
+        ),
+    ],
+)
+
+
+def _take_stack_option(options: dict[str, Any]) -> None:
+    """Take the stack from `--stack`, which stands for the argument.
+
+    Raises:
+        UsageError: both are given, and differ.
+    """
+    named = options.pop("stack_option", None)
+    if named is not None and options["stack"] not in (None, named):
+        raise typer.BadParameter(
+            f"The stack is {options['stack']}, and --stack is {named}. Write one of them."
+        )
+    if named is not None:
+        options["stack"] = named
 
 
 def _reported(error: Exception, command: Callable[..., None], options: Mapping[str, Any]) -> ExitStatus:

@@ -50,6 +50,17 @@ BackendStack = Annotated[
     ),
 ]
 """A stack in the backend, optionally with an organization."""
+SelectedStack = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="STACK",
+        help="Stack name, with its organization if it has one; by default the one in the name of "
+        "--config-file, or the one that `pulumi stack select` selected.",
+        autocompletion=stack_names,
+        show_default=False,
+    ),
+]
+"""A stack in the backend, whose default is Pulumi's."""
 ConfigFile = Annotated[
     Path | None,
     typer.Option(

@@ -25,6 +25,7 @@ class Backend:
 
     Attributes:
         stacks: names of the stacks that have resources, or may have.
+        selected: name of the stack that `pulumi stack select` selected; None for none.
     """
 
     def __init__(self, root: Path, patterns: Collection[str] = ()) -> None:
@@ -40,7 +41,7 @@ class Backend:
         with explained(""):
             self._workspace = automation.LocalWorkspace(work_dir=str(root), env_vars=_ENVIRONMENT)
             stacks = self._listed()
-        self._selected = next((stack.name for stack in stacks if stack.current), None)
+        self.selected = next((stack.name for stack in stacks if stack.current), None)
         self.stacks = tuple(
             stack.name
             for stack in stacks
@@ -91,9 +92,9 @@ class Backend:
         with explained(name):
             stack = automation.Stack.select(name, self._workspace)
             # Selecting a stack would change the target of the user's next `pulumi up`.
-            if self._selected is None:
+            if self.selected is None:
                 command = ["stack", "unselect"]
                 self._workspace.pulumi_command.run(command, self._workspace.work_dir, _ENVIRONMENT)
-            elif self._selected != name:
-                self._workspace.select_stack(self._selected)
+            elif self.selected != name:
+                self._workspace.select_stack(self.selected)
         return Stack(name, stack, config_file)

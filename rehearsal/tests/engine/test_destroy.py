@@ -56,6 +56,23 @@ def test_a_stack_goes_and_the_other_stays_selected(project: Project) -> None:
     assert selected == ["mine"]
 
 
+def test_the_selected_stack_is_the_default(project: Project) -> None:
+    """Without a name, the stack that `pulumi` has selected is destroyed, not dev, and the question names it;
+    --stack names one, too."""
+    project.holds("dev", {"type": "acme:web:Site", "name": "a"})
+    project.holds("mine", {"type": "acme:web:Site", "name": "b"})
+    project.pulumi("stack", "select", "mine")
+    assert "Destroy 1 resource of stack mine?" in project.destroy()[1]
+    assert "Destroy 1 resource of stack dev?" in project.destroy("--stack", "dev")[1]
+    project.pulumi("stack", "unselect")
+    status, _, errors = project.destroy()
+    assert status == 2
+    assert (
+        errors
+        == f"No stack is named, and Pulumi has none selected. Write: {command_line('destroy', 'STACK')}\n"
+    )
+
+
 def test_stacks_that_are_not_there(project: Project) -> None:
     """A file without a stack in the backend, and neither."""
     (project.root / "Pulumi.dev.yaml").write_text("config: {}\n")

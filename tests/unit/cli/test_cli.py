@@ -7,7 +7,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.main import get_command
+from typer.testing import CliRunner
 
+from ebbtide.cli import app
 from ebbtide.placement import Profile
 from ebbtide.preview.report import Preview
 from tests.synth import ROOT
@@ -335,3 +338,18 @@ def test_a_closed_pipe_is_no_failure_of_ours() -> None:
     command = f"{sys.executable} -m ebbtide schema | head -c 1"
     done = subprocess.run(command, shell=True, cwd=ROOT, capture_output=True, text=True, check=False)  # noqa: S602
     assert (done.stdout, done.stderr) == ("{", "")
+
+
+def test_the_stack_as_an_option(tmp_path: Path) -> None:
+    """Every command with a stack takes it as an argument or as --stack, but not two different ones."""
+    (tmp_path / "Pulumi.yaml").write_text("name: shop\nruntime: python\n")
+    for words in (["other"], ["--stack", "other"], ["-s", "other"], ["other", "--stack", "other"]):
+        done = CliRunner().invoke(app, ["profile", *words, "--cwd", str(tmp_path)])
+        assert (done.exit_code, done.stderr.partition(":")[0]) == (2, "There is no stack other")
+    differing = CliRunner().invoke(app, ["profile", "dev", "--stack", "other", "--cwd", str(tmp_path)])
+    assert differing.exit_code == 2
+    assert "The stack is dev, and --stack is other." in " ".join(differing.stderr.split())
+    commands = get_command(app).commands.values()  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType]
+    for command in commands:  # pyright: ignore[reportUnknownVariableType]
+        names = {param.name for param in command.params}  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+        assert ("stack" in names) == ("stack_option" in names)
