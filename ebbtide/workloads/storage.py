@@ -22,8 +22,6 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Final, Protocol
 from urllib.parse import unquote, urlsplit
 
-from ebbtide.invocation import install_command
-
 _SCHEMES: Final = {"gs": "gcs", "gcs": "gcs", "abfs": "abfs", "abfss": "abfs", "az": "abfs"}
 """Schemes of addresses, with the extra that installs their library."""
 
@@ -299,6 +297,8 @@ def _opened(address: str) -> tuple[Any, str]:
         tidy = re.sub(r"(?<!:)/{2,}", "/", address)
         files, path = url_to_fs(tidy, use_listings_cache=False)
     except ImportError:
+        from ebbtide.invocation import install_command  # noqa: PLC0415 - only errors need it
+
         raise CheckpointError(
             f"{address} needs a library that is not installed. Install it with: "
             f"{install_command(_SCHEMES[scheme])}."
