@@ -54,7 +54,7 @@ _PATH = re.compile(r"`((?:components|ebbtide|examples|stacks|template|tests)/[\w
 
 def test_every_block_is_of_a_kind() -> None:
     """A block says what it is, so that none escapes the tests below."""
-    kinds = {"json", "mermaid", "python", "sh", "text", "yaml"}
+    kinds = {"json", "mermaid", "python", "sh", "text", "toml", "yaml"}
     assert [str(block) for block in BLOCKS if block.kind not in kinds] == []
 
 
@@ -255,7 +255,7 @@ def test_contributing_names_files_for_each_kind_of_change() -> None:
 
 def test_no_page_sets_the_path_of_python() -> None:
     """The package is installed: no page finds it through PYTHONPATH or the working directory."""
-    assert _matches(re.compile(r"PYTHONPATH|-m ebbtide|(?<!-m )pip install")) == []
+    assert _matches(re.compile(r"PYTHONPATH|-m ebbtide|(?<!-m )(?<!uv )pip install")) == []
 
 
 @pytest.mark.parametrize("page", PAGES)
