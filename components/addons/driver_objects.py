@@ -38,12 +38,14 @@ def only_on(pools: Iterable[Pool]) -> dict[str, Any]:
     return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}
 
 
-def _requests(item: str) -> dict[str, Any]:
+def requests_of(item: str) -> dict[str, Any]:
+    """Return the requests of a footprint, as the resources of a container."""
     need = footprint(item).requests
     return {"requests": {"cpu": f"{need.cpu_m:.0f}m", "memory": f"{need.memory_mib:.0f}Mi"}}
 
 
-def _daemon_set(name: str, pools: Sequence[Pool], cloud: CloudKind, pod: dict[str, Any]) -> dict[str, Any]:
+def daemon_set(name: str, pools: Sequence[Pool], cloud: CloudKind, pod: dict[str, Any]) -> dict[str, Any]:
+    """Build a DaemonSet in kube-system on the nodes of these pools."""
     labels = {"app.kubernetes.io/name": name, "app.kubernetes.io/managed-by": "ebbtide"}
     return obj(
         "apps/v1",
@@ -68,7 +70,7 @@ def _daemon_set(name: str, pools: Sequence[Pool], cloud: CloudKind, pod: dict[st
     )
 
 
-def _mounts(paths: dict[str, tuple[str, str]]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def mounts_of(paths: dict[str, tuple[str, str]]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Return volumes and mounts of node directories: by name, the path on the node and the path in the
     container."""
     volumes = [{"name": name, "hostPath": {"path": host}} for name, (host, _) in paths.items()]
@@ -80,8 +82,8 @@ def _installer(
 ) -> dict[str, Any]:
     """Build a DaemonSet with an init container that installs, and a main container that sleeps to keep the
     pod running."""
-    volumes, mounts = _mounts(paths)
-    return _daemon_set(
+    volumes, mounts = mounts_of(paths)
+    return daemon_set(
         name,
         pools,
         CloudKind.GKE,
@@ -94,7 +96,7 @@ def _installer(
                     "name": "installer",
                     # Part of the node's image, and of its version; there is nothing to pull.
                     "imagePullPolicy": "Never",
-                    "resources": _requests("driver-daemonset"),
+                    "resources": requests_of("driver-daemonset"),
                     "securityContext": {"privileged": True},
                     "volumeMounts": mounts,
                     **container,
@@ -201,18 +203,18 @@ def _device_plugin(name: str, pools: Sequence[Pool], *, mig: bool = False) -> di
     if mig:
         environment |= {"MIG_STRATEGY": "single", "NVIDIA_MIG_MONITOR_DEVICES": "all"}
         capabilities["add"] = ["SYS_ADMIN"]
-    volumes, mounts = _mounts({"device-plugins": (_PLUGINS, _PLUGINS)})
+    volumes, mounts = mounts_of({"device-plugins": (_PLUGINS, _PLUGINS)})
     container = {
         "name": "plugin",
         "image": f"nvcr.io/nvidia/k8s-device-plugin:{PINS['nvidia-device-plugin'].version}",
-        "resources": _requests("aks-gpu-node") | {"limits": {"memory": "256Mi"}},
+        "resources": requests_of("aks-gpu-node") | {"limits": {"memory": "256Mi"}},
         # The API server rejects SYS_ADMIN without allowPrivilegeEscalation (Kubernetes docs,
         # security-context).
         "securityContext": {"allowPrivilegeEscalation": mig, "capabilities": capabilities},
         "env": [{"name": key, "value": value} for key, value in environment.items()],
         "volumeMounts": mounts,
     }
-    return _daemon_set(
+    return daemon_set(
         name,
         pools,
         CloudKind.AKS,

@@ -26,7 +26,7 @@ VISIBILITY_PORT = 443
 """Port of the server that lists pending workloads, for the same reason. It is an aggregated API: while it is
 unreachable, no namespace of the cluster can be deleted, since namespaces' contents cannot be listed."""
 
-_METRICS: Final = 8443
+METRICS_PORT: Final = 8443
 """Metrics, served over TLS to clients that the API server authorizes (its chart, 0.19.2)."""
 
 MEMORY_LIMIT = "512Mi"
@@ -80,7 +80,7 @@ def configuration(declaration: Cluster) -> dict[str, Any]:
         "apiVersion": "config.kueue.x-k8s.io/v1beta2",
         "kind": "Configuration",
         "health": {"healthProbeBindAddress": ":8081"},
-        "metrics": {"bindAddress": f":{_METRICS}", "enableClusterQueueResources": True},
+        "metrics": {"bindAddress": f":{METRICS_PORT}", "enableClusterQueueResources": True},
         "webhook": {"port": WEBHOOK_PORT},
         "visibilityServer": {"bindPort": VISIBILITY_PORT},
         "leaderElection": {"leaderElect": True, "resourceName": "c1f6bfd2.kueue.x-k8s.io"},
@@ -166,4 +166,4 @@ def values(declaration: Cluster) -> dict[str, Any]:
 
 def network_policies() -> tuple[dict[str, Any], ...]:
     """Return the network policy of its namespace: webhooks, the visibility API, metrics."""
-    return (policy("controller", NAMESPACE, [ports(WEBHOOK_PORT, VISIBILITY_PORT, _METRICS)]),)
+    return (policy("controller", NAMESPACE, [ports(WEBHOOK_PORT, VISIBILITY_PORT, METRICS_PORT)]),)
