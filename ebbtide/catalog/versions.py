@@ -28,6 +28,9 @@ PINS = {
     "gke-tpu-flex-start": Pin("1.33.0-gke.1712000", "2026-06-09", "GKE docs, dws-flex-start-training"),
     "gke-shutdown-grace": Pin("1.35.0-gke.1171000", "2026-08", "GKE docs, spot-vms; pulumi-gcp 10.2.0"),
     "gke-compute-class": Pin("1.30.3-gke.1451000", "2026", "GKE docs, about-custom-compute-classes"),
+    "gke-dcgm-metrics": Pin(
+        "1.30.1-gke.1204000", "2026", "GKE docs, dcgm-metrics; skypilot docs, gpu metrics on GKE"
+    ),
     "kubernetes-oldest": Pin(
         "1.30",
         "2026-11",
@@ -41,6 +44,9 @@ PINS = {
     ),
     "gpu-operator": Pin("v26.7.0", "2026-08-21", "helm.ngc.nvidia.com/nvidia/gpu-operator"),
     "nvidia-device-plugin": Pin("v0.18.0", "2026", "azure-aks-docs, use-nvidia-gpu"),
+    "dcgm-exporter": Pin(
+        "4.5.3-4.8.2-distroless", "2026", "nvcr.io/nvidia/k8s/dcgm-exporter; the chart dcgm-exporter 4.8.2"
+    ),
     "kueue": Pin("0.19.2", "2026-08-20", "registry.k8s.io/kueue/charts/kueue"),
     "pipelines": Pin(
         "2.17.0",

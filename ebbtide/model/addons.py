@@ -9,7 +9,7 @@ from pydantic import Field
 from ebbtide.model.add_on import READ, WORK, AddOn, AddOnSpec, Right
 from ebbtide.model.base import Declared, Names, default
 
-__all__ = ["Addons", "Katib", "Kueue", "Logs", "Pipelines", "Trainer"]
+__all__ = ["Addons", "Katib", "Kueue", "Logs", "Metrics", "Pipelines", "Trainer"]
 
 DriverMode = Literal["managed", "daemonset", "gpu-operator", "none"]
 """Installer of the driver on GPU nodes whose pool does not use the cloud's driver."""
@@ -118,6 +118,13 @@ class Logs(AddOn):
     """Maximum ingestion per day, GiB; anything beyond it is dropped. Default: no limit."""
 
 
+class Metrics(AddOn):
+    """Managed Prometheus: the utilization of GPUs by pod, and Kueue's queues. On GKE in Cloud Monitoring, on
+    AKS in an Azure Monitor workspace. Billed by the sample."""
+
+    spec: ClassVar = AddOnSpec(name="metrics", title="managed Prometheus")
+
+
 class Addons(Declared):
     """Add-ons. Naming one installs it, `{}` with its defaults."""
 
@@ -131,6 +138,7 @@ class Addons(Declared):
     trainer: Trainer | None = None
     katib: Katib | None = None
     logs: Logs | None = None
+    metrics: Metrics | None = None
 
     @property
     def declared(self) -> tuple[AddOn, ...]:

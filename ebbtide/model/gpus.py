@@ -69,3 +69,23 @@ def gpu_pools(cluster: Cluster) -> tuple[Pool, ...]:
 def pools_left_to_us(cluster: Cluster) -> tuple[Pool, ...]:
     """GPU pools whose driver the cloud does not install, and to which `addons.drivers` applies."""
     return tuple(pool for pool in gpu_pools(cluster) if not cloud_installs(pool, cluster))
+
+
+def measured_pools(cluster: Cluster) -> tuple[Pool, ...]:
+    """GPU pools on which `addons.metrics` measures the GPUs: those with the cloud's driver, on AKS of whole
+    GPUs.
+
+    GKE's exporter needs GKE's drivers (GKE docs, dcgm-metrics, 2026). DCGM reports the utilization of a GPU
+    instance only to containers with CAP_SYS_ADMIN (NVIDIA docs, dcgm-exporter, 2026), which the exporter on
+    AKS does not have.
+    """
+    if cluster.addons.metrics is None:
+        return ()
+    partitioned = (
+        {pool.name for pool in cluster.pools if pool.accelerator and pool.accelerator.gpu_instance_profile}
+        if cluster.site.cloud is CloudKind.AKS
+        else set[str]()
+    )
+    return tuple(
+        pool for pool in gpu_pools(cluster) if cloud_installs(pool, cluster) and pool.name not in partitioned
+    )

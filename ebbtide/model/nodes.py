@@ -15,7 +15,8 @@ def _of_gpus(pool: Pool, site: Site, addons: Addons) -> tuple[str, ...]:
     if pool.accelerator is None or not has_gpus(pool, site):
         return ()
     if pool.accelerator.driver != "none" or addons.drivers in ("managed", "none"):
-        return (CLOUD_SPECS[site.cloud].gpu_node_footprint,)
+        exporter = ("dcgm-exporter-node",) if addons.metrics is not None else ()
+        return (CLOUD_SPECS[site.cloud].gpu_node_footprint, *exporter)
     if addons.drivers == "daemonset":
         return (CLOUD_SPECS[site.cloud].gpu_node_footprint, "driver-daemonset")
     return ("gpu-operator-node",)

@@ -56,6 +56,12 @@ RESOURCE_GROUP = NameLimit(1, 90, "A-Za-z0-9_.()-", f"{_ARM}, Microsoft.Resource
 DNS_PREFIX = NameLimit(1, 54, "A-Za-z0-9-", "azure-rest-api-specs, Microsoft.ContainerService: dnsPrefix")
 VIRTUAL_NETWORK = NameLimit(2, 64, "A-Za-z0-9_.-", f"{_ARM}, Microsoft.Network")
 WORKSPACE = NameLimit(4, 63, "A-Za-z0-9-", f"{_ARM}, Microsoft.OperationalInsights")
+MONITOR_WORKSPACE = NameLimit(
+    4, 44, "A-Za-z0-9-", "azure-rest-api-specs, Microsoft.Monitor 2023-04-03: azureMonitorWorkspaceName"
+)
+DATA_COLLECTION = NameLimit(
+    3, 44, "A-Za-z0-9-", "azure-monitor docs, prometheus-metrics-enable (2026): 44 characters for an endpoint"
+)
 STORAGE_ACCOUNT = NameLimit(3, 24, "a-z0-9", f"{_ARM}, Microsoft.Storage")
 CONTAINER_REGISTRY = NameLimit(5, 50, "A-Za-z0-9", f"{_ARM}, Microsoft.ContainerRegistry")
 SUBDOMAIN = NameLimit(

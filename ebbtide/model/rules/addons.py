@@ -7,7 +7,9 @@ from ebbtide.catalog import PINS, CloudKind
 from ebbtide.model.capacity import Preemptible, Spot
 from ebbtide.model.cluster import Cluster
 from ebbtide.model.faults import Fault
+from ebbtide.model.gpus import has_gpus, measured_pools
 from ebbtide.model.pool import Pool, TaintEffect
+from ebbtide.model.rules.gke_versions import is_earlier
 from ebbtide.model.rules.rule import ClusterRule, PoolIn, Severity, pools_of
 from ebbtide.model.rules.words import service_name
 from ebbtide.wording import and_list
@@ -100,6 +102,49 @@ def _logs_of_ours(cluster: Cluster) -> Iterator[Fault]:
             "It would have to be changed, or no log would come in.",
             "Leave logs out, and have its owner run az aks enable-addons --addons monitoring.",
         )
+
+
+def _metrics_of_another(cluster: Cluster) -> Iterator[Fault]:
+    if cluster.addons.metrics is None or cluster.cloud.existing is None:
+        return
+    command = {
+        CloudKind.GKE: "gcloud container clusters update --enable-managed-prometheus",
+        CloudKind.AKS: "az aks update --enable-azure-monitor-metrics",
+    }[cluster.site.cloud]
+    yield Fault(
+        "addons.metrics",
+        "Metrics are collected by an agent that is a setting of the cluster, and this stack does not create "
+        "the cluster.",
+        "No metric would be collected.",
+        f"Omit metrics, and have the cluster's owner run {command}.",
+    )
+
+
+def _exporter_available(cluster: Cluster) -> Iterator[Fault]:
+    pinned, least = cluster.site.kubernetes_version, PINS["gke-dcgm-metrics"].version
+    if pinned is not None and measured_pools(cluster) and is_earlier(pinned, least):
+        yield Fault(
+            "addons.metrics",
+            f"GKE has its DCGM exporter from {least} on, and kubernetesVersion is {pinned}.",
+            "GKE refuses the cluster.",
+            f"Write kubernetesVersion: {least} or later, or leave it out.",
+        )
+
+
+def _unmeasured(cluster: Cluster) -> Iterator[Fault]:
+    if cluster.addons.metrics is None or cluster.cloud.existing is not None:
+        return
+    measured = {pool.name for pool in measured_pools(cluster)}
+    for pool in pools_of(cluster):
+        if has_gpus(pool.pool, pool.site) and pool.pool.name not in measured:
+            is_aks = pool.site.cloud is CloudKind.AKS
+            needs = "whole GPUs and AKS's own driver" if is_aks else "GKE's own driver"
+            yield Fault(
+                pool.at("accelerator"),
+                f"The DCGM exporter needs {needs}, which this pool does not have.",
+                "The utilization of its GPUs is not collected.",
+                "Write driver: default and no gpuInstanceProfile, or run a DCGM exporter of your own.",
+            )
 
 
 def _own_namespaces(cluster: Cluster) -> Iterator[Fault]:
@@ -199,6 +244,18 @@ RULES: tuple[ClusterRule, ...] = (
         "azure-native 3.29.0, ManagedCluster.addonProfiles",
         _logs_of_ours,
         CloudKind.AKS,
+    ),
+    ClusterRule(
+        "metrics-of-an-existing-cluster",
+        "pulumi-gcp 10.2.0, monitoringConfig; azure-native 3.29.0, azureMonitorProfile",
+        _metrics_of_another,
+    ),
+    ClusterRule("dcgm-exporter-version", "GKE docs, dcgm-metrics (2026)", _exporter_available, CloudKind.GKE),
+    ClusterRule(
+        "gpu-utilization-not-collected",
+        "GKE docs, dcgm-metrics (2026); NVIDIA docs, dcgm-exporter (2026)",
+        _unmeasured,
+        severity=Severity.WARNED,
     ),
     ClusterRule(
         "no team in a namespace that an add-on makes",

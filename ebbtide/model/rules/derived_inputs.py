@@ -196,6 +196,7 @@ _AKS_CLUSTER: Final = _rows(
     queues=("autoScalerProfile.expander",),
     teams=("oidcIssuerProfile", "securityProfile.workloadIdentity", "storageProfile.blobCSIDriver"),
     addons__logs=("addonProfiles.omsagent", "addonProfiles.omsAgent"),
+    addons__metrics=("azureMonitorProfile.metrics",),
     owner=tuple(f"tags.{label}" for label in _BILLING),
 )
 
