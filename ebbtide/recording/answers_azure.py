@@ -105,6 +105,14 @@ RESOURCES: Final[Mapping[str, ResourceTemplate]] = {
         f"{_PROVIDERS}/Microsoft.Insights/dataCollectionRules/{{dataCollectionRuleName}}",
         {"immutableId": "dcr-{uuid_rule}"},
     ),
+    "azure-native:monitor:DataCollectionEndpoint": ResourceTemplate(
+        f"{_PROVIDERS}/Microsoft.Insights/dataCollectionEndpoints/{{dataCollectionEndpointName}}",
+        {"immutableId": "dce-{uuid_endpoint}"},
+    ),
+    "azure-native:monitor:AzureMonitorWorkspace": ResourceTemplate(
+        f"{_PROVIDERS}/Microsoft.Monitor/accounts/{{azureMonitorWorkspaceName}}",
+        {"accountId": "{uuid_account}"},
+    ),
     "azure-native:monitor:DataCollectionRuleAssociation": ResourceTemplate(
         "{resourceUri}/providers/Microsoft.Insights/dataCollectionRuleAssociations/{associationName}"
     ),

@@ -5,7 +5,7 @@ from pathlib import Path
 import yaml
 
 from ebbtide.kubernetes_api import Api
-from ebbtide_rehearsal.control_plane import compute_class
+from ebbtide_rehearsal.control_plane import compute_class, monitors
 from ebbtide_rehearsal.control_plane.plan import CloudName
 from ebbtide_rehearsal.control_plane.storage_classes import storage_classes
 
@@ -15,7 +15,8 @@ _KINDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
 def install(api: Api, cloud: CloudName, provisioning_requests: Path) -> None:
-    """Install storage classes, the ProvisioningRequest CRD, and on GKE the ComputeClass CRD and tolerations.
+    """Install storage classes, the CRDs of ProvisioningRequest and of managed Prometheus, and on GKE the
+    ComputeClass CRD and tolerations.
 
     Args:
         api: an administrator's client.
@@ -26,6 +27,8 @@ def install(api: Api, cloud: CloudName, provisioning_requests: Path) -> None:
     """
     for item in storage_classes(cloud):
         api.apply(f"{_CLASSES}/{item['metadata']['name']}", item)
+    for item in monitors.definitions(cloud):
+        api.apply(f"{_KINDS}/{item['metadata']['name']}", item)
     if cloud == "gke":
         api.apply(f"{_KINDS}/{compute_class.NAME}", compute_class.DEFINITION)
         api.apply(f"{_ADMISSION}/mutatingadmissionpolicies/{compute_class.POLICY}", compute_class.TOLERATIONS)

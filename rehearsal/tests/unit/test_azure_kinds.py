@@ -25,15 +25,16 @@ def _recorded(declaration: Declaration) -> Recording:
 @pytest.mark.parametrize("existing", [False, True])
 def test_there_is_a_stand_in_for_all_that_the_program_asks_for(existing: bool) -> None:  # noqa: FBT001 - a case
     """With every add-on and everything that a team can have, in a cluster of its own and in another's."""
-    declaration = full("aks", logs={})
+    declaration = full("aks", logs={}, metrics={})
     if existing:
         declaration["cloud"] = copy.deepcopy(AKS["cloud"]) | {"existing": {"name": "shared"}}
-        declaration["addons"].pop("logs")
+        for name in ("logs", "metrics"):
+            declaration["addons"].pop(name)
         declaration["pools"] = [pool for pool in declaration["pools"] if pool.get("role") != "system"]
     recording = _recorded(declaration)
     made = {resource.type for resource in recording if resource.type.startswith("azure-native:")}
     assert made <= set(KINDS)
-    assert len(made) >= (5 if existing else 14)
+    assert len(made) >= (5 if existing else 16)
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=list(KINDS))

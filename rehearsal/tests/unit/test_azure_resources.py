@@ -296,6 +296,35 @@ def test_rules_lead_to_workspaces_that_are_there(tmp_path: Path) -> None:
     assert joined.id.startswith(f"{CLUSTER}/providers/Microsoft.Insights/dataCollectionRuleAssociations/")
 
 
+def test_metrics_need_their_workspace_and_endpoint(tmp_path: Path) -> None:
+    """A rule for metrics is refused until the workspace and the endpoint that it names exist."""
+    azure = Azure(tmp_path).with_cluster()
+    account = f"{GROUP}/providers/Microsoft.Monitor/accounts/metrics"
+    endpoint = f"{GROUP}/providers/Microsoft.Insights/dataCollectionEndpoints/metrics"
+
+    def make() -> str:
+        return azure.make(
+            "monitor:DataCollectionRule",
+            resourceGroupName="train",
+            dataCollectionRuleName="metrics",
+            dataCollectionEndpointId=endpoint,
+            destinations={"monitoringAccounts": [{"name": "here", "accountResourceId": account}]},
+            dataFlows=[{"streams": ["Microsoft-PrometheusMetrics"], "destinations": ["here"]}],
+        ).id
+
+    with pytest.raises(RefusedError, match="of destination 'here' was not found"):
+        make()
+    azure.make(
+        "monitor:AzureMonitorWorkspace", resourceGroupName="train", azureMonitorWorkspaceName="metrics"
+    )
+    with pytest.raises(RefusedError, match="dataCollectionEndpoints/metrics"):
+        make()
+    azure.make(
+        "monitor:DataCollectionEndpoint", resourceGroupName="train", dataCollectionEndpointName="metrics"
+    )
+    assert make().endswith("/dataCollectionRules/metrics")
+
+
 @pytest.mark.parametrize(
     ("changes", "says"),
     [

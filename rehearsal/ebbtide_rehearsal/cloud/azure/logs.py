@@ -1,4 +1,4 @@
-"""Log Analytics workspaces, and data collection rules for logs."""
+"""Log Analytics and Azure Monitor workspaces, and data collection rules for logs and metrics."""
 
 from collections.abc import Mapping
 from typing import Any, Final, cast
@@ -28,12 +28,13 @@ def _answers(request: Request) -> Mapping[str, Any]:
 
 
 def _workspaces_exist(request: Request) -> str | None:
-    for destination in items(inner(request.inputs, "destinations"), "logAnalytics"):
-        workspace = str(destination.get("workspaceResourceId") or "")
-        if not workspace or request.cloud.lacks(workspace):
-            return _payload(
-                f"The workspace '{workspace}' of destination '{destination.get('name')}' was not found."
-            )
+    for kind, key in (("logAnalytics", "workspaceResourceId"), ("monitoringAccounts", "accountResourceId")):
+        for destination in items(inner(request.inputs, "destinations"), kind):
+            workspace = str(destination.get(key) or "")
+            if not workspace or request.cloud.lacks(workspace):
+                return _payload(
+                    f"The workspace '{workspace}' of destination '{destination.get('name')}' was not found."
+                )
     return None
 
 
@@ -57,7 +58,7 @@ def _payload(why: str) -> str:
 
 
 def _joins_existing(request: Request) -> str | None:
-    for name in ("resourceUri", "dataCollectionRuleId", "workspaceId"):
+    for name in ("resourceUri", "dataCollectionRuleId", "dataCollectionEndpointId", "workspaceId"):
         target = request.inputs.get(name)
         if target is not None and request.cloud.lacks(str(target)):
             return not_found(str(target))
@@ -97,10 +98,17 @@ KINDS: Final = (
         outputs=_answers,
     ),
     ResourceKind(
+        type="azure-native:monitor:AzureMonitorWorkspace", api_version="2023-04-03", outputs=_answers
+    ),
+    ResourceKind(
+        type="azure-native:monitor:DataCollectionEndpoint", api_version="2022-06-01", outputs=_answers
+    ),
+    ResourceKind(
         type="azure-native:monitor:DataCollectionRule",
         api_version="2022-06-01",
         rules=(
             Rule("workspaces that are there", _RULES, _workspaces_exist),
+            Rule("endpoint is there", _RULES, _joins_existing),
             Rule("flows into destinations of the rule", _RULES, _flows_lead_somewhere),
         ),
         outputs=_answers,
