@@ -20,6 +20,7 @@ from .deletion import leaf_options
 from .drivers import Drivers, DriversArgs, has_drivers
 from .existing_pipelines import ExistingPipelines, ExistingPipelinesArgs
 from .manifest import Manifest
+from .monitors import monitors
 from .queues import Queues, QueuesArgs
 from .system_placement import priority_class
 from .team_resources import CreateTeamResources
@@ -54,6 +55,7 @@ def has_add_ons(declaration: Cluster) -> bool:
         or bool(tenants_of(declaration))
         or declaration.addons.pipelines is not None
         or any(add_on.spec.namespace for add_on in declaration.installed)
+        or bool(monitors(declaration))
     )
 
 
@@ -114,6 +116,7 @@ class Addons(pulumi.ComponentResource):
         admitted = _ready(self._installed(_Stage.ADMITTED))
         kueue = _ready(self._installed(_Stage.KUEUE, admitted))
         self._drivers(kueue)
+        self._monitors(kueue)
         kinds = (*admitted, *kueue, *_ready(self._installed(_Stage.OTHERS, kueue)))
         hosts = self._installed(_Stage.WITH_WORK, kinds)
         self._existing_pipelines()
@@ -154,6 +157,14 @@ class Addons(pulumi.ComponentResource):
         if has_drivers(declaration):
             args = DriversArgs(declaration=declaration, depends_on=kueue, deleted_with=deleted_with)
             Drivers(f"{self._name}-drivers", args, self._inside)
+
+    def _monitors(self, kueue: Ready) -> None:
+        """Create the sources of metrics, one after another: Kubernetes deletes a token whose service account
+        does not exist."""
+        before: Ready = kueue
+        for manifest in monitors(self._args.declaration):
+            role = f"{self._name}-{manifest['kind'].lower()}-{manifest['metadata']['name']}"
+            before = (Manifest(role, manifest, leaf_options(self, self._args.deleted_with, before)),)
 
     def _existing_pipelines(self) -> None:
         """Set the retry strategy of an existing Kubeflow Pipelines."""

@@ -173,6 +173,8 @@ def _inputs(args: ClusterArgs, pool: Mapping[str, Any]) -> dict[str, Any]:
         "auto_scaler_profile": _autoscaler(declaration, cloud.consolidation),
         "storage_profile": _storage(declaration),
         "addon_profiles": _addon_profiles(args),
+        # Sent even if it is disabled: an omitted profile leaves the old one in force.
+        "azure_monitor_profile": {"metrics": {"enabled": declaration.addons.metrics is not None}},
         # Costs by namespace; not for the tier Free (azure-rest-api-specs, containerservice 2025-09-01,
         # ManagedClusterCostAnalysis).
         "metrics_profile": {"cost_analysis": {"enabled": cloud.tier != "free"}},

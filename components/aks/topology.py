@@ -13,6 +13,7 @@ from ebbtide.model.members import members_of
 
 from .. import kubernetes
 from ..addons.logs import LogCollection, LogCollectionArgs, LogStore, LogStoreArgs
+from ..addons.metrics import MetricStore, MetricStoreArgs
 from ..clouds import require_cloud
 from ..lifetime import expires
 from ..ownership import Labels, billing_labels, of_pool
@@ -202,6 +203,16 @@ def _own(name: str, declaration: Declaration, cloud: Aks, parent: Topology) -> _
             ),
             inside,
         )
+    if declaration.addons.metrics is not None:
+        store = MetricStoreArgs(
+            name=declaration.name,
+            resource_group=group.name,
+            location=cloud.location,
+            cluster=cluster.resource.id,
+            deleted_with=cluster.resource,
+            labels=labels,
+        )
+        MetricStore(f"{name}-metrics", store, inside)
     return _Base(
         cluster_name=cluster.cluster_name,
         resource_group=group.name,

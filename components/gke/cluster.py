@@ -8,6 +8,7 @@ from pulumi_gcp import container
 
 from ebbtide.model import Cluster as Declaration
 from ebbtide.model import Gke
+from ebbtide.model.gpus import measured_pools
 from ebbtide.model.members import groups_domain
 
 from ..inputs import without_none
@@ -133,16 +134,23 @@ def _inputs(args: ClusterArgs) -> dict[str, Any]:
         # cluster_service.proto, CostManagementConfig, 2026).
         "cost_management_config": {"enabled": True},
         "logging_config": {"enable_components": ["SYSTEM_COMPONENTS", "WORKLOADS"]},
-        # Managed Prometheus runs collectors on every node, and is billed by the sample.
-        "monitoring_config": {
-            "enable_components": ["SYSTEM_COMPONENTS"],
-            "managed_prometheus": {"enabled": False},
-        },
+        "monitoring_config": _monitoring(declaration),
         "remove_default_node_pool": True,
         "initial_node_count": 1,
         "node_config": _default_pool(args),
         "deletion_protection": not declaration.is_ephemeral,
         "resource_labels": billing_labels(declaration, args.expires),
+    }
+
+
+def _monitoring(declaration: Declaration) -> container.ClusterMonitoringConfigArgsDict:
+    """Return the monitoring of a cluster. Managed Prometheus, which runs collectors on every node and is
+    billed by the sample, only if it is declared; GKE's DCGM exporter sends to it (GKE docs, dcgm-metrics,
+    2026)."""
+    exporter = ["DCGM"] if measured_pools(declaration) else []
+    return {
+        "enable_components": ["SYSTEM_COMPONENTS", *exporter],
+        "managed_prometheus": {"enabled": declaration.addons.metrics is not None},
     }
 
 

@@ -1,6 +1,6 @@
 """Hourly cost of recorded resources, at the list prices of catalog/data/prices.csv.
 
-Usage-based charges are not included: traffic, stored objects and images, logs.
+Usage-based charges are not included: traffic, stored objects and images, logs, metrics.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

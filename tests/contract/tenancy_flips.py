@@ -116,6 +116,7 @@ ADDONS = [
         for name in ADD_ONS
         if name != "kueue"
     ),
+    flip("Addons.metrics", AKS_ROOMY, "addons.metrics", {}),
     flip("Addons.kueue", GKE_CPU, "addons.kueue", {}),
     flip("Kueue.replicas", ROOMY, "addons.kueue.replicas", 2),
     flip("Kueue.frameworks", ROOMY, "addons.kueue.frameworks", ["ray.io/rayjob"]),

@@ -124,7 +124,7 @@ def _declaration(draw: st.DrawFn, cloud: str) -> Declaration:
         ],
         teams=[{"name": name, **everything} for name in teams if not name.startswith("kube-")],
         queues=[{"name": draw(_DNS), "pools": pools}],
-        addons={"gke": {"pipelines": {"artifacts": "bucket"}}, "aks": {"logs": {}}}[cloud],
+        addons={"gke": {"pipelines": {"artifacts": "bucket"}}, "aks": {"logs": {}, "metrics": {}}}[cloud],
     )
 
 

@@ -1,13 +1,18 @@
 """The real API server and its controllers, with kwok's nodes and a fake storage driver."""
 
 from datetime import datetime, timedelta
+from http import HTTPStatus
 
 import pytest
 
+from components.addons.monitors import monitors
 from ebbtide.kubernetes_api import ApiError
+from ebbtide.model import declare
 from ebbtide.workloads.objects import condition
 from ebbtide_rehearsal.control_plane import EXIT_CODE, RUNS_FOR, ControlPlane
+from ebbtide_rehearsal.control_plane.monitors import definitions
 from rehearsal.tests.control_plane.cluster import Object, gone, job, namespace, node, pod, wait
+from tests.declarations import AKS, GKE, Declaration, changed
 
 pytestmark = pytest.mark.rehearsal
 
@@ -36,6 +41,36 @@ def test_unknown_fields_are_refused(control_plane: ControlPlane) -> None:
     bad = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}, "dta": {"a": "b"}}
     with pytest.raises(ApiError, match='unknown field "dta"'):
         control_plane.api.create("/api/v1/namespaces/default/configmaps", bad)
+
+
+@pytest.mark.parametrize("base", [GKE, AKS], ids=["gke", "aks"])
+def test_the_objects_of_metrics_are_accepted(control_plane: ControlPlane, base: Declaration) -> None:
+    """The API server has every field of the monitors, the exporter and the token, with both clouds' kinds."""
+    api = control_plane.api
+    for definition in definitions("aks"):
+        kinds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+        api.apply(f"{kinds}/{definition['metadata']['name']}", definition)
+    if api.find("/api/v1/namespaces/kueue-system") is None:
+        namespace(api, "kueue-system")
+    written = changed(base, queues=[{"name": "gpus", "pools": ["t4"]}], addons={"metrics": {}})
+    objects = monitors(declare(written))
+    assert objects
+    for item in objects:
+        wait(lambda item=item: _dry_run(control_plane, item), lambda created: created is not None)
+
+
+def _dry_run(control_plane: ControlPlane, item: Object) -> Object | None:
+    """Create an object without storing it; None while its kind is not served yet."""
+    version, place = item["apiVersion"], item["metadata"].get("namespace")
+    root = f"/apis/{version}" if "/" in version else f"/api/{version}"
+    plural = {"NetworkPolicy": "networkpolicies"}.get(item["kind"], f"{item['kind'].lower()}s")
+    path = f"{root}/namespaces/{place}/{plural}" if place else f"{root}/{plural}"
+    try:
+        return control_plane.api.create(path, item, dryRun="All")
+    except ApiError as error:
+        if error.status != HTTPStatus.NOT_FOUND:
+            raise
+        return None
 
 
 def test_a_pod_tolerates_the_compute_class_that_it_selects(control_plane: ControlPlane) -> None:
