@@ -14,6 +14,7 @@ from components.addons.existing_pipelines import ExistingPipelines, ExistingPipe
 from components.addons.katib import Katib
 from components.addons.kueue import Kueue
 from components.addons.logs import LogCollection, LogCollectionArgs, LogStore, LogStoreArgs
+from components.addons.metrics import MetricStore, MetricStoreArgs
 from components.addons.pipelines import Pipelines
 from components.addons.queues import Queues, QueuesArgs
 from components.addons.team_resources import TeamResources
@@ -148,6 +149,23 @@ def test_log_collection(mocks: Mocks) -> None:
     program()
     (association,) = mocks.of_type("azure-native:monitor:DataCollectionRuleAssociation")
     assert (association["dataCollectionRuleId"], association["resourceUri"]) == ("the-rule", "the-cluster")
+
+
+def test_metric_store(mocks: Mocks) -> None:
+    """The cluster is associated with the rule that sends its metrics to the workspace."""
+
+    @pulumi.runtime.test
+    def program() -> None:
+        args = MetricStoreArgs(name="train", resource_group="train", location="eastus", cluster="the-cluster")
+        MetricStore("metrics", args)
+
+    program()
+    (rule,) = mocks.of_type("azure-native:monitor:DataCollectionRule")
+    (destination,) = rule["destinations"]["monitoringAccounts"]
+    assert destination["accountResourceId"] == "metrics-workspace-id"
+    (association,) = mocks.of_type("azure-native:monitor:DataCollectionRuleAssociation")
+    assert association["dataCollectionRuleId"] == "metrics-rule-id"
+    assert association["resourceUri"] == "the-cluster"
 
 
 def test_pipelines(mocks: Mocks) -> None:
