@@ -126,7 +126,7 @@ def _exporter_available(cluster: Cluster) -> Iterator[Fault]:
         yield Fault(
             "addons.metrics",
             f"GKE has its DCGM exporter from {least} on, and kubernetesVersion is {pinned}.",
-            "GKE refuses the cluster.",
+            "The utilization of GPUs is not collected.",
             f"Write kubernetesVersion: {least} or later, or leave it out.",
         )
 
