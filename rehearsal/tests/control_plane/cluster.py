@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from ebbtide.kubernetes_api import Api
+from ebbtide.placement.member_policy import HIGHEST_PRIORITY
 from ebbtide_rehearsal.control_plane.stages import FAKE, KUBELET
 
 Object = dict[str, Any]
@@ -52,6 +53,19 @@ def node(api: Api, name: str, *, labels: dict[str, str] | None = None, **more: A
 
 def _unready(item: Object) -> bool:
     return any(taint["key"].startswith("node.kubernetes.io/") for taint in item["spec"].get("taints", []))
+
+
+def priority_class(api: Api, name: str) -> None:
+    """The class of controllers, which a stack creates before its add-ons."""
+    api.create(
+        "/apis/scheduling.k8s.io/v1/priorityclasses",
+        {
+            "apiVersion": "scheduling.k8s.io/v1",
+            "kind": "PriorityClass",
+            "metadata": {"name": name},
+            "value": HIGHEST_PRIORITY,
+        },
+    )
 
 
 def namespace(api: Api, name: str, **labels: str) -> str:

@@ -20,11 +20,21 @@ from ebbtide.operations.status_report import WaitingWork
 from ebbtide.placement.derive import profile
 from ebbtide.placement.kueue import QUEUES_LABEL, layers
 from ebbtide.placement.labels_and_taints import labels_and_taints
+from ebbtide.placement.member_policy import controllers_priority
 from ebbtide.placement.queueing import queueing
 from ebbtide.workloads.objects import condition
 from ebbtide.workloads.several_nodes import job_over_nodes
 from ebbtide_rehearsal.control_plane import RUNS_FOR, ControlPlane, ControlPlaneSettings, ControlPlaneTools
-from rehearsal.tests.control_plane.cluster import Object, gone, job, namespace, node, pod, wait
+from rehearsal.tests.control_plane.cluster import (
+    Object,
+    gone,
+    job,
+    namespace,
+    node,
+    pod,
+    priority_class,
+    wait,
+)
 from rehearsal.tests.control_plane.commands import Kubectl, rendered, run
 from tests.repository import ROOT
 
@@ -76,6 +86,7 @@ def kueue(cluster: ControlPlane, kubectl: Kubectl, chart: list[Object], declarat
     assert system is not None
     pool_marks = labels_and_taints(system, declaration.site.cloud)
     node(cluster.api, "system", labels=dict(pool_marks.all_labels))
+    priority_class(cluster.api, controllers_priority(declaration))
     namespace(cluster.api, NAMESPACE)
     kubectl.apply(chart)
     wait(

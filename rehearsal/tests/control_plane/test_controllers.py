@@ -17,7 +17,7 @@ from ebbtide.workloads.objects import condition
 from ebbtide.workloads.search_spaces import Categorical, Discrete, Double, Int, Space
 from ebbtide_rehearsal.control_plane import NAMES, ControlPlane, ControlPlaneSettings
 from ebbtide_rehearsal.tools import Tools, ensure, narration
-from rehearsal.tests.control_plane.cluster import Object, namespace, node, pod, wait
+from rehearsal.tests.control_plane.cluster import Object, namespace, node, pod, priority_class, wait
 from rehearsal.tests.control_plane.commands import Kubectl, run
 from tests.manifests import HOME, after
 from tests.repository import ROOT, declaration
@@ -39,6 +39,7 @@ def _cluster(directory: Path, tools: Tools, installed: Tools) -> Iterator[Contro
     settings = ControlPlaneSettings(name="tuned", cloud="gke", open_ports=GKE_PORTS)
     with ControlPlane.start(directory, tools, settings) as started:
         node(started.api, "system", labels=dict(HOME.node_selector))
+        priority_class(started.api, HOME.priority_class)
         kubectl = Kubectl(installed, started)
         kubectl.apply(item for item in objects.values() if item["kind"] == "Namespace")
         kubectl.apply(item for item in objects.values() if item["kind"] == "CustomResourceDefinition")

@@ -21,7 +21,7 @@ from ebbtide_rehearsal.control_plane import ControlPlane
 from ebbtide_rehearsal.sources import INDEX, link_charts, mirror
 from ebbtide_rehearsal.tools import Tools
 from rehearsal.tests.control_plane import programs
-from rehearsal.tests.control_plane.cluster import node
+from rehearsal.tests.control_plane.cluster import node, priority_class
 from rehearsal.tests.control_plane.programs import Program, Stack
 from tests.repository import ROOT
 
@@ -106,7 +106,9 @@ def test_a_chart_comes_up_stays_the_same_and_goes(
     """Its own objects are resources, the program's transforms reach them, and Kueue's webhooks answer, and on
     the way down custom resources go before the controller that may hold them.
     """
-    node(control_plane.api, "system", labels=system_placement(DECLARED).node_selector)
+    placement = system_placement(DECLARED)
+    node(control_plane.api, "system", labels=placement.node_selector)
+    priority_class(control_plane.api, placement.priority_class)
     program = _program(kubeconfig)
     stack.up(program)
     state = stack.state()

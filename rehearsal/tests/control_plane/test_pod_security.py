@@ -142,7 +142,7 @@ def _add_on_pods() -> list[Object]:
         *after(upstream(PIPELINES), pipelines_patches(Pipelines(), HOME, {})).values(),
     )
     specs: list[Object] = [item["spec"]["template"]["spec"] for item in installed if has_pods(item)]
-    # Argo's controller has a class of its own, which is an object of the whole cluster.
+    # Priority classes are objects of the whole cluster.
     return [{key: value for key, value in spec.items() if key != "priorityClassName"} for spec in specs]
 
 
@@ -166,5 +166,5 @@ def test_kueue_runs_under_restricted(attempt: Try, chart_tools: ControlPlaneTool
     selected = constraint["labelSelector"]["matchLabels"]
     assert selected.items() <= template["metadata"]["labels"].items()
     assert [item["kind"] for item in objects].count("PodDisruptionBudget") == 1
-    spec = {**template["spec"], "serviceAccountName": "default"}
+    spec = {**template["spec"], "serviceAccountName": "default", "priorityClassName": ""}
     assert attempt("restricted", {"spec": spec}) == ""
