@@ -184,7 +184,7 @@ class GooglePrices:
                 for capacity in ("on_demand", "spot", "flex")
             }
             if any(rate is not None for rate in rates.values()):
-                known[item] = Price(**rates, note="", as_of=today, source=self.name)
+                known[item] = Price(**rates, note="", as_of=today, source=self.name, spot_estimated=False)
         return known
 
     def _rate(self, descriptions: Sequence[str], region: str) -> float | None:

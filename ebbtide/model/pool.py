@@ -165,7 +165,7 @@ class Pool(Declared):
     capacity: Capacity = default(OnDemand())
     """Capacity type: its name, or an object with its fields."""
     nodes: Nodes = Nodes()
-    zones: Converted[tuple[Zone, ...], Sequence[str | int]] = default(())
+    zones: Converted[tuple[Zone, ...], list[str] | list[int] | tuple[str | int, ...]] = default(())
     """GKE: zones of the cluster's region (`us-central1-a`). AKS: zones by number (`1`). Default: the
     cluster's zones."""
     location_policy: Literal["balanced", "any"] | None = None
