@@ -76,6 +76,14 @@ LIMITS: dict[tuple[str, str], tuple[str, str]] = {
         r"[A-Za-z0-9][-\w.]{0,62}[A-Za-z0-9]",
         f"{_ARM}; no limit is written down, and a workspace's is kept",
     ),
+    ("azure-native:monitor:AzureMonitorWorkspace", "azureMonitorWorkspaceName"): (
+        r"[A-Za-z0-9][-A-Za-z0-9]{2,42}[A-Za-z0-9]",
+        "azure-rest-api-specs, Microsoft.Monitor (2023-04-03)",
+    ),
+    ("azure-native:monitor:DataCollectionEndpoint", "dataCollectionEndpointName"): (
+        r"[A-Za-z0-9][-A-Za-z0-9]{1,42}[A-Za-z0-9]",
+        "azure-monitor docs, prometheus-metrics-enable (2026)",
+    ),
     ("azure-native:monitor:DataCollectionRuleAssociation", "associationName"): (r"[A-Za-z]{1,64}", _ARM),
     ("azure-native:monitor:DiagnosticSetting", "name"): (r"[^<>*%&:\\?+/]{0,259}[^<>*%&:\\?+/ ]", _ARM),
     ("azure-native:authorization:RoleAssignment", "roleAssignmentName"): (r"[0-9a-f-]{36}", _ARM),
