@@ -63,7 +63,7 @@ grpc._channel._InactiveRpcError: <_InactiveRpcError of RPC that terminated with:
 During handling of the above exception, another exception occurred:
 
 Traceback (most recent call last):
-  File "/work/__main__.py", line 4, in <module>
+  File "/home/ada/project/__main__.py", line 4, in <module>
     deploy()
 Exception: capacity cannot change from spot to on-demand
 """
