@@ -26,10 +26,10 @@ RERUN := --reruns 1 --only-rerun "Resource monitor has terminated"
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help install preview policies test manifests rehearse rehearse-all lint types pytest fmt docs bench wheel lock clean
+.PHONY: help install preview policies test manifests rehearse rehearse-all lint types pytest test-rehearsal fmt docs bench wheel lock clean
 
 help: ## What there is to call.
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 install: $(VENV)/.checkout ## The command line and what the program runs with, in .venv.
 
@@ -62,8 +62,11 @@ lint: $(VENV)/.dev ## Style, format, and who imports whom.
 types: $(VENV)/.dev ## The type checker.
 	$(BIN)/pyright
 
-pytest: $(VENV)/.dev ## The tests alone: ARGS='-k wheel'.
-	$(BIN)/pytest -n auto -m "not engine and not rehearsal" $(ARGS)
+pytest: $(VENV)/.dev ## The tests of `make test` alone: ARGS='-k wheel'.
+	$(BIN)/pytest -n auto -m "not engine and not rehearsal" tests $(ARGS)
+
+test-rehearsal: $(VENV)/.dev ## The rehearsal's own tests that need nothing but Python: ARGS='-k azure'.
+	$(BIN)/pytest -n auto -m "not engine and not rehearsal" rehearsal/tests $(ARGS)
 
 fmt: $(VENV)/.dev ## Fix style and format in place.
 	$(BIN)/ruff check --fix

@@ -1,4 +1,3 @@
-import os
 import subprocess
 import sys
 
@@ -34,21 +33,9 @@ def _python(*arguments: str) -> str:
 
 @pytest.mark.parametrize("module", _MODULES)
 def test_importing_the_workload_side_is_cheap(module: str) -> None:
-    """Under 150 ms beyond Python's own start, and never kfp, Pulumi or another client."""
+    """No kfp, no Pulumi and no other client is loaded; benchmarks/imports.py measures the time."""
     loaded = f"import sys, {module}; print(*(set({_SLOW!r}) & sys.modules.keys()))"
     assert _python("-c", loaded).strip() == ""
-    assert _seconds(f"import {module}") - _seconds("pass") < 0.15
-
-
-def _seconds(code: str) -> float:
-    """Return the CPU seconds of the cheapest of three runs: the machine has other users."""
-    taken: list[float] = []
-    for _ in range(3):
-        before = os.times()
-        _python("-c", code)
-        after = os.times()
-        taken.append(sum(after[2:4]) - sum(before[2:4]))
-    return min(taken)
 
 
 def test_pipelines_without_kfp() -> None:
