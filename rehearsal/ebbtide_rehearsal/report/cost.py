@@ -111,8 +111,29 @@ def ledger(events: Iterable[Event], now: float, other: Rates) -> Ledger:
 
 
 def timed(events: Iterable[Event], time: ClusterTime) -> list[Event]:
-    """Return a timeline in the cluster's time."""
-    return [replace(event, at=time.at(event.at)) for event in events]
+    """Return a timeline in the cluster's time.
+
+    A node's removal also gets the node's `seconds` and its `cost`, in US dollars, since it was added.
+    """
+    added: dict[str, Event] = {}
+    timeline: list[Event] = []
+    for simulated in events:
+        event = replace(simulated, at=time.at(simulated.at))
+        if event.kind == "node-added":
+            added[event.facts["node"]] = event
+        elif event.kind == "node-removed" and (start := added.pop(event.facts["node"], None)):
+            event = _with_cost(event, event.at - start.at, start.facts["hourly"])
+        timeline.append(event)
+    return timeline
+
+
+def _with_cost(removal: Event, seconds: float, hourly: float) -> Event:
+    cost = hourly * seconds / _HOUR
+    return replace(
+        removal,
+        text=f"{removal.text} It cost ${cost:.3f} in {seconds / 60:.0f} min.",
+        facts={**removal.facts, "seconds": seconds, "cost": cost},
+    )
 
 
 def spent(events: Iterable[Event], now: float) -> dict[str, float]:

@@ -39,7 +39,6 @@ def test_a_pending_pod_brings_a_node_that_goes_again(control_plane: ControlPlane
         wait(lambda: cloud.messages("node-removed"), lambda messages: len(messages) == 1)
         (came,), (went,) = cloud.store.events(kind="node-added"), cloud.store.events(kind="node-removed")
         assert came.facts["hourly"] == 0.05
-        assert went.facts["cost"] == pytest.approx(0.05 * (went.at - came.at) / 3600, rel=0.1)
         assert went.at - came.at > 600
 
 

@@ -123,7 +123,7 @@ def test_costs_of_a_timeline_by_hand() -> None:
 
 
 def test_only_waiting_takes_simulated_time() -> None:
-    """A step that works, such as `pulumi up`, counts with this machine's seconds in times and costs."""
+    """A step that works, such as `pulumi up`, counts with this machine's seconds everywhere."""
     wall = [0.0]
 
     def passing(seconds: float) -> None:
@@ -135,6 +135,7 @@ def test_only_waiting_takes_simulated_time() -> None:
 
     def removed(_: int) -> None:
         passing(30)
+        events.append(_event(clock.now(), "node-removed", node="a", pool="spot"))
 
     clock = Clock(0, speed=60, wall=lambda: wall[0])
     events = [
@@ -155,9 +156,12 @@ def test_only_waiting_takes_simulated_time() -> None:
     )
     report = play(scenario, cast("Stage", stage), Path(), lambda _: None)
     assert [step.at for step in report.steps] == [0, 60, 660]
-    assert [event.at for event in report.events] == [0, 60]
+    assert [event.at for event in report.events] == [0, 60, 690]
     assert report.money[-1].at == 690
     assert report.cost == {"spot": pytest.approx(6.0 * 630 / 3600)}
+    removal = report.events[-1]
+    assert removal.text == "node-removed a It cost $1.050 in 10 min."
+    assert (removal.facts["seconds"], removal.facts["cost"]) == (630, pytest.approx(report.cost["spot"]))
 
 
 _NODES = st.lists(

@@ -129,13 +129,13 @@ class Fleet:
         """Remove a machine."""
         drop(self._store, machine)
         if machine.state != "waiting":
-            self._bill(machine, why)
+            self._report_removal(machine, why)
 
     def stop(self, machine: Machine, why: str) -> None:
         """Stop a machine without deleting it: only its disk is billed, and it counts towards its quota (Azure
         docs, spot-node-pool, eviction policy Deallocate)."""
         put(self._store, machine.having(state="stopped", since=self._store.clock.now()))
-        self._bill(machine, f"{why}; it stays, stopped, and counts against quota")
+        self._report_removal(machine, f"{why}; it stays, stopped, and counts against quota")
 
     def _start(self, machine: Machine) -> None:
         self._refusals = {key: text for key, text in self._refusals.items() if key[0] != machine.pool}
@@ -152,19 +152,13 @@ class Fleet:
             request=machine.request,
         )
 
-    def _bill(self, machine: Machine, why: str) -> None:
-        seconds = self._store.clock.now() - machine.created
-        cost = machine.hourly * seconds / 3600
+    def _report_removal(self, machine: Machine, why: str) -> None:
         self._store.log_event(
             "node-removed",
-            f"Node {machine.name} of pool {machine.pool} is gone after {seconds / 60:.0f} min, "
-            f"${cost:.3f}: {why}.",
+            f"Node {machine.name} of pool {machine.pool} is gone: {why}.",
             cluster=machine.cluster,
             pool=machine.pool,
             node=machine.name,
-            hourly=machine.hourly,
-            seconds=seconds,
-            cost=cost,
             why=why,
         )
 
