@@ -16,7 +16,8 @@ from .kueue_values import NAMESPACE, VISIBILITY_PORT, network_policies, values
 RELEASE = "kueue"
 """Name of the release, which Kueue's certificates depend on (kueue#6797)."""
 
-_CHART = "oci://registry.k8s.io/kueue/charts/kueue"
+_CHART = f"oci://registry.k8s.io/kueue/charts/kueue@{PINS['kueue'].digest}"
+"""Helm fetches the digest, and fails if the version's tag has another one (helm v3.18.6, pkg/registry)."""
 
 
 class Kueue(AddOnComponent):

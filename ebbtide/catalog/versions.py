@@ -15,12 +15,14 @@ class Pin:
         as_of: the date.
         source: the source.
         commit: the commit of a release whose kustomizations are fetched with git: a tag can be moved.
+        digest: the digest of a chart that is fetched from a registry, if its publisher announces it.
     """
 
     version: str
     as_of: str
     source: str
     commit: str = ""
+    digest: str = ""
 
 
 PINS = {
@@ -47,7 +49,12 @@ PINS = {
     "dcgm-exporter": Pin(
         "4.5.3-4.8.2-distroless", "2026", "nvcr.io/nvidia/k8s/dcgm-exporter; the chart dcgm-exporter 4.8.2"
     ),
-    "kueue": Pin("0.19.2", "2026-08-20", "registry.k8s.io/kueue/charts/kueue"),
+    "kueue": Pin(
+        "0.19.2",
+        "2026-08-20",
+        "registry.k8s.io/kueue/charts/kueue; kubernetes/k8s.io#9856",
+        digest="sha256:ab436c33ef6c6b9b9e95b633e618bca0e0e436d6581d3b27bd12fc8a8026ab34",
+    ),
     "pipelines": Pin(
         "2.17.0",
         "2026-07-09",

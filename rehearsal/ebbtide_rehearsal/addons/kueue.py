@@ -82,6 +82,6 @@ REHEARSED: Final = Rehearsed(
         ),
     ),
     programs=(KUEUE,),
-    charts={"oci://registry.k8s.io/kueue/charts/kueue": "kueue-chart"},
+    charts={f"oci://registry.k8s.io/kueue/charts/kueue@{PINS['kueue'].digest}": "kueue-chart"},
     directories={"kueue-crds": (_REVISION, "config/components/crd")},
 )

@@ -27,7 +27,7 @@ from tests.repository import ROOT
 
 pytestmark = [pytest.mark.rehearsal, pytest.mark.long]
 
-CHART = "oci://registry.k8s.io/kueue/charts/kueue"
+CHART = f"oci://registry.k8s.io/kueue/charts/kueue@{PINS['kueue'].digest}"
 DECLARED = declare(
     yaml.safe_load((ROOT / "examples/queued-gpus/Pulumi.queued-gpus.yaml").read_text())["config"][
         "ebbtide:cluster"

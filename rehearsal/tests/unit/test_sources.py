@@ -13,7 +13,7 @@ from ebbtide_rehearsal.sources import INDEX, indexed, link_charts, mirror
 from ebbtide_rehearsal.tools import Tools
 from ebbtide_rehearsal.tools.find import AvailableTool, Origin
 
-_KUEUE = "oci://registry.k8s.io/kueue/charts/kueue"
+_KUEUE = f"oci://registry.k8s.io/kueue/charts/kueue@{PINS['kueue'].digest}"
 
 
 def _tools(**paths: Path) -> Tools:
