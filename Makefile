@@ -26,7 +26,7 @@ RERUN := --reruns 1 --only-rerun "Resource monitor has terminated"
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help install preview policies test manifests rehearse rehearse-all lint types pytest test-rehearsal fmt docs bench wheel lock clean
+.PHONY: help install preview policies test manifests rehearse rehearse-all lint types pytest test-rehearsal fmt docs bench wheel dist lock clean
 
 help: ## What there is to call.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -83,14 +83,27 @@ wheel: $(VENV)/.dev ## Build both packages into dist.
 	$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist . ./rehearsal
 	@$(UNBUILD)
 
+dist: $(VENV)/.dev ## Build what a release publishes, from its own sources, and check it.
+	$(INSTALL) --require-hashes -r requirements-release.txt
+	@$(UNBUILD)
+	rm -rf dist sbom.json
+	$(BIN)/python -m build --no-isolation --outdir dist .
+	$(BIN)/python -m build --no-isolation --outdir dist rehearsal
+	@$(UNBUILD)
+	$(BIN)/twine check --strict dist/*
+	$(BIN)/check-wheel-contents dist/*.whl
+	EBBTIDE_WHEELS=dist $(BIN)/pytest -n auto tests/packaging $(ARGS)
+	$(BIN)/cyclonedx-py requirements requirements.txt --pyproject pyproject.toml --output-reproducible --output-file sbom.json
+
 lock: $(VENV)/.dev ## Compile requirements*.txt from requirements*.in; LOCK=--upgrade for newer versions.
 	$(COMPILE) requirements.in -o requirements.txt
 	$(COMPILE) requirements-dev.in -o requirements-dev.txt
+	$(COMPILE) requirements-release.in -o requirements-release.txt
 	$(COMPILE) policies/requirements.in -o policies/requirements.txt
 
 clean: ## Remove everything that these commands have made.
 	$(UNBUILD)
-	rm -rf $(VENV) policies/.venv dist .hypothesis .pytest_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) policies/.venv dist sbom.json .hypothesis .pytest_cache .ruff_cache .import_linter_cache
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 $(VENV)/.python:

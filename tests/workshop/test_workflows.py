@@ -20,8 +20,11 @@ _WORKFLOWS = sorted((_DIRECTORY / "workflows").glob("*.yml"))
 _INSTALLS = [path / ".github/actions/install/action.yml" for path in PROJECTS.values()]
 _ACTIONS = [_DIRECTORY / "actions/tools/action.yml", *_INSTALLS]
 _CALLERS = {"up.yml", "destroy.yml", "reap.yml", "sleep.yml"}
-_DEPLOY = {*_CALLERS, "stack.yml"}
-"""The workflows that may ask for an identity."""
+_WRITES = {
+    **{name: {"id-token"} for name in (*_CALLERS, "stack.yml")},
+    "release.yml": {"attestations", "id-token"},
+}
+"""What workflows may write that have an identity."""
 
 
 def _read(path: Path) -> dict[Any, Any]:
@@ -64,7 +67,7 @@ def test_rights_are_least(path: Path) -> None:
         writes = {name for name, right in rights.items() if right == "write"}
         steps = job.get("steps", [])
         checks_out = any(step.get("uses", "").startswith("actions/checkout@") for step in steps)
-        assert writes <= ({"id-token"} if path.name in _DEPLOY else {"pull-requests"})
+        assert writes <= _WRITES.get(path.name, {"pull-requests"})
         assert not (checks_out and "pull-requests" in writes)
         assert ("uses" in job) == (path.name in _CALLERS)
         assert "uses" in job or 0 < job["timeout-minutes"] <= 180
@@ -91,7 +94,7 @@ def test_targets_exist() -> None:
     """Every target that a step makes is one of the Makefile."""
     lines = (step.get("run", "") for path in [*_WORKFLOWS, *_ACTIONS] for step in _steps(path))
     made = {target for line in lines if line.startswith("make ") for target in line.split()[1:]}
-    assert made == {"install", "lint", "pytest", "test-rehearsal", "types"}
+    assert made == {"dist", "install", "lint", "pytest", "test-rehearsal", "types"}
     assert made <= set(makefile_targets())
 
 
@@ -124,8 +127,9 @@ def test_kubelogin_is_the_catalogs() -> None:
 
 @pytest.mark.parametrize("template", ["gke", "aks"])
 def test_templates_share_the_workflows(template: str) -> None:
-    """A template has the repository's workflows, but for its stacks and the installation of the wheel."""
-    shared = {path.relative_to(ROOT) for path in (*_WORKFLOWS, _ACTIONS[0]) if path.name != "ci.yml"}
+    """A template has the workflows of stacks, but for its list of them and the installation of the wheel."""
+    copied = (path for path in (*_WORKFLOWS, _ACTIONS[0]) if path.name not in ("ci.yml", "release.yml"))
+    shared = {path.relative_to(ROOT) for path in copied}
     directory = PROJECTS[template]
     files = {path.relative_to(directory) for path in (directory / ".github").rglob("*") if path.is_file()}
     assert files == shared | {Path(".github/stacks.json"), Path(".github/actions/install/action.yml")}
