@@ -11,7 +11,6 @@ from ebbtide.kubernetes_api import Api, Object
 from ebbtide.kubernetes_api.parts import part, text
 from ebbtide.operations import access, state
 from ebbtide.operations.queue_status import QueueObjects, queue_statuses, take_queueing
-from ebbtide.operations.rates import Rates, rates
 from ebbtide.operations.snapshot import Snapshot, take
 from ebbtide.operations.status_report import CostStatus, PoolStatus, Status, WorkStatus
 from ebbtide.operations.work import pools_of_nodes, work
@@ -19,6 +18,7 @@ from ebbtide.placement import PoolProfile, Profile
 from ebbtide.placement.aks_labels_and_taints import AGENT_POOL
 from ebbtide.placement.gke_labels_and_taints import NODE_POOL
 from ebbtide.review.cost import Amount
+from ebbtide.review.rates import Rates, rates
 from ebbtide.workloads.objects import condition
 
 UNKNOWN: Final = "its status is unknown"

@@ -16,12 +16,12 @@ from ebbtide.kubernetes_api import Api
 from ebbtide.operations import access
 from ebbtide.operations.errors import OperationError
 from ebbtide.operations.queue_status import QueueObjects
-from ebbtide.operations.rates import BilledItem, Rates
 from ebbtide.operations.snapshot import Snapshot
 from ebbtide.operations.status import StatusSource, status
 from ebbtide.operations.status_report import Status
 from ebbtide.operations.up import Update
 from ebbtide.review.cost import Amount
+from ebbtide.review.rates import BilledItem, Rates
 from tests.unit.operations.objects import NOW, PROFILE, STATE, Object, condition, made, node, pod
 
 _SPOT = PROFILE.pool("spot")
