@@ -78,7 +78,11 @@ def _exporter(declaration: Cluster) -> list[Manifest]:
             "allowPrivilegeEscalation": False,
             "capabilities": {"drop": ["ALL"]},
         },
-        "env": [{"name": key, "value": value} for key, value in environment.items()],
+        "env": [
+            *({"name": key, "value": value} for key, value in environment.items()),
+            # Otherwise the label Hostname is the exporter's pod (dcgm-exporter, internal/pkg/hostname, 2026).
+            {"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}},
+        ],
         "ports": [{"name": "metrics", "containerPort": _EXPORTER_PORT}],
         "volumeMounts": [
             *({**mount, "readOnly": True} for mount in mounts),

@@ -77,9 +77,13 @@ class Series:
         return f"(count({self.nodes(pool)}) or vector(0))"
 
     def unused(self, hours: int) -> str:
-        """Return the maximum utilization of each GPU that one pod has held for some hours, where it is 0."""
-        held = f"max by (namespace,pod,Hostname,gpu) ({self.held(UTILIZATION)})"
-        return f"max_over_time({held}[{hours}h:1m]) == 0 and {held} offset {hours}h"
+        """Return the GPUs that a pod has held for some hours without using them."""
+
+        def held(offset: str = "") -> str:
+            return f"max by (namespace, pod, Hostname, gpu) ({self.held(UTILIZATION)}{offset})"
+
+        unused = f"max_over_time({held()}[{hours}h:1m]) == 0"
+        return f"{unused} and {held()} and {held(f' offset {hours}h')}"
 
 
 def by_job(values: str) -> str:

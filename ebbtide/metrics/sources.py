@@ -6,12 +6,13 @@ from typing import Final
 
 from ebbtide.catalog import CloudKind
 from ebbtide.errors import EbbtideError
-from ebbtide.reading import aks, gke
+from ebbtide.reading import aks, gke, read_accounts
 from ebbtide.reading.inputs import Inputs
 from ebbtide.recording.recording import Recording, Resource
 
 _GKE_MONITOR: Final = "kubernetes:monitoring.googleapis.com/v1:PodMonitoring"
 _AKS_MONITOR: Final = "kubernetes:azmonitoring.coreos.com/v1:"
+_WORKSPACE: Final = "azure-native:monitor:AzureMonitorWorkspace"
 _EXPORTER: Final = f"{_AKS_MONITOR}PodMonitor"
 _KUEUE: Final = {CloudKind.GKE: _GKE_MONITOR, CloudKind.AKS: f"{_AKS_MONITOR}ServiceMonitor"}
 
@@ -32,6 +33,7 @@ class MetricSources:
         location: its zone or region.
         gpus: whether a DCGM exporter measures GPUs.
         queues: whether Kueue's metrics are collected.
+        store: id of the project, or resource id of the Azure Monitor workspace.
     """
 
     cloud: CloudKind
@@ -39,6 +41,7 @@ class MetricSources:
     location: str
     gpus: bool
     queues: bool
+    store: str
 
 
 def metric_sources(recording: Recording) -> MetricSources | None:
@@ -75,4 +78,21 @@ def _sources(recording: Recording) -> Iterator[MetricSources]:
 
 def _measured(recording: Recording, resource: Resource, cloud: CloudKind, *, exporter: bool) -> MetricSources:
     read = {CloudKind.GKE: gke.read_cluster, CloudKind.AKS: aks.read_cluster}[cloud](resource)
-    return MetricSources(cloud, read.name, read.location, exporter, bool(recording.of_type(_KUEUE[cloud])))
+    return MetricSources(
+        cloud=cloud,
+        cluster=read.name,
+        location=read.location,
+        gpus=exporter,
+        queues=bool(recording.of_type(_KUEUE[cloud])),
+        store=_store(recording, cloud),
+    )
+
+
+def _store(recording: Recording, cloud: CloudKind) -> str:
+    """Return the store of the metrics; empty if it is unknown."""
+    ids = (
+        read_accounts(recording, cloud, {})
+        if cloud is CloudKind.GKE
+        else [str(workspace.id) for workspace in recording.of_type(_WORKSPACE)]
+    )
+    return next(iter(ids), "")
