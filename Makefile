@@ -76,7 +76,6 @@ docs: $(VENV)/.checkout ## Write the pages that are generated.
 	$(BIN)/python -m docs.generate
 
 site: $(VENV)/.dev ## Build the documentation site in _site; a broken link fails.
-	$(INSTALL) --require-hashes -r requirements-docs.txt
 	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going --conf-dir docs/site . _site
 
 bench: $(VENV)/.dev ## Measure.
@@ -102,7 +101,6 @@ dist: $(VENV)/.dev ## Build what a release publishes, from its own sources, and 
 lock: $(VENV)/.dev ## Compile requirements*.txt from requirements*.in; LOCK=--upgrade for newer versions.
 	$(COMPILE) requirements.in -o requirements.txt
 	$(COMPILE) requirements-dev.in -o requirements-dev.txt
-	$(COMPILE) requirements-docs.in -o requirements-docs.txt
 	$(COMPILE) requirements-release.in -o requirements-release.txt
 	$(COMPILE) policies/requirements.in -o policies/requirements.txt
 

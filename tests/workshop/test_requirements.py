@@ -27,7 +27,6 @@ def _locked(name: str) -> dict[str, str]:
 _LOCKS = [
     "requirements",
     "requirements-dev",
-    "requirements-docs",
     "requirements-release",
     "policies/requirements",
 ]
