@@ -11,6 +11,7 @@ from typing import Any
 from rich.console import Console
 
 from ebbtide import clock
+from ebbtide.catalog.amounts import Amount
 from ebbtide.cloud_apis.interfaces import ClusterIdentity
 from ebbtide.interrupts import deferred_interrupts
 from ebbtide.invocation import command_line
@@ -38,7 +39,6 @@ from ebbtide.operations.locks import unlocking
 from ebbtide.operations.progress import narration
 from ebbtide.operations.stack import Stack
 from ebbtide.operations.state import State
-from ebbtide.review.cost import Amount
 from ebbtide.review.state import StateError
 from ebbtide.wording import bound, several
 

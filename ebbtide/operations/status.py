@@ -7,19 +7,18 @@ from datetime import datetime, timedelta
 from enum import Enum, auto
 from typing import Any, Final
 
+from ebbtide.catalog.amounts import Amount
 from ebbtide.kubernetes_api import Api, Object
 from ebbtide.kubernetes_api.parts import part, text
-from ebbtide.metrics import MetricSources, metric_sources
-from ebbtide.operations import access, gpu_use, state
+from ebbtide.operations import access, state
 from ebbtide.operations.queue_status import QueueObjects, queue_statuses, take_queueing
+from ebbtide.operations.rates import Rates, rates
 from ebbtide.operations.snapshot import Snapshot, take
-from ebbtide.operations.status_report import CostStatus, GpuStatus, PoolStatus, Status, WorkStatus
+from ebbtide.operations.status_report import CostStatus, PoolStatus, Status, WorkStatus
 from ebbtide.operations.work import pools_of_nodes, work
 from ebbtide.placement import PoolProfile, Profile
 from ebbtide.placement.aks_labels_and_taints import AGENT_POOL
 from ebbtide.placement.gke_labels_and_taints import NODE_POOL
-from ebbtide.review.cost import Amount
-from ebbtide.review.rates import Rates, deployed, rates_of
 from ebbtide.workloads.objects import condition
 
 UNKNOWN: Final = "its status is unknown"
@@ -45,7 +44,6 @@ class StatusSource:
         rates: its prices.
         profile: its profile.
         api: its cluster.
-        metrics: the metrics that it collects; None for none.
     """
 
     name: str
@@ -53,7 +51,6 @@ class StatusSource:
     rates: Rates
     profile: Profile
     api: Api
-    metrics: MetricSources | None = None
 
 
 def source(name: str, exported: Mapping[str, Any], outputs: Mapping[str, Any]) -> StatusSource:
@@ -68,15 +65,7 @@ def source(name: str, exported: Mapping[str, Any], outputs: Mapping[str, Any]) -
         OperationError: an output is missing or unusable.
     """
     api, profile = access.connected(outputs, UNKNOWN)
-    recording = deployed(exported)
-    return StatusSource(
-        name=name,
-        state=state.read(exported["deployment"]),
-        rates=rates_of(recording),
-        profile=profile,
-        api=api,
-        metrics=metric_sources(recording),
-    )
+    return StatusSource(name, state.read(exported["deployment"]), rates(exported), profile, api)
 
 
 def read(source: StatusSource, now: datetime) -> Status:
@@ -91,17 +80,10 @@ def read(source: StatusSource, now: datetime) -> Status:
     """
     with access.reaching_own(UNKNOWN, source.name, source.state):
         snapshot, queueing = take(source.api), take_queueing(source.api)
-    has_gpus = any(pool.accelerator is not None for pool in source.profile.pools)
-    return status(source, snapshot, queueing, now, gpu_use.read(source.metrics) if has_gpus else None)
+    return status(source, snapshot, queueing, now)
 
 
-def status(
-    source: StatusSource,
-    snapshot: Snapshot,
-    queueing: QueueObjects,
-    now: datetime,
-    gpus: GpuStatus | None = None,
-) -> Status:
+def status(source: StatusSource, snapshot: Snapshot, queueing: QueueObjects, now: datetime) -> Status:
     """Derive the status.
 
     Args:
@@ -109,7 +91,6 @@ def status(
         snapshot: the cluster's objects.
         queueing: Kueue's objects.
         now: the time.
-        gpus: use of the GPUs.
     """
     profile = source.profile
     own = pools_of_nodes(snapshot.nodes, profile)
@@ -143,7 +124,6 @@ def status(
             if (item.kind, item.namespace, item.name) not in waiting
         ),
         queues=queues,
-        gpus=gpus,
         cost=_cost(nodes, source.rates),
     )
 

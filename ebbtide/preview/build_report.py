@@ -8,6 +8,7 @@ from typing import Any, Final, Literal, TypeVar
 from pydantic import BaseModel
 
 from ebbtide.catalog import find_machine
+from ebbtide.catalog.amounts import Amount, total
 from ebbtide.preview.report import (
     AmountReport,
     AssumptionReport,
@@ -37,7 +38,7 @@ from ebbtide.reading.admission import admits
 from ebbtide.recording.assumed_values import is_assumed
 from ebbtide.recording.recording import Message, Recording, Resource
 from ebbtide.recording.values import SECRET_TEXT, Plain, Secret, at, leaves, masked
-from ebbtide.review.cost import Amount, Charge, charges, gpu_hour, total
+from ebbtide.review.cost import Charge, charges, gpu_hour
 from ebbtide.review.policy import Finding, check
 from ebbtide.review.quotas import quotas, without_quota
 from ebbtide.review.settings import Level, Policy

@@ -4,10 +4,10 @@ from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
 from typing import Final
 
+from ebbtide.catalog.amounts import total
 from ebbtide.catalog.clouds import region_of
 from ebbtide.model.expiry import COMPONENT
 from ebbtide.reading.inputs import Inputs
-from ebbtide.review.cost import total
 from ebbtide.review.rules.protection import is_ephemeral
 from ebbtide.review.rules.rule import WHOLE, Reviewed, Rule, Violation, of_cluster, of_pool
 from ebbtide.review.settings import Level
