@@ -14,15 +14,13 @@ from ebbtide.placement.profile import Profile
 from ebbtide.placement.profile_sources import CONFIG_MAP, KEY
 from ebbtide.placement.queue_policy import QUEUE_REQUIRED_LABEL, requires_queue
 from ebbtide.placement.quotas import Flavor, largest_node
+from ebbtide.placement.team_storage import ACCOUNT, CLAIM
 
 from .manifest import PATCH_FORCE, obj
 from .members import member_rules, subjects
 from .network_policies import called_from, egress_policies, from_outside, own_namespace
 from .pod_security import pod_security
-from .team_resources import ACCOUNT, SharedDisk, TeamResources
-
-VOLUME = "shared"
-"""The claim of a team's shared volume."""
+from .team_resources import SharedDisk, TeamResources
 
 SMALL = {"cpu": "100m", "memory": "256Mi"}
 """Default requests of a container."""
@@ -168,7 +166,7 @@ def adopted(name: str, team: Team, resources: TeamResources) -> dict[str, Any]:
 
 def volume_name(cluster: str, team: Team) -> str:
     """Return the name of a team's volume, which is cluster-scoped."""
-    return fitting(f"{cluster}-{team.name}-{VOLUME}", SUBDOMAIN)
+    return fitting(f"{cluster}-{team.name}-{CLAIM}", SUBDOMAIN)
 
 
 def _size(disk: SharedDisk) -> dict[str, str]:
@@ -184,7 +182,7 @@ def volume(cluster: str, team: Team, disk: SharedDisk) -> dict[str, Any]:
         "persistentVolumeReclaimPolicy": "Retain",
         "storageClassName": "",
         "claimRef": {"apiVersion": "v1", "kind": "PersistentVolumeClaim"}
-        | {"namespace": team.namespace_name, "name": VOLUME},
+        | {"namespace": team.namespace_name, "name": CLAIM},
         **disk.source,
     }
     if disk.mount_options:
@@ -197,7 +195,7 @@ def claim(cluster: str, team: Team, disk: SharedDisk) -> dict[str, Any]:
     return obj(
         "v1",
         "PersistentVolumeClaim",
-        VOLUME,
+        CLAIM,
         team.namespace_name,
         spec={
             "accessModes": ["ReadWriteMany"],

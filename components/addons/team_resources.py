@@ -9,9 +9,6 @@ import pulumi
 from ebbtide.model import Team
 from ebbtide.model.tenants import PIPELINES_NAMESPACE
 
-ACCOUNT = "worker"
-"""The service account that a team's workloads run as, in its namespace."""
-
 PIPELINES_ACCOUNT = "pipeline-runner"
 """The service account that steps of Kubeflow Pipelines run as by default (kubeflow/pipelines 2.17.0,
 manifests/kustomize/base/pipeline/pipeline-runner-sa.yaml). The installation creates it."""

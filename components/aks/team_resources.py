@@ -8,7 +8,7 @@ from pulumi_azure_native import containerservice
 
 from ebbtide.model import Aks, Team
 from ebbtide.model import Cluster as Declaration
-from ebbtide.placement.registries import keeps_registry, registry_name
+from ebbtide.placement.team_storage import bucket_name, keeps_registry, registry_name
 
 from ..addons.team_resources import CreateTeamResources, TeamResources
 from ..ownership import of_team
@@ -86,6 +86,7 @@ def team_resources(topology: Topology, declaration: Declaration, cloud: Aks) -> 
             team=team,
             cluster=declaration.name,
             subscription=cloud.subscription,
+            bucket=bucket_name(declaration, team),
             resource_group=topology.resource_group,
             location=cloud.location,
             issuer=_issuer(declaration, topology),

@@ -13,14 +13,14 @@ from ebbtide.model.physical_names import (
     account_name,
     fitting,
 )
+from ebbtide.placement.team_storage import ACCOUNT, CONTAINER
 
-from ..addons.team_resources import ACCOUNT, MOUNT_SECRET, SharedDisk, TeamResources, adopted_accounts
+from ..addons.team_resources import MOUNT_SECRET, SharedDisk, TeamResources, adopted_accounts
 from ..ownership import Labels
 from . import roles
 
 _FILES_GIB = 100
 _BUCKET_SAYS_GIB = 1024
-_CONTAINER = "shared"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +31,7 @@ class TenantArgs:
         team: the team.
         cluster: name of the cluster, the prefix of names.
         subscription: subscription id.
+        bucket: name of the storage account with the bucket.
         resource_group: name of the resource group.
         location: region.
         issuer: URL of the cluster's OIDC issuer, for the federated credential.
@@ -43,6 +44,7 @@ class TenantArgs:
     team: Team
     cluster: str
     subscription: str
+    bucket: str
     resource_group: pulumi.Input[str]
     location: str
     issuer: pulumi.Input[str]
@@ -107,7 +109,7 @@ class Tenant(pulumi.ComponentResource):
             _let_in(f"{name}-bucket", args, bucket.id, roles.STORAGE_BLOB_DATA_CONTRIBUTOR, self)
         self.resources = TeamResources(
             annotations={"azure.workload.identity/client-id": identity.client_id},
-            bucket=pulumi.Output.format("abfss://{0}@{1}.dfs.core.windows.net", _CONTAINER, bucket.name)
+            bucket=pulumi.Output.format("abfss://{0}@{1}.dfs.core.windows.net", CONTAINER, bucket.name)
             if bucket
             else None,
             disk=_disk(name, args, self, bucket, identity.client_id),
@@ -137,7 +139,7 @@ def _bucket(name: str, args: TenantArgs, parent: Tenant) -> storage.StorageAccou
     group = _group_that_stays(name, args, opts) if keep else args.resource_group
     account = storage.StorageAccount(
         f"{name}-bucket",
-        account_name=account_name(args.subscription, args.cluster, args.team.name),
+        account_name=args.bucket,
         resource_group_name=group,
         location=args.location,
         kind="StorageV2",
@@ -152,7 +154,7 @@ def _bucket(name: str, args: TenantArgs, parent: Tenant) -> storage.StorageAccou
     )
     storage.BlobContainer(
         f"{name}-container",
-        container_name=_CONTAINER,
+        container_name=CONTAINER,
         account_name=account.name,
         resource_group_name=group,
         opts=opts,
@@ -185,12 +187,12 @@ def _disk(
             source={
                 "csi": {
                     "driver": "blob.csi.azure.com",
-                    "volumeHandle": pulumi.Output.format("{0}#{1}", bucket.name, _CONTAINER),
+                    "volumeHandle": pulumi.Output.format("{0}#{1}", bucket.name, CONTAINER),
                     "volumeAttributes": {
                         "protocol": "fuse2",
                         "resourceGroup": args.resource_group,
                         "storageAccount": bucket.name,
-                        "containerName": _CONTAINER,
+                        "containerName": CONTAINER,
                         "clientID": client_id,
                         "mountWithWorkloadIdentityToken": "true",
                         "isHnsEnabled": "true",
@@ -238,7 +240,7 @@ def _files(name: str, args: TenantArgs, parent: Tenant, size: int) -> SharedDisk
     )
     storage.FileShare(
         f"{name}-share",
-        share_name=_CONTAINER,
+        share_name=CONTAINER,
         account_name=account.name,
         resource_group_name=args.resource_group,
         share_quota=size,
@@ -255,8 +257,8 @@ def _files(name: str, args: TenantArgs, parent: Tenant, size: int) -> SharedDisk
         source={
             "csi": {
                 "driver": "file.csi.azure.com",
-                "volumeHandle": pulumi.Output.format("{0}#{1}", account.name, _CONTAINER),
-                "volumeAttributes": {"shareName": _CONTAINER, "storageAccount": account.name},
+                "volumeHandle": pulumi.Output.format("{0}#{1}", account.name, CONTAINER),
+                "volumeAttributes": {"shareName": CONTAINER, "storageAccount": account.name},
                 "nodeStageSecretRef": {
                     "name": MOUNT_SECRET,
                     "namespace": args.team.namespace_name,

@@ -7,7 +7,7 @@ from pulumi_gcp import compute, container
 
 from ebbtide.model import Cluster as Declaration
 from ebbtide.model import Gke, Team
-from ebbtide.placement.registries import keeps_registry, registry_name
+from ebbtide.placement.team_storage import bucket_name, keeps_registry, registry_name
 
 from ..addons.artifact_store import ArtifactStore
 from ..addons.artifacts import IDENTITY, ArtifactBucket, ArtifactBucketArgs
@@ -94,6 +94,7 @@ def team_resources(
             team=team,
             cluster=declaration.name,
             project=cloud.project,
+            bucket=bucket_name(declaration, team),
             region=declaration.site.region,
             zone=_zone(declaration),
             clients=_file_clients(declaration, cloud, topology) if files else None,

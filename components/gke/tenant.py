@@ -7,10 +7,11 @@ from pulumi_gcp import filestore, serviceaccount, storage
 
 from ebbtide.model import Team
 from ebbtide.model.members import name_of, principal
-from ebbtide.model.physical_names import BUCKET, FILESTORE, SERVICE_ACCOUNT, fitting
+from ebbtide.model.physical_names import FILESTORE, SERVICE_ACCOUNT, fitting
+from ebbtide.placement.team_storage import ACCOUNT
 
 from ..addons.artifacts import IDENTITY
-from ..addons.team_resources import ACCOUNT, SharedDisk, TeamResources, adopted_accounts
+from ..addons.team_resources import SharedDisk, TeamResources, adopted_accounts
 from ..ownership import Labels
 
 _FILESTORE_GIB = 1024
@@ -40,6 +41,7 @@ class TenantArgs:
         team: the team.
         cluster: name of the cluster, the prefix of names.
         project: project id.
+        bucket: name of the bucket.
         region: region of the bucket: the cluster's, so that reading from it costs nothing.
         zone: zone of a file system; None if no pool declares one.
         clients: the nodes, which alone reach a file system; None without one.
@@ -53,6 +55,7 @@ class TenantArgs:
     team: Team
     cluster: str
     project: str
+    bucket: str
     region: str
     zone: str | None
     clients: Clients | None
@@ -162,13 +165,12 @@ class Tenant(pulumi.ComponentResource):
 
 
 def _bucket(name: str, args: TenantArgs, parent: Tenant) -> storage.Bucket:
-    """Create a private bucket in the cluster's region; bucket names are global, so the project's name is
-    included."""
+    """Create a private bucket in the cluster's region."""
     declared = args.team.bucket.keep if args.team.bucket else None
     keep = args.keep if declared is None else declared
     return storage.Bucket(
         f"{name}-bucket",
-        name=fitting(f"{args.project}-{args.cluster}-{args.team.name}", BUCKET),
+        name=args.bucket,
         project=args.project,
         location=args.region.upper(),
         uniform_bucket_level_access=True,

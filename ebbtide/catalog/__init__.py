@@ -8,6 +8,7 @@ The data files are in `data/`: `machines.csv`, `attachable.csv`, `prices.csv`, `
 from ebbtide.catalog.accelerators import (
     TpuTopologies,
     chips_of,
+    default_image,
     is_tpu,
     one_host_topology,
     resource_name,
@@ -82,6 +83,7 @@ __all__ = [
     "can_be_spot",
     "cheapest",
     "chips_of",
+    "default_image",
     "ephemeral_gib",
     "find_machine",
     "find_price",

@@ -4,8 +4,10 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
+from typing import Final
 
 from ebbtide.catalog.tables import rows
+from ebbtide.catalog.versions import PINS
 
 
 def is_tpu(accelerator: str) -> bool:
@@ -17,6 +19,21 @@ def resource_name(accelerator: str) -> str:
     """Return the resource that a pod requests for an accelerator type, which is also the key of GKE's
     taint."""
     return "google.com/tpu" if is_tpu(accelerator) else "nvidia.com/gpu"
+
+
+_PASCAL: Final = ("nvidia-tesla-p4", "nvidia-tesla-p100")
+"""GPUs without code in PyTorch's builds for CUDA 12.8 (pytorch/test-infra#7046, 2025-08)."""
+
+
+def default_image(accelerator: str) -> str:
+    """Return the image, pinned by digest, of work that names none; empty for accelerators without one.
+
+    It is Python's for no accelerator, and PyTorch's for GPUs. No digest of Google's JAX images for TPUs is
+    published.
+    """
+    if not accelerator:
+        return PINS["image-python"].version
+    return "" if is_tpu(accelerator) or accelerator in _PASCAL else PINS["image-pytorch"].version
 
 
 def _parts(name: str) -> set[str]:

@@ -44,6 +44,18 @@ PINS = {
         "2026-06",
         "GoogleCloudPlatform/container-engine-accelerators@992db812, nvidia-driver-installer",
     ),
+    "image-python": Pin(
+        "docker.io/library/python:3.13-slim"
+        "@sha256:9662417aace5ae7b8e2609cce472b72a8958e134ba372808abe9cc1a0c0125e6",
+        "2026-08-05",
+        "docker-library/repo-info@2986dca3, repos/python/remote/3.13-slim.md",
+    ),
+    "image-pytorch": Pin(
+        "docker.io/pytorch/pytorch:2.10.0-cuda12.8-cudnn9-runtime"
+        "@sha256:b85566342b86d13a67712e9315d40cdc2dad7f8d86df1aff3831f80835edbcca",
+        "2026-08-19",
+        "allenai/rslearn@15abe58a, Dockerfile",
+    ),
     "gpu-operator": Pin("v26.7.0", "2026-08-21", "helm.ngc.nvidia.com/nvidia/gpu-operator"),
     "nvidia-device-plugin": Pin("v0.18.0", "2026", "azure-aks-docs, use-nvidia-gpu"),
     "dcgm-exporter": Pin(

@@ -25,14 +25,24 @@ _PROFILE: Final = "EBBTIDE_PROFILE"
 
 ProfileSource = Annotated[
     str,
-    typer.Option("--profile", envvar=_PROFILE, help="The cluster's profile: a file, or the JSON."),
+    typer.Option(
+        "--profile",
+        envvar=_PROFILE,
+        help="The cluster's profile: a file, or the JSON; by default the namespace's own.",
+        show_default=False,
+    ),
 ]
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The Job's name.")]
 Command = Annotated[
     list[str] | None,
     typer.Argument(metavar="[-- COMMAND]", help="The command; by default the image's.", show_default=False),
 ]
-Image = Annotated[str, typer.Option(help="The container's image.")]
+Image = Annotated[
+    str,
+    typer.Option(
+        help="The container's image; by default one for the pool's accelerator.", show_default=False
+    ),
+]
 
 
 def _pools(context: typer.Context) -> list[str]:
@@ -147,8 +157,8 @@ SecretVolumes = Annotated[
 
 def _shared(  # noqa: PLR0913 - one parameter an option
     *,
-    profile: ProfileSource,
-    image: Image,
+    profile: ProfileSource = "",
+    image: Image = "",
     pool: Pool = "",
     queue: Queue = "",
     namespace: Namespace = "",
@@ -202,8 +212,8 @@ def job(
     """
     from ebbtide.workloads import jobs, several_nodes  # noqa: PLC0415
 
+    cluster = _with_defaults(options)
     fields = _fields(name, command, options)
-    cluster = _profile(options["profile"])
     manifests = (
         (jobs.job(cluster, **fields),)
         if nodes == 1
@@ -236,16 +246,16 @@ def sweep(
     """
     from ebbtide.workloads.sweeps import sweep as made  # noqa: PLC0415
 
+    cluster = _with_defaults(options)
     fields = _fields(name, command, options)
     grid = {key: [_value(text) for text in values.split(",")] for key, values in _pairs("set", axes).items()}
-    cluster = _profile(options["profile"])
     manifest = made(cluster, grid, parallelism=parallelism, max_failed=max_failed, **fields)
     _give((manifest,), cluster, options)
 
 
 def logs(
     *,
-    profile: ProfileSource,
+    profile: ProfileSource = "",
     namespace: Annotated[str, typer.Option("--namespace", "-n", help="The pods' namespace.")],
     pod: Annotated[str, typer.Option(help="One pod.", show_default=False)] = "",
     job: Annotated[str, typer.Option(help="Every pod of a Job or a sweep.", show_default=False)] = "",
@@ -257,9 +267,10 @@ def logs(
     ] = "",
 ) -> None:
     """Print a link to the logs of pods, deleted ones included."""
+    from ebbtide.placement import Profile  # noqa: PLC0415
     from ebbtide.workloads.logs import log_link, log_query  # noqa: PLC0415
 
-    cluster = _profile(profile)
+    cluster = Profile.load(profile, namespace=namespace)
     query = log_query(cluster, namespace=namespace, pod=pod, job=job, label=label)
     link = log_link(cluster, namespace=namespace, pod=pod, job=job, label=label, workspace=workspace)
     say("\n\n".join(filter(None, (link, query))))
@@ -282,10 +293,20 @@ def _fields(name: str, command: list[str] | None, options: dict[str, Any]) -> "T
     return fields  # pyright: ignore[reportReturnType]  # the options are called as the fields are
 
 
-def _profile(source: str) -> "Profile":
+def _with_defaults(options: dict[str, Any]) -> "Profile":
+    """Complete options with the configured defaults, and the default image; return the profile."""
+    from ebbtide.cli.config import complete  # noqa: PLC0415
     from ebbtide.placement import Profile  # noqa: PLC0415
 
-    return Profile.load(source)
+    complete(options)
+    cluster = Profile.load(
+        options["profile"], namespace=options["namespace"], context=options.get("context", "")
+    )
+    if not options["image"] and (options["pool"] or options["queue"]):
+        options["image"] = cluster.default_image(
+            pool=options["pool"], queue=options["queue"].rpartition("/")[2]
+        )
+    return cluster
 
 
 def _pairs(option: str, given: Iterable[str]) -> dict[str, str]:

@@ -5,7 +5,8 @@ from dataclasses import replace
 from typing import assert_never
 from urllib.parse import quote
 
-from ebbtide.catalog import PREEMPTIBLE_SECONDS, CloudKind, resource_name
+from ebbtide.catalog import PREEMPTIBLE_SECONDS, CloudKind, default_image, resource_name
+from ebbtide.catalog.amounts import PricedNode
 from ebbtide.model import (
     Accelerator,
     Addons,
@@ -37,13 +38,14 @@ from ebbtide.placement.profile import (
     MatchExpression,
     NodeTaint,
     PoolProfile,
+    PriceProfile,
     Profile,
     QueueProfile,
-    RegistryProfile,
+    TeamProfile,
     Toleration,
 )
 from ebbtide.placement.queue_policy import requires_queue
-from ebbtide.placement.registries import image_prefix
+from ebbtide.placement.team_storage import ACCOUNT, CLAIM, bucket_address, image_prefix
 
 
 def toleration(taint: Taint) -> Toleration:
@@ -81,6 +83,27 @@ def _accelerator(pool: Pool, accelerator: Accelerator, site: Site) -> Accelerato
     )
 
 
+def _price(pool: Pool, site: Site) -> PriceProfile:
+    accelerator = pool.accelerator
+    node = PricedNode(
+        cloud=site.cloud,
+        location=site.region,
+        machine=pool.machine.type if pool.machine else "",
+        accelerator=accelerator.type if accelerator else "",
+        accelerators=accelerator.count if accelerator else 0,
+        disk_type=pool.disk.type,
+        disk_gib=pool.disk.size_gib,
+    )
+    amount = node.amount(pool.capacity.kind)
+    is_known = not node.machine_amount(pool.capacity.kind).unknown
+    return PriceProfile(
+        per_hour=round(amount.known, 6) if is_known else None,
+        estimated=bool(amount.estimated),
+        as_of=min((price.as_of for price in amount.prices if price.as_of), default=""),
+        without=amount.unknown,
+    )
+
+
 def pool_profile(pool: Pool, site: Site, queues: tuple[Queue, ...], addons: Addons = NONE) -> PoolProfile:
     """Return the profile of a pool."""
     derived = labels_and_taints(pool, site.cloud)
@@ -102,6 +125,8 @@ def pool_profile(pool: Pool, site: Site, queues: tuple[Queue, ...], addons: Addo
         tolerations=tuple(toleration(taint) for taint in derived.all_taints),
         affinity=affinity(derived),
         queues=tuple(queue.name for queue in queues if pool.name in queue.pools),
+        price=_price(pool, site),
+        image=default_image(accelerator.type if accelerator else ""),
     )
 
 
@@ -144,9 +169,14 @@ def _aks_logs() -> LogsProfile:
     return LogsProfile(query=query, link="")
 
 
-def _registries(cluster: Cluster, teams: Iterable[Team]) -> tuple[RegistryProfile, ...]:
-    return tuple(
-        RegistryProfile(team.name, image_prefix(cluster, team)) for team in teams if team.registry is not None
+def _team(cluster: Cluster, tenant: Team) -> TeamProfile:
+    return TeamProfile(
+        tenant.name,
+        tenant.namespace_name,
+        registry=image_prefix(cluster, tenant) if tenant.registry is not None else "",
+        bucket=bucket_address(cluster, tenant),
+        claim=CLAIM if tenant.volume is not None else "",
+        service_account=ACCOUNT if tenant in cluster.teams else "",
     )
 
 
@@ -169,20 +199,20 @@ def profile(cluster: Cluster) -> Profile:
         queues=tuple(_queue_profile(queue, cluster, tenants_of(cluster)) for queue in queues),
         logs=logs,
         pipeline_retries=pipelines.retry if pipelines else UNCONFIGURED,
-        registries=_registries(cluster, cluster.teams),
+        teams=tuple(_team(cluster, tenant) for tenant in tenants_of(cluster)),
         priorities=tuple(PRIORITIES) if cluster.has_kueue and queues else (),
     )
 
 
 def tenant_profiles(cluster: Cluster) -> dict[str, Profile]:
     """Return the placement profile for each tenant's namespace, by name of the tenant: all pools, but only
-    its own local queues and registry."""
+    its own local queues, registry, bucket and claim."""
     whole, queues = profile(cluster), queues_of(cluster)
     return {
         tenant.name: replace(
             whole,
             queues=tuple(_queue_profile(queue, cluster, (tenant,)) for queue in queues),
-            registries=_registries(cluster, (tenant,)),
+            teams=(_team(cluster, tenant),),
         )
         for tenant in tenants_of(cluster)
     }

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
 from difflib import get_close_matches
 from pathlib import Path
@@ -12,7 +12,8 @@ from ebbtide.placement.errors import ProfileError
 from ebbtide.placement.profile_sources import read, stack_output
 
 _NAME = "ebbtide.dev/profile/v"
-VERSION = f"{_NAME}1"
+VERSION = f"{_NAME}2"
+_READABLE = (f"{_NAME}1", VERSION)
 
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 """Label with the LocalQueue of a workload (Kueue docs, run Jobs, 2026)."""
@@ -90,6 +91,26 @@ class AcceleratorProfile:
 
 
 @dataclass(frozen=True, slots=True)
+class PriceProfile:
+    """The list price of a node at its pool's capacity type, before discounts and tax.
+
+    Attributes:
+        per_hour: price of a node's hour, with its accelerators and its boot disk; None if the price of its
+            machine or its accelerators is unknown.
+        currency: currency, as in ISO 4217.
+        estimated: whether a part of it is an estimate.
+        as_of: month or date of its oldest part; empty if unknown.
+        without: parts without a known price, which are not in `per_hour`.
+    """
+
+    per_hour: float | None = None
+    currency: str = "USD"
+    estimated: bool = False
+    as_of: str = ""
+    without: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class PoolProfile:
     """A node pool, as described for workloads.
 
@@ -109,6 +130,8 @@ class PoolProfile:
         tolerations: tolerations that a pod needs.
         affinity: node affinity that selects the pool.
         queues: queues that use it.
+        price: price of a node; unknown in a profile of version 1.
+        image: default image of work on it, pinned by digest; empty for none.
     """
 
     name: str
@@ -126,6 +149,8 @@ class PoolProfile:
     tolerations: tuple[Toleration, ...]
     affinity: tuple[MatchExpression, ...]
     queues: tuple[str, ...]
+    price: PriceProfile = PriceProfile()
+    image: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,16 +196,25 @@ class LogsProfile:
 
 
 @dataclass(frozen=True, slots=True)
-class RegistryProfile:
-    """A team's container registry.
+class TeamProfile:
+    """A team, or a namespace without one, and what its workloads can use.
 
     Attributes:
-        team: the team.
-        prefix: prefix of image names, without a trailing slash.
+        name: its name.
+        namespace: its namespace.
+        registry: prefix of the names of its images, without a trailing slash; empty without a registry.
+        bucket: address of its bucket, as `gs://NAME` or `abfss://CONTAINER@ACCOUNT.dfs.core.windows.net`;
+            empty without a bucket.
+        claim: PersistentVolumeClaim of its shared volume; empty without a volume.
+        service_account: service account of pods that act as its cloud identity; empty without one.
     """
 
-    team: str
-    prefix: str
+    name: str
+    namespace: str
+    registry: str = ""
+    bucket: str = ""
+    claim: str = ""
+    service_account: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +227,7 @@ class Profile:
             older Ebbtide.
         priorities: names of the WorkloadPriorityClasses, lowest first; empty in a profile from an older
             Ebbtide.
+        teams: the teams; in a profile of version 1, those with registries.
     """
 
     cluster: str
@@ -202,7 +237,7 @@ class Profile:
     queues: tuple[QueueProfile, ...]
     logs: LogsProfile
     pipeline_retries: str = UNKNOWN
-    registries: tuple[RegistryProfile, ...] = ()
+    teams: tuple[TeamProfile, ...] = ()
     priorities: tuple[str, ...] = ()
     version: str = VERSION
 
@@ -222,6 +257,22 @@ class Profile:
         """
         return _named("queue", name, {queue.name: queue for queue in self.queues}, self.cluster)
 
+    def default_image(self, *, pool: str = "", queue: str = "") -> str:
+        """Return the default image of work on a pool or in a queue, pinned by digest.
+
+        Raises:
+            ProfileError: the cluster has no such pool or queue, or its pools have no common default.
+        """
+        pools = self.queue(queue).pools if queue else (pool,)
+        images = {self.pool(name).image for name in pools}
+        image = images.pop()
+        if images or not image:
+            raise ProfileError(
+                f"{'Queue' if queue else 'Pool'} {queue or pool} of cluster {self.cluster} has no default "
+                "image. Name one with --image."
+            )
+        return image
+
     def is_restricted(self, namespace: str) -> bool:
         """Return whether pods in a namespace have to satisfy the Pod Security Standard `restricted`; known
         only for namespaces with queues."""
@@ -231,6 +282,10 @@ class Profile:
             for local in queue.local_queues
             if local.namespace == namespace
         )
+
+    def team_of(self, namespace: str) -> TeamProfile | None:
+        """Return the team of a namespace; None if the profile has none."""
+        return next((team for team in self.teams if team.namespace == namespace), None)
 
     def image(self, team: str, name: str) -> str:
         """Return the full name of an image in a team's registry.
@@ -242,7 +297,7 @@ class Profile:
         Raises:
             ProfileError: the team has no registry.
         """
-        prefixes = {registry.team: registry.prefix for registry in self.registries}
+        prefixes = {item.name: item.registry for item in self.teams if item.registry}
         return f"{_named('registry of team', team, prefixes, self.cluster)}/{name}"
 
     def data(self) -> dict[str, Any]:
@@ -260,19 +315,27 @@ class Profile:
         return stack_output(self.data())
 
     @classmethod
-    def load(cls, source: str | Path | Mapping[str, Any] | None = None) -> "Profile":
+    def load(
+        cls,
+        source: str | Path | Mapping[str, Any] | None = None,
+        *,
+        namespace: str = "",
+        context: str = "",
+    ) -> "Profile":
         """Read a profile.
 
         Args:
             source: the data, its JSON text, or the value of a stack output; or its location: a file,
                 `stack:NAME` for the output of a Pulumi stack, `configmap:NAMESPACE` for the ConfigMap in a
                 team's namespace. Default: the environment variable `EBBTIDE_PROFILE`, which accepts the same
-                texts.
+                texts; without it, the ConfigMap in a namespace of the kubeconfig's cluster.
+            namespace: that namespace; empty for the context's.
+            context: the kubeconfig's context; empty for the current one.
 
         Raises:
             ProfileError: it does not exist, is not a profile, or has an unsupported version.
         """
-        data = source if isinstance(source, Mapping) else read(source)
+        data = source if isinstance(source, Mapping) else read(source, namespace=namespace, context=context)
         _check_version(data.get("version"))
         try:
             return _profile(data)
@@ -284,7 +347,7 @@ class Profile:
 
 
 def _check_version(version: object) -> None:
-    if version == VERSION:
+    if version in _READABLE:
         return
     number = re.fullmatch(rf"{re.escape(_NAME)}(\d+)", str(version))
     if number and int(number[1]) > int(VERSION.removeprefix(_NAME)):
@@ -325,6 +388,10 @@ def _pool(data: Mapping[str, Any]) -> PoolProfile:
         MatchExpression(item["key"], item["operator"], tuple(item["values"])) for item in data["affinity"]
     )
     plain["queues"] = tuple(data["queues"])
+    price = dict(data.get("price", {}))
+    plain["price"] = PriceProfile(
+        **_known(PriceProfile, {**price, "without": tuple(price.get("without", ()))})
+    )
     return PoolProfile(**plain)
 
 
@@ -333,6 +400,17 @@ def _queue(data: Mapping[str, Any]) -> QueueProfile:
         LocalQueueProfile(**_known(LocalQueueProfile, item)) for item in data["local_queues"]
     )
     return QueueProfile(name=data["name"], pools=tuple(data["pools"]), local_queues=local_queues)
+
+
+def _teams(data: Mapping[str, Any]) -> Iterator[TeamProfile]:
+    if data["version"] == VERSION:
+        yield from (TeamProfile(**_known(TeamProfile, item)) for item in data["teams"])
+        return
+    namespaces = {
+        local["team"]: local["namespace"] for queue in data["queues"] for local in queue["local_queues"]
+    }
+    for item in data.get("registries", ()):
+        yield TeamProfile(item["team"], namespaces.get(item["team"], ""), registry=item["prefix"])
 
 
 def _profile(data: Mapping[str, Any]) -> Profile:
@@ -344,8 +422,6 @@ def _profile(data: Mapping[str, Any]) -> Profile:
         queues=tuple(_queue(item) for item in data["queues"]),
         logs=LogsProfile(**_known(LogsProfile, data["logs"])),
         pipeline_retries=str(data.get("pipeline_retries", UNKNOWN)),
-        registries=tuple(
-            RegistryProfile(**_known(RegistryProfile, item)) for item in data.get("registries", ())
-        ),
+        teams=tuple(_teams(data)),
         priorities=tuple(data.get("priorities", ())),
     )

@@ -10,6 +10,7 @@ import binascii
 import hashlib
 import json
 import os
+import re
 import subprocess
 import zlib
 from collections.abc import Mapping
@@ -30,6 +31,8 @@ _DIGEST: Final = "sha256:"
 _DIGEST_LENGTH: Final = 12
 _STACK: Final = "stack:"
 _CONFIG_MAP: Final = "configmap:"
+_KLOG: Final = re.compile(r"[EWI]\d{4} ")
+"""The start of a line of kubectl's own log, whose last attempt is also its error."""
 _TIMEOUT: Final = 60
 """Time limit in seconds for a program, including a login over the network."""
 
@@ -50,24 +53,21 @@ def is_profile_text(text: str) -> bool:
     return text.lstrip().startswith(("{", _DIGEST))
 
 
-def read(source: str | Path | None) -> Mapping[str, Any]:
+def read(source: str | Path | None, *, namespace: str = "", context: str = "") -> Mapping[str, Any]:
     """Read the data of a profile.
 
     Args:
         source: as in `Profile.load`.
+        namespace: as in `Profile.load`.
+        context: as in `Profile.load`.
 
     Raises:
         ProfileError: it does not exist, or is not a JSON object.
     """
-    if source is None:
-        source = os.environ.get(VARIABLE, "")
-        if not source.strip():
-            raise ProfileError(
-                f"No profile is named, and the variable {VARIABLE} is not set. Write the profile with "
-                f"`{command_line('profile', '--out', 'profile.json')}`, and set the variable: "
-                f"`export {VARIABLE}=profile.json`."
-            )
+    source = source or os.environ.get(VARIABLE, "")
     text = str(source).strip()
+    if not text:
+        return _of_kubeconfig(namespace, context)
     if text.startswith(_STACK):
         return _parsed(_of_stack(text.removeprefix(_STACK)), text)
     if text.startswith(_CONFIG_MAP):
@@ -92,19 +92,41 @@ def _of_stack(name: str) -> str:
     return _run("pulumi", "stack", "output", OUTPUT, "--json", "--non-interactive", *options)
 
 
+def _of_kubeconfig(namespace: str, context: str) -> Mapping[str, Any]:
+    """Return the profile in a namespace, by default that of the kubeconfig's context."""
+    try:
+        return _config_map(CONFIG_MAP, namespace, context)
+    except ProfileError as error:
+        raise ProfileError(
+            f"No profile is named, the variable {VARIABLE} is not set, and {_described(namespace)} has none: "
+            f"{error} Choose another namespace, or write the profile with "
+            f"`{command_line('profile', '--out', 'profile.json')}` and set the variable: "
+            f"`export {VARIABLE}=profile.json`."
+        ) from None
+
+
+def _described(namespace: str) -> str:
+    return f"namespace {namespace}" if namespace else "the namespace of the kubeconfig's context"
+
+
 def _of_config_map(address: str, source: str) -> Mapping[str, Any]:
     namespace, _, name = address.partition("/")
     if not namespace:
         raise ProfileError(
             f"{source} names no namespace: write configmap:NAMESPACE, or configmap:NAMESPACE/NAME."
         )
-    name = name or CONFIG_MAP
-    text = _run("kubectl", "get", "configmap", name, "--namespace", namespace, "--output", "json")
-    data: object = _parsed(text, source).get("data")
+    return _config_map(name or CONFIG_MAP, namespace)
+
+
+def _config_map(name: str, namespace: str, context: str = "") -> Mapping[str, Any]:
+    given = {"--namespace": namespace, "--context": context}
+    options = [word for option, value in given.items() if value for word in (option, value)]
+    text = _run("kubectl", "get", "configmap", name, *options, "--output", "json")
+    data: object = _parsed(text, name).get("data")
     profile: object = data.get(KEY) if isinstance(data, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
     if not isinstance(profile, str):
-        raise ProfileError(f"ConfigMap {name} in namespace {namespace} has no {KEY}: it holds no profile.")
-    return _parsed(profile, source)
+        raise ProfileError(f"ConfigMap {name} in {_described(namespace)} has no {KEY}: it holds no profile.")
+    return _parsed(profile, name)
 
 
 def _run(*command: str) -> str:
@@ -118,7 +140,8 @@ def _run(*command: str) -> str:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise ProfileError(f"The profile cannot be read with `{' '.join(command)}`: {error}.") from None
     if done.returncode:
-        message = " ".join(done.stderr.split()) or f"it ended with status {done.returncode}"
+        lines = [line for line in done.stderr.splitlines() if not _KLOG.match(line)]
+        message = " ".join(" ".join(lines).split()) or f"it ended with status {done.returncode}"
         raise ProfileError(f"The profile cannot be read with `{' '.join(command)}`: {message}")
     return done.stdout
 

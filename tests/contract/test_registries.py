@@ -9,7 +9,7 @@ import pytest
 from ebbtide.model import declare
 from ebbtide.placement import Profile, ProfileError
 from ebbtide.placement.derive import profile
-from ebbtide.placement.registries import image_prefix, registry_name
+from ebbtide.placement.team_storage import image_prefix, registry_name
 from ebbtide.recording.recording import Recording, Resource
 from tests.declarations import BASES, Declaration, changed
 from tests.running import manifest
@@ -152,8 +152,11 @@ def test_the_profile_has_the_image_prefix(cloud: str) -> None:
     assert made.image("vision", "trainer:1") == f"{prefix}/trainer:1"
     with pytest.raises(ProfileError, match="Cluster train has no registry of team speech"):
         made.image("speech", "trainer:1")
-    older = {key: value for key, value in made.data().items() if key != "registries"}
-    assert Profile.load(older).registries == ()
+    older = {key: value for key, value in made.data().items() if key != "teams"}
+    older["version"] = "ebbtide.dev/profile/v1"
+    assert Profile.load(older).teams == ()
+    (team,) = Profile.load({**older, "registries": [{"team": "vision", "prefix": prefix}]}).teams
+    assert (team.name, team.registry) == ("vision", prefix)
 
 
 @pytest.mark.parametrize("cloud", BASES)

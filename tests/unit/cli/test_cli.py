@@ -279,7 +279,7 @@ def test_the_profile_needs_no_pulumi(tmp_path: Path) -> None:
         (tmp_path / f"{package}.py").write_text("raise ImportError('not installed')")
     done = _ebbtide("profile", PYTHONPATH=f"{tmp_path}{os.pathsep}{ROOT}")
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["version"] == "ebbtide.dev/profile/v1"
+    assert json.loads(done.stdout)["version"] == "ebbtide.dev/profile/v2"
 
 
 _OWN_PROGRAM = """

@@ -9,6 +9,7 @@ from pulumi_azure_native import managedidentity
 
 from components import aks
 from ebbtide.model import Cluster, Lifetime, Maintenance, MaintenanceWindow, Taint
+from ebbtide.placement.team_storage import bucket_name
 from tests.unit.mocks.mocked import AKS, AKS_CLOUD, Mocks, team
 
 
@@ -147,6 +148,7 @@ def test_tenant() -> pulumi.Output[None]:
         team=team(AKS),
         cluster="train",
         subscription=AKS_CLOUD.subscription,
+        bucket=bucket_name(AKS, team(AKS)),
         resource_group="train",
         location="eastus",
         issuer="https://issuer.example",

@@ -19,6 +19,7 @@ from ebbtide.model import (
     Spot,
     Taint,
 )
+from ebbtide.placement.team_storage import bucket_name
 from tests.unit.mocks.mocked import GKE, GKE_CLOUD, Mocks, team
 
 
@@ -155,6 +156,7 @@ def test_tenant() -> pulumi.Output[None]:
         team=team(GKE),
         cluster="train",
         project="acme-ml",
+        bucket=bucket_name(GKE, team(GKE)),
         region="us-central1",
         zone="us-central1-a",
         clients=None,

@@ -21,9 +21,11 @@ if "--stack" in rest and rest[rest.index("--stack") + 1] != "acme/ml/dev":
 print(open(sys.path[0] + "/output").read())
 """
 _KUBECTL = """
-assert sys.argv[1:3] == ["get", "configmap"] and sys.argv[6:] == ["--output", "json"], sys.argv
-name, flag, namespace = sys.argv[3:6]
-assert flag == "--namespace"
+assert sys.argv[1:3] == ["get", "configmap"] and sys.argv[-2:] == ["--output", "json"], sys.argv
+name, *options = sys.argv[3:-2]
+given = dict(zip(options[::2], options[1::2]))
+assert given.pop("--context", "acme") == "acme" and set(given) <= {"--namespace"}, sys.argv
+namespace = given.get("--namespace", "vision")
 if (namespace, name) == ("vision", "ebbtide-profile"):
     print(json.dumps({"kind": "ConfigMap", "data": {"profile.json": profile}}))
 elif name == "kube-root-ca.crt":
@@ -88,8 +90,6 @@ def test_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     file.write_text(DEV.json())
     monkeypatch.setenv("EBBTIDE_PROFILE", str(file))
     assert Profile.load() == DEV
-    monkeypatch.setenv("EBBTIDE_PROFILE", " ")
-    assert "export EBBTIDE_PROFILE=profile.json" in _refused(None)
 
 
 def test_a_stack(programs: Path) -> None:
@@ -99,6 +99,21 @@ def test_a_stack(programs: Path) -> None:
     (programs / "output").write_text(DEV.json())
     assert Profile.load("stack:") == DEV
     assert "no stack named 'acme/ml/dve' found" in _refused("stack:acme/ml/dve")
+
+
+@pytest.mark.usefixtures("programs")
+def test_the_kubeconfig(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The default without the variable is the ConfigMap of the context's namespace, or of a given one."""
+    for value in ("", " "):
+        monkeypatch.setenv("EBBTIDE_PROFILE", value)
+        assert Profile.load() == DEV
+    assert Profile.load("", namespace="vision", context="acme") == DEV
+    with pytest.raises(ProfileError) as raised:
+        Profile.load(namespace="speech")
+    message = str(raised.value)
+    assert "namespace speech has none" in message
+    assert 'configmaps "ebbtide-profile" not found' in message
+    assert "export EBBTIDE_PROFILE=profile.json" in message
 
 
 @pytest.mark.usefixtures("programs")
@@ -121,7 +136,7 @@ def test_a_program_that_is_not_there(source: str, tmp_path: Path, monkeypatch: p
 @pytest.mark.parametrize(
     ("version", "message"),
     [
-        ("ebbtide.dev/profile/v2", "newer than this package: its version is ebbtide.dev/profile/v2"),
+        ("ebbtide.dev/profile/v3", "newer than this package: its version is ebbtide.dev/profile/v3"),
         ("ebbtide.dev/profile/v0", "its version is 'ebbtide.dev/profile/v0', this package reads"),
         (None, "its version is None, this package reads"),
     ],
@@ -166,7 +181,7 @@ def test_a_later_profile_of_this_version_is_read() -> None:
     data = json.loads(json.dumps(DEV.data()))
     data["carbon"] = {}
     for pool in data["pools"]:
-        pool["price"] = 1
+        pool["shade"] = 1
     assert Profile.load(data) == DEV
 
 

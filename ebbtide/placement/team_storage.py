@@ -1,11 +1,48 @@
-"""Container registries of teams: their names and image prefixes."""
+"""Container registries and buckets of teams: their names and addresses."""
 
-from typing import assert_never
+from typing import Final, assert_never
 
 from ebbtide.model.cloud import Aks, Gke
 from ebbtide.model.cluster import Cluster
-from ebbtide.model.physical_names import REPOSITORY, account_name, fitting
+from ebbtide.model.physical_names import BUCKET, REPOSITORY, account_name, fitting
 from ebbtide.model.tenancy import Team
+
+CLAIM: Final = "shared"
+"""The claim of a team's shared volume."""
+
+CONTAINER: Final = "shared"
+"""The container of a storage account, which is a team's bucket on AKS."""
+
+ACCOUNT: Final = "worker"
+"""The service account that a team's workloads run as, in its namespace."""
+
+
+def bucket_name(cluster: Cluster, team: Team) -> str:
+    """Return the name of a team's bucket; on AKS, of the storage account with the container.
+
+    Names of buckets are global, so the project's name is included.
+    """
+    match cluster.cloud:
+        case Gke() as cloud:
+            return fitting(f"{cloud.project}-{cluster.name}-{team.name}", BUCKET)
+        case Aks() as cloud:
+            return account_name(cloud.subscription, cluster.name, team.name)
+        case _:
+            assert_never(cluster.cloud)
+
+
+def bucket_address(cluster: Cluster, team: Team) -> str:
+    """Return the address of a team's bucket; empty if it has none."""
+    if not team.has_bucket:
+        return ""
+    name = bucket_name(cluster, team)
+    match cluster.cloud:
+        case Gke():
+            return f"gs://{name}"
+        case Aks():
+            return f"abfss://{CONTAINER}@{name}.dfs.core.windows.net"
+        case _:
+            assert_never(cluster.cloud)
 
 
 def registry_name(cluster: Cluster, team: Team) -> str:
