@@ -19,9 +19,9 @@ import typer
 from typer.core import TyperGroup
 
 from ebbtide import __version__
+from ebbtide.cli import config as config_commands
 from ebbtide.cli import help_examples, workloads
 from ebbtide.cli.consoles import discard_output, prepare_streams, say, screen, write
-from ebbtide.cli.dashboard import dashboard
 from ebbtide.cli.destroy import destroy
 from ebbtide.cli.exit_status import ExitStatus
 from ebbtide.cli.extend import extend
@@ -232,7 +232,7 @@ _COMMANDS = cast(
     "Mapping[str, list[Callable[..., None]]]",
     {
         "Review": [preview, review, machines, quota, schema],
-        "Cluster": [up, status, dashboard, sleep, wake, extend, reap, destroy],
+        "Cluster": [up, status, sleep, wake, extend, reap, destroy],
         "Work": [profile, *workloads.COMMANDS],
         "Rehearsal": [rehearse],
     },
@@ -244,6 +244,12 @@ for _group, _members in _COMMANDS.items():
         app.command(epilog=help_examples.epilog(_command.__name__), rich_help_panel=_group)(
             _reporting(_command)
         )
+
+config = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Defaults of the workload commands.")
+for _command in config_commands.COMMANDS:
+    _name = _command.__name__.removeprefix("config_")
+    config.command(_name, epilog=help_examples.epilog(f"config {_name}"))(_reporting(_command))
+app.add_typer(config, name="config", rich_help_panel="Work")
 
 prices = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Prices of the clouds.")
 prices.command("refresh", epilog=help_examples.epilog("prices refresh"))(_reporting(prices_refresh))

@@ -21,12 +21,14 @@ EXAMPLES: Final[Mapping[str, str]] = {
         "sweep seeds --profile profile.json --image busybox \\\n"
         "      --pool cpu-spot --set lr=0.1,0.01 --set seed=1,2,3 -- python train.py"
     ),
+    "config set": "config set pool=t4-spot namespace=vision",
+    "config get": "config get pool",
+    "config unset": "config unset pool",
     "logs": "logs --profile profile.json --namespace vision --job train",
     "follow": "follow train --namespace vision",
     "rehearse": "rehearse dev --scenario spot-storm",
     "up": "up dev",
     "status": "status dev --watch",
-    "dashboard": "dashboard dev --out dashboard.json",
     "sleep": "sleep dev --wait",
     "wake": "wake dev",
     "extend": "extend dev --hours 4",

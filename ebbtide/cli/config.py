@@ -1,0 +1,157 @@
+"""The `config` commands: defaults of the workload commands, in the project's folder or the user's."""
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Final, cast
+
+import typer
+
+from ebbtide.cli.consoles import say
+from ebbtide.errors import EbbtideError
+from ebbtide.user_files import UserFileError, parse_json, read_text
+from ebbtide.wording import did_you_mean, printable
+
+PROJECT_FILE: Final = ".ebbtide.json"
+"""Name of the file in the project's folder, which is the current one or the nearest above it."""
+
+KEYS: Final = ("pool", "queue", "image", "namespace")
+"""Options that have configurable defaults."""
+
+_ALTERNATIVES: Final = {"pool": "queue", "queue": "pool"}
+
+
+class ConfigError(EbbtideError):
+    """A file of defaults, or a default, is invalid."""
+
+
+User = Annotated[
+    bool, typer.Option("--user", help="In the user's folder instead of the project's.", show_default=False)
+]
+_Keys = Annotated[list[str], typer.Argument(metavar="KEY…", help=f"{', '.join(KEYS)}.")]
+
+
+def config_set(
+    pairs: Annotated[list[str], typer.Argument(metavar="KEY=VALUE…", help=f"{', '.join(KEYS)}.")],
+    *,
+    user: User = False,
+) -> None:
+    """Set defaults of the options --pool, --queue, --image and --namespace.
+
+    The project's are in `.ebbtide.json` in the current folder or the nearest above it, and take precedence
+    over the user's. An option on the command line takes precedence over both.
+    """
+    given = dict(_pair(text) for text in pairs)
+    file = _user_file() if user else _project_file() or Path(PROJECT_FILE)
+    _write(file, {**_read(file), **given})
+    say("\n".join(f"{key} = {value}  ({file})" for key, value in given.items()))
+
+
+def config_get(
+    key: Annotated[str, typer.Argument(metavar="[KEY]", help="One default; by default all.")] = "",
+) -> None:
+    """Show the defaults, and the files that they are from."""
+    if key:
+        _check(key)
+    shown = [f"{name} = {value}  ({file})" for name, (value, file) in defaults().items() if key in ("", name)]
+    say("\n".join(shown) or f"No default {f'of {key} ' if key else ''}is set.")
+
+
+def config_unset(keys: _Keys, *, user: User = False) -> None:
+    """Remove defaults."""
+    for key in keys:
+        _check(key)
+    file = _user_file() if user else _project_file()
+    values = _read(file) if file else {}
+    if missing := [key for key in keys if key not in values]:
+        where = f"{file} has no" if file else "No folder from here up has a"
+        raise ConfigError(
+            f"{where} default of {' or '.join(missing)}. `ebbtide config get` lists the defaults."
+        )
+    if file:
+        _write(file, {key: value for key, value in values.items() if key not in keys})
+
+
+COMMANDS: Final[tuple[Callable[..., None], ...]] = (config_set, config_get, config_unset)
+
+
+def defaults() -> dict[str, tuple[str, Path]]:
+    """Return the defaults by option, each with the file that it is from.
+
+    Raises:
+        ConfigError: a file is invalid.
+    """
+    files = (_user_file(), _project_file())
+    return {key: (value, file) for file in files if file for key, value in _read(file).items()}
+
+
+def complete(options: dict[str, Any]) -> None:
+    """Fill the empty options of a workload command with the configured defaults.
+
+    A default pool is ignored if a queue is given, and a default queue if a pool is.
+
+    Raises:
+        ConfigError: a file is invalid.
+    """
+    given = {key for key in KEYS if options.get(key)}
+    for key, (value, _) in defaults().items():
+        if key in options and key not in given and _ALTERNATIVES.get(key) not in given:
+            options[key] = value
+
+
+def _user_file() -> Path:
+    folder = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
+    return Path(folder) / "ebbtide" / "config.json"
+
+
+def _project_file() -> Path | None:
+    """Return the nearest file from the current folder up, as far as the folders are the user's own."""
+    here = Path.cwd()
+    for folder in (here, *here.parents):
+        if folder.stat().st_uid != os.getuid():
+            return None
+        if (folder / PROJECT_FILE).exists():
+            return folder / PROJECT_FILE
+    return None
+
+
+def _pair(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not equals:
+        raise ConfigError(f"{printable(text)!r} is no default. Write KEY=VALUE, such as pool=t4-spot.")
+    _check(key, value)
+    return key, value
+
+
+def _check(key: str, value: str = "x") -> None:
+    if key not in KEYS:
+        raise ConfigError(f"No option {printable(key)!r} has a configurable default{did_you_mean(key, KEYS)}")
+    if not value or value != printable(value, one_line=True) or " " in value:
+        raise ConfigError(f"The default of {key} is {printable(value)!r}. Write a name without spaces.")
+
+
+def _read(file: Path) -> dict[str, str]:
+    if not file.exists():
+        return {}
+    try:
+        values = parse_json(read_text(file))
+    except (UserFileError, ValueError) as error:
+        raise ConfigError(f"{file}: {error} Correct it, or delete the file.") from None
+    if not isinstance(values, dict):
+        raise ConfigError(f"{file}: It is not a JSON object. Correct it, or delete the file.")
+    entries = cast("dict[str, object]", values)
+    for key, value in entries.items():
+        try:
+            _check(key, value if isinstance(value, str) else "")
+        except ConfigError as error:
+            raise ConfigError(f"{file}: {error}") from None
+    return cast("dict[str, str]", entries)
+
+
+def _write(file: Path, values: Mapping[str, str]) -> None:
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(values, indent=2) + "\n")
+    except OSError as error:
+        raise ConfigError(f"{file}: The file cannot be written: {error.strerror}.") from None

@@ -1,0 +1,89 @@
+"""Defaults of the workload commands."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from ebbtide.cli.config import complete
+from ebbtide.cli.entry_point import app
+from tests.unit.workloads.clusters import DEV
+
+
+@pytest.fixture(autouse=True)
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project's folder, and a user without defaults."""
+    folder = tmp_path / "project" / "src"
+    folder.mkdir(parents=True)
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    return folder.parent
+
+
+def _config(*words: str) -> str:
+    done = CliRunner().invoke(app, ["config", *words])
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+def _refused(*words: str) -> str:
+    done = CliRunner().invoke(app, ["config", *words])
+    assert done.exit_code == 2
+    return done.output
+
+
+def test_the_projects_take_precedence_over_the_users(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each default is shown with its file, and the nearest file from here up is the project's."""
+    _config("set", "--user", "pool=cpu-spot", "namespace=vision")
+    monkeypatch.chdir(project)
+    _config("set", "pool=t4-spot")
+    monkeypatch.chdir(project / "src")
+    shown = _config("get").splitlines()
+    assert [line.partition("  (")[0] for line in shown] == ["pool = t4-spot", "namespace = vision"]
+    assert str(project / ".ebbtide.json") in shown[0]
+    assert "config/ebbtide/config.json" in shown[1]
+    _config("unset", "pool")
+    assert "pool = cpu-spot" in _config("get", "pool")
+    _config("unset", "--user", "pool")
+    assert _config("get", "pool") == "No default of pool is set.\n"
+
+
+def test_invalid_defaults(project: Path) -> None:
+    """Unknown keys, empty values and damaged files are refused with what to write instead."""
+    assert "did you mean pool?" in _refused("set", "pol=t4")
+    assert "Write KEY=VALUE" in _refused("set", "t4-spot")
+    assert "Write a name without spaces" in _refused("set", "pool=")
+    assert "No folder from here up has a default of image" in _refused("unset", "image")
+    for text in ("{", "[]", '{"pool": 1}', '{"pol": "t4"}'):
+        (project / ".ebbtide.json").write_text(text)
+        assert f"{project / '.ebbtide.json'}: " in _refused("get")
+
+
+def test_options_take_precedence() -> None:
+    """A default fills an empty option only, and a queue on the command line replaces a default pool."""
+    _config("set", "pool=cpu-spot", "image=busybox")
+    options = {"pool": "", "queue": "t4", "image": "", "memory": "1Gi"}
+    complete(options)
+    assert options == {"pool": "", "queue": "t4", "image": "busybox", "memory": "1Gi"}
+    options = {"pool": "", "queue": ""}
+    complete(options)
+    assert options == {"pool": "cpu-spot", "queue": ""}
+
+
+def test_a_job_takes_defaults(tmp_path: Path) -> None:
+    """A Job without options has the default queue, namespace and image."""
+    _config("set", "queue=t4", "namespace=vision")
+    profile = tmp_path / "profile.json"
+    profile.write_text(DEV.json())
+    done = CliRunner().invoke(
+        app, ["job", "train", "--profile", str(profile), "--gpus=1", "--cpu=1", "--memory=4Gi"]
+    )
+    assert done.exit_code == 0, done.output
+    job = yaml.safe_load(done.output)
+    assert job["metadata"]["namespace"] == "vision"
+    assert job["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "t4"
+    (container,) = job["spec"]["template"]["spec"]["containers"]
+    assert container["image"] == DEV.pool("t4-spot").image
+    assert json.loads(profile.read_text())["version"] == "ebbtide.dev/profile/v2"
