@@ -1,6 +1,5 @@
 """Shape faults: pydantic's errors in the declaration's terms."""
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
@@ -8,9 +7,7 @@ from typing import cast
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from ebbtide.model.add_on import AddOn
 from ebbtide.model.faults import Fault
-from ebbtide.model.pool import Taint
 from ebbtide.model.shape.error_locations import (
     Location,
     aliases_of,
@@ -22,80 +19,12 @@ from ebbtide.model.shape.error_locations import (
     null_fields,
     words_of,
 )
+from ebbtide.model.shape.examples import example_of, taint_of
 from ebbtide.model.shape.unknown_keys import unknown_key
 from ebbtide.paths import path_text
 from ebbtide.wording import did_you_mean
 
 UNREADABLE = "The declaration cannot be read as it stands."
-
-_EXAMPLES = {
-    "Accelerator.type": "nvidia-tesla-t4",
-    "AksAccess.admins": "[11111111-2222-3333-4444-555555555555]",
-    "AksAccess.networks": "[203.0.113.0/24]",
-    "Aks.location": "eastus",
-    "Aks.subscription": "11111111-2222-3333-4444-555555555555",
-    "Cluster.addons": "{pipelines: {}}",
-    "Cluster.cloud": "{kind: gke, project: acme-ml, location: us-central1-a}",
-    "Cluster.lifetime": "{hours: 8}",
-    "Cluster.name": "train-dev",
-    "Cluster.owner": "vision-team",
-    "Cluster.pools": "[{name: system, role: system, machine: e2-standard-2, nodes: {max: 3}}]",
-    "Cluster.queues": "[{name: t4, pools: [t4-spot]}]",
-    "Cluster.teams": "[{name: vision, members: [vision@acme.example]}]",
-    "Existing.name": "shared-cluster",
-    "Gke.existing": "{name: shared-cluster}",
-    "Aks.existing": "{name: shared-cluster}",
-    "GkeAccess.networks": "[203.0.113.0/24]",
-    "Gke.location": "us-central1-a",
-    "Gke.project": "acme-ml",
-    "Gke.maintenance": '{window: {days: [saturday], start: "02:00", duration: 12h}}',
-    "Aks.maintenance": '{window: {days: [saturday], start: "02:00", duration: 4h}}',
-    "Lifetime.hours": "8",
-    "LocalQueue": "{namespace: default}",
-    "LocalQueue.name": "dws-local-queue",
-    "LocalQueue.namespace": "default",
-    "MachineShape.type": "n2-standard-8",
-    "Maintenance.window": '{days: [saturday], start: "02:00", duration: 12h}',
-    "MaintenanceExclusion": '{name: launch, start: "2026-12-20", end: "2027-01-04"}',
-    "MaintenanceExclusion.name": "launch",
-    "MaintenanceExclusion.start": '"2026-12-20"',
-    "MaintenanceExclusion.end": '"2027-01-04"',
-    "MaintenanceWindow.duration": "12h",
-    "MaintenanceWindow.start": '"02:00"',
-    "Namespace.name": "vision",
-    "PolicyException": "{rule: spot-system, resource: system, reason: a cluster for hours}",
-    "PolicyException.reason": "a cluster for hours",
-    "PolicyException.resource": "system",
-    "PolicyException.rule": "spot-system",
-    "PolicyException.until": '"2027-01-31"',
-    "Pool": "{name: cpu-spot, machine: n2-standard-8, capacity: spot, nodes: {max: 4}}",
-    "Pool.accelerator": "{type: nvidia-tesla-t4, count: 1}",
-    "Pool.capacity": "spot",
-    "Pool.disk": "{sizeGib: 100}",
-    "Pool.labels": "{team: vision}",
-    "Pool.machine": "n2-standard-8",
-    "Pool.name": "cpu-spot",
-    "Pool.nodes": "{max: 4}",
-    "Pool.taints": "[{key: preemptible, value: 'true'}]",
-    "Pool.upgrade": "{maxSurge: 1}",
-    "Queue": "{name: t4, pools: [t4-spot]}",
-    "Queue.localQueues": "[{namespace: default}]",
-    "Queue.name": "t4",
-    "Queue.pools": "[t4-spot]",
-    "QueueUse": "t4",
-    "QueueUse.queue": "t4",
-    "Reservation.name": "a100-reservation",
-    "Taint": "{key: preemptible, value: 'true'}",
-    "Taint.key": "preemptible",
-    "Team": "{name: vision, members: [vision@acme.example]}",
-    "Team.bucket": "{}",
-    "Team.guarantee": "{t4-spot: 1}",
-    "Team.name": "vision",
-    "Team.namespace": "{name: vision}",
-    "Team.queues": "[t4]",
-    "Team.volume": "{}",
-}
-"""Example values of fields and list items."""
 
 _EXPECTED = {
     "bool_parsing": "true or false",
@@ -126,9 +55,6 @@ _OTHER_WORDS = {
     "standard": "on-demand",
 }
 """Other names for a capacity type or cloud."""
-
-_TAINT = re.compile(r"(?P<key>[^=:\s]+)(=(?P<value>[^=:\s]*))?(:(?P<effect>\w+))?")
-"""A taint in kubectl's form: `key=value:NoSchedule`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,34 +87,6 @@ def described(value: object) -> str:
     return "a list" if isinstance(value, Sequence) else str(value)
 
 
-def _example(location: Location) -> str:
-    if location.owner is None or location.field is None:
-        return next((_EXAMPLES.get(model.__name__, "") for model in models_in(location.annotation)), "")
-    alias = next(alias for alias, field in aliases_of(location.owner).items() if field is location.field)
-    # Every field of an add-on has a default.
-    default = "{}" if any(issubclass(model, AddOn) for model in models_in(location.annotation)) else ""
-    return _EXAMPLES.get(f"{location.owner.__name__}.{alias}", default)
-
-
-def _taint(location: Location) -> str:
-    """Convert taints from kubectl's form or a mapping of keys to values to the declaration's form; empty for
-    anything else."""
-    value = location.value
-    if models_in(location.annotation) == (Taint,) and isinstance(value, str):
-        match = _TAINT.fullmatch(value)
-        return _taint_of(**match.groupdict(default="")) if match else ""
-    if models_in(item_of(location.annotation)) == (Taint,) and isinstance(value, Mapping):
-        values = cast("Mapping[str, object]", value)
-        written = [_taint_of(str(key), text) for key, text in values.items() if isinstance(text, str)]
-        return f"[{', '.join(written)}]" if len(written) == len(values) and "key" not in values else ""
-    return ""
-
-
-def _taint_of(key: str, value: str, effect: str = "") -> str:
-    fields = {"key": key, "value": value, "effect": effect}
-    return f"{{{', '.join(f'{name}: {text}' for name, text in fields.items() if text)}}}"
-
-
 def _how_to_write(location: Location, expected: str) -> str:
     name, value = location.name, location.value
     own = "" if isinstance(location.keys[-1], int) else f"{name}: "
@@ -209,9 +107,9 @@ def _how_to_write(location: Location, expected: str) -> str:
 
 
 def _by_example(location: Location, expected: str, own: str) -> str:
-    if taint := _taint(location):
+    if taint := taint_of(location):
         return f"Write {own}{taint}."
-    example = _example(location)
+    example = example_of(location)
     if example and expected == "a list" and isinstance(location.value, Mapping) and example.startswith("[{"):
         return f"Begin each item with a dash: - {example.strip('[]')}, for example."
     if example:
@@ -235,13 +133,11 @@ def _missing(location: Location, _: ErrorDetails) -> Fault:
     alias = next(
         (alias for alias, field in aliases_of(owner).items() if field is location.field), location.name
     )
-    fix = f"Write {alias}: {_example(location)}, for example."
-    problem = f"{alias} is missing."
+    written, problem = f"{alias}: {example_of(location)}", f"{alias} is missing."
     if location.as_word:
         problem = f"The {alias} of the {location.value} is missing."
-        fix = (
-            f"Write {location.name}: {{kind: {location.value}, {alias}: {_example(location)}}}, for example."
-        )
+        written = f"{location.name}: {{kind: {location.value}, {written}}}"
+    fix = f"Write {written}, for example."
     return Fault(location.path, problem, "Nothing can be made without it.", fix)
 
 
@@ -381,7 +277,7 @@ def null_findings(model: type[BaseModel], written: object) -> Iterator[ShapeFind
     of them, since Python's constructors take None for the default."""
     for location in null_fields(model, written):
         name = location.name
-        example = _example(location) or ("{}" if has_defaults_only(location.annotation) else "")
+        example = example_of(location) or ("{}" if has_defaults_only(location.annotation) else "")
         fix = f"Write {name}: {example}" if example else f"Write a value for {name}"
         fault = Fault(
             location.path,
