@@ -13,11 +13,12 @@ from typing import Final, NoReturn, cast
 
 from google.protobuf import empty_pb2
 from pulumi.runtime.mocks import MockCallArgs, MockMonitor, MockResourceArgs, Mocks
-from pulumi.runtime.proto import alias_pb2, callback_pb2, resource_pb2, source_pb2
+from pulumi.runtime.proto import callback_pb2, resource_pb2, source_pb2
 
 from ebbtide.recording.assumption_tables import Assumptions, Question, assumed_paths, overlaid
 from ebbtide.recording.messages import MessageLog
 from ebbtide.recording.recording import Invocation, Recording, Resource
+from ebbtide.recording.requests import aliases_of, hooks_of, provider_of, timeouts_of
 from ebbtide.recording.values import Plain, Secret
 from ebbtide.recording.wire import fill_struct, properties
 from ebbtide.urns import STACK_TYPE, urn_of
@@ -145,7 +146,7 @@ class RecordingMonitor(MockMonitor):
 
         sent = properties(request.object)
         inputs = self._with_ignored(urn, sent, request.ignoreChanges)
-        provider = _provider(request.provider)
+        provider = provider_of(request.provider)
         id_: str | None = None
         outputs: dict[str, Plain] = {}
         assumed: tuple[str, ...] = ()
@@ -187,9 +188,9 @@ class RecordingMonitor(MockMonitor):
             replace_on_changes=tuple(request.replaceOnChanges),
             delete_before_replace=request.deleteBeforeReplace if request.deleteBeforeReplaceDefined else None,
             replace_with=tuple(request.replace_with),
-            aliases=_aliases(request),
-            hooks=_hooks(request.hooks),
-            timeouts=_timeouts(request),
+            aliases=aliases_of(request),
+            hooks=hooks_of(request.hooks),
+            timeouts=timeouts_of(request),
             import_id=request.importId or None,
             version=request.version or None,
         )
@@ -221,7 +222,7 @@ class RecordingMonitor(MockMonitor):
         urn = urn_of(self._stack, self._project, request.parent, request.type, request.name)
         self._remember(urn, request)
         inputs = properties(request.properties)
-        provider = _provider(request.provider)
+        provider = provider_of(request.provider)
         question = Question(
             token=request.type,
             name=request.name,
@@ -273,7 +274,7 @@ class RecordingMonitor(MockMonitor):
         if request.tok == _GET_RESOURCE:
             fill_struct(result, self._state(str(args["urn"])))
             return response
-        provider = _provider(request.provider)
+        provider = provider_of(request.provider)
         answer = self._assumptions.invoke(
             Question(token=request.tok, inputs=args, provider=self._settings(provider, request.tok))
         )
@@ -355,11 +356,6 @@ class RecordingMonitor(MockMonitor):
         return {"urn": urn, "id": resource.id or "", "state": dict(resource.outputs)}
 
 
-def _provider(reference: str) -> str | None:
-    """Return the provider's URN from a provider reference, `URN::ID`."""
-    return reference.rpartition("::")[0] or None
-
-
 def _changed(inputs: Mapping[str, Plain], outputs: Mapping[str, Plain]) -> dict[str, Plain]:
     return {key: value for key, value in outputs.items() if inputs.get(key) is not value}
 
@@ -369,44 +365,3 @@ def _unmarked(value: Plain) -> Plain:
     if isinstance(value, dict):
         return {key: _unmarked(item) for key, item in value.items() if key != _RESOURCE_MARK}
     return value
-
-
-def _aliases(request: resource_pb2.RegisterResourceRequest) -> tuple[str, ...]:
-    # The type stubs lack messages of other files.
-    return tuple(_alias(cast("alias_pb2.Alias", alias)) for alias in request.aliases)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-
-
-def _alias(alias: alias_pb2.Alias) -> str:
-    if alias.urn:
-        return alias.urn
-    spec = alias.spec
-    parts = {
-        "parent": "the stack" if spec.noParent else spec.parentUrn,
-        "type": spec.type,
-        "name": spec.name,
-        "project": spec.project,
-        "stack": spec.stack,
-    }
-    return " ".join(f"{key}={value}" for key, value in parts.items() if value)
-
-
-_EVENTS: Final = (
-    "before_create",
-    "after_create",
-    "before_update",
-    "after_update",
-    "before_delete",
-    "after_delete",
-    "on_error",
-)
-
-
-def _hooks(binding: resource_pb2.RegisterResourceRequest.ResourceHooksBinding) -> dict[str, tuple[str, ...]]:
-    named = {event: tuple[str, ...](getattr(binding, event)) for event in _EVENTS}
-    return {event: names for event, names in named.items() if names}
-
-
-def _timeouts(request: resource_pb2.RegisterResourceRequest) -> dict[str, str]:
-    custom = request.customTimeouts
-    timeouts = {"create": custom.create, "update": custom.update, "delete": custom.delete}
-    return {step: time for step, time in timeouts.items() if time}
