@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -18,6 +18,11 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from ebbtide.operations.reap import Reaping
+
+
+def _account(kind: str) -> Any:
+    help_ = f"{kind} to look in, besides those of the stacks; repeatable."
+    return typer.Option(metavar="ID", help=help_, show_default=False)
 
 
 def reap(
@@ -36,19 +41,11 @@ def reap(
     ] = PreviewFormat.TEXT,
     google_project: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="ID",
-            help="Project to look in, besides those of the stacks; repeatable.",
-            show_default=False,
-        ),
+        _account("Project"),
     ] = None,
     azure_subscription: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="ID",
-            help="Subscription to look in, besides those of the stacks; repeatable.",
-            show_default=False,
-        ),
+        _account("Subscription"),
     ] = None,
     delete_data: Annotated[
         bool, typer.Option("--delete-data", help="Delete disks and snapshots that no stack has, too.")
