@@ -141,6 +141,18 @@ PIPELINES_CLUSTER: Final = (
     ),
 )
 
+PIPELINES_SERVICES: Final = (
+    "cache-server",
+    "metadata-envoy-service",
+    "metadata-grpc-service",
+    "ml-pipeline",
+    "ml-pipeline-ui",
+    "ml-pipeline-visualizationserver",
+    "mysql",
+    "seaweedfs",
+)
+"""Names of the Services of Kubeflow Pipelines, in these manifests and the released ones."""
+
 PIPELINES: Final = (
     *(
         _object("ServiceAccount", name)
@@ -171,19 +183,7 @@ PIPELINES: Final = (
             "workflowDefaults": yaml.safe_dump({"spec": _WORKFLOW_DEFAULTS}),
         },
     ),
-    *(
-        _service(name)
-        for name in (
-            "cache-server",
-            "metadata-envoy-service",
-            "metadata-grpc-service",
-            "ml-pipeline",
-            "ml-pipeline-ui",
-            "ml-pipeline-visualizationserver",
-            "mysql",
-            "seaweedfs",
-        )
-    ),
+    *map(_service, PIPELINES_SERVICES),
     _claim("mysql-pv-claim", "20Gi"),
     _claim("seaweedfs-pvc", "20Gi"),
     _deployment(

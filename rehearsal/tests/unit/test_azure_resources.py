@@ -1,4 +1,4 @@
-"""Networks, identities, roles, storage and logs: what Azure refuses, and what it answers."""
+"""Networks, identities, roles and storage: requests that Azure rejects, and its responses."""
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -35,7 +35,6 @@ _FILES: dict[str, Any] = {
     "kind": "FileStorage",
     "sku": {"name": "Premium_LRS"},
 }
-_WORKSPACE = f"{GROUP}/providers/Microsoft.OperationalInsights/workspaces/logs"
 
 
 def _grant(azure: Azure, **changes: Any) -> Properties:
@@ -252,114 +251,6 @@ def test_keys_stay_the_same(tmp_path: Path) -> None:
     arguments["accountName"] = "none"
     with pytest.raises(RefusedError, match=r"Microsoft\.Storage/storageAccounts/none"):
         azure.provider.invoke("azure-native:storage:listStorageAccountKeys", arguments)
-
-
-@pytest.mark.parametrize(("days", "is_fine"), [(30, True), (730, True), (29, False), (731, False)])
-def test_how_long_logs_are_kept(tmp_path: Path, days: int, is_fine: bool) -> None:  # noqa: FBT001 - a case
-    """30 to 730 days."""
-    azure = Azure(tmp_path).with_network()
-    workspace = {"resourceGroupName": "train", "workspaceName": "logs", "sku": {"name": "PerGB2018"}}
-    if is_fine:
-        assert azure.make("operationalinsights:Workspace", **workspace, retentionInDays=days).id == _WORKSPACE
-        return
-    with pytest.raises(RefusedError, match="RetentionInDays"):
-        azure.make("operationalinsights:Workspace", **workspace, retentionInDays=days)
-
-
-def _rule(azure: Azure, flow: str) -> str:
-    return azure.make(
-        "monitor:DataCollectionRule",
-        resourceGroupName="train",
-        dataCollectionRuleName="logs",
-        destinations={"logAnalytics": [{"name": "here", "workspaceResourceId": _WORKSPACE}]},
-        dataFlows=[{"streams": ["Microsoft-ContainerLogV2"], "destinations": [flow]}],
-    ).id
-
-
-def test_rules_lead_to_workspaces_that_are_there(tmp_path: Path) -> None:
-    """And their flows to destinations of the rule's own."""
-    azure = Azure(tmp_path).with_cluster()
-    with pytest.raises(
-        RefusedError, match=f"The workspace '{_WORKSPACE}' of destination 'here' was not found"
-    ):
-        _rule(azure, "here")
-    azure.make("operationalinsights:Workspace", resourceGroupName="train", workspaceName="logs")
-    with pytest.raises(RefusedError, match="Destination 'there' is not defined"):
-        _rule(azure, "there")
-    rule = _rule(azure, "here")
-    joined = azure.make(
-        "monitor:DataCollectionRuleAssociation",
-        resourceUri=CLUSTER,
-        associationName="ContainerInsightsExtension",
-        dataCollectionRuleId=rule,
-    )
-    assert joined.id.startswith(f"{CLUSTER}/providers/Microsoft.Insights/dataCollectionRuleAssociations/")
-
-
-def test_metrics_need_their_workspace_and_endpoint(tmp_path: Path) -> None:
-    """A rule for metrics is refused until the workspace and the endpoint that it names exist."""
-    azure = Azure(tmp_path).with_cluster()
-    account = f"{GROUP}/providers/Microsoft.Monitor/accounts/metrics"
-    endpoint = f"{GROUP}/providers/Microsoft.Insights/dataCollectionEndpoints/metrics"
-
-    def make() -> str:
-        return azure.make(
-            "monitor:DataCollectionRule",
-            resourceGroupName="train",
-            dataCollectionRuleName="metrics",
-            dataCollectionEndpointId=endpoint,
-            destinations={"monitoringAccounts": [{"name": "here", "accountResourceId": account}]},
-            dataFlows=[{"streams": ["Microsoft-PrometheusMetrics"], "destinations": ["here"]}],
-        ).id
-
-    with pytest.raises(RefusedError, match="of destination 'here' was not found"):
-        make()
-    azure.make(
-        "monitor:AzureMonitorWorkspace", resourceGroupName="train", azureMonitorWorkspaceName="metrics"
-    )
-    with pytest.raises(RefusedError, match="dataCollectionEndpoints/metrics"):
-        make()
-    azure.make(
-        "monitor:DataCollectionEndpoint", resourceGroupName="train", dataCollectionEndpointName="metrics"
-    )
-    assert make().endswith("/dataCollectionRules/metrics")
-
-
-@pytest.mark.parametrize(
-    ("changes", "says"),
-    [
-        ({"resourceUri": f"{CLUSTER}2"}, "managedClusters/train2"),
-        ({"dataCollectionRuleId": f"{GROUP}/providers/Microsoft.Insights/dataCollectionRules/x"}, "Rules/x"),
-        ({"dataCollectionRuleId": None}, "Exactly one of"),
-    ],
-)
-def test_associations_of_nothing(tmp_path: Path, changes: dict[str, Any], says: str) -> None:
-    """Resource and rule must exist, and the rule must be given."""
-    azure = Azure(tmp_path).with_cluster()
-    azure.make("operationalinsights:Workspace", resourceGroupName="train", workspaceName="logs")
-    given = {"resourceUri": CLUSTER, "associationName": "a", "dataCollectionRuleId": _rule(azure, "here")}
-    with pytest.raises(RefusedError, match=says):
-        azure.make("monitor:DataCollectionRuleAssociation", **{**given, **changes})
-
-
-@pytest.mark.parametrize(
-    ("changes", "says"),
-    [
-        ({"resourceUri": f"{CLUSTER}2"}, "managedClusters/train2"),
-        ({"workspaceId": f"{_WORKSPACE}2"}, "logs2"),
-        ({"workspaceId": None}, "At least one data sink"),
-    ],
-)
-def test_diagnostic_settings_of_nothing(tmp_path: Path, changes: dict[str, Any], says: str) -> None:
-    """Cluster and workspace have to be there, and one sink has to be named."""
-    azure = Azure(tmp_path).with_cluster()
-    azure.make("operationalinsights:Workspace", resourceGroupName="train", workspaceName="logs")
-    logs = [{"category": "kube-audit-admin", "enabled": True}]
-    given = {"resourceUri": CLUSTER, "name": "audit", "workspaceId": _WORKSPACE, "logs": logs}
-    made = azure.make("monitor:DiagnosticSetting", **given)
-    assert made.id == f"{CLUSTER}/providers/Microsoft.Insights/diagnosticSettings/audit"
-    with pytest.raises(RefusedError, match=says):
-        azure.make("monitor:DiagnosticSetting", **{**given, "name": "other", **changes})
 
 
 def test_a_share_for_a_subnet_needs_its_endpoint(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """Policy rules over recorded resources: each has a stack that breaks it, and one that does not."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import date
 from typing import Any, cast
 
@@ -11,9 +11,9 @@ from ebbtide.recording.recording import Resource, Secret
 from ebbtide.recording.values import UNKNOWN
 from ebbtide.review.benchmarks import BENCHMARKS
 from ebbtide.review.expectations import RequiredProperty
-from ebbtide.review.policy import Finding, policy_of
+from ebbtide.review.policy import Finding
 from ebbtide.review.rules import BY_ID, EXCEPTIONS, RULES, benchmarks
-from ebbtide.review.settings import Level, PolicyError
+from ebbtide.review.settings import Level
 from tests.unit.review.stacks_in_memory import AKS, AKS_POOL, GKE, GKE_POOL, findings, resource, system_pool
 
 _CHART = "kubernetes:helm.sh/v4:Chart"
@@ -372,50 +372,3 @@ def test_an_unknown_price_leaves_a_limit_undecided() -> None:
     ((level, message),) = messages[100]
     assert level is Level.ADVISORY
     assert "z9-standard-8" in message
-
-
-_FAULTS: dict[str, tuple[Callable[[], object], list[str]]] = {
-    "rules": (
-        lambda: {"levels": {"idle-cots": "advisory", "lifetime": "must"}},
-        [
-            "levels.idle-cots: There is no rule idle-cots; did you mean idle-cost?",
-            "levels.lifetime: lifetime cannot be must.",
-        ],
-    ),
-    "exceptions": (
-        lambda: {"exceptions": [{"rule": "lifetime", "resource": "a", "until": "soon"}, {"rule": "x"}]},
-        [
-            'exceptions[0].until: until cannot be the text "soon".',
-            "exceptions[0].reason: reason is missing.",
-            "exceptions[1].rule: There is no rule x.",
-            "exceptions[1].resource: resource is missing.",
-            "exceptions[1].reason: reason is missing.",
-        ],
-    ),
-    "whole": (lambda: "mandatory", ['The policy is the text "mandatory", and a mapping is wanted.']),
-}
-
-
-@pytest.mark.parametrize(("written", "expected"), _FAULTS.values(), ids=_FAULTS)
-def test_a_wrong_policy_is_refused(written: Callable[[], object], expected: list[str]) -> None:
-    """With all faults, in the order of the file, each with its path."""
-    with pytest.raises(PolicyError) as caught:
-        policy_of(written())
-    assert len(caught.value.faults) == len(expected)
-    for fault, start in zip(caught.value.faults, expected, strict=True):
-        assert str(fault).startswith(start)
-
-
-@pytest.mark.parametrize(
-    ("environment", "written", "ci"),
-    [
-        ({"CI": "true"}, {}, True),
-        ({"CI": "true", "AAD_LOGIN_METHOD": "workloadidentity"}, {}, None),
-        ({"CI": "true"}, {"limits": {"ci": False}}, False),
-        ({}, {}, None),
-        ({}, {"limits": {"ci": True}}, True),
-    ],
-)
-def test_a_review_in_ci(*, environment: dict[str, str], written: dict[str, Any], ci: bool | None) -> None:
-    """The login is checked in a job of CI that does not set it, unless the policy decides."""
-    assert policy_of(written).in_ci(environment).limits.ci is ci

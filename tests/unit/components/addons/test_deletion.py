@@ -10,6 +10,7 @@ from components.addons.patches import SKIP_AWAIT
 from components.addons.transforms import is_deleted_with_cluster
 from ebbtide.model import Pipelines
 from tests.manifests import HOME, KATIB, PIPELINES, PIPELINES_CLUSTER, after, upstream
+from tests.minimal_manifests import PIPELINES_SERVICES
 
 pytestmark = pytest.mark.usefixtures("minimal_and_released")
 
@@ -23,16 +24,7 @@ ADDONS: dict[str, tuple[tuple[str, ...], Sequence[Patch], dict[str, str], set[st
         (PIPELINES_CLUSTER, PIPELINES),
         PIPELINES_PATCHES,
         {"mysql-pv-claim": "mysql", "seaweedfs-pvc": "seaweedfs"},
-        {
-            "cache-server",
-            "metadata-envoy-service",
-            "metadata-grpc-service",
-            "ml-pipeline",
-            "ml-pipeline-ui",
-            "ml-pipeline-visualizationserver",
-            "mysql",
-            "seaweedfs",
-        },
+        set(PIPELINES_SERVICES),
         "kubeflow",
     ),
     "katib": (
