@@ -13,7 +13,7 @@ import yaml
 
 from ebbtide.catalog import CloudKind
 from ebbtide.model.declare import whole_schema
-from ebbtide.model.rules import RULES, Severity
+from ebbtide.model.rules import RULES
 from ebbtide.project.diagnostics import OTHER_RULES, report_schema
 from ebbtide.review.benchmarks import BENCHMARKS, Item
 from ebbtide.review.expectations import RequiredProperty
@@ -149,12 +149,13 @@ def declaration() -> str:
 
 
 def errors() -> str:
-    """Return the page of the errors document, field by field, with the ids of rules."""
+    """Return the page of the errors document: fields, and ids that docs/rules.md lacks."""
     page = _described("Report", report_schema(), "Errors", _ERRORS)
     others = [(f"`{rule}`", meaning) for rule, meaning in OTHER_RULES.items()]
-    named = [(f"`{rule.id}`", rule.name) for rule in RULES if rule.severity is Severity.REFUSED]
-    tables = [_table(("id", "requirement"), others), _table(("id", "rule"), sorted(named))]
-    return f"{page}\n## Rules\n\n{tables[0]}\n\n[Rules](rules.md) that reject a declaration:\n\n{tables[1]}\n"
+    table = _table(("id", "requirement"), others)
+    return (
+        f"{page}\n## Rules\n\n{table}\n\nThe [rules of the declaration](rules.md) have a page of their own.\n"
+    )
 
 
 def scenarios() -> str:
@@ -262,10 +263,10 @@ def _meaning(field: Schema, types: dict[str, Schema]) -> str:
 
 
 def rules() -> str:
-    """Return the page of the declaration's rules, each with its source."""
+    """Return the page of the declaration's rules: id, severity and source."""
     parts = [NOTE, "# The rules", _RULES]
     for cloud, title in [(None, "Both clouds"), (CloudKind.GKE, "GKE"), (CloudKind.AKS, "AKS")]:
-        rows = [(rule.name, rule.severity.value, rule.source) for rule in RULES if rule.cloud is cloud]
+        rows = [(f"`{rule.id}`", rule.severity.value, rule.source) for rule in RULES if rule.cloud is cloud]
         if rows:
             parts += [f"## {title}", _table(("rule", "a violation is", "source"), rows)]
     return "\n\n".join(parts) + "\n"

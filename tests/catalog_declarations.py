@@ -17,7 +17,7 @@ _PART = re.compile(
     r"(pools|teams|queues)\[(\d+)\]|addons\.(\w+)"
     r"|cloud\.(network|access|existing|maintenance|keys|kubernetesVersion)"
 )
-_NOT_LISTED = "hardware-that-is-offered-there"
+_NOT_LISTED = "hardware-available-in-location"
 _ROUNDS = 12
 
 Fields = dict[str, st.SearchStrategy[Any]]

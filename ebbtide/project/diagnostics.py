@@ -52,7 +52,7 @@ class Diagnostic(DocumentPart):
     suggestion: str | None = None
     """Suggested fix; null if the message has it."""
     rule: str
-    """Id of the rule, one of those in docs/errors.md."""
+    """Id of the rule, one of those in docs/errors.md and docs/rules.md."""
 
     @property
     def heading(self) -> str:

@@ -146,12 +146,12 @@ def _count_fits(pool: PoolIn) -> Iterator[Fault]:
 _GPUS = "Compute docs, gpus (cloud.google.com/compute/docs/gpus, 2026-11); catalog/data/attachable.csv"
 
 RULES: tuple[PoolRule, ...] = (
-    PoolRule("a known accelerator", "catalog/data/machines.csv and attachable.csv", _is_known),
+    PoolRule("known accelerator", "catalog/data/machines.csv and attachable.csv", _is_known),
     PoolRule(
-        "a machine's own accelerators",
+        "accelerators match machine type",
         "catalog/data/machines.csv, a source in each row",
         _is_the_machines_own,
     ),
-    PoolRule("accelerators only where they can be attached", _GPUS, _can_be_attached),
-    PoolRule("as many accelerators as the machine can carry", _GPUS, _count_fits, CloudKind.GKE),
+    PoolRule("machine supports accelerators", _GPUS, _can_be_attached),
+    PoolRule("supported accelerator count", _GPUS, _count_fits, CloudKind.GKE),
 )

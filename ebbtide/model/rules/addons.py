@@ -217,60 +217,62 @@ def _data_in_one_zone(cluster: Cluster) -> Iterator[Fault]:
 
 RULES: tuple[ClusterRule, ...] = (
     ClusterRule(
-        "somewhere for pods that tolerate nothing",
+        "untainted pool for add-ons",
         f"{_PIPELINES}, argocompiler/container.go; {_KATIB}, SuggestionConfig",
         _somewhere_untainted,
     ),
     ClusterRule(
-        "artifacts in a bucket on GKE alone",
+        "pipeline bucket only on GKE",
         f"{_PIPELINES}, backend/src/v2/objectstore/config.go",
         _bucket,
         CloudKind.AKS,
     ),
     ClusterRule(
-        "existing pipelines on an existing cluster",
+        "existing pipelines need existing cluster",
         f"{_PIPELINES}, ml-pipeline-apiserver-deployment.yaml",
         _existing_pipelines,
     ),
     ClusterRule(
-        "retries of existing pipelines after an upgrade",
+        "existing pipelines retry strategy",
         "Kubernetes docs, declarative-config, how apply calculates differences (2026)",
         _reset_by_upgrade,
         severity=Severity.WARNED,
     ),
-    ClusterRule("logs on AKS alone", "GKE docs, logging (2026)", _cloud_has_logs, CloudKind.GKE),
+    ClusterRule("logs only on AKS", "GKE docs, logging (2026)", _cloud_has_logs, CloudKind.GKE),
     ClusterRule(
-        "logs of a cluster that is ours",
+        "logs of existing cluster",
         "azure-native 3.29.0, ManagedCluster.addonProfiles",
         _logs_of_ours,
         CloudKind.AKS,
     ),
     ClusterRule(
-        "metrics-of-an-existing-cluster",
+        "metrics of existing cluster",
         "pulumi-gcp 10.2.0, monitoringConfig; azure-native 3.29.0, azureMonitorProfile",
         _metrics_of_another,
     ),
-    ClusterRule("dcgm-exporter-version", "GKE docs, dcgm-metrics (2026)", _exporter_available, CloudKind.GKE),
     ClusterRule(
-        "gpu-utilization-not-collected",
+        "GKE version for DCGM exporter", "GKE docs, dcgm-metrics (2026)", _exporter_available, CloudKind.GKE
+    ),
+    ClusterRule(
+        "GPU utilization not collected",
         "GKE docs, dcgm-metrics (2026); NVIDIA docs, dcgm-exporter (2026)",
         _unmeasured,
         severity=Severity.WARNED,
     ),
     ClusterRule(
-        "no team in a namespace that an add-on makes",
+        "no team in add-on namespace",
         f"{_PIPELINES}, cluster-scoped-resources/namespace.yaml",
         _own_namespaces,
     ),
-    ClusterRule("a Kubernetes that Trainer runs on", "kubeflow/trainer 2.3.0", _recent_enough),
+    ClusterRule("Kubernetes version for Trainer", "kubeflow/trainer 2.3.0", _recent_enough),
     ClusterRule(
-        "databases on nodes that stay",
+        "databases on spot nodes",
         "azure-aks-docs spot-node-pool.md (2025-04-06)",
         _data_on_spot,
         severity=Severity.WARNED,
     ),
     ClusterRule(
-        "databases and their disks in one zone",
+        "database disks in one zone",
         "GKE docs, persistent-volumes (2026); azure-aks-docs availability-zones.md (2026)",
         _data_in_one_zone,
         severity=Severity.WARNED,

@@ -90,18 +90,21 @@ def _privileged_namespaces(cluster: Cluster) -> Iterator[Fault]:
 
 RULES: tuple[ClusterRule, ...] = (
     ClusterRule("required queues exist", _POLICY, _required_queues_exist),
-    ClusterRule("interactive pods for members", _RBAC, _interactive_members),
+    ClusterRule("interactive pods need members", _RBAC, _interactive_members),
     ClusterRule(
-        "existing namespaces have a Pod Security Standard",
+        "Pod Security Standard in existing namespace",
         _POD_SECURITY,
         _existing_namespaces_are_open,
         severity=Severity.WARNED,
     ),
     ClusterRule(
-        "pods of existing namespaces conform", _POD_SECURITY, _existing_pods_conform, severity=Severity.WARNED
+        "existing pods violate Pod Security Standard",
+        _POD_SECURITY,
+        _existing_pods_conform,
+        severity=Severity.WARNED,
     ),
     ClusterRule(
-        "existing namespaces without the instance metadata service",
+        "instance metadata service in existing namespace",
         "azure-aks-docs, imds-restriction (2024-10)",
         _metadata_service,
         CloudKind.AKS,

@@ -138,30 +138,30 @@ def _deallocate(pool: PoolIn) -> Iterator[Fault]:
 
 RULES: tuple[PoolRule, ...] = (
     PoolRule(
-        "spot is no system pool",
+        "no spot system pool",
         f"{_SPOT_DOCS}; use-system-pools.md (2026-04-30)",
         _spot_is_no_system_pool,
         CloudKind.AKS,
     ),
     PoolRule(
-        "spot of a series that has it",
+        "machine available as spot",
         "catalog/data/series.csv, a source in each row",
         _spot_of_a_series_that_has_it,
         CloudKind.AKS,
     ),
     PoolRule(
-        "an ephemeral disk that the machine holds",
+        "ephemeral disk fits machine",
         "azure-aks-docs concepts-storage.md (2024-05-02); catalog/data/ephemeral.csv, a source in each row",
         _ephemeral_disk_fits,
         CloudKind.AKS,
     ),
     PoolRule(
-        "at most 1000 nodes in a pool of AKS",
+        "maximum nodes in AKS pool",
         "azure-aks-docs quotas-skus-regions.md (2026)",
         _not_too_many_nodes,
         CloudKind.AKS,
     ),
-    PoolRule("maximum price -1 or at most five decimals", _SPOT_DOCS, _max_price, CloudKind.AKS),
+    PoolRule("valid maximum price", _SPOT_DOCS, _max_price, CloudKind.AKS),
     PoolRule(
         "no upgrade settings on spot",
         f"{_SPOT_DOCS}; hashicorp/terraform-provider-azurerm#29318",
@@ -169,17 +169,21 @@ RULES: tuple[PoolRule, ...] = (
         CloudKind.AKS,
     ),
     PoolRule(
-        "an upgrade has a node to take",
+        "upgrade surge or unavailable nodes",
         f"{_UPGRADE_DOCS}; cluster-toolkit modules/compute/gke-node-pool/main.tf@01a7a3ed, preconditions",
         _upgrade_takes_a_node_at_a_time,
     ),
     PoolRule(
-        "no system node missing in an upgrade",
+        "no unavailable system nodes",
         _UPGRADE_DOCS,
         _nothing_missing_from_the_system_pool,
         CloudKind.AKS,
     ),
     PoolRule(
-        "spot nodes are deleted", f"{_SPOT_DOCS}; Azure/AKS#5589", _deallocate, CloudKind.AKS, Severity.WARNED
+        "spot eviction policy delete",
+        f"{_SPOT_DOCS}; Azure/AKS#5589",
+        _deallocate,
+        CloudKind.AKS,
+        Severity.WARNED,
     ),
 )

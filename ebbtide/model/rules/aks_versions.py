@@ -33,7 +33,7 @@ def _leaves_the_pin(cluster: Cluster) -> Iterator[Fault]:
 
 RULES: tuple[ClusterRule, ...] = (
     ClusterRule(
-        "a pinned version that AKS does not leave",
+        "pinned version needs matching upgrade channel",
         "azure-aks-docs auto-upgrade-cluster.md (2026-08)",
         _leaves_the_pin,
         CloudKind.AKS,

@@ -73,25 +73,25 @@ def _latest_driver_needs_cos(pool: PoolIn) -> Iterator[Fault]:
 
 RULES: tuple[PoolRule, ...] = (
     PoolRule(
-        "an image of the cloud",
+        "known node image",
         "GKE docs, node-images (2026); azure-native 3.29.0, AgentPool.osSKU",
         _image,
     ),
     PoolRule(
-        "a disk type of the cloud and the machine",
+        "supported disk type",
         "Compute v1 API, AttachedDiskInitializeParams.diskType (2026); azure-native 3.29.0, "
         "AgentPool.osDiskType",
         _disk_type,
     ),
     PoolRule(
-        "a disk of a size that the cloud has",
+        "supported disk size",
         "GKE v1 API, NodeConfig.diskSizeGb: 10 at least; pulumi/pulumi-azure-native#663 (2021-03): 30 to "
         "2048",
         _disk_size,
     ),
-    PoolRule("one driver on AKS", "azure-aks-docs use-nvidia-gpu.md (2026)", _driver, CloudKind.AKS),
+    PoolRule("only default driver on AKS", "azure-aks-docs use-nvidia-gpu.md (2026)", _driver, CloudKind.AKS),
     PoolRule(
-        "the latest driver needs cos",
+        "latest driver needs cos",
         "pulumi-gcp 9.35.0, gpuDriverInstallationConfig",
         _latest_driver_needs_cos,
         CloudKind.GKE,

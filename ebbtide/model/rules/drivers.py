@@ -126,14 +126,12 @@ def _no_declared_driver(cluster: Cluster) -> Iterator[Fault]:
 
 
 RULES: tuple[ClusterRule | PoolRule, ...] = (
-    ClusterRule("a driver for every GPU pool", _GKE_DOCS, _has_installer),
-    ClusterRule("a GPU pool for every way of installing drivers", _GKE_DOCS, _something_to_install_on),
-    ClusterRule("Google's installers on GKE alone", _AKS_DOCS, _no_installer_for_aks, CloudKind.AKS),
-    ClusterRule("the operator on Ubuntu", _AKS_DOCS, _operator_needs_ubuntu, CloudKind.AKS),
-    ClusterRule("one image under the operator", _GKE_DOCS, _one_image_under_the_operator, CloudKind.GKE),
-    ClusterRule("a device plugin for every GPU pool", _GKE_DOCS, _label_takes_the_plugin, CloudKind.GKE),
+    ClusterRule("GPU pool has driver", _GKE_DOCS, _has_installer),
+    ClusterRule("unused driver installer", _GKE_DOCS, _something_to_install_on),
+    ClusterRule("Google driver installers only on GKE", _AKS_DOCS, _no_installer_for_aks, CloudKind.AKS),
+    ClusterRule("GPU operator needs Ubuntu", _AKS_DOCS, _operator_needs_ubuntu, CloudKind.AKS),
+    ClusterRule("GPU operator needs one image", _GKE_DOCS, _one_image_under_the_operator, CloudKind.GKE),
+    ClusterRule("GPU pool has device plugin", _GKE_DOCS, _label_takes_the_plugin, CloudKind.GKE),
     PoolRule("no driver for TPUs", "GKE docs, tpus (2026)", _tpus_have_none, CloudKind.GKE),
-    ClusterRule(
-        "drivers that somebody else brings", _GKE_DOCS, _no_declared_driver, severity=Severity.WARNED
-    ),
+    ClusterRule("drivers not installed", _GKE_DOCS, _no_declared_driver, severity=Severity.WARNED),
 )

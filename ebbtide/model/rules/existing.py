@@ -140,19 +140,19 @@ def _how_to_look(cloud: Cloud, name: str) -> str:
 
 RULES: tuple[ClusterRule, ...] = (
     ClusterRule(
-        "an existing cluster stays as it is",
+        "existing cluster not reconfigured",
         "pulumi-gcp 10.2.0, container.Cluster; azure-native 3.29.0, ManagedCluster: neither is made",
         _made_with,
     ),
     ClusterRule(
-        "an account for nodes of an existing cluster",
+        "service account on existing cluster",
         "GKE docs, hardening (2026): least privilege for nodes; components/gke/identity.py",
         _service_account,
         CloudKind.GKE,
         Severity.WARNED,
     ),
     ClusterRule(
-        "an existing cluster enforces network policies",
+        "network policies on existing cluster",
         "GKE docs, network-policy, and azure-aks-docs, use-network-policies (2026)",
         _network_policies,
         severity=Severity.WARNED,

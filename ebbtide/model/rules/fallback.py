@@ -201,58 +201,58 @@ def _as_large(cluster: Cluster) -> Iterator[Fault]:
 
 
 RULES: tuple[ClusterRule, ...] = (
-    ClusterRule("a pool to fall back to", f"{_GKE}; {_EXPANDER}", _something_to_fall_back_to),
+    ClusterRule("fallback needs several pools", f"{_GKE}; {_EXPANDER}", _something_to_fall_back_to),
     ClusterRule(
-        "pools that fall back are in one queue",
+        "fallback pools in one queue",
         f"{_GKE}: a node pool is of one ComputeClass; Kueue 0.19.2, ResourceFlavor",
         _in_no_other_queue,
     ),
     ClusterRule(
-        "no queued pool among pools that fall back",
+        "no queued fallback pool",
         "GKE docs, provisioningrequest (2026-04-08); GoogleCloudPlatform/cluster-autoscaler@7d250507, "
         "pkg/cloudprovider/gke/gke_cloud_provider_impl.go: queued waits 365 days, flex-start 15 minutes",
         _none_queued,
         CloudKind.GKE,
     ),
-    ClusterRule("spot machines that the autoscaler gives up", "Azure/AKS#5589", _backs_off, CloudKind.AKS),
+    ClusterRule("fallback needs eviction policy delete", "Azure/AKS#5589", _backs_off, CloudKind.AKS),
     ClusterRule(
-        "pools that fall back have the same to offer",
+        "fallback pools have same accelerators",
         "Kueue 0.19.2, ClusterQueue v1beta2, nominalQuota (2026-08-20)",
         _same_resource,
     ),
-    ClusterRule("the label of pools that fall back is derived", _GKE, _own_label),
+    ClusterRule("fallback pool label is derived", _GKE, _own_label),
     ClusterRule(
-        "nodes together from one pool",
+        "together excludes fallback",
         "kubernetes/autoscaler, cluster-autoscaler/core/scaleup/orchestrator: allOrNothing (2026)",
         _together,
         CloudKind.AKS,
     ),
     ClusterRule(
-        "falling back on a cluster that is ours",
+        "fallback on existing AKS cluster",
         "azure-native 3.29.0, ManagedCluster.autoScalerProfile.expander",
         _not_ours,
         CloudKind.AKS,
     ),
     ClusterRule(
-        "a delay needs a ComputeClass",
+        "consolidation delay needs ComputeClass",
         "GKE docs, reference/crds/computeclass, autoscalingPolicy (2026)",
         _delay_of_a_class,
         CloudKind.GKE,
     ),
     ClusterRule(
-        "falling back needs a newer GKE",
+        "GKE version for fallback",
         f"{_CLASS_PIN.source} ({_CLASS_PIN.as_of})",
         _recent_enough,
         CloudKind.GKE,
     ),
     ClusterRule(
-        "a ComputeClass of our own",
+        "reserved ComputeClass name",
         "GKE docs, run-pods-default-compute-classes and about-autopilot-mode-standard-clusters (2026)",
         _class_name,
         CloudKind.GKE,
     ),
     ClusterRule(
-        "pools that fall back have nodes as large",
+        "smaller fallback nodes",
         f"{_GKE}: the next rule is tried only for pods that fit its nodes",
         _as_large,
         severity=Severity.WARNED,

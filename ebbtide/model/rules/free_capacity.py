@@ -156,17 +156,17 @@ def _existing_pods(cluster: Cluster) -> Iterator[Fault]:
 
 RULES: tuple[ClusterRule, ...] = (
     ClusterRule(
-        "a system pool that holds what is declared",
+        "sufficient system pool",
         "catalog/data/footprints.csv, a source in each row",
         _holds,
     ),
     ClusterRule(
-        "a system pool whose nodes hold each pod",
+        "system nodes fit largest pod",
         "catalog/data/footprints.csv, a source in each row",
         _holds_each,
     ),
     ClusterRule(
-        "what could keep a node",
+        "workloads blocking scale-down",
         "kubernetes/autoscaler, FAQ: what types of pods can prevent a node from being removed (2026)",
         _existing_pods,
         severity=Severity.WARNED,

@@ -138,7 +138,7 @@ ROWS = (
         source=f"{_TOOLKIT}; k8s-config-connector#11085",
     ),
     Row(
-        name="queued and flex-start begin at zero",
+        name="queued and flex-start scale from zero",
         kinds=_SCHEDULED,
         field="nodes.min",
         offence=lambda pool: pool.pool.nodes.min or None,
@@ -148,7 +148,7 @@ ROWS = (
         source=f"{_TOOLKIT}; k8s-config-connector#11085",
     ),
     Row(
-        name="queued is not compact, except with TPUs",
+        name="no compact placement for queued",
         kinds=(Queued,),
         field="compact",
         offence=lambda pool: None if has_tpus(pool.pool, pool.site) else _compact(pool),
@@ -158,7 +158,7 @@ ROWS = (
         source=_TOOLKIT,
     ),
     Row(
-        name="flex-start is compact on some machines alone",
+        name="compact placement for flex-start",
         kinds=(FlexStart,),
         field="compact",
         offence=_compact_not_for_flex,
@@ -168,7 +168,7 @@ ROWS = (
         source="cluster-toolkit modules/compute/gke-node-pool (2026)",
     ),
     Row(
-        name="queued and flex-start on accelerators or H4D",
+        name="queued and flex-start machine series",
         kinds=_SCHEDULED,
         field="machine",
         offence=_not_scheduled,
@@ -178,7 +178,7 @@ ROWS = (
         source="GKE docs, concepts/dws (docs.cloud.google.com, 2026)",
     ),
     Row(
-        name="spot or flex-start of A3 High with fewer than 8 GPUs",
+        name="A3 High with fewer than 8 GPUs",
         kinds=(OnDemand, Reservation),
         field="capacity",
         offence=_not_on_demand,
@@ -188,7 +188,7 @@ ROWS = (
         source="Compute Engine docs, accelerator-optimized-machines (2026)",
     ),
     Row(
-        name="compact on the series that take it",
+        name="compact placement machine series",
         kinds=_ALL,
         field="compact",
         offence=_compact_series,
@@ -198,7 +198,7 @@ ROWS = (
         source="GKE docs, compact-placement (2026); catalog/data/machine_series.csv",
     ),
     Row(
-        name="no more nodes than a compact placement takes",
+        name="maximum nodes in compact placement",
         kinds=_ALL,
         field="nodes",
         offence=_too_many_for_compact,
@@ -208,7 +208,7 @@ ROWS = (
         source="GKE docs, compact-placement (2026); catalog/data/machine_series.csv",
     ),
     Row(
-        name="compact needs one zone",
+        name="compact placement needs one zone",
         kinds=_ALL,
         field="compact",
         offence=_zones_of_compact,
@@ -218,7 +218,7 @@ ROWS = (
         source=f"{_TOOLKIT}; GKE docs, compact-placement (2026)",
     ),
     Row(
-        name="queued and flex-start repair nothing",
+        name="no auto-repair for queued and flex-start",
         kinds=_SCHEDULED,
         field="autoRepair",
         offence=lambda pool: pool.pool.auto_repair or None,
@@ -228,7 +228,7 @@ ROWS = (
         source=f"{_TOOLKIT}; {_FLEX_DOCS}",
     ),
     Row(
-        name="queued and flex-start have no upgrade settings",
+        name="no upgrade settings for queued and flex-start",
         kinds=_SCHEDULED,
         field="upgrade",
         offence=lambda pool: pool.pool.upgrade,
@@ -239,7 +239,7 @@ ROWS = (
         "GKE docs, provisioningrequest (2026-04-08)",
     ),
     Row(
-        name="run duration of ten minutes to seven days",
+        name="supported run duration",
         kinds=_SCHEDULED,
         field="capacity.maxRunDuration",
         offence=_run_duration,
@@ -250,7 +250,7 @@ ROWS = (
         "pkg/autoprovisioning/injection.go: 600 s at least (2026-08)",
     ),
     Row(
-        name="no system pool of queued or flex-start",
+        name="no queued or flex-start system pool",
         kinds=_SCHEDULED,
         field="capacity",
         offence=lambda pool: pool.pool.role if pool.pool.is_system else None,
@@ -261,7 +261,7 @@ ROWS = (
         source=f"{_QUEUED_DOCS}: keep one pool without",
     ),
     Row(
-        name="only spot has a shutdown grace",
+        name="shutdown grace needs spot",
         kinds=(OnDemand, Preemptible, FlexStart, Queued, Reservation),
         field="shutdownGrace",
         offence=_grace,
@@ -271,7 +271,7 @@ ROWS = (
         source=_GRACE_DOCS,
     ),
     Row(
-        name="shutdown grace of 0, 30 or 120 seconds",
+        name="supported shutdown grace",
         kinds=(Spot,),
         field="shutdownGrace",
         offence=_grace_out_of_range,
@@ -323,7 +323,7 @@ def _upgrades_on_a_channel(cluster: Cluster) -> Iterator[Fault]:
 RULES: tuple[PoolRule | ClusterRule, ...] = (
     *(PoolRule(row.name, row.source, row.check, CloudKind.GKE) for row in ROWS),
     ClusterRule(
-        "upgrades on a release channel",
+        "release channel needs auto-upgrade",
         "GKE docs, release-channels (2026)",
         _upgrades_on_a_channel,
         CloudKind.GKE,

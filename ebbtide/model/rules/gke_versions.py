@@ -64,7 +64,7 @@ NEEDED = (
         pin="gke-tpu-flex-start",
     ),
     Needed(
-        what="a longer shutdown of spot nodes",
+        what="extended shutdown grace for spot nodes",
         field="shutdownGrace",
         is_requested=lambda pool: pool.pool.shutdown_grace is not None,
         pin="gke-shutdown-grace",
@@ -73,7 +73,7 @@ NEEDED = (
 
 RULES: tuple[PoolRule, ...] = tuple(
     PoolRule(
-        f"{row.what} needs a newer GKE",
+        f"GKE version for {row.what}",
         f"{PINS[row.pin].source} ({PINS[row.pin].as_of})",
         row.check,
         CloudKind.GKE,

@@ -106,11 +106,11 @@ def _vault(cluster: Cluster) -> Iterator[Fault]:
 
 
 RULES: tuple[ClusterRule, ...] = (
-    ClusterRule("keys by their names in Cloud KMS", _GKE_KEYS, _gke_names, CloudKind.GKE),
-    ClusterRule("keys by their ids in Azure", f"{_AKS_SECRETS}; {_AKS_DISKS}", _aks_names, CloudKind.AKS),
-    ClusterRule("a key with its vault", _AKS_SECRETS, _vault, CloudKind.AKS),
+    ClusterRule("Cloud KMS key name", _GKE_KEYS, _gke_names, CloudKind.GKE),
+    ClusterRule("Azure key identifier", f"{_AKS_SECRETS}; {_AKS_DISKS}", _aks_names, CloudKind.AKS),
+    ClusterRule("key vault declared", _AKS_SECRETS, _vault, CloudKind.AKS),
     ClusterRule(
-        "keys in the cluster's region",
+        "keys in cluster region",
         f"{_GKE_KEYS}: the key's location is the cluster's region",
         _gke_location,
         CloudKind.GKE,

@@ -186,29 +186,29 @@ RULES: tuple[PoolRule | ClusterRule, ...] = (
         ),
     ),
     PoolRule(
-        "no label under a reserved prefix",
+        "no reserved label prefix",
         "hashicorp/terraform-provider-google#6003 (2020-03), #19677 (2024-09); "
         "hashicorp/terraform-provider-azurerm#18567 "
         "(2022-09); ams0/aks-nvme-ssd-provisioner#5 (2023-04)",
         _reserved_labels,
     ),
     PoolRule(
-        "no taint under a reserved prefix",
+        "no reserved taint prefix",
         "kubernetes.io/docs/reference/labels-annotations-taints (2026)",
         _reserved_taints,
     ),
     PoolRule(
-        "no taint twice",
+        "unique taints",
         "kubernetes/kubernetes v1.33.0 pkg/apis/core/validation: unique by key and effect",
         _same_taint_twice,
     ),
     PoolRule(
-        "a work pool is tainted",
+        "work pool is tainted",
         "kubernetes/autoscaler#2377, Azure/AKS#1874: GPU pools that never reach zero",
         _untainted,
     ),
     PoolRule(
-        "a work pool's taint keeps pods away",
+        "work pool taint effect",
         "kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration (2026); "
         "kubernetes/autoscaler#2377",
         _only_soft_taints,

@@ -88,9 +88,9 @@ RULES: tuple[PoolRule, ...] = (
         _one_use,
         CloudKind.GKE,
     ),
-    PoolRule("local SSDs of the machine", _DOCS, _count, CloudKind.GKE),
+    PoolRule("machine has local SSDs", _DOCS, _count, CloudKind.GKE),
     PoolRule(
-        "a temporary disk for the kubelet",
+        "machine has temporary disk",
         "azure-native 3.29.0, AgentPool.kubeletDiskType; Azure docs, azure-vms-no-temp-disk (2026)",
         _temporary,
         CloudKind.AKS,

@@ -70,12 +70,12 @@ def _queues_are_used(cluster: Cluster) -> Iterator[Fault]:
 
 
 RULES: tuple[ClusterRule, ...] = (
-    ClusterRule("local queues outside of teams' namespaces", _KUEUE, _namespaces_without_team),
+    ClusterRule("no extra local queue in team namespace", _KUEUE, _namespaces_without_team),
     ClusterRule(
-        "no local queue in namespaces of controllers",
+        "no local queue in system namespace",
         f"{_SYSTEM_NAMESPACES}; Kueue 0.19.2, config/components/webhook: failurePolicy Fail",
         _namespaces_of_controllers,
     ),
-    ClusterRule("no local queue twice outside of teams", _KUEUE, _once_in_a_namespace),
-    ClusterRule("queues have local queues", _KUEUE, _queues_are_used, severity=Severity.WARNED),
+    ClusterRule("unique local queues outside of teams", _KUEUE, _once_in_a_namespace),
+    ClusterRule("queue has local queue", _KUEUE, _queues_are_used, severity=Severity.WARNED),
 )

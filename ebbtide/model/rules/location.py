@@ -214,41 +214,41 @@ def _zone_twice(pool: PoolIn) -> Iterator[Fault]:
 _TABLE = "catalog/data/locations.csv, a source in each row"
 
 RULES: tuple[ClusterRule | PoolRule, ...] = (
-    ClusterRule("a location of Google Cloud", _TABLE, _gke_location, CloudKind.GKE),
-    ClusterRule("a location of Azure", _TABLE, _aks_location, CloudKind.AKS),
+    ClusterRule("known Google Cloud location", _TABLE, _gke_location, CloudKind.GKE),
+    ClusterRule("known Azure location", _TABLE, _aks_location, CloudKind.AKS),
     ClusterRule(
-        "an AI zone for accelerators",
+        "AI zone for accelerators",
         "Compute docs, ai-zones (2026); Cloud Storage docs, ai-zones (2026-04-08)",
         _ai_zone,
         CloudKind.GKE,
         Severity.WARNED,
     ),
-    ClusterRule("an added region with something to add", _TABLE, _adds_nothing),
+    ClusterRule("added region not redundant", _TABLE, _adds_nothing),
     ClusterRule(
-        "an added region with its zones",
+        "added region has zones",
         "Compute docs, regions-zones; ai-zones (2026)",
         _added_gke,
         CloudKind.GKE,
     ),
     ClusterRule(
-        "an added region by its name",
+        "added region name",
         "Azure docs, regions-list (learn.microsoft.com/azure/reliability/regions-list, 2026)",
         _added_aks,
         CloudKind.AKS,
     ),
     PoolRule(
-        "zones in the cluster's region",
+        "zones in cluster region",
         f"GKE v1 API, NodePool.locations (2026); {_TABLE}",
         _gke_zones,
         CloudKind.GKE,
     ),
     PoolRule(
-        "zones by number, where there are any",
+        "AKS zone numbers",
         f"azure-aks-docs availability-zones.md (2026); rancher/rancher#33019; {_TABLE}",
         _aks_zones,
         CloudKind.AKS,
     ),
     PoolRule(
-        "no zone twice", "GKE v1 API, NodePool.locations; azure-native 3.29.0, availabilityZones", _zone_twice
+        "unique zones", "GKE v1 API, NodePool.locations; azure-native 3.29.0, availabilityZones", _zone_twice
     ),
 )

@@ -106,11 +106,11 @@ def _gvnic(pool: PoolIn) -> Iterator[Fault]:
 
 
 RULES: tuple[PoolRule, ...] = (
-    PoolRule("a machine type", _DOCS, _is_written),
-    PoolRule("a known machine type", _CATALOG, _is_known),
-    PoolRule("a known machine as it is", _CATALOG, _is_as_known),
+    PoolRule("pool has machine type", _DOCS, _is_written),
+    PoolRule("known machine type", _CATALOG, _is_known),
+    PoolRule("machine matches catalog", _CATALOG, _is_as_known),
     PoolRule(
-        "gVNIC on the series that have no other",
+        "gVNIC required by machine series",
         "Compute Engine docs, using-gvnic (2026); catalog/data/machine_series.csv",
         _gvnic,
         CloudKind.GKE,

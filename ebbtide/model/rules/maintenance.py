@@ -208,13 +208,13 @@ def _aks_channel(cluster: Cluster) -> Iterator[Fault]:
 
 
 RULES: tuple[ClusterRule, ...] = (
-    ClusterRule("a maintenance window of 4 to 24 hours", f"{_GKE_DOCS}; {_AKS_DOCS}", _window),
-    ClusterRule("a window on one day or every day", _AKS_DOCS, _aks_window, CloudKind.AKS),
-    ClusterRule("exclusions that end after they begin", f"{_GKE_DOCS}; {_AKS_DOCS}", _exclusions),
-    ClusterRule("exclusions within GKE's limits", _GKE_DOCS, _gke_exclusions, CloudKind.GKE),
+    ClusterRule("valid maintenance window", f"{_GKE_DOCS}; {_AKS_DOCS}", _window),
+    ClusterRule("AKS maintenance window days", _AKS_DOCS, _aks_window, CloudKind.AKS),
+    ClusterRule("valid maintenance exclusion dates", f"{_GKE_DOCS}; {_AKS_DOCS}", _exclusions),
+    ClusterRule("GKE maintenance exclusion limits", _GKE_DOCS, _gke_exclusions, CloudKind.GKE),
     ClusterRule(
-        "hours left for maintenance", f"{_GKE_DOCS}: 48 hours in 92 days", _gke_availability, CloudKind.GKE
+        "sufficient maintenance hours", f"{_GKE_DOCS}: 48 hours in 92 days", _gke_availability, CloudKind.GKE
     ),
-    ClusterRule("exclusions of all upgrades on AKS", _AKS_DOCS, _aks_exclusions, CloudKind.AKS),
-    ClusterRule("a window for a channel that upgrades", _AKS_DOCS, _aks_channel, CloudKind.AKS),
+    ClusterRule("AKS maintenance exclusion scope", _AKS_DOCS, _aks_exclusions, CloudKind.AKS),
+    ClusterRule("maintenance window needs upgrade channel", _AKS_DOCS, _aks_channel, CloudKind.AKS),
 )

@@ -201,41 +201,41 @@ def _aks_open_server(cluster: Cluster) -> Iterator[Fault]:
 
 RULES: tuple[ClusterRule, ...] = (
     *private_access.RULES,
-    ClusterRule("ranges that parse", _CIDR_SOURCE, _ranges_parse),
-    ClusterRule("ranges without overlap", _CIDR_SOURCE, _no_overlap),
+    ClusterRule("valid IPv4 ranges", _CIDR_SOURCE, _ranges_parse),
+    ClusterRule("no overlapping ranges", _CIDR_SOURCE, _no_overlap),
     ClusterRule(
-        "an existing network is whole",
+        "existing network complete",
         "pulumi-gcp 10.2.0, container.Cluster ipAllocationPolicy (2026)",
         _existing_vpc_is_whole,
         CloudKind.GKE,
     ),
     ClusterRule(
-        "services in less than a /12",
+        "AKS service range size",
         _AKS_PLANNING,
         _aks_services,
         CloudKind.AKS,
     ),
     ClusterRule(
-        "no range that AKS uses itself",
+        "no range reserved by AKS",
         "Azure docs, configure-azure-cni (learn.microsoft.com/azure/aks, 2025); Azure/AKS#2234",
         _aks_reserved,
         CloudKind.AKS,
     ),
     ClusterRule(
-        "addresses for all nodes and their pods",
+        "sufficient pod addresses",
         "GKE docs, flexible-pod-cidr (2026); azure-aks-docs concepts-network-ip-address-planning.md "
         "(2024-05-28)",
         _room_for_all_nodes,
         severity=Severity.WARNED,
     ),
     ClusterRule(
-        "not open to the whole internet",
+        "no authorized range of the whole internet",
         "GKE docs, authorized-networks (2026); azure-aks-docs api-server-authorized-ip-ranges.md (2026)",
         _open_to_all,
         severity=Severity.WARNED,
     ),
     ClusterRule(
-        "the API server is not open",
+        "API server has authorized ranges",
         "azure-aks-docs api-server-authorized-ip-ranges.md (2026)",
         _aks_open_server,
         CloudKind.AKS,

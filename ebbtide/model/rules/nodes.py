@@ -176,15 +176,15 @@ def _never_zero(pool: PoolIn) -> Iterator[Fault]:
 
 
 RULES: tuple[PoolRule, ...] = (
-    PoolRule("a fixed count or limits, not both", _TOOLKIT, _count_or_limits),
+    PoolRule("fixed count excludes limits", _TOOLKIT, _count_or_limits),
     PoolRule(
-        "a fixed count fits the zones",
+        "fixed count divisible by zones",
         "pulumi-gcp 10.2.0, NodePool.initialNodeCount: nodes in each zone",
         _count_fits_the_zones,
         CloudKind.GKE,
     ),
     PoolRule(
-        "an upper limit of nodes",
+        "pool has node limit",
         "pulumi-gcp 10.2.0 and azure-native 3.29.0: autoscaling needs a maximum",
         _has_an_upper_limit,
     ),
@@ -192,44 +192,44 @@ RULES: tuple[PoolRule, ...] = (
         "min not above max", "kubernetes/autoscaler cluster-autoscaler/FAQ.md (2026)", _min_not_above_max
     ),
     PoolRule(
-        "enough system nodes",
+        "minimum system nodes",
         "Azure/AKS#2480; GKE docs, node-pools (2026): system pods need a node",
         _system_floor,
     ),
     PoolRule(
-        "two system nodes in production",
+        "multiple system nodes in production",
         "azure-aks-docs use-system-pools.md (2026-04-30): a production cluster; az aks create --node-count 1",
         _recommended_system_nodes,
         CloudKind.AKS,
         Severity.WARNED,
     ),
     PoolRule(
-        "at most 1000 nodes in a zone of a GKE pool",
+        "maximum nodes in GKE zone",
         "GKE docs, quotas (2026)",
         _nodes_in_a_zone,
         CloudKind.GKE,
     ),
     PoolRule(
-        "at most 20 nodes upgraded at a time",
+        "maximum surge nodes",
         "GKE docs, node-pool-upgrade-strategies (2026): maxSurge + maxUnavailable",
         _surge,
         CloudKind.GKE,
     ),
     PoolRule(
-        "pods per node in the cloud's range",
+        "supported pods per node",
         "GKE docs, flexible-pod-cidr (2026); azure-aks-docs concepts-network-ip-address-planning.md "
         "(2024-05-28)",
         _pods_per_node,
     ),
     PoolRule(
-        "room for 30 pods in an AKS system pool",
+        "minimum pods in AKS system pool",
         "azure-aks-docs use-system-pools.md (2026-04-30), concepts-network-ip-address-planning.md "
         "(2024-05-28)",
         _aks_system_pods,
         CloudKind.AKS,
     ),
     PoolRule(
-        "a work pool reaches zero",
+        "work pool scales to zero",
         "kubernetes/autoscaler FAQ, scale-down; prices: catalog/data/prices.csv",
         _never_zero,
         severity=Severity.WARNED,

@@ -102,9 +102,9 @@ def _minor(version: str) -> tuple[int, int]:
 
 
 RULES: tuple[ClusterRule | PoolRule, ...] = (
-    ClusterRule("a Kubernetes version that is offered", PINS["kubernetes-oldest"].source, _version),
+    ClusterRule("supported Kubernetes version", PINS["kubernetes-oldest"].source, _version),
     PoolRule(
-        "hardware that is offered there",
+        "hardware available in location",
         "catalog/data/offerings.csv, a source in each row; "
         "GoogleCloudPlatform/kubernetes-engine-samples#1738, keras-team/kinetic#305",
         _is_offered,

@@ -252,6 +252,6 @@ ROWS = (
 _OTHER = {_GKE: _AKS, _AKS: _GKE}
 
 RULES: tuple[PoolRule, ...] = tuple(
-    PoolRule(f"{row.called} on {service_name(row.cloud)} alone", row.source, row.check, _OTHER[row.cloud])
+    PoolRule(f"{row.called} only on {service_name(row.cloud)}", row.source, row.check, _OTHER[row.cloud])
     for row in ROWS
 )

@@ -255,6 +255,6 @@ _SOURCE: Final = (
 )
 
 RULES: tuple[ClusterRule | PoolRule, ...] = (
-    PoolRule("overrides of a pool that its provider takes", _SOURCE, _pool),
-    ClusterRule("overrides of a cluster that its provider takes", _SOURCE, _cluster),
+    PoolRule("supported pool overrides", _SOURCE, _pool),
+    ClusterRule("supported cluster overrides", _SOURCE, _cluster),
 )

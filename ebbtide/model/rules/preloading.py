@@ -58,13 +58,13 @@ def _needs_cos(pool: PoolIn) -> Iterator[Fault]:
 
 
 RULES: tuple[PoolRule, ...] = (
-    PoolRule("a disk image for a secondary boot disk", _PRELOADING, _image_names, CloudKind.GKE),
+    PoolRule("secondary boot disk image", _PRELOADING, _image_names, CloudKind.GKE),
     PoolRule(
-        "as many secondary boot disks as a node takes",
+        "maximum secondary boot disks",
         "hashicorp/terraform-provider-google-beta 7.45.0, node_config.go: secondary_boot_disks, MaxItems",
         _not_too_many,
         CloudKind.GKE,
     ),
-    PoolRule("preloaded container images are streamed", _PRELOADING, _needs_streaming, CloudKind.GKE),
+    PoolRule("secondary boot disk needs image streaming", _PRELOADING, _needs_streaming, CloudKind.GKE),
     PoolRule("image streaming needs cos", "GKE docs, image-streaming (2026)", _needs_cos, CloudKind.GKE),
 )

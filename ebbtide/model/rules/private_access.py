@@ -105,19 +105,17 @@ def _number_of_ranges(cluster: Cluster) -> Iterator[Fault]:
 
 
 RULES: tuple[ClusterRule, ...] = (
-    ClusterRule("no ranges for a private API server", _AKS_DOCS, _no_ranges_on_aks, CloudKind.AKS),
-    ClusterRule("a private DNS zone of the region", _AKS_DOCS, _zone, CloudKind.AKS),
+    ClusterRule("authorized ranges need a public API server", _AKS_DOCS, _no_ranges_on_aks, CloudKind.AKS),
+    ClusterRule("private DNS zone", _AKS_DOCS, _zone, CloudKind.AKS),
+    ClusterRule("maximum authorized ranges", f"{_GKE_RANGES}; {_AKS_RANGES}: up to 200", _number_of_ranges),
     ClusterRule(
-        "no more ranges than the cloud takes", f"{_GKE_RANGES}; {_AKS_RANGES}: up to 200", _number_of_ranges
-    ),
-    ClusterRule(
-        "a private control plane is reached from its network",
+        "private control plane access",
         f"{_AKS_DOCS}; GKE docs, network-isolation (2026)",
         _outside,
         severity=Severity.WARNED,
     ),
     ClusterRule(
-        "private ranges for a private control plane",
+        "private ranges for private control plane",
         "GKE docs, authorized-networks (2026)",
         _public_ranges,
         CloudKind.GKE,

@@ -98,36 +98,36 @@ def _goes_with_images(cluster: Cluster) -> Iterator[Fault]:
 
 
 RULES: tuple[ClusterRule, ...] = (
-    ClusterRule("registry settings of GKE alone", _ACR, _only_on_gke, CloudKind.AKS),
+    ClusterRule("registry settings only on GKE", _ACR, _only_on_gke, CloudKind.AKS),
     ClusterRule(
-        "a registry that members push to",
+        "registry has members",
         f"{_PULLS}; {_ACR_ROLES}",
         _without_members,
         severity=Severity.WARNED,
     ),
     ClusterRule(
-        "members who can push to a registry on AKS",
+        "registry push needs object id",
         f"{_ACR_ROLES}; azure-native 3.29.0, RoleAssignment.principalId",
         _user_names,
         CloudKind.AKS,
         Severity.WARNED,
     ),
     ClusterRule(
-        "nodes of an existing cluster that can pull",
+        "registry pull on existing cluster",
         _PULLS,
         _default_account,
         CloudKind.GKE,
         Severity.WARNED,
     ),
     ClusterRule(
-        "registries that bill while empty",
+        "registry cost while empty",
         "azure.microsoft.com/pricing/details/container-registry (2026)",
         _bills_while_empty,
         CloudKind.AKS,
         Severity.WARNED,
     ),
     ClusterRule(
-        "registries that go with their images",
+        "registry images deleted",
         "Artifact Registry docs, repositories/delete-repo (2026)",
         _goes_with_images,
         severity=Severity.WARNED,

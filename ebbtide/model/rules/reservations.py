@@ -54,7 +54,7 @@ def _any_before_others(cluster: Cluster) -> Iterator[Fault]:
 
 RULES: tuple[PoolRule | ClusterRule, ...] = (
     PoolRule(
-        "a specific reservation has a name",
+        "specific reservation has name",
         f"{_DOCS}; azure-native 3.29.0, AgentPool.capacityReservationGroupID",
         _named,
     ),
@@ -65,7 +65,7 @@ RULES: tuple[PoolRule | ClusterRule, ...] = (
         CloudKind.GKE,
     ),
     ClusterRule(
-        "any reservation before other pools",
+        "affinity any before other pools",
         f"{_DOCS}; pulumi-gcp 10.2.0, reservationAffinity.consumeReservationType: ANY_RESERVATION falls back "
         "to on-demand",
         _any_before_others,

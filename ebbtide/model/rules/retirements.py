@@ -46,6 +46,6 @@ def _to_be_retired(pool: PoolIn) -> Iterator[Fault]:
 
 
 RULES: tuple[PoolRule, ...] = (
-    PoolRule("nothing retired", _TABLE, _retired),
-    PoolRule("nothing about to be retired", _TABLE, _to_be_retired, severity=Severity.WARNED),
+    PoolRule("no retired hardware", _TABLE, _retired),
+    PoolRule("no hardware near retirement", _TABLE, _to_be_retired, severity=Severity.WARNED),
 )

@@ -22,7 +22,7 @@ class Severity(StrEnum):
 
 def _id(name: str) -> str:
     """Convert a rule's name to an id: `a known machine type` to `known-machine-type`."""
-    words = re.sub(r"(?<=[a-z])(?=[A-Z])", "-", re.sub(r"^(a|an|the) ", "", name)).replace("'", "")
+    words = re.sub(r"(?<=[a-z]{2})(?=[A-Z])", "-", re.sub(r"^(a|an|the) ", "", name)).replace("'", "")
     return re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")
 
 

@@ -133,19 +133,19 @@ def _together_once(cluster: Cluster) -> Iterator[Fault]:
 
 
 RULES: tuple[ClusterRule, ...] = (
-    ClusterRule("guarantees of pools that the team's queues lead to", _KUEUE, _guarantees_name_pools),
-    ClusterRule("no more guaranteed than there is", _KUEUE, _guarantees_fit),
-    ClusterRule("shares where work is queued", _KUEUE, _shares_need_queues),
-    ClusterRule("kinds of work that Kueue knows", _CONFIG, _known_frameworks),
-    ClusterRule("queues for Kueue", _KUEUE, _kueue_has_work),
+    ClusterRule("guaranteed pool in team queues", _KUEUE, _guarantees_name_pools),
+    ClusterRule("guarantees within pool limits", _KUEUE, _guarantees_fit),
+    ClusterRule("fair sharing needs queues", _KUEUE, _shares_need_queues),
+    ClusterRule("known Kueue frameworks", _CONFIG, _known_frameworks),
+    ClusterRule("Kueue needs work pools", _KUEUE, _kueue_has_work),
     ClusterRule(
-        "nodes together on AKS",
+        "together needs queued pools",
         "GKE docs, provisioningrequest (2026-04): queued-provisioning.gke.io alone",
         _together_on_aks,
         CloudKind.GKE,
     ),
     ClusterRule(
-        "nodes together once",
+        "together on spot pools",
         "kubernetes/autoscaler, cluster-autoscaler/processors/provreq/pods_filter.go (2026)",
         _together_once,
         CloudKind.AKS,

@@ -134,27 +134,27 @@ def _counted_whole(pool: PoolIn) -> Iterator[Fault]:
 
 
 RULES: tuple[PoolRule | ClusterRule, ...] = (
-    PoolRule("a partition of the GPU", _MIG_DOCS, _can_be_divided),
-    PoolRule("GPUs alone are shared", _SHARING_DOCS, _of_gpus, CloudKind.GKE),
+    PoolRule("supported GPU partition", _MIG_DOCS, _can_be_divided),
+    PoolRule("GPU sharing needs GPUs", _SHARING_DOCS, _of_gpus, CloudKind.GKE),
     ClusterRule(
-        "shared GPUs need the cloud's driver",
+        "GPU sharing needs cloud driver",
         "GKE docs, gpus-multi and gpu-operator (2026); Azure/AgentBaker, cse_main.sh: ensureMigPartition",
         _driver,
     ),
     ClusterRule(
-        "MPS in namespaces that allow hostIPC",
+        "MPS needs hostIPC",
         "GKE docs, nvidia-mps-gpus (2026): hostIPC; Kubernetes docs, Pod Security Standards (2026)",
         _mps_in_teams,
         CloudKind.GKE,
     ),
     ClusterRule(
-        "GPUs of a queue are shared alike",
+        "same GPU sharing in queue",
         "GKE docs, timesharing-gpus (2026): every share is one nvidia.com/gpu",
         _alike_in_a_queue,
         severity=Severity.WARNED,
     ),
     PoolRule(
-        "partitions that the autoscaler does not count",
+        "GPU instances not counted by autoscaler",
         "kubernetes/autoscaler, cloudprovider/azure/azure_template.go (2026): GPUs of the machine size",
         _counted_whole,
         CloudKind.AKS,

@@ -93,17 +93,17 @@ def _force_destroy(cluster: Cluster) -> Iterator[Fault]:
 
 
 RULES: tuple[ClusterRule, ...] = (
-    ClusterRule("a volume that the cloud has", _FILESTORE, _of_the_cloud),
-    ClusterRule("a volume's size", f"{_FILESTORE}; {_FILES}", _size),
-    ClusterRule("a zone for a filestore", _FILESTORE, _has_a_zone, CloudKind.GKE),
+    ClusterRule("supported volume kind", _FILESTORE, _of_the_cloud),
+    ClusterRule("supported volume size", f"{_FILESTORE}; {_FILES}", _size),
+    ClusterRule("filestore zone", _FILESTORE, _has_a_zone, CloudKind.GKE),
     ClusterRule(
-        "volumes that bill while idle",
+        "volume cost while idle",
         "catalog/data/prices.csv, a source in each row",
         _bills_while_idle,
         severity=Severity.WARNED,
     ),
     ClusterRule(
-        "buckets that go with their contents",
+        "bucket contents deleted",
         "pulumi-gcp 10.2.0, storage.Bucket forceDestroy",
         _force_destroy,
         severity=Severity.WARNED,

@@ -128,28 +128,26 @@ RULES: tuple[ClusterRule | PoolRule, ...] = (
         _exactly_one,
     ),
     ClusterRule(
-        "a machine for the system pool",
+        "system pool has machine type",
         "catalog/data/footprints.csv and prices.csv, a source in each row",
         _missing_machine,
     ),
     PoolRule(
-        "no accelerators in the system pool",
+        "no accelerators in system pool",
         "kubernetes/autoscaler#2377; nebari-dev/nebari#2507",
         _no_accelerators,
     ),
-    PoolRule("an AKS system pool of two vCPUs", _AKS_SIZES, _aks_size, CloudKind.AKS),
+    PoolRule("AKS system pool minimum vCPUs", _AKS_SIZES, _aks_size, CloudKind.AKS),
     PoolRule(
-        "an AKS system pool of four vCPUs, not of the B series",
+        "AKS system pool recommended machine",
         _AKS_DOCS,
         _aks_supported,
         CloudKind.AKS,
         Severity.WARNED,
     ),
+    PoolRule("AKS system pool taints", "Azure/AKS#2578 (2021-10)", _aks_taints, CloudKind.AKS),
     PoolRule(
-        "taints that AKS takes on a system pool", "Azure/AKS#2578 (2021-10)", _aks_taints, CloudKind.AKS
-    ),
-    PoolRule(
-        "a GKE system pool that takes in system pods",
+        "GKE system pool taints",
         "GKE docs, isolate-workloads-dedicated-nodes (2026)",
         _gke_taints,
         CloudKind.GKE,

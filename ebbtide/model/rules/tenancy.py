@@ -71,7 +71,7 @@ def _once(
 
 
 def _once_rule(noun: str, consequence: str, names: Callable[[Cluster], Texts]) -> ClusterRule:
-    return ClusterRule(f"no {noun} twice", NAMES_SOURCE, partial(_once, noun, consequence, names))
+    return ClusterRule(f"unique {noun}s", NAMES_SOURCE, partial(_once, noun, consequence, names))
 
 
 def _queues_name_pools(cluster: Cluster) -> Iterator[Fault]:
@@ -204,20 +204,20 @@ RULES: tuple[ClusterRule | PoolRule, ...] = (
     _once_rule("queue name", "One of the two queues could not be created.", _queue_names),
     _once_rule("team name", "What one team may do, the other could do too.", _team_names),
     _once_rule("namespace", "Two teams would share it, with each other's rights and queues.", _namespaces),
-    ClusterRule("queues name work pools, each once", _KUEUE, _queues_name_pools),
+    ClusterRule("queue pools exist", _KUEUE, _queues_name_pools),
     ClusterRule(
-        "at most 64 pools in a queue", f"{_KUEUE}: resourceGroups[].flavors, maxItems 64", _not_too_many_pools
+        "maximum pools in queue", f"{_KUEUE}: resourceGroups[].flavors, maxItems 64", _not_too_many_pools
     ),
     ClusterRule(
-        "one accelerator type in a queue",
+        "one accelerator type in queue",
         f"{_KUEUE}: the next flavor is taken when the first is full",
         _one_accelerator_type,
         severity=Severity.WARNED,
     ),
-    ClusterRule("teams name queues", f"{_KUEUE}: LocalQueue.spec.clusterQueue", _teams_name_queues),
+    ClusterRule("team queues exist", f"{_KUEUE}: LocalQueue.spec.clusterQueue", _teams_name_queues),
     ClusterRule(
-        "no local queue twice in a namespace", f"{_KUEUE}: LocalQueue is namespaced", _local_queues_once
+        "unique local queues in namespace", f"{_KUEUE}: LocalQueue is namespaced", _local_queues_once
     ),
-    ClusterRule("no team in a namespace of controllers", _SYSTEM_NAMESPACES, _namespaces_for_people),
-    ClusterRule("the default namespace is there already", _SYSTEM_NAMESPACES, _default_exists),
+    ClusterRule("no team in system namespace", _SYSTEM_NAMESPACES, _namespaces_for_people),
+    ClusterRule("default namespace exists", _SYSTEM_NAMESPACES, _default_exists),
 )

@@ -83,18 +83,18 @@ def _one_zone(pool: PoolIn) -> Iterator[Fault]:
 
 
 RULES: tuple[PoolRule, ...] = (
-    PoolRule("a topology for TPUs", _DOCS, _tpus_alone, CloudKind.GKE),
+    PoolRule("TPU pool has topology", _DOCS, _tpus_alone, CloudKind.GKE),
     PoolRule(
-        "a topology of the machine",
+        "supported TPU topology",
         f"{_DOCS}; catalog/data/tpu_topologies.csv",
         _fits_the_machine,
         CloudKind.GKE,
     ),
     PoolRule(
-        "as many nodes as the topology needs",
+        "TPU slice node count",
         "GoogleCloudPlatform/cluster-autoscaler@7d250507, machinetypes/machine_config_provider.go",
         _as_many_nodes,
         CloudKind.GKE,
     ),
-    PoolRule("a TPU slice in one zone", _DOCS, _one_zone, CloudKind.GKE),
+    PoolRule("TPU slice in one zone", _DOCS, _one_zone, CloudKind.GKE),
 )
