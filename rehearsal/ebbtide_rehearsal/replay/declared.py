@@ -1,0 +1,205 @@
+"""A declaration for a replay: node pools, Kueue objects, and the pools of each queue and flavor."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+from ebbtide.catalog import CloudKind, resource_name
+from ebbtide.catalog.clouds import region_of
+from ebbtide.placement import NodeTaint
+from ebbtide.placement.profile import PoolProfile, Profile
+from ebbtide.placement.profile_sources import is_profile_text
+from ebbtide.reading import PoolFacts, read_pools
+from ebbtide.recording.recording import Recording
+from ebbtide.review.cost import node_price
+from ebbtide_rehearsal.cloud.pools import NO_ZONE, NodePool
+from ebbtide_rehearsal.failures import RehearsalError
+from ebbtide_rehearsal.replay.runs import Shape
+from ebbtide_rehearsal.report.cost import Rates, rates
+
+_KUEUE: Final = "kubernetes:kueue.x-k8s.io/"
+
+
+@dataclass(frozen=True, slots=True)
+class LocalQueue:
+    """A LocalQueue.
+
+    Attributes:
+        name: namespace and name.
+        cluster_queue: its ClusterQueue.
+        pools: names of the pools of its flavors, in order of preference.
+    """
+
+    name: str
+    cluster_queue: str
+    pools: tuple[str, ...]
+
+    @property
+    def team(self) -> str:
+        """Its namespace, which is its team's."""
+        return self.name.partition("/")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Flavor:
+    """A ResourceFlavor.
+
+    Attributes:
+        name: its name.
+        pools: names of the pools whose nodes it selects.
+        queued: whether they are provisioned by ProvisioningRequests.
+    """
+
+    name: str
+    pools: tuple[str, ...]
+    queued: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """A declaration.
+
+    Attributes:
+        name: its name in the report.
+        pools: its node pools.
+        capacity: capacity of a node for pods, by pool.
+        accelerators: type of accelerators, by pool; empty for none.
+        objects: its Kueue objects.
+        queues: its LocalQueues, by name.
+        flavors: its ResourceFlavors, by name.
+        priorities: values of its WorkloadPriorityClasses.
+        rates: charges besides nodes.
+    """
+
+    name: str
+    pools: tuple[NodePool, ...]
+    capacity: Mapping[str, Shape]
+    accelerators: Mapping[str, str]
+    objects: tuple[Mapping[str, Any], ...]
+    queues: Mapping[str, LocalQueue]
+    flavors: Mapping[str, Flavor]
+    priorities: Mapping[str, int]
+    rates: Rates
+
+    def pool(self, name: str) -> NodePool:
+        """Return a pool by name."""
+        return next(pool for pool in self.pools if pool.name == name)
+
+
+def declaration(name: str, recording: Recording) -> Declaration:
+    """Read a declaration from a recorded program.
+
+    Raises:
+        RehearsalError: the program has no placement profile, or no queue.
+    """
+    text = next((value for value in recording.outputs.values() if is_profile_text(str(value))), None)
+    if text is None:
+        raise RehearsalError(
+            f"{name} has no placement profile among its outputs, so the capacity of its nodes is unknown. "
+            "Export one, as the program of `ebbtide` projects does."
+        )
+    profiles = {pool.name: pool for pool in Profile.load(str(text)).pools}
+    facts = [pool for pool in read_pools(recording) if pool.name in profiles]
+    pools = tuple(_pool(pool, profiles[pool.name]) for pool in facts)
+    objects = tuple(
+        cast("Mapping[str, Any]", resource.inputs)
+        for resource in recording
+        if resource.type.startswith(_KUEUE)
+    )
+    flavors = {
+        flavor["metadata"]["name"]: _flavor(flavor, pools, profiles)
+        for flavor in _kind(objects, "ResourceFlavor")
+    }
+    queues = dict(_queues(objects, flavors))
+    if not queues:
+        raise RehearsalError(
+            f"{name} has no queue, so nothing admits jobs. Declare `queues` and a team that uses them."
+        )
+    return Declaration(
+        name=name,
+        pools=pools,
+        capacity={pool.name: _capacity(pool, profiles[pool.name]) for pool in pools},
+        accelerators={pool.name: pool.accelerator[0] if pool.accelerator else "" for pool in pools},
+        objects=objects,
+        queues=queues,
+        flavors=flavors,
+        priorities={
+            item["metadata"]["name"]: int(item["value"]) for item in _kind(objects, "WorkloadPriorityClass")
+        },
+        rates=rates(recording),
+    )
+
+
+def _kind(objects: Sequence[Mapping[str, Any]], kind: str) -> Iterator[Mapping[str, Any]]:
+    return (item for item in objects if item["kind"] == kind)
+
+
+def _pool(facts: PoolFacts, profile: PoolProfile) -> NodePool:
+    """Return a pool for the autoscaler's decisions; the profile has what its nodes offer to pods."""
+    accelerator = (facts.accelerator.type, facts.accelerator.count) if facts.accelerator else None
+    nodes = facts.nodes
+    return NodePool(
+        cluster=facts.cluster,
+        name=facts.name,
+        cloud="gke" if facts.cloud is CloudKind.GKE else "aks",
+        machine=facts.machine,
+        capacity=facts.capacity,
+        region=region_of(facts.location),
+        zones=facts.zones or _zones(facts),
+        labels=profile.labels,
+        taints=tuple(NodeTaint(taint.key, taint.value, taint.effect) for taint in facts.taints),
+        allocatable={"cpu": f"{profile.cpu_m}m", "memory": f"{profile.memory_mib}Mi"},
+        accelerator=accelerator,
+        accelerator_resource=resource_name(accelerator[0]) if accelerator else "",
+        driver_installed=True,
+        minimum=nodes.idle,
+        maximum=nodes.most,
+        initial=nodes.at_birth if nodes.at_birth is not None else nodes.idle,
+        autoscaled=nodes.fixed is None,
+        hourly=node_price(facts).known,
+        max_run_seconds=facts.max_run_seconds,
+        shares=profile.accelerator.shares if profile.accelerator else 1,
+        together=profile.accelerator.slice_nodes if profile.accelerator else 1,
+    )
+
+
+def _zones(facts: PoolFacts) -> tuple[str, ...]:
+    """Return the zones of a pool without its own: the cluster's zone, or the region, whose zones share its
+    minimum and maximum."""
+    return (NO_ZONE,) if facts.cloud is CloudKind.AKS else (facts.location,)
+
+
+def _capacity(pool: NodePool, profile: PoolProfile) -> Shape:
+    gpus = profile.accelerator.count if profile.accelerator else 0
+    return Shape(profile.cpu_m, profile.memory_mib, gpus, pool.accelerator_resource)
+
+
+def _flavor(
+    item: Mapping[str, Any], pools: Sequence[NodePool], profiles: Mapping[str, PoolProfile]
+) -> Flavor:
+    labels: Mapping[str, str] = item["spec"].get("nodeLabels", {})
+    chosen = tuple(pool for pool in pools if _selects(labels, profiles[pool.name].labels))
+    return Flavor(
+        item["metadata"]["name"],
+        tuple(pool.name for pool in chosen),
+        any(pool.capacity == "queued" for pool in chosen),
+    )
+
+
+def _selects(flavor: Mapping[str, str], pool: Mapping[str, str]) -> bool:
+    """Return whether a flavor selects a pool; labels that the cloud adds need not be recorded."""
+    shared = flavor.keys() & pool.keys()
+    return bool(shared) and all(flavor[key] == pool[key] for key in shared)
+
+
+def _queues(
+    objects: Sequence[Mapping[str, Any]], flavors: Mapping[str, Flavor]
+) -> Iterator[tuple[str, LocalQueue]]:
+    cluster_queues = {item["metadata"]["name"]: item for item in _kind(objects, "ClusterQueue")}
+    for item in _kind(objects, "LocalQueue"):
+        name = f"{item['metadata']['namespace']}/{item['metadata']['name']}"
+        cluster_queue = item["spec"]["clusterQueue"]
+        groups = cluster_queues.get(cluster_queue, {}).get("spec", {}).get("resourceGroups", ())
+        names = [flavor["name"] for group in groups for flavor in group["flavors"]]
+        pools = dict.fromkeys(pool for flavor in names if flavor in flavors for pool in flavors[flavor].pools)
+        yield name, LocalQueue(name, cluster_queue, tuple(pools))

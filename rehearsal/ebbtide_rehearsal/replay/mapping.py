@@ -1,0 +1,281 @@
+"""Jobs of a trace on a declaration: their queue, pods and requests, with a table that a file changes."""
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from pydantic import Field, TypeAdapter, ValidationError
+
+from ebbtide.model.base import Declared
+from ebbtide.model.faults import DeclarationError
+from ebbtide.project import yaml_file
+from ebbtide.wording import did_you_mean, or_list, several
+from ebbtide_rehearsal.replay.declared import Declaration, LocalQueue
+from ebbtide_rehearsal.replay.runs import Shape
+from ebbtide_rehearsal.replay.trace import Trace, TraceError
+from ebbtide_rehearsal.replay.trace_rows import TraceJob
+
+ANY: Final = "*"
+_MIB: Final = 1 << 20
+_SMALLEST: Final = 10
+"""Requests are rounded up to so many MiB, and CPU to so many millicores."""
+
+
+class Table(Declared):
+    """Names of a trace as names of a declaration. `*` is the entry for all other names."""
+
+    queues: dict[str, str] = Field(default_factory=dict[str, str])
+    """LocalQueues, as `namespace/name`, by the trace's queues; the key of jobs without one is empty."""
+    gpu_types: dict[str, str] = Field(default_factory=dict[str, str])
+    """Types of accelerators by the trace's; `any` for all of the queue's."""
+
+
+def read_table(path: Path) -> Table:
+    """Read a table.
+
+    Raises:
+        TraceError: the file is invalid; the message has every fault.
+    """
+    try:
+        written = yaml_file.load(path)
+        return TypeAdapter[Table](Table).validate_python(written if written is not None else {})
+    except (yaml_file.YamlFileError, OSError, DeclarationError) as error:
+        raise TraceError(f"{path}: {error}") from error
+    except ValidationError as error:
+        faults = (f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in error.errors())
+        raise TraceError("\n".join(f"{path}: {fault}." for fault in faults)) from error
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A job of a trace on a declaration.
+
+    Attributes:
+        number: its number in the trace.
+        job: the job.
+        queue: its LocalQueue.
+        pods: number of its pods.
+        shape: requests of each.
+        priority: value of its priority.
+        accelerator: type of accelerators that its pods select; empty for any.
+        why_not: why it never fits; empty if it does.
+    """
+
+    number: int
+    job: TraceJob
+    queue: LocalQueue
+    pods: int
+    shape: Shape
+    priority: int = 0
+    accelerator: str = ""
+    why_not: str = ""
+
+    @property
+    def name(self) -> str:
+        """Unique name."""
+        return f"job-{self.number}"
+
+
+@dataclass(frozen=True, slots=True)
+class Mapped:
+    """What was mapped how.
+
+    Attributes:
+        work: the jobs, in the trace's order.
+        rows: number of jobs by the trace's queue, its type of accelerators, and the LocalQueue.
+        rounded_pods: number of jobs whose accelerators were rounded up to equal pods.
+    """
+
+    work: Sequence[Work]
+    rows: Mapping[tuple[str, str, str], int]
+    rounded_pods: int
+
+
+@dataclass(slots=True)
+class Mapper:
+    """Maps the jobs of a trace to a declaration.
+
+    Attributes:
+        declaration: the declaration.
+        table: names of the trace as names of the declaration.
+        own: whether the trace is written for this declaration, so that an unknown name is a fault.
+    """
+
+    declaration: Declaration
+    table: Table
+    own: bool
+    _spread: dict[tuple[str, bool], LocalQueue] = field(default_factory=dict[tuple[str, bool], LocalQueue])
+
+    def table_faults(self) -> Iterator[str]:
+        """Yield the faults of the table: queues and accelerators that are not declared."""
+        for name in self.table.queues.values():
+            if name not in self.declaration.queues:
+                yield f"The table names queue {name}, which is not declared{self._queue_advice(name)}"
+        types = {*self.declaration.accelerators.values()} - {""}
+        for name in self.table.gpu_types.values():
+            if name != "any" and name not in types:
+                yield f"The table names accelerator {name}, which no pool has{did_you_mean(name, types)}"
+
+    def faults(self, job: TraceJob) -> Iterator[str]:
+        """Yield the faults of a job: names that the declaration lacks."""
+        if self.own:
+            if self._queue(job) is None:
+                problem = f"No queue {job.queue} is declared" if job.queue else "The job has no queue"
+                yield f"{problem}{self._queue_advice(job.queue)}"
+            if job.gpu_type and self._accelerator(job) is None:
+                types = or_list(sorted({*self.declaration.accelerators.values()} - {""}) or ["no type"])
+                yield f"No pool has accelerators {job.gpu_type}. Write {types}, or map it with --map."
+        if job.priority and job.priority not in self.declaration.priorities:
+            known = self.declaration.priorities
+            yield f"No priority {job.priority} is declared{did_you_mean(job.priority, known)}"
+
+    def mapped(self, trace: Trace) -> Mapped:
+        """Map all jobs of a trace without faults."""
+        rows, rounded, work = Counter[tuple[str, str, str]](), 0, list[Work]()
+        for number, job in enumerate(trace.jobs, start=1):
+            one = self._work(number, job)
+            work.append(one)
+            rows[job.queue, job.gpu_type or ("any" if job.gpus else ""), one.queue.name] += 1
+            rounded += job.pods is None and one.pods * one.shape.gpus > job.gpus
+        return Mapped(work, dict(sorted(rows.items())), rounded)
+
+    def _queue_advice(self, name: str) -> str:
+        queues = self.declaration.queues
+        near = did_you_mean(name, queues)
+        return f"{near} Declared are {', '.join(queues)}; --map maps other names."
+
+    def _queue(self, job: TraceJob) -> LocalQueue | None:
+        queues, table = self.declaration.queues, self.table.queues
+        name = table.get(job.queue, job.queue)
+        if name in queues:
+            return queues[name]
+        short = [queue for queue in queues.values() if queue.name.endswith(f"/{name}")]
+        if len(short) == 1:
+            return short[0]
+        if ANY in table:
+            return queues.get(table[ANY])
+        if not job.queue and len(queues) == 1:
+            return next(iter(queues.values()))
+        return None if self.own else self._any_queue(job)
+
+    def _any_queue(self, job: TraceJob) -> LocalQueue | None:
+        """Return the queue for a name of a public trace: its names take turns among the queues whose pools
+        have accelerators, or none, as the job needs."""
+        key = job.queue, job.gpus > 0
+        if key not in self._spread:
+            accelerators = self.declaration.accelerators
+            fitting = [
+                queue
+                for queue in self.declaration.queues.values()
+                if any(bool(accelerators[pool]) == key[1] for pool in queue.pools)
+            ] or list(self.declaration.queues.values())
+            taken = sum(gpu == key[1] for _, gpu in self._spread)
+            self._spread[key] = fitting[taken % len(fitting)]
+        return self._spread[key]
+
+    def _accelerator(self, job: TraceJob) -> str | None:
+        """Return the declared type of a job's accelerators; empty for any, None for an unknown one."""
+        table, types = self.table.gpu_types, {*self.declaration.accelerators.values()} - {""}
+        name = table.get(job.gpu_type, job.gpu_type)
+        if name in types:
+            return name
+        short = [type_ for type_ in types if type_.endswith(f"-{name.lower()}")]
+        if len(short) == 1:
+            return short[0]
+        other = table.get(ANY, "any" if not self.own or not job.gpu_type else "")
+        return "" if "any" in (name, other) else other or None
+
+    def _work(self, number: int, job: TraceJob) -> Work:
+        queue = self._queue(job) or next(iter(self.declaration.queues.values()))
+        accelerator = self._accelerator(job) or ""
+        priority = self.declaration.priorities.get(job.priority, 0)
+        types = self.declaration.accelerators
+        pools = [
+            name
+            for name in queue.pools
+            if not job.gpus or (types[name] == accelerator if accelerator else types[name])
+        ]
+        possible: list[Work] = []
+        for pool in pools or queue.pools or self.declaration.capacity:
+            pods, shape = self._shape(job, self.declaration.capacity[pool])
+            why_not = self._why_not(job, queue, pools, pods, shape)
+            possible.append(Work(number, job, queue, pods, shape, priority, accelerator, why_not))
+        return next((work for work in possible if not work.why_not), possible[0])
+
+    def _shape(self, job: TraceJob, node: Shape) -> tuple[int, Shape]:
+        """Return the number of pods and their requests on nodes of a pool."""
+        pods = job.pods or _pods(job, node)
+        gpus = job.gpus if job.pods else math.ceil(job.gpus / pods)
+        share = min(1.0, gpus / node.gpus) if node.gpus and gpus else 0.0
+        total = 1 if job.pods else pods
+        cpu = math.ceil(job.cpu * 1000 / total) if job.cpu else int(node.cpu * share) or 1000
+        if job.memory:
+            memory = math.ceil(job.memory / _MIB / total)
+        else:
+            memory = int(node.memory * (share or min(1.0, cpu / max(1, node.cpu))))
+        return pods, Shape(
+            _rounded(cpu, node.cpu), _rounded(memory, node.memory), gpus, node.resource if gpus else ""
+        )
+
+    def _why_not(
+        self, job: TraceJob, queue: LocalQueue, pools: Iterable[str], pods: int, shape: Shape
+    ) -> str:
+        """Return why a job fits none of the pools, even if they are empty."""
+        names = list(pools)
+        if not names:
+            return f"no pool of queue {queue.name} has its accelerators"
+        most_pods, lives = 0, False
+        for name in names:
+            node, pool = self.declaration.capacity[name], self.declaration.pool(name)
+            pairs = (shape.cpu, node.cpu), (shape.memory, node.memory), (shape.gpus, node.gpus)
+            most_pods = max(most_pods, min(whole // part for part, whole in pairs if part) * pool.maximum)
+            longest = min(job.seconds, job.checkpoint or job.seconds)
+            lives = lives or longest <= (pool.max_run_seconds or longest)
+        if not most_pods:
+            return f"a pod is larger than every node of queue {queue.name}"
+        if most_pods < pods:
+            return f"its pods exceed the most nodes of every pool of queue {queue.name}"
+        if not lives:
+            return f"it runs longer than nodes of queue {queue.name} live, without a checkpoint"
+        return ""
+
+
+def _pods(job: TraceJob, node: Shape) -> int:
+    """Return the least number of equal pods that fit nodes of a pool."""
+    needs = (
+        (job.gpus, node.gpus),
+        (math.ceil((job.cpu or 0) * 1000), node.cpu),
+        (math.ceil((job.memory or 0) / _MIB), node.memory),
+    )
+    return max(1, *(math.ceil(need / whole) for need, whole in needs if whole))
+
+
+def _rounded(amount: int, whole: int) -> int:
+    """Round a request up, but not beyond a node: jobs with equal requests are scheduled together."""
+    rounded = math.ceil(amount / _SMALLEST) * _SMALLEST
+    return whole if amount <= whole < rounded else rounded
+
+
+def check_table(mappers: Iterable[Mapper]) -> None:
+    """Check the table of some declarations.
+
+    Raises:
+        TraceError: it names queues or accelerators that are not declared.
+    """
+    faults = list(
+        dict.fromkeys(
+            f"{mapper.declaration.name}: {fault}" for mapper in mappers for fault in mapper.table_faults()
+        )
+    )
+    if faults:
+        raise TraceError("\n".join(faults))
+
+
+def rows_in_words(rows: Mapping[tuple[str, str, str], int]) -> Iterator[tuple[str, str, str]]:
+    """Yield what was mapped to which LocalQueue, with the number of jobs."""
+    for (queue, gpu_type, local_queue), count in rows.items():
+        names = ", ".join(filter(None, (queue or "no queue", gpu_type and f"GPU {gpu_type}")))
+        yield names, local_queue, several(count, "job")

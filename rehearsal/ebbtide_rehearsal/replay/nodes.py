@@ -1,0 +1,452 @@
+"""Node pools in virtual time, with the decisions of the rehearsal's autoscaler.
+
+Pods go to the fitting node with the most free CPU and memory: LeastAllocated, the scheduler's default
+(kubernetes.io/docs/reference/scheduling/config, 2026).
+"""
+
+import heapq
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Final
+
+from ebbtide.placement.profile import Toleration
+from ebbtide_rehearsal.cloud.nodes.backoff import Backoff
+from ebbtide_rehearsal.cloud.nodes.cluster import ClusterSnapshot, Node, PodSet, ProvisioningRequest
+from ebbtide_rehearsal.cloud.nodes.decisions import QUEUED, Order
+from ebbtide_rehearsal.cloud.nodes.machines import Machine
+from ebbtide_rehearsal.cloud.nodes.names import group
+from ebbtide_rehearsal.cloud.nodes.objects import amounts
+from ebbtide_rehearsal.cloud.nodes.pods import Pod
+from ebbtide_rehearsal.cloud.nodes.preferences import best
+from ebbtide_rehearsal.cloud.nodes.provisioning_requests import decide
+from ebbtide_rehearsal.cloud.nodes.reclaiming import is_recreated, missing_machines
+from ebbtide_rehearsal.cloud.nodes.scale_down import ScaleDownReview, review
+from ebbtide_rehearsal.cloud.nodes.scale_up import expansion_options, options, spread
+from ebbtide_rehearsal.cloud.nodes.templates import labels, provides
+from ebbtide_rehearsal.cloud.pools import NodePool
+from ebbtide_rehearsal.replay.cloud_model import Cloud
+from ebbtide_rehearsal.replay.runs import Lost, Run, Shape, SimulatedNode, Watch
+
+_NOTHING: Final = ScaleDownReview({}, {}, (), ())
+_HOUR: Final = 3600.0
+_SCAN: Final = 10.0
+"""Seconds between rounds of the autoscaler (`scan-interval`; kubernetes/autoscaler, FAQ, 2026)."""
+_ANY: Final = (Toleration("", "Exists", "", ""),)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Snapshot(ClusterSnapshot):
+    """A snapshot whose pods are found by their node, since a replay takes many."""
+
+    pods_of: Mapping[str, list[Pod]]
+
+    def on(self, node: str) -> list[Pod]:
+        """Return the pods on a node."""
+        return self.pods_of.get(node, [])
+
+
+class Nodes:
+    """The node pools of a cluster."""
+
+    def __init__(
+        self, pools: Sequence[NodePool], capacity: Mapping[str, Shape], cloud: Cloud, watch: Watch
+    ) -> None:
+        """Create the pools with their initial nodes.
+
+        Args:
+            pools: the pools.
+            capacity: capacity of a node for pods, by pool.
+            cloud: the cloud's delays, stock and reclaims.
+            watch: receives what happens.
+        """
+        self._pools = {pool.name: pool for pool in pools}
+        self._capacity, self._cloud, self._watch = capacity, cloud, watch
+        self._settings = cloud.model.settings()
+        self._autoscaling = cloud.model.autoscaling()
+        self._backoff = Backoff(self._settings)
+        self._nodes: dict[str, dict[str, SimulatedNode]] = {pool.name: {} for pool in pools}
+        self._requests: dict[str, list[SimulatedNode]] = {}
+        self._pending: dict[str, Run] = {}
+        self._waiting: dict[str, tuple[Run, float, float]] = {}
+        self._events: list[tuple[float, int, str, str, object]] = []
+        self._order_numbers, self._counts = itertools.count(), dict.fromkeys(self._pools, 0)
+        self._reviews = dict.fromkeys(self._pools, _NOTHING)
+        self._last_scale_up: float | None = None
+        self._checks: dict[str, float] = {}
+        self._pods: dict[tuple[Shape, str], Pod] = {}
+        self._refill(0.0, new=True)
+
+    def next_time(self) -> float:
+        """Return the time of the next event; infinite for none."""
+        return self._events[0][0] if self._events else math.inf
+
+    def admit(self, now: float, run: Run) -> None:
+        """Create the pods of an admitted job."""
+        self._pending[run.name] = run
+        self._schedule(now)
+
+    def provision(self, now: float, run: Run) -> None:
+        """Request the nodes of a job with reserved quota in a queued pool."""
+        until = now + self._cloud.queued_seconds(run.name)
+        self._waiting[run.name] = run, now, until
+        self._at(until, "provision", "", run)
+
+    def release(self, now: float, run: Run) -> None:
+        """Delete the pods of a job that has ended or was evicted."""
+        self._pending.pop(run.name, None)
+        self._waiting.pop(run.name, None)
+        self._unplace(now, run)
+        run.started = False
+        self._requests.pop(run.name, None)
+        self._schedule(now)
+
+    def restart(self, now: float, run: Run) -> None:
+        """Create the pods of a running job again after a failure of its own."""
+        self._unplace(now, run)
+        run.started = False
+        self.admit(now, run)
+
+    def advance(self, now: float) -> None:
+        """Handle the events until a time."""
+        while self._events and self._events[0][0] <= now:
+            at, _, kind, pool, subject = heapq.heappop(self._events)
+            match kind, subject:
+                case "ready", SimulatedNode() if not subject.gone:
+                    self._ready(at, subject)
+                case "reclaim" | "expire", SimulatedNode() if not subject.gone:
+                    self._lose(at, subject, "reclaim" if kind == "reclaim" else "node expired")
+                case "provision", Run() if subject.name in self._waiting:
+                    self._decide(at, subject)
+                case "schedule", _:
+                    self._schedule(at)
+                case "refill", _:
+                    self._refill(at, new=False)
+                case "scale-down", _:
+                    self._scale_down(at, pool)
+                case _:
+                    pass
+
+    def machines(self) -> Iterator[Machine]:
+        """Yield the existing machines."""
+        return (node.machine for nodes in self._nodes.values() for node in nodes.values())
+
+    def busy_seconds(self, machine: Machine, now: float) -> float:
+        """Return how long an existing machine had pods."""
+        node = self._nodes[machine.pool][machine.name]
+        return node.busy_seconds + (now - max(node.busy_since, machine.created) if node.runs else 0.0)
+
+    def _at(self, when: float, kind: str, pool: str, subject: object = None) -> None:
+        if when < math.inf:
+            heapq.heappush(self._events, (when, next(self._order_numbers), kind, pool, subject))
+
+    # Scheduling and scale-up
+
+    def _schedule(self, now: float) -> None:
+        """Place pending pods, and scale up for those that fit no node."""
+        closed: set[tuple[tuple[str, ...], Shape]] = set()
+        for run in list(self._pending.values()):
+            self._place(now, run)
+            key = run.pools, run.shape
+            if len(run.nodes) < run.pods and not run.queued and key not in closed:
+                self._scale_up(now, run)
+                self._place(now, run)
+                if len(run.nodes) < run.pods:
+                    closed.add(key)
+            if len(run.nodes) == run.pods:
+                del self._pending[run.name]
+                if all(node.ready for node, _ in run.nodes):
+                    self._start(now, run)
+
+    def _start(self, now: float, run: Run) -> None:
+        run.started = True
+        self._watch.started(now, run)
+
+    def _candidates(self, run: Run) -> Iterable[SimulatedNode]:
+        if run.queued:
+            return self._requests.get(run.name, ())
+        return (node for name in run.pools for node in self._nodes[name].values())
+
+    def _place(self, now: float, run: Run) -> None:
+        shape = run.shape
+        while len(run.nodes) < run.pods:
+            fitting = [node for node in self._candidates(run) if node.fits(shape)]
+            if not fitting:
+                return
+            chosen = max(fitting, key=self._free_share)
+            chosen.cpu -= shape.cpu
+            chosen.memory -= shape.memory
+            chosen.gpus -= shape.gpus
+            if not chosen.runs:
+                chosen.busy_since = now
+            chosen.runs.append(run)
+            run.nodes.append((chosen, now))
+            self._check_scale_down(now, chosen.pool.name)
+
+    def _free_share(self, node: SimulatedNode) -> tuple[bool, float]:
+        """Rank a node: ready ones first, then by free CPU and memory."""
+        whole = self._capacity[node.pool.name]
+        return node.ready, node.cpu / max(1, whole.cpu) + node.memory / max(1, whole.memory)
+
+    def _unplace(self, now: float, run: Run) -> None:
+        for node, since in run.nodes:
+            node.cpu += run.shape.cpu
+            node.memory += run.shape.memory
+            node.gpus += run.shape.gpus
+            node.runs.remove(run)
+            hours = (now - max(since, node.machine.created)) / _HOUR * self._share(node, run.shape)
+            self._watch.used(run, node.pool.name, hours, hours * node.machine.hourly)
+            if not node.runs:
+                node.busy_seconds += now - max(node.busy_since, node.machine.created)
+            if not node.gone:
+                self._check_scale_down(now, node.pool.name)
+        run.nodes.clear()
+
+    def _share(self, node: SimulatedNode, shape: Shape) -> float:
+        """Return the part of a node that a pod takes: its largest share of a resource."""
+        whole = self._capacity[node.pool.name]
+        pairs = ((shape.cpu, whole.cpu), (shape.memory, whole.memory), (shape.gpus, whole.gpus))
+        return max(part / all_ for part, all_ in pairs if all_)
+
+    def _scale_up(self, now: float, run: Run) -> None:
+        """Order nodes for the pods of a job that fit no node, from one pool after the other."""
+        missing = run.pods - len(run.nodes)
+        while missing > 0:
+            snapshot = self._snapshot(now, run.pools)
+            offered = list(expansion_options(snapshot, self._backoff.until))
+            pods = [self._pod(run.shape, "")] * missing
+            chosen = best(list(options(pods, offered)), snapshot)
+            if chosen is None:
+                return
+            if self._order(now, chosen.pool, spread(chosen, offered)):
+                self._last_scale_up = now
+                missing -= len(chosen.pods)
+
+    def _order(
+        self, now: float, pool: NodePool, zones: Sequence[str], request: str = ""
+    ) -> list[SimulatedNode]:
+        """Request machines; none come during a stock-out, which backs the pool off."""
+        stock_from = self._cloud.stock_from(pool, now)
+        waits = stock_from - now if pool.capacity == "flex-start" else 0.0
+        if stock_from > now and not 0 < waits <= self._settings.capacity_check_seconds:
+            self._watch.refused(now, pool.name)
+            for zone in dict.fromkeys(zones):
+                again = now + self._backoff.fail(group(pool, zone), now) + _SCAN
+                self._at(again, "schedule", pool.name)
+                self._at(again, "refill", pool.name)
+            return []
+        return [self._add(stock_from, pool, zone, request) for zone in zones]
+
+    def _add(self, now: float, pool: NodePool, zone: str, request: str = "") -> SimulatedNode:
+        self._counts[pool.name] += 1
+        name = f"{pool.name}-{self._counts[pool.name]}"
+        due = now + self._cloud.startup_seconds(pool, name)
+        machine = Machine(
+            pool.cluster, pool.name, name, zone, pool.cloud, pool.hourly, now, "starting", due, request
+        )
+        whole = self._capacity[pool.name]
+        node = SimulatedNode(machine, pool, whole.cpu, whole.memory, whole.gpus)
+        self._nodes[pool.name][name] = node
+        self._watch.node_added(now, machine)
+        self._at(due, "ready", pool.name, node)
+        return node
+
+    def _ready(self, now: float, node: SimulatedNode) -> None:
+        node.ready = True
+        pool = node.pool
+        node.machine = node.machine.having(state="running", since=now)
+        node.node = Node(
+            name=node.machine.name,
+            labels=labels(pool, node.machine.zone, node.machine.name),
+            annotations={},
+            taints=pool.taints,
+            allocatable=amounts(provides(pool)),
+            ready=True,
+            cordoned=False,
+        )
+        self._at(self._cloud.reclaim_at(pool, node.machine.name, now), "reclaim", pool.name, node)
+        if pool.max_run_seconds is not None:
+            self._at(now + pool.max_run_seconds, "expire", pool.name, node)
+        request = self._requests.get(node.machine.request, ())
+        if request and all(other.ready for other in request) and node.machine.request in self._waiting:
+            run, *_ = self._waiting.pop(node.machine.request)
+            self._watch.provisioned(now, run, "")
+        for run in list(dict.fromkeys(node.runs)):
+            if len(run.nodes) == run.pods and not run.started and all(other.ready for other, _ in run.nodes):
+                self._start(now, run)
+        self._check_scale_down(now, pool.name)
+
+    # Loss of nodes
+
+    def _lose(self, now: float, node: SimulatedNode, why: Lost) -> None:
+        """Remove a machine with its pods, which their jobs create again."""
+        pool = node.pool
+        runs = list(dict.fromkeys(node.runs))
+        self._remove(now, node)
+        if why == "reclaim":
+            self._watch.reclaimed(now, node.machine)
+        self._evict(now, runs, why)
+        if why == "reclaim" and is_recreated(node.machine, pool.capacity):
+            self._order(now, pool, (node.machine.zone,))
+        self._refill(now, new=False)
+        self._schedule(now)
+
+    def _remove(self, now: float, node: SimulatedNode) -> None:
+        busy = self.busy_seconds(node.machine, now)
+        node.gone = True
+        del self._nodes[node.pool.name][node.machine.name]
+        if node.machine.request in self._requests:
+            self._requests[node.machine.request].remove(node)
+        self._watch.node_removed(now, node.machine, busy)
+        for run, _, until in list(self._waiting.values()):
+            if until <= now:
+                self._at(now, "provision", "", run)
+
+    def _evict(self, now: float, runs: Iterable[Run], why: Lost) -> None:
+        for run in runs:
+            was_started = run.started
+            self._unplace(now, run)
+            run.started = False
+            if was_started:
+                self._watch.lost(now, run, why)
+            if run.queued:
+                self._watch.provisioned(now, run, "CapacityRevoked")
+            else:
+                self._pending[run.name] = run
+
+    def _refill(self, now: float, *, new: bool) -> None:
+        """Order the initial nodes of pools, and missing nodes up to their minimum."""
+        for pool, count in missing_machines(
+            self._snapshot(now, self._pools), () if new else self._pools.keys()
+        ):
+            if all(self._backoff.until.get(group(pool, zone), 0) <= now for zone in pool.zones):
+                self._order(now, pool, [pool.zones[n % len(pool.zones)] for n in range(count)])
+
+    # Queued nodes
+
+    def _decide(self, now: float, run: Run) -> None:
+        if run.name in self._requests:
+            return
+        _, since, until = self._waiting[run.name]
+        request = ProvisioningRequest(
+            namespace="",
+            name=run.name,
+            uid=run.name,
+            kind=QUEUED,
+            sets=(PodSet(self._pod(run.shape, ""), run.pods),),
+            parameters={},
+            conditions=frozenset({"Accepted"}),
+        )
+        snapshot = self._snapshot(now, run.pools)
+        waited = min(since, now - self._settings.dws_wait_seconds) if now >= until else now
+        decision = decide(request, snapshot, waited, self._backoff.until, self._settings)
+        match decision:
+            case Order():
+                nodes = self._order(now, decision.pool, decision.zones, run.name)
+                if nodes:
+                    self._requests[run.name] = nodes
+                else:
+                    self._at(self._cloud.stock_from(decision.pool, now), "provision", "", run)
+            case None:
+                pass  # the pool is full; tried again when a machine is gone
+            case _ if decision.kind == "Failed":
+                del self._waiting[run.name]
+                self._watch.provisioned(now, run, decision.message)
+            case _:
+                pass
+
+    # Scale-down
+
+    def _check_scale_down(self, now: float, pool: str) -> None:
+        """Plan a review of a pool's nodes at the next round of the autoscaler."""
+        if self._checks.get(pool, math.inf) > now + self._interval(pool):
+            when = now + self._interval(pool)
+            self._checks[pool] = when
+            self._at(when, "scale-down", pool)
+
+    def _interval(self, pool: str) -> float:
+        """Return the seconds between reviews: a round, and more for large pools, whose reviews take longer,
+        up to half of the delay of scale-down."""
+        return max(_SCAN, min(2.0 * len(self._nodes[pool]), self._autoscaling.idle_seconds / 2))
+
+    def _scale_down(self, now: float, pool: str) -> None:
+        if self._checks.get(pool, math.inf) > now:
+            return
+        self._checks.pop(pool, None)
+        nodes = self._nodes[pool]
+        # A node without a free accelerator is neither removable nor a destination.
+        partly = {
+            name: node
+            for name, node in nodes.items()
+            if node.node and (node.gpus or not node.pool.accelerator)
+        }
+        limit = self._autoscaling.utilization
+        if all(self._used_share(node) >= limit for node in partly.values()):
+            self._reviews[pool] = _NOTHING
+            return
+        snapshot = self._snapshot(now, (pool,), partly)
+        booked = {name for name, node in nodes.items() if node.machine.request in self._requests}
+        after = review(snapshot, self._reviews[pool], booked, self._last_scale_up, self._settings)
+        self._reviews[pool] = after
+        for name in after.removable:
+            node = nodes[name]
+            runs = list(dict.fromkeys(node.runs))
+            self._remove(now, node)
+            self._evict(now, runs, "scale-down")
+        if after.removable:
+            self._schedule(now)
+        if left := [since for name, since in after.unneeded.items() if name in nodes]:
+            due = min(left) + self._autoscaling.idle_seconds
+            if self._last_scale_up is not None:
+                due = max(due, self._last_scale_up + self._autoscaling.delay_after_add_seconds)
+            if due > now and self._checks.get(pool, math.inf) > due:
+                self._checks[pool] = due
+                self._at(due, "scale-down", pool)
+
+    def _used_share(self, node: SimulatedNode) -> float:
+        whole = self._capacity[node.pool.name]
+        if whole.gpus:
+            return 1 - node.gpus / whole.gpus
+        return 1 - min(node.cpu / max(1, whole.cpu), node.memory / max(1, whole.memory))
+
+    # Views for the autoscaler's decisions
+
+    def _snapshot(
+        self, now: float, pools: Iterable[str], nodes: Mapping[str, SimulatedNode] | None = None
+    ) -> ClusterSnapshot:
+        names = tuple(pools)
+        existing = nodes or {}
+        return _Snapshot(
+            now=now,
+            pools=[self._pools[name] for name in names],
+            machines=[node.machine for name in names for node in self._nodes[name].values()],
+            nodes={name: node.node for name, node in existing.items() if node.node},
+            pods=(),
+            autoscaling=self._autoscaling,
+            pods_of={
+                name: [self._pod(run.shape, name) for run in node.runs] for name, node in existing.items()
+            },
+        )
+
+    def _pod(self, shape: Shape, node: str) -> Pod:
+        if (shape, node) not in self._pods:
+            requests = {
+                "cpu": Decimal(shape.cpu) / 1000,
+                "memory": Decimal(shape.memory) * (1 << 20),
+                "pods": Decimal(1),
+            }
+            if shape.gpus:
+                requests[shape.resource] = Decimal(shape.gpus)
+            self._pods[shape, node] = Pod(
+                namespace="",
+                name=node or "new",
+                uid=str(shape),
+                node=node,
+                requests=requests,
+                tolerations=_ANY,
+                owner="Job",
+                unschedulable=not node,
+            )
+        return self._pods[shape, node]

@@ -1,0 +1,114 @@
+"""Jobs with reserved quota, the nodes of their pods, and who is told what happens to them."""
+
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+from ebbtide_rehearsal.cloud.nodes.cluster import Node
+from ebbtide_rehearsal.cloud.nodes.machines import Machine
+from ebbtide_rehearsal.cloud.pools import NodePool
+
+Lost = Literal["reclaim", "scale-down", "node expired"]
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """Requests of a pod: CPUs in millicores, memory in MiB, accelerators."""
+
+    cpu: int
+    memory: int
+    gpus: int = 0
+    resource: str = ""
+
+
+@dataclass(slots=True, eq=False)
+class Run:
+    """A job with reserved quota.
+
+    Attributes:
+        name: unique name.
+        pools: names of the pools of its flavor.
+        pods: number of its pods.
+        shape: requests of each.
+        queued: whether its nodes are provisioned by a ProvisioningRequest.
+        nodes: node of each placed pod, and the time since which it is there.
+        started: whether all of its pods run.
+    """
+
+    name: str
+    pools: tuple[str, ...]
+    pods: int
+    shape: Shape
+    queued: bool = False
+    nodes: "list[tuple[SimulatedNode, float]]" = field(default_factory=list["tuple[SimulatedNode, float]"])
+    started: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class SimulatedNode:
+    """A machine with its free capacity and pods.
+
+    Attributes:
+        machine: the machine.
+        pool: its pool.
+        cpu: free CPU in millicores.
+        memory: free memory in MiB.
+        gpus: free accelerators.
+        runs: the job of each of its pods.
+        ready: whether its pods can start.
+        gone: whether it was removed.
+        node: its Node; None until it is ready.
+        busy_since: time of its first pod since it had none.
+        busy_seconds: how long it had pods before that.
+    """
+
+    machine: Machine
+    pool: NodePool
+    cpu: int
+    memory: int
+    gpus: int
+    runs: list[Run] = field(default_factory=list[Run])
+    ready: bool = False
+    gone: bool = False
+    node: Node | None = None
+    busy_since: float = 0.0
+    busy_seconds: float = 0.0
+
+    def fits(self, shape: Shape) -> bool:
+        """Return whether a pod fits."""
+        return self.gpus >= shape.gpus and self.cpu >= shape.cpu and self.memory >= shape.memory
+
+
+class Watch(Protocol):
+    """Receives what happens to jobs and nodes."""
+
+    def started(self, at: float, run: Run) -> None:
+        """Note that all pods of a job run."""
+        ...
+
+    def lost(self, at: float, run: Run, why: Lost) -> None:
+        """Note that a running job lost a pod, which is created again; the job keeps its quota."""
+        ...
+
+    def provisioned(self, at: float, run: Run, failure: str) -> None:
+        """Note that the nodes of a queued job are ready, or with `failure` why they are not."""
+        ...
+
+    def node_added(self, at: float, machine: Machine) -> None:
+        """Note that a machine is billed from now on."""
+        ...
+
+    def node_removed(self, at: float, machine: Machine, busy_seconds: float) -> None:
+        """Note that a machine is gone, and how long it had pods."""
+        ...
+
+    def reclaimed(self, at: float, machine: Machine) -> None:
+        """Note that the cloud took a machine."""
+        ...
+
+    def refused(self, at: float, pool: str) -> None:
+        """Note that the cloud has no machine for a pool."""
+        ...
+
+    def used(self, run: Run, pool: str, hours: float, usd: float) -> None:
+        """Note the part of a node that a pod used, in hours of a whole node and US dollars."""
+        ...

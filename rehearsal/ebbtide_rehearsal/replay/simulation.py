@@ -1,0 +1,267 @@
+"""Replay of jobs: Kueue decides who runs, node pools when, on one virtual clock."""
+
+import heapq
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, Protocol
+
+from ebbtide_rehearsal.cloud.nodes.machines import Machine
+from ebbtide_rehearsal.replay.cloud_model import Cloud
+from ebbtide_rehearsal.replay.declared import Declaration
+from ebbtide_rehearsal.replay.mapping import Work
+from ebbtide_rehearsal.replay.nodes import Nodes
+from ebbtide_rehearsal.replay.outcome import JobOutcome, Outcome
+from ebbtide_rehearsal.replay.runs import Lost, Run
+
+_DAY: Final = 86400.0
+_MONTH: Final = 30 * _DAY
+_MOST_INTERRUPTIONS: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A decision of the scheduler.
+
+    Attributes:
+        kind: `reserved`: quota is reserved, and an admission check decides; `admitted`: its pods are created;
+            `evicted`: its pods are deleted, and it waits again.
+        job: name of the job.
+        flavor: name of its flavor; empty for an eviction.
+        reason: reason of an eviction, such as `Preempted`.
+    """
+
+    kind: Literal["reserved", "admitted", "evicted"]
+    job: str
+    flavor: str = ""
+    reason: str = ""
+
+
+class Scheduler(Protocol):
+    """The scheduler of jobs, on the same virtual clock. Times are seconds and never decrease."""
+
+    def submit(self, at: float, work: Work) -> None:
+        """Create a job."""
+        ...
+
+    def finish(self, at: float, job: str) -> None:
+        """End an admitted job."""
+        ...
+
+    def checked(self, at: float, job: str, failure: str) -> None:
+        """Set the admission check of a job: ready, or to be retried with the reason of its failure."""
+        ...
+
+    def step(self, at: float) -> Sequence[Decision]:
+        """Decide until nothing changes at a time."""
+        ...
+
+    def next_time(self) -> float:
+        """Return the time of the next retry; infinite for none."""
+        ...
+
+
+@dataclass(slots=True)
+class _State:
+    """A job on its way."""
+
+    outcome: JobOutcome
+    run: Run | None = None
+    done: float = 0.0
+    since: float = 0.0
+    version: int = 0
+
+
+class _Replay:
+    """One replay; receives what happens to nodes (`Watch`)."""
+
+    def __init__(
+        self, declaration: Declaration, work: Sequence[Work], scheduler: Scheduler, cloud: Cloud
+    ) -> None:
+        self._declaration, self._scheduler, self._cloud = declaration, scheduler, cloud
+        jobs = [JobOutcome(one, why_not=one.why_not) for one in work]
+        self.outcome = Outcome(declaration, jobs)
+        self._states = {job.work.name: _State(job) for job in jobs if not job.why_not}
+        self._ends: list[tuple[float, str, int, bool]] = []
+        self._checked: list[tuple[float, str, str]] = []
+        self._failed: list[_State] = []
+        self._progress = 0.0
+        self._nodes = Nodes(declaration.pools, declaration.capacity, cloud, self)
+
+    def run(self) -> Outcome:
+        """Replay all jobs."""
+        submits = iter([state.outcome.work for state in self._states.values()])
+        upcoming = next(submits, None)
+        left, now = len(self._states), 0.0
+        while left or self._is_shrinking(now):
+            submit_at = upcoming.job.submit if upcoming else math.inf
+            end_at = self._ends[0][0] if self._ends else math.inf
+            now = min(submit_at, end_at, self._nodes.next_time(), self._scheduler.next_time())
+            if now == math.inf or (left and upcoming is None and self._is_stuck(now)):
+                break
+            self._nodes.advance(now)
+            left -= self._end_jobs(now)
+            while upcoming and upcoming.job.submit <= now:
+                self._scheduler.submit(now, upcoming)
+                self._progress = now
+                upcoming = next(submits, None)
+            self._decide(now)
+        for state in self._states.values():
+            if state.outcome.ended is None and not state.outcome.why_not:
+                state.outcome.why_not = "it was still waiting when nothing more could happen"
+        self.outcome.end = now
+        for machine in self._nodes.machines():
+            self.outcome.busy_hours[machine.pool] += self._nodes.busy_seconds(machine, now) / 3600
+        return self.outcome
+
+    def _is_shrinking(self, now: float) -> bool:
+        """Return whether nodes above a pool's minimum exist, which the autoscaler may still remove; those
+        that are reclaimed and created again within its delay it never does."""
+        model = self._cloud.model
+        if now > self._progress + 2 * (model.scale_down_seconds + model.scale_down_delay_seconds):
+            return False
+        count = sum(1 for _ in self._nodes.machines())
+        least = sum(pool.minimum if pool.autoscaled else pool.initial for pool in self._declaration.pools)
+        return count > least
+
+    def _is_stuck(self, now: float) -> bool:
+        """Return whether nothing has started or ended for so long that nothing more will."""
+        is_held = any(state.run for state in self._states.values()) if now > self._progress + _DAY else True
+        return not self._ends and now > self._progress + (_MONTH if is_held else _DAY)
+
+    def _decide(self, now: float) -> None:
+        """Give the scheduler what happened, and apply its decisions, until nothing changes."""
+        while True:
+            checks, self._checked = self._checked, []
+            for _, job, failure in checks:
+                self._scheduler.checked(now, job, failure)
+            decisions = self._scheduler.step(now)
+            for decision in decisions:
+                self._apply(now, decision)
+            if not (decisions or self._checked):
+                return
+
+    def _apply(self, now: float, decision: Decision) -> None:
+        state = self._states[decision.job]
+        match decision.kind:
+            case "reserved":
+                self._nodes.provision(now, self._run(state, decision.flavor))
+            case "admitted":
+                self._nodes.admit(now, state.run or self._run(state, decision.flavor))
+            case _:
+                if state.run is None:
+                    return
+                if state.run.started:
+                    state.outcome.preemptions += 1
+                    self._lose_work(now, state)
+                self._nodes.release(now, state.run)
+                state.run = None
+
+    def _run(self, state: _State, flavor: str) -> Run:
+        work, chosen = state.outcome.work, self._declaration.flavors[flavor]
+        pools = tuple(
+            name
+            for name in chosen.pools
+            if not work.accelerator or self._declaration.accelerators[name] == work.accelerator
+        )
+        state.run = Run(work.name, pools or chosen.pools, work.pods, work.shape, queued=chosen.queued)
+        return state.run
+
+    def _end_jobs(self, now: float) -> int:
+        ended = 0
+        while self._ends and self._ends[0][0] <= now:
+            at, name, version, fails = heapq.heappop(self._ends)
+            state = self._states[name]
+            if version != state.version or state.run is None:
+                continue
+            if fails:
+                self._interrupt(at, state)
+                self._nodes.restart(at, state.run)
+                continue
+            state.outcome.ended = at
+            self._finish(now, state)
+            ended += 1
+        failed, self._failed = self._failed, []
+        for state in failed:
+            state.outcome.why_not = f"it was interrupted {_MOST_INTERRUPTIONS} times"
+            self._finish(now, state)
+        return ended + len(failed)
+
+    def _finish(self, now: float, state: _State) -> None:
+        state.version += 1
+        if state.run:
+            self._nodes.release(now, state.run)
+        state.run = None
+        self._scheduler.finish(now, state.outcome.work.name)
+        self._progress = now
+
+    def _interrupt(self, now: float, state: _State) -> None:
+        """Interrupt a job; it fails for good after many interruptions."""
+        state.outcome.interruptions += 1
+        self._lose_work(now, state)
+        if state.outcome.interruptions == _MOST_INTERRUPTIONS:
+            self._failed.append(state)
+
+    def _lose_work(self, now: float, state: _State) -> None:
+        """Lose the work since the last checkpoint."""
+        state.version += 1
+        done = state.done + now - state.since
+        interval = state.outcome.work.job.checkpoint
+        state.done = min(done, math.floor(done / interval) * interval) if interval else 0.0
+        state.outcome.lost += done - state.done
+
+    # What happens to nodes
+
+    def started(self, at: float, run: Run) -> None:
+        """Start a job's remaining work."""
+        state = self._states[run.name]
+        if state.outcome.started is None:
+            state.outcome.started = at
+        state.since = self._progress = at
+        state.version += 1
+        end = at + max(0.0, state.outcome.work.job.seconds - state.done)
+        failure = self._cloud.failure_at(f"{run.name}/{state.version}", at)
+        heapq.heappush(self._ends, (min(end, failure), run.name, state.version, failure < end))
+
+    def lost(self, at: float, run: Run, why: Lost) -> None:
+        """Interrupt a job whose node is gone."""
+        del why
+        self._interrupt(at, self._states[run.name])
+
+    def provisioned(self, at: float, run: Run, failure: str) -> None:
+        """Tell the scheduler that a job's nodes are ready, or why not."""
+        self._checked.append((at, run.name, failure))
+
+    def node_added(self, at: float, machine: Machine) -> None:
+        """Record a machine."""
+        self.outcome.node(at, machine, "node-added")
+
+    def node_removed(self, at: float, machine: Machine, busy_seconds: float) -> None:
+        """Record the end of a machine."""
+        self.outcome.node(at, machine, "node-removed")
+        self.outcome.busy_hours[machine.pool] += busy_seconds / 3600
+
+    def reclaimed(self, at: float, machine: Machine) -> None:
+        """Record a reclaim."""
+        self.outcome.reclaims[machine.pool].append(at)
+
+    def refused(self, at: float, pool: str) -> None:
+        """Record a stock-out."""
+        self.outcome.refusals[pool].append(at)
+
+    def used(self, run: Run, pool: str, hours: float, usd: float) -> None:
+        """Record the cost of a job's part of a node."""
+        del pool, hours
+        self.outcome.team_usd[self._states[run.name].outcome.work.queue.team] += usd
+
+
+def simulate(declaration: Declaration, work: Sequence[Work], scheduler: Scheduler, cloud: Cloud) -> Outcome:
+    """Replay jobs on a declaration.
+
+    Args:
+        declaration: the declaration.
+        work: the jobs, by time of submission.
+        scheduler: Kueue with the declaration's objects.
+        cloud: the cloud's delays, stock and reclaims.
+    """
+    return _Replay(declaration, work, scheduler, cloud).run()

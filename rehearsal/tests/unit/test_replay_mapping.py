@@ -1,0 +1,77 @@
+"""Jobs of traces on a declaration: queues, accelerators, pods and requests."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ebbtide_rehearsal.replay.mapping import Mapper, Table, check_table, read_table
+from ebbtide_rehearsal.replay.runs import Shape
+from ebbtide_rehearsal.replay.trace import Trace, TraceError
+from ebbtide_rehearsal.replay.trace_rows import TraceJob
+from rehearsal.tests.unit.replays import a_declaration
+
+
+def a_job(**fields: Any) -> TraceJob:
+    """A job of an hour."""
+    return TraceJob(1, "", 0.0, 3600.0, **fields)
+
+
+def mapper(*, own: bool = True, **table: dict[str, str]) -> Mapper:
+    """Map to the test's declaration."""
+    return Mapper(a_declaration(), Table.model_validate(table), own=own)
+
+
+def test_unknown_names_are_faults_of_a_csv() -> None:
+    """Queue, accelerators and priority that are not declared are faults, with what is."""
+    faults = list(mapper().faults(a_job(queue="vison/t4", gpus=1, gpu_type="h100", priority="ebbtide-hi")))
+    queues = "Declared are vision/t4, vision/cpu, speech/queued; --map maps other names."
+    assert faults == [
+        f"No queue vison/t4 is declared; did you mean vision/t4? {queues}",
+        "No pool has accelerators h100. Write nvidia-tesla-a100 or nvidia-tesla-t4, or map it with --map.",
+        "No priority ebbtide-hi is declared; did you mean ebbtide-high?",
+    ]
+    assert list(mapper().faults(a_job())) == [f"The job has no queue. {queues}"]
+
+
+def test_short_names_and_the_table_are_accepted() -> None:
+    """A queue may lack its namespace, an accelerator its vendor, and a table maps any name."""
+    for job in (a_job(queue="t4", gpus=1, gpu_type="t4"), a_job(queue="vision/cpu")):
+        assert not list(mapper().faults(job))
+    mapped = mapper(queues={"*": "vision/t4"}, gpuTypes={"V100": "nvidia-tesla-t4"})
+    assert not list(mapped.faults(a_job(queue="x", gpus=1, gpu_type="V100")))
+
+
+def test_a_table_with_undeclared_names_is_refused(tmp_path: Path) -> None:
+    """Faults of the table name the declaration; a malformed one names its field."""
+    with pytest.raises(TraceError, match=r"dev: The table names queue vision/t5(?s:.*)accelerator h100"):
+        check_table([mapper(queues={"*": "vision/t5"}, gpuTypes={"*": "h100"})])
+    file = tmp_path / "map.yaml"
+    file.write_text("queue: {}\n")
+    with pytest.raises(TraceError, match=r"map.yaml: .*queue"):
+        read_table(file)
+
+
+def test_totals_are_split_by_the_nodes() -> None:
+    """Without a number of pods, GPUs are split over as few equal pods as the nodes need."""
+    trace = Trace("t", "philly", [a_job(gpus=6), a_job(gpus=3), a_job(cpu=9.0)], 0.0)
+    mapped = mapper(own=False, queues={"": "vision/t4"}).mapped(trace)
+    assert [(work.pods, work.shape) for work in mapped.work] == [
+        (2, Shape(6000, 24580, 3, "nvidia.com/gpu")),
+        (1, Shape(6000, 24580, 3, "nvidia.com/gpu")),
+        (2, Shape(4500, 18440)),
+    ]
+    assert mapped.rows == {("", "", "vision/t4"): 1, ("", "any", "vision/t4"): 2}
+
+
+def test_names_of_a_public_trace_take_turns() -> None:
+    """Queues of a public trace are spread over those whose pools fit, the same name always to the same."""
+    jobs = [a_job(gpus=1, queue=name) for name in ("a", "b", "a", "c")] + [a_job(cpu=1.0, queue="a")]
+    mapped = mapper(own=False).mapped(Trace("t", "philly", jobs, 0.0))
+    assert [work.queue.name for work in mapped.work] == [
+        "vision/t4",
+        "speech/queued",
+        "vision/t4",
+        "vision/t4",
+        "vision/cpu",
+    ]

@@ -1,0 +1,126 @@
+"""Replays: jobs, nodes and cost on a virtual clock."""
+
+from typing import Any
+
+import pytest
+
+from ebbtide_rehearsal.replay.cloud_model import CloudModel
+from ebbtide_rehearsal.replay.outcome import quantile, thinned, waits
+from ebbtide_rehearsal.replay.trace_rows import TraceJob
+from rehearsal.tests.unit.replays import a_declaration, a_model, replay
+
+
+def a_job(submit: float = 0.0, seconds: float = 3600.0, **fields: Any) -> TraceJob:
+    """A job of four GPUs in the queue of the T4 nodes."""
+    given: dict[str, Any] = {"pods": 1, "gpus": 4, "queue": "vision/t4"}
+    return TraceJob(1, "", submit, seconds, **{**given, **fields})
+
+
+def test_a_job_waits_for_its_node_and_the_node_for_scale_down() -> None:
+    """A node is paid for from its request until ten minutes after its last pod, in rounds of 10 s."""
+    outcome = replay(a_declaration(), a_job())
+    (job,) = outcome.jobs
+    assert (job.started, job.ended) == (100, 3700)
+    assert outcome.end == pytest.approx(3700 + 600, abs=20)
+    assert outcome.node_hours(outcome.end)["t4"] == pytest.approx(4310 / 3600, abs=0.01)
+    assert outcome.busy_hours["t4"] == pytest.approx(3700 / 3600, abs=0.01)
+    assert outcome.costs(outcome.end).pools["t4"] == pytest.approx(0.5 * 4310 / 3600, abs=0.01)
+    assert outcome.team_usd["vision"] == pytest.approx(0.5 * 3700 / 3600, abs=0.01)
+
+
+def test_jobs_share_a_node_and_wait_for_quota() -> None:
+    """Two jobs of two GPUs share the only node; a third starts on it when one of them has ended."""
+    outcome = replay(a_declaration(maximum=1), *(a_job(gpus=2, cpu=1, memory=2**30) for _ in range(3)))
+    assert [job.started for job in outcome.jobs] == [100, 100, 3700]
+    assert outcome.nodes("t4") == [(0, 0), (0, 1), (outcome.end, 0)]
+    assert max(waiting for _, waiting in outcome.waiting()) == 3
+
+
+def test_pods_of_a_job_start_together() -> None:
+    """A job starts when the last of its nodes is ready."""
+    outcome = replay(a_declaration(), a_job(pods=2))
+    assert outcome.jobs[0].started == 100
+    assert max(count for _, count in outcome.nodes("t4")) == 2
+
+
+@pytest.mark.parametrize("checkpoint", [None, 600])
+def test_a_reclaim_loses_the_work_since_the_last_checkpoint(checkpoint: float | None) -> None:
+    """A node is reclaimed and created again, and its job repeats what no checkpoint has."""
+    model = a_model(reclaims={"t4": {"perHour": 0.5}})
+    job = a_job(seconds=3600, checkpoint=checkpoint)
+    seed = next(seed for seed in range(99) if _interruptions(job, model, seed) == 1)
+    outcome = replay(a_declaration(), job, model=model, seed=seed)
+    at, result = outcome.reclaims["t4"][0], outcome.jobs[0]
+    assert result.interruptions == 1
+    assert result.lost == (at - 100 if checkpoint is None else (at - 100) % 600)
+    assert result.ended == at + 100 + 3600 - (at - 100 - result.lost)
+
+
+def _interruptions(job: TraceJob, model: CloudModel, seed: int) -> int:
+    return replay(a_declaration(), job, model=model, seed=seed).jobs[0].interruptions
+
+
+def test_a_job_that_is_interrupted_again_and_again_fails() -> None:
+    """A job that needs longer than its nodes live, without a checkpoint, is given up and counted."""
+    outcome = replay(a_declaration(), a_job(), model=a_model(reclaims={"spot": {"every": 600}}))
+    assert outcome.jobs[0].why_not == "it was interrupted 100 times"
+    assert outcome.jobs[0].lost == 100 * 600
+
+
+def test_a_stock_out_backs_off() -> None:
+    """A pool without stock is tried again in the round after its backoff of 300 s, then of 600 s."""
+    stock = {"t4": {"every": 5000, "lasts": 800}}
+    outcome = replay(a_declaration(), a_job(submit=5010, seconds=60), model=a_model(stock=stock))
+    assert outcome.refusals["t4"] == [5010, 5320]
+    assert outcome.jobs[0].started == 5320 + 610 + 100
+
+
+def test_a_queued_job_waits_for_its_nodes() -> None:
+    """Nodes of a queued pool come for one request, after its wait, and only then is the job admitted."""
+    outcome = replay(a_declaration(), a_job(gpus=1, queue="speech/queued"))
+    assert outcome.jobs[0].started == 600 + 100
+    assert outcome.jobs[0].ended == 700 + 3600
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"gpus": 8}, "a pod is larger than every node of queue vision/t4"),
+        ({"pods": 3}, "its pods exceed the most nodes of every pool of queue vision/t4"),
+        ({"gpus": 1, "queue": "vision/cpu"}, "no pool of queue vision/cpu has its accelerators"),
+        (
+            {"gpus": 1, "queue": "speech/queued", "seconds": 8 * 86400.0},
+            "it runs longer than nodes of queue speech/queued live, without a checkpoint",
+        ),
+    ],
+)
+def test_a_job_that_never_fits_is_counted(fields: dict[str, Any], reason: str) -> None:
+    """A job that fits no empty pool is an outcome of its own, and the others are replayed."""
+    outcome = replay(a_declaration(), a_job(**fields), a_job())
+    assert [job.why_not for job in outcome.jobs] == [reason, ""]
+    assert outcome.jobs[1].ended
+
+
+def test_a_deadline_is_missed() -> None:
+    """A job that ends after its deadline has missed it."""
+    outcome = replay(a_declaration(), a_job(deadline=3650), a_job(deadline=3750))
+    assert [job.missed for job in outcome.jobs] == [True, False]
+
+
+def test_the_same_seed_has_the_same_outcome() -> None:
+    """Draws depend on the seed alone, so that two replays are equal and another seed is not."""
+    model = a_model(startup={"spread": 0.5}, reclaims={"spot": {"perHour": 1}})
+    jobs = [a_job(submit=60.0 * number, seconds=1200) for number in range(20)]
+    outcomes = [replay(a_declaration(), *jobs, model=model, seed=seed) for seed in (1, 1, 2)]
+    first, again, other = ([(job.started, job.ended) for job in outcome.jobs] for outcome in outcomes)
+    assert first == again != other
+
+
+def test_quantiles_and_thinned_series() -> None:
+    """A thinned series keeps the largest values; quantiles are values that occurred."""
+    series = [(float(at), float(at % 10)) for at in range(1000)]
+    assert len(thinned(series, 100, 1000)) == 100
+    assert {value for _, value in thinned(series, 100, 1000)} == {9.0}
+    assert quantile([1, 2, 3, 4], 0.5) == 2.5
+    assert quantile([], 0.95) is None
+    assert waits(replay(a_declaration(), a_job()).jobs) == [100]
