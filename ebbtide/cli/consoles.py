@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import sys
+import time
 import unicodedata
 from contextlib import contextmanager
 from functools import cache
@@ -17,12 +18,13 @@ import typer
 from ebbtide.wording import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable
+    from collections.abc import Callable, Generator, Iterable
 
     from rich.console import Console, ConsoleOptions, RenderableType
     from rich.segment import Segment
 
 
+_PAUSE: Final = 5.0  # seconds between two readings
 _IN_ASCII: Final = "ebbtide-in-ascii"
 
 
@@ -125,6 +127,40 @@ def screen(out: Path | None) -> "Generator[Console]":
     text = io.StringIO()
     yield console(text, plain=True)
     write(text.getvalue(), out)
+
+
+def show(render: "Callable[[], RenderableType]", lost: type[Exception], *, watch: bool = False) -> None:
+    """Print what a function reads; with `watch`, refresh it in place until Ctrl-C.
+
+    Args:
+        render: reads and returns what is printed.
+        lost: the error of a reading that is shown in its place, except in the first.
+        watch: whether to refresh.
+    """
+    output = console(sys.stdout)
+    if not watch:
+        output.print(render())
+        return
+    from rich.live import Live  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    try:
+        if not output.is_terminal:
+            output.print(render())
+            while True:
+                time.sleep(_PAUSE)
+                output.print()
+                output.print(render())
+        with Live(render(), console=output, auto_refresh=False) as live:
+            while True:
+                time.sleep(_PAUSE)
+                try:
+                    shown = render()
+                except lost as error:
+                    shown = Text(str(error))
+                live.update(shown, refresh=True)
+    except KeyboardInterrupt:
+        return
 
 
 @cache

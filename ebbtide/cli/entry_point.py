@@ -25,6 +25,7 @@ from ebbtide.cli.consoles import discard_output, prepare_streams, say, screen, w
 from ebbtide.cli.destroy import destroy
 from ebbtide.cli.exit_status import ExitStatus
 from ebbtide.cli.extend import extend
+from ebbtide.cli.jobs import cancel, jobs, rerun
 from ebbtide.cli.machines import machines
 from ebbtide.cli.options import ConfigFile, Cwd, Out, PreviewFormat, Stack, stack_files, stack_names
 from ebbtide.cli.prices import prices_refresh
@@ -85,8 +86,8 @@ def root(
 ) -> None:
     """ML clusters on GKE and AKS from one declaration.
 
-    Only `quota`, `prices`, `up`, `status`, `sleep`, `wake`, `extend`, `reap`, `destroy`, `follow` and
-    --submit need access to a backend, a cloud or a cluster.
+    Only `quota`, `prices`, `up`, `status`, `sleep`, `wake`, `extend`, `reap`, `destroy`, `follow`,
+    `jobs`, `cancel`, `rerun` and --submit need access to a backend, a cloud or a cluster.
     """
 
 
@@ -233,7 +234,7 @@ _COMMANDS = cast(
     {
         "Review": [preview, review, machines, quota, schema],
         "Cluster": [up, status, sleep, wake, extend, reap, destroy],
-        "Work": [profile, *workloads.COMMANDS],
+        "Work": [profile, *workloads.COMMANDS, jobs, cancel, rerun],
         "Rehearsal": [rehearse],
     },
 )

@@ -1,22 +1,16 @@
 """The `status` command. Its dependencies are imported on execution."""
 
-import sys
-import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ebbtide.cli.consoles import console, write
+from ebbtide.cli.consoles import show, write
 from ebbtide.cli.options import BackendStack, ConfigFile, Cwd, PreviewFormat, stack_name
 from ebbtide.errors import EbbtideError
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from ebbtide.operations.status import StatusSource
-
-_PAUSE: Final = 5.0  # seconds between two readings
 
 
 class WatchError(EbbtideError):
@@ -55,10 +49,11 @@ def status(
         source = statuses.source(name, opened.exported(), opened.outputs())
         if format_ is PreviewFormat.JSON:
             write(_read(source).model_dump_json(indent=2) + "\n", None)
-        elif watch:
-            _watch(source, console(sys.stdout))
         else:
-            _show(source, console(sys.stdout))
+            from ebbtide.cli.status_tables import tables  # noqa: PLC0415
+            from ebbtide.operations.errors import OperationError  # noqa: PLC0415
+
+            show(lambda: tables(_read(source)), OperationError, watch=watch)
 
 
 def _read(source: "StatusSource"):  # noqa: ANN202 - its type is imported on execution
@@ -66,40 +61,3 @@ def _read(source: "StatusSource"):  # noqa: ANN202 - its type is imported on exe
     from ebbtide.operations.status import read  # noqa: PLC0415
 
     return read(source, clock.now())
-
-
-def _show(source: "StatusSource", output: "Console") -> None:
-    from ebbtide.cli.status_tables import tables  # noqa: PLC0415
-
-    output.print(tables(_read(source)))
-
-
-def _watch(source: "StatusSource", output: "Console") -> None:
-    """Refresh the tables in place until Ctrl-C. A cluster that stops answering is reported, and read again.
-
-    Raises:
-        OperationError: the first reading fails.
-    """
-    from rich.live import Live  # noqa: PLC0415
-    from rich.text import Text  # noqa: PLC0415
-
-    from ebbtide.cli.status_tables import tables  # noqa: PLC0415
-    from ebbtide.operations.errors import OperationError  # noqa: PLC0415
-
-    try:
-        if not output.is_terminal:
-            _show(source, output)
-            while True:
-                time.sleep(_PAUSE)
-                output.print()
-                _show(source, output)
-        with Live(tables(_read(source)), console=output, auto_refresh=False) as live:
-            while True:
-                time.sleep(_PAUSE)
-                try:
-                    shown = tables(_read(source))
-                except OperationError as error:
-                    shown = Text(str(error))
-                live.update(shown, refresh=True)
-    except KeyboardInterrupt:
-        return

@@ -1,16 +1,17 @@
-"""Kinds of workloads that can be followed: Jobs, TrainJobs, and pipeline runs, which are Argo Workflows.
+"""Kinds of workloads: Jobs, TrainJobs, Katib experiments, and pipeline runs, which are Argo Workflows.
 
 Each is converted to the form of a Job, so that progress and end are derived by the same code.
 """
 
 import http
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from ebbtide.invocation import command_line
 from ebbtide.kubernetes_api import Api, ApiError
+from ebbtide.wording import did_you_mean, or_list
 from ebbtide.workloads.cluster import ClusterError, explained
 from ebbtide.workloads.objects import Object
 
@@ -18,6 +19,8 @@ _RUN: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 """Ids of Kubeflow Pipelines runs."""
 RUN_LABEL: Final = "pipeline/runid"
 """Label on a run's Workflow and pods (kubeflow/pipelines, backend/src/common/util/consts.go, 2.17)."""
+TRIAL_LABEL: Final = "katib.kubeflow.org/trial"
+"""Label on a trial's pods (kubeflow/katib 0.19, pkg/webhook/v1beta1/pod/utils.go)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +74,33 @@ def _run(workflow: Object) -> Object:
     }
 
 
+def _experiment(item: Object) -> Object:
+    """Convert an Experiment to the form of a Job: its trials are completions.
+
+    Source: Katib 0.19, pkg/apis/controller/experiments/v1beta1/experiment_types.go, `ExperimentStatus`.
+    """
+    status: Object = item.get("status") or {}
+    ends = {"Succeeded": "Complete", "Failed": "Failed"}
+    every: list[Object] = status.get("conditions") or []
+    conditions = [{**entry, "type": ends[entry["type"]]} for entry in every if entry["type"] in ends]
+    return {
+        "kind": "Experiment",
+        "metadata": item["metadata"],
+        "spec": {"completions": item["spec"].get("maxTrialCount") or 1},
+        "status": {
+            "succeeded": (status.get("trialsSucceeded") or 0) + (status.get("trialsEarlyStopped") or 0),
+            "failed": status.get("trialsFailed") or 0,
+            "conditions": conditions,
+        },
+    }
+
+
+def trials(experiment: Object) -> list[str]:
+    """Return the names of an Experiment's trials."""
+    status: Object = experiment.get("status") or {}
+    return [name for key, names in status.items() if key.endswith("TrialList") for name in names or ()]
+
+
 JOB: Final = Kind(
     "Job",
     "/apis/batch/v1/namespaces/{}/jobs",
@@ -90,16 +120,25 @@ PIPELINE_RUN: Final = Kind(
     lambda workflow: f"workflows.argoproj.io/workflow={workflow['metadata']['name']}",
     _run,
 )
+EXPERIMENT: Final = Kind(
+    "experiment",
+    "/apis/kubeflow.org/v1beta1/namespaces/{}/experiments",
+    lambda experiment: f"{TRIAL_LABEL} in ({','.join(trials(experiment))})",
+    _experiment,
+)
 _KINDS: Final = (JOB, TRAIN_JOB, PIPELINE_RUN)
+LISTED: Final = (*_KINDS, EXPERIMENT)
+"""Kinds of workloads that users create."""
 
 
-def kind_of(api: Api, name: str, namespace: str) -> tuple[Kind, str]:
+def kind_of(api: Api, name: str, namespace: str, kinds: Sequence[Kind] = _KINDS) -> tuple[Kind, str]:
     """Return the kind of the workload with a name, and the name of its object.
 
     Args:
         api: the cluster's API.
         name: name of a Job, a TrainJob or a Workflow, or the id of a pipeline run.
         namespace: its namespace.
+        kinds: the kinds to look among.
 
     Raises:
         ClusterError: there is none, reading Jobs is forbidden, or the API server does not respond.
@@ -110,22 +149,28 @@ def kind_of(api: Api, name: str, namespace: str) -> tuple[Kind, str]:
             runs: list[Any] = (api.find(path, labelSelector=f"{RUN_LABEL}={name}") or {}).get("items") or []
             if runs:
                 return PIPELINE_RUN, runs[0]["metadata"]["name"]
-        for kind in _KINDS:
-            if _exists(api, kind, name, namespace):
+        for kind in kinds:
+            if _find(api, kind, f"{kind.path.format(namespace)}/{name}") is not None:
                 return kind, name
+        listed = [_find(api, kind, kind.path.format(namespace)) or {} for kind in kinds]
     except ApiError as error:
         raise ClusterError(lost(error, JOB, name, namespace, known=False)) from None
+    names = [item["metadata"]["name"] for found in listed for item in found.get("items") or ()]
+    logs = command_line("logs", "--namespace", namespace, "--job", name)
     raise ClusterError(
-        lost(ApiError(http.HTTPStatus.NOT_FOUND, ""), JOB, name, namespace, known=False)
-    ) from None
+        f"There is no {or_list(kind.name for kind in kinds)} {name} in namespace {namespace}"
+        f"{did_you_mean(name, names)} It may have ended and been deleted after its time to live; the logs of "
+        f"a Job: `{logs}`."
+    )
 
 
-def _exists(api: Api, kind: Kind, name: str, namespace: str) -> bool:
+def _find(api: Api, kind: Kind, path: str) -> Object | None:
+    """Return an object or a list; None if it does not exist, or users may not read such objects."""
     try:
-        return api.find(f"{kind.path.format(namespace)}/{name}") is not None
+        return api.find(path)
     except ApiError as error:
         if error.forbidden and kind is not JOB:
-            return False
+            return None
         raise
 
 
@@ -143,11 +188,7 @@ def lost(error: ApiError, kind: Kind, name: str, namespace: str, *, known: bool)
         case http.HTTPStatus.NOT_FOUND if known:
             return f"The {kind.name} {name} is gone before its end was seen: it was deleted."
         case http.HTTPStatus.NOT_FOUND:
-            logs = command_line("logs", "--namespace", namespace, "--job", name)
-            return (
-                f"There is no Job, TrainJob or pipeline run {name} in namespace {namespace}: it may have "
-                f"ended and been deleted after its time to live. A Job's logs: `{logs}`."
-            )
+            return f"There is no {kind.name} {name} in namespace {namespace}: it was deleted."
         case http.HTTPStatus.FORBIDDEN:
             return (
                 f"You may not follow {kind.name}s in namespace {namespace}: have yourself made a member of "

@@ -1,0 +1,182 @@
+"""The commands for existing workloads: `jobs`, `cancel` and `rerun`. Dependencies are imported on
+execution."""
+
+import json
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ebbtide import durations
+from ebbtide.cli.consoles import say, show, write
+from ebbtide.cli.follow import Context, Format
+from ebbtide.cli.options import PreviewFormat
+from ebbtide.cli.status import WatchError
+from ebbtide.invocation import command_line
+from ebbtide.workloads.job_progress import Phase
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.console import RenderableType
+
+    from ebbtide.runs.listing import ListedWorkload
+
+Namespace = Annotated[
+    str,
+    typer.Option("--namespace", "-n", help="The namespace; by default the context's.", show_default=False),
+]
+Profile = Annotated[
+    str,
+    typer.Option(
+        "--profile",
+        envvar="EBBTIDE_PROFILE",
+        help="The cluster's profile: a file, or the JSON.",
+        show_default=False,
+    ),
+]
+
+
+def jobs(
+    *,
+    ended: Annotated[bool, typer.Option("--all", "-a", help="Include workloads that have ended.")] = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", "-w", help="Refresh every 5 seconds until Ctrl-C.")
+    ] = False,
+    namespace: Namespace = "",
+    all_namespaces: Annotated[
+        bool, typer.Option("--all-namespaces", "-A", help="Of all namespaces.")
+    ] = False,
+    context: Context = "",
+    format_: Format = PreviewFormat.TEXT,
+    profile: Profile = "",
+) -> None:
+    """List workloads: Jobs, sweeps, TrainJobs, experiments, runs.
+
+    Newest first, with pool or queue, position and reason while waiting, attempts, preempted pods, running
+    time and user.
+    """
+    from ebbtide import clock  # noqa: PLC0415
+    from ebbtide.kubernetes_api import Api  # noqa: PLC0415
+    from ebbtide.placement import Profile as Placements  # noqa: PLC0415
+    from ebbtide.runs import listing  # noqa: PLC0415
+    from ebbtide.workloads.cluster import ClusterError  # noqa: PLC0415
+    from ebbtide.workloads.errors import WorkloadError  # noqa: PLC0415
+
+    if watch and format_ is PreviewFormat.JSON:
+        raise WatchError("--watch refreshes a table, which is no JSON: omit it, and repeat the command.")
+    if namespace and all_namespaces:
+        raise WorkloadError("--namespace and --all-namespaces are both given: write one of them.")
+    cluster = Placements.load(profile) if profile else None
+    api = Api.of_user(context)
+    place = "" if all_namespaces else namespace or api.namespace
+
+    def read() -> "list[ListedWorkload]":
+        return listing.list_workloads(api, place, cluster, ended=ended)
+
+    if format_ is PreviewFormat.JSON:
+        rows = [row.document(clock.now()) for row in read()]
+        write(json.dumps({"version": listing.VERSION, "workloads": rows}, indent=2) + "\n", None)
+        return
+    show(lambda: _table(read(), clock.now(), place, ended=ended), ClusterError, watch=watch)
+
+
+def _table(
+    rows: "Sequence[ListedWorkload]", now: datetime, namespace: str, *, ended: bool
+) -> "RenderableType":
+    """Return the list for a terminal of 80 columns; a reason stands in a line of its own."""
+    from rich.console import Group  # noqa: PLC0415
+    from rich.padding import Padding  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    if not rows:
+        where = f"in namespace {namespace}" if namespace else "in any namespace"
+        others = "" if ended else " Ended workloads: --all."
+        return Text(f"No workload {'exists' if ended else 'waits or runs'} {where}.{others}")
+    table = Table(box=None, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0))
+    for column in ("NAME", "STATE", "ON", "TRIES", "LOST", "RAN", "USER"):
+        right = column in {"TRIES", "LOST", "RAN"}
+        table.add_column(column, justify="right" if right else "left", overflow="fold")
+    for row in rows:
+        seconds = row.running_seconds(now)
+        table.add_row(
+            Text(row.name if namespace else f"{row.namespace}/{row.name}"),
+            _state(row),
+            Text(row.pool or row.queue),
+            str(row.attempts or ""),
+            str(row.preemptions or ""),
+            "" if seconds is None else durations.on_a_clock(seconds),
+            Text(row.user.partition("@")[0]),
+        )
+    return Group(
+        table, *(Padding(Text(f"{row.name}: {why}"), (0, 0, 0, 2)) for row in rows if (why := _why(row, now)))
+    )
+
+
+def _state(row: "ListedWorkload") -> str:
+    current = row.progress
+    counts = f" {current.done}/{current.points}" if current.points > 1 else ""
+    return f"{'waiting' if current.phase is Phase.WAITING else current.phase}{counts}"
+
+
+def _why(row: "ListedWorkload", now: datetime) -> str:
+    """Return the reason of a state, with the time and the position of a waiting workload."""
+    current, parts = row.progress, list[str]()
+    if current.over:
+        return current.reason
+    if row.started is None:
+        parts.append(f"{current.phase} for {durations.elapsed(now - row.created)}")
+    if row.position is not None:
+        parts.append(f"position {row.position} in queue {row.queue}")
+    text = ", ".join(parts)
+    return ": ".join(filter(None, (text, current.reason)))
+
+
+def cancel(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Its name, or a pipeline run's id.")],
+    *,
+    namespace: Namespace = "",
+    context: Context = "",
+) -> None:
+    """Delete a workload with its pods; end a pipeline run.
+
+    It does not ask. Checkpoints and outputs on volumes and in buckets stay.
+    """
+    from ebbtide.kubernetes_api import Api  # noqa: PLC0415
+    from ebbtide.runs import existing  # noqa: PLC0415
+
+    api = Api.of_user(context)
+    say(existing.cancel(api, name, namespace or api.namespace))
+
+
+def rerun(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the earlier workload.")],
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[-- ARGUMENTS]", help="Other arguments; by default the same.", show_default=False
+        ),
+    ] = None,
+    *,
+    new_name: Annotated[
+        str, typer.Option("--name", help="Its name; by default the next free number.", show_default=False)
+    ] = "",
+    namespace: Namespace = "",
+    context: Context = "",
+) -> None:
+    """Create a workload again under a new name.
+
+    It works for Jobs, sweeps, TrainJobs and experiments. Image, code, pool or queue, and parameters are those
+    of the earlier one. Arguments after `--` replace those of the container, or its command if it has no
+    arguments.
+    """
+    from ebbtide.kubernetes_api import Api  # noqa: PLC0415
+    from ebbtide.runs import existing  # noqa: PLC0415
+
+    api = Api.of_user(context)
+    created = existing.rerun(api, name, namespace or api.namespace, words or (), new_name)
+    metadata = created["metadata"]
+    chosen = ["--context", context] if context else []
+    follow = command_line("follow", metadata["name"], "-n", metadata["namespace"], *chosen)
+    say(f"{created['kind']} {metadata['name']} is created, from {name}. Follow it: {follow}")

@@ -1,0 +1,1 @@
+"""Runs of a folder of code on the cluster: what `ebbtide run` creates, follows and prints."""

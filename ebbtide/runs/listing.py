@@ -1,0 +1,287 @@
+"""The workloads of a namespace: state, place, attempts and running time of each."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from ebbtide.kubernetes_api import Api, ApiError
+from ebbtide.kubernetes_api.parts import part, parts, text, words
+from ebbtide.kueue_api import API_PATH
+from ebbtide.placement import Profile
+from ebbtide.placement.profile import QUEUE_LABEL
+from ebbtide.workloads.cluster import ClusterError, explained
+from ebbtide.workloads.job_progress import JobSnapshot, Phase, Progress, progress
+from ebbtide.workloads.kinds import EXPERIMENT, JOB, LISTED, TRIAL_LABEL, Kind, trials
+from ebbtide.workloads.objects import Object, condition
+from ebbtide.workloads.submission import JOB_UID
+from ebbtide.workloads.sweeps import POINTS
+
+VERSION: Final = "ebbtide.dev/jobs/v1"
+"""Version of the document of `ebbtide jobs --format json`."""
+USER: Final = "ebbtide.dev/user"
+"""Annotation with the user who created a workload."""
+_POSITIONS: Final = "/apis/visibility.kueue.x-k8s.io/v1beta2/namespaces/{}/localqueues/{}/pendingworkloads"
+_POOL_LABELS: Final = ("ebbtide.dev/pool", "cloud.google.com/gke-nodepool", "kubernetes.azure.com/agentpool")
+_CREATED: Final = "Created pod: "
+"""Message of the Job controller's event for a new pod (Kubernetes 1.36, pkg/controller, RealPodControl)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedWorkload:
+    """A workload in the list.
+
+    Attributes:
+        kind: kind for users: `Job`, `sweep`, `TrainJob`, `experiment` or `pipeline run`.
+        namespace: its namespace.
+        name: its name.
+        user: the user who created it; empty if it does not say.
+        progress: its progress.
+        pool: its pool; empty before a queue has chosen one.
+        queue: its queue in the namespace; empty on a pool.
+        position: position among the waiting workloads of its queue, from 1; None if it does not wait in one.
+        attempts: 1, and 1 for each retry and each pod replaced after a disruption; 0 before the first pod.
+        preemptions: pods that a disruption or the queue ended. The cluster keeps the events of deleted pods
+            for an hour: older ones are not counted.
+        created: time of its creation.
+        started: time of its first start, or of its latest one from a queue; None before.
+        ended: time of its end; None before.
+    """
+
+    kind: str
+    namespace: str
+    name: str
+    user: str
+    progress: Progress
+    pool: str
+    queue: str
+    position: int | None
+    attempts: int
+    preemptions: int
+    created: datetime
+    started: datetime | None
+    ended: datetime | None
+
+    def running_seconds(self, now: datetime) -> int | None:
+        """Return the time from its start to its end or to now; None before its start."""
+        return None if self.started is None else _seconds(self.started, self.ended or now)
+
+    def document(self, now: datetime) -> dict[str, Any]:
+        """Return it as a part of the document."""
+        current = self.progress
+        return {
+            "kind": self.kind,
+            "namespace": self.namespace,
+            "name": self.name,
+            "user": self.user,
+            "phase": current.phase.value,
+            "reason": current.reason,
+            "pool": self.pool,
+            "queue": self.queue,
+            "position": self.position,
+            "completions": current.done,
+            "points": current.points,
+            "failedPoints": current.failed,
+            "attempts": self.attempts,
+            "preemptions": self.preemptions,
+            "created": self.created.isoformat(),
+            "seconds": self.running_seconds(now),
+        }
+
+
+def list_workloads(
+    api: Api, namespace: str, profile: Profile | None = None, *, ended: bool = False
+) -> list[ListedWorkload]:
+    """List workloads, newest first; those that another workload controls are omitted.
+
+    Args:
+        api: the cluster's API.
+        namespace: their namespace; empty for all.
+        profile: the cluster's profile, for the names of pools.
+        ended: whether to include those that have ended.
+
+    Raises:
+        ClusterError: reading Jobs or pods is forbidden, or the API server does not respond.
+    """
+    try:
+        cluster = _Objects(api, namespace)
+        rows = [
+            _listed(cluster, kind, item, profile)
+            for kind in LISTED
+            for item in cluster.items(kind)
+            if ended or not _over(kind.as_job(item))
+        ]
+    except ApiError as error:
+        raise ClusterError(_refusal(error, namespace)) from None
+    return sorted(rows, key=lambda row: (row.created, row.name), reverse=True)
+
+
+def _refusal(error: ApiError, namespace: str) -> str:
+    if not error.forbidden:
+        return explained(error)
+    if not namespace:
+        return (
+            f"You may not list the workloads of all namespaces: name one with --namespace. ({error.message})"
+        )
+    return (
+        f"You may not list the workloads of namespace {namespace}: name another with --namespace, or have "
+        f"yourself made a member of its team. ({error.message})"
+    )
+
+
+class _Objects:
+    """The objects of a namespace, each list read at most once."""
+
+    def __init__(self, api: Api, namespace: str) -> None:
+        self._api, self._namespace = api, namespace
+        self._pods: dict[tuple[str, str, str], list[Object]] = defaultdict(list)
+        core = self._path("/api/v1/namespaces/{}/")
+        for pod in api.items(f"{core}pods", resourceVersion="0"):
+            for key, value in part(pod, "metadata", "labels").items():
+                self._pods[pod["metadata"]["namespace"], key, value].append(pod)
+        of_pods = self._optional(f"{core}events", fieldSelector="involvedObject.kind=Pod")
+        self.events: dict[str, list[Object]] = defaultdict(list)
+        for event in of_pods:
+            self.events[text(event, "involvedObject", "uid")].append(event)
+        self._created: dict[str, set[str]] = defaultdict(set)
+        selector = "involvedObject.kind=Job,reason=SuccessfulCreate"
+        for event in self._optional(f"{core}events", fieldSelector=selector):
+            pod = text(event, "message").removeprefix(_CREATED)
+            self._created[text(event, "involvedObject", "uid")].add(pod)
+        self.workloads: dict[str, Object] = {}
+        for item in self._optional(self._path(f"{API_PATH}/namespaces/{{}}/workloads")):
+            self.workloads[text(item, "metadata", "labels", JOB_UID)] = item
+        self._positions: dict[tuple[str, str], dict[str, int]] = {}
+
+    def items(self, kind: Kind) -> Iterator[Object]:
+        """Yield the objects of a kind that no other object controls."""
+        path = self._path(kind.path)
+        for item in self._api.items(path) if kind is JOB else self._optional(path):
+            if not any(owner.get("controller") for owner in parts(item, "metadata", "ownerReferences")):
+                yield item
+
+    def pods(self, kind: Kind, item: Object) -> list[Object]:
+        """Return the pods of a workload."""
+        namespace = item["metadata"]["namespace"]
+        if kind is EXPERIMENT:
+            return [pod for trial in trials(item) for pod in self._pods[namespace, TRIAL_LABEL, trial]]
+        key, _, value = kind.pod_label(item).partition("=")
+        return self._pods[namespace, key, value]
+
+    def created(self, job: Object, pods: Sequence[Object]) -> int:
+        """Return the number of pods that a Job has had, as far as the cluster knows."""
+        known = {pod["metadata"]["name"] for pod in pods}
+        return len(known | self._created[job["metadata"]["uid"]])
+
+    def position(self, namespace: str, queue: str, workload: Object) -> int | None:
+        """Return the position of a waiting workload in its queue, from 1; None if Kueue does not tell it."""
+        key = (namespace, queue)
+        if key not in self._positions:
+            pending = self._optional(_POSITIONS.format(namespace, queue))
+            self._positions[key] = {
+                item["metadata"]["name"]: int(item.get("positionInLocalQueue") or 0) + 1 for item in pending
+            }
+        return self._positions[key].get(workload["metadata"]["name"])
+
+    def _path(self, template: str) -> str:
+        return template.format(self._namespace) if self._namespace else template.replace("namespaces/{}/", "")
+
+    def _optional(self, path: str, **query: str) -> list[Object]:
+        """Return a list; empty if its kind is not installed, not served now, or forbidden."""
+        try:
+            return (self._api.find(path, **query) or {}).get("items") or []
+        except ApiError as error:
+            if error.forbidden or (error.unanswered and error.status):
+                return []
+            raise
+
+
+def _listed(cluster: _Objects, kind: Kind, item: Object, profile: Profile | None) -> ListedWorkload:
+    job, metadata, pods = kind.as_job(item), item["metadata"], cluster.pods(kind, item)
+    workload = cluster.workloads.get(metadata["uid"])
+    events = [event for pod in pods for event in cluster.events[pod["metadata"]["uid"]]]
+    current = progress(JobSnapshot(job=job, pods=pods, workload=workload, events=events))
+    queue = text(item, "metadata", "labels", QUEUE_LABEL)
+    waits = (
+        workload is not None and current.phase is Phase.QUEUED and not condition(workload, "QuotaReserved")
+    )
+    preemptions = _preemptions(workload, current)
+    if kind is JOB:
+        preemptions = max(preemptions, _replaced(cluster, job, pods))
+    ended = condition(job, "Complete") or condition(job, "Failed")
+    has_started = bool(current.running or current.done or preemptions or part(job, "status").get("failed"))
+    started = _started(job, pods) if has_started else None
+    return ListedWorkload(
+        kind=_kind(kind, job),
+        namespace=metadata["namespace"],
+        name=metadata["name"],
+        user=text(item, "metadata", "annotations", USER),
+        progress=current,
+        pool=_pool(job, pods, profile),
+        queue=queue,
+        position=cluster.position(metadata["namespace"], queue, workload) if waits and workload else None,
+        attempts=1 + current.retries + preemptions if pods or has_started else 0,
+        preemptions=preemptions,
+        created=datetime.fromisoformat(metadata["creationTimestamp"]),
+        started=started,
+        ended=datetime.fromisoformat(ended["lastTransitionTime"]) if ended else None,
+    )
+
+
+def _over(job: Object) -> bool:
+    return bool(condition(job, "Complete") or condition(job, "Failed"))
+
+
+def _kind(kind: Kind, job: Object) -> str:
+    containers = parts(job, "spec", "template", "spec", "containers")
+    names = {variable["name"] for container in containers for variable in parts(container, "env")}
+    return "sweep" if kind is JOB and POINTS in names else kind.name
+
+
+def _pool(job: Object, pods: Sequence[Object], profile: Profile | None) -> str:
+    """Return the pools that a workload's pods select, from their node selector and required node affinity."""
+    specs = (part(job, "spec", "template", "spec"), *(part(pod, "spec") for pod in pods))
+    return ", ".join(dict.fromkeys(name for spec in specs for name in _pools(spec, profile)))
+
+
+def _pools(spec: Mapping[str, Any], profile: Profile | None) -> list[str]:
+    selected = {key: {str(value)} for key, value in part(spec, "nodeSelector").items()}
+    required = part(spec, "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
+    terms = parts(required, "nodeSelectorTerms")
+    for expression in parts(terms[0], "matchExpressions") if len(terms) == 1 else ():
+        if expression["operator"] == "In":
+            selected[expression["key"]] = set(words(expression, "values"))
+    named = next((sorted(selected[label]) for label in _POOL_LABELS if label in selected), list[str]())
+    if named or profile is None or not selected:
+        return named
+    matching = [
+        pool.name
+        for pool in profile.pools
+        if all(pool.labels.get(key) in values for key, values in selected.items())
+    ]
+    return matching if len(matching) == 1 else []
+
+
+def _preemptions(workload: Object | None, current: Progress) -> int:
+    """Return the number of pods that disruptions ended, or of evictions by the queue."""
+    evictions = parts(workload or {}, "status", "schedulingStats", "evictions")
+    return max(len(current.disrupted), sum(int(item.get("count") or 0) for item in evictions))
+
+
+def _replaced(cluster: _Objects, job: Object, pods: Sequence[Object]) -> int:
+    """Return the number of a Job's pods that are neither alive nor completions nor failures."""
+    status = part(job, "status")
+    known = sum(int(status.get(field) or 0) for field in ("succeeded", "failed", "active", "terminating"))
+    return cluster.created(job, pods) - known
+
+
+def _started(job: Object, pods: Sequence[Object]) -> datetime | None:
+    """Return the start of a workload: of a Job from its status, of another from its oldest pod."""
+    times = [text(pod, "status", "startTime") for pod in pods]
+    first = text(job, "status", "startTime") or min(filter(None, times), default="")
+    return datetime.fromisoformat(first) if first else None
+
+
+def _seconds(begin: datetime, end: datetime) -> int:
+    return max(0, round((end - begin).total_seconds()))
