@@ -26,7 +26,7 @@ RERUN := --reruns 1 --only-rerun "Resource monitor has terminated"
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help install preview policies test manifests rehearse rehearse-all lint types pytest test-rehearsal fmt docs bench wheel dist lock clean
+.PHONY: help install preview policies test manifests rehearse rehearse-all lint types pytest test-rehearsal fmt docs site bench wheel dist lock clean
 
 help: ## What there is to call.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -75,6 +75,9 @@ fmt: $(VENV)/.dev ## Fix style and format in place.
 docs: $(VENV)/.checkout ## Write the pages that are generated.
 	$(BIN)/python -m docs.generate
 
+site: $(VENV)/.dev ## Build the documentation site in _site; a broken link fails.
+	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going --conf-dir docs/site . _site
+
 bench: $(VENV)/.dev ## Measure.
 	@for file in benchmarks/*.py; do PYTHONPATH=. $(BIN)/python $$file || exit; done
 
@@ -103,7 +106,7 @@ lock: $(VENV)/.dev ## Compile requirements*.txt from requirements*.in; LOCK=--up
 
 clean: ## Remove everything that these commands have made.
 	$(UNBUILD)
-	rm -rf $(VENV) policies/.venv dist sbom.json .hypothesis .pytest_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) policies/.venv dist sbom.json _site .hypothesis .pytest_cache .ruff_cache .import_linter_cache
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 $(VENV)/.python:

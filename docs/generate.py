@@ -95,10 +95,10 @@ _MEMBERS: Final = """\
 Roles of a team's members in the cloud; a test records a stack on each cloud and finds no others. Their rights
 in the team's namespace are tried below. On AKS, a member who is declared by user name gets no role. Within
 the cluster, members read logs and metrics of their pods with `kubectl logs` and `kubectl top pods`. On GKE,
-no role gives the logs of deleted pods, to which `ebbtide logs` links: a log view is limited by project,
-resource type and log, but not by namespace (Cloud Logging docs, logs-views, 2026), so a role would disclose
-the logs of every team. An owner who accepts that grants `roles/logging.viewer` on the project. No cloud
-limits metrics to a namespace."""
+no role of a stack gives the logs of deleted pods, to which `ebbtide logs` links: a log view is limited by
+project, resource type and log, but not by namespace (Cloud Logging docs, logs-views, 2026), so a role would
+disclose the logs of every team. An owner can give a team [a log bucket of its
+own](members.md#logs-of-deleted-pods-on-gke). No cloud limits metrics to a namespace."""
 
 _POWERS: Final = """\
 Rights by which a subject could become more than it is, in all namespaces or in those of controllers. `make

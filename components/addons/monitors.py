@@ -25,8 +25,8 @@ COUNTERS: Final = {
     "DCGM_FI_DEV_XID_ERRORS": "Last XID error.",
 }
 """Metrics of the exporter on AKS, each billed by the sample. GKE's exporter has these, too (GKE docs,
-dcgm-metrics, 2026). None of them needs CAP_SYS_ADMIN, as the profiling metrics do (NVIDIA docs,
-dcgm-exporter, 2026)."""
+dcgm-metrics, 2026), except XID errors (a capture of its exporter 4.4.1-4.6.0-gke.17, 2026). None of them
+needs CAP_SYS_ADMIN, as the profiling metrics do (NVIDIA docs, dcgm-exporter, 2026)."""
 
 _INTERVAL: Final = "30s"
 _EXPORTER: Final = "ebbtide-dcgm-exporter"
@@ -78,7 +78,11 @@ def _exporter(declaration: Cluster) -> list[Manifest]:
             "allowPrivilegeEscalation": False,
             "capabilities": {"drop": ["ALL"]},
         },
-        "env": [{"name": key, "value": value} for key, value in environment.items()],
+        "env": [
+            *({"name": key, "value": value} for key, value in environment.items()),
+            # Otherwise the label Hostname is the exporter's pod (dcgm-exporter, internal/pkg/hostname, 2026).
+            {"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}},
+        ],
         "ports": [{"name": "metrics", "containerPort": _EXPORTER_PORT}],
         "volumeMounts": [
             *({**mount, "readOnly": True} for mount in mounts),

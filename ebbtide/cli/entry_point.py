@@ -22,6 +22,7 @@ from ebbtide import __version__
 from ebbtide.cli import config as config_commands
 from ebbtide.cli import help_examples, workloads
 from ebbtide.cli.consoles import discard_output, prepare_streams, say, screen, write
+from ebbtide.cli.dashboard import dashboard
 from ebbtide.cli.destroy import destroy
 from ebbtide.cli.exit_status import ExitStatus
 from ebbtide.cli.extend import extend
@@ -233,7 +234,7 @@ _COMMANDS = cast(
     "Mapping[str, list[Callable[..., None]]]",
     {
         "Review": [preview, review, machines, quota, schema],
-        "Cluster": [up, status, sleep, wake, extend, reap, destroy],
+        "Cluster": [up, status, dashboard, sleep, wake, extend, reap, destroy],
         "Work": [profile, *workloads.COMMANDS, jobs, cancel, rerun],
         "Rehearsal": [rehearse],
     },

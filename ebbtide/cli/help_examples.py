@@ -32,6 +32,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "rehearse": "rehearse dev --scenario spot-storm",
     "up": "up dev",
     "status": "status dev --watch",
+    "dashboard": "dashboard dev --out dashboard.json",
     "sleep": "sleep dev --wait",
     "wake": "wake dev",
     "extend": "extend dev --hours 4",

@@ -11,8 +11,15 @@ from rich.text import Text
 
 from ebbtide import durations
 from ebbtide.operations.messages import never, time
-from ebbtide.operations.status_report import PoolStatus, QueueStatus, Status, WaitingWork, WorkStatus
-from ebbtide.wording import bound
+from ebbtide.operations.status_report import (
+    GpuStatus,
+    PoolStatus,
+    QueueStatus,
+    Status,
+    WaitingWork,
+    WorkStatus,
+)
+from ebbtide.wording import bound, several
 
 _SHOWN: Final = 10
 """Maximum number of rows for work, and for the waiting work of a queue."""
@@ -27,6 +34,7 @@ def tables(status: Status) -> RenderableType:
         Text(),
         *_work(status.work, status.time),
         *_queues(status.queues, status.time),
+        *map(Text, _gpus(status.gpus)),
         *map(Text, _cost(status)),
         Text(_expiry(status)),
     )
@@ -109,6 +117,22 @@ def _reason(queue: QueueStatus, item: WaitingWork, now: datetime) -> Iterator[Re
         yield Padding(Text(item.reason), (0, 0, 0, 2))
     if item.never:
         yield Padding(Text(never(queue.name, item), style="bold"), (0, 0, 0, 2))
+
+
+def _gpus(gpus: GpuStatus | None) -> Iterator[str]:
+    if gpus is None:
+        return
+    if not gpus.measured:
+        yield "The use of GPUs is not measured: addons.metrics is off."
+    elif gpus.unknown:
+        yield f"The use of GPUs is unknown: {gpus.unknown}"
+    elif not gpus.unused:
+        yield "No GPU is known to be held without use for an hour."
+    for item in gpus.unused[:_SHOWN]:
+        held = several(item.gpus, "GPU")
+        yield f"Pod {item.pod} in {item.namespace} holds {held} on {item.node}, unused for an hour."
+    if len(gpus.unused) > _SHOWN:
+        yield f"… and {len(gpus.unused) - _SHOWN} more pods with unused GPUs."
 
 
 def _cost(status: Status) -> Iterator[str]:

@@ -71,7 +71,7 @@ def _updated(
 ) -> int:
     from ebbtide.operations import access, rolling, state  # noqa: PLC0415
     from ebbtide.operations.backend import Backend  # noqa: PLC0415
-    from ebbtide.operations.plan import plan_of  # noqa: PLC0415
+    from ebbtide.operations.plan import done_since, plan_of  # noqa: PLC0415
     from ebbtide.operations.up import Update, drain_option  # noqa: PLC0415
     from ebbtide.recording import lazy_packages  # noqa: PLC0415
 
@@ -87,7 +87,8 @@ def _updated(
     before = update.baseline({**document, "deployment": rolling.without_replacements(deployment)})
     recording = update.recorded(before)
     with files.prices():
-        plan = plan_of(recording, before, files, rolling.refused(recording), drain_timeout)
+        done = done_since(deployment, update.stack.completed())
+        plan = plan_of(recording, before, files, rolling.refused(recording), drain_timeout, done)
     for line in plan.lines:
         update.log(line)
     if not plan.is_refused:

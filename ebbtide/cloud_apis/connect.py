@@ -3,7 +3,14 @@
 from collections.abc import Sequence
 
 from ebbtide.catalog import CloudKind
-from ebbtide.cloud_apis.interfaces import Account, ClusterPower, Inventory, PriceSource, QuotaSource
+from ebbtide.cloud_apis.interfaces import (
+    Account,
+    ClusterPower,
+    Inventory,
+    MetricSource,
+    PriceSource,
+    QuotaSource,
+)
 from ebbtide.cloud_apis.node_pools import NodePoolSize
 
 
@@ -62,6 +69,29 @@ def inventory(account: Account) -> Inventory:
             from ebbtide.cloud_apis.azure_inventory import AzureInventory  # noqa: PLC0415
 
             return AzureInventory(account, azure_credential())
+
+
+def metric_source(cloud: CloudKind, store: str) -> MetricSource:
+    """Return the metrics of a managed Prometheus.
+
+    Args:
+        cloud: the cloud.
+        store: id of the project, or resource id of the Azure Monitor workspace.
+
+    Raises:
+        CredentialsError: there are no credentials for the cloud.
+    """
+    match cloud:
+        case CloudKind.GKE:
+            from ebbtide.cloud_apis.google import google_session  # noqa: PLC0415
+            from ebbtide.cloud_apis.prometheus import GoogleMetrics  # noqa: PLC0415
+
+            return GoogleMetrics(store, google_session())
+        case CloudKind.AKS:
+            from ebbtide.cloud_apis.azure import azure_credential  # noqa: PLC0415
+            from ebbtide.cloud_apis.prometheus import AzureMetrics  # noqa: PLC0415
+
+            return AzureMetrics(store, azure_credential())
 
 
 def cluster_power(cloud: CloudKind, cluster: str, pools: Sequence[NodePoolSize]) -> ClusterPower:

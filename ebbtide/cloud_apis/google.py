@@ -59,6 +59,7 @@ class GoogleEndpoints:
     container: str = "https://container.googleapis.com/v1"
     cloud_billing: str = "https://cloudbilling.googleapis.com/v1"
     cloud_quotas: str = "https://cloudquotas.googleapis.com/v1"
+    monitoring: str = "https://monitoring.googleapis.com/v1"
 
     @classmethod
     def configured(cls) -> Self:

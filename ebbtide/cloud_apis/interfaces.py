@@ -102,6 +102,31 @@ class PriceSource(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Sample:
+    """A value of a metric.
+
+    Attributes:
+        labels: labels of its series.
+        value: the value.
+    """
+
+    labels: Mapping[str, str]
+    value: float
+
+
+class MetricSource(Protocol):
+    """A store of metrics that answers PromQL."""
+
+    def query(self, promql: str) -> Sequence[Sample]:
+        """Return the current values of a query.
+
+        Raises:
+            CloudApiError: the cloud rejects the request or does not answer.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
 class Account:
     """A Google Cloud project or an Azure subscription.
 

@@ -1,6 +1,6 @@
 """A JSON client for an API server."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import ModuleType
 from typing import Any, Final, Self, TypeAlias, cast
 
@@ -111,6 +111,10 @@ class Api:
         """Return the objects of a list."""
         return cast("list[Object]", self.get(path, **query).get("items") or [])
 
+    def lines(self, path: str, **query: str) -> Iterator[str]:
+        """Yield the lines of a text, such as a pod's log; with `follow=true`, as they are written."""
+        return _official().lines(self._client, path, query, self._headers("*/*"))
+
     def create(self, path: str, body: Mapping[str, Any], **query: str) -> Object:
         """Create an object; an unknown field is an error."""
         return self._call("POST", path, {"fieldManager": self._manager, **_STRICT, **query}, body)
@@ -155,10 +159,12 @@ class Api:
         content: str = JSON,
         accept: str = JSON,
     ) -> Object:
-        headers = {"Accept": accept, "Content-Type": content}
-        if self._user:
-            headers["Impersonate-User"] = self._user
+        headers = {**self._headers(accept), "Content-Type": content}
         return _official().call(self._client, method, path, query, headers, body)
+
+    def _headers(self, accept: str) -> dict[str, str]:
+        user = {"Impersonate-User": self._user} if self._user else {}
+        return {"Accept": accept, **user}
 
 
 def _official() -> ModuleType:

@@ -2,7 +2,8 @@
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
 from http.client import HTTPException
 from ipaddress import ip_address
 from typing import Any, Final
@@ -19,6 +20,7 @@ from ebbtide.kubernetes_api.errors import ApiError, KubeconfigError
 
 _CONNECTIONS: Final = 64
 _TIMEOUT: Final = (10.0, 60.0)  # seconds to connect, and to wait for a response
+_CHUNK: Final = 1 << 16
 _config: Any = config
 
 
@@ -69,7 +71,7 @@ def call(
     Raises:
         ApiError: the request was rejected, or not answered.
     """
-    try:
+    with _errors(api_client):
         return api_client.call_api(
             path,
             method,
@@ -81,6 +83,42 @@ def call(
             _return_http_data_only=True,
             _request_timeout=_TIMEOUT,
         )
+
+
+def lines(api_client: Any, path: str, query: Mapping[str, str], headers: Mapping[str, str]) -> Iterator[str]:
+    """Yield the lines of a text as they arrive, without their ends.
+
+    Raises:
+        ApiError: the request was rejected or not answered, the connection was lost, or nothing arrived for a
+            minute.
+    """
+    with _errors(api_client):
+        response = api_client.call_api(
+            path,
+            "GET",
+            query_params=list(query.items()),
+            header_params=dict(headers),
+            auth_settings=["BearerToken"],
+            _return_http_data_only=True,
+            _preload_content=False,
+            _request_timeout=_TIMEOUT,
+        )
+        rest = b""
+        try:
+            for chunk in response.stream(_CHUNK):
+                *complete, rest = (rest + chunk).split(b"\n")
+                yield from (line.decode(errors="replace") for line in complete)
+        finally:
+            response.close()
+        if rest:
+            yield rest.decode(errors="replace")
+
+
+@contextmanager
+def _errors(api_client: Any) -> Generator[None]:
+    """Turn the client's errors into `ApiError`."""
+    try:
+        yield
     except ApiException as error:
         raise _refusal(error) from None
     except (HTTPError, HTTPException, OSError) as error:

@@ -1,11 +1,12 @@
 """Summary of an update's changes, for its confirmation."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import timedelta
-from typing import Final
+from datetime import datetime, timedelta
+from typing import Any, Final
 
 from ebbtide import durations
+from ebbtide.kubernetes_api.parts import parts
 from ebbtide.operations import rolling
 from ebbtide.preview.report import CostReport
 from ebbtide.preview.stack_files import StackFiles
@@ -15,6 +16,7 @@ from ebbtide.review.build_report import review_of
 from ebbtide.review.consequences import new_pools_beside
 from ebbtide.review.report import DifferenceReport, Review
 from ebbtide.review.summary import action_counts, change_of, dollars
+from ebbtide.urns import urn_name
 from ebbtide.wording import several
 
 _SHOWN: Final = 20
@@ -36,12 +38,55 @@ class Plan:
     is_refused: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Done:
+    """Changes that an interrupted update made.
+
+    Attributes:
+        created: names of the created resources.
+        updated: names of the updated resources.
+    """
+
+    created: tuple[str, ...] = ()
+    updated: tuple[str, ...] = ()
+
+
+NOTHING: Final = Done()
+
+
+def done_since(deployment: Mapping[str, Any], completed: datetime | None) -> Done:
+    """Return the changes since the last completed update, from the times in the state.
+
+    Args:
+        deployment: the `deployment` of `pulumi stack export`.
+        completed: end of that update, to the second; None if the stack was never as declared.
+    """
+    names: dict[str, list[str]] = {"created": [], "modified": []}
+    for resource in parts(deployment, "resources"):
+        if not resource.get("custom") or resource.get("external") or resource.get("delete"):
+            continue
+        if str(resource["type"]).startswith("pulumi:"):
+            continue
+        for time, found in names.items():
+            if _is_later(resource.get(time), completed):
+                found.append(urn_name(str(resource["urn"])))
+                break
+    return Done(tuple(names["created"]), tuple(names["modified"]))
+
+
+def _is_later(time: object, completed: datetime | None) -> bool:
+    if not isinstance(time, str):
+        return False
+    return completed is None or datetime.fromisoformat(time) > completed + timedelta(seconds=1)
+
+
 def plan_of(
     recording: Recording,
     before: Baseline,
     files: StackFiles,
     replaced: Collection[str],
     drain_timeout: timedelta | None = None,
+    done: Done = NOTHING,
 ) -> Plan:
     """Return the changes of an update.
 
@@ -51,6 +96,7 @@ def plan_of(
         files: the stack's files.
         replaced: logical names of the pools that are replaced by a new pool beside the old one.
         drain_timeout: time for work on those pools to finish; None for each pool's own.
+        done: changes of an interrupted update that this one continues.
     """
     declaration = files.source.declaration if files.source else None
     review = review_of(
@@ -69,6 +115,7 @@ def plan_of(
     counts += [action_counts(counted)] if counted.changes or not replaced else []
     lines = (
         f"Stack {files.stack}: {', '.join(counts)}.",
+        *_done(done),
         *(f"  {line}" for line in _pools(recording, replaced, drain_timeout)),
         *(f"  {line}" for line in _changed(counted)),
         *(f"  {line}" for line in consequences[:_SHOWN]),
@@ -87,6 +134,20 @@ def _pools(recording: Recording, replaced: Collection[str], drain_timeout: timed
             f"Pool {rolling.declared_name(pool)} is replaced by a new one beside it: its work has {time} to "
             "finish, then its pods are evicted."
         )
+
+
+def _done(done: Done) -> Iterator[str]:
+    """Yield what an interrupted update did: the number of creations, and the names of what it updated."""
+    counts = [
+        f"{len(names)} {words}"
+        for words, names in (("created", done.created), ("updated", done.updated))
+        if names
+    ]
+    if counts:
+        yield f"Done already by an update that was interrupted: {', '.join(counts)}."
+    yield from (f"  updated {name}, done" for name in done.updated[:_SHOWN])
+    if len(done.updated) > _SHOWN:
+        yield f"  and {len(done.updated) - _SHOWN} more updated resources, done."
 
 
 def _changed(difference: DifferenceReport) -> Iterator[str]:

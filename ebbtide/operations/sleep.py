@@ -17,8 +17,8 @@ from ebbtide.invocation import command_line
 from ebbtide.operations import access, messages, queue_hold, snapshot, state
 from ebbtide.operations.errors import OperationError
 from ebbtide.operations.power import OwnCluster, own_cluster
-from ebbtide.operations.rates import Rates, rates
 from ebbtide.operations.work import Work, work
+from ebbtide.review.rates import Rates, rates
 from ebbtide.wording import bound
 
 _STEP: Final = 10.0  # seconds between two checks of running work

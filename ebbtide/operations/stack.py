@@ -10,6 +10,7 @@ import re
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -22,6 +23,9 @@ from ebbtide.operations.failures import explained
 from ebbtide.urns import STACK_TYPE, urn_name
 
 _COLOURS: Final = re.compile(r"<\{%.*?%\}>")
+_STEP: Final = "ebbtide: a step of an update"
+"""Message in the stack's history of a run after which the stack is not yet as declared."""
+
 _UNREACHABLE: Final = "PULUMI_K8S_DELETE_UNREACHABLE"
 
 
@@ -190,7 +194,12 @@ class Stack:
         events = _Events(watch)
         file = str(config_file) if config_file else self._config_file
         with explained(self.name, events.errors):
-            self._stack.up(on_event=events.take, config_file=file, show_secrets=False)
+            self._stack.up(
+                on_event=events.take,
+                config_file=file,
+                message=_STEP if config_file else None,
+                show_secrets=False,
+            )
         return events.errors
 
     def refresh(self, urns: list[str]) -> list[str]:
@@ -198,7 +207,11 @@ class Stack:
         events = _Events(_unwatched)
         with explained(self.name, events.errors):
             self._stack.refresh(
-                on_event=events.take, target=urns, config_file=self._config_file, show_secrets=False
+                on_event=events.take,
+                target=urns,
+                config_file=self._config_file,
+                message=_STEP,
+                show_secrets=False,
             )
         return events.errors
 
@@ -207,7 +220,11 @@ class Stack:
         events = _Events(watch)
         with explained(self.name, events.errors):
             self._stack.destroy(
-                on_event=events.take, target=urns, config_file=self._config_file, show_secrets=False
+                on_event=events.take,
+                target=urns,
+                config_file=self._config_file,
+                message=_STEP,
+                show_secrets=False,
             )
         return events.errors
 
@@ -232,6 +249,21 @@ class Stack:
             file = Path(directory, "state.json")
             file.write_text(json.dumps(document), encoding="utf-8")
             self.run("stack", "import", "--file", str(file))
+
+    def completed(self) -> datetime | None:
+        """Return the end of the last run that succeeded and was no step of an update, to the second; None if
+        there is none.
+
+        Raises:
+            OperationError: the engine cannot read the history.
+        """
+        runs: list[dict[str, Any]] = json.loads(self.run("stack", "history", "--json"))
+        ends = (
+            datetime.fromisoformat(run["endTime"])
+            for run in runs
+            if run["result"] == "succeeded" and run.get("message") != _STEP
+        )
+        return max(ends, default=None)
 
     def unlock(self) -> None:
         """Remove the stack's locks (`pulumi cancel`)."""

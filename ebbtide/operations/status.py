@@ -10,15 +10,16 @@ from typing import Any, Final
 from ebbtide.catalog.amounts import Amount
 from ebbtide.kubernetes_api import Api, Object
 from ebbtide.kubernetes_api.parts import part, text
-from ebbtide.operations import access, state
+from ebbtide.metrics import MetricSources, metric_sources
+from ebbtide.operations import access, gpu_use, state
 from ebbtide.operations.queue_status import QueueObjects, queue_statuses, take_queueing
-from ebbtide.operations.rates import Rates, rates
 from ebbtide.operations.snapshot import Snapshot, take
-from ebbtide.operations.status_report import CostStatus, PoolStatus, Status, WorkStatus
+from ebbtide.operations.status_report import CostStatus, GpuStatus, PoolStatus, Status, WorkStatus
 from ebbtide.operations.work import pools_of_nodes, work
 from ebbtide.placement import PoolProfile, Profile
 from ebbtide.placement.aks_labels_and_taints import AGENT_POOL
 from ebbtide.placement.gke_labels_and_taints import NODE_POOL
+from ebbtide.review.rates import Rates, deployed, rates_of
 from ebbtide.workloads.objects import condition
 
 UNKNOWN: Final = "its status is unknown"
@@ -44,6 +45,7 @@ class StatusSource:
         rates: its prices.
         profile: its profile.
         api: its cluster.
+        metrics: the metrics that it collects; None for none.
     """
 
     name: str
@@ -51,6 +53,7 @@ class StatusSource:
     rates: Rates
     profile: Profile
     api: Api
+    metrics: MetricSources | None = None
 
 
 def source(name: str, exported: Mapping[str, Any], outputs: Mapping[str, Any]) -> StatusSource:
@@ -65,7 +68,15 @@ def source(name: str, exported: Mapping[str, Any], outputs: Mapping[str, Any]) -
         OperationError: an output is missing or unusable.
     """
     api, profile = access.connected(outputs, UNKNOWN)
-    return StatusSource(name, state.read(exported["deployment"]), rates(exported), profile, api)
+    recording = deployed(exported)
+    return StatusSource(
+        name=name,
+        state=state.read(exported["deployment"]),
+        rates=rates_of(recording),
+        profile=profile,
+        api=api,
+        metrics=metric_sources(recording),
+    )
 
 
 def read(source: StatusSource, now: datetime) -> Status:
@@ -80,10 +91,17 @@ def read(source: StatusSource, now: datetime) -> Status:
     """
     with access.reaching_own(UNKNOWN, source.name, source.state):
         snapshot, queueing = take(source.api), take_queueing(source.api)
-    return status(source, snapshot, queueing, now)
+    has_gpus = any(pool.accelerator is not None for pool in source.profile.pools)
+    return status(source, snapshot, queueing, now, gpu_use.read(source.metrics) if has_gpus else None)
 
 
-def status(source: StatusSource, snapshot: Snapshot, queueing: QueueObjects, now: datetime) -> Status:
+def status(
+    source: StatusSource,
+    snapshot: Snapshot,
+    queueing: QueueObjects,
+    now: datetime,
+    gpus: GpuStatus | None = None,
+) -> Status:
     """Derive the status.
 
     Args:
@@ -91,6 +109,7 @@ def status(source: StatusSource, snapshot: Snapshot, queueing: QueueObjects, now
         snapshot: the cluster's objects.
         queueing: Kueue's objects.
         now: the time.
+        gpus: use of the GPUs.
     """
     profile = source.profile
     own = pools_of_nodes(snapshot.nodes, profile)
@@ -124,6 +143,7 @@ def status(source: StatusSource, snapshot: Snapshot, queueing: QueueObjects, now
             if (item.kind, item.namespace, item.name) not in waiting
         ),
         queues=queues,
+        gpus=gpus,
         cost=_cost(nodes, source.rates),
     )
 

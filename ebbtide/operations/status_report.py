@@ -87,6 +87,30 @@ class QueueStatus(DocumentPart):
     """Work that is not admitted, oldest first."""
 
 
+class UnusedGpus(DocumentPart):
+    """GPUs that a pod holds and has not used for an hour."""
+
+    namespace: str
+    """Namespace of the pod."""
+    pod: str
+    """Name of the pod."""
+    node: str
+    """Its node."""
+    gpus: int
+    """Number of the unused GPUs."""
+
+
+class GpuStatus(DocumentPart):
+    """Use of the GPUs, from the managed Prometheus of `addons.metrics`."""
+
+    measured: bool
+    """False without `addons.metrics`."""
+    unknown: str = ""
+    """Reason why the metrics could not be read; empty if they were."""
+    unused: tuple[UnusedGpus, ...] = ()
+    """Pods with unused GPUs."""
+
+
 class CostStatus(DocumentPart):
     """Cost at the list prices of the dated price table, or the stack's own prices."""
 
@@ -121,6 +145,8 @@ class Status(DocumentPart):
     """Work outside of queues or admitted by them, oldest first."""
     queues: tuple[QueueStatus, ...]
     """Queues."""
+    gpus: GpuStatus | None
+    """Use of the GPUs; null for a cluster without GPU pools."""
     cost: CostStatus
     """Cost."""
 

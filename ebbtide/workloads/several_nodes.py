@@ -29,7 +29,7 @@ def job_over_nodes(profile: Profile, nodes: int, **fields: Unpack[TaskFields]) -
     """Return the manifests of a Job whose pods work together, and of its headless Service.
 
     Every pod gets MASTER_ADDR, MASTER_PORT, NNODES, WORLD_SIZE, NODE_RANK and RANK, for one process per pod,
-    and the same as PET_…, which torchrun reads as its options, so that `torchrun train.py` needs none
+    and the same as `PET_*`, which torchrun reads as its options, so that `torchrun train.py` needs none
     (Trainer 2.2.1 sets these, pkg/constants). A pod's host name is the Job's name with its index, in the
     Service's domain.
 

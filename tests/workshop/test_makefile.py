@@ -78,7 +78,7 @@ def test_old_python_is_refused_in_a_sentence() -> None:
 
 
 def test_continuous_integration_runs_the_tests() -> None:
-    """`.ci/run` runs all three suites, and stops at the first failure."""
+    """`.ci/run` runs all three suites and builds the site, and stops at the first failure."""
     text = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
     assert "set -euo pipefail" in text
-    assert text.endswith("\nmake test\nmake test-rehearsal\nmake rehearse\n")
+    assert text.endswith("\nmake test\nmake site\nmake test-rehearsal\nmake rehearse\n")

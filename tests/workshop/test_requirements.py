@@ -24,7 +24,12 @@ def _locked(name: str) -> dict[str, str]:
     return {match["name"]: match["version"] for match in _PINNED.finditer(_text(name))}
 
 
-_LOCKS = ["requirements", "requirements-dev", "requirements-release", "policies/requirements"]
+_LOCKS = [
+    "requirements",
+    "requirements-dev",
+    "requirements-release",
+    "policies/requirements",
+]
 
 
 @pytest.mark.parametrize("name", _LOCKS)

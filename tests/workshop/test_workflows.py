@@ -23,8 +23,11 @@ _CALLERS = {"up.yml", "destroy.yml", "reap.yml", "sleep.yml"}
 _WRITES = {
     **{name: {"id-token"} for name in (*_CALLERS, "stack.yml")},
     "release.yml": {"attestations", "id-token"},
+    "site.yml": {"id-token", "pages"},
 }
 """What workflows may write that have an identity."""
+_OF_THE_PACKAGE = ("ci.yml", "release.yml", "site.yml")
+"""The workflows that no project from a template has."""
 
 
 def _read(path: Path) -> dict[Any, Any]:
@@ -94,7 +97,7 @@ def test_targets_exist() -> None:
     """Every target that a step makes is one of the Makefile."""
     lines = (step.get("run", "") for path in [*_WORKFLOWS, *_ACTIONS] for step in _steps(path))
     made = {target for line in lines if line.startswith("make ") for target in line.split()[1:]}
-    assert made == {"dist", "install", "lint", "pytest", "test-rehearsal", "types"}
+    assert made == {"dist", "install", "lint", "pytest", "site", "test-rehearsal", "types"}
     assert made <= set(makefile_targets())
 
 
@@ -128,7 +131,7 @@ def test_kubelogin_is_the_catalogs() -> None:
 @pytest.mark.parametrize("template", ["gke", "aks"])
 def test_templates_share_the_workflows(template: str) -> None:
     """A template has the workflows of stacks, but for its list of them and the installation of the wheel."""
-    copied = (path for path in (*_WORKFLOWS, _ACTIONS[0]) if path.name not in ("ci.yml", "release.yml"))
+    copied = (path for path in (*_WORKFLOWS, _ACTIONS[0]) if path.name not in _OF_THE_PACKAGE)
     shared = {path.relative_to(ROOT) for path in copied}
     directory = PROJECTS[template]
     files = {path.relative_to(directory) for path in (directory / ".github").rglob("*") if path.is_file()}

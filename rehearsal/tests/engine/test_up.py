@@ -91,7 +91,7 @@ def test_a_drain_timeout_of_one_update(gke: Site) -> None:
 
 
 def test_an_interrupted_update_continues(gke: Site) -> None:
-    """Ctrl-C lets the engine finish what it does; the next update creates the rest."""
+    """Ctrl-C lets the engine finish what it does; the next update counts that, and creates the rest."""
     process = gke.start()
     until(process, "created: ")
     os.killpg(process.pid, signal.SIGINT)
@@ -100,10 +100,14 @@ def test_an_interrupted_update_continues(gke: Site) -> None:
     assert "The engine finishes its current operations; this takes a while." in out
     assert "Continue with: " in out
     assert "Traceback" not in out
+    made = sum(bool(item.get("custom")) and not item["type"].startswith("pulumi:") for item in gke.state())
     status, out = gke.up()
     assert status == 0, out
+    assert f"Done already by an update that was interrupted: {made} created." in " ".join(out.split())
     assert gke.pools() == {"system", "cpu"}
-    assert "Stack dev: no change." in gke.up()[1]
+    _, out = gke.up()
+    assert "Stack dev: no change." in out
+    assert "interrupted" not in out
 
 
 @pytest.mark.long

@@ -213,3 +213,13 @@ def _printed(code: str) -> str:
     return subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout
+
+
+def test_lines(server: _Server, api: Api) -> None:
+    """Lines of a text come without their ends, the last one also without a newline."""
+    server.answer = "one\n\nzwölf\nrest"
+    assert list(api.lines(f"{_PODS}/a/log", follow="true")) == ["one", "", "zwölf", "rest"]
+    assert server.asked[0]["query"] == {"follow": "true"}
+    server.status, server.answer = 404, json.dumps({"message": "pods a not found", "reason": "NotFound"})
+    with pytest.raises(ApiError, match="pods a not found"):
+        list(api.lines(f"{_PODS}/a/log"))

@@ -17,11 +17,11 @@ from ebbtide.kubernetes_api import Api
 from ebbtide.operations import access
 from ebbtide.operations.errors import OperationError
 from ebbtide.operations.queue_status import QueueObjects
-from ebbtide.operations.rates import BilledItem, Rates
 from ebbtide.operations.snapshot import Snapshot
 from ebbtide.operations.status import StatusSource, status
-from ebbtide.operations.status_report import Status
+from ebbtide.operations.status_report import GpuStatus, Status, UnusedGpus
 from ebbtide.operations.up import Update
+from ebbtide.review.rates import BilledItem, Rates
 from tests.unit.operations.objects import NOW, PROFILE, STATE, Object, condition, made, node, pod
 
 _SPOT = PROFILE.pool("spot")
@@ -231,3 +231,25 @@ def test_the_tables_fit_a_terminal() -> None:
         r"^spot +spot +1 +- +- +2 +1 hour +0\.05$", "\n".join(map(str.rstrip, lines)), re.MULTILINE
     )
     assert lines[-1].startswith("Expires at 2026-11-21 15:00 UTC, in 3 h 0 min.")
+
+
+@pytest.mark.parametrize(
+    ("gpus", "line"),
+    [
+        (None, ""),
+        (GpuStatus(measured=False), "The use of GPUs is not measured: addons.metrics is off."),
+        (GpuStatus(measured=True, unknown="No access."), "The use of GPUs is unknown: No access."),
+        (GpuStatus(measured=True), "No GPU is known to be held without use for an hour."),
+        (
+            GpuStatus(
+                measured=True, unused=(UnusedGpus(namespace="vision", pod="train", node="n1", gpus=2),)
+            ),
+            "Pod train in vision holds 2 GPUs on n1, unused for an hour.",
+        ),
+    ],
+)
+def test_unused_gpus_are_named(gpus: GpuStatus | None, line: str) -> None:
+    """A cluster with GPU pools has a sentence about their use; others have none."""
+    text = _text(status(_SOURCE, Snapshot(), QueueObjects(), NOW, gpus))
+    assert line in text
+    assert ("GPU" in text) is bool(line)

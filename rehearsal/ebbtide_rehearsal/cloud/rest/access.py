@@ -111,6 +111,7 @@ def _environment(origin: str, login: Path, trusted: Path) -> Mapping[str, str]:
         "GOOGLE_CONTAINER_CUSTOM_ENDPOINT": f"{origin}/v1/",
         "GOOGLE_CLOUD_BILLING_CUSTOM_ENDPOINT": f"{origin}/v1/",
         "GOOGLE_CLOUD_QUOTAS_CUSTOM_ENDPOINT": f"{origin}/v1/",
+        "GOOGLE_MONITORING_CUSTOM_ENDPOINT": f"{origin}/v1/",
         "ARM_METADATA_HOSTNAME": origin.removeprefix("https://"),
         "AZURE_TOKEN_CREDENTIALS": "ManagedIdentityCredential",
         "IDENTITY_ENDPOINT": f"{origin}/msi/token",

@@ -20,6 +20,7 @@ from ebbtide_rehearsal.cloud.nodes.machines import all_machines
 from ebbtide_rehearsal.cloud.regions import locations
 from ebbtide_rehearsal.cloud.rest.azure_clusters import AzureClusters
 from ebbtide_rehearsal.cloud.rest.azure_resources import AzureResources
+from ebbtide_rehearsal.cloud.rest.prometheus import SCOPE, Prometheus
 from ebbtide_rehearsal.cloud.rest.routes import RefusedRequestError, Request, Route, bearer
 from ebbtide_rehearsal.cloud.store import Store
 
@@ -73,6 +74,7 @@ class Azure:
         """
         self._store, self._subscriptions, self._identities = store, subscriptions, identities
         self._tokens: set[str] = set()
+        self._query_tokens: set[str] = set()
         self._prices, self._page = prices, page
         self.routes = (
             Route("metadata/endpoints", "GET", re.compile("/metadata/endpoints"), self._metadata),
@@ -81,11 +83,12 @@ class Azure:
             Route("retail/prices", "GET", re.compile("/api/retail/prices"), self._retail),
             *AzureResources(store, self._check, self._listed).routes(),
             *AzureClusters(store, self._check).routes,
+            *Prometheus(store).azure(self._check, self._check_query),
         )
 
     def owns(self, path: str) -> bool:
         """Return whether a path is one of Azure's."""
-        return path.startswith(("/subscriptions/", "/api/retail/", "/metadata/", "/msi/"))
+        return path.startswith(("/subscriptions/", "/api/retail/", "/metadata/", "/msi/", "/prometheus/"))
 
     def refusal(self, error: RefusedRequestError) -> Mapping[str, Any]:
         """Return the document of an error."""
@@ -107,6 +110,10 @@ class Azure:
             message = f"The subscription '{subscription}' could not be found."
             raise RefusedRequestError(404, message, "SubscriptionNotFound")
 
+    def _check_query(self, request: Request) -> None:
+        if bearer(request) not in self._query_tokens:
+            raise RefusedRequestError(401, "The access token is invalid.")
+
     def _metadata(self, request: Request) -> Mapping[str, Any]:
         """Return the addresses of this cloud."""
         return {
@@ -116,17 +123,19 @@ class Azure:
         }
 
     def _token(self, request: Request) -> Mapping[str, Any]:
-        """Return a token of a managed identity for Azure Resource Manager."""
+        """Return a token of a managed identity for Azure Resource Manager, or for queries of metrics."""
         if request.headers.get("x-identity-header") not in self._identities:
             raise RefusedRequestError(401, "The identity header is invalid.", "Unauthorized")
-        if request.query.get("resource") != request.origin:
+        tokens = {request.origin: self._tokens, SCOPE: self._query_tokens}
+        resource = request.query.get("resource", "")
+        if resource not in tokens:
             raise RefusedRequestError(400, "The resource principal was not found.", "invalid_resource")
         token = secrets.token_urlsafe(16)
-        self._tokens.add(token)
+        tokens[resource].add(token)
         return {
             "access_token": token,
             "expires_on": str(int(time.time()) + 3600),
-            "resource": request.origin,
+            "resource": resource,
             "token_type": "Bearer",
         }
 

@@ -17,6 +17,7 @@ from ebbtide_rehearsal.cloud.nodes.machines import all_machines
 from ebbtide_rehearsal.cloud.regions import locations
 from ebbtide_rehearsal.cloud.rest.google_clusters import GoogleClusters
 from ebbtide_rehearsal.cloud.rest.google_resources import GoogleResources
+from ebbtide_rehearsal.cloud.rest.prometheus import Prometheus
 from ebbtide_rehearsal.cloud.rest.routes import RefusedRequestError, Request, Route, bearer
 from ebbtide_rehearsal.cloud.store import Store
 
@@ -107,6 +108,7 @@ class Google:
             ),
             *GoogleResources(store, self._check).routes(),
             *GoogleClusters(store, self._check).routes,
+            Prometheus(store).google(self._check),
         )
 
     def owns(self, path: str) -> bool:

@@ -59,7 +59,9 @@ def test_the_monitor_selects_the_exporter() -> None:
     (port,) = container["ports"]
     assert endpoint["port"] == port["name"]
     assert endpoint["honorLabels"] is True
-    environment = {item["name"]: item["value"] for item in container["env"]}
+    environment = {item["name"]: item.get("value") for item in container["env"]}
+    (node,) = (item["valueFrom"] for item in container["env"] if item["name"] == "NODE_NAME")
+    assert node == {"fieldRef": {"fieldPath": "spec.nodeName"}}
     mounted = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
     ((file, rows),) = objects["ConfigMap"]["data"].items()
     assert environment["DCGM_EXPORTER_COLLECTORS"] == f"{mounted['counters']}/{file}"

@@ -1,4 +1,4 @@
-"""Prices of a deployed stack: of its nodes, and of everything else."""
+"""Prices of a stack: of its nodes, and of everything else."""
 
 import json
 from collections.abc import Mapping
@@ -7,6 +7,7 @@ from typing import Any
 
 from ebbtide.catalog.amounts import Amount, total
 from ebbtide.reading import read_clusters, read_pools
+from ebbtide.recording.recording import Recording
 from ebbtide.review.cost import CLOUD_NAT, charges, cloud_nat, node_price
 from ebbtide.review.state import recording_of
 from ebbtide.urns import stack_and_project
@@ -61,8 +62,21 @@ def rates(exported: Mapping[str, Any]) -> Rates:
     Raises:
         StateError: the document is not an exported state.
     """
+    return rates_of(deployed(exported))
+
+
+def deployed(exported: Mapping[str, Any]) -> Recording:
+    """Return the recording of a stack, from the document of `pulumi stack export`.
+
+    Raises:
+        StateError: the document is not an exported state.
+    """
     stack, project = stack_and_project(exported["deployment"]["resources"][0]["urn"])
-    recording = recording_of(json.dumps(exported), project=project, stack=stack, file="The state")
+    return recording_of(json.dumps(exported), project=project, stack=stack, file="The state")
+
+
+def rates_of(recording: Recording) -> Rates:
+    """Return the prices of a recorded stack."""
     pools = read_pools(recording)
     items = charges(recording, read_clusters(recording), pools)
     return Rates(
