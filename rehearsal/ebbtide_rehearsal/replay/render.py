@@ -1,0 +1,212 @@
+"""A replay's report as text, and the tables that its page shares."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from ebbtide import durations
+from ebbtide.wording import several
+from ebbtide_rehearsal.replay.document import (
+    ColumnReport,
+    MappingReport,
+    PoolReport,
+    ReplayReport,
+    Spread,
+    WaitReport,
+)
+
+Rows = Sequence[tuple[str, Sequence[str]]]
+"""Labels, each with a cell for each declaration."""
+
+_NONE: Final = "-"
+_MOST_MAPPED: Final = 20
+_THOUSAND: Final = 1000
+
+
+def write(report: ReplayReport, console: Console) -> None:
+    """Print a report."""
+    console.print(Group(*_blocks(report)))
+
+
+def sections(report: ReplayReport) -> list[tuple[str, Rows]]:
+    """Return the tables, each with its title."""
+    return [
+        ("Waiting, median and 95 %", _waits(report, "waits")),
+        ("Waiting by size", _waits(report, "sizes")),
+        ("Cost, $", list(_cost(report))),
+        ("Node hours, and idle ones", list(_hours(report))),
+        ("Work", list(_work(report))),
+        *([("Never ran or ended", list(_never(report)))] if any(c.never for c in report.columns) else ()),
+    ]
+
+
+def span(report: ReplayReport) -> str:
+    """Format the time from the first to the last submission."""
+    return durations.rounded(report.seconds)
+
+
+def notes(report: ReplayReport) -> list[str]:
+    """Return the remarks about the trace and the prices."""
+    gaps = (("Without price", report.without_price), ("Estimated price", report.estimated))
+    return [*report.notes, *(f"{gap}: {', '.join(items)}." for gap, items in gaps if items)]
+
+
+def usd(amount: Spread) -> str:
+    """Format an amount of US dollars."""
+    return f"${_money(amount.median)}"
+
+
+def usd_range(amount: Spread) -> str:
+    """Format the smallest and the largest amount of the seeds."""
+    return f"{_money(amount.least)} to {_money(amount.most)}"
+
+
+def wait(seconds: Spread | None) -> str:
+    """Format a waiting time."""
+    return _NONE if seconds is None else durations.elapsed(seconds.median)
+
+
+def change(ratio: float | None) -> str:
+    """Format a ratio as a change, as `+3 %`."""
+    return _NONE if ratio is None else f"{ratio - 1:+.0%}".replace("%", " %")
+
+
+def named(row: MappingReport) -> str:
+    """Format the names of jobs in the trace."""
+    gpus = "" if not row.gpu_type else "any GPU" if row.gpu_type == "any" else f"GPU {row.gpu_type}"
+    return ", ".join(filter(None, (row.queue or "no queue", gpus)))
+
+
+def _blocks(report: ReplayReport) -> Iterator[RenderableType]:
+    for sentence in report.verdict:
+        yield Text(sentence, style="bold" if sentence == report.verdict[0] else "")
+    jobs = several(f"{report.jobs:,}", "job", "jobs")
+    seeds = several(report.seeds, "seed")
+    yield Text(f"{report.trace}: {jobs} in {span(report)}; {seeds}, ranges in parentheses.", style="dim")
+    for title, rows in sections(report):
+        if rows:
+            yield Text(f"\n{title}", style="bold")
+            yield Padding(_table(("", *(column.name for column in report.columns)), rows), (0, 0, 0, 2))
+    if report.assumptions:
+        name = report.columns[-1].name
+        yield Text(f"\nAssumptions of the cloud's model, half and twice ({name})", style="bold")
+        effects = [
+            (effect.name, (f"{effect.factor:g}", change(effect.usd), change(effect.wait)))
+            for effect in report.assumptions
+        ]
+        yield Padding(_table(("", "TIMES", "COST", "MEAN WAITING"), effects), (0, 0, 0, 2))
+    yield Text("\nThe trace's queues and accelerators", style="bold")
+    mapping = [(named(row), (row.local_queue, f"{row.jobs:,}")) for row in report.mapping[:_MOST_MAPPED]]
+    yield Padding(_table(("", "QUEUE", "JOBS"), mapping), (0, 0, 0, 2))
+    if len(report.mapping) > _MOST_MAPPED:
+        yield Text(f"  and {len(report.mapping) - _MOST_MAPPED} more: --format json")
+    for note in notes(report):
+        yield Text(note, style="dim")
+
+
+def _table(head: Sequence[str], rows: Rows) -> Table:
+    table = Table(box=None, show_header=True, header_style="dim", pad_edge=False, padding=(0, 2, 0, 0))
+    for number, name in enumerate(head):
+        table.add_column(name, justify="right" if number else "left", overflow="fold")
+    for label, cells in rows:
+        table.add_row(label, *cells)
+    return table
+
+
+def _labels(report: ReplayReport, of: Callable[[ColumnReport], Sequence[str]]) -> list[str]:
+    """Return the labels of all declarations, in order."""
+    return list(dict.fromkeys(label for column in report.columns for label in of(column)))
+
+
+def _waits(report: ReplayReport, field: str) -> Rows:
+    groups: list[dict[str, WaitReport]] = [
+        {group.group: group for group in getattr(column, field)} for column in report.columns
+    ]
+    names = dict.fromkeys(name for column in groups for name in column)
+    return [(name, [_wait(column.get(name)) for column in groups]) for name in names]
+
+
+def _wait(group: WaitReport | None) -> str:
+    if group is None or group.half is None or group.most is None:
+        return _NONE
+    spread = group.most
+    seeds = (
+        f" ({durations.elapsed(spread.least)} to {durations.elapsed(spread.most)})"
+        if spread.least != spread.most
+        else ""
+    )
+    return f"{wait(group.half)}, {wait(spread)}{seeds}"
+
+
+def _cost(report: ReplayReport) -> Iterator[tuple[str, Sequence[str]]]:
+    yield "total", [_ranged(column.usd) for column in report.columns]
+    kinds: Sequence[tuple[str, Callable[[ColumnReport], dict[str, Spread]]]] = (
+        ("pool ", lambda column: {pool.pool: pool.usd for pool in column.pools}),
+        ("", lambda column: column.others),
+        ("nodes ", lambda column: column.options),
+        ("used by team ", lambda column: column.teams),
+    )
+    for prefix, of in kinds:
+        for label in _labels(report, lambda column, of=of: list(of(column))):
+            amounts = [of(column).get(label) for column in report.columns]
+            if any(amount and amount.most for amount in amounts):
+                yield f"{prefix}{label}", [_ranged(amount) if amount else _NONE for amount in amounts]
+
+
+def _hours(report: ReplayReport) -> Iterator[tuple[str, Sequence[str]]]:
+    for label in _labels(report, lambda column: [pool.pool for pool in column.pools]):
+        pools = [
+            next((pool for pool in column.pools if pool.pool == label), None) for column in report.columns
+        ]
+        if any(pool and pool.node_hours.most for pool in pools):
+            yield label, [_node_hours(pool) for pool in pools]
+
+
+def _node_hours(pool: PoolReport | None) -> str:
+    if pool is None:
+        return _NONE
+    return f"{_count(pool.node_hours.median)}, {_count(pool.idle_hours.median)} idle"
+
+
+def _work(report: ReplayReport) -> Iterator[tuple[str, Sequence[str]]]:
+    rows: Sequence[tuple[str, Callable[[ColumnReport], Spread]]] = (
+        ("jobs that ended", lambda column: column.ended),
+        ("preemptions", lambda column: column.preemptions),
+        ("interruptions", lambda column: column.interruptions),
+        ("lost work, hours", lambda column: column.lost_hours),
+    )
+    for label, of in rows:
+        yield label, [_ranged(of(column), _count) for column in report.columns]
+    for label, key in (("reclaimed nodes", "reclaims"), ("refused requests", "refusals")):
+        sums = [sum(getattr(pool, key).median for pool in column.pools) for column in report.columns]
+        yield label, list(map(_count, sums))
+    if deadlines := max(column.deadlines for column in report.columns):
+        yield f"missed of {deadlines:,} deadlines", [_ranged(c.missed, _count) for c in report.columns]
+
+
+def _never(report: ReplayReport) -> Iterator[tuple[str, Sequence[str]]]:
+    for why in _labels(report, lambda column: [never.why for never in column.never]):
+        cells: list[str] = []
+        for column in report.columns:
+            found = next((never for never in column.never if never.why == why), None)
+            lines = f" (line {', '.join(map(str, found.lines))})" if found else ""
+            cells.append(f"{found.jobs:,}{lines}" if found else "0")
+        yield why, cells
+
+
+def _money(amount: float) -> str:
+    return f"{amount:,.0f}" if amount >= _THOUSAND else f"{amount:,.2f}"
+
+
+def _count(amount: float) -> str:
+    return f"{amount:,.0f}" if amount >= _THOUSAND or amount == int(amount) else f"{amount:,.1f}"
+
+
+def _ranged(amount: Spread, form: Callable[[float], str] = _money) -> str:
+    if form(amount.least) == form(amount.most):
+        return form(amount.median)
+    return f"{form(amount.median)} ({form(amount.least)} to {form(amount.most)})"
