@@ -108,7 +108,7 @@ def trials_policy() -> tuple[Object, Object]:
         ),
         f"!has({run}.metadata) || !has({run}.metadata.namespace) || "
         f"{run}.metadata.namespace == request.namespace": (
-            "has a trial in another namespace: leave out metadata.namespace of the trial"
+            "has a trial in another namespace: omit metadata.namespace of the trial"
         ),
         f"!has({template}.configMap) || (has({template}.configMap.configMapNamespace) && "
         f"{template}.configMap.configMapNamespace == request.namespace)": (

@@ -139,7 +139,7 @@ def _patch(schema: Any) -> Any:
     for keyword, value in cast("dict[str, Any]", schema).items():
         match keyword:
             case "required" | "minItems" | "discriminator" | "if" | "then":
-                pass  # what a change leaves out may be in the other declaration
+                pass  # what a change omits may be in the other declaration
             case "properties":
                 fields = {name: {"anyOf": [_patch(field), {"type": "null"}]} for name, field in value.items()}
                 patch["properties"] = fields | {"$patch": {"const": "delete"}}

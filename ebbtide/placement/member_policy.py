@@ -142,13 +142,13 @@ def _pod_checks(cluster: Cluster) -> Iterator[tuple[str, str]]:
         ),
         (
             "'has the priority class ' + variables.priorityClass + ', and would preempt pods that the "
-            "cluster needs to run: leave priorityClassName out'"
+            "cluster needs to run: omit priorityClassName'"
         ),
     )
     yield (
         "!has(variables.pod.nodeName) || variables.pod.nodeName == '' || request.operation == 'UPDATE'",
         (
-            "'names a node, and so would pass the taints of every pool: leave nodeName out, and select nodes "
+            "'names a node, and so would pass the taints of every pool: omit nodeName, and select nodes "
             "by their labels'"
         ),
     )
@@ -167,7 +167,7 @@ _SERVICE_CHECKS: Final = (
         "!has(dyn(object).spec.externalIPs) || size(dyn(object).spec.externalIPs) == 0",
         (
             "'has external IPs, and would receive the traffic of every pod of the cluster to these addresses "
-            "(CVE-2020-8554): leave externalIPs out'"
+            "(CVE-2020-8554): omit externalIPs'"
         ),
     ),
     (

@@ -157,7 +157,7 @@ def _validations(pools: Sequence[Pool]) -> list[Manifest]:
         {
             "expression": f"!has(dyn(object).metadata.ownerReferences) || ({_CONTROLLER})",
             "message": "has an owner reference, by which Kueue would take it for admitted: "
-            "leave metadata.ownerReferences out",
+            "omit metadata.ownerReferences",
             "reason": "Forbidden",
         },
     ]

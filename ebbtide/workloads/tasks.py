@@ -184,7 +184,7 @@ def check(task: Task, problems: Problems, *, name_length: int = LABEL_LENGTH) ->
     )
     problems.check(
         task.run_as_user is None or 0 < task.run_as_user <= _HIGHEST_USER,
-        f"run_as_user is {task.run_as_user}; write 1 to {_HIGHEST_USER}. 0 is root: leave it out for that.",
+        f"run_as_user is {task.run_as_user}; write 1 to {_HIGHEST_USER}. 0 is root: omit it for that.",
     )
     problems.check(task.gpu_count >= 0, f"gpus is {task.gpus}; write 0 or more.")
     problems.check(task.retries >= 0, f"retries is {task.retries}; write 0 or more.")

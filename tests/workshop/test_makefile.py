@@ -59,7 +59,7 @@ def test_preview_takes_a_stack() -> None:
 
 @pytest.mark.parametrize("step", ["ruff check", "ruff format --check", "lint-imports", "pyright", "pytest"])
 def test_test_runs_every_check(step: str) -> None:
-    """`make test` leaves out none of the checks."""
+    """`make test` omits none of the checks."""
     assert step in _would_run("test")
 
 

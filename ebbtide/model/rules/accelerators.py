@@ -93,7 +93,7 @@ def _is_the_machines_own(pool: PoolIn) -> Iterator[Fault]:
                         pool.at(f"accelerator.{field}"),
                         f"{own}, and {field} is {declared}.",
                         _NO_POOL,
-                        f"Write {field}: {known}, or leave accelerator out.",
+                        f"Write {field}: {known}, or omit accelerator.",
                     )
         case _:
             return

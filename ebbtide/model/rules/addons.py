@@ -37,7 +37,7 @@ def _somewhere_untainted(cluster: Cluster) -> Iterator[Fault]:
                 pool.at(f"taints[{hard[0]}]"),
                 f"The pods of {and_list(makers)} tolerate no taint, and every pool has one.",
                 "They would stay pending, and nothing would run.",
-                "Leave taints out here, or write taints: [] on a work pool that they may use.",
+                "Remove taints here, or write taints: [] on a work pool that they may use.",
             )
 
 
@@ -49,7 +49,7 @@ def _bucket(cluster: Cluster) -> Iterator[Fault]:
             f"Kubeflow Pipelines {PINS['pipelines'].version} writes to no bucket of Azure: "
             "it knows gs, s3 and minio.",
             "Every step with an artifact would fail.",
-            "Leave artifacts out, for a disk in the cluster.",
+            "Remove artifacts, for a disk in the cluster.",
         )
 
 
@@ -90,7 +90,7 @@ def _cloud_has_logs(cluster: Cluster) -> Iterator[Fault]:
             "addons.logs",
             f"{service_name(CloudKind.GKE)} has the logs of pods in Cloud Logging by itself.",
             "There would be nothing to make.",
-            "Leave logs out.",
+            "Remove logs.",
         )
 
 
@@ -100,7 +100,7 @@ def _logs_of_ours(cluster: Cluster) -> Iterator[Fault]:
             "addons.logs",
             "Logs are collected by an agent that is a setting of the cluster, and this cluster is not ours.",
             "It would have to be changed, or no log would come in.",
-            "Leave logs out, and have its owner run az aks enable-addons --addons monitoring.",
+            "Remove logs, and have its owner run az aks enable-addons --addons monitoring.",
         )
 
 
@@ -127,7 +127,7 @@ def _exporter_available(cluster: Cluster) -> Iterator[Fault]:
             "addons.metrics",
             f"GKE has its DCGM exporter from {least} on, and kubernetesVersion is {pinned}.",
             "The utilization of GPUs is not collected.",
-            f"Write kubernetesVersion: {least} or later, or leave it out.",
+            f"Write kubernetesVersion: {least} or later, or omit it.",
         )
 
 
@@ -172,7 +172,7 @@ def _recent_enough(cluster: Cluster) -> Iterator[Fault]:
                 f"addons.{spec.name}",
                 f"{spec.title} runs on Kubernetes from {least} on, and kubernetesVersion is {pinned}.",
                 "Its kinds would be refused.",
-                f"Write kubernetesVersion: {least} or later, or leave it out.",
+                f"Write kubernetesVersion: {least} or later, or omit it.",
             )
 
 
@@ -193,7 +193,7 @@ def _data_on_spot(cluster: Cluster) -> Iterator[Fault]:
                 pool.at("capacity"),
                 f"The databases of {and_list(keepers)} run on nodes that the cloud can reclaim.",
                 "Each time, pipelines and experiments stop until another node is ready.",
-                "Leave capacity out, unless that is worth the lower price.",
+                "Remove capacity, unless that is worth the lower price.",
             )
 
 

@@ -26,7 +26,7 @@ def _required_queues_exist(cluster: Cluster) -> Iterator[Fault]:
                 f"teams[{index}].requireQueue",
                 "The team requires a queue, and has none.",
                 "No pool would be guarded.",
-                "Declare queues, or leave requireQueue out.",
+                "Declare queues, or omit requireQueue.",
             )
 
 
@@ -37,7 +37,7 @@ def _interactive_members(cluster: Cluster) -> Iterator[Fault]:
                 f"teams[{index}].interactive",
                 "Members may create pods, and the team has no members.",
                 "No one would get the right.",
-                "Write members, or leave interactive out.",
+                "Write members, or omit interactive.",
             )
 
 

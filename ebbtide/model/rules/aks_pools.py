@@ -22,7 +22,7 @@ def _spot_is_no_system_pool(pool: PoolIn) -> Iterator[Fault]:
             pool.at("capacity"),
             "The system pool cannot be spot on AKS.",
             "The cluster could not be created.",
-            "Leave capacity out for on-demand.",
+            "Omit capacity for on-demand.",
         )
 
 
@@ -33,8 +33,7 @@ def _spot_of_a_series_that_has_it(pool: PoolIn) -> Iterator[Fault]:
             pool.at("capacity"),
             f"Azure sells no {machine.name} as spot.",
             _NO_POOL,
-            "Write a machine of another series, such as Standard_D2as_v5, or leave capacity out for "
-            "on-demand.",
+            "Write a machine of another series, such as Standard_D2as_v5, or omit capacity for on-demand.",
         )
 
 
@@ -50,7 +49,7 @@ def _ephemeral_disk_fits(pool: PoolIn) -> Iterator[Fault]:
             pool.at("disk.type"),
             f"{machine.name} has neither a cache nor a temporary disk that a node's disk could be on.",
             _NO_POOL,
-            "Write type: managed, or leave it out; or take a machine such as Standard_D4ds_v5.",
+            "Write type: managed, or omit it; or take a machine such as Standard_D4ds_v5.",
         )
     elif disk.size_gib > limit:
         yield Fault(
@@ -58,7 +57,7 @@ def _ephemeral_disk_fits(pool: PoolIn) -> Iterator[Fault]:
             f"{machine.name} holds an ephemeral disk of at most {limit} GiB, and this one has "
             f"{disk.size_gib}.",
             _NO_POOL,
-            f"Write sizeGib: {limit} or less, or leave type out for a managed disk.",
+            f"Write sizeGib: {limit} or less, or omit type for a managed disk.",
         )
 
 
@@ -98,7 +97,7 @@ def _no_upgrade_on_spot(pool: PoolIn) -> Iterator[Fault]:
             "A spot pool on AKS has no upgrade settings.",
             "AKS upgrades spot nodes without surge and without draining them, and later previews would "
             "want a change.",
-            "Leave upgrade out.",
+            "Remove upgrade.",
         )
 
 
@@ -120,7 +119,7 @@ def _nothing_missing_from_the_system_pool(pool: PoolIn) -> Iterator[Fault]:
             pool.at("upgrade.maxUnavailable"),
             "No node of the system pool may be missing during an upgrade on AKS.",
             "The cluster could not be created.",
-            "Leave maxUnavailable out, and write maxSurge: 1 or more.",
+            "Remove maxUnavailable, and write maxSurge: 1 or more.",
         )
 
 
@@ -132,7 +131,7 @@ def _deallocate(pool: PoolIn) -> Iterator[Fault]:
             "Evicted nodes are deallocated, not deleted.",
             "They still count against the quota, and the autoscaler waits for them where it could try "
             "another pool.",
-            "Write evictionPolicy: Delete, or leave it out.",
+            "Write evictionPolicy: Delete, or omit it.",
         )
 
 

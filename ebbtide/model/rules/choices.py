@@ -18,7 +18,7 @@ def _image(pool: PoolIn) -> Iterator[Fault]:
             pool.at("image"),
             f"{service_name(pool.site.cloud)} has no image {pool.pool.image}.",
             _NO_POOL,
-            f"Write {or_list(images)}, or leave image out for {images[0]}.",
+            f"Write {or_list(images)}, or omit image for {images[0]}.",
         )
 
 
@@ -34,7 +34,7 @@ def _disk_type(pool: PoolIn) -> Iterator[Fault]:
     else:
         problem = f"{service_name(cloud)} has no disk type {written}{did_you_mean(written, of_cloud)}"
     yield Fault(
-        pool.at("disk.type"), problem, _NO_POOL, f"Write {or_list(types)}, or leave it out for {types[0]}."
+        pool.at("disk.type"), problem, _NO_POOL, f"Write {or_list(types)}, or omit it for {types[0]}."
     )
 
 

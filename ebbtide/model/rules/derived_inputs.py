@@ -26,7 +26,7 @@ class Relied:
 
     otherwise: str
     value: bool | str | None = None
-    instead: str = "Leave it out of overrides."
+    instead: str = "Remove it from overrides."
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +216,7 @@ _AKS_POOL_RELIED: Final = {
     "powerState.code": Relied(
         "The pool would have no nodes, and its queue would admit work that waits for them.",
         value="Running",
-        instead="Leave it out, and stop the stack with `ebbtide sleep`.",
+        instead="Remove it, and stop the stack with `ebbtide sleep`.",
     ),
     "scaleDownMode": Relied(
         "Nodes that are scaled down would stay, deallocated: their disks are billed, and the autoscaler does "

@@ -29,7 +29,7 @@ def _has_installer(cluster: Cluster) -> Iterator[Fault]:
             pool.at("accelerator.driver"),
             "The cloud is to install no driver here, and nothing else does: addons.drivers is managed.",
             _NO_DRIVER,
-            "Leave driver out, or write addons: {drivers: gpu-operator}; drivers: none if another "
+            "Remove driver, or write addons: {drivers: gpu-operator}; drivers: none if another "
             "installer does.",
         )
 
@@ -43,7 +43,7 @@ def _something_to_install_on(cluster: Cluster) -> Iterator[Fault]:
         "addons.drivers",
         f"There is nothing for {mode} to install on: {why}.",
         "It would be declared and not be there.",
-        "Leave drivers out, or leave driver out of the pools that it is for.",
+        "Remove drivers, or omit driver in the pools that it is for.",
     )
 
 
@@ -53,7 +53,7 @@ def _no_installer_for_aks(cluster: Cluster) -> Iterator[Fault]:
             "addons.drivers",
             "Google's installers know GKE's node images, and none of AKS.",
             _NO_DRIVER,
-            "Leave drivers out for AKS' own driver, or write drivers: gpu-operator.",
+            "Omit drivers for AKS' own driver, or write drivers: gpu-operator.",
         )
 
 
@@ -95,7 +95,7 @@ def _label_takes_the_plugin(cluster: Cluster) -> Iterator[Fault]:
             pool.at(f"labels.{NO_PLUGIN_LABEL}"),
             "The label keeps GKE's device plugin off the nodes, and nothing else brings one.",
             "Pods that ask for a GPU would stay pending: the nodes would offer none.",
-            "Leave the label out; with addons: {drivers: gpu-operator} it is derived.",
+            "Remove the label; with addons: {drivers: gpu-operator} it is derived.",
         )
 
 
@@ -109,7 +109,7 @@ def _tpus_have_none(pool: PoolIn) -> Iterator[Fault]:
             pool.at("accelerator.driver"),
             "A TPU has no driver to install.",
             "The field would reach nothing.",
-            "Leave driver out.",
+            "Remove driver.",
         )
 
 

@@ -80,7 +80,7 @@ def _made_with(cluster: Cluster) -> Iterator[Fault]:
                 f"cloud.{row.field}",
                 f"The cluster {existing.name} already exists, and {row.field} is not ours to set.",
                 f"Nothing would change: it is settled {row.settled}.",
-                f"Leave {row.field} out, or existing, to make a cluster of our own.",
+                f"Remove {row.field}, or remove existing to create a new cluster.",
             )
 
 

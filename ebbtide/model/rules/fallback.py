@@ -42,7 +42,7 @@ def _delay_of_a_class(cluster: Cluster) -> Iterator[Fault]:
             "cloud.consolidation.delayMinutes",
             "No queue has fallback: true, and the delay is set in the ComputeClass of such a queue.",
             "It would have no effect: GKE has no such setting for other pools.",
-            "Leave it out, or set fallback on a queue. consolidation.profile is for all pools.",
+            "Remove it, or set fallback on a queue. consolidation.profile is for all pools.",
         )
 
 
@@ -53,7 +53,7 @@ def _something_to_fall_back_to(cluster: Cluster) -> Iterator[Fault]:
                 f"queues[{number}].fallback",
                 f"The queue has one pool, {queue.pools[0]}, and nothing to fall back to.",
                 "Work would wait for that pool, as without it.",
-                "Add the pool to fall back to, or leave fallback out.",
+                "Add the pool to fall back to, or omit fallback.",
             )
 
 
@@ -67,7 +67,7 @@ def _in_no_other_queue(cluster: Cluster) -> Iterator[Fault]:
                     f"The pool {name} is in the queue {fallback_queue}, which falls back.",
                     "Its quota is part of that queue's. Counted here as well, more would be admitted than "
                     "there are nodes.",
-                    f"Leave it out here, or let the team use the queue {fallback_queue}.",
+                    f"Remove it here, or let the team use the queue {fallback_queue}.",
                 )
 
 
@@ -78,7 +78,7 @@ def _none_queued(cluster: Cluster) -> Iterator[Fault]:
                 path,
                 f"The pool {pool.name} is queued: its nodes come to a request of their own.",
                 "The autoscaler would never choose it for work that falls back.",
-                "Leave it out, or fallback, and give it a queue of its own. capacity: flex-start falls back: "
+                "Remove it, or fallback, and give it a queue of its own. capacity: flex-start falls back: "
                 "it is given up after 15 minutes without stock.",
             )
 
@@ -92,7 +92,7 @@ def _backs_off(cluster: Cluster) -> Iterator[Fault]:
                 path,
                 f"The machines of {pool.name} are deallocated when they are evicted.",
                 "The autoscaler goes on asking for those, and never tries the next pool.",
-                "Leave evictionPolicy out, for Delete.",
+                "Remove evictionPolicy, for Delete.",
             )
 
 
@@ -123,7 +123,7 @@ def _own_label(cluster: Cluster) -> Iterator[Fault]:
                 pool.at(f'labels["{key}"]'),
                 f"The label {key} follows from the queue that the pool falls back in.",
                 "Work of that queue would never be led here.",
-                "Leave it out.",
+                "Remove it.",
             )
 
 
@@ -134,7 +134,7 @@ def _together(cluster: Cluster) -> Iterator[Fault]:
                 f"queues[{number}].together",
                 "The queue asks for the nodes of a job at once, and falls back.",
                 "Such a request is answered by one pool alone: when that has no stock, no other is asked.",
-                "Leave together out, or fallback.",
+                "Remove together, or fallback.",
             )
 
 
@@ -147,7 +147,7 @@ def _not_ours(cluster: Cluster) -> Iterator[Fault]:
             f"queues[{number}].fallback",
             f"The cluster {existing.name} already exists, and its autoscaler is not ours to set.",
             "Without the expander priority it chooses any pool, the dearest as well as the preferred one.",
-            "Leave fallback out.",
+            "Remove fallback.",
         )
 
 
@@ -160,7 +160,7 @@ def _recent_enough(cluster: Cluster) -> Iterator[Fault]:
             f"queues[{number}].fallback",
             f"GKE has ComputeClasses from {_CLASS_PIN.version} on, and kubernetesVersion is {pinned}.",
             "There would be no such kind in the cluster.",
-            f"Write kubernetesVersion: {_CLASS_PIN.version} or later, or leave it out.",
+            f"Write kubernetesVersion: {_CLASS_PIN.version} or later, or omit it.",
         )
 
 

@@ -144,7 +144,7 @@ ROWS = (
         offence=lambda pool: pool.pool.nodes.min or None,
         problem="A {kind} pool begins with no node, and min is {value}.",
         consequence=_NO_POOL,
-        fix="Leave min out.",
+        fix="Remove min.",
         source=f"{_TOOLKIT}; k8s-config-connector#11085",
     ),
     Row(
@@ -154,7 +154,7 @@ ROWS = (
         offence=lambda pool: None if has_tpus(pool.pool, pool.site) else _compact(pool),
         problem="A queued pool cannot have its nodes placed close together.",
         consequence=_NO_POOL,
-        fix="Leave compact out.",
+        fix="Remove compact.",
         source=_TOOLKIT,
     ),
     Row(
@@ -164,7 +164,7 @@ ROWS = (
         offence=_compact_not_for_flex,
         problem="A flex-start pool of {value} cannot have its nodes placed close together.",
         consequence=_NO_POOL,
-        fix="Leave compact out, or take a machine of the series a3-ultragpu, a4 or h4d.",
+        fix="Remove compact, or take a machine of the series a3-ultragpu, a4 or h4d.",
         source="cluster-toolkit modules/compute/gke-node-pool (2026)",
     ),
     Row(
@@ -194,7 +194,7 @@ ROWS = (
         offence=_compact_series,
         problem="Nodes of the {value} series cannot be placed close together.",
         consequence=_NO_POOL,
-        fix="Leave compact out, or take a machine of a series such as c2, n2, g2, a2, a3 or a4.",
+        fix="Remove compact, or take a machine of a series such as c2, n2, g2, a2, a3 or a4.",
         source="GKE docs, compact-placement (2026); catalog/data/machine_series.csv",
     ),
     Row(
@@ -204,7 +204,7 @@ ROWS = (
         offence=_too_many_for_compact,
         problem="The pool can have {value} can be placed close together.",
         consequence="The autoscaler stops at that number.",
-        fix="Write fewer, or leave compact out.",
+        fix="Write fewer, or omit compact.",
         source="GKE docs, compact-placement (2026); catalog/data/machine_series.csv",
     ),
     Row(
@@ -214,7 +214,7 @@ ROWS = (
         offence=_zones_of_compact,
         problem="Nodes placed close together are in one zone, and this pool spans {value}.",
         consequence=_NO_POOL,
-        fix="Write the one zone under zones, or leave compact out.",
+        fix="Write the one zone under zones, or omit compact.",
         source=f"{_TOOLKIT}; GKE docs, compact-placement (2026)",
     ),
     Row(
@@ -224,7 +224,7 @@ ROWS = (
         offence=lambda pool: pool.pool.auto_repair or None,
         problem="The nodes of a {kind} pool cannot be repaired.",
         consequence=_NO_POOL,
-        fix="Leave autoRepair out.",
+        fix="Remove autoRepair.",
         source=f"{_TOOLKIT}; {_FLEX_DOCS}",
     ),
     Row(
@@ -234,7 +234,7 @@ ROWS = (
         offence=lambda pool: pool.pool.upgrade,
         problem="A {kind} pool has no upgrade settings.",
         consequence="GKE replaces its nodes with its own strategy, SHORT_LIVED, which cannot be set.",
-        fix="Leave upgrade out.",
+        fix="Remove upgrade.",
         source="GKE v1 API, UpgradeSettings (2026); pulumi-gcp 9.35.0 has SURGE and BLUE_GREEN alone; "
         "GKE docs, provisioningrequest (2026-04-08)",
     ),
@@ -245,7 +245,7 @@ ROWS = (
         offence=_run_duration,
         problem="A node cannot live for {value}.",
         consequence=_NO_POOL,
-        fix="Write 10m to 7d, or leave it out for 7d.",
+        fix="Write 10m to 7d, or omit it for 7d.",
         source=f"{_FLEX_DOCS}: 604800 s at most; GoogleCloudPlatform/cluster-autoscaler@7d250507, "
         "pkg/autoprovisioning/injection.go: 600 s at least (2026-08)",
     ),
@@ -257,7 +257,7 @@ ROWS = (
         problem="The system pool cannot be {kind}.",
         consequence="It begins with no node, and its nodes go away for good after seven days: the "
         "cluster would have no DNS.",
-        fix="Leave capacity out for on-demand, or write capacity: spot.",
+        fix="Omit capacity for on-demand, or write capacity: spot.",
         source=f"{_QUEUED_DOCS}: keep one pool without",
     ),
     Row(
@@ -267,7 +267,7 @@ ROWS = (
         offence=_grace,
         problem="A {kind} pool has no shutdown grace.",
         consequence="Only spot nodes can have more than 30 seconds to shut down when they are preempted.",
-        fix="Leave shutdownGrace out, or write capacity: spot.",
+        fix="Remove shutdownGrace, or write capacity: spot.",
         source=_GRACE_DOCS,
     ),
     Row(
@@ -277,7 +277,7 @@ ROWS = (
         offence=_grace_out_of_range,
         problem="A spot node cannot have {value} to shut down when it is preempted.",
         consequence=_NO_POOL,
-        fix="Write 0s, 30s or 120s, or leave it out for 30s.",
+        fix="Write 0s, 30s or 120s, or omit it for 30s.",
         source="google-cloud-container, NodeKubeletConfig.shutdown_grace_period_seconds (2026); "
         "GoogleCloudPlatform/magic-modules#17556",
     ),
@@ -316,7 +316,7 @@ def _upgrades_on_a_channel(cluster: Cluster) -> Iterator[Fault]:
                 f"pools[{index}].autoUpgrade",
                 f"The cluster is on the release channel {cloud.release_channel}, and autoUpgrade is false.",
                 _NO_POOL,
-                "Leave autoUpgrade out.",
+                "Remove autoUpgrade.",
             )
 
 

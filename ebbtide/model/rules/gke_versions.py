@@ -35,7 +35,7 @@ class Needed:
                 pool.at(self.field),
                 f"GKE has {self.what} from {least} on, and kubernetesVersion is {pinned}.",
                 "GKE refuses to create the node pool.",
-                f"Write kubernetesVersion: {least} or later, or leave it out.",
+                f"Write kubernetesVersion: {least} or later, or omit it.",
             )
 
 

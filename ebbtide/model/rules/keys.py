@@ -93,7 +93,7 @@ def _vault(cluster: Cluster) -> Iterator[Fault]:
             "cloud.keys.vault",
             "A vault is declared, and no key of it.",
             "Nothing would be encrypted with it.",
-            "Write the key under secrets, or leave vault out.",
+            "Write the key under secrets, or omit vault.",
         )
     key, vault = _KEY_ID.fullmatch(keys.secrets or ""), _VAULT.fullmatch(keys.vault or "")
     if key and vault and key["vault"].lower() != vault["name"].lower():

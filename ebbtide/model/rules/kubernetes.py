@@ -89,7 +89,7 @@ def _reserved(noun: str, path: str, key: str, owner: str) -> Fault:
         path,
         f"The {noun} {key} is {owner}: everything under {prefix}/ is.",
         "It would say what is not true, or the cloud would refuse the node pool.",
-        f"Leave it out, or write it under a domain of your own, as acme.example/{name}.",
+        f"Remove it, or write it under a domain of your own, as acme.example/{name}.",
     )
 
 
@@ -104,7 +104,7 @@ def _same_taint_twice(pool: PoolIn) -> Iterator[Fault]:
                 pool.at(f"taints[{index}]"),
                 f"The taint {taint.key} with effect {taint.effect} is written twice.",
                 "Kubernetes holds one value for a key and effect, and refuses the node.",
-                "Leave one of the two out, or give it another effect.",
+                "Remove one of the two, or give it another effect.",
             )
         reported.add(key)
 
@@ -125,7 +125,7 @@ def _untainted(pool: PoolIn) -> Iterator[Fault]:
             pool.at("taints"),
             "A work pool without a taint takes in any pod.",
             "System pods would settle on its nodes, and it would never scale to zero.",
-            "Leave taints out for the derived one, or write at least one.",
+            "Omit taints for the derived one, or write at least one.",
         )
 
 

@@ -39,7 +39,7 @@ def _count(pool: PoolIn) -> Iterator[Fault]:
                 pool.at(field),
                 f"{name} has no local SSDs.",
                 _NO_POOL,
-                f"Leave {field} out, or {_other(name)}.",
+                f"Remove {field}, or {_other(name)}.",
             )
         elif count is None and (known is None or not known.fixed):
             yield Fault(
@@ -55,7 +55,7 @@ def _count(pool: PoolIn) -> Iterator[Fault]:
                 pool.at(f"{field}.localSsdCount"),
                 f"{name} has {or_list(known.counts)} local SSDs, not {count}.",
                 _NO_POOL,
-                "Leave localSsdCount out." if known.fixed else f"Write localSsdCount: {_choice(known)}.",
+                "Remove localSsdCount." if known.fixed else f"Write localSsdCount: {_choice(known)}.",
             )
 
 
@@ -77,7 +77,7 @@ def _temporary(pool: PoolIn) -> Iterator[Fault]:
             pool.at("disk.kubeletDiskType"),
             f"{machine.name} has no temporary disk.",
             _NO_POOL,
-            "Leave kubeletDiskType out, or write a machine with one, such as Standard_D8ds_v5.",
+            "Remove kubeletDiskType, or write a machine with one, such as Standard_D8ds_v5.",
         )
 
 

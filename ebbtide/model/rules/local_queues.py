@@ -28,7 +28,7 @@ def _namespaces_without_team(cluster: Cluster) -> Iterator[Fault]:
                 f"{path}.namespace",
                 f"{local.namespace} is the namespace or the name of team {team}.",
                 "Its work would be in a queue of the team and in one without it, with different shares.",
-                f"Leave it out, and write the name as {{queue: …, as: …}} in the queues of team {team}.",
+                f"Remove it, and write the name as {{queue: …, as: …}} in the queues of team {team}.",
             )
 
 
@@ -52,7 +52,7 @@ def _once_in_a_namespace(cluster: Cluster) -> Iterator[Fault]:
                 path,
                 f"Namespace {local.namespace} has a local queue {name} already, at {first[identity]}.",
                 "A namespace holds one local queue of a name.",
-                "Leave one of the two out, or give it another name.",
+                "Remove one of the two, or give it another name.",
             )
         first.setdefault(identity, path)
 

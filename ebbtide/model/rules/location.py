@@ -74,7 +74,7 @@ def _adds_nothing(cluster: Cluster) -> Iterator[Fault]:
                 f"cloud.regions[{index}]",
                 f"The region {region.name} is known, and nothing is added to it.",
                 "The entry would change nothing.",
-                "Write zones or offers, or leave the entry out.",
+                "Write zones or offers, or omit the entry.",
             )
 
 
@@ -173,7 +173,7 @@ def _aks_zones(pool: PoolIn) -> Iterator[Fault]:
                 path,
                 f"The region {region} has no availability zones.",
                 "AKS refuses a node pool with zones there.",
-                f"Leave zones out. Add the zones to cloud.regions {_BEHIND}.",
+                f"Remove zones. Add the zones to cloud.regions {_BEHIND}.",
             )
             return
         yield Fault(
@@ -207,7 +207,7 @@ def _zone_twice(pool: PoolIn) -> Iterator[Fault]:
                 pool.at(f"zones[{index}]"),
                 f"The zone {zone} is written twice.",
                 "The cloud refuses a zone that is there twice.",
-                "Leave one of the two out.",
+                "Remove one of the two.",
             )
 
 

@@ -89,7 +89,7 @@ def _is_as_known(pool: PoolIn) -> Iterator[Fault]:
             pool.at(f"machine.{field}"),
             f"{shape.type} has {own}, not {declared}.",
             "Quotas, prices and what fits on a node would all be wrong.",
-            f"Leave {field} out: the type is known.",
+            f"Remove {field}: the type is known.",
         )
 
 
@@ -101,7 +101,7 @@ def _gvnic(pool: PoolIn) -> Iterator[Fault]:
             pool.at("gvnic"),
             f"Machines of the {series.name} series have no other network interface than gVNIC.",
             "The node pool could not be created.",
-            "Leave gvnic out.",
+            "Remove gvnic.",
         )
 
 

@@ -50,7 +50,7 @@ def _window(cluster: Cluster) -> Iterator[Fault]:
                 f"{_PATH}.window.days[{index}]",
                 f"{day} is written twice.",
                 "The window would be as without it.",
-                "Leave one of the two out.",
+                "Remove one of the two.",
             )
 
 
@@ -123,7 +123,7 @@ def _aks_window(cluster: Cluster) -> Iterator[Fault]:
             f"{_PATH}.window.days",
             f"AKS has no window on {len(set(window.days))} days of a week.",
             _NO_CLUSTER,
-            "Write one day, or leave days out for every day.",
+            "Write one day, or omit days for every day.",
         )
     if window.duration.seconds % 3600:
         yield Fault(
@@ -162,7 +162,7 @@ def _gke_exclusions(cluster: Cluster) -> Iterator[Fault]:
             f"{_PATH}.exclusions",
             f"{len(exclusions)} exclusions are declared, and GKE takes {_MOST_EXCLUSIONS}.",
             _NO_CLUSTER,
-            "Leave out those that are over.",
+            "Remove those that are over.",
         )
     of_all = _of_all_upgrades(cluster)
     for index, exclusion in of_all:
@@ -180,7 +180,7 @@ def _gke_exclusions(cluster: Cluster) -> Iterator[Fault]:
             f"{_PATH}.exclusions[{index}]",
             f"{len(of_all)} exclusions are of all upgrades, and GKE takes {_MOST_OF_ALL_UPGRADES}.",
             _NO_CLUSTER,
-            "Leave out one that is past, or write scope: no-minor-upgrades.",
+            "Remove one that is past, or write scope: no-minor-upgrades.",
         )
 
 
@@ -192,7 +192,7 @@ def _aks_exclusions(cluster: Cluster) -> Iterator[Fault]:
                 f"{_PATH}.exclusions[{index}].scope",
                 f"AKS has no exclusion with the scope {exclusion.scope}: it is GKE's.",
                 "No upgrade at all would be made on those days.",
-                "Leave scope out.",
+                "Remove scope.",
             )
 
 
@@ -203,7 +203,7 @@ def _aks_channel(cluster: Cluster) -> Iterator[Fault]:
             _PATH,
             "A maintenance window is declared, and upgradeChannel is none.",
             "Nothing would be upgraded in it.",
-            "Write another upgradeChannel, or leave maintenance out.",
+            "Write another upgradeChannel, or omit maintenance.",
         )
 
 

@@ -126,7 +126,7 @@ def _existing_vpc_is_whole(cluster: Cluster) -> Iterator[Fault]:
             f"{_PATH}.{missing[0]}",
             f"An existing network is half declared: {', '.join(written)} without {', '.join(missing)}.",
             "The addresses of nodes, pods and services would be undefined.",
-            f"Write {', '.join(missing)} too, or leave all four out for a network of the cluster's own.",
+            f"Write {', '.join(missing)} too, or omit all four for a network of the cluster's own.",
         )
 
 

@@ -121,7 +121,7 @@ def _pods_per_node(pool: PoolIn) -> Iterator[Fault]:
             pool.at("maxPodsPerNode"),
             f"{service_name(pool.site.cloud)} cannot have {pods} pods on a node.",
             "The node pool could not be created.",
-            f"Write a number from {least} to {most}, or leave it out.",
+            f"Write a number from {least} to {most}, or omit it.",
         )
 
 
@@ -169,7 +169,7 @@ def _never_zero(pool: PoolIn) -> Iterator[Fault]:
         pool.at(f"nodes.{field}"),
         f"The pool never has fewer than {fewest} node{'s' if fewest > 1 else ''}.",
         f"It costs {cost} when nothing runs.",
-        "Leave min out, so that it scales to zero."
+        "Remove min, so that it scales to zero."
         if field == "min"
         else "Write max in place of count, so that it scales to zero.",
     )

@@ -91,8 +91,8 @@ def _version(cluster: Cluster) -> Iterator[Fault]:
             "cloud.kubernetesVersion",
             f"{service_name(cluster.site.cloud)} {when} Kubernetes {written}.",
             "The cluster could not be created.",
-            f"Write a version from {oldest[0]}.{oldest[1]} on, such as {newest[0]}.{newest[1] - 2}, or leave "
-            "it out.",
+            f"Write a version from {oldest[0]}.{oldest[1]} on, such as {newest[0]}.{newest[1] - 2}, or omit "
+            "it.",
         )
 
 

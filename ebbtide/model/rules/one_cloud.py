@@ -55,7 +55,7 @@ ROWS = (
         "serviceAccount",
         lambda pool: pool.service_account is not None,
         "Nodes on AKS act as the cluster's kubelet identity.",
-        "Leave serviceAccount out.",
+        "Remove serviceAccount.",
         "azure-native 3.29.0, AgentPool; azure-aks-docs use-managed-identity.md (2026)",
     ),
     OnlyOn(
@@ -63,7 +63,7 @@ ROWS = (
         "networkTags",
         lambda pool: bool(pool.network_tags),
         "Firewalls on Azure apply to subnets, not to tags.",
-        "Leave networkTags out.",
+        "Remove networkTags.",
         "azure-native 3.29.0, AgentPool; learn.microsoft.com, network-security-groups-overview (2026)",
     ),
     OnlyOn(
@@ -71,7 +71,7 @@ ROWS = (
         "locationPolicy",
         lambda pool: pool.location_policy is not None,
         "AKS spreads a pool over its zones by itself.",
-        "Leave locationPolicy out.",
+        "Remove locationPolicy.",
         "azure-native 3.29.0, AgentPool",
     ),
     OnlyOn(
@@ -79,7 +79,7 @@ ROWS = (
         "compact",
         lambda pool: pool.compact,
         "Nodes on AKS would be placed as for any other pool.",
-        "Leave compact out.",
+        "Remove compact.",
         "azure-native 3.29.0, AgentPool",
     ),
     OnlyOn(
@@ -87,7 +87,7 @@ ROWS = (
         "secondaryBootDisks",
         lambda pool: bool(pool.secondary_boot_disks),
         "Nodes on AKS begin with their node image alone.",
-        "Leave secondaryBootDisks out.",
+        "Remove secondaryBootDisks.",
         "azure-native 3.29.0, AgentPool",
     ),
     OnlyOn(
@@ -95,7 +95,7 @@ ROWS = (
         "imageStreaming",
         lambda pool: pool.image_streaming is not None,
         "AKS streams images of Azure Container Registry by artifact streaming, which is not set here.",
-        "Leave imageStreaming out.",
+        "Remove imageStreaming.",
         "azure-native 3.29.0, AgentPool; azure-aks-docs artifact-streaming.md (2026)",
     ),
     OnlyOn(
@@ -103,7 +103,7 @@ ROWS = (
         "threadsPerCore",
         lambda pool: pool.threads_per_core is not None,
         "AKS has no such setting.",
-        "Leave threadsPerCore out.",
+        "Remove threadsPerCore.",
         "azure-native 3.29.0, AgentPool",
     ),
     OnlyOn(
@@ -111,7 +111,7 @@ ROWS = (
         "gvnic",
         lambda pool: pool.gvnic is not None,
         "AKS has accelerated networking on every machine that can.",
-        "Leave gvnic out.",
+        "Remove gvnic.",
         "azure-native 3.29.0, AgentPool",
     ),
     OnlyOn(
@@ -119,7 +119,7 @@ ROWS = (
         "tpuTopology",
         lambda pool: pool.tpu_topology is not None,
         "AKS has no TPUs.",
-        "Leave tpuTopology out.",
+        "Remove tpuTopology.",
         "azure-native 3.29.0, AgentPool",
     ),
     OnlyOn(
@@ -127,7 +127,7 @@ ROWS = (
         "shutdownGrace",
         lambda pool: pool.shutdown_grace is not None,
         "AKS has no setting for how long an evicted node keeps running.",
-        "Leave shutdownGrace out.",
+        "Remove shutdownGrace.",
         "azure-aks-docs spot-node-pool.md (2025-04-06)",
     ),
     OnlyOn(
@@ -135,7 +135,7 @@ ROWS = (
         "autoRepair",
         lambda pool: pool.auto_repair is not None,
         "AKS always repairs nodes, and has no setting for it.",
-        "Leave autoRepair out.",
+        "Remove autoRepair.",
         "azure-aks-docs node-auto-repair.md (2026)",
     ),
     OnlyOn(
@@ -143,7 +143,7 @@ ROWS = (
         "autoUpgrade",
         lambda pool: pool.auto_upgrade is not None,
         "AKS upgrades all pools of a cluster by one channel.",
-        "Leave autoUpgrade out, or write upgradeChannel under cloud.",
+        "Remove autoUpgrade, or write upgradeChannel under cloud.",
         "azure-aks-docs auto-upgrade-cluster.md (2026)",
     ),
     OnlyOn(
@@ -160,7 +160,7 @@ ROWS = (
         "capacity",
         lambda pool: isinstance(pool.capacity, FlexStart),
         "The pool could not be created.",
-        "Write capacity: spot, or leave it out for on-demand.",
+        "Write capacity: spot, or omit it for on-demand.",
         "GKE docs, dws-flex-start-training (2026-06-09)",
         what="capacity kind flex-start",
     ),
@@ -169,7 +169,7 @@ ROWS = (
         "capacity",
         lambda pool: isinstance(pool.capacity, Queued),
         "The pool could not be created.",
-        "Write capacity: spot, or leave it out for on-demand, and put the pool in a queue.",
+        "Write capacity: spot, or omit it for on-demand, and put the pool in a queue.",
         "GKE docs, provisioningrequest (2026-04-08); azure-aks-docs "
         "configure-kueue-with-cluster-autoscaler.md",
         what="capacity kind queued",
@@ -179,7 +179,7 @@ ROWS = (
         "capacity.affinity",
         lambda pool: isinstance(pool.capacity, Reservation) and pool.capacity.affinity != "specific",
         "A pool on AKS uses the capacity reservation group that it names, or none.",
-        "Leave affinity out, and write the group's resource id under name.",
+        "Remove affinity, and write the group's resource id under name.",
         "azure-aks-docs use-capacity-reservation-groups.md (2026-05)",
         what="reservation affinity other than specific",
     ),
@@ -196,7 +196,7 @@ ROWS = (
         "localNvmeSsdBlockConfig",
         lambda pool: pool.local_nvme_ssd_block_config is not None,
         "AKS attaches the NVMe disks of a machine that has them, without a setting.",
-        "Leave localNvmeSsdBlockConfig out.",
+        "Remove localNvmeSsdBlockConfig.",
         "azure-aks-docs use-nvme.md (2026)",
     ),
     OnlyOn(
@@ -220,7 +220,7 @@ ROWS = (
         "accelerator.gpuSharingConfig",
         lambda pool: pool.accelerator is not None and pool.accelerator.gpu_sharing_config is not None,
         "AKS leaves time-sharing to NVIDIA's operator.",
-        "Leave gpuSharingConfig out, or write gpuInstanceProfile for an A100, H100 or H200.",
+        "Remove gpuSharingConfig, or write gpuInstanceProfile for an A100, H100 or H200.",
         "azure-aks-docs concepts-gpu-partitioning.md (2026)",
     ),
     OnlyOn(

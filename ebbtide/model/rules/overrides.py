@@ -105,7 +105,7 @@ def _derived(at: _At, value: object) -> Iterator[Fault]:
             at.path,
             f"{at.input} is what Ebbtide derives from {field}.",
             "Placement, queues, quota and cost would follow the declaration, and the resource the override.",
-            f"Declare it with {field}, and leave it out of overrides.",
+            f"Declare it with {field}, and omit it from overrides.",
         )
     elif relied is not None and value != relied.value:
         wanted = "no value" if relied.value is None else described(relied.value)
@@ -177,7 +177,7 @@ def _wrong_type(at: _At, expected: str, value: object) -> Fault:
         at.path,
         f"{at.shown} is {described(value)}, and {_EXPECTED[expected]} is wanted.",
         _REFUSED,
-        f"Write {_EXPECTED[expected]}{', in quotes' * unquoted}, or leave it out.",
+        f"Write {_EXPECTED[expected]}{', in quotes' * unquoted}, or omit it.",
     )
 
 
@@ -198,9 +198,9 @@ def _unknown(at: _At, key: str, known: Mapping[str, "Property"]) -> Fault:
     elif parents:
         near, fix = ".", f"Write it under {or_list(parents)}."
     elif len(known) <= _TOO_MANY:
-        fix = f"Write one of {', '.join(known)}, or leave it out."
+        fix = f"Write one of {', '.join(known)}, or omit it."
     else:
-        fix = "Leave it out, or write a field that the provider's documentation of the type has."
+        fix = "Remove it, or write a field that the provider's documentation of the type has."
     name = at.of.token.rpartition(":")[2]
     return Fault(at.path, f"The provider's {name} has no {at.shown}{near}", _REFUSED, fix)
 

@@ -42,7 +42,7 @@ def _needs_streaming(pool: PoolIn) -> Iterator[Fault]:
             pool.at("imageStreaming"),
             "A secondary boot disk has container images, and imageStreaming is false.",
             "Containers would not start from the disk.",
-            "Leave imageStreaming out.",
+            "Remove imageStreaming.",
         )
 
 
@@ -53,7 +53,7 @@ def _needs_cos(pool: PoolIn) -> Iterator[Fault]:
             pool.at("image"),
             "GKE streams container images with the node image cos alone, and the image is ubuntu.",
             _NO_POOL,
-            "Leave image out for cos.",
+            "Omit image for cos.",
         )
 
 

@@ -29,7 +29,7 @@ def _no_ranges_on_aks(cluster: Cluster) -> Iterator[Fault]:
             _NETWORKS,
             "A private API server has no authorized ranges on AKS: they apply to a public one.",
             "AKS refuses the cluster.",
-            "Leave networks out, and guard the network that the cluster is in; or leave private out.",
+            "Remove networks, and guard the network that the cluster is in; or omit private.",
         )
 
 
@@ -42,7 +42,7 @@ def _zone(cluster: Cluster) -> Iterator[Fault]:
             path,
             "A private DNS zone is declared, and the API server is not private.",
             "The zone would have no use.",
-            "Write private: true, or leave privateDnsZone out.",
+            "Write private: true, or omit privateDnsZone.",
         )
         return
     if zone in _ZONE_WORDS:

@@ -32,7 +32,7 @@ def _any_has_no_name(pool: PoolIn) -> Iterator[Fault]:
             pool.at("capacity.name"),
             f"The affinity is {capacity.affinity}, and the reservation {capacity.name} is named.",
             "GKE refuses to create the node pool.",
-            "Leave affinity out for that reservation, or name for any that matches.",
+            "Omit affinity for that reservation, or name for any that matches.",
         )
 
 

@@ -102,7 +102,7 @@ def _kueue_has_work(cluster: Cluster) -> Iterator[Fault]:
             "addons.kueue",
             "There is no work pool that a queue could lead to.",
             "Kueue would be there, and admit nothing.",
-            "Declare a work pool, or leave kueue out.",
+            "Declare a work pool, or omit kueue.",
         )
 
 
@@ -113,7 +113,7 @@ def _together_on_aks(cluster: Cluster) -> Iterator[Fault]:
                 f"queues[{index}].together",
                 "GKE brings nodes all at once on queued pools alone.",
                 "Its autoscaler would leave the request unanswered, and the work would wait indefinitely.",
-                "Leave together out, and write capacity: queued on the pool.",
+                "Remove together, and write capacity: queued on the pool.",
             )
 
 
@@ -128,7 +128,7 @@ def _together_once(cluster: Cluster) -> Iterator[Fault]:
                     "A pod that is recreated after its node is reclaimed gets no new node: it waits "
                     "until another pod has ended, or after an hour goes back into the queue with the whole "
                     "job.",
-                    "Leave together out, unless half a job is worth less than the wait.",
+                    "Remove together, unless half a job is worth less than the wait.",
                 )
 
 

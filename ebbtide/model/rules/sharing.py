@@ -37,7 +37,7 @@ def _can_be_divided(pool: PoolIn) -> Iterator[Fault]:
     elsewhere = (field == "gpuPartitionSize") is not (cloud is CloudKind.GKE)
     if elsewhere or not partition or partition in known:
         return
-    fix = f"Write {or_list(list(known))}." if known else f"Leave {field} out."
+    fix = f"Write {or_list(list(known))}." if known else f"Remove {field}."
     problem = (
         f"{service_name(cloud)} cannot divide {accelerator.type} into {partition}."
         if known
@@ -53,7 +53,7 @@ def _of_gpus(pool: PoolIn) -> Iterator[Fault]:
             pool.at("accelerator.gpuSharingConfig"),
             f"{accelerator.type} is a TPU, which containers do not share.",
             _NO_POOL,
-            "Leave gpuSharingConfig out.",
+            "Remove gpuSharingConfig.",
         )
 
 

@@ -28,7 +28,7 @@ def _of_the_cloud(cluster: Cluster) -> Iterator[Fault]:
                 f"teams[{number}].volume.kind",
                 f"{service_name(cloud)} has no {kind}.",
                 "The volume could not be made.",
-                f"Write kind: {CLOUD_SPECS[cloud].shared_volume}, or leave kind out for a bucket, mounted.",
+                f"Write kind: {CLOUD_SPECS[cloud].shared_volume}, or omit kind for a bucket, mounted.",
             )
 
 
@@ -39,7 +39,7 @@ def _size(cluster: Cluster) -> Iterator[Fault]:
             continue
         path = f"teams[{number}].volume.sizeGib"
         if volume.kind == "bucket":
-            yield Fault(path, "A bucket has no size.", "It would reach nothing.", "Leave sizeGib out.")
+            yield Fault(path, "A bucket has no size.", "It would reach nothing.", "Remove sizeGib.")
         elif not LEAST_GIB[volume.kind] <= volume.size_gib <= _MOST_GIB[volume.kind]:
             yield Fault(
                 path,
@@ -59,7 +59,7 @@ def _has_a_zone(cluster: Cluster) -> Iterator[Fault]:
                 f"teams[{number}].volume.kind",
                 f"A filestore is in one zone, and neither {cluster.cloud.location} nor a pool names one.",
                 "It could be put far from the nodes that use it, or nowhere.",
-                "Write zones on the pool that uses it most, or leave kind out for a bucket, mounted.",
+                "Write zones on the pool that uses it most, or omit kind for a bucket, mounted.",
             )
 
 
@@ -77,7 +77,7 @@ def _bills_while_idle(cluster: Cluster) -> Iterator[Fault]:
             f"teams[{number}].volume",
             f"{size} GiB of {volume.kind} bill {cost}, also while nothing runs.",
             "The cluster at rest would cost that much more.",
-            "Leave kind out for a bucket, mounted, which bills what is in it.",
+            "Omit kind for a bucket, mounted, which bills what is in it.",
         )
 
 
@@ -88,7 +88,7 @@ def _force_destroy(cluster: Cluster) -> Iterator[Fault]:
                 f"teams[{number}].bucket.keep",
                 "The bucket of a permanent cluster goes with everything in it.",
                 "A destroy would delete every checkpoint.",
-                "Leave keep out, unless that is meant.",
+                "Remove keep, unless that is meant.",
             )
 
 

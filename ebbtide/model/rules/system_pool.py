@@ -27,14 +27,14 @@ def _exactly_one(cluster: Cluster) -> Iterator[Fault]:
             "No pool has the role system.",
             "Cluster DNS and the add-ons would have nowhere to run, or would settle on the work pools.",
             "Add a pool such as {name: system, role: system, nodes: {max: 3}}; its machine is named when "
-            "it is left out.",
+            "it is omitted.",
         )
     for path in system[1:]:
         yield Fault(
             f"{path}.role",
             f"There is a system pool already, {system[0]}.",
             "Add-ons would be spread over both, and neither could be sized.",
-            "Leave role out here.",
+            "Remove role here.",
         )
 
 
@@ -106,7 +106,7 @@ def _aks_taints(pool: PoolIn) -> Iterator[Fault]:
                 pool.at(f"taints[{index}]"),
                 f"AKS refuses the taint {taint} on a system pool.",
                 "The cluster could not be created (SystemPoolHasRestrictedTaint).",
-                "Leave taints out for CriticalAddonsOnly, or write the effect PreferNoSchedule.",
+                "Omit taints for CriticalAddonsOnly, or write the effect PreferNoSchedule.",
             )
 
 
@@ -117,7 +117,7 @@ def _gke_taints(pool: PoolIn) -> Iterator[Fault]:
                 pool.at(f"taints[{index}]"),
                 f"Not all of GKE's own pods tolerate the taint {taint}.",
                 "Those that do not would stay pending, or settle on work pools that then never reach zero.",
-                "Leave taints out, or write the effect PreferNoSchedule.",
+                "Remove taints, or write the effect PreferNoSchedule.",
             )
 
 

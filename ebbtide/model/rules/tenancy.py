@@ -99,7 +99,7 @@ def _queues_name_pools(cluster: Cluster) -> Iterator[Fault]:
                     path,
                     f"The pool {name} is in the queue twice.",
                     "Kueue refuses a flavor that is there twice.",
-                    "Leave one of the two out.",
+                    "Remove one of the two.",
                 )
 
 
@@ -154,7 +154,7 @@ def _local_queues_once(cluster: Cluster) -> Iterator[Fault]:
                     f"teams[{number}].queues[{index}]",
                     f"The team has a local queue {name} already.",
                     "A namespace holds one local queue of a name.",
-                    "Leave one of the two out, or give it another name with as.",
+                    "Remove one of the two, or give it another name with as.",
                 )
 
 

@@ -20,7 +20,7 @@ def _tpus_alone(pool: PoolIn) -> Iterator[Fault]:
             pool.at("tpuTopology"),
             "The machine has no TPUs.",
             _NO_POOL,
-            "Leave tpuTopology out, or write a machine with TPUs, such as ct6e-standard-4t.",
+            "Remove tpuTopology, or write a machine with TPUs, such as ct6e-standard-4t.",
         )
 
 
@@ -49,7 +49,7 @@ def _fits_the_machine(pool: PoolIn) -> Iterator[Fault]:
             pool.at("tpuTopology"),
             f"A slice of this machine is one node, and its topology {own or 'that of the machine'}.",
             _NO_POOL,
-            "Leave tpuTopology out, or write a machine of 4 chips, such as ct6e-standard-4t.",
+            "Remove tpuTopology, or write a machine of 4 chips, such as ct6e-standard-4t.",
         )
 
 
@@ -68,7 +68,7 @@ def _as_many_nodes(pool: PoolIn) -> Iterator[Fault]:
                 pool.at(f"nodes.{field}"),
                 f"The topology {pool.pool.tpu_topology} needs {together} nodes, and {field} is {value}.",
                 _NO_POOL,
-                f"Leave {field} out, or write {field}: {together}.",
+                f"Remove {field}, or write {field}: {together}.",
             )
 
 

@@ -114,9 +114,7 @@ def _by_example(location: Location, expected: str, own: str) -> str:
         return f"Begin each item with a dash: - {example.strip('[]')}, for example."
     if example:
         return f"Write {own}{example}, for example."
-    return (
-        f"Write {expected} here, or leave it out." if expected else "Write something else, or leave it out."
-    )
+    return f"Write {expected} here, or omit it." if expected else "Write something else, or omit it."
 
 
 def _wrong_type(location: Location, error: ErrorDetails) -> Fault:
@@ -159,7 +157,7 @@ def _out_of_range(location: Location, error: ErrorDetails) -> Fault:
         location.path,
         f"{location.name} is {location.value}.",
         "Nothing can be made with it.",
-        f"Write {wanted}{'' if required else ', or leave it out'}.",
+        f"Write {wanted}{'' if required else ', or omit it'}.",
     )
 
 
@@ -283,7 +281,7 @@ def null_findings(model: type[BaseModel], written: object) -> Iterator[ShapeFind
             location.path,
             f"{name} is left empty.",
             "YAML reads that as null, and the declaration would be as without it.",
-            f"{fix}, or leave the key {name} out.",
+            f"{fix}, or omit the key {name}.",
             rule="required-field",
         )
         yield ShapeFinding(fault, location)

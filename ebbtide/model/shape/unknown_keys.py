@@ -142,7 +142,7 @@ _WELL_KNOWN = (
         Reading(
             "There is no {key}: it follows from the capacity kind.",
             "Spot, flex-start and queued nodes may use no reservation, and it could have said otherwise.",
-            "Leave it out, or write capacity: {{kind: reservation, name: NAME}}, or affinity: any for "
+            "Remove it, or write capacity: {{kind: reservation, name: NAME}}, or affinity: any for "
             "whichever matches.",
         ),
     ),
@@ -235,7 +235,7 @@ def unknown_key(location: Location, whole: type[BaseModel], known: tuple[str, ..
             return Reading(
                 f"{key} is a field of {other}, and this is {mine}.",
                 _IGNORED,
-                f"Leave it out, or write kind: {other}.",
+                f"Remove it, or write kind: {other}.",
             )
     if near := _nearest(key, known):
         return Reading(f"There is no {key} here; did you mean {near}?", _IGNORED, f"Write {near}.", near)
@@ -255,7 +255,7 @@ def unknown_key(location: Location, whole: type[BaseModel], known: tuple[str, ..
         if len(parents) == 1 and parents[0].endswith("[]"):
             fix = f"Indent it under the item of {parents[0].removesuffix('[]')} that it belongs to."
         return Reading(f"There is no {key} here; it is a field of {' and of '.join(names)}.", _IGNORED, fix)
-    return Reading(f"There is no {key} here.", _IGNORED, f"Leave it out, or write one of {', '.join(known)}.")
+    return Reading(f"There is no {key} here.", _IGNORED, f"Remove it, or write one of {', '.join(known)}.")
 
 
 def _nearest(key: str, known: tuple[str, ...]) -> str:

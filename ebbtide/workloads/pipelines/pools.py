@@ -135,6 +135,6 @@ def check_kind(step: Step, resources: Iterable[str], needed: Requirements, probl
     )
     problems.check(
         not (kinds and step.accelerator) or step.accelerator in kinds,
-        f"its accelerators are {step.accelerator}, and those of its pool are {' and '.join(kinds)}: leave "
-        "out set_accelerator_type.",
+        f"its accelerators are {step.accelerator}, and those of its pool are {' and '.join(kinds)}: omit "
+        "set_accelerator_type.",
     )

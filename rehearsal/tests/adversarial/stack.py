@@ -147,7 +147,7 @@ _CONFIGURATIONS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfigurati
 
 
 def _placed(item: Object, namespace: str) -> Object:
-    """Set the release's namespace where a chart leaves it out."""
+    """Set the release's namespace where a chart omits it."""
     if item["kind"] in (*_CLUSTER_SCOPED, *_CONFIGURATIONS) or "namespace" in item["metadata"]:
         return item
     return {**item, "metadata": {**item["metadata"], "namespace": namespace}}

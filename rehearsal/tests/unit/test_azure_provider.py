@@ -114,7 +114,7 @@ def test_names_places_and_api_versions_are_filled_in(tmp_path: Path) -> None:
 
 
 def test_properties_without_a_schema_are_dropped(tmp_path: Path) -> None:
-    """azure-native leaves out an unknown property without failing; the timeline says it."""
+    """azure-native omits an unknown property without failing; the timeline says it."""
     azure = Azure(tmp_path)
     made = azure.make("resources:ResourceGroup", resourceGroupName="train", colour="green")
     assert "colour" not in made.state

@@ -121,7 +121,7 @@ def test_a_wrong_argument_is_reported_in_the_declarations_words(tmp_path: Path) 
         "__main__.py:3: max\n"
         '  max is the text "four", and a whole number is wanted. The declaration cannot be read as it '
         "stands.\n"
-        "  Write a whole number here, or leave it out.\n\n"
+        "  Write a whole number here, or omit it.\n\n"
         "__main__.py:3: mini\n"
         "  There is no mini here; did you mean min? It would have had no effect.\n"
         "  Write min.\n"

@@ -143,7 +143,7 @@ def test_accelerators_of_one_kind() -> None:
     assert "google.com/tpu and nvidia.com/gpu" in problem
     old = step().set_accelerator_type("NVIDIA_TESLA_K80")
     (problem,) = problems_of(lambda: use_pool(old, _T4))
-    assert "leave out set_accelerator_type" in problem
+    assert "omit set_accelerator_type" in problem
 
 
 def test_a_step_is_placed_once() -> None:
