@@ -2,6 +2,7 @@
 execution."""
 
 import json
+from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
 
@@ -53,12 +54,14 @@ def jobs(
 ) -> None:
     """List workloads: Jobs, sweeps, TrainJobs, experiments, runs.
 
-    Newest first, with pool or queue, position and reason while waiting, attempts, preempted pods, running
-    time and user.
+    Newest first: with pool or queue, position and reason while waiting, attempts (TRIES), pods lost to
+    disruptions (LOST), running time, cost until now at the profile's list prices, and user. `+` after a cost
+    means that pods are gone whose part is unknown.
     """
     from ebbtide import clock  # noqa: PLC0415
     from ebbtide.kubernetes_api import Api  # noqa: PLC0415
     from ebbtide.placement import Profile as Placements  # noqa: PLC0415
+    from ebbtide.placement import ProfileError  # noqa: PLC0415
     from ebbtide.runs import listing  # noqa: PLC0415
     from ebbtide.workloads.cluster import ClusterError  # noqa: PLC0415
     from ebbtide.workloads.errors import WorkloadError  # noqa: PLC0415
@@ -67,12 +70,17 @@ def jobs(
         raise WatchError("--watch refreshes a table, which is no JSON: omit it, and repeat the command.")
     if namespace and all_namespaces:
         raise WorkloadError("--namespace and --all-namespaces are both given: write one of them.")
-    cluster = Placements.load(profile) if profile else None
     api = Api.of_user(context)
     place = "" if all_namespaces else namespace or api.namespace
+    cluster: Placements | None = None
+    if profile:
+        cluster = Placements.load(profile)
+    else:
+        with suppress(ProfileError):  # the list stands without names of pools and prices
+            cluster = Placements.load(namespace=place, context=context)
 
     def read() -> "list[ListedWorkload]":
-        return listing.list_workloads(api, place, cluster, ended=ended)
+        return listing.list_workloads(api, place, clock.now(), cluster, ended=ended)
 
     if format_ is PreviewFormat.JSON:
         rows = [row.document(clock.now()) for row in read()]
@@ -95,8 +103,8 @@ def _table(
         others = "" if ended else " Ended workloads: --all."
         return Text(f"No workload {'exists' if ended else 'waits or runs'} {where}.{others}")
     table = Table(box=None, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0))
-    for column in ("NAME", "STATE", "ON", "TRIES", "LOST", "RAN", "USER"):
-        right = column in {"TRIES", "LOST", "RAN"}
+    for column in ("NAME", "STATE", "ON", "TRIES", "LOST", "RAN", "COST", "USER"):
+        right = column in {"TRIES", "LOST", "RAN", "COST"}
         table.add_column(column, justify="right" if right else "left", overflow="fold")
     for row in rows:
         seconds = row.running_seconds(now)
@@ -107,6 +115,7 @@ def _table(
             str(row.attempts or ""),
             str(row.preemptions or ""),
             "" if seconds is None else durations.on_a_clock(seconds),
+            _cost(row),
             Text(row.user.partition("@")[0]),
         )
     return Group(
@@ -118,6 +127,14 @@ def _state(row: "ListedWorkload") -> str:
     current = row.progress
     counts = f" {current.done}/{current.points}" if current.points > 1 else ""
     return f"{'waiting' if current.phase is Phase.WAITING else current.phase}{counts}"
+
+
+def _cost(row: "ListedWorkload") -> str:
+    """Return the cost, with `+` if pods are gone whose cost is unknown; empty if there is none."""
+    if row.cost is None:
+        return ""
+    sign = "$" if row.cost.currency == "USD" else f"{row.cost.currency} "
+    return f"{sign}{row.cost.amount:.2f}{'' if row.cost.complete else '+'}"
 
 
 def _why(row: "ListedWorkload", now: datetime) -> str:

@@ -2,19 +2,20 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Final
 
 from ebbtide.kubernetes_api import Api, ApiError
 from ebbtide.kubernetes_api.parts import part, parts, text, words
 from ebbtide.kueue_api import API_PATH
-from ebbtide.placement import Profile
+from ebbtide.placement import PoolProfile, Profile
 from ebbtide.placement.profile import QUEUE_LABEL
+from ebbtide.workloads.amounts import MEBIBYTE, memory_bytes, millicores
 from ebbtide.workloads.cluster import ClusterError, explained
 from ebbtide.workloads.job_progress import JobSnapshot, Phase, Progress, progress
 from ebbtide.workloads.kinds import EXPERIMENT, JOB, LISTED, TRIAL_LABEL, Kind, trials
-from ebbtide.workloads.objects import Object, condition
+from ebbtide.workloads.objects import Object, condition, phase_of
 from ebbtide.workloads.submission import JOB_UID
 from ebbtide.workloads.sweeps import POINTS
 
@@ -24,8 +25,25 @@ USER: Final = "ebbtide.dev/user"
 """Annotation with the user who created a workload."""
 _POSITIONS: Final = "/apis/visibility.kueue.x-k8s.io/v1beta2/namespaces/{}/localqueues/{}/pendingworkloads"
 _POOL_LABELS: Final = ("ebbtide.dev/pool", "cloud.google.com/gke-nodepool", "kubernetes.azure.com/agentpool")
+_HOUR: Final = 3600
 _CREATED: Final = "Created pod: "
 """Message of the Job controller's event for a new pod (Kubernetes 1.36, pkg/controller, RealPodControl)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """The cost of a workload's pods, at the profile's list prices.
+
+    Attributes:
+        amount: its amount: of each pod the share of its node's price, from the pod's start to its end. The
+            start of nodes and their idle time are not included.
+        currency: currency, as in ISO 4217.
+        complete: False if pods are gone whose times are unknown, which makes it a lower bound.
+    """
+
+    amount: float
+    currency: str
+    complete: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +65,7 @@ class ListedWorkload:
         created: time of its creation.
         started: time of its first start, or of its latest one from a queue; None before.
         ended: time of its end; None before.
+        cost: cost of its pods until now; None if its pool or the pool's price is unknown.
     """
 
     kind: str
@@ -62,6 +81,7 @@ class ListedWorkload:
     created: datetime
     started: datetime | None
     ended: datetime | None
+    cost: Cost | None
 
     def running_seconds(self, now: datetime) -> int | None:
         """Return the time from its start to its end or to now; None before its start."""
@@ -87,18 +107,20 @@ class ListedWorkload:
             "preemptions": self.preemptions,
             "created": self.created.isoformat(),
             "seconds": self.running_seconds(now),
+            "cost": None if self.cost is None else asdict(self.cost),
         }
 
 
 def list_workloads(
-    api: Api, namespace: str, profile: Profile | None = None, *, ended: bool = False
+    api: Api, namespace: str, now: datetime, profile: Profile | None = None, *, ended: bool = False
 ) -> list[ListedWorkload]:
     """List workloads, newest first; those that another workload controls are omitted.
 
     Args:
         api: the cluster's API.
         namespace: their namespace; empty for all.
-        profile: the cluster's profile, for the names of pools.
+        now: the current time.
+        profile: the cluster's profile, for the names and prices of pools.
         ended: whether to include those that have ended.
 
     Raises:
@@ -107,7 +129,7 @@ def list_workloads(
     try:
         cluster = _Objects(api, namespace)
         rows = [
-            _listed(cluster, kind, item, profile)
+            _listed(cluster, kind, item, profile, now)
             for kind in LISTED
             for item in cluster.items(kind)
             if ended or not _over(kind.as_job(item))
@@ -197,7 +219,9 @@ class _Objects:
             raise
 
 
-def _listed(cluster: _Objects, kind: Kind, item: Object, profile: Profile | None) -> ListedWorkload:
+def _listed(
+    cluster: _Objects, kind: Kind, item: Object, profile: Profile | None, now: datetime
+) -> ListedWorkload:
     job, metadata, pods = kind.as_job(item), item["metadata"], cluster.pods(kind, item)
     workload = cluster.workloads.get(metadata["uid"])
     events = [event for pod in pods for event in cluster.events[pod["metadata"]["uid"]]]
@@ -226,6 +250,7 @@ def _listed(cluster: _Objects, kind: Kind, item: Object, profile: Profile | None
         created=datetime.fromisoformat(metadata["creationTimestamp"]),
         started=started,
         ended=datetime.fromisoformat(ended["lastTransitionTime"]) if ended else None,
+        cost=_cost(pods, profile, now, complete=kind is not JOB or cluster.created(job, pods) == len(pods)),
     )
 
 
@@ -261,6 +286,52 @@ def _pools(spec: Mapping[str, Any], profile: Profile | None) -> list[str]:
         if all(pool.labels.get(key) in values for key, values in selected.items())
     ]
     return matching if len(matching) == 1 else []
+
+
+def _cost(pods: Sequence[Object], profile: Profile | None, now: datetime, *, complete: bool) -> Cost | None:
+    amount, currencies = 0.0, set[str]()
+    for pod in pods:
+        started = text(pod, "status", "startTime")
+        if not started:
+            continue
+        names = _pools(part(pod, "spec"), profile)
+        pool = next((item for item in profile.pools if [item.name] == names), None) if profile else None
+        share = _share(pod, pool) if pool else None
+        if pool is None or share is None or pool.price.per_hour is None:
+            return None
+        hours = _seconds(datetime.fromisoformat(started), _end(pod, now)) / _HOUR
+        amount += pool.price.per_hour * share * hours
+        currencies.add(pool.price.currency)
+    return Cost(round(amount, 6), currencies.pop(), complete) if len(currencies) == 1 else None
+
+
+def _end(pod: Object, now: datetime) -> datetime:
+    """Return the end of a pod: of its last container, or of a disrupted pod the disruption; else now."""
+    if phase_of(pod) not in {"Succeeded", "Failed"}:
+        return now
+    statuses = parts(pod, "status", "containerStatuses")
+    ends = [text(item, "state", "terminated", "finishedAt") for item in statuses]
+    last = max(
+        filter(None, (*ends, condition(pod, "DisruptionTarget").get("lastTransitionTime"))), default=""
+    )
+    return datetime.fromisoformat(last) if last else now
+
+
+def _share(pod: Object, pool: PoolProfile) -> float | None:
+    """Return a pod's share of a node: of its accelerators, or else the mean of CPU and memory, so that the
+    shares of all pods are at most 1; None if the machine or an amount is unknown."""
+    requests = [part(container, "resources", "requests") for container in parts(pod, "spec", "containers")]
+    try:
+        if pool.accelerator:
+            resource = pool.accelerator.resource
+            return min(1.0, sum(int(item.get(resource, 0)) for item in requests) / pool.accelerator.count)
+        if not pool.cpu_m or not pool.memory_mib:
+            return None
+        cpu = sum(millicores(item["cpu"]) for item in requests if "cpu" in item)
+        memory = sum(memory_bytes(item["memory"]) for item in requests if "memory" in item)
+    except ValueError:
+        return None
+    return min(1.0, (cpu / pool.cpu_m + memory / (pool.memory_mib * MEBIBYTE)) / 2)
 
 
 def _preemptions(workload: Object | None, current: Progress) -> int:

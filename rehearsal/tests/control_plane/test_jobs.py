@@ -79,10 +79,15 @@ def test_the_list(control_plane: ControlPlane, ebbtide: Ebbtide) -> None:
     assert (row["kind"], row["pool"], row["queue"], row["user"]) == ("Job", _POOL, "", "ada@example.com")
     assert (row["attempts"], row["preemptions"], row["position"]) == (1, 0, None)
     assert row["seconds"] >= 0
+    assert row["cost"]["complete"]
+    price = next(pool.price.per_hour for pool in profile(_DEV).pools if pool.name == _POOL)
+    assert price is not None
+    assert 0 <= row["cost"]["amount"] < price
+    assert row["cost"]["currency"] == "USD"
     assert set(_listed(ebbtide, place)) == {"train", "large"}
     text = _output(ebbtide.start("jobs", "-n", place, "--all"))
     lines = text.splitlines()
-    assert lines[0].split() == ["NAME", "STATE", "ON", "TRIES", "LOST", "RAN", "USER"]
+    assert lines[0].split() == ["NAME", "STATE", "ON", "TRIES", "LOST", "RAN", "COST", "USER"]
     assert max(map(len, lines)) <= 80
     assert next(line for line in lines if "t4-spot" in line).split()[:3] == ["large", "waiting", "t4-spot"]
     assert "  large: waiting for a node for " in text
@@ -105,7 +110,7 @@ def test_attempts_and_preemptions(control_plane: ControlPlane, ebbtide: Ebbtide)
     api.delete(path, gracePeriodSeconds=0)
     gone(api, path)
     row = wait(lambda: _listed(ebbtide, place)["train"], lambda item: item["phase"] == "running", seconds=90)
-    assert (row["attempts"], row["preemptions"]) == (2, 1)
+    assert (row["attempts"], row["preemptions"], row["cost"]["complete"]) == (2, 1, False)
     fails = {RUNS_FOR: "1", EXIT_CODE: "3"}
     _create(control_plane, ebbtide, place, "job", "broken", "--pool", _POOL, "--retries", "1", **fails)
     ended = _until(ebbtide, place, "broken", "failed")
