@@ -35,6 +35,7 @@ from ebbtide.cli.quota import quota
 from ebbtide.cli.reap import reap
 from ebbtide.cli.rehearse import rehearse
 from ebbtide.cli.review import review, write_failure
+from ebbtide.cli.run import RunCommand, run
 from ebbtide.cli.schema import schema
 from ebbtide.cli.sleep import sleep, wake
 from ebbtide.cli.status import status
@@ -88,7 +89,7 @@ def root(
     """ML clusters on GKE and AKS from one declaration.
 
     Only `quota`, `prices`, `up`, `status`, `sleep`, `wake`, `extend`, `reap`, `destroy`, `follow`,
-    `jobs`, `cancel`, `rerun` and --submit need access to a backend, a cloud or a cluster.
+    `jobs`, `cancel`, `rerun`, `run` and --submit need access to a backend, a cloud or a cluster.
     """
 
 
@@ -235,7 +236,7 @@ _COMMANDS = cast(
     {
         "Review": [preview, review, machines, quota, schema],
         "Cluster": [up, status, dashboard, sleep, wake, extend, reap, destroy],
-        "Work": [profile, *workloads.COMMANDS, jobs, cancel, rerun],
+        "Work": [profile, run, *workloads.COMMANDS, jobs, cancel, rerun],
         "Rehearsal": [rehearse],
     },
 )
@@ -243,9 +244,11 @@ _COMMANDS = cast(
 
 for _group, _members in _COMMANDS.items():
     for _command in _members:
-        app.command(epilog=help_examples.epilog(_command.__name__), rich_help_panel=_group)(
-            _reporting(_command)
-        )
+        app.command(
+            cls=RunCommand if _command is run else None,
+            epilog=help_examples.epilog(_command.__name__),
+            rich_help_panel=_group,
+        )(_reporting(_command))
 
 config = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Defaults of the workload commands.")
 for _command in config_commands.COMMANDS:

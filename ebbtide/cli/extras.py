@@ -14,7 +14,7 @@ MODULES: Final[Mapping[str, tuple[str, ...]]] = {
     "train": ("kubeflow",),
     "gcs": ("gcsfs",),
     "abfs": ("adlfs",),
-    "cluster": ("kubernetes",),
+    "cluster": ("kubernetes", "pathspec"),
     "clouds": ("azure.identity", "azure.mgmt.compute", "google.auth", "requests"),
     "rehearse": (
         "ebbtide_rehearsal",

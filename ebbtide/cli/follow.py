@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -10,6 +11,7 @@ from ebbtide.cli.consoles import console, say, write
 from ebbtide.cli.exit_status import ExitStatus
 from ebbtide.cli.options import PreviewFormat
 from ebbtide.invocation import command_line
+from ebbtide.wording import printable
 
 if TYPE_CHECKING:
     from ebbtide.kubernetes_api import Api
@@ -38,6 +40,7 @@ def follow(
         ),
     ] = "",
     context: Context = "",
+    logs: Annotated[bool, typer.Option("--logs", help="Print the pods' logs as they are written.")] = False,
     format_: Format = PreviewFormat.TEXT,
     profile: Annotated[
         str,
@@ -59,7 +62,7 @@ def follow(
     _check(name, namespace)
     cluster = Profile.load(profile) if profile else None
     api = Api.of_user(context)
-    _follow(api, name, namespace or api.namespace, context, cluster, format_)
+    _follow(api, name, namespace or api.namespace, context, cluster, format_, logs=logs)
 
 
 def _check(name: str, namespace: str) -> None:
@@ -80,15 +83,19 @@ def submit(
     profile: "Profile",
     context: str,
     format_: PreviewFormat,
+    logs: bool = False,
+    notes: Iterable[str] = (),
 ) -> None:
     """Create a Job and its dependent objects on the cluster, and follow it to its end.
 
     Args:
         manifest: the Job.
-        *dependents: its Services.
+        *dependents: its Services and ConfigMaps.
         profile: the cluster's profile, for the logs of failed pods.
         context: the kubeconfig's context; empty for the current one.
         format_: format of the end; progress is text, on standard error beside a document.
+        logs: print the pods' logs as they are written.
+        notes: lines to print after the creation.
 
     Raises:
         ClusterError: the cluster rejects the Job or is unreachable.
@@ -103,33 +110,53 @@ def submit(
     try:
         submission.submit(api, manifest, *dependents)
     except KeyboardInterrupt:
-        again = _again(metadata["name"], metadata["namespace"], context)
+        again = _command("follow", metadata["name"], metadata["namespace"], context)
         say(f"Interrupted while the Job was being made; whether it is there, says: {again}", err=True)
         raise SystemExit(ExitStatus.INTERRUPTED) from None
-    say(
-        f"Job {metadata['name']} is made, in namespace {metadata['namespace']}.",
-        err=format_ is PreviewFormat.JSON,
-    )
-    _follow(api, metadata["name"], metadata["namespace"], context, profile, format_)
+    for line in (f"Job {metadata['name']} is made, in namespace {metadata['namespace']}.", *notes):
+        say(line, err=format_ is PreviewFormat.JSON)
+    _follow(api, metadata["name"], metadata["namespace"], context, profile, format_, logs=logs)
 
 
 def _follow(
-    api: "Api", name: str, namespace: str, context: str, profile: "Profile | None", format_: PreviewFormat
+    api: "Api",
+    name: str,
+    namespace: str,
+    context: str,
+    profile: "Profile | None",
+    format_: PreviewFormat,
+    *,
+    logs: bool,
 ) -> None:
     from ebbtide.cli.follow_progress import narration  # noqa: PLC0415
+    from ebbtide.runs.log_stream import LogStream  # noqa: PLC0415
     from ebbtide.workloads import job_messages, submission  # noqa: PLC0415
     from ebbtide.workloads.job_progress import Phase  # noqa: PLC0415
 
     is_document = format_ is PreviewFormat.JSON
     output = console(sys.stderr if is_document else sys.stdout)
+    stream = LogStream(
+        api, namespace, lambda line: output.print(printable(line), markup=False, soft_wrap=True)
+    )
     try:
         with narration(output) as show:
             snapshot, progress = submission.follow(
-                api, name, namespace, lambda state: show(job_messages.progress_line(state)), show
+                api,
+                name,
+                namespace,
+                lambda state: show(job_messages.progress_line(state)),
+                show,
+                stream.add if logs else None,
             )
+            unread = stream.end()
     except KeyboardInterrupt:
-        say(f"{name} goes on. Follow it again: {_again(name, namespace, context)}", err=True)
+        again = _command("follow", name, namespace, context, *(["--logs"] if logs else []))
+        say(f"{name} goes on. Follow it again: {again}", err=True)
+        if logs:
+            say(f"Cancel it: {_command('cancel', name, namespace, context)}", err=True)
         raise SystemExit(ExitStatus.INTERRUPTED) from None
+    for line in unread:
+        say(line, err=True)
     if is_document:
         document = job_messages.end_document(snapshot, namespace, progress, profile)
         write(json.dumps(document, indent=2) + "\n", None)
@@ -139,5 +166,6 @@ def _follow(
         raise SystemExit(ExitStatus.FOUND)
 
 
-def _again(name: str, namespace: str, context: str) -> str:
-    return command_line("follow", name, "-n", namespace, *(["--context", context] if context else []))
+def _command(verb: str, name: str, namespace: str, context: str, *options: str) -> str:
+    named = ("--context", context) if context else ()
+    return command_line(verb, name, "-n", namespace, *named, *options)

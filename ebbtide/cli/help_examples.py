@@ -13,6 +13,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "prices refresh": "prices refresh dev --out prices.csv",
     "quota": "quota dev",
     "profile": "profile dev --out profile.json",
+    "run": "run --pool t4-spot --gpus 1 -- python train.py",
     "job": (
         "job train --profile profile.json --image busybox \\\n"
         "      --pool t4-spot --gpus 4 --memory 40Gi -- python train.py"

@@ -5,7 +5,7 @@ They print manifests and links; only --submit creates objects. Dependencies are 
 
 import json
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from inspect import Parameter, Signature, signature
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -186,15 +186,23 @@ def _shared(  # noqa: PLR0913 - one parameter an option
     """Options of every command that creates a Job; task options have the names of the task's fields."""
 
 
-def _with_shared_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Replace a command's `**options` with the options of `_shared`, for Typer."""
+def with_shared_options(
+    command: Callable[..., None], *, without: Collection[str] = ()
+) -> Callable[..., None]:
+    """Replace a command's `**options` with the options of `_shared`, for Typer.
+
+    Args:
+        command: the command.
+        without: names of shared options that it does not have.
+    """
     own = [item for item in signature(command).parameters.values() if item.kind is not Parameter.VAR_KEYWORD]
-    parameters = [*own, *signature(_shared).parameters.values()]
+    shared = [item for item in signature(_shared).parameters.values() if item.name not in without]
+    parameters = [*own, *shared]
     command.__signature__ = Signature(parameters)  # pyright: ignore[reportFunctionMemberAccess]  # PEP 362's
     return command
 
 
-@_with_shared_options
+@with_shared_options
 def job(
     name: Name,
     command: Command = None,
@@ -212,8 +220,8 @@ def job(
     """
     from ebbtide.workloads import jobs, several_nodes  # noqa: PLC0415
 
-    cluster = _with_defaults(options)
-    fields = _fields(name, command, options)
+    cluster = with_defaults(options)
+    fields = fields_of(name, command, options)
     manifests = (
         (jobs.job(cluster, **fields),)
         if nodes == 1
@@ -222,7 +230,7 @@ def job(
     _give(manifests, cluster, options)
 
 
-@_with_shared_options
+@with_shared_options
 def sweep(
     name: Name,
     command: Command = None,
@@ -246,8 +254,8 @@ def sweep(
     """
     from ebbtide.workloads.sweeps import sweep as made  # noqa: PLC0415
 
-    cluster = _with_defaults(options)
-    fields = _fields(name, command, options)
+    cluster = with_defaults(options)
+    fields = fields_of(name, command, options)
     grid = {key: [_value(text) for text in values.split(",")] for key, values in _pairs("set", axes).items()}
     manifest = made(cluster, grid, parallelism=parallelism, max_failed=max_failed, **fields)
     _give((manifest,), cluster, options)
@@ -283,7 +291,7 @@ _PAIRS: Final = {"env": "env", "secret_env": "secret-env", "secret_volumes": "se
 """Fields that are mappings, with their options."""
 
 
-def _fields(name: str, command: list[str] | None, options: dict[str, Any]) -> "TaskFields":
+def fields_of(name: str, command: list[str] | None, options: dict[str, Any]) -> "TaskFields":
     """Return the given options that are fields of a task."""
     given = {"name": name, "command": command, **options}
     fields = {key: value for key, value in given.items() if key not in _NOT_FIELDS and value is not None}
@@ -293,7 +301,7 @@ def _fields(name: str, command: list[str] | None, options: dict[str, Any]) -> "T
     return fields  # pyright: ignore[reportReturnType]  # the options are called as the fields are
 
 
-def _with_defaults(options: dict[str, Any]) -> "Profile":
+def with_defaults(options: dict[str, Any]) -> "Profile":
     """Complete options with the configured defaults, and the default image; return the profile."""
     from ebbtide.cli.config import complete  # noqa: PLC0415
     from ebbtide.placement import Profile  # noqa: PLC0415

@@ -57,6 +57,11 @@ def has_bucket_mount(cloud: str, task: Task) -> bool:
     return cloud == "gke" and bool(task.volume)
 
 
+def sidecars_of(cloud: str, task: Task) -> tuple[Sidecar, ...]:
+    """Return the containers that run beside a task's own in its pod."""
+    return (*task.sidecars, *([_BUCKET_MOUNT] if has_bucket_mount(cloud, task) else []))
+
+
 def identity_labels(cloud: str) -> dict[str, str]:
     """Return the labels of a pod that uses its service account's cloud identity."""
     return dict(_IDENTITY) if cloud == "aks" else {}
@@ -143,7 +148,7 @@ def _pod(pool: PoolProfile) -> dict[str, Any]:
 
 
 def _in_queue(profile: Profile, task: Task) -> Placement:
-    queue, task = _queue(profile, task)
+    queue, task = queue_of(profile, task)
     problems = Problems()
     check_shared_memory(task, problems)
     _check_priority(profile, task, problems)
@@ -196,9 +201,14 @@ def _check_priority(profile: Profile, task: Task, problems: Problems) -> None:
     )
 
 
-def _queue(profile: Profile, task: Task) -> tuple[QueueProfile, Task]:
+def queue_of(profile: Profile, task: Task) -> tuple[QueueProfile, Task]:
     """Return a task's queue, and the task in its namespace. A queue is named as in the declaration, or by a
-    LocalQueue: `big` in the task's namespace, or `vision/big`."""
+    LocalQueue: `big` in the task's namespace, or `vision/big`.
+
+    Raises:
+        ProfileError: the cluster has no such queue.
+        WorkloadError: several queues have the name.
+    """
     if any(queue.name == task.queue for queue in profile.queues):
         return profile.queue(task.queue), task
     given, _, name = task.queue.rpartition("/")
@@ -285,7 +295,7 @@ def _obstacles(pool: PoolProfile, task: Task, cloud: str, *, run: bool = True) -
         f"gpus is {task.gpus}, and the GPUs of pool {pool.name} are shared: a container that requests more "
         f"than {pool.accelerator.most if pool.accelerator else 0} fails. Write gpus=1.",
     )
-    sidecars = (*task.sidecars, *([_BUCKET_MOUNT] if has_bucket_mount(cloud, task) else []))
+    sidecars = sidecars_of(cloud, task)
     sidecar_text = f" beside {' and '.join(item.name for item in sidecars)}" if sidecars else ""
     with problems.collecting():
         free = pool.cpu_m - sum(item.cpu_m for item in sidecars)

@@ -2,7 +2,7 @@
 
 import http
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from ebbtide.invocation import command_line
@@ -42,8 +42,7 @@ def submit(api: Api, manifest: Object, *dependents: Object) -> Object:
         ClusterError: the cluster rejects an object, or is unreachable.
     """
     namespace = manifest["metadata"].get("namespace") or api.namespace
-    for item in (manifest, *dependents):
-        _create(api, item, namespace, dryRun="All")
+    dry_run(api, namespace, manifest, *dependents)
     created = _create(api, manifest, namespace)
     owner = {
         "apiVersion": created["apiVersion"],
@@ -56,13 +55,24 @@ def submit(api: Api, manifest: Object, *dependents: Object) -> Object:
         try:
             _create(api, owned, namespace)
         except ClusterError:
-            path = f"{_path(manifest, namespace)}/{owner['name']}"
+            path = f"{path_of(manifest, namespace)}/{owner['name']}"
             api.delete(path, propagationPolicy="Background")
             raise
     return created
 
 
-def _path(manifest: Object, namespace: str) -> str:
+def dry_run(api: Api, namespace: str, *manifests: Object) -> None:
+    """Check that the cluster would create objects.
+
+    Raises:
+        ClusterError: it rejects one, or is unreachable.
+    """
+    for item in manifests:
+        _create(api, item, namespace, dryRun="All")
+
+
+def path_of(manifest: Object, namespace: str) -> str:
+    """Return the path of an object's kind in a namespace."""
     version = manifest["apiVersion"]
     group = f"/apis/{version}" if "/" in version else f"/api/{version}"
     return f"{group}/namespaces/{namespace}/{manifest['kind'].lower()}s"
@@ -70,7 +80,7 @@ def _path(manifest: Object, namespace: str) -> str:
 
 def _create(api: Api, manifest: Object, namespace: str, **query: str) -> Object:
     try:
-        return api.create(_path(manifest, namespace), manifest, **query)
+        return api.create(path_of(manifest, namespace), manifest, **query)
     except ApiError as error:
         raise ClusterError(
             _refusal(error, manifest["kind"], manifest["metadata"]["name"], namespace)
@@ -142,6 +152,7 @@ def follow(
     namespace: str,
     on_progress: Callable[[Progress], Any],
     on_timeout: Callable[[str], Any],
+    on_pods: Callable[[Sequence[Object]], Any] | None = None,
 ) -> tuple[JobSnapshot, Progress]:
     """Follow a Job, a TrainJob or a pipeline run to its end.
 
@@ -153,6 +164,7 @@ def follow(
         namespace: its namespace.
         on_progress: called with the progress at each snapshot.
         on_timeout: called when the API server does not respond.
+        on_pods: called with the pods at each snapshot.
 
     Returns:
         The last snapshot and its progress.
@@ -178,6 +190,8 @@ def follow(
             heard = time.monotonic()
             current = progress(snapshot, current.disrupted if current else frozenset())
             on_progress(current)
+            if on_pods is not None:
+                on_pods(snapshot.pods)
             if current.over:
                 return snapshot, current
         time.sleep(max(_PAUSE, _SHARE * (time.monotonic() - begun)))

@@ -1,0 +1,95 @@
+"""The `run` command. Dependencies are imported on execution."""
+
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+from typer.core import TyperCommand
+
+from ebbtide.cli import follow as follow_command
+from ebbtide.cli.workloads import Command, fields_of, with_defaults, with_shared_options
+
+
+class RunCommand(TyperCommand):
+    """A command line `[NAME] [OPTIONS] -- COMMAND`: without a name, the first word of COMMAND is none."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the words before the dashes; the others are the command."""
+        dashes = args.index("--") if "--" in args else len(args)
+        rest = super().parse_args(ctx, args[:dashes])
+        if words := ctx.params.get("command"):
+            raise typer.BadParameter(
+                f"{' '.join(words)} is no option. Write the command last, after dashes: -- {' '.join(words)}"
+            )
+        ctx.params["command"] = args[dashes + 1 :]
+        return rest
+
+
+_UNRECORDED: Final = {"profile", "context", "format_", "env", "secret_env", "secret_volumes"}
+"""Options that the annotation with the parameters omits."""
+
+
+@partial(with_shared_options, without=("submit",))
+def run(
+    name: Annotated[
+        str, typer.Argument(metavar="[NAME]", help="The Job's name; by default the folder's, with a suffix.")
+    ] = "",
+    command: Command = None,
+    *,
+    code: Annotated[Path, typer.Option(metavar="DIR", help="The folder of the code.")] = Path(),
+    setup: Annotated[
+        str,
+        typer.Option(
+            metavar="COMMANDS", help="Shell commands in the folder before the command.", show_default=False
+        ),
+    ] = "",
+    nodes: Annotated[
+        int, typer.Option(help="Pods of the Job, each with its rank and the address of the first.")
+    ] = 1,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Delete the Job that has the name, with its pods.")
+    ] = False,
+    **options: Any,
+) -> None:
+    """Run a command with the code of a folder.
+
+    The Job's pods have the folder's files in /code, without those that .dockerignore or .gitignore exclude.
+    CPU and memory default to the part of a node that belongs to the requested accelerators. The logs are
+    printed until the Job ends; Ctrl-C leaves it running. Exit status 1: the Job failed.
+    """
+    from ebbtide.kubernetes_api import Api  # noqa: PLC0415
+    from ebbtide.runs import run as runs  # noqa: PLC0415
+    from ebbtide.runs.folder import read_folder, size_text  # noqa: PLC0415
+    from ebbtide.runs.metadata import user_of  # noqa: PLC0415
+    from ebbtide.wording import several  # noqa: PLC0415
+
+    cluster = with_defaults(options)
+    folder = read_folder(code)
+    api = Api.of_user(options["context"])
+    if not options["queue"]:
+        options["namespace"] = options["namespace"] or api.namespace
+    parameters = {key: value for key, value in options.items() if value and key not in _UNRECORDED}
+    manifests = runs.objects_of(
+        cluster,
+        folder,
+        user_of(api),
+        parameters | ({"setup": setup} if setup else {}),
+        nodes=nodes,
+        setup=setup,
+        **fields_of(name, command, options),
+    )
+    namespace = manifests[0]["metadata"].get("namespace") or api.namespace
+    runs.make_free(api, manifests, namespace, replace=replace)
+    notes = [
+        f"Code: {several(len(folder.files), 'file')}, {size_text(folder.size)}, of {folder.root}",
+        *(f"{path} is a link out of the folder, and not in the Job." for path in folder.skipped),
+    ]
+    follow_command.submit(
+        *manifests,
+        profile=cluster,
+        context=options["context"],
+        format_=options["format_"],
+        logs=True,
+        notes=notes,
+    )

@@ -1,0 +1,182 @@
+"""A run of a folder of code: its objects, and their creation."""
+
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import PurePosixPath
+from typing import Any, Final
+
+from ebbtide import quantities
+from ebbtide.invocation import command_line
+from ebbtide.kubernetes_api import Api, ApiError
+from ebbtide.placement import PoolProfile, Profile, ProfileError
+from ebbtide.runs.code import in_config_map, in_shell
+from ebbtide.runs.folder import Folder
+from ebbtide.runs.metadata import application, described, name_of
+from ebbtide.wording import did_you_mean
+from ebbtide.workloads.cluster import ClusterError, explained
+from ebbtide.workloads.errors import Problems, WorkloadError
+from ebbtide.workloads.jobs import job
+from ebbtide.workloads.objects import Object
+from ebbtide.workloads.placement import queue_of, sidecars_of
+from ebbtide.workloads.several_nodes import job_over_nodes
+from ebbtide.workloads.submission import dry_run, path_of
+from ebbtide.workloads.tasks import Sidecar, Task, TaskFields
+
+_SCRIPTS: Final = (".py", ".sh")
+_PAUSE: Final = 0.3
+_DELETION: Final = 120.0
+"""Time limit in seconds for the deletion of a Job with its pods."""
+
+
+def objects_of(
+    profile: Profile,
+    folder: Folder,
+    user: str,
+    parameters: Mapping[str, Any],
+    *,
+    nodes: int = 1,
+    setup: str = "",
+    **fields: Any,
+) -> tuple[Object, ...]:
+    """Return the Job of a run and its dependent objects.
+
+    Args:
+        profile: the cluster.
+        folder: the code.
+        user: the user's name.
+        parameters: the options, for the Job's annotation.
+        nodes: number of pods.
+        setup: commands of the shell before the command.
+        **fields: fields of the Job; see `TaskFields`. Default for CPU and memory: the part of a node that
+            belongs to the requested accelerators.
+
+    Raises:
+        WorkloadError: the Job cannot run as described; the message lists all problems.
+    """
+    task: TaskFields = {**fields, "name": fields.get("name") or name_of(folder.root.name)}  # pyright: ignore[reportAssignmentType]
+    command = task.get("command", ())
+    problems = Problems()
+    with problems.collecting():
+        _check_command(folder, command)
+    task = with_share(profile, task)
+    made: tuple[Object, ...] = ()
+    with problems.collecting():
+        made = job_over_nodes(profile, nodes, **task) if nodes != 1 else (job(profile, **task),)
+    problems.end()
+    manifest, *services = made
+    manifest = described(manifest, application(folder.root.name), user, command, parameters)
+    manifest, config_map = in_config_map(manifest, folder)
+    return in_shell(manifest, setup, unpacks=True), config_map, *services
+
+
+def with_share(profile: Profile, task: TaskFields) -> TaskFields:
+    """Return a task with CPU and memory: by default the part of a node that belongs to its accelerators, and
+    without accelerators one CPU with its part of the memory. In a queue, the smallest of its pools' parts."""
+    fields = Task(**task)
+    if fields.cpu and fields.memory:
+        return task
+    try:
+        names = queue_of(profile, fields)[0].pools if fields.queue else (fields.pool,)
+        pools = [profile.pool(name) for name in names]
+    except (ProfileError, WorkloadError):
+        return task  # reported with the other problems of the task
+    parts = [
+        part for pool in pools if (part := _part(pool, fields.gpu_count, sidecars_of(profile.cloud, fields)))
+    ]
+    if not parts:
+        return task
+    cpu, memory = (min(amounts) for amounts in zip(*parts, strict=True))
+    return {
+        **task,
+        "cpu": fields.cpu or quantities.cpu(cpu),
+        "memory": fields.memory or quantities.memory(memory),
+    }
+
+
+def _part(pool: PoolProfile, gpus: int, sidecars: Sequence[Sidecar]) -> tuple[int, int] | None:
+    """Return millicores and MiB of a node for a pod; None if the machine is unknown, or the pod does not
+    fit."""
+    count = pool.accelerator.count if pool.accelerator else 0
+    if not pool.cpu_m or not pool.memory_mib or gpus > count:
+        return None
+    of, whole = (gpus, count) if gpus else (min(1000, pool.cpu_m), pool.cpu_m)
+    cpu = pool.cpu_m * of // whole - sum(item.cpu_m for item in sidecars)
+    memory = pool.memory_mib * of // whole - sum(item.memory_mib for item in sidecars)
+    return (cpu, memory) if cpu > 0 and memory > 0 else None
+
+
+def _check_command(folder: Folder, command: Sequence[str]) -> None:
+    """Check that there is a command, and that its script is in the folder."""
+    if not command:
+        raise WorkloadError("There is no command: write it last, as in `-- python train.py`.")
+    files = [file.path for file in folder.files]
+    for word in command:
+        path = PurePosixPath(word)
+        if word.startswith("-") or path.is_absolute() or path.suffix not in _SCRIPTS or ".." in path.parts:
+            continue
+        if str(path) in files:
+            return
+        if (folder.root / path).exists():
+            raise WorkloadError(
+                f"{word} is in {folder.root}, but .dockerignore or .gitignore excludes it, and the Job would "
+                "not have it: change the pattern."
+            )
+        raise WorkloadError(
+            f"{word} is not in the code of {folder.root}{did_you_mean(word, files)} Write the path in "
+            "that folder, or name another folder (--code DIR)."
+        )
+
+
+def make_free(api: Api, manifests: Sequence[Object], namespace: str, *, replace: bool) -> None:
+    """Check that no Job has the name of a run; with `replace`, delete that Job and its dependent objects.
+
+    Raises:
+        ClusterError: there is one and it is not to be replaced, the cluster would reject the new one, or the
+            cluster is unreachable.
+    """
+    name = manifests[0]["metadata"]["name"]
+    try:
+        existing = api.find(f"{path_of(manifests[0], namespace)}/{name}")
+        if existing is None:
+            return
+        if not replace:
+            raise ClusterError(
+                f"Job {name} is already in namespace {namespace}: replace it with --replace, follow it with "
+                f"`{command_line('follow', name, '-n', namespace)}`, or write another name."
+            )
+        _check_replacement(api, manifests, namespace)
+        _delete(api, manifests, existing, namespace)
+    except ApiError as error:
+        raise ClusterError(explained(error)) from None
+
+
+def _check_replacement(api: Api, manifests: Sequence[Object], namespace: str) -> None:
+    """Check, under another name, that the cluster would create a run whose name is taken."""
+    name = name_of(manifests[0]["metadata"]["name"])
+    probes = ({**item, "metadata": {**item["metadata"], "name": name}} for item in manifests)
+    try:
+        dry_run(api, namespace, *probes)
+    except ClusterError as error:
+        if "exceeded quota" not in str(error):  # which the earlier Job uses
+            raise
+
+
+def _delete(api: Api, manifests: Sequence[Object], job_object: Object, namespace: str) -> None:
+    uid = job_object["metadata"]["uid"]
+    paths = [f"{path_of(item, namespace)}/{item['metadata']['name']}" for item in manifests]
+    api.delete(paths[0], propagationPolicy="Foreground", preconditions={"uid": uid})
+    deadline = time.monotonic() + _DELETION
+    for path in paths:
+        while (item := api.find(path)) is not None and _belongs(item, uid):
+            if time.monotonic() > deadline:
+                raise ClusterError(
+                    f"The deletion of Job {job_object['metadata']['name']} in namespace {namespace} takes "
+                    f"longer than {_DELETION:.0f} s: its pods are still terminating. Try again later."
+                )
+            time.sleep(_PAUSE)
+
+
+def _belongs(item: Object, uid: str) -> bool:
+    """Check that an object is the Job, or owned by it."""
+    owners = item["metadata"].get("ownerReferences") or ()
+    return uid in (item["metadata"]["uid"], *(owner["uid"] for owner in owners))

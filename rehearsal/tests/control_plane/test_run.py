@@ -1,0 +1,149 @@
+"""`ebbtide run` on a real API server."""
+
+import base64
+import io
+import signal
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ebbtide.invocation import command_line
+from ebbtide.model import declare
+from ebbtide.placement.derive import profile
+from ebbtide_rehearsal.control_plane import ControlPlane
+from rehearsal.tests.control_plane.cluster import Object, namespace, wait
+from rehearsal.tests.control_plane.commands import Ebbtide
+from tests.repository import ROOT, declaration
+
+pytestmark = pytest.mark.rehearsal
+
+_STACKS = {"gke": "Pulumi.dev.yaml", "aks": "Pulumi.dev-aks.yaml"}
+_POOLS = {"gke": "cpu-spot", "aks": "cpuspot"}
+
+
+@pytest.fixture(scope="module", params=["gke", "aks"])
+def cloud(request: pytest.FixtureRequest) -> str:
+    """The cloud of the profile."""
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def ebbtide(control_plane: ControlPlane, cloud: str) -> Ebbtide:
+    """As the cluster's administrator."""
+    made = profile(declare(declaration(ROOT / _STACKS[cloud]), default_name="dev"))
+    return Ebbtide(control_plane.plan.kubeconfig, made)
+
+
+@pytest.fixture
+def call(cloud: str, tmp_path: Path) -> tuple[str, ...]:
+    """The words of a run of a folder, without its name and its command."""
+    folder = tmp_path / "my_model"
+    folder.mkdir()
+    (folder / "train.py").write_text("print('trained')")
+    return ("--code", str(folder), "--image", "python", "--pool", _POOLS[cloud], "--run-as-user", "1000")
+
+
+def _only(control_plane: ControlPlane, place: str, kind: str) -> Object:
+    path = f"/api/v1/namespaces/{place}/{kind}"
+    return wait(
+        lambda: [
+            item for item in control_plane.api.items(path) if item["metadata"]["name"] != "kube-root-ca.crt"
+        ],
+        lambda items: len(items) == 1,
+    )[0]
+
+
+def test_a_run_in_a_restricted_namespace(
+    control_plane: ControlPlane, ebbtide: Ebbtide, call: tuple[str, ...], cloud: str
+) -> None:
+    """The pod is admitted, the ConfigMap has the code and is deleted with the Job, and an interrupt
+    leaves the Job running."""
+    labels = {"pod-security.kubernetes.io/enforce": "restricted"}
+    api, place = control_plane.api, namespace(control_plane.api, f"restricted-{cloud}", **labels)
+    started = ebbtide.start("run", *call, "-n", place, "--", "python", "train.py")
+    pod = _only(control_plane, place, "pods")
+    config_map = _only(control_plane, place, "configmaps")
+    name = pod["metadata"]["labels"]["app.kubernetes.io/instance"]
+    job = api.get(f"/apis/batch/v1/namespaces/{place}/jobs/{name}")
+    assert name.startswith("my-model-")
+    assert job["metadata"]["labels"]["ebbtide.dev/owner"]
+    assert config_map["metadata"]["ownerReferences"][0]["uid"] == job["metadata"]["uid"]
+    volumes = {item["name"]: item for item in pod["spec"]["volumes"]}
+    assert volumes["ebbtide-archive"]["configMap"]["name"] == config_map["metadata"]["name"]
+    archive = io.BytesIO(base64.b64decode(config_map["binaryData"]["code.tar.gz"]))
+    with tarfile.open(fileobj=archive) as unpacked:
+        assert unpacked.getnames() == ["train.py"]
+    assert started.stdout is not None
+    assert started.stdout.readline() == f"Job {name} is made, in namespace {place}.\n"
+    assert started.stdout.readline().startswith("Code: 1 file, 1 kB, of ")
+    started.stdout.readline()
+    started.send_signal(signal.SIGINT)
+    _, errors = started.communicate(timeout=60)
+    assert (started.returncode, errors.splitlines()) == (
+        130,
+        [
+            f"{name} goes on. Follow it again: {command_line('follow', name, '-n', place, '--logs')}",
+            f"Cancel it: {command_line('cancel', name, '-n', place)}",
+        ],
+    )
+    api.delete(f"/apis/batch/v1/namespaces/{place}/jobs/{name}", propagationPolicy="Background")
+    path = f"/api/v1/namespaces/{place}/configmaps/{config_map['metadata']['name']}"
+    wait(lambda: api.find(path), lambda item: item is None)
+
+
+def test_a_name_that_is_taken(
+    control_plane: ControlPlane, ebbtide: Ebbtide, call: tuple[str, ...], cloud: str
+) -> None:
+    """The second run is refused and offers --replace, which deletes the first with its pods and its code."""
+    api, place = control_plane.api, namespace(control_plane.api, f"taken-{cloud}")
+    words = ("run", "train", *call, "-n", place, "--", "python", "train.py")
+    first = ebbtide.start(*words)
+    before = _only(control_plane, place, "pods")
+    _interrupt(first)
+    assert ebbtide.refused(*words) == (
+        f"Job train is already in namespace {place}: replace it with --replace, follow it with "
+        f"`{command_line('follow', 'train', '-n', place)}`, or write another name."
+    )
+    dashes = words.index("--")
+    second = ebbtide.start(*words[:dashes], "--replace", *words[dashes:])
+    path = f"/apis/batch/v1/namespaces/{place}/jobs/train"
+    uid = before["metadata"]["ownerReferences"][0]["uid"]
+    job: Any = wait(lambda: api.find(path), lambda item: bool(item and item["metadata"]["uid"] != uid))
+    config_map = wait(lambda: _only(control_plane, place, "configmaps"), bool)
+    assert config_map["metadata"]["ownerReferences"][0]["uid"] == job["metadata"]["uid"]
+    _interrupt(second)
+
+
+def _interrupt(started: Any) -> None:
+    assert started.stdout is not None
+    while not started.stdout.readline().startswith("Job "):
+        assert started.poll() is None
+    started.stdout.readline()
+    started.send_signal(signal.SIGINT)
+    started.communicate(timeout=60)
+    assert started.returncode == 130
+
+
+def test_a_run_that_the_cluster_refuses(
+    control_plane: ControlPlane, ebbtide: Ebbtide, call: tuple[str, ...], cloud: str
+) -> None:
+    """Nothing is created, and with --replace the earlier Job stays; a quota does not prevent a
+    replacement."""
+    api, place = control_plane.api, namespace(control_plane.api, f"refused-{cloud}")
+    words = ("run", "train", *call, "-n", place)
+    first = ebbtide.start(*words, "--", "python", "train.py")
+    _only(control_plane, place, "pods")
+    _interrupt(first)
+    again = ("--replace", "--volume", "shared", "--mount-path", "/code", "--", "python", "train.py")
+    assert "must be unique" in ebbtide.refused(*words, *again)
+    assert api.find(f"/apis/batch/v1/namespaces/{place}/jobs/train") is not None
+    quota = {"metadata": {"name": "one"}, "spec": {"hard": {"count/jobs.batch": "1"}}}
+    path = f"/api/v1/namespaces/{place}/resourcequotas"
+    api.create(path, {"apiVersion": "v1", "kind": "ResourceQuota", **quota})
+    wait(lambda: api.get(f"{path}/one").get("status", {}).get("used"), bool)
+    assert "exceeded quota: one" in ebbtide.refused("run", *call, "-n", place, "--", "python", "train.py")
+    _interrupt(ebbtide.start(*words, "--replace", "--", "python", "train.py"))
+    unknown = ebbtide.refused("run", *call, "-n", "nowhere", "--", "python", "train.py")
+    assert unknown == "There is no namespace nowhere on the cluster: name another with --namespace."

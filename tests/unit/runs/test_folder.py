@@ -1,0 +1,91 @@
+"""Folders of code: the files that are taken, and their archive."""
+
+import io
+import os
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from ebbtide.runs import folder as folder_module
+from ebbtide.runs.folder import read_folder
+from ebbtide.workloads.errors import WorkloadError
+
+
+def _file(root: Path, path: str, text: str = "x") -> None:
+    target = root / path
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(text)
+
+
+def _taken(root: Path) -> list[str]:
+    return [file.path for file in read_folder(root).files]
+
+
+def test_gitignore(tmp_path: Path) -> None:
+    """Patterns of the folder, of a subdirectory and of the repository above apply; the nearest
+    one decides."""
+    (tmp_path / ".git").mkdir()
+    _file(tmp_path, ".gitignore", "*.ckpt\n/src/data\n")
+    root = tmp_path / "src"
+    for path in ("train.py", "a.ckpt", "data/set", "models/b.ckpt", "models/c.log", "sub/.git/config"):
+        _file(root, path)
+    _file(root, "__pycache__/train.pyc")
+    _file(root, "models/.gitignore", "!b.ckpt\n*.log\n")
+    assert _taken(root) == ["models/.gitignore", "models/b.ckpt", "train.py"]
+
+
+def test_dockerignore(tmp_path: Path) -> None:
+    """Patterns are relative to the folder, as Docker's are, and may include files of an excluded directory
+    again."""
+    for path in ("train.py", "a.log", "sub/a.log", "sub/deep/b.tmp", "out/x", "out/keep/y"):
+        _file(tmp_path, path)
+    _file(tmp_path, ".dockerignore", "# comment\n*.log\n**/*.tmp\nout\n!out/keep\n.dockerignore\n")
+    assert _taken(tmp_path) == ["out/keep/y", "sub/a.log", "train.py"]
+
+
+def test_links(tmp_path: Path) -> None:
+    """Links within the folder stay links; those that lead out of it are listed."""
+    root = tmp_path / "code"
+    _file(root, "train.py")
+    (root / "main.py").symlink_to("train.py")
+    (root / "data").symlink_to("/etc")
+    (root / "up").symlink_to("../..")
+    folder = read_folder(root)
+    assert [(file.path, file.target) for file in folder.files] == [("main.py", "train.py"), ("train.py", "")]
+    assert folder.skipped == ("data", "up")
+
+
+def test_the_archive_is_reproducible(tmp_path: Path) -> None:
+    """Times, owners and other permissions do not change it; contents and executable bits do."""
+    for name in ("a", "b"):
+        for path in ("train.py", "sub/run.sh"):
+            _file(tmp_path / name, path, path)
+        os.utime(tmp_path / name / "train.py", (len(name), 10_000))
+    (tmp_path / "b/train.py").chmod(0o600)
+    first, second = (read_folder(tmp_path / name).archive("code/") for name in ("a", "b"))
+    assert first == second
+    (tmp_path / "b/sub/run.sh").chmod(0o755)
+    changed = read_folder(tmp_path / "b").archive("code/")
+    assert changed != first
+    with tarfile.open(fileobj=io.BytesIO(changed)) as archive:
+        assert [(item.name, item.mode, item.mtime) for item in archive] == [
+            ("code/sub/run.sh", 0o755, 0),
+            ("code/train.py", 0o644, 0),
+        ]
+
+
+def test_folders_that_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error names a missing folder, an empty one, and the largest files of a large one."""
+    with pytest.raises(WorkloadError, match="nothing is no directory: write the folder"):
+        read_folder(tmp_path / "nothing")
+    with pytest.raises(WorkloadError, match="has no files that are not ignored"):
+        read_folder(tmp_path)
+    monkeypatch.setattr(folder_module, "LARGEST", 3_000_000)
+    _file(tmp_path, "train.py", "x" * 100)
+    _file(tmp_path, "data.bin", "x" * 2_500_000)
+    _file(tmp_path, "more.bin", "x" * 1_000_000)
+    with pytest.raises(WorkloadError) as caught:
+        read_folder(tmp_path)
+    assert "has 3.5 MB, and 3.0 MB at most are taken" in str(caught.value)
+    assert "The largest files: data.bin 2.5 MB, more.bin 1.0 MB, train.py 1 kB." in str(caught.value)

@@ -1,0 +1,83 @@
+"""Logs of pods while they are written, over lost connections."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from ebbtide.kubernetes_api import Api, ApiError
+from ebbtide.runs import log_stream
+from ebbtide.runs.log_stream import LogStream
+
+
+class _Logs(Api):
+    """A fake API server with prepared answers for each request of a log."""
+
+    def __init__(self, *answers: list[str | ApiError], phase: str = "Running") -> None:
+        super().__init__(None, "vision")
+        self._answers, self._phase = list(answers), phase
+        self.queries: list[dict[str, str]] = []
+
+    def lines(self, path: str, **query: str) -> Iterator[str]:
+        """The next answer; after the last one, the pod has ended."""
+        assert path == "/api/v1/namespaces/vision/pods/train-0/log"
+        self.queries.append(query)
+        answer = self._answers.pop(0)
+        for item in answer:
+            if isinstance(item, ApiError):
+                raise item
+            yield item
+
+    def find(self, path: str, **query: str) -> dict[str, Any] | None:  # noqa: ARG002 - as its base
+        """The pod, which runs until the last answer."""
+        return {"status": {"phase": self._phase if self._answers else "Succeeded"}}
+
+
+def _pod(state: str, **annotations: str) -> dict[str, Any]:
+    statuses: list[dict[str, Any]] = [{"name": "work", "state": {state: {}}}]
+    metadata = {"name": "train-0", "uid": "u", "annotations": annotations}
+    return {
+        "metadata": metadata,
+        "spec": {"containers": [{"name": "work"}]},
+        "status": {"containerStatuses": statuses},
+    }
+
+
+@pytest.fixture(autouse=True)
+def _fast(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_stream, "_PAUSE", 0.01)
+
+
+def _read(api: Api, *pods: dict[str, Any]) -> tuple[list[str], list[str]]:
+    lines: list[str] = []
+    stream = LogStream(api, "vision", lines.append)
+    for pod in pods:
+        stream.add([pod])
+    for thread in stream._threads.values():  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+        thread.join(10)
+    return lines, list(stream.end())
+
+
+def test_a_lost_connection_continues_after_the_last_line() -> None:
+    """Lines that come again are omitted, also after a response that ended while the pod runs."""
+    first, second, third = (f"2026-11-23T10:00:00.{number}00000000Z line {number}" for number in (1, 2, 3))
+    api = _Logs([first, ApiError(0, "lost")], [first, second], [second, third, ""])
+    lines, unread = _read(api, _pod("running"))
+    assert (lines, unread) == (["line 1", "line 2", "line 3", ""], [])
+    assert [query.get("sinceTime") for query in api.queries] == [None, *["2026-11-23T10:00:00Z"] * 2]
+
+
+def test_a_pod_is_read_once_and_only_when_it_has_started() -> None:
+    """A waiting container has no log yet; an index is in front of its lines."""
+    pod = _pod("terminated", **{"batch.kubernetes.io/job-completion-index": "3"})
+    api = _Logs(["no stamp"])
+    assert _read(api, _pod("waiting"), pod, pod) == (["[3] no stamp"], [])
+
+
+def test_a_log_that_cannot_be_read() -> None:
+    """The reason is reported in the end."""
+    api = _Logs([ApiError(403, "pods/log is forbidden")])
+    assert _read(api, _pod("running")) == (
+        [],
+        ["The log of pod train-0 could not be read: pods/log is forbidden"],
+    )

@@ -1,0 +1,175 @@
+"""Runs of a folder: their objects, the shell that unpacks the code, and what is refused."""
+
+import base64
+import io
+import json
+import subprocess
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ebbtide.placement import Profile
+from ebbtide.runs import code
+from ebbtide.runs.folder import read_folder
+from ebbtide.runs.metadata import application, label_value, name_of
+from ebbtide.runs.run import objects_of
+from ebbtide.workloads.errors import WorkloadError
+from ebbtide.workloads.names import is_label
+from tests.unit.workloads.clusters import DEV, DEV_AKS
+
+Object = dict[str, Any]
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A folder with a program and a module."""
+    root = tmp_path / "My_Model"
+    (root / "lib").mkdir(parents=True)
+    (root / "train.py").write_text("import sys; print(open('lib/data.txt').read(), sys.argv[1:])")
+    (root / "lib/data.txt").write_text("data")
+    return root
+
+
+def _run(root: Path, profile: Profile = DEV, **fields: Any) -> tuple[Object, ...]:
+    given: Any = {
+        "image": "python",
+        "pool": _pool(profile, "t4-spot"),
+        "gpus": 1,
+        "command": ["python", "train.py"],
+        **fields,
+    }
+    return objects_of(profile, read_folder(root), "ada@acme.example", {"gpus": 1}, **given)
+
+
+def _pool(profile: Profile, name: str) -> str:
+    """Return a pool's name in the stack dev of either cloud: AKS allows no hyphens."""
+    return name.replace("-", "") if profile is DEV_AKS else name
+
+
+def _container(job: Object) -> Object:
+    return job["spec"]["template"]["spec"]["containers"][0]
+
+
+@pytest.mark.parametrize("profile", [DEV, DEV_AKS], ids=["gke", "aks"])
+def test_objects(root: Path, profile: Profile) -> None:
+    """The Job has the code's ConfigMap, the labels, and annotations with command, user and options."""
+    job, config_map = _run(root, profile, namespace="lab")
+    name = job["metadata"]["name"]
+    assert name.startswith("my-model-")
+    assert (config_map["metadata"]["name"], config_map["metadata"]["namespace"]) == (f"{name}-code", "lab")
+    labels = {
+        "app.kubernetes.io/name": "my-model",
+        "app.kubernetes.io/instance": name,
+        "app.kubernetes.io/managed-by": "ebbtide",
+        "ebbtide.dev/owner": "ada-acme.example",
+    }
+    for item in (job, config_map, job["spec"]["template"]):
+        assert labels.items() <= item["metadata"]["labels"].items()
+    annotations = job["metadata"]["annotations"]
+    assert annotations["ebbtide.dev/user"] == "ada@acme.example"
+    assert annotations["ebbtide.dev/command"] == "python train.py"
+    assert json.loads(annotations["ebbtide.dev/parameters"]) == {"gpus": 1}
+    archive = io.BytesIO(base64.b64decode(config_map["binaryData"]["code.tar.gz"]))
+    with tarfile.open(fileobj=archive) as unpacked:
+        assert unpacked.getnames() == ["lib/data.txt", "train.py"]
+
+
+@pytest.mark.parametrize("profile", [DEV, DEV_AKS], ids=["gke", "aks"])
+def test_the_share_of_a_node(root: Path, profile: Profile) -> None:
+    """CPU and memory default to the part of the node that belongs to the GPUs; given values stay."""
+    pool = profile.pool(_pool(profile, "t4-spot"))
+    assert pool.accelerator is not None
+    requests = _container(_run(root, profile)[0])["resources"]["requests"]
+    assert requests["cpu"] == f"{pool.cpu_m // pool.accelerator.count}m"
+    assert requests["memory"] == f"{pool.memory_mib // pool.accelerator.count}Mi"
+    whole = _container(_run(root, profile, gpus=pool.accelerator.count, cpu="2")[0])["resources"]["requests"]
+    assert (whole["cpu"], whole["memory"]) == ("2", f"{pool.memory_mib}Mi")
+    one = _container(_run(root, profile, gpus=None, pool=_pool(profile, "cpu-spot"))[0])["resources"][
+        "requests"
+    ]
+    assert one["cpu"] == "1"
+
+
+def test_the_share_of_a_node_in_a_queue(root: Path) -> None:
+    """A queue needs no amounts from the user."""
+    job, *_ = _run(root, pool="", queue="a100", namespace="")
+    assert job["spec"]["suspend"]
+    assert {"cpu", "memory", "nvidia.com/gpu"} == _container(job)["resources"]["requests"].keys()
+
+
+@pytest.mark.parametrize("without_tar", [False, True])
+def test_the_shell_runs_setup_and_command(root: Path, tmp_path: Path, *, without_tar: bool) -> None:
+    """The command gets its arguments unchanged, in the folder, after the setup, without tar by Python."""
+    setup = 'value=$(echo ready)\necho $value $$ >/dev/null; echo "$value" > marker'
+    command = ["python3", "train.py", "a b", "$HOME", '"']
+    job, config_map = _run(root, command=command, setup=setup)
+    (tmp_path / "archive").mkdir()
+    (tmp_path / "code").mkdir()
+    (tmp_path / "archive/code.tar.gz").write_bytes(base64.b64decode(config_map["binaryData"]["code.tar.gz"]))
+    container = _container(job)
+    paths = {item["mountPath"] for item in container["volumeMounts"]}
+    assert paths == {"/ebbtide", "/code"}
+    # As the kubelet does: $$ is $.
+    words = [word.replace("$$", "$") for word in container["command"]]
+    words[2] = (
+        words[2].replace("/ebbtide/", f"{tmp_path}/archive/").replace("-C /code", f"-C {tmp_path}/code")
+    )
+    words[2] = words[2].replace(" /code;", f" {tmp_path}/code;")
+    if without_tar:
+        words[2] = words[2].replace("command -v tar", "command -v no-tar")
+    done = subprocess.run(words, cwd=tmp_path / "code", capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "data ['a b', '$HOME', '\"']\n"), done.stderr
+    assert (tmp_path / "code/marker").read_text() == "ready\n"
+
+
+def test_setup_that_fails(root: Path) -> None:
+    """The command does not run after a setup that failed."""
+    job, _ = _run(root, setup="false")
+    words = _container(job)["command"]
+    words[2] = words[2].partition("fi\n")[2]
+    assert subprocess.run([*words[:4], "echo", "ran"], capture_output=True, check=False).stdout == b""
+
+
+def test_several_nodes(root: Path) -> None:
+    """A run over several nodes has a Service too, and the rank's variables."""
+    job, config_map, service = _run(root, name="train", nodes=2)
+    assert [item["kind"] for item in (job, config_map, service)] == ["Job", "ConfigMap", "Service"]
+    assert any(item["name"] == "RANK" for item in _container(job)["env"])
+
+
+def test_names() -> None:
+    """Names of folders become labels that begin with a letter; two runs have different names."""
+    for folder in ("My Model", "2026-11", "...", "ä" * 100, "x" * 100):
+        assert is_label(name_of(folder)), folder
+        assert application(folder)[0].isalpha()
+    assert name_of("train") != name_of("train")
+    assert label_value("system:serviceaccount:lab:ci") == "system-serviceaccount-lab-ci"
+
+
+def test_commands_that_are_refused(root: Path) -> None:
+    """Every problem is reported at once: a script that is missing or ignored, no command, an unknown pool."""
+    with pytest.raises(WorkloadError) as caught:
+        _run(root, command=["python", "tarin.py"], pool="t5")
+    assert [line.partition(";")[0] for line in caught.value.problems] == [
+        f"tarin.py is not in the code of {root}",
+        "Cluster train-dev has no pool t5",
+    ]
+    assert "did you mean train.py? Write the path" in caught.value.problems[0]
+    with pytest.raises(
+        WorkloadError, match=r"There is no command: write it last, as in `-- python train\.py`"
+    ):
+        _run(root, command=[])
+    (root / ".gitignore").write_text("train.py")
+    with pytest.raises(
+        WorkloadError, match=r"excludes it, and the Job would not have it: change the pattern"
+    ):
+        _run(root)
+
+
+def test_code_that_is_too_large(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error names the largest files."""
+    monkeypatch.setattr(code, "_LARGEST", 100)
+    with pytest.raises(WorkloadError, match=r"and a ConfigMap holds 1 kB\. The largest files: train\.py"):
+        _run(root)
