@@ -73,9 +73,8 @@ def in_shell(job: Object, setup: str, *, unpacks: bool) -> Object:
     container = _container(job)
     words = [*container["command"], *container.get("args", ())]
     if unpacks or setup:
-        words = ["sh", "-ec", script, "sh", *words]
-    rest = {key: value for key, value in container.items() if key != "args"}
-    return _with_pod(job, containers=[{**rest, "command": words, "workingDir": DIRECTORY}])
+        container = {**container, "command": ["sh", "-ec", script, "sh"], "args": words}
+    return _with_pod(job, containers=[{**container, "workingDir": DIRECTORY}])
 
 
 def _with_volumes(job: Object, volumes: Sequence[Object], mounts: Sequence[Object]) -> Object:

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from ebbtide.kubernetes_api import Api, ApiError
+from ebbtide.runs.listing import USER
 from ebbtide.workloads.names import LABEL_LENGTH
 from ebbtide.workloads.objects import Object
 
@@ -18,10 +19,9 @@ MANAGED_BY: Final = "app.kubernetes.io/managed-by"
 """Recommended labels (Kubernetes docs, recommended labels, 2026)."""
 OWNER: Final = "ebbtide.dev/owner"
 """Label with the user who created the work, as a label's value; the annotation `USER` has the full name."""
-USER: Final = "ebbtide.dev/user"
 COMMAND: Final = "ebbtide.dev/command"
 PARAMETERS: Final = "ebbtide.dev/parameters"
-"""Annotations: the user, the command as a shell would read it, and the options, as JSON."""
+"""Annotations: the command as a shell would read it, and the options, as JSON."""
 
 _REVIEWS: Final = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 _CHARACTERS: Final = "bcdfghjklmnpqrstvwxz2456789"

@@ -112,7 +112,7 @@ def test_the_shell_runs_setup_and_command(root: Path, tmp_path: Path, *, without
     paths = {item["mountPath"] for item in container["volumeMounts"]}
     assert paths == {"/ebbtide", "/code"}
     # As the kubelet does: $$ is $.
-    words = [word.replace("$$", "$") for word in container["command"]]
+    words = [word.replace("$$", "$") for word in (*container["command"], *container["args"])]
     words[2] = (
         words[2].replace("/ebbtide/", f"{tmp_path}/archive/").replace("-C /code", f"-C {tmp_path}/code")
     )
@@ -129,7 +129,7 @@ def test_setup_that_fails(root: Path) -> None:
     job, _ = _run(root, setup="false")
     words = _container(job)["command"]
     words[2] = words[2].partition("fi\n")[2]
-    assert subprocess.run([*words[:4], "echo", "ran"], capture_output=True, check=False).stdout == b""
+    assert subprocess.run([*words, "echo", "ran"], capture_output=True, check=False).stdout == b""
 
 
 def test_several_nodes(root: Path) -> None:
