@@ -36,8 +36,8 @@ _NODES: Final = {
         ),
         ',metadata_user_cloud_google_com_gke_nodepool="{pool}"',
     ),
-    # One of the default targets of Azure Monitor's agent, kube-state-metrics (azure-monitor docs,
-    # prometheus-metrics-scrape-default, 2026). A node's name begins with that of its scale set.
+    # Of kube-state-metrics, a default target of Azure Monitor's agent, and in its minimal ingestion profile
+    # (Azure/prometheus-collector, kubestateRegex_minimal, 2026). A node's name begins with its scale set's.
     CloudKind.AKS: ('kube_node_info{{cluster="{cluster}"{pool}}}', ',node=~"aks-{pool}-[0-9]+-vmss.+"'),
 }
 """A series for each node of a cluster, and the label that selects a pool."""
