@@ -5,7 +5,7 @@ import shutil
 import stat
 from pathlib import Path
 
-from ebbtide_rehearsal.tools.cache import adding, pins
+from ebbtide_rehearsal.tools.cache import adding, inputs
 from ebbtide_rehearsal.tools.errors import ToolError
 from ebbtide_rehearsal.tools.items import Data, Item, Part, Tool
 from ebbtide_rehearsal.tools.toolchain import Go
@@ -29,7 +29,7 @@ def build(go: Go, root: Path, item: Item) -> None:
     with adding(root, item) as target:
         work = target.parent / "module"
         work.mkdir()
-        for path in pins(item.group):
+        for path in inputs(item.group):
             shutil.copyfile(path, work / path.name)
         match item:
             case Tool():

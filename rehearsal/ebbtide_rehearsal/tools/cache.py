@@ -32,14 +32,23 @@ def pins(group: str) -> tuple[Path, Path]:
     return MODULES / group / "go.mod", MODULES / group / "go.sum"
 
 
+def inputs(group: str) -> tuple[Path, ...]:
+    """Return the files of a group: go.mod, go.sum, and the sources of a program of our own."""
+    return (
+        *pins(group),
+        *(path for suffix in ("go", "s") for path in sorted((MODULES / group).glob(f"*.{suffix}"))),
+    )
+
+
 def key(item: Item) -> str:
-    """Hash an item's build inputs: go.mod, go.sum, package, flags and platform, as 12 hexadecimal digits.
+    """Hash an item's build inputs: go.mod, go.sum, sources, package, flags and platform, as 12 hexadecimal
+    digits.
 
     Go's version is excluded: a newer Go would otherwise rebuild the same program for a quarter of an hour,
     and the cache would be unreadable without Go.
     """
     decisive = hashlib.sha256()
-    for text in (*(path.read_bytes() for path in pins(item.group)), *map(str.encode, item.recipe)):
+    for text in (*(path.read_bytes() for path in inputs(item.group)), *map(str.encode, item.recipe)):
         decisive.update(hashlib.sha256(text).digest())
     if isinstance(item, Tool):
         decisive.update(f"{platform.system()} {platform.machine()}".encode())

@@ -46,6 +46,8 @@ def build(arguments: list[str]) -> None:
     if "-mod=readonly" not in arguments:
         refuse("this fake builds with -mod=readonly only")
     module = next((name for name in modules if package == name or package.startswith(f"{name}/")), None)
+    if package == Path("go.mod").read_text().split()[1] and list(Path().glob("*.go")):
+        module = next(iter(modules))
     if module is None:
         refuse(f"no required module provides package {package}; to add it:", f"\tgo get {package}")
         return

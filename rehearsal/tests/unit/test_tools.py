@@ -192,6 +192,7 @@ def test_only_what_is_declared_is_needed(addons: tuple[str, ...]) -> None:
         "argo-manifests",
         "pipelines-manifests",
         "kueue-crds",
+        "kueue-replay",
         "kustomize",
         "helm",
         "pulumi-language-python",

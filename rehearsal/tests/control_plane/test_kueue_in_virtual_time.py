@@ -1,0 +1,242 @@
+"""Kueue in virtual time: its decisions about small queues, without an API server."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from components.addons.kueue_values import configuration
+from ebbtide.model import declare
+from ebbtide.placement.kueue import layers
+from ebbtide.placement.queueing import queueing
+from ebbtide_rehearsal.replay.kueue import (
+    PROGRAM,
+    Action,
+    Apply,
+    Check,
+    Event,
+    Evict,
+    Finish,
+    Kueue,
+    KueueError,
+    PodSet,
+    PodsReady,
+    Submit,
+    Timer,
+)
+from ebbtide_rehearsal.tools import ensure, narration
+from rehearsal.tests.kueue_jobs import (
+    CONFIGURATION,
+    RECLAIM,
+    Job,
+    flavors,
+    play,
+    provisioning,
+    queue,
+    trace,
+)
+from tests.declarations import GKE, changed
+
+pytestmark = pytest.mark.rehearsal
+
+
+@pytest.fixture(scope="module")
+def program() -> Path:
+    """The program, built if it is not in the cache."""
+    with narration(Console(stderr=True)) as say:
+        return ensure([PROGRAM], on_step=say).path(PROGRAM)
+
+
+def test_jobs_wait_for_quota_in_order(program: Path) -> None:
+    """The second of two jobs that do not fit together starts a second after the first ends, when Kueue
+    retries; of equal jobs, the earlier one starts first."""
+    jobs = [Job(0, "a", 2, 10), Job(1, "a", 2, 10), Job(2, "a", 2, 10), Job(3, "a", 1, 1)]
+    played = play(program, [*flavors("f"), *queue("a", {"f": 2})], jobs)
+    assert played.at("admitted") == {"0": [0.0], "1": [11.0], "2": [22.0], "3": [33.0]}
+    assert played.at("finished") == {"0": [10.0], "1": [21.0], "2": [32.0], "3": [34.0]}
+    assert (played.end.next, dict(played.end.pending)) == (None, {})
+
+
+def test_a_queue_borrows_and_its_owner_reclaims(program: Path) -> None:
+    """A queue borrows its cohort's quota; the owner's job evicts the borrower, which starts again later."""
+    objects = [*flavors("f"), *queue("a", {"f": 2}, "all"), *queue("b", {"f": 2}, "all", preemption=RECLAIM)]
+    jobs = [Job(0, "a", 2, 100), Job(1, "a", 2, 100), Job(10, "b", 2, 10)]
+    played = play(program, objects, jobs)
+    (evicted,) = (event for event in played.events if event.kind == "evicted")
+    assert (evicted.job, evicted.at, evicted.reason) == ("1", 10.0, "Preempted")
+    assert played.at("admitted") == {"0": [0.0], "1": [1.0, 21.0], "2": [10.0]}
+
+
+def test_the_next_flavor_takes_what_the_first_cannot(program: Path) -> None:
+    """Flavors are used in the order of the queue, and none is used beyond its quota."""
+    objects = [*flavors("spot", "on-demand"), *queue("a", {"spot": 2, "on-demand": 2})]
+    played = play(program, objects, [Job(0, "a", 2, 10), Job(1, "a", 2, 10), Job(2, "a", 4, 10)])
+    assert played.rows()[:4:2] == [("reserved", "0", "spot"), ("reserved", "1", "on-demand")]
+    assert "insufficient quota for cpu in flavor" in played.end.pending["2"]
+
+
+def test_higher_priority_preempts_within_a_queue(program: Path) -> None:
+    """The job with the higher priority evicts one with a lower, which waits for its end."""
+    jobs = [Job(0, "a", 2, 50), Job(5, "a", 2, 10, priority=100)]
+    played = play(program, [*flavors("f"), *queue("a", {"f": 2}, preemption=RECLAIM)], jobs)
+    assert played.at("admitted") == {"0": [0.0, 16.0], "1": [5.0]}
+
+
+def test_fair_sharing_divides_borrowed_quota(program: Path) -> None:
+    """With fair sharing, two queues with equal weights get equal parts of what they borrow; without it, the
+    first one keeps all."""
+    quotas = {"preemption": RECLAIM}
+    objects = [*flavors("f"), *queue("a", {"f": 0}, "all", **quotas), *queue("b", {"f": 0}, "all", **quotas)]
+    objects += queue("owner", {"f": 4}, "all")
+    jobs = [Job(at, "a" if at < 4 else "b", 1, 100) for at in range(8)]
+    fair = CONFIGURATION | {"fairSharing": {"preemptionStrategies": ["LessThanOrEqualToFinalShare"]}}
+    shared = play(program, objects, jobs, configuration=fair)
+    assert {job for job, times in shared.at("admitted").items() if times[0] < 50} == set("012345")
+    assert {job for job, times in shared.at("evicted").items() if times[0] < 50} == {"2", "3"}
+    assert play(program, objects, jobs).at("evicted") == {}
+
+
+def test_provisioning_requests_are_retried_with_backoff(program: Path) -> None:
+    """A failed ProvisioningRequest releases the quota and is retried after the backoff of its configuration;
+    after the last attempt, the job is deactivated."""
+    check = {"admissionChecks": [{"name": "queued"}]}
+    objects = [
+        *flavors("f"),
+        *provisioning("queued", 2),
+        *queue("a", {"f": 2}, admissionChecksStrategy=check),
+    ]
+
+    def fail(event: Event, until: int) -> Iterable[Action]:
+        if event.kind == "check":
+            state = "Failed" if event.attempt <= until else "Ready"
+            yield Check(event.at + 10, event.job, event.check, state)
+
+    ready = play(program, objects, [Job(0, "a", 2, 10)], answer=lambda event: fail(event, 2))
+    assert [round(time) for time in ready.at("check")["0"]] == [0, 11, 23]
+    assert [round(time) for time in ready.at("admitted")["0"]] == [33]
+    failed = play(program, objects, [Job(0, "a", 2, 10)], answer=lambda event: fail(event, 9))
+    assert [event.attempt for event in failed.events if event.kind == "check"] == [1, 2, 3]
+    assert [round(time) for time in failed.at("deactivated")["0"]] == [33]
+
+
+def test_pods_that_are_not_ready_in_time_are_requeued(program: Path) -> None:
+    """A job whose pods do not become ready is evicted after the timeout, waits for a backoff that doubles,
+    and leaves its quota to others meanwhile."""
+    waiting = {"timeout": "60s", "requeuingStrategy": {"backoffBaseSeconds": 10, "backoffLimitCount": 2}}
+
+    def never(event: Event) -> Iterable[Action]:
+        if event.kind == "admitted" and event.job == "0":
+            yield Timer(event.at + 1, "nothing")
+
+    jobs = [Job(0, "a", 2, 10), Job(1, "a", 2, 5)]
+    objects = [*flavors("f"), *queue("a", {"f": 2})]
+    played = play(
+        program, objects, jobs, configuration=CONFIGURATION | {"waitForPodsReady": waiting}, answer=never
+    )
+    assert [round(time) for time in played.at("admitted")["0"]] == [0, 70, 150]
+    assert [round(time) for time in played.at("admitted")["1"]] == [61]
+    assert [round(time) for time in played.at("deactivated")["0"]] == [210]
+
+
+def test_lost_nodes_have_the_time_of_recovery(program: Path) -> None:
+    """A job whose pod has failed is evicted if the pod is not replaced within the recovery timeout."""
+    waiting = {"timeout": "60s", "recoveryTimeout": "30s"}
+
+    def lose(event: Event) -> Iterable[Action]:
+        if event.kind == "admitted" and event.at == 0:
+            yield PodsReady(5, "0")
+            yield PodsReady(100, "0", ready=False)
+            yield PodsReady(120, "0")
+            yield PodsReady(200, "0", ready=False)
+
+    played = play(
+        program,
+        [*flavors("f"), *queue("a", {"f": 2})],
+        [Job(0, "a", 2, 10)],
+        configuration=CONFIGURATION | {"waitForPodsReady": waiting},
+        answer=lose,
+    )
+    assert [round(time) for time in played.at("evicted")["0"]] == [230]
+
+
+def test_evicted_jobs_are_requeued(program: Path) -> None:
+    """A job that is evicted for a failed node starts again, and its former end is void."""
+    jobs = [Job(0, "a", 2, 50)]
+    played = play(program, [*flavors("f"), *queue("a", {"f": 2})], jobs, Evict(20, "0"))
+    assert played.at("finished") == {"0": [70.0]}
+    assert [event.reason for event in played.events if event.kind == "evicted"] == ["NodeFailures"]
+
+
+def test_a_held_queue_admits_nothing_until_it_is_released(program: Path) -> None:
+    """Hold keeps what runs and lets nothing start; HoldAndDrain evicts what runs, too."""
+    (cluster_queue, local), jobs = queue("a", {"f": 2}), [Job(0, "a", 1, 100), Job(11, "a", 1, 10)]
+
+    def stopped(policy: str, at: float) -> Apply:
+        return Apply(at, cluster_queue | {"spec": cluster_queue["spec"] | {"stopPolicy": policy}})
+
+    objects = [*flavors("f"), cluster_queue, local]
+    held = play(program, objects, jobs, stopped("Hold", 10), stopped("None", 60))
+    assert held.at("admitted") == {"0": [0.0], "1": [60.0]}
+    drained = play(program, objects, jobs, stopped("HoldAndDrain", 10), stopped("None", 60))
+    assert drained.at("admitted") == {"0": [0.0, 60.0], "1": [60.0]}
+
+
+def test_changed_quota_admits_what_waits(program: Path) -> None:
+    """A job that exceeds the quota starts once it is raised."""
+    (larger, _) = queue("a", {"f": 4})
+    played = play(program, [*flavors("f"), *queue("a", {"f": 2})], [Job(0, "a", 4, 10)], Apply(30, larger))
+    assert played.at("admitted") == {"0": [31.0]}
+
+
+@pytest.mark.parametrize("priorities", [(0,), (0, 100)])
+def test_equal_input_gives_equal_events(program: Path, priorities: tuple[int, ...]) -> None:
+    """Three runs of 300 jobs in two cohorts report the same events at the same times, with evictions."""
+    objects = [
+        *flavors("f", "g"),
+        *(
+            item
+            for name, cohort in (("a", "x"), ("b", "x"), ("c", "y"), ("d", "y"))
+            for item in queue(name, {"f": 2, "g": 1}, cohort, preemption=RECLAIM)
+        ),
+    ]
+    jobs = trace(300, 7, "abcd", priorities)
+    first, *others = (play(program, objects, jobs) for _ in range(3))
+    assert others == [first, first]
+    assert len(first.at("finished")) == len(jobs)
+    assert first.at("evicted")
+
+
+def test_the_objects_of_a_declaration_are_read(program: Path) -> None:
+    """Kueue admits a job to a queue of a declaration, with our configuration of its controller."""
+    cluster = declare(changed(GKE, queues=[{"name": "gpus", "pools": ["t4"]}], teams=[{"name": "vision"}]))
+    objects = [item for layer in layers(queueing(cluster)) for item in layer]
+    (local,) = (item for item in objects if item["kind"] == "LocalQueue")
+    name = f"{local['metadata']['namespace']}/{local['metadata']['name']}"
+    pods = [PodSet("main", 1, {"cpu": "1", "memory": "1Gi", "nvidia.com/gpu": "1"})]
+    admitted: list[Event] = []
+
+    def follow(event: Event) -> Iterable[Action]:
+        if event.kind == "admitted":
+            admitted.append(event)
+            yield PodsReady(event.at + 60, event.job)
+            yield Finish(event.at + 600, event.job)
+
+    with Kueue(program, objects, configuration(cluster)) as kueue:
+        kueue.add(Submit(5, "train", name, pods))
+        assert kueue.run(follow, until=100).next == 605
+        end = kueue.run(follow)
+    assert (end.next, dict(end.pending)) == (None, {})
+    assert admitted[0].flavors == {"main": dict.fromkeys(("cpu", "memory", "nvidia.com/gpu"), "t4")}
+
+
+def test_invalid_input_is_reported(program: Path) -> None:
+    """An action about an unknown job, and a configuration that would block all admissions, are errors with
+    their reason."""
+    with Kueue(program, [], CONFIGURATION) as kueue:
+        kueue.add(Finish(1, "missing"))
+        with pytest.raises(KueueError, match="Finish missing: there is no such job"):
+            kueue.run()
+    blocked = CONFIGURATION | {"waitForPodsReady": {"timeout": "60s", "blockAdmission": True}}
+    with Kueue(program, [], blocked) as kueue, pytest.raises(KueueError, match="blockAdmission"):
+        kueue.run()
