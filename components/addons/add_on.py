@@ -50,10 +50,13 @@ class AddOnComponent(pulumi.ComponentResource):
     ) -> None:
         super().__init__(f"ebbtide:addons:{type(self).__name__}", name, dict(inputs or {}), opts)
 
-    def _system_namespace(self, namespace: str, deleted_with: pulumi.Resource | None) -> pulumi.Resource:
+    def _system_namespace(
+        self, namespace: str, deleted_with: pulumi.Resource | None, depends_on: Ready = ()
+    ) -> pulumi.Resource:
         """Create a namespace that no team uses."""
         manifest = system_namespace(namespace, "restricted")
-        return Manifest(f"{self.pulumi_resource_name}-namespace", manifest, leaf_options(self, deleted_with))
+        options = leaf_options(self, deleted_with, depends_on)
+        return Manifest(f"{self.pulumi_resource_name}-namespace", manifest, options)
 
     def _network_policies(
         self, args: AddOnArgs, policies: Sequence[Mapping[str, Any]], namespace: pulumi.Resource

@@ -13,7 +13,8 @@ Rule = dict[str, Any]
 _RBAC = "rbac.authorization.k8s.io"
 
 
-def _rule(group: str, resources: Sequence[str], verbs: Sequence[str]) -> Rule:
+def rbac_rule(group: str, resources: Sequence[str], verbs: Sequence[str]) -> Rule:
+    """Return a rule of a role."""
     return {"apiGroups": [group], "resources": list(resources), "verbs": list(verbs)}
 
 
@@ -27,18 +28,18 @@ def member_rules(declaration: Cluster, team: Team) -> list[Rule]:
     than the Job that started it.
     """
     rules = [
-        _rule("batch", ["jobs"], WORK),
-        _rule("", ["pods"], [*READ, *(["create"] if team.interactive else []), "delete"]),
-        _rule("", ["pods/log"], ["get"]),
-        _rule("", ["pods/exec", "pods/portforward"], ["create"]),
-        _rule("", ["configmaps", "services"], WORK),
-        _rule("", ["secrets"], ["create", "update", "patch", "delete"]),
+        rbac_rule("batch", ["jobs"], WORK),
+        rbac_rule("", ["pods"], [*READ, *(["create"] if team.interactive else []), "delete"]),
+        rbac_rule("", ["pods/log"], ["get"]),
+        rbac_rule("", ["pods/exec", "pods/portforward"], ["create"]),
+        rbac_rule("", ["configmaps", "services"], WORK),
+        rbac_rule("", ["secrets"], ["create", "update", "patch", "delete"]),
         # `kubectl top pods`, from the metrics server that both clouds run.
-        _rule("metrics.k8s.io", ["pods"], ["get", "list"]),
-        _rule("", ["events", "serviceaccounts", "persistentvolumeclaims", "limitranges"], READ),
+        rbac_rule("metrics.k8s.io", ["pods"], ["get", "list"]),
+        rbac_rule("", ["events", "serviceaccounts", "persistentvolumeclaims", "limitranges"], READ),
     ]
     rights = [right for add_on in declaration.installed for right in add_on.spec.rights]
-    return rules + [_rule(right.group, right.resources, right.verbs) for right in rights]
+    return rules + [rbac_rule(right.group, right.resources, right.verbs) for right in rights]
 
 
 def readers(declaration: Cluster) -> tuple[dict[str, str], ...]:

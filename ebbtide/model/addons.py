@@ -9,7 +9,7 @@ from pydantic import Field
 from ebbtide.model.add_on import READ, WORK, AddOn, AddOnSpec, Right
 from ebbtide.model.base import Declared, Names, default
 
-__all__ = ["Addons", "Katib", "Kueue", "Logs", "Metrics", "Pipelines", "Trainer"]
+__all__ = ["Addons", "Costs", "Katib", "Kueue", "Logs", "Metrics", "Pipelines", "Trainer"]
 
 DriverMode = Literal["managed", "daemonset", "gpu-operator", "none"]
 """Installer of the driver on GPU nodes whose pool does not use the cloud's driver."""
@@ -125,6 +125,13 @@ class Metrics(AddOn):
     spec: ClassVar = AddOnSpec(name="metrics", title="managed Prometheus")
 
 
+class Costs(AddOn):
+    """A record of what finished work and nodes that left have cost, by team, user, Job and pool, for
+    `ebbtide cost`. A CronJob writes it to ConfigMaps; members read those of all teams."""
+
+    spec: ClassVar = AddOnSpec(name="costs", title="the cost recorder", namespace="ebbtide-costs")
+
+
 class Addons(Declared):
     """Add-ons. Naming one installs it, `{}` with its defaults."""
 
@@ -139,6 +146,7 @@ class Addons(Declared):
     katib: Katib | None = None
     logs: Logs | None = None
     metrics: Metrics | None = None
+    costs: Costs | None = None
 
     @property
     def declared(self) -> tuple[AddOn, ...]:

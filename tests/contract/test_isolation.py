@@ -241,6 +241,7 @@ def enforced(labels: Labels) -> str | None:
 def test_every_namespace_of_ours_has_a_standard(recording: Recording) -> None:
     """Controllers satisfy `restricted`, teams' work `baseline`; an existing namespace keeps its labels."""
     assert {name: enforced(labels) for name, labels in namespaces(recording).items()} == {
+        "ebbtide-costs": "restricted",
         "kueue-system": "restricted",
         "kubeflow-system": "restricted",
         "vision": "baseline",

@@ -46,7 +46,7 @@ def test_addons(mocks: Mocks) -> None:
 
     program()
     made = {args.typ.rpartition(":")[2] for args in mocks.resources if args.typ.startswith("ebbtide:addons:")}
-    assert made == {"Addons", "Trainer", "Kueue", "Katib", "Pipelines", "Tenant", "Queues"}
+    assert made == {"Addons", "Trainer", "Kueue", "Katib", "Costs", "Pipelines", "Tenant", "Queues"}
 
 
 def test_artifact_bucket(mocks: Mocks) -> None:

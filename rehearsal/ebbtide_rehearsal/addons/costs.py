@@ -1,0 +1,7 @@
+"""The cost recorder, which is a part of Ebbtide."""
+
+from typing import Final
+
+from ebbtide_rehearsal.addons.definition import Rehearsed
+
+REHEARSED: Final = Rehearsed()

@@ -1,0 +1,132 @@
+"""The cost recorder with its own service account, on the real API server."""
+
+import base64
+import json
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from components.addons.costs_objects import attempts_readers, objects
+from components.addons.pod_security import system_namespace
+from components.addons.system_placement import priority_class
+from components.addons.team_objects import namespace
+from ebbtide.costs.recorder import NAMESPACE
+from ebbtide.kubernetes_api import Api, ApiError
+from ebbtide.model import Cluster, declare
+from ebbtide.placement.derive import profile
+from ebbtide.placement.labels_and_taints import labels_and_taints
+from ebbtide.workloads.jobs import job
+from ebbtide_rehearsal.control_plane import RUNS_FOR, ControlPlane, ControlPlaneTools
+from rehearsal.tests.control_plane.cluster import node, wait
+from rehearsal.tests.control_plane.commands import Ebbtide, Kubectl
+from tests.declarations import BASES, changed
+
+pytestmark = [pytest.mark.rehearsal, pytest.mark.usefixtures("clean")]
+
+_MEMBER = "ada@acme.example"
+
+
+@dataclass(frozen=True)
+class Installed:
+    """The recorder's objects on a cluster, and the arguments of its program."""
+
+    cluster: Cluster
+    command: tuple[str, ...]
+
+    def run(self) -> str:
+        """Run the program as its CronJob's pods do, and return its output."""
+        done = subprocess.run(self.command, capture_output=True, text=True, check=False, timeout=60)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+
+@pytest.fixture(params=BASES)
+def installed(
+    request: pytest.FixtureRequest, tools: ControlPlaneTools, control_plane: ControlPlane, tmp_path: Path
+) -> Installed:
+    """All objects of the add-on for a team, as the API server has admitted them."""
+    teams = [{"name": "vision", "members": [_MEMBER], "requireQueue": False}]
+    cluster = declare(changed(BASES[request.param], teams=teams, addons={"costs": {}}))
+    kubectl = Kubectl(tools, control_plane)
+    kubectl("delete", "namespace", NAMESPACE, "--ignore-not-found", "--wait=false")
+    (team,) = cluster.teams
+    wait(lambda: control_plane.api.find(f"/api/v1/namespaces/{NAMESPACE}"), lambda found: found is None)
+    kubectl.apply(
+        [
+            system_namespace(NAMESPACE, "restricted"),
+            namespace(cluster, team),
+            priority_class(cluster),
+        ]
+    )
+    made = [*objects(cluster), *attempts_readers(cluster, team)]
+    kubectl.apply(made)
+    cron_job = next(item for item in made if item["kind"] == "CronJob")
+    pod = cron_job["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+    kubectl(
+        "create", "job", "once", "--namespace", NAMESPACE, "--from", "cronjob/recorder", "--dry-run=server"
+    )
+    source = next(item for item in made if item["kind"] == "ConfigMap")
+    for name, text in source["data"].items():
+        (tmp_path / name).write_text(text)
+    token = tmp_path / "token"
+    token.write_text(kubectl("create", "token", pod["serviceAccountName"], "--namespace", NAMESPACE))
+    entry = yaml.safe_load(control_plane.plan.kubeconfig.read_text())["clusters"][0]["cluster"]
+    program = [sys.executable, "-S", str(tmp_path / "recorder.py"), str(tmp_path / "settings.json")]
+    authority = tmp_path / "ca.crt"
+    authority.write_bytes(base64.b64decode(entry["certificate-authority-data"]))
+    server = ["--server", entry["server"], "--authority", str(authority)]
+    return Installed(cluster, (*program, *server, "--token", str(token)))
+
+
+def _lines(api: Api) -> dict[str, dict[str, Any]]:
+    maps = api.items(f"/api/v1/namespaces/{NAMESPACE}/configmaps", labelSelector="ebbtide.dev/cost-month")
+    return {key: json.loads(text) for item in maps for key, text in item["data"].items()}
+
+
+def test_the_record(installed: Installed, control_plane: ControlPlane) -> None:
+    """A finished Job and a node that left have one line each, also after another run, and a member sees what
+    they have cost."""
+    api = control_plane.api
+    pool = next(item for item in installed.cluster.pools if item.name == "cpu")
+    placed = labels_and_taints(pool, installed.cluster.site.cloud)
+    taints = [{"key": item.key, "value": item.value, "effect": item.effect} for item in placed.all_taints]
+    node(api, "worker", labels=dict(placed.all_labels), taints=taints)
+    cluster = profile(installed.cluster)
+    manifest = job(
+        cluster, name="train", namespace="vision", image="busybox", pool="cpu", cpu="1", memory="1Gi"
+    )
+    manifest["spec"]["template"]["metadata"] = {"annotations": {RUNS_FOR: "2s"}}
+    api.create("/apis/batch/v1/namespaces/vision/jobs", manifest)
+    assert installed.run() == "0 lines written.\n"
+    wait(
+        lambda: api.get("/apis/batch/v1/namespaces/vision/jobs/train")["status"],
+        lambda status: status.get("succeeded") == 1,
+    )
+    assert installed.run() == "1 lines written.\n"
+    assert installed.run() == "0 lines written.\n"
+    (attempt,) = _lines(api).values()
+    assert (attempt["team"], attempt["job"], attempt["pool"], attempt["option"]) == (
+        "vision",
+        "train",
+        "cpu",
+        "spot",
+    )
+    assert attempt["price"] == cluster.pool("cpu").price.per_hour
+    assert attempt["seconds"] > 0
+    api.delete("/api/v1/nodes/worker")
+    assert installed.run() == "1 lines written.\n"
+    assert sorted(line["kind"] for line in _lines(api).values()) == ["attempt", "node"]
+    started = Ebbtide(control_plane.plan.kubeconfig, cluster).start("cost", "--by", "job")
+    text, error = started.communicate(timeout=60)
+    assert started.returncode == 0, error
+    assert "vision/train" in text
+    member = api.as_user(_MEMBER)
+    path = f"/api/v1/namespaces/{NAMESPACE}/configmaps"
+    assert member.items(path)
+    with pytest.raises(ApiError, match="cannot patch"):
+        member.patch(f"{path}/state", {"data": {"state": "{}"}})
