@@ -22,6 +22,7 @@ from ebbtide import __version__
 from ebbtide.cli import config as config_commands
 from ebbtide.cli import help_examples, workloads
 from ebbtide.cli.consoles import discard_output, prepare_streams, say, screen, write
+from ebbtide.cli.cost import cost
 from ebbtide.cli.dashboard import dashboard
 from ebbtide.cli.destroy import destroy
 from ebbtide.cli.exit_status import ExitStatus
@@ -89,7 +90,7 @@ def root(
     """ML clusters on GKE and AKS from one declaration.
 
     Only `quota`, `prices`, `up`, `status`, `sleep`, `wake`, `extend`, `reap`, `destroy`, `follow`,
-    `jobs`, `cancel`, `rerun`, `run` and --submit need access to a backend, a cloud or a cluster.
+    `jobs`, `cancel`, `rerun`, `run`, `cost` and --submit need access to a backend, a cloud or a cluster.
     """
 
 
@@ -236,7 +237,7 @@ _COMMANDS = cast(
     {
         "Review": [preview, review, machines, quota, schema],
         "Cluster": [up, status, dashboard, sleep, wake, extend, reap, destroy],
-        "Work": [profile, run, *workloads.COMMANDS, jobs, cancel, rerun],
+        "Work": [profile, run, *workloads.COMMANDS, jobs, cancel, rerun, cost],
         "Rehearsal": [rehearse],
     },
 )

@@ -26,6 +26,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "config get": "config get pool",
     "config unset": "config unset pool",
     "logs": "logs --profile profile.json --namespace vision --job train",
+    "cost": "cost --since 7d --by user",
     "follow": "follow train --namespace vision",
     "jobs": "jobs --all --namespace vision",
     "cancel": "cancel train --namespace vision",

@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ebbtide import durations
+from ebbtide.invocation import command_line
 from ebbtide.operations.messages import never, time
 from ebbtide.operations.status_report import (
     GpuStatus,
@@ -139,6 +140,9 @@ def _cost(status: Status) -> Iterator[str]:
     cost = status.cost
     now = f"{bound(cost.unknown, cost.estimated)}${cost.usd_per_hour:.2f} per hour now"
     yield f"Cost: {now}, ${cost.always_usd_per_hour:.2f} of it without any node."
+    if cost.spent_usd is not None and cost.spent_since and cost.idle_usd is not None:
+        spent = f"Nodes have cost ${cost.spent_usd:.2f} since {time(cost.spent_since)}"
+        yield f"{spent}, ${cost.idle_usd:.2f} of it idle. See `{command_line('cost')}`."
     if cost.unknown:
         yield f"Without a known price: {', '.join(cost.unknown)}."
     if cost.estimated:

@@ -3,11 +3,12 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from enum import Enum, auto
 from typing import Any, Final
 
 from ebbtide.catalog.amounts import Amount
+from ebbtide.costs.ledger import Report, find_record, report
 from ebbtide.kubernetes_api import Api, Object
 from ebbtide.kubernetes_api.parts import part, text
 from ebbtide.metrics import MetricSources, metric_sources
@@ -26,6 +27,8 @@ UNKNOWN: Final = "its status is unknown"
 _START: Final = timedelta(minutes=15)
 """Maximum time that a node takes to become ready; the autoscalers of GKE and AKS then give up
 (cluster-autoscaler, `max-node-provision-time`)."""
+_SPENT: Final = timedelta(days=30)
+"""Period of recorded costs."""
 
 
 class _NodeState(Enum):
@@ -91,8 +94,17 @@ def read(source: StatusSource, now: datetime) -> Status:
     """
     with access.reaching_own(UNKNOWN, source.name, source.state):
         snapshot, queueing = take(source.api), take_queueing(source.api)
+        start = (now - _SPENT).timestamp()
+        record = find_record(source.api, start, now.timestamp())
     has_gpus = any(pool.accelerator is not None for pool in source.profile.pools)
-    return status(source, snapshot, queueing, now, gpu_use.read(source.metrics) if has_gpus else None)
+    return status(
+        source,
+        snapshot,
+        queueing,
+        now,
+        gpus=gpu_use.read(source.metrics) if has_gpus else None,
+        spent=report(record, start, "pool") if record else None,
+    )
 
 
 def status(
@@ -100,7 +112,9 @@ def status(
     snapshot: Snapshot,
     queueing: QueueObjects,
     now: datetime,
+    *,
     gpus: GpuStatus | None = None,
+    spent: Report | None = None,
 ) -> Status:
     """Derive the status.
 
@@ -110,6 +124,7 @@ def status(
         queueing: Kueue's objects.
         now: the time.
         gpus: use of the GPUs.
+        spent: recorded costs; None without a record.
     """
     profile = source.profile
     own = pools_of_nodes(snapshot.nodes, profile)
@@ -144,7 +159,7 @@ def status(
         ),
         queues=queues,
         gpus=gpus,
-        cost=_cost(nodes, source.rates),
+        cost=_cost(nodes, source.rates, spent),
     )
 
 
@@ -188,8 +203,9 @@ def _nodes_amount(nodes: Iterable[Object], prices: Rates) -> Amount:
     return prices.of_nodes(Counter(map(_cloud_pool, nodes)))
 
 
-def _cost(nodes: list[Object], prices: Rates) -> CostStatus:
-    """Return the cost now; what was spent is not known here, since nodes that are gone leave no trace."""
+def _cost(nodes: list[Object], prices: Rates, spent: Report | None) -> CostStatus:
+    """Return the cost now, and what nodes have cost if it is recorded: nodes that left leave no other
+    trace."""
     total = prices.at(Counter(map(_cloud_pool, nodes)))
     return CostStatus(
         usd_per_hour=round(total.known, 4),
@@ -197,4 +213,7 @@ def _cost(nodes: list[Object], prices: Rates) -> CostStatus:
         unknown=total.unknown,
         estimated=total.estimated,
         prices_of=tuple(sorted({price.as_of for price in total.prices if price.as_of})),
+        spent_usd=round(spent.total.cost, 4) if spent else None,
+        idle_usd=round(spent.idle, 4) if spent else None,
+        spent_since=datetime.fromtimestamp(spent.begins, UTC) if spent else None,
     )

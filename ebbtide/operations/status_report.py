@@ -124,6 +124,13 @@ class CostStatus(DocumentPart):
     """Items with an estimated price; the cost is then an estimate."""
     prices_of: tuple[str, ...]
     """Dates of the prices."""
+    spent_usd: float | None = None
+    """Cost of the nodes in the last 30 days, USD, from the add-on `costs`; null without its record. Nodes
+    without a known price are not included."""
+    idle_usd: float | None = None
+    """Part of it that no recorded attempt used."""
+    spent_since: datetime | None = None
+    """Beginning of the period, or of the record."""
 
 
 class Status(DocumentPart):

@@ -1,6 +1,5 @@
 """The status of a stack, from the objects of its cluster."""
 
-import json
 import re
 from dataclasses import replace
 from datetime import timedelta
@@ -13,6 +12,7 @@ from rich.console import Console
 
 from ebbtide.catalog.amounts import Amount
 from ebbtide.cli.status_tables import tables
+from ebbtide.costs.ledger import Report, Sum
 from ebbtide.kubernetes_api import Api
 from ebbtide.operations import access
 from ebbtide.operations.errors import OperationError
@@ -96,10 +96,21 @@ def test_the_cost_is_of_the_nodes_that_exist() -> None:
 
 
 def test_the_amount_spent_is_not_claimed() -> None:
-    """Nodes that are gone leave no trace, so no amount since a time is reported."""
+    """Without a record, nodes that are gone leave no trace, and no amount since a time is reported."""
     before = _status(Snapshot(nodes=(_node("s", "system", 60), _node("a", "spot", 60))))
-    assert "since" not in json.dumps(before.cost.model_dump())
-    assert "Since" not in _text(before)
+    assert (before.cost.spent_usd, before.cost.spent_since) == (None, None)
+    assert "since" not in _text(before)
+
+
+def test_the_amount_spent_comes_from_the_record() -> None:
+    """With a record, the cost of the nodes since its beginning is shown, and the idle part of it."""
+    nodes = Sum("spot", cost=12.5)
+    begins = NOW - timedelta(days=2)
+    spent = Report(0, begins.timestamp(), 0, "pool", "USD", (), (nodes,), idle=2.5)
+    report = status(_SOURCE, Snapshot(), QueueObjects(), NOW, spent=spent)
+    assert (report.cost.spent_usd, report.cost.idle_usd, report.cost.spent_since) == (12.5, 2.5, begins)
+    assert "Nodes have cost $12.50 since " in _text(report)
+    assert "$2.50 of it idle" in " ".join(_text(report).split())
 
 
 def test_a_pool_without_a_price() -> None:
@@ -250,6 +261,6 @@ def test_the_tables_fit_a_terminal() -> None:
 )
 def test_unused_gpus_are_named(gpus: GpuStatus | None, line: str) -> None:
     """A cluster with GPU pools has a sentence about their use; others have none."""
-    text = _text(status(_SOURCE, Snapshot(), QueueObjects(), NOW, gpus))
+    text = _text(status(_SOURCE, Snapshot(), QueueObjects(), NOW, gpus=gpus))
     assert line in text
     assert ("GPU" in text) is bool(line)

@@ -1,0 +1,142 @@
+"""The `cost` command. Its dependencies are imported on execution."""
+
+import csv
+import io
+import json
+import time
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ebbtide.cli.consoles import say, screen, write
+from ebbtide.cli.follow import Context
+from ebbtide.cli.options import duration
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ebbtide.costs.ledger import Report, Sum
+
+
+class CostFormat(StrEnum):
+    """Output formats of costs."""
+
+    TEXT = "text"
+    CSV = "csv"
+    JSON = "json"
+
+
+class Group(StrEnum):
+    """What costs are grouped by."""
+
+    TEAM = "team"
+    USER = "user"
+    JOB = "job"
+    POOL = "pool"
+
+
+_COLUMNS = ("name", "node_hours", "cost", "attempts", "running", "disruptions", "unpriced_hours")
+
+
+def cost(
+    *,
+    since: Annotated[str, typer.Option(help="Length of the period until now: 30d, 8h.")] = "30d",
+    by: Annotated[Group, typer.Option(help="What the work is grouped by.")] = Group.TEAM,
+    month: Annotated[
+        bool, typer.Option("--month", help="The current month in UTC, instead of --since.")
+    ] = False,
+    context: Context = "",
+    format_: Annotated[CostFormat, typer.Option("--format", help="Text, or a document.")] = CostFormat.TEXT,
+) -> None:
+    """Show what work and idle nodes have cost.
+
+    The stack's add-on `costs` records it on the cluster. Work has the cost of its share of a node: of the
+    accelerators, or of CPU and memory. The rest of a node's cost is idle.
+    """
+    from ebbtide.costs.ledger import read_record, report  # noqa: PLC0415
+    from ebbtide.kubernetes_api import Api  # noqa: PLC0415
+
+    length = duration(since) if not month else timedelta()
+    now = time.time()
+    first = datetime.fromtimestamp(now, UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    start = first.timestamp() if month else now - length.total_seconds()
+    made = report(read_record(Api.of_user(context), start, now), start, by.value)
+    match format_:
+        case CostFormat.TEXT:
+            with screen(None) as output:
+                _show(made, output)
+        case CostFormat.CSV:
+            write(_csv(made), None)
+        case CostFormat.JSON:
+            write(json.dumps(_document(made), indent=2) + "\n", None)
+
+
+def _document(made: "Report") -> dict[str, object]:
+    return {
+        "since": datetime.fromtimestamp(made.start, UTC).isoformat(timespec="seconds"),
+        "until": datetime.fromtimestamp(made.end, UTC).isoformat(timespec="seconds"),
+        "currency": made.currency,
+        "by": made.by,
+        "work": [item.data() for item in made.work],
+        "nodes": [item.data() for item in made.nodes],
+        "idle": made.idle,
+        "notes": list(made.notes),
+    }
+
+
+def _csv(made: "Report") -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(("kind", *_COLUMNS, "currency"))
+    for kind, sums in ((made.by, made.work), ("nodes", made.nodes)):
+        for item in sums:
+            cells = (getattr(item, name) for name in _COLUMNS)
+            writer.writerow(
+                (kind, *(f"{cell:.6f}" if isinstance(cell, float) else cell for cell in cells), made.currency)
+            )
+    writer.writerow(("idle", "", "", f"{made.idle:.6f}", "", "", "", "", made.currency))
+    for note in made.notes:
+        say(note, err=True)
+    return text.getvalue()
+
+
+def _show(made: "Report", output: "Console") -> None:
+    from rich.text import Text  # noqa: PLC0415
+
+    from ebbtide.costs.ledger import moment  # noqa: PLC0415
+
+    output.print(Text(f"Since {moment(made.start)}, in {made.currency}\n"))
+    output.print(_table(made.by, made.work, attempts=True))
+    output.print(_table("nodes", (*made.nodes, made.total), attempts=False))
+    total = made.total
+    part = f" ({made.idle / total.cost:.0%} of the nodes' cost)" if total.cost else ""
+    output.print(Text(f"\nIdle: {made.idle:.2f}{part}"))
+    running = f"{total.running} node{'' if total.running == 1 else 's'}"
+    output.print(
+        Text(f"Running now: {running}, {total.per_hour:.2f} an hour, {total.per_month:.2f} a month\n")
+    )
+    for note in made.notes:
+        output.print(Text(note))
+
+
+def _table(title: str, sums: "tuple[Sum, ...]", *, attempts: bool) -> object:
+    from rich.box import SIMPLE_HEAD  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    table.add_column(title, overflow="fold")
+    for name in ("cost", "node hours", *(["attempts"] if attempts else []), "running", "disruptions"):
+        table.add_column(name, justify="right")
+    for item in sums:
+        cells = [
+            f"{item.cost:.2f}" if item.cost or not item.unpriced_hours else "unknown",
+            f"{item.node_hours:.1f}",
+            *([str(item.attempts)] if attempts else []),
+            str(item.running),
+            str(item.disruptions),
+        ]
+        table.add_row(Text(item.name or "(none)"), *cells)
+    return table

@@ -1,0 +1,118 @@
+"""Sums of the cost record, and the command that shows them."""
+
+import csv
+import io
+import json
+from typing import Any, cast
+
+import pytest
+from typer.testing import CliRunner
+
+from ebbtide.cli.entry_point import app
+from ebbtide.costs.ledger import CostRecordError, Record, read_record, report
+from ebbtide.costs.recorder import Recorder
+from ebbtide.kubernetes_api import Api
+from tests.unit.costs.cluster import SETTINGS, START, Cluster, Reader, done, node, pod
+
+_HOUR = 3600
+
+
+def _recorded() -> Cluster:
+    """Two nodes for four hours, one without price, and two attempts of a GPU each, of which one runs."""
+    cluster = Cluster()
+    cluster.nodes = [node("one", START), node("two", START, pool="cpu")]
+    cluster.pods = [pod("train-0", "one", START)]
+    Recorder(cluster, SETTINGS, START).run()
+    cluster.pods = [done("train-0", "one", START, START + 2 * _HOUR), pod("train-1", "one", START + _HOUR)]
+    Recorder(cluster, SETTINGS, START + 4 * _HOUR).run()
+    return cluster
+
+
+def _read(cluster: Cluster, hours: float = 4) -> Record:
+    return read_record(cast("Api", Reader(cluster.maps)), START, START + hours * _HOUR)
+
+
+def test_work_and_idle_time() -> None:
+    """Work costs its share of the node's price, and the rest of the nodes' cost is idle."""
+    made = report(_read(_recorded()), START, "team")
+    (team,) = made.work
+    assert (team.name, team.attempts, team.running) == ("vision", 2, 1)
+    assert team.cost == pytest.approx(1.2 * 0.25 * (2 + 3))
+    nodes = {item.name: item for item in made.nodes}
+    assert nodes["t4-spot"].cost == pytest.approx(1.2 * 4)
+    assert (nodes["cpu"].cost, nodes["cpu"].unpriced_hours) == (0, 4)
+    assert made.idle == pytest.approx(1.2 * 4 - 1.5)
+    assert made.total.per_hour == pytest.approx(1.2)
+    assert made.total.per_month == pytest.approx(1.2 * 730)
+    assert "Pool cpu: no price is known for 4.0 node hours." in made.notes
+
+
+def test_a_part_of_the_period() -> None:
+    """Only the time within the period counts, and lines that ended before it are not in it."""
+    made = report(_read(_recorded()), START + 3 * _HOUR, "job")
+    (job,) = made.work
+    assert (job.name, job.attempts) == ("vision/train", 1)
+    assert job.cost == pytest.approx(1.2 * 0.25)
+
+
+def test_what_was_not_recorded_is_named() -> None:
+    """A period before the record, a recorder that does not run, and uncertain ends each have a sentence."""
+    cluster = _recorded()
+    made = report(_read(cluster, hours=6), START - _HOUR, "user")
+    assert any(note.startswith("The record begins 2026-09-21 14:13 UTC") for note in made.notes)
+    assert any(note.startswith("The recorder last ran 2026-09-21 18:13 UTC") for note in made.notes)
+    cluster.nodes = []
+    Recorder(cluster, SETTINGS, START + 5 * _HOUR).run()
+    made = report(_read(cluster, hours=5), START, "user")
+    assert "Nodes left between two runs of the recorder: their cost is exact to 0.60." in made.notes
+
+
+def test_a_cluster_without_record() -> None:
+    """A missing record, and one that may not be read, are errors that name the add-on or the namespace."""
+    with pytest.raises(CostRecordError, match=r"addons: \{costs: \{\}\}"):
+        read_record(cast("Api", Reader({})), START, START)
+    with pytest.raises(CostRecordError, match="in namespace ebbtide-costs cannot be read"):
+        read_record(cast("Api", Reader({}, status=403)), START, START)
+
+
+@pytest.fixture
+def command(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The command on the recorded cluster, after four hours."""
+    reader = Reader(_recorded().maps)
+
+    def of_user(_: str) -> Reader:
+        return reader
+
+    monkeypatch.setattr(Api, "of_user", of_user)
+    monkeypatch.setattr("time.time", lambda: START + 4 * _HOUR)
+
+    def run(*words: str) -> str:
+        done = CliRunner().invoke(app, ["cost", *words], env={"COLUMNS": "80"})
+        assert done.exit_code == 0, done.output
+        return done.stdout
+
+    return run
+
+
+def test_the_command(command: Any) -> None:
+    """The text fits 80 columns, and has a monthly figure beside the hourly one."""
+    text = command("--since", "8h", "--by", "user")
+    assert max(map(len, text.splitlines())) <= 80
+    assert "ada" in text
+    assert "Idle: 3.30 (69% of the nodes' cost)" in text
+    assert "1.20 an hour, 876.00 a month" in text
+
+
+def test_documents(command: Any) -> None:
+    """JSON and CSV have the same sums as the text."""
+    document = json.loads(command("--format", "json", "--month"))
+    assert document["since"] == "2026-09-01T00:00:00+00:00"
+    assert (document["currency"], document["idle"]) == ("USD", pytest.approx(3.3))
+    rows = list(csv.DictReader(io.StringIO(command("--format", "csv", "--by", "pool"))))
+    assert [(row["kind"], row["name"]) for row in rows] == [
+        ("pool", "t4-spot"),
+        ("nodes", "t4-spot"),
+        ("nodes", "cpu"),
+        ("idle", ""),
+    ]
+    assert float(rows[0]["cost"]) == pytest.approx(document["work"][0]["cost"])
