@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.rehearsal, pytest.mark.long]
 _PARENT = """
 import json, sys, threading
 from pathlib import Path
-from ebbtide_rehearsal.control_plane import ControlPlane, Settings
+from ebbtide_rehearsal.control_plane import ControlPlane, ControlPlaneSettings
 
 class Files:
     def path(self, name):
@@ -36,7 +36,8 @@ class Files:
 
 def start():
     global started
-    started = ControlPlane.start(Path(sys.argv[1]), Files(), Settings(name="killed", cloud="gke"))
+    settings = ControlPlaneSettings(name="killed", cloud="gke")
+    started = ControlPlane.start(Path(sys.argv[1]), Files(), settings)
     print(started.plan.sockets, flush=True)
 
 worker = threading.Thread(target=start)
