@@ -4,19 +4,23 @@ import csv
 import io
 import json
 import time
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ebbtide.cli.consoles import say, screen, write
+from ebbtide.cli.exit_status import ExitStatus
 from ebbtide.cli.follow import Context
 from ebbtide.cli.options import duration
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from ebbtide.costs.billing import Comparison
     from ebbtide.costs.ledger import Report, Sum
 
 
@@ -47,14 +51,22 @@ def cost(
     month: Annotated[
         bool, typer.Option("--month", help="The current month in UTC, instead of --since.")
     ] = False,
+    billing: Annotated[
+        Path | None,
+        typer.Option(
+            help="CSV of the cloud's billing export, to compare the pools' cost with.", show_default=False
+        ),
+    ] = None,
     context: Context = "",
     format_: Annotated[CostFormat, typer.Option("--format", help="Text, or a document.")] = CostFormat.TEXT,
 ) -> None:
     """Show what work and idle nodes have cost.
 
     The stack's add-on `costs` records it on the cluster. Work has the cost of its share of a node: of the
-    accelerators, or of CPU and memory. The rest of a node's cost is idle.
+    accelerators, or of CPU and memory. The rest of a node's cost is idle. Exit status 1: a pool's cost
+    differs from the billing export by more than 3 %.
     """
+    from ebbtide.costs.billing import compare  # noqa: PLC0415
     from ebbtide.costs.ledger import read_record, report  # noqa: PLC0415
     from ebbtide.kubernetes_api import Api  # noqa: PLC0415
 
@@ -63,14 +75,20 @@ def cost(
     first = datetime.fromtimestamp(now, UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
     start = first.timestamp() if month else now - length.total_seconds()
     made = report(read_record(Api.of_user(context), start, now), start, by.value)
+    compared = compare(billing, made.nodes, made.currency) if billing else ()
     match format_:
         case CostFormat.TEXT:
             with screen(None) as output:
                 _show(made, output)
+                if compared:
+                    output.print(_comparison(compared))
         case CostFormat.CSV:
             write(_csv(made), None)
         case CostFormat.JSON:
-            write(json.dumps(_document(made), indent=2) + "\n", None)
+            billed = {"billing": [asdict(item) for item in compared]} if billing else {}
+            write(json.dumps(_document(made) | billed, indent=2) + "\n", None)
+    if any(not item.agrees for item in compared):
+        raise typer.Exit(ExitStatus.FOUND)
 
 
 def _document(made: "Report") -> dict[str, object]:
@@ -139,4 +157,20 @@ def _table(title: str, sums: "tuple[Sum, ...]", *, attempts: bool) -> object:
             str(item.disruptions),
         ]
         table.add_row(Text(item.name or "(none)"), *cells)
+    return table
+
+
+def _comparison(compared: "tuple[Comparison, ...]") -> object:
+    from rich.box import SIMPLE_HEAD  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    table.add_column("pool", overflow="fold")
+    for name in ("recorded", "billed", "difference"):
+        table.add_column(name, justify="right")
+    for item in compared:
+        amounts = ("unknown" if cost is None else f"{cost:.2f}" for cost in (item.recorded, item.billed))
+        difference = "unknown" if item.difference is None else f"{item.difference:+.1%}"
+        table.add_row(Text(item.pool), *amounts, difference)
     return table

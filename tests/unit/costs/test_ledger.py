@@ -3,12 +3,14 @@
 import csv
 import io
 import json
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
 from typer.testing import CliRunner
 
 from ebbtide.cli.entry_point import app
+from ebbtide.costs.billing import BillingFileError, compare
 from ebbtide.costs.ledger import CostRecordError, Record, read_record, report
 from ebbtide.costs.recorder import Recorder
 from ebbtide.kubernetes_api import Api
@@ -101,6 +103,60 @@ def test_the_command(command: Any) -> None:
     assert "ada" in text
     assert "Idle: 3.30 (69% of the nodes' cost)" in text
     assert "1.20 an hour, 876.00 a month" in text
+
+
+_BIGQUERY = """pool,currency,cost
+t4-spot,USD,3.05
+t4-spot,USD,1.80
+system,USD,0.20
+"""
+_TAGS = ('{""aks-managed-poolName"": ""t4-spot""}', '""env"": ""dev"",""aks-managed-poolName"": ""t4-spot""')
+
+
+def _azure(*costs: float) -> str:
+    rows = [f'11/01/2026,/vmss,"{tags}",{cost},USD' for tags, cost in zip(_TAGS, costs, strict=True)]
+    head = "Date,ResourceId,Tags,CostInBillingCurrency,BillingCurrency"
+    return "\n".join((head, *rows, "11/01/2026,/ip,,0.5,USD")) + "\n"
+
+
+@pytest.mark.parametrize("text", [_BIGQUERY, _azure(3.05, 1.8)], ids=["bigquery", "azure"])
+def test_the_billing_export_agrees(text: str, tmp_path: Path) -> None:
+    """The rows of a pool's machines, disks and GPUs in a billing export add up to the recorded cost, within
+    3 %; a pool that only one of them has does not agree."""
+    file = tmp_path / "billing.csv"
+    file.write_text(text)
+    made = report(_read(_recorded()), START, "team")
+    found = {item.pool: item for item in compare(file, made.nodes, "USD")}
+    assert found["t4-spot"].billed == pytest.approx(4.85)
+    assert found["t4-spot"].recorded == pytest.approx(4.8)
+    assert found["t4-spot"].agrees
+    assert not found["cpu"].agrees
+    file.write_text(text.replace("3.05", "3.65"))
+    assert not {item.pool: item for item in compare(file, made.nodes, "USD")}["t4-spot"].agrees
+
+
+def test_an_invalid_billing_export(tmp_path: Path) -> None:
+    """Missing columns, other currencies and costs that are no numbers are refused, each with its line."""
+    file = tmp_path / "billing.csv"
+    file.write_text("pool,cost\n")
+    with pytest.raises(BillingFileError, match="Write pool, currency and cost"):
+        compare(file, (), "USD")
+    file.write_text("pool,currency,cost\na,EUR,1\nb,USD,x\n")
+    with pytest.raises(BillingFileError) as raised:
+        compare(file, (), "USD")
+    assert [line.partition(": ")[0] for line in str(raised.value).splitlines()] == [f"{file}:2", f"{file}:3"]
+    with pytest.raises(BillingFileError, match="cannot be read"):
+        compare(tmp_path / "none.csv", (), "USD")
+
+
+def test_the_command_compares(command: Any, tmp_path: Path) -> None:
+    """The text has the difference of each pool, and one above 3 % or unknown is a negative result."""
+    file = tmp_path / "billing.csv"
+    file.write_text(_BIGQUERY)
+    done = CliRunner().invoke(app, ["cost", "--billing", str(file)], env={"COLUMNS": "80"})
+    assert done.exit_code == 1
+    assert "-1.0%" in done.stdout
+    assert command("--since", "8h")
 
 
 def test_documents(command: Any) -> None:
