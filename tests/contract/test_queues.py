@@ -202,6 +202,6 @@ def test_a_teams_profile_has_its_own_queues() -> None:
     assert set(profiles) == {"team-0", "team-1", "team-2"}
     for name, own in profiles.items():
         assert own.pools == whole.pools
-        assert [registry.team for registry in own.registries] == [name]
+        assert [team.name for team in own.teams] == [name]
         assert {local.team for queue in own.queues for local in queue.local_queues} == {name}
         assert [queue.name for queue in own.queues] == [queue.name for queue in whole.queues]
