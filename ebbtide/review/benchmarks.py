@@ -6,8 +6,9 @@ cfg/aks-1.8 of aquasecurity/kube-bench@a73ce378 (2026-06); the subjects are para
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final, cast
 
+from ebbtide.costs.recorder import NAMESPACE as RECORDER
 from ebbtide.review.expectations import (
     NO_PODS,
     NO_SECRETS,
@@ -91,6 +92,17 @@ _POLICIES: Final = RequiredProperty(
 _NO_LOAD_BALANCER: Final = RequiredProperty(
     "kubernetes:core/v1:ResourceQuota", 'spec.hard["services.loadbalancers"]', is_("0")
 )
+
+
+def _has_identity_in_azure(metadata: Any) -> bool:
+    if not isinstance(metadata, Mapping):
+        return False
+    has = cast("Mapping[str, Any]", metadata)
+    return (
+        "azure.workload.identity/client-id" in has.get("annotations", {}) or has.get("namespace") == RECORDER
+    )
+
+
 _UNLESS_DECLARED: Final = "Teams' namespaces admit no load balancers, unless `loadBalancers` is declared."
 _TOKENS: Final = _job("automountServiceAccountToken", is_(value=False))
 _PRIVILEGED: Final = "Except in `gpu-operator`, and in existing namespaces without `podSecurity`."
@@ -340,9 +352,12 @@ AKS: Final = (
         "service accounts of your own",
         RequiredProperty(
             "kubernetes:core/v1:ServiceAccount",
-            'metadata.annotations["azure.workload.identity/client-id"]',
-            SET,
+            "metadata",
+            Expected(
+                "with `azure.workload.identity/client-id`, or the cost recorder's", _has_identity_in_azure
+            ),
         ),
+        note="The cost recorder's account has no access to Azure.",
     ),
     Item("5.3.1", "encrypt Secrets with a key of Key Vault", option="cloud.keys.secrets"),
     Item(

@@ -54,7 +54,7 @@ _PATH = re.compile(r"`((?:components|ebbtide|examples|stacks|template|tests)/[\w
 
 def test_every_block_is_of_a_kind() -> None:
     """A block says what it is, so that none escapes the tests below."""
-    kinds = {"json", "mermaid", "python", "sh", "text", "toml", "yaml"}
+    kinds = {"json", "mermaid", "python", "sh", "sql", "text", "toml", "yaml"}
     assert [str(block) for block in BLOCKS if block.kind not in kinds] == []
 
 

@@ -9,6 +9,7 @@ import pytest
 from components.addons import Addons, AddonsArgs
 from components.addons.add_on import AddOnArgs
 from components.addons.artifacts import ArtifactBucket, ArtifactBucketArgs
+from components.addons.costs import Costs
 from components.addons.drivers import Drivers, DriversArgs
 from components.addons.existing_pipelines import ExistingPipelines, ExistingPipelinesArgs
 from components.addons.katib import Katib
@@ -30,6 +31,7 @@ from tests.unit.mocks.mocked import AKS, GKE, Mocks, team
 
 _CHART = "kubernetes:helm.sh/v4:Chart"
 _KUSTOMIZATION = "kubernetes:kustomize/v2:Directory"
+_RBAC = "kubernetes:rbac.authorization.k8s.io/v1"
 _QUEUE = "kubernetes:kueue.x-k8s.io/v1beta2:LocalQueue"
 
 
@@ -96,6 +98,24 @@ def test_drivers(mocks: Mocks, declaration: Cluster, name: str) -> None:
     tolerated = {(item["key"], item["value"], item["effect"]) for item in pod["tolerations"]}
     assert taints
     assert {(taint.key, taint.value, taint.effect) for taint in taints} <= tolerated
+
+
+def test_costs(mocks: Mocks) -> None:
+    """The recorder runs every five minutes, one at a time, as an account that reads no Secrets."""
+
+    @pulumi.runtime.test
+    def program() -> None:
+        Costs("costs", AddOnArgs(declaration=GKE))
+
+    program()
+    (schedule,) = mocks.of_type("kubernetes:batch/v1:CronJob")
+    assert (schedule["spec"]["schedule"], schedule["spec"]["concurrencyPolicy"]) == ("*/5 * * * *", "Forbid")
+    roles = (*mocks.of_type(f"{_RBAC}:Role"), *mocks.of_type(f"{_RBAC}:ClusterRole"))
+    assert {resource for role in roles for rule in role["rules"] for resource in rule["resources"]} == {
+        "nodes",
+        "events",
+        "configmaps",
+    }
 
 
 def test_katib(mocks: Mocks) -> None:
