@@ -110,6 +110,7 @@ PINS = {
     "helm": Pin(
         "3.20.2", "2026-07-01", "helm.sh/helm/v3; pulumi/pulumi-kubernetes@94977969, provider/go.mod has it"
     ),
+    "distribution": Pin("3.1.2", "2026-09-24", "github.com/distribution/distribution/v3"),
     "kustomize": Pin("5.8.1", "2026-02-09", "sigs.k8s.io/kustomize/kustomize/v5; Kubernetes 1.36.2 has it"),
     "argo-workflows": Pin(
         "4.0.5",

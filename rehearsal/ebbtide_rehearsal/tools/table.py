@@ -26,6 +26,7 @@ _KUBERNETES_STAMPS: Final = (
     (f"{_COMPONENT}.gitMinor", _MINOR),
     (f"{_COMPONENT}.gitTreeState", "clean"),
 )
+_DISTRIBUTION: Final = "github.com/distribution/distribution/v3"
 _PROVIDER: Final = "github.com/pulumi/pulumi-kubernetes/provider/v4"
 
 
@@ -103,6 +104,17 @@ TOOLS: Final = (
         minutes=1,
         when=Condition.BY_NAME,
         on_path=OnPath(VersionRule.NO_OLDER, ("version",)),
+    ),
+    Tool(
+        name="registry",
+        group="distribution",
+        module=_DISTRIBUTION,
+        package=f"{_DISTRIBUTION}/cmd/registry",
+        pin="distribution",
+        why="Stores in tests the images of `ebbtide run`.",
+        minutes=2,
+        when=Condition.BY_NAME,
+        stamps=((f"{_DISTRIBUTION}/version.version", _V["distribution"]),),
     ),
     Tool(
         name="cluster-autoscaler",
