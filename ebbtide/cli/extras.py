@@ -15,6 +15,7 @@ MODULES: Final[Mapping[str, tuple[str, ...]]] = {
     "gcs": ("gcsfs",),
     "abfs": ("adlfs",),
     "cluster": ("kubernetes", "pathspec"),
+    "registry": ("dxf", "requests"),
     "clouds": ("azure.identity", "azure.mgmt.compute", "google.auth", "requests"),
     "rehearse": (
         "ebbtide_rehearsal",

@@ -7,7 +7,7 @@ import stat
 import tarfile
 from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Final
 
 from pathspec import GitIgnoreSpec, PathSpec
@@ -60,11 +60,12 @@ class Folder:
         """Size of the files in bytes."""
         return sum(file.size for file in self.files)
 
-    def archive(self, prefix: str = "") -> bytes:
+    def archive(self, directory: str = "") -> bytes:
         """Return a compressed tar archive that depends only on paths, contents and executable bits.
 
         Args:
-            prefix: directory of the files in the archive, with a trailing slash.
+            directory: directory of the files, for a layer of an image: every user can write in it and below,
+                and it hides files of lower layers (OCI image specification 1.1, opaque whiteout).
 
         Raises:
             WorkloadError: a file cannot be read.
@@ -74,8 +75,14 @@ class Folder:
             gzip.GzipFile(filename="", mode="wb", fileobj=target, mtime=0) as packed,
             tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as archive,
         ):
+            if directory:
+                for path in self._directories(directory):
+                    entry = tarfile.TarInfo(path)
+                    entry.type, entry.mode = tarfile.DIRTYPE, 0o777
+                    archive.addfile(entry)
+                archive.addfile(tarfile.TarInfo(f"{directory}/.wh..wh..opq"))
             for file in self.files:
-                entry = tarfile.TarInfo(f"{prefix}{file.path}")
+                entry = tarfile.TarInfo(str(PurePosixPath(directory, file.path)))
                 entry.mode = 0o755 if file.is_executable else 0o644
                 if file.target:
                     entry.type, entry.linkname = tarfile.SYMTYPE, file.target
@@ -85,6 +92,11 @@ class Folder:
                 entry.size = len(content)
                 archive.addfile(entry, io.BytesIO(content))
         return target.getvalue()
+
+    def _directories(self, root: str) -> list[str]:
+        """Return the directories of the files, each after its parent."""
+        parents = {parent for file in self.files for parent in PurePosixPath(root, file.path).parents}
+        return sorted(map(str, parents - {PurePosixPath()}))
 
     def _read(self, file: CodeFile) -> bytes:
         try:

@@ -169,7 +169,7 @@ def test_extras_are_those_of_the_package() -> None:
     assert {extra for needed in OF_COMMANDS.values() for extra in needed} <= extras.keys()
 
 
-_MODULES = {"googleapis-common-protos": "google.rpc"} | {
+_MODULES = {"googleapis-common-protos": "google.rpc", "python-dxf": "dxf"} | {
     name: name.replace("-", "_") for name in ("pulumi-azure-native", "pulumi-gcp", "pulumi-kubernetes")
 }
 """Modules of distributions whose name is not that of the module with dots."""

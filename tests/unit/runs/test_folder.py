@@ -57,19 +57,23 @@ def test_links(tmp_path: Path) -> None:
 
 
 def test_the_archive_is_reproducible(tmp_path: Path) -> None:
-    """Times, owners and other permissions do not change it; contents and executable bits do."""
+    """Times, owners and other permissions do not change it; contents and executable bits do. A layer also
+    has directories, in which every user can write, and hides those of lower layers."""
     for name in ("a", "b"):
         for path in ("train.py", "sub/run.sh"):
             _file(tmp_path / name, path, path)
         os.utime(tmp_path / name / "train.py", (len(name), 10_000))
     (tmp_path / "b/train.py").chmod(0o600)
-    first, second = (read_folder(tmp_path / name).archive("code/") for name in ("a", "b"))
+    first, second = (read_folder(tmp_path / name).archive("code") for name in ("a", "b"))
     assert first == second
     (tmp_path / "b/sub/run.sh").chmod(0o755)
-    changed = read_folder(tmp_path / "b").archive("code/")
+    changed = read_folder(tmp_path / "b").archive("code")
     assert changed != first
     with tarfile.open(fileobj=io.BytesIO(changed)) as archive:
         assert [(item.name, item.mode, item.mtime) for item in archive] == [
+            ("code", 0o777, 0),
+            ("code/sub", 0o777, 0),
+            ("code/.wh..wh..opq", 0o644, 0),
             ("code/sub/run.sh", 0o755, 0),
             ("code/train.py", 0o644, 0),
         ]

@@ -1,0 +1,1 @@
+"""Container registries: images with the code of a folder, made and pushed without Docker."""
