@@ -2,11 +2,12 @@
 
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ebbtide import clock, durations
 from ebbtide.cli.consoles import console, say, write
 from ebbtide.cli.exit_status import ExitStatus
 from ebbtide.cli.options import PreviewFormat
@@ -16,6 +17,8 @@ from ebbtide.wording import printable
 if TYPE_CHECKING:
     from ebbtide.kubernetes_api import Api
     from ebbtide.placement import Profile
+    from ebbtide.runs.listing import ListedWorkload
+    from ebbtide.runs.pod_history import PodHistory
 
 
 Format = Annotated[PreviewFormat, typer.Option("--format", help="Text for people, or JSON.")]
@@ -130,6 +133,7 @@ def _follow(
 ) -> None:
     from ebbtide.cli.follow_progress import narration  # noqa: PLC0415
     from ebbtide.runs.log_stream import LogStream  # noqa: PLC0415
+    from ebbtide.runs.pod_history import PodHistory  # noqa: PLC0415
     from ebbtide.workloads import job_messages, submission  # noqa: PLC0415
     from ebbtide.workloads.job_progress import Phase  # noqa: PLC0415
 
@@ -138,6 +142,13 @@ def _follow(
     stream = LogStream(
         api, namespace, lambda line: output.print(printable(line), markup=False, soft_wrap=True)
     )
+    history = PodHistory()
+
+    def on_pods(pods: Sequence[dict[str, Any]]) -> None:
+        history.add(pods)
+        if logs:
+            stream.add(pods)
+
     try:
         with narration(output) as show:
             snapshot, progress = submission.follow(
@@ -146,7 +157,7 @@ def _follow(
                 namespace,
                 lambda state: show(job_messages.progress_line(state)),
                 show,
-                stream.add if logs else None,
+                on_pods,
             )
             unread = stream.end()
     except KeyboardInterrupt:
@@ -157,13 +168,57 @@ def _follow(
         raise SystemExit(ExitStatus.INTERRUPTED) from None
     for line in unread:
         say(line, err=True)
+    profile = profile or _of_namespace(namespace, context)
+    row = _row(api, name, namespace, profile, history)
     if is_document:
         document = job_messages.end_document(snapshot, namespace, progress, profile)
+        if row:
+            document |= {key: row.document(clock.now())[key] for key in ("attempts", "cost")}
         write(json.dumps(document, indent=2) + "\n", None)
     else:
         say(job_messages.end_message(snapshot, progress, profile))
+        if profile:
+            say(_cost_line(row))
     if progress.phase is not Phase.COMPLETED:
         raise SystemExit(ExitStatus.FOUND)
+
+
+def _of_namespace(namespace: str, context: str) -> "Profile | None":
+    """Return the profile of a namespace; None if it has none."""
+    from ebbtide.placement import Profile, ProfileError  # noqa: PLC0415
+
+    try:
+        return Profile.load(namespace=namespace, context=context)
+    except ProfileError:
+        return None
+
+
+def _row(
+    api: "Api", name: str, namespace: str, profile: "Profile | None", history: "PodHistory"
+) -> "ListedWorkload | None":
+    """Return a workload that has ended as in the list; None if it cannot be read."""
+    from ebbtide.runs.listing import read_workload  # noqa: PLC0415
+    from ebbtide.workloads.cluster import ClusterError  # noqa: PLC0415
+
+    try:
+        return read_workload(api, name, namespace, clock.now(), profile, history.deleted())
+    except ClusterError:  # the end is reported all the same
+        return None
+
+
+def _cost_line(row: "ListedWorkload | None") -> str:
+    """Return a sentence about the time and the cost of a workload's pods."""
+    if row is None or row.cost is None:
+        return "Its cost is unknown: no pod has started, or the profile lacks the price or size of its pool."
+    cost = row.cost
+    parts = [f"Its pods ran {durations.elapsed(cost.seconds)}"]
+    if row.attempts > 1:
+        parts.append(f"in {row.attempts} attempts")
+    if row.pool:
+        parts.append(f"on {row.pool}")
+    amount = "less than $0.01" if str(cost) == "$0.00" else str(cost)
+    lost = "" if cost.complete else "at least "
+    return f"{' '.join(parts)}: {lost}{amount} at list prices."
 
 
 def _command(verb: str, name: str, namespace: str, context: str, *options: str) -> str:

@@ -133,8 +133,7 @@ def _cost(row: "ListedWorkload") -> str:
     """Return the cost, with `+` if pods are gone whose cost is unknown; empty if there is none."""
     if row.cost is None:
         return ""
-    sign = "$" if row.cost.currency == "USD" else f"{row.cost.currency} "
-    return f"{sign}{row.cost.amount:.2f}{'' if row.cost.complete else '+'}"
+    return f"{row.cost}{'' if row.cost.complete else '+'}"
 
 
 def _why(row: "ListedWorkload", now: datetime) -> str:

@@ -1,21 +1,21 @@
 """The workloads of a namespace: state, place, attempts and running time of each."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Final
 
 from ebbtide.kubernetes_api import Api, ApiError
-from ebbtide.kubernetes_api.parts import part, parts, text, words
+from ebbtide.kubernetes_api.parts import part, parts, text
 from ebbtide.kueue_api import API_PATH
-from ebbtide.placement import PoolProfile, Profile
+from ebbtide.placement import Profile
 from ebbtide.placement.profile import QUEUE_LABEL
-from ebbtide.workloads.amounts import MEBIBYTE, memory_bytes, millicores
+from ebbtide.runs.pod_costs import Cost, cost_of, seconds_between, selected_pools
 from ebbtide.workloads.cluster import ClusterError, explained
 from ebbtide.workloads.job_progress import JobSnapshot, Phase, Progress, progress
-from ebbtide.workloads.kinds import EXPERIMENT, JOB, LISTED, TRIAL_LABEL, Kind, trials
-from ebbtide.workloads.objects import Object, condition, phase_of
+from ebbtide.workloads.kinds import EXPERIMENT, JOB, LISTED, TRIAL_LABEL, Kind, kind_of, lost, trials
+from ebbtide.workloads.objects import Object, condition
 from ebbtide.workloads.submission import JOB_UID
 from ebbtide.workloads.sweeps import POINTS
 
@@ -24,26 +24,8 @@ VERSION: Final = "ebbtide.dev/jobs/v1"
 USER: Final = "ebbtide.dev/user"
 """Annotation with the user who created a workload."""
 _POSITIONS: Final = "/apis/visibility.kueue.x-k8s.io/v1beta2/namespaces/{}/localqueues/{}/pendingworkloads"
-_POOL_LABELS: Final = ("ebbtide.dev/pool", "cloud.google.com/gke-nodepool", "kubernetes.azure.com/agentpool")
-_HOUR: Final = 3600
 _CREATED: Final = "Created pod: "
 """Message of the Job controller's event for a new pod (Kubernetes 1.36, pkg/controller, RealPodControl)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """The cost of a workload's pods, at the profile's list prices.
-
-    Attributes:
-        amount: its amount: of each pod the share of its node's price, from the pod's start to its end. The
-            start of nodes and their idle time are not included.
-        currency: currency, as in ISO 4217.
-        complete: False if pods are gone whose times are unknown, which makes it a lower bound.
-    """
-
-    amount: float
-    currency: str
-    complete: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +67,7 @@ class ListedWorkload:
 
     def running_seconds(self, now: datetime) -> int | None:
         """Return the time from its start to its end or to now; None before its start."""
-        return None if self.started is None else _seconds(self.started, self.ended or now)
+        return None if self.started is None else seconds_between(self.started, self.ended or now)
 
     def document(self, now: datetime) -> dict[str, Any]:
         """Return it as a part of the document."""
@@ -139,6 +121,35 @@ def list_workloads(
     return sorted(rows, key=lambda row: (row.created, row.name), reverse=True)
 
 
+def read_workload(
+    api: Api,
+    name: str,
+    namespace: str,
+    now: datetime,
+    profile: Profile | None,
+    deleted: Iterable[tuple[Object, datetime]] = (),
+) -> ListedWorkload:
+    """Return a workload as in the list.
+
+    Args:
+        api: the cluster's API.
+        name: its name, or the id of a pipeline run.
+        namespace: its namespace.
+        now: the current time.
+        profile: the cluster's profile, for the names and prices of pools.
+        deleted: deleted pods of the workload, each with the time at which it was missing.
+
+    Raises:
+        ClusterError: it does not exist, reading it or pods is forbidden, or the API server does not respond.
+    """
+    kind, name = kind_of(api, name, namespace, LISTED)
+    try:
+        item = api.get(f"{kind.path.format(namespace)}/{name}")
+        return _listed(_Objects(api, namespace, deleted), kind, item, profile, now)
+    except ApiError as error:
+        raise ClusterError(lost(error, kind, name, namespace, known=True)) from None
+
+
 def _refusal(error: ApiError, namespace: str) -> str:
     if not error.forbidden:
         return explained(error)
@@ -153,13 +164,21 @@ def _refusal(error: ApiError, namespace: str) -> str:
 
 
 class _Objects:
-    """The objects of a namespace, each list read at most once."""
+    """The objects of a namespace, each list read at most once.
 
-    def __init__(self, api: Api, namespace: str) -> None:
+    Attributes:
+        deleted: the times at which deleted pods were missing, by uid.
+    """
+
+    def __init__(self, api: Api, namespace: str, deleted: Iterable[tuple[Object, datetime]] = ()) -> None:
         self._api, self._namespace = api, namespace
         self._pods: dict[tuple[str, str, str], list[Object]] = defaultdict(list)
         core = self._path("/api/v1/namespaces/{}/")
-        for pod in api.items(f"{core}pods", resourceVersion="0"):
+        existing = api.items(f"{core}pods", resourceVersion="0")
+        uids = {pod["metadata"]["uid"] for pod in existing}
+        missing = [(pod, time) for pod, time in deleted if pod["metadata"]["uid"] not in uids]
+        self.deleted = {pod["metadata"]["uid"]: time for pod, time in missing}
+        for pod in (*existing, *(pod for pod, _ in missing)):
             for key, value in part(pod, "metadata", "labels").items():
                 self._pods[pod["metadata"]["namespace"], key, value].append(pod)
         of_pods = self._optional(f"{core}events", fieldSelector="involvedObject.kind=Pod")
@@ -250,7 +269,11 @@ def _listed(
         created=datetime.fromisoformat(metadata["creationTimestamp"]),
         started=started,
         ended=datetime.fromisoformat(ended["lastTransitionTime"]) if ended else None,
-        cost=_cost(pods, profile, now, complete=kind is not JOB or cluster.created(job, pods) == len(pods)),
+        cost=cost_of(
+            [(pod, cluster.deleted.get(pod["metadata"]["uid"], now)) for pod in pods],
+            profile,
+            complete=kind is not JOB or cluster.created(job, pods) == len(pods),
+        ),
     )
 
 
@@ -267,71 +290,7 @@ def _kind(kind: Kind, job: Object) -> str:
 def _pool(job: Object, pods: Sequence[Object], profile: Profile | None) -> str:
     """Return the pools that a workload's pods select, from their node selector and required node affinity."""
     specs = (part(job, "spec", "template", "spec"), *(part(pod, "spec") for pod in pods))
-    return ", ".join(dict.fromkeys(name for spec in specs for name in _pools(spec, profile)))
-
-
-def _pools(spec: Mapping[str, Any], profile: Profile | None) -> list[str]:
-    selected = {key: {str(value)} for key, value in part(spec, "nodeSelector").items()}
-    required = part(spec, "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
-    terms = parts(required, "nodeSelectorTerms")
-    for expression in parts(terms[0], "matchExpressions") if len(terms) == 1 else ():
-        if expression["operator"] == "In":
-            selected[expression["key"]] = set(words(expression, "values"))
-    named = next((sorted(selected[label]) for label in _POOL_LABELS if label in selected), list[str]())
-    if named or profile is None or not selected:
-        return named
-    matching = [
-        pool.name
-        for pool in profile.pools
-        if all(pool.labels.get(key) in values for key, values in selected.items())
-    ]
-    return matching if len(matching) == 1 else []
-
-
-def _cost(pods: Sequence[Object], profile: Profile | None, now: datetime, *, complete: bool) -> Cost | None:
-    amount, currencies = 0.0, set[str]()
-    for pod in pods:
-        started = text(pod, "status", "startTime")
-        if not started:
-            continue
-        names = _pools(part(pod, "spec"), profile)
-        pool = next((item for item in profile.pools if [item.name] == names), None) if profile else None
-        share = _share(pod, pool) if pool else None
-        if pool is None or share is None or pool.price.per_hour is None:
-            return None
-        hours = _seconds(datetime.fromisoformat(started), _end(pod, now)) / _HOUR
-        amount += pool.price.per_hour * share * hours
-        currencies.add(pool.price.currency)
-    return Cost(round(amount, 6), currencies.pop(), complete) if len(currencies) == 1 else None
-
-
-def _end(pod: Object, now: datetime) -> datetime:
-    """Return the end of a pod: of its last container, or of a disrupted pod the disruption; else now."""
-    if phase_of(pod) not in {"Succeeded", "Failed"}:
-        return now
-    statuses = parts(pod, "status", "containerStatuses")
-    ends = [text(item, "state", "terminated", "finishedAt") for item in statuses]
-    last = max(
-        filter(None, (*ends, condition(pod, "DisruptionTarget").get("lastTransitionTime"))), default=""
-    )
-    return datetime.fromisoformat(last) if last else now
-
-
-def _share(pod: Object, pool: PoolProfile) -> float | None:
-    """Return a pod's share of a node: of its accelerators, or else the mean of CPU and memory, so that the
-    shares of all pods are at most 1; None if the machine or an amount is unknown."""
-    requests = [part(container, "resources", "requests") for container in parts(pod, "spec", "containers")]
-    try:
-        if pool.accelerator:
-            resource = pool.accelerator.resource
-            return min(1.0, sum(int(item.get(resource, 0)) for item in requests) / pool.accelerator.count)
-        if not pool.cpu_m or not pool.memory_mib:
-            return None
-        cpu = sum(millicores(item["cpu"]) for item in requests if "cpu" in item)
-        memory = sum(memory_bytes(item["memory"]) for item in requests if "memory" in item)
-    except ValueError:
-        return None
-    return min(1.0, (cpu / pool.cpu_m + memory / (pool.memory_mib * MEBIBYTE)) / 2)
+    return ", ".join(dict.fromkeys(name for spec in specs for name in selected_pools(spec, profile)))
 
 
 def _preemptions(workload: Object | None, current: Progress) -> int:
@@ -352,7 +311,3 @@ def _started(job: Object, pods: Sequence[Object]) -> datetime | None:
     times = [text(pod, "status", "startTime") for pod in pods]
     first = text(job, "status", "startTime") or min(filter(None, times), default="")
     return datetime.fromisoformat(first) if first else None
-
-
-def _seconds(begin: datetime, end: datetime) -> int:
-    return max(0, round((end - begin).total_seconds()))

@@ -266,7 +266,7 @@ def test_runs_are_followed(
             # A step that ends between two looks is never seen running.
             assert any(line.startswith(("starting", "running")) for line in lines), out
             if code == 0:
-                assert lines[-1].startswith(f"Pipeline run {run} completed after "), out
+                assert lines[-2].startswith(f"Pipeline run {run} completed after "), out
                 continue
             end = next(at for at, line in enumerate(lines) if line.startswith(f"Pipeline run {run} failed"))
             (step,) = on.pods(run)["leave"]

@@ -1,6 +1,7 @@
 """`ebbtide job --submit`, `ebbtide sweep --submit` and `ebbtide follow` on a real API server."""
 
 import json
+import re
 import signal
 import subprocess
 from collections.abc import Generator
@@ -76,7 +77,8 @@ def test_a_job_is_followed_to_its_end(control_plane: ControlPlane, ebbtide: Ebbt
         status, lines, errors = _ended(started)
     assert (status, errors) == (0, "")
     assert "running" in lines
-    assert lines[-1].startswith("Job train completed after ")
+    assert re.fullmatch(r"Its pods ran \d+ s on cpu-spot: less than \$0\.01 at list prices\.", lines[-1])
+    assert lines[-2].startswith("Job train completed after ")
 
 
 def test_a_job_that_fails(control_plane: ControlPlane, ebbtide: Ebbtide) -> None:
@@ -110,7 +112,7 @@ def test_a_sweep_says_which_index_failed(control_plane: ControlPlane, ebbtide: E
 
 
 def test_a_disruption_is_survived(control_plane: ControlPlane, ebbtide: Ebbtide) -> None:
-    """An evicted pod is replaced and counted, and the Job completes."""
+    """An evicted pod is replaced and counted, and the Job completes; the cost includes the deleted pod."""
     place = namespace(control_plane.api, "disrupted")
     started = ebbtide.start(*_JOB, "-n", place, "--submit")
     (first,) = _pods(control_plane, place, 1)
@@ -126,9 +128,14 @@ def test_a_disruption_is_survived(control_plane: ControlPlane, ebbtide: Ebbtide)
             "conditions": [gone],
         }
         control_plane.api.patch(f"{path}/status", {"status": status})
+        assert started.stdout is not None
+        while "1 disruption survived" not in started.stdout.readline():
+            assert started.poll() is None
+        control_plane.api.delete(path, gracePeriodSeconds=0)
         ended, lines, errors = _ended(started)
     assert (ended, errors) == (0, "")
-    assert lines[-1].endswith("; 1 disruption survived.")
+    assert lines[-2].endswith("; 1 disruption survived.")
+    assert re.fullmatch(r"Its pods ran \d+ s in 2 attempts on cpu-spot: less than .*", lines[-1])
 
 
 def test_a_job_over_several_nodes(control_plane: ControlPlane, ebbtide: Ebbtide) -> None:
@@ -173,7 +180,7 @@ def test_a_job_over_several_nodes(control_plane: ControlPlane, ebbtide: Ebbtide)
         assert again[0]["spec"]["subdomain"] == "train"
         ended, lines, errors = _ended(started)
     assert (ended, errors) == (0, "")
-    assert lines[-1].endswith("; 1 disruption survived.")
+    assert lines[-2].endswith("; 1 disruption survived.")
     api.delete(f"/apis/batch/v1/namespaces/{place}/jobs/train", propagationPolicy="Background")
     wait(lambda: api.find(f"/api/v1/namespaces/{place}/services/train"), lambda item: item is None)
 
@@ -209,7 +216,7 @@ def test_an_interrupt_leaves_the_job(control_plane: ControlPlane, ebbtide: Ebbti
     with _node(control_plane, "interrupted"):
         ended, lines, errors = _ended(again)
     assert (ended, errors) == (0, "")
-    assert lines[-1].startswith("Job train completed after ")
+    assert lines[-2].startswith("Job train completed after ")
 
 
 def test_what_is_refused(control_plane: ControlPlane, ebbtide: Ebbtide) -> None:
