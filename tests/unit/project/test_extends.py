@@ -116,11 +116,17 @@ def test_a_base_that_cannot_be_used(tmp_path: Path, own: str, message: str) -> N
 
 
 _PRINTED = st.characters(exclude_categories=["Cc", "Cf", "Cs", "Zl", "Zp"])  # keys have no other
+
+
+def _no_number(text: str) -> bool:
+    # PyYAML writes `0E0` without quotes, which is a number in YAML 1.2.
+    return not text.startswith(tuple("-+.0123456789"))
+
+
+_KEYS = st.text(_PRINTED, max_size=3).filter(_no_number)
 _JSON = st.recursive(
-    st.integers() | st.text(max_size=3),
-    lambda children: (
-        st.lists(children, max_size=3) | st.dictionaries(st.text(_PRINTED, max_size=3), children, max_size=3)
-    ),
+    st.integers() | st.text(max_size=3).filter(_no_number),
+    lambda children: st.lists(children, max_size=3) | st.dictionaries(_KEYS, children, max_size=3),
     max_leaves=8,
 )
 
