@@ -137,7 +137,7 @@ def _unknown_rules(written: object, rules: Collection[str]) -> Iterator[Fault]:
             yield Fault(
                 path_text(path),
                 f"There is no rule {rule}{f'; did you mean {near[0]}?' if near else '.'}",
-                "It would have had no effect.",
+                "The key would have no effect.",
                 f"Write {near[0]}." if near else "docs/policy.md has the ids of all rules.",
                 rule="known-rule",
             )

@@ -96,7 +96,7 @@ _REFUSED: dict[str, tuple[Callable[[], dict[str, Any]], dict[str, str]]] = {
     "version": (
         lambda: declaration(cloud={**GKE["cloud"], "kubernetesVersion": "1.33"}),
         {
-            "addons.gadget": "Acme Gadget runs on Kubernetes from 1.34 on, and kubernetesVersion is 1.33.",
+            "addons.gadget": "Acme Gadget needs Kubernetes 1.34 or later, and kubernetesVersion is 1.33.",
         },
     ),
 }

@@ -36,7 +36,7 @@ def _somewhere_untainted(cluster: Cluster) -> Iterator[Fault]:
             yield Fault(
                 pool.at(f"taints[{hard[0]}]"),
                 f"The pods of {and_list(makers)} tolerate no taint, and every pool has one.",
-                "They would stay pending, and nothing would run.",
+                "They would stay pending.",
                 "Remove taints here, or write taints: [] on a work pool that they may use.",
             )
 
@@ -46,10 +46,10 @@ def _bucket(cluster: Cluster) -> Iterator[Fault]:
     if pipelines is not None and pipelines.artifacts == "bucket":
         yield Fault(
             "addons.pipelines.artifacts",
-            f"Kubeflow Pipelines {PINS['pipelines'].version} writes to no bucket of Azure: "
-            "it knows gs, s3 and minio.",
+            f"Kubeflow Pipelines {PINS['pipelines'].version} cannot write to Azure storage: it supports gs, "
+            "s3 and minio.",
             "Every step with an artifact would fail.",
-            "Remove artifacts, for a disk in the cluster.",
+            "Omit artifacts to keep them on a disk in the cluster.",
         )
 
 
@@ -88,8 +88,8 @@ def _cloud_has_logs(cluster: Cluster) -> Iterator[Fault]:
     if cluster.addons.logs is not None:
         yield Fault(
             "addons.logs",
-            f"{service_name(CloudKind.GKE)} has the logs of pods in Cloud Logging by itself.",
-            "There would be nothing to make.",
+            f"{service_name(CloudKind.GKE)} collects the logs of pods in Cloud Logging without an add-on.",
+            "The setting would have no effect.",
             "Remove logs.",
         )
 
@@ -98,9 +98,10 @@ def _logs_of_ours(cluster: Cluster) -> Iterator[Fault]:
     if cluster.addons.logs is not None and cluster.cloud.existing is not None:
         yield Fault(
             "addons.logs",
-            "Logs are collected by an agent that is a setting of the cluster, and this cluster is not ours.",
-            "It would have to be changed, or no log would come in.",
-            "Remove logs, and have its owner run az aks enable-addons --addons monitoring.",
+            "Logs are collected by an agent that is a setting of the cluster, and this stack does not "
+            "create the cluster.",
+            "No logs would be collected.",
+            "Omit logs, and have the cluster's owner run az aks enable-addons --addons monitoring.",
         )
 
 
@@ -125,7 +126,7 @@ def _exporter_available(cluster: Cluster) -> Iterator[Fault]:
     if pinned is not None and measured_pools(cluster) and is_earlier(pinned, least):
         yield Fault(
             "addons.metrics",
-            f"GKE has its DCGM exporter from {least} on, and kubernetesVersion is {pinned}.",
+            f"GKE has a DCGM exporter since {least}, and kubernetesVersion is {pinned}.",
             "The utilization of GPUs is not collected.",
             f"Write kubernetesVersion: {least} or later, or omit it.",
         )
@@ -156,7 +157,7 @@ def _own_namespaces(cluster: Cluster) -> Iterator[Fault]:
         spec = taken[name]
         yield Fault(
             f"teams[{index}].namespace.name" if team.namespace else f"teams[{index}].name",
-            f"The namespace {name} is made with {spec.title}.",
+            f"The namespace {name} is created with {spec.title}.",
             "It would be created twice, and deleted with the first of the two.",
             f"Write namespace: {{name: {name}, create: false}}, or a namespace of the team's own.",
         )
@@ -170,8 +171,8 @@ def _recent_enough(cluster: Cluster) -> Iterator[Fault]:
         if have < need[: len(have)]:
             yield Fault(
                 f"addons.{spec.name}",
-                f"{spec.title} runs on Kubernetes from {least} on, and kubernetesVersion is {pinned}.",
-                "Its kinds would be refused.",
+                f"{spec.title} needs Kubernetes {least} or later, and kubernetesVersion is {pinned}.",
+                "The API server would refuse its custom resources.",
                 f"Write kubernetesVersion: {least} or later, or omit it.",
             )
 
@@ -192,8 +193,8 @@ def _data_on_spot(cluster: Cluster) -> Iterator[Fault]:
             yield Fault(
                 pool.at("capacity"),
                 f"The databases of {and_list(keepers)} run on nodes that the cloud can reclaim.",
-                "Each time, pipelines and experiments stop until another node is ready.",
-                "Remove capacity, unless that is worth the lower price.",
+                "After each reclaim, pipelines and experiments stop until another node is ready.",
+                "Omit capacity for on-demand, unless the lower price is worth it.",
             )
 
 
@@ -210,7 +211,8 @@ def _data_in_one_zone(cluster: Cluster) -> Iterator[Fault]:
             yield Fault(
                 pool.at("zones"),
                 f"The system pool spans zones, and a disk of {and_list(keepers)} is in one of them.",
-                "When the node there goes, its database waits for another in that zone.",
+                "When its node is deleted, the database stays pending until there is another node in that "
+                "zone.",
                 "Write zones: with a single zone.",
             )
 

@@ -24,8 +24,8 @@ def _required_queues_exist(cluster: Cluster) -> Iterator[Fault]:
         if team.require_queue and not _uses_queues(team, cluster):
             yield Fault(
                 f"teams[{index}].requireQueue",
-                "The team requires a queue, and has none.",
-                "No pool would be guarded.",
+                "The team has requireQueue: true and no queues.",
+                "requireQueue would have no effect.",
                 "Declare queues, or omit requireQueue.",
             )
 
@@ -36,7 +36,7 @@ def _interactive_members(cluster: Cluster) -> Iterator[Fault]:
             yield Fault(
                 f"teams[{index}].interactive",
                 "Members may create pods, and the team has no members.",
-                "No one would get the right.",
+                "The setting would have no effect.",
                 "Write members, or omit interactive.",
             )
 
@@ -47,7 +47,7 @@ def _existing_namespaces_are_open(cluster: Cluster) -> Iterator[Fault]:
             yield Fault(
                 f"teams[{index}].namespace",
                 f"The existing namespace {team.namespace_name} keeps its own Pod Security labels, if any.",
-                "Without them, a member can run a privileged pod, and so becomes root on a node.",
+                "Without them, a member can run a privileged pod, and become root on a node.",
                 "Write podSecurity: baseline there, unless its own labels enforce it.",
             )
 
@@ -58,7 +58,7 @@ def _metadata_service(cluster: Cluster) -> Iterator[Fault]:
             yield Fault(
                 f"teams[{index}].namespace",
                 f"Pods in the existing namespace {team.namespace_name} reach the instance metadata service.",
-                "It gives any of them tokens of the nodes' identities, which pull the images of every team.",
+                "It returns access tokens of the nodes' identities, which can pull the images of every team.",
                 "Create a NetworkPolicy there that excepts 169.254.169.254/32 from egress, or let the stack "
                 "create the namespace.",
             )
@@ -70,8 +70,9 @@ def _existing_pods_conform(cluster: Cluster) -> Iterator[Fault]:
         if not team.creates_namespace and standard in ("baseline", "restricted"):
             yield Fault(
                 f"teams[{index}].namespace.podSecurity",
-                f"Pods in the existing namespace {name} that are not {standard} go on running.",
-                "Once they end, the API server refuses to create them again.",
+                f"Pods in the existing namespace {name} that violate the Pod Security Standard {standard} "
+                "keep running.",
+                "When they end, the API server refuses to create them again.",
                 "List them first with kubectl label --dry-run=server --overwrite namespace "
                 f"{name} pod-security.kubernetes.io/enforce={standard}.",
             )
@@ -84,7 +85,7 @@ def _privileged_namespaces(cluster: Cluster) -> Iterator[Fault]:
                 f"teams[{index}].namespace.podSecurity",
                 f"Pods in {team.namespace_name} may be privileged.",
                 "Every member can become root on a node, and read what other teams run there.",
-                "Write baseline, unless the team has the cluster to itself.",
+                "Write baseline, unless the team is the cluster's only user.",
             )
 
 

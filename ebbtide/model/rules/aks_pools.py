@@ -31,7 +31,7 @@ def _spot_of_a_series_that_has_it(pool: PoolIn) -> Iterator[Fault]:
     if isinstance(pool.pool.capacity, Spot) and machine is not None and not can_be_spot(machine):
         yield Fault(
             pool.at("capacity"),
-            f"Azure sells no {machine.name} as spot.",
+            f"Azure does not offer {machine.name} as spot.",
             _NO_POOL,
             "Write a machine of another series, such as Standard_D2as_v5, or omit capacity for on-demand.",
         )
@@ -47,14 +47,14 @@ def _ephemeral_disk_fits(pool: PoolIn) -> Iterator[Fault]:
     if limit == 0:
         yield Fault(
             pool.at("disk.type"),
-            f"{machine.name} has neither a cache nor a temporary disk that a node's disk could be on.",
+            f"{machine.name} has neither a cache nor a temporary disk for an ephemeral OS disk.",
             _NO_POOL,
-            "Write type: managed, or omit it; or take a machine such as Standard_D4ds_v5.",
+            "Write type: managed, or omit it, or write a machine such as Standard_D4ds_v5.",
         )
     elif disk.size_gib > limit:
         yield Fault(
             pool.at("disk.sizeGib"),
-            f"{machine.name} holds an ephemeral disk of at most {limit} GiB, and this one has "
+            f"{machine.name} supports an ephemeral disk of at most {limit} GiB, and sizeGib is "
             f"{disk.size_gib}.",
             _NO_POOL,
             f"Write sizeGib: {limit} or less, or omit type for a managed disk.",
@@ -69,7 +69,7 @@ def _not_too_many_nodes(pool: PoolIn) -> Iterator[Fault]:
                 pool.at(f"nodes.{field}"),
                 f"A node pool on AKS has at most {_MOST_NODES} nodes, and {field} is {number}.",
                 _NO_POOL,
-                f"Write {field}: {_MOST_NODES} or less, and a second pool for more.",
+                f"Write {field}: {_MOST_NODES} or less, and add a second pool for more nodes.",
             )
 
 
@@ -86,7 +86,8 @@ def _max_price(pool: PoolIn) -> Iterator[Fault]:
         pool.at("capacity.maxPrice"),
         f"maxPrice {price:.10f}".rstrip("0").rstrip(".") + f" {wrong}.",
         "The node pool could not be created.",
-        "Write dollars an hour with at most five decimals, as 0.98765, or -1 for up to the list price.",
+        "Write US dollars per hour with at most five decimals, such as 0.98765, or -1 for up to the list "
+        "price.",
     )
 
 
@@ -95,8 +96,8 @@ def _no_upgrade_on_spot(pool: PoolIn) -> Iterator[Fault]:
         yield Fault(
             pool.at("upgrade"),
             "A spot pool on AKS has no upgrade settings.",
-            "AKS upgrades spot nodes without surge and without draining them, and later previews would "
-            "want a change.",
+            "AKS upgrades spot nodes without surge and without draining them, and every later preview "
+            "would show a change.",
             "Remove upgrade.",
         )
 
@@ -106,8 +107,8 @@ def _upgrade_takes_a_node_at_a_time(pool: PoolIn) -> Iterator[Fault]:
     if upgrade is not None and upgrade.max_surge == 0 and not upgrade.max_unavailable:
         yield Fault(
             pool.at("upgrade.maxSurge"),
-            "No node may be added and none may be missing during an upgrade.",
-            "The upgrade could not begin, and the cloud refuses the settings.",
+            "maxSurge and maxUnavailable are both 0: an upgrade can neither add nor remove a node.",
+            "The cloud refuses the settings.",
             "Write maxSurge: 1 or more.",
         )
 
@@ -117,7 +118,7 @@ def _nothing_missing_from_the_system_pool(pool: PoolIn) -> Iterator[Fault]:
     if pool.pool.is_system and upgrade is not None and upgrade.max_unavailable:
         yield Fault(
             pool.at("upgrade.maxUnavailable"),
-            "No node of the system pool may be missing during an upgrade on AKS.",
+            "AKS does not allow unavailable nodes in a system pool during an upgrade.",
             "The cluster could not be created.",
             "Remove maxUnavailable, and write maxSurge: 1 or more.",
         )
@@ -129,7 +130,7 @@ def _deallocate(pool: PoolIn) -> Iterator[Fault]:
         yield Fault(
             pool.at("capacity.evictionPolicy"),
             "Evicted nodes are deallocated, not deleted.",
-            "They still count against the quota, and the autoscaler waits for them where it could try "
+            "They still count against the quota, and the autoscaler waits for them instead of trying "
             "another pool.",
             "Write evictionPolicy: Delete, or omit it.",
         )

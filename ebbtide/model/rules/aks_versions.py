@@ -17,16 +17,16 @@ def _leaves_the_pin(cluster: Cluster) -> Iterator[Fault]:
     if not isinstance(cloud, Aks) or cloud.kubernetes_version is None or cloud.existing is not None:
         return
     pinned, channel = cloud.kubernetes_version, cloud.upgrade_channel
-    minor, _, patch = pinned.rpartition(".")
+    minor = pinned.rpartition(".")[0]
     is_patch = "." in minor
     if channel not in (_NEWER_PATCHES if is_patch else _NEWER_MINORS):
         return
     fix = f"Write upgradeChannel: none{f', or kubernetesVersion: {minor}' if channel == 'patch' else ''}."
     yield Fault(
         "cloud.kubernetesVersion",
-        f"The version is pinned to {pinned}, and the upgrade channel {channel} leaves "
-        f"{f'patch {patch}' if is_patch else 'it'} behind.",
-        "After the first upgrade every preview would want the old version back, which AKS refuses.",
+        f"The version is pinned to {pinned}, and the upgrade channel {channel} installs newer "
+        f"{'patches' if is_patch else 'versions'}.",
+        "After the first upgrade, every preview would downgrade the cluster, which AKS refuses.",
         fix,
     )
 

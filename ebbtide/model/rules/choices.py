@@ -44,7 +44,7 @@ def _disk_size(pool: PoolIn) -> Iterator[Fault]:
     if size is not None and not least <= size <= most:
         yield Fault(
             pool.at("disk.sizeGib"),
-            f"{service_name(pool.site.cloud)} has no boot disk of {size} GiB.",
+            f"{service_name(pool.site.cloud)} does not support a boot disk of {size} GiB.",
             _NO_POOL,
             f"Write a size from {least} to {most}.",
         )
@@ -54,8 +54,8 @@ def _driver(pool: PoolIn) -> Iterator[Fault]:
     if pool.pool.accelerator is not None and pool.pool.accelerator.driver == "latest":
         yield Fault(
             pool.at("accelerator.driver"),
-            "AKS has one driver, the default one.",
-            "The nodes would have it, and not the latest.",
+            "AKS has only the default driver.",
+            "The nodes would get the default driver, not the latest.",
             "Write driver: default, or driver: none to install one with an add-on.",
         )
 
@@ -65,7 +65,7 @@ def _latest_driver_needs_cos(pool: PoolIn) -> Iterator[Fault]:
     if accelerator is not None and accelerator.driver == "latest" and pool.pool.image == "ubuntu":
         yield Fault(
             pool.at("accelerator.driver"),
-            "GKE has the latest driver for the image cos alone, and the image is ubuntu.",
+            "GKE has the latest driver only for the image cos, and the image is ubuntu.",
             _NO_POOL,
             "Write driver: default, or image: cos.",
         )

@@ -26,7 +26,7 @@ class Relied:
 
     otherwise: str
     value: bool | str | None = None
-    instead: str = "Remove it from overrides."
+    instead: str = "Remove the override."
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,17 +204,17 @@ _NO_POLICIES: Final = "Network policies of teams' namespaces would not be enforc
 
 _GKE_POOL_RELIED: Final = {
     "nodeConfig.sandboxConfig": Relied(
-        "GKE taints such nodes with sandbox.gke.io/runtime=gvisor, which no queue's flavor and no placement "
-        "tolerates: no work would run there (GKE docs, sandbox-pods, 2026).",
+        "GKE taints such nodes with sandbox.gke.io/runtime=gvisor, which pods of queues and placements do "
+        "not tolerate: no work would run there (GKE docs, sandbox-pods, 2026).",
     ),
     "nodeConfig.workloadMetadataConfig.mode": Relied(
-        "Pods would have the identity of the node, not that of their team.", value="GKE_METADATA"
+        "Pods would use the identity of the node instead of their team's.", value="GKE_METADATA"
     ),
 }
 
 _AKS_POOL_RELIED: Final = {
     "powerState.code": Relied(
-        "The pool would have no nodes, and its queue would admit work that waits for them.",
+        "The pool would have no nodes, and its queue would admit work that stays pending.",
         value="Running",
         instead="Remove it, and stop the stack with `ebbtide sleep`.",
     ),

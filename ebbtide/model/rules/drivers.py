@@ -11,7 +11,7 @@ from ebbtide.model.rules.rule import ClusterRule, PoolIn, PoolRule, Severity, po
 
 _GKE_DOCS = "GKE docs, gpus and gpu-operator (2026)"
 _AKS_DOCS = "azure-aks-docs, use-nvidia-gpu and nvidia-gpu-operator (2026); Azure/AKS#4925"
-_NO_DRIVER = "Pods that ask for a GPU would stay pending: the nodes would have no driver."
+_NO_DRIVER = "Pods that request a GPU would stay pending, because the nodes would have no driver."
 
 
 def _left(cluster: Cluster) -> Iterator[PoolIn]:
@@ -27,10 +27,10 @@ def _has_installer(cluster: Cluster) -> Iterator[Fault]:
     for pool in _left(cluster):
         yield Fault(
             pool.at("accelerator.driver"),
-            "The cloud is to install no driver here, and nothing else does: addons.drivers is managed.",
+            "The pool has driver: none, and no add-on installs one: addons.drivers is managed.",
             _NO_DRIVER,
-            "Remove driver, or write addons: {drivers: gpu-operator}; drivers: none if another "
-            "installer does.",
+            "Omit driver, or write addons: {drivers: gpu-operator}, or drivers: none if you install the "
+            "driver yourself.",
         )
 
 
@@ -41,9 +41,9 @@ def _something_to_install_on(cluster: Cluster) -> Iterator[Fault]:
     why = "every GPU pool has the cloud's driver" if gpu_pools(cluster) else "the cluster has no GPU pool"
     yield Fault(
         "addons.drivers",
-        f"There is nothing for {mode} to install on: {why}.",
-        "It would be declared and not be there.",
-        "Remove drivers, or omit driver in the pools that it is for.",
+        f"There is no pool on which {mode} would install a driver: {why}.",
+        "The setting would have no effect.",
+        "Omit drivers, or omit driver in the pools that need it.",
     )
 
 
@@ -51,7 +51,7 @@ def _no_installer_for_aks(cluster: Cluster) -> Iterator[Fault]:
     if cluster.addons.drivers == "daemonset":
         yield Fault(
             "addons.drivers",
-            "Google's installers know GKE's node images, and none of AKS.",
+            "Google's driver installers support GKE's node images only.",
             _NO_DRIVER,
             "Omit drivers for AKS' own driver, or write drivers: gpu-operator.",
         )
@@ -64,7 +64,7 @@ def _operator_needs_ubuntu(cluster: Cluster) -> Iterator[Fault]:
         if pool.pool.image == "azure-linux":
             yield Fault(
                 pool.at("image"),
-                "NVIDIA's operator has no driver for Azure Linux.",
+                "The NVIDIA GPU Operator does not support Azure Linux.",
                 _NO_DRIVER,
                 "Write image: ubuntu, or driver: default for AKS' own driver.",
             )
@@ -78,8 +78,9 @@ def _one_image_under_the_operator(cluster: Cluster) -> Iterator[Fault]:
     if ubuntu and len(ubuntu) < len(pools):
         yield Fault(
             ubuntu[0].at("image"),
-            "GPU pools under NVIDIA's operator are of both images, and it installs a driver on all or none.",
-            "On one of the two there would be no driver, or two.",
+            "GPU pools of the NVIDIA GPU Operator have both images, and it installs a driver on all of "
+            "them or on none.",
+            "The nodes with one of the images would have no driver, or two.",
             "Write one image for all of them, or driver: default for some.",
         )
 
@@ -93,8 +94,8 @@ def _label_takes_the_plugin(cluster: Cluster) -> Iterator[Fault]:
             continue
         yield Fault(
             pool.at(f"labels.{NO_PLUGIN_LABEL}"),
-            "The label keeps GKE's device plugin off the nodes, and nothing else brings one.",
-            "Pods that ask for a GPU would stay pending: the nodes would offer none.",
+            "The label keeps GKE's device plugin off the nodes, and no add-on installs another.",
+            "Pods that request a GPU would stay pending, because the nodes would have none allocatable.",
             "Remove the label; with addons: {drivers: gpu-operator} it is derived.",
         )
 
@@ -108,7 +109,7 @@ def _tpus_have_none(pool: PoolIn) -> Iterator[Fault]:
         yield Fault(
             pool.at("accelerator.driver"),
             "A TPU has no driver to install.",
-            "The field would reach nothing.",
+            "The field would have no effect.",
             "Remove driver.",
         )
 
@@ -119,9 +120,9 @@ def _no_declared_driver(cluster: Cluster) -> Iterator[Fault]:
     for pool in _left(cluster):
         yield Fault(
             pool.at("accelerator"),
-            "Nothing declared installs a driver here: addons.drivers is none.",
-            "Until a driver and a device plugin are installed, pods that ask for a GPU stay pending.",
-            "Nothing to do where that is meant.",
+            "No GPU driver is installed on this pool: addons.drivers is none.",
+            "Until you install a driver and a device plugin, pods that request a GPU stay pending.",
+            "No change is needed if you install them yourself.",
         )
 
 

@@ -78,8 +78,9 @@ def _made_with(cluster: Cluster) -> Iterator[Fault]:
         if attrgetter(row.attribute)(cluster.cloud) != _as_left_out(cluster, row.attribute):
             yield Fault(
                 f"cloud.{row.field}",
-                f"The cluster {existing.name} already exists, and {row.field} is not ours to set.",
-                f"Nothing would change: it is settled {row.settled}.",
+                f"The cluster {existing.name} already exists, and {row.field} is configured by the "
+                "cluster's owner.",
+                f"The field would have no effect: the value is set {row.settled}.",
                 f"Remove {row.field}, or remove existing to create a new cluster.",
             )
 
@@ -96,8 +97,8 @@ def _service_account(cluster: Cluster) -> Iterator[Fault]:
     yield Fault(
         pools[0].at("serviceAccount"),
         f"{names} {has} no serviceAccount, and Ebbtide creates none for an existing cluster.",
-        "The nodes run as the Compute Engine default service account of the project, which often may edit "
-        "all of it.",
+        "The nodes run as the Compute Engine default service account of the project, which often has the "
+        "role Editor on the project.",
         "Create an account with `gcloud iam service-accounts create gke-nodes --project "
         f"{cloud.project}`, grant it its role with `gcloud projects add-iam-policy-binding {cloud.project} "
         f"--member serviceAccount:{email} --role roles/container.defaultNodeServiceAccount`, and write "
@@ -114,9 +115,9 @@ def _network_policies(cluster: Cluster) -> Iterator[Fault]:
         return
     yield Fault(
         "cloud.existing",
-        f"Whether {existing.name} enforces network policies is not ours to set.",
-        "If it does not, pods of any namespace reach those of the teams, and APIs of add-ons that ask for no "
-        "password.",
+        f"Network policy enforcement on {existing.name} is configured by the cluster's owner.",
+        "Without it, pods of any namespace can reach the teams' pods, and the add-ons' APIs without "
+        "authentication.",
         _how_to_look(cluster.cloud, existing.name),
     )
 
@@ -135,7 +136,7 @@ def _how_to_look(cloud: Cloud, name: str) -> str:
             expected, engine = "a networkPolicy of cilium, azure or calico", "one of them"
         case _:
             assert_never(cloud)
-    return f"Look with `{command}`: unless it prints {expected}, have its owner enable {engine}."
+    return f"Run `{command}`: unless it prints {expected}, have its owner enable {engine}."
 
 
 RULES: tuple[ClusterRule, ...] = (

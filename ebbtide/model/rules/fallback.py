@@ -40,9 +40,9 @@ def _delay_of_a_class(cluster: Cluster) -> Iterator[Fault]:
     if isinstance(cloud, Gke) and cloud.consolidation.delay_minutes is not None and not any(_queues(cluster)):
         yield Fault(
             "cloud.consolidation.delayMinutes",
-            "No queue has fallback: true, and the delay is set in the ComputeClass of such a queue.",
-            "It would have no effect: GKE has no such setting for other pools.",
-            "Remove it, or set fallback on a queue. consolidation.profile is for all pools.",
+            "No queue has fallback: true, and the delay is a setting of such a queue's ComputeClass.",
+            "The delay would have no effect: GKE has no such setting for other pools.",
+            "Remove it, or set fallback on a queue. consolidation.profile applies to all pools.",
         )
 
 
@@ -51,9 +51,9 @@ def _something_to_fall_back_to(cluster: Cluster) -> Iterator[Fault]:
         if len(queue.pools) == 1:
             yield Fault(
                 f"queues[{number}].fallback",
-                f"The queue has one pool, {queue.pools[0]}, and nothing to fall back to.",
-                "Work would wait for that pool, as without it.",
-                "Add the pool to fall back to, or omit fallback.",
+                f"The queue has only one pool, {queue.pools[0]}, and no alternative.",
+                "The field would have no effect: work would wait for that pool.",
+                "Add an alternative pool, or omit fallback.",
             )
 
 
@@ -64,9 +64,9 @@ def _in_no_other_queue(cluster: Cluster) -> Iterator[Fault]:
             if fallback_queue and fallback_queue != queue.name:
                 yield Fault(
                     f"queues[{number}].pools[{index}]",
-                    f"The pool {name} is in the queue {fallback_queue}, which falls back.",
-                    "Its quota is part of that queue's. Counted here as well, more would be admitted than "
-                    "there are nodes.",
+                    f"The pool {name} is also in the queue {fallback_queue}, which has fallback: true.",
+                    "Its quota would be counted in both queues, and Kueue would admit more work than the "
+                    "nodes can run.",
                     f"Remove it here, or let the team use the queue {fallback_queue}.",
                 )
 
@@ -76,10 +76,11 @@ def _none_queued(cluster: Cluster) -> Iterator[Fault]:
         if isinstance(pool.capacity, Queued):
             yield Fault(
                 path,
-                f"The pool {pool.name} is queued: its nodes come to a request of their own.",
-                "The autoscaler would never choose it for work that falls back.",
-                "Remove it, or fallback, and give it a queue of its own. capacity: flex-start falls back: "
-                "it is given up after 15 minutes without stock.",
+                f"The pool {pool.name} has queued capacity: its nodes are provisioned for one "
+                "ProvisioningRequest each.",
+                "The autoscaler would never choose it as a fallback.",
+                "Remove it or fallback, and declare a separate queue for it. capacity: flex-start can fall "
+                "back: GKE tries the next pool after 15 minutes without stock.",
             )
 
 
@@ -90,9 +91,9 @@ def _backs_off(cluster: Cluster) -> Iterator[Fault]:
         if held and index < len(queue.pools) - 1:
             yield Fault(
                 path,
-                f"The machines of {pool.name} are deallocated when they are evicted.",
-                "The autoscaler goes on asking for those, and never tries the next pool.",
-                "Remove evictionPolicy, for Delete.",
+                f"Evicted machines of {pool.name} are deallocated, not deleted.",
+                "The autoscaler keeps trying to start them, and never tries the next pool.",
+                "Omit evictionPolicy for Delete.",
             )
 
 
@@ -109,8 +110,8 @@ def _same_resource(cluster: Cluster) -> Iterator[Fault]:
             yield Fault(
                 path,
                 f"The pool {pool.name} has {alternative}, and {first.name} has {preferred}.",
-                "What asks for the one never runs on the other, and the quota is the sum of both.",
-                "Write a queue for each.",
+                "Pods that request one type cannot use the other, and the quota would be the sum of both.",
+                "Declare a queue for each.",
             )
 
 
@@ -121,8 +122,8 @@ def _own_label(cluster: Cluster) -> Iterator[Fault]:
         if written is not None and written != queue and (queue or key != COMPUTE_CLASS):
             yield Fault(
                 pool.at(f'labels["{key}"]'),
-                f"The label {key} follows from the queue that the pool falls back in.",
-                "Work of that queue would never be led here.",
+                f"The label {key} is derived from the fallback queue of the pool.",
+                "Work of that queue would never be scheduled on this pool.",
                 "Remove it.",
             )
 
@@ -132,8 +133,9 @@ def _together(cluster: Cluster) -> Iterator[Fault]:
         if queue.together:
             yield Fault(
                 f"queues[{number}].together",
-                "The queue asks for the nodes of a job at once, and falls back.",
-                "Such a request is answered by one pool alone: when that has no stock, no other is asked.",
+                "The queue has both together: true and fallback: true.",
+                "A request for all nodes of a job is served by a single pool: when that has no stock, no "
+                "other is tried.",
                 "Remove together, or fallback.",
             )
 
@@ -145,8 +147,9 @@ def _not_ours(cluster: Cluster) -> Iterator[Fault]:
     for number, _ in _queues(cluster):
         yield Fault(
             f"queues[{number}].fallback",
-            f"The cluster {existing.name} already exists, and its autoscaler is not ours to set.",
-            "Without the expander priority it chooses any pool, the dearest as well as the preferred one.",
+            f"The cluster {existing.name} already exists, and its autoscaler is configured by the cluster's "
+            "owner.",
+            "Without the priority expander it may choose any pool, including the most expensive one.",
             "Remove fallback.",
         )
 
@@ -158,8 +161,8 @@ def _recent_enough(cluster: Cluster) -> Iterator[Fault]:
     for number, _ in _queues(cluster):
         yield Fault(
             f"queues[{number}].fallback",
-            f"GKE has ComputeClasses from {_CLASS_PIN.version} on, and kubernetesVersion is {pinned}.",
-            "There would be no such kind in the cluster.",
+            f"GKE has ComputeClasses since {_CLASS_PIN.version}, and kubernetesVersion is {pinned}.",
+            "The cluster would not have this custom resource.",
             f"Write kubernetesVersion: {_CLASS_PIN.version} or later, or omit it.",
         )
 
@@ -169,9 +172,9 @@ def _class_name(cluster: Cluster) -> Iterator[Fault]:
         if queue.name == "default" or queue.name.startswith(_GKE_PREFIXES):
             yield Fault(
                 f"queues[{number}].name",
-                f"The queue's ComputeClass would be called {queue.name}. GKE reserves default and names that "
+                f"The queue's ComputeClass would be named {queue.name}. GKE reserves default and names that "
                 "begin with gke or autopilot.",
-                "GKE refuses the ComputeClass, or gives it another meaning for all work of the cluster.",
+                "GKE refuses the ComputeClass, or applies it to all pods of the cluster.",
                 f"Write another name, such as pools-{queue.name}.",
             )
 
@@ -193,10 +196,10 @@ def _as_large(cluster: Cluster) -> Iterator[Fault]:
             has = f" with {others} x {kind}" if count else ""
             yield Fault(
                 path,
-                f"A node of {pool.name} offers {amount_text(alternative)}{has}, less than one of "
+                f"A node of {pool.name} offers {amount_text(alternative)}{has}, less than a node of "
                 f"{first.name}.",
-                f"Work that needs all of a node of {first.name} waits for one, however long.",
-                "Write a machine as large, unless work asks for less.",
+                f"Work that needs a whole node of {first.name} never falls back, and waits for that pool.",
+                "Write a machine that is at least as large, unless all work of the queue requests less.",
             )
 
 

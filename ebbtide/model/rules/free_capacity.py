@@ -102,8 +102,8 @@ def _larger(pool: Pool, cluster: Cluster) -> str:
         return "Write a larger nodes.max." if more else "Write a larger machine."
     nodes = f"{most} nodes" if most > 1 else "one node"
     return (
-        f"Write machine: {machine.name}, the cheapest that holds it all on {nodes}"
-        f"{price_text(machine, cluster)}{more}."
+        f"Write machine: {machine.name}, the cheapest with capacity for them on "
+        f"{nodes}{price_text(machine, cluster)}{more}."
     )
 
 
@@ -115,9 +115,10 @@ def _holds(cluster: Cluster) -> Iterator[Fault]:
             continue
         yield Fault(
             pool.at("machine"),
-            f"{most_nodes(pool.pool, pool.site)} x {machine.type} offer {amount_text(capacity)} beside what "
-            f"is on every node, and {workloads} request {amount_text(need)}.",
-            "Some of them would stay pending, or settle on work pools that then never reach zero.",
+            f"{most_nodes(pool.pool, pool.site)} x {machine.type} offer {amount_text(capacity)} after "
+            f"DaemonSets, and {workloads} request {amount_text(need)}.",
+            "Some of these pods would stay pending, or run on work pools, which then could not scale to "
+            "zero.",
             _larger(pool.pool, cluster),
         )
 
@@ -135,9 +136,9 @@ def _holds_each(cluster: Cluster) -> Iterator[Fault]:
             continue
         yield Fault(
             pool.at("machine"),
-            f"All nodes together hold {workloads}, and one {machine.type} does not hold their largest pod: "
-            f"they request up to {amount_text(largest_pod(cluster))}.",
-            "It would stay pending, however many nodes there are.",
+            f"All nodes together have capacity for {workloads}, and one {machine.type} is too small for "
+            f"their largest pod, which requests {amount_text(largest_pod(cluster))}.",
+            "That pod would stay pending, regardless of the number of nodes.",
             _larger(pool.pool, cluster),
         )
 
@@ -147,10 +148,11 @@ def _existing_pods(cluster: Cluster) -> Iterator[Fault]:
         return
     yield Fault(
         "cloud.existing",
-        f"What runs on {cluster.cloud.existing.name} already is not looked at.",
-        "A pod of it that tolerates every taint, and has no controller, keeps local data or may not be "
-        "evicted, keeps a work node for as long as it is there.",
-        "Where a node stays, look with `kubectl get pods -A --field-selector spec.nodeName=NODE`.",
+        f"Existing workloads on {cluster.cloud.existing.name} are not checked.",
+        "A pod that tolerates every taint, and has no controller, has local data or must not be evicted, "
+        "keeps a work node from being removed.",
+        "If a node is not removed, list its pods with `kubectl get pods -A --field-selector "
+        "spec.nodeName=NODE`.",
     )
 
 

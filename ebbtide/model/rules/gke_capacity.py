@@ -104,7 +104,11 @@ def _too_many_for_compact(pool: PoolIn) -> str | None:
     series = machine_series(machine) if machine else None
     most = series.compact_max_nodes if series else None
     nodes = most_nodes(pool.pool, pool.site)
-    return f"{nodes} nodes of {machine}, of which {most}" if most and nodes > most else None
+    return (
+        f"{nodes} nodes of {machine}, and compact placement supports {most}"
+        if most and nodes > most
+        else None
+    )
 
 
 def _not_scheduled(pool: PoolIn) -> str | None:
@@ -142,7 +146,7 @@ ROWS = (
         kinds=_SCHEDULED,
         field="nodes.min",
         offence=lambda pool: pool.pool.nodes.min or None,
-        problem="A {kind} pool begins with no node, and min is {value}.",
+        problem="A {kind} pool starts with no nodes, and min is {value}.",
         consequence=_NO_POOL,
         fix="Remove min.",
         source=f"{_TOOLKIT}; k8s-config-connector#11085",
@@ -152,7 +156,7 @@ ROWS = (
         kinds=(Queued,),
         field="compact",
         offence=lambda pool: None if has_tpus(pool.pool, pool.site) else _compact(pool),
-        problem="A queued pool cannot have its nodes placed close together.",
+        problem="A queued pool does not support compact placement.",
         consequence=_NO_POOL,
         fix="Remove compact.",
         source=_TOOLKIT,
@@ -162,9 +166,9 @@ ROWS = (
         kinds=(FlexStart,),
         field="compact",
         offence=_compact_not_for_flex,
-        problem="A flex-start pool of {value} cannot have its nodes placed close together.",
+        problem="A flex-start pool of {value} does not support compact placement.",
         consequence=_NO_POOL,
-        fix="Remove compact, or take a machine of the series a3-ultragpu, a4 or h4d.",
+        fix="Omit compact, or write a machine of the series a3-ultragpu, a4 or h4d.",
         source="cluster-toolkit modules/compute/gke-node-pool (2026)",
     ),
     Row(
@@ -172,8 +176,8 @@ ROWS = (
         kinds=_SCHEDULED,
         field="machine",
         offence=_not_scheduled,
-        problem="GKE has no {kind} for {value}: it is for GPUs, TPUs and the series H4D.",
-        consequence="No node would ever start: the request for it fails.",
+        problem="GKE does not support {kind} for {value}, only for GPUs, TPUs and the series H4D.",
+        consequence="No node could be created: each request for one fails.",
         fix="Write a machine with accelerators, or capacity: spot.",
         source="GKE docs, concepts/dws (docs.cloud.google.com, 2026)",
     ),
@@ -182,7 +186,7 @@ ROWS = (
         kinds=(OnDemand, Reservation),
         field="capacity",
         offence=_not_on_demand,
-        problem="Google Cloud has {value} as spot and flex-start only, and the capacity is {kind}.",
+        problem="Google Cloud offers {value} only as spot or flex-start, and the capacity is {kind}.",
         consequence=_NO_POOL,
         fix="Write capacity: spot, flex-start or queued, or machine: a3-highgpu-8g.",
         source="Compute Engine docs, accelerator-optimized-machines (2026)",
@@ -192,9 +196,9 @@ ROWS = (
         kinds=_ALL,
         field="compact",
         offence=_compact_series,
-        problem="Nodes of the {value} series cannot be placed close together.",
+        problem="Nodes of the {value} series do not support compact placement.",
         consequence=_NO_POOL,
-        fix="Remove compact, or take a machine of a series such as c2, n2, g2, a2, a3 or a4.",
+        fix="Omit compact, or write a machine of a series such as c2, n2, g2, a2, a3 or a4.",
         source="GKE docs, compact-placement (2026); catalog/data/machine_series.csv",
     ),
     Row(
@@ -202,8 +206,8 @@ ROWS = (
         kinds=_ALL,
         field="nodes",
         offence=_too_many_for_compact,
-        problem="The pool can have {value} can be placed close together.",
-        consequence="The autoscaler stops at that number.",
+        problem="The pool can have {value}.",
+        consequence="The autoscaler could not add nodes beyond that number.",
         fix="Write fewer, or omit compact.",
         source="GKE docs, compact-placement (2026); catalog/data/machine_series.csv",
     ),
@@ -212,7 +216,7 @@ ROWS = (
         kinds=_ALL,
         field="compact",
         offence=_zones_of_compact,
-        problem="Nodes placed close together are in one zone, and this pool spans {value}.",
+        problem="Compact placement is within one zone, and this pool spans {value}.",
         consequence=_NO_POOL,
         fix="Write the one zone under zones, or omit compact.",
         source=f"{_TOOLKIT}; GKE docs, compact-placement (2026)",
@@ -222,7 +226,7 @@ ROWS = (
         kinds=_SCHEDULED,
         field="autoRepair",
         offence=lambda pool: pool.pool.auto_repair or None,
-        problem="The nodes of a {kind} pool cannot be repaired.",
+        problem="GKE does not repair the nodes of a {kind} pool.",
         consequence=_NO_POOL,
         fix="Remove autoRepair.",
         source=f"{_TOOLKIT}; {_FLEX_DOCS}",
@@ -243,7 +247,7 @@ ROWS = (
         kinds=_SCHEDULED,
         field="capacity.maxRunDuration",
         offence=_run_duration,
-        problem="A node cannot live for {value}.",
+        problem="{value} is not a supported maximum run duration of a node.",
         consequence=_NO_POOL,
         fix="Write 10m to 7d, or omit it for 7d.",
         source=f"{_FLEX_DOCS}: 604800 s at most; GoogleCloudPlatform/cluster-autoscaler@7d250507, "
@@ -255,7 +259,7 @@ ROWS = (
         field="capacity",
         offence=lambda pool: pool.pool.role if pool.pool.is_system else None,
         problem="The system pool cannot be {kind}.",
-        consequence="It begins with no node, and its nodes go away for good after seven days: the "
+        consequence="It starts with no nodes, and its nodes are deleted after seven days at the latest: the "
         "cluster would have no DNS.",
         fix="Omit capacity for on-demand, or write capacity: spot.",
         source=f"{_QUEUED_DOCS}: keep one pool without",
@@ -275,7 +279,7 @@ ROWS = (
         kinds=(Spot,),
         field="shutdownGrace",
         offence=_grace_out_of_range,
-        problem="A spot node cannot have {value} to shut down when it is preempted.",
+        problem="{value} is not a supported shutdown grace period of a spot node.",
         consequence=_NO_POOL,
         fix="Write 0s, 30s or 120s, or omit it for 30s.",
         source="google-cloud-container, NodeKubeletConfig.shutdown_grace_period_seconds (2026); "
@@ -290,7 +294,7 @@ def _needs_another_pool(cluster: Cluster) -> Iterator[Fault]:
         kind = cluster.pools[0].capacity.kind
         yield Fault(
             "pools[0].capacity",
-            f"There is no pool beside the {kind} ones.",
+            f"There are only {kind} pools.",
             "GKE needs a pool that is neither queued nor flex-start for its own pods.",
             "Add a system pool that is on-demand or spot.",
         )
@@ -300,8 +304,8 @@ def _preemptible(pool: PoolIn) -> Iterator[Fault]:
     if isinstance(pool.pool.capacity, Preemptible):
         yield Fault(
             pool.at("capacity"),
-            "Preemptible machines are the older kind of spot.",
-            "They are preempted after 24 hours at the latest, and cost no less.",
+            "Spot VMs have replaced preemptible VMs.",
+            "Preemptible VMs are stopped after 24 hours at the latest, and cost the same.",
             "Write capacity: spot.",
         )
 

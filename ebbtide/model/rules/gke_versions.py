@@ -33,7 +33,7 @@ class Needed:
         if pinned is not None and self.is_requested(pool) and is_earlier(pinned, least):
             yield Fault(
                 pool.at(self.field),
-                f"GKE has {self.what} from {least} on, and kubernetesVersion is {pinned}.",
+                f"GKE has {self.what} since {least}, and kubernetesVersion is {pinned}.",
                 "GKE refuses to create the node pool.",
                 f"Write kubernetesVersion: {least} or later, or omit it.",
             )

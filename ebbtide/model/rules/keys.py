@@ -28,7 +28,7 @@ def _gke_names(cluster: Cluster) -> Iterator[Fault]:
         if key is not None and not _CRYPTO_KEY.fullmatch(key):
             yield Fault(
                 f"cloud.keys.{field}",
-                f"{key} is no name of a key of Cloud KMS.",
+                f"{key} is not the name of a Cloud KMS key.",
                 _NO_CLUSTER if field == "secrets" else "No node pool could be created.",
                 f"Write projects/{cluster.cloud.project}/locations/{cluster.site.region}/keyRings/RING/"
                 "cryptoKeys/KEY.",
@@ -56,24 +56,24 @@ def _aks_names(cluster: Cluster) -> Iterator[Fault]:
     if keys.secrets is not None and not _KEY_ID.fullmatch(keys.secrets):
         yield Fault(
             "cloud.keys.secrets",
-            f"{keys.secrets} is no identifier of a key with its version.",
+            f"{keys.secrets} is not a versioned key identifier.",
             _NO_CLUSTER,
-            "Write https://NAME.vault.azure.net/keys/KEY/VERSION, as `az keyvault key show --query key.kid` "
-            "has it.",
+            "Write https://NAME.vault.azure.net/keys/KEY/VERSION, the output of `az keyvault key show "
+            "--query key.kid`.",
         )
     if keys.vault is not None and not _VAULT.fullmatch(keys.vault):
         yield Fault(
             "cloud.keys.vault",
-            f"{keys.vault} is no resource id of a key vault.",
+            f"{keys.vault} is not the resource id of a key vault.",
             _NO_CLUSTER,
-            "Write what `az keyvault show --query id` has.",
+            "Write the output of `az keyvault show --query id`.",
         )
     if keys.disks is not None and not _SET.fullmatch(keys.disks):
         yield Fault(
             "cloud.keys.disks",
-            f"{keys.disks} is no resource id of a disk encryption set.",
+            f"{keys.disks} is not the resource id of a disk encryption set.",
             _NO_CLUSTER,
-            "Write what `az disk-encryption-set show --query id` has.",
+            "Write the output of `az disk-encryption-set show --query id`.",
         )
 
 
@@ -86,13 +86,13 @@ def _vault(cluster: Cluster) -> Iterator[Fault]:
             "cloud.keys.secrets",
             "The key's vault is not declared.",
             "The cluster's identity could not use the key, and the cluster could not be created.",
-            "Write the vault's resource id under vault, or grant: false where the role is granted already.",
+            "Write the vault's resource id under vault, or grant: false if the role is already granted.",
         )
     if keys.vault is not None and keys.secrets is None:
         yield Fault(
             "cloud.keys.vault",
-            "A vault is declared, and no key of it.",
-            "Nothing would be encrypted with it.",
+            "A vault is declared, and none of its keys.",
+            "The setting would have no effect.",
             "Write the key under secrets, or omit vault.",
         )
     key, vault = _KEY_ID.fullmatch(keys.secrets or ""), _VAULT.fullmatch(keys.vault or "")
@@ -100,7 +100,7 @@ def _vault(cluster: Cluster) -> Iterator[Fault]:
         yield Fault(
             "cloud.keys.vault",
             f"The key is in the vault {key['vault']}, and the vault declared is {vault['name']}.",
-            "The role would be granted on another vault, and the cluster could not be created.",
+            "The role would be granted on the wrong vault, and the cluster could not be created.",
             f"Write the resource id of {key['vault']}.",
         )
 

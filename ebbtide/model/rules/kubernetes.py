@@ -16,7 +16,7 @@ DNS_LABEL = r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
 """A DNS-1123 label."""
 
 DNS_LABEL_WORDS = (
-    "at most 63 lower-case letters, digits and hyphens, the first and the last a letter or a digit"
+    "at most 63 lower-case letters, digits and hyphens, starting and ending with a letter or a digit"
 )
 
 NAMES_SOURCE = "kubernetes.io/docs/concepts/overview/working-with-objects/names (2026)"
@@ -24,8 +24,8 @@ NAMES_SOURCE = "kubernetes.io/docs/concepts/overview/working-with-objects/names 
 _PART = r"[A-Za-z0-9]([-\w.]{0,61}[A-Za-z0-9])?"
 _KEY = rf"((?=[^/]{{1,253}}/)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?{_PART}"
 _VALUE = rf"({_PART})?"
-_KEY_WORDS = "at most 63 letters, digits, -, _ and ., with a domain and a slash before them or without"
-_VALUE_WORDS = "at most 63 letters, digits, -, _ and ., the first and the last a letter or a digit"
+_KEY_WORDS = "at most 63 letters, digits, -, _ and ., optionally after a domain and a slash"
+_VALUE_WORDS = "at most 63 letters, digits, -, _ and ., starting and ending with a letter or a digit"
 _LABELS_SOURCE = "kubernetes.io/docs/concepts/overview/working-with-objects/labels (2026)"
 _NO_POOL = "The node pool could not be created."
 
@@ -56,11 +56,11 @@ def _taint_values(pool: PoolIn) -> Texts:
 
 
 _RESERVED = (
-    ("kubernetes.io", "Kubernetes'"),
-    ("k8s.io", "Kubernetes'"),
-    ("cloud.google.com", "GKE's"),
-    ("kubernetes.azure.com", "AKS's"),
-    ("ebbtide.dev", "Ebbtide's"),
+    ("kubernetes.io", "Kubernetes"),
+    ("k8s.io", "Kubernetes"),
+    ("cloud.google.com", "GKE"),
+    ("kubernetes.azure.com", "AKS"),
+    ("ebbtide.dev", "Ebbtide"),
 )
 
 
@@ -87,9 +87,9 @@ def _reserved(noun: str, path: str, key: str, owner: str) -> Fault:
     prefix, _, name = key.rpartition("/")
     return Fault(
         path,
-        f"The {noun} {key} is {owner}: everything under {prefix}/ is.",
-        "It would say what is not true, or the cloud would refuse the node pool.",
-        f"Remove it, or write it under a domain of your own, as acme.example/{name}.",
+        f"The prefix {prefix}/ of the {noun} {key} is reserved by {owner}.",
+        "The value would be wrong, or the cloud would refuse the node pool.",
+        f"Remove it, or use a domain of your own, such as acme.example/{name}.",
     )
 
 
@@ -123,9 +123,9 @@ def _untainted(pool: PoolIn) -> Iterator[Fault]:
     if pool.pool.taints == () and not pool.pool.is_system and not _tainted_by_cloud(pool):
         yield Fault(
             pool.at("taints"),
-            "A work pool without a taint takes in any pod.",
-            "System pods would settle on its nodes, and it would never scale to zero.",
-            "Omit taints for the derived one, or write at least one.",
+            "A work pool without taints accepts any pod.",
+            "System pods would run on its nodes, and it could not scale to zero.",
+            "Omit taints for the derived taint, or write at least one.",
         )
 
 
@@ -136,8 +136,7 @@ def _only_soft_taints(pool: PoolIn) -> Iterator[Fault]:
         yield Fault(
             pool.at("taints"),
             "The pool's taints all have the effect PreferNoSchedule.",
-            "System pods may settle on its nodes when the system pool is full, and it would not scale to "
-            "zero.",
+            "System pods may run on its nodes when the system pool is full, and it could not scale to zero.",
             "Write the effect NoSchedule for one of them.",
         )
 

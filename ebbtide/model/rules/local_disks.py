@@ -44,7 +44,7 @@ def _count(pool: PoolIn) -> Iterator[Fault]:
         elif count is None and (known is None or not known.fixed):
             yield Fault(
                 pool.at(f"{field}.localSsdCount"),
-                f"The number of local SSDs is missing: {name} takes a choice."
+                f"The number of local SSDs is missing: {name} supports several."
                 if known
                 else f"The number of local SSDs is missing, and that of {name} is not known.",
                 "The nodes would have none.",

@@ -27,7 +27,8 @@ def _namespaces_without_team(cluster: Cluster) -> Iterator[Fault]:
             yield Fault(
                 f"{path}.namespace",
                 f"{local.namespace} is the namespace or the name of team {team}.",
-                "Its work would be in a queue of the team and in one without it, with different shares.",
+                "Work in it would use queues of the team and a queue without the team, with different "
+                "shares.",
                 f"Remove it, and write the name as {{queue: …, as: …}} in the queues of team {team}.",
             )
 
@@ -38,7 +39,7 @@ def _namespaces_of_controllers(cluster: Cluster) -> Iterator[Fault]:
             yield Fault(
                 f"{path}.namespace",
                 f"The namespace {local.namespace} belongs to {owner}.",
-                "Kueue would hold back pods that the cluster, or Kueue itself, needs to run.",
+                "Kueue would suspend pods that the cluster, or Kueue itself, needs.",
                 "Write another namespace, such as default.",
             )
 
@@ -50,8 +51,8 @@ def _once_in_a_namespace(cluster: Cluster) -> Iterator[Fault]:
         if identity in first:
             yield Fault(
                 path,
-                f"Namespace {local.namespace} has a local queue {name} already, at {first[identity]}.",
-                "A namespace holds one local queue of a name.",
+                f"The namespace {local.namespace} already has a local queue {name}, at {first[identity]}.",
+                "Local queue names are unique in a namespace.",
                 "Remove one of the two, or give it another name.",
             )
         first.setdefault(identity, path)
@@ -63,9 +64,9 @@ def _queues_are_used(cluster: Cluster) -> Iterator[Fault]:
         if not any(tenant.queues_used(queue.name) for tenant in tenants):
             yield Fault(
                 f"queues[{index}].name",
-                f"No namespace has a local queue for {queue.name}.",
-                "No work could name it, and its pools are never used through it.",
-                "Write localQueues: [{namespace: default}] there, name it in a team's queues, or remove it.",
+                f"The queue {queue.name} has no local queue in any namespace.",
+                "No work could be submitted to it.",
+                "Write localQueues: [{namespace: default}] there, add it to a team's queues, or remove it.",
             )
 
 

@@ -39,7 +39,7 @@ def _gke_location(cluster: Cluster) -> Iterator[Fault]:
     yield Fault(
         _PATH,
         f"Google Cloud has no region or zone {location}{suggestion}",
-        f"It is a region of Azure, and {_NO_CLUSTER.lower()}" if azure else _NO_CLUSTER,
+        f"It is an Azure region, and {_NO_CLUSTER.lower()}" if azure else _NO_CLUSTER,
         "Write a zone such as us-central1-a for a zonal cluster, or a region such as us-central1."
         + (f" Add the region to cloud.regions {_BEHIND}." if _GKE_REGION.fullmatch(region) else ""),
     )
@@ -72,8 +72,8 @@ def _adds_nothing(cluster: Cluster) -> Iterator[Fault]:
         if region.name in known and not region.zones and not region.offers:
             yield Fault(
                 f"cloud.regions[{index}]",
-                f"The region {region.name} is known, and nothing is added to it.",
-                "The entry would change nothing.",
+                f"The region {region.name} is known, and the entry adds nothing to it.",
+                "The entry would have no effect.",
                 "Write zones or offers, or omit the entry.",
             )
 
@@ -85,9 +85,9 @@ def _added_gke(cluster: Cluster) -> Iterator[Fault]:
         if not _GKE_REGION.fullmatch(region.name):
             yield Fault(
                 f"{path}.name",
-                f"{region.name} cannot be a region of Google Cloud.",
-                "No cluster or pool could be there.",
-                "Write a name such as us-central1; its zones go into zones.",
+                f"{region.name} is not a valid name of a Google Cloud region.",
+                "No cluster or pool could be created in it.",
+                "Write a name such as us-central1; its zones are listed under zones.",
             )
             continue
         if not cluster.site.locations.zones(region.name):
@@ -101,7 +101,7 @@ def _added_gke(cluster: Cluster) -> Iterator[Fault]:
             if not is_gke_zone(zone) or region_of(zone) != region.name:
                 yield Fault(
                     f"{path}.zones[{number}]",
-                    f"{zone} cannot be a zone of {region.name}.",
+                    f"{zone} is not a valid name of a zone of {region.name}.",
                     "No node could be placed in it.",
                     f"Write a name such as {region.name}-a, or {region.name}-ai1a for an AI zone.",
                 )
@@ -113,17 +113,17 @@ def _added_aks(cluster: Cluster) -> Iterator[Fault]:
         if not _AKS_REGION.fullmatch(region.name):
             yield Fault(
                 f"{path}.name",
-                f"{region.name} cannot be a region of Azure.",
-                "No cluster could be there.",
+                f"{region.name} is not a valid name of an Azure region.",
+                "No cluster could be created in it.",
                 "Write a name such as eastus, in lower-case letters and digits.",
             )
         for number, zone in enumerate(region.zones):
             if not zone.isdecimal():
                 yield Fault(
                     f"{path}.zones[{number}]",
-                    f"{zone} cannot be a zone of Azure.",
+                    f"{zone} is not a valid name of an Azure zone.",
                     _NO_POOL,
-                    'Write zones by their number: "1", "2" or "3".',
+                    'Write zones by number: "1", "2" or "3".',
                 )
 
 
@@ -139,7 +139,7 @@ def _gke_zones(pool: PoolIn) -> Iterator[Fault]:
         if not is_gke_zone(zone):
             yield Fault(
                 path,
-                f"{zone} is no zone of Google Cloud.",
+                f"{zone} is not a Google Cloud zone.",
                 _NO_POOL,
                 f"Write a zone of the region, such as {zones[0]}.",
             )
@@ -180,9 +180,7 @@ def _aks_zones(pool: PoolIn) -> Iterator[Fault]:
             path,
             f"AKS has no zone {zone} in {region}.",
             _NO_POOL,
-            "Write zones by their number: "
-            + or_list([f'"{known}"' for known in zones or ("1", "2", "3")])
-            + ".",
+            "Write zones by number: " + or_list([f'"{known}"' for known in zones or ("1", "2", "3")]) + ".",
         )
 
 
@@ -192,8 +190,8 @@ def _ai_zone(cluster: Cluster) -> Iterator[Fault]:
         yield Fault(
             _PATH,
             f"{location} is an AI zone, and the control plane and every pool without zones are in it.",
-            "AI zones are for accelerators, far from the region's other zones, and depend on one of them; "
-            "common machine types may not be offered there.",
+            "AI zones are for accelerators. They are far from the region's other zones and depend on one "
+            "of them, and may lack common machine types.",
             f"Write location: {site.region}, or one of its other zones, and zones: [{location}] on the pools "
             "with accelerators.",
         )
@@ -206,7 +204,7 @@ def _zone_twice(pool: PoolIn) -> Iterator[Fault]:
             yield Fault(
                 pool.at(f"zones[{index}]"),
                 f"The zone {zone} is written twice.",
-                "The cloud refuses a zone that is there twice.",
+                "The cloud refuses duplicate zones.",
                 "Remove one of the two.",
             )
 

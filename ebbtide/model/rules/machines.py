@@ -31,8 +31,8 @@ def _is_written(pool: PoolIn) -> Iterator[Fault]:
         yield Fault(
             pool.at("machine"),
             "The pool has no machine type.",
-            "The cloud would choose one, whose capacity and cost are not known here.",
-            f"Write machine: with a type such as {CLOUD_SPECS[pool.site.cloud].machine_example} after it.",
+            "The cloud would choose one, and Ebbtide would know neither its capacity nor its cost.",
+            f"Write a type, such as machine: {CLOUD_SPECS[pool.site.cloud].machine_example}.",
         )
 
 
@@ -88,8 +88,8 @@ def _is_as_known(pool: PoolIn) -> Iterator[Fault]:
         yield Fault(
             pool.at(f"machine.{field}"),
             f"{shape.type} has {own}, not {declared}.",
-            "Quotas, prices and what fits on a node would all be wrong.",
-            f"Remove {field}: the type is known.",
+            "Quotas, prices and node capacity would be wrong.",
+            f"Remove {field}: it is known for the type.",
         )
 
 
@@ -99,7 +99,7 @@ def _gvnic(pool: PoolIn) -> Iterator[Fault]:
     if pool.pool.gvnic is False and series is not None and series.gvnic_only:
         yield Fault(
             pool.at("gvnic"),
-            f"Machines of the {series.name} series have no other network interface than gVNIC.",
+            f"Machines of the {series.name} series support only gVNIC as the network interface.",
             "The node pool could not be created.",
             "Remove gvnic.",
         )

@@ -33,15 +33,15 @@ def _window(cluster: Cluster) -> Iterator[Fault]:
     if not _TIME.fullmatch(window.start):
         yield Fault(
             f"{_PATH}.window.start",
-            f"{window.start} is no time of the day.",
+            f"{window.start} is not a time of day.",
             _NO_CLUSTER,
-            'Write hours and minutes, UTC, in quotes: "02:00".',
+            'Write hours and minutes in UTC, in quotes: "02:00".',
         )
     if not _LEAST <= window.duration <= _MOST:
         yield Fault(
             f"{_PATH}.window.duration",
-            f"A window of {durations.in_one_unit(window.duration)} is not from 4 to 24 hours long.",
-            "No upgrade would be made in it, or the cloud refuses it.",
+            f"A window of {durations.in_one_unit(window.duration)} must be from 4 to 24 hours long.",
+            "The cloud would refuse the window, or not upgrade in it.",
             "Write 4h to 24h.",
         )
     for index, day in enumerate(window.days):
@@ -49,7 +49,7 @@ def _window(cluster: Cluster) -> Iterator[Fault]:
             yield Fault(
                 f"{_PATH}.window.days[{index}]",
                 f"{day} is written twice.",
-                "The window would be as without it.",
+                "The second entry would have no effect.",
                 "Remove one of the two.",
             )
 
@@ -76,7 +76,7 @@ def _gke_availability(cluster: Cluster) -> Iterator[Fault]:
     if first is not None and left[first] < _LEAST_OPEN:
         yield Fault(
             f"{_PATH}.exclusions",
-            f"In the {_ROLLING_DAYS} days from {date.fromordinal(first)} on, the window and the exclusions "
+            f"In the {_ROLLING_DAYS} days from {date.fromordinal(first)}, the window and the exclusions "
             f"leave {left[first] // timedelta(hours=1)} hours for upgrades, and GKE requires 48, in pieces "
             "of at least 4.",
             _NO_CLUSTER,
@@ -121,14 +121,14 @@ def _aks_window(cluster: Cluster) -> Iterator[Fault]:
     if len(set(window.days)) not in (0, 1, len(DAYS)):
         yield Fault(
             f"{_PATH}.window.days",
-            f"AKS has no window on {len(set(window.days))} days of a week.",
+            f"AKS does not support a window on {len(set(window.days))} days of a week.",
             _NO_CLUSTER,
             "Write one day, or omit days for every day.",
         )
     if window.duration.seconds % 3600:
         yield Fault(
             f"{_PATH}.window.duration",
-            f"AKS has no window of {durations.in_one_unit(window.duration)}: it counts whole hours.",
+            f"AKS does not support a window of {durations.in_one_unit(window.duration)}, only whole hours.",
             _NO_CLUSTER,
             "Write whole hours, such as 4h.",
         )
@@ -149,7 +149,7 @@ def _exclusions(cluster: Cluster) -> Iterator[Fault]:
         if exclusion.name in names[:index]:
             yield Fault(
                 f"{path}.name",
-                f"Two exclusions are called {exclusion.name}.",
+                f"Two exclusions have the name {exclusion.name}.",
                 "One would replace the other.",
                 "Write another name.",
             )
@@ -160,9 +160,9 @@ def _gke_exclusions(cluster: Cluster) -> Iterator[Fault]:
     if len(exclusions) > _MOST_EXCLUSIONS:
         yield Fault(
             f"{_PATH}.exclusions",
-            f"{len(exclusions)} exclusions are declared, and GKE takes {_MOST_EXCLUSIONS}.",
+            f"{len(exclusions)} exclusions are declared, and GKE supports at most {_MOST_EXCLUSIONS}.",
             _NO_CLUSTER,
-            "Remove those that are over.",
+            "Remove past exclusions.",
         )
     of_all = _of_all_upgrades(cluster)
     for index, exclusion in of_all:
@@ -170,7 +170,7 @@ def _gke_exclusions(cluster: Cluster) -> Iterator[Fault]:
         if days > _MOST_DAYS:
             yield Fault(
                 f"{_PATH}.exclusions[{index}].end",
-                f"An exclusion of all upgrades lasts {days} days, and GKE takes {_MOST_DAYS}.",
+                f"An exclusion of all upgrades lasts {days} days, and GKE supports at most {_MOST_DAYS}.",
                 _NO_CLUSTER,
                 f"Write an end on {exclusion.start + timedelta(days=_MOST_DAYS - 1)} or earlier, or scope: "
                 "no-minor-upgrades.",
@@ -178,9 +178,10 @@ def _gke_exclusions(cluster: Cluster) -> Iterator[Fault]:
     for index, _ in of_all[_MOST_OF_ALL_UPGRADES:]:
         yield Fault(
             f"{_PATH}.exclusions[{index}]",
-            f"{len(of_all)} exclusions are of all upgrades, and GKE takes {_MOST_OF_ALL_UPGRADES}.",
+            f"{len(of_all)} exclusions are of all upgrades, and GKE supports at most "
+            f"{_MOST_OF_ALL_UPGRADES}.",
             _NO_CLUSTER,
-            "Remove one that is past, or write scope: no-minor-upgrades.",
+            "Remove a past exclusion, or write scope: no-minor-upgrades.",
         )
 
 
@@ -190,8 +191,8 @@ def _aks_exclusions(cluster: Cluster) -> Iterator[Fault]:
         if exclusion.scope != "no-upgrades":
             yield Fault(
                 f"{_PATH}.exclusions[{index}].scope",
-                f"AKS has no exclusion with the scope {exclusion.scope}: it is GKE's.",
-                "No upgrade at all would be made on those days.",
+                f"AKS does not support exclusions with the scope {exclusion.scope}, which only GKE has.",
+                "All upgrades would be excluded on those days.",
                 "Remove scope.",
             )
 
@@ -201,8 +202,8 @@ def _aks_channel(cluster: Cluster) -> Iterator[Fault]:
     if isinstance(cloud, Aks) and cloud.maintenance is not None and cloud.upgrade_channel == "none":
         yield Fault(
             _PATH,
-            "A maintenance window is declared, and upgradeChannel is none.",
-            "Nothing would be upgraded in it.",
+            "upgradeChannel is none, and a maintenance window is declared.",
+            "The window would have no effect.",
             "Write another upgradeChannel, or omit maintenance.",
         )
 

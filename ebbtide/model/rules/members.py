@@ -10,7 +10,7 @@ from ebbtide.model.members import groups_domain, is_object_id, members_of, name_
 from ebbtide.model.rules.rule import ClusterRule, Severity
 from ebbtide.model.rules.syntax import Syntax, Texts, cluster_rules
 
-_NO_ROLE = "The cloud could not grant access to that name."
+_NO_ROLE = "The cloud could not grant access to that member."
 _AKS_DOCS = "azure-aks-docs kubernetes-rbac-entra-id.md (2026-08)"
 _USER_ROLE = "Azure Kubernetes Service Cluster User Role"
 
@@ -27,9 +27,9 @@ def _one_domain(cluster: Cluster) -> Iterator[Fault]:
         if member is not None and member.startswith("group:") and not member.endswith(f"@{domain}"):
             yield Fault(
                 path,
-                f"{member} is of another domain than the groups before it, {domain}.",
-                f"GKE knows the groups that are in gke-security-groups@{domain}, and in no second one.",
-                f"Write a group of {domain}, or the users one by one.",
+                f"{member} is not in the domain of the groups before it, {domain}.",
+                f"GKE supports only the groups in one security group, gke-security-groups@{domain}.",
+                f"Write a group of {domain}, or each user.",
             )
 
 
@@ -44,9 +44,9 @@ def _one_kind(cluster: Cluster) -> Iterator[Fault]:
             yield Fault(
                 path,
                 f"{member} is declared as {as_first} in {first}.",
-                "An address is that of a group or of a user: one of the two grants would fail, and Pulumi "
-                "refuses two resources with one URN.",
-                "Write it in the same way in both.",
+                "An address is either a group or a user: one of the two grants would fail, and Pulumi "
+                "refuses two resources with the same URN.",
+                "Write it the same way in both.",
             )
 
 
@@ -55,10 +55,10 @@ def _only_inside(cluster: Cluster) -> Iterator[Fault]:
         if member is not None and not is_object_id(member) and cluster.cloud.existing is None:
             yield Fault(
                 path,
-                f"Azure assigns a role to an object id, and {member} is the name of a user.",
-                "They may work in their namespace, but az aks get-credentials is refused to them.",
-                "Write the object id of a group that they are in, or hand them the stack's kubeconfig, which "
-                "holds no credential.",
+                f"Azure role assignments need an object id, and {member} is a user name.",
+                "The user has access to the namespace, but az aks get-credentials is denied.",
+                "Write the object id of a group of the user, or give the user the stack's kubeconfig, "
+                "which contains no credentials.",
             )
 
 
@@ -81,8 +81,8 @@ def _by_its_owner(cluster: Cluster) -> Iterator[Fault]:
         )
     yield Fault(
         "teams",
-        f"Members may work in their namespaces; letting them in to {existing.name} is its owner's to do.",
-        "Without that, kubectl is refused before it gets to the namespace.",
+        f"Members get access to their namespaces; access to {existing.name} itself is granted by its owner.",
+        "Without it, kubectl cannot reach the cluster.",
         f"Have the owner run, for each member without access, `{command}`.",
     )
 
@@ -105,7 +105,7 @@ RULES: tuple[ClusterRule, ...] = (
             what="member",
             whose="AKS",
             pattern=r"[^\s:@]+@[^\s:@]+|[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}",
-            wants="the object id of a group, or the name of a user as Entra ID has it",
+            wants="the object id of a group, or the user principal name of an Entra ID user",
             example="11111111-2222-3333-4444-555555555555",
             consequence=_NO_ROLE,
             source=_AKS_DOCS,

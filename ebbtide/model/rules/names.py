@@ -12,17 +12,17 @@ from ebbtide.model.rules.syntax import Syntax, Texts, cluster_rules, pool_rules
 _RFC1035_40 = r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?"
 _RFC1035_63 = r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?"
 _RFC1035_40_WORDS = (
-    "at most 40 lower-case letters, digits and hyphens, the first a letter and the last no hyphen"
+    "at most 40 lower-case letters, digits and hyphens, starting with a letter and not ending with a hyphen"
 )
 _GUID = r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 _GUID_EXAMPLE = "11111111-2222-3333-4444-555555555555"
 _GUID_WORDS = "a GUID"
 _AKS_NAME = r"[A-Za-z0-9]([-_A-Za-z0-9]{0,61}[A-Za-z0-9])?"
 _AKS_NAME_WORDS = (
-    "at most 63 letters, digits, underscores and hyphens, the first and the last a letter or a digit"
+    "at most 63 letters, digits, underscores and hyphens, starting and ending with a letter or a digit"
 )
 _NO_CLUSTER = "The cluster could not be created."
-_NO_SUCH_CLUSTER = "There can be no cluster of that name."
+_NO_SUCH_CLUSTER = "No cluster can have that name."
 _NO_POOL = "The node pool could not be created."
 _GKE_NAMES = "GKE v1 API, Cluster.name (cloud.google.com/kubernetes-engine/docs/reference/rest, 2026)"
 _AZURE_NAMES = "Azure resource-name-rules (learn.microsoft.com/azure/azure-resource-manager/management, 2026)"
@@ -54,7 +54,7 @@ def _reservation(pool: PoolIn) -> Texts:
 
 _NETWORK_TAG = r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?"
 _NETWORK_TAG_WORDS = (
-    "at most 63 lower-case letters, digits and hyphens, the first a letter and the last no hyphen"
+    "at most 63 lower-case letters, digits and hyphens, starting with a letter and not ending with a hyphen"
 )
 _NETWORK_TAG_SOURCE = "Compute docs, add-remove-network-tags (2026)"
 
@@ -88,7 +88,8 @@ CLUSTER_RULES: tuple[ClusterRule, ...] = cluster_rules(
         what="project id",
         whose="Google Cloud",
         pattern=r"([a-z0-9.-]+:)?[a-z][-a-z0-9]{4,28}[a-z0-9]",
-        wants="6 to 30 lower-case letters, digits and hyphens, the first a letter and the last no hyphen",
+        wants="6 to 30 lower-case letters, digits and hyphens, starting with a letter and not ending with a "
+        "hyphen",
         example="acme-ml",
         consequence="Every call to the cloud would fail.",
         source="Resource Manager docs, creating-managing-projects (cloud.google.com, 2026)",
@@ -101,7 +102,7 @@ CLUSTER_RULES: tuple[ClusterRule, ...] = cluster_rules(
         pattern=r"[a-z0-9_-]{1,63}",
         wants="at most 63 lower-case letters, digits, underscores and hyphens",
         example="vision-team",
-        consequence="The owner could not be written on what is billed.",
+        consequence="The billing label of the owner could not be set.",
         source="Resource Manager docs, creating-managing-labels (cloud.google.com, 2026)",
         texts=lambda cluster: [("owner", cluster.owner)],
         cloud=CloudKind.GKE,
@@ -134,7 +135,7 @@ CLUSTER_RULES: tuple[ClusterRule, ...] = cluster_rules(
         pattern=r".{1,256}",
         wants="at most 256 characters in one line",
         example="vision-team",
-        consequence="The owner could not be written on what is billed.",
+        consequence="The billing label of the owner could not be set.",
         source="Azure docs, tag-resources (learn.microsoft.com/azure/azure-resource-manager/management, "
         "2026)",
         texts=lambda cluster: [("owner", cluster.owner)],
@@ -166,7 +167,8 @@ CLUSTER_RULES: tuple[ClusterRule, ...] = cluster_rules(
         what="resource group",
         whose="Azure",
         pattern=r"[-\w.()]{0,89}[-\w()]",
-        wants="at most 90 letters, digits, underscores, hyphens, periods and parentheses, the last no period",
+        wants="at most 90 letters, digits, underscores, hyphens, periods and parentheses, not ending with a "
+        "period",
         example="train-dev",
         consequence="The resource group could not be created.",
         source=_AZURE_NAMES,
@@ -252,7 +254,7 @@ POOL_RULES: tuple[PoolRule, ...] = pool_rules(
         what="pool name",
         whose="AKS",
         pattern=r"[a-z][a-z0-9]{0,11}",
-        wants="at most 12 lower-case letters and digits, the first a letter",
+        wants="at most 12 lower-case letters and digits, starting with a letter",
         example="cpuspot",
         consequence=_NO_POOL,
         source="azure-aks-docs use-system-pools.md (2026-04-30)",

@@ -39,9 +39,9 @@ def _unparsed(path: str, text: str) -> Fault:
     except ValueError:
         return Fault(
             path,
-            f"{text} is no range of IPv4 addresses.",
+            f"{text} is not an IPv4 range in CIDR notation.",
             "The cluster could not be created.",
-            "Write an address and the length of its prefix, such as 10.0.0.0/20.",
+            "Write an address and a prefix length, such as 10.0.0.0/20.",
         )
     if "/" not in text:
         return Fault(
@@ -52,9 +52,9 @@ def _unparsed(path: str, text: str) -> Fault:
         )
     return Fault(
         path,
-        f"{text} is not where a range begins: the bits after the prefix are not all zero.",
+        f"{text} has host bits set: the bits after the prefix must be zero.",
         "The cluster could not be created, or would permanently differ from what is declared.",
-        f"Write {network}, or {text.partition('/')[0]}/32 for the one address.",
+        f"Write {network}, or {text.partition('/')[0]}/32 for a single address.",
     )
 
 
@@ -88,9 +88,8 @@ def _no_overlap(cluster: Cluster) -> Iterator[Fault]:
             yield Fault(
                 f"{_PATH}.{right}",
                 f"The range of {right}, {second}, overlaps that of {left}, {first}.",
-                "The cluster could not be created, or pods and services would be called by each other's "
-                "addresses.",
-                "Write ranges that have no address in common.",
+                "The cluster could not be created, or addresses of pods and services would be ambiguous.",
+                "Write ranges that do not overlap.",
             )
 
 
@@ -101,11 +100,10 @@ def _aks_reserved(cluster: Cluster) -> Iterator[Fault]:
         if taken is not None:
             yield Fault(
                 f"{_PATH}.{field}",
-                f"The range of {field}, {text}, overlaps {taken}, which AKS uses itself.",
+                f"The range of {field}, {text}, overlaps {taken}, which AKS reserves.",
                 "The cluster could not be created.",
-                "Write another private range, such as "
-                f"{AksNetwork.model_fields[field].default}, that overlaps none of "
-                f"{', '.join(map(str, _AKS_RESERVED))}.",
+                f"Write another private range, such as {AksNetwork.model_fields[field].default}, that does "
+                f"not overlap {', '.join(map(str, _AKS_RESERVED))}.",
             )
 
 
@@ -124,7 +122,7 @@ def _existing_vpc_is_whole(cluster: Cluster) -> Iterator[Fault]:
         written = [name for name in parts if name not in missing]
         yield Fault(
             f"{_PATH}.{missing[0]}",
-            f"An existing network is half declared: {', '.join(written)} without {', '.join(missing)}.",
+            f"The existing network is incomplete: {', '.join(written)} without {', '.join(missing)}.",
             "The addresses of nodes, pods and services would be undefined.",
             f"Write {', '.join(missing)} too, or omit all four for a network of the cluster's own.",
         )
@@ -167,7 +165,7 @@ def _room_for_all_nodes(cluster: Cluster) -> Iterator[Fault]:
                 f"{_PATH}.{field}",
                 f"The range of {field}, {parsed[field]}, has addresses for {nodes} nodes, and the pools may "
                 f"have {most}.",
-                "Pools would stop growing at that number, without saying why.",
+                "Pools could not scale beyond that number, without an error.",
                 "Write a larger range, or smaller pools.",
             )
 
@@ -178,9 +176,9 @@ def _open_to_all(cluster: Cluster) -> Iterator[Fault]:
         if network is not None and network.prefixlen == 0:
             yield Fault(
                 f"cloud.access.networks[{index}]",
-                f"{text} is the whole internet.",
-                "The control plane could be reached, and attacked, from anywhere.",
-                "Write the ranges of your offices and runners.",
+                f"{text} allows the whole internet.",
+                "Anyone could reach the control plane.",
+                "Write the ranges of your offices and CI runners.",
             )
 
 
@@ -194,8 +192,8 @@ def _aks_open_server(cluster: Cluster) -> Iterator[Fault]:
         yield Fault(
             "cloud.access.networks",
             "The API server is open to the internet.",
-            "It can be reached, and attacked, from anywhere, guarded by Entra alone.",
-            "Write the ranges of your offices and runners under networks.",
+            "Anyone can reach it, and only Entra ID protects it.",
+            "Write the ranges of your offices and CI runners under networks.",
         )
 
 

@@ -23,9 +23,9 @@ def _count_or_limits(pool: PoolIn) -> Iterator[Fault]:
     if nodes.count is not None and (nodes.min is not None or nodes.max is not None):
         yield Fault(
             pool.at("nodes.count"),
-            "A fixed count and limits for scaling are both written.",
-            "The autoscaler and the fixed count would fight over the pool, and the cloud refuses it.",
-            "Write count alone, or min and max alone.",
+            "The pool has both a fixed count and autoscaling limits.",
+            "The cloud refuses a pool with both.",
+            "Write either count, or min and max.",
         )
 
 
@@ -36,8 +36,8 @@ def _count_fits_the_zones(pool: PoolIn) -> Iterator[Fault]:
         yield Fault(
             pool.at("nodes.count"),
             f"{count} nodes cannot be spread evenly over {zones} zones.",
-            f"GKE counts nodes by zone, and would make {count - count % zones} or {even}.",
-            f"Write a multiple of {zones}, such as count: {even}, or name the zones it is to be in.",
+            f"GKE counts nodes per zone, and would create {count - count % zones} or {even}.",
+            f"Write a multiple of {zones}, such as count: {even}, or write its zones.",
         )
 
 
@@ -46,8 +46,8 @@ def _has_an_upper_limit(pool: PoolIn) -> Iterator[Fault]:
     if nodes.count is None and nodes.max is None and slice_nodes(pool.pool, pool.machine) == 1:
         yield Fault(
             pool.at("nodes"),
-            "Nothing says how many nodes the pool may have.",
-            "Neither its cost nor its quota would have a limit.",
+            "The pool has no maximum number of nodes.",
+            "Its cost and its quota would be unlimited.",
             "Write nodes: {max: 4}, or nodes: {count: 4} for a fixed number.",
         )
 
@@ -68,7 +68,7 @@ def _system_floor(pool: PoolIn) -> Iterator[Fault]:
         yield Fault(
             pool.at("nodes.min"),
             "A system pool cannot scale to zero nodes.",
-            "Cluster DNS and the add-ons would have nowhere to run.",
+            "Cluster DNS and the add-ons would stay pending.",
             "Write min: 1 or more.",
         )
 
@@ -81,9 +81,10 @@ def _recommended_system_nodes(pool: PoolIn) -> Iterator[Fault]:
         field = next(iter(few))
         yield Fault(
             pool.at(f"nodes.{field}"),
-            f"The system pool may have a single node, and Microsoft requires {recommended} in production.",
-            "While that node is replaced or fails, the cluster has no DNS and no webhooks of add-ons.",
-            f"Write {field}: {recommended} or more, unless the cluster is for tests.",
+            f"The system pool may have a single node, and Microsoft requires at least {recommended} in "
+            "production.",
+            "While that node is replaced or fails, cluster DNS and the add-ons' webhooks are down.",
+            f"Write {field}: {recommended} or more, unless this is a test cluster.",
         )
 
 
@@ -96,8 +97,8 @@ def _nodes_in_a_zone(pool: PoolIn) -> Iterator[Fault]:
                 pool.at(f"nodes.{field}"),
                 f"A node pool on GKE has at most {_GKE_NODES_IN_ZONE} nodes in a zone, and {field} "
                 f"is {number}.",
-                "The node pool could not be created, or would stop growing there.",
-                f"Write {field}: {most} or less, and a second pool for more.",
+                "The node pool could not be created, or could not scale beyond that number.",
+                f"Write {field}: {most} or less, and add a second pool for more nodes.",
             )
 
 
@@ -107,7 +108,7 @@ def _surge(pool: PoolIn) -> Iterator[Fault]:
     if together > _GKE_SURGE:
         yield Fault(
             pool.at("upgrade"),
-            f"{together} nodes are upgraded at a time, and GKE upgrades {_GKE_SURGE} at most.",
+            f"{together} nodes are upgraded at the same time, and GKE supports at most {_GKE_SURGE}.",
             _NO_POOL,
             f"Write maxSurge and maxUnavailable with a sum of {_GKE_SURGE} or less.",
         )
@@ -119,7 +120,7 @@ def _pods_per_node(pool: PoolIn) -> Iterator[Fault]:
     if pods is not None and not least <= pods <= most:
         yield Fault(
             pool.at("maxPodsPerNode"),
-            f"{service_name(pool.site.cloud)} cannot have {pods} pods on a node.",
+            f"{service_name(pool.site.cloud)} does not support {pods} pods per node.",
             "The node pool could not be created.",
             f"Write a number from {least} to {most}, or omit it.",
         )
@@ -161,17 +162,17 @@ def _never_zero(pool: PoolIn) -> Iterator[Fault]:
     field, fewest = ("count", nodes.count) if nodes.count else ("min", nodes.min)
     if pool.pool.is_system or not fewest:
         return
-    cost = "money, how much is not in the price table,"
+    cost = "an unknown amount"
     if price := hourly_price(pool):
         node, is_estimated = price
         cost = f"at least {'about ' if is_estimated else ''}{dollars(node * fewest)} an hour"
     yield Fault(
         pool.at(f"nodes.{field}"),
-        f"The pool never has fewer than {fewest} node{'s' if fewest > 1 else ''}.",
-        f"It costs {cost} when nothing runs.",
-        "Remove min, so that it scales to zero."
+        f"The pool always has at least {fewest} node{'s' if fewest > 1 else ''}.",
+        f"It costs {cost} while idle.",
+        "Omit min, so that it scales to zero."
         if field == "min"
-        else "Write max in place of count, so that it scales to zero.",
+        else "Write max instead of count, so that it scales to zero.",
     )
 
 

@@ -39,9 +39,9 @@ def _is_offered(pool: PoolIn) -> Iterator[Fault]:
     if missing:
         yield Fault(
             pool.at("zones" if pool.pool.zones else "machine"),
-            f"{_hardware(offering, pool)} is not listed in {and_list(missing)} by Ebbtide's table of "
+            f"{_hardware(offering, pool)} is not listed in {and_list(missing)} in Ebbtide's table of "
             f"{offering.as_of}.",
-            f"Where the table is right, {service_name(pool.site.cloud)} refuses the node pool after the rest "
+            f"If the table is right, {service_name(pool.site.cloud)} refuses the node pool after the rest "
             "of the stack is created.",
             _fix(offering, pool),
         )
@@ -59,11 +59,11 @@ def _hardware(offering: Offering, pool: PoolIn) -> str:
 def _fix(offering: Offering, pool: PoolIn) -> str:
     region = pool.site.region
     zones = [zone for zone in offering.locations if region_of(zone) == region and zone != region]
-    known = f"Or add it to offers of {region} in cloud.regions."
+    known = f"Or add it to the offers of {region} in cloud.regions."
     if zones and pool.site.cloud is CloudKind.GKE:
         return f"Write zones: [{', '.join(zones)}]. {known}"
     listed = _nearest(offering.locations, region)
-    return f"Write a location that has it, such as {or_list(listed)}. {known}"
+    return f"Write a location that offers it, such as {or_list(listed)}. {known}"
 
 
 def _nearest(listed: Sequence[str], region: str) -> list[str]:
@@ -91,7 +91,7 @@ def _version(cluster: Cluster) -> Iterator[Fault]:
             "cloud.kubernetesVersion",
             f"{service_name(cluster.site.cloud)} {when} Kubernetes {written}.",
             "The cluster could not be created.",
-            f"Write a version from {oldest[0]}.{oldest[1]} on, such as {newest[0]}.{newest[1] - 2}, or omit "
+            f"Write version {oldest[0]}.{oldest[1]} or later, such as {newest[0]}.{newest[1] - 2}, or omit "
             "it.",
         )
 

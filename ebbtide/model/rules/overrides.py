@@ -19,7 +19,7 @@ from ebbtide.wording import did_you_mean, or_list
 if TYPE_CHECKING:
     from ebbtide.provider_schema import Property
 
-_REFUSED: Final = "The provider would refuse the resource, or drop the value without a word."
+_REFUSED: Final = "The provider would refuse the resource, or silently ignore the value."
 _EXPECTED: Final = {
     "string": "text",
     "bool": "true or false",
@@ -103,13 +103,13 @@ def _derived(at: _At, value: object) -> Iterator[Fault]:
     if field is not None:
         yield Fault(
             at.path,
-            f"{at.input} is what Ebbtide derives from {field}.",
-            "Placement, queues, quota and cost would follow the declaration, and the resource the override.",
-            f"Declare it with {field}, and omit it from overrides.",
+            f"{at.input} is derived from {field}.",
+            "The resource would follow the override, but placement, queues, quota and cost would not.",
+            f"Write {field} in the declaration, and remove the override.",
         )
     elif relied is not None and value != relied.value:
         wanted = "no value" if relied.value is None else described(relied.value)
-        problem = f"{at.input} is {described(value)}, and Ebbtide relies on {wanted}."
+        problem = f"{at.input} is {described(value)}, and Ebbtide requires {wanted}."
         yield Fault(at.path, problem, relied.otherwise, relied.instead)
     elif isinstance(value, Mapping):
         for key, item in cast("Mapping[str, object]", value).items():
@@ -165,9 +165,9 @@ def _missing(at: _At, hint: Any, value: object) -> Iterator[Fault]:
         if schema.required and name not in value:
             yield Fault(
                 (at / name).path,
-                f"{at.shown} has no {name}, which the provider wants.",
+                f"{at.shown} has no {name}, which the provider requires.",
                 _REFUSED,
-                f"Write {name}, too.",
+                f"Add {name}.",
             )
 
 
@@ -175,7 +175,7 @@ def _wrong_type(at: _At, expected: str, value: object) -> Fault:
     unquoted = expected == "string" and isinstance(value, bool | int | float)
     return Fault(
         at.path,
-        f"{at.shown} is {described(value)}, and {_EXPECTED[expected]} is wanted.",
+        f"{at.shown} is {described(value)}; expected {_EXPECTED[expected]}.",
         _REFUSED,
         f"Write {_EXPECTED[expected]}{', in quotes' * unquoted}, or omit it.",
     )
@@ -200,7 +200,7 @@ def _unknown(at: _At, key: str, known: Mapping[str, "Property"]) -> Fault:
     elif len(known) <= _TOO_MANY:
         fix = f"Write one of {', '.join(known)}, or omit it."
     else:
-        fix = "Remove it, or write a field that the provider's documentation of the type has."
+        fix = "Remove it, or write a field from the provider's documentation."
     name = at.of.token.rpartition(":")[2]
     return Fault(at.path, f"The provider's {name} has no {at.shown}{near}", _REFUSED, fix)
 
@@ -229,8 +229,8 @@ def unchecked(cluster: Cluster) -> tuple[Fault, ...]:
     module = CLOUD_SPECS[cloud].provider_module
     fault = Fault(
         written[0],
-        f"Overrides are not checked: {module}, which has their types, is not installed.",
-        "A misspelt field is found when the stack is previewed.",
+        f"Overrides are not checked: {module} is not installed.",
+        "A misspelt field is only found by the preview.",
         f"Install it with: {install_command(cloud.value)}.",
         rule="provider-installed",
     )

@@ -40,8 +40,8 @@ def _needs_streaming(pool: PoolIn) -> Iterator[Fault]:
     if cached and pool.pool.image_streaming is False:
         yield Fault(
             pool.at("imageStreaming"),
-            "A secondary boot disk has container images, and imageStreaming is false.",
-            "Containers would not start from the disk.",
+            "The pool has a secondary boot disk with container images, and imageStreaming is false.",
+            "Containers could not use the disk.",
             "Remove imageStreaming.",
         )
 
@@ -51,7 +51,7 @@ def _needs_cos(pool: PoolIn) -> Iterator[Fault]:
     if (cached or pool.pool.image_streaming) and pool.pool.image == "ubuntu":
         yield Fault(
             pool.at("image"),
-            "GKE streams container images with the node image cos alone, and the image is ubuntu.",
+            "GKE supports image streaming only with the image cos, and the image is ubuntu.",
             _NO_POOL,
             "Omit image for cos.",
         )

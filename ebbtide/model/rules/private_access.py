@@ -27,9 +27,9 @@ def _no_ranges_on_aks(cluster: Cluster) -> Iterator[Fault]:
     if isinstance(cluster.cloud, Aks) and cluster.cloud.access.private and cluster.cloud.access.networks:
         yield Fault(
             _NETWORKS,
-            "A private API server has no authorized ranges on AKS: they apply to a public one.",
+            "Authorized ranges apply only to a public API server on AKS, and this one is private.",
             "AKS refuses the cluster.",
-            "Remove networks, and guard the network that the cluster is in; or omit private.",
+            "Remove networks, and restrict access to the cluster's network, or omit private.",
         )
 
 
@@ -40,8 +40,8 @@ def _zone(cluster: Cluster) -> Iterator[Fault]:
     if zone != "system" and not cluster.cloud.access.private:
         yield Fault(
             path,
-            "A private DNS zone is declared, and the API server is not private.",
-            "The zone would have no use.",
+            "The API server is public, and a private DNS zone is declared.",
+            "The zone would have no effect.",
             "Write private: true, or omit privateDnsZone.",
         )
         return
@@ -54,7 +54,7 @@ def _zone(cluster: Cluster) -> Iterator[Fault]:
     if not own and (rest != name or len(subzone) > _LONGEST_SUBZONE):
         yield Fault(
             path,
-            f"{zone} is no private DNS zone for an API server in {cluster.cloud.location}.",
+            f"{zone} is not a private DNS zone for an API server in {cluster.cloud.location}.",
             "The cluster could not be created.",
             "Write system, none, or the resource id of a zone "
             f"/subscriptions/…/resourceGroups/…/providers/Microsoft.Network/privateDnsZones/{name}.",
@@ -69,9 +69,10 @@ def _outside(cluster: Cluster) -> Iterator[Fault]:
         connected += " whose range is under access.networks" if cluster.cloud.access.networks else ""
     yield Fault(
         "cloud.access.private",
-        "The control plane is not reached from outside the cluster's network.",
-        "From outside, pulumi up creates the cluster and its pools, and fails at add-ons, queues and teams; "
-        "ebbtide destroy does not see running work; ebbtide job --submit, ebbtide follow and kubectl fail.",
+        "The control plane cannot be reached from outside the cluster's network.",
+        "From outside, pulumi up creates the cluster and its pools, and fails at add-ons, queues and "
+        "teams; ebbtide destroy cannot check for running work; ebbtide job --submit, ebbtide follow and "
+        "kubectl fail.",
         f"Run them, and CI, on a machine in that network {connected}, such as a self-hosted runner.",
     )
 
@@ -87,8 +88,8 @@ def _public_ranges(cluster: Cluster) -> Iterator[Fault]:
         if not inside:
             yield Fault(
                 f"{_NETWORKS}[{index}]",
-                f"{text} is a range of the internet, and the control plane has a private address alone.",
-                "Nothing in that range reaches it, unless the range is used privately.",
+                f"{text} is a public range, and the control plane has only a private address.",
+                "No host in that range can reach it, unless the range is used privately.",
                 "Write the private ranges of connected networks.",
             )
 
@@ -98,7 +99,7 @@ def _number_of_ranges(cluster: Cluster) -> Iterator[Fault]:
     if number > most:
         yield Fault(
             _NETWORKS,
-            f"{number} ranges are declared, and the cloud takes {most}.",
+            f"{number} ranges are declared, and the cloud supports at most {most}.",
             "The cluster could not be created.",
             "Write fewer, larger ranges.",
         )

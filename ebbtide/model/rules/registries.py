@@ -25,17 +25,17 @@ def _only_on_gke(cluster: Cluster) -> Iterator[Fault]:
         if registry.immutable_tags:
             yield Fault(
                 f"{path}.registry.immutableTags",
-                "AKS has no immutableTags: a container registry locks images one by one.",
-                "Tags could still be moved.",
+                "AKS does not support immutableTags: a container registry locks individual images.",
+                "Tags could still be overwritten.",
                 "Omit immutableTags, and refer to images by digest.",
             )
         if registry.delete_untagged_days is not None:
             yield Fault(
                 f"{path}.registry.deleteUntaggedDays",
-                "AKS has no deleteUntaggedDays: a container registry deletes them in the Premium tier alone, "
-                "and ours is Basic.",
+                "AKS does not support deleteUntaggedDays: only a container registry of the Premium tier "
+                "deletes untagged images, and this one is Basic.",
                 "Untagged images would stay.",
-                "Omit deleteUntaggedDays, and run `acr purge` with `az acr run` now and then.",
+                "Omit deleteUntaggedDays, and run `acr purge` with `az acr run` regularly.",
             )
 
 
@@ -56,9 +56,9 @@ def _user_names(cluster: Cluster) -> Iterator[Fault]:
             if not is_object_id(member):
                 yield Fault(
                     f"{path}.members[{index}]",
-                    f"Azure assigns a role to an object id, and {member} is the name of a user.",
-                    "They cannot push images to the team's registry.",
-                    "Write the object id of a group that they are in.",
+                    f"Azure role assignments need an object id, and {member} is a user name.",
+                    "The user cannot push images to the team's registry.",
+                    "Write the object id of a group of the user.",
                 )
 
 
@@ -69,9 +69,10 @@ def _default_account(cluster: Cluster) -> Iterator[Fault]:
         if pool.pool.service_account is None:
             yield Fault(
                 pool.at("serviceAccount"),
-                "Nodes of this pool act as the project's default service account, which is not granted the "
-                "registries of teams.",
-                "Pods with a team's image wait in ImagePullBackOff, unless that account may read it already.",
+                "Nodes of this pool use the project's default service account, which has no access to the "
+                "teams' registries.",
+                "Pods with a team's image fail with ImagePullBackOff, unless that account already has "
+                "access.",
                 "Write serviceAccount.",
             )
 
@@ -80,9 +81,9 @@ def _bills_while_empty(cluster: Cluster) -> Iterator[Fault]:
     for path, _, _ in _registries(cluster):
         yield Fault(
             f"{path}.registry",
-            "A container registry of the Basic tier bills about 0.17 USD a day, also while it is empty.",
-            "The cluster at rest would cost that much more.",
-            "Declare a registry for one team, if the others can use its images.",
+            "A container registry of the Basic tier costs about 0.17 USD a day, even while empty.",
+            "The idle cluster would cost that much more.",
+            "Declare a registry for only one team, if the others can use its images.",
         )
 
 
@@ -91,8 +92,8 @@ def _goes_with_images(cluster: Cluster) -> Iterator[Fault]:
         if registry.keep is False and not cluster.is_ephemeral:
             yield Fault(
                 f"{path}.registry.keep",
-                "The registry of a permanent cluster goes with every image in it.",
-                "A destroy would delete images that nothing else has.",
+                "The registry of a permanent cluster is deleted with all of its images.",
+                "A destroy would delete images that exist nowhere else.",
                 "Omit keep, unless that is intended.",
             )
 

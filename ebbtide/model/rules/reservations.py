@@ -16,11 +16,11 @@ def _named(pool: PoolIn) -> Iterator[Fault]:
     capacity = pool.pool.capacity
     if isinstance(capacity, Reservation) and capacity.affinity == "specific" and capacity.name is None:
         cloud = pool.site.cloud
-        alone = ", or affinity: any for whichever matches" if cloud is CloudKind.GKE else ""
+        alone = ", or affinity: any for any matching reservation" if cloud is CloudKind.GKE else ""
         yield Fault(
             pool.at("capacity"),
             "The name of the reservation is missing.",
-            "No machine would come from it.",
+            "No reserved machine would be used.",
             f"Write capacity: {{kind: reservation, {CLOUD_SPECS[cloud].reservation_example}}}{alone}.",
         )
 
@@ -30,9 +30,9 @@ def _any_has_no_name(pool: PoolIn) -> Iterator[Fault]:
     if isinstance(capacity, Reservation) and capacity.affinity != "specific" and capacity.name is not None:
         yield Fault(
             pool.at("capacity.name"),
-            f"The affinity is {capacity.affinity}, and the reservation {capacity.name} is named.",
+            f"The affinity is {capacity.affinity}, and the reservation has the name {capacity.name}.",
             "GKE refuses to create the node pool.",
-            "Omit affinity for that reservation, or name for any that matches.",
+            "Omit affinity for that reservation, or omit name for any matching one.",
         )
 
 
@@ -45,9 +45,9 @@ def _any_before_others(cluster: Cluster) -> Iterator[Fault]:
             if isinstance(capacity, Reservation) and capacity.affinity == "any":
                 yield Fault(
                     f"pools[{number}].capacity.affinity",
-                    f"The pool {name} takes on-demand machines where no reservation is free.",
+                    f"The pool {name} uses on-demand machines when no reservation has capacity.",
                     f"The pools after it in the queue {queue.name}, {', '.join(queue.pools[index + 1 :])}, "
-                    "are tried only once on-demand machines are sold out.",
+                    "are tried only when on-demand machines are out of stock.",
                     "Write affinity: any-then-fail, so that the next pool is tried instead.",
                 )
 

@@ -29,7 +29,8 @@ def _retired(pool: PoolIn) -> Iterator[Fault]:
             yield Fault(
                 path,
                 f"{name} was retired on {announced.date}.",
-                f"{service_name(pool.site.cloud)} has none, and the node pool could not be created.",
+                f"{service_name(pool.site.cloud)} no longer offers it, and the node pool could not be "
+                "created.",
                 f"Write {announced.successor}.",
             )
 
@@ -40,7 +41,7 @@ def _to_be_retired(pool: PoolIn) -> Iterator[Fault]:
             yield Fault(
                 path,
                 f"{name} will be retired on {announced.date}.",
-                "Its nodes are stopped that day, and subscriptions that are new to it may get none before.",
+                "Its nodes are stopped that day, and new subscriptions may not get it before.",
                 f"Write a newer type, such as {announced.successor}.",
             )
 

@@ -44,8 +44,8 @@ def _guarantees_name_pools(cluster: Cluster) -> Iterator[Fault]:
             if pool not in mine:
                 yield Fault(
                     f"teams[{number}].guarantee.{pool}",
-                    f"No queue of the team leads to a pool {pool}{did_you_mean(pool, mine)}",
-                    "Its nodes would be held for a team that cannot use them.",
+                    f"None of the team's queues has a pool {pool}{did_you_mean(pool, mine)}",
+                    "Its nodes would be reserved for a team that cannot use them.",
                     f"Write one of {', '.join(sorted(mine))}."
                     if mine
                     else "Declare a queue for the team first.",
@@ -64,8 +64,8 @@ def _guarantees_fit(cluster: Cluster) -> Iterator[Fault]:
         if promised > most:
             yield Fault(
                 f"teams[{holders[-1][0]}].guarantee.{pool.name}",
-                f"{promised} nodes of {pool.name} are guaranteed, and it has {most} at most.",
-                "Not every team could have what it is promised: admitted work would wait indefinitely.",
+                f"{promised} nodes of {pool.name} are guaranteed, and it has at most {most}.",
+                "Not every guarantee could be met, and admitted work would wait indefinitely.",
                 "Write smaller guarantees, or a larger nodes.max.",
             )
 
@@ -77,8 +77,8 @@ def _shares_need_queues(cluster: Cluster) -> Iterator[Fault]:
         if team.weight != 1:
             yield Fault(
                 f"teams[{number}].weight",
-                "The team has a weight, and no work is queued on this cluster.",
-                "The first team to submit work could take all of it.",
+                "The team has a weight, and the cluster has no queues.",
+                "The weight would have no effect.",
                 "Declare queues, or write addons: {kueue: {}}.",
             )
 
@@ -90,9 +90,9 @@ def _known_frameworks(cluster: Cluster) -> Iterator[Fault]:
         if name not in FRAMEWORKS:
             yield Fault(
                 f"addons.kueue.frameworks[{index}]",
-                f"Kueue knows no kind of work {name}{did_you_mean(name, FRAMEWORKS)}",
-                "It would not start, and no Job in a queue's namespace could be made.",
-                "Write one as Kueue names it, such as ray.io/rayjob.",
+                f"Kueue has no framework {name}{did_you_mean(name, FRAMEWORKS)}",
+                "Kueue would not start, and no Job could be created in a queue's namespace.",
+                "Write one of Kueue's names, such as ray.io/rayjob.",
             )
 
 
@@ -100,8 +100,8 @@ def _kueue_has_work(cluster: Cluster) -> Iterator[Fault]:
     if cluster.has_kueue and not queues_of(cluster):
         yield Fault(
             "addons.kueue",
-            "There is no work pool that a queue could lead to.",
-            "Kueue would be there, and admit nothing.",
+            "Kueue is declared, and the cluster has no work pool.",
+            "Kueue could not admit any work.",
             "Declare a work pool, or omit kueue.",
         )
 
@@ -111,8 +111,8 @@ def _together_on_aks(cluster: Cluster) -> Iterator[Fault]:
         if queue.together:
             yield Fault(
                 f"queues[{index}].together",
-                "GKE brings nodes all at once on queued pools alone.",
-                "Its autoscaler would leave the request unanswered, and the work would wait indefinitely.",
+                "GKE provisions all nodes of a job together only in queued pools.",
+                "The autoscaler would ignore the request, and the work would wait indefinitely.",
                 "Remove together, and write capacity: queued on the pool.",
             )
 
@@ -124,11 +124,11 @@ def _together_once(cluster: Cluster) -> Iterator[Fault]:
             if pool in spot:
                 yield Fault(
                     f"queues[{index}].together",
-                    f"{pool} is a spot pool, and nodes are asked for together once, when work is admitted.",
-                    "A pod that is recreated after its node is reclaimed gets no new node: it waits "
-                    "until another pod has ended, or after an hour goes back into the queue with the whole "
-                    "job.",
-                    "Remove together, unless half a job is worth less than the wait.",
+                    f"{pool} is a spot pool, and nodes are requested together only once, when work is "
+                    "admitted.",
+                    "A pod that is recreated after its node is reclaimed gets no new node: it waits until "
+                    "another pod ends, or the whole job is queued again after an hour.",
+                    "Omit together, unless waiting is better than running part of a job.",
                 )
 
 

@@ -39,9 +39,9 @@ def _can_be_divided(pool: PoolIn) -> Iterator[Fault]:
         return
     fix = f"Write {or_list(list(known))}." if known else f"Remove {field}."
     problem = (
-        f"{service_name(cloud)} cannot divide {accelerator.type} into {partition}."
+        f"{service_name(cloud)} cannot partition {accelerator.type} into {partition}."
         if known
-        else f"{service_name(cloud)} cannot divide {accelerator.type} into partitions."
+        else f"{service_name(cloud)} cannot partition {accelerator.type} at all."
     )
     yield Fault(pool.at(f"accelerator.{field}"), problem, _NO_POOL, fix)
 
@@ -51,7 +51,7 @@ def _of_gpus(pool: PoolIn) -> Iterator[Fault]:
     if accelerator is not None and accelerator.gpu_sharing_config is not None and is_tpu(accelerator.type):
         yield Fault(
             pool.at("accelerator.gpuSharingConfig"),
-            f"{accelerator.type} is a TPU, which containers do not share.",
+            f"{accelerator.type} is a TPU, which containers cannot share.",
             _NO_POOL,
             "Remove gpuSharingConfig.",
         )
@@ -69,8 +69,9 @@ def _driver(cluster: Cluster) -> Iterator[Fault]:
             cloud = service_name(pool.site.cloud)
             yield Fault(
                 pool.at(f"accelerator.{written}"),
-                f"{cloud} shares GPUs where it installs their driver, and here it does not.",
-                "The GPUs would stay whole, and the queues would have more of them than there are.",
+                f"{cloud} shares GPUs only if it installs their driver, and this pool has another one.",
+                "The GPUs would not be shared, and the queues would have more quota than the nodes have "
+                "GPUs.",
                 "Write driver: default under accelerator.",
             )
 
@@ -89,8 +90,8 @@ def _alike_in_a_queue(cluster: Cluster) -> Iterator[Fault]:
                 f"queues[{number}].pools",
                 f"One nvidia.com/gpu is 1/{max(counts)} of a GPU on {least} and "
                 f"{'a whole one' if min(counts) == 1 else f'1/{min(counts)}'} on {most}.",
-                "A job may land on the lesser share.",
-                "Write a queue for each, unless either will do.",
+                "A job may get the smaller share.",
+                "Declare a queue for each, unless jobs can use either.",
             )
 
 
@@ -110,10 +111,10 @@ def _mps_in_teams(cluster: Cluster) -> Iterator[Fault]:
                 f"teams[{number}]",
                 f"The team {team.name} has a queue for {and_list(pools)}, whose GPUs are shared by MPS, and "
                 f"its namespace enforces the Pod Security Standard {team.pod_security}.",
-                "A container reaches the MPS server with hostIPC: true, which that standard forbids: no pod "
-                "of the team could use such a GPU.",
+                "MPS needs hostIPC: true, which that standard forbids, so no pod of the team could use "
+                "such a GPU.",
                 "Write gpuSharingStrategy: time-sharing on the pool, or namespace: {name: "
-                f"{team.namespace_name}, podSecurity: privileged}} for a team that may become root on its "
+                f"{team.namespace_name}, podSecurity: privileged}} if the team may have root access to its "
                 "nodes.",
             )
 
@@ -128,8 +129,8 @@ def _counted_whole(pool: PoolIn) -> Iterator[Fault]:
             pool.at("accelerator.gpuInstanceProfile"),
             f"The autoscaler counts {several(accelerator.count, 'GPU')} on an empty node, not "
             f"{accelerator.count * count} instances.",
-            "It adds more nodes than many small pods need, and removes those again.",
-            "Write nodes: {count: 1}, for example, unless that will do.",
+            "It adds more nodes than many small pods need, and removes them again.",
+            "Write a fixed count, such as nodes: {count: 1}, unless that is acceptable.",
         )
 
 

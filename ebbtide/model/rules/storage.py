@@ -27,8 +27,8 @@ def _of_the_cloud(cluster: Cluster) -> Iterator[Fault]:
             yield Fault(
                 f"teams[{number}].volume.kind",
                 f"{service_name(cloud)} has no {kind}.",
-                "The volume could not be made.",
-                f"Write kind: {CLOUD_SPECS[cloud].shared_volume}, or omit kind for a bucket, mounted.",
+                "The volume could not be created.",
+                f"Write kind: {CLOUD_SPECS[cloud].shared_volume}, or omit kind for a mounted bucket.",
             )
 
 
@@ -39,13 +39,13 @@ def _size(cluster: Cluster) -> Iterator[Fault]:
             continue
         path = f"teams[{number}].volume.sizeGib"
         if volume.kind == "bucket":
-            yield Fault(path, "A bucket has no size.", "It would reach nothing.", "Remove sizeGib.")
+            yield Fault(path, "A bucket has no size.", "The field would have no effect.", "Remove sizeGib.")
         elif not LEAST_GIB[volume.kind] <= volume.size_gib <= _MOST_GIB[volume.kind]:
             yield Fault(
                 path,
-                f"{volume.kind} comes in {LEAST_GIB[volume.kind]} to {_MOST_GIB[volume.kind]} GiB, "
-                f"not {volume.size_gib}.",
-                "The volume could not be made.",
+                f"{volume.kind} supports {LEAST_GIB[volume.kind]} to {_MOST_GIB[volume.kind]} GiB, not "
+                f"{volume.size_gib}.",
+                "The volume could not be created.",
                 f"Write sizeGib: {LEAST_GIB[volume.kind]}, or a bucket.",
             )
 
@@ -57,9 +57,10 @@ def _has_a_zone(cluster: Cluster) -> Iterator[Fault]:
         if team.volume is not None and team.volume.kind == "filestore":
             yield Fault(
                 f"teams[{number}].volume.kind",
-                f"A filestore is in one zone, and neither {cluster.cloud.location} nor a pool names one.",
-                "It could be put far from the nodes that use it, or nowhere.",
-                "Write zones on the pool that uses it most, or omit kind for a bucket, mounted.",
+                f"A filestore is in one zone, and neither {cluster.cloud.location} nor a pool has a single "
+                "zone.",
+                "It could not be created, or would be far from the nodes that use it.",
+                "Write zones for the pool that uses it most, or omit kind for a mounted bucket.",
             )
 
 
@@ -75,9 +76,9 @@ def _bills_while_idle(cluster: Cluster) -> Iterator[Fault]:
         cost = f"about {dollars(price.on_demand * size)} an hour" if price and price.on_demand else "by size"
         yield Fault(
             f"teams[{number}].volume",
-            f"{size} GiB of {volume.kind} bill {cost}, also while nothing runs.",
-            "The cluster at rest would cost that much more.",
-            "Omit kind for a bucket, mounted, which bills what is in it.",
+            f"{size} GiB of {volume.kind} cost {cost}, even while idle.",
+            "The idle cluster would cost that much more.",
+            "Omit kind for a mounted bucket, which is billed by its content.",
         )
 
 
@@ -86,9 +87,9 @@ def _force_destroy(cluster: Cluster) -> Iterator[Fault]:
         if team.bucket is not None and team.bucket.keep is False and not cluster.is_ephemeral:
             yield Fault(
                 f"teams[{number}].bucket.keep",
-                "The bucket of a permanent cluster goes with everything in it.",
+                "The bucket of a permanent cluster is deleted with its contents.",
                 "A destroy would delete every checkpoint.",
-                "Remove keep, unless that is meant.",
+                "Omit keep, unless that is intended.",
             )
 
 

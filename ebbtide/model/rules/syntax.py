@@ -59,7 +59,9 @@ def _check(row: Syntax[_Subject], subject: _Subject) -> Iterator[Fault]:
     for path, text in row.texts(subject):
         if text is not None and not re.fullmatch(row.pattern, text):
             problem = (
-                f"{row.whose} takes no {row.what} {_quoted(text)}." if text else f"The {row.what} is empty."
+                f"{_quoted(text)} is not a valid {row.whose} {row.what}."
+                if text
+                else f"The {row.what} is empty."
             )
             yield Fault(path, problem, row.consequence, f"Write {row.wants}, such as {row.example}.")
 

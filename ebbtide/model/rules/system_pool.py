@@ -25,15 +25,15 @@ def _exactly_one(cluster: Cluster) -> Iterator[Fault]:
         yield Fault(
             "pools",
             "No pool has the role system.",
-            "Cluster DNS and the add-ons would have nowhere to run, or would settle on the work pools.",
-            "Add a pool such as {name: system, role: system, nodes: {max: 3}}; its machine is named when "
-            "it is omitted.",
+            "Cluster DNS and the add-ons would stay pending, or run on the work pools.",
+            "Add a pool such as {name: system, role: system, nodes: {max: 3}}; without a machine, the next "
+            "error suggests one.",
         )
     for path in system[1:]:
         yield Fault(
             f"{path}.role",
-            f"There is a system pool already, {system[0]}.",
-            "Add-ons would be spread over both, and neither could be sized.",
+            f"There is already a system pool, {system[0]}.",
+            "Add-ons would be spread over both, and neither size could be checked.",
             "Remove role here.",
         )
 
@@ -45,15 +45,15 @@ def _missing_machine(cluster: Cluster) -> Iterator[Fault]:
         workloads, requests = system_pods(cluster)
         need = requests + daemons(pool.pool, pool.site, cluster.addons)
         machine = cheapest_system_machine(cluster)
-        fix = "Write machine: with a larger type than the catalog has."
+        fix = "Write a larger machine type than the catalog has."
         if machine is not None:
             cost = price_text(machine, cluster)
-            holds = f"the cheapest that holds {workloads} ({amount_text(need)}){cost}"
+            holds = f"the cheapest with capacity for {workloads} ({amount_text(need)}){cost}"
             fix = f"Write machine: {machine.name}, {holds}."
         yield Fault(
             pool.at("machine"),
             "The system pool has no machine type.",
-            "The cloud would take one of its own choice, which need not hold what runs there.",
+            "The cloud would choose one, which may be too small for the system pods.",
             fix,
         )
 
@@ -64,8 +64,8 @@ def _no_accelerators(pool: PoolIn) -> Iterator[Fault]:
         yield Fault(
             pool.at("accelerator" if pool.pool.accelerator else "machine"),
             f"The system pool has accelerators, {accelerator}.",
-            "They would be paid for at every hour, and the cluster's own pods use none.",
-            "Write a machine without accelerators here, and a work pool for these.",
+            "They would be paid for all the time, and system pods do not use them.",
+            "Write a machine without accelerators, and add a work pool for them.",
         )
 
 
@@ -93,9 +93,9 @@ def _aks_supported(pool: PoolIn) -> Iterator[Fault]:
         yield Fault(
             pool.at("machine"),
             f"The system pool's machine is {wrong}, which AKS accepts and Microsoft does not support.",
-            "System pods may be throttled or stay pending, and support may decline a request.",
+            "System pods may be throttled or stay pending, and Azure support may decline a request.",
             f"Write a machine of another series with {spec.system_vcpus} vCPUs, such as Standard_D4as_v5, "
-            "unless the cluster is for tests.",
+            "unless this is a test cluster.",
         )
 
 
@@ -116,7 +116,7 @@ def _gke_taints(pool: PoolIn) -> Iterator[Fault]:
             yield Fault(
                 pool.at(f"taints[{index}]"),
                 f"Not all of GKE's own pods tolerate the taint {taint}.",
-                "Those that do not would stay pending, or settle on work pools that then never reach zero.",
+                "The others would stay pending, or run on work pools, which then could not scale to zero.",
                 "Remove taints, or write the effect PreferNoSchedule.",
             )
 

@@ -90,15 +90,15 @@ def _queues_name_pools(cluster: Cluster) -> Iterator[Fault]:
             elif roles[name]:
                 yield Fault(
                     path,
-                    f"The queue leads to the system pool, {name}.",
-                    "Jobs would push out the cluster's own pods.",
+                    f"The queue contains the system pool, {name}.",
+                    "Jobs would displace system pods.",
                     _one_of(work, "Declare a work pool first."),
                 )
             elif name in queue.pools[:index]:
                 yield Fault(
                     path,
                     f"The pool {name} is in the queue twice.",
-                    "Kueue refuses a flavor that is there twice.",
+                    "Kueue refuses duplicate flavors.",
                     "Remove one of the two.",
                 )
 
@@ -114,7 +114,7 @@ def _not_too_many_pools(cluster: Cluster) -> Iterator[Fault]:
             yield Fault(
                 f"queues[{index}].pools",
                 f"The queue has {len(queue.pools)} pools.",
-                "Kueue takes at most 64 flavors in a queue.",
+                "Kueue supports at most 64 flavors in a queue.",
                 "Split the queue into several.",
             )
 
@@ -126,9 +126,9 @@ def _one_accelerator_type(cluster: Cluster) -> Iterator[Fault]:
         if len(accelerators) > 1:
             yield Fault(
                 f"queues[{index}].pools",
-                f"The queue leads to different accelerators, {and_list(accelerators)}.",
-                "A job may land on the lesser one.",
-                "Write a queue for each type, unless any of them will do.",
+                f"The pools of the queue have different accelerators, {and_list(accelerators)}.",
+                "A job may get the slower type.",
+                "Declare a queue for each type, unless jobs can use any of them.",
             )
 
 
@@ -140,7 +140,7 @@ def _teams_name_queues(cluster: Cluster) -> Iterator[Fault]:
                 yield Fault(
                     f"teams[{number}].queues[{index}]",
                     f"There is no queue {use.queue}{did_you_mean(use.queue, queues)}",
-                    "The team could not submit work to it.",
+                    "The team could not submit work.",
                     _one_of(queues, "Declare queues, or write addons: {kueue: {}} for the derived ones."),
                 )
 
@@ -152,8 +152,8 @@ def _local_queues_once(cluster: Cluster) -> Iterator[Fault]:
             if name in names[:index]:
                 yield Fault(
                     f"teams[{number}].queues[{index}]",
-                    f"The team has a local queue {name} already.",
-                    "A namespace holds one local queue of a name.",
+                    f"The team already has a local queue {name}.",
+                    "Local queue names are unique in a namespace.",
                     "Remove one of the two, or give it another name with as.",
                 )
 
@@ -164,7 +164,7 @@ def _namespaces_for_people(cluster: Cluster) -> Iterator[Fault]:
             yield Fault(
                 path,
                 f"The namespace {name} belongs to {owner}.",
-                "The team could change what the cluster needs to run.",
+                "The team could change components of the cluster.",
                 "Write a namespace of the team's own.",
             )
 
@@ -175,7 +175,7 @@ def _default_exists(cluster: Cluster) -> Iterator[Fault]:
             yield Fault(
                 _namespace_path(index, team),
                 "The namespace default already exists.",
-                "It could not be created, and must not be removed with the team.",
+                "It could not be created, and must not be deleted with the team.",
                 "Write namespace: {name: default, create: false}.",
             )
 
@@ -202,8 +202,10 @@ RULES: tuple[ClusterRule | PoolRule, ...] = (
     ),
     _once_rule("pool name", "One of the two pools could not be created.", _pool_names),
     _once_rule("queue name", "One of the two queues could not be created.", _queue_names),
-    _once_rule("team name", "What one team may do, the other could do too.", _team_names),
-    _once_rule("namespace", "Two teams would share it, with each other's rights and queues.", _namespaces),
+    _once_rule("team name", "The teams would share their permissions.", _team_names),
+    _once_rule(
+        "namespace", "Two teams would share it, with each other's permissions and queues.", _namespaces
+    ),
     ClusterRule("queue pools exist", _KUEUE, _queues_name_pools),
     ClusterRule(
         "maximum pools in queue", f"{_KUEUE}: resourceGroups[].flavors, maxItems 64", _not_too_many_pools

@@ -42,7 +42,7 @@ def _fits_the_machine(pool: PoolIn) -> Iterator[Fault]:
             pool.at("tpuTopology"),
             f"{topology} has {chips_of(topology)} chips, and a node has {chips}.",
             _NO_POOL,
-            f"Write a topology of a multiple of {chips} chips.",
+            f"Write a topology with a multiple of {chips} chips.",
         )
     elif topology != own and (chips_of(topology) == chips or (own and chips != _CHIPS_OF_SEVERAL)):
         yield Fault(
@@ -76,7 +76,7 @@ def _one_zone(pool: PoolIn) -> Iterator[Fault]:
     if slice_nodes(pool.pool, pool.machine) > 1 and zones_of(pool.pool, pool.site) > 1:
         yield Fault(
             pool.at("zones"),
-            "The nodes of a TPU slice are in one zone, and this pool spans several.",
+            "A TPU slice is in one zone, and this pool spans several.",
             _NO_POOL,
             "Write the one zone under zones.",
         )

@@ -24,7 +24,7 @@ from ebbtide.model.shape.unknown_keys import unknown_key
 from ebbtide.paths import path_text
 from ebbtide.wording import did_you_mean
 
-UNREADABLE = "The declaration cannot be read as it stands."
+UNREADABLE = "The declaration cannot be read."
 
 _EXPECTED = {
     "bool_parsing": "true or false",
@@ -75,7 +75,7 @@ class ShapeFinding:
 def described(value: object) -> str:
     """Describe a value for a message: `the text "4"`, `a mapping`."""
     if value is None or value == "":
-        return "left empty"
+        return "empty"
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, int | float):
@@ -119,7 +119,7 @@ def _by_example(location: Location, expected: str, own: str) -> str:
 
 def _wrong_type(location: Location, error: ErrorDetails) -> Fault:
     expected = "a word or a mapping" if location.name in _WORDS_TOO else _EXPECTED[error["type"]]
-    problem = f"{location.name} is {described(location.value)}, and {expected} is wanted."
+    problem = f"{location.name} is {described(location.value)}; expected {expected}."
     if not location.keys:
         problem = problem.replace("the declaration is", "The declaration is", 1)
         return Fault("", problem, UNREADABLE, "Write name, owner, cloud and pools under ebbtide:cluster.")
@@ -136,14 +136,14 @@ def _missing(location: Location, _: ErrorDetails) -> Fault:
         problem = f"The {alias} of the {location.value} is missing."
         written = f"{location.name}: {{kind: {location.value}, {written}}}"
     fix = f"Write {written}, for example."
-    return Fault(location.path, problem, "Nothing can be made without it.", fix)
+    return Fault(location.path, problem, "The field is required.", fix)
 
 
 def _empty(location: Location, _: ErrorDetails) -> Fault:
     return Fault(
         location.path,
         f"{location.name} is empty.",
-        "Nothing can be made of it.",
+        "The value is invalid.",
         _how_to_write(location, "text"),
     )
 
@@ -156,7 +156,7 @@ def _out_of_range(location: Location, error: ErrorDetails) -> Fault:
     return Fault(
         location.path,
         f"{location.name} is {location.value}.",
-        "Nothing can be made with it.",
+        "The value is out of range.",
         f"Write {wanted}{'' if required else ', or omit it'}.",
     )
 
@@ -181,7 +181,7 @@ def _kind(location: Location, error: ErrorDetails) -> Fault:
         return Fault(
             path,
             f"The kind of {name} is missing.",
-            "Nothing can be made without it.",
+            "The field is required.",
             f"Under kind, {fix.lower()}",
         )
     is_word = isinstance(location.value, str)
@@ -194,7 +194,7 @@ def _kind(location: Location, error: ErrorDetails) -> Fault:
 
 def _duration(location: Location, _: ErrorDetails) -> Fault:
     bare = isinstance(location.value, int | float) or str(location.value).strip().isdigit()
-    wrong = "and a duration needs a unit" if bare else "which is no duration in whole seconds"
+    wrong = "and a duration needs a unit" if bare else "which is not a duration in whole seconds"
     return Fault(
         location.path,
         f"{location.name} is {described(location.value)}, {wrong}.",
@@ -279,8 +279,8 @@ def null_findings(model: type[BaseModel], written: object) -> Iterator[ShapeFind
         fix = f"Write {name}: {example}" if example else f"Write a value for {name}"
         fault = Fault(
             location.path,
-            f"{name} is left empty.",
-            "YAML reads that as null, and the declaration would be as without it.",
+            f"{name} is empty.",
+            "YAML reads this as null, and the field would have no effect.",
             f"{fix}, or omit the key {name}.",
             rule="required-field",
         )

@@ -11,7 +11,7 @@ from ebbtide.model.shape.error_locations import Location, aliases_of, item_of, k
 _TOO_MANY = 2
 _SHORTEST = 3
 """Minimum length of the common prefix with a known key."""
-_IGNORED = "It would have had no effect."
+_IGNORED = "The key would have no effect."
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +51,8 @@ _WELL_KNOWN = (
         ("Pool", "Nodes"),
         _SIZES,
         Reading(
-            "A pool is not sized by {key}: its nodes are totals for the whole pool, however many zones it "
-            "spans.",
-            "Where such numbers hold for each zone, they multiply silently with the zones.",
+            "There is no {key}: nodes.min and nodes.max are totals of the pool, for all of its zones.",
+            "Numbers per zone would silently be multiplied by the number of zones.",
             "Write nodes: {{min: 0, max: 4}} with the totals.",
             "nodes",
         ),
@@ -62,7 +61,7 @@ _WELL_KNOWN = (
         ("Pool", "Nodes"),
         ("autoscaling", "enableAutoscaling", "enableAutoScaling", "autoScaling"),
         Reading(
-            "There is no {key}: a pool scales between nodes.min and nodes.max by itself.",
+            "There is no {key}: a pool always scales between nodes.min and nodes.max.",
             _IGNORED,
             "Write nodes: {{max: 4}}, or nodes: {{count: 4}} for a fixed number.",
             "nodes",
@@ -72,8 +71,8 @@ _WELL_KNOWN = (
         ("Pool",),
         ("spot", "scaleSetPriority", "priority", "provisioningModel"),
         Reading(
-            "There is no {key}: how machines are bought is the pool's capacity.",
-            "The pool would have been made of on-demand machines at full price.",
+            "There is no {key}: spot and other kinds of capacity are written under capacity.",
+            "The pool would have on-demand machines at full price.",
             "Write capacity: spot.",
             "capacity",
         ),
@@ -82,9 +81,9 @@ _WELL_KNOWN = (
         ("Pool",),
         ("preemptible",),
         Reading(
-            "There is no {key}: how machines are bought is the pool's capacity.",
-            "The pool would have been made of on-demand machines at full price.",
-            "Write capacity: spot, or capacity: preemptible for the older kind.",
+            "There is no {key}: spot and other kinds of capacity are written under capacity.",
+            "The pool would have on-demand machines at full price.",
+            "Write capacity: spot, or capacity: preemptible for preemptible VMs.",
             "capacity",
         ),
     ),
@@ -92,8 +91,8 @@ _WELL_KNOWN = (
         ("Pool",),
         ("queuedProvisioning", "enableQueuedProvisioning", "queued"),
         Reading(
-            "There is no {key}: how machines are bought is the pool's capacity.",
-            "The pool would have been made of on-demand machines, which are scarce for GPUs.",
+            "There is no {key}: spot and other kinds of capacity are written under capacity.",
+            "The pool would have on-demand machines, which are scarce for GPUs.",
             "Write capacity: queued.",
             "capacity",
         ),
@@ -102,8 +101,8 @@ _WELL_KNOWN = (
         ("Pool",),
         ("flexStart", "enableFlexStart"),
         Reading(
-            "There is no {key}: how machines are bought is the pool's capacity.",
-            "The pool would have been made of on-demand machines, which are scarce for GPUs.",
+            "There is no {key}: spot and other kinds of capacity are written under capacity.",
+            "The pool would have on-demand machines, which are scarce for GPUs.",
             "Write capacity: flex-start.",
             "capacity",
         ),
@@ -112,9 +111,9 @@ _WELL_KNOWN = (
         ("Pool",),
         ("machineType", "vmSize", "instanceType", "nodeVmSize"),
         Reading(
-            "There is no {key}: a machine type is written under machine.",
+            "There is no {key}: the machine type is written under machine.",
             "The pool would have no machine type.",
-            "Write machine: with the type after it.",
+            "Write machine: and the type.",
             "machine",
         ),
     ),
@@ -131,7 +130,7 @@ _WELL_KNOWN = (
         ),
         Reading(
             "There is no {key}: accelerators are written under accelerator, for one node.",
-            "The nodes would have had no accelerators.",
+            "The nodes would have no accelerators.",
             "Write accelerator: {{type: nvidia-tesla-t4, count: 1}}.",
             "accelerator",
         ),
@@ -141,9 +140,9 @@ _WELL_KNOWN = (
         ("reservationAffinity",),
         Reading(
             "There is no {key}: it follows from the capacity kind.",
-            "Spot, flex-start and queued nodes may use no reservation, and it could have said otherwise.",
-            "Remove it, or write capacity: {{kind: reservation, name: NAME}}, or affinity: any for "
-            "whichever matches.",
+            "Spot, flex-start and queued nodes cannot use a reservation.",
+            "Remove it, or write capacity: {{kind: reservation, name: NAME}}, or affinity: any for any "
+            "matching reservation.",
         ),
     ),
     _WellKnown(
@@ -151,8 +150,8 @@ _WELL_KNOWN = (
         ("diskSizeGb", "diskSize", "diskType", "osDiskSizeGb", "osDiskType", "bootDisk"),
         Reading(
             "There is no {key}: the boot disk is written under disk.",
-            "The disk would have had its default size and type.",
-            "Write disk: {{sizeGib: 100, type: pd-balanced}}, or either of the two.",
+            "The disk would have the default size and type.",
+            "Write disk: {{sizeGib: 100, type: pd-balanced}}, or one of its fields.",
             "disk",
         ),
     ),
@@ -160,9 +159,9 @@ _WELL_KNOWN = (
         ("Pool",),
         ("mode",),
         Reading(
-            "There is no {key}: what a pool is for is its role.",
-            "The pool would have been a work pool.",
-            "Write role: system for the admin pool, and nothing for any other.",
+            "There is no {key}: the purpose of a pool is written under role.",
+            "The pool would be a work pool.",
+            "Write role: system for the system pool, and omit role for all others.",
             "role",
         ),
     ),
@@ -170,9 +169,9 @@ _WELL_KNOWN = (
         ("Gke", "Aks"),
         ("region", "zone"),
         Reading(
-            "There is no {key}: where a cluster stands is its location.",
+            "There is no {key}: the location of a cluster is written under location.",
             "The cluster would have no cloud.",
-            "Write location: with the region, or on GKE a zone, after it.",
+            "Write location: and a region, or on GKE a zone.",
             "location",
         ),
     ),
@@ -181,8 +180,8 @@ _WELL_KNOWN = (
         ("nodePools", "agentPools", "agentPoolProfiles"),
         Reading(
             "There is no {key}: node pools are written under pools.",
-            "The cluster would have had no pool.",
-            "Write pools: with the list after it.",
+            "The cluster would have no pools.",
+            "Write pools: and the list.",
             "pools",
         ),
     ),
@@ -233,7 +232,7 @@ def unknown_key(location: Location, whole: type[BaseModel], known: tuple[str, ..
         if key in aliases_of(variant):
             mine, other = kind_of(location.variants[0]), kind_of(variant)
             return Reading(
-                f"{key} is a field of {other}, and this is {mine}.",
+                f"{key} is a field of {other}, not of {mine}.",
                 _IGNORED,
                 f"Remove it, or write kind: {other}.",
             )
@@ -243,7 +242,7 @@ def unknown_key(location: Location, whole: type[BaseModel], known: tuple[str, ..
         return Reading(
             f"There is no {key} here; it is a field of the whole declaration.",
             _IGNORED,
-            "Indent it less, like owner.",
+            "Indent it at the level of owner.",
         )
     parents = _nearest_parents(owner, whole, key)
     if parents:

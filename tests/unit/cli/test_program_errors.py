@@ -119,10 +119,9 @@ def test_a_wrong_argument_is_reported_in_the_declarations_words(tmp_path: Path) 
     assert output == (
         "Nodes(…) has 2 errors.\n\n"
         "__main__.py:3: max\n"
-        '  max is the text "four", and a whole number is wanted. The declaration cannot be read as it '
-        "stands.\n"
+        '  max is the text "four"; expected a whole number. The declaration cannot be read.\n'
         "  Write a whole number here, or omit it.\n\n"
         "__main__.py:3: mini\n"
-        "  There is no mini here; did you mean min? It would have had no effect.\n"
+        "  There is no mini here; did you mean min? The key would have no effect.\n"
         "  Write min.\n"
     )

@@ -78,7 +78,7 @@ def too_many_pools() -> Case:
             Fault(
                 path="queues[0].pools",
                 problem="The queue has 65 pools.",
-                consequence="Kueue takes at most 64 flavors in a queue.",
+                consequence="Kueue supports at most 64 flavors in a queue.",
                 fix="Split the queue into several.",
             ),
         ),

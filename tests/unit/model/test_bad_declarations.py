@@ -101,8 +101,8 @@ def test_the_error_says_everything() -> None:
     with pytest.raises(DeclarationError) as refused:
         declare(edited(base("gke"), {"owner": "Vision", "pools[1].nodes": {"min": 5, "max": 3}}, []))
     assert str(refused.value) == (
-        "owner: Google Cloud takes no label value Vision. The owner could not be written on what is billed. "
-        "Write at most 63 lower-case letters, digits, underscores and hyphens, such as vision-team.\n"
+        "owner: Vision is not a valid Google Cloud label value. The billing label of the owner could not be "
+        "set. Write at most 63 lower-case letters, digits, underscores and hyphens, such as vision-team.\n"
         "pools[1].nodes.min: min 5 is above max 3. The node pool could not be created. "
         "Write min: 3 or less, or max: 5 or more."
     )
@@ -123,9 +123,9 @@ def test_a_name_that_was_made_up_is_checked() -> None:
     with pytest.raises(DeclarationError) as refused:
         declare(written, default_name="My_Project-dev")
     assert str(refused.value) == (
-        "name: GKE takes no cluster name My_Project-dev. There can be no cluster of that name. Write at most "
-        "40 lower-case letters, digits and hyphens, the first a letter and the last no hyphen, such as "
-        "train-dev."
+        "name: My_Project-dev is not a valid GKE cluster name. No cluster can have that name. Write at most "
+        "40 lower-case letters, digits and hyphens, starting with a letter and not ending with a hyphen, "
+        "such as train-dev."
     )
 
 

@@ -89,11 +89,11 @@ def test_a_cloud_that_does_not_exist_is_refused() -> None:
         ),
         (
             lambda: Queue(name="t4", pools="t4"),  # pyright: ignore[reportArgumentType]
-            'pools: pools is the text "t4", and a list is wanted.',
+            'pools: pools is the text "t4"; expected a list.',
         ),
         (
             lambda: Team(name="vision", queues=[3]),  # pyright: ignore[reportArgumentType]
-            "queues[0]: queues[0] is the number 3, and ",
+            "queues[0]: queues[0] is the number 3; expected a mapping.",
         ),
     ],
 )

@@ -77,7 +77,7 @@ def test_pools_one_indent_too_far_left(tmp_path: Path, project: str) -> None:
     assert _error(_files(tmp_path, f"{head}  pools:\n{moved}", project)) == (
         "The declaration has 1 error.\n\n"
         "Pulumi.dev.yaml:5:3: pools\n"
-        "  pools is missing. Nothing can be made without it.\n"
+        "  pools is missing. The field is required.\n"
         "  `pools` is beside `ebbtide:cluster`, where it has no effect. "
         "Indent it under `ebbtide:cluster:`, like `owner`."
     )

@@ -26,7 +26,7 @@ _FAULTS: dict[str, tuple[Callable[[], object], list[str]]] = {
             "exceptions[1].reason: reason is missing.",
         ],
     ),
-    "whole": (lambda: "mandatory", ['The policy is the text "mandatory", and a mapping is wanted.']),
+    "whole": (lambda: "mandatory", ['The policy is the text "mandatory"; expected a mapping.']),
 }
 
 
