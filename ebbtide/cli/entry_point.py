@@ -41,6 +41,7 @@ from ebbtide.cli.schema import schema
 from ebbtide.cli.sleep import sleep, wake
 from ebbtide.cli.status import status
 from ebbtide.cli.up import up
+from ebbtide.cli.why import why
 
 if TYPE_CHECKING:
     from ebbtide.project.source import Source
@@ -90,7 +91,8 @@ def root(
     """ML clusters on GKE and AKS from one declaration.
 
     Only `quota`, `prices`, `up`, `status`, `sleep`, `wake`, `extend`, `reap`, `destroy`, `follow`,
-    `jobs`, `cancel`, `rerun`, `run`, `cost` and --submit need access to a backend, a cloud or a cluster.
+    `jobs`, `why`, `cancel`, `rerun`, `run`, `cost` and --submit need access to a backend, a cloud or a
+    cluster.
     """
 
 
@@ -237,7 +239,7 @@ _COMMANDS = cast(
     {
         "Review": [preview, review, machines, quota, schema],
         "Cluster": [up, status, dashboard, sleep, wake, extend, reap, destroy],
-        "Work": [profile, run, *workloads.COMMANDS, jobs, cancel, rerun, cost],
+        "Work": [profile, run, *workloads.COMMANDS, jobs, why, cancel, rerun, cost],
         "Rehearsal": [rehearse],
     },
 )

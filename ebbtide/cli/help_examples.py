@@ -29,6 +29,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "cost": "cost --since 7d --by user",
     "follow": "follow train --namespace vision",
     "jobs": "jobs --all --namespace vision",
+    "why": "why train --namespace vision",
     "cancel": "cancel train --namespace vision",
     "rerun": "rerun train --namespace vision -- python train.py --lr 0.2",
     "rehearse": "rehearse dev --scenario spot-storm",

@@ -11,11 +11,11 @@ from ebbtide.kueue_api import API_PATH
 from ebbtide.operations import access
 from ebbtide.operations.snapshot import Snapshot, take
 from ebbtide.operations.status_report import QueueStatus, WaitingWork
-from ebbtide.operations.unplaceable import misfit
 from ebbtide.operations.work import root_of, roots
 from ebbtide.placement import PoolProfile, Profile
 from ebbtide.workloads.objects import condition
 from ebbtide.workloads.reasons import queued_for
+from ebbtide.workloads.unplaceable import misfit
 
 _UNKNOWN: Final = "waiting work is unknown"
 _REQUESTS: Final = "/apis/autoscaling.x-k8s.io/v1/provisioningrequests"

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from components.addons.kueue import NAMESPACE
-from components.addons.kueue_values import VISIBILITY_PORT, values
+from components.addons.kueue_values import values
 from ebbtide.kubernetes_api import ApiError
 from ebbtide.model import Cluster, declare
 from ebbtide.operations import queue_hold
@@ -20,27 +20,17 @@ from ebbtide.operations.status_report import WaitingWork
 from ebbtide.placement.derive import profile
 from ebbtide.placement.kueue import QUEUES_LABEL, layers
 from ebbtide.placement.labels_and_taints import labels_and_taints
-from ebbtide.placement.member_policy import controllers_priority
 from ebbtide.placement.queueing import queueing
 from ebbtide.workloads.objects import condition
 from ebbtide.workloads.several_nodes import job_over_nodes
 from ebbtide_rehearsal.control_plane import RUNS_FOR, ControlPlane, ControlPlaneSettings, ControlPlaneTools
-from rehearsal.tests.control_plane.cluster import (
-    Object,
-    gone,
-    job,
-    namespace,
-    node,
-    pod,
-    priority_class,
-    wait,
-)
+from rehearsal.tests.control_plane.cluster import Object, gone, job, node, pod, wait
 from rehearsal.tests.control_plane.commands import Kubectl, rendered, run
+from rehearsal.tests.control_plane.kueue import create_queues, install, with_visibility_port
 from tests.repository import ROOT
 
 pytestmark = [pytest.mark.rehearsal, pytest.mark.long]
 
-DEPLOYMENT = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/kueue-controller-manager"
 REQUESTS = "/apis/autoscaling.x-k8s.io/v1/namespaces/default/provisioningrequests"
 POOL = "dws-t4-nodepool"
 GKE_PORTS = frozenset({443, 10250})
@@ -72,31 +62,16 @@ def chart(
     chart_tools: ControlPlaneTools, declaration: Cluster, tmp_path_factory: pytest.TempPathFactory
 ) -> list[Object]:
     """The chart's objects, with the change that our component makes to one of them."""
-    objects = rendered(chart_tools, values(declaration), NAMESPACE, tmp_path_factory.mktemp("chart"))
-    for item in objects:
-        if item["kind"] == "Service" and item["metadata"]["name"].endswith("-visibility-server"):
-            item["spec"]["ports"][0]["targetPort"] = VISIBILITY_PORT
-    return objects
+    directory = tmp_path_factory.mktemp("chart")
+    return with_visibility_port(rendered(chart_tools, values(declaration), NAMESPACE, directory))
 
 
 @pytest.fixture(scope="module")
 def kueue(cluster: ControlPlane, kubectl: Kubectl, chart: list[Object], declaration: Cluster) -> ControlPlane:
     """The control plane with Kueue on its system pool, and its queues."""
-    system = declaration.system_pool
-    assert system is not None
-    pool_marks = labels_and_taints(system, declaration.site.cloud)
-    node(cluster.api, "system", labels=dict(pool_marks.all_labels))
-    priority_class(cluster.api, controllers_priority(declaration))
-    namespace(cluster.api, NAMESPACE)
-    kubectl.apply(chart)
-    wait(
-        lambda: cluster.api.get(DEPLOYMENT)["status"].get("readyReplicas"),
-        lambda ready: ready == 1,
-        seconds=90,
-    )
+    install(cluster, kubectl, chart, declaration)
     cluster.api.patch("/api/v1/namespaces/default", {"metadata": {"labels": {QUEUES_LABEL: "true"}}})
-    for layer in layers(queueing(declaration)):
-        kubectl.apply(layer)
+    create_queues(kubectl, declaration)
     return cluster
 
 

@@ -45,8 +45,8 @@ def _reasons(pod_set: Mapping[str, Any], pool: PoolProfile) -> Iterator[str]:
         if have is None or not request:
             continue
         if request > have:
-            had = _words(resource, have) if have else "none"
-            yield f"a pod needs {_words(resource, request)}, and a node of pool {pool.name} has {had}"
+            had = amount_text(resource, have) if have else "none"
+            yield f"a pod needs {amount_text(resource, request)}, and a node of pool {pool.name} has {had}"
         else:
             fits.append(have // request)
     count = int(pod_set.get("minCount") or pod_set.get("count") or 1)
@@ -75,7 +75,7 @@ def _requests(spec: Mapping[str, Any]) -> Mapping[str, Decimal]:
     return total
 
 
-def _words(resource: str, amount: Decimal) -> str:
+def amount_text(resource: str, amount: Decimal) -> str:
     """Format an amount: `4 nvidia.com/gpu`, `3500m CPU`, `40Gi memory`."""
     if resource == "cpu":
         return f"{quantities.cpu(int(amount * 1000))} CPU"

@@ -1,0 +1,61 @@
+"""The `why` command. Its dependencies are imported on execution."""
+
+import json
+from contextlib import suppress
+from typing import Annotated
+
+import typer
+
+from ebbtide.cli.consoles import say, write
+from ebbtide.cli.follow import Context, Format
+from ebbtide.cli.jobs import Namespace, Profile
+from ebbtide.cli.options import PreviewFormat
+
+
+def why(
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME",
+            help="Name of a Job, a TrainJob, an experiment, a pipeline run, a pod or a Kueue Workload.",
+        ),
+    ],
+    *,
+    namespace: Namespace = "",
+    context: Context = "",
+    format_: Format = PreviewFormat.TEXT,
+    profile: Profile = "",
+) -> None:
+    """Say why a workload is waiting, and who can change it.
+
+    One sentence from Kueue's objects, the pods and their events. What the user may not read, such as
+    workloads of other teams, is not in it.
+    """
+    from ebbtide import clock  # noqa: PLC0415
+    from ebbtide.kubernetes_api import Api  # noqa: PLC0415
+    from ebbtide.placement import Profile as Placements  # noqa: PLC0415
+    from ebbtide.placement import ProfileError  # noqa: PLC0415
+    from ebbtide.runs.pending.cause import VERSION  # noqa: PLC0415
+    from ebbtide.runs.pending.causes import cause_of  # noqa: PLC0415
+    from ebbtide.runs.pending.reader import read_evidence  # noqa: PLC0415
+
+    api = Api.of_user(context)
+    place = namespace or api.namespace
+    cluster: Placements | None = Placements.load(profile) if profile else None
+    if cluster is None:
+        with suppress(ProfileError):  # most causes are known without it
+            cluster = Placements.load(namespace=place, context=context)
+    evidence = read_evidence(api, name, place, clock.now(), cluster)
+    cause = cause_of(evidence)
+    if format_ is PreviewFormat.JSON:
+        document = {
+            "version": VERSION,
+            "kind": evidence.kind,
+            "namespace": evidence.namespace,
+            "name": evidence.name,
+            "cause": cause.document() if cause else None,
+        }
+        write(json.dumps(document, indent=2) + "\n", None)
+        return
+    subject = f"{evidence.kind[0].upper()}{evidence.kind[1:]} {evidence.name}"
+    say(f"{subject} waits: {cause}" if cause else f"{subject} does not wait.")

@@ -1,0 +1,1 @@
+"""Causes of waiting: a pure function from a workload's objects to the cause, and its reader."""

@@ -1,0 +1,50 @@
+"""The cause of a workload's waiting, from its objects."""
+
+from typing import Final
+
+from ebbtide.kubernetes_api.parts import parts
+from ebbtide.runs.pending.cause import Actor, Cause
+from ebbtide.runs.pending.evidence import Evidence
+from ebbtide.runs.pending.pod_causes import between_tries, missing_pods, pending_pod
+from ebbtide.runs.pending.queue_causes import queue_cause
+from ebbtide.workloads.objects import Object, condition, phase_of, waits
+
+_NEW: Final = Cause(
+    reason="New",
+    message="its pods have not been created yet",
+    remedy="that takes seconds",
+    actor=Actor.TIME,
+)
+_RETRY: Final = Cause(
+    reason="Retry",
+    message="its pods have ended, and its controller waits before the next try",
+    remedy="the next one starts within 6 minutes",
+    actor=Actor.TIME,
+)
+"""Wait after failures of a Job: 10 s, twice as long each time, up to 6 minutes (Kubernetes docs, Job, pod
+backoff failure policy)."""
+
+
+def cause_of(evidence: Evidence) -> Cause | None:
+    """Return why a workload, or a part of it, is waiting; None if nothing waits."""
+    job, workload = evidence.job, evidence.workload
+    if job is not None and (condition(job, "Complete") or condition(job, "Failed")):
+        return None
+    is_suspended = job is not None and bool(job["spec"].get("suspend"))
+    is_gated = any(parts(pod, "spec", "schedulingGates") for pod in evidence.pods)
+    is_over = any(condition(workload, kind) for kind in ("Admitted", "Finished"))
+    is_open = workload is not None and not is_over
+    if is_suspended or (is_open and (is_gated or not evidence.pods)):
+        return queue_cause(evidence)
+    alive = [pod for pod in evidence.pods if "deletionTimestamp" not in pod["metadata"]]
+    pending = [pod for pod in alive if phase_of(pod) == "Pending"]
+    if pending:
+        return pending_pod(evidence, min(pending, key=_order))
+    if any(phase_of(pod) == "Running" for pod in alive) or job is None:
+        return None
+    return missing_pods(evidence, job) or (_RETRY if between_tries(alive) else _NEW)
+
+
+def _order(pod: Object) -> tuple[bool, str]:
+    """Return the order in which pods explain a workload: those without a node first."""
+    return not waits(pod), str(pod["metadata"]["name"])
