@@ -35,6 +35,7 @@ from ebbtide.cli.profile import profile
 from ebbtide.cli.quota import quota
 from ebbtide.cli.reap import reap
 from ebbtide.cli.rehearse import rehearse
+from ebbtide.cli.replay import replay
 from ebbtide.cli.review import review, write_failure
 from ebbtide.cli.run import RunCommand, run
 from ebbtide.cli.schema import schema
@@ -240,7 +241,7 @@ _COMMANDS = cast(
         "Review": [preview, review, machines, quota, schema],
         "Cluster": [up, status, dashboard, sleep, wake, extend, reap, destroy],
         "Work": [profile, run, *workloads.COMMANDS, jobs, why, cancel, rerun, cost],
-        "Rehearsal": [rehearse],
+        "Rehearsal": [rehearse, replay],
     },
 )
 """The commands, by their group in the help."""

@@ -37,6 +37,7 @@ OF_COMMANDS: Final[Mapping[str, tuple[str, ...]]] = {
     "quota": ("gke", "clouds"),
     "reap": ("gke", "cluster"),
     "rehearse": ("gke", "rehearse"),
+    "replay": ("gke", "rehearse"),
     "sleep": ("gke", "cluster", "clouds"),
     "status": ("gke", "cluster"),
     "wake": ("gke", "cluster", "clouds"),

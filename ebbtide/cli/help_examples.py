@@ -33,6 +33,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "cancel": "cancel train --namespace vision",
     "rerun": "rerun train --namespace vision -- python train.py --lr 0.2",
     "rehearse": "rehearse dev --scenario spot-storm",
+    "replay": "replay examples/traces/dev.csv dev --against main",
     "up": "up dev",
     "status": "status dev --watch",
     "dashboard": "dashboard dev --out dashboard.json",

@@ -130,12 +130,15 @@ class CloudModel(Declared):
         )
 
 
-def read_cloud_model(path: Path) -> "tuple[CloudModel, Recorded]":
-    """Read a file with changes of the default model, and the files of availability that it names.
+def read_cloud_model(path: Path | None) -> "tuple[CloudModel, Recorded]":
+    """Read a file with changes of the default model, if there is one, and the files of availability that it
+    names.
 
     Raises:
         CloudModelError: a file is invalid; the message has every fault.
     """
+    if path is None:
+        return CloudModel(), {}
     try:
         written = yaml_file.load(path)
     except (yaml_file.YamlFileError, OSError) as error:

@@ -22,7 +22,7 @@ from ebbtide_rehearsal.replay.document import (
     Spread,
     WaitReport,
 )
-from ebbtide_rehearsal.replay.mapping import Mapped, Mapper, Table, Work
+from ebbtide_rehearsal.replay.mapping import Mapped, Mapper, Table
 from ebbtide_rehearsal.replay.outcome import JobOutcome, Outcome, quantile, sizes, thinned, waits
 from ebbtide_rehearsal.replay.simulation import Scheduler, simulate
 from ebbtide_rehearsal.replay.trace import Trace
@@ -36,8 +36,8 @@ _LINES: Final = 5
 _HOUR: Final = 3600
 _CLEAR: Final = 0.005
 
-Schedulers: TypeAlias = Callable[[Declaration, Sequence[Work]], AbstractContextManager[Scheduler]]
-"""Starts a scheduler with a declaration's objects, for jobs."""
+Schedulers: TypeAlias = Callable[[Declaration], AbstractContextManager[Scheduler]]
+"""Starts a scheduler with a declaration's objects."""
 
 OnReplay: TypeAlias = Callable[[str], None]
 """Called with the name of each replay before it begins."""
@@ -75,8 +75,7 @@ def replay(
     """
 
     def outcome(declaration: Declaration, mapped: Mapped, seed: int, cloud_model: CloudModel) -> Outcome:
-        fitting = [work for work in mapped.work if not work.why_not]
-        with schedulers(declaration, fitting) as scheduler:
+        with schedulers(declaration) as scheduler:
             cloud = Cloud(cloud_model, model[1], seed, trace.midnight)
             return simulate(declaration, mapped.work, scheduler, cloud)
 
@@ -347,9 +346,10 @@ def _alone(column: _Column, report: ColumnReport, *, named: bool) -> Iterator[st
         if wait.half and wait.most
         else "no job ran"
     )
-    work = [pool for pool in report.pools if pool.usd.median]
+    queued = {pool for queue in column.declaration.queues.values() for pool in queue.pools}
+    work = [pool for pool in report.pools if pool.pool in queued]
     hours, idle = (sum(getattr(pool, key).median for pool in work) for key in ("node_hours", "idle_hours"))
-    share = f", {idle / hours:.0%}".replace("%", " %") + " of node hours idle" if hours else ""
+    share = f", {idle / hours:.0%}".replace("%", " %") + " of its queues' node hours idle" if hours else ""
     yield f"{name}{waited}; {cost}{share}."
     if lost := round(jobs - report.ended.median):
         yield f"{name}{lost:,} of {several(f'{jobs:,}', 'job', 'jobs')} never ended."

@@ -1,8 +1,10 @@
 """A declaration for a replay: node pools, Kueue objects, and the pools of each queue and flavor."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final, cast
+
+import yaml
 
 from ebbtide.catalog import CloudKind, resource_name
 from ebbtide.catalog.clouds import region_of
@@ -18,6 +20,10 @@ from ebbtide_rehearsal.replay.runs import Shape
 from ebbtide_rehearsal.report.cost import Rates, rates
 
 _KUEUE: Final = "kubernetes:kueue.x-k8s.io/"
+_NAMESPACE: Final = "kubernetes:core/v1:Namespace"
+_CHART: Final = "kubernetes:helm.sh/v4:Chart"
+_DEFAULTS: Final = {"apiVersion": "config.kueue.x-k8s.io/v1beta2", "kind": "Configuration"}
+"""The configuration of a Kueue that the stack does not install."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +54,13 @@ class Flavor:
         name: its name.
         pools: names of the pools whose nodes it selects.
         queued: whether they are provisioned by ProvisioningRequests.
+        labels: node labels that it selects.
     """
 
     name: str
     pools: tuple[str, ...]
     queued: bool
+    labels: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +77,8 @@ class Declaration:
         flavors: its ResourceFlavors, by name.
         priorities: values of its WorkloadPriorityClasses.
         rates: charges besides nodes.
+        configuration: configuration of its Kueue.
+        namespaces: labels of its namespaces.
     """
 
     name: str
@@ -80,10 +90,20 @@ class Declaration:
     flavors: Mapping[str, Flavor]
     priorities: Mapping[str, int]
     rates: Rates
+    configuration: Mapping[str, Any] = field(default_factory=_DEFAULTS.copy)
+    namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
 
     def pool(self, name: str) -> NodePool:
         """Return a pool by name."""
         return next(pool for pool in self.pools if pool.name == name)
+
+    def selector(self, pools: Iterable[str], accelerator: str) -> dict[str, str]:
+        """Return the node labels that the flavors with an accelerator share, among those of some pools."""
+        chosen = {pool for pool in pools if self.accelerators[pool] == accelerator}
+        labels = [flavor.labels for flavor in self.flavors.values() if chosen & set(flavor.pools)]
+        return (
+            dict(set[tuple[str, str]].intersection(*(set(one.items()) for one in labels))) if labels else {}
+        )
 
 
 def declaration(name: str, recording: Recording) -> Declaration:
@@ -127,7 +147,26 @@ def declaration(name: str, recording: Recording) -> Declaration:
             item["metadata"]["name"]: int(item["value"]) for item in _kind(objects, "WorkloadPriorityClass")
         },
         rates=rates(recording),
+        configuration=_configuration(recording),
+        namespaces={
+            metadata["name"]: metadata.get("labels", {})
+            for metadata in (
+                cast("Any", resource.inputs)["metadata"]
+                for resource in recording
+                if resource.type == _NAMESPACE
+            )
+        },
     )
+
+
+def _configuration(recording: Recording) -> Mapping[str, Any]:
+    """Return the configuration of Kueue's controller in the values of its chart."""
+    for resource in recording:
+        if resource.type == _CHART:
+            values = cast("Mapping[str, Any]", resource.inputs.get("values") or {})
+            if config := values.get("managerConfig"):
+                return yaml.safe_load(config["controllerManagerConfigYaml"])
+    return _DEFAULTS
 
 
 def _kind(objects: Sequence[Mapping[str, Any]], kind: str) -> Iterator[Mapping[str, Any]]:
@@ -183,6 +222,7 @@ def _flavor(
         item["metadata"]["name"],
         tuple(pool.name for pool in chosen),
         any(pool.capacity == "queued" for pool in chosen),
+        labels,
     )
 
 

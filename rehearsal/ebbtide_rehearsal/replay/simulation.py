@@ -2,7 +2,7 @@
 
 import heapq
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, Protocol
 
@@ -17,6 +17,7 @@ from ebbtide_rehearsal.replay.runs import Lost, Run
 _DAY: Final = 86400.0
 _MONTH: Final = 30 * _DAY
 _MOST_INTERRUPTIONS: Final = 100
+_NO_NODES: Final = "it was still waiting for nodes when nothing more could happen"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,13 +26,13 @@ class Decision:
 
     Attributes:
         kind: `reserved`: quota is reserved, and an admission check decides; `admitted`: its pods are created;
-            `evicted`: its pods are deleted, and it waits again.
+            `evicted`: its pods are deleted, and it waits again; `deactivated`: it is never admitted again.
         job: name of the job.
         flavor: name of its flavor; empty for an eviction.
         reason: reason of an eviction, such as `Preempted`.
     """
 
-    kind: Literal["reserved", "admitted", "evicted"]
+    kind: Literal["reserved", "admitted", "evicted", "deactivated"]
     job: str
     flavor: str = ""
     reason: str = ""
@@ -48,6 +49,10 @@ class Scheduler(Protocol):
         """End an admitted job."""
         ...
 
+    def ready(self, at: float, job: str, *, ready: bool) -> None:
+        """Set whether all pods of an admitted job are ready."""
+        ...
+
     def checked(self, at: float, job: str, failure: str) -> None:
         """Set the admission check of a job: ready, or to be retried with the reason of its failure."""
         ...
@@ -58,6 +63,10 @@ class Scheduler(Protocol):
 
     def next_time(self) -> float:
         """Return the time of the next retry; infinite for none."""
+        ...
+
+    def pending(self) -> Mapping[str, str]:
+        """Return the jobs without quota once nothing more can happen, each with the reason."""
         ...
 
 
@@ -105,10 +114,11 @@ class _Replay:
                 self._scheduler.submit(now, upcoming)
                 self._progress = now
                 upcoming = next(submits, None)
-            self._decide(now)
-        for state in self._states.values():
+            left -= self._decide(now)
+        pending = self._scheduler.pending()
+        for name, state in self._states.items():
             if state.outcome.ended is None and not state.outcome.why_not:
-                state.outcome.why_not = "it was still waiting when nothing more could happen"
+                state.outcome.why_not = pending.get(name) or _NO_NODES
         self.outcome.end = now
         for machine in self._nodes.machines():
             self.outcome.busy_hours[machine.pool] += self._nodes.busy_seconds(machine, now) / 3600
@@ -129,8 +139,13 @@ class _Replay:
         is_held = any(state.run for state in self._states.values()) if now > self._progress + _DAY else True
         return not self._ends and now > self._progress + (_MONTH if is_held else _DAY)
 
-    def _decide(self, now: float) -> None:
-        """Give the scheduler what happened, and apply its decisions, until nothing changes."""
+    def _decide(self, now: float) -> int:
+        """Give the scheduler what happened, and apply its decisions, until nothing changes.
+
+        Returns:
+            the number of jobs that will never run again.
+        """
+        deactivated = 0
         while True:
             checks, self._checked = self._checked, []
             for _, job, failure in checks:
@@ -138,8 +153,9 @@ class _Replay:
             decisions = self._scheduler.step(now)
             for decision in decisions:
                 self._apply(now, decision)
+                deactivated += decision.kind == "deactivated"
             if not (decisions or self._checked):
-                return
+                return deactivated
 
     def _apply(self, now: float, decision: Decision) -> None:
         state = self._states[decision.job]
@@ -148,14 +164,16 @@ class _Replay:
                 self._nodes.provision(now, self._run(state, decision.flavor))
             case "admitted":
                 self._nodes.admit(now, state.run or self._run(state, decision.flavor))
-            case _:
-                if state.run is None:
-                    return
+            case "deactivated":
+                state.outcome.why_not = "Kueue has deactivated it after its last retry"
+            case "evicted" if state.run is not None:
                 if state.run.started:
                     state.outcome.preemptions += 1
                     self._lose_work(now, state)
                 self._nodes.release(now, state.run)
                 state.run = None
+            case _:
+                pass
 
     def _run(self, state: _State, flavor: str) -> Run:
         work, chosen = state.outcome.work, self._declaration.flavors[flavor]
@@ -199,6 +217,7 @@ class _Replay:
         """Interrupt a job; it fails for good after many interruptions."""
         state.outcome.interruptions += 1
         self._lose_work(now, state)
+        self._scheduler.ready(now, state.outcome.work.name, ready=False)
         if state.outcome.interruptions == _MOST_INTERRUPTIONS:
             self._failed.append(state)
 
@@ -218,6 +237,7 @@ class _Replay:
         if state.outcome.started is None:
             state.outcome.started = at
         state.since = self._progress = at
+        self._scheduler.ready(at, run.name, ready=True)
         state.version += 1
         end = at + max(0.0, state.outcome.work.job.seconds - state.done)
         failure = self._cloud.failure_at(f"{run.name}/{state.version}", at)

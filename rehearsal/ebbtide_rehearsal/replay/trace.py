@@ -86,7 +86,7 @@ def read_trace(path: Path, check: Check = lambda _: ()) -> Trace:
 
     Args:
         path: the file.
-        check: further faults of a job.
+        check: further faults of a job of a trace that is written for a declaration.
 
     Raises:
         TraceError: the file is invalid; the message has the first faults, with their lines, and their number.
@@ -153,7 +153,8 @@ class _Reading:
             if isinstance(job, str):
                 skipped[job] = skipped.get(job, 0) + 1
                 continue
-            faults.add(line, self._check(job))
+            if self._format == "csv":
+                faults.add(line, self._check(job))
             if job.submit < latest and not sorts:
                 faults.add(line, [_BACKWARDS])
             latest = max(latest, job.submit)

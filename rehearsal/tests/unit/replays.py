@@ -1,7 +1,7 @@
 """A first-in, first-out scheduler for the tests of replays: quota alone, no cohorts, no preemption."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ebbtide_rehearsal.replay.cloud_model import Cloud, CloudModel
@@ -36,6 +36,9 @@ class FirstIn:
         """Free a job's quota."""
         del at
         del self._reserved[job]
+
+    def ready(self, at: float, job: str, *, ready: bool) -> None:
+        """Ignore pods."""
 
     def checked(self, at: float, job: str, failure: str) -> None:
         """Admit a checked job, or queue it again."""
@@ -81,6 +84,10 @@ class FirstIn:
     def next_time(self) -> float:
         """Return that nothing is retried."""
         return math.inf
+
+    def pending(self) -> Mapping[str, str]:
+        """Return the queued jobs."""
+        return {work.name: "insufficient quota" for work in self._waiting}
 
 
 def a_declaration(name: str = "dev", maximum: int = 2, **changes: Any) -> Declaration:

@@ -1,7 +1,7 @@
 """The report of a replay: comparison, text, JSON and page."""
 
 import io
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from contextlib import contextmanager
 
 import pytest
@@ -11,7 +11,7 @@ from ebbtide_rehearsal.replay import page, render
 from ebbtide_rehearsal.replay.compare import replay
 from ebbtide_rehearsal.replay.declared import Declaration
 from ebbtide_rehearsal.replay.document import ReplayReport
-from ebbtide_rehearsal.replay.mapping import Table, Work
+from ebbtide_rehearsal.replay.mapping import Table
 from ebbtide_rehearsal.replay.simulation import Scheduler
 from ebbtide_rehearsal.replay.trace import Trace
 from ebbtide_rehearsal.replay.trace_rows import TraceJob
@@ -43,9 +43,8 @@ def jobs() -> list[TraceJob]:
 
 
 @contextmanager
-def first_in(declaration: Declaration, work: Sequence[Work]) -> Generator[Scheduler]:
+def first_in(declaration: Declaration) -> Generator[Scheduler]:
     """Start the first-in, first-out scheduler."""
-    del work
     yield FirstIn(declaration)
 
 
@@ -143,5 +142,5 @@ def test_one_declaration_has_one_column() -> None:
     """Without another declaration, the verdict is about waiting, cost and idle nodes."""
     report = replayed(a_declaration(), seeds=1)
     assert report.verdict[0].startswith("half of the jobs waited up to ")
-    assert "of node hours idle." in report.verdict[0]
+    assert "of its queues' node hours idle." in report.verdict[0]
     assert "<h3>" not in page.render(report)

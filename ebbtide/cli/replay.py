@@ -1,0 +1,151 @@
+"""The `replay` command. Its dependencies are imported on execution."""
+
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ebbtide.cli.consoles import console, write
+from ebbtide.cli.consoles import screen as screen_of
+from ebbtide.cli.extras import require
+from ebbtide.cli.options import ConfigFile, Cwd, Out, Stack, stack_files
+
+if TYPE_CHECKING:
+    from ebbtide.preview.stack_files import StackFiles
+    from ebbtide_rehearsal.replay.declared import Declaration
+    from ebbtide_rehearsal.replay.document import ReplayReport
+
+
+class ReplayFormat(StrEnum):
+    """Output formats of a replay's report."""
+
+    TEXT = "text"
+    JSON = "json"
+    HTML = "html"
+
+
+def replay(  # noqa: PLR0913 - one parameter an option
+    trace: Annotated[
+        Path,
+        typer.Argument(
+            metavar="TRACE", help="Trace of jobs: CSV, SWF, or a public trace.", show_default=False
+        ),
+    ],
+    stack: Stack = None,
+    *,
+    against: Annotated[
+        str | None,
+        typer.Option(
+            metavar="REF|FILE",
+            help="Earlier version: a git ref, or another stack file (.yaml).",
+            show_default=False,
+        ),
+    ] = None,
+    seeds: Annotated[
+        int, typer.Option(min=1, max=100, help="Number of replays, each with other random delays.")
+    ] = 5,
+    cloud_model: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="YAML file with the cloud's delays, stock-outs and reclaims.",
+            show_default=False,
+        ),
+    ] = None,
+    map_: Annotated[
+        Path | None,
+        typer.Option(
+            "--map",
+            metavar="FILE",
+            help="YAML file that maps the trace's queues and GPU types to declared ones.",
+            show_default=False,
+        ),
+    ] = None,
+    format_: Annotated[
+        ReplayFormat, typer.Option("--format", help="Text, JSON, or an HTML page.")
+    ] = ReplayFormat.TEXT,
+    out: Out = None,
+    config_file: ConfigFile = None,
+    cwd: Cwd = Path(),
+) -> None:
+    """Replay a trace of jobs on a stack: waiting, cost and nodes.
+
+    The scheduler is the real Kueue on a virtual clock; node pools and the cloud are simulated. With
+    --against, the trace is also replayed on an earlier version of the stack. The first run builds Kueue from
+    its Go module. Nothing is paid for.
+    """
+    require("rehearse")
+    from ebbtide.recording import lazy_packages  # noqa: PLC0415
+    from ebbtide_rehearsal.replay import cloud_model as model  # noqa: PLC0415
+    from ebbtide_rehearsal.replay.compare import replay as replaying  # noqa: PLC0415
+    from ebbtide_rehearsal.replay.kueue import PROGRAM  # noqa: PLC0415
+    from ebbtide_rehearsal.replay.mapping import Mapper, Table, check_table, read_table  # noqa: PLC0415
+    from ebbtide_rehearsal.replay.scheduler import schedulers  # noqa: PLC0415
+    from ebbtide_rehearsal.replay.trace import read_trace  # noqa: PLC0415
+    from ebbtide_rehearsal.tools import ensure, narration  # noqa: PLC0415
+
+    lazy_packages.install()
+    files = stack_files(stack, config_file, cwd)
+    table = read_table(map_) if map_ else Table()
+    modelled = model.read_cloud_model(cloud_model)
+    progress = console(sys.stderr)
+    with files.prices():
+        declarations = _declarations(files, against)
+        mappers = [Mapper(declaration, table, own=True) for declaration in declarations]
+        check_table(mappers)
+        jobs = read_trace(
+            trace, lambda job: dict.fromkeys(fault for mapper in mappers for fault in mapper.faults(job))
+        )
+        with narration(progress) as on_step:
+            program = ensure([PROGRAM], on_step=on_step).path(PROGRAM)
+        with progress.status("Replaying") as status:
+            report = replaying(
+                jobs,
+                declarations,
+                table,
+                modelled,
+                schedulers(program),
+                seeds=seeds,
+                on_replay=lambda name: status.update(f"Replaying {name}"),
+            )
+    _write(report, format_, out)
+
+
+def _declarations(files: "StackFiles", against: str | None) -> "list[Declaration]":
+    """Return the declarations to replay on, the earlier one first.
+
+    Raises:
+        BaselineError: there is no such earlier version, or it is a deployed state.
+    """
+    from ebbtide.preview.record_stack import record_stack  # noqa: PLC0415 - loads Pulumi
+    from ebbtide.review.baseline import BaselineError, baseline  # noqa: PLC0415
+    from ebbtide_rehearsal.replay.declared import declaration  # noqa: PLC0415
+
+    after = declaration(files.stack, record_stack(files))
+    if not against:
+        return [after]
+    before = baseline(files, against)
+    if before.deployed:
+        raise BaselineError(
+            f"{against} is a deployed state, and a replay needs a declaration. Write a git ref or a stack "
+            "file."
+        )
+    if before.recording is None:
+        raise BaselineError(f"At {against}, there is no stack {files.stack} to compare with.")
+    return [declaration(before.name, before.recording), after]
+
+
+def _write(report: "ReplayReport", format_: ReplayFormat, out: Path | None) -> None:
+    """Write the report: text is coloured on a terminal, plain in a pipe or a file."""
+    from ebbtide_rehearsal.replay import page, render  # noqa: PLC0415
+
+    match format_:
+        case ReplayFormat.TEXT:
+            with screen_of(out) as output:
+                render.write(report, output)
+        case ReplayFormat.JSON:
+            write(report.model_dump_json(indent=2) + "\n", out)
+        case ReplayFormat.HTML:
+            write(page.render(report), out)

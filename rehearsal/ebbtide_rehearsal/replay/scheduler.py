@@ -1,0 +1,102 @@
+"""The real Kueue as the scheduler of a replay."""
+
+import math
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from ebbtide_rehearsal.replay.compare import Schedulers
+from ebbtide_rehearsal.replay.declared import Declaration
+from ebbtide_rehearsal.replay.kueue import Action, Check, Event, Finish, Kueue, PodSet, PodsReady, Submit
+from ebbtide_rehearsal.replay.mapping import Work
+from ebbtide_rehearsal.replay.simulation import Decision
+
+_MAIN: Final = "main"
+_TOLERATIONS: Final = ({"operator": "Exists"},)
+
+
+class KueueScheduler:
+    """Kueue's process, which is given what happens and reports its decisions."""
+
+    def __init__(self, kueue: Kueue, declaration: Declaration) -> None:
+        """Schedule the jobs of a declaration."""
+        self._kueue, self._declaration = kueue, declaration
+        self._actions: list[Action] = []
+        self._decisions: list[Decision] = []
+        self._checks: dict[str, str] = {}
+        self._next = math.inf
+        self._pending: Mapping[str, str] = {}
+
+    def submit(self, at: float, work: Work) -> None:
+        """Create a job; its pods tolerate all taints, and select the type of their accelerators."""
+        shape = work.shape
+        requests = {"cpu": f"{shape.cpu}m", "memory": f"{shape.memory}Mi"}
+        if shape.gpus:
+            requests[shape.resource] = str(shape.gpus)
+        selector = self._declaration.selector(work.queue.pools, work.accelerator) if work.accelerator else {}
+        pods = PodSet(_MAIN, work.pods, requests, selector, _TOLERATIONS)
+        self._actions.append(Submit(at, work.name, work.queue.name, [pods], work.priority))
+
+    def finish(self, at: float, job: str) -> None:
+        """End an admitted job."""
+        self._actions.append(Finish(at, job))
+
+    def ready(self, at: float, job: str, *, ready: bool) -> None:
+        """Set whether all pods of an admitted job are ready."""
+        self._actions.append(PodsReady(at, job, ready))
+
+    def checked(self, at: float, job: str, failure: str) -> None:
+        """Set the state of a job's ProvisioningRequest."""
+        if job in self._checks:
+            self._actions.append(Check(at, job, self._checks[job], "Failed" if failure else "Ready"))
+
+    def step(self, at: float) -> Sequence[Decision]:
+        """Let Kueue decide until nothing changes at a time."""
+        if not self._actions and at < self._next:
+            return ()
+        self._kueue.add(*self._actions)
+        self._actions, self._decisions = [], []
+        end = self._kueue.run(self._follow, until=at)
+        self._next = math.inf if end.next is None else end.next
+        self._pending = end.pending
+        return self._decisions
+
+    def next_time(self) -> float:
+        """Return the time of the next retry; infinite for none."""
+        return self._next
+
+    def pending(self) -> Mapping[str, str]:
+        """Return the jobs without quota once nothing more can happen, each with Kueue's reason."""
+        return self._pending
+
+    def _follow(self, event: Event) -> Iterable[Action]:
+        match event.kind:
+            case "check":
+                self._checks[event.job] = event.check
+                self._decisions.append(Decision("reserved", event.job, _flavor(event)))
+            case "admitted":
+                self._decisions.append(Decision("admitted", event.job, _flavor(event)))
+            case "evicted":
+                self._decisions.append(Decision("evicted", event.job, reason=event.reason))
+            case "deactivated":
+                self._decisions.append(Decision("deactivated", event.job))
+            case _:
+                pass
+        return ()
+
+
+def _flavor(event: Event) -> str:
+    """Return the flavor of a job's nodes: all resources of a queue have the same flavors."""
+    return event.flavors[_MAIN]["cpu"]
+
+
+def schedulers(program: Path) -> Schedulers:
+    """Return a function that starts Kueue with a declaration's objects."""
+
+    @contextmanager
+    def start(declaration: Declaration) -> Generator[KueueScheduler]:
+        with Kueue(program, declaration.objects, declaration.configuration, declaration.namespaces) as kueue:
+            yield KueueScheduler(kueue, declaration)
+
+    return start

@@ -1,0 +1,142 @@
+"""The command `ebbtide replay`, with a scheduler of the tests in place of Kueue."""
+
+import json
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from ebbtide.cli import app
+from ebbtide_rehearsal import tools
+from ebbtide_rehearsal.replay import scheduler
+from ebbtide_rehearsal.replay.cloud_model import read_cloud_model
+from ebbtide_rehearsal.replay.compare import Schedulers
+from ebbtide_rehearsal.replay.declared import Declaration
+from ebbtide_rehearsal.replay.kueue import PROGRAM
+from ebbtide_rehearsal.replay.mapping import read_table
+from ebbtide_rehearsal.replay.simulation import Scheduler
+from ebbtide_rehearsal.tools import AvailableTool, OnStep, Origin, Tools
+from rehearsal.tests.unit.replays import FirstIn
+from tests.pages import of_kind
+from tests.repository import ROOT
+
+TRACE = ROOT / "examples" / "traces" / "dev.csv"
+
+
+def _invoke(trace: Path, *arguments: str) -> tuple[int, str]:
+    done = CliRunner().invoke(app, ["replay", str(trace), "dev", "--cwd", str(ROOT), *arguments])
+    return done.exit_code, " ".join(done.output.split())
+
+
+def _written(path: Path, *lines: str) -> Path:
+    path.write_text("\n".join(lines), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def first_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Schedule by quota alone, without Kueue's program."""
+
+    def found(names: Iterable[str], *, on_step: OnStep) -> Tools:
+        del names, on_step
+        return Tools({PROGRAM: AvailableTool(PROGRAM, "0", Origin.CACHE, Path(PROGRAM))})
+
+    def schedulers(program: Path) -> Schedulers:
+        del program
+
+        @contextmanager
+        def start(declaration: Declaration) -> Generator[Scheduler]:
+            yield FirstIn(declaration)
+
+        return start
+
+    monkeypatch.setattr(tools, "ensure", found)
+    monkeypatch.setattr(scheduler, "schedulers", schedulers)
+
+
+@pytest.fixture
+def eight(tmp_path: Path) -> Path:
+    """The stack file of dev with eight T4 nodes."""
+    written: dict[str, Any] = yaml.safe_load((ROOT / "Pulumi.dev.yaml").read_text(encoding="utf-8"))
+    (pool,) = (item for item in written["config"]["ebbtide:cluster"]["pools"] if item["name"] == "t4-spot")
+    pool["nodes"]["max"] = 8
+    return _written(tmp_path / "eight.yaml", yaml.safe_dump(written))
+
+
+@pytest.mark.usefixtures("first_in")
+def test_two_declarations_have_two_columns(eight: Path, tmp_path: Path) -> None:
+    """The earlier one is first; the verdict names the changed number of nodes."""
+    out = tmp_path / "report.json"
+    status, text = _invoke(
+        TRACE, "--against", str(eight), "--seeds", "1", "--format", "json", "--out", str(out)
+    )
+    assert status == 0, text
+    report = json.loads(out.read_text(encoding="utf-8"))
+    assert [column["name"] for column in report["columns"]] == [str(eight), "dev"]
+    assert report["verdict"][0].startswith("With 4 t4-spot nodes instead of 8: ")
+    assert " more waiting" in report["verdict"][0]
+
+
+@pytest.mark.usefixtures("first_in")
+def test_the_report_is_text_or_a_page(tmp_path: Path) -> None:
+    """Text goes to standard output, and a page to its file; what never fits is counted with its line."""
+    status, text = _invoke(TRACE, "--seeds", "1")
+    assert status == 0, text
+    assert "177 jobs in 11 days; 1 seed" in text
+    assert "exceed the most nodes of every pool of queue vision/t4" in text
+    page = tmp_path / "report.html"
+    assert _invoke(TRACE, "--seeds", "1", "--format", "html", "--out", str(page))[0] == 0
+    assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
+
+
+def test_faults_of_a_trace_are_reported_with_their_lines(tmp_path: Path) -> None:
+    """Status 2 and every fault, before Kueue is built."""
+    trace = _written(
+        tmp_path / "t.csv", "submit,duration,gpus,queue", "0,60,1,t4", "9,-1,1,t4", "5,60,x,t4", "9,60,1,t5"
+    )
+    status, text = _invoke(trace)
+    assert status == 2
+    for fault in (":3: duration is -1", ":4: gpus is x", ":5: No queue t5 is declared"):
+        assert fault in text
+
+
+def test_a_map_with_unknown_names_is_refused(tmp_path: Path) -> None:
+    """Status 2, with the queue that was meant."""
+    table = _written(tmp_path / "map.yaml", "queues: {'*': vision/t5}")
+    status, text = _invoke(TRACE, "--map", str(table))
+    assert status == 2
+    assert "vision/t5, which is not declared" in text
+
+
+def test_a_cloud_model_with_unknown_fields_is_refused(tmp_path: Path) -> None:
+    """Status 2, with the field."""
+    model = _written(tmp_path / "cloud.yaml", "startup: {second: 5}")
+    status, text = _invoke(TRACE, "--cloud-model", str(model))
+    assert status == 2
+    assert "startup" in text
+    assert "second" in text
+
+
+def test_a_deployed_state_is_no_declaration(tmp_path: Path) -> None:
+    """Status 2: quotas of a state may be those of another version of Ebbtide."""
+    urn = "urn:pulumi:dev::ebbtide::pulumi:pulumi:Stack::ebbtide-dev"
+    state = {"version": 3, "deployment": {"resources": [{"urn": urn, "type": "pulumi:pulumi:Stack"}]}}
+    exported = _written(tmp_path / "state.json", json.dumps(state))
+    status, text = _invoke(TRACE, "--against", str(exported))
+    assert status == 2
+    assert "is a deployed state" in text
+
+
+def test_the_files_of_the_page_are_read(tmp_path: Path) -> None:
+    """The map and the cloud model that the page shows are valid."""
+    table, model = (
+        _written(tmp_path / f"{number}.yaml", block.text)
+        for number, block in enumerate(of_kind("yaml"))
+        if block.page == "docs/replay.md"
+    )
+    assert read_table(table).queues["*"] == "vision/big"
+    assert read_cloud_model(model)[0].stock["t4-spot"].lasts == 3600
