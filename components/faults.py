@@ -3,14 +3,17 @@
 import pulumi
 
 from ebbtide.model import DeclarationError, Pool, Site, check_pool
+from ebbtide.model.resolved_pool import ResolvedPool
 
 
-def checked_pool(pool: Pool, site: Site) -> Pool:
-    """Validate and complete a pool.
+def resolved_pool(pool: Pool, site: Site) -> ResolvedPool:
+    """Validate and resolve a pool; one of a valid declaration is returned as it is.
 
     Raises:
         pulumi.InputPropertiesError: with every error and its path.
     """
+    if isinstance(pool, ResolvedPool) and pool.site == site:
+        return pool
     try:
         return check_pool(pool, site)
     except DeclarationError as error:

@@ -5,11 +5,10 @@ from typing import Any
 
 from ebbtide.catalog import PINS, POOL_LABEL, CloudKind, footprint
 from ebbtide.model import Cluster, Pool
-from ebbtide.model.gpus import cloud_installs, gpu_pools, pools_left_to_us
-from ebbtide.model.nodes import most_nodes
+from ebbtide.model.gpus import gpu_pools, pools_left_to_us
+from ebbtide.model.resolved_pool import ResolvedPool
 from ebbtide.model.tenants import OPERATOR_NAMESPACE
 from ebbtide.placement.derive import toleration
-from ebbtide.placement.labels_and_taints import labels_and_taints
 
 from .manifest import obj
 from .system_placement import SystemPlacement
@@ -24,10 +23,10 @@ _PODS_OF_THE_OPERATOR = 12
 """Per node, with headroom; the controllers count as one more node."""
 
 
-def tolerated(pools: Iterable[Pool], cloud: CloudKind) -> list[dict[str, Any]]:
+def tolerated(pools: Iterable[ResolvedPool]) -> list[dict[str, Any]]:
     """Return a toleration for each taint of the pools' nodes. A pod that tolerates everything is also
     scheduled on nodes that are being removed, and blocks their removal."""
-    taints = {taint: None for pool in pools for taint in labels_and_taints(pool, cloud).all_taints}
+    taints = {taint: None for pool in pools for taint in pool.labels_and_taints.all_taints}
     return [dict(toleration(taint).manifest()) for taint in taints]
 
 
@@ -44,7 +43,7 @@ def requests_of(item: str) -> dict[str, Any]:
     return {"requests": {"cpu": f"{need.cpu_m:.0f}m", "memory": f"{need.memory_mib:.0f}Mi"}}
 
 
-def daemon_set(name: str, pools: Sequence[Pool], cloud: CloudKind, pod: dict[str, Any]) -> dict[str, Any]:
+def daemon_set(name: str, pools: Sequence[ResolvedPool], pod: dict[str, Any]) -> dict[str, Any]:
     """Build a DaemonSet in kube-system on the nodes of these pools."""
     labels = {"app.kubernetes.io/name": name, "app.kubernetes.io/managed-by": "ebbtide"}
     return obj(
@@ -61,7 +60,7 @@ def daemon_set(name: str, pools: Sequence[Pool], cloud: CloudKind, pod: dict[str
                 "spec": {
                     "priorityClassName": "system-node-critical",
                     "affinity": only_on(pools),
-                    "tolerations": tolerated(pools, cloud),
+                    "tolerations": tolerated(pools),
                     "automountServiceAccountToken": False,
                     **pod,
                 },
@@ -78,7 +77,7 @@ def mounts_of(paths: dict[str, tuple[str, str]]) -> tuple[list[dict[str, Any]], 
 
 
 def _installer(
-    pools: Sequence[Pool], name: str, container: dict[str, Any], paths: dict[str, tuple[str, str]]
+    pools: Sequence[ResolvedPool], name: str, container: dict[str, Any], paths: dict[str, tuple[str, str]]
 ) -> dict[str, Any]:
     """Build a DaemonSet with an init container that installs, and a main container that sleeps to keep the
     pod running."""
@@ -86,7 +85,6 @@ def _installer(
     return daemon_set(
         name,
         pools,
-        CloudKind.GKE,
         {
             "hostNetwork": True,
             "hostPID": True,
@@ -113,7 +111,7 @@ def _installer(
     )
 
 
-def _on_cos(pools: Sequence[Pool]) -> dict[str, Any]:
+def _on_cos(pools: Sequence[ResolvedPool]) -> dict[str, Any]:
     """Google's installer for Container-Optimized OS. It keeps a driver that is already loaded."""
     environment = {
         "NVIDIA_INSTALL_DIR_HOST": _NVIDIA,
@@ -139,7 +137,7 @@ def _on_cos(pools: Sequence[Pool]) -> dict[str, Any]:
     return _installer(pools, "ebbtide-nvidia-installer-cos", container, paths)
 
 
-def _on_ubuntu(pools: Sequence[Pool]) -> dict[str, Any]:
+def _on_ubuntu(pools: Sequence[ResolvedPool]) -> dict[str, Any]:
     """Google's installer for Ubuntu."""
     paths = {"boot": ("/boot", "/boot"), "dev": ("/dev", "/dev"), "root": ("/", "/root")}
     return _installer(
@@ -183,7 +181,7 @@ def device_plugins(declaration: Cluster) -> list[dict[str, Any]]:
     """
     if declaration.site.cloud is not CloudKind.AKS:
         return []
-    pools = [pool for pool in gpu_pools(declaration) if cloud_installs(pool, declaration)]
+    pools = [pool for pool in gpu_pools(declaration) if pool.has_cloud_driver]
     whole, divided = ([pool for pool in pools if _is_divided(pool) is is_mig] for is_mig in (False, True))
     return [
         *([_device_plugin("ebbtide-nvidia-device-plugin", whole)] if whole else []),
@@ -191,7 +189,7 @@ def device_plugins(declaration: Cluster) -> list[dict[str, Any]]:
     ]
 
 
-def _device_plugin(name: str, pools: Sequence[Pool], *, mig: bool = False) -> dict[str, Any]:
+def _device_plugin(name: str, pools: Sequence[ResolvedPool], *, mig: bool = False) -> dict[str, Any]:
     """Build the device plugin for these pools.
 
     The strategy `single` advertises each instance of a partitioned GPU as an `nvidia.com/gpu`. To list the
@@ -217,7 +215,6 @@ def _device_plugin(name: str, pools: Sequence[Pool], *, mig: bool = False) -> di
     return daemon_set(
         name,
         pools,
-        CloudKind.AKS,
         {
             "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
             "volumes": volumes,
@@ -235,7 +232,7 @@ def operator_quota(declaration: Cluster) -> dict[str, Any]:
     """Return the resource quota that allows critical pods in the operator's namespace: outside of
     kube-system, GKE admits them only with a quota (NVIDIA/aicr, gke-resource-quota; GKE docs, gpu-operator,
     2026)."""
-    nodes = sum(most_nodes(pool, declaration.site) for pool in pools_left_to_us(declaration)) + 1
+    nodes = sum(pool.max_nodes for pool in pools_left_to_us(declaration)) + 1
     critical = {
         "operator": "In",
         "scopeName": "PriorityClass",
@@ -268,7 +265,7 @@ def operator_values(declaration: Cluster, placement: SystemPlacement) -> dict[st
     cloud = declaration.site.cloud
     own_driver = all(_is_ubuntu(pool) for pool in pools)
     controllers = {"nodeSelector": placement.node_selector, "tolerations": placement.tolerations}
-    daemons = tolerated(pools, cloud)
+    daemons = tolerated(pools)
     share = footprint("gpu-operator-node").requests
     resources = {
         "requests": {

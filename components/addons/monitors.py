@@ -101,7 +101,7 @@ def _exporter(declaration: Cluster) -> list[Manifest]:
     return [
         obj("v1", "ConfigMap", _EXPORTER, SYSTEM, data={_COUNTERS_FILE: rows}),
         policy(_EXPORTER, SYSTEM, [source], {"matchLabels": labels}),
-        daemon_set(_EXPORTER, pools, CloudKind.AKS, pod),
+        daemon_set(_EXPORTER, pools, pod),
         obj(
             "azmonitoring.coreos.com/v1",
             "PodMonitor",

@@ -7,10 +7,10 @@ from typing import Any
 import pulumi
 
 from ebbtide.model import Cluster
+from ebbtide.model.aks_labels_and_taints import AGENT_POOL
+from ebbtide.model.gke_labels_and_taints import NODE_POOL
 from ebbtide.placement import kueue, queue_policy
-from ebbtide.placement.aks_labels_and_taints import AGENT_POOL
 from ebbtide.placement.fallback import expander_map, fallback_objects
-from ebbtide.placement.gke_labels_and_taints import NODE_POOL
 from ebbtide.placement.queueing import queueing
 
 from .deletion import leaf_options

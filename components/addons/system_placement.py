@@ -6,9 +6,8 @@ from typing import Any
 
 from ebbtide.catalog import POOL_LABEL, CloudKind
 from ebbtide.model import Cluster
-from ebbtide.placement.aks_labels_and_taints import MODE, SYSTEM_ONLY
+from ebbtide.model.aks_labels_and_taints import MODE, SYSTEM_ONLY
 from ebbtide.placement.derive import toleration
-from ebbtide.placement.labels_and_taints import labels_and_taints
 from ebbtide.placement.member_policy import HIGHEST_PRIORITY, controllers_priority
 
 from .manifest import obj
@@ -37,7 +36,7 @@ def system_placement(declaration: Cluster) -> SystemPlacement:
     """
     pool, priority = declaration.system_pool, controllers_priority(declaration)
     if pool is not None:
-        derived = labels_and_taints(pool, declaration.site.cloud)
+        derived = pool.labels_and_taints
         return SystemPlacement(
             {POOL_LABEL: derived.all_labels[POOL_LABEL]},
             [dict(toleration(taint).manifest()) for taint in derived.all_taints],

@@ -5,8 +5,8 @@ from typing import NotRequired, TypedDict, assert_never
 import pulumi
 from pulumi_azure_native import containerservice
 
-from ebbtide.model import FlexStart, OnDemand, Pool, Preemptible, Queued, Reservation, Site, Spot
-from ebbtide.placement.labels_and_taints import labels_and_taints
+from ebbtide.model import FlexStart, OnDemand, Pool, Preemptible, Queued, Reservation, Spot
+from ebbtide.model.resolved_pool import ResolvedPool
 
 from ..inputs import without_none
 from ..ownership import Labels
@@ -62,16 +62,15 @@ class _CountInputs(TypedDict):
     count: NotRequired[int]
 
 
-def pool_inputs(pool: Pool, site: Site, *, subnet: pulumi.Input[str] | None, labels: Labels) -> PoolInputs:
-    """Return the inputs of an agent pool for a complete pool.
+def pool_inputs(pool: ResolvedPool, *, subnet: pulumi.Input[str] | None, labels: Labels) -> PoolInputs:
+    """Return the inputs of an agent pool.
 
     Args:
-        pool: the declaration, complete.
-        site: the cluster around it.
+        pool: the pool.
         subnet: resource id of the nodes' subnet; None for AKS's own.
         labels: billing labels, which Azure calls tags.
     """
-    derived = labels_and_taints(pool, site.cloud)
+    derived = pool.labels_and_taints
     inputs: PoolInputs = {
         "mode": "System" if pool.is_system else "User",
         # Without it, AKS requires a count when autoscaling is switched on later (pulumi-azure-native#2943).
@@ -93,7 +92,7 @@ def pool_inputs(pool: Pool, site: Site, *, subnet: pulumi.Input[str] | None, lab
         "max_pods": pool.max_pods_per_node,
         "node_labels": dict(derived.labels),
         "node_taints": [str(taint) for taint in derived.taints] or None,
-        "orchestrator_version": site.kubernetes_version,
+        "orchestrator_version": pool.site.kubernetes_version,
         "upgrade_settings": _upgrade(pool),
         "tags": dict(labels),
     }  # pyright: ignore[reportAssignmentType] # `given` takes out what is None

@@ -10,7 +10,6 @@ from pulumi_azure_native import authorization, containerservice
 
 from ebbtide.model import Aks, AksConsolidation
 from ebbtide.model import Cluster as Declaration
-from ebbtide.model.fallback import queues_falling_back
 from ebbtide.model.physical_names import DNS_PREFIX, fitting
 
 from ..inputs import without_none
@@ -111,7 +110,7 @@ class Cluster(pulumi.ComponentResource):
         system = overridden_item(
             _TYPE,
             "agentPoolProfiles",
-            pool_inputs(pool, declaration.site, subnet=args.subnet, labels=labels),
+            pool_inputs(pool, subnet=args.subnet, labels=labels),
             pool.overrides,
         )
         super().__init__(
@@ -220,7 +219,7 @@ def _autoscaler(
     return {
         # Of several suitable pools, `least-waste` selects the one with the least idle capacity. `priority`,
         # for queues with a fallback, reads a ConfigMap in the cluster, and selects at random without it.
-        "expander": "priority" if queues_falling_back(declaration) else "least-waste",
+        "expander": "priority" if declaration.fallback_queues else "least-waste",
         # AKS's default is declared explicitly, since the idle cost depends on it.
         "scale_down_unneeded_time": f"{consolidation.delay_minutes}m",
         **_after_add(consolidation),

@@ -9,7 +9,7 @@ from pulumi_azure_native import containerservice
 
 from ebbtide.model import Pool, Site
 
-from ..faults import checked_pool
+from ..faults import resolved_pool
 from ..inputs import without_none
 from ..overrides import overridden
 from ..ownership import Labels
@@ -69,10 +69,10 @@ class NodePool(pulumi.ComponentResource):
     pool_name: pulumi.Output[str]
 
     def __init__(self, name: str, args: NodePoolArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        pool = checked_pool(args.pool, args.site)
+        pool = resolved_pool(args.pool, args.site)
         inputs: dict[str, Any] = overridden(
             _TYPE,
-            pool_inputs(pool, args.site, subnet=args.subnet, labels=args.labels),
+            pool_inputs(pool, subnet=args.subnet, labels=args.labels),
             pool.overrides,
         )
         ignored = ["agentPoolName"]

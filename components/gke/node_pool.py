@@ -22,13 +22,9 @@ from ebbtide.model import (
     Spot,
     Taint,
 )
-from ebbtide.model.completion import machine_of
-from ebbtide.model.gpus import has_gpus
-from ebbtide.model.tpus import slice_nodes
-from ebbtide.model.zones import zones_of
-from ebbtide.placement.labels_and_taints import labels_and_taints
+from ebbtide.model.resolved_pool import ResolvedPool
 
-from ..faults import checked_pool
+from ..faults import resolved_pool
 from ..inputs import without_none
 from ..overrides import overridden
 from ..ownership import Labels
@@ -106,9 +102,9 @@ class NodePool(pulumi.ComponentResource):
     pool_name: pulumi.Output[str]
 
     def __init__(self, name: str, args: NodePoolArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        pool = checked_pool(args.pool, args.site)
+        pool = resolved_pool(args.pool, args.site)
         inputs = overridden(_TYPE, _inputs(pool, args), pool.overrides)
-        ignored = _ignored(pool, placed=_placement(pool, args.site) is not None)
+        ignored = _ignored(pool)
         own: Mapping[str, Any] = {
             **POOLS.of_pool(pool.name, "System" if pool.is_system else "User", inputs, ignored),
             **without_none({"overrides": pool.overrides or None}),
@@ -137,31 +133,31 @@ class NodePool(pulumi.ComponentResource):
         self.register_outputs({"pool_name": self.pool_name})
 
 
-def _inputs(pool: Pool, args: NodePoolArgs) -> dict[str, Any]:
+def _inputs(pool: ResolvedPool, args: NodePoolArgs) -> dict[str, Any]:
     return {
         "name": args.cloud_name or pool.name,
         "cluster": args.cluster,
         "project": args.project,
         "location": args.site.location,
         "node_locations": list(pool.zones) or None,
-        "node_count": _node_count(pool, args.site),
-        "initial_node_count": _initial_node_count(pool, args.site),
+        "node_count": _node_count(pool),
+        "initial_node_count": _initial_node_count(pool),
         "autoscaling": _autoscaling(pool),
         "management": {"auto_repair": pool.auto_repair, "auto_upgrade": pool.auto_upgrade},
         "upgrade_settings": _upgrade(pool),
         "max_pods_per_node": pool.max_pods_per_node,
-        "placement_policy": _placement(pool, args.site),
+        "placement_policy": _placement(pool),
         "queued_provisioning": {"enabled": True} if isinstance(pool.capacity, Queued) else None,
         "node_config": _node_config(pool, args),
     }
 
 
-def _node_count(pool: Pool, site: Site) -> int | None:
+def _node_count(pool: ResolvedPool) -> int | None:
     """Return the nodes per zone of a fixed-size pool; None for an autoscaled pool."""
-    return None if pool.nodes.count is None else pool.nodes.count // zones_of(pool, site)
+    return None if pool.nodes.count is None else pool.nodes.count // pool.zone_count
 
 
-def _initial_node_count(pool: Pool, site: Site) -> int | None:
+def _initial_node_count(pool: ResolvedPool) -> int | None:
     """Return the nodes per zone at the creation of an autoscaled pool: the minimum, rounded up, but within
     the maximum.
 
@@ -170,18 +166,17 @@ def _initial_node_count(pool: Pool, site: Site) -> int | None:
     """
     if pool.nodes.count is not None:
         return None
-    zones = zones_of(pool, site)
-    return min(-(-(pool.nodes.min or 0) // zones), (pool.nodes.max or 0) // zones)
+    return min(-(-(pool.nodes.min or 0) // pool.zone_count), (pool.nodes.max or 0) // pool.zone_count)
 
 
-def _placement(pool: Pool, site: Site) -> container.NodePoolPlacementPolicyArgsDict | None:
+def _placement(pool: ResolvedPool) -> container.NodePoolPlacementPolicyArgsDict | None:
     """Return the placement policy. GKE accepts a topology only for multi-node slices."""
-    if slice_nodes(pool, machine_of(pool, site)) > 1 and pool.tpu_topology:
+    if pool.slice_nodes > 1 and pool.tpu_topology:
         return {"type": "COMPACT", "tpu_topology": pool.tpu_topology}
     return {"type": "COMPACT"} if pool.compact else None
 
 
-def _ignored(pool: Pool, *, placed: bool) -> list[str]:
+def _ignored(pool: ResolvedPool) -> list[str]:
     """Return the properties whose later values are ignored.
 
     For a fixed count, ignoring the initial count would restore that of an older stack, and the provider
@@ -193,7 +188,7 @@ def _ignored(pool: Pool, *, placed: bool) -> list[str]:
     count = ["initialNodeCount"] if pool.nodes.count is None else []
     series = machine_series(pool.machine.type) if pool.machine else None
     gvnic = ["nodeConfig.gvnic"] if series is not None and series.gvnic_only else []
-    return ["name", *count, *gvnic, *(["placementPolicy.type"] if placed else [])]
+    return ["name", *count, *gvnic, *(["placementPolicy.type"] if _placement(pool) else [])]
 
 
 def _autoscaling(pool: Pool) -> container.NodePoolAutoscalingArgsDict | None:
@@ -223,12 +218,12 @@ def _upgrade(pool: Pool) -> container.NodePoolUpgradeSettingsArgsDict | None:
     )
 
 
-def _node_config(pool: Pool, args: NodePoolArgs) -> container.NodePoolNodeConfigArgsDict:
-    derived = labels_and_taints(pool, args.site.cloud)
+def _node_config(pool: ResolvedPool, args: NodePoolArgs) -> container.NodePoolNodeConfigArgsDict:
+    derived = pool.labels_and_taints
     capacity = pool.capacity
     run = capacity.max_run_duration if isinstance(capacity, FlexStart | Queued) else None
     # TPUs are part of their machine type, not guest accelerators.
-    gpus = pool.accelerator if has_gpus(pool, args.site) else None
+    gpus = pool.accelerator if pool.has_gpus else None
     return without_none(
         {
             "machine_type": pool.machine.type if pool.machine else None,

@@ -74,6 +74,13 @@ class Declared(_Model):
         allow_inf_nan=False,
     )
 
+    def __copy__(self) -> Self:
+        """Return a copy without cached properties, which `model_copy` may make obsolete."""
+        copied = super().__copy__()
+        for name in vars(copied).keys() - type(self).model_fields.keys():
+            del vars(copied)[name]
+        return copied
+
 
 Duration = Annotated[
     timedelta,

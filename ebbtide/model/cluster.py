@@ -1,6 +1,7 @@
 """The declaration of one cluster."""
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Annotated
 
 from pydantic import Field
@@ -11,6 +12,7 @@ from ebbtide.model.base import Converted, Declared, Name, default
 from ebbtide.model.capacity import Queued
 from ebbtide.model.cloud import Cloud
 from ebbtide.model.pool import Pool
+from ebbtide.model.resolved_pool import ResolvedPool, resolve
 from ebbtide.model.site import Site
 from ebbtide.model.tenancy import Queue, Team
 
@@ -56,15 +58,35 @@ class Cluster(Declared):
         """True for a cluster with a lifetime, which is never protected from deletion."""
         return self.lifetime is not None
 
-    @property
-    def work_pools(self) -> tuple[Pool, ...]:
-        """Every pool but the system pool."""
-        return tuple(pool for pool in self.pools if not pool.is_system)
+    @cached_property
+    def resolved_pools(self) -> tuple[ResolvedPool, ...]:
+        """Every pool, complete and with the facts that are derived from it."""
+        return tuple(
+            resolve(pool, self.site, self.addons, self.fallback_of(pool.name)) for pool in self.pools
+        )
+
+    def resolved(self) -> "Cluster":
+        """Return the cluster with resolved pools."""
+        return self.model_copy(update={"pools": self.resolved_pools})
 
     @property
-    def system_pool(self) -> Pool | None:
+    def work_pools(self) -> tuple[ResolvedPool, ...]:
+        """Every pool but the system pool."""
+        return tuple(pool for pool in self.resolved_pools if not pool.is_system)
+
+    @property
+    def system_pool(self) -> ResolvedPool | None:
         """The system pool; None for an existing cluster, which has its own."""
-        return next((pool for pool in self.pools if pool.is_system), None)
+        return next((pool for pool in self.resolved_pools if pool.is_system), None)
+
+    @property
+    def fallback_queues(self) -> tuple[Queue, ...]:
+        """The queues that fall back to the next pool when the cloud has no stock of the previous one."""
+        return tuple(queue for queue in self.queues if queue.fallback)
+
+    def fallback_of(self, pool: str) -> str:
+        """Return the queue in which a pool has alternatives, the pool's only queue; empty for none."""
+        return next((queue.name for queue in self.fallback_queues if pool in queue.pools), "")
 
     @property
     def has_kueue(self) -> bool:

@@ -9,9 +9,9 @@ from pydantic_core import core_schema
 
 from ebbtide.catalog import CloudKind, Locations
 from ebbtide.model.cluster import Cluster
-from ebbtide.model.completion import complete, complete_pool
 from ebbtide.model.faults import DeclarationError, Fault
 from ebbtide.model.pool import Pool
+from ebbtide.model.resolved_pool import ResolvedPool, resolve
 from ebbtide.model.rules import PoolIn, Severity, cluster_faults, pool_faults
 from ebbtide.model.rules.overrides import unchecked
 from ebbtide.model.shape.findings import ShapeFinding, findings, null_findings
@@ -28,7 +28,7 @@ def declare(written: object, *, default_name: str | None = None) -> Cluster:
         default_name: name of the cluster if the declaration has none.
 
     Returns:
-        The valid declaration, completed with defaults and derived values.
+        The valid declaration, with resolved pools.
 
     Raises:
         DeclarationError: the declaration is invalid; it has every fault.
@@ -36,7 +36,7 @@ def declare(written: object, *, default_name: str | None = None) -> Cluster:
     whole = _named(written, default_name)
     parsed = _read(whole)
     if isinstance(parsed, Cluster):
-        return complete(parsed)
+        return parsed.resolved()
     in_order = sorted(parsed, key=lambda fault: position(fault.path, whole))
     raise DeclarationError(in_order, declared=written)
 
@@ -74,16 +74,17 @@ def _besides(shape_findings: Sequence[ShapeFinding], written: object) -> Iterato
             yield fault
 
 
-def check_pool(pool: Pool, site: Site) -> Pool:
-    """Validate and complete a pool without a whole declaration.
+def check_pool(pool: Pool, site: Site) -> ResolvedPool:
+    """Validate and resolve a pool without a whole declaration.
 
     Raises:
         DeclarationError: the pool is invalid; it has every fault.
     """
-    faults = list(pool_faults(PoolIn(pool, site, ""), Severity.REFUSED))
+    resolved = resolve(pool, site)
+    faults = list(pool_faults(PoolIn(pool, resolved, ""), Severity.REFUSED))
     if faults:
         raise DeclarationError(faults, subject=f"The pool {pool.name}")
-    return complete_pool(pool, site)
+    return resolved
 
 
 def advice(cluster: Cluster) -> tuple[Fault, ...]:

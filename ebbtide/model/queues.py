@@ -1,18 +1,10 @@
 """Queues of a cluster: as declared, or one for each kind of hardware."""
 
 from ebbtide.model.cluster import Cluster
-from ebbtide.model.gpus import accelerators_of
-from ebbtide.model.pool import Pool
-from ebbtide.model.site import Site
 from ebbtide.model.tenancy import Queue
 
 CPU_QUEUE = "cpu"
 """Default queue over the pools without accelerators."""
-
-
-def _hardware(pool: Pool, site: Site) -> str:
-    kind, _ = accelerators_of(pool, site)
-    return kind.removeprefix("nvidia-").removeprefix("tesla-") or CPU_QUEUE
 
 
 def queues_of(cluster: Cluster) -> tuple[Queue, ...]:
@@ -23,5 +15,6 @@ def queues_of(cluster: Cluster) -> tuple[Queue, ...]:
         return cluster.queues
     pools: dict[str, list[str]] = {CPU_QUEUE: []}
     for pool in cluster.work_pools:
-        pools.setdefault(_hardware(pool, cluster.site), []).append(pool.name)
+        hardware = pool.accelerator_type.removeprefix("nvidia-").removeprefix("tesla-")
+        pools.setdefault(hardware or CPU_QUEUE, []).append(pool.name)
     return tuple(Queue(name=name, pools=tuple(names)) for name, names in pools.items() if names)

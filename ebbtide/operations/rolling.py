@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
 
+from ebbtide.model.aks_labels_and_taints import AGENT_POOL
+from ebbtide.model.gke_labels_and_taints import NODE_POOL
 from ebbtide.operations.node_drain import DrainedPool
-from ebbtide.placement.aks_labels_and_taints import AGENT_POOL
-from ebbtide.placement.gke_labels_and_taints import NODE_POOL
 from ebbtide.placement.replacements import SUFFIX
 from ebbtide.recording.recording import Recording, Resource
 from ebbtide.review.consequences import POOL_NAMES, new_pools_beside

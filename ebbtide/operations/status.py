@@ -12,14 +12,14 @@ from ebbtide.costs.ledger import Report, find_record, report
 from ebbtide.kubernetes_api import Api, Object
 from ebbtide.kubernetes_api.parts import part, text
 from ebbtide.metrics import MetricSources, metric_sources
+from ebbtide.model.aks_labels_and_taints import AGENT_POOL
+from ebbtide.model.gke_labels_and_taints import NODE_POOL
 from ebbtide.operations import access, gpu_use, state
 from ebbtide.operations.queue_status import QueueObjects, queue_statuses, take_queueing
 from ebbtide.operations.snapshot import Snapshot, take
 from ebbtide.operations.status_report import CostStatus, GpuStatus, PoolStatus, Status, WorkStatus
 from ebbtide.operations.work import pools_of_nodes, work
 from ebbtide.placement import PoolProfile, Profile
-from ebbtide.placement.aks_labels_and_taints import AGENT_POOL
-from ebbtide.placement.gke_labels_and_taints import NODE_POOL
 from ebbtide.review.rates import Rates, deployed, rates_of
 from ebbtide.workloads.objects import condition
 

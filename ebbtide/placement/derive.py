@@ -5,30 +5,22 @@ from dataclasses import replace
 from typing import assert_never
 from urllib.parse import quote
 
-from ebbtide.catalog import PREEMPTIBLE_SECONDS, CloudKind, default_image, resource_name
+from ebbtide.catalog import CloudKind, default_image, resource_name
 from ebbtide.catalog.amounts import PricedNode
 from ebbtide.model import (
-    Accelerator,
-    Addons,
     Aks,
     Cluster,
-    FlexStart,
     Gke,
-    Pool,
     Preemptible,
     Queue,
-    Queued,
-    Site,
     Spot,
     Taint,
     Team,
 )
-from ebbtide.model.gpus import most_requested, shares
-from ebbtide.model.nodes import NONE, most_nodes, offered
+from ebbtide.model.labels_and_taints import LabelsAndTaints
 from ebbtide.model.queues import queues_of
+from ebbtide.model.resolved_pool import ResolvedPool
 from ebbtide.model.tenants import tenants_of
-from ebbtide.model.tpus import slice_nodes
-from ebbtide.placement.labels_and_taints import LabelsAndTaints, labels_and_taints
 from ebbtide.placement.priorities import PRIORITIES
 from ebbtide.placement.profile import (
     UNCONFIGURED,
@@ -60,34 +52,24 @@ def affinity(derived: LabelsAndTaints) -> tuple[MatchExpression, ...]:
     return tuple(MatchExpression(key, "In", (derived.all_labels[key],)) for key in derived.distinguishing)
 
 
-def max_run_seconds(pool: Pool) -> int | None:
-    """Return the maximum lifetime of a node of the pool in seconds; None for no limit."""
-    match pool.capacity:
-        case Preemptible():
-            return PREEMPTIBLE_SECONDS
-        case FlexStart(max_run_duration=limit) | Queued(max_run_duration=limit):
-            return int(limit.total_seconds()) if limit else None
-        case _:
-            return None
-
-
-def _accelerator(pool: Pool, accelerator: Accelerator, site: Site) -> AcceleratorProfile:
-    per_accelerator = shares(accelerator, site.cloud)
+def _accelerator(pool: ResolvedPool) -> AcceleratorProfile | None:
+    if pool.accelerator is None:
+        return None
     return AcceleratorProfile(
-        type=accelerator.type,
-        count=accelerator.count * per_accelerator,
-        resource=resource_name(accelerator.type),
-        shares=per_accelerator,
-        max_request=most_requested(accelerator, site.cloud),
-        slice_nodes=slice_nodes(pool, None),
+        type=pool.accelerator.type,
+        count=pool.requestable,
+        resource=resource_name(pool.accelerator.type),
+        shares=pool.shares,
+        max_request=pool.max_request,
+        slice_nodes=pool.slice_nodes,
     )
 
 
-def _price(pool: Pool, site: Site) -> PriceProfile:
+def _price(pool: ResolvedPool) -> PriceProfile:
     accelerator = pool.accelerator
     node = PricedNode(
-        cloud=site.cloud,
-        location=site.region,
+        cloud=pool.site.cloud,
+        location=pool.site.region,
         machine=pool.machine.type if pool.machine else "",
         accelerator=accelerator.type if accelerator else "",
         accelerators=accelerator.count if accelerator else 0,
@@ -104,11 +86,9 @@ def _price(pool: Pool, site: Site) -> PriceProfile:
     )
 
 
-def pool_profile(pool: Pool, site: Site, queues: tuple[Queue, ...], addons: Addons = NONE) -> PoolProfile:
+def pool_profile(pool: ResolvedPool, queues: tuple[Queue, ...]) -> PoolProfile:
     """Return the profile of a pool."""
-    derived = labels_and_taints(pool, site.cloud)
-    offer = offered(pool, site, addons)
-    accelerator = pool.accelerator
+    derived, offer = pool.labels_and_taints, pool.offered
     return PoolProfile(
         name=pool.name,
         role=pool.role.value,
@@ -117,16 +97,16 @@ def pool_profile(pool: Pool, site: Site, queues: tuple[Queue, ...], addons: Addo
         interruptible=isinstance(pool.capacity, Spot | Preemptible),
         cpu_m=int(offer.cpu_m) if offer else 0,
         memory_mib=int(offer.memory_mib) if offer else 0,
-        max_nodes=most_nodes(pool, site),
-        max_run_seconds=max_run_seconds(pool),
-        accelerator=_accelerator(pool, accelerator, site) if accelerator else None,
+        max_nodes=pool.max_nodes,
+        max_run_seconds=pool.max_run_seconds,
+        accelerator=_accelerator(pool),
         labels=derived.all_labels,
         taints=tuple(NodeTaint(taint.key, taint.value, taint.effect.value) for taint in derived.all_taints),
         tolerations=tuple(toleration(taint) for taint in derived.all_taints),
         affinity=affinity(derived),
         queues=tuple(queue.name for queue in queues if pool.name in queue.pools),
-        price=_price(pool, site),
-        image=default_image(accelerator.type if accelerator else ""),
+        price=_price(pool),
+        image=default_image(pool.accelerator_type),
     )
 
 
@@ -195,7 +175,7 @@ def profile(cluster: Cluster) -> Profile:
         cluster=cluster.physical_name,
         cloud=CloudKind(cluster.cloud.kind).value,
         location=cluster.cloud.location,
-        pools=tuple(pool_profile(pool, cluster.site, queues, cluster.addons) for pool in cluster.pools),
+        pools=tuple(pool_profile(pool, queues) for pool in cluster.resolved_pools),
         queues=tuple(_queue_profile(queue, cluster, tenants_of(cluster)) for queue in queues),
         logs=logs,
         pipeline_retries=pipelines.retry if pipelines else UNCONFIGURED,

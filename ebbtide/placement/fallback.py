@@ -7,7 +7,6 @@ from typing import Any, assert_never
 import yaml
 
 from ebbtide.model import Aks, Cluster, Gke, GkeConsolidation, Queue
-from ebbtide.model.fallback import queues_falling_back
 
 Manifest = dict[str, Any]
 
@@ -57,7 +56,7 @@ def priorities(cluster: Cluster, cloud_names: Mapping[str, str] = _AS_DECLARED) 
     """
     ranks = {
         pool: number * _STEP
-        for queue in queues_falling_back(cluster)
+        for queue in cluster.fallback_queues
         for number, pool in enumerate(reversed(queue.pools), start=1)
     }
     patterns: dict[int, list[str]] = {}
@@ -86,7 +85,7 @@ def expander_map(cluster: Cluster, cloud_names: Mapping[str, str] = _AS_DECLARED
 def fallback_objects(cluster: Cluster) -> tuple[Manifest, ...]:
     """Return the objects of all fallback orders: on GKE a ComputeClass for each queue with fallback, on AKS
     one ConfigMap."""
-    queues = queues_falling_back(cluster)
+    queues = cluster.fallback_queues
     match cluster.cloud:
         case Gke(consolidation=consolidation):
             return tuple(compute_class(queue, consolidation) for queue in queues)

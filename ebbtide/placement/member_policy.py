@@ -5,9 +5,9 @@ from typing import Final
 
 from ebbtide.catalog import CloudKind
 from ebbtide.model import Cluster, Taint, Team
+from ebbtide.model.aks_labels_and_taints import SYSTEM_ONLY
 from ebbtide.model.physical_names import SUBDOMAIN, fitting
 from ebbtide.model.tenants import PIPELINES_NAMESPACE, tenants_of
-from ebbtide.placement.aks_labels_and_taints import SYSTEM_ONLY
 from ebbtide.placement.queue_policy import (
     POD_RULES,
     POD_VARIABLES,
@@ -88,7 +88,7 @@ def controllers_priority(cluster: Cluster) -> str:
 def _system_taints(cluster: Cluster) -> tuple[Taint, ...]:
     """Return the taints of the system pool; of one that is not declared, those that the cloud documents."""
     if cluster.system_pool is not None:
-        return tuple(repelling(cluster.system_pool, cluster))
+        return tuple(repelling(cluster.system_pool))
     return (SYSTEM_ONLY,) if cluster.site.cloud is CloudKind.AKS else (_GKE_SYSTEM_ONLY,)
 
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 from ebbtide.catalog import COMPUTE_CLASS, resource_name
 from ebbtide.model import Cluster, Pool, Taint, TaintEffect, Team
 from ebbtide.model.queues import queues_of
-from ebbtide.placement.labels_and_taints import labels_and_taints
+from ebbtide.model.resolved_pool import ResolvedPool
 from ebbtide.placement.profile import QUEUE_LABEL
 
 NAME = "ebbtide-queue-required"
@@ -56,10 +56,10 @@ def listed(texts: Iterable[str]) -> str:
     return "[" + ", ".join(map(quoted, texts)) + "]"
 
 
-def guarded_pools(cluster: Cluster) -> tuple[Pool, ...]:
+def guarded_pools(cluster: Cluster) -> tuple[ResolvedPool, ...]:
     """Return the work pools of the queues, in the order of the declaration."""
     names = {name for queue in queues_of(cluster) for name in queue.pools}
-    return tuple(pool for pool in cluster.pools if pool.name in names)
+    return tuple(pool for pool in cluster.resolved_pools if pool.name in names)
 
 
 def tolerates(taint: Taint) -> str:
@@ -91,18 +91,18 @@ def _passes(taint: Taint, pool: Pool) -> str:
     return "(" + " || ".join(conditions) + ")"
 
 
-def repelling(pool: Pool, cluster: Cluster) -> list[Taint]:
+def repelling(pool: ResolvedPool) -> list[Taint]:
     """Return the taints of a pool's nodes that keep pods without a toleration off."""
     return [
         taint
-        for taint in labels_and_taints(pool, cluster.site.cloud).all_taints
+        for taint in pool.labels_and_taints.all_taints
         if taint.effect is not TaintEffect.PREFER_NO_SCHEDULE
     ]
 
 
-def _reaches(pool: Pool, cluster: Cluster) -> str:
+def _reaches(pool: ResolvedPool) -> str:
     """Return the CEL condition under which a pod may be scheduled on a pool's nodes."""
-    return " && ".join(_passes(taint, pool) for taint in repelling(pool, cluster)) or "true"
+    return " && ".join(_passes(taint, pool) for taint in repelling(pool)) or "true"
 
 
 POD_VARIABLES: Final[Mapping[str, str]] = {
@@ -127,7 +127,7 @@ def named(expressions: Mapping[str, str]) -> list[Manifest]:
     return [{"name": name, "expression": expression} for name, expression in expressions.items()]
 
 
-def _variables(pools: Sequence[Pool], cluster: Cluster) -> list[Manifest]:
+def _variables(pools: Sequence[ResolvedPool]) -> list[Manifest]:
     return named(
         {
             **POD_VARIABLES,
@@ -136,7 +136,7 @@ def _variables(pools: Sequence[Pool], cluster: Cluster) -> list[Manifest]:
             ": dyn(object).metadata",
             "queue": f"has(variables.labeled.labels) && {quoted(QUEUE_LABEL)} in variables.labeled.labels && "
             f"variables.labeled.labels[{quoted(QUEUE_LABEL)}] != ''",
-            "reaches": " || ".join(f"({_reaches(pool, cluster)})" for pool in pools),
+            "reaches": " || ".join(f"({_reaches(pool)})" for pool in pools),
         }
     )
 
@@ -188,7 +188,7 @@ def policy(cluster: Cluster) -> Manifest:
         NAME,
         _RULES,
         {"not-admitted-with-its-owner": f"!({_is_admitted_with_owner()})"},
-        _variables(pools, cluster),
+        _variables(pools),
         _validations(pools),
     )
 

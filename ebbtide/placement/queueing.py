@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from ebbtide.model import Cluster, Pool, Queue, Team
+from ebbtide.model import Cluster, Queue, Team
 from ebbtide.model.queues import queues_of
+from ebbtide.model.resolved_pool import ResolvedPool
 from ebbtide.model.tenants import local_queue_tenants, tenants_of
 from ebbtide.placement.quotas import Flavor, fallback_flavor, flavor
 
@@ -166,11 +167,11 @@ def _guarantees(tenant: Team, queues: Sequence[Queue]) -> dict[str, dict[str, in
     }
 
 
-def _flavors_of(queue: Queue, pools: Mapping[str, Pool], cluster: Cluster) -> tuple[Flavor, ...]:
+def _flavors_of(queue: Queue, pools: Mapping[str, ResolvedPool], cluster: Cluster) -> tuple[Flavor, ...]:
     """Return a queue's flavors in order of preference; a single one if its pools are alternatives."""
     if queue.fallback:
         return (fallback_flavor(queue, cluster),)
-    return tuple(flavor(pools[name], cluster) for name in queue.pools)
+    return tuple(flavor(pools[name]) for name in queue.pools)
 
 
 def _in_order(flavors: Iterable[Flavor], cluster: Cluster) -> tuple[Flavor, ...]:
@@ -192,7 +193,7 @@ def queueing(cluster: Cluster) -> Queueing:
     if not cluster.has_kueue or not queues:
         return Queueing()
     cohort, tenants = cohort_name(cluster), tenants_of(cluster)
-    pools = {pool.name: pool for pool in cluster.pools}
+    pools = {pool.name: pool for pool in cluster.resolved_pools}
     by_queue = {queue.name: _flavors_of(queue, pools, cluster) for queue in queues}
     flavors = _in_order((item for group in by_queue.values() for item in group), cluster)
     shared = {tenant.name for tenant in local_queue_tenants(cluster)}

@@ -6,11 +6,9 @@ from typing import Any
 
 from ebbtide import quantities
 from ebbtide.catalog import CLOUD_SPECS, resource_name
-from ebbtide.model import Cluster, Pool, Queue, Queued, Taint
-from ebbtide.model.gpus import shares
-from ebbtide.model.nodes import most_nodes, offered
+from ebbtide.model import Cluster, Queue, Queued, Taint
+from ebbtide.model.resolved_pool import ResolvedPool
 from ebbtide.placement.derive import toleration
-from ebbtide.placement.labels_and_taints import labels_and_taints
 from ebbtide.placement.profile import NodeTaint, Toleration
 
 CPU = "cpu"
@@ -76,19 +74,18 @@ class Flavor:
         return next((resource for resource in self.node if resource not in (CPU, MEMORY)), "")
 
 
-def _offer(pool: Pool, cluster: Cluster) -> Offer:
-    """Return the capacity of a complete pool at its maximum: a larger quota would admit workloads that wait
+def _offer(pool: ResolvedPool) -> Offer:
+    """Return the capacity of a pool at its maximum: a larger quota would admit workloads that wait
     forever for nodes (kueue#5129), a smaller one would leave nodes unused."""
-    offer = offered(pool, cluster.site, cluster.addons)
+    offer = pool.offered
     node = {CPU: int(offer.cpu_m) if offer else 0, MEMORY: int(offer.memory_mib) if offer else 0}
     if pool.accelerator is not None:
-        count = pool.accelerator.count * shares(pool.accelerator, cluster.site.cloud)
-        node[resource_name(pool.accelerator.type)] = count
-    return Offer(pool.name, node, most_nodes(pool, cluster.site))
+        node[resource_name(pool.accelerator.type)] = pool.requestable
+    return Offer(pool.name, node, pool.max_nodes)
 
 
 def _flavor(
-    name: str, labels: Mapping[str, str], taints: Iterable[Taint], pools: Sequence[Pool], cluster: Cluster
+    name: str, labels: Mapping[str, str], taints: Iterable[Taint], pools: Sequence[ResolvedPool]
 ) -> Flavor:
     unique = tuple(dict.fromkeys(taints))
     return Flavor(
@@ -96,13 +93,13 @@ def _flavor(
         labels=labels,
         taints=tuple(NodeTaint(taint.key, taint.value, taint.effect.value) for taint in unique),
         tolerations=tuple(toleration(taint) for taint in unique),
-        offers=tuple(_offer(pool, cluster) for pool in pools),
+        offers=tuple(_offer(pool) for pool in pools),
         queued=any(isinstance(pool.capacity, Queued) for pool in pools),
     )
 
 
-def flavor(pool: Pool, cluster: Cluster) -> Flavor:
-    """Return the flavor of a complete pool.
+def flavor(pool: ResolvedPool) -> Flavor:
+    """Return the flavor of a pool.
 
     Kueue compares a pod's node selector with the label keys of a flavor, and ignores every other key (Kueue
     0.19.2, scheduler/flavorassigner, flavorSelector). The flavor therefore has the cloud's pool label: a pod
@@ -110,20 +107,19 @@ def flavor(pool: Pool, cluster: Cluster) -> Flavor:
     in place, and their admitted workloads stay admitted (Kueue 0.19.2, resourceflavor_types.go;
     util/equality/podset.go).
     """
-    derived = labels_and_taints(pool, cluster.site.cloud)
+    derived = pool.labels_and_taints
     labels = {key: derived.all_labels[key] for key in (*derived.distinguishing, derived.pool_label) if key}
-    return _flavor(pool.name, labels, derived.all_taints, (pool,), cluster)
+    return _flavor(pool.name, labels, derived.all_taints, (pool,))
 
 
 def fallback_flavor(queue: Queue, cluster: Cluster) -> Flavor:
-    """Return the only flavor of a queue with fallback, over its complete pools: their shared label selects
+    """Return the only flavor of a queue with fallback, over its pools: their shared label selects
     all of them, and admitted pods tolerate the taints of all of them, so that the autoscaler can choose."""
-    by_name = {pool.name: pool for pool in cluster.pools}
+    by_name = {pool.name: pool for pool in cluster.resolved_pools}
     pools = [by_name[name] for name in queue.pools]
-    cloud = cluster.site.cloud
-    taints = (taint for pool in pools for taint in labels_and_taints(pool, cloud).all_taints)
-    labels = {CLOUD_SPECS[cloud].fallback_key: queue.name}
-    return _flavor(f"{queue.name}.pools", labels, taints, pools, cluster)
+    taints = (taint for pool in pools for taint in pool.labels_and_taints.all_taints)
+    labels = {CLOUD_SPECS[cluster.site.cloud].fallback_key: queue.name}
+    return _flavor(f"{queue.name}.pools", labels, taints, pools)
 
 
 def covered(flavors: Iterable[Flavor]) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from ebbtide.catalog import CloudKind, Machine, find_machine, partitions
-from ebbtide.placement.aks_labels_and_taints import SPOT
+from ebbtide.model.aks_labels_and_taints import SPOT
 from ebbtide.reading.facts import (
     AcceleratorFacts,
     CapacityKind,

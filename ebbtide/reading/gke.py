@@ -15,7 +15,7 @@ from ebbtide.catalog import (
     resource_name,
 )
 from ebbtide.catalog.clouds import is_gke_zone
-from ebbtide.placement.gke_labels_and_taints import QUEUED
+from ebbtide.model.gke_labels_and_taints import QUEUED
 from ebbtide.reading.facts import (
     AcceleratorFacts,
     CapacityKind,

@@ -15,7 +15,7 @@ from ebbtide.catalog import footprint
 from ebbtide.model import Cluster, DeclarationError, declare
 from ebbtide.model.addons import ADD_ONS
 from ebbtide.model.addons import Addons as Declared
-from ebbtide.model.nodes import daemons
+from ebbtide.model.resolved_pool import resolve
 from ebbtide.model.rules.free_capacity import system_pods
 from ebbtide.recording.record import record
 from ebbtide.recording.recording import Recording
@@ -71,8 +71,8 @@ def test_the_declaration_knows_it() -> None:
     assert words == "the cluster's own pods, Kueue and Acme Gadget"
     parts = (footprint(item).requests.cpu_m for item in ("gke", "kueue", "gadget"))
     assert need.cpu_m == sum(parts)
-    work = next(item for item in cluster.pools if item.name == "cpu")
-    per_node = daemons(work, cluster.site, cluster.addons).cpu_m - daemons(work, cluster.site).cpu_m
+    work = next(item for item in cluster.resolved_pools if item.name == "cpu")
+    per_node = work.daemon_requests.cpu_m - resolve(work, cluster.site).daemon_requests.cpu_m
     assert per_node == footprint("gadget-node").requests.cpu_m
     assert cluster.system_pool is not None
     assert cluster.system_pool.taints == ()

@@ -7,7 +7,6 @@ import yaml
 from ebbtide.catalog import CloudKind, Resources, find_price, machine_price
 from ebbtide.catalog.prices import Price
 from ebbtide.model import Cluster, declare
-from ebbtide.model.nodes import offered
 from ebbtide.model.rules.free_capacity import system_pods
 from tests.repository import ROOT
 
@@ -35,7 +34,7 @@ def test_one_small_node_holds_the_system() -> None:
     system = cluster.system_pool
     assert system is not None
     assert cluster.has_kueue
-    node = offered(system, cluster.site, cluster.addons)
+    node = system.offered
     _, need = system_pods(cluster)
     assert node is not None
     assert node.holds(need)

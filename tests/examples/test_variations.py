@@ -49,8 +49,8 @@ def test_experiments_of_a_lab_share_gpus() -> None:
     story = _story("research-cluster")
     pool(story, "gpu")["accelerator"]["gpuSharingConfig"] = {"maxSharedClientsPerGpu": 8}
     cluster = declare(story)
-    gpu = next(item for item in cluster.pools if item.name == "gpu")
-    assert flavor(gpu, cluster).offer({"gpu": 8})["nvidia.com/gpu"] == 64
+    gpu = next(item for item in cluster.resolved_pools if item.name == "gpu")
+    assert flavor(gpu).offer({"gpu": 8})["nvidia.com/gpu"] == 64
     report = _previewed(story, "gpu")
     assert accelerator_words(report) == "1 x nvidia-tesla-t4 (time-sharing by 8)"
     assert report.accelerator is not None

@@ -7,7 +7,7 @@ from ebbtide.catalog import PINS, CloudKind
 from ebbtide.model.capacity import Preemptible, Spot
 from ebbtide.model.cluster import Cluster
 from ebbtide.model.faults import Fault
-from ebbtide.model.gpus import has_gpus, measured_pools
+from ebbtide.model.gpus import measured_pools
 from ebbtide.model.pool import Pool, TaintEffect
 from ebbtide.model.rules.gke_versions import is_earlier
 from ebbtide.model.rules.rule import ClusterRule, PoolIn, Severity, pools_of
@@ -137,7 +137,7 @@ def _unmeasured(cluster: Cluster) -> Iterator[Fault]:
         return
     measured = {pool.name for pool in measured_pools(cluster)}
     for pool in pools_of(cluster):
-        if has_gpus(pool.pool, pool.site) and pool.pool.name not in measured:
+        if pool.resolved.has_gpus and pool.pool.name not in measured:
             is_aks = pool.site.cloud is CloudKind.AKS
             needs = "whole GPUs and AKS's own driver" if is_aks else "GKE's own driver"
             yield Fault(

@@ -5,7 +5,6 @@ from decimal import Decimal
 
 from ebbtide.catalog import LARGEST_EPHEMERAL_GIB, CloudKind, can_be_spot, ephemeral_gib
 from ebbtide.model.capacity import Spot
-from ebbtide.model.completion import complete_pool
 from ebbtide.model.faults import Fault
 from ebbtide.model.rules.rule import PoolIn, PoolRule, Severity
 
@@ -39,7 +38,7 @@ def _spot_of_a_series_that_has_it(pool: PoolIn) -> Iterator[Fault]:
 
 def _ephemeral_disk_fits(pool: PoolIn) -> Iterator[Fault]:
     machine = pool.machine
-    disk = complete_pool(pool.pool, pool.site).disk
+    disk = pool.resolved.disk
     if machine is None or disk.type != "ephemeral" or disk.size_gib is None:
         return
     known = ephemeral_gib(machine.name)

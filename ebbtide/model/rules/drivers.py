@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 from ebbtide.catalog import CloudKind
 from ebbtide.model.cluster import Cluster
-from ebbtide.model.completion import NO_PLUGIN_LABEL
 from ebbtide.model.faults import Fault
-from ebbtide.model.gpus import cloud_installs, gpu_pools, has_gpus, has_tpus
+from ebbtide.model.gpus import gpu_pools
+from ebbtide.model.resolved_pool import NO_PLUGIN_LABEL
 from ebbtide.model.rules.rule import ClusterRule, PoolIn, PoolRule, Severity, pools_of
 
 _GKE_DOCS = "GKE docs, gpus and gpu-operator (2026)"
@@ -17,7 +17,7 @@ _NO_DRIVER = "Pods that request a GPU would stay pending, because the nodes woul
 def _left(cluster: Cluster) -> Iterator[PoolIn]:
     """Return the GPU pools, as written, whose driver the cloud does not install."""
     for pool in pools_of(cluster):
-        if has_gpus(pool.pool, pool.site) and not cloud_installs(pool.pool, cluster):
+        if pool.resolved.has_gpus and not pool.resolved.has_cloud_driver:
             yield pool
 
 
@@ -88,9 +88,9 @@ def _one_image_under_the_operator(cluster: Cluster) -> Iterator[Fault]:
 def _label_takes_the_plugin(cluster: Cluster) -> Iterator[Fault]:
     """Report a label that keeps GKE's device plugin off nodes, regardless of the driver's installer."""
     for pool in pools_of(cluster):
-        if pool.pool.labels.get(NO_PLUGIN_LABEL) != "true" or not has_gpus(pool.pool, pool.site):
+        if pool.pool.labels.get(NO_PLUGIN_LABEL) != "true" or not pool.resolved.has_gpus:
             continue
-        if cluster.addons.drivers in ("gpu-operator", "none") and not cloud_installs(pool.pool, cluster):
+        if cluster.addons.drivers in ("gpu-operator", "none") and not pool.resolved.has_cloud_driver:
             continue
         yield Fault(
             pool.at(f"labels.{NO_PLUGIN_LABEL}"),
@@ -102,7 +102,7 @@ def _label_takes_the_plugin(cluster: Cluster) -> Iterator[Fault]:
 
 def _tpus_have_none(pool: PoolIn) -> Iterator[Fault]:
     if (
-        has_tpus(pool.pool, pool.site)
+        pool.resolved.has_tpus
         and pool.pool.accelerator is not None
         and pool.pool.accelerator.driver is not None
     ):

@@ -6,11 +6,8 @@ from ebbtide.catalog import CLOUD_SPECS, COMPUTE_CLASS, PINS, CloudKind, resourc
 from ebbtide.model.capacity import Queued, Spot
 from ebbtide.model.cloud import Gke
 from ebbtide.model.cluster import Cluster
-from ebbtide.model.fallback import fallback_of
 from ebbtide.model.faults import Fault
-from ebbtide.model.gpus import accelerators_of
-from ebbtide.model.nodes import offered
-from ebbtide.model.pool import Pool
+from ebbtide.model.resolved_pool import ResolvedPool
 from ebbtide.model.rules.free_capacity import amount_text
 from ebbtide.model.rules.gke_versions import is_earlier
 from ebbtide.model.rules.rule import ClusterRule, Severity, pools_of
@@ -26,7 +23,7 @@ def _queues(cluster: Cluster) -> Iterator[tuple[int, Queue]]:
     return ((number, queue) for number, queue in enumerate(cluster.queues) if queue.fallback)
 
 
-def _placed(cluster: Cluster) -> Iterator[tuple[str, Queue, int, Pool]]:
+def _placed(cluster: Cluster) -> Iterator[tuple[str, Queue, int, ResolvedPool]]:
     """Yield each work pool of each queue that falls back, with its path and its index in the queue."""
     known = {pool.name: pool for pool in cluster.work_pools}
     for number, queue in _queues(cluster):
@@ -60,7 +57,7 @@ def _something_to_fall_back_to(cluster: Cluster) -> Iterator[Fault]:
 def _in_no_other_queue(cluster: Cluster) -> Iterator[Fault]:
     for number, queue in enumerate(cluster.queues):
         for index, name in enumerate(queue.pools):
-            fallback_queue = fallback_of(name, cluster)
+            fallback_queue = cluster.fallback_of(name)
             if fallback_queue and fallback_queue != queue.name:
                 yield Fault(
                     f"queues[{number}].pools[{index}]",
@@ -104,7 +101,7 @@ def _same_resource(cluster: Cluster) -> Iterator[Fault]:
         )
         if first is None or not index:
             continue
-        kinds = [accelerators_of(candidate, cluster.site)[0] for candidate in (first, pool)]
+        kinds = [candidate.accelerator_type for candidate in (first, pool)]
         if len({resource_name(kind) if kind else "" for kind in kinds}) > 1:
             preferred, alternative = (kind or "no accelerators" for kind in kinds)
             yield Fault(
@@ -118,7 +115,7 @@ def _same_resource(cluster: Cluster) -> Iterator[Fault]:
 def _own_label(cluster: Cluster) -> Iterator[Fault]:
     key = CLOUD_SPECS[cluster.site.cloud].fallback_key
     for pool in pools_of(cluster):
-        written, queue = pool.pool.labels.get(key), fallback_of(pool.pool.name, cluster)
+        written, queue = pool.pool.labels.get(key), cluster.fallback_of(pool.pool.name)
         if written is not None and written != queue and (queue or key != COMPUTE_CLASS):
             yield Fault(
                 pool.at(f'labels["{key}"]'),
@@ -186,14 +183,14 @@ def _as_large(cluster: Cluster) -> Iterator[Fault]:
         )
         if first is None or not index:
             continue
-        preferred, alternative = (offered(member, cluster.site, cluster.addons) for member in (first, pool))
-        (_, count), (kind, others) = (accelerators_of(member, cluster.site) for member in (first, pool))
+        preferred, alternative = first.offered, pool.offered
+        count, others = (member.accelerator.count if member.accelerator else 0 for member in (first, pool))
         if (
             preferred is not None
             and alternative is not None
             and not (alternative.holds(preferred) and others >= count)
         ):
-            has = f" with {others} x {kind}" if count else ""
+            has = f" with {others} x {pool.accelerator_type}" if count else ""
             yield Fault(
                 path,
                 f"A node of {pool.name} offers {amount_text(alternative)}{has}, less than a node of "

@@ -7,8 +7,7 @@ from ebbtide.catalog.prices import lowest_price
 from ebbtide.model.cluster import Cluster
 from ebbtide.model.faults import Fault
 from ebbtide.model.gpus import pools_left_to_us
-from ebbtide.model.nodes import daemons, most_nodes, offered
-from ebbtide.model.pool import Pool
+from ebbtide.model.resolved_pool import ResolvedPool
 from ebbtide.model.rules.rule import ClusterRule, Severity, pools_of
 from ebbtide.model.rules.words import dollars
 from ebbtide.wording import and_list
@@ -54,7 +53,7 @@ def amount_text(amount: Resources) -> str:
 def cheapest_system_machine(cluster: Cluster, nodes: int = 1) -> Machine | None:
     """Return the cheapest machine type with which `nodes` nodes fit the system pool's pods; None if there is
     none."""
-    pool = next((pool for pool in cluster.pools if pool.is_system), None)
+    pool = cluster.system_pool
     if pool is None:
         return None
     _, requests = system_pods(cluster)
@@ -62,7 +61,7 @@ def cheapest_system_machine(cluster: Cluster, nodes: int = 1) -> Machine | None:
     share = Resources(
         max(pod.cpu_m, requests.cpu_m / nodes), max(pod.memory_mib, requests.memory_mib / nodes)
     )
-    need = share + daemons(pool, cluster.site, cluster.addons)
+    need = share + pool.daemon_requests
     spec = CLOUD_SPECS[cluster.site.cloud]
     return cheapest(
         cluster.site.cloud,
@@ -80,22 +79,21 @@ def price_text(machine: Machine, cluster: Cluster) -> str:
     return f" at {dollars(price.on_demand)} an hour" if price and price.on_demand else ""
 
 
-def _sum(pool: Pool, cluster: Cluster) -> Resources | None:
+def _sum(pool: ResolvedPool) -> Resources | None:
     """Return the total capacity of a system pool's nodes; None if unknown."""
-    node, most = offered(pool, cluster.site, cluster.addons), most_nodes(pool, cluster.site)
+    node, most = pool.offered, pool.max_nodes
     if not pool.is_system or pool.machine is None or node is None or not most:
         return None
     return Resources(node.cpu_m * most, node.memory_mib * most)
 
 
-def _holds_each_pod(pool: Pool, cluster: Cluster) -> bool:
-    node = offered(pool, cluster.site, cluster.addons)
-    return node is None or node.holds(largest_pod(cluster))
+def _holds_each_pod(pool: ResolvedPool, cluster: Cluster) -> bool:
+    return pool.offered is None or pool.offered.holds(largest_pod(cluster))
 
 
-def _larger(pool: Pool, cluster: Cluster) -> str:
+def _larger(pool: ResolvedPool, cluster: Cluster) -> str:
     """Return the fix for a system pool that is too small. More nodes help only if each pod fits on one."""
-    most = most_nodes(pool, cluster.site)
+    most = pool.max_nodes
     machine = cheapest_system_machine(cluster, most)
     more = ", or a larger nodes.max" if _holds_each_pod(pool, cluster) else ""
     if machine is None:
@@ -109,29 +107,29 @@ def _larger(pool: Pool, cluster: Cluster) -> str:
 
 def _holds(cluster: Cluster) -> Iterator[Fault]:
     for pool in pools_of(cluster):
-        capacity, machine = _sum(pool.pool, cluster), pool.pool.machine
+        capacity, machine = _sum(pool.resolved), pool.pool.machine
         workloads, need = system_pods(cluster)
         if capacity is None or machine is None or capacity.holds(need):
             continue
         yield Fault(
             pool.at("machine"),
-            f"{most_nodes(pool.pool, pool.site)} x {machine.type} offer {amount_text(capacity)} after "
+            f"{pool.resolved.max_nodes} x {machine.type} offer {amount_text(capacity)} after "
             f"DaemonSets, and {workloads} request {amount_text(need)}.",
             "Some of these pods would stay pending, or run on work pools, which then could not scale to "
             "zero.",
-            _larger(pool.pool, cluster),
+            _larger(pool.resolved, cluster),
         )
 
 
 def _holds_each(cluster: Cluster) -> Iterator[Fault]:
     for pool in pools_of(cluster):
-        capacity, machine = _sum(pool.pool, cluster), pool.pool.machine
+        capacity, machine = _sum(pool.resolved), pool.pool.machine
         workloads, need = system_pods(cluster)
         if (
             capacity is None
             or machine is None
             or not capacity.holds(need)
-            or _holds_each_pod(pool.pool, cluster)
+            or _holds_each_pod(pool.resolved, cluster)
         ):
             continue
         yield Fault(
@@ -139,7 +137,7 @@ def _holds_each(cluster: Cluster) -> Iterator[Fault]:
             f"All nodes together have capacity for {workloads}, and one {machine.type} is too small for "
             f"their largest pod, which requests {amount_text(largest_pod(cluster))}.",
             "That pod would stay pending, regardless of the number of nodes.",
-            _larger(pool.pool, cluster),
+            _larger(pool.resolved, cluster),
         )
 
 

@@ -12,8 +12,6 @@ from ebbtide.model.capacity import FlexStart, OnDemand, Preemptible, Queued, Res
 from ebbtide.model.cloud import Gke
 from ebbtide.model.cluster import Cluster
 from ebbtide.model.faults import Fault
-from ebbtide.model.gpus import accelerators_of, has_tpus
-from ebbtide.model.nodes import most_nodes
 from ebbtide.model.rules.rule import ClusterRule, PoolIn, PoolRule, Severity
 
 _SCHEDULED = (FlexStart, Queued)
@@ -94,7 +92,7 @@ def _compact_not_for_flex(pool: PoolIn) -> str | None:
 def _compact_series(pool: PoolIn) -> str | None:
     machine = _compact(pool)
     series = machine_series(machine) if machine else None
-    if series is None or series.compact or has_tpus(pool.pool, pool.site):
+    if series is None or series.compact or pool.resolved.has_tpus:
         return None
     return series.name
 
@@ -103,7 +101,7 @@ def _too_many_for_compact(pool: PoolIn) -> str | None:
     machine = _compact(pool)
     series = machine_series(machine) if machine else None
     most = series.compact_max_nodes if series else None
-    nodes = most_nodes(pool.pool, pool.site)
+    nodes = pool.resolved.max_nodes
     return (
         f"{nodes} nodes of {machine}, and compact placement supports {most}"
         if most and nodes > most
@@ -113,7 +111,7 @@ def _too_many_for_compact(pool: PoolIn) -> str | None:
 
 def _not_scheduled(pool: PoolIn) -> str | None:
     machine = pool.machine
-    if machine is None or pool.pool.is_system or accelerators_of(pool.pool, pool.site)[0]:
+    if machine is None or pool.pool.is_system or pool.resolved.accelerator_type:
         return None
     return None if machine.name.startswith(_SCHEDULED_SERIES) else machine.name
 
@@ -155,7 +153,7 @@ ROWS = (
         name="no compact placement for queued",
         kinds=(Queued,),
         field="compact",
-        offence=lambda pool: None if has_tpus(pool.pool, pool.site) else _compact(pool),
+        offence=lambda pool: None if pool.resolved.has_tpus else _compact(pool),
         problem="A queued pool does not support compact placement.",
         consequence=_NO_POOL,
         fix="Remove compact.",

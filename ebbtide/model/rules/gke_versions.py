@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from ebbtide.catalog import PINS, CloudKind
 from ebbtide.model.capacity import FlexStart, Queued
 from ebbtide.model.faults import Fault
-from ebbtide.model.gpus import has_tpus
 from ebbtide.model.rules.rule import PoolIn, PoolRule
 
 
@@ -54,13 +53,13 @@ NEEDED = (
     Needed(
         what="queued provisioning and flex-start",
         field="capacity",
-        is_requested=lambda pool: _scheduled(pool) and not has_tpus(pool.pool, pool.site),
+        is_requested=lambda pool: _scheduled(pool) and not pool.resolved.has_tpus,
         pin="gke-queued-provisioning",
     ),
     Needed(
         what="queued provisioning and flex-start for TPUs",
         field="capacity",
-        is_requested=lambda pool: _scheduled(pool) and has_tpus(pool.pool, pool.site),
+        is_requested=lambda pool: _scheduled(pool) and pool.resolved.has_tpus,
         pin="gke-tpu-flex-start",
     ),
     Needed(

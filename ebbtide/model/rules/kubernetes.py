@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from ebbtide.catalog import CLOUD_SPECS, CloudKind
 from ebbtide.model.capacity import Queued, Spot
 from ebbtide.model.faults import Fault
-from ebbtide.model.gpus import accelerators_of
 from ebbtide.model.pool import TaintEffect
 from ebbtide.model.rules.rule import ClusterRule, PoolIn, PoolRule, Severity
 from ebbtide.model.rules.syntax import Syntax, Texts, pool_rules
@@ -114,7 +113,7 @@ def _tainted_by_cloud(pool: PoolIn) -> bool:
     azure-aks-docs, spot-node-pool; 2026)."""
     match pool.site.cloud:
         case CloudKind.GKE:
-            return isinstance(pool.pool.capacity, Queued) or accelerators_of(pool.pool, pool.site) != ("", 0)
+            return isinstance(pool.pool.capacity, Queued) or pool.resolved.accelerator is not None
         case CloudKind.AKS:
             return isinstance(pool.pool.capacity, Spot)
 

@@ -8,7 +8,6 @@ from ebbtide.catalog import CloudKind
 from ebbtide.model.cloud import Aks, AksNetwork, GkeNetwork
 from ebbtide.model.cluster import Cluster
 from ebbtide.model.faults import Fault
-from ebbtide.model.nodes import most_nodes
 from ebbtide.model.rules import private_access
 from ebbtide.model.rules.rule import ClusterRule, Severity
 
@@ -154,7 +153,7 @@ def _nodes_for_pods(cluster: Cluster, pods: IPv4Network) -> int:
 def _room_for_all_nodes(cluster: Cluster) -> Iterator[Fault]:
     ranges = _ranges(cluster.cloud.network) if cluster.cloud.existing is None else {}
     parsed = {field: network for field, text in ranges.items() if (network := _parsed(text))}
-    most = sum(most_nodes(pool, cluster.site) for pool in cluster.pools)
+    most = sum(pool.max_nodes for pool in cluster.resolved_pools)
     room = {field: network.num_addresses for field, network in parsed.items() if field == "nodes"}
     room = {field: max(0, count - _RESERVED_ADDRESSES[cluster.site.cloud]) for field, count in room.items()}
     if "pods" in parsed:

@@ -3,12 +3,9 @@
 from collections.abc import Iterator
 
 from ebbtide.catalog import CLOUD_SPECS, CloudKind, node_items
-from ebbtide.model.completion import complete_pool
 from ebbtide.model.faults import Fault
 from ebbtide.model.rules.rule import PoolIn, PoolRule, Severity
 from ebbtide.model.rules.words import dollars, service_name
-from ebbtide.model.tpus import slice_nodes
-from ebbtide.model.zones import zones_of
 from ebbtide.wording import several
 
 _AKS_SYSTEM_PODS = 30
@@ -30,7 +27,7 @@ def _count_or_limits(pool: PoolIn) -> Iterator[Fault]:
 
 
 def _count_fits_the_zones(pool: PoolIn) -> Iterator[Fault]:
-    count, zones = pool.pool.nodes.count, zones_of(pool.pool, pool.site)
+    count, zones = pool.pool.nodes.count, pool.resolved.zone_count
     if count is not None and count % zones:
         even = (count // zones + 1) * zones
         yield Fault(
@@ -43,7 +40,7 @@ def _count_fits_the_zones(pool: PoolIn) -> Iterator[Fault]:
 
 def _has_an_upper_limit(pool: PoolIn) -> Iterator[Fault]:
     nodes = pool.pool.nodes
-    if nodes.count is None and nodes.max is None and slice_nodes(pool.pool, pool.machine) == 1:
+    if nodes.count is None and nodes.max is None and pool.resolved.slice_nodes == 1:
         yield Fault(
             pool.at("nodes"),
             "The pool has no maximum number of nodes.",
@@ -89,7 +86,7 @@ def _recommended_system_nodes(pool: PoolIn) -> Iterator[Fault]:
 
 
 def _nodes_in_a_zone(pool: PoolIn) -> Iterator[Fault]:
-    most = _GKE_NODES_IN_ZONE * zones_of(pool.pool, pool.site)
+    most = _GKE_NODES_IN_ZONE * pool.resolved.zone_count
     nodes = pool.pool.nodes
     for field, number in (("max", nodes.max), ("count", nodes.count)):
         if number is not None and number > most:
@@ -127,7 +124,7 @@ def _pods_per_node(pool: PoolIn) -> Iterator[Fault]:
 
 
 def _aks_system_pods(pool: PoolIn) -> Iterator[Fault]:
-    pods, nodes = pool.pool.max_pods_per_node, complete_pool(pool.pool, pool.site).nodes
+    pods, nodes = pool.pool.max_pods_per_node, pool.resolved.nodes
     fewest = nodes.count or nodes.min or 1
     least = CLOUD_SPECS[CloudKind.AKS].pods_per_node[0]
     if pool.pool.is_system and pods is not None and pods >= least and pods * fewest < _AKS_SYSTEM_PODS:

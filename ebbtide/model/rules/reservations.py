@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from ebbtide.catalog import CLOUD_SPECS, CloudKind
 from ebbtide.model.capacity import Reservation
 from ebbtide.model.cluster import Cluster
-from ebbtide.model.fallback import queues_falling_back
 from ebbtide.model.faults import Fault
 from ebbtide.model.rules.rule import ClusterRule, PoolIn, PoolRule, Severity
 
@@ -38,7 +37,7 @@ def _any_has_no_name(pool: PoolIn) -> Iterator[Fault]:
 
 def _any_before_others(cluster: Cluster) -> Iterator[Fault]:
     by_name = {pool.name: (number, pool) for number, pool in enumerate(cluster.pools)}
-    for queue in queues_falling_back(cluster):
+    for queue in cluster.fallback_queues:
         for index, name in enumerate(queue.pools[:-1]):
             number, pool = by_name.get(name, (0, None))
             capacity = pool.capacity if pool else None

@@ -7,9 +7,9 @@ from enum import StrEnum
 
 from ebbtide.catalog import CloudKind, Machine
 from ebbtide.model.cluster import Cluster
-from ebbtide.model.completion import machine_of
 from ebbtide.model.faults import Fault
 from ebbtide.model.pool import Pool
+from ebbtide.model.resolved_pool import ResolvedPool
 from ebbtide.model.site import Site
 
 
@@ -31,19 +31,24 @@ class PoolIn:
     """A declared pool with its context.
 
     Attributes:
-        pool: the pool before completion.
-        site: site of its cluster.
+        pool: the pool as written.
+        resolved: the same pool, resolved.
         path: path in the declaration, such as `pools[2]`; empty for a standalone pool.
     """
 
     pool: Pool
-    site: Site
+    resolved: ResolvedPool
     path: str
+
+    @property
+    def site(self) -> Site:
+        """Site of its cluster."""
+        return self.resolved.site
 
     @property
     def machine(self) -> Machine | None:
         """Machine, if its resources are in the catalog or the declaration."""
-        return machine_of(self.pool, self.site)
+        return self.resolved.hardware
 
     def at(self, field: str) -> str:
         """Return the path of one of its fields."""
@@ -92,5 +97,5 @@ class ClusterRule:
 
 def pools_of(cluster: Cluster) -> Iterator[PoolIn]:
     """Yield every pool of a declaration with its path."""
-    for index, pool in enumerate(cluster.pools):
-        yield PoolIn(pool, cluster.site, f"pools[{index}]")
+    for index, (pool, resolved) in enumerate(zip(cluster.pools, cluster.resolved_pools, strict=True)):
+        yield PoolIn(pool, resolved, f"pools[{index}]")

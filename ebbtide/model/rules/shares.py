@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from ebbtide.catalog import CloudKind
 from ebbtide.model.cluster import Cluster
 from ebbtide.model.faults import Fault
-from ebbtide.model.nodes import most_nodes
 from ebbtide.model.queues import queues_of
 from ebbtide.model.rules.rule import ClusterRule, Severity
 from ebbtide.wording import did_you_mean
@@ -53,18 +52,17 @@ def _guarantees_name_pools(cluster: Cluster) -> Iterator[Fault]:
 
 
 def _guarantees_fit(cluster: Cluster) -> Iterator[Fault]:
-    for pool in cluster.pools:
+    for pool in cluster.resolved_pools:
         holders = [
             (number, team.guarantee[pool.name])
             for number, team in enumerate(cluster.teams)
             if team.guarantee.get(pool.name)
         ]
         promised = sum(nodes for _, nodes in holders)
-        most = most_nodes(pool, cluster.site)
-        if promised > most:
+        if promised > pool.max_nodes:
             yield Fault(
                 f"teams[{holders[-1][0]}].guarantee.{pool.name}",
-                f"{promised} nodes of {pool.name} are guaranteed, and it has at most {most}.",
+                f"{promised} nodes of {pool.name} are guaranteed, and it has at most {pool.max_nodes}.",
                 "Not every guarantee could be met, and admitted work would wait indefinitely.",
                 "Write smaller guarantees, or a larger nodes.max.",
             )

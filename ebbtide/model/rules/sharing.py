@@ -4,9 +4,7 @@ from collections.abc import Iterator
 
 from ebbtide.catalog import CloudKind, is_tpu, partitions
 from ebbtide.model.cluster import Cluster
-from ebbtide.model.completion import complete_pool
 from ebbtide.model.faults import Fault
-from ebbtide.model.gpus import cloud_installs, shares
 from ebbtide.model.pool import Accelerator
 from ebbtide.model.queues import queues_of
 from ebbtide.model.rules.rule import ClusterRule, PoolIn, PoolRule, Severity, pools_of
@@ -61,7 +59,7 @@ def _driver(cluster: Cluster) -> Iterator[Fault]:
     operator = cluster.addons.drivers == "gpu-operator"
     for pool in pools_of(cluster):
         accelerator = pool.pool.accelerator
-        if accelerator is None or cloud_installs(pool.pool, cluster):
+        if accelerator is None or pool.resolved.has_cloud_driver:
             continue
         field, partition = _partition(accelerator)
         written = field if partition else "gpuSharingConfig" if accelerator.gpu_sharing_config else ""
@@ -77,11 +75,7 @@ def _driver(cluster: Cluster) -> Iterator[Fault]:
 
 
 def _alike_in_a_queue(cluster: Cluster) -> Iterator[Fault]:
-    known = {
-        pool.name: shares(completed.accelerator, cluster.site.cloud)
-        for pool in cluster.pools
-        if (completed := complete_pool(pool, cluster.site)).accelerator is not None
-    }
+    known = {pool.name: pool.shares for pool in cluster.resolved_pools if pool.accelerator is not None}
     for number, queue in enumerate(cluster.queues):
         counts = {known[name]: name for name in queue.pools if name in known}
         if len(counts) > 1:
@@ -123,7 +117,7 @@ def _counted_whole(pool: PoolIn) -> Iterator[Fault]:
     accelerator = pool.pool.accelerator
     if accelerator is None or accelerator.gpu_instance_profile is None or pool.pool.nodes.count is not None:
         return
-    count = shares(accelerator, pool.site.cloud)
+    count = pool.resolved.shares
     if count > 1:
         yield Fault(
             pool.at("accelerator.gpuInstanceProfile"),

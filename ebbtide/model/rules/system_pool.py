@@ -5,8 +5,6 @@ from collections.abc import Iterator
 from ebbtide.catalog import CLOUD_SPECS, CloudKind
 from ebbtide.model.cluster import Cluster
 from ebbtide.model.faults import Fault
-from ebbtide.model.gpus import accelerators_of
-from ebbtide.model.nodes import daemons
 from ebbtide.model.pool import TaintEffect
 from ebbtide.model.rules.free_capacity import amount_text, cheapest_system_machine, price_text, system_pods
 from ebbtide.model.rules.rule import ClusterRule, PoolIn, PoolRule, Severity, pools_of
@@ -43,7 +41,7 @@ def _missing_machine(cluster: Cluster) -> Iterator[Fault]:
         if not pool.pool.is_system or pool.pool.machine is not None:
             continue
         workloads, requests = system_pods(cluster)
-        need = requests + daemons(pool.pool, pool.site, cluster.addons)
+        need = requests + pool.resolved.daemon_requests
         machine = cheapest_system_machine(cluster)
         fix = "Write a larger machine type than the catalog has."
         if machine is not None:
@@ -59,7 +57,7 @@ def _missing_machine(cluster: Cluster) -> Iterator[Fault]:
 
 
 def _no_accelerators(pool: PoolIn) -> Iterator[Fault]:
-    accelerator, _ = accelerators_of(pool.pool, pool.site)
+    accelerator = pool.resolved.accelerator_type
     if pool.pool.is_system and accelerator:
         yield Fault(
             pool.at("accelerator" if pool.pool.accelerator else "machine"),

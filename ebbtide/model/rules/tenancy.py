@@ -5,7 +5,6 @@ from functools import partial
 
 from ebbtide.model.cluster import Cluster
 from ebbtide.model.faults import Fault
-from ebbtide.model.gpus import accelerators_of
 from ebbtide.model.queues import queues_of
 from ebbtide.model.rules.kubernetes import DNS_LABEL, DNS_LABEL_WORDS, NAMES_SOURCE
 from ebbtide.model.rules.rule import ClusterRule, PoolRule, Severity
@@ -120,7 +119,7 @@ def _not_too_many_pools(cluster: Cluster) -> Iterator[Fault]:
 
 
 def _one_accelerator_type(cluster: Cluster) -> Iterator[Fault]:
-    types = {pool.name: accelerators_of(pool, cluster.site)[0] for pool in cluster.pools}
+    types = {pool.name: pool.accelerator_type for pool in cluster.resolved_pools}
     for index, queue in enumerate(cluster.queues):
         accelerators = list(dict.fromkeys(types[name] for name in queue.pools if types.get(name)))
         if len(accelerators) > 1:

@@ -4,10 +4,7 @@ from collections.abc import Iterator
 
 from ebbtide.catalog import CloudKind, chips_of, one_host_topology, tpu_topologies
 from ebbtide.model.faults import Fault
-from ebbtide.model.gpus import accelerators_of, has_tpus
 from ebbtide.model.rules.rule import PoolIn, PoolRule
-from ebbtide.model.tpus import slice_nodes
-from ebbtide.model.zones import zones_of
 from ebbtide.wording import or_list
 
 _NO_POOL = "GKE refuses to create the node pool."
@@ -15,7 +12,7 @@ _DOCS = "GKE docs, plan-tpus and tpus (2026)"
 
 
 def _tpus_alone(pool: PoolIn) -> Iterator[Fault]:
-    if pool.pool.tpu_topology is not None and not has_tpus(pool.pool, pool.site):
+    if pool.pool.tpu_topology is not None and not pool.resolved.has_tpus:
         yield Fault(
             pool.at("tpuTopology"),
             "The machine has no TPUs.",
@@ -25,9 +22,10 @@ def _tpus_alone(pool: PoolIn) -> Iterator[Fault]:
 
 
 def _fits_the_machine(pool: PoolIn) -> Iterator[Fault]:
-    topology, (kind, chips) = pool.pool.tpu_topology, accelerators_of(pool.pool, pool.site)
-    if topology is None or not has_tpus(pool.pool, pool.site):
+    topology, accelerator = pool.pool.tpu_topology, pool.resolved.accelerator
+    if topology is None or accelerator is None or not pool.resolved.has_tpus:
         return
+    kind, chips = accelerator.type, accelerator.count
     known, own = tpu_topologies(kind), one_host_topology(kind, chips)
     if known is not None and not known.has(topology):
         others = " or multiples of 4 in every dimension, such as 4x4x8" if known.multiples_of else ""
@@ -58,7 +56,7 @@ _CHIPS_OF_SEVERAL = 4
 
 
 def _as_many_nodes(pool: PoolIn) -> Iterator[Fault]:
-    together, nodes = slice_nodes(pool.pool, pool.machine), pool.pool.nodes
+    together, nodes = pool.resolved.slice_nodes, pool.pool.nodes
     if together == 1:
         return
     wrong = {"count": nodes.count, "max": nodes.max, "min": nodes.min or None}
@@ -73,7 +71,7 @@ def _as_many_nodes(pool: PoolIn) -> Iterator[Fault]:
 
 
 def _one_zone(pool: PoolIn) -> Iterator[Fault]:
-    if slice_nodes(pool.pool, pool.machine) > 1 and zones_of(pool.pool, pool.site) > 1:
+    if pool.resolved.slice_nodes > 1 and pool.resolved.zone_count > 1:
         yield Fault(
             pool.at("zones"),
             "A TPU slice is in one zone, and this pool spans several.",

@@ -9,8 +9,8 @@ import pytest
 
 from components.addons import team_objects
 from ebbtide.model import Cluster, declare
+from ebbtide.model.labels_and_taints import labels_and_taints
 from ebbtide.placement import member_policy, queue_policy
-from ebbtide.placement.labels_and_taints import labels_and_taints
 from ebbtide.placement.profile import QUEUE_LABEL
 from ebbtide_rehearsal.control_plane import ControlPlane, ControlPlaneTools
 from rehearsal.tests.control_plane.cluster import Object, wait

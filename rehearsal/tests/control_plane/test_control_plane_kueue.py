@@ -13,13 +13,13 @@ from components.addons.kueue import NAMESPACE
 from components.addons.kueue_values import values
 from ebbtide.kubernetes_api import ApiError
 from ebbtide.model import Cluster, declare
+from ebbtide.model.labels_and_taints import labels_and_taints
 from ebbtide.operations import queue_hold
 from ebbtide.operations.queue_status import queue_statuses, take_queueing
 from ebbtide.operations.snapshot import take
 from ebbtide.operations.status_report import WaitingWork
 from ebbtide.placement.derive import profile
 from ebbtide.placement.kueue import QUEUES_LABEL, layers
-from ebbtide.placement.labels_and_taints import labels_and_taints
 from ebbtide.placement.queueing import queueing
 from ebbtide.workloads.objects import condition
 from ebbtide.workloads.several_nodes import job_over_nodes

@@ -18,8 +18,8 @@ from components.addons.team_objects import namespace
 from ebbtide.costs.recorder import NAMESPACE
 from ebbtide.kubernetes_api import Api, ApiError
 from ebbtide.model import Cluster, declare
+from ebbtide.model.labels_and_taints import labels_and_taints
 from ebbtide.placement.derive import profile
-from ebbtide.placement.labels_and_taints import labels_and_taints
 from ebbtide.workloads.jobs import job
 from ebbtide_rehearsal.control_plane import RUNS_FOR, ControlPlane, ControlPlaneTools
 from rehearsal.tests.control_plane.cluster import node, wait

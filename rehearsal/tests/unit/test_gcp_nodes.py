@@ -10,7 +10,6 @@ from ebbtide.model.rules.nodes import hourly_price
 from ebbtide.model.rules.rule import PoolIn
 from ebbtide.placement import NodeTaint
 from ebbtide.placement.derive import profile
-from ebbtide.placement.labels_and_taints import labels_and_taints
 from ebbtide.reading.inputs import Inputs
 from ebbtide_rehearsal.cloud.faults import NO_STOCK, InjectedFault
 from ebbtide_rehearsal.cloud.gcp import SeededNetwork, seed_cluster, seed_network
@@ -56,14 +55,14 @@ def test_nodes_are_as_the_placement_expects(tmp_path: Path, pool: dict[str, Any]
     """Every label and taint that work is placed by is really on the nodes, and no taint that it does not
     know; capacity, limits and accelerators are those declared."""
     declared = declare(changed(only(GKE, **pool), lifetime={"hours": 8}))
-    work = next(item for item in declared.pools if item.name == "work")
+    work = next(item for item in declared.resolved_pools if item.name == "work")
     cloud = Cloud(tmp_path)
     for resource, inputs in asked_for(changed(only(GKE, **pool), lifetime={"hours": 8})):
         cloud.create(resource.type, inputs, resource.name)
 
     made = cloud.node_pools()["work"]
 
-    expected = labels_and_taints(work, declared.site.cloud)
+    expected = work.labels_and_taints
     assert expected.all_labels.items() <= made.labels.items()
     assert {(taint.key, taint.value, taint.effect.value) for taint in expected.all_taints} == {
         (taint.key, taint.value, taint.effect) for taint in made.taints
@@ -77,7 +76,7 @@ def test_nodes_are_as_the_placement_expects(tmp_path: Path, pool: dict[str, Any]
     assert made.accelerator == ((work.accelerator.type, work.accelerator.count) if work.accelerator else None)
     accelerator = profile(declared).pool("work").accelerator
     assert made.accelerators == ({accelerator.resource: str(accelerator.count)} if accelerator else {})
-    price = hourly_price(PoolIn(work, declared.site, "pools[1]"))
+    price = hourly_price(PoolIn(work, work, "pools[1]"))
     assert price is None or price[0] < made.hourly < price[0] + 0.1
 
 

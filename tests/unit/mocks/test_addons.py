@@ -25,7 +25,6 @@ from ebbtide.catalog.versions import PINS
 from ebbtide.model import Cluster, Logs, declare
 from ebbtide.model import Pipelines as DeclaredPipelines
 from ebbtide.placement.derive import profile
-from ebbtide.placement.labels_and_taints import labels_and_taints
 from tests.running import full
 from tests.unit.mocks.mocked import AKS, GKE, Mocks, team
 
@@ -91,10 +90,10 @@ def test_drivers(mocks: Mocks, declaration: Cluster, name: str) -> None:
     pod = daemon_sets[name]["spec"]["template"]["spec"]
     required = pod["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
     (term,) = required["nodeSelectorTerms"][0]["matchExpressions"]
-    pools = [pool for pool in declaration.pools if pool.name in term["values"]]
+    pools = [pool for pool in declaration.resolved_pools if pool.name in term["values"]]
     assert "t4" in term["values"]
     assert not {"system", "cpu"} & set(term["values"])
-    taints = [taint for pool in pools for taint in labels_and_taints(pool, declaration.site.cloud).all_taints]
+    taints = [taint for pool in pools for taint in pool.labels_and_taints.all_taints]
     tolerated = {(item["key"], item["value"], item["effect"]) for item in pod["tolerations"]}
     assert taints
     assert {(taint.key, taint.value, taint.effect) for taint in taints} <= tolerated

@@ -2,7 +2,6 @@
 
 from ebbtide.catalog import footprint
 from ebbtide.model import Cluster, declare
-from ebbtide.model.nodes import daemons
 from ebbtide.model.rules.free_capacity import largest_pod, system_pods
 from tests.unit.model.cases import base, edited
 
@@ -18,9 +17,8 @@ def test_logs_are_counted_where_they_run() -> None:
     assert description == "the cluster's own pods and Container insights"
     assert after.cpu_m - before.cpu_m == footprint("logs").requests.cpu_m
     assert after.memory_mib - before.memory_mib == footprint("logs").requests.memory_mib
-    for pool in with_logs.pools:
-        mine = daemons(pool, with_logs.site, with_logs.addons)
-        others = daemons(pool, without.site, without.addons)
+    for pool, bare in zip(with_logs.resolved_pools, without.resolved_pools, strict=True):
+        mine, others = pool.daemon_requests, bare.daemon_requests
         assert mine.cpu_m - others.cpu_m == footprint("logs-node").requests.cpu_m
         assert mine.memory_mib - others.memory_mib == footprint("logs-node").requests.memory_mib
 

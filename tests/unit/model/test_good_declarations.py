@@ -8,7 +8,6 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from ebbtide.model import Cluster, DeclarationError, advice, declaration_schema, declare
-from ebbtide.model.completion import complete
 from tests.unit.model.cases import Case, base, cases, paths, put
 
 _GOOD = cases("good")
@@ -37,7 +36,7 @@ def test_accepted(case: Case) -> None:
 def test_complete_once(case: Case) -> None:
     """Completing a complete declaration changes nothing."""
     declared = declare(case.written)
-    assert complete(declared) == declared
+    assert declared.resolved() == declared
 
 
 @pytest.mark.parametrize("case", _GOOD, ids=str)

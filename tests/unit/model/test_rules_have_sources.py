@@ -8,7 +8,6 @@ import pytest
 from pydantic import ValidationError
 
 from ebbtide.model import Cluster, Fault
-from ebbtide.model.completion import complete
 from ebbtide.model.rules import RULES, ClusterRule, PoolRule, Severity
 from ebbtide.model.rules.rule import pools_of
 from tests.unit.model.cases import Case, bad_cases, cases
@@ -43,7 +42,7 @@ def _broken_by(declarations: list[Case], severity: Severity) -> set[str]:
     """Names of the rules of a severity that some declarations break."""
     clusters = [cluster for case in declarations if (cluster := _read(case.written))]
     if severity is Severity.WARNED:
-        clusters = [complete(cluster) for cluster in clusters]
+        clusters = [cluster.resolved() for cluster in clusters]
     return {
         rule.name
         for rule in RULES
@@ -76,7 +75,7 @@ def test_every_rule_warns_of_something() -> None:
 def test_no_rule_refuses_what_is_good() -> None:
     """No rule that refuses is broken by a good declaration, as it is written or complete."""
     written = [Cluster.model_validate(case.written) for case in (*cases("good"), *cases("warned"))]
-    whole = [complete(cluster) for cluster in written]
+    whole = [cluster.resolved() for cluster in written]
     refusing = [rule for rule in RULES if rule.severity is Severity.REFUSED]
     faults = [
         fault for cluster in (*written, *whole) for rule in refusing for fault in _broken(rule, cluster)

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 
 from ebbtide.catalog import CloudKind
 from ebbtide.model import Pool, declare
+from ebbtide.model.labels_and_taints import labels_and_taints
 from ebbtide.placement.derive import profile
 from ebbtide.placement.fallback import fallback_objects, priorities
-from ebbtide.placement.labels_and_taints import labels_and_taints
 from ebbtide.placement.queueing import queueing
 from ebbtide.placement.quotas import Flavor, largest_node
 from tests.declarations import AKS, GKE, Declaration, changed

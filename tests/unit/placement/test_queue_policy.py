@@ -2,7 +2,7 @@
 
 import pytest
 
-from ebbtide.model import declare
+from ebbtide.model import Taint, declare
 from ebbtide.placement import queue_policy
 from tests.declarations import AKS, GKE, Declaration, changed, pool
 
@@ -53,7 +53,7 @@ def test_quotes_in_a_taint_stay_text() -> None:
     declaration = changed(GKE, queues=[{"name": "cpus", "pools": ["cpu"]}], teams=[TEAM])
     cluster = declare(declaration)
     (cpu,) = queue_policy.guarded_pools(cluster)
-    taint = cpu.model_validate(cpu.model_dump() | {"taints": [{"key": "a", "value": "b' || true || '"}]})
+    taint = cpu.model_copy(update={"taints": (Taint(key="a", value="b' || true || '"),)})
     policy = queue_policy.policy(cluster.model_copy(update={"pools": (cluster.pools[0], taint)}))
     (reaches,) = [item for item in policy["spec"]["variables"] if item["name"] == "reaches"]
     assert "'b\\' || true || \\''" in reaches["expression"]

@@ -8,9 +8,6 @@ from hypothesis import strategies as st
 
 from ebbtide.catalog import CloudKind
 from ebbtide.model import Cluster, declare
-from ebbtide.model.completion import machine_of
-from ebbtide.model.gpus import has_gpus
-from ebbtide.model.nodes import daemons, most_nodes
 from ebbtide.model.tenants import tenants_of
 from ebbtide.placement.derive import profile
 from ebbtide.placement.queueing import FLAVORS_IN_A_GROUP, Queueing, queueing
@@ -27,7 +24,7 @@ def _standing_in(draw: st.DrawFn, declaration: Declaration) -> list[str]:
     kinds: dict[str, list[str]] = {}
     for pool in cluster.work_pools:
         if pool.capacity.kind not in ("queued", "flex-start"):
-            kinds.setdefault("gpus" if has_gpus(pool, cluster.site) else "cpus", []).append(pool.name)
+            kinds.setdefault("gpus" if pool.has_gpus else "cpus", []).append(pool.name)
     choices = [names for names in kinds.values() if len(names) > 1]
     if not choices or not draw(st.booleans()):
         return []
@@ -96,7 +93,7 @@ def test_every_node_is_counted_once(declaration: Declaration) -> None:
     cluster, admission = derived(declaration)
     led_to = {item.name for queue in admission.cluster_queues for item, _ in queue.flavors}
     assert led_to <= {item.name for item in admission.flavors}
-    most = {pool.name: most_nodes(pool, cluster.site) for pool in cluster.pools}
+    most = {pool.name: pool.max_nodes for pool in cluster.resolved_pools}
     assert _held(admission) == {
         offer.pool: most[offer.pool] for item in admission.flavors for offer in item.offers
     }
@@ -166,7 +163,7 @@ def test_a_flavor_carries_the_clouds_label_of_its_pool(cloud: str, key: str) -> 
     """Kueue ignores a pod's selector on a key that the flavor lacks, and would admit it to any pool."""
     cluster = declare(BASES[cloud])
     for pool in cluster.work_pools:
-        assert flavor(pool, cluster).labels[key] == pool.name
+        assert flavor(pool).labels[key] == pool.name
 
 
 def test_a_flavor_of_a_compute_class_selects_the_class_alone() -> None:
@@ -175,7 +172,7 @@ def test_a_flavor_of_a_compute_class_selects_the_class_alone() -> None:
     work = [{"name": "work", "machine": "n2-standard-8", "nodes": {"max": 1}, "labels": labels}]
     cluster = declare(changed(GKE, pools=[GKE["pools"][0], *work]))
     (pool,) = cluster.work_pools
-    assert flavor(pool, cluster).labels == {"ebbtide.dev/pool": "work", **labels}
+    assert flavor(pool).labels == {"ebbtide.dev/pool": "work", **labels}
 
 
 @generated
@@ -213,10 +210,10 @@ def test_a_node_offers_what_is_left(cloud: str) -> None:
     """Neither what kubelet and system keep, nor what DaemonSets request, is given away."""
     cluster = declare(BASES[cloud])
     for pool in cluster.work_pools:
-        machine = machine_of(pool, cluster.site)
+        machine = pool.hardware
         assert machine is not None
-        node = flavor(pool, cluster).node
-        kept = daemons(pool, cluster.site, cluster.addons)
+        node = flavor(pool).node
+        kept = pool.daemon_requests
         assert node["cpu"] == int(machine.allocatable.cpu_m - kept.cpu_m) < machine.vcpus * 1000
         assert node["memory"] == int(machine.allocatable.memory_mib - kept.memory_mib)
         assert node["memory"] < machine.memory_gib * 1024
@@ -225,7 +222,7 @@ def test_a_node_offers_what_is_left(cloud: str) -> None:
 def test_known_amounts() -> None:
     """A T4 node of the small cluster: 8 vCPUs less 90m kept and 400m of DaemonSets; 4 GPUs."""
     cluster = declare(GKE)
-    t4 = flavor(next(pool for pool in cluster.pools if pool.name == "t4"), cluster)
+    t4 = flavor(next(pool for pool in cluster.resolved_pools if pool.name == "t4"))
     assert t4.node["cpu"] == 8000 - 90 - 400
     assert t4.node["nvidia.com/gpu"] == 4
     assert t4.offer({"t4": 4})["nvidia.com/gpu"] == 16
@@ -237,7 +234,7 @@ def test_installers_take_their_part() -> None:
         declare(changed(GKE, addons={"drivers": mode} if mode else {})) for mode in (None, "daemonset")
     )
     by_mode = [
-        flavor(next(pool for pool in cluster.pools if pool.name == "t4"), cluster).node["cpu"]
+        flavor(next(pool for pool in cluster.resolved_pools if pool.name == "t4")).node["cpu"]
         for cluster in (managed, ours)
     ]
     assert by_mode[0] - by_mode[1] == 50
@@ -321,7 +318,7 @@ def test_quantities_are_canonical(resource: str, amount: int, text: str) -> None
 def test_resources_come_in_one_order() -> None:
     """CPU and memory first, then every accelerator of the group."""
     cluster = declare(GKE)
-    flavors: list[Any] = [flavor(pool, cluster) for pool in cluster.work_pools]
+    flavors: list[Any] = [flavor(pool) for pool in cluster.work_pools]
     assert covered(flavors) == ("cpu", "memory", "nvidia.com/gpu")
     assert covered([]) == ("cpu", "memory")
     assert largest_node([]) == {"cpu": "0", "memory": "0"}

@@ -37,7 +37,7 @@ def test_a_share_is_requested_like_a_gpu(sharing: dict[str, Any], shares: int, m
     cluster = declare(_shared(sharing))
     accelerator = profile(cluster).pool("work").accelerator
     assert accelerator == AcceleratorProfile(A100, 2 * shares, "nvidia.com/gpu", shares, most)
-    offer = flavor(cluster.pools[1], cluster).offer({"work": 3})
+    offer = flavor(cluster.resolved_pools[1]).offer({"work": 3})
     assert offer["nvidia.com/gpu"] == 3 * 2 * shares
     assert Profile.load(profile(cluster).data()) == profile(cluster)
 

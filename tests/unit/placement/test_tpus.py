@@ -23,9 +23,9 @@ def _tpus(machine: str = "ct5lp-hightpu-4t", **fields: Any) -> Declaration:
 def test_a_topology_has_as_many_nodes_as_its_chips_need() -> None:
     """They come together: there is none of them, or all."""
     cluster = declare(_tpus(tpuTopology="4x8"))
-    pool = cluster.pools[1]
+    pool = cluster.resolved_pools[1]
     assert (pool.nodes.min, pool.nodes.max) == (0, 8)
-    assert flavor(pool, cluster).offer({"tpus": 8})["google.com/tpu"] == 32
+    assert flavor(pool).offer({"tpus": 8})["google.com/tpu"] == 32
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,8 @@
 
 from hypothesis import given, settings
 
-from ebbtide.model import Cluster, Pool, declare
-from ebbtide.model.nodes import most_nodes
-from ebbtide.placement.derive import max_run_seconds
-from ebbtide.placement.labels_and_taints import labels_and_taints
+from ebbtide.model import Cluster, declare
+from ebbtide.model.resolved_pool import ResolvedPool
 from ebbtide.reading import PoolFacts, TaintFacts, read_pools
 from tests.declarations import Declaration, declarations
 from tests.synth import synth
@@ -18,11 +16,11 @@ def test_reading_is_the_way_back(declaration: Declaration) -> None:
     declared = declare(declaration)
     read = {pool.name: pool for pool in read_pools(synth(declaration))}
     assert set(read) == {pool.name for pool in declared.pools}
-    for pool in declared.pools:
+    for pool in declared.resolved_pools:
         _same(pool, read[pool.name], declared)
 
 
-def _same(pool: Pool, facts: PoolFacts, declared: Cluster) -> None:
+def _same(pool: ResolvedPool, facts: PoolFacts, declared: Cluster) -> None:
     assert facts.cluster == declared.physical_name
     assert facts.cloud == declared.site.cloud
     assert facts.role == pool.role.value
@@ -35,15 +33,15 @@ def _same(pool: Pool, facts: PoolFacts, declared: Cluster) -> None:
             pool.accelerator.count,
         )
     assert facts.capacity == pool.capacity.kind
-    assert facts.max_run_seconds == max_run_seconds(pool)
+    assert facts.max_run_seconds == pool.max_run_seconds
     assert (facts.nodes.minimum, facts.nodes.fixed) == (
         (None, pool.nodes.count) if pool.nodes.count is not None else (pool.nodes.min, None)
     )
-    assert facts.nodes.most == most_nodes(pool, declared.site)
+    assert facts.nodes.most == pool.max_nodes
     assert facts.zones == pool.zones
     assert facts.disk.size_gib == pool.disk.size_gib
     assert facts.disk.type == pool.disk.type
-    expected = labels_and_taints(pool, declared.site.cloud)
+    expected = pool.labels_and_taints
     assert facts.labels == expected.labels
     assert {_spelled(taint) for taint in facts.taints} == {
         (taint.key, taint.value, taint.effect.value) for taint in expected.all_taints

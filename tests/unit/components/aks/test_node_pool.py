@@ -10,6 +10,7 @@ from components.aks.agent_pool import pool_inputs
 from ebbtide.catalog import CloudKind
 from ebbtide.model import Accelerator, Nodes, Pool, Role, Site, Spot
 from ebbtide.model.pool import MachineShape
+from ebbtide.model.resolved_pool import resolve
 from ebbtide.recording.record import ProgramError, record
 from ebbtide.recording.recording import Recording
 from tests.declarations import AKS, only
@@ -209,7 +210,7 @@ def test_a_capacity_kind_of_the_other_cloud_is_never_passed_over(kind: str) -> N
     """The rules refuse it before this; should one be missing, it does not become an on-demand pool."""
     pool = Pool.model_validate({"name": "cpu", "machine": "Standard_D8s_v5", "capacity": kind})
     with pytest.raises(ValueError, match=f"AKS has no {kind} capacity"):
-        pool_inputs(pool, EASTUS, subnet=None, labels={})
+        pool_inputs(resolve(pool, EASTUS), subnet=None, labels={})
 
 
 def test_pools_of_an_own_cluster_die_with_it() -> None:

@@ -3,19 +3,9 @@
 
 from typing import assert_never
 
-from ebbtide.catalog import COMPUTE_CLASS, is_tpu, resource_name
-from ebbtide.model import (
-    Accelerator,
-    FlexStart,
-    OnDemand,
-    Pool,
-    Preemptible,
-    Queued,
-    Reservation,
-    Spot,
-    Taint,
-)
-from ebbtide.model.tpus import topology_of
+from ebbtide.catalog import COMPUTE_CLASS, is_tpu, one_host_topology, resource_name
+from ebbtide.model.capacity import FlexStart, OnDemand, Preemptible, Queued, Reservation, Spot
+from ebbtide.model.pool import Accelerator, Pool, Taint
 
 SPOT = "cloud.google.com/gke-spot"
 PREEMPTIBLE = "cloud.google.com/gke-preemptible"
@@ -30,6 +20,13 @@ NODE_POOL = "cloud.google.com/gke-nodepool"
 
 def _is_tpu(pool: Pool) -> bool:
     return pool.accelerator is not None and is_tpu(pool.accelerator.type)
+
+
+def _topology(pool: Pool) -> str:
+    """Return the topology of a pool's TPU slices, by default that of one node; empty for other pools."""
+    if pool.accelerator is None or not _is_tpu(pool):
+        return ""
+    return pool.tpu_topology or one_host_topology(pool.accelerator.type, pool.accelerator.count)
 
 
 def _capacity_label(pool: Pool) -> str | None:
@@ -84,7 +81,7 @@ def cloud_labels(pool: Pool) -> dict[str, str]:
     if pool.accelerator is not None:
         labels[TPU_ACCELERATOR if _is_tpu(pool) else ACCELERATOR] = pool.accelerator.type
         labels |= _sharing_labels(pool.accelerator)
-    if topology := topology_of(pool, None):
+    if topology := _topology(pool):
         labels[TPU_TOPOLOGY] = topology
     return labels
 
@@ -155,6 +152,6 @@ def distinguishing(pool: Pool) -> tuple[str, ...]:
     keys = [_capacity_label(pool)]
     if pool.accelerator is not None:
         keys.append(TPU_ACCELERATOR if _is_tpu(pool) else ACCELERATOR)
-    if topology_of(pool, None):
+    if _topology(pool):
         keys.append(TPU_TOPOLOGY)
     return tuple(key for key in keys if key)

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from ebbtide.catalog import FALLBACK, POOL_LABEL, CloudKind
-from ebbtide.model import Pool, Taint
-from ebbtide.placement import aks_labels_and_taints, gke_labels_and_taints
+from ebbtide.model import aks_labels_and_taints, gke_labels_and_taints
+from ebbtide.model.pool import Pool, Taint
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,8 @@
 """Labels and taints of AKS nodes, AKS's and Ebbtide's: azure-aks-docs, spot-node-pool and use-system-pools
 (2026)."""
 
-from ebbtide.model import Pool, Spot, Taint
+from ebbtide.model.capacity import Spot
+from ebbtide.model.pool import Pool, Taint
 
 SPOT = "kubernetes.azure.com/scalesetpriority"
 MODE = "kubernetes.azure.com/mode"

@@ -1,0 +1,72 @@
+"""Resolved pools: facts that are derived once, from the pool, its site and the add-ons."""
+
+import pytest
+
+from components.gke import NodePool, NodePoolArgs
+from ebbtide.model import Pool, Site, check_pool, declare
+from ebbtide.model.resolved_pool import ResolvedPool, resolve
+from ebbtide.recording.record import record
+from tests.declarations import AKS, GKE, Declaration, changed
+
+_SITE = Site("gke", "us-central1")
+
+
+@pytest.mark.parametrize("written", [GKE, AKS])
+def test_facts_are_derived_once(written: Declaration) -> None:
+    """A declaration's pools are resolved, and resolving them again returns the same objects."""
+    cluster = declare(written)
+    assert all(isinstance(pool, ResolvedPool) for pool in cluster.pools)
+    assert all(old is new for old, new in zip(cluster.pools, cluster.resolved_pools, strict=True))
+    for pool in cluster.resolved_pools:
+        assert resolve(pool, cluster.site, cluster.addons) is pool
+        assert pool.labels_and_taints is pool.labels_and_taints
+
+
+def test_a_changed_copy_has_no_facts_of_the_original() -> None:
+    """Copies are plain pools, and a copied cluster resolves its pools again."""
+    cluster = declare(GKE)
+    copied = cluster.work_pools[0].model_copy(update={"machine": None})
+    assert type(copied) is Pool
+    only_system = cluster.model_copy(update={"pools": cluster.pools[:1]})
+    assert [pool.name for pool in only_system.resolved_pools] == [cluster.pools[0].name]
+
+
+def test_add_ons_are_part_of_the_facts() -> None:
+    """A pool that is resolved with other add-ons has another capacity for work."""
+    cluster = declare(changed(GKE, addons={"drivers": "daemonset"}))
+    gpus = next(pool for pool in cluster.resolved_pools if pool.has_gpus)
+    alone = resolve(gpus, cluster.site)
+    assert not gpus.has_cloud_driver
+    assert alone is not gpus
+    assert alone.daemon_requests.cpu_m != gpus.daemon_requests.cpu_m
+
+
+def test_zones_of_a_region() -> None:
+    """A pool without zones has those of its cluster."""
+    pool = Pool(name="p", machine="n2-standard-8")
+    assert resolve(pool, _SITE).zone_count == 3
+    assert resolve(pool, Site("gke", "us-central1-a")).zone_count == 1
+    assert resolve(pool.model_copy(update={"zones": ("us-central1-a",)}), _SITE).zone_count == 1
+
+
+def test_a_component_checks_no_pool_of_a_declaration_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only a pool that is not resolved, or for another site, is validated by the component."""
+    checked: list[str] = []
+
+    def check(pool: Pool, site: Site) -> ResolvedPool:
+        checked.append(pool.name)
+        return check_pool(pool, site)
+
+    monkeypatch.setattr("components.faults.check_pool", check)
+    cluster = declare(GKE)
+    work = cluster.work_pools[0]
+    copied = work.model_copy(update={"name": "copied"})
+
+    def program() -> None:
+        for pool, site in ((work, cluster.site), (copied, cluster.site)):
+            NodePool(pool.name, NodePoolArgs(pool=pool, site=site, cluster="train", project="acme-ml"))
+
+    recording = record(program, project="own", stack="dev")
+    assert checked == ["copied"]
+    pools = [resource.inputs["name"] for resource in recording.of_type("gcp:container/nodePool:NodePool")]
+    assert pools == [work.name, "copied"]
