@@ -2,13 +2,20 @@
 
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 from typer.core import TyperCommand
 
 from ebbtide.cli import follow as follow_command
+from ebbtide.cli.consoles import say
+from ebbtide.cli.options import PreviewFormat
 from ebbtide.cli.workloads import Command, fields_of, with_defaults, with_shared_options
+from ebbtide.runs.code_in import CodeIn
+
+if TYPE_CHECKING:
+    from ebbtide.registries.code_image import CodeImage
+    from ebbtide.runs.folder import Folder
 
 
 class RunCommand(TyperCommand):
@@ -38,6 +45,13 @@ def run(
     command: Command = None,
     *,
     code: Annotated[Path, typer.Option(metavar="DIR", help="The folder of the code.")] = Path(),
+    code_in: Annotated[
+        CodeIn | None,
+        typer.Option(
+            help="Storage of the code; by default a layer on the image if the team has a registry.",
+            show_default=False,
+        ),
+    ] = None,
     setup: Annotated[
         str,
         typer.Option(
@@ -55,11 +69,13 @@ def run(
     """Run a command with the code of a folder.
 
     The Job's pods have the folder's files in /code, without those that .dockerignore or .gitignore exclude.
-    CPU and memory default to the part of a node that belongs to the requested accelerators. The logs are
-    printed until the Job ends; Ctrl-C leaves it running. Exit status 1: the Job failed.
+    They are a layer on the image if the namespace's team has a registry, else a ConfigMap. CPU and memory
+    default to the part of a node that belongs to the requested accelerators. The logs are printed until the
+    Job ends; Ctrl-C leaves it running. Exit status 1: the Job failed.
     """
     from ebbtide.kubernetes_api import Api  # noqa: PLC0415
     from ebbtide.runs import run as runs  # noqa: PLC0415
+    from ebbtide.runs.code import image_repository, with_image  # noqa: PLC0415
     from ebbtide.runs.folder import read_folder, size_text  # noqa: PLC0415
     from ebbtide.runs.metadata import user_of  # noqa: PLC0415
     from ebbtide.wording import several  # noqa: PLC0415
@@ -70,26 +86,51 @@ def run(
     if not options["queue"]:
         options["namespace"] = options["namespace"] or api.namespace
     parameters = {key: value for key, value in options.items() if value and key not in _UNRECORDED}
-    manifests = runs.objects_of(
+    manifest, *dependents = runs.objects_of(
         cluster,
         folder,
         user_of(api),
         parameters | ({"setup": setup} if setup else {}),
         nodes=nodes,
         setup=setup,
+        code_in=code_in,
         **fields_of(name, command, options),
     )
-    namespace = manifests[0]["metadata"].get("namespace") or api.namespace
-    runs.make_free(api, manifests, namespace, replace=replace)
+    namespace = manifest["metadata"].get("namespace") or api.namespace
+    earlier = runs.check(api, (manifest, *dependents), namespace, replace=replace)
     notes = [
         f"Code: {several(len(folder.files), 'file')}, {size_text(folder.size)}, of {folder.root}",
         *(f"{path} is a link out of the folder, and not in the Job." for path in folder.skipped),
     ]
+    if repository := image_repository(cluster, namespace, folder, code_in):
+        image = _pushed(options["image"], repository, folder, options["format_"])
+        manifest = with_image(manifest, image.name)
+        notes.append(f"Image: {image.name}")
+    if earlier:
+        runs.delete(api, (manifest, *dependents), earlier, namespace)
     follow_command.submit(
-        *manifests,
+        manifest,
+        *dependents,
         profile=cluster,
         context=options["context"],
         format_=options["format_"],
         logs=True,
         notes=notes,
     )
+
+
+def _pushed(base: str, repository: str, folder: "Folder", format_: PreviewFormat) -> "CodeImage":
+    """Push the image of a folder's code, and report copied layers of its base; return the image."""
+    from ebbtide.registries.code_image import code_image, push  # noqa: PLC0415
+    from ebbtide.registries.credentials import cloud_credentials  # noqa: PLC0415
+    from ebbtide.runs.code import DIRECTORY  # noqa: PLC0415
+    from ebbtide.runs.folder import size_text  # noqa: PLC0415
+
+    def report(copied: int, total: int) -> None:
+        once = f"{repository} does not have the layers of {base} yet; they are copied once: "
+        say(f"{'' if copied else once}{size_text(copied)} of {size_text(total)}", err=is_document)
+
+    is_document = format_ is PreviewFormat.JSON
+    image = code_image(base, repository, folder.archive(DIRECTORY.lstrip("/")), cloud_credentials)
+    push(image, cloud_credentials, report)
+    return image

@@ -17,6 +17,7 @@ import requests
 from dxf import DXF, DXFBase
 from dxf.exceptions import DXFDigestMismatchError, DXFMountFailed
 
+from ebbtide.cloud_apis.errors import CredentialsError
 from ebbtide.registries.reference import Reference
 from ebbtide.registries.refusals import explained, status_of
 
@@ -54,7 +55,12 @@ class Repository:
 
     def __init__(self, image: Reference, credentials: Credentials, *, pushing: bool = False) -> None:
         def log_in(client: DXFBase, response: requests.Response) -> None:
-            user, password = credentials(self.host) or (None, None)
+            try:
+                user, password = credentials(self.host) or (None, None)
+            except CredentialsError:
+                if pushing:
+                    raise
+                user, password = None, None  # a public image
             client.authenticate(user, password, response=response)
 
         self.host, self.name, self._pushing = image.host, image.repository, pushing

@@ -1,10 +1,13 @@
-"""The code in a run's pods: its archive in a ConfigMap, and the shell that unpacks it before the command."""
+"""The code in a run's pods: in the image, or in a ConfigMap that a shell unpacks before the command."""
 
 import base64
 from collections.abc import Sequence
 from typing import Final
 
+from ebbtide.placement import Profile
+from ebbtide.runs.code_in import CodeIn
 from ebbtide.runs.folder import Folder, size_text
+from ebbtide.runs.metadata import application
 from ebbtide.workloads.errors import WorkloadError
 from ebbtide.workloads.objects import Object
 
@@ -20,6 +23,36 @@ _ARCHIVE, _CODE = "ebbtide-archive", "ebbtide-code"
 _UNPACK: Final = (
     "if command -v tar >/dev/null; then tar -xzf {0} -C {1}; else python3 -m tarfile -e {0} {1}; fi\n"
 ).format(f"{_MOUNT}/{_KEY}", DIRECTORY)
+
+
+def image_repository(profile: Profile, namespace: str, folder: Folder, code_in: CodeIn | None) -> str:
+    """Return the repository of a run's image; empty if its code is in a ConfigMap.
+
+    Args:
+        profile: the cluster.
+        namespace: the Job's namespace.
+        folder: the code.
+        code_in: storage of the code; by default an image if the namespace's team has a registry.
+
+    Raises:
+        WorkloadError: the code goes into an image, and there is no registry.
+    """
+    team = profile.team_of(namespace)
+    if code_in is CodeIn.CONFIG_MAP:
+        return ""
+    if team and team.registry:
+        return f"{team.registry}/{application(folder.root.name)}"
+    if code_in is CodeIn.IMAGE:
+        raise WorkloadError(
+            f"Namespace {namespace} has no registry for an image of the code: declare `registry` for its "
+            "team, or use --code-in config-map."
+        )
+    return ""
+
+
+def with_image(job: Object, image: str) -> Object:
+    """Return a Job whose container has an image."""
+    return _with_pod(job, containers=[{**_container(job), "image": image}])
 
 
 def in_config_map(job: Object, folder: Folder) -> tuple[Object, Object]:

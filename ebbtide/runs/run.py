@@ -9,7 +9,8 @@ from ebbtide import quantities
 from ebbtide.invocation import command_line
 from ebbtide.kubernetes_api import Api, ApiError
 from ebbtide.placement import PoolProfile, Profile, ProfileError
-from ebbtide.runs.code import in_config_map, in_shell
+from ebbtide.runs.code import image_repository, in_config_map, in_shell
+from ebbtide.runs.code_in import CodeIn
 from ebbtide.runs.folder import Folder
 from ebbtide.runs.metadata import application, described, name_of
 from ebbtide.wording import did_you_mean
@@ -36,9 +37,10 @@ def objects_of(
     *,
     nodes: int = 1,
     setup: str = "",
+    code_in: CodeIn | None = None,
     **fields: Any,
 ) -> tuple[Object, ...]:
-    """Return the Job of a run and its dependent objects.
+    """Return the Job of a run and its dependent objects; its image does not have the code yet.
 
     Args:
         profile: the cluster.
@@ -47,6 +49,7 @@ def objects_of(
         parameters: the options, for the Job's annotation.
         nodes: number of pods.
         setup: commands of the shell before the command.
+        code_in: storage of the code; see `image_repository`.
         **fields: fields of the Job; see `TaskFields`. Default for CPU and memory: the part of a node that
             belongs to the requested accelerators.
 
@@ -65,6 +68,8 @@ def objects_of(
     problems.end()
     manifest, *services = made
     manifest = described(manifest, application(folder.root.name), user, command, parameters)
+    if image_repository(profile, manifest["metadata"].get("namespace", ""), folder, code_in):
+        return in_shell(manifest, setup, unpacks=False), *services
     manifest, config_map = in_config_map(manifest, folder)
     return in_shell(manifest, setup, unpacks=True), config_map, *services
 
@@ -127,27 +132,28 @@ def _check_command(folder: Folder, command: Sequence[str]) -> None:
         )
 
 
-def make_free(api: Api, manifests: Sequence[Object], namespace: str, *, replace: bool) -> None:
-    """Check that no Job has the name of a run; with `replace`, delete that Job and its dependent objects.
+def check(api: Api, manifests: Sequence[Object], namespace: str, *, replace: bool) -> Object | None:
+    """Check that the cluster would create a run; return the Job that has its name, which has to be deleted.
 
     Raises:
-        ClusterError: there is one and it is not to be replaced, the cluster would reject the new one, or the
-            cluster is unreachable.
+        ClusterError: there is such a Job and it is not to be replaced, the cluster would reject the new one,
+            or the cluster is unreachable.
     """
     name = manifests[0]["metadata"]["name"]
     try:
         existing = api.find(f"{path_of(manifests[0], namespace)}/{name}")
-        if existing is None:
-            return
-        if not replace:
+        if existing is not None and not replace:
             raise ClusterError(
                 f"Job {name} is already in namespace {namespace}: replace it with --replace, follow it with "
                 f"`{command_line('follow', name, '-n', namespace)}`, or write another name."
             )
-        _check_replacement(api, manifests, namespace)
-        _delete(api, manifests, existing, namespace)
     except ApiError as error:
         raise ClusterError(explained(error)) from None
+    if existing is None:
+        dry_run(api, namespace, *manifests)
+    else:
+        _check_replacement(api, manifests, namespace)
+    return existing
 
 
 def _check_replacement(api: Api, manifests: Sequence[Object], namespace: str) -> None:
@@ -159,6 +165,18 @@ def _check_replacement(api: Api, manifests: Sequence[Object], namespace: str) ->
     except ClusterError as error:
         if "exceeded quota" not in str(error):  # which the earlier Job uses
             raise
+
+
+def delete(api: Api, manifests: Sequence[Object], job_object: Object, namespace: str) -> None:
+    """Delete the Job that has the name of a run, with its pods and its dependent objects.
+
+    Raises:
+        ClusterError: it is not deleted within a time limit, or the cluster is unreachable.
+    """
+    try:
+        _delete(api, manifests, job_object, namespace)
+    except ApiError as error:
+        raise ClusterError(explained(error)) from None
 
 
 def _delete(api: Api, manifests: Sequence[Object], job_object: Object, namespace: str) -> None:

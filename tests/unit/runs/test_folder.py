@@ -57,8 +57,8 @@ def test_links(tmp_path: Path) -> None:
 
 
 def test_the_archive_is_reproducible(tmp_path: Path) -> None:
-    """Times, owners and other permissions do not change it; contents and executable bits do. A layer also
-    has directories, in which every user can write, and hides those of lower layers."""
+    """Times, owners and other permissions do not change it; contents and executable bits do, and every
+    user can write in the directories of a layer."""
     for name in ("a", "b"):
         for path in ("train.py", "sub/run.sh"):
             _file(tmp_path / name, path, path)

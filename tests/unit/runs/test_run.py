@@ -5,13 +5,17 @@ import io
 import json
 import subprocess
 import tarfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ebbtide.placement import Profile
+from ebbtide.placement.profile import TeamProfile
 from ebbtide.runs import code
+from ebbtide.runs.code import image_repository
+from ebbtide.runs.code_in import CodeIn
 from ebbtide.runs.folder import read_folder
 from ebbtide.runs.metadata import application, label_value, name_of
 from ebbtide.runs.run import objects_of
@@ -74,6 +78,20 @@ def test_objects(root: Path, profile: Profile) -> None:
     archive = io.BytesIO(base64.b64decode(config_map["binaryData"]["code.tar.gz"]))
     with tarfile.open(fileobj=archive) as unpacked:
         assert unpacked.getnames() == ["lib/data.txt", "train.py"]
+
+
+def test_objects_with_a_registry(root: Path) -> None:
+    """The code is in no ConfigMap, and no shell unpacks it; a setup still runs in a shell."""
+    profile = replace(DEV, teams=(TeamProfile("vision", "images", registry="acme.example/ml"),))
+    (job,) = _run(root, profile, namespace="images")
+    assert _container(job)["command"] == ["python", "train.py"]
+    assert _container(job)["workingDir"] == "/code"
+    assert "code" not in str(job["spec"]["template"]["spec"].get("volumes"))
+    (job,) = _run(root, profile, namespace="images", setup="pip list")
+    assert _container(job)["command"][2] == 'pip list\nexec "$@"'
+    assert len(_run(root, profile, namespace="images", code_in=CodeIn.CONFIG_MAP)) == 2
+    assert len(_run(root, profile, namespace="lab")) == 2
+    assert image_repository(profile, "images", read_folder(root), None) == "acme.example/ml/my-model"
 
 
 @pytest.mark.parametrize("profile", [DEV, DEV_AKS], ids=["gke", "aks"])

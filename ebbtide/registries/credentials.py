@@ -1,0 +1,22 @@
+"""Logins to the clouds' registries."""
+
+from functools import cache
+
+
+@cache
+def cloud_credentials(host: str) -> tuple[str, str] | None:
+    """Return user name and password for a registry of Google Cloud or Azure; None for any other.
+
+    Raises:
+        CredentialsError: the user is not logged in to the cloud.
+        CloudApiError: the cloud does not answer.
+    """
+    if host == "gcr.io" or host.endswith((".gcr.io", ".pkg.dev")):
+        from ebbtide.cloud_apis.google_registry import google_login  # noqa: PLC0415
+
+        return google_login()
+    if host.endswith(".azurecr.io"):
+        from ebbtide.cloud_apis.azure_registry import azure_login  # noqa: PLC0415
+
+        return azure_login(host)
+    return None

@@ -1,0 +1,11 @@
+"""Storage of a run's code, an option of the command line."""
+
+from enum import StrEnum
+
+
+class CodeIn(StrEnum):
+    """Storage of a run's code."""
+
+    IMAGE = "image"
+    """A layer on the image, in the registry of the namespace's team."""
+    CONFIG_MAP = "config-map"

@@ -1,0 +1,141 @@
+"""`ebbtide run` with a registry: the code is in the Job's image, on a real API server."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ebbtide.model import declare
+from ebbtide.placement.derive import profile
+from ebbtide.placement.profile import TeamProfile
+from ebbtide_rehearsal.control_plane import ControlPlane
+from rehearsal.tests.control_plane.cluster import Object, namespace, wait
+from rehearsal.tests.control_plane.commands import Ebbtide
+from rehearsal.tests.registry import put_image, read_image, registry
+from tests.repository import ROOT, declaration
+
+pytestmark = pytest.mark.rehearsal
+
+_TEAM = "vision-images"
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a registry."""
+    with registry(tmp_path_factory.mktemp("registry")) as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def ebbtide(control_plane: ControlPlane, address: str) -> Ebbtide:
+    """As the cluster's administrator, with the team's registry in the profile."""
+    made = profile(declare(declaration(ROOT / "Pulumi.dev.yaml"), default_name="dev"))
+    team = TeamProfile("vision", _TEAM, registry=f"{address}/acme-ml/dev-vision")
+    namespace(control_plane.api, _TEAM)
+    return Ebbtide(control_plane.plan.kubeconfig, replace(made, teams=(team,)))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder of code."""
+    root = tmp_path / "my_model"
+    (root / "lib").mkdir(parents=True)
+    (root / "train.py").write_text("print('trained')")
+    (root / "lib/data.txt").write_text("data")
+    return root
+
+
+def _run(ebbtide: Ebbtide, name: str, *options: str | Path) -> list[str]:
+    """Run a folder until its Job exists; return the lines before that of the Job's name and the code."""
+    started = ebbtide.start(
+        "run", name, "--pool", "cpu-spot", "-n", _TEAM, *map(str, options), "--", "python", "train.py"
+    )
+    assert started.stdout is not None
+    lines: list[str] = []
+    while not lines or not lines[-1].startswith(("Image: ", "Code: ")) or lines[-1].startswith("Code: "):
+        line = started.stdout.readline()
+        assert line, started.communicate()[1]
+        lines.append(line.rstrip())
+        if line.startswith("Code: ") and "config-map" in options:
+            break
+    started.kill()
+    started.communicate()
+    return lines
+
+
+def _pod(control_plane: ControlPlane, name: str) -> Object:
+    path = f"/apis/batch/v1/namespaces/{_TEAM}/jobs/{name}"
+    return control_plane.api.get(path)["spec"]["template"]["spec"]
+
+
+def test_the_code_in_an_image(
+    control_plane: ControlPlane, ebbtide: Ebbtide, address: str, folder: Path
+) -> None:
+    """The Job's image is the base with the folder in /code, named by digest; its layers are copied once,
+    and unchanged code is not pushed again."""
+    base = f"{address}/bases/python:3"
+    put_image(base, {"etc/base": "base"})
+    words = ("--code", folder, "--image", base)
+    first = _run(ebbtide, "first", *words)
+    pod = _pod(control_plane, "first")
+    (container,) = pod["containers"]
+    assert container["image"].startswith(f"{address}/acme-ml/dev-vision/my-model:")
+    assert first[-1] == f"Image: {container['image']}"
+    assert first[0].startswith(
+        f"{address}/acme-ml/dev-vision/my-model does not have the layers of {base} yet"
+    )
+    assert (container["workingDir"], container["command"]) == ("/code", ["python", "train.py"])
+    assert "volumes" not in pod
+    layers = read_image(container["image"])[2]
+    assert layers[0] == {"etc/base": "base"}
+    assert layers[1]["code/lib/data.txt"] == "data"
+    second = _run(ebbtide, "second", *words, "--setup", "pip list")
+    assert (len(second), second[-1]) == (3, first[-1])
+    setup = _pod(control_plane, "second")["containers"][0]
+    assert setup["command"][:2] == ["sh", "-ec"]
+    assert "tar" not in setup["command"][2]
+    (folder / "train.py").write_text("print('changed')")
+    assert _run(ebbtide, "third", *words)[-1] != first[-1]
+    maps = control_plane.api.items(f"/api/v1/namespaces/{_TEAM}/configmaps")
+    assert {item["metadata"]["name"] for item in maps} == {"kube-root-ca.crt"}
+
+
+def test_a_config_map_on_request(
+    control_plane: ControlPlane, ebbtide: Ebbtide, address: str, folder: Path
+) -> None:
+    """With --code-in config-map, nothing is pushed."""
+    options = ("--code", folder, "--image", f"{address}/bases/none:1", "--code-in", "config-map")
+    _run(ebbtide, "mapped", *options)
+    assert (
+        wait(lambda: _pod(control_plane, "mapped"), bool)["volumes"][0]["configMap"]["name"] == "mapped-code"
+    )
+
+
+def test_a_push_that_fails(control_plane: ControlPlane, ebbtide: Ebbtide, address: str, folder: Path) -> None:
+    """Nothing is created, and with --replace the earlier Job stays; a name that is taken is refused
+    before any request to the registry."""
+    base = f"{address}/bases/replaced:1"
+    put_image(base, {"etc/base": "replaced"})
+    words = ("run", "kept", "--pool", "cpu-spot", "-n", _TEAM, "--code", str(folder), "--image")
+    command = ("--", "python", "train.py")
+    missing = f"{address}/bases/none:1"
+    refusal = f"Image {missing} does not exist: {address}/bases/none has no tag 1. "
+    assert ebbtide.refused(*words, missing, *command).startswith(refusal)
+    path = f"/apis/batch/v1/namespaces/{_TEAM}/jobs/kept"
+    assert control_plane.api.find(path) is None
+    _run(ebbtide, "kept", "--code", folder, "--image", base)
+    assert "is already in namespace" in ebbtide.refused(*words, missing, *command)
+    before = control_plane.api.get(path)["metadata"]["uid"]
+    assert ebbtide.refused(*words, missing, "--replace", *command).startswith(refusal)
+    assert control_plane.api.get(path)["metadata"]["uid"] == before
+
+
+def test_an_image_without_a_registry(control_plane: ControlPlane, ebbtide: Ebbtide, folder: Path) -> None:
+    """A namespace without a registry refuses --code-in image."""
+    place = namespace(control_plane.api, "no-registry")
+    words = ("run", "--pool", "cpu-spot", "-n", place, "--code", str(folder), "--image", "python")
+    assert ebbtide.refused(*words, "--code-in", "image", "--", "python", "train.py") == (
+        f"Namespace {place} has no registry for an image of the code: declare `registry` for its team, "
+        "or use --code-in config-map."
+    )
