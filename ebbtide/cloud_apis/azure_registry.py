@@ -3,6 +3,7 @@
 Sources: Azure/acr, docs/AAD-OAuth.md; Azure SDK for Python, azure-containerregistry, audience (2026).
 """
 
+import logging
 from typing import Final
 
 import requests
@@ -28,6 +29,8 @@ def azure_login(host: str, credential: TokenCredential | None = None) -> tuple[s
         CredentialsError: there are none, they have expired, or the registry refuses them.
         CloudApiError: the registry does not answer.
     """
+    # It warns on the terminal of each credential that does not exist.
+    logging.getLogger("azure.identity").setLevel(logging.ERROR)
     try:
         token = (credential or DefaultAzureCredential()).get_token(_SCOPE).token
     except AzureError as error:

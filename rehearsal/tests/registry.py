@@ -20,6 +20,7 @@ from ebbtide.registries.reference import Reference
 from ebbtide.registries.repository import Repository, digest_of
 from ebbtide_rehearsal.control_plane.ports import LOCALHOST, PortReservation
 from ebbtide_rehearsal.tools import ensure, narration
+from rehearsal.tests.token_server import ISSUER, SERVICE, TokenServer
 
 OCI: Final = "application/vnd.oci.image.{}.v1+json"
 DOCKER: Final = "application/vnd.docker.distribution.{}.v2+json"
@@ -38,7 +39,12 @@ Files = Mapping[str, str]
 
 @contextmanager
 def registry(
-    directory: Path, *, login: bool = False, blocks: int = 0, authority: trustme.CA | None = None
+    directory: Path,
+    *,
+    login: bool = False,
+    blocks: int = 0,
+    authority: trustme.CA | None = None,
+    tokens: TokenServer | None = None,
 ) -> Generator[str]:
     """Run a registry; yield its address.
 
@@ -47,6 +53,7 @@ def registry(
         login: whether it requires the login of `USER`.
         blocks: maximum size of its files, in blocks of a shell; 0 for no limit.
         authority: issuer of its certificate; None for plain HTTP on `localhost`.
+        tokens: the token server whose tokens it requires.
     """
     with narration(Console(stderr=True)) as say:
         program = ensure(["registry"], on_step=say).path("registry")
@@ -54,6 +61,7 @@ def registry(
         (port,) = reserved.ports
     http: dict[str, Any] = {"addr": f"{LOCALHOST}:{port}"}
     if authority is not None:
+        authority.cert_pem.write_to_path(directory / "authority.pem")
         certificate = authority.issue_cert(LOCALHOST)
         certificate.private_key_pem.write_to_path(directory / "key.pem")
         certificate.cert_chain_pems[0].write_to_path(directory / "certificate.pem")
@@ -67,6 +75,12 @@ def registry(
     if login:
         (directory / "passwords").write_text(_PASSWORDS)
         settings["auth"] = {"htpasswd": {"realm": "test", "path": str(directory / "passwords")}}
+    if tokens is not None:
+        realm = f"https://{tokens.address}/oauth2/token"
+        bundle = str(directory / "authority.pem")
+        settings["auth"] = {
+            "token": {"realm": realm, "service": SERVICE, "issuer": ISSUER, "rootcertbundle": bundle}
+        }
     configuration = directory / "registry.yml"
     configuration.write_text(yaml.safe_dump(settings))
     limited = f"ulimit -f {blocks}; " if blocks else ""

@@ -24,6 +24,7 @@ from ebbtide_rehearsal.cloud.rest.prometheus import SCOPE, Prometheus
 from ebbtide_rehearsal.cloud.rest.routes import RefusedRequestError, Request, Route, bearer
 from ebbtide_rehearsal.cloud.store import Store
 
+_REGISTRIES: Final = "https://containerregistry.azure.net"
 _USAGES: Final = (
     "/subscriptions/(?P<subscription>[^/]+)/providers/Microsoft.Compute/locations/(?P<location>[^/]+)/usages"
 )
@@ -123,10 +124,10 @@ class Azure:
         }
 
     def _token(self, request: Request) -> Mapping[str, Any]:
-        """Return a token of a managed identity for Azure Resource Manager, or for queries of metrics."""
+        """Return a token of a managed identity for Azure Resource Manager, metrics, or registries."""
         if request.headers.get("x-identity-header") not in self._identities:
             raise RefusedRequestError(401, "The identity header is invalid.", "Unauthorized")
-        tokens = {request.origin: self._tokens, SCOPE: self._query_tokens}
+        tokens = {request.origin: self._tokens, SCOPE: self._query_tokens, _REGISTRIES: set[str]()}
         resource = request.query.get("resource", "")
         if resource not in tokens:
             raise RefusedRequestError(400, "The resource principal was not found.", "invalid_resource")
