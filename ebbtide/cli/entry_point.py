@@ -28,6 +28,7 @@ from ebbtide.cli.destroy import destroy
 from ebbtide.cli.exit_status import ExitStatus
 from ebbtide.cli.extend import extend
 from ebbtide.cli.jobs import cancel, jobs, rerun
+from ebbtide.cli.logs import logs
 from ebbtide.cli.machines import machines
 from ebbtide.cli.options import ConfigFile, Cwd, Out, PreviewFormat, Stack, stack_files, stack_names
 from ebbtide.cli.prices import prices_refresh
@@ -92,8 +93,8 @@ def root(
     """ML clusters on GKE and AKS from one declaration.
 
     Only `quota`, `prices`, `up`, `status`, `sleep`, `wake`, `extend`, `reap`, `destroy`, `follow`,
-    `jobs`, `why`, `cancel`, `rerun`, `run`, `cost` and --submit need access to a backend, a cloud or a
-    cluster.
+    `jobs`, `logs`, `why`, `cancel`, `rerun`, `run`, `cost` and --submit need access to a backend, a cloud or
+    a cluster.
     """
 
 
@@ -240,7 +241,7 @@ _COMMANDS = cast(
     {
         "Review": [preview, review, machines, quota, schema],
         "Cluster": [up, status, dashboard, sleep, wake, extend, reap, destroy],
-        "Work": [profile, run, *workloads.COMMANDS, jobs, why, cancel, rerun, cost],
+        "Work": [profile, run, *workloads.COMMANDS, jobs, logs, why, cancel, rerun, cost],
         "Rehearsal": [rehearse, replay],
     },
 )

@@ -15,7 +15,7 @@ def narration(console: Console) -> Generator[Callable[[str], None]]:
         console: the output, with a live line on a terminal, else a line per change.
     """
     if not console.is_terminal:
-        yield _Changes(console)
+        yield Changes(console)
         return
     with Progress(
         SpinnerColumn(),
@@ -28,13 +28,14 @@ def narration(console: Console) -> Generator[Callable[[str], None]]:
         yield lambda line: progress.update(task, description=line)
 
 
-class _Changes:
+class Changes:
     """Print plain lines without consecutive duplicates."""
 
     def __init__(self, console: Console) -> None:
         self._console, self._last = console, ""
 
     def __call__(self, line: str) -> None:
+        """Print a line that differs from the last one."""
         if line != self._last:
             self._last = line
             self._console.print(line, markup=False, soft_wrap=True)

@@ -25,7 +25,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "config set": "config set pool=t4-spot namespace=vision",
     "config get": "config get pool",
     "config unset": "config unset pool",
-    "logs": "logs --profile profile.json --namespace vision --job train",
+    "logs": "logs train --follow",
     "cost": "cost --since 7d --by user",
     "follow": "follow train --namespace vision",
     "jobs": "jobs --all --namespace vision",

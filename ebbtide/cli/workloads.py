@@ -1,6 +1,6 @@
-"""The commands for workloads, from a placement profile: `job`, `sweep` and `logs`.
+"""The commands for workloads, from a placement profile: `job` and `sweep`.
 
-They print manifests and links; only --submit creates objects. Dependencies are imported on execution.
+They print manifests; only --submit creates objects. Dependencies are imported on execution.
 """
 
 import json
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from ebbtide.cli import follow as follow_command
-from ebbtide.cli.consoles import say, write
+from ebbtide.cli.consoles import write
 from ebbtide.cli.follow import Context, Format
 from ebbtide.cli.options import PreviewFormat
 
@@ -261,30 +261,7 @@ def sweep(
     _give((manifest,), cluster, options)
 
 
-def logs(
-    *,
-    profile: ProfileSource = "",
-    namespace: Annotated[str, typer.Option("--namespace", "-n", help="The pods' namespace.")],
-    pod: Annotated[str, typer.Option(help="One pod.", show_default=False)] = "",
-    job: Annotated[str, typer.Option(help="Every pod of a Job or a sweep.", show_default=False)] = "",
-    label: Annotated[
-        str, typer.Option(metavar="KEY=VALUE", help="Every pod with a label.", show_default=False)
-    ] = "",
-    workspace: Annotated[
-        str, typer.Option(help="On AKS: resource id of the Log Analytics workspace.", show_default=False)
-    ] = "",
-) -> None:
-    """Print a link to the logs of pods, deleted ones included."""
-    from ebbtide.placement import Profile  # noqa: PLC0415
-    from ebbtide.workloads.logs import log_link, log_query  # noqa: PLC0415
-
-    cluster = Profile.load(profile, namespace=namespace)
-    query = log_query(cluster, namespace=namespace, pod=pod, job=job, label=label)
-    link = log_link(cluster, namespace=namespace, pod=pod, job=job, label=label, workspace=workspace)
-    say("\n\n".join(filter(None, (link, query))))
-
-
-COMMANDS: Final[tuple[Callable[..., None], ...]] = (job, sweep, logs, follow_command.follow)
+COMMANDS: Final[tuple[Callable[..., None], ...]] = (job, sweep, follow_command.follow)
 
 _NOT_FIELDS: Final = {"profile", "submit", "context", "format_"}
 _PAIRS: Final = {"env": "env", "secret_env": "secret-env", "secret_volumes": "secret-volume"}

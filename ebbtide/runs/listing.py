@@ -48,6 +48,7 @@ class ListedWorkload:
         started: time of its first start, or of its latest one from a queue; None before.
         ended: time of its end; None before.
         cost: cost of its pods until now; None if its pool or the pool's price is unknown.
+        deleted_pods: number of a Job's deleted pods, as far as the cluster knows.
     """
 
     kind: str
@@ -64,6 +65,7 @@ class ListedWorkload:
     started: datetime | None
     ended: datetime | None
     cost: Cost | None
+    deleted_pods: int
 
     def running_seconds(self, now: datetime) -> int | None:
         """Return the time from its start to its end or to now; None before its start."""
@@ -253,6 +255,7 @@ def _listed(
     if kind is JOB:
         preemptions = max(preemptions, _replaced(cluster, job, pods))
     ended = condition(job, "Complete") or condition(job, "Failed")
+    deleted = cluster.created(job, pods) - len(pods) if kind is JOB else 0
     has_started = bool(current.running or current.done or preemptions or part(job, "status").get("failed"))
     started = _started(job, pods) if has_started else None
     return ListedWorkload(
@@ -272,8 +275,9 @@ def _listed(
         cost=cost_of(
             [(pod, cluster.deleted.get(pod["metadata"]["uid"], now)) for pod in pods],
             profile,
-            complete=kind is not JOB or cluster.created(job, pods) == len(pods),
+            complete=deleted == 0,
         ),
+        deleted_pods=deleted,
     )
 
 

@@ -23,6 +23,10 @@ TRIAL_LABEL: Final = "katib.kubeflow.org/trial"
 """Label on a trial's pods (kubeflow/katib 0.19, pkg/webhook/v1beta1/pod/utils.go)."""
 
 
+class NoWorkloadError(ClusterError):
+    """No workload has the name."""
+
+
 @dataclass(frozen=True, slots=True)
 class Kind:
     """A kind of workload.
@@ -141,7 +145,8 @@ def kind_of(api: Api, name: str, namespace: str, kinds: Sequence[Kind] = _KINDS)
         kinds: the kinds to look among.
 
     Raises:
-        ClusterError: there is none, reading Jobs is forbidden, or the API server does not respond.
+        NoWorkloadError: there is none.
+        ClusterError: reading Jobs is forbidden, or the API server does not respond.
     """
     try:
         if _RUN.fullmatch(name):
@@ -157,7 +162,7 @@ def kind_of(api: Api, name: str, namespace: str, kinds: Sequence[Kind] = _KINDS)
         raise ClusterError(lost(error, JOB, name, namespace, known=False)) from None
     names = [item["metadata"]["name"] for found in listed for item in found.get("items") or ()]
     logs = command_line("logs", "--namespace", namespace, "--job", name)
-    raise ClusterError(
+    raise NoWorkloadError(
         f"There is no {or_list(kind.name for kind in kinds)} {name} in namespace {namespace}"
         f"{did_you_mean(name, names)} It may have ended and been deleted after its time to live; the logs of "
         f"a Job: `{logs}`."

@@ -16,7 +16,7 @@ from ebbtide.invocation import command_line
 from tests.repository import ROOT
 
 _COLUMNS = 80
-_LOCAL = ("schema", "preview", "profile", "job", "sweep", "logs")
+_LOCAL = ("schema", "preview", "profile", "job", "sweep")
 """The commands whose examples need neither a cluster nor a cloud, in the order in which they follow."""
 
 

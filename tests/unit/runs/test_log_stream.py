@@ -7,7 +7,7 @@ import pytest
 
 from ebbtide.kubernetes_api import Api, ApiError
 from ebbtide.runs import log_stream
-from ebbtide.runs.log_stream import LogStream
+from ebbtide.runs.log_stream import LogStream, of_index, print_logs
 
 
 class _Logs(Api):
@@ -81,3 +81,32 @@ def test_a_log_that_cannot_be_read() -> None:
         [],
         ["The log of pod train-0 could not be read: pods/log is forbidden"],
     )
+
+
+def test_the_logs_of_all_attempts() -> None:
+    """The oldest pod comes first, a waiting one has no log, and a log that cannot be read is reported."""
+    first, second = _pod("terminated"), _pod("running", **{"batch.kubernetes.io/job-completion-index": "3"})
+    for pod, time in ((first, "10:00"), (second, "11:00")):
+        pod["metadata"]["creationTimestamp"] = f"2026-11-23T{time}:00Z"
+    waiting = _pod("waiting")
+    lines: list[str] = []
+    api = _Logs(["step 1"], ["step 2", ApiError(500, "the kubelet is gone")])
+    unread = print_logs(api, "vision", [second, waiting, first], lines.append)
+    assert lines == ["step 1", "[3] step 2"]
+    assert unread == ["The log of pod train-0 could not be read: the kubelet is gone"]
+    assert of_index([first, second], 3) == [second]
+    assert print_logs(_Logs(["step 2"]), "vision", [second], lines.append, prefixed=False) == []
+    assert lines[-1] == "step 2"
+
+
+def test_an_output_that_is_closed() -> None:
+    """The threads end without a traceback, and the next snapshot raises the error."""
+
+    def closed(_line: str) -> None:
+        raise BrokenPipeError
+
+    stream = LogStream(_Logs(["step 1"]), "vision", closed)
+    stream.add([_pod("running")])
+    assert stream.end() == []
+    with pytest.raises(BrokenPipeError):
+        stream.add([])

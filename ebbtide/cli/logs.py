@@ -1,0 +1,191 @@
+"""The `logs` command. Dependencies are imported on execution."""
+
+import sys
+from contextlib import suppress
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from ebbtide.cli.consoles import console, say
+from ebbtide.cli.exit_status import ExitStatus
+from ebbtide.cli.follow import Context
+from ebbtide.cli.workloads import ProfileSource
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ebbtide.kubernetes_api import Api
+    from ebbtide.placement import Profile
+    from ebbtide.workloads.job_progress import JobSnapshot
+    from ebbtide.workloads.kinds import Kind
+    from ebbtide.workloads.objects import Object
+
+_LINKS: Final = ("pod", "job", "label")
+
+
+def logs(  # noqa: PLR0913 - one parameter an option
+    name: Annotated[
+        str,
+        typer.Argument(metavar="[NAME]", help="A Job, a sweep, a TrainJob or a pipeline run."),
+    ] = "",
+    *,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Continue until its end, with later attempts.")
+    ] = False,
+    index: Annotated[
+        int | None,
+        typer.Option(min=0, help="Only one index of a sweep, or one of several nodes.", show_default=False),
+    ] = None,
+    namespace: Annotated[
+        str,
+        typer.Option(
+            "--namespace", "-n", help="The namespace; by default the context's.", show_default=False
+        ),
+    ] = "",
+    context: Context = "",
+    pod: Annotated[str, typer.Option(help="A link, of one pod.", show_default=False)] = "",
+    job: Annotated[
+        str, typer.Option(help="A link, of every pod of a Job or a sweep.", show_default=False)
+    ] = "",
+    label: Annotated[
+        str, typer.Option(metavar="KEY=VALUE", help="A link, of every pod with a label.", show_default=False)
+    ] = "",
+    workspace: Annotated[
+        str, typer.Option(help="On AKS: resource id of the Log Analytics workspace.", show_default=False)
+    ] = "",
+    profile: ProfileSource = "",
+) -> None:
+    """Print a workload's logs, or a link to those of deleted pods.
+
+    Lines of a sweep, and of a Job on several nodes, begin with the index. The cloud's log store keeps the
+    logs of deleted pods: --pod, --job or --label instead of NAME prints a link to it, and the query.
+    """
+    from ebbtide.kubernetes_api import Api  # noqa: PLC0415
+    from ebbtide.placement import Profile  # noqa: PLC0415
+    from ebbtide.workloads.errors import WorkloadError  # noqa: PLC0415
+    from ebbtide.workloads.kinds import NoWorkloadError, kind_of  # noqa: PLC0415
+
+    links = {key: value for key, value in zip(_LINKS, (pod, job, label), strict=True) if value}
+    if not name:
+        if follow or index is not None:
+            raise WorkloadError(f"{'--follow' if follow else '--index'} needs the name of a workload.")
+        if not namespace:
+            namespace = Api.of_user(context).namespace
+        cluster = Profile.load(profile, namespace=namespace, context=context)
+        say(_links(cluster, namespace, workspace, links))
+        return
+    if links:
+        raise WorkloadError(f"{name} and --{next(iter(links))} are both given: write one of them.")
+    api = Api.of_user(context)
+    namespace = namespace or api.namespace
+    try:
+        kind, name = kind_of(api, name, namespace)
+    except NoWorkloadError as error:
+        found = _profile(profile, namespace, context)
+        if found is None:
+            raise
+        say(f"{str(error).partition(' It may have ended')[0]} The logs of a deleted Job:", err=True)
+        say(_links(found, namespace, workspace, {"job": name}))
+        raise SystemExit(ExitStatus.FOUND) from None
+    snapshot = _snapshot(api, name, namespace, kind)
+    _check_index(snapshot.job, index)
+    if follow:
+        _follow(api, name, namespace, index)
+        return
+    _print(api, snapshot, namespace, index)
+    if found := _profile(profile, namespace, context):
+        _print_deleted(api, snapshot, namespace, found, workspace)
+
+
+def _profile(source: str, namespace: str, context: str) -> "Profile | None":
+    """Return the given profile, or that of the namespace; None if it has none."""
+    from ebbtide.placement import Profile, ProfileError  # noqa: PLC0415
+
+    if source:
+        return Profile.load(source)
+    with suppress(ProfileError):
+        return Profile.load(namespace=namespace, context=context)
+    return None
+
+
+def _links(profile: "Profile", namespace: str, workspace: str, pods: "Mapping[str, str]") -> str:
+    from ebbtide.workloads.logs import log_link, log_query  # noqa: PLC0415
+
+    link = log_link(profile, namespace=namespace, workspace=workspace, **pods)
+    return "\n\n".join(filter(None, (link, log_query(profile, namespace=namespace, **pods))))
+
+
+def _snapshot(api: "Api", name: str, namespace: str, kind: "Kind") -> "JobSnapshot":
+    from ebbtide.kubernetes_api import ApiError  # noqa: PLC0415
+    from ebbtide.workloads.cluster import ClusterError  # noqa: PLC0415
+    from ebbtide.workloads.kinds import lost  # noqa: PLC0415
+    from ebbtide.workloads.submission import take_snapshot  # noqa: PLC0415
+
+    try:
+        return take_snapshot(api, name, namespace, kind)
+    except ApiError as error:
+        raise ClusterError(lost(error, kind, name, namespace, known=True)) from None
+
+
+def _check_index(job: "Object", index: int | None) -> None:
+    from ebbtide.workloads.errors import WorkloadError  # noqa: PLC0415
+
+    name, spec = job["metadata"]["name"], job["spec"]
+    if index is not None and spec.get("completionMode") != "Indexed":
+        raise WorkloadError(f"{name} has no indexes: omit --index.")
+    if index is not None and index >= spec["completions"]:
+        raise WorkloadError(f"--index is {index}, and {name} has the indexes 0 to {spec['completions'] - 1}.")
+
+
+def _print(api: "Api", snapshot: "JobSnapshot", namespace: str, index: int | None) -> None:
+    """Print the existing lines; without any pod that has started, the state on standard error."""
+    from ebbtide.runs.log_stream import has_started, of_index, print_logs  # noqa: PLC0415
+    from ebbtide.workloads.job_messages import progress_line  # noqa: PLC0415
+    from ebbtide.workloads.job_progress import progress  # noqa: PLC0415
+
+    pods = of_index(snapshot.pods, index)
+    for line in print_logs(api, namespace, pods, say, prefixed=index is None):
+        say(line, err=True)
+    if not any(map(has_started, pods)):
+        state = progress_line(progress(snapshot))
+        say(f"No pod of {snapshot.job['metadata']['name']} has a log now. {state.capitalize()}.", err=True)
+
+
+def _follow(api: "Api", name: str, namespace: str, index: int | None) -> None:
+    """Print lines until the end of the workload, and changes of its state on standard error."""
+    from ebbtide.cli.follow_progress import Changes  # noqa: PLC0415
+    from ebbtide.runs.log_stream import LogStream, of_index  # noqa: PLC0415
+    from ebbtide.workloads import submission  # noqa: PLC0415
+    from ebbtide.workloads.job_messages import progress_line  # noqa: PLC0415
+
+    show = Changes(console(sys.stderr))
+    stream = LogStream(api, namespace, say, prefixed=index is None)
+    try:
+        submission.follow(
+            api,
+            name,
+            namespace,
+            lambda state: show(progress_line(state)),
+            show,
+            lambda pods: stream.add(of_index(pods, index)),
+        )
+        for line in stream.end():
+            say(line, err=True)
+    except KeyboardInterrupt:
+        raise SystemExit(ExitStatus.INTERRUPTED) from None
+
+
+def _print_deleted(
+    api: "Api", snapshot: "JobSnapshot", namespace: str, profile: "Profile", workspace: str
+) -> None:
+    """Print the link to the logs on standard error, if pods are deleted."""
+    from ebbtide import clock  # noqa: PLC0415
+    from ebbtide.runs.listing import read_workload  # noqa: PLC0415
+    from ebbtide.workloads.job_progress import progress  # noqa: PLC0415
+
+    name = snapshot.job["metadata"]["name"]
+    row = read_workload(api, name, namespace, clock.now(), profile)
+    if row.deleted_pods or (progress(snapshot).over and not snapshot.pods):
+        pods = {"label": snapshot.label} if snapshot.label else {"job": name}
+        say(f"Pods of {name} are deleted. The logs of all its pods:", err=True)
+        say(_links(profile, namespace, workspace, pods), err=True)
