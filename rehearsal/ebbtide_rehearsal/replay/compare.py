@@ -215,7 +215,10 @@ def _column(column: _Column, until: float) -> ColumnReport:
         sizes=tuple(_sizes(outcomes)),
         ended=_spread(sum(job.ended is not None for job in outcome.jobs) for outcome in outcomes),
         preemptions=_spread(sum(job.preemptions for job in outcome.jobs) for outcome in outcomes),
-        interruptions=_spread(sum(job.interruptions for job in outcome.jobs) for outcome in outcomes),
+        interruptions={
+            cause: _spread(sum(job.interruptions[cause] for job in outcome.jobs) for outcome in outcomes)
+            for cause in sorted({why for one in outcomes for job in one.jobs for why in job.interruptions})
+        },
         lost_hours=_spread(sum(job.lost for job in outcome.jobs) / _HOUR for outcome in outcomes),
         deadlines=sum(job.work.job.deadline is not None for job in first.jobs),
         missed=_spread(sum(job.missed for job in outcome.jobs) for outcome in outcomes),

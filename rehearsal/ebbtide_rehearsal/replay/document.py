@@ -105,8 +105,8 @@ class ColumnReport(DocumentPart):
     """Number of jobs that ended."""
     preemptions: Spread
     """Evictions of running jobs by Kueue."""
-    interruptions: Spread
-    """Running jobs that lost a node or failed."""
+    interruptions: dict[str, Spread]
+    """Running jobs that lost a node or failed, by cause: reclaim, scale-down, node expired, failure."""
     lost_hours: Spread
     """Work of jobs that was repeated, hours."""
     deadlines: int

@@ -24,7 +24,7 @@ class JobOutcome:
         started: time at which all of its pods first ran, seconds; None for never.
         ended: time of its end, seconds; None for never.
         preemptions: how often Kueue evicted it while it ran.
-        interruptions: how often it lost a node or failed.
+        interruptions: how often it lost a node or failed, by cause.
         lost: seconds of work that were repeated.
         why_not: why it never ran; empty if it did.
     """
@@ -33,7 +33,7 @@ class JobOutcome:
     started: float | None = None
     ended: float | None = None
     preemptions: int = 0
-    interruptions: int = 0
+    interruptions: Counter[str] = field(default_factory=Counter[str])
     lost: float = 0.0
     why_not: str = ""
 

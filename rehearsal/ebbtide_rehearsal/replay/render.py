@@ -25,6 +25,12 @@ Rows = Sequence[tuple[str, Sequence[str]]]
 _NONE: Final = "-"
 _MOST_MAPPED: Final = 20
 _THOUSAND: Final = 1000
+_CAUSES: Final = {
+    "reclaim": "a reclaim",
+    "scale-down": "scale-down",
+    "node expired": "the end of a node's run",
+    "failure": "a failure",
+}
 
 
 def write(report: ReplayReport, console: Console) -> None:
@@ -62,7 +68,8 @@ def usd(amount: Spread) -> str:
 
 def usd_range(amount: Spread) -> str:
     """Format the smallest and the largest amount of the seeds."""
-    return f"{_money(amount.least)} to {_money(amount.most)}"
+    least, most = _money(amount.least), _money(amount.most)
+    return f"{least} to {most}" if least != most else ""
 
 
 def wait(seconds: Spread | None) -> str:
@@ -176,11 +183,13 @@ def _work(report: ReplayReport) -> Iterator[tuple[str, Sequence[str]]]:
     rows: Sequence[tuple[str, Callable[[ColumnReport], Spread]]] = (
         ("jobs that ended", lambda column: column.ended),
         ("preemptions", lambda column: column.preemptions),
-        ("interruptions", lambda column: column.interruptions),
         ("lost work, hours", lambda column: column.lost_hours),
     )
     for label, of in rows:
         yield label, [_ranged(of(column), _count) for column in report.columns]
+    for cause in _labels(report, lambda column: list(column.interruptions)):
+        counts = [column.interruptions.get(cause) for column in report.columns]
+        yield f"interrupted by {_CAUSES[cause]}", [_ranged(n, _count) if n else "0" for n in counts]
     for label, key in (("reclaimed nodes", "reclaims"), ("refused requests", "refusals")):
         sums = [sum(getattr(pool, key).median for pool in column.pools) for column in report.columns]
         yield label, list(map(_count, sums))

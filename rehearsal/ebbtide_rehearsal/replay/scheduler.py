@@ -96,7 +96,14 @@ def schedulers(program: Path) -> Schedulers:
 
     @contextmanager
     def start(declaration: Declaration) -> Generator[KueueScheduler]:
-        with Kueue(program, declaration.objects, declaration.configuration, declaration.namespaces) as kueue:
+        kueue = Kueue(
+            program,
+            declaration.objects,
+            declaration.configuration,
+            declaration.namespaces,
+            answered=False,
+        )
+        with kueue:
             yield KueueScheduler(kueue, declaration)
 
     return start

@@ -193,7 +193,7 @@ class _Replay:
             if version != state.version or state.run is None:
                 continue
             if fails:
-                self._interrupt(at, state)
+                self._interrupt(at, state, "failure")
                 self._nodes.restart(at, state.run)
                 continue
             state.outcome.ended = at
@@ -213,12 +213,12 @@ class _Replay:
         self._scheduler.finish(now, state.outcome.work.name)
         self._progress = now
 
-    def _interrupt(self, now: float, state: _State) -> None:
+    def _interrupt(self, now: float, state: _State, why: str) -> None:
         """Interrupt a job; it fails for good after many interruptions."""
-        state.outcome.interruptions += 1
+        state.outcome.interruptions[why] += 1
         self._lose_work(now, state)
         self._scheduler.ready(now, state.outcome.work.name, ready=False)
-        if state.outcome.interruptions == _MOST_INTERRUPTIONS:
+        if state.outcome.interruptions.total() == _MOST_INTERRUPTIONS:
             self._failed.append(state)
 
     def _lose_work(self, now: float, state: _State) -> None:
@@ -245,8 +245,7 @@ class _Replay:
 
     def lost(self, at: float, run: Run, why: Lost) -> None:
         """Interrupt a job whose node is gone."""
-        del why
-        self._interrupt(at, self._states[run.name])
+        self._interrupt(at, self._states[run.name], why)
 
     def provisioned(self, at: float, run: Run, failure: str) -> None:
         """Tell the scheduler that a job's nodes are ready, or why not."""

@@ -51,13 +51,13 @@ def test_a_reclaim_loses_the_work_since_the_last_checkpoint(checkpoint: float | 
     seed = next(seed for seed in range(99) if _interruptions(job, model, seed) == 1)
     outcome = replay(a_declaration(), job, model=model, seed=seed)
     at, result = outcome.reclaims["t4"][0], outcome.jobs[0]
-    assert result.interruptions == 1
+    assert result.interruptions == {"reclaim": 1}
     assert result.lost == (at - 100 if checkpoint is None else (at - 100) % 600)
     assert result.ended == at + 100 + 3600 - (at - 100 - result.lost)
 
 
 def _interruptions(job: TraceJob, model: CloudModel, seed: int) -> int:
-    return replay(a_declaration(), job, model=model, seed=seed).jobs[0].interruptions
+    return replay(a_declaration(), job, model=model, seed=seed).jobs[0].interruptions.total()
 
 
 def test_a_job_that_is_interrupted_again_and_again_fails() -> None:

@@ -2,7 +2,8 @@
 //
 // Standard input is JSON, a value per line. The first is the setup; each further one is an array of actions, and
 // the last action before a run is "Run". During the run, every line of standard output is an event, answered by
-// one array of actions; the event "end" needs no answer, and another run may follow it.
+// one array of actions, unless the setup says that events are not answered; the event "end" needs no answer, and
+// another run may follow it.
 package main
 
 // Kueue adds a random part to its backoffs.
@@ -28,6 +29,7 @@ type setup struct {
 	Configuration json.RawMessage              `json:"configuration"`
 	Namespaces    map[string]map[string]string `json:"namespaces"`
 	Objects       []json.RawMessage            `json:"objects"`
+	Unanswered    bool                         `json:"unanswered"`
 }
 
 // podSet is a group of equal pods of a job.
@@ -76,14 +78,15 @@ type report struct {
 
 // pipe is the connection to the client.
 type pipe struct {
-	in  *json.Decoder
-	out *bufio.Writer
-	to  *json.Encoder
+	in         *json.Decoder
+	out        *bufio.Writer
+	to         *json.Encoder
+	unanswered bool
 }
 
 func newPipe(in io.Reader, out io.Writer) *pipe {
 	writer := bufio.NewWriter(out)
-	return &pipe{json.NewDecoder(bufio.NewReaderSize(in, 1<<16)), writer, json.NewEncoder(writer)}
+	return &pipe{json.NewDecoder(bufio.NewReaderSize(in, 1<<16)), writer, json.NewEncoder(writer), false}
 }
 
 func (p *pipe) tell(item report) error {
@@ -93,8 +96,11 @@ func (p *pipe) tell(item report) error {
 	return p.out.Flush()
 }
 
-// ask reports an event and reads the client's actions.
+// ask reports an event and reads the client's actions, if it answers events.
 func (p *pipe) ask(item report) ([]action, error) {
+	if p.unanswered {
+		return nil, p.to.Encode(item)
+	}
 	if err := p.tell(item); err != nil {
 		return nil, err
 	}
@@ -111,6 +117,7 @@ func serve(p *pipe) error {
 	if err := p.in.Decode(&first); err != nil {
 		return fmt.Errorf("the setup: %w", err)
 	}
+	p.unanswered = first.Unanswered
 	run, err := newReplay(first, p)
 	if err != nil {
 		return err
