@@ -60,7 +60,7 @@ def code_image(base: str, repository: str, layer: bytes, credentials: Credential
     Args:
         base: name of the base image.
         repository: repository of the image, with its registry.
-        layer: the layer, a tar archive compressed by gzip.
+        layer: the layer, a tar archive.
         credentials: returns the user's credentials for a registry.
 
     Raises:
@@ -68,7 +68,7 @@ def code_image(base: str, repository: str, layer: bytes, credentials: Credential
             request.
     """
     source, target = Reference.parse(base), Reference.parse(repository)
-    diff = f"sha256:{hashlib.sha256(gzip.decompress(layer)).hexdigest()}"
+    diff = digest_of(layer)
     with (
         Repository(source, credentials) as origin,
         Repository(target, credentials, pushing=True) as destination,
@@ -83,14 +83,15 @@ def code_image(base: str, repository: str, layer: bytes, credentials: Credential
         manifest = _of_platform(origin, origin.manifest(digest), base)
         document = json.loads(manifest.content)
         config = _extended_config(json.loads(origin.blob(document["config"]["digest"])), diff)
-    text = _extended_manifest(document, manifest.media_type, config, layer)
+    compressed = gzip.compress(layer, mtime=0)
+    text = _extended_manifest(document, manifest.media_type, config, compressed)
     return CodeImage(
         f"{repository}:{tag}@{digest_of(text.encode())}",
         tag,
         pinned,
         text,
         config,
-        layer,
+        compressed,
         tuple((item["digest"], item["size"]) for item in document["layers"]),
     )
 

@@ -1,6 +1,7 @@
 """The code in a run's pods: in the image, or in a ConfigMap that a shell unpacks before the command."""
 
 import base64
+import gzip
 from collections.abc import Sequence
 from typing import Final
 
@@ -63,7 +64,7 @@ def in_config_map(job: Object, folder: Folder) -> tuple[Object, Object]:
     Raises:
         WorkloadError: the code is too large for a ConfigMap.
     """
-    archive = folder.archive()
+    archive = gzip.compress(folder.archive(), mtime=0)
     if len(archive) > _LARGEST:
         raise WorkloadError(
             f"The code in {folder.root} has {size_text(len(archive))} compressed, and a ConfigMap holds "

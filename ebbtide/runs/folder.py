@@ -1,6 +1,5 @@
 """The files of a folder of code, and their archive."""
 
-import gzip
 import io
 import os
 import stat
@@ -61,7 +60,7 @@ class Folder:
         return sum(file.size for file in self.files)
 
     def archive(self, directory: str = "") -> bytes:
-        """Return a compressed tar archive that depends only on paths, contents and executable bits.
+        """Return a tar archive that depends only on paths, contents and executable bits.
 
         Args:
             directory: directory of the files, for a layer of an image: every user can write in it and below,
@@ -71,10 +70,7 @@ class Folder:
             WorkloadError: a file cannot be read.
         """
         target = io.BytesIO()
-        with (
-            gzip.GzipFile(filename="", mode="wb", fileobj=target, mtime=0) as packed,
-            tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as archive,
-        ):
+        with tarfile.open(fileobj=target, mode="w", format=tarfile.PAX_FORMAT) as archive:
             if directory:
                 for path in self._directories(directory):
                     entry = tarfile.TarInfo(path)

@@ -103,9 +103,9 @@ def _wait(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
 
 
 def archive(files: Files) -> bytes:
-    """Return a compressed tar archive of files by path."""
+    """Return a tar archive of files by path."""
     target = io.BytesIO()
-    with tarfile.open(fileobj=target, mode="w:gz") as written:
+    with tarfile.open(fileobj=target, mode="w") as written:
         for path, text in files.items():
             entry = tarfile.TarInfo(path)
             entry.size = len(text)
@@ -126,13 +126,14 @@ def put_image(name: str, files: Files, *, kind: str = OCI, architecture: str = "
         kind: media types, with a place for `manifest`.
         architecture: its platform.
     """
-    layer = archive(files)
+    diff = archive(files)
+    layer = gzip.compress(diff)
     config = json.dumps(
         {
             "architecture": architecture,
             "os": "linux",
             "config": {"Env": ["PATH=/bin"], "WorkingDir": "/srv"},
-            "rootfs": {"type": "layers", "diff_ids": [digest_of(gzip.decompress(layer))]},
+            "rootfs": {"type": "layers", "diff_ids": [digest_of(diff)]},
         }
     ).encode()
     media_types = _DOCKER_PARTS if kind == DOCKER else _OCI_PARTS
