@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
@@ -11,6 +11,10 @@ from ebbtide.kubernetes_api.parts import part, parts, text
 from ebbtide.kueue_api import API_PATH
 from ebbtide.placement import Profile
 from ebbtide.placement.profile import QUEUE_LABEL
+from ebbtide.runs.pending.cause import Cause
+from ebbtide.runs.pending.causes import cause_of
+from ebbtide.runs.pending.evidence import Evidence
+from ebbtide.runs.pending.reader import POSITIONS
 from ebbtide.runs.pod_costs import Cost, cost_of, seconds_between, selected_pools
 from ebbtide.workloads.cluster import ClusterError, explained
 from ebbtide.workloads.job_progress import JobSnapshot, Phase, Progress, progress
@@ -23,9 +27,10 @@ VERSION: Final = "ebbtide.dev/jobs/v1"
 """Version of the document of `ebbtide jobs --format json`."""
 USER: Final = "ebbtide.dev/user"
 """Annotation with the user who created a workload."""
-_POSITIONS: Final = "/apis/visibility.kueue.x-k8s.io/v1beta2/namespaces/{}/localqueues/{}/pendingworkloads"
 _CREATED: Final = "Created pod: "
 """Message of the Job controller's event for a new pod (Kubernetes 1.36, pkg/controller, RealPodControl)."""
+_OBVIOUS: Final = frozenset({"New", "Starting"})
+"""Causes that the phase tells."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +42,8 @@ class ListedWorkload:
         namespace: its namespace.
         name: its name.
         user: the user who created it; empty if it does not say.
-        progress: its progress.
+        progress: its progress; the reason is the message of its cause.
+        cause: the kind of cause of its waiting, as in `ebbtide why`; empty if it does not wait.
         pool: its pool; empty before a queue has chosen one.
         queue: its queue in the namespace; empty on a pool.
         position: position among the waiting workloads of its queue, from 1; None if it does not wait in one.
@@ -56,6 +62,7 @@ class ListedWorkload:
     name: str
     user: str
     progress: Progress
+    cause: str
     pool: str
     queue: str
     position: int | None
@@ -81,6 +88,7 @@ class ListedWorkload:
             "user": self.user,
             "phase": current.phase.value,
             "reason": current.reason,
+            "cause": self.cause,
             "pool": self.pool,
             "queue": self.queue,
             "position": self.position,
@@ -188,13 +196,19 @@ class _Objects:
         for event in of_pods:
             self.events[text(event, "involvedObject", "uid")].append(event)
         self._created: dict[str, set[str]] = defaultdict(set)
-        selector = "involvedObject.kind=Job,reason=SuccessfulCreate"
-        for event in self._optional(f"{core}events", fieldSelector=selector):
-            pod = text(event, "message").removeprefix(_CREATED)
-            self._created[text(event, "involvedObject", "uid")].add(pod)
-        self.workloads: dict[str, Object] = {}
-        for item in self._optional(self._path(f"{API_PATH}/namespaces/{{}}/workloads")):
-            self.workloads[text(item, "metadata", "labels", JOB_UID)] = item
+        for event in self._optional(f"{core}events", fieldSelector="involvedObject.kind=Job"):
+            uid = text(event, "involvedObject", "uid")
+            if event.get("reason") == "SuccessfulCreate":
+                self._created[uid].add(text(event, "message").removeprefix(_CREATED))
+            elif event.get("reason") == "FailedCreate":
+                self.events[uid].append(event)
+        self._workloads = self._optional(self._path(f"{API_PATH}/namespaces/{{}}/workloads"))
+        self.workloads = {text(item, "metadata", "labels", JOB_UID): item for item in self._workloads}
+        self._local_queues: dict[str, list[Object]] = defaultdict(list)
+        for queue in self._optional(self._path(f"{API_PATH}/namespaces/{{}}/localqueues")):
+            self._local_queues[queue["metadata"]["namespace"]].append(queue)
+        queues = self._optional(f"{API_PATH}/clusterqueues") if self._local_queues else []
+        self._cluster_queues = {queue["metadata"]["name"]: queue for queue in queues}
         self._positions: dict[tuple[str, str], dict[str, int]] = {}
 
     def items(self, kind: Kind) -> Iterator[Object]:
@@ -221,11 +235,34 @@ class _Objects:
         """Return the position of a waiting workload in its queue, from 1; None if Kueue does not tell it."""
         key = (namespace, queue)
         if key not in self._positions:
-            pending = self._optional(_POSITIONS.format(namespace, queue))
+            pending = self._optional(POSITIONS.format(namespace, queue))
             self._positions[key] = {
                 item["metadata"]["name"]: int(item.get("positionInLocalQueue") or 0) + 1 for item in pending
             }
         return self._positions[key].get(workload["metadata"]["name"])
+
+    def cause(
+        self, kind: Kind, job: Object, pods: Sequence[Object], profile: Profile | None, now: datetime
+    ) -> Cause | None:
+        """Return the cause of a workload's waiting; None if it does not wait."""
+        metadata = job["metadata"]
+        uids = (metadata["uid"], *(pod["metadata"]["uid"] for pod in pods))
+        evidence = Evidence(
+            kind=kind.name,
+            namespace=metadata["namespace"],
+            name=metadata["name"],
+            now=now,
+            job=job,
+            pods=pods,
+            events=[event for uid in uids for event in self.events[uid]],
+            workload=self.workloads.get(metadata["uid"]),
+            local_queues=self._local_queues[metadata["namespace"]],
+            workloads=self._workloads,
+            is_complete=not self._namespace,
+            profile=profile,
+        )
+        name = text(evidence.local_queue or {}, "spec", "clusterQueue")
+        return cause_of(replace(evidence, cluster_queue=self._cluster_queues.get(name)))
 
     def _path(self, template: str) -> str:
         return template.format(self._namespace) if self._namespace else template.replace("namespaces/{}/", "")
@@ -247,6 +284,9 @@ def _listed(
     workload = cluster.workloads.get(metadata["uid"])
     events = [event for pod in pods for event in cluster.events[pod["metadata"]["uid"]]]
     current = progress(JobSnapshot(job=job, pods=pods, workload=workload, events=events))
+    cause = cluster.cause(kind, job, pods, profile, now)
+    if cause is not None:
+        current = replace(current, reason="" if cause.reason in _OBVIOUS else cause.message)
     queue = text(item, "metadata", "labels", QUEUE_LABEL)
     waits = (
         workload is not None and current.phase is Phase.QUEUED and not condition(workload, "QuotaReserved")
@@ -264,6 +304,7 @@ def _listed(
         name=metadata["name"],
         user=text(item, "metadata", "annotations", USER),
         progress=current,
+        cause=cause.reason if cause else "",
         pool=_pool(job, pods, profile),
         queue=queue,
         position=cluster.position(metadata["namespace"], queue, workload) if waits and workload else None,

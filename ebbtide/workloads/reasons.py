@@ -48,16 +48,17 @@ def no_node(pod: Object, events: Sequence[Object]) -> str:
     if messages:
         newest = max(messages, key=_when)
         return _SCALING[newest["reason"]] or (newest.get("message") or "").strip().rstrip(".")
-    return _shortened(condition(pod, "PodScheduled", "False").get("message") or "")
+    return shortened(condition(pod, "PodScheduled", "False").get("message") or "")
 
 
 def _when(event: Object) -> str:
     return str(event.get("lastTimestamp") or event.get("eventTime") or event["metadata"]["creationTimestamp"])
 
 
-def _shortened(message: str) -> str:
-    """Remove the scheduler's second sentence, about preemption."""
-    return message.partition(" preemption:")[0].strip().rstrip(".")
+def shortened(message: str) -> str:
+    """Remove the scheduler's second sentence, about claims and preemption."""
+    first = message.partition(" no new claims to deallocate,")[0]
+    return first.partition(" preemption:")[0].strip().rstrip(".")
 
 
 def not_started(pods: Sequence[Object]) -> str:

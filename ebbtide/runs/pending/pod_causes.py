@@ -11,6 +11,7 @@ from ebbtide.runs.pending.cause import Actor, Cause
 from ebbtide.runs.pending.evidence import Evidence, event_time
 from ebbtide.wording import and_list, or_list
 from ebbtide.workloads.objects import Object, condition, phase_of, waits
+from ebbtide.workloads.reasons import shortened
 from ebbtide.workloads.unplaceable import misfit
 
 _SCALING: Final = ("TriggeredScaleUp", "FailedScaleUp", "NotTriggerScaleUp")
@@ -84,7 +85,7 @@ def _volume(pod: Object) -> Cause | None:
     if "volume node affinity conflict" in message:
         return Cause(
             reason="VolumeElsewhere",
-            message=f"its volume is in a zone in which no node can take it: {_first(message)}",
+            message=f"its volume is in a zone in which no node can take it: {shortened(message)}",
             remedy="its owner can select a pool in the zone of the volume",
             actor=Actor.OWNER,
         )
@@ -156,7 +157,7 @@ def _unschedulable(evidence: Evidence, pod: Object) -> Cause:
             actor=Actor.OWNER,
         )
     events = evidence.events_of(pod["metadata"]["uid"], *_SCALING)
-    scheduler = _first(text(condition(pod, "PodScheduled", "False"), "message"))
+    scheduler = shortened(text(condition(pod, "PodScheduled", "False"), "message"))
     newest = text(events[-1], "message").strip().rstrip(".") if events else scheduler
     if not newest:
         return Cause(
@@ -285,11 +286,6 @@ def _not_started(evidence: Evidence, pod: Object) -> Cause:
 def between_tries(pods: list[Object]) -> bool:
     """Return whether all pods of a Job have ended, so that the next try is due."""
     return bool(pods) and all(phase_of(pod) in {"Succeeded", "Failed"} for pod in pods)
-
-
-def _first(message: str) -> str:
-    """Return the scheduler's first sentence, without that about preemption."""
-    return message.partition(" preemption:")[0].strip().rstrip(".")
 
 
 def _clock(timestamp: str) -> str:

@@ -1,5 +1,6 @@
 """Causes of a workload that Kueue has not admitted, or has admitted and not resumed (Kueue 0.19.2)."""
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 from datetime import datetime
@@ -15,12 +16,15 @@ from ebbtide.runs.pending.cause import Actor, Cause
 from ebbtide.runs.pending.evidence import Evidence
 from ebbtide.wording import and_list, or_list, several
 from ebbtide.workloads.objects import Object, condition
+from ebbtide.workloads.submission import JOB_UID
 from ebbtide.workloads.unplaceable import amount_text, misfit
 
 ASLEEP: Final = "ebbtide.dev/asleep"
 """Annotation of a ClusterQueue that is held while its stack sleeps."""
 _STARTING: Final = 60
 """Seconds in which Kueue creates a Workload, and resumes an admitted one, even on a busy cluster."""
+_PREEMPTOR: Final = re.compile(r"JobUID: ([^)]*)\).*; preemptor path: \S*/([^;\s]+)")
+_PREEMPTION: Final = re.compile(r" due to ([^;]+)")
 _SHOWN: Final = 3
 """Holders of quota that are named."""
 
@@ -221,8 +225,7 @@ def _quota(evidence: Evidence, workload: Object, found: Assignment) -> Cause:
     holders = _holders(evidence, short)
     hidden = "" if evidence.is_complete else ", or of namespaces that you may not read"
     held = f"held by {_listed(holders)}" if holders else "held by workloads of other namespaces"
-    preempted = condition(workload, "Preempted")
-    was = "it was preempted, and " if preempted else ""
+    was = _preempted(evidence, workload)
     return Cause(
         reason="WaitingForQuota",
         message=(
@@ -235,6 +238,22 @@ def _quota(evidence: Evidence, workload: Object, found: Assignment) -> Cause:
         ),
         actor=Actor.OTHERS,
     )
+
+
+def _preempted(evidence: Evidence, workload: Object) -> str:
+    """Return the clause about the workload for which another was preempted; empty if it was not."""
+    message = text(condition(workload, "Preempted"), "message")
+    if not message:
+        return ""
+    by, why = _PREEMPTOR.search(message), _PREEMPTION.search(message)
+    uid, queue = (by[1], by[2]) if by else ("", "")
+    names = [
+        owner_name(item, evidence.namespace)
+        for item in evidence.workloads
+        if text(item, "metadata", "labels", JOB_UID) == uid
+    ]
+    preemptor = names[0] if names else f"a workload of ClusterQueue {queue}" if queue else "another workload"
+    return f"it was preempted by {preemptor}{f' ({why[1]})' if why else ''}, and "
 
 
 def _behind(evidence: Evidence) -> str:

@@ -107,9 +107,19 @@ def test_quota_held_by_others() -> None:
 
 def test_quota_after_a_preemption() -> None:
     """A preempted workload that waits for quota again says so."""
-    waiting = refused(SHORT)
-    waiting["status"]["conditions"].append(condition("Preempted", reason="InClusterQueue"))
-    assert found(workload=waiting).message.startswith("it was preempted, and queue gpus lacks")
+    message = (
+        "Preempted to accommodate a workload (UID: w, JobUID: j2) due to Fair Sharing within the cohort; "
+        "preemptor path: /train/speech.gpus; preemptee path: /train/vision.gpus"
+    )
+    again = refused(SHORT)
+    again["status"]["conditions"].append(condition("Preempted", message=message))
+    by = "it was preempted by {} (Fair Sharing within the cohort), and queue gpus lacks"
+    hidden = by.format("a workload of ClusterQueue speech.gpus")
+    assert found(workload=again).message.startswith(hidden)
+    preemptor = holder("bert", "speech", 4)
+    preemptor["metadata"]["labels"] = {"kueue.x-k8s.io/job-uid": "j2"}
+    named = found(workload=again, workloads=[preemptor])
+    assert named.message.startswith(by.format("speech/bert"))
 
 
 def test_quota_of_finished_workloads() -> None:

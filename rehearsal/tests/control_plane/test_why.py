@@ -1,0 +1,279 @@
+"""`ebbtide why` on the real API server with the real Kueue: each cause as its controllers write it."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from components.addons import team_objects
+from components.addons.kueue import NAMESPACE
+from components.addons.kueue_values import values
+from ebbtide import clock
+from ebbtide.kubernetes_api import Api
+from ebbtide.model import Cluster, declare
+from ebbtide.placement import Profile
+from ebbtide.placement.derive import profile
+from ebbtide.placement.profile import QUEUE_LABEL
+from ebbtide.runs.pending.cause import Actor, Cause
+from ebbtide.runs.pending.causes import cause_of
+from ebbtide.runs.pending.reader import read_evidence
+from ebbtide_rehearsal.control_plane import RUNS_FOR, ControlPlane, ControlPlaneSettings, ControlPlaneTools
+from rehearsal.tests.control_plane.cluster import Object, gone, job, namespace, pod, wait
+from rehearsal.tests.control_plane.commands import Ebbtide, Kubectl, rendered
+from rehearsal.tests.control_plane.kueue import create_queues, install, with_visibility_port
+from tests.declarations import GKE, changed
+from tests.declarations import pool as pool_in
+
+pytestmark = [pytest.mark.rehearsal, pytest.mark.long]
+
+MEMBER = "ada@acme.example"
+GPU = "nvidia.com/gpu"
+JOBS = "/apis/batch/v1/namespaces/{}/jobs"
+KUEUE = "/apis/kueue.x-k8s.io/v1beta2"
+REQUESTS = "/apis/autoscaling.x-k8s.io/v1/namespaces/vision/provisioningrequests"
+NODE_POOL = "cloud.google.com/gke-nodepool"
+
+
+@pytest.fixture(scope="module")
+def declaration() -> Cluster:
+    """A cluster with one CPU node and one node of 4 GPUs at most, queues for them, and two teams."""
+    declared = changed(
+        GKE,
+        queues=[{"name": name, "pools": [pool]} for name, pool in (("cpus", "cpu"), ("gpus", "t4"))]
+        + [{"name": "big", "pools": ["a100"]}],
+        teams=[{"name": "vision", "members": [MEMBER]}, {"name": "speech", "members": ["bob@acme.example"]}],
+    )
+    for name in ("cpu", "t4"):
+        pool_in(declared, name)["nodes"] = {"max": 1}
+    return declare(declared)
+
+
+@pytest.fixture(scope="module")
+def cluster_profile(declaration: Cluster) -> Profile:
+    """The cluster's profile."""
+    return profile(declaration)
+
+
+@pytest.fixture(scope="module")
+def cluster(
+    tools: ControlPlaneTools,
+    chart_tools: ControlPlaneTools,
+    declaration: Cluster,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[ControlPlane]:
+    """A control plane with Kueue, the queues and the teams' namespaces."""
+    settings = ControlPlaneSettings(name="why", cloud="gke", open_ports=frozenset({443, 10250}))
+    chart = rendered(chart_tools, values(declaration), NAMESPACE, tmp_path_factory.mktemp("chart"))
+    with ControlPlane.start(tmp_path_factory.mktemp("why"), tools, settings) as started:
+        kubectl = Kubectl(tools, started)
+        install(started, kubectl, with_visibility_port(chart), declaration)
+        for team in declaration.teams:
+            kubectl.apply([team_objects.namespace(declaration, team)])
+            kubectl.apply(team_objects.members(declaration, team))
+        create_queues(kubectl, declaration)
+        yield started
+
+
+@pytest.fixture
+def api(cluster: ControlPlane) -> Iterator[Api]:
+    """The API of a cluster without Jobs and Workloads."""
+    yield cluster.api
+    for team in ("vision", "speech"):
+        for item in cluster.api.items(JOBS.format(team)):
+            path = f"{JOBS.format(team)}/{item['metadata']['name']}"
+            cluster.api.delete(path, propagationPolicy="Background", gracePeriodSeconds=0)
+    wait(lambda: cluster.api.items(f"{KUEUE}/workloads"), lambda items: not items)
+
+
+def submit(api: Api, name: str, queue: str, *, team: str = "vision", **more: Any) -> Object:
+    """Create a Job of one pod in a queue."""
+    requests = {"cpu": "1", "memory": "1Gi", **more.pop("requests", {})}
+    limits = {key: value for key, value in requests.items() if key == GPU}
+    spec = more.pop("spec", {})
+    template = pod(
+        {RUNS_FOR: "600"}, container={"resources": {"requests": requests, "limits": limits}}, **spec
+    )
+    labels = {QUEUE_LABEL: queue, **more.pop("labels", {})} if queue else {}
+    return api.create(
+        JOBS.format(team), job(name, template, labels=labels, **{"suspend": bool(queue)} | more)
+    )
+
+
+def why(api: Api, name: str, profile: Profile | None, reason: str, team: str = "vision") -> Cause:
+    """Return the cause once it is as expected."""
+
+    def read() -> Cause | None:
+        return cause_of(read_evidence(api, name, team, clock.now(), profile))
+
+    cause = wait(read, lambda cause: cause is not None and cause.reason == reason)
+    assert cause is not None
+    return cause
+
+
+def admitted(api: Api, name: str, team: str = "vision") -> None:
+    """Wait until a Job is resumed."""
+    wait(lambda: api.get(f"{JOBS.format(team)}/{name}"), lambda item: not item["spec"]["suspend"])
+
+
+def test_quota(api: Api, cluster_profile: Profile) -> None:
+    """The holders are named to an administrator, and to a member those of its own namespace; a member's
+    request of its fair share preempts, and the preempted workload says by whom."""
+    submit(api, "bert", "gpus", team="speech", requests={GPU: "3"})
+    admitted(api, "bert", "speech")
+    submit(api, "resnet", "gpus", requests={GPU: "1"})
+    admitted(api, "resnet")
+    submit(api, "vit", "gpus", requests={GPU: "4"})
+    cause = why(api, "vit", cluster_profile, "WaitingForQuota")
+    held = "held by speech/bert (3 nvidia.com/gpu) and resnet (1 nvidia.com/gpu)"
+    assert cause.message == f"queue gpus lacks 4 nvidia.com/gpu of free quota in flavor t4, {held}"
+    member = why(api.as_user(MEMBER), "vit", cluster_profile, "WaitingForQuota")
+    assert "held by resnet (1 nvidia.com/gpu)" in member.message
+    assert "namespaces that you may not read" in member.remedy
+    submit(api, "small", "gpus", requests={GPU: "1"})
+    again = why(api, "bert", cluster_profile, "WaitingForQuota", "speech")
+    assert again.message.startswith(
+        "it was preempted by vision/small (Fair Sharing within the cohort), and queue"
+    )
+
+
+NEVER: dict[str, tuple[str, Object, str]] = {
+    "large": ("cpus", {"requests": {"cpu": "100"}}, "a pod needs 100 CPU, and a node of pool cpu has"),
+    "many": ("gpus", {"requests": {GPU: "4"}, "parallelism": 2, "completions": 2}, "it needs 2 pods at once"),
+    "other": (
+        "cpus",
+        {"requests": {GPU: "1"}},
+        "a pod needs 1 nvidia.com/gpu, and a node of pool cpu has none",
+    ),
+    "selecting": (
+        "gpus",
+        {"spec": {"nodeSelector": {NODE_POOL: "cpu"}}},
+        f"selector {NODE_POOL}=cpu excludes",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NEVER)
+def test_work_that_never_fits(name: str, api: Api, cluster_profile: Profile) -> None:
+    """The cause is the same from Kueue's message alone, and is more precise with the profile."""
+    queue, fields, message = NEVER[name]
+    submit(api, name, queue, **fields)
+    cause = why(api, name, cluster_profile, "DoesNotFit")
+    assert cause.actor is Actor.OWNER
+    assert message in cause.message
+    without = why(api, name, None, "DoesNotFit")
+    assert without.message.startswith(f"it can never start in queue {queue}: it")
+
+
+def test_a_taint_of_a_flavor(api: Api) -> None:
+    """A flavor with a taint that nothing tolerates excludes work."""
+    flavor = f"{KUEUE}/resourceflavors/cpu"
+    before = api.get(flavor)["spec"]
+    taints = [{"key": "dedicated", "value": "speech", "effect": "NoSchedule"}]
+    api.patch(flavor, {"spec": {"nodeTaints": taints}})
+    try:
+        submit(api, "tainted", "cpus")
+        cause = why(api, "tainted", None, "DoesNotFit")
+        assert "it does not tolerate the taint dedicated=speech:NoSchedule of flavor cpu" in cause.message
+    finally:
+        api.patch(flavor, {"spec": {"nodeTaints": before.get("nodeTaints")}})
+
+
+def test_queues(api: Api, cluster_profile: Profile) -> None:
+    """A missing queue, a held one, a sleeping one and a misconfigured one, for administrators and members."""
+    submit(api, "nowhere", "gpu")
+    cause = why(api, "nowhere", cluster_profile, "NoSuchQueue")
+    assert cause.remedy == "its owner can submit it to queue big, cpus or gpus"
+    local, queue = f"{KUEUE}/namespaces/vision/localqueues/cpus", f"{KUEUE}/clusterqueues/vision.cpus"
+    api.patch(local, {"spec": {"stopPolicy": "Hold"}})
+    submit(api, "held", "cpus")
+    assert "LocalQueue cpus" in why(api, "held", cluster_profile, "Held").remedy
+    api.patch(local, {"spec": {"stopPolicy": "None"}})
+    admitted(api, "held")
+    asleep = {"metadata": {"annotations": {"ebbtide.dev/asleep": "None"}}, "spec": {"stopPolicy": "Hold"}}
+    api.patch(queue, asleep)
+    try:
+        submit(api, "sleeping", "cpus")
+        assert why(api, "sleeping", cluster_profile, "Asleep").actor is Actor.ADMINISTRATOR
+        member = why(api.as_user(MEMBER), "sleeping", cluster_profile, "QueueInactive")
+        assert "ClusterQueue vision.cpus is held or misconfigured" in member.message
+        api.patch(queue, {"metadata": {"annotations": {"ebbtide.dev/asleep": None}}})
+        assert "ClusterQueue vision.cpus" in why(api, "sleeping", cluster_profile, "Held").remedy
+        checks = {"admissionChecks": [{"name": "missing"}]}
+        api.patch(queue, {"spec": {"stopPolicy": "None", "admissionChecksStrategy": checks}})
+        cause = why(api, "sleeping", cluster_profile, "Misconfigured")
+        assert "references missing AdmissionCheck(s): missing" in cause.message
+    finally:
+        api.patch(queue, {"spec": {"stopPolicy": "None", "admissionChecksStrategy": None}})
+
+
+def test_deactivation(api: Api, cluster_profile: Profile) -> None:
+    """A deactivated workload is found by the name of its Workload too."""
+    submit(api, "old", "gpus", requests={GPU: "1"})
+    admitted(api, "old")
+    (workload,) = api.items(f"{KUEUE}/namespaces/vision/workloads")
+    name = workload["metadata"]["name"]
+    api.patch(f"{KUEUE}/namespaces/vision/workloads/{name}", {"spec": {"active": False}})
+    assert why(api, "old", cluster_profile, "Deactivated") == why(api, name, cluster_profile, "Deactivated")
+
+
+def test_capacity(api: Api, cluster_profile: Profile) -> None:
+    """A ProvisioningRequest that waits, and one that failed, with the time of the next one."""
+    submit(api, "queued", "big", requests={GPU: "1"})
+    (request,) = wait(lambda: api.items(REQUESTS), bool)
+    path = f"{REQUESTS}/{request['metadata']['name']}/status"
+    now = request["metadata"]["creationTimestamp"]
+
+    def set_condition(kind: str, status: str, message: str) -> None:
+        state = {
+            "type": kind,
+            "status": status,
+            "reason": kind,
+            "message": message,
+            "lastTransitionTime": now,
+        }
+        api.patch(path, {"status": {"conditions": [state]}})
+
+    set_condition("Provisioned", "False", "Waiting for resources in us-central1-a")
+    cause = why(api, "queued", cluster_profile, "WaitingForCapacity")
+    assert cause.actor is Actor.CLOUD
+    assert cause.message.endswith("its nodes from the cloud: Waiting for resources in us-central1-a")
+    set_condition("Failed", "True", "Out of stock")
+    failed = why(api, "queued", cluster_profile, "StockOut")
+    assert failed.message == "the cloud did not provision its nodes: Out of stock"
+    assert failed.until is not None
+    assert failed.until > clock.now()
+
+
+def test_work_that_kueue_does_not_manage(api: Api, cluster_profile: Profile) -> None:
+    """A Job in no queue is its owner's to resume; Kueue does not read an unlabelled namespace."""
+    submit(api, "paused", "", suspend=True)
+    assert why(api, "paused", cluster_profile, "Suspended").actor is Actor.OWNER
+    place = namespace(api, "unlabelled")
+    submit(api, "unseen", "cpus", team=place)
+    assert why(api, "unseen", cluster_profile, "New", place).actor is Actor.TIME
+    api.delete(f"{JOBS.format(place)}/unseen", propagationPolicy="Background")
+    gone(api, f"{JOBS.format(place)}/unseen")
+
+
+def test_the_command(cluster: ControlPlane, api: Api, cluster_profile: Profile) -> None:
+    """One sentence, a document, and an error for an unknown name; `jobs` has the short form."""
+    submit(api, "many", "gpus", requests={GPU: "4"}, parallelism=2, completions=2)
+    cause = why(api, "many", cluster_profile, "DoesNotFit")
+    ebbtide = Ebbtide(cluster.plan.kubeconfig, cluster_profile)
+    out, errors = ebbtide.start("why", "many", "-n", "vision").communicate(timeout=60)
+    assert (out, errors) == (f"Job many waits: {cause}\n", "")
+    out, _ = ebbtide.start("why", "many", "-n", "vision", "--format", "json").communicate(timeout=60)
+    assert json.loads(out) == {
+        "version": "ebbtide.dev/why/v1",
+        "kind": "Job",
+        "namespace": "vision",
+        "name": "many",
+        "cause": cause.document(),
+    }
+    out, _ = ebbtide.start("jobs", "-n", "vision", "--format", "json").communicate(timeout=60)
+    (row,) = json.loads(out)["workloads"]
+    assert (row["cause"], row["reason"]) == ("DoesNotFit", cause.message)
+    error = ebbtide.refused("why", "mnay", "-n", "vision")
+    assert error.startswith("There is no Job, TrainJob, pipeline run, experiment, pod or Workload mnay in")
+    assert "did you mean many?" in error
