@@ -42,6 +42,7 @@ from ebbtide.cli.run import RunCommand, run
 from ebbtide.cli.schema import schema
 from ebbtide.cli.sleep import sleep, wake
 from ebbtide.cli.status import status
+from ebbtide.cli.trace import trace_fetch
 from ebbtide.cli.up import up
 from ebbtide.cli.why import why
 
@@ -264,6 +265,10 @@ app.add_typer(config, name="config", rich_help_panel="Work")
 prices = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Prices of the clouds.")
 prices.command("refresh", epilog=help_examples.epilog("prices refresh"))(_reporting(prices_refresh))
 app.add_typer(prices, name="prices", rich_help_panel="Review")
+
+trace = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Traces of jobs for a replay.")
+trace.command("fetch", epilog=help_examples.epilog("trace fetch"))(_reporting(trace_fetch))
+app.add_typer(trace, name="trace", rich_help_panel="Rehearsal")
 
 _GC_THRESHOLD = 500_000
 

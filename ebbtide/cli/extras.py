@@ -38,6 +38,7 @@ OF_COMMANDS: Final[Mapping[str, tuple[str, ...]]] = {
     "reap": ("gke", "cluster"),
     "rehearse": ("gke", "rehearse"),
     "replay": ("gke", "rehearse"),
+    "trace fetch": ("gke", "rehearse"),
     "sleep": ("gke", "cluster", "clouds"),
     "status": ("gke", "cluster"),
     "wake": ("gke", "cluster", "clouds"),

@@ -34,6 +34,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "rerun": "rerun train --namespace vision -- python train.py --lr 0.2",
     "rehearse": "rehearse dev --scenario spot-storm",
     "replay": "replay examples/traces/dev.csv dev --against main",
+    "trace fetch": "trace fetch philly",
     "up": "up dev",
     "status": "status dev --watch",
     "dashboard": "dashboard dev --out dashboard.json",

@@ -160,7 +160,7 @@ def _check_make(words: list[str]) -> None:
 
 
 def _check_ebbtide(words: list[str]) -> None:
-    length = 2 if words[:1] == ["prices"] else 1  # a group of commands
+    length = 2 if words[:1] in (["prices"], ["trace"]) else 1  # a group of commands
     command = [word for word in words[:length] if not word.startswith("-")]
     text = _help(*command)
     for word in words[len(command) :]:
