@@ -10,6 +10,11 @@ from ebbtide_rehearsal.control_plane.ports import LOCALHOST
 SERVICES = "10.96.0.0/16"
 """Service addresses, without listeners. See `egress`."""
 
+NODE_ADDRESS = "10.63.0.1"
+"""Address of every node, outside the pods' network."""
+
+KUBELET_PORT = 10250
+
 POD_NETWORK = "10.64.0.1/12"
 """Addresses of kwok's running pods."""
 
@@ -109,6 +114,10 @@ def kwok(plan: ControlPlanePlan) -> list[str]:
         f"--config={plan.stages}",
         "--manage-all-nodes=true",
         "--node-lease-duration-seconds=40",
+        f"--node-ip={NODE_ADDRESS}",
+        f"--node-port={KUBELET_PORT}",
+        f"--server-address={plan.kubelet_socket}",
+        "--enable-crds=ClusterLogs,ClusterAttach,ClusterExec,ClusterPortForward",
         f"--cidr={POD_NETWORK}",
     ]
 

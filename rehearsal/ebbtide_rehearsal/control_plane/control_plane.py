@@ -1,7 +1,9 @@
 """Start, supervision and stop of a whole control plane."""
 
 import json
+import os
 import shutil
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -19,7 +21,7 @@ from ebbtide_rehearsal.control_plane.certificates import issue
 from ebbtide_rehearsal.control_plane.egress import EgressProxy
 from ebbtide_rehearsal.control_plane.failures import AddressTakenError, ControlPlaneError
 from ebbtide_rehearsal.control_plane.identities import Identities, kubeconfig
-from ebbtide_rehearsal.control_plane.installed import install
+from ebbtide_rehearsal.control_plane.installed import install, install_definitions
 from ebbtide_rehearsal.control_plane.plan import CloudName, ControlPlanePlan, ControlPlaneTools
 from ebbtide_rehearsal.control_plane.ports import PortReservation
 from ebbtide_rehearsal.control_plane.processes import Process, Processes
@@ -79,7 +81,7 @@ class ControlPlane:
             plan.server, str(plan.certificates.authority), plan.identities.admin.token, manager=_MANAGER
         )
         self._processes, self._tools = processes, tools
-        self._routes = Routes(self.api, settings.open_ports)
+        self._routes = Routes(self.api, settings.open_ports, plan.kubelet_socket)
         self._egress = EgressProxy(plan.egress_socket, self._routes)
         self._volumes = Volumes(self.api, plan.directory / "disks")
         self._pods = ProgramPods(plan, self.api, processes, self._routes, available_programs(tools))
@@ -196,16 +198,25 @@ class ControlPlane:
         self._wait("/readyz", lambda: bool(self.api.get("/readyz")))
         self._run("kube-controller-manager", arguments.controller_manager)
         self._run("kube-scheduler", arguments.scheduler)
-        self._run("kwok", arguments.kwok)
+        install_definitions(self.api, self._tools.path("kwok-crds"), "*_cluster*.yaml")
+        # Commands of `kubectl exec` are looked up here, as in a pod that runs as a process.
+        self._run("kwok", arguments.kwok, {"PATH": f"{Path(sys.executable).parent}:{os.defpath}"})
         install(self.api, self.plan.cloud, self._tools.path("provisioning-request-crds"))
         account = "/api/v1/namespaces/default/serviceaccounts/default"
         self._wait("the service account of a new namespace", lambda: self.api.find(account) is not None)
         self._keeper.start()
 
-    def _run(self, name: str, arguments_of: Callable[[ControlPlanePlan], list[str]]) -> None:
+    def _run(
+        self,
+        name: str,
+        arguments_of: Callable[[ControlPlanePlan], list[str]],
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         command = [self._tools.path(name), *arguments_of(self.plan)]
         log, directory = self.plan.log(name), self.plan.directory
-        self._core.append(self._processes.start(name, command, log=log, directory=directory))
+        self._core.append(
+            self._processes.start(name, command, log=log, directory=directory, environment=environment)
+        )
 
     def _wait(self, component: str, is_ready: Callable[[], bool]) -> None:
         deadline = time.monotonic() + _TIMEOUT

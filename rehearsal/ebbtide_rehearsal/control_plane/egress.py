@@ -2,8 +2,9 @@
 
 In a cloud, the control plane reaches webhooks and aggregated APIs through a proxy (Konnectivity on GKE and
 AKS). This proxy accepts a connection to a service's address, selects a pod behind it, as kube-proxy does, and
-connects to the local process of that pod. Rehearsals therefore use unchanged objects: a service with a wrong
-port, a webhook without a pod and a port closed by the cloud's firewall fail as they do in a cloud.
+connects to the local process of that pod; a connection to a node's kubelet goes to kwok. Rehearsals
+therefore use unchanged objects: a service with a wrong port, a webhook without a pod and a port closed by
+the cloud's firewall fail as they do in a cloud.
 """
 
 import asyncio
@@ -14,8 +15,9 @@ from pathlib import Path
 
 from ebbtide.kubernetes_api import ApiError
 
-Route = Callable[[str, int], tuple[str, int]]
-"""Map address and port of a service to those of a process. Raises `NoRouteError`."""
+Route = Callable[[str, int], tuple[str, int] | Path]
+"""Map address and port of a service or a node to those of a process, or to its socket. Raises
+`NoRouteError`."""
 
 _CHUNK = 64 * 1024
 _HEADERS = 8 * 1024
@@ -69,7 +71,11 @@ class EgressProxy:
             host, port = _destination(await reader.readuntil(b"\r\n\r\n"))
             try:
                 address = await asyncio.to_thread(self._route, host, port)
-                upstream, downstream = await asyncio.open_connection(*address)
+                upstream, downstream = await (
+                    asyncio.open_unix_connection(address)
+                    if isinstance(address, Path)
+                    else asyncio.open_connection(*address)
+                )
             except (NoRouteError, ApiError, OSError) as error:
                 writer.write(f"HTTP/1.1 503 {error}\r\nContent-Length: 0\r\n\r\n".encode())
                 await writer.drain()

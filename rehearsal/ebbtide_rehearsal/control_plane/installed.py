@@ -14,6 +14,14 @@ _ADMISSION = "/apis/admissionregistration.k8s.io/v1"
 _KINDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
+def install_definitions(api: Api, directory: Path, pattern: str = "*.yaml") -> None:
+    """Install the CRDs in the files of a directory."""
+    for file in sorted(directory.glob(pattern)):
+        for item in yaml.safe_load_all(file.read_text()):
+            if item and item["kind"] == "CustomResourceDefinition":
+                api.apply(f"{_KINDS}/{item['metadata']['name']}", item)
+
+
 def install(api: Api, cloud: CloudName, provisioning_requests: Path) -> None:
     """Install storage classes, the CRDs of ProvisioningRequest and of managed Prometheus, and on GKE the
     ComputeClass CRD and tolerations.
@@ -35,7 +43,4 @@ def install(api: Api, cloud: CloudName, provisioning_requests: Path) -> None:
         api.apply(
             f"{_ADMISSION}/mutatingadmissionpolicybindings/{compute_class.POLICY}", compute_class.BINDING
         )
-    for file in sorted(provisioning_requests.glob("*.yaml")):
-        for item in yaml.safe_load_all(file.read_text()):
-            if item and item["kind"] == "CustomResourceDefinition":
-                api.apply(f"{_KINDS}/{item['metadata']['name']}", item)
+    install_definitions(api, provisioning_requests)

@@ -99,20 +99,26 @@ def _files(api: Api, namespace: str, volume: Mapping[str, Any]) -> dict[str, byt
         return {}
     if "configMap" in volume:
         source = volume["configMap"]
-        data = _data(api, namespace, "configmaps", source["name"], source)
-        return _chosen({key: text.encode() for key, text in data.items()}, source)
+        existing = _existing(api, namespace, "configmaps", source["name"], source)
+        data: Mapping[str, str] = existing.get("data") or {}
+        texts = {key: text.encode() for key, text in data.items()}
+        return _chosen(texts | _decoded(existing.get("binaryData")), source)
     if "secret" in volume:
         source = volume["secret"]
-        data = _data(api, namespace, "secrets", source["secretName"], source)
-        return _chosen({key: base64.b64decode(text) for key, text in data.items()}, source)
+        existing = _existing(api, namespace, "secrets", source["secretName"], source)
+        return _chosen(_decoded(existing.get("data")), source)
     raise NotMountedError(f"volume {volume['name']}: a rehearsal cannot mount its kind")
 
 
-def _data(api: Api, namespace: str, kind: str, name: str, source: Mapping[str, Any]) -> Mapping[str, str]:
+def _decoded(data: Mapping[str, str] | None) -> dict[str, bytes]:
+    return {key: base64.b64decode(text) for key, text in (data or {}).items()}
+
+
+def _existing(api: Api, namespace: str, kind: str, name: str, source: Mapping[str, Any]) -> Object:
     existing = api.find(f"/api/v1/namespaces/{namespace}/{kind}/{name}")
     if existing is None and not source.get("optional"):
         raise NotMountedError(f"{kind.removesuffix('s')} {name!r} not found")
-    return (existing or {}).get("data") or {}
+    return existing or {}
 
 
 def _chosen(data: Mapping[str, bytes], source: Mapping[str, Any]) -> dict[str, bytes]:

@@ -17,6 +17,7 @@ NAMES = (
     "kube-scheduler",
     "kwok",
     "kueue",
+    "kwok-crds",
     "kwok-stages",
     "provisioning-request-crds",
 )
@@ -83,6 +84,11 @@ class ControlPlanePlan:
     def egress_socket(self) -> Path:
         """The egress proxy's socket."""
         return self.sockets / "egress"
+
+    @property
+    def kubelet_socket(self) -> Path:
+        """The socket of kwok's kubelet API."""
+        return self.sockets / "kubelet"
 
     @property
     def stages(self) -> Path:

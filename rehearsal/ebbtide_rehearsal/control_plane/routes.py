@@ -1,10 +1,12 @@
-"""Routes from a service's address to the local process of a pod behind it."""
+"""Routes from a service's address to the local process of a pod behind it, and from a node's to kwok."""
 
 import threading
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from ebbtide.kubernetes_api import Api, Object
+from ebbtide_rehearsal.control_plane.arguments import KUBELET_PORT, NODE_ADDRESS
 from ebbtide_rehearsal.control_plane.egress import NoRouteError
 from ebbtide_rehearsal.control_plane.ports import LOCALHOST
 
@@ -18,8 +20,8 @@ class Routes:
             2026).
     """
 
-    def __init__(self, api: Api, open_ports: frozenset[int] | None) -> None:
-        self._api, self.open_ports = api, open_ports
+    def __init__(self, api: Api, open_ports: frozenset[int] | None, kubelet: Path) -> None:
+        self._api, self.open_ports, self._kubelet = api, open_ports, kubelet
         self._pods: dict[str, dict[int, int]] = {}
         self._lock = threading.Lock()
 
@@ -33,12 +35,15 @@ class Routes:
         with self._lock:
             self._pods.pop(address, None)
 
-    def __call__(self, host: str, port: int) -> tuple[str, int]:
-        """Resolve a service's address and port.
+    def __call__(self, host: str, port: int) -> tuple[str, int] | Path:
+        """Resolve the address and port of a service or of a kubelet, which has a socket.
 
         Raises:
             NoRouteError: there is no route.
         """
+        if (host, port) == (NODE_ADDRESS, KUBELET_PORT):
+            self._check_open(port)
+            return self._kubelet
         service = next(
             (
                 item
@@ -50,16 +55,17 @@ class Routes:
         if service is None:
             raise NoRouteError(f"{host} is no service of this cluster")
         for address, target in self._endpoints(service, port):
-            if self.open_ports is not None and target not in self.open_ports:
-                allowed = ", ".join(map(str, sorted(self.open_ports)))
-                raise NoRouteError(
-                    f"port {target} is closed to the control plane, which reaches {allowed} only"
-                )
+            self._check_open(target)
             with self._lock:
                 local = self._pods.get(address, {}).get(target)
             if local is not None:
                 return LOCALHOST, local
         raise NoRouteError(f"no ready pod behind port {port} of service {_name(service)}")
+
+    def _check_open(self, port: int) -> None:
+        if self.open_ports is not None and port not in self.open_ports:
+            allowed = ", ".join(map(str, sorted(self.open_ports)))
+            raise NoRouteError(f"port {port} is closed to the control plane, which reaches {allowed} only")
 
     def _endpoints(self, service: Object, port: int) -> list[tuple[str, int]]:
         """Return addresses and ports of the ready pods behind a service's port."""

@@ -73,7 +73,7 @@ class OnPath:
 
 @dataclass(frozen=True, slots=True)
 class SourcePatch:
-    """A source patch: replaces a constant that is valid only in a container and has no option.
+    """A source patch: replaces behavior that is valid only in a container and has no option.
 
     Attributes:
         file: in the module.

@@ -9,6 +9,7 @@ from components.addons.kueue_values import configuration
 from ebbtide.kubernetes_api import Api
 from ebbtide.model import declare
 from ebbtide_rehearsal.addons.kueue import out_of_cluster
+from ebbtide_rehearsal.control_plane.arguments import KUBELET_PORT, NODE_ADDRESS
 from ebbtide_rehearsal.control_plane.egress import NoRouteError
 from ebbtide_rehearsal.control_plane.mounts import NotMountedError, mount
 from ebbtide_rehearsal.control_plane.program import Assignment
@@ -72,7 +73,7 @@ def _routes(open_ports: frozenset[int] | None, target: int, *, ready: bool = Tru
         "/api/v1/services": [service],
         "/apis/discovery.k8s.io/v1/namespaces/n/endpointslices": slices,
     }
-    routes = Routes(cast("Api", _Objects(objects)), open_ports)
+    routes = Routes(cast("Api", _Objects(objects)), open_ports, Path("/sockets/kubelet"))
     routes.add("10.80.0.1", {10250: 40000})
     return routes
 
@@ -80,6 +81,13 @@ def _routes(open_ports: frozenset[int] | None, target: int, *, ready: bool = Tru
 def test_a_service_leads_to_the_process_behind_it() -> None:
     """By its address, its port, its target port and the pod's address."""
     assert _routes(frozenset({443, 10250}), 10250)("10.96.0.7", 443) == ("127.0.0.1", 40000)
+
+
+def test_a_kubelet_is_reached_on_its_socket() -> None:
+    """Node's address and port lead to kwok, unless the firewall closes the port."""
+    assert _routes(None, 443)(NODE_ADDRESS, KUBELET_PORT) == Path("/sockets/kubelet")
+    with pytest.raises(NoRouteError, match="port 10250 is closed"):
+        _routes(frozenset({443}), 443)(NODE_ADDRESS, KUBELET_PORT)
 
 
 @pytest.mark.parametrize(

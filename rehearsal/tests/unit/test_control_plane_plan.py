@@ -46,11 +46,12 @@ def test_arguments_are_flags_once_each(plan: ControlPlanePlan, name: str) -> Non
 
 
 def test_nothing_listens_beyond_this_machine(plan: ControlPlanePlan) -> None:
-    """Every address to listen on is the loopback's; the controllers listen nowhere."""
+    """Every address to listen on is the loopback's, or kwok's socket; the controllers listen nowhere."""
     etcd, api = arguments_of.etcd(plan), arguments_of.api_server(plan)
     listening = [item for item in (*etcd, *api) if item.startswith(("--listen", "--bind-address"))]
     assert len(listening) == 3
     assert all(LOCALHOST in item for item in listening)
+    assert f"--server-address={plan.sockets}/kubelet" in arguments_of.kwok(plan)
     for program in (arguments_of.controller_manager, arguments_of.scheduler):
         assert "--secure-port=0" in program(plan)
 

@@ -18,7 +18,10 @@ class _Api:
 
     def find(self, path: str) -> dict[str, Any] | None:
         objects: dict[str, dict[str, Any]] = {
-            "/api/v1/namespaces/n/configmaps/settings": {"data": {"RATE": "0.1"}},
+            "/api/v1/namespaces/n/configmaps/settings": {
+                "data": {"RATE": "0.1"},
+                "binaryData": {"archive": "AAE="},
+            },
             "/api/v1/namespaces/n/persistentvolumeclaims/state": {"spec": {"volumeName": "pvc-1"}},
             "/api/v1/namespaces/n/persistentvolumeclaims/late": {"spec": {}},
         }
@@ -91,6 +94,28 @@ def test_what_is_missing_is_said_as_a_kubelet_says_it(tmp_path: Path) -> None:
     late = [{"name": "v", "persistentVolumeClaim": {"claimName": "late"}}]
     with pytest.raises(NotMountedError, match="'late' is not bound"):
         _prepare(tmp_path, late, command=["x"], volumeMounts=[{"name": "v", "mountPath": "/v"}])
+
+
+def test_declared_ports_are_free_ones_of_this_machine(tmp_path: Path) -> None:
+    """Words and variables have the port of this machine; other numbers do not change."""
+    prepared = _prepare(
+        tmp_path,
+        command=["serve", "--port=8888", "8888", "18888", "8888.5"],
+        ports=[{"containerPort": 8888}],
+        env=[{"name": "PORT", "value": "8888"}],
+    )
+    port = prepared.ports[8888]
+    assert port != 8888
+    assert prepared.command == ("serve", f"--port={port}", str(port), "18888", "8888.5")
+    assert prepared.environment["PORT"] == str(port)
+
+
+def test_binary_data_of_a_config_map(tmp_path: Path) -> None:
+    """Files of a ConfigMap's `binaryData` have the decoded content."""
+    volume = {"name": "v", "configMap": {"name": "settings"}}
+    _prepare(tmp_path, [volume], command=["x"], volumeMounts=[{"name": "v", "mountPath": "/v"}])
+    assert (tmp_path / "root/v/archive").read_bytes() == b"\0\1"
+    assert (tmp_path / "root/v/RATE").read_text() == "0.1"
 
 
 def test_guarded_processes_end_with_their_guard() -> None:

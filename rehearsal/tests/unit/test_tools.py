@@ -70,26 +70,26 @@ def test_a_program_that_fails_to_say_its_version_is_not_taken(machine: Machine) 
 def test_what_is_missing_is_built_once(machine: Machine) -> None:
     """The second time it comes from the cache, and needs no Go."""
     machine.go()
-    first = ensure(["etcd", "kwok", "etcd"], on_step=silent).by_name
+    first = ensure(["etcd", "kustomize", "etcd"], on_step=silent).by_name
     assert [tool.origin for tool in first.values()] == [Origin.BUILT, Origin.BUILT]
-    assert subprocess.run([first["kwok"].path], capture_output=True, check=True).stdout == b"built\n"
+    assert subprocess.run([first["kustomize"].path], capture_output=True, check=True).stdout == b"built\n"
     (machine.bin / "go").unlink()
-    second = ensure(["etcd", "kwok"], on_step=silent)
+    second = ensure(["etcd", "kustomize"], on_step=silent)
     assert [tool.origin for tool in second.by_name.values()] == [Origin.CACHE, Origin.CACHE]
-    assert second.path("kwok") == first["kwok"].path
-    assert sorted(machine.built()) == ["go.etcd.io/etcd/server/v3", "sigs.k8s.io/kwok/cmd/kwok"]
+    assert second.path("kustomize") == first["kustomize"].path
+    assert sorted(machine.built()) == ["go.etcd.io/etcd/server/v3", "sigs.k8s.io/kustomize/kustomize/v5"]
 
 
 def test_waiting_is_reported(machine: Machine) -> None:
     """Progress reports each build with its number and Go's messages."""
     machine.go()
     steps: list[Step] = []
-    ensure(["etcd", "kwok"], on_step=steps.append)
+    ensure(["etcd", "kustomize"], on_step=steps.append)
     started = [step for step in steps if isinstance(step, Started)]
     assert sorted((step.number, step.of) for step in started) == [(1, 2), (2, 2)]
-    assert Worked("kwok", "sigs.k8s.io/kwok/cmd/kwok") in steps
+    assert Worked("kustomize", "sigs.k8s.io/kustomize/kustomize/v5") in steps
     finished = {step.name for step in steps if isinstance(step, Finished)}
-    assert finished == {step.name for step in started} == {"etcd", "kwok"}
+    assert finished == {step.name for step in started} == {"etcd", "kustomize"}
 
 
 def test_without_go_one_sentence_says_what_is_missing(machine: Machine) -> None:

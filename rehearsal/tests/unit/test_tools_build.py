@@ -100,11 +100,11 @@ def test_a_failed_build_says_why(machine: Machine, monkeypatch: pytest.MonkeyPat
     ensure(["etcd"], on_step=silent)
     monkeypatch.setenv("FAKE_GO_MODE", "fail")
     with pytest.raises(ToolError) as raised:
-        ensure(["etcd", "kwok"], on_step=silent)
-    version = all_items()["kwok"].version
-    log = directory() / "logs" / f"kwok-{version}.log"
+        ensure(["etcd", "kustomize"], on_step=silent)
+    version = all_items()["kustomize"].version
+    log = directory() / "logs" / f"kustomize-{version}.log"
     assert str(raised.value) == (
-        f"kwok {version} could not be built; Go's last output: # sigs.k8s.io/kwok/cmd/kwok / "
+        f"kustomize {version} could not be built; Go's last output: # sigs.k8s.io/kustomize/kustomize/v5 / "
         f"main.go:7:2: undefined: nothing / too many errors (full log: {log})."
     )
     assert "first\n" in log.read_text()

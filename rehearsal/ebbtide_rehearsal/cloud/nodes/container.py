@@ -2,8 +2,9 @@
 
 There is no image and no separate file system. The pod's volumes are mounted below a directory, with the same
 paths as in the container; such paths in the container's command, arguments or environment are replaced by
-those on this machine. Paths in the program itself are not: the program can read `EBBTIDE_REHEARSAL_ROOT`,
-which is that directory. `python` is the Python that runs the rehearsal, with this package installed."""
+those on this machine, and declared ports by free ones of this machine. Paths in the program itself are not:
+the program can read `EBBTIDE_REHEARSAL_ROOT`, which is that directory. `python` is the Python that runs the
+rehearsal, with this package installed."""
 
 import base64
 import os
@@ -20,6 +21,7 @@ from ebbtide.kubernetes_api.parts import part, parts, text, words
 from ebbtide_rehearsal.cloud.nodes.argo import command_of, is_step, main_container, output_directories
 from ebbtide_rehearsal.cloud.nodes.objects import Object
 from ebbtide_rehearsal.control_plane.mounts import NotMountedError, inside, mount
+from ebbtide_rehearsal.control_plane.ports import PortReservation
 from ebbtide_rehearsal.pipelines.runs import RUNS
 
 ROOT: Final = "EBBTIDE_REHEARSAL_ROOT"
@@ -43,12 +45,14 @@ class Container:
         environment: complete environment.
         directory: working directory.
         name: name of the container.
+        ports: port on this machine of each declared port.
     """
 
     command: tuple[str, ...]
     environment: Mapping[str, str]
     directory: Path
     name: str
+    ports: Mapping[int, int]
 
 
 def prepare(api: Api, pod: Object, root: Path, shared: Path) -> Container:
@@ -86,11 +90,19 @@ def prepare(api: Api, pod: Object, root: Path, shared: Path) -> Container:
     }
     if is_step(pod):
         base[RUNS] = str(shared / "runs")
+    declared = [int(port["containerPort"]) for port in parts(container, "ports")]
+    with PortReservation(len(declared)) as reserved:
+        ports = dict(zip(declared, reserved.ports, strict=True))
+
+    def local(value: str) -> str:
+        return _with_ports(_on_this_machine(value, paths, root), ports)
+
     return Container(
-        tuple(_on_this_machine(word, paths, root) for word in given),
-        {**base, **{name: _on_this_machine(value, paths, root) for name, value in expanded.items()}},
+        tuple(map(local, given)),
+        {**base, **{name: local(value) for name, value in expanded.items()}},
         directory,
         container["name"],
+        ports,
     )
 
 
@@ -201,3 +213,8 @@ def _on_this_machine(value: str, paths: list[str], root: Path) -> str:
         edge = rf"(?<![\w./-]){re.escape(path.rstrip('/'))}(?=/|$|[\s'\":;,)])"
         value = re.sub(edge, lambda match: f"{root}{match[0]}", value)
     return value
+
+
+def _with_ports(value: str, ports: Mapping[int, int]) -> str:
+    """Replace declared ports with those of this machine."""
+    return re.sub(r"(?<![\w.])\d+(?![\w.])", lambda match: str(ports.get(int(match[0]), match[0])), value)

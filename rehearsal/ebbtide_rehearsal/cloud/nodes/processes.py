@@ -11,6 +11,7 @@ import subprocess
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
@@ -21,6 +22,7 @@ from ebbtide_rehearsal.cloud.nodes.container import ContainerError, prepare
 from ebbtide_rehearsal.cloud.nodes.guard import Guard
 from ebbtide_rehearsal.cloud.nodes.kubelet import End, now, running, waiting
 from ebbtide_rehearsal.cloud.nodes.pods import Pod
+from ebbtide_rehearsal.cloud.nodes.sessions import Sessions, end_sessions
 from ebbtide_rehearsal.control_plane.mounts import NotMountedError
 from ebbtide_rehearsal.control_plane.stages import RUNS, RUNS_FOR
 
@@ -45,6 +47,8 @@ class _Running:
         began: its start.
         name: name of the container.
         log: its log file.
+        container_log: the log file for kwok since the last restart, in the format of the container runtime
+            interface.
         read: number of bytes of the log that were forwarded.
         restarts: number of restarts.
         code: exit status before the last restart.
@@ -59,6 +63,7 @@ class _Running:
     began: str
     name: str
     log: Path
+    container_log: Path
     read: int = 0
     restarts: int = 0
     code: int = 0
@@ -84,6 +89,7 @@ class ProcessKubelet:
         """
         self._api, self._actuator, self._directory, self._log = api, actuator, directory, log
         self._guard = Guard()
+        self._sessions = Sessions(api)
         self._running: dict[str, _Running] = {}
         self._lost: set[str] = set()
 
@@ -111,6 +117,7 @@ class ProcessKubelet:
                 self._gone(pod)
             elif not pod.ended:
                 self._begin(pod)
+        self._sessions.close(self._running.keys(), {pod.uid for pod in pods})
 
     def stop_all(self, node: str, grace: float) -> None:
         """Terminate the pods of a node that shuts down, within `grace` seconds at most."""
@@ -139,12 +146,13 @@ class ProcessKubelet:
         log = self._directory / "logs" / pod.namespace / f"{pod.name}.log"
         log.parent.mkdir(parents=True, exist_ok=True)
         # An earlier pod may have had this name: Argo recreates a lost pod under the same name.
-        entry = _Running(pod, None, now(), "", log, read=log.stat().st_size if log.exists() else 0)
+        read = log.stat().st_size if log.exists() else 0
+        entry = _Running(pod, None, now(), "", log, self._container_log(pod, 0), read=read)
         self._start(entry)
 
     def _start(self, entry: _Running) -> None:
         pod = entry.pod
-        root = self._directory / "pods" / pod.uid
+        root = self._root(pod)
         try:
             container = prepare(self._api, dict(pod.raw), root, self._directory / "volumes")
         except NotMountedError as error:
@@ -156,6 +164,11 @@ class ProcessKubelet:
         last = End(entry.code, entry.began) if entry.restarts else None
         entry.name, entry.began = container.name, now()
         entry.least = time.monotonic() + float(pod.annotations.get(RUNS_FOR, 0))
+        previous = entry.container_log if entry.restarts else None
+        entry.container_log = self._container_log(pod, entry.restarts)
+        entry.container_log.parent.mkdir(parents=True, exist_ok=True)
+        entry.container_log.touch()
+        self._sessions.open(pod, container, entry.container_log, previous)
         try:
             with entry.log.open("ab") as log:
                 entry.child = subprocess.Popen(  # noqa: S603 - the pod's own command
@@ -178,6 +191,12 @@ class ProcessKubelet:
         self._actuator.write_status(pod, running(pod.raw, restarts=entry.restarts, last=last))
         if argo.is_step(pod.raw):
             argo.announce(self._api, pod.raw)
+
+    def _root(self, pod: Pod) -> Path:
+        return self._directory / "pods" / pod.uid
+
+    def _container_log(self, pod: Pod, restarts: int) -> Path:
+        return self._directory / "container-logs" / pod.uid / f"{restarts}.log"
 
     def _wait(self, pod: Pod, reason: str, message: str) -> None:
         self._actuator.write_status(pod, waiting(pod.raw, reason, message))
@@ -214,7 +233,7 @@ class ProcessKubelet:
 
     def _ended(self, entry: _Running, status: int) -> None:
         """Restart an ended process, or report its end; a negative status is the signal that ended it."""
-        self._read(entry)
+        self._read(entry, is_over=True)
         code = _SIGNALLED - status if status < 0 else status
         policy = entry.pod.raw.get("spec", {}).get("restartPolicy", "Always")
         again = policy == "Always" or (policy == "OnFailure" and code != 0)
@@ -226,7 +245,7 @@ class ProcessKubelet:
             return
         ends = {entry.name: End(code, entry.began), **argo.ends(entry.pod.raw, status)}
         if argo.is_step(entry.pod.raw):
-            argo.report(self._api, entry.pod.raw, self._directory / "pods" / entry.pod.uid)
+            argo.report(self._api, entry.pod.raw, self._root(entry.pod))
         self._actuator.end_containers(entry.pod, ends, shutdown=entry.shutdown)
         self._drop(entry.pod.uid)
         if entry.pod.deleting:
@@ -241,17 +260,30 @@ class ProcessKubelet:
         if entry.child is not None:
             self._guard.drop(entry.child.pid)
             entry.child.wait()
-        self._read(entry)
+        end_sessions(self._root(entry.pod))
+        self._read(entry, is_over=True)
 
-    def _read(self, entry: _Running) -> None:
-        """Forward the new complete lines of a pod's output."""
+    def _read(self, entry: _Running, *, is_over: bool = False) -> None:
+        """Forward the new complete lines of a pod's output, or at its end all the rest."""
         with entry.log.open("rb") as log:
             log.seek(entry.read)
             new = log.read()
-        end = new.rfind(b"\n") + 1
+        end = len(new) if is_over else new.rfind(b"\n") + 1
         entry.read += end
-        for line in new[:end].decode(errors="replace").splitlines():
+        lines = new[:end].decode(errors="replace").splitlines()
+        if lines:
+            with entry.container_log.open("a") as container_log:
+                container_log.writelines(f"{_stamp()} stdout F {line}\n" for line in lines)
+        if is_over:
+            entry.container_log.chmod(0o400)  # the sign for kwok that the container has ended
+        for line in lines:
             self._log(entry.pod, line)
+
+
+def _stamp() -> str:
+    """Return the time of a log line."""
+    seconds, fraction = divmod(time.time_ns(), 1_000_000_000)
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{fraction:09d}Z"
 
 
 def _grace(pod: Pod) -> float:
