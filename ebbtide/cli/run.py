@@ -9,6 +9,7 @@ from typer.core import TyperCommand
 
 from ebbtide.cli import follow as follow_command
 from ebbtide.cli.consoles import say
+from ebbtide.cli.exit_status import ExitStatus
 from ebbtide.cli.options import PreviewFormat
 from ebbtide.cli.workloads import Command, fields_of, with_defaults, with_shared_options
 from ebbtide.runs.code_in import CodeIn
@@ -122,7 +123,7 @@ def run(
 def _pushed(base: str, repository: str, folder: "Folder", format_: PreviewFormat) -> "CodeImage":
     """Push the image of a folder's code, and report copied layers of its base; return the image."""
     from ebbtide.registries.code_image import code_image, push  # noqa: PLC0415
-    from ebbtide.registries.credentials import cloud_credentials  # noqa: PLC0415
+    from ebbtide.registries.credentials import user_credentials  # noqa: PLC0415
     from ebbtide.runs.code import DIRECTORY  # noqa: PLC0415
     from ebbtide.runs.folder import size_text  # noqa: PLC0415
 
@@ -131,6 +132,10 @@ def _pushed(base: str, repository: str, folder: "Folder", format_: PreviewFormat
         say(f"{'' if copied else once}{size_text(copied)} of {size_text(total)}", err=is_document)
 
     is_document = format_ is PreviewFormat.JSON
-    image = code_image(base, repository, folder.archive(DIRECTORY.lstrip("/")), cloud_credentials)
-    push(image, cloud_credentials, report)
+    try:
+        image = code_image(base, repository, folder.archive(DIRECTORY.lstrip("/")), user_credentials)
+        push(image, user_credentials, report)
+    except KeyboardInterrupt:
+        say(f"Interrupted before a Job was created. {repository} keeps the copied layers.", err=True)
+        raise SystemExit(ExitStatus.INTERRUPTED) from None
     return image

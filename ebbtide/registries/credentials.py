@@ -1,11 +1,16 @@
-"""Logins to the clouds' registries."""
+"""The user's credentials for registries."""
 
 from functools import cache
 
+from ebbtide.registries.docker_login import docker_login
+
 
 @cache
-def cloud_credentials(host: str) -> tuple[str, str] | None:
-    """Return user name and password for a registry of Google Cloud or Azure; None for any other.
+def user_credentials(host: str) -> tuple[str, str] | None:
+    """Return user name and password for a registry; None for anonymous access.
+
+    For a registry of Google Cloud or Azure they are a short-lived token of the user's login to the cloud, for
+    any other those of `docker login`.
 
     Raises:
         CredentialsError: the user is not logged in to the cloud.
@@ -19,4 +24,4 @@ def cloud_credentials(host: str) -> tuple[str, str] | None:
         from ebbtide.cloud_apis.azure_registry import azure_login  # noqa: PLC0415
 
         return azure_login(host)
-    return None
+    return docker_login(host)

@@ -61,7 +61,8 @@ def _refusal(repository: str, status: int, message: str, *, pushing: bool) -> st
     if not pushing and (denied or status == http.HTTPStatus.NOT_FOUND):
         return (
             f"The image is not in {repository}, or you may not pull it. Check its name; for a private "
-            "registry, log in with `gcloud auth application-default login` or `az login`."
+            f"registry, log in with `gcloud auth application-default login`, `az login` or "
+            f"`docker login {host}`."
         )
     if status == http.HTTPStatus.INSUFFICIENT_STORAGE or any(part in message.lower() for part in _FULL):
         return (
@@ -71,12 +72,13 @@ def _refusal(repository: str, status: int, message: str, *, pushing: bool) -> st
     if denied:
         return (
             f"You may not push to {repository}{details}. Ask an administrator to make you a member of the "
-            "team, which grants roles/artifactregistry.writer on Google Cloud and AcrPush on Azure."
+            "team, which grants roles/artifactregistry.writer on Google Cloud and AcrPush on Azure, or use "
+            "--code-in config-map."
         )
     if status == http.HTTPStatus.NOT_FOUND:
         return (
             f"The registry of {repository} does not exist{details}. Run `pulumi up` for the stack that "
-            "declares it."
+            "declares it, or use --code-in config-map."
         )
     again = " Run this again in a minute." if status == http.HTTPStatus.TOO_MANY_REQUESTS else ""
     return f"{host} refuses with status {status}{details}.{again}"

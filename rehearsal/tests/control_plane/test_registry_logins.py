@@ -13,7 +13,7 @@ from ebbtide.cloud_apis.azure_registry import azure_login
 from ebbtide.cloud_apis.errors import CloudApiError, CredentialsError
 from ebbtide.cloud_apis.google_registry import google_login
 from ebbtide.registries.code_image import code_image, push
-from ebbtide.registries.credentials import cloud_credentials
+from ebbtide.registries.credentials import user_credentials
 from ebbtide.registries.errors import RegistryError
 from ebbtide.registries.repository import digest_of
 from rehearsal.tests.registry import archive, put_image, registry
@@ -120,15 +120,16 @@ def test_azure(guarded: _Guarded, clouds: RestClouds, tmp_path: Path) -> None:
         azure_login("localhost:1")
 
 
-def test_hosts_of_clouds(clouds: RestClouds) -> None:
-    """Hosts of Google Cloud get an access token; those of neither cloud get nothing."""
+def test_hosts_of_clouds(clouds: RestClouds, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hosts of Google Cloud get an access token; those of neither cloud get nothing without a login."""
     del clouds
+    monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
     for host in ("europe-west4-docker.pkg.dev", "gcr.io", "eu.gcr.io"):
-        login = cloud_credentials(host)
+        login = user_credentials(host)
         assert login is not None
         assert login[0] == "oauth2accesstoken"
-    assert cloud_credentials("registry-1.docker.io") is None
-    assert cloud_credentials("pkg.dev.example") is None
+    assert user_credentials("registry-1.docker.io") is None
+    assert user_credentials("pkg.dev.example") is None
 
 
 def test_google(clouds: RestClouds, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

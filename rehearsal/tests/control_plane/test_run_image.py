@@ -1,5 +1,7 @@
 """`ebbtide run` with a registry: the code is in the Job's image, on a real API server."""
 
+import signal
+import socket
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -139,3 +141,18 @@ def test_an_image_without_a_registry(control_plane: ControlPlane, ebbtide: Ebbti
         f"Namespace {place} has no registry for an image of the code: declare `registry` for its team, "
         "or use --code-in config-map."
     )
+
+
+def test_an_interrupted_push(control_plane: ControlPlane, ebbtide: Ebbtide, folder: Path) -> None:
+    """Ctrl-C during the push creates no Job, and the message says so."""
+    with socket.create_server(("localhost", 0)) as silent:
+        base = f"localhost:{silent.getsockname()[1]}/base:1"
+        words = ("--pool", "cpu-spot", "-n", _TEAM, "--code", str(folder), "--image", base)
+        started = ebbtide.start("run", "interrupted", *words, "--", "python", "train.py")
+        connection, _ = silent.accept()
+        with connection:
+            started.send_signal(signal.SIGINT)
+            out, error = started.communicate(timeout=60)
+    assert (started.returncode, out) == (130, "")
+    assert error.startswith("Interrupted before a Job was created. ")
+    assert control_plane.api.find(f"/apis/batch/v1/namespaces/{_TEAM}/jobs/interrupted") is None
