@@ -175,8 +175,9 @@ class ImmutableInputs:
             template = self.system_fix if new.get("mode") == "System" else self.work_fix
             fix = template.format(name=name, stack=pulumi.get_stack())
             raise ImmutableInputError(
-                f"{self.cloud} cannot change the node pool {name} that way: {'; '.join(map(str, changes))}. "
-                "It would have to be deleted, with all that runs on it. " + fix
+                f"{self.cloud} cannot change these fields of the node pool {name}: "
+                f"{'; '.join(map(str, changes))}. The pool would have to be deleted with its "
+                "workloads. " + fix
             )
 
     def refusing(self) -> pulumi.ResourceHookBinding:

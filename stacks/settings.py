@@ -20,7 +20,7 @@ def cluster() -> Cluster:
     if written is None:
         stack = pulumi.get_stack()
         file = f"Pulumi.{stack}.yaml"
-        write = f"Write one under `ebbtide:cluster` in {file}; README.md has the shortest that works."
+        write = f"Write one under `ebbtide:cluster` in {file}; README.md has a minimal example."
         hints = " ".join(str(key) for key in find_misplaced(Path.cwd(), stack))
         raise pulumi.RunError(f"The stack {stack} declares no cluster. {hints or write}")
     return program.declared(parsed(written))

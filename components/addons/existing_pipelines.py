@@ -46,15 +46,16 @@ def patchable_image(spec: Mapping[str, Any]) -> str:
     if container is None or variable is None:
         raise ExistingPipelinesError(
             f"The deployment {API_SERVER} in namespace {NAMESPACE} does not set {VARIABLE}: Kubeflow "
-            "Pipelines reads it from 2.15.0 on. The retries of pipelines would not survive preemption. "
-            "Upgrade Kubeflow Pipelines, or remove addons.pipelines from the declaration."
+            "Pipelines reads it from 2.15.0 on. Retries of pipelines would not survive preemption. Upgrade "
+            "Kubeflow Pipelines, or remove addons.pipelines from the declaration."
         )
     value = str(variable.get("value") or "{}")
     if not _replaceable(value):
         raise ExistingPipelinesError(
             f"The owner of the deployment {API_SERVER} in namespace {NAMESPACE} has set {VARIABLE} to "
-            f"{value}. It would be overwritten, and lost on destroy. Have the owner add the retry strategy "
-            "to it as docs/kubeflow-pipelines.md describes, and remove addons.pipelines from the declaration."
+            f"{value}. Ebbtide would overwrite it, and a destroy would remove it. Have the owner add the "
+            "retry strategy to it as docs/kubeflow-pipelines.md describes, and remove addons.pipelines from "
+            "the declaration."
         )
     return str(container["image"])
 

@@ -105,7 +105,7 @@ class Cluster(pulumi.ComponentResource):
         declaration, cloud = args.declaration, args.cloud
         pool = declaration.system_pool
         if pool is None:
-            raise ValueError(f"{declaration.name} declares no system pool, and AKS makes no cluster without.")
+            raise ValueError(f"{declaration.name} has no system pool, which an AKS cluster requires.")
         labels = of_pool(billing_labels(declaration, args.expires), pool.name)
         system = overridden_item(
             _TYPE,

@@ -57,9 +57,9 @@ POOLS: Final = ImmutableInputs(
     # Properties of a pool that exist only for spot.
     implied=((("scaleSetPriority",), ("scaleSetEvictionPolicy", "spotMaxPrice")),),
     work_fix=NEW_POOL_BESIDE,
-    system_fix="Make a second system pool of the new kind (`az aks nodepool add --mode System --name NEW "
-    "...`: AKS adds none through the cluster), declare the system pool as NEW, and after the update "
-    "remove the old one (`az aks nodepool delete --name {name} ...`).",
+    system_fix="Create a second system pool with the new settings (`az aks nodepool add --mode System --name "
+    "NEW ...`: AKS cannot add one through the cluster), declare the system pool as NEW, and after the "
+    "update remove the old one (`az aks nodepool delete --name {name} ...`).",
 )
 """Immutable inputs of a node pool. In azure-native 3.29 a change of the machine is a replacement, which
 deletes the pool first; it sends any other change, and AKS responds with PropertyChangeNotAllowed

@@ -33,8 +33,9 @@ def _encoded(credentials: containerservice.ListManagedClusterUserCredentialsResu
     """
     if not credentials.kubeconfigs:
         raise CredentialsError(
-            "AKS gave no kubeconfig for this cluster. Look at `az aks get-credentials --file -`. In a unit "
-            "test, let the mocks answer azure-native:containerservice:listManagedClusterUserCredentials."
+            "AKS returned no kubeconfig for this cluster. Check `az aks get-credentials --file -`. In a "
+            "unit test, return one from the mocks for "
+            "azure-native:containerservice:listManagedClusterUserCredentials."
         )
     return credentials.kubeconfigs[0].value
 
@@ -60,8 +61,8 @@ def server_and_authority(encoded: str) -> tuple[str, str]:
         return str(cluster["server"]), str(cluster["certificate-authority-data"])
     except (binascii.Error, yaml.YAMLError, TypeError, LookupError):
         raise CredentialsError(
-            "AKS gave a kubeconfig without a server and its certificate authority. "
-            "Look at `az aks get-credentials --file -` for this cluster."
+            "AKS returned a kubeconfig without a server and its certificate authority. Check `az aks "
+            "get-credentials --file -` for this cluster."
         ) from None
 
 

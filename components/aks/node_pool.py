@@ -37,7 +37,7 @@ class NodePoolArgs:
         depends_on: the prerequisites of a node: the grants of the cluster's identity.
         cloud_name: name in the cloud when the pool is created. Default: the pool's.
         replaced_by: the replacement, to keep the pool as it is, without its autoscaler (see `rolling`).
-            Default: the pool is as declared.
+            Default: the pool matches its declaration.
     """
 
     pool: Pool

@@ -54,7 +54,7 @@ def _object_id(profile: Mapping[str, Any] | None) -> str:
     object_id = identity.object_id if identity is not None else None
     if not object_id:
         raise pulumi.RunError(
-            "The AKS cluster has no kubelet identity, so that its nodes could not pull from a registry. "
+            "The AKS cluster has no kubelet identity, so its nodes could not pull images from a registry. "
             "Enable a managed identity with `az aks update --enable-managed-identity`, or remove "
             "teams[].registry."
         )

@@ -69,9 +69,9 @@ POOLS: Final = ImmutableInputs(
         _network("additionalPodNetworkConfigs", "additional_pod_network_configs"),
     ),
     exceptions={
-        **dict.fromkeys(("cluster", "location", "project"), "With another cluster, every pool is another."),
-        **dict.fromkeys(("name", "namePrefix"), "A pool of another name is another pool."),
-        "initialNodeCount": "Its changes are ignored.",
+        **dict.fromkeys(("cluster", "location", "project"), "A pool belongs to one cluster."),
+        **dict.fromkeys(("name", "namePrefix"), "A pool with another name is a new pool."),
+        "initialNodeCount": "Changes are ignored.",
         **dict.fromkeys(("nodeConfig", "nodeConfig.shieldedInstanceConfig"), "Every pool has one."),
     },
     constants={"nodeConfig.shieldedInstanceConfig.enableIntegrityMonitoring": True},
@@ -83,6 +83,6 @@ POOLS: Final = ImmutableInputs(
         ),
     ),
     work_fix=NEW_POOL_BESIDE,
-    system_fix="Declare it under another name: the new pool is created before {name} is deleted.",
+    system_fix="Declare it with another name: the new pool is created before {name} is deleted.",
 )
 """The provider would delete the pool before it creates the new one."""

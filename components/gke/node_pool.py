@@ -63,7 +63,7 @@ class NodePoolArgs:
         depends_on: prerequisites of a node: the network's egress, the account's grants.
         cloud_name: name in the cloud when the pool is created. Default: the pool's.
         replaced_by: the replacement, to keep the pool as it is, without its autoscaler (see `rolling`).
-            Default: the pool is as declared.
+            Default: the pool matches its declaration.
     """
 
     pool: Pool

@@ -139,7 +139,7 @@ class Tenant(pulumi.ComponentResource):
                 mount_options=("implicit-dirs",),
             )
         if args.clients is None:
-            raise ValueError(f"Team {args.team.name} has a file system, and no clients of it are given.")
+            raise ValueError(f"Team {args.team.name} has a file system, and no clients of it are declared.")
         size = volume.size_gib or _FILESTORE_GIB
         # By default, all addresses of the VPC reach it, also those of other clusters and of pods. Basic tiers
         # need a client with read-write access and without root squash (Filestore docs, access-control and

@@ -165,7 +165,7 @@ def _read(file: Path, regions: Collection[str]) -> _Prices:
     for line, cells in table[1:]:
         row = {**dict.fromkeys(_OPTIONAL, ""), **dict(zip(head, cells, strict=False))}
         if len(cells) != len(head):
-            problem = f"The line has {len(cells)} cells, and the first line {len(head)}."
+            problem = f"The line has {len(cells)} cells, and the header has {len(head)}."
             faults.append(f"{file}:{line}: {problem} Write one for each column.")
         elif any(cell != printable(cell, one_line=True) for cell in cells):
             faults.append(f"{file}:{line}: A cell has a control character. Remove it.")
@@ -197,13 +197,13 @@ def _faults(row: Mapping[str, str], regions: Collection[str]) -> Iterator[str]:
             fix = did_you_mean(row["region"], known)
             yield f"No region {row['region']} is known{fix} Add a newer one to cloud.regions."
         if row["item"] not in _items(cloud):
-            yield f"No item {row['item']} is priced{did_you_mean(row['item'], _items(cloud))}"
+            yield f"No item {row['item']} has a price{did_you_mean(row['item'], _items(cloud))}"
     for name in _RATES:
         if row[name] and not _RATE.fullmatch(row[name]):
             yield f"{name} is {row[name]}. Write a number of USD per hour that is not negative."
     if not _is_date(row["as_of"]):
         problem = f"is {row['as_of']}" if row["as_of"] else "is empty"
-        yield f"as_of {problem}. Write the date of the price, as 2026-11 or 2026-11-23."
+        yield f"as_of {problem}. Write the date of the price, such as 2026-11 or 2026-11-23."
 
 
 @cache

@@ -27,7 +27,10 @@ class ConfigError(EbbtideError):
 
 
 User = Annotated[
-    bool, typer.Option("--user", help="In the user's folder instead of the project's.", show_default=False)
+    bool,
+    typer.Option(
+        "--user", help="Use the user's configuration file instead of the project's.", show_default=False
+    ),
 ]
 _Keys = Annotated[list[str], typer.Argument(metavar="KEY…", help=f"{', '.join(KEYS)}.")]
 
@@ -119,7 +122,7 @@ def _project_file() -> Path | None:
 def _pair(text: str) -> tuple[str, str]:
     key, equals, value = text.partition("=")
     if not equals:
-        raise ConfigError(f"{printable(text)!r} is no default. Write KEY=VALUE, such as pool=t4-spot.")
+        raise ConfigError(f"{printable(text)!r} is not KEY=VALUE. Write, for example, pool=t4-spot.")
     _check(key, value)
     return key, value
 

@@ -46,19 +46,20 @@ _COLUMNS = ("name", "node_hours", "cost", "attempts", "running", "disruptions", 
 
 def cost(
     *,
-    since: Annotated[str, typer.Option(help="Length of the period until now: 30d, 8h.")] = "30d",
-    by: Annotated[Group, typer.Option(help="What the work is grouped by.")] = Group.TEAM,
+    since: Annotated[str, typer.Option(help="Period until now, such as 30d or 8h.")] = "30d",
+    by: Annotated[Group, typer.Option(help="Grouping of the work.")] = Group.TEAM,
     month: Annotated[
         bool, typer.Option("--month", help="The current month in UTC, instead of --since.")
     ] = False,
     billing: Annotated[
         Path | None,
         typer.Option(
-            help="CSV of the cloud's billing export, to compare the pools' cost with.", show_default=False
+            help="CSV file of the cloud's billing export, to compare with the pools' cost.",
+            show_default=False,
         ),
     ] = None,
     context: Context = "",
-    format_: Annotated[CostFormat, typer.Option("--format", help="Text, or a document.")] = CostFormat.TEXT,
+    format_: Annotated[CostFormat, typer.Option("--format", help="Format of the output.")] = CostFormat.TEXT,
 ) -> None:
     """Show what work and idle nodes have cost.
 

@@ -53,7 +53,7 @@ def dashboard(
         document = metrics.cloud_monitoring(sources.cluster, shown)
     else:
         raise metrics.MetricsError(
-            f"Cluster {sources.cluster} is on AKS, and Cloud Monitoring is Google Cloud's. Write --format "
+            f"Cluster {sources.cluster} is on AKS, which Cloud Monitoring does not support. Write --format "
             "grafana."
         )
     write(json.dumps(document, indent=2, ensure_ascii=False) + "\n", out)

@@ -23,14 +23,17 @@ def destroy(
     confirm_name: Annotated[
         str | None,
         typer.Option(
-            metavar="STACK", help="Name of the stack, to destroy a permanent one.", show_default=False
+            metavar="STACK",
+            help="Name of the stack, to confirm the destruction of a permanent one.",
+            show_default=False,
         ),
     ] = None,
     keep_volumes: Annotated[
         bool, typer.Option("--keep-volumes", help="Keep the disks of users' volumes.")
     ] = False,
     delete_orphans: Annotated[
-        bool, typer.Option("--delete-orphans", help="Delete what is left of the cluster in the cloud.")
+        bool,
+        typer.Option("--delete-orphans", help="Delete resources of the cluster that remain in the cloud."),
     ] = False,
     config_file: ConfigFile = None,
     cwd: Cwd = Path(),

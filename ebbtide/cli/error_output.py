@@ -119,8 +119,8 @@ def bug_report(error: BaseException) -> str:
     position = f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
     text = "".join(traceback.format_exception_only(error)).strip()
     return (
-        f"Internal error in Ebbtide: {text}{position}. "
-        "The declaration is not at fault; please report this line."
+        f"Internal error in Ebbtide: {text}{position}. The declaration is not the cause; please report this "
+        "line."
     )
 
 

@@ -65,7 +65,7 @@ def advice(error: BaseException, command: str) -> str | None:
                 extra for extra in OF_COMMANDS.get(command, ()) if extra in owners or _is_missing(extra)
             ]
             extras = required if owners[0] in required else [owners[0]]
-            either = " For a cluster on AKS write aks in place of gke." if extras[0] == "gke" else ""
+            either = " For a cluster on AKS, write aks instead of gke." if extras[0] == "gke" else ""
             if len(owners) == 1 and owners[0] in _CLOUDS:
                 either = ""
             login = _LOGIN if owners == ["clouds"] else ""

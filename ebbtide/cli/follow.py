@@ -73,9 +73,10 @@ def _check(name: str, namespace: str) -> None:
     from ebbtide.workloads.names import is_label, is_subdomain  # noqa: PLC0415
 
     problems = Problems()
-    problems.check(is_subdomain(name), f"{name!r} can be no Job's name.")
+    problems.check(is_subdomain(name), f"{name!r} is not a valid Job name.")
     problems.check(
-        not namespace or is_label(namespace), f"namespace is {namespace!r}, which can be no namespace's name."
+        not namespace or is_label(namespace),
+        f"namespace is {namespace!r}, which is not a valid namespace name.",
     )
     problems.end()
 
@@ -114,9 +115,9 @@ def submit(
         submission.submit(api, manifest, *dependents)
     except KeyboardInterrupt:
         again = _command("follow", metadata["name"], metadata["namespace"], context)
-        say(f"Interrupted while the Job was being made; whether it is there, says: {again}", err=True)
+        say(f"Interrupted while the Job was being created; check whether it exists with: {again}", err=True)
         raise SystemExit(ExitStatus.INTERRUPTED) from None
-    for line in (f"Job {metadata['name']} is made, in namespace {metadata['namespace']}.", *notes):
+    for line in (f"Job {metadata['name']} is created in namespace {metadata['namespace']}.", *notes):
         say(line, err=format_ is PreviewFormat.JSON)
     _follow(api, metadata["name"], metadata["namespace"], context, profile, format_, logs=logs)
 
@@ -162,9 +163,9 @@ def _follow(
             unread = stream.end()
     except KeyboardInterrupt:
         again = _command("follow", name, namespace, context, *(["--logs"] if logs else []))
-        say(f"{name} goes on. Follow it again: {again}", err=True)
+        say(f"{name} keeps running. Follow it again with: {again}", err=True)
         if logs:
-            say(f"Cancel it: {_command('cancel', name, namespace, context)}", err=True)
+            say(f"Cancel it with: {_command('cancel', name, namespace, context)}", err=True)
         raise SystemExit(ExitStatus.INTERRUPTED) from None
     for line in unread:
         say(line, err=True)

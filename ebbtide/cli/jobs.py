@@ -46,7 +46,7 @@ def jobs(
     ] = False,
     namespace: Namespace = "",
     all_namespaces: Annotated[
-        bool, typer.Option("--all-namespaces", "-A", help="Of all namespaces.")
+        bool, typer.Option("--all-namespaces", "-A", help="List workloads of all namespaces.")
     ] = False,
     context: Context = "",
     format_: Format = PreviewFormat.TEXT,
@@ -67,9 +67,11 @@ def jobs(
     from ebbtide.workloads.errors import WorkloadError  # noqa: PLC0415
 
     if watch and format_ is PreviewFormat.JSON:
-        raise WatchError("--watch refreshes a table, which is no JSON: omit it, and repeat the command.")
+        raise WatchError(
+            "--watch refreshes a table and excludes --format json: omit it, and repeat the command."
+        )
     if namespace and all_namespaces:
-        raise WorkloadError("--namespace and --all-namespaces are both given: write one of them.")
+        raise WorkloadError("--namespace and --all-namespaces exclude each other: write one of them.")
     api = Api.of_user(context)
     place = "" if all_namespaces else namespace or api.namespace
     cluster: Placements | None = None

@@ -42,7 +42,7 @@ def machines(
     gpu: Annotated[
         str,
         typer.Option(
-            help="Accelerator type or its short name, as t4.",
+            help="Accelerator type or its short name, such as t4.",
             autocompletion=_accelerators,
             show_default=False,
         ),
@@ -126,7 +126,7 @@ def _by_carbon(clouds: "list[CloudKind]", gpu: str, region: str) -> "list[Machin
     from ebbtide.catalog.machine_offers import machine_offers  # noqa: PLC0415
 
     if CloudKind.GKE not in clouds:
-        raise MachineSearchError("Azure publishes no carbon of its regions: omit --carbon.")
+        raise MachineSearchError("Azure publishes no carbon data of its regions: omit --carbon.")
     regions = sorted(
         (name for name in carbon() if region in ("", name)), key=lambda name: carbon()[name].grid_g_per_kwh
     )
@@ -188,7 +188,7 @@ def _show(offers: "list[MachineOffer]") -> None:
     if dates:
         output.print(f"List prices of {' to '.join(dict.fromkeys((dates[0], dates[-1])))}, without disks.")
     if any(offer.spot_estimated for offer in offers):
-        output.print("~ estimated from what spot costs in another region.")
+        output.print("~ estimated from the spot price in another region.")
 
 
 def _table(offers: "list[MachineOffer]") -> "Table":

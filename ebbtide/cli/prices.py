@@ -61,7 +61,7 @@ def prices_refresh(
         refreshed = refresh(keys, price_source)
         if is_table and not any(change.new for change in refreshed):
             raise PriceSelectionError(
-                f"The price list has nothing in {', '.join(sorted({key[1] for key in keys}))}, so no file "
+                f"The price list has no prices in {', '.join(sorted({key[1] for key in keys}))}, so no file "
                 "was written. Choose another region, or write rows of your own."
             )
         write(price_file(merged(refreshed)), out)

@@ -85,7 +85,7 @@ def _recorded(files: "StackFiles") -> "Profile":
     outputs = _outputs(files)
     if OUTPUT not in outputs:
         raise ProfileError(
-            f"The program of {files.project}/{files.stack} exports no `{OUTPUT}`, so no workload can be "
+            f"The program of {files.project}/{files.stack} does not export `{OUTPUT}`, so no workload can be "
             f'placed on its pools. Add to it: pulumi.export("{OUTPUT}", profile(cluster).output()), with '
             "`profile` from ebbtide.placement.derive, and the cluster that `declare` returned."
         )
@@ -93,8 +93,9 @@ def _recorded(files: "StackFiles") -> "Profile":
     readable = is_profile_text(exported) if isinstance(exported, str) else isinstance(exported, dict)
     if not readable or not _is_plain(exported):
         raise ProfileError(
-            f"The program of {files.project}/{files.stack} exports a `{OUTPUT}` that is no profile, or has "
-            "secret or unknown values. Export profile(cluster).output(), which the declaration alone decides."
+            f"The program of {files.project}/{files.stack} exports a `{OUTPUT}` that is not a profile, or "
+            "has secret or unknown values. Export profile(cluster).output(), which depends only on the "
+            "declaration."
         )
     return Profile.load(cast("str | Mapping[str, Any]", exported))
 

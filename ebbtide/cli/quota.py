@@ -91,7 +91,7 @@ def show_checks(files: "StackFiles", checks: "Checks") -> None:
     for (cloud, account), own in checks.items():
         _show(cloud, account, own)
     if not checks:
-        say(f"The pools of {files.stack} count against no quota that Ebbtide knows.")
+        say(f"The pools of {files.stack} use no quota that Ebbtide knows.")
 
 
 def _account(cloud: "CloudKind", accounts: list[str]) -> str:
@@ -106,7 +106,7 @@ def _account(cloud: "CloudKind", accounts: list[str]) -> str:
     if not accounts:
         key = CLOUD_SPECS[cloud].account_config
         raise AccountError(
-            f"The stack names no {word}, so that its quotas are not known. Set {key} in its configuration."
+            f"The stack has no {word}, so its quotas are unknown. Set {key} in its configuration."
         )
     return accounts[0]
 
@@ -168,10 +168,10 @@ def _remarks(cloud: "CloudKind", account: str, checks: "Sequence[QuotaCheck]") -
     lines: list[str] = []
     if any(check.request is not None for check in checks):
         page = CLOUD_SPECS[cloud].quota_page.format(account=account)
-        lines += ["What is in use counts too, this stack's own nodes among it. Request at", page]
+        lines += ["The usage includes this stack's own nodes. Request at", page]
     known = [check for check in checks if check.verdict != "unknown"]
     if unused := ", ".join(check.quota.name for check in known if check.limit.usage is None):
-        lines.append(f"The usage is unknown of {unused}: the Cloud Quotas API has limits alone.")
+        lines.append(f"The usage of {unused} is unknown: the Cloud Quotas API has only limits.")
     unknown = [check for check in checks if check.verdict == "unknown"]
     for reason in dict.fromkeys(check.limit.reason for check in unknown):
         names = ", ".join(check.quota.name for check in unknown if check.limit.reason == reason)

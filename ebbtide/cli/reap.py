@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def _account(kind: str) -> Any:
-    help_ = f"{kind} to look in, besides those of the stacks; repeatable."
+    help_ = f"Additional {kind} to search; repeatable."
     return typer.Option(metavar="ID", help=help_, show_default=False)
 
 
@@ -48,7 +48,7 @@ def reap(
         _account("Subscription"),
     ] = None,
     delete_data: Annotated[
-        bool, typer.Option("--delete-data", help="Delete disks and snapshots that no stack has, too.")
+        bool, typer.Option("--delete-data", help="Also delete disks and snapshots without a stack.")
     ] = False,
     cwd: Cwd = Path(),
 ) -> None:
@@ -139,7 +139,7 @@ def _show(report: "Reaping", now: "datetime") -> None:
         if error:
             output.print(f"{name}: {error}", markup=False, soft_wrap=True)
     if any(resource.outcome == "kept" for resource in report.resources):
-        output.print("What holds data is kept without --delete-data.", markup=False, soft_wrap=True)
+        output.print("Resources with data are kept without --delete-data.", markup=False, soft_wrap=True)
     for note in report.notes:
         output.print(note, markup=False, soft_wrap=True)
 

@@ -52,7 +52,7 @@ def rehearse(  # noqa: PLR0913 - one parameter an option
     ] = None,
     list_: Annotated[bool, typer.Option("--list", help="List the built-in scenarios.")] = False,
     tools: Annotated[
-        bool, typer.Option("--tools", help="Only find or build all tools, and list them.")
+        bool, typer.Option("--tools", help="Only find or build the tools, and list them.")
     ] = False,
     manifests: Annotated[
         list[Path] | None,
@@ -75,7 +75,8 @@ def rehearse(  # noqa: PLR0913 - one parameter an option
         typer.Option(metavar="DIR", help="Directory to keep state and logs in.", show_default=False),
     ] = None,
     stay: Annotated[
-        bool, typer.Option("--stay", help="Create the stack and stay up, for commands in other terminals.")
+        bool,
+        typer.Option("--stay", help="Create the stack and keep it running, for commands in other terminals."),
     ] = False,
     for_: Annotated[
         timedelta | None,
@@ -83,7 +84,7 @@ def rehearse(  # noqa: PLR0913 - one parameter an option
             "--for",
             parser=duration,
             metavar="DURATION",
-            help="With --stay: time until the end, such as 2h.",
+            help="Time until the end of --stay, such as 2h.",
             show_default=False,
         ),
     ] = None,
@@ -110,7 +111,7 @@ def rehearse(  # noqa: PLR0913 - one parameter an option
     if rehearsal_version != __version__:
         raise RehearsalError(
             f"The rehearsal is {rehearsal_version} and runs the internals of Ebbtide, which is "
-            f"{__version__}. Install one version of both with: {install_command('rehearse')}."
+            f"{__version__}. Install the same version of both with: {install_command('rehearse')}."
         )
     if list_:
         for name, path in built_in().items():

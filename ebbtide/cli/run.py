@@ -28,7 +28,8 @@ class RunCommand(TyperCommand):
         rest = super().parse_args(ctx, args[:dashes])
         if words := ctx.params.get("command"):
             raise typer.BadParameter(
-                f"{' '.join(words)} is no option. Write the command last, after dashes: -- {' '.join(words)}"
+                f"{' '.join(words)} is not an option. Write the command last, after dashes: -- "
+                f"{' '.join(words)}"
             )
         ctx.params["command"] = args[dashes + 1 :]
         return rest
@@ -63,7 +64,7 @@ def run(
         int, typer.Option(help="Pods of the Job, each with its rank and the address of the first.")
     ] = 1,
     replace: Annotated[
-        bool, typer.Option("--replace", help="Delete the Job that has the name, with its pods.")
+        bool, typer.Option("--replace", help="Delete an existing Job of that name, with its pods.")
     ] = False,
     **options: Any,
 ) -> None:
@@ -101,7 +102,10 @@ def run(
     earlier = runs.check(api, (manifest, *dependents), namespace, replace=replace)
     notes = [
         f"Code: {several(len(folder.files), 'file')}, {size_text(folder.size)}, of {folder.root}",
-        *(f"{path} is a link out of the folder, and not in the Job." for path in folder.skipped),
+        *(
+            f"{path} is a link to outside of the folder, and is not copied to the Job."
+            for path in folder.skipped
+        ),
     ]
     if repository := image_repository(cluster, namespace, folder, code_in):
         image = _pushed(options["image"], repository, folder, options["format_"])

@@ -38,7 +38,7 @@ _SCHEMAS: Final = {
 
 def schema(
     document: Annotated[
-        SchemaOf, typer.Argument(help="What the schema is of.", metavar="DOCUMENT")
+        SchemaOf, typer.Argument(help="Document that the schema describes.", metavar="DOCUMENT")
     ] = SchemaOf.DECLARATION,
     *,
     out: Out = None,

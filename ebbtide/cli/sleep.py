@@ -38,7 +38,7 @@ def sleep(
             "--for",
             parser=duration,
             metavar="DURATION",
-            help="Time until the stack is woken, such as 11h; refused if it expires before.",
+            help="Time until the stack is woken, such as 11h; rejected if the stack expires before.",
             show_default=False,
         ),
     ] = None,
@@ -54,7 +54,7 @@ def sleep(
     from ebbtide.operations import sleep as sleeping  # noqa: PLC0415
 
     if wait and now:
-        raise SleepOptionsError("--wait keeps running work and --now ends it: give one of them.")
+        raise SleepOptionsError("--wait and --now exclude each other: write one of them.")
     running = sleeping.Running.WAIT if wait else sleeping.Running.END if now else sleeping.Running.REFUSE
     options = [option for option, given in (("--wait", wait), ("--now", now)) if given]
     options += ["--for", durations.in_one_unit(planned)] if planned else []

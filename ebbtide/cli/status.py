@@ -41,7 +41,9 @@ def status(
     from ebbtide.preview.stack_files import read_stack  # noqa: PLC0415
 
     if watch and format_ is PreviewFormat.JSON:
-        raise WatchError("--watch refreshes a table, which is no JSON: omit it, and repeat the command.")
+        raise WatchError(
+            "--watch refreshes a table and excludes --format json: omit it, and repeat the command."
+        )
     name = stack_name(stack, config_file)
     files = read_stack(cwd, name.rpartition("/")[2], config_file=config_file)
     opened = Backend(files.root).opened(name, config_file)

@@ -139,14 +139,14 @@ def _gpus(gpus: GpuStatus | None) -> Iterator[str]:
 def _cost(status: Status) -> Iterator[str]:
     cost = status.cost
     now = f"{bound(cost.unknown, cost.estimated)}${cost.usd_per_hour:.2f} per hour now"
-    yield f"Cost: {now}, ${cost.always_usd_per_hour:.2f} of it without any node."
+    yield f"Cost: {now}, ${cost.always_usd_per_hour:.2f} of it without nodes."
     if cost.spent_usd is not None and cost.spent_since and cost.idle_usd is not None:
         spent = f"Nodes have cost ${cost.spent_usd:.2f} since {time(cost.spent_since)}"
         yield f"{spent}, ${cost.idle_usd:.2f} of it idle. See `{command_line('cost')}`."
     if cost.unknown:
-        yield f"Without a known price: {', '.join(cost.unknown)}."
+        yield f"Unknown prices: {', '.join(cost.unknown)}."
     if cost.estimated:
-        yield f"With an estimated price: {', '.join(cost.estimated)}."
+        yield f"Estimated prices: {', '.join(cost.estimated)}."
     if dates := sorted({cost.prices_of[0], cost.prices_of[-1]} if cost.prices_of else ()):
         yield f"Prices of {' to '.join(dates)}."
 

@@ -25,7 +25,7 @@ def up(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation.")] = False,
     quotas: Annotated[
         bool,
-        typer.Option("--quotas", help="First compare the stack's quotas with the cloud's limits."),
+        typer.Option("--quotas", help="Compare the stack's quotas with the cloud's limits first."),
     ] = False,
     drain_timeout: Annotated[
         timedelta | None,
@@ -104,7 +104,7 @@ def _updated(
         return ExitStatus.INTERRUPTED
     if outcome.errors:
         return ExitStatus.FOUND
-    update.log(f"Stack {name} is as declared.")
+    update.log(f"Stack {name} matches its declaration.")
     return 0
 
 
@@ -116,7 +116,7 @@ def _within_quotas(files: "StackFiles", recording: "Recording", output: "Console
     try:
         checks = quota_checks(files, recording)
     except EbbtideError as error:
-        output.print(f"The quotas are not compared with limits: {error}", markup=False, soft_wrap=True)
+        output.print(f"Quotas are not checked: {error}", markup=False, soft_wrap=True)
         return True
     show_checks(files, checks)
     return all(check.request is None for own in checks.values() for check in own)

@@ -116,7 +116,7 @@ FailOn = Annotated[list[int] | None, typer.Option(help="An exit code that is not
 Ttl = Annotated[str, typer.Option(help="Time until the finished Job is deleted: 2h, 7d.")]
 MaxRun = Annotated[
     str | None,
-    typer.Option(help="Time limit of one attempt, without the wait for a node.", show_default=False),
+    typer.Option(help="Time limit of one attempt, not counting the wait for a node.", show_default=False),
 ]
 Env = Annotated[
     list[str] | None, typer.Option(metavar="NAME=VALUE", help="An environment variable.", show_default=False)
@@ -132,7 +132,9 @@ Volume = Annotated[
 MountPath = Annotated[str, typer.Option(help="The volume's path in the container.")]
 Submit = Annotated[
     bool,
-    typer.Option("--submit", help="Create it on the cluster of your kubeconfig, and follow it to its end."),
+    typer.Option(
+        "--submit", help="Create it on the cluster of your kubeconfig, and follow it until it ends."
+    ),
 ]
 
 

@@ -78,7 +78,7 @@ class AzureQuotas:
         except HttpResponseError as error:
             raise CloudApiError(self._refusal(error)) from error
         except AzureError as error:
-            raise CloudApiError("Azure does not answer. Check the network, then run this again.") from error
+            raise CloudApiError("Azure cannot be reached. Check the network, then run this again.") from error
 
     def _refusal(self, error: HttpResponseError) -> str:
         advice = {

@@ -187,7 +187,7 @@ class AzureInventory:
                 f"There are no valid credentials for Azure. Log in with `{LOGIN}`."
             ) from error
         except AzureError as error:
-            raise CloudApiError("Azure does not answer. Check the network, then run this again.") from error
+            raise CloudApiError("Azure cannot be reached. Check the network, then run this again.") from error
         session = with_retries(requests.Session())
         session.headers["Authorization"] = f"Bearer {token}"
         return session

@@ -45,10 +45,10 @@ class AzurePower:
         """Return the reason why the cluster can never be stopped; empty if it can."""
         properties = self._properties()
         if _part(properties, "nodeProvisioningProfile").get("mode") == "Auto":
-            return "It has node auto-provisioning, with which AKS stops no cluster (Azure/AKS#5356)."
+            return "It has node auto-provisioning, and AKS cannot stop such a cluster (Azure/AKS#5356)."
         sets = {pool.get("type", "VirtualMachineScaleSets") for pool in properties["agentPoolProfiles"]}
         if sets != {"VirtualMachineScaleSets"}:
-            return "It has node pools without virtual machine scale sets, with which AKS stops no cluster."
+            return "It has node pools without virtual machine scale sets, and AKS cannot stop such a cluster."
         return ""
 
     def is_stopped(self) -> bool:
@@ -107,7 +107,7 @@ class AzurePower:
                 f"There are no valid credentials for Azure. Log in with `{LOGIN}`."
             ) from error
         except AzureError as error:
-            raise CloudApiError("Azure does not answer. Check the network, then run this again.") from error
+            raise CloudApiError("Azure cannot be reached. Check the network, then run this again.") from error
         document: dict[str, Any] = response.json() if response.content else {}
         if response.status_code < HTTPStatus.BAD_REQUEST:
             return document

@@ -83,7 +83,7 @@ def google_session() -> AuthorizedSession:
         credentials = _default_credentials()
         credentials.refresh(Request())  # pyright: ignore[reportUnknownMemberType]
     except TransportError as error:
-        raise CloudApiError("Google's authorization server does not answer. Check the network.") from error
+        raise CloudApiError("Google's authorization server cannot be reached. Check the network.") from error
     except GoogleAuthError as error:
         raise CredentialsError(
             f"There are no valid credentials for Google Cloud. Log in with `{LOGIN}`."

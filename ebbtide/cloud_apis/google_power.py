@@ -41,7 +41,7 @@ class GooglePower:
     def refusal(self) -> str:
         """Return the reason why the cluster can never be stopped; empty if it can."""
         if _part(self._get(self.cluster), "autopilot").get("enabled"):
-            return "It is an Autopilot cluster, whose nodes are GKE's own."
+            return "It is an Autopilot cluster, whose nodes GKE manages."
         return ""
 
     def is_stopped(self) -> bool:

@@ -42,7 +42,7 @@ def get_json(
         advice: sentence with the fix, by HTTP status.
 
     Raises:
-        CloudApiError: the server rejects the request, does not answer, or does not answer with JSON.
+        CloudApiError: the server rejects the request, does not answer, or did not return JSON.
     """
     return _json(send(session, "GET", url, advice, parameters), url)
 
@@ -68,8 +68,7 @@ def _json(response: requests.Response, url: str) -> dict[str, Any]:
     document = _document(response)
     if not isinstance(document, dict):
         raise CloudApiError(
-            f"{urlsplit(url).hostname} does not answer with JSON. Check the network's proxy, then run this "
-            "again."
+            f"{urlsplit(url).hostname} did not return JSON. Check the network's proxy, then run this again."
         )
     return cast("dict[str, Any]", document)
 
@@ -101,7 +100,7 @@ def send(
         response = session.request(method, url, params=parameters, json=body, timeout=_TIMEOUT)
     except requests.RequestException as error:
         raise CloudApiError(
-            f"{host} does not answer ({type(error).__name__}). Check the network and its proxy, then run "
+            f"{host} cannot be reached ({type(error).__name__}). Check the network and its proxy, then run "
             "this again."
         ) from error
     if not response.ok:
@@ -119,9 +118,9 @@ def refusal(host: str, status: int, message: str, advice: Mapping[int, str]) -> 
         message: the server's own message; empty for none.
         advice: sentence with the fix, by HTTP status.
     """
-    default = "It refuses too many requests; run this again in a minute." if status == _TOO_MANY else ""
+    default = "It limits the rate of requests; run this again in a minute." if status == _TOO_MANY else ""
     words = f" {message.rstrip('.')}." if message else ""
-    return " ".join(f"{host} refuses with status {status}.{words} {advice.get(status, default)}".split())
+    return " ".join(f"{host} returned status {status}.{words} {advice.get(status, default)}".split())
 
 
 def pages(

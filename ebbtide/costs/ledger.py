@@ -177,8 +177,8 @@ def read_record(api: Api, start: float, now: float) -> Record:
         raise CostRecordError(f"The cost record in namespace {NAMESPACE} cannot be read: {error}") from None
     if record is None:
         raise CostRecordError(
-            f"Namespace {NAMESPACE} has no cost record, so that no past cost is known. Declare `addons: "
-            "{costs: {}}` in the stack's file; the record begins with its first run."
+            f"Namespace {NAMESPACE} has no cost record, so past costs are unknown. Declare `addons: {{costs: "
+            "{}}` in the stack's file; the record begins with its first run."
         )
     return record
 
@@ -258,21 +258,21 @@ def _total(sums: Sequence[Sum]) -> Sum:
 def _notes(record: Record, start: float, nodes: Sequence[Sum]) -> Iterator[str]:
     """Yield what is not in the sums, and what of them is no exact fact."""
     if start < record.since:
-        yield f"The record begins {moment(record.since)}; nodes that left before are not in it."
+        yield f"The record begins {moment(record.since)}; nodes that were deleted before are not included."
     late = record.now - record.last
     if late > _HOUR / 4:
         yield (
-            f"The recorder last ran {moment(record.last)}; what has ended since counts as running. See "
-            f"`kubectl get jobs --namespace {NAMESPACE}`."
+            f"The recorder last ran {moment(record.last)}; work that ended since then is counted as running. "
+            f"See `kubectl get jobs --namespace {NAMESPACE}`."
         )
     for item in nodes:
         if item.unpriced_hours:
             yield f"Pool {item.name}: no price is known for {item.unpriced_hours:.1f} node hours."
         if item.estimated:
-            yield f"Pool {item.name}: its price is an estimate."
+            yield f"Pool {item.name}: its price is estimated."
     uncertain = sum(item.uncertain for item in nodes)
     if uncertain >= _SMALLEST:
-        yield f"Nodes left between two runs of the recorder: their cost is exact to {uncertain:.2f}."
+        yield f"Nodes were deleted between two runs of the recorder: their cost is exact to {uncertain:.2f}."
     yield "Prices are list prices of nodes with their boot disks, before discounts and tax."
 
 

@@ -141,10 +141,10 @@ def _namespace(contexts: Any, name: str) -> str:
 
 def _without_config(context: str, why: str) -> str:
     if context:
-        return f"No kubeconfig has a context {context} that can be used: {why}."
+        return f"No kubeconfig has a usable context {context}: {why}."
     return (
-        f"There is no kubeconfig to reach a cluster with: {why}. Get the cluster's credentials, or name a "
-        "file in KUBECONFIG."
+        f"There is no kubeconfig for a cluster: {why}. Get the cluster's credentials, or name a file in "
+        "KUBECONFIG."
     )
 
 

@@ -58,7 +58,7 @@ def required_sources(recording: Recording) -> MetricSources:
     sources = metric_sources(recording)
     if sources is None:
         raise MetricsError(
-            f"Stack {recording.stack} collects no metrics, so that a dashboard would be empty. Declare them: "
+            f"Stack {recording.stack} collects no metrics, so a dashboard would be empty. Declare them: "
             "addons: {metrics: {}}."
         )
     return sources

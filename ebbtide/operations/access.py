@@ -30,7 +30,7 @@ def reaching(consequence: str) -> Generator[None]:
         yield
     except ApiError as error:
         if error.unanswered:
-            raise UnansweredError(f"The cluster does not answer, and {consequence}: {error}") from None
+            raise UnansweredError(f"The cluster is unreachable, and {consequence}: {error}") from None
         raise OperationError(f"The cluster denies access, and {consequence}: {error}") from None
     except (KubeconfigError, MissingClientError) as error:
         raise OperationError(f"The cluster is unreachable, and {consequence}: {error}") from None
@@ -91,5 +91,5 @@ def _parsed(kubeconfig: Any) -> Mapping[str, Any]:
     except ValueError:
         raise KubeconfigError("The output `kubeconfig` is not JSON") from None
     if not isinstance(parsed, dict):
-        raise KubeconfigError("The output `kubeconfig` is no object")
+        raise KubeconfigError("The output `kubeconfig` is not an object")
     return parsed  # pyright: ignore[reportUnknownVariableType] - JSON

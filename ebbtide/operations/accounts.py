@@ -43,8 +43,8 @@ def check(
         for source, account in _named(cloud, config, declaration, environment):
             if account.id not in {known.id for known in own}:
                 faults.append(
-                    f"Nothing was changed: stack {stack} was made in {own[0]}, and {source} names {account}. "
-                    f"Name {own[0].id} there, or nothing."
+                    f"Nothing was changed: stack {stack} was created in {own[0]}, and {source} names "
+                    f"{account}. Name {own[0].id} there, or nothing."
                 )
     if faults:
         raise OperationError("\n".join(faults))

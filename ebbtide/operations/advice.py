@@ -53,8 +53,8 @@ _CAUSES: Final = (
     _Cause(
         "ZONE_RESOURCE_POOL_EXHAUSTED|GCE_STOCKOUT|does not have enough resources|SkuNotAvailable|"
         "AllocationFailed|OverconstrainedAllocation",
-        "The cloud has no such machines there now. Try again later, or declare other zones, another machine "
-        "or another capacity.",
+        "The cloud is out of stock of these machines there. Try again later, or declare other zones, "
+        "another machine or another capacity.",
     ),
     _Cause(
         r"quota[\s\w']*exceeded|exceed\w* \w*\s?quota|insufficient.*quota|quota limits",
@@ -67,12 +67,12 @@ _CAUSES: Final = (
     ),
     _Cause(
         r"conflicts? with \"|field manager|Apply failed with \d+ conflict",
-        "Another program manages a field of this Kubernetes object. Stop it from doing so, or remove the "
-        "field from the declaration.",
+        "Another field manager owns a field of this Kubernetes object. Remove the field there, or from the "
+        "declaration.",
     ),
     _Cause(
         "already ?exists|Error 409",
-        "It exists in the cloud and not in the stack. Delete it there, declare another name, or adopt it "
+        "It exists in the cloud but not in the stack. Delete it there, declare another name, or adopt it "
         "with `pulumi import`.",
     ),
 )

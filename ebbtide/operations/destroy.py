@@ -118,7 +118,7 @@ def destroy(stack: Stack, options: Options, console: Console) -> DestroyOutcome 
     exported = stack.exported()
     state = states.read(exported["deployment"])
     if not state.resources and not state.pending:
-        console.print(f"Stack {stack.name} has nothing to destroy.", markup=False, soft_wrap=True)
+        console.print(f"Stack {stack.name} has no resources to destroy.", markup=False, soft_wrap=True)
         return DestroyOutcome(done=True)
     accounts.check(stack.name, state.accounts, options.config, options.declaration, os.environ)
     try:
@@ -237,7 +237,10 @@ def _without_users_objects(run: _Run, cluster: Inspection) -> tuple[Inspection, 
         retained = user_objects.cloud_names(cluster.api).retained
         volumes = inspection.volumes_of(cluster.api)
     except ApiError as error:
-        run.print(f"What users made could not be deleted, and may be left in the cloud: {error}")
+        run.print(
+            "Objects that users created could not be deleted, and their resources may remain in the cloud: "
+            f"{error}"
+        )
         return cluster, []
     names = replace(cluster.names, retained=retained)
     return replace(cluster, names=names, volumes=volumes), unfinished
@@ -326,7 +329,7 @@ def _left(run: _Run, cluster: ClusterIdentity, kept: frozenset[str]) -> tuple[or
         for resource in leftovers.resources
         if resource.id not in kept and not (run.options.keep_volumes and resource.holds_data)
     ]
-    question = f"Delete {several(len(doomed), 'resource')} that are left of cluster {cluster.name}?"
+    question = f"Delete {several(len(doomed), 'resource')} that remain of cluster {cluster.name}?"
     if not doomed or not run.options.ask_orphans(question, orphans.lines(leftovers, kept)):
         return leftovers, False
     errors = orphans.delete(run.clouds.inventories[cluster.account], doomed, run.print)

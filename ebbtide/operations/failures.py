@@ -11,7 +11,7 @@ from ebbtide.operations.locks import LockedError, locks_of
 
 _KNOWN: Final[Mapping[str, str]] = {
     "incorrect passphrase": (
-        "The passphrase in PULUMI_CONFIG_PASSPHRASE is not that of stack {stack}: nothing was changed."
+        "PULUMI_CONFIG_PASSPHRASE is not the passphrase of stack {stack}: nothing was changed."
     ),
     "passphrase must be set": (
         "Stack {stack} is encrypted with a passphrase, and none is set: write it to "

@@ -44,8 +44,8 @@ def _line(work: Work, now: datetime) -> str:
 def never(queue: str, work: WaitingWork) -> str:
     """Return the message about waiting work that no pool of its queue can run."""
     return (
-        f"{work.kind} {work.name} in {work.namespace} can never run in queue {queue}: {work.never}. Delete "
-        "it and submit it again with smaller requests, or declare a pool for it in the queue."
+        f"{work.kind} {work.name} in {work.namespace} cannot run in queue {queue}: {work.never}. Delete it "
+        "and submit it again with smaller requests, or declare a pool for it in the queue."
     )
 
 
@@ -111,7 +111,7 @@ def users_objects(objects: Sequence[UserObject], *, keeps_volumes: bool) -> Iter
 
 def unfinished(stack: str, objects: Sequence[str]) -> Iterator[str]:
     """Explain why only users' objects were deleted."""
-    yield "The stack was not destroyed: controllers are still deleting what users made."
+    yield "The stack was not destroyed: controllers are still deleting objects that users created."
     for item in objects:
         yield f"  {item}"
     yield f"Continue with: {command_line('destroy', stack)}"
@@ -120,7 +120,7 @@ def unfinished(stack: str, objects: Sequence[str]) -> Iterator[str]:
 def without_cluster() -> str:
     """Return the notice that Kubernetes objects are not deleted one by one."""
     return (
-        "The cluster does not answer, and is deleted as a whole: its objects are dropped from the state "
+        "The cluster is unreachable, and is deleted without them: its objects are removed from the state "
         "(PULUMI_K8S_DELETE_UNREACHABLE)."
     )
 
@@ -130,13 +130,13 @@ def ways_through(stack: str, errors: Sequence[str]) -> Iterator[str]:
     text = "\n".join(errors)
     if "unreachable" in text or "connection refused" in text.lower():
         yield (
-            "If the cluster is gone, drop its objects from the state with: "
+            "If the cluster is gone, remove its objects from the state with: "
             f"PULUMI_K8S_DELETE_UNREACHABLE=true {command_line('destroy', stack)}"
         )
     if errors:
         yield (
-            "A resource that no longer exists is dropped from the state with: "
-            f"pulumi state delete URN --stack {stack}. `pulumi stack --show-urns --stack {stack}` lists them."
+            "A resource that no longer exists is removed from the state with: pulumi state delete URN "
+            f"--stack {stack}. `pulumi stack --show-urns --stack {stack}` lists them."
         )
 
 
@@ -144,11 +144,11 @@ def pending(stack: str, names: Sequence[str], *, is_gone: bool) -> Iterator[str]
     """Return a notice about resources whose creation was interrupted."""
     yield f"The creation of {', '.join(names)} was interrupted: the engine does not know what exists."
     if is_gone:
-        yield "The cloud has nothing of their cluster, so they are dropped from the state."
+        yield "Nothing of their cluster exists in the cloud, so they are removed from the state."
     else:
         yield (
-            "Look for them in the cloud, then drop them from the state with: "
-            f"pulumi refresh --clear-pending-creates --stack {stack}"
+            "Look for them in the cloud, then remove them from the state with: pulumi refresh "
+            f"--clear-pending-creates --stack {stack}"
         )
 
 

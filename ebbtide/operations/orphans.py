@@ -60,7 +60,7 @@ def left(clouds: Clouds, cluster: ClusterIdentity) -> Leftovers:
     """Query the cloud for leftovers of a cluster."""
     inventory = clouds.inventories.get(cluster.account)
     if inventory is None:
-        return Leftovers(cluster, reason=clouds.reasons.get(cluster.account, "It was not asked."))
+        return Leftovers(cluster, reason=clouds.reasons.get(cluster.account, "It was not checked."))
     try:
         return Leftovers(cluster, inventory.of_cluster(cluster))
     except CloudApiError as error:
@@ -88,7 +88,7 @@ def delete(
             continue
         try:
             inventory.delete(resource)
-            log(f"gone: {resource.kind} {resource.name} in {resource.location}")
+            log(f"deleted: {resource.kind} {resource.name} in {resource.location}")
         except CloudApiError as error:
             errors[resource.id] = str(error)
             log(f"{resource.kind} {resource.name} is not deleted: {error}")
@@ -104,23 +104,26 @@ def lines(leftovers: Leftovers, kept: frozenset[str]) -> Iterator[str]:
     """
     cluster = leftovers.cluster
     if leftovers.reason:
-        yield f"What is left of cluster {cluster.name} in {cluster.account} is unknown: {leftovers.reason}"
+        yield (
+            f"Remaining resources of cluster {cluster.name} in {cluster.account} are unknown: "
+            f"{leftovers.reason}"
+        )
         yield f"List it with: {commands(cluster)}"
         return
     if leftovers.resources:
-        yield f"Left of cluster {cluster.name} in {cluster.account}:"
+        yield f"Remaining resources of cluster {cluster.name} in {cluster.account}:"
         for resource in leftovers.resources:
             yield f"  {line(cluster.account.cloud, resource)}{', kept' if resource.id in kept else ''}"
         yield f"They cost {rate(cluster.account.cloud, leftovers.resources)}."
         return
     yield (
-        f"Nothing of cluster {cluster.name} is left in {cluster.account}. Checked: "
+        f"No resources of cluster {cluster.name} remain in {cluster.account}. Checked: "
         f"{_CHECKED[cluster.account.cloud]}."
     )
     if cluster.account.cloud is CloudKind.GKE and not cluster.uid:
         yield (
             "Its firewall rules and load balancers could not be distinguished from those of another cluster "
-            "of its name, since the cluster was gone before."
+            "of that name, because the cluster had already been deleted."
         )
 
 

@@ -64,7 +64,9 @@ def resolve(stack: Stack, log: Callable[[str], object]) -> list[str]:
     stack.replace_state({**document, "deployment": deployment})
     for urn in dict.fromkeys((*adopted, *sent)):
         if urn in existing:
-            log(f"An earlier update was interrupted while it created {urn_name(urn)}; the cloud has it.")
+            log(
+                f"An earlier update was interrupted while it created {urn_name(urn)}; it exists in the cloud."
+            )
         else:
             log(f"An earlier update was interrupted before it created {urn_name(urn)}.")
     return []

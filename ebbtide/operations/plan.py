@@ -120,7 +120,7 @@ def plan_of(
         *(f"  {line}" for line in _changed(counted)),
         *(f"  {line}" for line in consequences[:_SHOWN]),
         *_cost(difference, review),
-        *(f"The policy forbids it: {item.message} [{item.rule}]" for item in mandatory),
+        *(f"Policy violation: {item.message} [{item.rule}]" for item in mandatory),
         *(f"The update would fail: {text}" for text in (*difference.refusals, *errors)),
     )
     return Plan(lines, f"Update stack {files.stack}?", bool(mandatory or difference.refusals or errors))
@@ -144,7 +144,7 @@ def _done(done: Done) -> Iterator[str]:
         if names
     ]
     if counts:
-        yield f"Done already by an update that was interrupted: {', '.join(counts)}."
+        yield f"Already done by an interrupted update: {', '.join(counts)}."
     yield from (f"  updated {name}, done" for name in done.updated[:_SHOWN])
     if len(done.updated) > _SHOWN:
         yield f"  and {len(done.updated) - _SHOWN} more updated resources, done."

@@ -50,8 +50,8 @@ def own_cluster(stack: str, deployment: Mapping[str, Any]) -> OwnCluster:
     clusters = [item for item in resources if item["type"] in _CLUSTERS and not item.get("external")]
     if not clusters:
         raise OperationError(
-            f"Stack {stack} has no cluster of its own. An existing cluster has other users, and is never "
-            "stopped here."
+            f"Stack {stack} has no cluster of its own. Ebbtide never stops an existing cluster, which may "
+            "have other users."
         )
     if len(clusters) > 1:
         raise OperationError(f"Stack {stack} has {len(clusters)} clusters; sleep and wake need one.")

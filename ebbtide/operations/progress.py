@@ -12,9 +12,9 @@ from ebbtide.operations.stack import Removal
 _WORDS: Final = {
     "create": "created",
     "update": "updated",
-    "delete": "gone",
+    "delete": "deleted",
     "create-replacement": "created again",
-    "delete-replaced": "gone",
+    "delete-replaced": "deleted",
 }
 
 

@@ -101,7 +101,7 @@ def sleep(
     if (expires := sleeper.state.expires) and planned and expires < clock.now() + planned:
         destroy = command_line("destroy", sleeper.name)
         log(
-            f"Stack {sleeper.name} expires at {messages.time(expires)}, before it would be woken, and "
+            f"Stack {sleeper.name} expires at {messages.time(expires)}, before it would wake, and "
             f"{_UNCHANGED}. Destroy it with `{destroy}`, or give it a longer lifetime."
         )
         return False
@@ -125,7 +125,7 @@ def sleep(
     with access.reaching(_UNCHANGED):
         queue_hold.hold(api, names, drain=running is Running.END)
     if names:
-        log("The queues are held: work that waits is kept.")
+        log("The queues are held: pending work is kept.")
     with access.reaching("the queues are held"):
         while (running is Running.WAIT and unfinished()) or (
             running is Running.END and queue_hold.reserving(api, names)
@@ -153,7 +153,7 @@ def wake(sleeper: Sleeper, log: Callable[[str], None]) -> None:
     api, _ = access.connected(sleeper.outputs, consequence)
     names = queue_hold.queues(sleeper.state)
     if names:
-        log("Waiting for Kueue, to release the queues …")
+        log("Waiting for Kueue to release the queues …")
     with access.reaching(consequence):
         queue_hold.release(api, names)
     log(f"Stack {sleeper.name} is awake.")

@@ -186,7 +186,7 @@ class Stack:
             config_file: stack file for this run only; by default the stack's own.
 
         Returns:
-            The errors; empty if the stack is as declared.
+            The errors; empty if the stack matches its declaration.
 
         Raises:
             OperationError: another update of the stack is in progress; nothing was changed.

@@ -15,8 +15,8 @@ from ebbtide.operations.backend import Backend
 from ebbtide.operations.errors import OperationError
 
 _NO_ACCOUNT: Final = (
-    "Resources that no state knows were not looked for: no state names a project or subscription. Name one "
-    "with --google-project or --azure-subscription."
+    "Unmanaged resources were not searched: no state names a project or subscription. Name one with "
+    "--google-project or --azure-subscription."
 )
 
 
@@ -50,9 +50,7 @@ def find(backend: Backend, accounts: Iterable[Account], now: datetime) -> tuple[
         deployments: list[dict[str, Any]] = [exported["deployment"] for exported in backend.exported_by_all()]
         contents = [state.read(backend.exported(name)["deployment"]) for name in backend.stacks]
     except EbbtideError as error:
-        return [], [
-            f"Resources that no state knows were not looked for, since a state is unreadable: {error}"
-        ]
+        return [], [f"Unmanaged resources were not searched, because a state is unreadable: {error}"]
     known = {identity.lower() for deployment in deployments for identity in _ids(deployment)}
     listed = dict.fromkeys([*accounts, *(account for stack in contents for account in stack.accounts)])
     if not listed:
@@ -70,7 +68,7 @@ def find(backend: Backend, accounts: Iterable[Account], now: datetime) -> tuple[
         except (OperationError, CloudApiError) as error:
             reason = str(error).removeprefix("Nothing was changed: ")
         if reason:
-            notes.append(f"Resources that no state knows were not looked for in {account}: {reason}")
+            notes.append(f"Unmanaged resources were not searched in {account}: {reason}")
     return unmanaged, notes
 
 

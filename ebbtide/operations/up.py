@@ -45,7 +45,7 @@ class UpOutcome:
     """Result of an update.
 
     Attributes:
-        errors: errors of the engine; empty if the stack is as declared.
+        errors: errors of the engine; empty if the stack matches its declaration.
         interrupted: True if Ctrl-C ended it.
     """
 
@@ -110,7 +110,7 @@ class Update:
         return [messages.never(queue.name, item) for queue, item in waiting]
 
     def run(self) -> UpOutcome:
-        """Update the stack until it is as declared.
+        """Update the stack until it matches its declaration.
 
         Raises:
             OperationError: this step changed nothing; earlier steps are kept.
@@ -189,7 +189,7 @@ class Update:
                 "inputs": pool.component["inputs"],
             }
         self.log(
-            "Beside the present ones, the new pools are created: "
+            "The new pools are created beside the existing ones: "
             + ", ".join(f"{item['name']} for {name}" for name, item in overlay.items())
             + "."
         )
@@ -246,7 +246,7 @@ class Update:
         for line in explanation(self.stack.name, tuple(errors), verbose=self.verbose):
             self.log(line)
         again = command_line("up", self.stack.name, *drain_option(self.drain_timeout))
-        self.log(f"Not everything is as declared. Continue with: {again}")
+        self.log(f"Not everything matches the declaration. Continue with: {again}")
 
 
 def _merged(rename: Callable[[str], Mapping[str, str]], names: Iterable[str]) -> dict[str, str]:

@@ -102,5 +102,5 @@ def _release(api: Api, item: UserObject, current: Object, renewed: set[str]) -> 
         return []
     remaining = [name for name in finalizers if name not in orphaned]
     api.patch(item.path, {"metadata": {"finalizers": remaining}})
-    done = f"{item}: its finalizer {', '.join(orphaned)} is removed, since its controller no longer runs."
-    return [f"{done} What it would have deleted in the cloud may be left."]
+    done = f"{item}: its finalizer {', '.join(orphaned)} is removed, because its controller no longer runs."
+    return [f"{done} Cloud resources that it would have deleted may remain."]

@@ -356,8 +356,8 @@ def _check_version(version: object) -> None:
             f"{VERSION}. Install a newer ebbtide."
         )
     raise ProfileError(
-        f"This is no profile that can be read here: its version is {version!r}, this package reads "
-        f"{VERSION}. Install the ebbtide that made the cluster, or write the profile with this one."
+        f"This profile cannot be read: its version is {version!r}, this package reads {VERSION}. Install the "
+        "version of ebbtide that created the cluster, or write the profile again with this version."
     )
 
 

@@ -125,7 +125,9 @@ def _config_map(name: str, namespace: str, context: str = "") -> Mapping[str, An
     data: object = _parsed(text, name).get("data")
     profile: object = data.get(KEY) if isinstance(data, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
     if not isinstance(profile, str):
-        raise ProfileError(f"ConfigMap {name} in {_described(namespace)} has no {KEY}: it holds no profile.")
+        raise ProfileError(
+            f"ConfigMap {name} in {_described(namespace)} has no {KEY}: it contains no profile."
+        )
     return _parsed(profile, name)
 
 
@@ -135,7 +137,7 @@ def _run(*command: str) -> str:
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_TIMEOUT)  # noqa: S603
     except FileNotFoundError:
         raise ProfileError(
-            f"The profile is read with `{command[0]}`, which is not there: install it, or name a file."
+            f"The profile is read with `{command[0]}`, which is not installed: install it, or name a file."
         ) from None
     except (OSError, subprocess.TimeoutExpired) as error:
         raise ProfileError(f"The profile cannot be read with `{' '.join(command)}`: {error}.") from None
@@ -167,12 +169,12 @@ def _decoded(text: str, source: str) -> str:
         compressed = base64.b64decode(text.partition(" ")[2].strip(), validate=True)
         decompressor = zlib.decompressobj()
         content = decompressor.decompress(compressed, LARGEST_GENERATED).decode()
-        problem = "" if decompressor.eof else "it has no end"
+        problem = "" if decompressor.eof else "its end is missing"
     except (binascii.Error, zlib.error, UnicodeDecodeError) as error:
         content, problem = "", str(error)
     if problem:
         raise ProfileError(
-            f"The profile {source[:80]} is a stack output that was cut or changed: {problem}. Copy all of "
-            f"it, with `pulumi stack output {OUTPUT}`."
+            f"The profile {source[:80]} is a truncated or changed stack output: {problem}. Copy it "
+            f"completely, with `pulumi stack output {OUTPUT}`."
         )
     return content

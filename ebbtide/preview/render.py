@@ -267,7 +267,7 @@ def _totals(preview: Preview) -> Iterator[RenderableType]:
     ]
     lines += [Text.assemble((f"{gap}: ", "yellow"), ", ".join(items)) for gap, items in gaps(preview)]
     if never_zero := [words for pool in preview.pools if (words := _minimum(pool))]:
-        lines.append(Text.assemble(("Never without nodes: ", "yellow"), ", ".join(never_zero)))
+        lines.append(Text.assemble(("Always with nodes: ", "yellow"), ", ".join(never_zero)))
     regions: dict[str, list[str]] = {}
     for quota in preview.quotas:
         regions.setdefault(quota.region, []).append(f"{quota.name} {quota.amount}")

@@ -85,7 +85,7 @@ class StackFiles:
             hint = " ".join(str(key) for key in self.misplaced)
             raise StackFileError(
                 f"{self.config_file} declares no cluster. "
-                + (hint or f"Write one under `{DECLARATION}`; README.md has the shortest that works.")
+                + (hint or f"Write one under `{DECLARATION}`; README.md has a minimal example.")
             )
         return copy.deepcopy(self.source.declaration.value)
 
@@ -148,7 +148,7 @@ def read_stack(directory: Path, stack: str, *, config_file: Path | None = None) 
     settings = _mapping(project_document.value, f"{project_file}")
     project = settings.get("name")
     if not isinstance(project, str) or not project:
-        raise StackFileError(f"{project_file} has no `name`. Write one there, such as `name: ebbtide`.")
+        raise StackFileError(f"{project_file} has no `name`. Add one, such as `name: ebbtide`.")
     _check_runtime(settings.get("runtime"), project_file)
 
     root = project_file.parent
@@ -180,8 +180,8 @@ def read_stack(directory: Path, stack: str, *, config_file: Path | None = None) 
     source, policy, prices_file = _settings(merged, documents, root, misplaced)
     if stack_settings.get("environment"):
         warnings.append(
-            f"{config_file.name} takes values from a Pulumi ESC environment, which only Pulumi Cloud can "
-            "open: they are missing from this preview."
+            f"{config_file.name} uses a Pulumi ESC environment, which only Pulumi Cloud can open: its values "
+            "are missing from this preview."
         )
     return StackFiles(
         project=project,
@@ -251,7 +251,7 @@ def _project_file(directory: Path) -> Path:
                 return parent / name
     raise StackFileError(
         f"There is no Pulumi project in {directory.resolve()} or above it: no Pulumi.yaml. Run this in the "
-        "project's directory, or name that with --cwd."
+        "project's directory, or name the directory with --cwd."
     )
 
 

@@ -96,7 +96,7 @@ class _Merge:
             if name and _is_deletion(item):
                 if result.pop(name, None) is None:
                     prefix = f"{item.position}: " if item.position else ""
-                    raise ExtendsError(f"{prefix}{at} is removed, and the base has none of that name.")
+                    raise ExtendsError(f"{prefix}{at} is removed, but does not exist in the base.")
                 self.removed.append(at)
             elif name and name in result:
                 result[name] = self._node(result[name], item, at, by_name=False)
@@ -127,7 +127,7 @@ def _extended(own: Declaration, directory: Path, above: tuple[str, ...]) -> Decl
     position = own.positions.get((EXTENDS,))
     prefix = f"{position}: " if position else ""
     if not isinstance(name, str) or not name:
-        raise ExtendsError(f"{prefix}extends is not a file. Write a stack's file, as Pulumi.dev.yaml.")
+        raise ExtendsError(f"{prefix}extends is not a file. Write a stack's file, such as Pulumi.dev.yaml.")
     if name in above:
         chain = " extends ".join((*above, name))
         raise ExtendsError(f"{prefix}{chain}: a file cannot extend itself. Remove one of these extends.")
@@ -180,7 +180,7 @@ def _base(name: str, directory: Path, where: str) -> Declaration:
     try:
         document = read(file)
     except YamlFileError as error:
-        raise ExtendsError(f"{where}extends {name}, which cannot be used. {error}") from error
+        raise ExtendsError(f"{where}extends {name}, which is invalid. {error}") from error
     file = _shown(file)
     match document.value:
         case {"config": {"ebbtide:cluster": dict() as value}}:

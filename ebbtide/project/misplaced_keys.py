@@ -99,7 +99,7 @@ def _at_the_top(key: str, *, has_config: bool, is_declared: bool) -> tuple[str, 
     if key in aliases_of(Cluster):
         return problem, f"Indent it under `{NAMESPACE}:cluster:`."
     if not has_config and not is_declared and get_close_matches(key, ["config"], cutoff=_CUTOFF):
-        return f"A stack's file has no key `{key}`, so nothing in it is read.", "Write `config:`."
+        return f"A stack's file has no key `{key}`, so it is ignored.", "Write `config:`."
     return None
 
 

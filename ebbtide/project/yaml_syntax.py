@@ -46,18 +46,18 @@ def _unexpected_colon(error: _Error) -> Sentences:
     above = next((n for n in range(error.mark.line - 1, -1, -1) if error.lines[n].strip()), None)
     if above is not None and _NO_SPACE.match(error.lines[above]):
         return (
-            f"Line {above + 1} has no space after its colon, so it is no key.",
+            f"Line {above + 1} has no space after its colon, so it is not a key.",
             f"Write `{error.lines[above].strip().replace(':', ': ', 1)}` there.",
         )
     return (
-        "The line is indented further than the line above, which has a value already.",
+        "The line is indented further than the line above, which already has a value.",
         "Indent it like the first key above it.",
     )
 
 
 def _no_item(_: _Error) -> Sentences:
     return (
-        "A key stands where only list items can.",
+        "There is a key where only list items are allowed.",
         "Begin a new item with a dash, or indent the key like the first key of the item above it.",
     )
 
@@ -67,11 +67,11 @@ def _no_key(error: _Error) -> Sentences:
         return "There is text after the end of the value.", "Remove it, or put the whole value in quotes."
     if error.line[error.mark.column :].startswith("- "):
         return (
-            "A list item stands among the keys of a mapping.",
-            "Give every entry a dash, or write this one as `key: value`.",
+            "There is a list item among the keys of a mapping.",
+            "Start every entry with a dash, or write this one as `key: value`.",
         )
     return (
-        "The indentation of this line matches no key above it.",
+        "The indentation of this line does not match any key above it.",
         "Indent it like the keys that it belongs to.",
     )
 

@@ -68,8 +68,8 @@ class UnansweredInvokeError(Exception):
     def __init__(self, token: str) -> None:
         self.token = token
         super().__init__(
-            f"The program calls {token}, and the preview has no assumed response for it. "
-            "Declare the value instead, or pass record() an assumption for that token."
+            f"The program calls {token}, for which the preview has no assumed response. Declare the value "
+            "instead, or pass an assumption for that token to record()."
         )
 
 

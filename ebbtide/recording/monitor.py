@@ -51,8 +51,8 @@ class UnsupportedCallError(Exception):
 
     def __init__(self, token: str) -> None:
         super().__init__(
-            f"The program calls the resource method {token}. Only its provider could answer it, and the "
-            "preview runs no provider."
+            f"The program calls the resource method {token}. Only its provider can respond, and the preview "
+            "runs no providers."
         )
 
 
@@ -142,7 +142,7 @@ class RecordingMonitor(MockMonitor):
         # Transforms of a remote component apply to its children, which are not recorded.
         transforms = cast("Iterable[callback_pb2.Callback]", request.transforms)  # pyright: ignore[reportUnknownMemberType]
         if not request.remote and any(item.target != NEEDS_STATE for item in transforms):
-            self._log.add("warning", "Its transforms are not run in an offline preview.", urn)
+            self._log.add("warning", "Its transforms do not run in an offline preview.", urn)
 
         sent = properties(request.object)
         inputs = self._with_ignored(urn, sent, request.ignoreChanges)
@@ -296,12 +296,12 @@ class RecordingMonitor(MockMonitor):
 
     def RegisterStackTransform(self, request: callback_pb2.Callback) -> empty_pb2.Empty:  # noqa: ARG002, N802
         """Warn that stack transforms are not run."""
-        self._log.add("warning", "The stack's resource transforms are not run in an offline preview.")
+        self._log.add("warning", "The stack's resource transforms do not run in an offline preview.")
         return empty_pb2.Empty()
 
     def RegisterStackInvokeTransform(self, request: callback_pb2.Callback) -> empty_pb2.Empty:  # noqa: ARG002, N802
         """Warn that invoke transforms are not run."""
-        self._log.add("warning", "The stack's invoke transforms are not run in an offline preview.")
+        self._log.add("warning", "The stack's invoke transforms do not run in an offline preview.")
         return empty_pb2.Empty()
 
     def _parent(self, urn: str) -> str | None:

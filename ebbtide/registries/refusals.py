@@ -44,7 +44,7 @@ def explained(repository: str, *, pushing: bool = False) -> Generator[None]:
         raise RegistryError(_refusal(repository, status, message, pushing=pushing)) from None
     except requests.RequestException as error:
         raise RegistryError(
-            f"{host} does not answer ({type(error).__name__}). Check the network and its proxy, then run "
+            f"{host} cannot be reached ({type(error).__name__}). Check the network and its proxy, then run "
             "this again: uploaded layers stay."
         ) from None
 
@@ -81,7 +81,7 @@ def _refusal(repository: str, status: int, message: str, *, pushing: bool) -> st
             "declares it, or use --code-in config-map."
         )
     again = " Run this again in a minute." if status == http.HTTPStatus.TOO_MANY_REQUESTS else ""
-    return f"{host} refuses with status {status}{details}.{again}"
+    return f"{host} returned status {status}{details}.{again}"
 
 
 def _message(error: requests.HTTPError) -> str:

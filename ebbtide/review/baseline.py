@@ -67,7 +67,7 @@ def baseline(files: StackFiles, against: str) -> Baseline:
     """
     path = Path(against)
     if path.suffix in _FILES and not path.is_file():
-        raise BaselineError(f"There is no file {against}, which --against names.")
+        raise BaselineError(f"There is no file {against}, named by --against.")
     if path.suffix in _STACK_FILES:
         old = read_stack(files.root, files.stack, config_file=path)
         return Baseline(against, _recorded(old, f"With {against}"))
@@ -102,7 +102,7 @@ def _at_ref(files: StackFiles, ref: str) -> Recording | None:
         try:
             old = read_stack(tree / directory, files.stack, config_file=config_file)
         except StackFileError as error:
-            raise BaselineError(f"At {ref}, the stack's files are wrong: {error}") from error
+            raise BaselineError(f"At {ref}, the stack's files are invalid: {error}") from error
         return _moved(_recorded(old, f"At {ref}"), str(tree), str(root.resolve()))
 
 

@@ -56,9 +56,9 @@ _POOL: Final = "gcp:container/nodePool:NodePool"
 _AKS: Final = "azure-native:containerservice:ManagedCluster"
 _AKS_POOL: Final = "azure-native:containerservice:AgentPool"
 _ROLE: Final = "kubernetes:rbac.authorization.k8s.io/v1:Role"
-_RESTRICTED: Final = "`podSecurity: restricted` on a team's namespace refuses it of all pods."
+_RESTRICTED: Final = "`podSecurity: restricted` on a team's namespace forbids it for all pods."
 _UPSTREAM: Final = "Other roles come from the cloud and from the add-ons."
-_POWERS: Final = "Of a team's members. Add-ons' are listed below, under powers."
+_POWERS: Final = "Of a team's members. Those of add-ons are listed below."
 
 
 def _gke(path: str, expected: Expected) -> RequiredProperty:
@@ -117,12 +117,12 @@ _POLICIES_OF_BOTH: Final[Mapping[str, Item]] = {
     for item in (
         Item("", "read Secrets", _SECRETS, note=_POWERS),
         Item("", "no wildcards in roles", _WILDCARDS, note=f"Of a team's members. {_UPSTREAM}"),
-        Item("", "no work as a default service account", _TOKENS, note="It has no rights and no token."),
+        Item("", "no work as a default service account", _TOKENS, note="It has no permissions and no token."),
         Item("", "tokens only where needed", _TOKENS, note="Unless a Job names a service account."),
         Item("", "no granting of rights", _GRANTS, note=_POWERS),
         Item("", "network policies in all namespaces", _POLICIES, note="Of those that the stack creates."),
         Item("", "secrets as files", option="--secret-volume", note="`--secret-env` is the alternative."),
-        Item("", "an external secret store", note="Secrets are Kubernetes' own."),
+        Item("", "an external secret store", note="Kubernetes Secrets are used."),
         Item("", "namespaces as boundaries", option="teams", note="A namespace for each team."),
         Item("", "security contexts", _ESCALATION, note=_RESTRICTED),
         Item("", "no work in `default`", option="teams", note="Without teams, queues lead from `default`."),
@@ -170,7 +170,7 @@ GKE: Final = (
     _both("4.4.2", "an external secret store"),
     Item("4.5.1", "image provenance", note="Binary Authorization is not set up."),
     _both("4.6.1", "namespaces as boundaries"),
-    Item("4.6.2", "seccomp profile RuntimeDefault", _SECCOMP, note="TrainJobs have it by their runtimes."),
+    Item("4.6.2", "seccomp profile RuntimeDefault", _SECCOMP, note="TrainJobs get it from their runtimes."),
     _both("4.6.3", "security contexts"),
     _both("4.6.4", "no work in `default`"),
     Item("5.1.1", "scan images for vulnerabilities", note="A setting of the project."),
@@ -220,7 +220,7 @@ GKE: Final = (
             is_(value=True),
             ("nodeConfig.flexStart", "queuedProvisioning.enabled"),
         ),
-        note="Except flex-start and queued pools, of which GKE takes none.",
+        note="Except flex-start and queued pools, which GKE does not support.",
     ),
     Item("5.5.3", "auto-upgrade", _pool("management.autoUpgrade", is_(value=True))),
     Item(
@@ -240,7 +240,7 @@ GKE: Final = (
         _pool("nodeConfig.shieldedInstanceConfig.enableSecureBoot", is_(value=True)),
         note="Except GPU pools on Ubuntu, or whose driver the cloud does not install.",
     ),
-    Item("5.6.1", "flow logs and intranode visibility", note="Both are billed by what they log."),
+    Item("5.6.1", "flow logs and intranode visibility", note="Both are billed by log volume."),
     Item("5.6.2", "VPC-native", _gke("networkingMode", is_("VPC_NATIVE"))),
     Item(
         "5.6.3",
@@ -253,14 +253,14 @@ GKE: Final = (
         "5.6.4",
         "no public endpoint",
         option="cloud.access.private",
-        note="By default the DNS endpoint is reached from anywhere, and guarded by IAM.",
+        note="By default, the DNS endpoint is reachable from anywhere, and protected by IAM.",
     ),
     Item("5.6.5", "private nodes", _gke("privateClusterConfig.enablePrivateNodes", is_(value=True))),
     Item(
         "5.6.6",
         "firewall rules for nodes",
         option="cloud.networkTags",
-        note="The rules are the network's own.",
+        note="The rules belong to the network.",
     ),
     Item(
         "5.6.7",
@@ -273,11 +273,11 @@ GKE: Final = (
         "logging and monitoring",
         _gke("loggingConfig.enableComponents", is_(["SYSTEM_COMPONENTS", "WORKLOADS"])),
     ),
-    Item("5.7.2", "auditd on nodes", note="It takes a privileged DaemonSet."),
+    Item("5.7.2", "auditd on nodes", note="It needs a privileged DaemonSet."),
     Item("5.8.1", "no client certificates", _gke("masterAuth", NOT_SET)),
     Item("5.8.2", "Google Groups", option="teams[].members", note="As `group:NAME`."),
     Item("5.8.3", "no ABAC", _gke("enableLegacyAbac", NOT_SET)),
-    Item("5.9.1", "keys of your own for volumes", note="Google's own keys encrypt them."),
+    Item("5.9.1", "keys of your own for volumes", note="They are encrypted with Google's keys."),
     Item("5.9.2", "keys of your own for boot disks", option="cloud.keys.disks"),
     Item("5.10.1", "no web interface", _gke("addonsConfig.kubernetesDashboard", NOT_SET)),
     Item("5.10.2", "no alpha clusters", _gke("enableKubernetesAlpha", NOT_SET)),
@@ -300,7 +300,8 @@ AKS: Final = (
         "create pods",
         _rules(NO_PODS),
         option="teams[].interactive",
-        note="Members create Jobs; `interactive` lets them create pods. Add-ons' powers are listed below.",
+        note="Members create Jobs; `interactive` lets them create pods. Permissions of add-ons are listed "
+        "below.",
     ),
     _both("4.1.5", "no work as a default service account"),
     _both("4.1.6", "tokens only where needed"),
@@ -364,7 +365,7 @@ AKS: Final = (
         "5.4.1",
         "who reaches the control plane",
         option="cloud.access.networks",
-        note="By default it is reached from anywhere, and guarded by Entra.",
+        note="By default, it is reachable from anywhere, and protected by Entra ID.",
     ),
     Item("5.4.2", "no public endpoint", option="cloud.access.private"),
     Item("5.4.3", "private nodes", RequiredProperty(_AKS_POOL, "enableNodePublicIP", is_(value=False))),

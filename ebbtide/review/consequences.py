@@ -37,7 +37,7 @@ def refusals(after: Recording, changes: Iterable[Change]) -> tuple[str, ...]:
     """Return the reasons why `pulumi up` would fail: hooks that reject it, and protected resources."""
     protected = (
         f"{type_words(change.resource.type)} {change.resource.name} is protected, and the engine refuses to "
-        f"{change.action} it{_because(change)}. Undo that, or remove its protection first."
+        f"{change.action} it{_because(change)}. Revert the change, or remove its protection first."
         for change in changes
         if change.is_refused
     )
@@ -78,8 +78,8 @@ def _clusters(before: Preview, changes: Iterable[Change]) -> Iterator[str]:
             yield f"Cluster {cluster.name} is deleted, with its pools and everything that runs on it."
         elif change is not None and change.action == "replace":
             yield (
-                f"Cluster {cluster.name} is deleted and created again{_because(change)}: everything that "
-                "runs on it ends, and objects that this stack does not declare are lost."
+                f"Cluster {cluster.name} is deleted and created again{_because(change)}: its workloads end, "
+                "and objects that this stack does not declare are lost."
             )
 
 
@@ -120,7 +120,7 @@ def _queues(before: Preview, after: Preview) -> Iterator[str]:
     for old in before.queues:
         new = queues.get(old.name)
         if new is None:
-            yield f"Queue {_name(old)} is removed: workloads in it are admitted no more."
+            yield f"Queue {_name(old)} is removed: workloads in it are no longer admitted."
             continue
         now = {(quota.flavor, quota.resource): quota for quota in new.quotas}
         for quota in _shown(old):
@@ -141,7 +141,7 @@ def _largest_pods(before: Preview, after: Preview) -> Iterator[str]:
                 if (less := smaller.get(resource, 0)) < most:
                     yield (
                         f"The largest pod of queue {_name(old)} shrinks from {most:g} to {less:g} "
-                        f"{resource}: waiting work that needs more can never run."
+                        f"{resource}: pending work that needs more cannot run."
                     )
 
 
@@ -183,7 +183,10 @@ def _others(changes: Iterable[Change]) -> Iterator[str]:
     for change in changes:
         resource = change.resource
         if change.action == "delete" and resource.retain_on_delete:
-            yield f"{type_words(resource.type)} {resource.name} leaves the stack and stays in the cloud."
+            yield (
+                f"{type_words(resource.type)} {resource.name} is removed from the stack and retained in the "
+                "cloud."
+            )
         elif change.action == "delete" and resource.type == _NAMESPACE:
             yield f"Namespace {_object_name(change)} is deleted, with everything in it."
 

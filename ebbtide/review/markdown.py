@@ -145,9 +145,9 @@ def _head(review: Review) -> _Section:
     before = difference.cost_before if difference else None
     title = _text(f"Review of {preview.project}/{preview.stack}: {review.verdict}")
     money = (
-        f"**{dollars(cost.idle)}/h idle**{_was(before, cost, 'idle')}, "
-        f"**{dollars(cost.maximum)}/h at most**{_was(before, cost, 'maximum')}, "
-        f"{dollars(cost.on_demand)}/h with on-demand capacity alone ({price_dates(cost)})."
+        f"**{dollars(cost.idle)}/h idle**{_was(before, cost, 'idle')}, **{dollars(cost.maximum)}/h at "
+        f"most**{_was(before, cost, 'maximum')}, {dollars(cost.on_demand)}/h with only on-demand capacity "
+        f"({price_dates(cost)})."
     )
     lines = [f"### {_SIGNS[review.verdict]} {title}", "", money.replace("$", "&#36;")]
     if where := places(preview):
@@ -155,7 +155,7 @@ def _head(review: Review) -> _Section:
     for gap, items in gaps(preview):
         lines += ["", f"**{gap}:** {', '.join(map(_text, items[:_SHOWN]))}{_more(items)}"]
     if held := never_zero(preview):
-        lines += ["", f"**Never without nodes:** {', '.join(map(_text, held[:_SHOWN]))}{_more(held)}"]
+        lines += ["", f"**Always with nodes:** {', '.join(map(_text, held[:_SHOWN]))}{_more(held)}"]
     return _Section(rows=("\n".join(lines),), folded=False)
 
 
@@ -341,7 +341,7 @@ def _picture(review: Review) -> _Section:
     if not 0 < len(preview.pools) <= _PICTURED:
         return _Section(rows=())
     return _Section(
-        title="What runs where",
+        title="Topology",
         rows=("```mermaid", *flowchart(preview), "```"),
         noun="line",
         folded=len(preview.pools) > _OPEN,

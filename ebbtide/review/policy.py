@@ -114,7 +114,7 @@ def _exceptions(settings: Policy, used: Sequence[PolicyException], day: date) ->
         if exception.until is not None and exception.until < day:
             message = f"The exception to {exception.rule} expired on {exception.until}. Fix its cause."
         elif not any(exception is item for item in used):
-            message = f"The exception to {exception.rule} excuses nothing. Remove it."
+            message = f"The exception to {exception.rule} matches no violation. Remove it."
         else:
             continue
         yield Finding(EXCEPTIONS, level, subject, message)

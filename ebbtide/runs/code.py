@@ -67,9 +67,9 @@ def in_config_map(job: Object, folder: Folder) -> tuple[Object, Object]:
     archive = gzip.compress(folder.archive(), mtime=0)
     if len(archive) > _LARGEST:
         raise WorkloadError(
-            f"The code in {folder.root} has {size_text(len(archive))} compressed, and a ConfigMap holds "
-            f"{size_text(_LARGEST)}. The largest files: {folder.largest()}. List what the command does not "
-            "read in .dockerignore."
+            f"The code in {folder.root} has {size_text(len(archive))} compressed, and a ConfigMap can hold "
+            f"{size_text(_LARGEST)}. The largest files: {folder.largest()}. List files that the command does "
+            "not read in .dockerignore."
         )
     metadata: Object = {"name": f"{job['metadata']['name']}-code"}
     if "namespace" in job["metadata"]:

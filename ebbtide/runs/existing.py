@@ -84,11 +84,11 @@ def rerun(api: Api, name: str, namespace: str, words: Sequence[str] = (), new_na
         )
     if words and kind is EXPERIMENT:
         raise WorkloadError(
-            f"{name} is an experiment, whose trials have arguments of their own: omit the new ones, or "
-            "create another experiment."
+            f"{name} is an experiment, whose trials have their own arguments: omit the new ones, or create "
+            "another experiment."
         )
     if new_name and not is_label(new_name):
-        raise WorkloadError(f"--name is {new_name!r}, which can be no name of a {kind.name}.")
+        raise WorkloadError(f"--name is {new_name!r}, which is not a valid name of a {kind.name}.")
     try:
         return _created_again(api, kind, name, namespace, words, new_name)
     except ApiError as error:

@@ -128,7 +128,7 @@ def read_folder(root: Path) -> Folder:
             files have more than 200 MB.
     """
     if not root.is_dir():
-        raise WorkloadError(f"{root} is no directory: write the folder of the code (--code DIR).")
+        raise WorkloadError(f"{root} is not a directory: write the folder of the code (--code DIR).")
     root = root.resolve()
     try:
         found = list(_Walk(root).files(root, _parents(root)))
@@ -145,9 +145,9 @@ def read_folder(root: Path) -> Folder:
         )
     if folder.size > LARGEST:
         raise WorkloadError(
-            f"The code in {root} has {size_text(folder.size)}, and {size_text(LARGEST)} at most are taken. "
-            f"The largest files: {folder.largest()}. List data and outputs in .dockerignore, and keep them "
-            "on a volume or in a bucket."
+            f"The code in {root} has {size_text(folder.size)}, and at most {size_text(LARGEST)} are "
+            f"supported. The largest files: {folder.largest()}. List data and outputs in .dockerignore, and "
+            "keep them on a volume or in a bucket."
         )
     return folder
 

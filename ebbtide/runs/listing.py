@@ -168,8 +168,8 @@ def _refusal(error: ApiError, namespace: str) -> str:
             f"You may not list the workloads of all namespaces: name one with --namespace. ({error.message})"
         )
     return (
-        f"You may not list the workloads of namespace {namespace}: name another with --namespace, or have "
-        f"yourself made a member of its team. ({error.message})"
+        f"You may not list the workloads of namespace {namespace}: name another with --namespace, or ask its "
+        f"team for membership. ({error.message})"
     )
 
 

@@ -144,8 +144,8 @@ def check(api: Api, manifests: Sequence[Object], namespace: str, *, replace: boo
         existing = api.find(f"{path_of(manifests[0], namespace)}/{name}")
         if existing is not None and not replace:
             raise ClusterError(
-                f"Job {name} is already in namespace {namespace}: replace it with --replace, follow it with "
-                f"`{command_line('follow', name, '-n', namespace)}`, or write another name."
+                f"Job {name} already exists in namespace {namespace}: replace it with --replace, follow it "
+                f"with `{command_line('follow', name, '-n', namespace)}`, or write another name."
             )
     except ApiError as error:
         raise ClusterError(explained(error)) from None
@@ -188,8 +188,8 @@ def _delete(api: Api, manifests: Sequence[Object], job_object: Object, namespace
         while (item := api.find(path)) is not None and _belongs(item, uid):
             if time.monotonic() > deadline:
                 raise ClusterError(
-                    f"The deletion of Job {job_object['metadata']['name']} in namespace {namespace} takes "
-                    f"longer than {_DELETION:.0f} s: its pods are still terminating. Try again later."
+                    f"The deletion of Job {job_object['metadata']['name']} in namespace {namespace} is not "
+                    f"done after {_DELETION:.0f} s: its pods are still terminating. Try again later."
                 )
             time.sleep(_PAUSE)
 

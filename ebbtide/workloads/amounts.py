@@ -26,7 +26,9 @@ def millicores(text: str) -> int:
     """
     amount = _parsed(text) * 1000
     if amount <= 0 or amount != int(amount):
-        raise WorkloadError(f"cpu is {text!r}, which is no amount of CPU: write cores, as 4, or 500m.")
+        raise WorkloadError(
+            f"cpu is {text!r}, which is not an amount of CPU: write cores, such as 4, or 500m."
+        )
     return int(amount)
 
 
@@ -43,7 +45,7 @@ def memory_bytes(text: str, name: str = "memory") -> int:
     amount = int(_parsed(text))
     if amount < MEBIBYTE:
         raise WorkloadError(
-            f"{name} is {text!r}, which is no amount of memory for a pod: write it as 48Gi or 512Mi."
+            f"{name} is {text!r}, which is not an amount of memory for a pod: write it as 48Gi or 512Mi."
         )
     return amount
 
@@ -63,5 +65,5 @@ def seconds(name: str, duration: str | timedelta) -> int:
     except ValueError:
         total = 0
     if total < 1:
-        raise WorkloadError(f"{name} is {duration!r}, which is no duration: write it as 90m, 12h or 7d.")
+        raise WorkloadError(f"{name} is {duration!r}, which is not a duration: write it as 90m, 12h or 7d.")
     return total

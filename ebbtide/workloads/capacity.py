@@ -33,7 +33,7 @@ def check_capacity(pools: Iterable[PoolProfile], task: Task, nodes: int, problem
     largest = max(known, key=lambda name: known[name], default="")
     problems.check(
         len(known) < len(most) or nodes <= known[largest],
-        f"nodes is {nodes}, and pool {largest} has room for {known.get(largest)} such pods at once: the pods "
+        f"nodes is {nodes}, and pool {largest} has capacity for {known.get(largest)} such pods: the pods "
         "would wait for each other. Write fewer nodes, or raise the pool's largest size.",
     )
 

@@ -75,7 +75,7 @@ class Checkpoints:
 
     def __init__(self, root: str | Path, *, keep: int = 3) -> None:
         if keep < 1:
-            raise CheckpointError(f"keep is {keep}; at least the latest checkpoint stays: write 1 or more.")
+            raise CheckpointError(f"keep is {keep}; the latest checkpoint is always kept: write 1 or more.")
         self.root = root
         self.keep = keep
         self._broken: set[str] = set()
@@ -172,9 +172,9 @@ class Checkpoints:
             files = _unsealed(_step(name), self._storage.read(_marker(name)))
             for path, (size, saved) in files.items():
                 if self._storage.size(name, path) != size:
-                    return f"{path} has not the size that it was saved with"
+                    return f"{path} has another size than when it was saved"
                 if deep and digest(self._storage.fetch(name) / path) != saved:
-                    return f"{path} is not what was saved"
+                    return f"{path} has changed since it was saved"
         except (OSError, ValueError, TypeError) as error:
             return f"it cannot be read ({error})"
         return None
@@ -186,8 +186,8 @@ class Checkpoints:
             # Full verification: a damaged one must not block later saves.
             if self._damage(name) is None:
                 raise NewerCheckpointError(
-                    f"Step {step} is not saved: step {_step(name)} is in {self.root} already. Another writer "
-                    "is ahead of this one; go on from latest(), or stop."
+                    f"Step {step} is not saved: step {_step(name)} is already in {self.root}. Another writer "
+                    "is ahead of this one; continue from latest(), or stop."
                 )
 
     def _publish(self, name: str, directory: Path) -> None:
@@ -251,5 +251,5 @@ def _unsealed(step: int, text: str) -> dict[str, tuple[int, str]]:
     """
     files: dict[str, Any] = dict(json.loads(text)).get("files", {})
     if text != _sealed(step, files):
-        raise ValueError("the marker is not whole")
+        raise ValueError("the marker is incomplete")
     return {path: (size, saved) for path, (size, saved) in files.items()}

@@ -6,7 +6,7 @@ from typing import Final
 from ebbtide.kubernetes_api import ApiError
 from ebbtide.workloads.errors import WorkloadError
 
-_KUBECTL: Final = "check that `kubectl get namespaces` reaches it"
+_KUBECTL: Final = "check that `kubectl get namespaces` works"
 
 
 class ClusterError(WorkloadError):
@@ -20,8 +20,8 @@ def explained(error: ApiError) -> str:
             return f"{error}: {_KUBECTL} from this machine."
         case http.HTTPStatus.UNAUTHORIZED:
             return (
-                "The API server does not know you: log in to the cloud again, or get new credentials for the "
-                f"cluster, and {_KUBECTL}."
+                "The API server rejects your credentials: log in to the cloud again, or get new credentials "
+                f"for the cluster, and {_KUBECTL}."
             )
         case status if error.unanswered:
             return f"The API server could not answer (status {status}): {error}"

@@ -95,7 +95,7 @@ def experiment(  # noqa: PLR0913 - the fields of an Experiment
         _check_search(algorithm_name, settings, parameters, max_trial_count, problems)
     _check_references(task, parameters, problems)
     problems.check(
-        task.name[:1].isalpha(), f"name is {task.name!r}; an Experiment's begins with a letter, for Katib."
+        task.name[:1].isalpha(), f"name is {task.name!r}; the name of an Experiment must begin with a letter."
     )
     placement = placed(profile, task, problems, name_length=NAME_LENGTH)
     metadata: Manifest = {
@@ -173,7 +173,7 @@ def _check_algorithm(name: str, settings: Mapping[str, str], problems: Problems)
     if name not in _SETTINGS:
         near = get_close_matches(name, _SETTINGS, n=1)
         guess = f"; did you mean {near[0]}?" if near else f": write one of {', '.join(_SETTINGS)}."
-        problems.add(f"algorithm_name is {name!r}, with which Katib does not search parameters{guess}")
+        problems.add(f"algorithm_name is {name!r}, which is not a search algorithm of Katib{guess}")
         return False
     for setting in _SETTINGS[name]:
         problems.check(setting in settings, f"{name} needs {setting}: write it in algorithm_settings.")
@@ -206,7 +206,7 @@ def _check_search(
             problems.check(
                 settings["resource_name"] in parameters,
                 f"resource_name is {settings['resource_name']!r}, and there is no such parameter: name the "
-                "one that says how long a trial trains.",
+                "parameter for the length of a trial's training.",
             )
         case _:
             pass
@@ -216,8 +216,8 @@ def _check_references(task: Task, parameters: Mapping[str, Space], problems: Pro
     """Report parameters that no trial reads, and references to parameters that do not exist."""
     problems.check(
         task.command,
-        "command is not given: Katib would ask the image's registry for it as each trial's pod is created. "
-        "Write the program and its arguments.",
+        "command is missing: Katib would look it up in the image's registry for each trial's pod. Write "
+        "the program and its arguments.",
     )
     texts = [*task.command, *task.args, *task.env.values()]
     referred = dict.fromkeys(name for text in texts for name in _REFERENCE.findall(text))
@@ -229,5 +229,5 @@ def _check_references(task: Task, parameters: Mapping[str, Space], problems: Pro
         )
     for name in referred:
         problems.check(
-            name in parameters, f"${{trialParameters.{name}}} is used, and no parameter is called so."
+            name in parameters, f"${{trialParameters.{name}}} is used, and there is no such parameter."
         )

@@ -121,7 +121,7 @@ def _failures(snapshot: JobSnapshot) -> list[str]:
     for index in failed[:_SHOWN]:
         pod = _last([pod for pod in snapshot.pods if _index(pod) == str(index) and _failed(pod)])
         point = f" {json.dumps(points[index], ensure_ascii=False)}" if index < len(points) else ""
-        lines.append(f"  index {index}{point}: {failure_text(pod) if pod else 'its pods are gone'}")
+        lines.append(f"  index {index}{point}: {failure_text(pod) if pod else 'its pods no longer exist'}")
     if len(failed) > _SHOWN:
         lines.append(f"  and {len(failed) - _SHOWN} more: {snapshot.job['status']['failedIndexes']}")
     return lines
@@ -135,7 +135,7 @@ def failure_text(pod: Object) -> str:
         if ended.get("exitCode"):
             reason: str = ended.get("reason") or ""
             return f"exit code {ended['exitCode']}" + (f" ({reason})" if reason not in {"", "Error"} else "")
-    return ": ".join(filter(None, (status.get("reason"), status.get("message")))) or "no reason is given"
+    return ": ".join(filter(None, (status.get("reason"), status.get("message")))) or "no reason is reported"
 
 
 def _failed(pod: Object) -> bool:

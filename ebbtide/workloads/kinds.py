@@ -191,13 +191,13 @@ def lost(error: ApiError, kind: Kind, name: str, namespace: str, *, known: bool)
     """
     match error.status:
         case http.HTTPStatus.NOT_FOUND if known:
-            return f"The {kind.name} {name} is gone before its end was seen: it was deleted."
+            return f"The {kind.name} {name} was deleted before its end was observed."
         case http.HTTPStatus.NOT_FOUND:
             return f"There is no {kind.name} {name} in namespace {namespace}: it was deleted."
         case http.HTTPStatus.FORBIDDEN:
             return (
-                f"You may not follow {kind.name}s in namespace {namespace}: have yourself made a member of "
-                f"its team. ({error.message})"
+                f"You may not follow {kind.name}s in namespace {namespace}: ask its team for membership. "
+                f"({error.message})"
             )
         case _:
             return explained(error)

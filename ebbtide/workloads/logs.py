@@ -39,8 +39,8 @@ def log_query(profile: Profile, *, namespace: str, pod: str = "", job: str = "",
         template, chosen = _clause(profile, job, label)
         if template not in query:
             raise WorkloadError(
-                "The profile's query cannot be widened beyond a pod: write the profile again with `ebbtide "
-                "profile`, or ask for a pod."
+                "The profile's query supports only a single pod: write the profile again with `ebbtide "
+                "profile`, or name a pod."
             )
         query = query.replace(template, chosen).replace(
             "project TimeGenerated,", "project TimeGenerated, PodName,"
@@ -80,16 +80,14 @@ def log_link(
 
 def _check(namespace: str, pod: str, job: str, label: str) -> None:
     problems = Problems()
-    problems.check(
-        sum(map(bool, (pod, job, label))) == 1, "Name one of pod, job and label: whose logs they are."
-    )
-    problems.check(is_label(namespace), f"namespace is {namespace!r}, which can be no namespace's name.")
-    problems.check(not pod or is_subdomain(pod), f"pod is {pod!r}, which can be no pod's name.")
-    problems.check(not job or is_label(job), f"job is {job!r}, which can be no Job's name.")
+    problems.check(sum(map(bool, (pod, job, label))) == 1, "Name one of pod, job and label.")
+    problems.check(is_label(namespace), f"namespace is {namespace!r}, which is not a valid namespace name.")
+    problems.check(not pod or is_subdomain(pod), f"pod is {pod!r}, which is not a valid pod name.")
+    problems.check(not job or is_label(job), f"job is {job!r}, which is not a valid Job name.")
     key, _, value = label.partition("=")
     problems.check(
         not label or (_KEY.fullmatch(key) and _VALUE.fullmatch(value)),
-        f"label is {label!r}; write it as key=value, as a pod has it.",
+        f"label is {label!r}; write it as key=value.",
     )
     problems.end()
 

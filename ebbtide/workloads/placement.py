@@ -76,8 +76,8 @@ def place(profile: Profile, task: Task) -> Placement:
     if bool(task.pool) == bool(task.queue):
         problem = "Both a pool and a queue are named" if task.pool else "Neither a pool nor a queue is named"
         raise WorkloadError(
-            f"{problem}; the work goes to one of them. {_known(profile)} A queue chooses among its pools; a "
-            "pool is taken as it is."
+            f"{problem}; name one of them. {_known(profile)} A queue chooses among its pools; a pool is used "
+            "directly."
         )
     try:
         placement = _on_pool(profile, task) if task.pool else _in_queue(profile, task)
@@ -104,17 +104,19 @@ def _on_pool(profile: Profile, task: Task) -> Placement:
     check_shared_memory(task, problems)
     problems.check(
         not task.priority,
-        f"priority is {task.priority}, and orders work in a queue: name a queue instead of pool {pool.name}.",
+        f"priority is {task.priority}, which orders work in a queue: name a queue instead of pool "
+        f"{pool.name}.",
     )
     if pool.capacity == _QUEUED:
         queues = " or ".join(f"queue {name}" for name in pool.queues) or "a queue over it"
         problems.add(
-            f"Pool {pool.name} has nodes only for work that waited in a queue: name {queues} instead."
+            f"Pool {pool.name} creates nodes only for work that was admitted from a queue: name {queues} "
+            "instead."
         )
     elif required := _required_queues(profile, pool, task.namespace):
         problems.add(
-            f"In namespace {task.namespace}, work takes pool {pool.name} through a queue, and the API server "
-            f"refuses it otherwise: name queue {' or '.join(required)} instead."
+            f"In namespace {task.namespace}, work must use pool {pool.name} through a queue, or the API "
+            f"server refuses it: name queue {' or '.join(required)} instead."
         )
     for problem in _obstacles(pool, task, profile.cloud):
         problems.add(problem)
@@ -154,8 +156,8 @@ def _in_queue(profile: Profile, task: Task) -> Placement:
     _check_priority(profile, task, problems)
     problems.check(
         task.cpu and task.memory,
-        "cpu and memory are both needed in a queue: it counts what is requested, and would admit more than "
-        "the nodes hold.",
+        "cpu and memory are both required in a queue: it counts requests, and would otherwise admit more "
+        "than the nodes can run.",
     )
     pools = [profile.pool(name) for name in queue.pools]
     malformed = Problems()
@@ -193,10 +195,14 @@ def _check_priority(profile: Profile, task: Task, problems: Problems) -> None:
     """Report a priority that the cluster does not have; Kueue would not admit the workload (0.19.2,
     pkg/util/priority)."""
     known = ", ".join(profile.priorities)
-    fix = f"write one of {known}" if known else "its profile lists none: write it again, or omit priority"
+    fix = (
+        f"write one of {known}"
+        if known
+        else ("its profile lists none: write the profile again, or omit priority")
+    )
     problems.check(
         not task.priority or task.priority in profile.priorities,
-        f"priority is {task.priority!r}, which is no WorkloadPriorityClass of cluster {profile.cluster}: "
+        f"priority is {task.priority!r}, which is not a WorkloadPriorityClass of cluster {profile.cluster}: "
         f"{fix}.",
     )
 
@@ -226,7 +232,7 @@ def queue_of(profile: Profile, task: Task) -> tuple[QueueProfile, Task]:
         return queue, replace(task, namespace=local.namespace)
     if named:
         listed = ", ".join(f"{local.namespace}/{local.name}" for _, local in named)
-        raise WorkloadError(f"Several queues are called {name}: write one of {listed}.")
+        raise WorkloadError(f"Several queues have the name {name}: write one of {listed}.")
     return profile.queue(task.queue), task
 
 
@@ -252,9 +258,8 @@ def _check_idle(pools: Sequence[PoolProfile], task: Task, target: str, problems:
     counts = "gpus=1" if most == 1 else f"gpus=1 to gpus={most}"
     kinds = " or ".join(dict.fromkeys(map(str, accelerators)))
     problems.add(
-        f"gpus is not given, and {target} has only nodes with {kinds}: they would be paid for with no "
-        f"accelerator in use. Write {counts} (--gpus), or gpus=0 for work that needs such a node without its "
-        "accelerators."
+        f"gpus is missing, and {target} has only nodes with {kinds}, which would be paid for without being "
+        f"used. Write {counts} (--gpus), or gpus=0 for work that needs such a node but not its accelerators."
     )
 
 
@@ -275,8 +280,8 @@ def _accelerator(pools: Sequence[PoolProfile], task: Task) -> str:
     kinds = sorted({pool.accelerator.resource for pool in pools if pool.accelerator is not None})
     if len(kinds) > 1:
         raise WorkloadError(
-            f"Queue {task.queue} leads to accelerators of different kinds, {' and '.join(kinds)}, and a pod "
-            "asks for one: name a queue over one kind."
+            f"Queue {task.queue} has accelerators of different kinds, {' and '.join(kinds)}, and a pod "
+            "requests only one: name a queue with one kind."
         )
     return kinds[0] if kinds else ""
 
@@ -314,7 +319,7 @@ def _obstacles(pool: PoolProfile, task: Task, cloud: str, *, run: bool = True) -
         requested = task.max_run_seconds
         if limit is not None and requested is not None and requested > limit:
             problems.add(
-                f"max_run is {durations.in_one_unit(requested)}, and {node} lives "
-                f"{durations.in_one_unit(limit)} at most: save checkpoints, and write no more than that."
+                f"max_run is {durations.in_one_unit(requested)}, and {node} lives at most "
+                f"{durations.in_one_unit(limit)}: save checkpoints, and write at most that."
             )
     return problems.all

@@ -106,11 +106,11 @@ def _count(space: Space) -> int | None:
 def check_spaces(spaces: Mapping[str, Space], problems: Problems) -> None:
     """Report parameters that Katib or its search would reject, some of them only after the experiment has
     started."""
-    problems.check(spaces, "There are no parameters: give at least one, with its space.")
+    problems.check(spaces, "There are no parameters: write at least one, with its space.")
     for name, space in spaces.items():
         problems.check(
             _NAME.fullmatch(name),
-            f"Parameter {name!r} cannot be referred to: write letters, digits, _, - and dots.",
+            f"Parameter {name!r} cannot be referenced: write letters, digits, _, - and dots.",
         )
         match space:
             case Double() | Int():
@@ -136,20 +136,21 @@ def _check_range(name: str, space: Double | Int, problems: Problems) -> None:
     )
     problems.check(
         space.distribution not in {"logUniform", "logNormal"} or space.min > 0,
-        f"Parameter {name} is {space.distribution} from {space.min} on; a logarithm needs min above 0.",
+        f"Parameter {name} is {space.distribution} from {space.min} on; a logarithmic distribution needs "
+        "min above 0.",
     )
 
 
 def _check_values(name: str, space: Categorical | Discrete, problems: Problems) -> None:
     values = [str(value) for value in space.values]
-    problems.check(values, f"Parameter {name} has no values: the search would have nothing to try.")
+    problems.check(values, f"Parameter {name} has no values.")
     problems.check(
-        not isinstance(space.values, str), f"Parameter {name} has one text as its values: write a list."
+        not isinstance(space.values, str), f"Parameter {name} has a text as its values: write a list."
     )
     for value in dict.fromkeys(value for value in values if values.count(value) > 1):
-        problems.add(f"Parameter {name} has {value!r} twice: Katib takes each value once.")
+        problems.add(f"Parameter {name} has {value!r} twice: Katib needs unique values.")
     for value in filter(_UNSAFE.search, values):
         problems.add(
-            f"Parameter {name} has {value!r}: Katib puts values into the trial's manifest as they are, and a "
-            "quote, a backslash or a line break would break it. Use a plain word instead."
+            f"Parameter {name} has {value!r}: Katib inserts values into the trial's manifest unescaped, so a "
+            "quote, a backslash or a line break would break it. Use a plain word."
         )

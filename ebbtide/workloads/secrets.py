@@ -31,13 +31,13 @@ def check_env(env: Mapping[str, str], secret_env: Mapping[str, str], problems: P
     """Report environment variables that are invalid, set twice, or belong into a Secret. Messages contain no
     values."""
     for name, value in env.items():
-        problems.check(is_variable(name), f"env has {name!r}, which can be no variable's name.")
+        problems.check(is_variable(name), f"env has {name!r}, which is not a valid name of a variable.")
         problems.check(name not in secret_env, f"env and secret_env both have {name}: write it once.")
         problems.check(
             not looks_secret(name, value),
-            f"env has {name}, which looks like a secret: everybody who may see the Job could read it. Put it "
-            "into a Secret (kubectl create secret generic NAME --from-literal KEY=…), and write secret_env "
-            f"(--secret-env) {name}=NAME/KEY.",
+            f"env has {name}, which looks like a secret: everyone with access to the Job could read it. Put "
+            "it into a Secret (kubectl create secret generic NAME --from-literal KEY=…), and write "
+            f"secret_env (--secret-env) {name}=NAME/KEY.",
         )
 
 
@@ -47,14 +47,18 @@ def check_secrets(
     """Report references to Secrets that cannot be resolved, and paths that cannot be mounted."""
     for name, reference in secret_env.items():
         secret, key = key_reference(reference)
-        problems.check(is_variable(name), f"secret_env has {name!r}, which can be no variable's name.")
+        problems.check(
+            is_variable(name), f"secret_env has {name!r}, which is not a valid name of a variable."
+        )
         problems.check(
             is_subdomain(secret) and is_data_key(key),
-            f"secret_env has {name} without a reference to a Secret's key: write SECRET/KEY, as "
+            f"secret_env has {name} without a reference to a Secret's key: write SECRET/KEY, such as "
             f"{name}=tracker/api-key, never the value.",
         )
     for secret, path in secret_volumes.items():
-        problems.check(is_subdomain(secret), f"secret_volumes has {secret!r}, which can be no Secret's name.")
+        problems.check(
+            is_subdomain(secret), f"secret_volumes has {secret!r}, which is not a valid name of a Secret."
+        )
         problems.check(
             path.startswith("/") and ":" not in path,
             f"secret_volumes has {secret} at {path!r}; write an absolute path in the container.",
@@ -67,10 +71,12 @@ def check_secrets(
 def check_image_pull_secrets(names: Sequence[str], problems: Problems) -> None:
     """Report names that no Secret can have."""
     if isinstance(names, str):
-        problems.add(f"image_pull_secrets is one text; write a list, [{names!r}].")
+        problems.add(f"image_pull_secrets is a text; write a list, [{names!r}].")
         return
     for name in names:
-        problems.check(is_subdomain(name), f"image_pull_secrets has {name!r}, which can be no Secret's name.")
+        problems.check(
+            is_subdomain(name), f"image_pull_secrets has {name!r}, which is not a valid name of a Secret."
+        )
 
 
 def image_pull_references(names: Sequence[str]) -> list[Manifest]:

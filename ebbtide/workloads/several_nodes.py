@@ -54,10 +54,11 @@ def job_over_nodes(profile: Profile, nodes: int, **fields: Unpack[TaskFields]) -
     task, problems = Task(**fields), Problems()
     variables = _variables(task, nodes)
     check_free(task, (*variables, *_RANKS), "a Job over several nodes", problems)
-    problems.check(nodes > 1, f"nodes is {nodes}; write 2 or more here, or make an ordinary Job.")
+    problems.check(nodes > 1, f"nodes is {nodes}; write 2 or more, or create an ordinary Job.")
     problems.check(
         _SERVICE_NAME.fullmatch(task.name),
-        f"name is {task.name!r}; over several nodes it names a Service too, and begins with a letter.",
+        f"name is {task.name!r}; over several nodes, it is also the name of a Service, and must begin with "
+        "a letter.",
     )
     # A pod's host name is the Job's name with the index, and must be a DNS label.
     length = LABEL_LENGTH - len(f"-{max(0, nodes - 1)}")

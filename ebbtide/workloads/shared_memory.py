@@ -24,14 +24,14 @@ def check_shared_memory(task: "Task", problems: Problems) -> None:
         return
     problems.check(
         task.memory,
-        "shared_memory is given without memory: what is written to it is memory of the container, and would "
-        "not be requested of the node. Write memory (--memory), of which shared_memory is a part.",
+        "shared_memory is given without memory: it is part of the container's memory, which would not be "
+        "requested. Write memory (--memory), including shared_memory.",
     )
     with problems.collecting():
         problems.check(
             not task.memory or task.shared_memory_b < task.memory_b,
-            f"shared_memory is {task.shared_memory}, and is part of memory, which is {task.memory}: a "
-            "container that filled it would be killed. Write less, or more memory.",
+            f"shared_memory is {task.shared_memory}, which is part of memory, and memory is {task.memory}: "
+            "a container that fills it would be killed. Write less, or more memory.",
         )
     for path in (*([task.mount_path] if task.volume else []), *task.secret_volumes.values()):
         problems.check(path != PATH, f"{PATH} is where shared_memory is mounted: use another path.")

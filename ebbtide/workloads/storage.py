@@ -287,7 +287,7 @@ def _opened(address: str) -> tuple[Any, str]:
     scheme = urlsplit(address).scheme
     if scheme not in _SCHEMES:
         raise CheckpointError(
-            f"{address} is in no storage that keeps checkpoints: write a path, gs://bucket/directory, or "
+            f"{address} is not a supported storage for checkpoints: write a path, gs://bucket/directory, or "
             "abfss://container@account.dfs.core.windows.net/directory."
         )
     try:
@@ -322,7 +322,7 @@ def _download(address: str, directory: Path) -> None:
     for path in paths:
         below = PurePosixPath(path).name if path == root else path.removeprefix(root).lstrip("/")
         if ".." in PurePosixPath(below).parts:
-            raise CheckpointError(f"{path} leads out of {address}; rename the object.")
+            raise CheckpointError(f"{path} is outside of {address}; rename the object.")
         target = directory / below
         target.parent.mkdir(parents=True, exist_ok=True)
         files.get_file(path, str(target))

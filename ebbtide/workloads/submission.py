@@ -93,13 +93,13 @@ def _refusal(error: ApiError, kind: str, name: str, namespace: str) -> str:
             command = command_line("follow", name, "-n", namespace)
             follow = f"follow it with `{command}`, " if kind == "Job" else ""
             return (
-                f"{kind} {name} is already in namespace {namespace}: {follow}delete it with `kubectl delete "
-                f"{kind.lower()} {name} -n {namespace}`, or take another name."
+                f"{kind} {name} already exists in namespace {namespace}: {follow}delete it with `kubectl "
+                f"delete {kind.lower()} {name} -n {namespace}`, or write another name."
             )
         case http.HTTPStatus.FORBIDDEN, _ if " cannot create resource " in error.message:
             return (
-                f"You may not create {kind}s in namespace {namespace}: name another with --namespace, or "
-                f"have yourself made a member of its team. ({error.message})"
+                f"You may not create {kind}s in namespace {namespace}: name another with --namespace, or ask "
+                f"its team for membership. ({error.message})"
             )
         case http.HTTPStatus.NOT_FOUND, _ if "namespaces " in error.message:
             return f"There is no namespace {namespace} on the cluster: name another with --namespace."

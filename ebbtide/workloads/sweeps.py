@@ -76,8 +76,8 @@ def sweep(
     text = _json(every).replace("$(", "$$(")
     problems.check(
         len(_json(every).encode()) <= _LONGEST,
-        f"The grid's {len(every)} points are longer than the {_LONGEST // 1024} KiB that a process can be "
-        "given: make several sweeps of it.",
+        f"The grid's {len(every)} points are longer than the {_LONGEST // 1024} KiB that a process accepts "
+        "as arguments: split it into several sweeps.",
     )
     check_free(task, (POINTS, INDEX), "a sweep", problems)
     problems.check(parallelism is None or parallelism > 0, f"parallelism is {parallelism}; write 1 or more.")
@@ -103,13 +103,15 @@ def _json(value: object) -> str:
 
 
 def _check_grid(grid: Grid, problems: Problems) -> None:
-    problems.check(grid, "The grid is empty: give at least one parameter, with its values.")
+    problems.check(grid, "The grid is empty: write at least one parameter, with its values.")
     count = math.prod(len(values) for values in grid.values())
-    problems.check(count <= _MOST, f"The grid has {count} points, and a Job at most {_MOST} indexes.")
+    problems.check(
+        count <= _MOST, f"The grid has {count} points, and a Job supports at most {_MOST} indexes."
+    )
     for name, values in grid.items():
-        problems.check(values, f"The grid has no values for {name}: the sweep would have no point at all.")
+        problems.check(values, f"The grid has no values for {name}: the sweep would have no points.")
         if isinstance(values, str):
-            problems.add(f"The grid's {name} is a text: write its values as a list of them.")
+            problems.add(f"The grid's {name} is a text: write its values as a list.")
             continue
         for value in values:
             problems.check(

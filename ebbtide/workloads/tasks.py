@@ -157,15 +157,15 @@ def check(task: Task, problems: Problems, *, name_length: int = LABEL_LENGTH) ->
     """Report the problems of a task that do not depend on its placement."""
     problems.check(
         is_label(task.name, name_length),
-        f"name is {task.name!r}; a Job's is up to {name_length} lower-case letters, digits and hyphens here.",
+        f"name is {task.name!r}; write at most {name_length} lower-case letters, digits and hyphens.",
     )
     problems.check(task.image.strip(), "image is empty; name an image.")
     problems.check(
         not task.namespace or is_label(task.namespace),
-        f"namespace is {task.namespace!r}, which can be no namespace's name.",
+        f"namespace is {task.namespace!r}, which is not a valid namespace name.",
     )
     for name, text in (("service_account", task.service_account), ("volume", task.volume)):
-        problems.check(not text or is_subdomain(text), f"{name} is {text!r}, which can be nothing's name.")
+        problems.check(not text or is_subdomain(text), f"{name} is {text!r}, which is not a valid name.")
     problems.check(
         task.mount_path.startswith("/") and ":" not in task.mount_path,
         f"mount_path is {task.mount_path!r}; it is an absolute path in the container.",
@@ -173,7 +173,7 @@ def check(task: Task, problems: Problems, *, name_length: int = LABEL_LENGTH) ->
     for name, words in (("command", task.command), ("args", task.args)):
         problems.check(
             not isinstance(words, str),
-            f"{name} is one text; write its words as a list, ['python', 'train.py'].",
+            f"{name} is a text; write its words as a list, ['python', 'train.py'].",
         )
     check_secrets(task.secret_env, task.secret_volumes, problems)
     check_image_pull_secrets(task.image_pull_secrets, problems)
@@ -184,20 +184,20 @@ def check(task: Task, problems: Problems, *, name_length: int = LABEL_LENGTH) ->
     )
     problems.check(
         task.run_as_user is None or 0 < task.run_as_user <= _HIGHEST_USER,
-        f"run_as_user is {task.run_as_user}; write 1 to {_HIGHEST_USER}. 0 is root: omit it for that.",
+        f"run_as_user is {task.run_as_user}; write 1 to {_HIGHEST_USER}. Omit it to run as root.",
     )
     problems.check(task.gpu_count >= 0, f"gpus is {task.gpus}; write 0 or more.")
     problems.check(task.retries >= 0, f"retries is {task.retries}; write 0 or more.")
     for code in task.fail_on:
         if code in _STOPPED:
             problems.add(
-                f"fail_on has {code}, with which a pod ends that {_STOPPED[code]} stopped: a disruption "
-                "would fail the work. Let the program end with a code of its own."
+                f"fail_on has {code}, the exit code of a pod that {_STOPPED[code]} stopped: a disruption "
+                "would fail the work. Use another exit code in the program."
             )
         else:
             problems.check(
                 0 < code <= _HIGHEST_EXIT_CODE,
-                f"fail_on has {code}; exit codes of a failure are 1 to {_HIGHEST_EXIT_CODE}.",
+                f"fail_on has {code}; write an exit code from 1 to {_HIGHEST_EXIT_CODE}.",
             )
     for amount in ("cpu_m", "memory_b", "ttl_seconds", "max_run_seconds"):
         with problems.collecting():
@@ -216,5 +216,5 @@ def check_free(task: Task, names: Iterable[str], owner: str, problems: Problems)
     for field_name, given in (("env", task.env), ("secret_env", task.secret_env)):
         for name in names:
             problems.check(
-                name not in given, f"{field_name} has {name}, which {owner} sets itself: use another name."
+                name not in given, f"{field_name} has {name}, which {owner} sets: use another name."
             )

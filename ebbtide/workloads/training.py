@@ -107,7 +107,7 @@ class TrainPlacement:
             from kubeflow.trainer import options  # noqa: PLC0415
         except ModuleNotFoundError as error:
             raise ModuleNotFoundError(
-                "Options are objects of the kubeflow SDK, which is not installed. Install it with: "
+                "Options need the kubeflow SDK, which is not installed. Install it with: "
                 f"{install_command('train')}. `manifest()` needs none.",
                 name=error.name,
             ) from None

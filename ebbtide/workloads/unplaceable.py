@@ -51,7 +51,7 @@ def _reasons(pod_set: Mapping[str, Any], pool: PoolProfile) -> Iterator[str]:
             fits.append(have // request)
     count = int(pod_set.get("minCount") or pod_set.get("count") or 1)
     if fits and (most := int(min(fits)) * pool.max_nodes) < count:
-        yield f"it needs {several(count, 'pod')} at once, and pool {pool.name} has room for {most}"
+        yield f"it needs {several(count, 'pod')} at once, and pool {pool.name} has capacity for {most}"
 
 
 def _offered(pool: PoolProfile) -> Mapping[str, Decimal]:

@@ -102,7 +102,7 @@ def test_a_command_names_its_extras(bare: Path, project: Path, words: list[str],
     brought = {"gke": "pulumi-gcp<11", "rehearse": "./ebbtide_rehearsal-", "cluster": "kubernetes>=30"}
     assert all(brought.get(extra, "azure-identity>=") in done.stderr for extra in extras.split(","))
     assert not re.search(r"\bebbtide(-rehearsal|\[)", done.stderr)
-    assert ("write aks in place of gke" in done.stderr) == extras.startswith("gke")
+    assert ("write aks instead of gke" in done.stderr) == extras.startswith("gke")
 
 
 @pytest.mark.parametrize(

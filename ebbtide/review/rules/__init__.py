@@ -10,9 +10,9 @@ __all__ = ["BY_ID", "EXCEPTIONS", "RULES", "STACK", "Reviewed", "Rule", "Subject
 
 EXCEPTIONS: Final = Rule(
     id="current-exceptions",
-    title="Exceptions are current, and each excuses a violation.",
+    title="Exceptions have not expired, and each matches a violation.",
     level=Level.ADVISORY,
-    reason="An exception that outlives its cause excuses the next violation unseen.",
+    reason="An exception that outlives its cause hides the next violation.",
     source="the policy's own list",
     check=lambda _: (),  # its violations depend on all other rules; `check` of policy.py yields them
 )

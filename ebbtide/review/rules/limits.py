@@ -15,7 +15,7 @@ from ebbtide.wording import bound
 
 LONGEST_LIFETIME: Final = "longest-lifetime"
 """Id of the rule for the maximum lifetime."""
-_SET: Final = "Mandatory, since it checks nothing until its limit is set."
+_SET: Final = "Mandatory, because it has no effect until its limit is set."
 
 
 def _cost(stack: Reviewed, name: str, limit: float | None, words: str) -> Iterator[Violation]:
@@ -102,7 +102,7 @@ RULES: Final = (
         id="idle-cost",
         title="The cost without work is within limits.idleUsdPerHour.",
         level=Level.MANDATORY,
-        reason=f"Idle cost is paid day and night. {_SET}",
+        reason=f"Idle cost is paid all the time. {_SET}",
         source="list prices of the catalog, each with its date",
         check=_idle_cost,
     ),
@@ -134,7 +134,7 @@ RULES: Final = (
         id="lifetime",
         title="Stacks named in limits.ephemeralStacks have a lifetime.",
         level=Level.MANDATORY,
-        reason="A review's cluster that is forgotten is billed until someone notices.",
+        reason="A forgotten cluster of a review keeps being billed.",
         source="the label ebbtide-expires, by which expired clusters are found",
         check=_lifetime,
     ),

@@ -34,8 +34,8 @@ def _work_pools_tainted(stack: Reviewed) -> Iterator[Violation]:
             if is_first or pool.cloud is CloudKind.AKS:
                 continue
         message = (
-            "It has no taint, so that any pod is scheduled on it and keeps its nodes. "
-            "Add a taint with the effect NoSchedule."
+            "It has no taint, so any pod can be scheduled on it and keep its nodes. Add a taint with the "
+            "effect NoSchedule."
         )
         yield Violation(of_pool(pool), message)
 
@@ -50,7 +50,7 @@ def _spot_system(stack: Reviewed) -> Iterator[Violation]:
     for pool in stack.pools:
         if pool.role == "system" and pool.capacity in _PREEMPTED:
             message = f"Its machines are {pool.capacity}. A preemption interrupts cluster DNS and Kueue."
-            yield Violation(of_pool(pool), f"{message} Write capacity: on-demand where that matters.")
+            yield Violation(of_pool(pool), f"{message} Write capacity: on-demand unless that is acceptable.")
 
 
 def _spot_stateful(stack: Reviewed) -> Iterator[Violation]:
@@ -107,7 +107,7 @@ RULES: Final = (
         id="work-pools-tainted",
         title="Work pools are tainted.",
         level=Level.MANDATORY,
-        reason="A pod of the system on a work pool keeps a GPU machine from being removed.",
+        reason="A system pod on a work pool prevents the scale-down of a GPU node.",
         source="cluster-autoscaler FAQ, what prevents scale-down (2026)",
         check=_work_pools_tainted,
     ),
@@ -115,7 +115,7 @@ RULES: Final = (
         id="work-pools-from-zero",
         title="Work pools scale to zero.",
         level=Level.ADVISORY,
-        reason="A minimum is paid day and night. Advisory, since a warm node may be worth its price.",
+        reason="A minimum is paid all the time. Advisory, since a warm node may be worth its price.",
         source="docs/architecture.md",
         check=_work_pools_from_zero,
     ),
@@ -123,8 +123,9 @@ RULES: Final = (
         id="spot-system",
         title="System pools do not run on spot machines.",
         level=Level.ADVISORY,
-        reason="A preemption stops cluster DNS and Kueue until a new node is ready; running work goes on. "
-        "Advisory, since a cluster for some hours, such as this repository's stack dev, may save the money.",
+        reason="A preemption stops cluster DNS and Kueue until a new node is ready; running work continues. "
+        "Advisory, since a cluster for some hours, such as this repository's stack dev, may accept "
+        "that for the price.",
         source="cloud.google.com/kubernetes-engine/docs, spot-vms (2026): not for system workloads",
         check=_spot_system,
     ),
@@ -132,7 +133,7 @@ RULES: Final = (
         id="spot-stateful",
         title="Stateful workloads do not run on spot machines.",
         level=Level.MANDATORY,
-        reason="A database that loses its machine within seconds may lose writes, and its users always wait.",
+        reason="A preempted database may lose writes, and is unavailable until it has restarted.",
         source="cloud.google.com/kubernetes-engine/docs, spot-vms (2026): for stateless workloads",
         check=_spot_stateful,
     ),

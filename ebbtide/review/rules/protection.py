@@ -56,7 +56,7 @@ def _private_nodes(stack: Reviewed) -> Iterator[Violation]:
             case CloudKind.AKS:
                 is_public = inputs.flag("enableNodePublicIP")
         if is_public:
-            yield Violation(of_pool(pool), "Its nodes have public addresses. Leave private nodes on.")
+            yield Violation(of_pool(pool), "Its nodes have public addresses. Keep private nodes enabled.")
 
 
 def _control_plane(stack: Reviewed) -> Iterator[Violation]:
@@ -65,7 +65,7 @@ def _control_plane(stack: Reviewed) -> Iterator[Violation]:
         networks = _gke_networks(inputs) if cluster.cloud is CloudKind.GKE else _aks_networks(inputs)
         if networks is None or (networks and _ANYWHERE.isdisjoint(networks)):
             continue
-        message = "Its control plane answers from any address. Declare cloud.access.networks or private."
+        message = "Its control plane is reachable from any address. Declare cloud.access.networks or private."
         yield Violation(of_cluster(cluster), message)
 
 
@@ -111,8 +111,8 @@ def _users(kubeconfig: str) -> tuple[Inputs, ...]:
 
 
 _CONTROL_PLANE_REASON: Final = (
-    "An address that anyone reaches is one stolen credential or one bug away from the cluster. Advisory, "
-    "since IAM or Entra ID still checks every request. GKE's DNS endpoint has no networks: IAM guards it."
+    "A public address exposes the cluster to a stolen credential or a vulnerability. Advisory, since IAM or "
+    "Entra ID still checks every request. GKE's DNS endpoint has no authorized networks: IAM protects it."
 )
 
 RULES: Final = (
@@ -120,13 +120,14 @@ RULES: Final = (
         id="private-nodes",
         title="Nodes have no public addresses.",
         level=Level.MANDATORY,
-        reason="A node with a public address can be reached past every load balancer and policy.",
+        reason="A node with a public address can be reached without passing a load balancer or a network "
+        "policy.",
         source="CIS GKE Benchmark 1.9.0, 5.6.5; CIS AKS Benchmark 1.8.0, 5.4.3",
         check=_private_nodes,
     ),
     Rule(
         id="control-plane-access",
-        title="The control plane's address answers approved networks only.",
+        title="The control plane's address is restricted to authorized networks.",
         level=Level.ADVISORY,
         reason=_CONTROL_PLANE_REASON,
         source="CIS GKE Benchmark 1.9.0, 5.6.3; CIS AKS Benchmark 1.8.0, 5.4.1",
@@ -137,9 +138,9 @@ RULES: Final = (
         title="A cluster that CI deploys has the login workloadidentity.",
         level=Level.ADVISORY,
         reason=(
-            "The identity token of a job on GitHub's runners is valid for ten minutes, and `az login` cannot "
-            "renew it: the first update of a new AKS cluster takes longer, and then gets no token. kubelogin "
-            "requests a new one. Advisory, since it checks nothing outside of CI."
+            "The identity token of a job on GitHub's runners is valid for ten minutes, and `az login` "
+            "cannot renew it: the first update of a new AKS cluster takes longer, and then cannot get a "
+            "token. kubelogin requests a new one. Advisory, because it has no effect outside of CI."
         ),
         source="Azure/azure-cli#28708 (2024, open); kubelogin 0.2.22, provider.go (2026)",
         check=_login,

@@ -89,7 +89,7 @@ RULES: Final = (
         id="fixed-versions",
         title="Images, charts and kustomizations have a fixed version.",
         level=Level.MANDATORY,
-        reason="A version that floats changes what runs without a change that anyone reviews.",
+        reason="A floating version changes what runs without a reviewed change.",
         source="kubernetes.io/docs, images: avoid the tag latest (2026)",
         check=_fixed_versions,
     ),

@@ -32,14 +32,13 @@ def _on(pool: PoolProfile, step: Step, requirements: Requirements, lasts: int) -
     length = durations.in_one_unit(lasts)
     if pool.interruptible and lasts >= LONG and not (step.has_retries or requirements.checkpoints):
         yield (
-            f"lasts {length} on {pool.capacity} pool {pool.name} with neither retries nor "
-            f"checkpoints, so that a preemption ends the run: {_AGAIN}, and set checkpoints=True once it "
-            "saves them."
+            f"lasts {length} on {pool.capacity} pool {pool.name} without retries or checkpoints, so a "
+            f"preemption ends the run: {_AGAIN}, and set checkpoints=True once it saves them."
         )
     limit = pool.max_run_seconds
     if limit is not None and lasts > limit and not (step.has_retries and requirements.checkpoints):
         yield (
-            f"lasts {length}, and a node of pool {pool.name} lives {durations.in_one_unit(limit)} at most: "
+            f"lasts {length}, and a node of pool {pool.name} lives at most {durations.in_one_unit(limit)}: "
             f"save checkpoints, set checkpoints=True, and {_AGAIN}."
         )
 

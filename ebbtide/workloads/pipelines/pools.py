@@ -99,11 +99,12 @@ def _profiles(
 def check_free(step: Step, problems: Problems) -> None:
     """Report a step without a pod, or one that is already placed."""
     problems.check(
-        step.has_pod, "it is a pipeline or an importer, and has no pod: place its steps where they are made."
+        step.has_pod,
+        "it is a pipeline or an importer, and has no pod: place its steps where they are created.",
     )
     problems.check(
         not step.is_placed,
-        "it is placed already. Several affinities would each do alone, and a queue adds its own: place it "
+        "it is already placed. Node affinity terms are alternatives, and a queue adds its own: place it "
         "once.",
     )
 
@@ -131,7 +132,8 @@ def check_kind(step: Step, resources: Iterable[str], needed: Requirements, probl
     kinds = sorted(set(resources)) if needed.gpus else []
     problems.check(
         len(kinds) <= 1,
-        f"its pools have accelerators of different kinds, {' and '.join(kinds)}, and a pod asks for one.",
+        f"its pools have accelerators of different kinds, {' and '.join(kinds)}, and a pod requests only "
+        "one.",
     )
     problems.check(
         not (kinds and step.accelerator) or step.accelerator in kinds,

@@ -64,7 +64,8 @@ def retry_disruptions(
     wait = until = 0
     with faults_of(step) as problems:
         problems.check(
-            step.has_pod, "it is a pipeline or an importer: set the retries of its steps where they are made."
+            step.has_pod,
+            "it is a pipeline or an importer: set the retries of its steps where they are created.",
         )
         problems.check(attempts >= 1, f"attempts is {attempts}; write 1 or more.")
         problems.check(
@@ -79,8 +80,8 @@ def retry_disruptions(
             problems.check(
                 begun == attempts,
                 f"with waits from {durations.in_one_unit(wait)} on, each {factor:g} times the one before, "
-                f"{begun} of {attempts} attempts begin within the {durations.in_one_unit(until)} in which it "
-                "is retried: set a higher longest, or wait less.",
+                f"{begun} of {attempts} attempts begin within the {durations.in_one_unit(until)} in which "
+                "it is retried: set a higher longest, or a shorter wait.",
             )
     step.retry(attempts, wait, factor, until)
     doubt = _doubt(profile)

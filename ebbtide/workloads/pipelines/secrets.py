@@ -37,7 +37,8 @@ def use_secrets(
     env, volumes = env or {}, volumes or {}
     with faults_of(step) as problems:
         problems.check(
-            step.has_pod, "it is a pipeline or an importer: give its steps their Secrets where they are made."
+            step.has_pod,
+            "it is a pipeline or an importer: give its steps their Secrets where they are created.",
         )
         problems.check(
             env or volumes or image_pull_secrets,

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 VOLUME: Final = "shared"
 """Name of the claim of a declared team."""
 _NO_POD: Final = (
-    "it is a pipeline or an importer, and has no pod: call this for its steps where they are made."
+    "it is a pipeline or an importer, and has no pod: call this for its steps where they are created."
 )
 
 
@@ -49,14 +49,17 @@ def use_volume(
     cluster = profile or Profile.load()
     with faults_of(step) as problems:
         problems.check(step.has_pod, _NO_POD)
-        problems.check(is_subdomain(volume), f"volume is {volume!r}, which can be no claim's name.")
+        problems.check(
+            is_subdomain(volume),
+            f"volume is {volume!r}, which is not a valid name of a PersistentVolumeClaim.",
+        )
         problems.check(
             mount_path.startswith("/") and ":" not in mount_path,
             f"mount_path is {mount_path!r}; it is an absolute path in the container.",
         )
         problems.check(
             not (step.is_placed and cluster.cloud == "gke"),
-            "it is placed already, and what a bucket mount takes of a node was not counted: call use_volume "
+            "it is already placed, and the resources of the bucket mount were not counted: call use_volume "
             "before it is placed.",
         )
     step.mount_claim(volume, mount_path)

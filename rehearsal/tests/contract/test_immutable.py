@@ -95,12 +95,11 @@ def test_a_change_that_would_delete_the_pool_is_refused(
     with pytest.raises(ImmutableInputError) as refused:
         _hooked(old, new)
     error = str(refused.value)
-    assert error.startswith("GKE cannot change the node pool work that way: ")
+    assert error.startswith("GKE cannot change these fields of the node pool work: ")
     assert message in error
     assert error.endswith(
-        "It would have to be deleted, with all that runs on it. "
-        f"`ebbtide up {pulumi.get_stack()}` creates the new pool beside it, lets its work finish, and then "
-        "deletes it."
+        f"The pool would have to be deleted with its workloads. `ebbtide up {pulumi.get_stack()}` creates "
+        "the new pool beside it, lets its work finish, and then deletes it."
     )
 
 
@@ -145,7 +144,7 @@ def test_the_system_pool_is_renamed() -> None:
         urn="u", id="", name="n", type="t", old_inputs=old, new_inputs=old | {"spot": False}
     )
     with pytest.raises(
-        ImmutableInputError, match="under another name: the new pool is created before system is"
+        ImmutableInputError, match="with another name: the new pool is created before system is"
     ):
         POOLS.refuse(args)
 

@@ -134,7 +134,7 @@ def test_work_is_named_and_the_cluster_stays(added: Stage) -> None:
     begun = _destroy(added, "--yes")
     assert begun.stdout is not None
     for line in begun.stdout:
-        if line.startswith("gone: "):
+        if line.startswith("deleted: "):
             break
     os.killpg(begun.pid, signal.SIGINT)
     status, out, errors = _ended(begun)

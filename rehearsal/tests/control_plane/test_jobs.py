@@ -156,7 +156,7 @@ def test_a_job_that_runs_again(control_plane: ControlPlane, ebbtide: Ebbtide) ->
     assert copied["metadata"]["ownerReferences"][0]["uid"] == again["metadata"]["uid"]
     assert "Job train-3 is created, from train-2." in _output(ebbtide.start("rerun", "train-2", "-n", place))
     error = ebbtide.refused("rerun", "train", "-n", place, "--name", "train-2")
-    assert error.startswith(f"Job train-2 is already in namespace {place}")
+    assert error.startswith(f"Job train-2 already exists in namespace {place}")
 
 
 def test_jobs_of_other_workloads(control_plane: ControlPlane, ebbtide: Ebbtide) -> None:
@@ -169,4 +169,4 @@ def test_jobs_of_other_workloads(control_plane: ControlPlane, ebbtide: Ebbtide) 
     api.create(f"/apis/batch/v1/namespaces/{place}/jobs", owned)
     assert _listed(ebbtide, place) == {}
     both = ebbtide.refused("jobs", "-n", place, "--all-namespaces")
-    assert both == "--namespace and --all-namespaces are both given: write one of them."
+    assert both == "--namespace and --all-namespaces exclude each other: write one of them."

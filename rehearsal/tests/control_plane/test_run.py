@@ -76,7 +76,7 @@ def test_a_run_in_a_restricted_namespace(
     with tarfile.open(fileobj=archive) as unpacked:
         assert unpacked.getnames() == ["train.py"]
     assert started.stdout is not None
-    assert started.stdout.readline() == f"Job {name} is made, in namespace {place}.\n"
+    assert started.stdout.readline() == f"Job {name} is created in namespace {place}.\n"
     assert started.stdout.readline().startswith("Code: 1 file, 1 kB, of ")
     started.stdout.readline()
     started.send_signal(signal.SIGINT)
@@ -84,8 +84,11 @@ def test_a_run_in_a_restricted_namespace(
     assert (started.returncode, errors.splitlines()) == (
         130,
         [
-            f"{name} goes on. Follow it again: {command_line('follow', name, '-n', place, '--logs')}",
-            f"Cancel it: {command_line('cancel', name, '-n', place)}",
+            (
+                f"{name} keeps running. Follow it again with: "
+                f"{command_line('follow', name, '-n', place, '--logs')}"
+            ),
+            f"Cancel it with: {command_line('cancel', name, '-n', place)}",
         ],
     )
     api.delete(f"/apis/batch/v1/namespaces/{place}/jobs/{name}", propagationPolicy="Background")
@@ -103,7 +106,7 @@ def test_a_name_that_is_taken(
     before = _only(control_plane, place, "pods")
     _interrupt(first)
     assert ebbtide.refused(*words) == (
-        f"Job train is already in namespace {place}: replace it with --replace, follow it with "
+        f"Job train already exists in namespace {place}: replace it with --replace, follow it with "
         f"`{command_line('follow', 'train', '-n', place)}`, or write another name."
     )
     dashes = words.index("--")

@@ -71,7 +71,7 @@ def test_a_job_is_followed_to_its_end(control_plane: ControlPlane, ebbtide: Ebbt
     _tell(control_plane, waiting, **{RUNS_FOR: "4"})
     assert started.stdout is not None
     made, first = started.stdout.readline(), started.stdout.readline()
-    assert made == f"Job train is made, in namespace {place}.\n"
+    assert made == f"Job train is created in namespace {place}.\n"
     assert first.startswith(("waiting for a node", "starting"))
     with _node(control_plane, "completes"):
         status, lines, errors = _ended(started)
@@ -193,7 +193,9 @@ def test_a_job_over_several_nodes_whose_service_is_refused(
     service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "train"}}
     api.create(f"/api/v1/namespaces/{place}/services", {**service, "spec": {"clusterIP": "None"}})
     error = ebbtide.refused(*_JOB, "--nodes", "2", "-n", place, "--submit")
-    assert error.startswith(f"Service train is already in namespace {place}: delete it with `kubectl delete")
+    assert error.startswith(
+        f"Service train already exists in namespace {place}: delete it with `kubectl delete"
+    )
     assert api.items(f"/apis/batch/v1/namespaces/{place}/jobs") == []
 
 
@@ -209,7 +211,7 @@ def test_an_interrupt_leaves_the_job(control_plane: ControlPlane, ebbtide: Ebbti
     status, _, errors = _ended(started)
     assert (status, errors) == (
         130,
-        f"train goes on. Follow it again: {command_line('follow', 'train', '-n', place)}\n",
+        f"train keeps running. Follow it again with: {command_line('follow', 'train', '-n', place)}\n",
     )
     _tell(control_plane, waiting, **{RUNS_FOR: "1"})
     again = ebbtide.start(*errors[errors.index(" follow ") :].split())
@@ -241,7 +243,7 @@ def test_what_is_refused(control_plane: ControlPlane, ebbtide: Ebbtide) -> None:
     taken.send_signal(signal.SIGINT)
     _ended(taken)
     assert ebbtide.refused(*_JOB, "-n", place, "--submit").startswith(
-        f"Job train is already in namespace {place}: follow it with "
+        f"Job train already exists in namespace {place}: follow it with "
         f"`{command_line('follow', 'train', '-n', place)}`, delete"
     )
     assert ebbtide.refused("follow", "tarin", "-n", place).startswith(
@@ -256,8 +258,8 @@ def test_users_without_rights(control_plane: ControlPlane, tmp_path: Path) -> No
     body: Object = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
     token = control_plane.api.create(account, body)["status"]["token"]
     for given, expected in (
-        (token, "You may not create Jobs in namespace default: name another with --namespace, or have"),
-        ("nobody", "The API server does not know you: log in to the cloud again"),
+        (token, "You may not create Jobs in namespace default: name another with --namespace, or ask"),
+        ("nobody", "The API server rejects your credentials: log in to the cloud again"),
     ):
         access["users"][0]["user"] = {"token": given}
         file = tmp_path / "kubeconfig"
@@ -266,5 +268,5 @@ def test_users_without_rights(control_plane: ControlPlane, tmp_path: Path) -> No
     assert (
         Ebbtide(file, profile(_DEV))
         .refused("follow", "train", "--context", "nowhere")
-        .startswith("No kubeconfig has a context nowhere that can be used")
+        .startswith("No kubeconfig has a usable context nowhere")
     )

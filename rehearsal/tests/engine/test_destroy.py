@@ -44,12 +44,12 @@ def test_a_stack_goes_and_the_other_stays_selected(project: Project) -> None:
     assert question.endswith(f"Continue with: {again}")
     status, out, errors = project.destroy("old", "--yes")
     assert (status, errors) == (0, "")
-    assert sorted(line for line in out.splitlines() if line.startswith("gone")) == [
-        "gone: acme:web:Site a",
-        "gone: acme:web:Site b",
+    assert sorted(line for line in out.splitlines() if line.startswith("deleted")) == [
+        "deleted: acme:web:Site a",
+        "deleted: acme:web:Site b",
     ]
     assert "Stack old is destroyed. `pulumi stack rm old --preserve-config` removes its state" in out
-    assert project.destroy("old")[:2] == (0, "Stack old has nothing to destroy.\n")
+    assert project.destroy("old")[:2] == (0, "Stack old has no resources to destroy.\n")
     selected = [
         stack["name"] for stack in json.loads(project.pulumi("stack", "ls", "--json")) if stack["current"]
     ]

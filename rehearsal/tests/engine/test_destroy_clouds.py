@@ -108,7 +108,7 @@ def test_nothing_is_left(run: Commands) -> None:
     run.project.holds("dev", _gke())
     status, out, errors = run.run("destroy", "dev", "--yes")
     assert (status, errors) == (0, "")
-    assert f"Nothing of cluster ml is left in project {PROJECT}. Checked: the cluster, disks, " in out
+    assert f"No resources of cluster ml remain in project {PROJECT}. Checked: the cluster, disks, " in out
     assert "The stack no longer costs at least $0.10/h." in out
 
 
@@ -122,7 +122,7 @@ def test_what_is_left_is_reported_and_deleted_on_request(run: Commands) -> None:
     status, out, _ = run.run("destroy", "dev", "--yes")
     assert status == 1
     lines = out.splitlines()
-    start = lines.index(f"Left of cluster ml in project {PROJECT}:")
+    start = lines.index(f"Remaining resources of cluster ml in project {PROJECT}:")
     assert lines[start + 1 : start + 3] == [
         f"  disk pvc-1 in {_ZONE}, 10 GiB, $0.0014/h",
         "They cost at least $0.0014/h.",
@@ -130,8 +130,8 @@ def test_what_is_left_is_reported_and_deleted_on_request(run: Commands) -> None:
     assert disk in {resource.id for resource in run.clouds.store.resources()}
     status, out, errors = run.run("destroy", "again", "--yes", "--delete-orphans")
     assert (status, errors) == (0, "")
-    assert f"gone: disk pvc-1 in {_ZONE}" in out
-    assert "Nothing of cluster ml is left" in out
+    assert f"deleted: disk pvc-1 in {_ZONE}" in out
+    assert "No resources of cluster ml remain" in out
     assert {resource.id for resource in run.clouds.store.resources()} == before
 
 
@@ -144,8 +144,8 @@ def test_a_failure_does_not_stop_the_other_deletions(run: Commands) -> None:
     run.clouds.store.inject(fault)
     status, out, _ = run.run("destroy", "dev", "--yes", "--delete-orphans")
     assert status == 1
-    assert "disk pvc-1 is not deleted: localhost refuses with status 400. Not so." in out
-    assert "gone: disk pvc-2" in out
+    assert "disk pvc-1 is not deleted: localhost returned status 400. Not so." in out
+    assert "deleted: disk pvc-2" in out
     assert f"  disk pvc-1 in {_ZONE}, 10 GiB" in out
 
 
@@ -175,9 +175,9 @@ def test_without_credentials_the_cloud_is_not_asked(run: Commands, monkeypatch: 
         monkeypatch.setattr(connect, "inventory", access)
         status, out, errors = run.run("destroy", stack, "--yes", "--delete-orphans")
         assert (status, errors) == (0, "")
-        assert f"What is left of cluster ml in project {PROJECT} is unknown: {advice}" in out
+        assert f"Remaining resources of cluster ml in project {PROJECT} are unknown: {advice}" in out
         assert f"gcloud compute disks list --project {PROJECT} --filter" in out
-        assert "is left in" not in out
+        assert "No resources of cluster" not in out
 
 
 def test_an_interrupted_creation_is_looked_for(run: Commands) -> None:
@@ -211,7 +211,7 @@ def test_without_a_way_to_the_state_nothing_is_touched(
     run.project.holds("dev", _gke())
     disk = put_disk(run.clouds, "pvc-1", "ml")
     cases = {
-        "is not that of stack dev": {"PULUMI_CONFIG_PASSPHRASE": "another"},
+        "is not the passphrase of stack dev": {"PULUMI_CONFIG_PASSPHRASE": "another"},
         "unable to open state directory": {"PULUMI_BACKEND_URL": (run.project.root / "gone").as_uri()},
         "`pulumi` is not installed: install it": {"PATH": "/nowhere"},
     }

@@ -90,8 +90,8 @@ def test_nothing_of_a_gke_cluster_is_left(made: Made) -> None:
     put_disk(made.clouds, "pvc-1", name)
     outcome, out = made.destroy(ask_orphans=_agree)
     assert outcome == DestroyOutcome(done=True), out
-    assert f"gone: forwarding rule {_BALANCER} in us-central1" in out
-    assert f"Nothing of cluster {name} is left in project acme-ml." in out
+    assert f"deleted: forwarding rule {_BALANCER} in us-central1" in out
+    assert f"No resources of cluster {name} remain in project acme-ml." in out
     assert "could not be told" not in out
     assert "The stack no longer costs at least $0." in out
     assert {resource.id for resource in made.clouds.store.resources()} == before
@@ -111,7 +111,7 @@ def test_a_firewall_rule_keeps_the_network_in_use(made: Made, *, is_deleted: boo
     assert outcome.done == is_deleted, out
     assert "already being used by" in out
     expected = (
-        f"gone: firewall rule {rule} in global" if is_deleted else f"  firewall rule {rule} in global\n"
+        f"deleted: firewall rule {rule} in global" if is_deleted else f"  firewall rule {rule} in global\n"
     )
     assert expected in out
     assert not _clusters(made)
@@ -141,7 +141,7 @@ def test_nothing_of_an_aks_cluster_is_left(made: Made) -> None:
     )
     outcome, out = made.destroy(ask_orphans=_agree)
     assert outcome == DestroyOutcome(done=True), out
-    assert "gone: disk pvc-1 in eastus" in out
-    assert f"is left in subscription {subscription}." in out
+    assert "deleted: disk pvc-1 in eastus" in out
+    assert f"remain in subscription {subscription}." in out
     assert {resource.id for resource in made.clouds.store.resources("azure-native")} >= {f"{disk}-2"}
     assert made.clouds.store.get("azure-native", f"{disk}-1") is None

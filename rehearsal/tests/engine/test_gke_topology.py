@@ -129,7 +129,7 @@ def test_a_spot_pool_after_the_cloud_has_marked_it(rehearsed: Rehearsed, declare
     [
         ("cpu", {"capacity": "on-demand"}, "capacity (nodeConfig.spot) from true to false"),
         ("t4", {"accelerator": {"type": "nvidia-tesla-t4", "count": 2}}, "accelerator (nodeConfig.guestAcc"),
-        ("system", {"maxPodsPerNode": 32}, "Declare it under another name"),
+        ("system", {"maxPodsPerNode": 32}, "Declare it with another name"),
     ],
 )
 def test_what_only_a_new_pool_can_have_is_refused_with_the_way_to_it(

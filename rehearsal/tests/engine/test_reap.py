@@ -106,7 +106,7 @@ def test_nothing_is_touched_without_a_way_to_the_state(project: Project, tmp_pat
     """Wrong passphrase, missing backend, no login, missing binary: a sentence each, and exit status 2."""
     _stacks(project, {"old": [*_life(-1), {"type": "acme:web:Site", "name": "site"}]})
     cases = {
-        "is not that of stack old": {"PULUMI_CONFIG_PASSPHRASE": "another"},
+        "is not the passphrase of stack old": {"PULUMI_CONFIG_PASSPHRASE": "another"},
         "unable to open state directory": {"PULUMI_BACKEND_URL": (tmp_path / "gone").as_uri()},
         "`pulumi` is not logged in": {"PULUMI_BACKEND_URL": "", "PULUMI_ACCESS_TOKEN": ""},
         "`pulumi` is not installed: install it": {"PATH": os.defpath},

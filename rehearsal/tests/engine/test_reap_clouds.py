@@ -92,7 +92,7 @@ def test_the_states_of_other_projects_count(run: Commands, tmp_path: Path) -> No
     (file,) = run.project.state.glob(".pulumi/stacks/other/dev.json")
     file.write_text("{")
     status, out, _ = run.run("reap", "--yes", "--google-project", PROJECT)
-    assert "were not looked for, since a state is unreadable" in " ".join(out.split()), (status, out)
+    assert "were not searched, because a state is unreadable" in " ".join(out.split()), (status, out)
     assert run.clouds.store.resources("gcp", "gcp:container/cluster:Cluster")
 
 
@@ -103,7 +103,7 @@ def test_a_subscription_is_named(run: Commands) -> None:
     run.clouds.store.put(azure_resources.planted(f"{GROUP}/data", tags=_EXPIRED))
     kept = put_azure(run.clouds, "data", "Microsoft.Storage/storageAccounts/kept", tags=_EXPIRED)
     status, out, _ = run.run("reap", "--yes", "--azure-subscription", SUBSCRIPTION)
-    assert (status, "What holds data is kept without --delete-data." in out) == (1, True)
+    assert (status, "Resources with data are kept without --delete-data." in out) == (1, True)
     left = {resource.id for resource in run.clouds.store.resources("azure-native")}
     assert left == {f"{GROUP}/data", kept}
 
@@ -112,9 +112,7 @@ def test_without_access_it_is_said_in_a_line(run: Commands, monkeypatch: pytest.
     """The expired stacks are listed all the same, and the exit status stays."""
     status, out, errors = run.run("reap", "--google-project", "nowhere")
     assert (status, errors) == (0, "")
-    start = (
-        "Resources that no state knows were not looked for in project nowhere: the credentials have no access"
-    )
+    start = "Unmanaged resources were not searched in project nowhere: the credentials have no access"
     assert out.splitlines()[1].startswith(start)
 
     def refused(_account: Account) -> None:

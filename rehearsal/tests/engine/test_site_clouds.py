@@ -34,7 +34,7 @@ def test_a_quota_forbids_an_update(
         site.store.inject(InjectedFault(API_ERROR, "compute.*", 1, refused))
         status, out, errors = run.run("up", "dev", "--yes", "--quotas")
         assert (status, errors) == (0, ""), out
-        assert "The quotas are not compared with limits: " in out
+        assert "Quotas are not checked: " in out
         status, out, errors = run.run("up", "dev", "--yes", "--quotas")
         assert (status, errors) == (0, ""), out
         assert "Stack dev: no change." in out
@@ -57,14 +57,14 @@ def test_a_destroy_continues_after_the_cluster_is_gone(
         status, out, errors = run.run("destroy", "dev", "--yes")
         assert (status, errors) == (1, ""), out
         assert _IN_USE["message"] in out
-        assert f"Left of cluster {name} in project acme-ml:" in out
+        assert f"Remaining resources of cluster {name} in project acme-ml:" in out
         assert site.store.resources("gcp", CLUSTER) == []
         site.store.remove_fault(fault)
         status, out, errors = run.run("destroy", "dev", "--yes", "--delete-orphans")
         assert (status, errors) == (0, ""), out
         assert f"An earlier destroy has deleted cluster {name}; this one continues." in out
-        assert f"gone: firewall rule k8s-fw-{_BALANCER} in global" in out
-        assert f"Nothing of cluster {name} is left in project acme-ml." in out
+        assert f"deleted: firewall rule k8s-fw-{_BALANCER} in global" in out
+        assert f"No resources of cluster {name} remain in project acme-ml." in out
         assert "could not be told" not in out
         assert orphans.isdisjoint(item.id for item in site.store.resources("gcp"))
 
@@ -84,7 +84,7 @@ def test_a_sleeping_cluster_does_not_answer(
         assert run.run("sleep", "dev")[1].startswith("Stack dev is asleep. Wake it with: ")
         status, out = site.run("status", confirmed=False)
         assert (status, len(out.splitlines())) == (2, 1), out
-        assert out.startswith("The cluster does not answer, and its status is unknown: ")
+        assert out.startswith("The cluster is unreachable, and its status is unknown: ")
         assert "If it sleeps, wake it first with: " in out
 
         declared = site.declared()
@@ -107,5 +107,5 @@ def test_a_sleeping_cluster_does_not_answer(
         status, out, errors = run.run("destroy", "dev", "--yes")
         assert (status, errors) == (0, ""), out
         assert "If it sleeps, wake it first with: " in out
-        assert "and is deleted as a whole" in out
-        assert "Nothing of cluster " in out
+        assert "and is deleted without them" in out
+        assert "No resources of cluster " in out

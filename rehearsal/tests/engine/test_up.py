@@ -43,7 +43,7 @@ def test_a_stack_is_created_and_stays(gke: Site) -> None:
     declared = gke.declared()
     gke.declare(declared, lifetimeHours=1)
     status, out = gke.up()
-    assert (status, "The policy forbids it: " in out, gke.pools()) == (1, True, set()), out
+    assert (status, "Policy violation: " in out, gke.pools()) == (1, True, set()), out
     gke.declare(declared)
     with gke.start(confirmed=False) as process:
         out, _ = process.communicate(timeout=300)
@@ -103,7 +103,7 @@ def test_an_interrupted_update_continues(gke: Site) -> None:
     made = sum(bool(item.get("custom")) and not item["type"].startswith("pulumi:") for item in gke.state())
     status, out = gke.up()
     assert status == 0, out
-    assert f"Done already by an update that was interrupted: {made} created." in " ".join(out.split())
+    assert f"Already done by an interrupted update: {made} created." in " ".join(out.split())
     assert gke.pools() == {"system", "cpu"}
     _, out = gke.up()
     assert "Stack dev: no change." in out
@@ -118,7 +118,7 @@ def test_a_killed_update_continues(site: Site) -> None:
     before = {item["urn"] for item in site.state()}
     _changed(site, capacity="on-demand")
     process = site.start()
-    until(process, "Beside the present ones")
+    until(process, "created beside the existing ones")
     time.sleep(2)
     kill(process)
     process = site.start()
@@ -215,7 +215,7 @@ def test_a_creation_that_was_not_recorded(gke: Site) -> None:
     file.write_text(json.dumps(document), encoding="utf-8")
     status, out = gke.up()
     assert status == 0, out
-    assert "interrupted while it created train-cpu; the cloud has it." in out
+    assert "interrupted while it created train-cpu; it exists in the cloud." in out
     assert "interrupted before it created train-cpu-2." in out
     assert "created: " not in out
     assert "pending_operations" not in gke.terminal.run("pulumi stack export --stack dev")

@@ -159,7 +159,7 @@ _OTHER = "import ebbtide_rehearsal as r; r.__version__ = '9'; from ebbtide.cli i
         ),
         (
             _OTHER,
-            f"The rehearsal is 9 and runs the internals of Ebbtide, which is {__version__}. Install one ",
+            f"The rehearsal is 9 and runs the internals of Ebbtide, which is {__version__}. Install ",
         ),
     ],
     ids=["rehearsal", "trustme", "aiohttp", "another version"],

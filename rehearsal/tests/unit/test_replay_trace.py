@@ -73,7 +73,7 @@ def test_all_faults_are_reported_with_their_lines(file: Path) -> None:
         ":2: deadline is before submit. Write a later one, or leave it empty.",
         ":3: submit is -1. Write seconds that are not negative, or a time such as 2026-11-02T08:00:00Z.",
         ":5: submit is earlier than in a line above. Sort the lines by submit.",
-        ":6: The line has 2 cells, and the first line 8. Write one for each column.",
+        ":6: The line has 2 cells, and the header has 8. Write one for each column.",
         ":7: A cell has a control character. Remove it.",
     ]
 

@@ -141,7 +141,7 @@ def test_a_region_outside_of_the_table_is_priced_by_the_list_alone(tmp_path: Pat
     file.unlink()
     done = _run("prices", "refresh", "--region", "asia-east1", "--out", str(file))
     assert (done.exit_code, file.exists()) == (2, False)
-    assert "The price list has nothing in asia-east1, so no file was written." in " ".join(
+    assert "The price list has no prices in asia-east1, so no file was written." in " ".join(
         done.stderr.split()
     )
 

@@ -105,7 +105,7 @@ def test_azure_needs_no_credentials(clouds: RestClouds, monkeypatch: pytest.Monk
 def test_a_refusal_ends_the_refresh(clouds: RestClouds, cloud: CloudKind, operation: str) -> None:
     """No price is kept as if it were current."""
     clouds.store.inject(InjectedFault(API_ERROR, operation, 1, {"status": 403, "message": "Disabled."}))
-    with pytest.raises(CloudApiError, match=r"localhost refuses with status 403\. Disabled\."):
+    with pytest.raises(CloudApiError, match=r"localhost returned status 403\. Disabled\."):
         clouds.prices(cloud).prices("eastus", ["Standard_D8as_v5", "e2-small"])
 
 

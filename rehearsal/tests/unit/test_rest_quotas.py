@@ -126,7 +126,7 @@ def test_azure_counts_vcpus_by_family_over_pages(clouds: RestClouds) -> None:
 @pytest.mark.parametrize("cloud", CloudKind)
 @pytest.mark.parametrize(
     ("status", "advice"),
-    [(403, "Ask an owner"), (429, "run this again in a minute"), (500, "refuses with status 500")],
+    [(403, "Ask an owner"), (429, "run this again in a minute"), (500, "returned status 500")],
 )
 def test_a_refusal_has_the_clouds_message_and_what_to_do(
     clouds: RestClouds, monkeypatch: pytest.MonkeyPatch, cloud: CloudKind, status: int, advice: str

@@ -108,5 +108,5 @@ def test_every_region_of_google_cloud_has_its_carbon() -> None:
     result = CliRunner().invoke(app, ["machines", "--carbon", "--cloud", "aks"])
     assert (result.exit_code, result.stderr) == (
         2,
-        "Azure publishes no carbon of its regions: omit --carbon.\n",
+        "Azure publishes no carbon data of its regions: omit --carbon.\n",
     )

@@ -66,18 +66,18 @@ def test_every_fault_is_reported_with_its_line(tmp_path: Path) -> None:
         pass
     assert str(raised.value).splitlines() == [
         f"{file}:3: No cloud gcp is known. Write gke or aks.",
-        f"{file}:4: No item n2-standrad-8 is priced; did you mean n2-standard-8?",
+        f"{file}:4: No item n2-standrad-8 has a price; did you mean n2-standard-8?",
         f"{file}:4: usd_per_hour_on_demand is -1. Write a number of USD per hour that is not negative.",
         f"{file}:4: usd_per_hour_spot is cheap. Write a number of USD per hour that is not negative.",
-        f"{file}:4: as_of is empty. Write the date of the price, as 2026-11 or 2026-11-23.",
+        f"{file}:4: as_of is empty. Write the date of the price, such as 2026-11 or 2026-11-23.",
         f"{file}:5: No region us-east-1 is known; did you mean us-east1? Add a newer one to cloud.regions.",
         f"{file}:5: usd_per_hour_on_demand is 1_0. Write a number of USD per hour that is not negative.",
         f"{file}:5: usd_per_hour_spot is nan. Write a number of USD per hour that is not negative.",
-        f"{file}:5: as_of is yesterday. Write the date of the price, as 2026-11 or 2026-11-23.",
-        f"{file}:6: as_of is 2026-13. Write the date of the price, as 2026-11 or 2026-11-23.",
+        f"{file}:5: as_of is yesterday. Write the date of the price, such as 2026-11 or 2026-11-23.",
+        f"{file}:6: as_of is 2026-13. Write the date of the price, such as 2026-11 or 2026-11-23.",
         f"{file}:6: The price is already in line 2. Remove one of the two.",
-        f"{file}:7: The line has 7 cells, and the first line 6. Write one for each column.",
-        f"{file}:8: The line has 4 cells, and the first line 6. Write one for each column.",
+        f"{file}:7: The line has 7 cells, and the header has 6. Write one for each column.",
+        f"{file}:8: The line has 4 cells, and the header has 6. Write one for each column.",
     ]
 
 

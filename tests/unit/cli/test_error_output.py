@@ -103,7 +103,7 @@ def test_a_bug_of_ours_is_admitted() -> None:
     assert explained.report.errors[0].rule == "internal"
     assert explained.text.startswith("Internal error in Ebbtide: KeyError: 'x' (")
     assert "test_error_output.py, line " in explained.text
-    assert explained.text.endswith("The declaration is not at fault; please report this line.")
+    assert explained.text.endswith("The declaration is not the cause; please report this line.")
 
 
 class _UnspeakableError(Exception):

@@ -139,8 +139,8 @@ def test_an_exported_state(project: Path, tmp_path: Path, location: str, verdict
     [
         ("no-such-branch", "There is no git ref no-such-branch, and no file of that name."),
         ("--help-me", "There is no git ref --help-me"),
-        ("state.json", "There is no file state.json, which --against names."),
-        ("Pulumi.old.yaml", "There is no file Pulumi.old.yaml, which --against names."),
+        ("state.json", "There is no file state.json, named by --against."),
+        ("Pulumi.old.yaml", "There is no file Pulumi.old.yaml, named by --against."),
     ],
 )
 def test_no_such_version(project: Path, against: str, message: str) -> None:

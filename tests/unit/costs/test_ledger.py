@@ -66,7 +66,7 @@ def test_what_was_not_recorded_is_named() -> None:
     cluster.nodes = []
     Recorder(cluster, SETTINGS, START + 5 * _HOUR).run()
     made = report(_read(cluster, hours=5), START, "user")
-    assert "Nodes left between two runs of the recorder: their cost is exact to 0.60." in made.notes
+    assert "Nodes were deleted between two runs of the recorder: their cost is exact to 0.60." in made.notes
 
 
 def test_a_cluster_without_record() -> None:

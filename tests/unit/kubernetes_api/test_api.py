@@ -190,10 +190,10 @@ def test_kubeconfigs_that_lead_nowhere(tmp_path: Path, monkeypatch: pytest.Monke
     code = "from ebbtide.kubernetes_api import Api, KubeconfigError\ntry: Api.of_user({!r})\n"
     code += "except KubeconfigError as error: print(error)"
     monkeypatch.setenv("KUBECONFIG", str(file))
-    assert _printed(code.format("prod")).startswith("No kubeconfig has a context prod that can be used: ")
+    assert _printed(code.format("prod")).startswith("No kubeconfig has a usable context prod: ")
     assert _printed(code.format("dev")) == ""
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
-    assert _printed(code.format("")).startswith("There is no kubeconfig to reach a cluster with: ")
+    assert _printed(code.format("")).startswith("There is no kubeconfig for a cluster: ")
 
 
 def test_without_the_client() -> None:

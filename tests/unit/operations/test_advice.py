@@ -17,7 +17,7 @@ from ebbtide.operations.advice import advice, causes, explanation
         ('Code="MissingSubscriptionRegistration"', "An API is not enabled."),
         (
             "The zone does not have enough resources available to fulfill the request.",
-            "no such machines there",
+            "out of stock of these machines",
         ),
         ('Code="ErrCode_InsufficientVCPUQuota" Insufficient vcpu quota requested 8', "quota dev"),
         ("Quota 'CPUS' exceeded.  Limit: 24.0 in region us-central1.", "quota dev"),
@@ -25,7 +25,7 @@ from ebbtide.operations.advice import advice, causes, explanation
         ('Code="AuthorizationFailed"', "permission is missing"),
         (
             'Apply failed with 1 conflict: conflict with "helm" using apps/v1: .spec',
-            "Another program manages",
+            "Another field manager",
         ),
         (
             'Message="managed cluster is in Provisioning State(Succeeded) and Power State(Stopped)"',

@@ -40,8 +40,8 @@ def test_a_cluster_that_does_not_answer() -> None:
         server = f"https://127.0.0.1:{taken.getsockname()[1]}"
         inspection = inspect({"kubeconfig": _kubeconfig(server), "placementProfile": PROFILE.output()}, STATE)
     assert inspection == Inspection(
-        error="The cluster does not answer, and running work is unknown: The API server at "
-        f"{server} cannot be reached (Connection refused)",
+        error=f"The cluster is unreachable, and running work is unknown: The API server at {server} "
+        "cannot be reached (Connection refused)",
         is_unanswered=True,
     )
     assert remaining_volumes(inspection, STATE) == []
@@ -55,6 +55,6 @@ def test_a_log_has_a_line_for_what_is_gone() -> None:
         with narration(Console(file=file, force_terminal=terminal, width=100), 1) as tell:
             for removal in removals:
                 tell(removal)
-    assert log.getvalue() == "gone: acme:web:Site a\n"
+    assert log.getvalue() == "deleted: acme:web:Site a\n"
     assert "1/1" in screen.getvalue()
     assert "acme:web:Site a" in screen.getvalue()

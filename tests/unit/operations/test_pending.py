@@ -90,7 +90,7 @@ def test_an_existing_resource_has_the_inputs_that_were_sent() -> None:
     stack = _Stack(exists=True)
     errors, lines = _resolve(stack)
     assert errors == []
-    assert lines == ["An earlier update was interrupted while it created train; the cloud has it."]
+    assert lines == ["An earlier update was interrupted while it created train; it exists in the cloud."]
     assert _is_resolved(stack)
     assert _resolve(stack) == ([], [])
 

@@ -162,7 +162,7 @@ def test_a_stack_that_expires_before_it_is_woken(cluster: _Cluster) -> None:
     expiring = replace(_sleeper(power), state=state)
     lines: list[str] = []
     assert not sleep(expiring, Running.REFUSE, lines.append, timedelta(hours=11))
-    assert "before it would be woken, and nothing was changed. Destroy it with" in lines[0]
+    assert "before it would wake, and nothing was changed. Destroy it with" in lines[0]
     assert (power.stopped, cluster.policy) == (False, "None")
     assert sleep(_sleeper(power), Running.REFUSE, lines.append, timedelta(hours=11))
     assert sleep(expiring, Running.REFUSE, lines.append, timedelta(hours=7))

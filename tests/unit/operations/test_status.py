@@ -85,7 +85,7 @@ def test_an_estimated_price_is_marked() -> None:
     text = _text(report)
     assert "~0.05" in text
     assert "Cost: about $0.15 per hour now" in text
-    assert "With an estimated price: d8 (spot)." in text
+    assert "Estimated prices: d8 (spot)." in text
 
 
 def test_the_cost_is_of_the_nodes_that_exist() -> None:
@@ -172,7 +172,7 @@ def test_who_waits_for_what() -> None:
             "a pod needs 4 nvidia.com/gpu, and a node of pool spot has none",
         ),
         ({"example.com/dongle": "1"}, {}, ""),
-        ({"cpu": "2"}, {"count": 3}, "it needs 3 pods at once, and pool spot has room for 2"),
+        ({"cpu": "2"}, {"count": 3}, "it needs 3 pods at once, and pool spot has capacity for 2"),
         ({"cpu": "2"}, {"count": 3, "minCount": 2}, ""),
     ],
 )
@@ -185,7 +185,7 @@ def test_work_that_can_never_run(requests: Object, more: Object, never: str) -> 
     report = _status(Snapshot(controllers={"Job": (large,)}, workloads=(workload,)))
     (waiting,) = report.queues[0].waiting
     assert waiting.never == never
-    message = "Job large in research can never run in queue cpu: "
+    message = "Job large in research cannot run in queue cpu: "
     assert (message in " ".join(_text(report).split())) is bool(never)
 
 

@@ -122,7 +122,7 @@ def test_a_config_map() -> None:
     assert Profile.load("configmap:vision") == DEV
     assert Profile.load("configmap:vision/ebbtide-profile") == DEV
     assert 'configmaps "other" not found' in _refused("configmap:vision/other")
-    assert "it holds no profile" in _refused("configmap:vision/kube-root-ca.crt")
+    assert "it contains no profile" in _refused("configmap:vision/kube-root-ca.crt")
     assert "configmap:NAMESPACE" in _refused("configmap:")
 
 
@@ -130,7 +130,7 @@ def test_a_config_map() -> None:
 def test_a_program_that_is_not_there(source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is named, in a sentence."""
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert "which is not there: install it, or name a file." in _refused(source)
+    assert "which is not installed: install it, or name a file." in _refused(source)
 
 
 @pytest.mark.parametrize(

@@ -214,7 +214,7 @@ def test_a_file_that_pulumi_wrote_declares_nothing(tmp_path: Path, setting: str)
 def test_values_of_an_environment_are_said_to_be_missing(tmp_path: Path) -> None:
     """Only Pulumi Cloud can open it."""
     (warning,) = _read(tmp_path, "environment: [acme/dev]\nconfig: {}").warnings
-    assert warning.startswith("Pulumi.dev.yaml takes values from a Pulumi ESC environment")
+    assert warning.startswith("Pulumi.dev.yaml uses a Pulumi ESC environment")
 
 
 @pytest.mark.parametrize(
@@ -257,7 +257,7 @@ def test_no_project(tmp_path: Path) -> None:
     """The message says where was looked, and how to look elsewhere."""
     assert _refused(tmp_path) == (
         "There is no Pulumi project in DIR or above it: no Pulumi.yaml. Run this in the project's "
-        "directory, or name that with --cwd."
+        "directory, or name the directory with --cwd."
     )
     assert _refused(tmp_path / "nowhere") == "There is no directory DIR."
 
@@ -276,8 +276,8 @@ def test_no_configuration_file(tmp_path: Path) -> None:
         (
             "config:\n  a: 1\n b: 2\n",
             (
-                ":3:2: The indentation of this line matches no key above it. Indent it like the keys that it "
-                "belongs to."
+                ":3:2: The indentation of this line does not match any key above it. Indent it like the "
+                "keys that it belongs to."
             ),
         ),
         (
@@ -312,7 +312,7 @@ def test_a_configuration_that_is_no_mapping(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("", "DIR/Pulumi.yaml is empty; it must be a mapping with one `key: value` per line."),
-        ("runtime: python", "DIR/Pulumi.yaml has no `name`. Write one there, such as `name: ebbtide`."),
+        ("runtime: python", "DIR/Pulumi.yaml has no `name`. Add one, such as `name: ebbtide`."),
         ("name: shop", "DIR/Pulumi.yaml has no `runtime`. Write `runtime: python` there."),
         (
             "name: shop\nruntime: nodejs",

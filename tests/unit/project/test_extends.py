@@ -94,13 +94,13 @@ def test_a_base_may_have_a_base(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("own", "message"),
     [
-        ("extends: Pulumi.bse.yaml", "extends Pulumi.bse.yaml, which cannot be used."),
+        ("extends: Pulumi.bse.yaml", "extends Pulumi.bse.yaml, which is invalid."),
         ("extends: 3", "extends is not a file."),
         ("extends: Pulumi.dev.yaml", "extends Pulumi.dev.yaml: a file cannot extend itself."),
         ("extends: Pulumi.yaml", "extends Pulumi.yaml, which"),
         (
             "extends: Pulumi.base.yaml\n    pools: [{name: t9, $patch: delete}]",
-            "pools[t9] is removed, and the base has none of that name.",
+            "pools[t9] is removed, but does not exist in the base.",
         ),
     ],
 )

@@ -130,7 +130,7 @@ def test_other_configuration_is_the_programs(tmp_path: Path) -> None:
         ),
         (
             _DEV.replace("config", "confg"),
-            ":1:1: A stack's file has no key `confg`, so nothing in it is read. Write `config:`.",
+            ":1:1: A stack's file has no key `confg`, so it is ignored. Write `config:`.",
         ),
     ],
 )

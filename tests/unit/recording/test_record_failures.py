@@ -210,6 +210,6 @@ def test_a_method_that_only_a_provider_answers() -> None:
         pulumi.runtime.call("kubernetes:index:Thing/describe", {}, network("net"))
 
     assert str(_fails(program)) == (
-        "The program calls the resource method kubernetes:index:Thing/describe. Only its provider could "
-        "answer it, and the preview runs no provider."
+        "The program calls the resource method kubernetes:index:Thing/describe. Only its provider can "
+        "respond, and the preview runs no providers."
     )

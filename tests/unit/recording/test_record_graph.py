@@ -337,8 +337,8 @@ def test_transforms_are_said_not_to_run() -> None:
 
     recording = run(program)
     assert {(message.text, message.urn) for message in recording.says("warning")} == {
-        ("Its transforms are not run in an offline preview.", recording.named("net").urn),
-        ("The stack's resource transforms are not run in an offline preview.", None),
+        ("Its transforms do not run in an offline preview.", recording.named("net").urn),
+        ("The stack's resource transforms do not run in an offline preview.", None),
     }
 
 

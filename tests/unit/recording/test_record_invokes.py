@@ -72,8 +72,8 @@ def test_an_invoke_without_an_answer_is_named() -> None:
     with pytest.raises(ProgramError) as caught:
         run(program)
     assert str(caught.value) == (
-        "The program calls gcp:compute/getImage:getImage, and the preview has no assumed response for it. "
-        "Declare the value instead, or pass record() an assumption for that token."
+        "The program calls gcp:compute/getImage:getImage, for which the preview has no assumed response. "
+        "Declare the value instead, or pass an assumption for that token to record()."
     )
 
 

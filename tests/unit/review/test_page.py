@@ -133,7 +133,7 @@ def test_a_review_without_difference_and_findings() -> None:
     """A bare review is a valid page without empty sections."""
     root = parsed(render(Review(preview=dev(), difference=None, findings=(), verdict="pass")))
     headings = [text_of(heading) for heading in root.iterfind(".//h:h2", NAMESPACES)]
-    assert headings == ["What runs where", "Cost of the pools", "Cloud quotas", "Queues", "Details"]
+    assert headings == ["Topology", "Cost of the pools", "Cloud quotas", "Queues", "Details"]
 
 
 @pytest.mark.parametrize(

@@ -149,8 +149,8 @@ def test_a_queue_whose_largest_pod_shrinks(name: str, changes: Any, consequences
     difference = review_of(after, earlier).difference
     assert difference is not None
     assert [line for line in difference.consequences if "largest pod" in line] == [
-        f"The largest pod of queue vision/{name} shrinks from {words}: waiting work that needs more can "
-        "never run."
+        f"The largest pod of queue vision/{name} shrinks from {words}: pending work that needs more cannot "
+        "run."
         for words in consequences
     ]
 
@@ -168,7 +168,7 @@ def test_a_deleted_pool_and_a_moved_cluster() -> None:
     review = _review_of(moved)
     assert review.difference is not None
     (consequence,) = review.difference.consequences
-    assert consequence.startswith("Cluster train is deleted and created again (location): everything that ")
+    assert consequence.startswith("Cluster train is deleted and created again (location): its workloads ")
     forcing = {
         change.name: [field.path for field in change.fields if field.replaces]
         for change in review.difference.changes

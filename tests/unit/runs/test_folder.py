@@ -81,7 +81,7 @@ def test_the_archive_is_reproducible(tmp_path: Path) -> None:
 
 def test_folders_that_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An error names a missing folder, an empty one, and the largest files of a large one."""
-    with pytest.raises(WorkloadError, match="nothing is no directory: write the folder"):
+    with pytest.raises(WorkloadError, match="nothing is not a directory: write the folder"):
         read_folder(tmp_path / "nothing")
     with pytest.raises(WorkloadError, match="has no files that are not ignored"):
         read_folder(tmp_path)
@@ -91,5 +91,5 @@ def test_folders_that_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     _file(tmp_path, "more.bin", "x" * 1_000_000)
     with pytest.raises(WorkloadError) as caught:
         read_folder(tmp_path)
-    assert "has 3.5 MB, and 3.0 MB at most are taken" in str(caught.value)
+    assert "has 3.5 MB, and at most 3.0 MB are supported" in str(caught.value)
     assert "The largest files: data.bin 2.5 MB, more.bin 1.0 MB, train.py 1 kB." in str(caught.value)

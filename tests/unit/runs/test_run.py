@@ -189,5 +189,5 @@ def test_commands_that_are_refused(root: Path) -> None:
 def test_code_that_is_too_large(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The error names the largest files."""
     monkeypatch.setattr(code, "_LARGEST", 100)
-    with pytest.raises(WorkloadError, match=r"and a ConfigMap holds 1 kB\. The largest files: train\.py"):
+    with pytest.raises(WorkloadError, match=r"and a ConfigMap can hold 1 kB\. The largest files: train\.py"):
         _run(root)

@@ -152,7 +152,7 @@ def test_damage_stops_no_training(tmp_path: Path, caplog: pytest.LogCaptureFixtu
     for marker in _markers(tmp_path):
         (tmp_path / marker.stem / "model").write_text("other 00")
     assert _step(checkpoints) is None
-    assert "is skipped: model is not what was saved" in caplog.text
+    assert "is skipped: model has changed since it was saved" in caplog.text
     for writer in (Checkpoints(tmp_path, keep=2), checkpoints):
         step = (_step(writer) or 0) + 1
         _save(writer, step)
@@ -192,7 +192,7 @@ def test_an_older_writer_is_refused(tmp_path: Path) -> None:
     """The writer with the older step gets an error, and leaves no file."""
     ahead, behind = Checkpoints(tmp_path), Checkpoints(tmp_path)
     _save(ahead, 5)
-    with pytest.raises(NewerCheckpointError, match=r"Step 4 is not saved: step 5 is in .* go on from latest"):
+    with pytest.raises(NewerCheckpointError, match=r"step 5 is already in .* continue from latest"):
         _save(behind, 4)
     assert _step(behind) == 5
     assert len(list(tmp_path.iterdir())) == 2

@@ -165,7 +165,7 @@ def test_no_gpus_on_a_gpu_pool(profile: Path) -> None:
     """Is refused in a sentence, unless zero is meant."""
     call = ("job", "train", "--image", "busybox", "--pool", "t4-spot")
     error = _refused(*call, EBBTIDE_PROFILE=str(profile))
-    assert error.startswith("gpus is not given, and pool t4-spot has only nodes with 4 nvidia-tesla-t4")
+    assert error.startswith("gpus is missing, and pool t4-spot has only nodes with 4 nvidia-tesla-t4")
     assert "gpus=0" in error
     assert _ebbtide(*call, "--gpus", "0", EBBTIDE_PROFILE=str(profile)).returncode == 0
 
@@ -217,7 +217,7 @@ def test_what_is_wrong_is_said(profile: Path) -> None:
         EBBTIDE_PROFILE=str(profile),
     )
     assert error.splitlines() == [
-        "name is 'Train'; a Job's is up to 63 lower-case letters, digits and hyphens here.",
+        "name is 'Train'; write at most 63 lower-case letters, digits and hyphens.",
         "gpus is 8, and a node of pool t4-spot has 4 nvidia-tesla-t4.",
     ]
 

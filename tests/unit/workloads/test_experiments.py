@@ -166,19 +166,25 @@ def test_the_collector_needs_room() -> None:
     ("given", "message"),
     [
         ({"parameters": {}, "command": ["echo"]}, "There are no parameters"),
-        (_only("a b", Int(1, 2)), "Parameter 'a b' cannot be referred to"),
+        (_only("a b", Int(1, 2)), "Parameter 'a b' cannot be referenced"),
         (_only("x", Int(2, 1)), "Parameter x is from 2 to 1; min is less than max."),
         (_only("x", Double(0, 1, step=0)), "Parameter x has step 0; write more than 0."),
         (_only("x", Double(0, float("inf"))), "write finite numbers"),
         (_only("x", Int(1, 2, step=0.5)), "is an Int and has"),  # pyright: ignore[reportArgumentType]  # as it may be written
-        (_only("x", Double(0, 1, distribution="logUniform")), "a logarithm needs min above 0"),
+        (_only("x", Double(0, 1, distribution="logUniform")), "a logarithmic distribution needs min above 0"),
         (_only("x", Categorical([])), "Parameter x has no values"),
         (_only("x", Categorical(["a", "a"])), "Parameter x has 'a' twice"),
         (_only("x", Categorical(["it's"])), "a quote, a backslash or a line break would break it"),
         ({"command": ["echo"]}, "Parameter rate is in neither command, args nor env"),
-        ({"command": [*_COMMAND, "${trialParameters.seed}"]}, "${trialParameters.seed} is used, and no"),
-        ({"command": [], "args": _COMMAND}, "command is not given: Katib would ask the image's registry"),
-        ({"algorithm_name": "randm"}, "algorithm_name is 'randm', with which Katib does not search"),
+        (
+            {"command": [*_COMMAND, "${trialParameters.seed}"]},
+            "${trialParameters.seed} is used, and there is no",
+        ),
+        (
+            {"command": [], "args": _COMMAND},
+            "command is missing: Katib would look it up in the image's registry",
+        ),
+        ({"algorithm_name": "randm"}, "algorithm_name is 'randm', which is not a search algorithm of Katib"),
         ({"algorithm_name": "randm"}, "did you mean random?"),
         (
             {"algorithm_name": "hyperband", "algorithm_settings": {"r_l": "9"}},
@@ -201,9 +207,9 @@ def test_the_collector_needs_room() -> None:
             {"additional_metric_names": ["loss"]},
             "additional_metric_names has loss, which is the objective's metric",
         ),
-        ({"name": "a" * 41}, "a Job's is up to 40 lower-case letters"),
-        ({"name": "1rates"}, "an Experiment's begins with a letter"),
-        ({"pool": "t4-spot"}, "gpus is not given, and pool t4-spot"),
+        ({"name": "a" * 41}, "write at most 40 lower-case letters"),
+        ({"name": "1rates"}, "the name of an Experiment must begin with a letter"),
+        ({"pool": "t4-spot"}, "gpus is missing, and pool t4-spot"),
     ],
 )
 def test_what_is_wrong_is_said(given: dict[str, Any], message: str) -> None:

@@ -39,7 +39,7 @@ def _workload(**status: Any) -> dict[str, Any]:
 
 _WORDS: list[tuple[str, JobSnapshot, str]] = [
     ("new", look_at(job()), "starting"),
-    ("no-kueue", look_at(_SUSPENDED), "queued: it is suspended, and Kueue has no Workload for it"),
+    ("no-kueue", look_at(_SUSPENDED), "queued: it is suspended, and has no Workload of Kueue"),
     (
         "quota",
         look_at(
@@ -122,7 +122,7 @@ _WORDS: list[tuple[str, JobSnapshot, str]] = [
     (
         "sweep-queued-again",
         look_at(sweep(4, succeeded=1) | {"spec": {"completions": 4, "suspend": True}}),
-        "queued, done 1 of 4: it is suspended, and Kueue has no Workload for it",
+        "queued, done 1 of 4: it is suspended, and has no Workload of Kueue",
     ),
 ]
 
@@ -218,7 +218,7 @@ def test_logs_that_cannot_be_asked_for() -> None:
     failed["metadata"]["name"] = "not.ours"
     assert _end(look_at(failed), DEV).splitlines() == [
         "Job not.ours failed after 2 min 5 s: It was.",
-        "Logs: job is 'not.ours', which can be no Job's name.",
+        "Logs: job is 'not.ours', which is not a valid Job name.",
     ]
 
 
@@ -240,6 +240,6 @@ def test_a_sweep_that_failed() -> None:
     assert lines[1:4] == [
         '  index 1 {"lr": "$(x)"}: exit code 42',
         "  index 2: Evicted: The node was low on resource: memory.",
-        "  index 3: its pods are gone",
+        "  index 3: its pods no longer exist",
     ]
     assert lines[11] == "  and 2 more: 1-12"

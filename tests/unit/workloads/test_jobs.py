@@ -239,18 +239,21 @@ def test_the_bucket_mount_needs_room() -> None:
         ({"queue": "a10"}, "has no queue a10; did you mean a100?"),
         ({"queue": "vision/bog"}, "Cluster train-dev has no queue vision/bog"),
         ({"queue": "vision/big", "namespace": "speech"}, "queue is vision/big, and namespace is speech"),
-        ({"queue": "t4", "gpus": 1, "cpu": "1", "memory": "1GB"}, "memory is '1GB', which is no amount"),
-        ({"pool": "a100-queued", "gpus": 1}, "only for work that waited in a queue: name queue a100 instead"),
+        ({"queue": "t4", "gpus": 1, "cpu": "1", "memory": "1GB"}, "memory is '1GB', which is not an amount"),
+        (
+            {"pool": "a100-queued", "gpus": 1},
+            "only for work that was admitted from a queue: name queue a100 instead",
+        ),
         ({"pool": "t4-spot", "gpus": 5}, "gpus is 5, and a node of pool t4-spot has 4 nvidia-tesla-t4."),
         ({"pool": "cpu-spot", "gpus": 1}, "a node of pool cpu-spot has no accelerators."),
         ({"pool": "t4-spot", "gpus": -1}, "gpus is -1; write 0 or more."),
         ({"pool": "cpu-spot", "cpu": "8"}, "cpu is 8, and a node of pool cpu-spot (n2-standard-8) offers"),
         ({"pool": "cpu-spot", "memory": "32Gi"}, "memory is 32Gi, and a node of pool cpu-spot"),
-        ({"pool": "cpu-spot", "cpu": "many"}, "cpu is 'many', which is no amount of CPU"),
-        ({"pool": "cpu-spot", "memory": "48"}, "memory is '48', which is no amount of memory for a pod"),
-        ({"pool": "cpu-spot", "max_run": "soon"}, "max_run is 'soon', which is no duration"),
-        ({"pool": "cpu-spot", "ttl": "0h"}, "ttl is '0h', which is no duration"),
-        ({"pool": "t4-spot"}, "gpus is not given, and pool t4-spot has only nodes with 4 nvidia-tesla-t4: "),
+        ({"pool": "cpu-spot", "cpu": "many"}, "cpu is 'many', which is not an amount of CPU"),
+        ({"pool": "cpu-spot", "memory": "48"}, "memory is '48', which is not an amount of memory for a pod"),
+        ({"pool": "cpu-spot", "max_run": "soon"}, "max_run is 'soon', which is not a duration"),
+        ({"pool": "cpu-spot", "ttl": "0h"}, "ttl is '0h', which is not a duration"),
+        ({"pool": "t4-spot"}, "gpus is missing, and pool t4-spot has only nodes with 4 nvidia-tesla-t4, "),
         ({"pool": "t4-spot"}, "Write gpus=1 to gpus=4 (--gpus), or gpus=0 for work"),
         (
             {"queue": "a100", "cpu": "1", "memory": "1Gi"},
@@ -258,25 +261,34 @@ def test_the_bucket_mount_needs_room() -> None:
         ),
         ({"queue": "a100", "cpu": "1", "memory": "1Gi"}, "Write gpus=1 (--gpus), or gpus=0 for work"),
         ({"pool": "cpu-spot", "retries": -1}, "retries is -1; write 0 or more."),
-        ({"pool": "cpu-spot", "fail_on": [0]}, "fail_on has 0; exit codes of a failure are 1 to 255."),
-        ({"pool": "cpu-spot", "fail_on": [143]}, "with which a pod ends that SIGTERM stopped"),
-        ({"pool": "cpu-spot", "name": "Train"}, "name is 'Train'; a Job's is up to 63"),
-        ({"pool": "cpu-spot", "name": "a" * 64}, "a Job's is up to 63"),
-        ({"pool": "cpu-spot", "namespace": "a.b"}, "namespace is 'a.b', which can be no namespace's name."),
+        ({"pool": "cpu-spot", "fail_on": [0]}, "fail_on has 0; write an exit code from 1 to 255."),
+        ({"pool": "cpu-spot", "fail_on": [143]}, "the exit code of a pod that SIGTERM stopped"),
+        ({"pool": "cpu-spot", "name": "Train"}, "name is 'Train'; write at most 63"),
+        ({"pool": "cpu-spot", "name": "a" * 64}, "write at most 63"),
+        (
+            {"pool": "cpu-spot", "namespace": "a.b"},
+            "namespace is 'a.b', which is not a valid namespace name.",
+        ),
         ({"pool": "cpu-spot", "image": " "}, "image is empty"),
-        ({"pool": "cpu-spot", "command": "python x.py"}, "command is one text; write its words as a list"),
-        ({"pool": "cpu-spot", "env": {"A=B": "1"}}, "env has 'A=B', which can be no variable's name."),
-        ({"pool": "cpu-spot", "volume": "_"}, "volume is '_', which can be nothing's name."),
+        ({"pool": "cpu-spot", "command": "python x.py"}, "command is a text; write its words as a list"),
+        (
+            {"pool": "cpu-spot", "env": {"A=B": "1"}},
+            "env has 'A=B', which is not a valid name of a variable.",
+        ),
+        ({"pool": "cpu-spot", "volume": "_"}, "volume is '_', which is not a valid name."),
         ({"pool": "cpu-spot", "mount_path": "here"}, "mount_path is 'here'; it is an absolute path"),
-        ({"pool": "cpu-spot", "run_as_user": 0}, "run_as_user is 0; write 1 to 2147483647. 0 is root"),
-        ({"queue": "t4", "gpus": 1}, "cpu and memory are both needed in a queue"),
+        (
+            {"pool": "cpu-spot", "run_as_user": 0},
+            "run_as_user is 0; write 1 to 2147483647. Omit it to run as root",
+        ),
+        ({"queue": "t4", "gpus": 1}, "cpu and memory are both required in a queue"),
         (
             {"queue": "t4", "gpus": 1, "cpu": "1", "memory": "1Gi", "namespace": "speech"},
             "Queue t4 is not in namespace speech; it is in: vision.",
         ),
         (
             {"queue": "a100", "gpus": 1, "cpu": "1", "memory": "1Gi", "max_run": "8d"},
-            "max_run is 8d, and a node of pool a100-queued lives 7d at most",
+            "max_run is 8d, and a node of pool a100-queued lives at most 7d",
         ),
         ({"queue": "a100", "cpu": "1", "memory": "1Gi", "gpus": 2}, "No pool of queue a100 can run this."),
     ],
@@ -311,7 +323,7 @@ def test_a_local_name_of_several_queues() -> None:
     profile = derived(changed(GKE, teams=teams))
     fields: Any = {"name": "train", "image": "busybox", "gpus": 1, "cpu": "1", "memory": "1Gi"}
     (problem,) = _problems(profile, **fields, queue="mine")
-    assert problem == "Several queues are called mine: write one of vision/mine, speech/mine."
+    assert problem == "Several queues have the name mine: write one of vision/mine, speech/mine."
     assert job(profile, **fields, queue="mine", namespace="vision")["metadata"]["namespace"] == "vision"
 
 
@@ -366,12 +378,14 @@ def test_a_queue_with_cpu_nodes_needs_no_gpus() -> None:
     fields: Any = {"name": "train", "image": "busybox", "queue": "mixed", "memory": "4Gi"}
     job(mixed, **fields, cpu="2")
     (problem,) = _problems(mixed, **fields, cpu="10")
-    assert problem.startswith("gpus is not given, and queue mixed has only nodes with 1 nvidia-tesla-t4")
+    assert problem.startswith("gpus is missing, and queue mixed has only nodes with 1 nvidia-tesla-t4")
 
 
 def test_a_required_queue_is_named_before_anything_runs() -> None:
     """In a team's namespace, a pool of its queues is not taken directly: the API server would refuse it."""
-    with pytest.raises(WorkloadError, match="In namespace vision, work takes pool t4-spot through a queue"):
+    with pytest.raises(
+        WorkloadError, match="In namespace vision, work must use pool t4-spot through a queue"
+    ):
         job(DEV, name="train", image="busybox", pool="t4-spot", namespace="vision", gpus=1)
     assert job(DEV, name="train", image="busybox", pool="t4-spot", namespace="other", gpus=1)
     assert job(DEV, name="train", image="busybox", pool="cpu-spot", namespace="vision")

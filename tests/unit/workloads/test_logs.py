@@ -82,11 +82,11 @@ def test_the_link_on_aks_needs_the_workspace() -> None:
     [
         ({}, "Name one of pod, job and label"),
         ({"pod": "a", "job": "b"}, "Name one of pod, job and label"),
-        ({"pod": 'x" OR "'}, "which can be no pod's name"),
-        ({"job": "A"}, "job is 'A', which can be no Job's name."),
+        ({"pod": 'x" OR "'}, "which is not a valid pod name"),
+        ({"job": "A"}, "job is 'A', which is not a valid Job name."),
         ({"label": "key"}, "label is 'key'; write it as key=value"),
         ({"label": 'a="b"'}, "write it as key=value"),
-        ({"pod": "a", "namespace": ""}, "namespace is '', which can be no namespace's name."),
+        ({"pod": "a", "namespace": ""}, "namespace is '', which is not a valid namespace name."),
     ],
 )
 def test_what_is_wrong_is_said(given: dict[str, str], message: str) -> None:
@@ -99,5 +99,5 @@ def test_a_query_that_is_not_known() -> None:
     """A profile with a query of another form still finds pods, and says that it finds no more."""
     other = replace(DEV, logs=LogsProfile(query="{namespace}/{pod}", link=""))
     assert log_query(other, namespace="vision", pod="a") == "vision/a"
-    with pytest.raises(WorkloadError, match="cannot be widened beyond a pod"):
+    with pytest.raises(WorkloadError, match="supports only a single pod"):
         log_query(other, namespace="vision", job="a")

@@ -97,7 +97,7 @@ def test_a_long_step_with_neither_checkpoints_nor_retries() -> None:
         return warnings_of(lambda: use_pool(step(), _CPU, lasts="6h", **more))
 
     (warning,) = long()
-    assert warning.startswith("Step container-step lasts 6h on spot pool cpu-spot with neither retries nor")
+    assert warning.startswith("Step container-step lasts 6h on spot pool cpu-spot without retries or")
     assert long(checkpoints=True) == []
     assert warnings_of(lambda: use_pool(retry_disruptions(step()), _CPU, lasts="6h")) == []
     assert warnings_of(lambda: use_pool(step(), _CPU, lasts="10m")) == []
@@ -109,14 +109,14 @@ def test_a_step_longer_than_its_nodes_live() -> None:
     pool = _PREEMPTIBLE.pool("preemptible-cpu-pool")
     task = retry_disruptions(step())
     (warning,) = warnings_of(lambda: use_pool(task, pool, lasts="30h"))
-    assert "lasts 30h, and a node of pool preemptible-cpu-pool lives 1d at most" in warning
+    assert "lasts 30h, and a node of pool preemptible-cpu-pool lives at most 1d" in warning
     assert warnings_of(lambda: use_pool(retry_disruptions(step()), pool, lasts="30h", checkpoints=True)) == []
     (warning,) = warnings_of(
         lambda: use_queue(
             step(), "a100", profile=DEV, namespace="vision", gpus=1, cpu="1", memory="1Gi", lasts="8d"
         )
     )
-    assert "a node of pool a100-queued lives 7d at most" in warning
+    assert "a node of pool a100-queued lives at most 7d" in warning
 
 
 def test_retries_that_end_before_the_step() -> None:

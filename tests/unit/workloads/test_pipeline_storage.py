@@ -103,7 +103,7 @@ def test_faults_are_told_at_once() -> None:
     with pytest.raises(WorkloadError) as caught:
         dsl.pipeline(pipeline)
     message = str(caught.value)
-    assert "can be no claim's name" in message
+    assert "is not a valid name of a PersistentVolumeClaim" in message
     assert "absolute path" in message
     assert "call use_volume before it is placed" in message
 

@@ -117,7 +117,7 @@ def test_every_fault_of_a_call_is_said_at_once() -> None:
     assert "gpus is 8, and a node of pool t4-spot has 4 nvidia-tesla-t4." in message
     assert "cpu is 64, and a node of pool t4-spot (n1-highmem-8) offers pods 7510m." in message
     assert "memory is 480G, and" in message
-    assert "lasts is 'long', which is no duration" in message
+    assert "lasts is 'long', which is not a duration" in message
     assert "fallback is for a soft placement" in message
     assert len(problems) == 6
 
@@ -153,7 +153,7 @@ def test_a_step_is_placed_once() -> None:
     with_selector = kubernetes.add_node_selector(step(), "a", "b")
     for task in (once, with_affinity, with_selector):
         (problem,) = problems_of(lambda task=task: use_pool(task, _T4, gpus=1))
-        assert "placed already" in problem
+        assert "already placed" in problem
     assert problems_of(lambda: use_queue(once, "t4", profile=DEV, namespace="vision", cpu="1", memory="1Gi"))
 
 
@@ -180,16 +180,14 @@ def test_what_a_queue_refuses() -> None:
     (problem,) = problems_of(lambda: use_queue(step(), "t4", profile=DEV, gpus=1, cpu="1", memory="1Gi"))
     assert "Queue t4 is not in namespace kubeflow; it is in: vision." in problem
     (problem,) = problems_of(lambda: use_queue(step(), "t4", profile=DEV, namespace="vision", gpus=1))
-    assert "cpu and memory are both needed" in problem
+    assert "cpu and memory are both required" in problem
 
 
 @pytest.mark.parametrize("hard", [True, False])
 def test_a_step_without_gpus_on_nodes_with_gpus(hard: bool) -> None:  # noqa: FBT001
     """Is refused unless gpus=0 is given, to use_pool or kfp; kfp's own limit is enough."""
     (problem,) = problems_of(lambda: use_pool(step(), _T4, hard=hard))
-    assert problem.startswith(
-        "Step container-step: gpus is not given, and pool t4-spot has only nodes with 4"
-    )
+    assert problem.startswith("Step container-step: gpus is missing, and pool t4-spot has only nodes with 4")
     zero = use_pool(step(), _T4, hard=hard, gpus=0)
     assert zero.container_spec is not None
     assert zero.container_spec.resources is None
@@ -198,7 +196,7 @@ def test_a_step_without_gpus_on_nodes_with_gpus(hard: bool) -> None:  # noqa: FB
     (problem,) = problems_of(
         lambda: use_queue(step(), "t4", profile=DEV, namespace="vision", cpu="1", memory="1Gi")
     )
-    assert "gpus is not given, and queue t4 has only nodes with" in problem
+    assert "gpus is missing, and queue t4 has only nodes with" in problem
     assert problems_of(lambda: use_pool(step(), _CPU, hard=False, fallback=[_T4]))
 
 

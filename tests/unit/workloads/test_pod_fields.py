@@ -106,7 +106,7 @@ def test_a_step() -> None:
         "team.registry",
     ]
     problems = problems_of(lambda: use_pool(step(), DEV.pool("cpu-spot"), memory="1Gi", shared_memory="1Gi"))
-    assert "shared_memory is 1Gi, and is part of memory, which is 1Gi" in problems[0]
+    assert "shared_memory is 1Gi, which is part of memory, and memory is 1Gi" in problems[0]
     assert problems_of(lambda: use_secrets(step(), image_pull_secrets=["_"]))
 
 
@@ -118,7 +118,7 @@ def test_priorities_are_those_of_the_cluster() -> None:
     assert problem.endswith("write one of ebbtide-low, ebbtide-normal, ebbtide-high.")
     older = {key: value for key, value in DEV.data().items() if key != "priorities"}
     (problem,) = _problems(Profile.load(older), **_QUEUED, priority="ebbtide-high")
-    assert problem.endswith("its profile lists none: write it again, or omit priority.")
+    assert problem.endswith("its profile lists none: write the profile again, or omit priority.")
     (problem,) = _problems(pool="cpu-spot", priority="ebbtide-high")
     assert problem.endswith("orders work in a queue: name a queue instead of pool cpu-spot.")
 
@@ -135,8 +135,11 @@ def test_no_priorities_without_queues() -> None:
     ("fields", "message"),
     [
         ({"shared_memory": "1Gi"}, "shared_memory is given without memory"),
-        ({"shared_memory": "1Gi", "memory": "512Mi"}, "is part of memory, which is 512Mi"),
-        ({"shared_memory": "much", "memory": "1Gi"}, "shared_memory is 'much', which is no amount of memory"),
+        ({"shared_memory": "1Gi", "memory": "512Mi"}, "is part of memory, and memory is 512Mi"),
+        (
+            {"shared_memory": "much", "memory": "1Gi"},
+            "shared_memory is 'much', which is not an amount of memory",
+        ),
         (
             {"shared_memory": "1Gi", "memory": "2Gi", "volume": "shared", "mount_path": "/dev/shm"},  # noqa: S108
             "is where shared_memory is mounted",
@@ -145,8 +148,8 @@ def test_no_priorities_without_queues() -> None:
             {"shared_memory": "1Gi", "memory": "2Gi", "secret_volumes": {"a": "/dev/shm"}},  # noqa: S108
             "is where shared_memory is mounted",
         ),
-        ({"image_pull_secrets": ["_"]}, "image_pull_secrets has '_', which can be no Secret's name."),
-        ({"image_pull_secrets": "registry"}, "image_pull_secrets is one text; write a list, ['registry']."),
+        ({"image_pull_secrets": ["_"]}, "image_pull_secrets has '_', which is not a valid name of a Secret."),
+        ({"image_pull_secrets": "registry"}, "image_pull_secrets is a text; write a list, ['registry']."),
     ],
 )
 def test_what_is_wrong(fields: dict[str, Any], message: str) -> None:

@@ -100,12 +100,12 @@ def test_what_is_no_secret_is_let_be(name: str, value: str) -> None:
     ("fields", "message"),
     [
         ({"secret_env": {"A": "tracker"}}, "secret_env has A without a reference to a Secret's key"),
-        ({"secret_env": {"A": "tracker/"}}, "write SECRET/KEY, as A=tracker/api-key, never the value."),
+        ({"secret_env": {"A": "tracker/"}}, "write SECRET/KEY, such as A=tracker/api-key, never the value."),
         ({"secret_env": {"A": "Tracker/key"}}, "secret_env has A without a reference"),
         ({"secret_env": {"A": "a/b/c"}}, "secret_env has A without a reference"),
-        ({"secret_env": {"A B": "a/b"}}, "secret_env has 'A B', which can be no variable's name."),
+        ({"secret_env": {"A B": "a/b"}}, "secret_env has 'A B', which is not a valid name of a variable."),
         ({"secret_env": {"A": "a/b"}, "env": {"A": "1"}}, "env and secret_env both have A: write it once."),
-        ({"secret_volumes": {"_": "/a"}}, "secret_volumes has '_', which can be no Secret's name."),
+        ({"secret_volumes": {"_": "/a"}}, "secret_volumes has '_', which is not a valid name of a Secret."),
         ({"secret_volumes": {"a": "b"}}, "secret_volumes has a at 'b'; write an absolute path"),
         ({"secret_volumes": {"a": "/x", "b": "/x"}}, "secret_volumes has /x twice"),
         ({"secret_volumes": {"a": "/x"}, "volume": "shared", "mount_path": "/x"}, "both have /x"),
@@ -119,5 +119,5 @@ def test_what_is_wrong_is_said(fields: dict[str, Any], message: str) -> None:
 
 def test_a_sweeps_own_variables_are_its_own() -> None:
     """From a Secret neither."""
-    with pytest.raises(WorkloadError, match="secret_env has EBBTIDE_SWEEP, which a sweep sets itself"):
+    with pytest.raises(WorkloadError, match="secret_env has EBBTIDE_SWEEP, which a sweep sets"):
         sweep(DEV, {"a": [1]}, **_FIELDS, secret_env={"EBBTIDE_SWEEP": "a/b"})

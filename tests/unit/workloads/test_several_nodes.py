@@ -104,11 +104,15 @@ def test_every_pool_of_every_stack(stack: str) -> None:
 @pytest.mark.parametrize(
     ("nodes", "fields", "message"),
     [
-        (1, {}, "nodes is 1; write 2 or more here, or make an ordinary Job."),
-        (5, {}, "nodes is 5, and pool t4-spot has room for 4 such pods at once: the pods would wait"),
-        (2, {"name": "1train"}, "name is '1train'; over several nodes it names a Service too, and begins"),
-        (2, {"name": "a" * 62}, "a Job's is up to 61 lower-case letters"),
-        (2, {"env": {"MASTER_ADDR": "x"}}, "env has MASTER_ADDR, which a Job over several nodes sets itself"),
+        (1, {}, "nodes is 1; write 2 or more, or create an ordinary Job."),
+        (5, {}, "nodes is 5, and pool t4-spot has capacity for 4 such pods: the pods would wait"),
+        (
+            2,
+            {"name": "1train"},
+            "name is '1train'; over several nodes, it is also the name of a Service, and must begin",
+        ),
+        (2, {"name": "a" * 62}, "write at most 61 lower-case letters"),
+        (2, {"env": {"MASTER_ADDR": "x"}}, "env has MASTER_ADDR, which a Job over several nodes sets"),
         (2, {"env": {"PET_NODE_RANK": "1"}}, "env has PET_NODE_RANK, which a Job over several nodes sets"),
         (2, {"secret_env": {"RANK": "a/b"}}, "secret_env has RANK, which a Job over several nodes sets"),
     ],

@@ -82,7 +82,7 @@ def test_an_older_writer_is_refused(bucket: Bucket) -> None:
     root = f"gs://{bucket.name}/run"
     _save(Checkpoints(root), 5)
     before = bucket.files.find(bucket.name)
-    with pytest.raises(NewerCheckpointError, match="Step 4 is not saved: step 5 is in gs://"):
+    with pytest.raises(NewerCheckpointError, match="Step 4 is not saved: step 5 is already in gs://"):
         _save(Checkpoints(root), 4)
     assert bucket.files.find(bucket.name) == before
 
@@ -152,7 +152,7 @@ def test_without_its_library(address: str, extra: str) -> None:
 
 
 def test_an_account_of_azure_is_read_from_the_address() -> None:
-    """The pod's identity is used, and no anonymous access."""
+    """The pod's identity is used, and there is no anonymous access."""
     storage = Storage("abfss://shared@vision.dfs.core.windows.net/runs/1")
     files = storage._files  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
     assert (files.account_name, files.anon) == ("vision", False)

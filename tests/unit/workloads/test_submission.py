@@ -58,7 +58,7 @@ def _kubeconfig(path: Path, server: str) -> Path:
 def test_no_kubeconfig(call: tuple[str, ...]) -> None:
     """The error says what is missing, and what to do."""
     error = _refused(*call)
-    assert error.startswith("There is no kubeconfig to reach a cluster with: ")
+    assert error.startswith("There is no kubeconfig for a cluster: ")
     assert error.endswith("Get the cluster's credentials, or name a file in KUBECONFIG.\n")
 
 
@@ -70,7 +70,7 @@ def test_a_cluster_that_cannot_be_reached(tmp_path: Path) -> None:
         error = _refused(*_JOB, "--submit", KUBECONFIG=str(_kubeconfig(tmp_path / "config", server)))
     assert error == (
         f"The API server at {server} cannot be reached (Connection refused): check that `kubectl get "
-        "namespaces` reaches it from this machine.\n"
+        "namespaces` works from this machine.\n"
     )
 
 
@@ -78,7 +78,7 @@ def test_a_context_that_is_not_there(tmp_path: Path) -> None:
     """The error names it."""
     file = _kubeconfig(tmp_path / "config", "https://127.0.0.1:1")
     error = _refused(*_JOB, "--submit", "--context", "prod", KUBECONFIG=str(file))
-    assert error.startswith("No kubeconfig has a context prod that can be used: ")
+    assert error.startswith("No kubeconfig has a usable context prod: ")
 
 
 def test_a_context_without_a_cluster() -> None:
@@ -89,8 +89,8 @@ def test_a_context_without_a_cluster() -> None:
 def test_a_name_that_is_none() -> None:
     """Never becomes a part of a path."""
     assert _refused("follow", "../../pods", "-n", "A/b").splitlines() == [
-        "'../../pods' can be no Job's name.",
-        "namespace is 'A/b', which can be no namespace's name.",
+        "'../../pods' is not a valid Job name.",
+        "namespace is 'A/b', which is not a valid namespace name.",
     ]
 
 
@@ -179,7 +179,7 @@ def test_silence_that_lasts(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("slept")
 def test_a_job_that_is_deleted_meanwhile() -> None:
     """It has no result to report."""
-    with pytest.raises(ClusterError, match="is gone before its end was seen"):
+    with pytest.raises(ClusterError, match="was deleted before its end was observed"):
         _followed((job(active=1),), ApiError(404, 'jobs.batch "train" not found'))
 
 

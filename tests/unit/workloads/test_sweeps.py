@@ -93,8 +93,8 @@ def test_no_more_at_once_than_there_are() -> None:
         ({"text": ["x" * 70_000, "y" * 70_000]}, {}, "longer than the 127 KiB"),
         (_GRID, {"parallelism": 0}, "parallelism is 0; write 1 or more."),
         (_GRID, {"max_failed": -1}, "max_failed is -1; write 0 or more."),
-        (_GRID, {"env": {POINTS: "mine"}}, "env has EBBTIDE_SWEEP, which a sweep sets itself"),
-        (_GRID, {"name": "a" * 62}, "a Job's is up to 61 lower-case letters"),
+        (_GRID, {"env": {POINTS: "mine"}}, "env has EBBTIDE_SWEEP, which a sweep sets"),
+        (_GRID, {"name": "a" * 62}, "write at most 61 lower-case letters"),
         (_GRID, {"pool": "cpuspot"}, "did you mean cpu-spot?"),
     ],
 )

@@ -100,10 +100,10 @@ def test_what_is_refused() -> None:
     assert "did you mean t4-spot?" in _problems(pool="t4-sopt")[0]
     assert "a node of pool t4-spot has 4 nvidia-tesla-t4" in _problems(pool="t4-spot", gpus=8)[0]
     (problem,) = _problems(pool="t4-spot", nodes=9, gpus=2)
-    assert problem.startswith("nodes is 9, and pool t4-spot has room for 8 such pods at once: ")
-    assert "gpus is not given, and pool t4-spot has only nodes" in _problems(pool="t4-spot")[0]
+    assert problem.startswith("nodes is 9, and pool t4-spot has capacity for 8 such pods: ")
+    assert "gpus is missing, and pool t4-spot has only nodes" in _problems(pool="t4-spot")[0]
     (problem,) = _problems(queue="a100", nodes=11, gpus=1, cpu="1", memory="1Gi")
-    assert "pool a100-queued has room for 10 such pods at once" in problem
+    assert "pool a100-queued has capacity for 10 such pods" in problem
     assert len(_problems(pool="t4-spot", gpus=0, nodes=0, jobs=[])) == 2
     assert "Neither a pool nor a queue" in _problems()[0]
 
@@ -119,7 +119,7 @@ def test_the_room_is_that_of_pools_that_can_run_it() -> None:
     ]
     mixed = derived(changed(GKE, pools=pools, queues=queues, teams=[{"name": "vision"}]))
     (problem,) = _problems(mixed, queue="mixed", nodes=3, gpus=1, cpu="1", memory="1Gi")
-    assert problem.startswith("nodes is 3, and pool gpu has room for 2 such pods at once")
+    assert problem.startswith("nodes is 3, and pool gpu has capacity for 2 such pods")
 
 
 def test_secrets() -> None:

@@ -127,9 +127,9 @@ def test_a_work_pool_is_replaced_by_a_new_one_beside_it() -> None:
     with pytest.raises(ImmutableInputError) as refused:
         hooked(OLD, OLD | {"vmSize": "Standard_D16s_v5", "maxPods": 50})
     assert str(refused.value) == (
-        "AKS cannot change the node pool cpu that way: machine (vmSize) from Standard_D8s_v5 to "
-        "Standard_D16s_v5; maxPodsPerNode (maxPods) from none to 50. It would have to be deleted, with all "
-        "that runs on it. `ebbtide up stack` creates the new pool beside it, lets its work finish, and then "
+        "AKS cannot change these fields of the node pool cpu: machine (vmSize) from Standard_D8s_v5 to "
+        "Standard_D16s_v5; maxPodsPerNode (maxPods) from none to 50. The pool would have to be deleted with "
+        "its workloads. `ebbtide up stack` creates the new pool beside it, lets its work finish, and then "
         "deletes it."
     )
 
