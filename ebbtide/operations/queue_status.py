@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
+from ebbtide import clock
 from ebbtide.kubernetes_api import Api, Object
 from ebbtide.kubernetes_api.parts import parts, text
 from ebbtide.kueue_api import API_PATH
@@ -13,15 +14,13 @@ from ebbtide.operations.snapshot import Snapshot, take
 from ebbtide.operations.status_report import QueueStatus, WaitingWork
 from ebbtide.operations.work import root_of, roots
 from ebbtide.placement import PoolProfile, Profile
+from ebbtide.runs.pending.evidence import Evidence
+from ebbtide.runs.pending.queue_causes import queue_cause
 from ebbtide.workloads.objects import condition
-from ebbtide.workloads.reasons import queued_for
 from ebbtide.workloads.unplaceable import misfit
 
 _UNKNOWN: Final = "waiting work is unknown"
 _REQUESTS: Final = "/apis/autoscaling.x-k8s.io/v1/provisioningrequests"
-_STATES: Final = ("Failed", "CapacityRevoked", "BookingExpired", "Provisioned", "Accepted")
-"""Conditions of a ProvisioningRequest, the latest first (cluster-autoscaler,
-apis/provisioningrequest/autoscaling.x-k8s.io/v1/types.go, 1.34)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,35 +54,62 @@ def take_queueing(api: Api) -> QueueObjects:
     )
 
 
-def queue_statuses(queueing: QueueObjects, snapshot: Snapshot, profile: Profile) -> tuple[QueueStatus, ...]:
+def queue_statuses(
+    queueing: QueueObjects, snapshot: Snapshot, profile: Profile, now: datetime
+) -> tuple[QueueStatus, ...]:
     """Return the status of the profile's queues.
 
     Args:
         queueing: Kueue's objects.
         snapshot: the cluster's objects.
         profile: the stack's profile.
+        now: the current time.
     """
-    held = {_name(queue) for queue in queueing.cluster_queues if _is_held(queue)}
+    cluster_queues = {_name(queue): queue for queue in queueing.cluster_queues}
     leads_to = {
-        (text(queue, "metadata", "namespace"), _name(queue)): text(queue, "spec", "clusterQueue")
+        (_namespace(queue), _name(queue)): cluster_queues.get(text(queue, "spec", "clusterQueue"))
         for queue in queueing.local_queues
     }
     owners = roots(snapshot)
     requests = _by_workload(queueing.requests)
     unfinished = [item for item in snapshot.workloads if not condition(item, "Finished")]
+
+    def waiting_work(workload: Object, pools: Iterable[PoolProfile]) -> WaitingWork:
+        item = root_of("Workload", workload, owners)
+        evidence = Evidence(
+            kind=item.kind,
+            namespace=item.namespace,
+            name=item.name,
+            now=now,
+            workload=workload,
+            local_queues=[queue for queue in queueing.local_queues if _namespace(queue) == item.namespace],
+            cluster_queue=leads_to.get(_local_queue(workload)),
+            workloads=unfinished,
+            is_complete=True,
+            request=requests.get(workload["metadata"]["uid"]),
+        )
+        return WaitingWork(
+            kind=item.kind,
+            namespace=item.namespace,
+            name=item.name,
+            since=datetime.fromisoformat(workload["metadata"]["creationTimestamp"]),
+            reason=queue_cause(evidence).message,
+            never=misfit(workload, pools),
+        )
+
     statuses: list[QueueStatus] = []
     for queue in profile.queues:
         local = {(item.namespace, item.name) for item in queue.local_queues}
         own = [item for item in unfinished if _local_queue(item) in local]
         waiting = [
-            _waiting(item, owners, requests.get(item["metadata"]["uid"]), map(profile.pool, queue.pools))
+            waiting_work(item, map(profile.pool, queue.pools))
             for item in own
             if not condition(item, "Admitted")
         ]
         statuses.append(
             QueueStatus(
                 name=queue.name,
-                held=any(leads_to.get(item) in held for item in local),
+                held=any(_is_held(leads_to.get(item)) for item in local),
                 admitted=len(own) - len(waiting),
                 waiting=tuple(sorted(waiting, key=lambda item: (item.since, item.namespace, item.name))),
             )
@@ -103,35 +129,8 @@ def never(outputs: Mapping[str, Any], profile: Profile) -> list[tuple[QueueStatu
     """
     api, _ = access.connected(outputs, _UNKNOWN)
     with access.reaching(_UNKNOWN):
-        statuses = queue_statuses(take_queueing(api), take(api), profile)
+        statuses = queue_statuses(take_queueing(api), take(api), profile, clock.now())
     return [(queue, item) for queue in statuses for item in queue.waiting if item.never]
-
-
-def _waiting(
-    workload: Object,
-    owners: Mapping[str, tuple[str, Object]],
-    request: Object | None,
-    pools: Iterable[PoolProfile],
-) -> WaitingWork:
-    item = root_of("Workload", workload, owners)
-    reasons = [queued_for(workload).rstrip("."), *([_state(request)] if request else [])]
-    return WaitingWork(
-        kind=item.kind,
-        namespace=item.namespace,
-        name=item.name,
-        since=datetime.fromisoformat(workload["metadata"]["creationTimestamp"]),
-        reason="; ".join(filter(None, reasons)),
-        never=misfit(workload, pools),
-    )
-
-
-def _state(request: Object) -> str:
-    """Return the state of a ProvisioningRequest with its message."""
-    for kind in _STATES:
-        if reached := condition(request, kind):
-            message = str(reached.get("message") or "").rstrip(".")
-            return f"ProvisioningRequest {kind}" + (f": {message}" if message else "")
-    return "ProvisioningRequest not accepted yet"
 
 
 def _by_workload(requests: Iterable[Object]) -> dict[str, Object]:
@@ -142,12 +141,16 @@ def _by_workload(requests: Iterable[Object]) -> dict[str, Object]:
     }
 
 
-def _is_held(queue: Object) -> bool:
-    return text(queue, "spec", "stopPolicy") not in {"", "None"}
+def _is_held(queue: Object | None) -> bool:
+    return text(queue or {}, "spec", "stopPolicy") not in {"", "None"}
 
 
 def _local_queue(workload: Object) -> tuple[str, str]:
-    return text(workload, "metadata", "namespace"), text(workload, "spec", "queueName")
+    return _namespace(workload), text(workload, "spec", "queueName")
+
+
+def _namespace(item: Object) -> str:
+    return text(item, "metadata", "namespace")
 
 
 def _name(item: Object) -> str:

@@ -129,7 +129,7 @@ def status(
     profile = source.profile
     own = pools_of_nodes(snapshot.nodes, profile)
     nodes = [node for node in snapshot.nodes if node["metadata"]["name"] in own]
-    queues = queue_statuses(queueing, snapshot, profile)
+    queues = queue_statuses(queueing, snapshot, profile, now)
     waiting = {(item.kind, item.namespace, item.name) for queue in queues for item in queue.waiting}
     return Status(
         stack=source.name,

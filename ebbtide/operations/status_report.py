@@ -69,7 +69,7 @@ class WaitingWork(DocumentPart):
     since: datetime
     """Creation time of its Workload."""
     reason: str
-    """Reason as reported by Kueue, the admission checks and the ProvisioningRequest; empty for none."""
+    """Cause, as in `ebbtide why`."""
     never: str = ""
     """Reason why no pool of the queue can ever run it; empty if one can."""
 

@@ -34,7 +34,7 @@ def provisioning(evidence: Evidence, workload: Object) -> Cause:
     return Cause(
         reason="WaitingForCapacity",
         message=(
-            f"its quota is reserved, and admission check {name} has requested its nodes from the cloud"
+            f"admission check {name} has requested its nodes from the cloud"
             f"{': ' if detail else ''}{detail.rstrip('.')}"
         ),
         remedy="it starts when the cloud has provisioned them",

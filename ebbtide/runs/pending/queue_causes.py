@@ -224,7 +224,8 @@ def _quota(evidence: Evidence, workload: Object, found: Assignment) -> Cause:
     short = min(found.shortages, key=lambda item: item.missing)
     holders = _holders(evidence, short)
     hidden = "" if evidence.is_complete else ", or of namespaces that you may not read"
-    held = f"held by {_listed(holders)}" if holders else "held by workloads of other namespaces"
+    others = "other workloads" if evidence.is_complete else "workloads of other namespaces"
+    held = f"held by {_listed(holders) if holders else others}"
     was = _preempted(evidence, workload)
     return Cause(
         reason="WaitingForQuota",

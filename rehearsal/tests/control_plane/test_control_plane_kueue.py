@@ -11,6 +11,7 @@ import yaml
 
 from components.addons.kueue import NAMESPACE
 from components.addons.kueue_values import values
+from ebbtide import clock
 from ebbtide.kubernetes_api import ApiError
 from ebbtide.model import Cluster, declare
 from ebbtide.model.labels_and_taints import labels_and_taints
@@ -124,13 +125,13 @@ def test_a_held_queue_keeps_its_work(kueue: ControlPlane, declaration: Cluster) 
         api.create(jobs, _work("asleep"))
 
         def waiting() -> list[WaitingWork]:
-            queues = queue_statuses(take_queueing(api), take(api), profile(declaration))
+            queues = queue_statuses(take_queueing(api), take(api), profile(declaration), clock.now())
             assert all(queue.held for queue in queues)
             return [item for queue in queues for item in queue.waiting if item.name == "asleep"]
 
         (item,) = wait(waiting, lambda items: bool(items and items[0].reason))
         assert (item.kind, item.namespace) == ("Job", "default")
-        assert item.reason == "ClusterQueue dws is inactive"
+        assert item.reason == "the cluster's stack sleeps and holds queue dws-local-queue"
         assert queue_hold.reserving(api, names) == 0
     finally:
         queue_hold.release(api, names)

@@ -123,16 +123,16 @@ def test_a_pool_without_a_price() -> None:
 
 
 def test_who_waits_for_what() -> None:
-    """The reason is Kueue's, the admission check's and the ProvisioningRequest's; work that waits is no
-    running work."""
+    """The reason is the cause that `ebbtide why` names; work that waits is no running work."""
     runs, full, queued = made("runs"), made("full", minutes=9), made("queued")
     check = {"name": "dws", "state": "Pending", "message": "waiting for capacity"}
     workload = _workload(queued, **condition("QuotaReserved"), admissionChecks=[check])
     request = made("r", owner=("Workload", workload), status=condition("Accepted"))
+    held = {"flavors": {"cpu": "spot"}, "resourceUsage": {"cpu": "3"}}
     missing = {
         "type": "QuotaReserved",
         "status": "False",
-        "message": "insufficient unused quota for cpu in flavor spot",
+        "message": "insufficient unused quota for cpu in flavor spot, 2 more needed",
     }
     report = _status(
         Snapshot(
@@ -140,7 +140,7 @@ def test_who_waits_for_what() -> None:
             pods=(pod("runs-0", owner=("Job", runs)),),
             controllers={"Job": (runs, full, queued)},
             workloads=(
-                _workload(runs, **condition("Admitted")),
+                _workload(runs, **condition("Admitted"), admission={"podSetAssignments": [held]}),
                 _workload(full, conditions=[missing]),
                 workload,
             ),
@@ -150,8 +150,8 @@ def test_who_waits_for_what() -> None:
     (queue,) = report.queues
     assert (queue.name, queue.admitted, queue.held) == ("cpu", 1, False)
     assert [(item.name, item.reason) for item in queue.waiting] == [
-        ("full", "insufficient unused quota for cpu in flavor spot"),
-        ("queued", "its quota is reserved; dws: waiting for capacity; ProvisioningRequest Accepted"),
+        ("full", "queue ours lacks 2 CPU of free quota in flavor spot, held by runs (3 CPU)"),
+        ("queued", "admission check dws has requested its nodes from the cloud: waiting for capacity"),
     ]
     assert [(item.name, item.pools) for item in report.work] == [("runs", ("spot",))]
 
