@@ -127,7 +127,7 @@ def test_a_push_that_fails(control_plane: ControlPlane, ebbtide: Ebbtide, addres
     path = f"/apis/batch/v1/namespaces/{_TEAM}/jobs/kept"
     assert control_plane.api.find(path) is None
     _run(ebbtide, "kept", "--code", folder, "--image", base)
-    assert "is already exists in namespace" in ebbtide.refused(*words, missing, *command)
+    assert "already exists in namespace" in ebbtide.refused(*words, missing, *command)
     before = control_plane.api.get(path)["metadata"]["uid"]
     assert ebbtide.refused(*words, missing, "--replace", *command).startswith(refusal)
     assert control_plane.api.get(path)["metadata"]["uid"] == before
