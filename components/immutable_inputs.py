@@ -166,7 +166,7 @@ class ImmutableInputs:
         """Refuse an update that the cloud cannot make.
 
         Raises:
-            FixedPoolError: with every such change.
+            ImmutableInputError: with every such change.
         """
         new: Mapping[str, Any] = args.new_inputs or {}
         changes = self.changes(args.old_inputs or {}, new)

@@ -95,7 +95,7 @@ def pool_inputs(pool: ResolvedPool, *, subnet: pulumi.Input[str] | None, labels:
         "orchestrator_version": pool.site.kubernetes_version,
         "upgrade_settings": _upgrade(pool),
         "tags": dict(labels),
-    }  # pyright: ignore[reportAssignmentType] # `given` takes out what is None
+    }  # pyright: ignore[reportAssignmentType] # `without_none` removes what is None
     return without_none(inputs)
 
 

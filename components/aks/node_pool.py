@@ -57,8 +57,8 @@ class NodePool(pulumi.ComponentResource):
 
     Its spot label and taint are declared, although AKS adds them: otherwise the next preview would remove
     them. There is no count while the autoscaler sets it. A property that AKS cannot change on an existing
-    pool is also an input of this component, so that the preview refuses a change of it (see `fixed_inputs`);
-    a new name creates a new pool before the old one is deleted.
+    pool is also an input of this component, so that the preview refuses a change of it (see
+    `immutable_inputs`); a new name creates a new pool before the old one is deleted.
 
     Raises:
         pulumi.InputPropertiesError: the pool breaks a rule of AKS; every error is listed.

@@ -90,8 +90,8 @@ class NodePool(pulumi.ComponentResource):
     container.NodePool; terraform-provider-google-beta, resource_container_node_pool.go, 2026-08).
 
     A property that GKE cannot change on an existing pool is also an input of this component, so that the
-    preview refuses a change of it (see `fixed_inputs`); a new name creates a new pool before the old one is
-    deleted.
+    preview refuses a change of it (see `immutable_inputs`); a new name creates a new pool before the old one
+    is deleted.
 
     Raises:
         pulumi.InputPropertiesError: the pool breaks a rule of GKE; every error is listed.

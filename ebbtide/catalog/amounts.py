@@ -61,7 +61,7 @@ def _amount(name: str, price: Price | None, count: int, capacity: str) -> Amount
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PricedNode:
-    """What a node is billed by.
+    """Properties of a node that determine its price.
 
     Attributes:
         cloud: its cloud.

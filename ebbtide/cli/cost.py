@@ -33,7 +33,7 @@ class CostFormat(StrEnum):
 
 
 class Group(StrEnum):
-    """What costs are grouped by."""
+    """Grouping of costs."""
 
     TEAM = "team"
     USER = "user"

@@ -47,7 +47,7 @@ class Comparison:
 
     @property
     def agrees(self) -> bool:
-        """Whether the two agree."""
+        """Return whether the record and the export agree."""
         return self.difference is not None and abs(self.difference) <= AGREEMENT
 
 

@@ -63,7 +63,7 @@ def baseline(files: StackFiles, against: str) -> Baseline:
         against: a git ref, a file of `pulumi stack export` (.json), or another stack file (.yaml).
 
     Raises:
-        EarlierError: there is no such version, or its program fails.
+        BaselineError: there is no such version, or its program fails.
     """
     path = Path(against)
     if path.suffix in _FILES and not path.is_file():
@@ -156,7 +156,7 @@ def _git(directory: Path, *arguments: str) -> str:
     """Run git and return its output.
 
     Raises:
-        EarlierError: git is not installed, or fails.
+        BaselineError: git is not installed, or fails.
     """
     environment = {key: value for key, value in os.environ.items() if key not in _GIT_VARIABLES}
     try:

@@ -91,7 +91,7 @@ def trace(count: int, seed: int, queues: Sequence[str], priorities: Sequence[int
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """What Kueue in virtual time has done with jobs.
+    """Events of Kueue in virtual time.
 
     Attributes:
         events: its events.

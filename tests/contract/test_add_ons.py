@@ -57,7 +57,7 @@ def installed(cluster: Cluster) -> Recording:
 
 @pytest.mark.parametrize("name", list(ADD_ONS))
 def test_every_add_on_is_found_by_its_name(name: str) -> None:
-    """Its field, and if it runs on the cluster its footprint and its component."""
+    """An add-on has a field, and a footprint and a component if it runs on the cluster."""
     add_on = ADD_ONS[name]
     assert isinstance(getattr(Declared.model_validate({name: {}}), name), add_on)
     if add_on.spec.namespace:
@@ -65,7 +65,8 @@ def test_every_add_on_is_found_by_its_name(name: str) -> None:
 
 
 def test_the_declaration_knows_it() -> None:
-    """It is read, counted on the system pool and on each node, and the system pool has no taint for it."""
+    """The add-on is parsed and counted on the system pool and on each node, and the system pool has no taint
+    for it."""
     cluster = declare(declaration())
     words, need = system_pods(cluster)
     assert words == "the cluster's own pods, Kueue and Acme Gadget"
@@ -110,7 +111,8 @@ def test_the_rules_know_it(case: str) -> None:
 
 
 def test_the_cluster_has_it() -> None:
-    """It is installed before Kueue, which admits its work; teams have its rights, labels and policies."""
+    """The add-on is installed before Kueue, which admits its work; teams get its permissions, labels and
+    policies."""
     recording = installed(declare(declaration()))
     chart = recording.named("train-gadget-chart")
     assert (chart.inputs["chart"], chart.inputs["version"]) == (CHART, "4.5.6")

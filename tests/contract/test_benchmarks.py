@@ -64,7 +64,7 @@ def test_a_default_is_what_every_resource_has(
 
 @pytest.mark.parametrize(("benchmark", "item"), _items(options=True))
 def test_an_option_is_a_field(benchmark: str, item: Item) -> None:
-    """Of the declaration, or of a Job."""
+    """An option is a field of the declaration or of a Job."""
     assert benchmark
     if item.option.startswith("--"):
         assert item.option == "--secret-volume"
@@ -78,7 +78,7 @@ def test_an_option_is_a_field(benchmark: str, item: Item) -> None:
 
 
 def test_numbers_are_in_order_and_once() -> None:
-    """As a benchmark has them."""
+    """The numbers of a benchmark are unique and in order."""
     for items in BENCHMARKS.values():
         numbers = [tuple(map(int, item.number.split("."))) for item in items]
         assert numbers == sorted(set(numbers))
@@ -86,6 +86,6 @@ def test_numbers_are_in_order_and_once() -> None:
 
 @pytest.mark.parametrize("cloud", BASES)
 def test_a_default_breaks_no_rule(cloud: str, recordings: Mapping[str, Recording]) -> None:
-    """Of a benchmark; the same table has the rules."""
+    """Defaults violate no rule of a benchmark, whose rules are in the same table."""
     findings = preview_of(recordings[cloud]).findings
     assert [item for item in findings if item.rule.startswith("cis-")] == []

@@ -81,7 +81,7 @@ def test_every_gpu_pool_has_one_device_plugin(base: Declaration, addons: dict[st
 
 @pytest.mark.parametrize(("base", "addons"), MODES)
 def test_daemon_sets_tolerate_their_pools_taints_alone(base: Declaration, addons: dict[str, Any]) -> None:
-    """They tolerate each taint of the pools that they select, and no other."""
+    """DaemonSets tolerate only the taints of the pools that they select."""
     for declaration in over_images(changed(base, addons=addons)):
         by_name = {pool.name: pool for pool in profile(declare(declaration)).pools}
         for _, spec in daemon_sets(synth(declaration)):
@@ -105,7 +105,7 @@ def test_installers_are_valid() -> None:
 
 
 def test_instances_of_a_gpu_have_a_plugin_of_their_own() -> None:
-    """It names each `nvidia.com/gpu`, and it alone may see the instances; whole GPUs keep the other one."""
+    """The plugin for GPU instances exposes each as `nvidia.com/gpu`, and whole GPUs keep the other plugin."""
     accelerator = {"type": "nvidia-a100-80gb", "gpuInstanceProfile": "MIG1g"}
     divided = {"name": "a100", "machine": "Standard_NC24ads_A100_v4", "accelerator": accelerator}
     recording = synth(changed(AKS, pools=[*AKS["pools"], divided | {"nodes": {"count": 1}}]))

@@ -29,8 +29,8 @@ def _order(recording: Any, cloud: str) -> Any:
 
 @pytest.mark.parametrize(("cloud", "declaration"), [("gke", ON_GKE), ("aks", ON_AKS)])
 def test_the_order_is_there_before_work_is_admitted(cloud: str, declaration: Declaration) -> None:
-    """It is created after the pools that it names and before any work is admitted, and is deleted with a
-    cluster of ours."""
+    """The priority ConfigMap is created after its pools and before work is admitted, and deleted with a
+    cluster of the stack."""
     recording = synth(declaration)
     order = _order(recording, cloud)
     assert {item.urn for item in recording.of_type(POOLS[cloud])} <= after(recording, order)
@@ -41,8 +41,8 @@ def test_the_order_is_there_before_work_is_admitted(cloud: str, declaration: Dec
 
 
 @pytest.mark.parametrize("declaration", [ON_GKE, ON_AKS], ids=["gke", "aks"])
-def test_a_preview_says_what_stands_in(declaration: Declaration) -> None:
-    """As it was declared, and of no other pool."""
+def test_a_preview_lists_fallback_pools(declaration: Declaration) -> None:
+    """The preview lists only the declared fallback pools."""
     fallbacks = {pool.name: pool.falls_back_to for pool in preview_of(synth(declaration)).pools}
     assert fallbacks.pop("cpu") == ("steady",)
     assert set(fallbacks.values()) == {()}
@@ -93,6 +93,6 @@ def test_gpus_of_a_class_keep_their_driver(drivers: str) -> None:
 
 
 def test_the_map_is_read_as_it_is_meant() -> None:
-    """Its one entry is YAML again: whole numbers, each with a list of patterns."""
+    """The ConfigMap's single entry is YAML with a list of patterns for each whole number."""
     order = yaml.safe_load(manifest(_order(synth(ON_AKS), "aks"))["data"]["priorities"])
     assert order == {1: ["^aks-system-", "^aks-t4-"], 10: ["^aks-steady-"], 20: ["^aks-cpu-"]}

@@ -176,7 +176,7 @@ def test_pools_die_with_their_cluster(declaration: Declaration) -> None:
 
 @pytest.mark.parametrize("cloud", BASES)
 def test_the_kubeconfig_is_secret_and_holds_no_credential(cloud: str) -> None:
-    """It says where the control plane is and which program fetches a token, and nothing else."""
+    """The kubeconfig contains only the control plane's address and the program that fetches a token."""
     recording = synth(BASES[cloud])
     user = kubeconfig(recording)["users"][0]["user"]
     assert list(user) == ["exec"]

@@ -64,8 +64,8 @@ def test_groups_are_asked_about_where_there_are_any() -> None:
 
 
 def test_members_reach_a_cluster_on_aks() -> None:
-    """They get the role that fetches the kubeconfig, on the cluster, for any kind of principal; a user's name
-    is no principal."""
+    """Members of any principal type get the role for the kubeconfig on the cluster; a user name is not a
+    principal."""
     (grant,) = _grants("aks", teams=_teams(GROUP, "ada@acme.example"))
     assert grant["principalId"] == GROUP
     assert grant["roleDefinitionId"].endswith(f"/{CLUSTER_USER}")

@@ -71,7 +71,8 @@ def _made(recording: Recording, token: str, name: str) -> Resource:
 @settings(max_examples=20, deadline=None)
 @given(data=st.data())
 def test_any_scalar_of_a_pool_reaches_its_resource(cloud: CloudKind, data: st.DataObject) -> None:
-    """It arrives under the engine's name, the preview shows it, and no other input of the pool changes."""
+    """A scalar override reaches the resource under the engine's name and the preview, and no other input
+    changes."""
     token = POOLS[cloud].token
     path, value = data.draw(st.sampled_from(_overridable(token)))
     before = copy.deepcopy(BASES[cloud])
@@ -91,7 +92,7 @@ def test_any_scalar_of_a_pool_reaches_its_resource(cloud: CloudKind, data: st.Da
 @settings(max_examples=20, deadline=None)
 @given(data=st.data())
 def test_any_scalar_of_a_cluster_reaches_its_resource(cloud: CloudKind, data: st.DataObject) -> None:
-    """It arrives under the engine's name, and the preview shows it."""
+    """A scalar override reaches the resource under the engine's name, and the preview."""
     token = CLUSTERS[cloud].token
     path, value = data.draw(st.sampled_from(_overridable(token)))
     declaration = copy.deepcopy(BASES[cloud])
@@ -103,7 +104,7 @@ def test_any_scalar_of_a_cluster_reaches_its_resource(cloud: CloudKind, data: st
 
 
 def test_the_system_pool_inside_an_aks_cluster_has_its_overrides() -> None:
-    """It is part of the cluster's resource, where the SDK has other names."""
+    """The overrides of the system pool are part of the cluster's resource, where the SDK has other names."""
     declaration = copy.deepcopy(BASES["aks"])
     declaration["pools"][0]["overrides"] = {"kubeletConfig": {"podMaxPids": 4096}, "enableFIPS": True}
     recording = synth(declaration)

@@ -18,6 +18,6 @@ def _recorded(cloud: str, owner: str) -> Recording:
 
 @pytest.mark.parametrize("cloud", BASES)
 def test_another_owner_replaces_nothing(cloud: str) -> None:
-    """It once was part of a GKE cluster's description, which only a new cluster can change."""
+    """A new owner does not replace the GKE cluster, whose description used to contain it."""
     changes = compare(_recorded(cloud, "vision"), _recorded(cloud, "speech"))
     assert {change.action for change in changes} == {"update"}

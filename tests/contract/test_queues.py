@@ -106,8 +106,7 @@ def test_flavors_tolerate_every_taint_that_is_made(declaration: Declaration) -> 
 
 
 def test_the_job_of_the_queued_story_would_be_admitted() -> None:
-    """Its queue exists under its name, in the labelled namespace `default`, and the quota covers its
-    requests."""
+    """The Job's queue exists in the labelled namespace `default`, and its quota covers the requests."""
     story = ROOT / "examples/queued-gpus/Pulumi.queued-gpus.yaml"
     recording = synth(yaml.safe_load(Path(story).read_text(encoding="utf-8"))["config"]["ebbtide:cluster"])
     by_kind = {manifest(item)["kind"]: manifest(item) for item in in_cluster(recording)}

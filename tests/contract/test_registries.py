@@ -121,7 +121,7 @@ def test_a_registry_on_aks(make: Any) -> None:
     [(None, None, True), (None, {"hours": 8}, False), (True, {"hours": 8}, True), (False, None, False)],
 )
 def test_what_stays(cloud: str, keep: Any, lifetime: Any, stays: Any) -> None:
-    """As `keep` says, or with the cluster's permanence; on AKS in a resource group that stays, too."""
+    """A registry is retained by `keep` or with a permanent cluster, on AKS with its resource group."""
     registry = {} if keep is None else {"keep": keep}
     recording = synth(declared(cloud, registry, **({"lifetime": lifetime} if lifetime else {})))
     resource = registry_of(recording, cloud)
@@ -173,7 +173,7 @@ def test_long_names_fit(cloud: str) -> None:
 
 
 def test_a_project_of_a_domain() -> None:
-    """Its colon is a slash in the name of an image."""
+    """The colon of a domain-scoped project is a slash in the name of an image."""
     declaration = declared("gke")
     declaration["cloud"]["project"] = "acme.example:ml-dev"
     cluster = declare(declaration)

@@ -57,8 +57,8 @@ def test_nothing_is_made_before_its_namespace(cloud: str, drivers: str) -> None:
 
 @pytest.mark.parametrize("cloud", BASES)
 def test_nothing_but_its_kinds_of_work_is_made_before_kueue(cloud: str) -> None:
-    """Its own kinds, and whatever its webhooks are asked about, wait for its chart, which waits for Trainer:
-    Kueue gives up on training jobs whose runtimes it does not find."""
+    """Kueue's custom resources and objects that its webhooks review depend on its chart, which depends on
+    Trainer, because Kueue ignores training jobs whose runtimes it cannot find."""
     recording = synth(full(cloud))
     kueue, trainer = (
         next(item for item in recording.of_type(CHART) if item.inputs["name"] == name)

@@ -57,7 +57,7 @@ def test_the_queued_samples() -> None:
 
 @pytest.mark.parametrize("kind", ["t4", "a100", "h100"])
 def test_a_sample_gets_the_flavor_of_its_gpu(kind: str) -> None:
-    """Its selector names a label by which flavors differ, and fits the one pool of its kind."""
+    """A sample's node selector is a label of flavors, and matches the only pool of its kind."""
     profile = profile_of("queued-gpus")
     pool = profile.pool(f"dws-{kind}-nodepool")
     sample = module("queued-gpus", "jobs").sample(profile, pool)

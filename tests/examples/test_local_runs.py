@@ -139,7 +139,7 @@ def _is_written(marker: Path) -> bool:
 
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="finds the step's process in /proc")
 def test_the_training_is_preempted_three_times(tmp_path: Path) -> None:
-    """As the story tells it: killed three times, it goes on from the latest checkpoint, and the rest runs."""
+    """Training continues from the latest checkpoint after each of three preemptions."""
     checkpoints = tmp_path / "checkpoints"
     run = start_locally(
         "checkpointed-training",

@@ -115,7 +115,7 @@ def test_the_logs_of_the_training_stay_a_link_away() -> None:
 
 
 def test_retries_of_the_training_outlast_it() -> None:
-    """As its author wrote it, kfp would stop retrying an hour after the first attempt began."""
+    """Retries as written would stop an hour after the first attempt began."""
     document, _ = compiled(module("checkpointed-training", "pipeline").checkpointed_training)
     policy = _tasks(document)["train"]["retryPolicy"]
     assert policy["backoffFactor"] == 1.0

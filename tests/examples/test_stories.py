@@ -314,7 +314,7 @@ def test_plain_tasks_of_the_spot_story_have_a_home() -> None:
 
 
 def test_drivers_of_the_research_story_come_from_a_daemon_set() -> None:
-    """It is for Container-Optimized OS, on the GPU pool alone, whose keyword it tolerates."""
+    """The DaemonSet is for Container-Optimized OS, only on the GPU pool, whose taint it tolerates."""
     (installer,) = _recorded("research-cluster").of_type("kubernetes:apps/v1:DaemonSet")
     pod = _at(installer.inputs, "spec.template.spec")
     assert _at(pod, "initContainers[0].image") == "cos-nvidia-installer:fixed"

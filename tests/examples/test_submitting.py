@@ -38,7 +38,8 @@ def _run(command: list[str], directory: Path) -> "subprocess.CompletedProcess[st
 
 
 def test_the_script_submits(package: Path) -> None:
-    """It creates the experiment and the run, with the service account, without caching, and prints its id."""
+    """The script creates the experiment and the run with the service account and without caching, and prints
+    its id."""
     api = PipelinesApi()
     with serving(api) as host:
         done = _run([sys.executable, "-c", block("python", "Client").replace(HOST, host)], package)

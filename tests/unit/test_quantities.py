@@ -16,7 +16,7 @@ _official: Any = untyped
     ["0", "2", "0.5", ".5", "500m", "100n", "7u", "1k", "48G", "1e3", "12E", "1Ki", "1.5Gi", "3Ei", 2],
 )
 def test_they_are_read_as_the_official_client_reads_them(written: str | int) -> None:
-    """It is not needed to make a Job, and so is not called."""
+    """Quantities are parsed as by the official client, which creating a Job does not need."""
     assert quantities.parse(written) == _official.parse_quantity(written)
 
 

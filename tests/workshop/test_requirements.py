@@ -61,7 +61,7 @@ def test_locks_agree() -> None:
 
 
 def test_the_policy_pack_has_the_same_versions() -> None:
-    """Of what it asks for as well: only protobuf and its own dependencies may differ."""
+    """The policy pack's dependencies differ only in protobuf and its dependencies."""
     runtime, pack = ({item.name: str(item.specifier) for item in _required(name)} for name in _RUN_WITH)
     assert {name for name in runtime.keys() & pack.keys() if runtime[name] != pack[name]} == set()
 

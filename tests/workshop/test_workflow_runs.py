@@ -1,4 +1,4 @@
-"""What the workflows do for an event, run by a fake of GitHub Actions."""
+"""Effects of the workflows for an event, run by a fake of GitHub Actions."""
 
 import re
 import shlex

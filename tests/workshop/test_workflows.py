@@ -155,6 +155,6 @@ def test_files_follow_their_schema(kind: str) -> None:
 
 @pytest.mark.parametrize("project", PROJECTS)
 def test_zizmor_has_no_finding(project: str) -> None:
-    """It audits workflows for what an attacker could use."""
+    """The auditor zizmor finds no vulnerability in the workflows."""
     settings = ("--config", _DIRECTORY / "zizmor.yml")
     _checked("zizmor", "--offline", "--no-progress", "--quiet", *settings, PROJECTS[project] / ".github")

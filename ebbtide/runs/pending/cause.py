@@ -10,7 +10,7 @@ VERSION: Final = "ebbtide.dev/why/v1"
 
 
 class Actor(StrEnum):
-    """Who can change a cause."""
+    """Person or team who can change a cause."""
 
     OWNER = "owner"
     """The user who created the workload."""

@@ -196,7 +196,7 @@ Recorded: TypeAlias = Mapping[str, Availability]
 
 
 class _Metadata(BaseModel):
-    """What a file of availability has besides its entries."""
+    """Metadata of an availability file."""
 
     gap_seconds: float = Field(gt=0)
 

@@ -42,7 +42,7 @@ class LocalQueue:
 
     @property
     def team(self) -> str:
-        """Its namespace, which is its team's."""
+        """Return the namespace of the team."""
         return self.name.partition("/")[0]
 
 

@@ -81,7 +81,7 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Mapped:
-    """What was mapped how.
+    """Result of mapping a trace to queues.
 
     Attributes:
         work: the jobs, in the trace's order.

@@ -17,7 +17,7 @@ from ebbtide_rehearsal.report.series import Series
 
 @dataclass(slots=True)
 class JobOutcome:
-    """What happened to a job.
+    """Outcome of a job.
 
     Attributes:
         work: the job.
@@ -44,7 +44,7 @@ class JobOutcome:
 
     @property
     def missed(self) -> bool:
-        """Whether it missed its deadline."""
+        """Return whether the job missed its deadline."""
         deadline = self.work.job.deadline
         return deadline is not None and (self.ended is None or self.ended > deadline)
 

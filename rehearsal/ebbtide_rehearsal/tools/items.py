@@ -126,7 +126,7 @@ class Tool:
 
     @property
     def version(self) -> str:
-        """As `1.36.2`."""
+        """Return the version without its prefix."""
         return PINS[self.pin].version
 
     @property
@@ -187,7 +187,7 @@ class Data:
 
     @property
     def version(self) -> str:
-        """As `0.19.2`."""
+        """Return the version without its prefix."""
         return PINS[self.parts[0].pin].version
 
     @property

@@ -156,7 +156,7 @@ class Attempt:
 
     @property
     def outcome(self) -> str:
-        """Its outcome, for the page."""
+        """Return the attempt's outcome for the page."""
         if self.admitted:
             return f"admitted: {self.admitted}"
         return (

@@ -120,7 +120,7 @@ def test_an_update_and_a_replacement(fake: Fixture) -> None:
 
 
 def test_a_preview_stores_nothing(fake: Fixture) -> None:
-    """It has no id either."""
+    """A previewed resource has no id."""
     assert fake.provider.create(fake.call(preview=True), fake.checked()).id == ""
     assert fake.store.resources() == []
 

@@ -123,7 +123,7 @@ def test_a_change_that_keeps_the_pool_passes(changes: dict[str, Any]) -> None:
 
 
 def test_a_pool_of_an_older_program_is_not_refused() -> None:
-    """Its component had no inputs: nothing is known of what it was made from."""
+    """A pool whose component recorded no inputs is accepted, because its earlier inputs are unknown."""
     args = pulumi.ResourceHookArgs(
         urn="u", id="", name="n", type="t", old_inputs={}, new_inputs=_inputs(SPOT)
     )

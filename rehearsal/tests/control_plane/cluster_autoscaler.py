@@ -247,7 +247,7 @@ class Real:
         return self._processes.memory()
 
     def settled(self) -> Decisions:
-        """Its decisions, once it has changed nothing for some rounds."""
+        """Return the autoscaler's decisions after several rounds without a change."""
         before: tuple[Any, ...] = ()
         while (now := self._changes()) != before:
             before, since = now, self.decisions.rounds

@@ -48,7 +48,7 @@ def control_plane(
 
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
-    """Of a cloud of its own."""
+    """Return the store of a separate cloud."""
     return Store(tmp_path / "cloud.sqlite")
 
 

@@ -83,7 +83,7 @@ def test_layers_of_another_registry_are_copied(address: str, tmp_path: Path) -> 
 
 
 def test_the_platform_of_the_nodes(address: str) -> None:
-    """Of an index, the image for linux/amd64 is the base; an index without one is refused."""
+    """The base is the linux/amd64 image of an index; an index without one is refused."""
     entries = [
         {"mediaType": OCI.format("manifest"), "size": 1, "platform": {"os": "linux", "architecture": of}}
         | {"digest": put_image(f"{address}/bases/many:{of}", {"etc/of": of}, architecture=of)}

@@ -175,7 +175,7 @@ def test_a_claim_gets_a_disk_that_goes_with_it(control_plane: ControlPlane) -> N
 
 
 def test_a_namespace_goes(control_plane: ControlPlane) -> None:
-    """Its content is deleted before it."""
+    """A namespace's content is deleted before the namespace."""
     api = control_plane.api
     place = namespace(api, "short-lived")
     item = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}}

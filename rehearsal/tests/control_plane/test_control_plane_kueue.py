@@ -113,8 +113,7 @@ def test_a_queued_job_runs(kueue: ControlPlane, declaration: Cluster) -> None:
 
 
 def test_a_held_queue_keeps_its_work(kueue: ControlPlane, declaration: Cluster) -> None:
-    """As while a stack sleeps: a new Job waits with Kueue's reason, and gets quota once the queue is
-    released."""
+    """A new Job in a held queue waits with Kueue's reason, and gets quota once the queue is released."""
     api = kueue.api
     jobs, workloads = "/apis/batch/v1/namespaces/default/jobs", "/apis/kueue.x-k8s.io/v1beta2/workloads"
     names = frozenset(

@@ -86,7 +86,7 @@ def _experiment(**spec: Any) -> Object:
 
 
 def test_pods_of_a_team_are_admitted(katib: ControlPlane) -> None:
-    """Its webhook sees each of them, and would keep it out if it did not answer."""
+    """A webhook reviews each pod, and would reject it without a response."""
     assert _pod(katib.api, "first")["metadata"]["name"] == "first"
     wait(
         lambda: katib.api.get("/api/v1/namespaces/team/pods/first"),
@@ -201,7 +201,7 @@ def test_nothing_of_the_rehearsal_is_in_its_objects(katib: ControlPlane) -> None
 
 
 def test_without_the_program_nothing_answers(tmp_path: Path, installed: Tools) -> None:
-    """Its pods become ready like any others, and its webhooks keep everything out."""
+    """A controller without its program has ready pods, and webhooks that reject everything."""
     for started in _cluster(tmp_path, _tools(), installed):
         with pytest.raises(ApiError, match=r"mutator\.pod\.katib\.kubeflow\.org.*no ready pod behind port"):
             _pod(started.api, "first")

@@ -118,7 +118,7 @@ def test_attempts_and_preemptions(control_plane: ControlPlane, ebbtide: Ebbtide)
 
 
 def test_a_cancelled_job(control_plane: ControlPlane, ebbtide: Ebbtide) -> None:
-    """Its pods are deleted with it; another name is near, and one that nothing resembles is not."""
+    """A cancelled Job is deleted with its pods; a similar name is suggested, and a distant one is not."""
     api, place = control_plane.api, namespace(control_plane.api, "cancelled")
     _create(control_plane, ebbtide, place, "job", "train", "--pool", _POOL, "--cpu", "1", **{RUNS_FOR: "600"})
     _until(ebbtide, place, "train", "running")

@@ -103,9 +103,8 @@ def _program(kubeconfig: str) -> Program:
 def test_a_chart_comes_up_stays_the_same_and_goes(
     stack: Stack, kubeconfig: str, control_plane: ControlPlane
 ) -> None:
-    """Its own objects are resources, the program's transforms reach them, and Kueue's webhooks answer, and on
-    the way down custom resources go before the controller that may hold them.
-    """
+    """A chart's objects are resources that the program's transforms reach, Kueue's webhooks respond, and
+    custom resources are deleted before the controller of their finalizers."""
     placement = system_placement(DECLARED)
     node(control_plane.api, "system", labels=placement.node_selector)
     priority_class(control_plane.api, placement.priority_class)

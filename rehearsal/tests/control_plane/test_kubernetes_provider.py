@@ -202,7 +202,7 @@ def test_an_object_that_does_not_become_ready_is_not_forgotten(stack: Stack, kub
 def test_a_custom_resource_may_come_before_its_kind(
     stack: Stack, kubeconfig: str, control_plane: ControlPlane
 ) -> None:
-    """It is tried again; without a definition it is refused in the end."""
+    """Creating a custom resource is retried until its definition exists, and fails without one."""
     thing = obj("example.com/v1", "Thing", "one", NAMESPACE, spec={"a": 1})
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     with pytest.raises(

@@ -101,7 +101,7 @@ def test_a_deallocated_machine_is_started_again(control_plane: ControlPlane, tmp
 
 
 def test_a_deleted_pool_is_drained(control_plane: ControlPlane, tmp_path: Path) -> None:
-    """Its nodes go, evicting what runs there, though the pool had a minimum."""
+    """A deleted pool evicts its pods and removes its nodes, regardless of its minimum."""
     api, place = control_plane.api, namespace(control_plane.api, "drained")
     with running(api, tmp_path, work_pool("gone", minimum=2)) as cloud:
         api.create(JOBS.format(place), job("long", work("gone", {RUNS_FOR: "300"})))
@@ -149,7 +149,7 @@ def test_the_next_pool_takes_over(control_plane: ControlPlane, tmp_path: Path, f
 
 
 def test_a_pod_too_big_is_told_why(control_plane: ControlPlane, tmp_path: Path) -> None:
-    """It stays pending, with each pool's reason where kubectl describe shows it."""
+    """A pod that is too large stays pending, with each pool's reason in `kubectl describe`."""
     api, place = control_plane.api, namespace(control_plane.api, "too-big")
     with running(api, tmp_path, work_pool("cpu"), work_pool("other")) as cloud:
         api.create(JOBS.format(place), job("huge", work("cpu", cpu="64")))

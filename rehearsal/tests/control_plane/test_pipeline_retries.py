@@ -1,5 +1,5 @@
-"""Which steps of a pipeline run again: Argo's real controller with the settings of Kubeflow Pipelines, and
-with ours, and pods that end as the clouds leave them."""
+"""Retried steps of a pipeline: Argo's real controller with the settings of Kubeflow Pipelines and of Ebbtide,
+and pods that end as in the clouds."""
 
 import json
 import time
@@ -214,13 +214,14 @@ def test_a_disrupted_step_runs_again(played: Played, retry: Configured, what: st
 @pytest.mark.parametrize("retry", ["disruptions", "existing"])
 @pytest.mark.parametrize("what", ["fails", "fails_once", "out_of_memory"])
 def test_a_failure_is_not_retried_under_disruptions(played: Played, retry: Configured, what: str) -> None:
-    """It would fail again, and cost as much."""
+    """A failed step is not retried under the policy for disruptions, because it would fail again."""
     run = played[retry][what]
     assert run.outcome == (1, "Failed"), run.messages
 
 
 def test_a_failure_is_retried_under_any(played: Played) -> None:
-    """As often as `set_retry` says; then it fails for good, and no graph around it is run again."""
+    """A failed step is retried up to the limit of `set_retry`; then it fails, and no enclosing graph is
+    retried."""
     assert played["any"]["fails_once"].outcome == (2, "Succeeded")
     assert played["any"]["fails"].outcome == (3, "Failed")
     assert played["any"]["out_of_memory"].outcome == (3, "Failed")
@@ -243,7 +244,7 @@ def test_an_error_runs_no_graph_again(played: Played, retry: Configured) -> None
 
 @pytest.mark.parametrize("retry", ["disruptions", "any"])
 def test_a_pod_that_had_not_begun_costs_no_retry(played: Played, retry: Retry) -> None:
-    """It is made again even where there are no retries."""
+    """A pod that did not start is created again, even without retries."""
     run = played[retry]["not_begun"]
     assert run.outcome == (2, "Succeeded"), run.messages
 

@@ -157,7 +157,7 @@ def test_add_ons_run_under_restricted(attempt: Try) -> None:
 
 @pytest.mark.long
 def test_kueue_runs_under_restricted(attempt: Try, chart_tools: ControlPlaneTools, tmp_path: Path) -> None:
-    """Its replicas are spread, and a sysctl lets one that is not root serve on a low port."""
+    """Kueue's replicas are spread, and a sysctl lets them serve a low port without root."""
     declaration = declare(changed(GKE, addons={"kueue": {"replicas": 2}}))
     objects = rendered(chart_tools, values(declaration), "kueue-system", tmp_path)
     (manager,) = [item for item in objects if item["kind"] == "Deployment"]

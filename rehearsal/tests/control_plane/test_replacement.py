@@ -144,9 +144,8 @@ def _cpus(profile: Profile) -> float:
 def test_a_job_ends_on_the_pool_that_is_replaced(
     cloud: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    """Its pod runs once, to its end, on the old pool; a Job that is submitted meanwhile runs on the new one,
-    on a machine that the old one did not have; one that does not end in time runs again there; in the end the
-    old pool is gone, and the quota is the new pool's."""
+    """A running Job finishes on the old pool, a new Job runs on the new pool's machine, and a Job that
+    exceeds the drain time runs again there; then the old pool is deleted, and the quota is the new pool's."""
     declared, change = _CASES[cloud]
     ran, end, late_end = (tmp_path / name for name in ("ran", "end", "late-end"))
     with live(tmp_path, declared, request) as site:

@@ -31,7 +31,7 @@ def cloud(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="module")
 def ebbtide(control_plane: ControlPlane, cloud: str) -> Ebbtide:
-    """As the cluster's administrator."""
+    """Return the command with the administrator's kubeconfig."""
     made = profile(declare(declaration(ROOT / _STACKS[cloud]), default_name="dev"))
     return Ebbtide(control_plane.plan.kubeconfig, made)
 

@@ -31,7 +31,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def ebbtide(control_plane: ControlPlane, address: str) -> Ebbtide:
-    """As the cluster's administrator, with the team's registry in the profile."""
+    """Return the command with the administrator's kubeconfig, and the team's registry in the profile."""
     made = profile(declare(declaration(ROOT / "Pulumi.dev.yaml"), default_name="dev"))
     team = TeamProfile("vision", _TEAM, registry=f"{address}/acme-ml/dev-vision")
     namespace(control_plane.api, _TEAM)

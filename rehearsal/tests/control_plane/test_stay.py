@@ -113,7 +113,8 @@ def _page() -> list[str]:
 
 
 def test_a_rehearsal_that_stays(tmp_path: Path) -> None:
-    """Its environment reaches cluster, state and the cloud's APIs; Ctrl-C ends it, with status 0."""
+    """The environment of a running rehearsal reaches the cluster, the state and the cloud's APIs; Ctrl-C ends
+    it with status 0."""
     with _staying("--for", "2h", keep=tmp_path / "kept") as rehearsal:
         assert "export KUBECONFIG=" in rehearsal.printed
         assert "export PULUMI_DEBUG_PROVIDERS=" in rehearsal.printed

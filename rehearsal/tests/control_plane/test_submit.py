@@ -29,7 +29,7 @@ _JOB = ("job", "train", "--image", "busybox", "--pool", _POOL, "--cpu", "1", "--
 
 @pytest.fixture(scope="module")
 def ebbtide(control_plane: ControlPlane) -> Ebbtide:
-    """As the cluster's administrator."""
+    """Return the command with the administrator's kubeconfig."""
     return Ebbtide(control_plane.plan.kubeconfig, profile(_DEV))
 
 
@@ -64,7 +64,7 @@ def _ended(started: subprocess.Popen[str]) -> tuple[int, list[str], str]:
 
 
 def test_a_job_is_followed_to_its_end(control_plane: ControlPlane, ebbtide: Ebbtide) -> None:
-    """It waits for a node, runs, and completes: status 0."""
+    """A followed Job waits for a node, runs and completes with status 0."""
     place = namespace(control_plane.api, "completes")
     started = ebbtide.start(*_JOB, "-n", place, "--submit")
     (waiting,) = _pods(control_plane, place, 1)
@@ -82,7 +82,7 @@ def test_a_job_is_followed_to_its_end(control_plane: ControlPlane, ebbtide: Ebbt
 
 
 def test_a_job_that_fails(control_plane: ControlPlane, ebbtide: Ebbtide) -> None:
-    """Its exit code and the link to its logs, and status 1."""
+    """A failed Job is reported with its exit code and the link to its logs, and status 1."""
     place = namespace(control_plane.api, "fails")
     started = ebbtide.start(*_JOB, "-n", place, "--submit")
     (waiting,) = _pods(control_plane, place, 1)
@@ -200,7 +200,7 @@ def test_a_job_over_several_nodes_whose_service_is_refused(
 
 
 def test_an_interrupt_leaves_the_job(control_plane: ControlPlane, ebbtide: Ebbtide) -> None:
-    """It prints a command that follows the Job to its end."""
+    """Ctrl-C keeps the Job, and prints the command that follows it."""
     place = namespace(control_plane.api, "interrupted")
     started = ebbtide.start(*_JOB, "-n", place, "--submit")
     (waiting,) = _pods(control_plane, place, 1)

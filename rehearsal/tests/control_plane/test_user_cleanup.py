@@ -41,7 +41,7 @@ _LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
 
 @pytest.fixture
 def api(control_plane: ControlPlane, monkeypatch: pytest.MonkeyPatch) -> Iterator[Api]:
-    """Of a cluster with users' load balancers, whose service controller is not there."""
+    """Return the API of a cluster with users' load balancers and without a service controller."""
     monkeypatch.setattr(user_cleanup, "_STEP", 0.1)
     api = control_plane.api
     for name, kind, finalizers in (
@@ -194,7 +194,8 @@ def test_only_what_ends_with_the_stack(api: Api) -> None:
 def test_destroy_deletes_them_before_the_cluster(
     api: Api, control_plane: ControlPlane, kubeconfig: str, tmp_path: Path, flags: tuple[str, ...]
 ) -> None:
-    """They are named first, and gone with their disks; with --keep-volumes the disk stays and is reported."""
+    """Users' objects are listed and deleted with their disks before the cluster; with --keep-volumes the disk
+    is kept and reported."""
     volume = _put_volume(api)
     api.patch(f"{_DEFAULT}/services/web", {"metadata": {"finalizers": []}})
     project = project_in(tmp_path)

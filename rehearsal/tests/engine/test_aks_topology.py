@@ -220,7 +220,7 @@ def test_teams_and_logs_come_and_go(tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_pools_in_a_cluster_that_was_there_before(tmp_path: Path) -> None:
-    """They are added to it, and it stays when they go."""
+    """Pools are added to an existing cluster, which remains when they are deleted."""
     declaration = changed(copy.deepcopy(AKS))
     declaration["cloud"] |= {"existing": {"name": "train"}, "resourceGroup": "train"}
     declaration["pools"] = [pool(declaration, "cpu")]

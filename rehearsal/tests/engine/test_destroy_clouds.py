@@ -70,7 +70,7 @@ def test_another_account_is_refused(run: Commands, monkeypatch: pytest.MonkeyPat
 
 
 def test_another_subscription_is_refused(run: Commands, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its name in the environment, or credentials that do not find it."""
+    """A subscription is refused if the environment names another, or the credentials lack access."""
     other = "11111111-0000-0000-0000-000000000000"
     cluster = (
         f"/subscriptions/{other}/resourceGroups/ml/providers/Microsoft.ContainerService/managedClusters/ml"
@@ -136,7 +136,7 @@ def test_what_is_left_is_reported_and_deleted_on_request(run: Commands) -> None:
 
 
 def test_a_failure_does_not_stop_the_other_deletions(run: Commands) -> None:
-    """It is reported, and so is what is left then."""
+    """A failed deletion is reported with the remaining resources, and the others continue."""
     run.project.holds("dev", _gke())
     for name in ("pvc-1", "pvc-2"):
         put_disk(run.clouds, name, "ml")
@@ -181,7 +181,8 @@ def test_without_credentials_the_cloud_is_not_asked(run: Commands, monkeypatch: 
 
 
 def test_an_interrupted_creation_is_looked_for(run: Commands) -> None:
-    """It is dropped from the state if the cloud has nothing of its cluster; else it is named."""
+    """An interrupted creation is removed from the state if nothing of its cluster exists; otherwise it is
+    named."""
     run.project.holds("dev", {"type": "acme:web:Site", "name": "site"})
     for cluster, status in (("ml", 0), ("half", 1)):
         inputs = {"project": PROJECT, "location": _ZONE, "name": cluster}

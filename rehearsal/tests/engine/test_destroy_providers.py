@@ -80,7 +80,8 @@ def _clusters(made: Made) -> list[Resource]:
 
 
 def test_nothing_of_a_gke_cluster_is_left(made: Made) -> None:
-    """Its controllers' leftovers are deleted, and nothing of other clusters; the statement is checked."""
+    """Resources that controllers of a GKE cluster left are deleted, those of other clusters are kept, and the
+    report is checked."""
     put_others(made.clouds)
     before = {resource.id for resource in made.clouds.store.resources()}
     made.up(copy.deepcopy(GKE) | _LIFETIME | {"pools": copy.deepcopy(GKE["pools"][:1])})
@@ -99,7 +100,8 @@ def test_nothing_of_a_gke_cluster_is_left(made: Made) -> None:
 
 @pytest.mark.parametrize("is_deleted", [False, True])
 def test_a_firewall_rule_keeps_the_network_in_use(made: Made, *, is_deleted: bool) -> None:
-    """It is listed as the deleted cluster's, and without it the engine's second attempt succeeds."""
+    """A remaining firewall rule is listed as the deleted cluster's, and the engine's second attempt succeeds
+    without it."""
     made.up(copy.deepcopy(GKE) | _LIFETIME | {"pools": copy.deepcopy(GKE["pools"][:1])})
     (cluster,) = _clusters(made)
     (network,) = made.clouds.store.resources("gcp", "gcp:compute/network:Network")

@@ -215,7 +215,7 @@ def test_an_api_error_leaves_what_was_made_and_the_next_up_goes_on(
 
 @pytest.mark.long
 def test_a_pool_whose_first_nodes_do_not_come(rehearsed: Rehearsed, declared: Declaration) -> None:
-    """It is in the engine's state, and the next up goes on with it."""
+    """A pool without its first nodes is in the engine's state, and the next up continues with it."""
     stack = rehearsed.stack
     stack.declare(declared)
     sold_out = rehearsed.store.inject(InjectedFault(NO_STOCK, "system"))

@@ -38,8 +38,8 @@ def _holds(run: Commands, stack: str, cluster: str) -> None:
 
 
 def test_resources_that_no_state_knows(run: Commands) -> None:
-    """They are listed, and destroyed with --yes whichever fails, disks with another option: not what any
-    state has, or what expires later."""
+    """Expired resources without a state are listed, and deleted with --yes despite failures; disks need
+    another option, and resources in a state or with a later expiry are kept."""
     put_cluster(run.clouds, "known", **_EXPIRED)
     _holds(run, "dev", "known")
     put_disk(run.clouds, "of-known", "known", labels=_EXPIRED)
@@ -80,7 +80,7 @@ def test_resources_that_no_state_knows(run: Commands) -> None:
 
 
 def test_the_states_of_other_projects_count(run: Commands, tmp_path: Path) -> None:
-    """Their clusters are known, and an unreadable one leaves all alone."""
+    """Clusters in states of other projects are managed, and an unreadable state prevents deletions."""
     put_cluster(run.clouds, "theirs", **_EXPIRED)
     other = tmp_path / "other"
     other.mkdir()

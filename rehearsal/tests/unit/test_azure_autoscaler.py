@@ -71,7 +71,7 @@ def test_a_profile_that_is_left_out_of_a_change_stays(tmp_path: Path) -> None:
 def test_a_value_that_the_autoscaler_does_not_take(
     tmp_path: Path, wrong: dict[str, Any], parameter: str
 ) -> None:
-    """It is refused when the cluster is made, and when it is changed."""
+    """A value that the autoscaler does not support is refused when the cluster is created or changed."""
     words = f"Invalid value specified for the cluster-autoscaler parameter '{parameter}'"
     azure = Azure(tmp_path).with_network()
     with pytest.raises(RefusedError, match=words):

@@ -187,7 +187,8 @@ def test_what_comes_of_a_cluster(tmp_path: Path) -> None:
 
 
 def test_the_system_pool_changes_through_the_cluster(tmp_path: Path) -> None:
-    """Its maximum in place, its machine never, and no other pool comes that way."""
+    """An update of the cluster can change the system pool's maximum, but not its machine, and adds no
+    pool."""
     azure = Azure(tmp_path).with_network()
     made = azure.make_cluster()
 
@@ -289,7 +290,7 @@ def test_a_fixed_count(tmp_path: Path) -> None:
 
 
 def test_a_deleted_pool_is_forgotten_and_a_cluster_takes_all(tmp_path: Path) -> None:
-    """Its nodes are known no longer; the cluster's end is everything's."""
+    """Nodes of a deleted pool are forgotten, and a deleted cluster removes all of its resources."""
     azure = Azure(tmp_path).with_cluster()
     made = azure.make("containerservice:AgentPool", **POOL)
     azure.remove("containerservice:AgentPool", made.id)
@@ -320,7 +321,8 @@ def test_a_user_gets_where_the_server_is(tmp_path: Path) -> None:
 
 
 def test_no_administrator_gets_into_a_cluster_without_local_accounts(tmp_path: Path) -> None:
-    """As AKS says it (Azure/bicep#11601)."""
+    """Administrator credentials are refused with AKS's error if local accounts are disabled
+    (Azure/bicep#11601)."""
     azure = Azure(tmp_path).with_cluster()
     with pytest.raises(RefusedError, match="Getting static credential is not allowed"):
         azure.provider.invoke(_CREDENTIALS.format("Admin"), _ARGUMENTS)
@@ -333,7 +335,7 @@ def test_credentials_of_no_cluster(tmp_path: Path) -> None:
 
 
 def test_a_cluster_that_was_there_before(tmp_path: Path) -> None:
-    """It can be looked up, takes pools, and is no resource of the stack."""
+    """An existing cluster can be looked up and accepts pools, and is not a resource of the stack."""
     azure = Azure(tmp_path)
     seed_subnet(azure.store, azure.planes, SUBNET, location="eastus", prefix="10.224.0.0/16")
     identity = seed_cluster(

@@ -370,7 +370,7 @@ def test_spot_has_a_quota_of_its_own(tmp_path: Path) -> None:
 
 
 def test_a_subnet_of_another_group_is_taken_to_be_there(tmp_path: Path) -> None:
-    """Of networks that this cloud has never heard of it knows nothing."""
+    """A subnet of a network that the fake cloud does not have is assumed to exist."""
     azure = Azure(tmp_path)
     azure.make("resources:ResourceGroup", resourceGroupName="train")
     elsewhere = SUBNET.replace(GROUP, "/subscriptions/other/resourceGroups/shared")

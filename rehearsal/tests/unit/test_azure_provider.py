@@ -131,7 +131,7 @@ def test_nothing_is_made_without_a_subscription(tmp_path: Path) -> None:
 
 
 def test_a_group_has_to_be_there(tmp_path: Path) -> None:
-    """So does every parent of a resource."""
+    """A resource's group and every other parent must exist."""
     azure = Azure(tmp_path)
     network: dict[str, Any] = {"addressSpace": {"addressPrefixes": ["10.0.0.0/8"]}}
     with pytest.raises(RefusedError, match="Resource group 'train' could not be found"):
@@ -167,7 +167,8 @@ def test_what_is_there_is_not_made_again(tmp_path: Path) -> None:
 def test_what_is_replaced(
     tmp_path: Path, kind: str, before: dict[str, Any], changes: dict[str, Any], replaces: tuple[str, ...]
 ) -> None:
-    """As `forceNewMap` has it (pulumi-azure-native, replacement.go): the old one goes first."""
+    """A change of an input in `forceNewMap` (pulumi-azure-native, replacement.go) deletes the old resource
+    first."""
     change = Azure(tmp_path).plan(kind, before, {**before, **changes})
     assert tuple(change.changed) == tuple(changes)
     assert tuple(change.replaces) == replaces
@@ -216,7 +217,7 @@ def test_a_preview_knows_what_is_asked_for(tmp_path: Path) -> None:
 
 
 def test_a_preview_of_a_change_keeps_the_name(tmp_path: Path) -> None:
-    """So that what depends on it knows it."""
+    """The name is known in the preview of a change, for the resources that depend on it."""
     azure = Azure(tmp_path)
     made = azure.make("resources:ResourceGroup", resourceGroupName="train")
     call = Call("azure-native:resources:ResourceGroup", "g", "", preview=True)
@@ -257,8 +258,8 @@ def test_a_refresh_finds_what_was_changed_outside(tmp_path: Path) -> None:
 
 
 def test_a_cluster_shows_the_pools_that_were_added_to_it(tmp_path: Path) -> None:
-    """As in Azure, a refresh of the cluster finds its other pools, and takes them for asked for: the next up
-    sends the cluster again, which leaves them where they are (pulumi-azure-native#579, #1686)."""
+    """A refresh of a cluster records its added pools as inputs, and the next up sends the cluster without
+    changing them (pulumi-azure-native#579, #1686)."""
     azure = Azure(tmp_path).with_network()
     made = azure.make_cluster()
     azure.make("containerservice:AgentPool", **POOL)
@@ -287,7 +288,7 @@ def test_subnets_are_no_business_of_a_network_that_declares_none(tmp_path: Path)
 
 
 def test_what_is_only_read_gets_its_inputs_from_its_id(tmp_path: Path) -> None:
-    """As with `pulumi import` and `.get`."""
+    """A resource read by `pulumi import` or `.get` gets its inputs from its id."""
     azure = Azure(tmp_path).with_network()
     read = azure.provider.read(Call("azure-native:network:Subnet", "it", ""), SUBNET, {})
     assert read is not None

@@ -215,7 +215,7 @@ def test_a_storage_accounts_name_is_the_worlds(tmp_path: Path) -> None:
 
 
 def test_accounts_for_files_alone(tmp_path: Path) -> None:
-    """They are premium, hold shares of 100 GiB at least, and no blobs."""
+    """Accounts for file shares are premium, have shares of at least 100 GiB, and no blobs."""
     azure = Azure(tmp_path).with_network()
     with pytest.raises(RefusedError, match="FileStorage accounts have no Standard_LRS"):
         azure.make("storage:StorageAccount", **{**_FILES, "sku": {"name": "Standard_LRS"}})
@@ -241,7 +241,7 @@ def test_blobs_alone_hold_no_shares(tmp_path: Path) -> None:
 
 
 def test_keys_stay_the_same(tmp_path: Path) -> None:
-    """They are listed also where shared-key access is disabled."""
+    """The keys of an account do not change, and are listed even if shared-key access is disabled."""
     azure = Azure(tmp_path).with_network()
     azure.make("storage:StorageAccount", **_ACCOUNT, allowSharedKeyAccess=False)
     arguments = {"resourceGroupName": "train", "accountName": "bucket123"}

@@ -32,7 +32,7 @@ def test_only_what_must_differ_does() -> None:
 
 
 def test_ports_of_the_pod_lead_to_ports_of_the_machine() -> None:
-    """Those of the configuration, or Kueue's defaults where it says nothing."""
+    """Ports are those of the configuration, or Kueue's defaults."""
     _, ours = out_of_cluster(configuration(declare(GKE)), ASSIGNMENT)
     _, default = out_of_cluster({}, ASSIGNMENT)
     assert ours.ports == {10250: 1, 8443: 2, 8081: 3, 443: 4}
@@ -152,7 +152,7 @@ def test_mounts_follow_their_secret(tmp_path: Path) -> None:
 
 
 def test_a_missing_secret_is_named(tmp_path: Path) -> None:
-    """As a kubelet says it, so that the pod's status is read the same way."""
+    """A missing Secret is reported in a kubelet's words, so that the pod's status is read the same way."""
     api = cast("Api", _Objects({"/api/v1/namespaces/n/configmaps/c": {"data": {"file": "x"}}}))
     with pytest.raises(NotMountedError, match="secret 's' not found"):
         mount(api, POD, tmp_path)

@@ -119,7 +119,8 @@ def test_ports_are_held_until_they_are_used() -> None:
 
 @pytest.mark.parametrize("cloud", ["gke", "aks"])
 def test_a_cluster_has_one_default_class(cloud: CloudName) -> None:
-    """Which waits for a pod, as the default of both clouds does, and whose disks go with their claims."""
+    """The default storage class waits for the first consumer and deletes disks with their claims, as in both
+    clouds."""
     classes = storage_classes(cloud)
     default = [item for item in classes if item["metadata"]["annotations"]]
     assert [item["volumeBindingMode"] for item in default] == ["WaitForFirstConsumer"]
@@ -156,7 +157,7 @@ def test_kwok_leaves_pods_alone_that_are_really_run(tmp_path: Path) -> None:
 
 
 def test_kwok_has_the_pods_of_missing_programs(tmp_path: Path) -> None:
-    """They become ready like any others."""
+    """Pods of missing programs become ready in kwok."""
     for stage in stages(_kwok_stages(tmp_path), []):
         assert not [item["key"] for item in _expressions(stage) if ".metadata.labels" in item["key"]]
 

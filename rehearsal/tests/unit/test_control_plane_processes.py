@@ -90,7 +90,7 @@ def test_an_end_is_said_with_the_last_words(processes: Processes, tmp_path: Path
 
 
 def test_a_lost_race_for_a_port_is_told_apart(processes: Processes, tmp_path: Path) -> None:
-    """It is worth another try with another port."""
+    """A port that is already in use is a separate error, which is retried with another port."""
     command = ["/bin/sh", "-c", "echo listen tcp 127.0.0.1:1: bind: address already in use; exit 1"]
     process = processes.start("it", command, log=tmp_path / "log", directory=tmp_path)
     process.child.wait()

@@ -95,7 +95,7 @@ def katib() -> dict[str, Object]:
 
 @pytest.mark.usefixtures("minimal_and_released")
 def test_katibs_settings_are_its_own_but_for_where_it_listens(katib: dict[str, Object]) -> None:
-    """Those of its release."""
+    """Katib runs with the settings of its release, except for its listening addresses."""
     configuration = yaml.safe_load(katib[f"ConfigMap/{CONFIG}"]["data"]["katib-config.yaml"])
     adapted, listening = KATIB.out_of_cluster(configuration, ASSIGNMENT)
     assert listening.ports == {8443: 1, 8080: 2, 18080: 3}
@@ -137,7 +137,7 @@ def test_a_pods_arguments_are_its_own_but_for_files(katib: dict[str, Object]) ->
 
 
 def test_a_pod_that_names_no_configuration_is_not_run() -> None:
-    """Its status says why."""
+    """A pod without a configuration does not run, and its status has the reason."""
     with pytest.raises(ControlPlaneError, match="jobset is given no --config=FILE"):
         JOBSET.configuration(["--zap-log-level=2"])
 
@@ -154,7 +154,7 @@ def _field(path: str) -> Object:
 
 
 def test_variables_are_words_and_fields_of_the_pod() -> None:
-    """As Katib learns its namespace."""
+    """Variables are texts or fields of the pod, such as Katib's namespace."""
     variables = environment(_pod(_field("metadata.namespace"), {"name": "B", "value": "b"}, {"name": "C"}))
     assert variables == {"A": "n", "B": "b", "C": ""}
 

@@ -281,7 +281,7 @@ def test_a_count_that_the_state_has_already_resizes_nothing(cloud: Cloud) -> Non
 
 
 def test_a_name_is_made_and_kept(tmp_path: Path) -> None:
-    """Of the logical name and random digits, once."""
+    """A generated name consists of the logical name and random digits, and does not change."""
     cloud = Cloud(tmp_path)
     call = Call(NETWORK, "lab", "urn")
     first, _ = cloud.provider.check(call, {}, {})

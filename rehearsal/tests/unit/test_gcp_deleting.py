@@ -60,7 +60,7 @@ def test_a_router_takes_its_gateways_along(everything: Cloud) -> None:
 
 
 def test_a_bucket_stays_while_anything_is_in_it(everything: Cloud) -> None:
-    """It is deleted with its contents only if declared so, and its members with it."""
+    """A bucket is deleted with its contents and IAM members only if `forceDestroy` is declared."""
     bucket = "acme-ml-train-pipelines"
     put_object(everything.store, bucket, "v2/artifacts/model.pt")
     with pytest.raises(RefusedError, match=f"delete bucket {bucket} without `force_destroy` set to true"):

@@ -204,7 +204,8 @@ def test_a_default_pool_that_is_kept(tmp_path: Path) -> None:
 
 
 def test_a_cluster_that_is_there_already(tmp_path: Path) -> None:
-    """It answers by name, over its DNS endpoint where that is open, and takes pools."""
+    """An existing cluster is found by name, responds at its DNS endpoint if that is enabled, and accepts
+    pools."""
     cloud = Cloud(tmp_path)
     where: dict[str, Any] = {"project": "acme-ml", "location": "us-central1-a", "name": "train"}
     with pytest.raises(RefusedError, match=f"{CLUSTER_ID} not found"):
@@ -282,5 +283,5 @@ def test_a_function_that_has_no_stand_in(tmp_path: Path) -> None:
     ],
 )
 def test_ephemeral_storage_of_a_node(config: dict[str, Any], gib: int) -> None:
-    """Of the boot disk, or of local SSDs in its place, without what the system keeps."""
+    """Ephemeral storage is the boot disk or the local SSDs, without the system's reservation."""
     assert ephemeral_gib(Inputs({"nodeConfig": config})) == gib

@@ -308,6 +308,6 @@ def test_a_gateway_has_two_letters_or_more(tmp_path: Path) -> None:
 
 
 def test_an_account_of_a_domains_project(tmp_path: Path) -> None:
-    """Its address has the project before the domain."""
+    """The service account's address of a domain-scoped project has the project before the domain."""
     account = Cloud(tmp_path, "acme.example:ml").create(ACCOUNT, {"accountId": "train-nodes"})
     assert account.state["email"] == "train-nodes@ml.acme.example.iam.gserviceaccount.com"

@@ -119,7 +119,7 @@ def test_binary_data_of_a_config_map(tmp_path: Path) -> None:
 
 
 def test_guarded_processes_end_with_their_guard() -> None:
-    """Those that were dropped at once, the others as the guard is closed."""
+    """Removed processes end at once, the others when the guard is closed."""
     guard = Guard()
     sleep = [sys.executable, "-c", "import time; time.sleep(60)"]
     children = [subprocess.Popen(sleep, process_group=0) for _ in range(3)]

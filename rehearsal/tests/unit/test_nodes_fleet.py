@@ -81,7 +81,7 @@ def test_flex_start_is_given_up_after_a_quarter_of_an_hour(tmp_path: Path) -> No
 
 
 def test_flex_start_comes_once_there_is_stock(tmp_path: Path) -> None:
-    """It is billed from then on; a request that comes later gets machines of other names."""
+    """A flex-start machine is billed from its start, and a later request gets machines with other names."""
     store, pool, fleet = _flex(tmp_path)
     fault = store.inject(InjectedFault(NO_STOCK, pool.name))
     assert fleet.order(pool, pool.zones) == {}
@@ -97,7 +97,7 @@ def test_flex_start_comes_once_there_is_stock(tmp_path: Path) -> None:
 
 
 def test_a_quota_is_not_waited_for(tmp_path: Path) -> None:
-    """It is refused at once, and the pool backs off."""
+    """A request above the quota is refused at once, and the pool backs off."""
     store, pool, fleet = _flex(tmp_path)
     store.inject(InjectedFault(QUOTA, details={"limit": 0}))
     assert fleet.order(pool, pool.zones)

@@ -81,7 +81,7 @@ def test_machines_without_accelerators_are_not_queued() -> None:
 
 
 def test_nodes_wait_for_the_pods_of_their_request() -> None:
-    """They are booked until the booking has expired."""
+    """Nodes are reserved for the pods of their request until the booking expires."""
     machines = (a_machine(POOL, request="default/r"), a_machine(POOL, 1))
     before = snapshot(POOL, machines=machines, requests=(_request(1, "Accepted", "Provisioned"),))
     after = snapshot(POOL, machines=machines, requests=(_request(1, "Provisioned", "BookingExpired"),))

@@ -51,7 +51,7 @@ def test_time_runs_out(change: dict[str, Any], now: float, *, taken: bool) -> No
 
 
 def test_only_gke_makes_a_taken_spot_machine_anew() -> None:
-    """Its instance groups keep their size; a scale set is smaller by one."""
+    """A reclaimed machine is replaced by a GKE instance group, and reduces an AKS scale set by one."""
     assert is_recreated(a_machine(a_pool()), "spot")
     assert not is_recreated(a_machine(a_pool(cloud="aks")), "spot")
     assert not is_recreated(a_machine(a_pool()), "flex-start")

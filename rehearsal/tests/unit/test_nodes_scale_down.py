@@ -152,7 +152,7 @@ def test_the_autoscaler_goes_by_what_it_is_told() -> None:
 
 
 def test_a_compute_class_has_a_delay_of_its_own() -> None:
-    """Its nodes leave after that, the others after the cluster's."""
+    """Nodes of a ComputeClass are removed after its delay, the others after the cluster's."""
     fast, slow = a_pool("fast", labels={"cloud.google.com/compute-class": "cpu"}), a_pool("slow")
     classes = {"cpu": {"autoscalingPolicy": {"consolidationDelayMinutes": 1}}}
     cluster = replace(snapshot(fast, slow, machines=(a_machine(fast), a_machine(slow))), classes=classes)

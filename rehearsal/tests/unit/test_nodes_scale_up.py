@@ -134,7 +134,7 @@ def test_some_pods_never_bring_a_node(pod: Pod) -> None:
 
 
 def test_pods_of_a_request_are_told_that_they_bring_no_node() -> None:
-    """Those that wait, and no others."""
+    """Only waiting pods of a ProvisioningRequest get the event that they trigger no scale-up."""
     mark = {"autoscaling.x-k8s.io/consume-provisioning-request": "r"}
     pods = (a_pod("mine", annotations=mark), a_pod("there", annotations=mark, node="cpu-0"), a_pod("other"))
     ((pod, reason),) = ignored(snapshot(a_pool(), pods=pods))
@@ -183,7 +183,7 @@ PRIORITIES = "10: ['.*tight.*']\n50: ['.*roomy.*']"
     ],
 )
 def test_aks_goes_by_its_expander(expander: Expander, priorities: str, expected: str) -> None:
-    """Its priorities count where it is told to go by them, and not otherwise."""
+    """The expander's priorities apply only if the priority expander is configured."""
     roomy = a_pool("roomy", cloud="aks", allocatable={"cpu": "16", "memory": "64Gi"})
     tight = a_pool("tight", cloud="aks", allocatable={"cpu": "1", "memory": "1Gi"}, maximum=3)
     cluster = snapshot(roomy, tight, pods=tuple(a_pod(str(number)) for number in range(4)))

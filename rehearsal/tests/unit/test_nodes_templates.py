@@ -31,7 +31,7 @@ def test_names_are_the_clouds_own_and_never_come_twice() -> None:
 
 
 def test_a_new_node_does_not_show_its_accelerators_yet() -> None:
-    """They are in what the autoscaler expects of it, and not in what it registers with."""
+    """Accelerators are in the autoscaler's node template, but not in a new node's status."""
     pool = a_gpu_pool(capacity="queued")
     registered = read_node(node(pool, a_machine(pool, request="default/r"), "v1.36.2"))
     assert "nvidia.com/gpu" not in registered.allocatable

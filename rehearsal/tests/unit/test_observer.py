@@ -79,7 +79,7 @@ def test_train_jobs_are_counted_among_jobs(
     [("jobset.sigs.k8s.io/jobset-name", {"spot"}), ("some.other/label", set[str]())],
 )
 def test_pods_of_a_train_job_ran_where_their_node_was(tmp_path: Path, label: str, ran_on: set[str]) -> None:
-    """Its JobSet has its name; others' pods are not counted."""
+    """Pods of a TrainJob are found by the name of its JobSet, and other pods are not counted."""
     node = {"metadata": {"name": "n", "labels": {"cloud.google.com/gke-nodepool": "spot"}}}
     pod = {
         "metadata": {"name": "p", "labels": {label: "t"}},
@@ -95,13 +95,12 @@ def test_pods_of_a_train_job_ran_where_their_node_was(tmp_path: Path, label: str
 
 
 def test_a_cluster_without_trainer_is_looked_at_too(tmp_path: Path) -> None:
-    """It has no such kind."""
+    """A cluster without the TrainJob kind is observed without an error."""
     assert _looking(tmp_path, {}).observe().jobs == []
 
 
 def test_pods_of_a_pipeline_are_counted_by_step(tmp_path: Path) -> None:
-    """They are counted by the name of their task, once each, without drivers, also when their node is deleted
-    later."""
+    """Pods of a pipeline are counted once per task, without drivers, even if their node is deleted later."""
     node = {"metadata": {"name": "n", "labels": {"cloud.google.com/gke-nodepool": "spot"}}}
     workflow = {"metadata": {"name": "w"}, "spec": {}, "status": {"phase": "Running"}}
 

@@ -53,8 +53,8 @@ def coin_flip(tmp_path: Path) -> Object:
 
 
 def test_a_step_is_a_driver_and_an_executor(coin_flip: Object) -> None:
-    """As in flip_coin.yaml of KFP's compiled workflows: the executor comes after its driver and takes its
-    patch; the driver comes after the step's upstream tasks."""
+    """An executor depends on its driver and uses its patch, and the driver depends on upstream tasks, as in
+    KFP's flip_coin.yaml."""
     root = _tasks(_templates(coin_flip)["root"])
     assert sorted(root) == [
         "condition-branches-1",
@@ -74,7 +74,7 @@ def test_a_step_is_a_driver_and_an_executor(coin_flip: Object) -> None:
 
 
 def test_a_branch_runs_when_its_driver_says_so(coin_flip: Object) -> None:
-    """As in if_elif_else_complex.yaml: a graph with a condition has a `when` on its driver's output."""
+    """A conditional graph has a `when` on its driver's output, as in KFP's if_elif_else_complex.yaml."""
     branches = _tasks(_templates(coin_flip)["comp-condition-branches-1"])
     when = "{{tasks.condition-2-driver.outputs.parameters.condition}} != false"
     assert branches["condition-2"]["when"] == when
@@ -83,7 +83,8 @@ def test_a_branch_runs_when_its_driver_says_so(coin_flip: Object) -> None:
 
 
 def test_retries_are_parameters(coin_flip: Object) -> None:
-    """As in pipeline_with_retry.yaml: seconds without a unit, a limit and a backoff, and no policy."""
+    """Retries have seconds without a unit, a limit and a backoff, and no policy, as in KFP's
+    pipeline_with_retry.yaml."""
     given = _given(_tasks(_templates(coin_flip)["root"])["flip-coin"])
     assert {name: value for name, value in given.items() if name.startswith("retry-")} == {
         "retry-max-count": "5",
@@ -119,7 +120,7 @@ def test_the_drivers_are_ordinary_pods(coin_flip: Object) -> None:
 
 
 def test_metadata_of_pods_is_numbered(tmp_path: Path) -> None:
-    """As in create_pod_metadata_complex.yaml: parameters of a template that is named by their number."""
+    """Pod metadata are parameters of a numbered template, as in KFP's create_pod_metadata_complex.yaml."""
     made = workflow(
         _compiled(module("checkpointed-training", "pipeline").checkpointed_training, tmp_path),
         {"initial": "/models"},

@@ -62,24 +62,24 @@ class RecordingProvider:
         return DiffResult(changed, tuple(key for key in changed if key == "name"), delete_first=True)
 
     def create(self, call: Call, inputs: Properties) -> Created:
-        """It is made, unless it is called taken."""
+        """Create the resource, unless its name is `taken`."""
         self.calls.append(("create", call, inputs))
         if inputs.get("name") == "taken":
             raise RefusedError("googleapi: Error 409: taken, conflict")
         return Created("" if call.preview else f"{self.project}/logs", {**inputs, "url": UNKNOWN})
 
     def read(self, call: Call, identity: str, known: Properties) -> Read | None:
-        """It is gone."""
+        """Return that the resource does not exist."""
         self.calls.append(("read", call, {"id": identity, **known}))
         return None
 
     def update(self, call: Call, identity: str, old: Read, new: Properties) -> Properties:
-        """It is changed."""
+        """Return the changed resource."""
         self.calls.append(("update", call, {"id": identity, "old": dict(old.inputs)}))
         return new
 
     def delete(self, call: Call, identity: str, known: Properties) -> None:
-        """It is gone."""
+        """Return that the resource does not exist."""
         self.calls.append(("delete", call, {"id": identity, **known}))
 
     def invoke(self, token: str, arguments: Properties) -> Properties:
@@ -195,7 +195,7 @@ def test_an_api_error_strikes_as_often_as_it_was_asked_for(served: Served) -> No
 
 
 def test_a_slow_answer_takes_longer(served: Served) -> None:
-    """It takes the configured seconds longer, once."""
+    """A delayed response takes the configured number of seconds longer, once."""
     stub = served.connect()
     served.store.inject(InjectedFault(SLOW, "delete *", 1, {"seconds": 0.3}))
     request = provider_pb2.DeleteRequest(id="one/logs", urn=URN, properties=_struct(a=1))

@@ -47,7 +47,7 @@ _REGISTRY: dict[str, Any] = {
     ],
 )
 def test_a_repository_that_is_refused(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
-    """As Artifact Registry refuses it, and nothing is left of it."""
+    """A repository is refused as by Artifact Registry, and not created."""
     cloud = Cloud(tmp_path)
     with pytest.raises(RefusedError, match="Error creating Repository: googleapi: Error 4") as refused:
         cloud.create(REPOSITORY, _REPOSITORY | changes)
@@ -65,7 +65,7 @@ def test_a_repository_that_exists(tmp_path: Path) -> None:
 
 
 def test_grants_on_a_repository(tmp_path: Path) -> None:
-    """They need the repository, and go with it."""
+    """Grants need the repository, and are deleted with it."""
     cloud = Cloud(tmp_path)
     with pytest.raises(RefusedError, match=r"Requested entity was not found\."):
         cloud.create(REPOSITORY_MEMBER, _GRANT)
@@ -76,7 +76,7 @@ def test_grants_on_a_repository(tmp_path: Path) -> None:
 
 
 def test_a_repository_that_is_changed(tmp_path: Path) -> None:
-    """Its name and place are fixed; its tags' mutability is not."""
+    """The name and location of a repository are immutable; the mutability of its tags is not."""
     cloud = Cloud(tmp_path)
     cloud.create(REPOSITORY, _REPOSITORY)
     assert cloud.diff(_ID, _REPOSITORY | {"location": "us-east1"}).replaces
@@ -94,14 +94,14 @@ def test_a_repository_that_is_changed(tmp_path: Path) -> None:
     ],
 )
 def test_a_registry_that_is_refused(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
-    """As Azure refuses it."""
+    """A registry is refused as by Azure."""
     azure = Azure(tmp_path).with_network()
     with pytest.raises(RefusedError, match=message):
         azure.make("containerregistry:Registry", **_REGISTRY | changes)
 
 
 def test_a_registrys_name_is_azures(tmp_path: Path) -> None:
-    """It is taken in every other group too, regardless of case."""
+    """A registry's name is unique across all groups, regardless of case."""
     azure = Azure(tmp_path).with_network()
     made = azure.make("containerregistry:Registry", **_REGISTRY)
     assert made.state["loginServer"] == "visionimages.azurecr.io"

@@ -87,7 +87,7 @@ def test_another_platform_is_refused(
 
 
 def test_argo_is_asked_for_where_a_pipeline_runs() -> None:
-    """Its controller takes minutes to build, and no other scenario uses it."""
+    """Argo's controller, which takes minutes to build, is built only for scenarios with a pipeline."""
     run = {"do": "run-pipeline", "program": "pipeline.py"}
     assert _optional_tools({}, run) == {"workflow-controller", "argo-crds"}
 

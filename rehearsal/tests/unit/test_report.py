@@ -76,7 +76,7 @@ def _report(**more: Any) -> Report:
 
 
 def test_minutes_to_zero_are_counted_from_the_last_job() -> None:
-    """Of the pools that the autoscaler emptied, not of those that were deleted or used again."""
+    """Minutes to zero count pools that the autoscaler emptied, not pools that were deleted or used again."""
     jobs = (
         JobsReport(at=60, waiting=0, running=1, ended=1),
         JobsReport(at=120, waiting=0, running=0, ended=2),

@@ -148,7 +148,7 @@ def test_a_region_outside_of_the_table_is_priced_by_the_list_alone(tmp_path: Pat
 
 @pytest.mark.usefixtures("clouds")
 def test_a_regions_prices_go_to_standard_output() -> None:
-    """Those of every item that the list has; the table is on standard error."""
+    """Prices of a region's listed items are written to standard output, and the table to standard error."""
     done = _run("prices", "refresh", "--cloud", "gke", "--region", "us-central1")
     assert done.exit_code == 0
     items = [line.split(",")[2] for line in done.stdout.splitlines()]

@@ -163,7 +163,7 @@ def test_a_long_name_is_cut_off_in_firewall_rules(clouds: RestClouds) -> None:
 
 
 def test_what_is_in_use_is_refused_with_the_clouds_message(clouds: RestClouds) -> None:
-    """As is what an instance has attached."""
+    """A resource that is in use or attached to an instance is refused with the cloud's message."""
     put_balancer(clouds, _BALANCER, uid_of(ML.id)[:8], "ml")
     inventory = connect.inventory(ML.account)
     cluster = replace(ML, uid=uid_of(ML.id))
@@ -213,8 +213,8 @@ def put_azure(clouds: RestClouds, group: str, path: str, **state: Any) -> str:
 
 
 def test_aks_resources_of_a_cluster_alone(clouds: RestClouds) -> None:
-    """Those in its node resource group, those that AKS tags, and the disks of its volumes, whatever their
-    case; a tag that all clusters have says nothing."""
+    """Resources of a cluster are those in its node resource group, those with AKS's tag, and disks of its
+    volumes, regardless of case."""
     cloud_tag = {"k8s-azure-cluster-name": "kubernetes"}
     for group, cluster in (("MC_ml-2_ml-2_eastus", "ml-2"), ("MC_ml_ml_westus", "ml")):
         tags = {"aks-managed-cluster-name": cluster, "aks-managed-cluster-rg": "ml-2"}

@@ -165,7 +165,7 @@ def test_what_does_not_exist_is_refused(cloud: CloudKind) -> None:
 def test_credentials_that_are_refused_name_the_login(
     clouds: RestClouds, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """So do missing ones."""
+    """Missing or refused credentials are reported with the login command."""
     monkeypatch.setenv("IDENTITY_HEADER", "another")
     with pytest.raises(CredentialsError, match="`az login`"):
         quota_source(_AKS, SUBSCRIPTION).limits("eastus", [])
@@ -182,7 +182,7 @@ def test_credentials_that_are_refused_name_the_login(
     "path", ["/compute/v1/projects/acme-ml/zones", "/subscriptions/1/other", "/", "/token"]
 )
 def test_an_unknown_path_is_not_found(clouds: RestClouds, path: str) -> None:
-    """So is a known path with another method."""
+    """An unknown path, or a known path with another method, is not found."""
     assert requests.get(clouds.origin + path, timeout=10).status_code == 404
 
 

@@ -20,8 +20,8 @@ def _run(program: str, **more: Any) -> RunPipeline:
 
 
 def test_the_storys_pipeline_is_compiled_as_its_author_does() -> None:
-    """Its program is run with the stack's profile, and what it writes becomes a Workflow whose pods run as
-    processes; a placeholder of an argument is the scenario's directory."""
+    """The pipeline's program runs with the stack's profile, its output becomes a Workflow whose pods run as
+    processes, and a placeholder is the scenario's directory."""
     step = _run("pipeline.py", arguments={"seed": "{home}/x"})
     made = run_of(step, profile_of("preemptible-pipelines"), STORY, 1)
     assert made["metadata"]["generateName"] == "coin-flip-"

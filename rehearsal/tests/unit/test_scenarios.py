@@ -81,8 +81,7 @@ def test_one_that_is_not_there_is_refused_with_what_is(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("declaration", [GKE, AKS], ids=["gke", "aks"])
 def test_the_general_one_asks_for_every_work_pool(declaration: dict[str, Any]) -> None:
-    """Of a declaration alone follows a scenario that runs work on all its work pools and wants them back at
-    their minimum."""
+    """The default scenario runs work on all work pools, and expects them to scale back to their minimum."""
     scenario = general(declare(declaration))
     conditions = [step.that for step in scenario.steps if step.do == "expect"]
     work = {pool["name"] for pool in declaration["pools"] if pool.get("role") != "system"}

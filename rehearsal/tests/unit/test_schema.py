@@ -27,7 +27,7 @@ def test_required_properties_of_a_type(token: str, required: set[str]) -> None:
 
 @pytest.mark.parametrize("token", ["gcp:container/nodePool:Pool", "nobody:container:Thing"])
 def test_a_type_that_no_package_has(token: str) -> None:
-    """It is an error of its own, not an empty schema."""
+    """An unknown type is an error, not an empty schema."""
     with pytest.raises(LookupError, match="has no type"):
         properties(token)
 

@@ -43,7 +43,7 @@ def _fetched(repository: str, ref: str, into: Path, environment: Mapping[str, st
 
 
 def test_charts_are_below_the_working_directory_by_their_references(tmp_path: Path) -> None:
-    """Those of the tools by their addresses, those of a directory by their names."""
+    """Charts of the tools are found by address, those of a directory by name."""
     kueue, operator = _chart(tmp_path / "kueue"), _chart(tmp_path / "charts" / "gpu-operator")
     project = tmp_path / "project"
     project.mkdir()

@@ -42,7 +42,7 @@ def test_resources_are_found_by_cloud_and_by_type(tmp_path: Path) -> None:
 def test_a_fault_strikes_as_often_as_it_was_asked_for(
     tmp_path_factory: pytest.TempPathFactory, times: int, attempts: int
 ) -> None:
-    """It strikes the given number of times; one without a number strikes until it is removed."""
+    """An injected fault occurs the given number of times, or until it is removed."""
     store = Store(tmp_path_factory.mktemp("s") / "s")
     store.inject(InjectedFault("slow", "create *", times))
     struck = [store.strike("slow", "create pool") is not None for _ in range(attempts)]

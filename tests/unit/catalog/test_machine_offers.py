@@ -43,7 +43,7 @@ def test_every_accelerator_has_a_machine(cloud: CloudKind) -> None:
 
 
 def test_without_a_region_the_cheapest_one_applies() -> None:
-    """Of all regions with a known price."""
+    """The price is that of the cheapest region with a known price."""
     (offer,) = [offer for offer in machine_offers(CloudKind.GKE) if offer.machine == "n2-standard-8"]
     prices = {
         region: price.on_demand

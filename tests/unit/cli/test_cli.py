@@ -77,13 +77,13 @@ def test_help_loads_nothing_slow() -> None:
 
 
 def test_no_command_is_a_question() -> None:
-    """It is answered with what there is to call."""
+    """Ebbtide without a command lists the commands."""
     done = _ebbtide()
     assert "preview" in done.stdout + done.stderr
 
 
 def test_preview_as_text() -> None:
-    """Of the dev stack, which is the one that is meant when none is named; plain in a pipe."""
+    """The preview without a stack is of dev, and plain text in a pipe."""
     done = _ebbtide("preview")
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("ebbtide/dev: train-dev on GKE in us-central1-a; an offline preview\n")
@@ -168,7 +168,7 @@ pulumi.CustomResource("kubernetes:core/v1:Pod", "tool", {"spec": spec})
 
 
 def test_what_a_program_prints_does_not_spoil_the_document(tmp_path: Path) -> None:
-    """It is one of the messages."""
+    """The program's output is a message of the document."""
     project = _project(tmp_path, "config: {password: p}", _PROGRAM + "print('hello')\n")
     document = json.loads(_ebbtide("preview", "--cwd", project, "--format", "json").stdout)
     assert [message["text"] for message in document["messages"]] == ["hello"]
@@ -255,7 +255,7 @@ def test_a_wrong_call(args: tuple[str, ...]) -> None:
 
 
 def test_schemas() -> None:
-    """Of the declaration, whole or as a change of another, and of the preview's document."""
+    """A schema describes the declaration, a change of another declaration, or the preview's document."""
     declaration = json.loads(_ebbtide("schema").stdout)
     assert (
         {"cloud", "pools"} <= set(declaration["else"]["properties"]) <= set(declaration["then"]["properties"])
@@ -307,7 +307,7 @@ def test_the_profile_of_another_program_is_what_it_exports(tmp_path: Path, form:
 
 
 def test_a_program_without_a_profile(tmp_path: Path) -> None:
-    """It is named, with what to export."""
+    """A program without a profile is an error that names the missing export."""
     error = _refused(_ebbtide("profile", "--cwd", _project(tmp_path, "", _OWN_PROGRAM)))
     assert error.startswith("The program of shop/dev exports no `placementProfile`")
     assert 'pulumi.export("placementProfile", profile(cluster).output())' in error

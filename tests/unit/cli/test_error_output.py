@@ -114,7 +114,7 @@ class _UnspeakableError(Exception):
 
     @property
     def faults(self) -> object:
-        """Where a declaration's error has its faults."""
+        """Return the faults of a declaration's error."""
         raise ValueError
 
 

@@ -106,7 +106,7 @@ check_pool(
 
 
 def test_a_pool_made_in_python_is_refused_at_its_line(tmp_path: Path) -> None:
-    """Its faults have no place in a declaration, but they have one in the program."""
+    """A fault of a pool without a declaration has the program's line."""
     output = _preview(_project(tmp_path, _POOL))
     assert output.startswith(
         "The pool cpu has 1 error.\n\n__main__.py:3: machine\n  No machine type n1-standrad-8"

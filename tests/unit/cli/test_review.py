@@ -76,7 +76,7 @@ def test_uncommitted_changes_are_the_new_version(project: Path) -> None:
 
 
 def test_the_program_of_the_ref_is_recorded(project: Path) -> None:
-    """Its modules as well, each version its own; HEAD itself does not move."""
+    """The ref's program runs with its own modules, and HEAD does not change."""
     (project / "__main__.py").write_text(PROGRAM + "from names import NAME\nLABEL = NAME\n")
     (project / "names.py").write_text("NAME = 'old'\n")
     _git(project, "add", ".")
@@ -99,7 +99,7 @@ def test_a_stack_that_did_not_exist(project: Path) -> None:
 
 
 def test_another_stack_file(project: Path, tmp_path: Path) -> None:
-    """It is the earlier version of the same stack."""
+    """Another stack file is the earlier version of the same stack."""
     other = tmp_path / "other.yaml"
     other.write_text(f"{DEV}  shop:team: audio\n")
     result = _review(project, "--against", str(other))

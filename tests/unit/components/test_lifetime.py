@@ -36,7 +36,7 @@ def _deployed(first_up: str) -> Recording:
 
 
 def test_a_preview_reads_no_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its text is the same at any time."""
+    """The preview is the same at any time."""
 
     def refuse() -> datetime:
         raise AssertionError("a preview must not depend on the time")

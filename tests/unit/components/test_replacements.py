@@ -31,8 +31,8 @@ def _recorded(
 
 @pytest.mark.parametrize("cloud", BASES)
 def test_flavors_follow_a_replaced_pool(cloud: str) -> None:
-    """Their label of the cloud is the name of the replacement, by which alone its nodes are found; they
-    depend on no pool, which would be deleted with them."""
+    """Flavors select the replacement's nodes by its name, and do not depend on a pool, so that they are not
+    deleted with it."""
     cases: list[tuple[dict[str, Any], str]] = [
         ({}, "cpu"),
         ({"cpu": {"name": "cpu3dwi", "nodes": 1, "inputs": {}}}, "cpu3dwi"),
@@ -66,7 +66,7 @@ def _is_pool(resource: Resource) -> bool:
     [("gke", ":ComputeClass", "{'nodepools': ['cpu3dwi']}"), ("aks", ":ConfigMap", "^aks-cpu3dwi-")],
 )
 def test_fallback_orders_follow_a_replaced_pool(cloud: str, kind: str, expected: str) -> None:
-    """They name the replacement, and the other pools as before."""
+    """Fallback orders name the replacement and the unchanged pools."""
     replacements: dict[str, Any] = {"cpu": {"name": "cpu3dwi", "nodes": 1, "inputs": {}}}
     second = {**BASES[cloud]["pools"][1], "name": "cpu2", "capacity": "on-demand"}
     queues = [{"name": "cpu", "pools": ["cpu", "cpu2"], "fallback": True}]

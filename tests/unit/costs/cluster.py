@@ -98,7 +98,7 @@ class Cluster(Api):
         self.broken = ""
 
     def request(self, method: str, path: str, body: Object | None = None) -> Object:
-        """As the API server."""
+        """Return the API server's response to a request."""
         address = urlsplit(path)
         if self.broken and self.broken in f"{method} {address.path}":
             raise _error(path, 403)

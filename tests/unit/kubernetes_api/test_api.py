@@ -87,7 +87,7 @@ def _kubeconfig(server: str, **context: str) -> dict[str, Any]:
 
 @pytest.fixture
 def api(server: _Server) -> Iterator[Api]:
-    """It, by a kubeconfig."""
+    """Return the API of a kubeconfig."""
     made = Api.of_kubeconfig(_kubeconfig(server.url, namespace="vision"))
     yield made
     made.close()
@@ -119,7 +119,7 @@ def test_as_another_user(server: _Server, api: Api) -> None:
 
 
 def test_a_token(server: _Server) -> None:
-    """It authenticates as its holder, and the field manager is kept."""
+    """A token authenticates as its holder, and the field manager is kept."""
     made = Api.of_token(server.url, "", "other", manager="us")
     made.create(_PODS, {})
     assert (server.asked[0]["token"], server.asked[0]["query"]["fieldManager"]) == ("Bearer other", "us")

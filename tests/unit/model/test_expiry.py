@@ -40,7 +40,7 @@ def test_a_label_has_the_characters_of_both_clouds(expires: str) -> None:
 
 
 def test_labels_sort_as_the_times_do() -> None:
-    """So that a cloud's own filter finds what has expired."""
+    """Labels sort like their times, so that a cloud's filter finds expired resources."""
     start = datetime(2026, 12, 31, 22, 30, tzinfo=UTC)
     labels = [expiry.label(expiry.text(start + timedelta(hours=hour))) for hour in range(0, 400, 7)]
     assert labels == sorted(labels)

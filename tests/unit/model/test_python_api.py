@@ -43,7 +43,7 @@ def test_a_local_queues_name_is_as_in_yaml_and_as_underscore_in_python() -> None
 
 
 def test_overrides_are_the_providers_names_in_python_too() -> None:
-    """They are data, and a fault names the field."""
+    """Overrides in Python are mappings with the provider's names, and a fault names the field."""
     overrides = {"nodeConfig": {"fastSocket": {"enabled": True}}}
     pool = Pool(name="t4", machine="n2-standard-8", overrides=overrides)
     site = Site("gke", "us-central1-a")

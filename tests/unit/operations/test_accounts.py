@@ -59,7 +59,7 @@ def test_clusters_of_a_state() -> None:
 
 
 def test_every_other_account_is_named_at_once() -> None:
-    """Of the clouds that the stack is in alone."""
+    """All wrong accounts of the stack's clouds are reported together."""
     declared = {"cloud": {"kind": "aks", "subscription": "s-2"}}
     with pytest.raises(OperationError) as refusal:
         accounts.check(

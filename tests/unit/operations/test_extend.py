@@ -48,7 +48,7 @@ def test_nothing_to_extend(declared: Any, state: Any, message: str) -> None:
 
 
 def test_a_policy_limits_lifetimes() -> None:
-    """As its rule does: at any level but mandatory, it refuses nothing."""
+    """A lifetime above the policy's limit is refused only at the level mandatory."""
     limited = Policy(limits=Limits(lifetime_hours=24))
     check_policy("dev", limited, 24)
     check_policy("dev", Policy(), 1000)

@@ -46,7 +46,7 @@ def _tried(locks: list[Lock]) -> tuple[list[str], list[str]]:
 
 
 def test_the_lock_of_a_dead_engine_is_removed(dead: int) -> None:
-    """It ran here, as this user, and has ended."""
+    """The lock of this user's ended process on this machine is removed."""
     removed, lines = _tried(_locks(dead))
     assert removed == ["all"]
     assert lines == [f"The engine that locked the stack (process {dead}) has ended; its lock is removed."]
@@ -73,13 +73,13 @@ def test_on_windows_a_lock_stays(dead: int, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_service_names_no_process() -> None:
-    """Its conflict is for a person to judge."""
+    """A lock of a service backend, which names no process, is kept."""
     with pytest.raises(LockedError):
         _tried(locks_of("[409] Conflict: Another update is currently in progress."))
 
 
 def test_a_living_engine_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is named once; when it has released its lock, the command goes on."""
+    """A running engine is named once, and the command continues when it releases its lock."""
     monkeypatch.setattr(Lock, "is_held", True)
     waits: list[float] = []
     monkeypatch.setattr("time.sleep", waits.append)

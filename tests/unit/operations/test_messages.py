@@ -39,7 +39,7 @@ def test_a_long_list_is_cut() -> None:
 
 
 def test_the_question() -> None:
-    """It says how much goes, and whether work does."""
+    """The question has the number of resources and of running work."""
     assert messages.question("dev", STATE, []) == "Destroy 3 resources of stack dev?"
     assert (
         messages.question("dev", STATE, [WORK])

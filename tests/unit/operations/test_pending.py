@@ -96,7 +96,7 @@ def test_an_existing_resource_has_the_inputs_that_were_sent() -> None:
 
 
 def test_a_missing_resource_is_created_again() -> None:
-    """It leaves the state, for the engine to create it."""
+    """A missing resource is removed from the state, so that the engine creates it."""
     stack = _Stack(exists=False)
     assert _resolve(stack) == ([], ["An earlier update was interrupted before it created train."])
     assert stack.deployment == {"resources": _STAYS, "pending_operations": []}

@@ -1,4 +1,4 @@
-"""What an interrupted update did, from the times in the state."""
+"""Changes made by an interrupted update, from the times in the state."""
 
 from datetime import UTC, datetime
 from typing import Any

@@ -53,6 +53,6 @@ def test_who_has_quota() -> None:
 
 
 def test_which_queues() -> None:
-    """Those of the stack, and none where the cluster goes with everything in it."""
+    """Only the stack's queues are drained, and none if the cluster is deleted."""
     assert queue_drain.queues(STATE_WITH) == {"research.cpu"}
     assert queue_drain.queues(replace(STATE_WITH, owns_cluster=True)) == frozenset()

@@ -92,7 +92,7 @@ def test_the_time_for_work_is_declared() -> None:
 
 
 def test_a_pool_with_an_error_is_not_ready() -> None:
-    """It has no work, and is created again."""
+    """A pool with an error has no work, and is created again."""
     resources = _pool("aks", "train-cpu", "cpu")
     resources[1] |= {"initErrors": ["no stock"], "inputs": {"agentPoolName": "cpu", "count": 3}}
     pool = rolling.pools(json.loads(json.dumps({"resources": resources})))["train-cpu"]

@@ -133,7 +133,7 @@ def _said(power: _Power, running: Running = Running.REFUSE, **options: Any) -> t
 
 
 def test_an_idle_stack_sleeps_and_wakes(cluster: _Cluster) -> None:
-    """Its queues are held before its machines stop, and released after they start; the amounts are named."""
+    """Queues are held before machines stop, and released after they start, and the savings are shown."""
     power = _Power()
     done, output = _said(power)
     assert (done, power.stopped, cluster.policy) == (True, True, "Hold")
@@ -151,7 +151,7 @@ def test_an_idle_stack_sleeps_and_wakes(cluster: _Cluster) -> None:
 
 @pytest.mark.usefixtures("cluster")
 def test_a_stopped_aks_cluster_has_no_control_plane() -> None:
-    """It is not among what is still billed."""
+    """The control plane of a stopped AKS cluster is not billed."""
     assert "Still billed, $0.05 per hour: address." in _said(_Power(), cloud=CloudKind.AKS)[1]
 
 
@@ -169,7 +169,7 @@ def test_a_stack_that_expires_before_it_is_woken(cluster: _Cluster) -> None:
 
 
 def test_running_work_is_asked_for(cluster: _Cluster) -> None:
-    """It is named, and nothing changes; --now evicts it."""
+    """Running work is named and nothing changes; --now evicts it."""
     cluster.runs()
     power = _Power()
     done, output = _said(power)
@@ -208,7 +208,7 @@ def test_a_queue_that_a_user_holds_stays_held(cluster: _Cluster) -> None:
 
 
 def test_a_cluster_that_cannot_sleep(cluster: _Cluster) -> None:
-    """It is refused before anything is touched."""
+    """A cluster that cannot sleep is refused before any change."""
     power = _Power("It has node auto-provisioning.")
     with pytest.raises(OperationError, match="cannot sleep, and nothing was changed"):
         _said(power)
@@ -223,7 +223,7 @@ def test_only_a_cluster_of_ones_own_is_stopped() -> None:
 
 
 def test_pools_go_back_to_their_declared_sizes() -> None:
-    """Those of the system first; nodes are counted in each zone, but for totals."""
+    """Pools return to their declared sizes, system pools first, with nodes counted per zone."""
     cluster = {"type": "gcp:container/cluster:Cluster", "id": "projects/p/locations/l/clusters/c"}
 
     def size(name: str, **inputs: Any) -> dict[str, Any]:

@@ -103,7 +103,7 @@ def test_disks_that_stay(owns: bool, after: list[str] | None, left: list[str]) -
 
 
 def test_the_expiry_in_a_state() -> None:
-    """Of a lifetime that the engine has saved; of several clusters the last expiry counts."""
+    """The expiry is that of the saved lifetime, and the latest of several clusters."""
     component, stash = "ebbtide:stack:Lifetime", "pulumi:index:Stash"
     first = _resource(stash, "l-first-up", f"{component}$", outputs={"output": "2026-11-22T12:00Z"})
     lives = [
@@ -135,7 +135,7 @@ def test_clusters_that_an_earlier_destroy_has_deleted() -> None:
 
 @pytest.mark.parametrize("output", ["no record", {"identities": [{"name": "train"}]}, {"others": 1}])
 def test_another_record_is_none(output: Any) -> None:
-    """Of an output that a user or a later version of Ebbtide wrote."""
+    """An output written by a user or a later version is not a record."""
     assert (
         read({"resources": [_resource(STACK_TYPE, "p-dev", outputs={OUTPUT: output})]}).deleted
         == DeletedClusters()

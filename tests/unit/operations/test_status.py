@@ -114,7 +114,7 @@ def test_the_amount_spent_comes_from_the_record() -> None:
 
 
 def test_a_pool_without_a_price() -> None:
-    """Its nodes are named as not included."""
+    """Nodes without a price are named as not included."""
     unpriced = replace(_SOURCE, rates=replace(_PRICES, nodes={}))
     report = status(unpriced, Snapshot(nodes=(_node("a", "spot", 5),)), QueueObjects(), NOW)
     assert report.cost.unknown == ("pool spot",)

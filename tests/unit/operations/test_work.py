@@ -24,7 +24,7 @@ def _names(*pods: Object, **more: Any) -> list[str]:
 
 
 def test_a_job_with_pods() -> None:
-    """It is one piece of work however many pods it has, of its own age, on the pools that they are on."""
+    """A Job is one piece of work with its own age, on the pools of its pods."""
     job = made("train", minutes=90)
     pods = [pod(f"train-{index}", owner=("Job", job)) for index in range(3)]
     (item,) = _work(*pods, pod("train-x", node="", phase="Pending", owner=("Job", job)), Job=(job,))
@@ -53,7 +53,7 @@ def test_owners_of_owners() -> None:
 
 
 def test_a_pod_by_itself() -> None:
-    """It is work, on a pool wherever it is and in a namespace that goes on any node."""
+    """A pod without a controller is work on a pool, or in a team's namespace on any node."""
     assert _names(pod("a", "default"), pod("b", node="theirs"), pod("c", "default", node="theirs")) == [
         "Pod default/a",
         "Pod research/b",
@@ -99,7 +99,7 @@ def test_what_waits_in_a_queue() -> None:
 
 
 def test_a_namespace_that_stays() -> None:
-    """Of a team's work there, what is on the pools ends, and what waits in the queue."""
+    """Work of a retained namespace ends on the stack's pools and in its queues."""
     stays = replace(STATE, objects=STATE.objects - {ObjectReference("Namespace", "", "research")})
     queued, other = made("queued"), made("other")
     assert _names(

@@ -63,7 +63,8 @@ def test_pools_of_a_class_are_known_as_such() -> None:
 
 
 def test_work_sent_to_a_pool_of_a_class_asks_for_the_class() -> None:
-    """It has to, or GKE brings no node; and must not ask for spot as well, which GKE refuses."""
+    """Work for a pool of a ComputeClass selects the class, which GKE requires, and not spot, which GKE
+    refuses."""
     pool = profile(declare(ON_GKE)).pool("t4")
     assert {term.key: term.values for term in pool.affinity} == {
         "ebbtide.dev/pool": ("t4",),
@@ -134,7 +135,7 @@ def _chosen(by_priority: dict[int, list[str]], groups: list[str]) -> str:
 
 
 def test_the_expander_prefers_the_preferred_pool() -> None:
-    """As it reads the ConfigMap; a pool whose name begins like another's is not taken for it."""
+    """The expander's ConfigMap prefers the first pool, and does not match pools with the same prefix."""
     pools = [*AKS["pools"], {"name": "cpu2", "machine": "Standard_D8s_v5", "nodes": {"max": 2}}]
     queues = [{"name": "cpus", "pools": ["cpu2", "cpu", "steady"], "fallback": True}]
     (config_map,) = fallback_objects(declare(changed(AKS, pools=pools, queues=queues)))

@@ -84,7 +84,8 @@ def test_every_object_is_valid(declaration: Declaration) -> None:
     [(GKE, ["t4", "t4-steady"]), (AKS, ["cpu", "steady"])],
 )
 def test_a_queue_that_falls_back_is_valid(base: Declaration, pools: list[str]) -> None:
-    """Its one flavor has a name that no pool can have and Kueue accepts, and is in both groups."""
+    """The single flavor of a fallback queue has a name that no pool can have, and is in both resource
+    groups."""
     steady = next(pool for pool in base["pools"] if pool["name"] == pools[0]) | {
         "name": pools[1],
         "capacity": "on-demand",

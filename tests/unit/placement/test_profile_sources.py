@@ -128,7 +128,7 @@ def test_a_config_map() -> None:
 
 @pytest.mark.parametrize("source", ["stack:dev", "configmap:vision"])
 def test_a_program_that_is_not_there(source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is named, in a sentence."""
+    """A missing program is named in the error."""
     monkeypatch.setenv("PATH", str(tmp_path))
     assert "which is not installed: install it, or name a file." in _refused(source)
 

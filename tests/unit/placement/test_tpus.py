@@ -21,7 +21,7 @@ def _tpus(machine: str = "ct5lp-hightpu-4t", **fields: Any) -> Declaration:
 
 
 def test_a_topology_has_as_many_nodes_as_its_chips_need() -> None:
-    """They come together: there is none of them, or all."""
+    """The nodes of a TPU slice are created together, or none of them."""
     cluster = declare(_tpus(tpuTopology="4x8"))
     pool = cluster.resolved_pools[1]
     assert (pool.nodes.min, pool.nodes.max) == (0, 8)

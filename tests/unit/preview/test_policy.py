@@ -67,7 +67,7 @@ def _changes(files: StackFiles) -> tuple[str, ...]:
 
 
 def test_a_stack_takes_the_policy_and_the_prices_of_its_bases(tmp_path: Path) -> None:
-    """Of all of them; what the stack's own file says of them is a change to the base."""
+    """Policy and prices of all bases apply, merged with those of the stack's file."""
     files = _extending(tmp_path)
     policy = files.policy()
     assert policy.levels == {"spot-system": "disabled"}
@@ -97,7 +97,7 @@ def test_errors_of_an_inherited_policy_are_in_the_bases_file(tmp_path: Path) -> 
 
 
 def test_a_misspelt_key_is_refused(tmp_path: Path) -> None:
-    """It would have no effect."""
+    """A misspelt key, which would have no effect, is refused."""
     with pytest.raises(StackFileError, match="Write `ebbtide:policy:`"):
         _stack(tmp_path, "  ebbtide:polcy: {}\n")  # codespell:ignore polcy
 
@@ -119,7 +119,7 @@ def _text(recording: Recording, policy: object = None, *, values: bool = False) 
 
 
 def test_the_dev_stack_fits_one_screen() -> None:
-    """Of 80 columns and 24 lines, with its advice."""
+    """The preview of dev, with its advice, fits 80 columns and 24 lines."""
     text = _text(synth_stack(ROOT / "Pulumi.dev.yaml"))
     assert len(text.splitlines()) <= 24
     assert "Policy advisory: spot-system (pool system)\n" in text

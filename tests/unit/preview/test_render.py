@@ -71,7 +71,7 @@ def _program() -> None:
 
 @pytest.fixture(scope="module")
 def preview() -> Preview:
-    """Of a program that has a little of everything."""
+    """Return the preview of a program with every kind of value."""
     return preview_of(run(_program, gcp__project="acme"))
 
 
@@ -188,7 +188,7 @@ def test_markup_in_names_is_text() -> None:
 
 
 def test_a_long_output_is_shown_in_part() -> None:
-    """As a compressed placement profile, whose text fills a screen; the JSON document has it whole."""
+    """A long output, such as a compressed profile, is truncated, and complete in the JSON document."""
 
     def program() -> None:
         pulumi.export("profile", "sha256:0a23 " + "x" * 2000)

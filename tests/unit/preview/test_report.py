@@ -64,7 +64,7 @@ def _everything() -> None:
 
 @pytest.fixture(scope="module")
 def preview() -> Preview:
-    """Of a program that has a little of everything."""
+    """Return the preview of a program with every kind of value."""
     return preview_of(run(_everything), ["Pulumi.dev.yaml takes values from an environment."])
 
 
@@ -102,7 +102,7 @@ def test_no_secret_is_in_the_document(preview: Preview) -> None:
 
 
 def test_what_is_unknown_is_said_to_be(preview: Preview) -> None:
-    """It is not null, which would say that it is not there."""
+    """An unknown value is marked as unknown, and is not null."""
     assert preview.outputs["version"] == "[unknown]"
 
 
@@ -140,7 +140,7 @@ def test_warnings_and_messages(preview: Preview) -> None:
 
 
 def test_counts(preview: Preview) -> None:
-    """Of resources by what becomes of them, and by type."""
+    """Resources are counted by operation and by type."""
     counts = preview.counts
     assert (counts.resources, counts.created, counts.components, counts.providers) == (6, 3, 1, 1)
     assert (counts.read, counts.protected, counts.dying, counts.retained, counts.opaque) == (1, 2, 1, 0, 0)
@@ -175,7 +175,7 @@ def test_secret_answers_are_masked() -> None:
 
 
 def test_the_document_is_its_schema(preview: Preview) -> None:
-    """It is read back as it was, every field is documented, and nothing else is taken."""
+    """The document is parsed back unchanged, every field is documented, and additional fields are refused."""
     text = preview.model_dump_json()
     assert Preview.model_validate_json(text) == preview
     with pytest.raises(ValidationError):

@@ -148,7 +148,7 @@ def test_an_empty_stack_file(tmp_path: Path) -> None:
 
 
 def test_another_file_may_hold_the_configuration(tmp_path: Path) -> None:
-    """As `--config-file` of the `pulumi` command."""
+    """`--config-file` names another file, as for `pulumi`."""
     project = _files(tmp_path / "project")
     other = tmp_path / "elsewhere.yaml"
     other.write_text("config: {key: value}")
@@ -159,7 +159,7 @@ def test_another_file_may_hold_the_configuration(tmp_path: Path) -> None:
 
 
 def test_the_project_is_found_from_below(tmp_path: Path) -> None:
-    """As by the `pulumi` command."""
+    """The project is found from a subdirectory, as by `pulumi`."""
     _files(tmp_path, dev="config: {key: value}")
     below = tmp_path / "components" / "gke"
     below.mkdir(parents=True)
@@ -192,7 +192,8 @@ _PULUMIS_OWN = [
 @pytest.mark.parametrize("setting", _PULUMIS_OWN)
 @pytest.mark.parametrize("form", ["{0}\n{1}\n", "{1}\n{0}\n"])
 def test_pulumis_own_keys_are_no_fault(tmp_path: Path, setting: str, form: str) -> None:
-    """They change neither the configuration nor the position of a value, and are not taken for misplaced."""
+    """Pulumi's own keys change neither the configuration nor the position of a value, and are not unused
+    keys."""
     config = "config:\n  ebbtide:cluster:\n    owner: vision\n    pools: []"
     files = _read(tmp_path, form.format(setting, config))
     assert files.declaration() == {"owner": "vision", "pools": []}
@@ -336,7 +337,7 @@ def test_a_value_that_the_project_asks_for(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_no_text(tmp_path: Path) -> None:
-    """It is named, with the place."""
+    """A file that is not text is an error with its position."""
     _files(tmp_path)
     (tmp_path / "Pulumi.dev.yaml").write_bytes(b"config: \xff\n")
     assert _refused(tmp_path) == (
@@ -345,7 +346,7 @@ def test_a_file_that_is_no_text(tmp_path: Path) -> None:
 
 
 def test_a_directory_in_place_of_a_file(tmp_path: Path) -> None:
-    """It is not taken for a stack."""
+    """A directory is not read as a stack's file."""
     _files(tmp_path)
     (tmp_path / "Pulumi.dev.yaml").mkdir()
     assert "There is no stack dev" in _refused(tmp_path)

@@ -60,7 +60,7 @@ _POOL = PoolReport(
     ],
 )
 def test_type_tokens(token: str, words: str) -> None:
-    """As people say them."""
+    """Type tokens are formatted as readable words."""
     assert type_words(token) == words
 
 

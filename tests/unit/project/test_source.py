@@ -153,7 +153,7 @@ def test_a_cluster_without_the_namespace(tmp_path: Path) -> None:
 
 
 def test_the_source_is_found_for_a_running_program(tmp_path: Path) -> None:
-    """As `pulumi up` runs it: in the project's directory, or below it; or there is none."""
+    """The source is found in the project's directory and below it, and nowhere else."""
     _files(tmp_path, _DEV)
     (tmp_path / "src").mkdir()
     for directory in (tmp_path, tmp_path / "src"):

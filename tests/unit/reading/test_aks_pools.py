@@ -89,7 +89,7 @@ def test_counts(args: dict[str, Any], nodes: NodeFacts) -> None:
 
 
 def test_a_capacity_reservation() -> None:
-    """It is a group's resource id."""
+    """A capacity reservation is the resource id of a group."""
     group = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/capacityReservationGroups/h100"
     pool = _pool(capacity_reservation_group_id=group)
     assert (pool.capacity, pool.reservation) == ("reservation", group)

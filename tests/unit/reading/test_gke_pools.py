@@ -117,7 +117,8 @@ def test_a_reservation_is_named() -> None:
     [("ANY_RESERVATION", "any"), ("ANY_RESERVATION_THEN_FAIL", "any, and no other machines")],
 )
 def test_any_reservation(affinity: str, named: str) -> None:
-    """It has no name, and the preview tells whether other machines are taken too."""
+    """A reservation with affinity any has no name, and the preview shows whether on-demand machines are used
+    as well."""
     pool = _pool(node_config={"reservation_affinity": {"consume_reservation_type": affinity}})
     assert (pool.capacity, pool.reservation) == ("reservation", named)
 

@@ -1,4 +1,4 @@
-"""Which local queues lead to which pool, read from Kueue's objects."""
+"""Local queues of each pool, read from Kueue's objects."""
 
 from typing import Any
 

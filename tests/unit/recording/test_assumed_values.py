@@ -41,7 +41,7 @@ def test_assumed_uuids_are_the_same_each_time_and_differ() -> None:
     ],
 )
 def test_an_assumption_is_recognised_inside_any_text(text: str) -> None:
-    """It may have been concatenated or put into JSON."""
+    """An assumed value is recognised within a concatenated text or JSON."""
     assert is_assumed(text)
 
 

@@ -73,7 +73,7 @@ def test_a_wrong_argument_of_a_resource() -> None:
 
 
 def test_a_value_that_cannot_be_sent() -> None:
-    """Which input of which resource, as the SDK says it."""
+    """A value that cannot be serialized is reported with its input and resource, in the SDK's words."""
 
     def program() -> None:
         gcp.compute.Network("net", name=object())  # pyright: ignore[reportArgumentType] - that is the point
@@ -204,7 +204,7 @@ def test_a_directory_without_a_program(tmp_path: Path) -> None:
 
 
 def test_a_method_that_only_a_provider_answers() -> None:
-    """It is named."""
+    """A resource method is named in the error."""
 
     def program() -> None:
         pulumi.runtime.call("kubernetes:index:Thing/describe", {}, network("net"))

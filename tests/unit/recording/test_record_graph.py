@@ -239,7 +239,7 @@ def test_dependencies_are_urns() -> None:
 
 
 def test_depending_on_a_component_is_depending_on_its_resources() -> None:
-    """As the SDK expands it."""
+    """A dependency on a component is expanded to its resources, as by the SDK."""
 
     def program() -> None:
         part = Part("part")
@@ -287,7 +287,7 @@ def test_component_outputs_are_recorded() -> None:
 
 
 def test_a_resource_that_is_read() -> None:
-    """It is marked, keeps its id, and its name and place come from that id."""
+    """A read resource is marked, and gets its name and location from its id."""
 
     def program() -> None:
         old = gcp.container.Cluster.get("old", "projects/acme/locations/europe-west4/clusters/old")

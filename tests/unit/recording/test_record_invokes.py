@@ -51,7 +51,7 @@ def test_an_invoke_of_outputs_waits_for_them() -> None:
 
 
 def test_an_invoke_of_what_is_unknown_is_not_made() -> None:
-    """As in a real preview, its result is unknown."""
+    """The result of an invoke with an unknown argument is unknown, as in a real preview."""
 
     def program() -> None:
         cluster = gcp.container.Cluster("train", name="train", location="us-central1-a")

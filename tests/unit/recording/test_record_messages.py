@@ -30,7 +30,7 @@ def test_log_messages_are_recorded(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_what_is_printed_is_a_message(capsys: pytest.CaptureFixture[str]) -> None:
-    """As for the engine, line by line; standard output stays the document's."""
+    """Printed lines are messages, as for the engine, and standard output contains only the document."""
 
     def program() -> None:
         print("one\ntwo", end="")  # noqa: T201 - that is what is tested

@@ -148,8 +148,8 @@ def test_threads_of_the_program_are_real() -> None:
     assert run(program).outputs["thread"] != threading.current_thread().name
 
 
-def test_a_directory_is_run_at_home(tmp_path: Path) -> None:
-    """Its `__main__.py` imports from beside itself and reads files from where it stands."""
+def test_a_directory_is_run_in_place(tmp_path: Path) -> None:
+    """`__main__.py` imports modules of its directory, and reads files from there."""
     main = """
 import pulumi, helper
 pulumi.export("text", helper.text())
@@ -170,7 +170,7 @@ pulumi.export("root", pulumi.get_root_directory())
 
 
 def test_the_projects_directory_may_be_another(tmp_path: Path) -> None:
-    """As when `main` of `Pulumi.yaml` moves the program."""
+    """The program can be in the directory that `main` of `Pulumi.yaml` names."""
     home = _project(tmp_path / "src", "import pulumi; pulumi.export('root', pulumi.get_root_directory())")
     assert record(home, project="shop", stack="dev", root=tmp_path).outputs == {"root": str(tmp_path)}
 

@@ -133,7 +133,7 @@ def test_aliases(alias: str) -> None:
 
 
 def test_children_of_an_alias() -> None:
-    """They are found below the former URN of their parent, by the former name."""
+    """Children are matched below the former URN of their parent, by the former name."""
 
     def family(name: str, **options: Any) -> Recording:
         parent = resource("my:Parts", name, {}, custom=False, **options)

@@ -326,7 +326,7 @@ def _excepted(stack: tuple[Resource, ...], **exception: Any) -> list[tuple[str, 
     "resource_name", ["cpu", "pool cpu", "nodepool", f"urn:pulumi:dev::ebbtide::{GKE_POOL}::nodepool"]
 )
 def test_an_exception_is_shown_with_its_reason(resource_name: str) -> None:
-    """It refers to a resource by its name in the cloud, its logical name or its URN; its last day counts."""
+    """An exception names a resource by its cloud name, logical name or URN, and includes its last day."""
     stack = _BROKEN["work-pools-tainted"][0]
     assert _excepted(stack, resource=resource_name, until="2027-01-31") == [("work-pools-tainted", "a test")]
 

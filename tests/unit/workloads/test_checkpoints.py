@@ -263,7 +263,8 @@ def test_nothing_saved_is_no_checkpoint(tmp_path: Path) -> None:
 
 
 def test_an_initial_checkpoint_is_copied_once(tmp_path: Path) -> None:
-    """It is copied only if no checkpoint exists, and never over one that training reached during the copy."""
+    """The initial checkpoint is copied only if no checkpoint exists, and never over one that training saved
+    during the copy."""
     source = tmp_path / "initial"
     (source / "deep").mkdir(parents=True)
     (source / "deep" / "model").write_text("pretrained")

@@ -204,7 +204,7 @@ def test_logs(profile: Path) -> None:
 
 @pytest.mark.parametrize("line", _SHOWN)
 def test_commands_of_the_page_run(line: str, profile: Path) -> None:
-    """As they stand, on the dev stack's profile."""
+    """The commands of the page run unchanged with dev's profile."""
     done = _ebbtide(*shlex.split(line)[1:], EBBTIDE_PROFILE=str(profile))
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""

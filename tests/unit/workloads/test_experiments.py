@@ -51,7 +51,7 @@ def _trial(made: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_the_search() -> None:
-    """Its parameters, its objective and its algorithm, with every value as a text, as Katib has them."""
+    """The search has parameters, objective and algorithm, with texts as values, as Katib requires."""
     made = _experiment(
         objective_goal=0.01,
         additional_metric_names=["accuracy"],
@@ -100,7 +100,8 @@ def test_a_trial_is_a_job_of_ours() -> None:
 
 
 def test_the_words_of_a_command_survive_katib() -> None:
-    """It joins them by spaces for a shell: each is quoted, with the parameter in it."""
+    """Each word of a command is quoted with its parameter, because Katib joins words with spaces for a
+    shell."""
     words = ["python", "-c", "print('a  b; rm')", "${trialParameters.x}"]
     made = _experiment({"x": Int(1, 2)}, command=words[:1], args=words[1:])
     (container,) = _trial(made)["spec"]["template"]["spec"]["containers"]

@@ -151,7 +151,7 @@ def _end(look: JobSnapshot, *profile: Any) -> str:
 
 
 def test_a_job_that_completed() -> None:
-    """Its duration, disruptions and retries."""
+    """A completed Job is reported with its duration, disruptions and retries."""
     done = job(conditions=(condition("SuccessCriteriaMet"), condition("Complete")), succeeded=1, failed=1)
     assert (
         _end(look_at(done, preempted("a"), exited("b", 1), pod("c", "Succeeded")))
@@ -174,7 +174,7 @@ def test_a_job_that_failed() -> None:
 
 
 def test_the_end_as_a_document() -> None:
-    """It has the facts of the message: phase, counts, failures and logs."""
+    """The document has the facts of the message: phase, counts, failures and logs."""
     done = job(conditions=(condition("Complete"),), succeeded=1, failed=1)
     look = look_at(done, preempted("a"), exited("b", 1), pod("c", "Succeeded"))
     assert end_document(look, "vision", progress(look), DEV) == {
@@ -223,7 +223,7 @@ def test_logs_that_cannot_be_asked_for() -> None:
 
 
 def test_a_sweep_that_failed() -> None:
-    """Which index with which parameters, by the last of its tries."""
+    """A failed sweep is reported with the index and parameters of its last attempt."""
     failed = sweep(
         14,
         conditions=(condition("Failed", message="Job has failed indexes"),),

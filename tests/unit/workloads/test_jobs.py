@@ -170,7 +170,7 @@ def test_a_changed_taint_is_followed() -> None:
 
 
 def test_a_job_in_a_queue() -> None:
-    """It waits, under the queue's name in that namespace, and the flavor says the rest."""
+    """A Job in a queue is suspended, names its local queue, and leaves placement to the flavor."""
     manifest = job(
         DEV, name="train", image="busybox", queue="a100", gpus=1, cpu="2", memory="4Gi", max_run="12h"
     )
@@ -362,7 +362,8 @@ def test_no_gpu_on_nodes_with_gpus_is_meant_when_said() -> None:
 
 
 def test_a_queue_with_cpu_nodes_needs_no_gpus() -> None:
-    """It can send such work to them, unless only its accelerator pools are large enough."""
+    """A queue with CPU pools accepts work without GPUs, unless only its accelerator pools are large
+    enough."""
     queues = [{"name": "mixed", "pools": ["cpu", "gpu"]}]
     pools = [
         GKE["pools"][0],
@@ -391,8 +392,9 @@ def test_a_required_queue_is_named_before_anything_runs() -> None:
     assert job(DEV, name="train", image="busybox", pool="cpu-spot", namespace="vision")
 
 
-def test_a_restricted_namespace_asks_for_a_user() -> None:
-    """Its API server would accept the Job and refuse its pods."""
+def test_a_restricted_namespace_needs_a_user() -> None:
+    """A restricted namespace needs run_as_user, because the API server would accept the Job and refuse its
+    pods."""
     team = {"name": "vision", "namespace": {"name": "vision", "podSecurity": "restricted"}}
     restricted = derived(changed(GKE, queues=[{"name": "cpu", "pools": ["cpu"]}], teams=[team]))
     fields: Any = {"name": "train", "image": "busybox", "queue": "cpu", "cpu": "1", "memory": "1Gi"}

@@ -82,7 +82,7 @@ def _followed(objects: dict[str, Any], name: str) -> tuple[str, str]:
 
 
 def test_a_train_job() -> None:
-    """It ends by its own conditions, and its pods are those of its JobSet."""
+    """A TrainJob ends by its conditions, and its pods are those of its JobSet."""
     path = TRAIN_JOB.path.format("vision") + "/llm"
     end = {"status": "True", "lastTransitionTime": "2026-11-22T10:01:05Z"}
     pods = _pods("jobset.sigs.k8s.io/jobset-name=llm")
@@ -96,7 +96,7 @@ def test_a_train_job() -> None:
 
 
 def test_a_pipeline_run() -> None:
-    """Its steps' pods are counted; a failed pod of a run that succeeded was tried again."""
+    """Pods of a run's steps are counted, and a failed pod of a successful run is a retry."""
     path = PIPELINE_RUN.path.format("vision") + "/train-x7z"
     pods = _pods("workflows.argoproj.io/workflow=train-x7z")
     ended = {"finishedAt": "2026-11-22T10:00:40Z"}
@@ -112,7 +112,7 @@ def test_a_pipeline_run() -> None:
 
 
 def test_a_run_that_is_suspended() -> None:
-    """It is queued, as a Job is, and its steps are counted once it runs."""
+    """A suspended run is queued, like a Job, and its steps are counted once it runs."""
     path = PIPELINE_RUN.path.format("vision") + "/train-x7z"
     pods = _pods("workflows.argoproj.io/workflow=train-x7z")
     flow = _workflow("Running", "Succeeded", "Running")

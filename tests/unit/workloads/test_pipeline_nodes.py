@@ -24,12 +24,12 @@ def _assert_exact(profile: Profile) -> None:
 
 @pytest.mark.parametrize("stack", PROFILES)
 def test_a_step_goes_to_its_pool_in_every_stack(stack: str) -> None:
-    """That pool's nodes and no others, in every stack of the repository."""
+    """A step is scheduled only on nodes of its pool, in every stack of the repository."""
     _assert_exact(PROFILES[stack])
 
 
 @examined(max_examples=30, deadline=None)
 @given(declarations())
 def test_a_step_goes_to_its_pool_whatever_is_declared(declaration: Declaration) -> None:
-    """That pool's nodes and no others, whatever the other pools and taints are."""
+    """A step is scheduled only on nodes of its pool, regardless of other pools and taints."""
     _assert_exact(derived(declaration))

@@ -109,7 +109,7 @@ def test_faults_are_told_at_once() -> None:
 
 
 def test_a_pipeline_has_no_volume() -> None:
-    """Its steps have."""
+    """A pipeline has no volume; its steps do."""
 
     @dsl.pipeline
     def inner() -> None:

@@ -93,7 +93,7 @@ def test_in_a_queue_it_is_one_workload() -> None:
 
 @pytest.mark.parametrize("stack", PROFILES)
 def test_every_pool_of_every_stack(stack: str) -> None:
-    """As many pods as the pool has nodes are accepted, and both objects are valid."""
+    """A Job with as many pods as the pool has nodes is accepted, and both objects are valid."""
     profile = PROFILES[stack]
     for pool in profile.pools:
         for fields in ways(profile, pool) if pool.role == "work" and pool.max_nodes > 1 else ():

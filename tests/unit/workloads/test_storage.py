@@ -48,7 +48,8 @@ def _markers(bucket: Bucket, run: str) -> list[str]:
 
 
 def test_checkpoints_in_a_bucket(bucket: Bucket) -> None:
-    """They are saved, listed, read back from another machine, and cleared as in a directory."""
+    """Checkpoints in a bucket are saved, listed, restored on another machine, and cleared as in a
+    directory."""
     root = f"gs://{bucket.name}//runs/1/"
     writer = Checkpoints(root, keep=2)
     assert writer.latest() is None

@@ -178,13 +178,13 @@ def test_silence_that_lasts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("slept")
 def test_a_job_that_is_deleted_meanwhile() -> None:
-    """It has no result to report."""
+    """A Job that is deleted while it is followed has no result."""
     with pytest.raises(ClusterError, match="was deleted before its end was observed"):
         _followed((job(active=1),), ApiError(404, 'jobs.batch "train" not found'))
 
 
 def test_a_terminal_has_one_line() -> None:
-    """It moves, and goes when the Job has ended."""
+    """The progress is one line of the terminal, which is removed when the Job ends."""
     file = StringIO()
     with narration(Console(file=file, force_terminal=True, width=60)) as say:
         say("queued")

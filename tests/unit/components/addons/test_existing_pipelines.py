@@ -59,8 +59,8 @@ def test_one_variable_of_one_container_is_patched(cloud: str, retry: Literal["di
 
 
 def test_the_patch_has_the_positions_of_what_it_patches() -> None:
-    """What stands before our container and variable is named and not changed: the provider compares lists by
-    position, and would find a difference in every run."""
+    """Containers and variables before the patched one are named without a change, because the provider
+    compares lists by position."""
     variables = [{"name": "LOG_LEVEL", "value": "info"}, {"name": VARIABLE, "value": "{}"}]
     existing = spec(*variables, {"name": "OTHER", "value": "1"})
     existing["template"]["spec"]["containers"].insert(0, {"name": "sidecar", "image": "busybox"})
@@ -72,7 +72,7 @@ def test_the_patch_has_the_positions_of_what_it_patches() -> None:
 
 @pytest.mark.parametrize("cloud", BASES)
 def test_the_preview_shows_the_strategy(cloud: str) -> None:
-    """It stands on the component, as for an installation of our own; an upgrade is warned of."""
+    """The component has the retry strategy as for a new installation, and warns about upgrades."""
     recording = synth(declared(cloud))
     (component,) = recording.of_type("ebbtide:addons:ExistingPipelines")
     assert component.inputs == {"retryStrategy": retry_strategy("disruptions")}

@@ -107,7 +107,7 @@ def _verbs(role: Object, resource: str) -> dict[str, list[str]]:
     ],
 )
 def test_the_controller_writes_its_own_objects_alone(resource: str, written: str) -> None:
-    """Its certificate's Secret and its webhooks are the only ones of their kinds that it may change."""
+    """The controller can change only its certificate's Secret and its webhooks among their kinds."""
     role = objects()["ClusterRole/katib-controller"]
     assert _verbs(role, resource) == {"": ["get", "list", "watch"], written: ["patch", "update"]}
 

@@ -83,7 +83,7 @@ def test_pipelines_come_from_a_pinned_release() -> None:
 
 @pytest.mark.parametrize("retry", ["disruptions", "any"])
 def test_the_retry_strategy_can_be_seen(retry: Literal["disruptions", "any"]) -> None:
-    """What the controller's settings become stands on the component, where a preview shows it."""
+    """The component has the controller's retry settings, which a preview shows."""
     component = recorded(lambda first, opts: Pipelines("kfp", args(first, retry=retry), opts)).named("kfp")
     assert component.inputs == {"retryStrategy": retry_strategy(retry), "artifacts": "cluster"}
 
@@ -133,7 +133,7 @@ def test_trainer_comes_from_a_pinned_release() -> None:
 
 
 def test_a_bucket_is_private_and_takes_no_key() -> None:
-    """Nobody is let in but our own account, as which the service accounts act."""
+    """Only the stack's account, which the service accounts impersonate, has access to the bucket."""
     recording = bucket(force_destroy=True)
     made: Any = recording.named("artifacts-bucket").inputs
     assert made["name"] == "acme-ml-train-pipelines"

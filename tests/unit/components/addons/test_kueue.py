@@ -30,8 +30,8 @@ def test_it_sees_labelled_namespaces_alone() -> None:
     assert config(GKE)["manageJobsWithoutQueueName"] is False
 
 
-def test_it_is_reached_from_a_private_control_plane() -> None:
-    """Its servers listen where GKE lets the control plane through, and its services lead there."""
+def test_ports_for_a_private_control_plane() -> None:
+    """Kueue's servers listen on ports that GKE opens for the control plane, and its services target them."""
     configuration = config(GKE)
     assert {configuration["webhook"]["port"], configuration["visibilityServer"]["bindPort"]} == OPEN_ON_GKE
     (port,) = values(declare(GKE))["webhookService"]["ports"]

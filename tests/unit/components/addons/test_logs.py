@@ -16,7 +16,7 @@ ASSOCIATION = "azure-native:monitor:DataCollectionRuleAssociation"
 
 
 def made(**declared: Any) -> tuple[Recording, dict[str, Any]]:
-    """What is made, and what the cluster is told."""
+    """Return the created resources and the cluster's inputs."""
     profiles: dict[str, Any] = {}
 
     def program() -> None:

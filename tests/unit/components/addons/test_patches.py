@@ -75,7 +75,7 @@ OBJECTS = [
 
 @pytest.mark.parametrize("patch", PATCHES.values(), ids=PATCHES)
 def test_a_patch_changes_nothing_that_it_is_given(patch: Patch) -> None:
-    """What a patch is given stays as it was, and what it gives back is the same when it is patched again."""
+    """A patch does not change its argument, and is idempotent."""
     for item in OBJECTS:
         before = copy.deepcopy(item)
         once = patch(item)
@@ -90,8 +90,9 @@ def test_a_patch_keeps_to_its_business(patch: Patch) -> None:
     assert patch(stranger) == stranger
 
 
-def test_a_controller_is_led_home() -> None:
-    """Its pods are asked to the system pool, and let in, besides what they asked for themselves."""
+def test_a_controller_is_placed_on_the_system_pool() -> None:
+    """A controller selects the system pool and tolerates its taints, besides its own selectors and
+    tolerations."""
     item = deployment()
     item["spec"]["template"]["spec"] |= {"nodeSelector": {"kubernetes.io/os": "linux"}}
     spec = pod_spec(PATCHES["at_home"](item))
@@ -108,7 +109,7 @@ def test_a_home_that_is_not_known_asks_for_nothing() -> None:
 
 
 def test_a_daemonset_stays_where_it_is() -> None:
-    """Its place is every node."""
+    """A DaemonSet is not restricted to the system pool."""
     item = {**deployment(), "kind": "DaemonSet"}
     assert PATCHES["at_home"](item) == item
 
@@ -124,8 +125,8 @@ def test_requests_are_added_and_never_changed() -> None:
     assert unnamed["containers"][0]["resources"]["requests"] == {"cpu": "20m", "memory": "128Mi"}
 
 
-def test_what_is_left_out_runs_nothing() -> None:
-    """It has no replica, and nobody waits for one."""
+def test_an_omitted_deployment_has_no_replicas() -> None:
+    """An omitted Deployment has no replicas, and no resource depends on one."""
     item = PATCHES["left_out"](deployment())
     assert item["spec"]["replicas"] == 0
     assert item["metadata"]["annotations"] == {"pulumi.com/skipAwait": "true"}

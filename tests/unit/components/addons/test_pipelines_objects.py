@@ -95,7 +95,7 @@ def test_every_key_of_a_secret_that_is_read_is_there() -> None:
 
 
 def test_the_cache_of_version_1_is_left_out() -> None:
-    """What would make a webhook configuration of its own does not run, and all else does."""
+    """The cache server of version 1, which creates a webhook configuration, does not run."""
     replicas = {
         key: item["spec"].get("replicas", 1) for key, item in objects().items() if key.startswith("Dep")
     }
@@ -138,7 +138,7 @@ def test_artifacts_go_where_they_are_sent() -> None:
 
 
 def test_the_namespace_has_its_labels() -> None:
-    """Whoever covers namespaces by label finds it."""
+    """The namespace has the labels that policies select."""
     manifests = after(upstream(PIPELINES_CLUSTER), cluster_patches({"covered": "true"}))
     assert manifests["Namespace/kubeflow"]["metadata"]["labels"]["covered"] == "true"
     assert [key for key in manifests if "covered" in repr(manifests[key])] == ["Namespace/kubeflow"]

@@ -24,7 +24,7 @@ def config(**data: str) -> Object:
 
 
 def defaults(item: Object) -> Any:
-    """What every workflow inherits."""
+    """Return the defaults of every workflow."""
     return yaml.safe_load(item["data"]["workflowDefaults"])["spec"]
 
 

@@ -46,7 +46,7 @@ def test_checkpoints_outlive_a_permanent_cluster(
 
 
 def test_buckets_are_private() -> None:
-    """Nobody reads them without an identity."""
+    """Buckets cannot be read without an identity."""
     gcs = inputs(team("gke", bucket={}), "gcp:storage/bucket:Bucket")
     assert (gcs["publicAccessPrevention"], gcs["uniformBucketLevelAccess"]) == ("enforced", True)
     blob = inputs(team("aks", bucket={}), "azure-native:storage:StorageAccount")
@@ -95,7 +95,7 @@ def test_only_the_nodes_of_the_cluster_reach_a_filestore() -> None:
 
 
 def test_a_driver_for_buckets_only_where_one_is_mounted() -> None:
-    """It is a DaemonSet on every node."""
+    """The driver, a DaemonSet on every node, is installed only for a mounted bucket."""
     for volume, enabled in (({}, True), ({"kind": "azure-files"}, False)):
         (cluster,) = team("aks", volume=volume).of_type("azure-native:containerservice:ManagedCluster")
         made: Any = cluster.inputs
@@ -103,7 +103,7 @@ def test_a_driver_for_buckets_only_where_one_is_mounted() -> None:
 
 
 def test_the_key_of_a_share_is_a_secret() -> None:
-    """It stands in no preview and no state in the open."""
+    """The key of a share is a secret in every preview and state."""
     secret = inputs(team("aks", volume={"kind": "azure-files"}), "kubernetes:core/v1:Secret")
     assert isinstance(secret["stringData"], Secret) or isinstance(
         secret["stringData"]["azurestorageaccountkey"], Secret
@@ -128,7 +128,7 @@ def test_a_share_is_reached_from_the_nodes_alone() -> None:
 
 
 def test_storage_accounts_are_the_worlds() -> None:
-    """Their names fit, and differ with the subscription."""
+    """Names of storage accounts are valid, and differ with the subscription."""
     first, other = (account_name(subscription, "train", "vision-and-speech") for subscription in ("a", "b"))
     assert first != other
     for name in (first, other):

@@ -41,7 +41,7 @@ def test_the_largest_node_is_the_most() -> None:
 
 
 def test_no_limit_without_a_queue() -> None:
-    """Where nothing is queued there is no largest node to speak of."""
+    """A namespace without a queue has no LimitRange."""
     pools = [pool for pool in GKE["pools"] if pool["name"] != "a100"]
     cluster = declare(changed(GKE, pools=pools, teams=[{"name": "vision"}]))
     assert limits(queueing(cluster).flavors_by_namespace().get("vision", ()), cluster.teams[0]) is None
@@ -129,8 +129,8 @@ def _may(rules: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
 
 
 def test_members_may_run_work_and_no_more() -> None:
-    """They submit, follow and stop; they read no secret, and make nothing that is billed when the cluster is
-    gone."""
+    """Members can submit, follow and stop work, but cannot read Secrets or create objects whose cost outlives
+    the cluster."""
     addons: dict[str, Any] = {"trainer": {}, "katib": {}}
     cluster = declare(changed(QUEUED, addons=addons))
     may = set(_may(member_rules(cluster, cluster.teams[0])))
@@ -220,7 +220,7 @@ def test_steps_of_pipelines_are_the_team_on_google_cloud(addons: dict[str, Any])
 
 
 def test_steps_with_an_identity_of_their_own_keep_it() -> None:
-    """Where their artifacts are in a bucket, that identity may use the team's bucket as well."""
+    """The identity of pipeline steps with artifacts in a bucket can use the team's bucket as well."""
     pipelines = {"pipelines": {"artifacts": "bucket"}}
     recording = synth(changed(GKE, teams=[_PIPELINES], addons=pipelines))
     assert not recording.of_type("kubernetes:core/v1:ServiceAccountPatch")
@@ -252,7 +252,7 @@ def test_steps_of_pipelines_are_the_team_on_azure() -> None:
 
 
 def test_another_namespace_has_nothing_of_the_pipelines() -> None:
-    """Their account is no other team's."""
+    """The service account of the pipelines exists only in its team's namespace."""
     for cloud in BASES:
         recording = team(cloud, volume={})
         assert not recording.of_type("kubernetes:core/v1:ServiceAccountPatch")
@@ -271,7 +271,7 @@ def test_no_identity_is_more_than_its_bucket() -> None:
 
 
 def test_a_namespace_that_is_not_ours_is_left_alone() -> None:
-    """It is labelled for the queues; nothing in it limits what else is there, and it is never removed."""
+    """An existing namespace gets labels for queues, no limits, and is never deleted."""
     teams = [{"name": "vision", "namespace": {"name": "default", "create": False}}]
     recording = synth(changed(AKS, teams=teams, addons={"kueue": {}}))
     kinds = {item.type.rpartition(":")[2] for item in recording if "team-vision" in item.name}

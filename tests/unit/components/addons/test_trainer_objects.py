@@ -53,7 +53,7 @@ def test_no_runtime_comes_from_a_hook() -> None:
 
 
 def test_jobset_listens_where_it_is_reached() -> None:
-    """Its settings and its container name the port that is open on a private cluster."""
+    """JobSet's settings and container name the port that is open on a private cluster."""
     configured = patched(config("config.jobset.x-k8s.io/v1alpha1"), PATCHES)
     settings = yaml.safe_load(configured["data"]["controller_manager_config.yaml"])
     assert settings["webhook"] == {"port": CONTROL_PLANE_PORT}
@@ -70,14 +70,14 @@ def test_jobset_listens_where_it_is_reached() -> None:
 
 
 def test_trainer_is_told_by_its_value() -> None:
-    """Its own settings come from the chart's values, and are not patched."""
+    """Trainer's settings are values of its chart, not patches."""
     assert values(HOME)["manager"]["config"]["webhook"]["port"] == CONTROL_PLANE_PORT
     item = config("config.trainer.kubeflow.org/v1alpha1")
     assert patched(item, PATCHES) == item
 
 
 def test_training_pods_are_secured() -> None:
-    """Those of every replicated job, as Jobs are; a user that a runtime names stays."""
+    """Pods of every replicated job have the security context of Jobs, and keep a runtime's user."""
     spec = {
         "securityContext": {"fsGroup": 1000},
         "containers": [{"name": "node", "image": "mpi", "securityContext": {"runAsUser": 1000}}],

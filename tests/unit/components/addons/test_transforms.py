@@ -48,7 +48,7 @@ def transformed(
 
 
 def test_a_child_goes_with_a_cluster_of_ours() -> None:
-    """It is not deleted one by one, and on a cluster that stays it is."""
+    """A child is deleted with the stack's cluster, and individually on an existing one."""
     assert transformed(given("ConfigMap"))[1] is True
     assert transformed(given("ConfigMap"), own=False)[1] is False
 
@@ -70,7 +70,7 @@ def test_what_holds_something_is_deleted_for_real() -> None:
 
 
 def test_a_generated_secret_stays_as_it_was_made() -> None:
-    """Its values are ignored from then on, and no other's are."""
+    """Changes of a generated Secret's values are ignored, those of others are not."""
     props, _, ignored = transformed(given("Secret", stringData={"a": "published"}), kept=("thing",))
     assert props["data"] == {"a": "Yg=="}
     assert "stringData" not in props

@@ -58,7 +58,8 @@ ZONE = (
 
 @pytest.mark.parametrize(("zone", "public"), [("system", False), ("none", True), (ZONE, False)])
 def test_a_private_api_server_has_its_name_in_a_zone(zone: str, public: bool) -> None:  # noqa: FBT001
-    """It has a public name only where there is no zone, and the kubeconfig is for that name then."""
+    """A private API server has a public name only without a private DNS zone, and the kubeconfig uses that
+    name then."""
     recording = synth(cloud(access={"private": True, "privateDnsZone": zone}))
     assert cluster(recording)["apiServerAccessProfile"] == {
         "disableRunCommand": True,
@@ -71,7 +72,7 @@ def test_a_private_api_server_has_its_name_in_a_zone(zone: str, public: bool) ->
 
 
 def test_the_identity_may_use_a_declared_private_dns_zone() -> None:
-    """It links the zone to the network, before the cluster is made."""
+    """The identity gets the role that links the zone to the network, before the cluster is created."""
     recording = synth(cloud(access={"private": True, "privateDnsZone": ZONE}, network={"subnet": SUBNET}))
     grants = {grant.name: grant for grant in recording.of_type(GRANT)}
     zone = grants["train-identity-dns-zone"]
@@ -159,7 +160,7 @@ def test_the_network_is_an_overlay_with_cilium() -> None:
     ("services", "address"), [("172.20.4.0/22", "172.20.4.10"), ("172.20.4.0/29", "172.20.4.6")]
 )
 def test_the_dns_service_lies_in_the_range_of_services(services: str, address: str) -> None:
-    """Its address is derived, so that another range needs no second thought."""
+    """The address of the DNS service is derived from the range of services."""
     profile = cluster(synth(cloud(network={"services": services})))["networkProfile"]
     assert (profile["serviceCidr"], profile["dnsServiceIP"]) == (services, address)
 

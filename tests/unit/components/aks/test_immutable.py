@@ -81,7 +81,8 @@ ALLOWED: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("change", ALLOWED, ids=[str(list(change)) for change in ALLOWED])
 def test_a_change_that_aks_can_make_passes(change: dict[str, Any]) -> None:
-    """So does a default that is now declared, a value that a preview does not know yet, and another pool."""
+    """A change that AKS supports, a default that is now declared, a value unknown in the preview, and another
+    pool are accepted."""
     assert POOLS.changes(OLD, OLD | change) == ()
 
 

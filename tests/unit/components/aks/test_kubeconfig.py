@@ -31,7 +31,7 @@ GIVEN = {
 
 
 def encoded(text: str) -> str:
-    """As the credentials call gives it."""
+    """Return a kubeconfig as in the response of the credentials call."""
     return base64.b64encode(text.encode()).decode()
 
 
@@ -64,7 +64,7 @@ def test_what_is_no_kubeconfig_is_refused_and_not_shown(given: str) -> None:
 
 @pytest.mark.parametrize("login", ["azurecli", "workloadidentity"])
 def test_kubelogin_is_asked_for_a_token_when_one_is_needed(login: str) -> None:
-    """Its login works without a person, which the one that AKS gives does not."""
+    """The kubeconfig uses kubelogin with a non-interactive login, unlike the one that AKS returns."""
     config = json.loads(kubeconfig_text("train", "https://x:443", "QUJD", login))
     assert config["clusters"] == [
         {"name": "train", "cluster": {"server": "https://x:443", "certificate-authority-data": "QUJD"}}
@@ -89,7 +89,7 @@ def test_kubelogin_is_asked_for_a_token_when_one_is_needed(login: str) -> None:
 
 
 def test_the_declared_login_reaches_the_kubeconfig() -> None:
-    """It is a secret output of the stack, and the Kubernetes provider's input."""
+    """The declared login is in the stack's secret output and in the Kubernetes provider's input."""
     declaration = changed(AKS, cloud=AKS["cloud"] | {"access": {"login": "workloadidentity"}})
     recording = synth(declaration)
     output = recording.outputs["kubeconfig"]
@@ -103,7 +103,7 @@ def test_the_declared_login_reaches_the_kubeconfig() -> None:
 
 
 def test_the_server_is_the_one_that_aks_names() -> None:
-    """Its host name has a part that only AKS knows."""
+    """The server's host name is the one that AKS returns."""
     recording = synth(AKS)
     (call,) = [item for item in recording.invocations if "Credentials" in item.token]
     listed: Any = call.answer["kubeconfigs"]

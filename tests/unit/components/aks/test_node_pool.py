@@ -180,7 +180,7 @@ def test_a_pool_used_alone_takes_subnet_and_labels() -> None:
 
 
 def test_a_system_pool_can_be_added_to_someone_elses_cluster() -> None:
-    """It is a pool like any other there, in system mode."""
+    """A system pool can be added to an existing cluster as an ordinary pool in system mode."""
     pool = Pool(
         name="admin", role=Role.SYSTEM, machine=MachineShape(type="Standard_D4s_v5"), nodes=Nodes(max=3)
     )

@@ -54,7 +54,7 @@ def test_names_tell_where_a_resource_stands() -> None:
 
 
 def test_a_pool_may_be_called_as_a_part_of_the_cluster_is() -> None:
-    """Their types tell them apart."""
+    """A pool can have the name of another part of the cluster, because their types differ."""
     declaration = copy.deepcopy(AKS)
     for pool, name in zip(declaration["pools"][1:], ("network", "identity", "cluster"), strict=True):
         pool["name"] = name
@@ -72,7 +72,8 @@ def test_the_kubernetes_provider_waits_for_the_cluster_and_its_administrators() 
 
 
 def test_an_existing_cluster_is_given_pools_alone() -> None:
-    """They stand in its resource group, and outlive nothing and guard nothing."""
+    """Only pools are created in the resource group of an existing cluster, without protection or
+    retention."""
     recording = synth(existing(resourceGroup="their-group", network={"subnet": SUBNET}))
     assert tree(recording) == {
         "train",
@@ -104,7 +105,8 @@ def test_an_existing_cluster_without_a_group_is_in_the_one_of_its_name() -> None
 
 
 def test_a_system_pool_can_be_declared_for_an_existing_cluster() -> None:
-    """It is a pool of its own there: the cluster's own list is not ours."""
+    """A system pool of an existing cluster is a separate resource, because the stack does not own the
+    cluster's list."""
     declaration = existing()
     declaration["pools"].insert(0, AKS["pools"][0])
     leaf = synth(declaration).named("train-system", POOL)
@@ -130,7 +132,7 @@ def test_the_outputs_are_there_for_a_program_that_uses_the_topology() -> None:
 
 
 def test_without_a_provider_of_its_own_every_resource_asks_for_the_same_version() -> None:
-    """Those made without their SDK class would else be made by another plugin than the rest."""
+    """Resources without an SDK class use the same plugin version as the others."""
     recording = record(lambda: Topology("mine", declare(AKS)), project="theirs", stack="dev")
     versions = {item.version for item in recording if item.type.startswith("azure-native:")}
     assert len(versions) == 1
@@ -138,6 +140,6 @@ def test_without_a_provider_of_its_own_every_resource_asks_for_the_same_version(
 
 
 def test_a_declaration_for_the_other_cloud_is_refused() -> None:
-    """It is named, and so is the cloud that it is for."""
+    """A declaration for GKE is refused with the name of its cloud."""
     with pytest.raises(ProgramError, match=r"train is declared for gke, not for aks"):
         record(lambda: Topology("mine", declare(GKE)), project="theirs", stack="dev")

@@ -103,7 +103,7 @@ def test_keys_that_others_have_granted_are_only_used() -> None:
 
 
 def test_maintenance_is_a_recurring_window_with_exclusions() -> None:
-    """It begins on a day that it recurs on, and the last day of an exclusion is part of it."""
+    """A maintenance window begins on one of its days, and an exclusion includes its last day."""
     window = {"days": ["sunday", "saturday"], "start": "22:00", "duration": "6h"}
     launch = {"name": "launch", "start": "2026-12-20", "end": "2027-01-04"}
     inputs = cluster(synth(cloud(maintenance={"window": window, "exclusions": [launch]})))
@@ -184,7 +184,7 @@ def test_no_role_is_bound_to_everyone() -> None:
 
 
 def test_an_existing_network_is_used_and_not_made() -> None:
-    """Its ranges are named by the owner, who also provides egress."""
+    """The ranges of an existing network are named by its owner, who also provides egress."""
     network = {"vpc": "theirs", "subnet": "nodes", "podsRange": "p", "servicesRange": "s"}
     recording = synth(cloud(network=network))
     assert not [resource for resource in recording if resource.type.startswith("gcp:compute/")]
@@ -206,7 +206,7 @@ def test_the_kubeconfig_names_the_dns_endpoint_without_a_certificate() -> None:
 
 
 def test_the_kubeconfig_of_an_existing_cluster_is_asked_for() -> None:
-    """Its endpoint is the cloud's answer, which a preview marks as assumed."""
+    """The endpoint of an existing cluster is the cloud's response, assumed in a preview."""
     recording = synth(cloud(existing={"name": "theirs"}) | {"pools": GKE["pools"][1:]})
     assert [call.token for call in recording.invocations] == ["gcp:container/getCluster:getCluster"]
     assert isinstance(recording.outputs["kubeconfig"], Secret)

@@ -141,8 +141,8 @@ def test_the_count_at_birth_is_never_above_the_maximum() -> None:
     ],
 )
 def test_a_fixed_count_can_be_changed(location: str, zones: list[str], total: int, per_zone: int) -> None:
-    """It is the node count of each zone, whose change resizes the pool; the initial node count, whose change
-    would replace it, is not set, and no change is ignored."""
+    """A fixed count is the node count of each zone, whose change resizes the pool; the initial node count,
+    whose change replaces it, is not set."""
     declaration = only(GKE, machine="n2-standard-8", nodes={"count": total}, zones=zones)
     declaration["cloud"] = declaration["cloud"] | {"location": location}
     pool = synth(declaration).named("train-work", POOL)
@@ -276,7 +276,7 @@ def test_a_slice_of_several_nodes_has_its_topology() -> None:
 
 
 def test_gvnic_follows_the_machine() -> None:
-    """It is declared on the series that have no other interface, where older pools keep what they have."""
+    """The gVNIC is enabled on series without another interface, and existing pools keep their setting."""
     assert made(machine="c3-standard-8")["nodeConfig"]["gvnic"] == {"enabled": True}
     assert made(machine="n2-standard-8", gvnic=True)["nodeConfig"]["gvnic"] == {"enabled": True}
     assert "gvnic" not in made(machine="n2-standard-8")["nodeConfig"]
