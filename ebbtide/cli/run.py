@@ -35,7 +35,7 @@ class RunCommand(TyperCommand):
         return rest
 
 
-_UNRECORDED: Final = {"profile", "context", "format_", "env", "secret_env", "secret_volumes"}
+UNRECORDED: Final = {"profile", "context", "format_", "env", "secret_env", "secret_volumes"}
 """Options that the annotation with the parameters omits."""
 
 
@@ -87,7 +87,7 @@ def run(
     api = Api.of_user(options["context"])
     if not options["queue"]:
         options["namespace"] = options["namespace"] or api.namespace
-    parameters = {key: value for key, value in options.items() if value and key not in _UNRECORDED}
+    parameters = {key: value for key, value in options.items() if value and key not in UNRECORDED}
     manifest, *dependents = runs.objects_of(
         cluster,
         folder,
@@ -108,7 +108,7 @@ def run(
         ),
     ]
     if repository := image_repository(cluster, namespace, folder, code_in):
-        image = _pushed(options["image"], repository, folder, options["format_"])
+        image = pushed(options["image"], repository, folder, options["format_"])
         manifest = with_image(manifest, image.name)
         notes.append(f"Image: {image.name}")
     if earlier:
@@ -124,7 +124,7 @@ def run(
     )
 
 
-def _pushed(base: str, repository: str, folder: "Folder", format_: PreviewFormat) -> "CodeImage":
+def pushed(base: str, repository: str, folder: "Folder", format_: PreviewFormat) -> "CodeImage":
     """Push the image of a folder's code, and report copied layers of its base; return the image."""
     from ebbtide.registries.code_image import code_image, push  # noqa: PLC0415
     from ebbtide.registries.credentials import user_credentials  # noqa: PLC0415

@@ -9,7 +9,7 @@ from ebbtide.invocation import command_line
 from ebbtide.kubernetes_api import Api, ApiError
 from ebbtide.kueue_api import API_PATH
 from ebbtide.workloads.cluster import ClusterError, explained
-from ebbtide.workloads.job_progress import JobSnapshot, Progress, progress
+from ebbtide.workloads.job_progress import JobSnapshot, Phase, Progress, progress
 from ebbtide.workloads.kinds import JOB, Kind, kind_of, lost
 from ebbtide.workloads.objects import Object, waits
 
@@ -153,8 +153,10 @@ def follow(
     on_progress: Callable[[Progress], Any],
     on_timeout: Callable[[str], Any],
     on_pods: Callable[[Sequence[Object]], Any] | None = None,
+    *,
+    until_running: bool = False,
 ) -> tuple[JobSnapshot, Progress]:
-    """Follow a Job, a TrainJob or a pipeline run to its end.
+    """Follow a Job, a TrainJob or a pipeline run to its end, or until a pod runs.
 
     An unresponsive API server, such as during an upgrade, is tolerated for a while.
 
@@ -165,6 +167,7 @@ def follow(
         on_progress: called with the progress at each snapshot.
         on_timeout: called when the API server does not respond.
         on_pods: called with the pods at each snapshot.
+        until_running: whether to return once a pod runs.
 
     Returns:
         The last snapshot and its progress.
@@ -192,6 +195,6 @@ def follow(
             on_progress(current)
             if on_pods is not None:
                 on_pods(snapshot.pods)
-            if current.over:
+            if current.over or (until_running and current.phase is Phase.RUNNING):
                 return snapshot, current
         time.sleep(max(_PAUSE, _SHARE * (time.monotonic() - begun)))

@@ -1,0 +1,266 @@
+"""The `shell` command, for interactive sessions. Dependencies are imported on execution."""
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn, Self
+
+import typer
+
+from ebbtide.cli.consoles import console, say
+from ebbtide.cli.exit_status import ExitStatus
+from ebbtide.cli.options import PreviewFormat
+from ebbtide.cli.run import UNRECORDED, pushed
+from ebbtide.cli.workloads import fields_of, with_defaults, with_shared_options
+from ebbtide.errors import EbbtideError
+from ebbtide.invocation import command_line
+
+if TYPE_CHECKING:
+    from ebbtide.kubernetes_api import Api
+
+Object = dict[str, Any]
+
+SessionName = Annotated[
+    str,
+    typer.Argument(
+        metavar="[NAME]", help="Name of a session to return to, or of a new one; by default the folder's."
+    ),
+]
+Code = Annotated[Path, typer.Option(metavar="DIR", help="The folder of the code.")]
+Setup = Annotated[
+    str,
+    typer.Option(metavar="COMMANDS", help="Shell commands in the folder at the start.", show_default=False),
+]
+Idle = Annotated[
+    str, typer.Option(metavar="TIME", help="Time without a process of yours after which it ends: 30m, 1h.")
+]
+_NO_TASK: Final = ("submit", "retries", "fail_on", "format_")
+"""Shared options of Jobs that a session does not have."""
+_ENDED: Final = "command terminated with exit code "
+"""Error output of kubectl after a command that failed, but not after a lost connection."""
+_KILLED: Final = (137, 143)
+
+
+class SessionError(EbbtideError):
+    """A session cannot be used from this machine; the message has the reason and the fix."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Session:
+    """A session on the cluster.
+
+    Attributes:
+        api: the cluster's API.
+        job: its Job.
+        context: the kubeconfig's context; empty for the current one.
+    """
+
+    api: "Api"
+    job: Object
+    context: str
+
+    @classmethod
+    def open(
+        cls,
+        kind: str,
+        objects_of: Callable[..., tuple[Object, ...]],
+        name: str,
+        code: Path,
+        options: dict[str, Any],
+        **own: str,
+    ) -> Self:
+        """Return the session of a name, or create one.
+
+        Args:
+            kind: its kind.
+            objects_of: returns the Job of a new session, and its dependent objects.
+            name: its name; empty for a new one.
+            code: the folder of its code.
+            options: the shared options.
+            **own: its own options.
+        """
+        from ebbtide.kubernetes_api import Api  # noqa: PLC0415
+        from ebbtide.runs import sessions  # noqa: PLC0415
+        from ebbtide.runs.code import image_repository, with_image  # noqa: PLC0415
+        from ebbtide.runs.folder import read_folder  # noqa: PLC0415
+        from ebbtide.runs.metadata import user_of  # noqa: PLC0415
+        from ebbtide.workloads import submission  # noqa: PLC0415
+
+        _kubectl()
+        context = options["context"]
+        api = Api.of_user(context)
+        if name and (job := sessions.find(api, name, options["namespace"] or api.namespace, kind)):
+            return cls(api=api, job=job, context=context)
+        cluster = with_defaults(options)
+        folder = read_folder(code)
+        if not options["queue"]:
+            options["namespace"] = options["namespace"] or api.namespace
+        recorded = {key: value for key, value in (options | own).items() if value and key not in UNRECORDED}
+        fields = {key: value for key, value in fields_of(name, None, options).items() if key != "command"}
+        manifest, *dependents = objects_of(cluster, folder, user_of(api), recorded, **own, **fields)
+        namespace = manifest["metadata"].get("namespace") or api.namespace
+        if repository := image_repository(cluster, namespace, folder, None):
+            image = pushed(options["image"], repository, folder, PreviewFormat.TEXT)
+            manifest = with_image(manifest, image.name)
+        job = submission.submit(api, manifest, *dependents)
+        say(f"Job {job['metadata']['name']} is created, in namespace {namespace}.")
+        return cls(api=api, job=job, context=context)
+
+    @property
+    def name(self) -> str:
+        """Name of the Job."""
+        return self.job["metadata"]["name"]
+
+    @property
+    def idle(self) -> str:
+        """Its `--idle`."""
+        from ebbtide.runs.metadata import PARAMETERS  # noqa: PLC0415
+
+        return json.loads(self.job["metadata"]["annotations"][PARAMETERS])["idle"]
+
+    @property
+    def kubectl(self) -> list[str]:
+        """Command of kubectl for its namespace."""
+        chosen = ["--context", self.context] if self.context else []
+        return [_kubectl(), *chosen, "--namespace", self.job["metadata"]["namespace"]]
+
+    def command(self, verb: str) -> str:
+        """Return the command line of an Ebbtide command for it."""
+        chosen = ["--context", self.context] if self.context else []
+        return command_line(verb, self.name, "-n", self.job["metadata"]["namespace"], *chosen)
+
+    def wait(self) -> Object:
+        """Wait until the pod runs, with the reasons of the wait; return the pod."""
+        from ebbtide.cli.follow_progress import narration  # noqa: PLC0415
+        from ebbtide.runs.sessions import wait_until_running  # noqa: PLC0415
+        from ebbtide.workloads import job_messages  # noqa: PLC0415
+
+        with narration(console(sys.stdout)) as show:
+            return wait_until_running(
+                self.api,
+                self.name,
+                self.job["metadata"]["namespace"],
+                lambda state: show(job_messages.progress_line(state)),
+                show,
+            )
+
+    def end_of(self, pod: Object, *, killed: bool = False) -> str:
+        """Return why the pod has ended; empty if it runs, or the cluster is unreachable."""
+        from ebbtide.runs import sessions  # noqa: PLC0415
+        from ebbtide.workloads.cluster import ClusterError  # noqa: PLC0415
+
+        try:
+            return sessions.end_of(self.api, pod, self.idle, killed=killed)
+        except ClusterError as error:
+            say(str(error), err=True)
+            return ""
+
+    def delete(self) -> None:
+        """Delete the Job."""
+        from ebbtide.runs import sessions  # noqa: PLC0415
+
+        sessions.delete(self.api, self.job)
+
+    def report_end(self, reason: str) -> NoReturn:
+        """Delete the Job of a session whose pod has ended, and report the reason."""
+        self.delete()
+        say(f"{self.name} has ended. {reason}", err=True)
+        raise SystemExit(ExitStatus.FOUND)
+
+    @contextmanager
+    def deleting(self) -> Generator[None]:
+        """Delete the Job if the block fails or is interrupted, or the terminal is closed."""
+
+        def hang_up(number: int, _: object) -> None:
+            raise SystemExit(128 + number)
+
+        before = {number: signal.signal(number, hang_up) for number in (signal.SIGHUP, signal.SIGTERM)}
+        try:
+            yield
+        except BaseException as error:
+            self.delete()
+            if not isinstance(error, KeyboardInterrupt):
+                raise
+            say(f"Interrupted: Job {self.name} is deleted.", err=True)
+            raise SystemExit(ExitStatus.INTERRUPTED) from None
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+def _kubectl() -> str:
+    """Return the path of kubectl.
+
+    Raises:
+        SessionError: it is not installed.
+    """
+    path = shutil.which("kubectl")
+    if path is None:
+        raise SessionError(
+            "kubectl is not on PATH, and it makes the connection to the pod. Install it: "
+            "https://kubernetes.io/docs/tasks/tools/."
+        )
+    return path
+
+
+@partial(with_shared_options, without=_NO_TASK)
+def shell(
+    name: SessionName = "",
+    *,
+    code: Code = Path(),
+    setup: Setup = "",
+    idle: Idle = "1h",
+    **options: Any,
+) -> None:
+    """Open a terminal on a pod with the code of a folder.
+
+    The pod is that of an ordinary Job, on a pool or in a queue, with the folder's files in /code. The Job is
+    deleted with the end of the terminal. After a lost connection it ends once no process of yours has run for
+    the time of --idle, and until then its name opens another terminal. A shell that waits for input does not
+    count. Exit status 1: the pod ended first, or the connection was lost.
+    """
+    from ebbtide.runs import sessions  # noqa: PLC0415
+
+    if not sys.stdin.isatty():
+        raise SessionError(
+            "Standard input is no terminal, and the shell would end at once: run a command with "
+            f"`{command_line('run')}`."
+        )
+    session = _Session.open(sessions.TERMINAL, sessions.session, name, code, options, idle=idle, setup=setup)
+    with session.deleting():
+        pod = session.wait()
+        ended, status = _terminal(session, pod)
+    reason = session.end_of(pod, killed=status in _KILLED)
+    if reason:
+        session.report_end(reason)
+    if not ended:
+        say(
+            f"The connection to {session.name} was lost. It ends once no process of yours has run for "
+            f"{session.idle}.\nOpen another terminal: {session.command('shell')}\n"
+            f"End it: {session.command('cancel')}",
+            err=True,
+        )
+        raise SystemExit(ExitStatus.FOUND)
+    session.delete()
+    say(f"{session.name} has ended, and its Job is deleted.")
+
+
+def _terminal(session: _Session, pod: Object) -> tuple[bool, int]:
+    """Run a shell in a pod; return whether it ended of itself, and its exit status."""
+    from ebbtide.runs.sessions import SHELL  # noqa: PLC0415
+    from ebbtide.workloads.jobs import CONTAINER  # noqa: PLC0415
+
+    words = [*session.kubectl, "exec", "-it", pod["metadata"]["name"], "-c", CONTAINER, "--", *SHELL]
+    # Standard error is kubectl's own: on a terminal, that of the command is in standard output.
+    ended = subprocess.run(words, stderr=subprocess.PIPE, text=True, check=False)  # noqa: S603 - kubectl
+    if ended.returncode == 0 or _ENDED in ended.stderr:
+        return True, ended.returncode
+    say(ended.stderr.strip(), err=True)
+    return False, ended.returncode

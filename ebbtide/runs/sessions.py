@@ -1,0 +1,205 @@
+"""Interactive sessions: a Job whose pod runs nothing but what its user starts in it.
+
+A session ends when none of its user's processes has run for a while. A terminal that waits for input is no
+such process. Its pod is not replaced: what ran in it would be lost.
+"""
+
+import secrets
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from ebbtide import durations
+from ebbtide.kubernetes_api import Api, ApiError
+from ebbtide.kubernetes_api.parts import text
+from ebbtide.placement import Profile
+from ebbtide.runs.folder import Folder
+from ebbtide.runs.metadata import COMMAND
+from ebbtide.runs.run import objects_of
+from ebbtide.workloads.amounts import seconds
+from ebbtide.workloads.cluster import ClusterError, explained
+from ebbtide.workloads.errors import Problems
+from ebbtide.workloads.job_messages import failure_text
+from ebbtide.workloads.job_progress import Progress
+from ebbtide.workloads.kinds import JOB
+from ebbtide.workloads.objects import Object, disrupted, phase_of
+from ebbtide.workloads.submission import follow
+
+TERMINAL, NOTEBOOK = "a terminal", "JupyterLab"
+"""Kinds of sessions, as in the annotation `COMMAND` of their Jobs."""
+SHELL: Final = ("sh", "-c", "if command -v bash >/dev/null; then exec bash; else exec sh; fi")
+"""Command of a terminal."""
+_MARK: Final = "EBBTIDE_SESSION"
+_LONGEST_STEP: Final = 15
+_LEAST_IDLE: Final = 5
+_LAST: Final = 10.0
+"""Seconds until the status of an ended pod is written."""
+_PAUSE: Final = 0.5
+
+_KEEPER: Final = f"""
+trap 'exit 143' TERM
+idle=$1 step=$2 quiet=0
+while [ "$quiet" -lt "$idle" ]; do
+  sleep "$step" &
+  wait $!
+  quiet=$((quiet + step))
+  for process in /proc/[0-9]*; do
+    id=${{process#/proc/}}
+    [ "$id" != "$$" ] && grep -qs "{_MARK}=${_MARK}" "$process/environ" || continue
+    read -r status 2>/dev/null <"$process/stat" || continue
+    case $status in *'(tmux'* | *'(screen)'* | *'(SCREEN)'*) continue ;; esac
+    set -- ${{status##*) }}
+    [ "$4" = "$id" ] && [ "$5" != 0 ] && continue
+    quiet=0
+    break
+  done
+done
+"""
+# The container's processes have its environment. The fields of /proc/PID/stat after the name are state,
+# parent, group, session and terminal (proc_pid_stat(5)): the leader of a session with a terminal is a shell,
+# which alone does not keep the session.
+
+
+def session(
+    profile: Profile, folder: Folder, user: str, parameters: Mapping[str, Any], idle: str, **fields: Any
+) -> tuple[Object, ...]:
+    """Return the Job of a session for terminals, and its dependent objects.
+
+    Args:
+        profile: the cluster.
+        folder: the code.
+        user: the user's name.
+        parameters: the options, for the Job's annotation.
+        idle: time without a process of the user after which the session ends.
+        **fields: as for `objects_of`, without the command.
+
+    Raises:
+        WorkloadError: the Job cannot run as described; the message lists all problems.
+    """
+    limit = idle_seconds(idle)
+    step = max(1, min(_LONGEST_STEP, limit // 4))
+    # Kubernetes reads $$ as $.
+    command = ("sh", "-c", _KEEPER.replace("$", "$$"), "keeper", str(limit), str(step))
+    env = {**fields.pop("env", {}), _MARK: secrets.token_hex(8)}
+    return session_job(profile, folder, user, parameters, TERMINAL, command=command, env=env, **fields)
+
+
+def session_job(
+    profile: Profile,
+    folder: Folder,
+    user: str,
+    parameters: Mapping[str, Any],
+    kind: str,
+    **fields: Any,
+) -> tuple[Object, ...]:
+    """Return the Job of a session, whose pod is not replaced, and its dependent objects."""
+    manifest, *dependents = objects_of(profile, folder, user, parameters, retries=0, **fields)
+    manifest["metadata"]["annotations"][COMMAND] = kind
+    lost = {"type": "DisruptionTarget", "status": "True"}
+    manifest["spec"]["podFailurePolicy"] = {"rules": [{"action": "FailJob", "onPodConditions": [lost]}]}
+    return manifest, *dependents
+
+
+def find(api: Api, name: str, namespace: str, kind: str) -> Object | None:
+    """Return the Job of an existing session; None if there is no session of the name and the kind.
+
+    Raises:
+        ClusterError: the cluster is unreachable, or reading is forbidden.
+    """
+    try:
+        job = api.find(f"{JOB.path.format(namespace)}/{name}")
+    except ApiError as error:
+        raise ClusterError(explained(error)) from None
+    is_session = job is not None and text(job, "metadata", "annotations", COMMAND) == kind
+    return job if is_session else None
+
+
+def idle_seconds(idle: str) -> int:
+    """Return the seconds of `--idle`.
+
+    Raises:
+        WorkloadError: it is no duration, or too short.
+    """
+    problems, limit = Problems(), 0
+    with problems.collecting():
+        limit = seconds("idle", idle)
+        problems.check(
+            limit >= _LEAST_IDLE,
+            f"idle is {idle}, and the session would end before its first command: write 1h, or at least "
+            f"{_LEAST_IDLE}s.",
+        )
+    problems.end()
+    return limit
+
+
+def wait_until_running(
+    api: Api,
+    name: str,
+    namespace: str,
+    on_progress: Callable[[Progress], Any],
+    on_timeout: Callable[[str], Any],
+) -> Object:
+    """Wait until a session's pod runs, and return the pod.
+
+    Raises:
+        ClusterError: the Job failed or was deleted, or the API server stays unresponsive.
+    """
+    snapshot, current = follow(api, name, namespace, on_progress, on_timeout, until_running=True)
+    running = [pod for pod in snapshot.pods if phase_of(pod) == "Running"]
+    if current.over or not running:
+        pods = [failure_text(pod) for pod in snapshot.pods if phase_of(pod) == "Failed"]
+        reason = next(iter(pods), current.reason) or current.phase
+        raise ClusterError(
+            f"Job {name} in namespace {namespace} ended before its pod could be used: {reason}"
+        )
+    return running[0]
+
+
+def end_of(api: Api, pod: Object, idle: str, *, killed: bool) -> str:
+    """Return why a session's pod has ended, as a sentence; empty if it still runs.
+
+    Args:
+        api: the cluster's API.
+        pod: the pod.
+        idle: time after which the session ends.
+        killed: a command in the pod was killed, possibly with the pod: its status may follow.
+
+    Raises:
+        ClusterError: the cluster is unreachable.
+    """
+    metadata = pod["metadata"]
+    path = f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}"
+    deadline = time.monotonic() + (_LAST if killed else 0)
+    while True:
+        try:
+            current = api.find(path)
+        except ApiError as error:
+            raise ClusterError(explained(error)) from None
+        if current is None or current["metadata"]["uid"] != metadata["uid"]:
+            return "Its pod was deleted."
+        if disrupted(current):
+            return "Its pod was lost to a disruption of its node, such as the preemption of a spot node."
+        if phase_of(current) == "Succeeded":
+            return f"No process of its user had run for {durations.in_words(durations.parse(idle))}."
+        if phase_of(current) == "Failed":
+            return f"Its pod failed: {failure_text(current)}."
+        if "deletionTimestamp" in current["metadata"]:
+            return "Its pod is being deleted."
+        if time.monotonic() >= deadline:
+            return ""
+        time.sleep(_PAUSE)
+
+
+def delete(api: Api, job: Object) -> None:
+    """Delete the Job of a session, unless another has its name.
+
+    Raises:
+        ClusterError: the cluster is unreachable, or refuses it.
+    """
+    metadata = job["metadata"]
+    path = f"{JOB.path.format(metadata['namespace'])}/{metadata['name']}"
+    try:
+        api.delete(path, propagationPolicy="Background", preconditions={"uid": metadata["uid"]})
+    except ApiError as error:
+        if not error.conflict:  # another Job has the name
+            raise ClusterError(explained(error)) from None

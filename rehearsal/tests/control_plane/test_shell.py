@@ -1,0 +1,143 @@
+"""`ebbtide shell` on a real API server, with a pod that is a process of this machine."""
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from ebbtide.model import declare
+from ebbtide.model.labels_and_taints import labels_and_taints
+from ebbtide.placement import NodeTaint, Profile
+from ebbtide.placement.derive import profile
+from ebbtide_rehearsal.control_plane import ControlPlane, ControlPlaneTools
+from rehearsal.tests.control_plane.cluster import gone, wait
+from rehearsal.tests.control_plane.commands import Ebbtide
+from rehearsal.tests.control_plane.node_pools import running, work_pool
+from rehearsal.tests.control_plane.process_pods import Terminal, install_policy, process_namespace
+from tests.repository import ROOT, declaration
+
+pytestmark = pytest.mark.rehearsal
+
+_STACKS = {"gke": ("Pulumi.dev.yaml", "cpu-spot"), "aks": ("Pulumi.dev-aks.yaml", "cpuspot")}
+_RESTRICTED = {"pod-security.kubernetes.io/enforce": "restricted"}
+Start = Callable[..., Terminal]
+
+
+@pytest.fixture(scope="module", params=["gke", "aks"])
+def cloud(
+    request: pytest.FixtureRequest, control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[str, str, Profile]]:
+    """A cloud, the name of its pool, and the profile."""
+    stack, name = _STACKS[request.param]
+    declared = declare(declaration(ROOT / stack), default_name="dev")
+    pool = next(pool for pool in declared.pools if pool.name == name)
+    placement = labels_and_taints(pool, declared.site.cloud)
+    taints = tuple(NodeTaint(item.key, item.value, item.effect) for item in placement.all_taints)
+    install_policy(control_plane.api)
+    nodes = work_pool(name, labels=dict(placement.all_labels), taints=taints)
+    with running(control_plane.api, tmp_path_factory.mktemp("cloud"), nodes):
+        yield request.param, name, profile(declared)
+
+
+@pytest.fixture
+def start(
+    cloud: tuple[str, str, Profile], control_plane: ControlPlane, tools: ControlPlaneTools, tmp_path: Path
+) -> Start:
+    """Start a shell with the code of a folder in a namespace."""
+    _, pool, made = cloud
+    folder = tmp_path / "my_model"
+    folder.mkdir()
+    (folder / "train.py").write_text("print('trained')")
+
+    def started(place: str, *words: str) -> Terminal:
+        options = ("-n", place, "--code", str(folder), "--image", "python", "--run-as-user", "1000")
+        on_pool = () if "--pool" in words else ("--pool", pool)
+        command = ("shell", *words, *options, *on_pool)
+        return Terminal(tools.path("kubectl"), control_plane.plan.kubeconfig, made, *command)
+
+    return started
+
+
+def _jobs(control_plane: ControlPlane, place: str) -> list[str]:
+    items = control_plane.api.items(f"/apis/batch/v1/namespaces/{place}/jobs")
+    return [item["metadata"]["name"] for item in items]
+
+
+def test_a_terminal(control_plane: ControlPlane, cloud: tuple[str, str, Profile], start: Start) -> None:
+    """The shell of a restricted namespace has the code, and its end deletes the Job with its pod."""
+    place = process_namespace(control_plane.api, f"shell-{cloud[0]}", **_RESTRICTED)
+    terminal = start(place)
+    terminal.read("is created, in namespace")
+    terminal.write("python train.py; basename $PWD; exit 3\n")
+    output = terminal.read("has ended, and its Job is deleted.")
+    assert terminal.end() == 0
+    lines = [line.strip() for line in output.splitlines()]
+    assert "trained" in lines
+    assert "code" in lines
+    wait(lambda: control_plane.api.items(f"/api/v1/namespaces/{place}/pods"), lambda pods: not pods)
+    assert _jobs(control_plane, place) == []
+
+
+def test_an_idle_terminal(control_plane: ControlPlane, cloud: tuple[str, str, Profile], start: Start) -> None:
+    """A shell that only waits for input ends after the time of --idle, and with it the Job."""
+    place = process_namespace(control_plane.api, f"idle-{cloud[0]}")
+    terminal = start(place, "dev", "--idle", "8s")
+    output = terminal.read("dev has ended. No process of its user had run for 8 s.")
+    assert "disruption" not in output
+    assert terminal.end() == 1
+    gone(control_plane.api, f"/apis/batch/v1/namespaces/{place}/jobs/dev")
+
+
+def test_a_lost_connection(
+    control_plane: ControlPlane, cloud: tuple[str, str, Profile], start: Start
+) -> None:
+    """The Job stays, and its name opens another terminal on the same pod."""
+    place = process_namespace(control_plane.api, f"lost-{cloud[0]}")
+    first = start(place, "dev")
+    first.read("is created, in namespace")
+    first.write("echo kept > file; echo written-$((1 + 1))\n")
+    first.read("written-2")
+    (kubectl,) = Path(f"/proc/{first.process.pid}/task/{first.process.pid}/children").read_text().split()
+    os.kill(int(kubectl), signal.SIGKILL)
+    output = first.read("End it: ")
+    assert first.end() == 1
+    assert "The connection to dev was lost. It ends once no process of yours has run for 1h." in output
+    assert _jobs(control_plane, place) == ["dev"]
+    second = start(place, "dev")
+    second.write("cat file; exit\n")
+    second.read("kept")
+    second.read("has ended, and its Job is deleted.")
+    assert second.end() == 0
+    assert _jobs(control_plane, place) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
+def test_an_end_before_the_start(
+    control_plane: ControlPlane, cloud: tuple[str, str, Profile], start: Start, number: signal.Signals
+) -> None:
+    """Ctrl-C and a closed terminal delete a Job that still waits for a node."""
+    name = {"gke": "t4-spot", "aks": "t4spot"}[cloud[0]]
+    place = process_namespace(control_plane.api, f"early-{cloud[0]}-{number}")
+    terminal = start(place, "--pool", name, "--gpus", "1")
+    terminal.read("is created, in namespace")
+    time.sleep(2)
+    terminal.process.send_signal(number)
+    assert terminal.end() == 128 + number
+    assert _jobs(control_plane, place) == []
+
+
+def test_what_a_shell_needs(
+    control_plane: ControlPlane, cloud: tuple[str, str, Profile], start: Start
+) -> None:
+    """A shell without a terminal, or with an idle time that is too short, is refused before a Job exists."""
+    place = process_namespace(control_plane.api, f"refused-{cloud[0]}")
+    ebbtide = Ebbtide(control_plane.plan.kubeconfig, cloud[2])
+    error = ebbtide.refused("shell", "--pool", cloud[1], "-n", place)
+    assert error.startswith("Standard input is no terminal, and the shell would end at once: run a command")
+    terminal = start(place, "--idle", "1s")
+    terminal.read("idle is 1s, and the session would end before its first command: write 1h")
+    assert terminal.end() == 2
+    assert _jobs(control_plane, place) == []
