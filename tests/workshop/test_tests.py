@@ -12,6 +12,8 @@ from tests.repository import ROOT, relative, sources, syntax
 _TESTS = [*sources("tests"), *sources("rehearsal/tests")]
 _MOCKED = ROOT / "tests" / "unit" / "mocks"
 """The tests in the form of Pulumi's own documentation, one for each component."""
+_DEPENDENT_STARTS = re.compile(r"(It|Its|As|Of|What|Whether|Where|So|They|Their|Those|Which)\b")
+"""First words of a docstring that is only understood after the test's name."""
 _SENTENCE_ENDS = re.compile(r"[.!?](?=\s+[A-Z`]|$)")
 
 
@@ -28,6 +30,16 @@ def test_every_test_says_what_it_tests() -> None:
         for path in _TESTS
         for function in _functions(path)
         if len(_SENTENCE_ENDS.findall(" ".join((ast.get_docstring(function) or "").split()))) != 1
+    ] == []
+
+
+def test_docstrings_of_tests_begin_with_their_subject() -> None:
+    """A test's docstring is understood without the test's name."""
+    assert [
+        f"{relative(path)}::{function.name}"
+        for path in _TESTS
+        for function in _functions(path)
+        if _DEPENDENT_STARTS.match(ast.get_docstring(function) or "")
     ] == []
 
 
