@@ -1,10 +1,11 @@
 """A pod's container as a process of this machine: command, environment and files.
 
-There is no image and no separate file system. The pod's volumes are mounted below a directory, with the same
-paths as in the container; such paths in the container's command, arguments or environment are replaced by
-those on this machine, and declared ports by free ones of this machine. Paths in the program itself are not:
-the program can read `EBBTIDE_REHEARSAL_ROOT`, which is that directory. `python` is the Python that runs the
-rehearsal, with this package installed."""
+There is no separate file system, and of an image only the code of `ebbtide run` in a registry of this
+machine. The code and the pod's volumes are below a directory, with the same paths as in the container; such
+paths in the container's command, arguments or environment are replaced by those on this machine, and declared
+ports by free ones of this machine. Paths in the program itself are not: the program can read
+`EBBTIDE_REHEARSAL_ROOT`, which is that directory. `python` is the Python that runs the rehearsal, with this
+package installed."""
 
 import base64
 import os
@@ -18,7 +19,9 @@ from typing import Any, Final
 import ebbtide
 from ebbtide.kubernetes_api import Api
 from ebbtide.kubernetes_api.parts import part, parts, text, words
+from ebbtide.registries.errors import RegistryError
 from ebbtide_rehearsal.cloud.nodes.argo import command_of, is_step, main_container, output_directories
+from ebbtide_rehearsal.cloud.nodes.images import unpack
 from ebbtide_rehearsal.cloud.nodes.objects import Object
 from ebbtide_rehearsal.control_plane.mounts import NotMountedError, inside, mount
 from ebbtide_rehearsal.control_plane.ports import PortReservation
@@ -66,13 +69,15 @@ def prepare(api: Api, pod: Object, root: Path, shared: Path) -> Container:
 
     Raises:
         NotMountedError: a volume does not exist yet.
-        ContainerError: it has no command, and the image's entrypoint is unknown.
+        ContainerError: it has no command, and the image's entrypoint is unknown, or the image of a registry
+            on this machine cannot be pulled.
     """
     container = main_container(pod)
     command = command_of(pod, words(container, "command"))
     if not command:
         raise ContainerError("no command specified: a rehearsal has no image that would say what to run")
-    paths = [*_mount(api, pod, container, root, shared), *output_directories(pod)]
+    code = _unpack(text(container, "image"), root)
+    paths = [*code, *_mount(api, pod, container, root, shared), *output_directories(pod)]
     environment = dict(_environment(api, pod, container))
     expanded = {name: _expand(value, environment) for name, value in environment.items()}
     given = [_expand(word, expanded) for word in (*command, *words(container, "args"))]
@@ -104,6 +109,14 @@ def prepare(api: Api, pod: Object, root: Path, shared: Path) -> Container:
         container["name"],
         ports,
     )
+
+
+def _unpack(image: str, root: Path) -> list[str]:
+    """Write an image's code; return its directories in the container."""
+    try:
+        return unpack(image, root)
+    except RegistryError as error:
+        raise ContainerError(f"failed to pull image {image!r}: {error}") from None
 
 
 def _mount(api: Api, pod: Object, container: Object, root: Path, shared: Path) -> list[str]:

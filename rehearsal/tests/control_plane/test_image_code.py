@@ -1,0 +1,79 @@
+"""A pod that runs as a process with the code of its image, from the real registry."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ebbtide.registries.code_image import code_image, push
+from ebbtide.runs.folder import read_folder
+from ebbtide_rehearsal.control_plane import RUNS, ControlPlane
+from rehearsal.tests.control_plane.cluster import Object, namespace, wait
+from rehearsal.tests.control_plane.node_pools import Running, running, work, work_pool
+from rehearsal.tests.registry import anonymous, put_image, registry
+
+pytestmark = pytest.mark.rehearsal
+
+_PLACE = "image-code"
+_PODS = f"/api/v1/namespaces/{_PLACE}/pods"
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a registry."""
+    with registry(tmp_path_factory.mktemp("registry")) as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def cloud(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """A pool with a node."""
+    namespace(control_plane.api, _PLACE)
+    with running(control_plane.api, tmp_path_factory.mktemp("cloud"), work_pool("cpu", minimum=1)) as started:
+        yield started
+
+
+def _pod(cloud: Running, name: str, image: str) -> str:
+    """Create a pod that runs the code; return the path of its object."""
+    container = {
+        "image": image,
+        "command": ["python", "train.py", "/code/lib/data.txt"],
+        "workingDir": "/code",
+    }
+    spec = work("cpu", {RUNS: "process"}, cpu="100m", container=container)
+    spec["metadata"]["name"] = name
+    spec["spec"] |= {"restartPolicy": "Never", "terminationGracePeriodSeconds": 1}
+    cloud.api.create(_PODS, {"apiVersion": "v1", "kind": "Pod", **spec})
+    return f"{_PODS}/{name}"
+
+
+def test_the_code_of_an_image_runs(cloud: Running, address: str, tmp_path: Path) -> None:
+    """The process has the folder in its working directory, reads it by its path in the container, and can
+    write in it."""
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib/data.txt").write_text("data of the folder")
+    (tmp_path / "train.py").write_text(
+        "import pathlib, sys\n"
+        "pathlib.Path('out').write_text('written')\n"
+        "print(pathlib.Path(sys.argv[1]).read_text(), pathlib.Path('out').read_text())\n"
+    )
+    put_image(f"{address}/bases/python:3", {"etc/base": "base"})
+    layer = read_folder(tmp_path).archive("code")
+    image = code_image(f"{address}/bases/python:3", f"{address}/team/model", layer, anonymous)
+    push(image, anonymous, print)
+    path = _pod(cloud, "runs", image.name)
+    ended = wait(lambda: cloud.api.get(path), lambda pod: pod["status"]["phase"] == "Succeeded", seconds=90)
+    assert ended["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 0
+    log = cloud.directory / "logs" / _PLACE / "runs.log"
+    assert log.read_text() == "data of the folder written\n"
+
+
+def test_an_image_that_cannot_be_pulled(cloud: Running, address: str) -> None:
+    """The pod waits, and its status names the image."""
+    image = f"{address}/team/none:1"
+    path = _pod(cloud, "waits", image)
+
+    pod: Object = wait(
+        lambda: cloud.api.get(path), lambda pod: f"pull image '{image}'" in str(pod), seconds=90
+    )
+    assert pod["status"]["phase"] == "Pending"
