@@ -8,14 +8,18 @@ update, its exception stops both, a plain `destroy` does not need it (unlike a d
 only if the inputs have changed.
 """
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Final, cast
 
 import pulumi
 from pulumi.runtime import settings
 
+from ebbtide.catalog import CloudKind
+from ebbtide.model.pool_fields import field_by_input
 from ebbtide.paths import is_within, value_at
 from ebbtide.providers.constraints import constraints_of
 
@@ -35,15 +39,16 @@ class ImmutableInput:
 
     Attributes:
         wire: the provider's path of the input.
-        python: the SDK's path of the input.
         declared: the declaration's path of the input, below the pool; empty if it has none.
-        unset: the cloud's default.
     """
 
     wire: str
-    python: str
     declared: str
-    unset: Any = None
+
+    @property
+    def python(self) -> str:
+        """The SDK's path of the input."""
+        return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", self.wire).lower()
 
     def is_within(self, paths: Collection[str]) -> bool:
         """Check that the input equals one of the provider's paths, or is below one."""
@@ -74,31 +79,42 @@ class RejectedChange:
         return f"{name} from {_shown(self.old)} to {_shown(self.new)}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class ImmutableInputs:
     """Immutable inputs of a cloud's node pools.
 
     Attributes:
-        cloud: the cloud's name in messages.
+        cloud: the cloud.
         name: key of the component's input that has the pool's name.
-        resource: type of the provider's resource, whose schema has the immutable inputs.
-        rows: the immutable inputs that Ebbtide sets.
+        resource: type of the provider's resource, whose schema has immutable inputs.
+        own: the immutable inputs that Ebbtide sets besides those of a pool's fields, each with its path in
+            the declaration.
+        noted: immutable inputs that the schema lacks and only overrides set.
         exceptions: immutable inputs of the schema that are not compared, each with the reason.
         constants: values that Ebbtide gives to immutable inputs that only overrides change.
+        unset: the cloud's defaults by path.
         implied: pairs of keys: inputs, and inputs that change with them and are not reported.
         work_fix: how to replace a work pool, with `{name}` and `{stack}` for the names.
         system_fix: the same for the system pool.
     """
 
-    cloud: str
+    cloud: CloudKind
     name: str
     resource: str
-    rows: tuple[ImmutableInput, ...]
-    exceptions: Mapping[str, str]
-    constants: Mapping[str, Any]
+    own: Mapping[str, str]
+    noted: tuple[str, ...] = ()
+    exceptions: Mapping[str, str] = field(default_factory=dict[str, str])
+    constants: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    unset: Mapping[str, Any]
     implied: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]
     work_fix: str
     system_fix: str
+
+    @cached_property
+    def rows(self) -> tuple[ImmutableInput, ...]:
+        """The immutable inputs that Ebbtide sets: its own, and those of a pool's fields."""
+        declared = {**field_by_input(self.cloud, fixed=True), **self.own}
+        return tuple(ImmutableInput(wire, path) for wire, path in declared.items())
 
     def of_pool(
         self, name: str, mode: str, inputs: Mapping[str, Any], ignored: Collection[str] = ()
@@ -131,8 +147,9 @@ class ImmutableInputs:
         if old_inputs.get(self.name) != new_inputs.get(self.name):
             return ()
         changes = [
-            RejectedChange(row, old_inputs.get(row.key, row.unset), new_inputs.get(row.key, row.unset))
+            RejectedChange(row, *(inputs.get(row.key, unset) for inputs in (old_inputs, new_inputs)))
             for row in self.rows
+            for unset in (self.unset.get(row.wire),)
         ]
         refused = {change.field.key: change for change in changes if _differ(change.old, change.new)}
         refused |= {change.field.wire: change for change in self._overridden(old_inputs, new_inputs)}
@@ -142,10 +159,10 @@ class ImmutableInputs:
         return tuple(refused.values())
 
     def overridable(self) -> tuple[str, ...]:
-        """Return the schema's immutable inputs that overrides alone can set, parents first."""
+        """Return the immutable inputs that overrides alone can set, parents first."""
         return tuple(
             path
-            for path in sorted(constraints_of(self.resource).replaces)
+            for path in sorted({*constraints_of(self.resource).replaces, *self.noted})
             if path not in self.exceptions and not any(is_within(path, row.wire) for row in self.rows)
         )
 
@@ -155,12 +172,13 @@ class ImmutableInputs:
         """Yield the changes of immutable inputs by overrides, without those below another."""
         changed: list[str] = []
         old, new = (_overrides(inputs) for inputs in (old_inputs, new_inputs))
+        defaults = {**self.unset, **self.constants}
         for path in self.overridable():
             values = [_at(overrides, path.split(".")) for overrides in (old, new)]
-            before, after = (self.constants.get(path) if value is None else value for value in values)
+            before, after = (defaults.get(path) if value is None else value for value in values)
             if _differ(_present(before), _present(after)) and not any(is_within(path, up) for up in changed):
                 changed.append(path)
-                yield RejectedChange(ImmutableInput(path, "", f"overrides.{path}"), before, after)
+                yield RejectedChange(ImmutableInput(path, f"overrides.{path}"), before, after)
 
     def refuse(self, args: pulumi.ResourceHookArgs) -> None:
         """Refuse an update that the cloud cannot make.
@@ -175,7 +193,7 @@ class ImmutableInputs:
             template = self.system_fix if new.get("mode") == "System" else self.work_fix
             fix = template.format(name=name, stack=pulumi.get_stack())
             raise ImmutableInputError(
-                f"{self.cloud} cannot change these fields of the node pool {name}: "
+                f"{self.cloud.upper()} cannot change these fields of the node pool {name}: "
                 f"{'; '.join(map(str, changes))}. The pool would have to be deleted with its "
                 "workloads. " + fix
             )
@@ -194,7 +212,7 @@ class ImmutableInputs:
             bound: dict[str, pulumi.ResourceHookBinding] = {}
             _bindings.set((monitor, bound))
         if self.cloud not in bound:
-            name = f"ebbtide:{self.cloud.lower()}:fixed-pool-inputs"
+            name = f"ebbtide:{self.cloud}:fixed-pool-inputs"
             hook = pulumi.ResourceHook(name, self.refuse, pulumi.ResourceHookOptions(on_dry_run=True))
             bound[self.cloud] = pulumi.ResourceHookBinding(before_update=[hook])
         return bound[self.cloud]

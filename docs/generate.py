@@ -13,6 +13,7 @@ import yaml
 
 from ebbtide.catalog import CloudKind
 from ebbtide.model.declare import whole_schema
+from ebbtide.model.pool_fields import PoolField, pool_fields
 from ebbtide.model.rules import RULES
 from ebbtide.project.diagnostics import OTHER_RULES, report_schema
 from ebbtide.review.benchmarks import BENCHMARKS, Item
@@ -327,15 +328,40 @@ def _named(decides: RequiredProperty) -> str:
     return f"`{decides.type}` `{decides.path}`: {decides.expected.text}"
 
 
+def overrides() -> str:
+    """Return the page on overrides with the inputs of a pool's fields."""
+    rows = [
+        (f"`{field.path}`", _inputs(field, CloudKind.GKE), _inputs(field, CloudKind.AKS))
+        for field in pool_fields()
+        if field.inputs
+    ]
+    table = _table(("field of a pool", "inputs on GKE", "inputs on AKS"), dict.fromkeys(rows))
+    return _with_part("docs/overrides.md", "fields", table)
+
+
+def _inputs(field: PoolField, cloud: CloudKind) -> str:
+    return ", ".join(
+        f"`{path}`{' (fixed)' if inputs.fixed else ''}"
+        for inputs in field.inputs
+        if inputs.cloud is cloud
+        for path in inputs.paths
+    )
+
+
+def _with_part(page: str, name: str, text: str) -> str:
+    """Return a page with a part that is generated, between two comments."""
+    before, start, rest = (ROOT / page).read_text(encoding="utf-8").partition(f"<!-- {name} -->\n")
+    _, end, after = rest.partition(f"<!-- end of {name} -->\n")
+    return f"{before}{start}{text}\n{end}{after}"
+
+
 def readme() -> str:
     """Return the README with the preview of the dev stack."""
-    before, start, rest = (ROOT / "README.md").read_text(encoding="utf-8").partition("<!-- preview -->\n")
-    _, end, after = rest.partition("<!-- end of preview -->\n")
     command = [sys.executable, "-m", "ebbtide", "preview", "dev"]
     plain = os.environ | {"COLUMNS": "80", "NO_COLOR": "1"}
     shown = subprocess.run(command, cwd=ROOT, env=plain, capture_output=True, text=True, check=True).stdout
     lines = [line.rstrip() for line in shown.rstrip().splitlines()]
-    return "".join([before, start, "```text\n", "\n".join(lines), "\n```\n", end, after])
+    return _with_part("README.md", "preview", "\n".join(["```text", *lines, "```"]))
 
 
 def _flat(text: str) -> str:
@@ -351,6 +377,7 @@ PAGES: Final = {
     "README.md": readme,
     "docs/declaration.md": declaration,
     "docs/errors.md": errors,
+    "docs/overrides.md": overrides,
     "docs/policy.md": policy,
     "docs/rules.md": rules,
     "docs/scenarios.md": scenarios,

@@ -11,49 +11,37 @@ mode and upgrade settings can change.
 
 from typing import Final
 
-from ..immutable_inputs import NEW_POOL_BESIDE, ImmutableInput, ImmutableInputs
+from ebbtide.catalog import CloudKind
 
-_ROWS: Final = (
-    ImmutableInput("vmSize", "vm_size", "machine"),
-    ImmutableInput("scaleSetPriority", "scale_set_priority", "capacity", unset="Regular"),
-    ImmutableInput(
-        "scaleSetEvictionPolicy", "scale_set_eviction_policy", "capacity.evictionPolicy", unset="Delete"
-    ),
-    ImmutableInput("spotMaxPrice", "spot_max_price", "capacity.maxPrice", unset=-1),
-    ImmutableInput("capacityReservationGroupID", "capacity_reservation_group_id", "capacity.name"),
-    ImmutableInput("availabilityZones", "availability_zones", "zones"),
-    ImmutableInput("osDiskSizeGB", "os_disk_size_gb", "disk.sizeGib"),
-    ImmutableInput("osDiskType", "os_disk_type", "disk.type"),
-    ImmutableInput("kubeletDiskType", "kubelet_disk_type", "disk.kubeletDiskType", unset="OS"),
-    ImmutableInput("maxPods", "max_pods", "maxPodsPerNode"),
-    ImmutableInput("gpuProfile", "gpu_profile", "accelerator.driver", unset={"driver": "Install"}),
-    ImmutableInput("gpuInstanceProfile", "gpu_instance_profile", "accelerator.gpuInstanceProfile"),
-    ImmutableInput("vnetSubnetID", "vnet_subnet_id", "cloud.network"),
-    ImmutableInput("osType", "os_type", "", unset="Linux"),
-    ImmutableInput("type", "type", "", unset="VirtualMachineScaleSets"),
-    ImmutableInput("enableNodePublicIP", "enable_node_public_ip", "", unset=False),
-    ImmutableInput(
-        "enableEncryptionAtHost", "enable_encryption_at_host", "overrides.enableEncryptionAtHost", unset=False
-    ),
-    ImmutableInput("enableUltraSSD", "enable_ultra_ssd", "overrides.enableUltraSSD", unset=False),
-    ImmutableInput("kubeletConfig", "kubelet_config", "overrides.kubeletConfig"),
-    ImmutableInput("linuxOSConfig", "linux_os_config", "overrides.linuxOSConfig"),
-    ImmutableInput("kubeletDiskType", "kubelet_disk_type", "overrides.kubeletDiskType"),
-    ImmutableInput("podSubnetID", "pod_subnet_id", "overrides.podSubnetID"),
-    ImmutableInput("nodePublicIPPrefixID", "node_public_ip_prefix_id", "overrides.nodePublicIPPrefixID"),
-    ImmutableInput(
-        "proximityPlacementGroupID", "proximity_placement_group_id", "overrides.proximityPlacementGroupID"
-    ),
-    ImmutableInput("hostGroupID", "host_group_id", "overrides.hostGroupID"),
-)
+from ..immutable_inputs import NEW_POOL_BESIDE, ImmutableInputs
 
 POOLS: Final = ImmutableInputs(
-    cloud="AKS",
+    cloud=CloudKind.AKS,
     name="agentPoolName",
     resource="azure-native:containerservice:AgentPool",
-    rows=_ROWS,
-    exceptions={},
-    constants={},
+    own={"vnetSubnetID": "cloud.network", "osType": "", "type": "", "enableNodePublicIP": ""},
+    noted=(
+        "enableEncryptionAtHost",
+        "enableUltraSSD",
+        "hostGroupID",
+        "kubeletConfig",
+        "linuxOSConfig",
+        "nodePublicIPPrefixID",
+        "podSubnetID",
+        "proximityPlacementGroupID",
+    ),
+    unset={
+        "scaleSetPriority": "Regular",
+        "scaleSetEvictionPolicy": "Delete",
+        "spotMaxPrice": -1,
+        "kubeletDiskType": "OS",
+        "gpuProfile": {"driver": "Install"},
+        "osType": "Linux",
+        "type": "VirtualMachineScaleSets",
+        "enableNodePublicIP": False,
+        "enableEncryptionAtHost": False,
+        "enableUltraSSD": False,
+    },
     # Properties of a pool that exist only for spot.
     implied=((("scaleSetPriority",), ("scaleSetEvictionPolicy", "spotMaxPrice")),),
     work_fix=NEW_POOL_BESIDE,

@@ -20,6 +20,7 @@ from ebbtide.model.base import (
     default,
 )
 from ebbtide.model.capacity import Capacity, OnDemand
+from ebbtide.model.provider_inputs import aks, aks_fixed, gke, gke_fixed, only_aks, only_gke
 
 
 class Role(StrEnum):
@@ -68,15 +69,37 @@ class Accelerator(Declared):
     """Type, as the cloud or the catalog names it: `nvidia-tesla-t4`, `nvidia-l4`."""
     count: Positive = 1
     """Number per node."""
-    driver: Literal["default", "latest", "none"] | None = None
+    driver: Annotated[Literal["default", "latest", "none"] | None, aks_fixed("gpuProfile")] = None
     """Driver that the cloud installs: GKE has `default` and `latest`, AKS `default`; `none` leaves it to
     `addons.drivers`. Default: `default` if that is `managed`, else `none`."""
-    gpu_sharing_config: GpuSharingConfig | None = None
+    gpu_sharing_config: Annotated[
+        GpuSharingConfig | None,
+        only_gke(
+            "AKS has no time-sharing without the NVIDIA GPU Operator.",
+            "Remove gpuSharingConfig, or write gpuInstanceProfile for an A100, H100 or H200.",
+            "azure-aks-docs concepts-gpu-partitioning.md (2026)",
+        ),
+    ] = None
     """GKE: several containers on each GPU. Fixed when the pool is created."""
-    gpu_partition_size: Name | None = None
+    gpu_partition_size: Annotated[
+        Name | None,
+        only_gke(
+            "AKS partitions GPUs by instance profile.",
+            "Write gpuInstanceProfile: MIG1g, for example.",
+            "azure-aks-docs gpu-multi-instance.md (2026-05)",
+        ),
+    ] = None
     """GKE: NVIDIA Multi-Instance GPU partition that each GPU is divided into, such as `1g.5gb`. Fixed when
     the pool is created."""
-    gpu_instance_profile: Literal["MIG1g", "MIG2g", "MIG3g", "MIG4g", "MIG7g"] | None = None
+    gpu_instance_profile: Annotated[
+        Literal["MIG1g", "MIG2g", "MIG3g", "MIG4g", "MIG7g"] | None,
+        aks_fixed("gpuInstanceProfile"),
+        only_aks(
+            "GKE partitions GPUs by partition size.",
+            "Write gpuPartitionSize: 1g.5gb, for example.",
+            "GKE docs, gpus-multi (2026)",
+        ),
+    ] = None
     """AKS: NVIDIA Multi-Instance GPU profile. Fixed when the pool is created."""
 
 
@@ -116,12 +139,24 @@ class Nodes(Declared):
 class Disk(Declared):
     """The boot disk of each node."""
 
-    size_gib: Positive | None = None
+    size_gib: Annotated[
+        Positive | None, gke("nodeConfig.diskSizeGb", "nodeConfig.bootDisk.sizeGb"), aks_fixed("osDiskSizeGB")
+    ] = None
     """Size in GiB. Default: 100; for a system pool 30 on GKE and 64 on AKS."""
-    type: Name | None = None
+    type: Annotated[
+        Name | None, gke("nodeConfig.diskType", "nodeConfig.bootDisk.diskType"), aks_fixed("osDiskType")
+    ] = None
     """GKE: `pd-standard`, `pd-balanced`, `pd-ssd`, `hyperdisk-balanced`. AKS: `managed`, `ephemeral`.
     Default: `pd-balanced`, `managed`."""
-    kubelet_disk_type: Literal["OS", "Temporary"] | None = None
+    kubelet_disk_type: Annotated[
+        Literal["OS", "Temporary"] | None,
+        aks_fixed("kubeletDiskType"),
+        only_aks(
+            "GKE stores ephemeral data on the boot disk or on local SSDs.",
+            "Write ephemeralStorageLocalSsdConfig instead.",
+            "GKE docs, local-ssd (2026)",
+        ),
+    ] = None
     """AKS: disk for `emptyDir` volumes, images and logs: the boot disk, or the machine's temporary disk.
     Default: `OS`. Fixed when the pool is created."""
 
@@ -155,69 +190,183 @@ class Upgrade(Declared):
 class Pool(Declared):
     """A node pool: machines of one type and one capacity type."""
 
-    name: Name
+    name: Annotated[
+        Name,
+        gke("name", "namePrefix", "nodeConfig.resourceLabels.ebbtide-pool"),
+        aks("agentPoolName", "name", "tags.ebbtide-pool"),
+    ]
     """Name in the cloud and in queues."""
-    role: Converted[Role, Role | Literal["system", "work"]] = default(Role.WORK)
-    machine: Converted[_Machine | None, MachineShape | str | None] = default(None)
+    role: Annotated[Converted[Role, Role | Literal["system", "work"]], aks("mode")] = default(Role.WORK)
+    machine: Annotated[
+        Converted[_Machine | None, MachineShape | str | None],
+        # Huge pages are less memory than the queue's quota assumes.
+        gke("nodeConfig.machineType", "nodeConfig.linuxNodeConfig.hugepagesConfig"),
+        aks_fixed("vmSize"),
+        aks("virtualMachinesProfile", "virtualMachineNodesStatus", "type"),
+    ] = default(None)
     """Machine type, as its name or with its resources."""
-    accelerator: Accelerator | None = None
+    accelerator: Annotated[Accelerator | None, gke_fixed("nodeConfig.guestAccelerators")] = None
     """Accelerators of a node. Omit it if they are part of the machine type."""
-    capacity: Capacity = default(OnDemand())
+    capacity: Annotated[
+        Capacity,
+        gke_fixed("nodeConfig.spot", "nodeConfig.preemptible", "nodeConfig.flexStart"),
+        gke_fixed("queuedProvisioning", "nodeConfig.reservationAffinity"),
+        gke("bestEffortProvisioning"),
+        aks_fixed("scaleSetPriority"),
+    ] = default(OnDemand())
     """Capacity type: its name, or an object with its fields."""
-    nodes: Nodes = Nodes()
-    zones: Converted[tuple[Zone, ...], list[str] | list[int] | tuple[str | int, ...]] = default(())
+    nodes: Annotated[
+        Nodes,
+        gke("nodeCount", "initialNodeCount", "autoscaling", "ignoreNodeCountChanges"),
+        aks("count", "minCount", "maxCount", "enableAutoScaling"),
+    ] = Nodes()
+    zones: Annotated[
+        Converted[tuple[Zone, ...], list[str] | list[int] | tuple[str | int, ...]],
+        gke("nodeLocations"),
+        aks_fixed("availabilityZones"),
+    ] = default(())
     """GKE: zones of the cluster's region (`us-central1-a`). AKS: zones by number (`1`). Default: the
     cluster's zones."""
-    location_policy: Literal["balanced", "any"] | None = None
+    location_policy: Annotated[
+        Literal["balanced", "any"] | None, only_gke("AKS always balances a pool over its zones.")
+    ] = None
     """GKE: spread over the zones (`balanced`), or use any zone with stock (`any`). Default: `any`, but
     `balanced` for on-demand and reservation."""
     disk: Disk = Disk()
-    ephemeral_storage_local_ssd_config: LocalSsdConfig | None = None
+    ephemeral_storage_local_ssd_config: Annotated[
+        LocalSsdConfig | None,
+        gke_fixed("nodeConfig.ephemeralStorageLocalSsdConfig", "nodeConfig.localSsdCount"),
+        only_gke(
+            "AKS has no setting for local SSDs: machines have their own disks.",
+            "Write disk: {kubeletDiskType: Temporary} for the machine's temporary disk.",
+        ),
+    ] = None
     """GKE: local SSDs for `emptyDir` volumes, container layers and images, in place of the boot disk. Fixed
     when the pool is created."""
-    local_nvme_ssd_block_config: LocalSsdConfig | None = None
+    local_nvme_ssd_block_config: Annotated[
+        LocalSsdConfig | None,
+        gke_fixed("nodeConfig.localNvmeSsdBlockConfig"),
+        only_gke(
+            "AKS attaches the NVMe disks of a machine without a setting.",
+            source="azure-aks-docs use-nvme.md (2026)",
+        ),
+    ] = None
     """GKE: local SSDs as raw block devices. Fixed when the pool is created."""
-    secondary_boot_disks: Converted[tuple[SecondaryBootDisk, ...], Sequence[SecondaryBootDisk]] = default(())
+    secondary_boot_disks: Annotated[
+        Converted[tuple[SecondaryBootDisk, ...], Sequence[SecondaryBootDisk]],
+        gke_fixed("nodeConfig.secondaryBootDisks"),
+        only_gke("AKS does not support secondary boot disks."),
+    ] = default(())
     """GKE: disks with container images or data, preloaded on each node. Fixed when the pool is created."""
-    image_streaming: bool | None = None
+    image_streaming: Annotated[
+        bool | None,
+        gke("nodeConfig.gcfsConfig"),
+        only_gke(
+            "AKS streams images of Azure Container Registry with artifact streaming, which Ebbtide does not "
+            "configure.",
+            source="azure-native 3.29.0, AgentPool; azure-aks-docs artifact-streaming.md (2026)",
+        ),
+    ] = None
     """GKE: start containers before their image is completely pulled. Default: true if a secondary boot disk
     has container images, which requires it."""
-    image: Literal["cos", "ubuntu", "azure-linux"] | None = None
+    image: Annotated[
+        Literal["cos", "ubuntu", "azure-linux"] | None, gke("nodeConfig.imageType"), aks("osType", "osSKU")
+    ] = None
     """Node image. GKE: `cos` or `ubuntu`; AKS: `ubuntu` or `azure-linux`. Default: `cos`, `ubuntu`."""
-    labels: dict[str, str] = Field(default_factory=dict[str, str])
+    labels: Annotated[dict[str, str], gke("nodeConfig.labels"), aks("nodeLabels")] = Field(
+        default_factory=dict[str, str]
+    )
     """Node labels besides the derived ones. A derived label can be given another value."""
-    taints: Converted[tuple[Taint, ...] | None, Sequence[Taint] | None] = default(None)
+    taints: Annotated[
+        Converted[tuple[Taint, ...] | None, Sequence[Taint] | None],
+        gke("nodeConfig.taints", "nodeConfig.effectiveTaints", "nodeConfig.taintConfig"),
+        aks("nodeTaints", "nodeInitializationTaints"),
+    ] = default(None)
     """Taints in place of the derived one. Taints that the cloud adds itself remain."""
-    service_account: str | None = None
+    service_account: Annotated[
+        str | None,
+        gke_fixed("nodeConfig.serviceAccount"),
+        only_gke(
+            "Nodes on AKS use the cluster's kubelet identity.",
+            source="azure-native 3.29.0, AgentPool; azure-aks-docs use-managed-identity.md (2026)",
+        ),
+    ] = None
     """GKE: e-mail of the nodes' service account. Default: the cluster's own."""
-    network_tags: Names = default(())
+    network_tags: Annotated[
+        Names,
+        gke("nodeConfig.tags"),
+        only_gke(
+            "Azure firewall rules apply to subnets, not to tags.",
+            source="azure-native 3.29.0, AgentPool; learn.microsoft.com, network-security-groups-overview "
+            "(2026)",
+        ),
+    ] = default(())
     """GKE: network tags of the nodes besides the cluster's (`cloud.networkTags`), for firewall rules and
     routes."""
-    max_pods_per_node: Positive | None = None
+    max_pods_per_node: Annotated[Positive | None, gke_fixed("maxPodsPerNode"), aks_fixed("maxPods")] = None
     """Maximum number of pods on a node. Default: the cloud's own."""
-    compact: bool = False
+    compact: Annotated[
+        bool, gke_fixed("placementPolicy"), only_gke("The field would have no effect on AKS.")
+    ] = False
     """GKE: nodes close together in one zone, for traffic between them. Fixed when the pool is created: to
     change it, give the pool another name."""
-    gvnic: bool | None = None
+    gvnic: Annotated[
+        bool | None,
+        gke("nodeConfig.gvnic"),
+        only_gke("AKS enables accelerated networking on every machine that supports it."),
+    ] = None
     """GKE: Google's virtual network interface. Default: true on the series that require it."""
-    threads_per_core: Literal[1, 2] | None = None
+    threads_per_core: Annotated[
+        Literal[1, 2] | None,
+        gke_fixed("nodeConfig.advancedMachineFeatures.threadsPerCore"),
+        only_gke("AKS has no such setting."),
+    ] = None
     """GKE: threads of each core. `1` switches simultaneous multithreading off: a node has half as many CPUs,
     for the same price. Default: the machine's own, `2` on all but a few series. Fixed when the pool is
     created."""
-    tpu_topology: Annotated[str, Field(strict=True, pattern=r"^[1-9]\d*x[1-9]\d*(x[1-9]\d*)?$")] | None = None
+    tpu_topology: Annotated[
+        Annotated[str, Field(strict=True, pattern=r"^[1-9]\d*x[1-9]\d*(x[1-9]\d*)?$")] | None,
+        only_gke("AKS has no TPUs."),
+    ] = None
     """GKE: topology of a TPU slice, such as `4x4`. It determines the number of a slice's nodes, which are
     created and deleted together. Fixed when the pool is created."""
-    shutdown_grace: OptionalDuration = default(None)
+    shutdown_grace: Annotated[
+        OptionalDuration,
+        gke("nodeConfig.kubeletConfig.shutdownGracePeriodSeconds"),
+        only_gke(
+            "AKS has no setting for how long an evicted node keeps running.",
+            source="azure-aks-docs spot-node-pool.md (2025-04-06)",
+        ),
+    ] = default(None)
     """GKE: termination time for a spot node's pods on preemption: `0s`, `30s` or `120s`."""
     drain_timeout: OptionalDuration = default(None)
     """Time for work to finish before `ebbtide up` evicts its pods to replace the pool: `30m`, `24h`.
     Default: `24h`."""
-    upgrade: Upgrade | None = None
+    upgrade: Annotated[
+        Upgrade | None,
+        gke("upgradeSettings.maxSurge", "upgradeSettings.maxUnavailable"),
+        aks("upgradeSettings.maxSurge", "upgradeSettings.maxUnavailable"),
+    ] = None
     """Replacement of nodes during upgrades. Not for flex-start, queued, and spot on AKS."""
-    auto_repair: bool | None = None
+    auto_repair: Annotated[
+        bool | None,
+        gke("management.autoRepair"),
+        only_gke(
+            "AKS always repairs nodes, without a setting.",
+            source="azure-aks-docs node-auto-repair.md (2026)",
+        ),
+    ] = None
     """GKE: replace nodes that fail health checks. Default: true, but false for flex-start and queued, which
     do not support it."""
-    auto_upgrade: bool | None = None
+    auto_upgrade: Annotated[
+        bool | None,
+        gke("management.autoUpgrade"),
+        only_gke(
+            "AKS has one upgrade channel for all pools of a cluster.",
+            "Remove autoUpgrade, or write upgradeChannel under cloud.",
+            "azure-aks-docs auto-upgrade-cluster.md (2026)",
+        ),
+    ] = None
     """GKE: upgrade nodes to the cluster's version. Default: true, which a release channel requires; `false`
     is possible on an existing cluster without a channel."""
     overrides: Overrides = Field(default_factory=Overrides)

@@ -12,6 +12,7 @@ from typing import Final
 
 from ebbtide.catalog import CloudKind
 from ebbtide.model.expiry import LABEL as EXPIRES
+from ebbtide.model.pool_fields import field_by_input
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,70 +52,14 @@ def _rows(**fields: tuple[str, ...]) -> dict[str, str]:
 
 _BILLING: Final = ("ebbtide-cluster", "ebbtide-owner", EXPIRES)
 
-_GKE_POOL: Final = _rows(
-    name=("name", "namePrefix", "nodeConfig.resourceLabels.ebbtide-pool"),
+_GKE_POOL: Final = field_by_input(CloudKind.GKE) | _rows(
     cloud=("cluster", "project", "location"),
-    zones=("nodeLocations",),
-    nodes=("nodeCount", "initialNodeCount", "autoscaling", "ignoreNodeCountChanges"),
-    # Huge pages are less memory than the queue's quota assumes.
-    machine=("nodeConfig.machineType", "nodeConfig.linuxNodeConfig.hugepagesConfig"),
-    threadsPerCore=("nodeConfig.advancedMachineFeatures.threadsPerCore",),
-    accelerator=("nodeConfig.guestAccelerators",),
-    capacity=(
-        "nodeConfig.spot",
-        "nodeConfig.preemptible",
-        "nodeConfig.flexStart",
-        "nodeConfig.maxRunDuration",
-        "nodeConfig.reservationAffinity",
-        "queuedProvisioning",
-        "bestEffortProvisioning",
-    ),
-    disk=(
-        "nodeConfig.diskSizeGb",
-        "nodeConfig.diskType",
-        "nodeConfig.bootDisk.sizeGb",
-        "nodeConfig.bootDisk.diskType",
-    ),
-    ephemeralStorageLocalSsdConfig=("nodeConfig.ephemeralStorageLocalSsdConfig", "nodeConfig.localSsdCount"),
-    localNvmeSsdBlockConfig=("nodeConfig.localNvmeSsdBlockConfig",),
-    secondaryBootDisks=("nodeConfig.secondaryBootDisks",),
-    imageStreaming=("nodeConfig.gcfsConfig",),
-    gvnic=("nodeConfig.gvnic",),
-    image=("nodeConfig.imageType",),
-    labels=("nodeConfig.labels",),
-    taints=("nodeConfig.taints", "nodeConfig.effectiveTaints", "nodeConfig.taintConfig"),
     cloud__keys=("nodeConfig.bootDiskKmsKey",),
-    serviceAccount=("nodeConfig.serviceAccount",),
-    networkTags=("nodeConfig.tags",),
-    maxPodsPerNode=("maxPodsPerNode",),
-    compact=("placementPolicy",),
-    shutdownGrace=("nodeConfig.kubeletConfig.shutdownGracePeriodSeconds",),
-    upgrade=("upgradeSettings.maxSurge", "upgradeSettings.maxUnavailable"),
-    autoRepair=("management.autoRepair",),
-    autoUpgrade=("management.autoUpgrade",),
     owner=tuple(f"nodeConfig.resourceLabels.{label}" for label in _BILLING),
 )
 
-_AKS_POOL: Final = _rows(
-    name=("agentPoolName", "name", "tags.ebbtide-pool"),
+_AKS_POOL: Final = field_by_input(CloudKind.AKS) | _rows(
     cloud=("resourceName", "resourceGroupName"),
-    zones=("availabilityZones",),
-    nodes=("count", "minCount", "maxCount", "enableAutoScaling"),
-    machine=("vmSize", "virtualMachinesProfile", "virtualMachineNodesStatus", "type"),
-    accelerator=("gpuProfile", "gpuInstanceProfile"),
-    capacity=(
-        "scaleSetPriority",
-        "scaleSetEvictionPolicy",
-        "spotMaxPrice",
-        "capacityReservationGroupID",
-    ),
-    role=("mode",),
-    disk=("osDiskSizeGB", "osDiskType", "kubeletDiskType"),
-    image=("osType", "osSKU"),
-    labels=("nodeLabels",),
-    taints=("nodeTaints", "nodeInitializationTaints"),
-    maxPodsPerNode=("maxPods",),
-    upgrade=("upgradeSettings.maxSurge", "upgradeSettings.maxUnavailable"),
     cloud__network=("vnetSubnetID",),
     cloud__kubernetesVersion=("orchestratorVersion",),
     owner=tuple(f"tags.{label}" for label in _BILLING),
