@@ -35,6 +35,14 @@ class RunCommand(TyperCommand):
         return rest
 
 
+CodeInOption = Annotated[
+    CodeIn | None,
+    typer.Option(
+        envvar="EBBTIDE_CODE_IN",
+        help="Storage of the code; by default a layer on the image if the team has a registry.",
+        show_default=False,
+    ),
+]
 UNRECORDED: Final = {"profile", "context", "format_", "env", "secret_env", "secret_volumes"}
 """Options that the annotation with the parameters omits."""
 
@@ -47,13 +55,7 @@ def run(
     command: Command = None,
     *,
     code: Annotated[Path, typer.Option(metavar="DIR", help="The folder of the code.")] = Path(),
-    code_in: Annotated[
-        CodeIn | None,
-        typer.Option(
-            help="Storage of the code; by default a layer on the image if the team has a registry.",
-            show_default=False,
-        ),
-    ] = None,
+    code_in: CodeInOption = None,
     setup: Annotated[
         str,
         typer.Option(

@@ -17,7 +17,7 @@ import typer
 from ebbtide.cli.consoles import console, say
 from ebbtide.cli.exit_status import ExitStatus
 from ebbtide.cli.options import PreviewFormat
-from ebbtide.cli.run import UNRECORDED, pushed
+from ebbtide.cli.run import UNRECORDED, CodeInOption, pushed
 from ebbtide.cli.workloads import fields_of, with_defaults, with_shared_options
 from ebbtide.errors import EbbtideError
 from ebbtide.invocation import command_line
@@ -74,7 +74,7 @@ class _Session:
         name: str,
         code: Path,
         options: dict[str, Any],
-        **own: str,
+        **own: Any,
     ) -> Self:
         """Return the session of a name, or create one.
 
@@ -106,7 +106,7 @@ class _Session:
         fields = {key: value for key, value in fields_of(name, None, options).items() if key != "command"}
         manifest, *dependents = objects_of(cluster, folder, user_of(api), recorded, **own, **fields)
         namespace = manifest["metadata"].get("namespace") or api.namespace
-        if repository := image_repository(cluster, namespace, folder, None):
+        if repository := image_repository(cluster, namespace, folder, own["code_in"]):
             image = pushed(options["image"], repository, folder, PreviewFormat.TEXT)
             manifest = with_image(manifest, image.name)
         job = submission.submit(api, manifest, *dependents)
@@ -215,6 +215,7 @@ def shell(
     name: SessionName = "",
     *,
     code: Code = Path(),
+    code_in: CodeInOption = None,
     setup: Setup = "",
     idle: Idle = "1h",
     **options: Any,
@@ -233,7 +234,8 @@ def shell(
             "Standard input is no terminal, and the shell would end at once: run a command with "
             f"`{command_line('run')}`."
         )
-    session = _Session.open(sessions.TERMINAL, sessions.session, name, code, options, idle=idle, setup=setup)
+    own = {"idle": idle, "setup": setup, "code_in": code_in}
+    session = _Session.open(sessions.TERMINAL, sessions.session, name, code, options, **own)
     with session.deleting():
         pod = session.wait()
         ended, status = _terminal(session, pod)
