@@ -2,7 +2,7 @@
 WorkloadPriorityClasses."""
 
 PRIORITIES = {
-    "ebbtide-low": (-1000, "Gives way to everything else: sweeps, what can wait for the night."),
-    "ebbtide-normal": (0, "What work has that asks for no other."),
-    "ebbtide-high": (1000, "Goes first within its team; may take the place of the team's lower work."),
+    "ebbtide-low": (-1000, "Yields to all other work, such as sweeps that can run overnight."),
+    "ebbtide-normal": (0, "Default priority of work."),
+    "ebbtide-high": (1000, "First within its team, whose work of lower priority it may preempt."),
 }

@@ -145,7 +145,7 @@ def _cluster(files: StackFiles) -> Cluster:
     # Not raised in the handler, which would report the validation errors as its cause.
     raise RehearsalError(
         f"{files.config_file} declares a part of the cluster, and the program adds the rest. A rehearsal "
-        f"reads the file alone: write there what is missing or refused, {missing}, under `ebbtide:cluster`."
+        f"reads only the file: write the missing or refused fields, {missing}, under `ebbtide:cluster`."
     )
 
 
@@ -164,7 +164,9 @@ def _declaring(files: StackFiles, scenario: Scenario, base_directory: Path) -> S
         config_file = base_directory / scenario.stack
         named = stack_named_by(config_file)
         if named is None:
-            raise RehearsalError(f"{config_file} is no stack's file: its name must be Pulumi.<stack>.yaml.")
+            raise RehearsalError(
+                f"{config_file} is not a stack's file: its name must be Pulumi.<stack>.yaml."
+            )
         files = read_stack(files.root, named, config_file=config_file)
     return files if scenario.declaration is None else files.declaring(scenario.declaration)
 

@@ -19,9 +19,7 @@ _MET, _MISSED = Text("met   ", style="green"), Text("missed", style="bold red")
 
 def heading(title: str, stack: str, speed: float) -> RenderableType:
     """Print the rehearsal's heading."""
-    return Text.assemble(
-        (title, "bold"), f"\nstack {stack}; what the cloud takes goes {speed:g} times as fast\n"
-    )
+    return Text.assemble((title, "bold"), f"\nstack {stack}; cloud operations are {speed:g} times as fast\n")
 
 
 def step(report: StepReport) -> RenderableType:
@@ -79,7 +77,7 @@ def cost_rows(report: Report) -> list[tuple[str, float]]:
 def zero_words(report: Report) -> str:
     """Format the minutes to no node by pool, as `cpu-spot 10.5, t4-spot 11.0`; without any, the reason."""
     if not report.minutes_to_zero:
-        return "not measured: work was left, or no pool was emptied before the cluster was deleted"
+        return "not measured: work remained, or no pool was emptied before the cluster was deleted"
     return ", ".join(f"{pool} {minutes:.1f}" for pool, minutes in sorted(report.minutes_to_zero.items()))
 
 

@@ -36,7 +36,7 @@ def read(path: Path) -> Scenario:
             f"  {'.'.join(str(part) for part in fault['loc']) or 'the scenario'}: {fault['msg']}"
             for fault in error.errors()
         )
-        raise ScenarioError(f"{path} is no scenario; nothing was started.\n{errors}") from error
+        raise ScenarioError(f"{path} is not a scenario; nothing was started.\n{errors}") from error
 
 
 def chosen(name: str) -> Path:

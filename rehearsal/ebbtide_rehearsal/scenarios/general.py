@@ -36,7 +36,7 @@ def general(cluster: Cluster) -> Scenario:
     steps += [{"do": "destroy"}]
     return Scenario.model_validate(
         {
-            "title": f"{cluster.name} comes up, runs a Job on every work pool, and is gone again",
+            "title": f"{cluster.name} is created, runs a Job on every work pool, and is destroyed",
             "steps": steps,
         }
     )

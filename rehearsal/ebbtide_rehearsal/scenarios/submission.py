@@ -43,8 +43,8 @@ def submitted(step: Submit, profile: Profile, base_directory: Path) -> Iterator[
         if _annotations(step) and not any(map(_pods, objects)):
             kinds = ", ".join(dict.fromkeys(str(manifest.get("kind")) for manifest in objects))
             raise RehearsalError(
-                f"runsFor, exitCode and process are said of pods, and no pods are in {kinds or 'nothing'}. "
-                f"Write the annotations where they are described: {RUNS_FOR} and the like."
+                "runsFor, exitCode and process apply to pods, and there are no pods in "
+                f"{kinds or 'nothing'}. Write the annotations in the pod template, such as {RUNS_FOR}."
             )
         for manifest in objects:
             marked = _marked(manifest, step)

@@ -37,7 +37,7 @@ def title(step: Step) -> str:  # noqa: C901 - a case each
         case FailureInjection():
             text = f"fault: {step.kind} of {step.target}{_injection_details(step)}"
         case Lift():
-            text = f"lift the fault {step.fault}"
+            text = f"remove the fault {step.fault}"
         case Pause():
             text = f"wait {step.seconds:g} s"
         case Expect():

@@ -102,7 +102,7 @@ def test_minutes_to_zero_are_on_every_report_with_jobs() -> None:
     """In the terminal and on the page, whose tile has the slowest pool; without a number, the reason."""
     for minutes, value, note in (
         ({"spot": 10.5, "gpu": 11.25}, "11.2 min", "gpu 11.2, spot 10.5"),
-        ({}, "?", "not measured: work was left"),
+        ({}, "?", "not measured: work remained"),
     ):
         report, out = _report(minutes_to_zero=minutes), io.StringIO()
         render.write(report, Console(file=out, width=100))

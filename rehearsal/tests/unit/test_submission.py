@@ -53,5 +53,5 @@ def test_every_pool_gets_a_job_in_a_shared_queue() -> None:
 def test_it_is_refused_where_there_are_no_pods(tmp_path: Path) -> None:
     """A TrainJob's pods are described by its runtime: settings of pods would have no effect."""
     assert len(_submitted(tmp_path, TRAIN_JOB)) == 1
-    with pytest.raises(RehearsalError, match="no pods are in TrainJob"):
+    with pytest.raises(RehearsalError, match="no pods in TrainJob"):
         _submitted(tmp_path, TRAIN_JOB, runs_for=2)

@@ -309,7 +309,7 @@ def test_the_profile_of_another_program_is_what_it_exports(tmp_path: Path, form:
 def test_a_program_without_a_profile(tmp_path: Path) -> None:
     """A program without a profile is an error that names the missing export."""
     error = _refused(_ebbtide("profile", "--cwd", _project(tmp_path, "", _OWN_PROGRAM)))
-    assert error.startswith("The program of shop/dev exports no `placementProfile`")
+    assert error.startswith("The program of shop/dev does not export `placementProfile`")
     assert 'pulumi.export("placementProfile", profile(cluster).output())' in error
 
 

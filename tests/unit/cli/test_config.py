@@ -53,7 +53,7 @@ def test_the_projects_take_precedence_over_the_users(project: Path, monkeypatch:
 def test_invalid_defaults(project: Path) -> None:
     """Unknown keys, empty values and damaged files are refused with what to write instead."""
     assert "did you mean pool?" in _refused("set", "pol=t4")
-    assert "Write KEY=VALUE" in _refused("set", "t4-spot")
+    assert "is not KEY=VALUE" in _refused("set", "t4-spot")
     assert "Write a name without spaces" in _refused("set", "pool=")
     assert "No folder from here up has a default of image" in _refused("unset", "image")
     for text in ("{", "[]", '{"pool": 1}', '{"pol": "t4"}'):
