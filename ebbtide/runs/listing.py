@@ -13,7 +13,7 @@ from ebbtide.placement import Profile
 from ebbtide.placement.profile import QUEUE_LABEL
 from ebbtide.runs.pending.cause import Cause
 from ebbtide.runs.pending.causes import cause_of
-from ebbtide.runs.pending.evidence import Evidence
+from ebbtide.runs.pending.evidence import Evidence, is_gated
 from ebbtide.runs.pending.reader import POSITIONS
 from ebbtide.runs.pod_costs import Cost, cost_of, seconds_between, selected_pools
 from ebbtide.workloads.cluster import ClusterError, explained
@@ -247,6 +247,7 @@ class _Objects:
         """Return the cause of a workload's waiting; None if it does not wait."""
         metadata = job["metadata"]
         uids = (metadata["uid"], *(pod["metadata"]["uid"] for pod in pods))
+        owning = (metadata["uid"], *(pod["metadata"]["uid"] for pod in pods if is_gated(pod)))
         evidence = Evidence(
             kind=kind.name,
             namespace=metadata["namespace"],
@@ -255,7 +256,7 @@ class _Objects:
             job=job,
             pods=pods,
             events=[event for uid in uids for event in self.events[uid]],
-            workload=self.workloads.get(metadata["uid"]),
+            workload=next(filter(None, map(self.workloads.get, owning)), None),
             local_queues=self._local_queues[metadata["namespace"]],
             workloads=self._workloads,
             is_complete=not self._namespace,

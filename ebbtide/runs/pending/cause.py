@@ -33,7 +33,7 @@ class Cause:
         message: the cause, as a clause without a full stop.
         remedy: what changes it and by whom, as a clause.
         actor: who can change it.
-        until: time until which it certainly waits; None if unknown.
+        until: the next time at which it can start, where a controller or an estimate tells; else None.
     """
 
     reason: str

@@ -2,9 +2,8 @@
 
 from typing import Final
 
-from ebbtide.kubernetes_api.parts import parts
 from ebbtide.runs.pending.cause import Actor, Cause
-from ebbtide.runs.pending.evidence import Evidence
+from ebbtide.runs.pending.evidence import Evidence, is_gated
 from ebbtide.runs.pending.pod_causes import between_tries, missing_pods, pending_pod
 from ebbtide.runs.pending.queue_causes import queue_cause
 from ebbtide.workloads.objects import Object, condition, phase_of, waits
@@ -30,11 +29,9 @@ def cause_of(evidence: Evidence) -> Cause | None:
     job, workload = evidence.job, evidence.workload
     if job is not None and (condition(job, "Complete") or condition(job, "Failed")):
         return None
-    is_suspended = job is not None and bool(job["spec"].get("suspend"))
-    is_gated = any(parts(pod, "spec", "schedulingGates") for pod in evidence.pods)
-    is_over = any(condition(workload, kind) for kind in ("Admitted", "Finished"))
-    is_open = workload is not None and not is_over
-    if is_suspended or (is_open and (is_gated or not evidence.pods)):
+    if job is not None and job["spec"].get("suspend"):
+        return queue_cause(evidence)
+    if workload is not None and not condition(workload, "Admitted") and any(map(is_gated, evidence.pods)):
         return queue_cause(evidence)
     alive = [pod for pod in evidence.pods if "deletionTimestamp" not in pod["metadata"]]
     pending = [pod for pod in alive if phase_of(pod) == "Pending"]

@@ -3,11 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
 
-from ebbtide.kubernetes_api.parts import text
+from ebbtide.kubernetes_api.parts import parts, text
 from ebbtide.placement import PoolProfile, Profile
 from ebbtide.placement.profile import QUEUE_LABEL
 from ebbtide.workloads.objects import Object
+
+_GATE: Final = "kueue.x-k8s.io/admission"
+"""Scheduling gate of a pod that Kueue has not admitted (kueue, pkg/controller/jobs/pod, 0.19.2)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +91,11 @@ class Evidence:
             if text(item, "involvedObject", "uid") == uid and item.get("reason") in reasons
         ]
         return sorted(own, key=event_time)
+
+
+def is_gated(pod: Object) -> bool:
+    """Return whether a pod waits for Kueue, as single pods in a queue do."""
+    return any(gate.get("name") == _GATE for gate in parts(pod, "spec", "schedulingGates"))
 
 
 def event_time(event: Object) -> str:

@@ -9,7 +9,7 @@ from ebbtide.kubernetes_api import Api, ApiError
 from ebbtide.kubernetes_api.parts import parts, text
 from ebbtide.kueue_api import API_PATH
 from ebbtide.placement import Profile
-from ebbtide.runs.pending.evidence import Evidence
+from ebbtide.runs.pending.evidence import Evidence, is_gated
 from ebbtide.runs.pending.queue_causes import owner_name
 from ebbtide.workloads.cluster import ClusterError
 from ebbtide.workloads.kinds import EXPERIMENT, JOB, LISTED, TRAIN_JOB, Kind, kind_of, lost, trials
@@ -81,57 +81,61 @@ class _Reader:
         listed: Any = (self.find(path, **query) or {}).get("items")
         return listed or []
 
+    def workload(self, item: Object) -> Object | None:
+        """Return the newest Workload of an object."""
+        selector = f"{JOB_UID}={item['metadata']['uid']}"
+        return next(reversed(self.items(WORKLOAD.path, labelSelector=selector)), None)
+
 
 def _read(reader: _Reader, kind: Kind, name: str, now: datetime, profile: Profile | None) -> Evidence:
-    item = reader.get(kind, name)
-    workload: Object | None = None
+    item, workload = reader.get(kind, name), None
     if kind is WORKLOAD:
-        workload = item
-        owners = parts(item, "metadata", "ownerReferences")
+        workload, owners = item, parts(item, "metadata", "ownerReferences")
         owner, owner_kind = (text(owners[0], key) if owners else "" for key in ("name", "kind"))
         if owner_kind not in _OWNERS:
-            shown = {**item, "spec": {"suspend": not condition(item, "Finished")}, "status": {}}
-            return _evidence(reader, owner_kind or kind.name, shown, [], workload, now, profile)
-        kind = _OWNERS[owner_kind]
-        item = reader.get(kind, owner)
-    if workload is None:
-        selector = f"{JOB_UID}={item['metadata']['uid']}"
-        workload = next(reversed(reader.items(WORKLOAD.path, labelSelector=selector)), None)
+            is_over = condition(item, "Admitted") or condition(item, "Finished")
+            job = None if is_over else {**item, "spec": {"suspend": True}, "status": {}}
+            seen = Evidence(
+                kind=owner_kind or kind.name, namespace=reader.namespace, name=name, now=now, job=job
+            )
+            return _complete(reader, replace(seen, workload=workload, profile=profile))
+        kind, name = _OWNERS[owner_kind], owner
+        item = reader.get(kind, name)
+    job, pods = _job_and_pods(reader, kind, item)
+    # Kueue has Workloads for the pods of a pipeline run, and for the Jobs of an experiment.
+    owning = (job or item, *filter(is_gated, pods))
+    workload = workload or next(filter(None, map(reader.workload, owning)), None)
+    seen = Evidence(kind=kind.name, namespace=reader.namespace, name=name, now=now, job=job, pods=pods)
+    return _complete(reader, replace(seen, workload=workload, profile=profile))
+
+
+def _job_and_pods(reader: _Reader, kind: Kind, item: Object) -> tuple[Object | None, list[Object]]:
+    """Return a workload in the form of a Job, and its pods; of an experiment, the first suspended trial."""
     if kind is POD:
-        return _evidence(reader, kind.name, item, [item], workload, now, profile)
-    has_none = kind is EXPERIMENT and not trials(item)
-    pods = [] if has_none else reader.items(POD.path, labelSelector=kind.pod_label(item))
-    return _evidence(reader, kind.name, kind.as_job(item), pods, workload, now, profile)
+        return None, [item]
+    names = trials(item) if kind is EXPERIMENT else []
+    if kind is EXPERIMENT and not names:
+        return kind.as_job(item), []
+    pods = reader.items(POD.path, labelSelector=kind.pod_label(item))
+    jobs = reader.items(JOB.path) if names else []
+    queued = (job for job in jobs if job["metadata"]["name"] in names and job["spec"].get("suspend"))
+    return next(queued, kind.as_job(item)), pods
 
 
-def _evidence(
-    reader: _Reader,
-    kind: str,
-    item: Object,
-    pods: list[Object],
-    workload: Object | None,
-    now: datetime,
-    profile: Profile | None,
-) -> Evidence:
+def _complete(reader: _Reader, evidence: Evidence) -> Evidence:
+    """Add the events, the queues and the other workloads."""
     everywhere = reader.find(f"{API_PATH}/workloads")
     workloads: list[Object] = (
         reader.items(WORKLOAD.path) if everywhere is None else everywhere.get("items") or []
     )
-    evidence = Evidence(
-        kind=kind,
-        namespace=reader.namespace,
-        name=item["metadata"]["name"],
-        now=now,
-        job=None if kind == POD.name else item,
-        pods=pods,
+    complete = replace(
+        evidence,
         events=reader.items("/api/v1/namespaces/{}/events"),
-        workload=workload,
         local_queues=reader.items(f"{API_PATH}/namespaces/{{}}/localqueues"),
         workloads=workloads,
         is_complete=everywhere is not None,
-        profile=profile,
     )
-    return _with_queue(reader, evidence, workload) if workload else evidence
+    return _with_queue(reader, complete, evidence.workload) if evidence.workload else complete
 
 
 def _with_queue(reader: _Reader, evidence: Evidence, workload: Object) -> Evidence:

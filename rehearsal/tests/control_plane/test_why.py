@@ -256,6 +256,18 @@ def test_work_that_kueue_does_not_manage(api: Api, cluster_profile: Profile) -> 
     gone(api, f"{JOBS.format(place)}/unseen")
 
 
+def test_a_pod_in_a_queue(api: Api, cluster_profile: Profile) -> None:
+    """A single pod, which Kueue gates, has the cause of its Workload."""
+    container = {"resources": {"requests": {"cpu": "100"}, "limits": {"cpu": "100"}}}
+    metadata = {"name": "step", "labels": {QUEUE_LABEL: "cpus"}}
+    body = {**pod({}, container=container), "apiVersion": "v1", "kind": "Pod", "metadata": metadata}
+    pods = "/api/v1/namespaces/vision/pods"
+    api.create(pods, body)
+    assert "a pod needs 100 CPU" in why(api, "step", cluster_profile, "DoesNotFit").message
+    api.delete(f"{pods}/step")
+    gone(api, f"{pods}/step")
+
+
 def test_the_command(cluster: ControlPlane, api: Api, cluster_profile: Profile) -> None:
     """One sentence, a document, and an error for an unknown name; `jobs` has the short form."""
     submit(api, "many", "gpus", requests={GPU: "4"}, parallelism=2, completions=2)

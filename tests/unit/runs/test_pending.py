@@ -1,93 +1,30 @@
-"""Causes of waiting, from objects as API servers return them: Kubernetes 1.36, Kueue 0.19."""
+"""Causes of workloads that wait in a queue."""
 
+import re
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
 
 import pytest
 
-from ebbtide.runs.pending.cause import Actor, Cause
+from ebbtide.runs.pending.cause import Actor
 from ebbtide.runs.pending.causes import cause_of
-from ebbtide.runs.pending.evidence import Evidence
-from tests.declarations import GKE, changed
-from tests.unit.workloads.clusters import derived
-from tests.unit.workloads.recorded import condition, event, job, pod
+from tests.repository import ROOT
+from tests.unit.runs.waiting import (
+    SHORT,
+    cluster_queue,
+    evidence,
+    found,
+    holder,
+    local_queue,
+    refused,
+    workload,
+)
+from tests.unit.workloads.recorded import condition, job
 
-Object = dict[str, Any]
-
-NOW = datetime(2026, 11, 20, 10, 10, tzinfo=UTC)
-PROFILE = derived(changed(GKE, queues=[{"name": "gpus", "pools": ["t4"]}], teams=[{"name": "vision"}]))
-T4 = PROFILE.pool("t4")
-QUEUED = job(spec={"suspend": True})
-QUEUED["metadata"]["labels"] = {"kueue.x-k8s.io/queue-name": "gpus"}
-SHORT = "insufficient unused quota for nvidia.com/gpu in flavor t4, 4 more needed"
 ABOVE = (
     "insufficient quota for nvidia.com/gpu in flavor t4, previously considered podsets requests (0) + "
     "current podset request (32) > maximum capacity (16)"
 )
-CREATING = "Error creating: "
-EXCEEDED = "pods is forbidden: exceeded quota: one, requested: pods=1, used: pods=1, limited: pods=1"
-STANDARD = 'pods "train-x" is forbidden: violates PodSecurity "restricted:latest": runAsNonRoot'
-
-
-def evidence(**changes: Any) -> Evidence:
-    """A Job of team vision in queue gpus, and the queue."""
-    given: Object = {"job": QUEUED, "now": NOW, "local_queues": [local_queue()], "profile": PROFILE}
-    return Evidence(kind="Job", namespace="vision", name="train", **given | changes)
-
-
-def local_queue(*conditions: Object, **spec: Any) -> Object:
-    """LocalQueue gpus."""
-    return {
-        "metadata": {"name": "gpus", "namespace": "vision"},
-        "spec": {"clusterQueue": "vision.gpus", **spec},
-        "status": {"conditions": list(conditions)},
-    }
-
-
-def cluster_queue(*conditions: Object, annotations: Object | None = None, **spec: Any) -> Object:
-    """ClusterQueue vision.gpus."""
-    metadata = {"name": "vision.gpus", "annotations": annotations or {}}
-    return {"metadata": metadata, "spec": spec, "status": {"conditions": list(conditions)}}
-
-
-def workload(*conditions: Object, name: str = "train", spec: Object | None = None, **status: Any) -> Object:
-    """The Workload of a Job."""
-    resources = {"requests": {"cpu": "1", "memory": "1Gi", "nvidia.com/gpu": "4"}}
-    template = {"spec": {"containers": [{"name": "work", "resources": resources}]}}
-    pod_sets = [{"name": "main", "count": 1, "template": template}]
-    return {
-        "metadata": {
-            "name": f"job-{name}-1a2b3",
-            "namespace": "vision",
-            "uid": f"w-{name}",
-            "ownerReferences": [{"kind": "Job", "name": name}],
-        },
-        "spec": {"queueName": "gpus", "podSets": pod_sets, **(spec or {})},
-        "status": {"conditions": list(conditions), **status},
-    }
-
-
-def holder(name: str, namespace: str, gpus: int) -> Object:
-    """A Workload with quota of flavor t4."""
-    assigned = {"flavors": {"nvidia.com/gpu": "t4"}, "resourceUsage": {"nvidia.com/gpu": str(gpus)}}
-    held = workload(condition("QuotaReserved"), name=name, admission={"podSetAssignments": [assigned]})
-    held["metadata"]["namespace"] = namespace
-    return held
-
-
-def refused(*reasons: str) -> Object:
-    """A Workload that Kueue could assign to no flavor."""
-    message = f"couldn't assign flavors to pod set main: {', '.join(reasons)}"
-    return workload(condition("QuotaReserved", "False", reason="Pending", message=message))
-
-
-def found(**changes: Any) -> Cause:
-    """The cause of the Job with other evidence."""
-    cause = cause_of(evidence(**changes))
-    assert cause is not None
-    assert not cause.message.endswith(".")
-    return cause
 
 
 def test_quota_held_by_others() -> None:
@@ -269,118 +206,6 @@ def test_a_suspended_job_without_a_workload() -> None:
     assert found(now=datetime(2026, 11, 20, 10, 0, 5, tzinfo=UTC)).reason == "New"
 
 
-@pytest.mark.parametrize(("message", "reason"), [(EXCEEDED, "ResourceQuota"), (STANDARD, "PodsRejected")])
-def test_pods_that_are_not_created(message: str, reason: str) -> None:
-    """The API server's refusal is the cause, until there are pods."""
-    refusal = event("j", "FailedCreate", CREATING + message)
-    cause = found(job=job(), events=[refusal])
-    assert cause.reason == reason
-    assert cause.message.endswith(f": {message}")
-    assert cause_of(evidence(job=job(), events=[refusal], pods=[pod("a", "Running")])) is None
-
-
-def test_jobs_between_tries() -> None:
-    """A Job whose pods have ended waits for its next try; an ended Job does not wait."""
-    assert found(job=job(), pods=[pod("a", "Failed")]).reason == "Retry"
-    assert found(job=job()).reason == "New"
-    assert cause_of(evidence(job=job(conditions=(condition("Complete"),)))) is None
-
-
-def waiting(message: str = "", **spec: Any) -> Object:
-    """A pod that the scheduler has refused."""
-    item = pod("a", "Pending", node="", conditions=[condition("PodScheduled", "False", message=message)])
-    tolerations = [item.manifest() for item in T4.tolerations]
-    containers = [{"name": "work", "resources": {"requests": {"nvidia.com/gpu": "1"}}}]
-    item["spec"] = {"tolerations": tolerations, "containers": containers, **spec}
-    return item
-
-
-def of_pod(*events: Object, **spec: Any) -> Cause:
-    """The cause of a Job with a pod without a node."""
-    return found(job=job(), pods=[waiting("0/3 nodes are available: 3 no", **spec)], events=events)
-
-
-def test_nodes_that_start() -> None:
-    """A triggered scale-up means a node on its way."""
-    cause = of_pod(event("a", "TriggeredScaleUp", at="2026-11-20T10:08:00Z"))
-    assert cause.message == "a node of pool t4 is being created for it since 10:08 UTC"
-    assert cause.actor is Actor.TIME
-
-
-def test_a_stock_out() -> None:
-    """A failed scale-up ends in a backoff of 5 minutes, twice as long each time, up to 30."""
-    failed = event("a", "FailedScaleUp", "GCE out of resources.", at="2026-11-20T10:08:00Z")
-    cause = of_pod(failed)
-    assert (cause.reason, cause.actor) == ("StockOut", Actor.CLOUD)
-    assert cause.until == datetime(2026, 11, 20, 10, 13, tzinfo=UTC)
-    assert cause.message == "the cloud could not create a node of pool t4: GCE out of resources"
-    message = "pod didn't trigger scale-up: 1 in backoff after failed scale-up"
-    backed_off = event("a", "NotTriggerScaleUp", message, at="2026-11-20T10:09:00Z")
-    assert of_pod(failed, backed_off).until == cause.until
-    assert of_pod(backed_off).reason == "StockOut"
-    assert of_pod({**failed, "count": 9}).until == datetime(2026, 11, 20, 10, 38, tzinfo=UTC)
-    quota = event("a", "FailedScaleUp", "GCE quota exceeded", at="2026-11-20T10:08:00Z")
-    assert (of_pod(quota).reason, of_pod(quota).actor) == ("CloudQuota", Actor.ADMINISTRATOR)
-
-
-def test_a_pool_at_its_maximum() -> None:
-    """A full pool is the work of others, unless the pod would not fit an empty one."""
-    full = event("a", "NotTriggerScaleUp", "pod didn't trigger scale-up: 1 max node group size reached")
-    assert of_pod(full).reason == "PoolFull"
-    large = [{"name": "work", "resources": {"requests": {"nvidia.com/gpu": "8"}}}]
-    cause = of_pod(full, containers=large)
-    assert cause.reason == "DoesNotFit"
-    assert "a pod needs 8 nvidia.com/gpu, and a node of pool t4 has 4 nvidia.com/gpu" in cause.message
-
-
-def test_a_taint() -> None:
-    """The taint of the selected pool that the pod does not tolerate is named."""
-    cause = of_pod(tolerations=[], nodeSelector={"cloud.google.com/gke-nodepool": "t4"})
-    assert (cause.reason, cause.actor) == ("DoesNotFit", Actor.OWNER)
-    assert "it does not tolerate the taint" in cause.message
-    assert "nvidia.com/gpu=present:NoSchedule" in cause.message
-    assert "pool t4" in cause.message
-    assert "pool cpu" not in cause.message
-
-
-@pytest.mark.parametrize(
-    ("message", "reason"),
-    [
-        ('persistentvolumeclaim "data" not found', "MissingVolume"),
-        ("pod has unbound immediate PersistentVolumeClaims. preemption: no", "UnboundVolume"),
-        ("0/1 nodes are available: 1 node(s) had volume node affinity conflict", "VolumeElsewhere"),
-    ],
-)
-def test_volumes(message: str, reason: str) -> None:
-    """A volume is the cause before any node."""
-    assert found(job=job(), pods=[waiting(message)]).reason == reason
-
-
-def test_gates() -> None:
-    """A pod in a queue has the queue's cause, and another gate is named."""
-    gated = waiting(schedulingGates=[{"name": "kueue.x-k8s.io/admission"}])
-    assert found(job=None, pods=[gated], workload=refused(SHORT)).reason == "WaitingForQuota"
-    other = waiting(schedulingGates=[{"name": "example.com/gate"}])
-    assert "example.com/gate" in found(job=None, pods=[other]).message
-
-
-def test_containers_that_do_not_start() -> None:
-    """An image that cannot be pulled, a missing ConfigMap, a volume that is not mounted."""
-
-    def starting(reason: str, message: str) -> Object:
-        state = {"waiting": {"reason": reason, "message": message}}
-        return pod("a", "Pending", containerStatuses=[{"name": "work", "image": "acme/x:1", "state": state}])
-
-    cause = found(job=job(), pods=[starting("ImagePullBackOff", "not found.")])
-    assert cause.message == "the node cannot pull its image acme/x:1: ImagePullBackOff: not found"
-    missing = found(job=job(), pods=[starting("CreateContainerConfigError", 'configmap "a" not found')])
-    assert missing.reason == "CreateContainerConfigError"
-    usual = starting("ContainerCreating", "")
-    mount = event("a", "FailedMount", "MountVolume.SetUp failed: timed out.")
-    assert found(job=job(), pods=[usual], events=[mount]).reason == "FailedMount"
-    assert found(job=job(), pods=[usual]).reason == "Starting"
-
-
 def test_the_document() -> None:
     """A cause is one sentence, and a part of a document."""
     cause = found(workload=workload(), position=1)
@@ -392,3 +217,15 @@ def test_the_document() -> None:
         "actor": "time",
         "until": None,
     }
+
+
+def test_reasons_on_the_page() -> None:
+    """Every reason is in the table of the page on workloads, and no other."""
+    directory = ROOT / "ebbtide" / "runs" / "pending"
+    code = "".join(path.read_text() for path in directory.glob("*_causes.py"))
+    code += (directory / "causes.py").read_text()
+    written = set(re.findall(r'reason="(\w+)"|"(\w+)" if quota else "(\w+)"', code))
+    reasons = {reason for groups in written for reason in groups if reason}
+    page = (ROOT / "docs" / "workloads.md").read_text().partition("| Reason | Cause | Actor |")[2]
+    cells = [line.split("|")[1] for line in page.partition("\n\n")[0].splitlines()[2:]]
+    assert {reason for cell in cells for reason in re.findall(r"`(\w+)`", cell)} == reasons

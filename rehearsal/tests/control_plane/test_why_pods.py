@@ -1,0 +1,169 @@
+"""`ebbtide why` for pods, on the real API server, with the real scheduler and the real cluster-autoscaler."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ebbtide import clock
+from ebbtide.kubernetes_api import Api
+from ebbtide.model import declare
+from ebbtide.model.labels_and_taints import labels_and_taints
+from ebbtide.placement import Profile
+from ebbtide.placement.derive import profile
+from ebbtide.runs.pending.cause import Actor, Cause
+from ebbtide.runs.pending.causes import cause_of
+from ebbtide.runs.pending.reader import read_evidence
+from ebbtide_rehearsal.cloud.faults import NO_STOCK, InjectedFault
+from ebbtide_rehearsal.cloud.nodes.actuator import Actuator
+from ebbtide_rehearsal.control_plane import EXIT_CODE, RUNS_FOR, ControlPlane
+from rehearsal.tests.control_plane.autoscaler_trial import Trial, aks_pool
+from rehearsal.tests.control_plane.cluster import Object, job, namespace, node, pod, wait
+from rehearsal.tests.control_plane.cluster_autoscaler import NodeGroups, deciding
+from rehearsal.tests.control_plane.node_pools import CLUSTER
+from tests.repository import ROOT, declaration
+
+pytestmark = pytest.mark.rehearsal
+
+_DEV = declare(declaration(ROOT / "Pulumi.dev.yaml"))
+_PROFILE = profile(_DEV)
+_POOL = {"nodeSelector": {"cloud.google.com/gke-nodepool": "cpu-spot"}}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def system_node(control_plane: ControlPlane) -> None:
+    """A node for no Job: without any, the scheduler explains nothing."""
+    node(control_plane.api, "system", taints=[{"key": "system", "effect": "NoSchedule"}])
+
+
+@pytest.fixture
+def place(control_plane: ControlPlane, request: pytest.FixtureRequest) -> str:
+    """A namespace for one test."""
+    name = request.node.name.partition("[")[0].removeprefix("test_").replace("_", "-")
+    return namespace(control_plane.api, name)
+
+
+def submit(api: Api, place: str, name: str, annotations: Object | None = None, **spec: Any) -> None:
+    """Create a Job of one pod."""
+    fields = {key: spec.pop(key) for key in ("backoffLimit",) if key in spec}
+    template = pod(annotations or {RUNS_FOR: "600"}, **spec)
+    api.create(f"/apis/batch/v1/namespaces/{place}/jobs", job(name, template, **fields))
+
+
+def why(api: Api, place: str, name: str, reason: str, cluster: Profile | None = _PROFILE) -> Cause:
+    """Return the cause once it is as expected."""
+
+    def read() -> Cause | None:
+        return cause_of(read_evidence(api, name, place, clock.now(), cluster))
+
+    cause = wait(read, lambda cause: cause is not None and cause.reason == reason)
+    assert cause is not None
+    return cause
+
+
+def test_rejected_pods(control_plane: ControlPlane) -> None:
+    """The API server rejects pods of a Job by a Pod Security Standard, and by a quota."""
+    api = control_plane.api
+    strict = namespace(api, "strict", **{"pod-security.kubernetes.io/enforce": "restricted"})
+    submit(api, strict, "root")
+    cause = why(api, strict, "root", "PodsRejected")
+    assert 'violates PodSecurity "restricted:latest"' in cause.message
+    full = namespace(api, "full")
+    quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "none"}}
+    path = f"/api/v1/namespaces/{full}/resourcequotas"
+    api.create(path, {**quota, "spec": {"hard": {"pods": "0"}}})
+    wait(lambda: api.get(f"{path}/none").get("status", {}).get("hard"), bool)
+    submit(api, full, "more")
+    assert why(api, full, "more", "ResourceQuota").actor is Actor.ADMINISTRATOR
+
+
+def test_pods_that_no_pool_takes(control_plane: ControlPlane, place: str) -> None:
+    """The taint of the selected pool, its size, and a selector of another cluster's pool."""
+    api = control_plane.api
+    submit(api, place, "tainted", **_POOL)
+    cause = why(api, place, "tainted", "DoesNotFit")
+    assert cause.message.startswith("no pool can take it: it does not tolerate the taint")
+    assert cause.message.endswith("of pool cpu-spot")
+    large = {"resources": {"requests": {"cpu": "90"}}}
+    submit(api, place, "large", container=large, tolerations=[{"operator": "Exists"}], **_POOL)
+    assert "a node of pool cpu-spot has" in why(api, place, "large", "DoesNotFit").message
+    elsewhere = {"nodeSelector": {"cloud.google.com/gke-nodepool": "other"}}
+    submit(api, place, "elsewhere", tolerations=[{"operator": "Exists"}], **elsewhere)
+    assert "excludes pool cpu-spot" in why(api, place, "elsewhere", "DoesNotFit").message
+
+
+def test_volumes(control_plane: ControlPlane, place: str) -> None:
+    """A claim that does not exist, and one that no volume is bound to."""
+    api = control_plane.api
+    claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    body = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "empty"}}
+    claims = f"/api/v1/namespaces/{place}/persistentvolumeclaims"
+    api.create(claims, {**body, "spec": {**claim, "storageClassName": ""}})
+    for name, reason in (("missing", "MissingVolume"), ("empty", "UnboundVolume")):
+        volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": name}}]
+        submit(api, place, name, volumes=volumes, tolerations=[{"operator": "Exists"}])
+        assert why(api, place, name, reason).actor is Actor.OWNER
+
+
+def test_single_pods(control_plane: ControlPlane, place: str) -> None:
+    """A gated pod, and one whose image its node cannot pull."""
+    api, pods = control_plane.api, f"/api/v1/namespaces/{place}/pods"
+
+    def create(name: str, **spec: Any) -> None:
+        made = pod({}, **spec)
+        api.create(pods, {**made, "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}})
+
+    create("gated", schedulingGates=[{"name": "example.com/gate"}])
+    assert "example.com/gate" in why(api, place, "gated", "SchedulingGated").message
+    create("pulling", nodeName="elsewhere")
+    waiting = {"reason": "ImagePullBackOff", "message": "Back-off pulling image"}
+    container = {"name": "main", "image": "busybox", "imageID": "", "ready": False, "restartCount": 0}
+    status = {"containerStatuses": [{**container, "state": {"waiting": waiting}}]}
+    api.patch(f"{pods}/pulling/status", {"status": status})
+    cause = why(api, place, "pulling", "ImagePull")
+    assert cause.message == "the node cannot pull its image busybox: ImagePullBackOff: Back-off pulling image"
+
+
+def test_a_job_between_tries(control_plane: ControlPlane, place: str) -> None:
+    """A failed Job waits for its next try."""
+    api = control_plane.api
+    pool = next(item for item in _DEV.pools if item.name == "cpu-spot")
+    pool_labels = labels_and_taints(pool, _DEV.site.cloud)
+    taints = [
+        {"key": item.key, "value": item.value, "effect": item.effect} for item in pool_labels.all_taints
+    ]
+    node(api, "tries", labels=dict(pool_labels.all_labels), taints=taints)
+    try:
+        failing = {RUNS_FOR: "1", EXIT_CODE: "1"}
+        submit(api, place, "flaky", failing, tolerations=[{"operator": "Exists"}], backoffLimit=3, **_POOL)
+        assert why(api, place, "flaky", "Retry").actor is Actor.TIME
+    finally:
+        api.delete("/api/v1/nodes/tries")
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("clean")
+def test_the_autoscaler(
+    control_plane: ControlPlane, cluster_autoscaler: Path, tmp_path: Path, place: str
+) -> None:
+    """The real autoscaler's events: a node that is created, a pool at its maximum, a stock-out."""
+    api = control_plane.api
+    size = {"resources": {"requests": {"cpu": "3"}}}
+    for name, pool in (("first", "small"), ("second", "small"), ("third", "spot")):
+        submit(api, place, name, container=size, nodeSelector={"pool": pool})
+    pools = [aks_pool("small", maximum=1), aks_pool("spot")]
+    trial = Trial.of(api, tmp_path / "real", pools, "random")
+    trial.store.inject(InjectedFault(NO_STOCK, "spot"))
+    wait(lambda: [item.unschedulable for item in trial.reader.snapshot().pods], lambda items: sum(items) == 3)
+    groups = NodeGroups(CLUSTER, trial.store, Actuator(api), trial.fleet)
+    with deciding(control_plane, cluster_autoscaler, groups, tmp_path) as real:
+        real.settled()
+        assert why(api, place, "third", "StockOut", None).actor is Actor.CLOUD
+        reasons = {name: _reason(api, place, name) for name in ("first", "second")}
+    assert sorted(reasons.values()) == ["NodeStarting", "PoolFull"]
+
+
+def _reason(api: Api, place: str, name: str) -> str:
+    cause = cause_of(read_evidence(api, name, place, clock.now()))
+    assert cause is not None
+    return cause.reason
