@@ -18,6 +18,7 @@ from dxf import DXF, DXFBase
 from dxf.exceptions import DXFDigestMismatchError, DXFMountFailed
 
 from ebbtide.cloud_apis.errors import CredentialsError
+from ebbtide.registries.errors import RegistryError
 from ebbtide.registries.reference import Reference
 from ebbtide.registries.refusals import explained, status_of
 
@@ -107,6 +108,8 @@ class Repository:
         with self._explained():
             try:
                 self._dxf.blob_size(digest)
+            except KeyError:  # an answer without a length
+                return True
             except requests.HTTPError as error:
                 if status_of(error) == http.HTTPStatus.NOT_FOUND:
                     return False
@@ -123,9 +126,9 @@ class Repository:
         return cast("Iterable[bytes]", self._dxf.pull_blob(digest, chunk_size=_CHUNK))
 
     def copy(self, source: "Repository", digest: str) -> None:
-        """Copy a blob of another repository; a registry mounts its own, if it can."""
+        """Copy a blob of another repository; a registry mounts its own, if it can and the user may."""
         if source.host == self.host:
-            with suppress(DXFMountFailed), self._explained():
+            with suppress(DXFMountFailed, RegistryError), self._explained():
                 self._dxf.mount_blob(source.name, digest)
                 return
         with tempfile.TemporaryDirectory() as directory:

@@ -153,7 +153,7 @@ def test_a_registry_that_does_not_answer(address: str, tmp_path: Path) -> None:
     """The error names its host."""
     with registry(tmp_path) as gone:
         pass
-    with pytest.raises(RegistryError, match=rf"^{gone} does not answer \(ConnectionError\)"):
+    with pytest.raises(RegistryError, match=rf"^{gone} cannot be reached \(ConnectionError\)"):
         code_image(f"{gone}/base:1", f"{address}/team/model", _CODE, anonymous)
 
 

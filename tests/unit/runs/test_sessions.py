@@ -5,11 +5,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ebbtide.placement.profile import TeamProfile
+from ebbtide.runs.code_in import CodeIn
 from ebbtide.runs.folder import read_folder
 from ebbtide.runs.sessions import session
 from ebbtide.workloads.errors import WorkloadError
@@ -41,6 +44,20 @@ def test_a_pod_that_is_not_replaced(root: Path) -> None:
     assert rule["action"] == "FailJob"
     assert rule["onPodConditions"] == [{"type": "DisruptionTarget", "status": "True"}]
     assert job["metadata"]["annotations"]["ebbtide.dev/command"] == "a terminal"
+
+
+def test_the_code_of_a_session(root: Path) -> None:
+    """With a registry the code is in the image, and in a ConfigMap on request."""
+    profile = replace(DEV, teams=(TeamProfile("vision", "images", registry="acme.example/ml"),))
+    fields: Object = {"image": "python", "pool": "t4-spot", "gpus": 1, "namespace": "images"}
+    kinds = [
+        [
+            item["kind"]
+            for item in session(profile, read_folder(root), "ada", {}, "1h", code_in=where, **fields)
+        ]
+        for where in (None, CodeIn.IMAGE, CodeIn.CONFIG_MAP)
+    ]
+    assert kinds == [["Job"], ["Job"], ["Job", "ConfigMap"]]
 
 
 @pytest.mark.parametrize("idle", ["soon", "1s"])
