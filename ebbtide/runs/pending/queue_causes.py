@@ -183,12 +183,12 @@ def _unassigned(evidence: Evidence, workload: Object) -> Cause:
             actor=Actor.TIME,
         )
     if never := misfit(workload, evidence.queue_pools) if evidence.queue_pools else "":
-        return _never(evidence, never)
+        return _never(evidence, workload, never)
     if found.shortages:
         return _quota(evidence, workload, found)
     reasons = list(_unfit(found))
     if reasons:
-        return _never(evidence, "; ".join(reasons))
+        return _never(evidence, workload, "; ".join(reasons))
     if "doesn't match ClusterQueue selector" in message:
         return _misconfigured(
             f"the ClusterQueue of queue {evidence.queue} does not admit namespace {evidence.namespace}"
@@ -196,13 +196,30 @@ def _unassigned(evidence: Evidence, workload: Object) -> Cause:
     return _in_order(evidence, message)
 
 
-def _never(evidence: Evidence, why: str) -> Cause:
+def _never(evidence: Evidence, workload: Object, why: str) -> Cause:
+    queues = _fitting(evidence, workload)
     return Cause(
         reason="DoesNotFit",
         message=f"it can never start in queue {evidence.queue}: {why}",
-        remedy="its owner can submit it with other requests, or an administrator can change the pools",
+        remedy=(
+            f"its owner can submit it to queue {or_list(queues)}, where it fits"
+            if queues
+            else "its owner can submit it with other requests, or an administrator can change the pools"
+        ),
         actor=Actor.OWNER,
     )
+
+
+def _fitting(evidence: Evidence, workload: Object) -> list[str]:
+    """Return the other queues of its namespace with a pool that can take it."""
+    profile = evidence.profile
+    return [
+        local.name
+        for queue in (profile.queues if profile else ())
+        if profile and not misfit(workload, map(profile.pool, queue.pools))
+        for local in queue.local_queues
+        if local.namespace == evidence.namespace and local.name != evidence.queue
+    ]
 
 
 def _unfit(found: Assignment) -> Iterator[str]:

@@ -153,6 +153,9 @@ NEVER: dict[str, tuple[str, Object, str]] = {
 }
 
 
+FITTING = {"other": "to queue gpus or big, where it fits", "selecting": "to queue cpus, where it fits"}
+
+
 @pytest.mark.parametrize("name", NEVER)
 def test_work_that_never_fits(name: str, api: Api, cluster_profile: Profile) -> None:
     """The cause is the same from Kueue's message alone, and is more precise with the profile."""
@@ -161,6 +164,7 @@ def test_work_that_never_fits(name: str, api: Api, cluster_profile: Profile) -> 
     cause = why(api, name, cluster_profile, "DoesNotFit")
     assert cause.actor is Actor.OWNER
     assert message in cause.message
+    assert FITTING.get(name, "with other requests") in cause.remedy
     without = why(api, name, None, "DoesNotFit")
     assert without.message.startswith(f"it can never start in queue {queue}: it")
 

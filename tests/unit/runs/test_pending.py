@@ -103,6 +103,17 @@ def test_a_pod_larger_than_a_node() -> None:
     assert "a node of pool t4 has 4 nvidia.com/gpu" in cause.message
 
 
+def test_another_queue_that_fits() -> None:
+    """A workload that its queue can never run is sent to a queue of its namespace that can."""
+    selecting = refused("flavor t4 doesn't match node affinity")
+    template = selecting["spec"]["podSets"][0]["template"]["spec"]
+    template["nodeSelector"] = {"cloud.google.com/gke-nodepool": "cpu"}
+    template["containers"][0]["resources"] = {"requests": {"cpu": "1"}}
+    assert found(workload=selecting).remedy == "its owner can submit it to queue cpus, where it fits"
+    template["containers"][0]["resources"] = {"requests": {"cpu": "100"}}
+    assert "with other requests" in found(workload=selecting).remedy
+
+
 def test_a_queue_that_does_not_exist() -> None:
     """The queues of the namespace are named."""
     elsewhere = workload(spec={"queueName": "gpu"})

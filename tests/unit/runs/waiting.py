@@ -13,7 +13,8 @@ from tests.unit.workloads.recorded import condition, job
 Object = dict[str, Any]
 
 NOW = datetime(2026, 11, 20, 10, 10, tzinfo=UTC)
-PROFILE = derived(changed(GKE, queues=[{"name": "gpus", "pools": ["t4"]}], teams=[{"name": "vision"}]))
+QUEUES = [{"name": "gpus", "pools": ["t4"]}, {"name": "cpus", "pools": ["cpu"]}]
+PROFILE = derived(changed(GKE, queues=QUEUES, teams=[{"name": "vision"}]))
 QUEUED = job(spec={"suspend": True})
 QUEUED["metadata"]["labels"] = {"kueue.x-k8s.io/queue-name": "gpus"}
 SHORT = "insufficient unused quota for nvidia.com/gpu in flavor t4, 4 more needed"
