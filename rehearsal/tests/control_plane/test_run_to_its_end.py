@@ -1,0 +1,70 @@
+"""`ebbtide run` to its end: the code goes through the real registry to a process of this machine."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ebbtide.model import declare
+from ebbtide.model.labels_and_taints import labels_and_taints
+from ebbtide.placement import NodeTaint
+from ebbtide.placement.derive import profile
+from ebbtide.placement.profile import TeamProfile
+from ebbtide_rehearsal.control_plane import ControlPlane
+from rehearsal.tests.control_plane.commands import Ebbtide
+from rehearsal.tests.control_plane.node_pools import running, work_pool
+from rehearsal.tests.control_plane.process_pods import install_policy, process_namespace
+from rehearsal.tests.registry import put_image, registry
+from tests.repository import ROOT, declaration
+
+pytestmark = pytest.mark.rehearsal
+
+_STACKS = {"gke": ("Pulumi.dev.yaml", "cpu-spot"), "aks": ("Pulumi.dev-aks.yaml", "cpuspot")}
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a registry with a base image."""
+    with registry(tmp_path_factory.mktemp("registry")) as address:
+        put_image(f"{address}/bases/python:3", {"etc/base": "base"})
+        yield address
+
+
+@pytest.mark.parametrize("cloud", ["gke", "aks"])
+def test_run_and_run_again(control_plane: ControlPlane, address: str, cloud: str, tmp_path: Path) -> None:
+    """On a restricted namespace's pool without nodes, the log has the program's output and the exit status is
+    0; a rerun has the same code with other arguments, without the folder."""
+    stack, name = _STACKS[cloud]
+    declared = declare(declaration(ROOT / stack), default_name="dev")
+    pool = next(pool for pool in declared.pools if pool.name == name)
+    placement = labels_and_taints(pool, declared.site.cloud)
+    taints = tuple(NodeTaint(item.key, item.value, item.effect) for item in placement.all_taints)
+    labels = {"pod-security.kubernetes.io/enforce": "restricted"}
+    install_policy(control_plane.api)
+    place = process_namespace(control_plane.api, f"to-the-end-{cloud}", **labels)
+    team = TeamProfile("vision", place, registry=f"{address}/{cloud}/vision")
+    user = Ebbtide(control_plane.plan.kubeconfig, replace(profile(declared), teams=(team,)))
+    folder = tmp_path / "my_model"
+    folder.mkdir()
+    (folder / "data.txt").write_text("data of the folder")
+    (folder / "train.py").write_text("import sys; print(open('data.txt').read(), sys.argv[1:])")
+    options = ("--pool", name, "-n", place, "--code", str(folder), "--run-as-user", "1000")
+    image = ("--image", f"{address}/bases/python:3")
+    with running(
+        control_plane.api,
+        tmp_path,
+        work_pool(name, labels=dict(placement.all_labels), taints=taints),
+    ):
+        started = user.start("run", "train", *options, *image, "--", "python", "train.py", "--lr", "0.1")
+        output, errors = started.communicate(timeout=200)
+        assert started.returncode == 0, output + errors
+        assert f"Image: {address}/{cloud}/vision/my-model:" in output
+        assert "data of the folder ['--lr', '0.1']" in output
+        (folder / "train.py").unlink()
+        again = user.start("rerun", "train", "-n", place, "--", "python", "train.py", "--lr", "0.2")
+        output, errors = again.communicate(timeout=60)
+        assert "Job train-2 is created, from train." in output, errors
+        followed = user.start("follow", "train-2", "-n", place, "--logs")
+        output, errors = followed.communicate(timeout=200)
+        assert "data of the folder ['--lr', '0.2']" in output, output + errors
