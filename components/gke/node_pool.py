@@ -8,7 +8,6 @@ import pulumi
 from pulumi_gcp import container
 
 from ebbtide import durations
-from ebbtide.catalog import machine_series
 from ebbtide.model import (
     Accelerator,
     FlexStart,
@@ -186,8 +185,7 @@ def _ignored(pool: ResolvedPool) -> list[str]:
     `ebbtide up` has replaced keeps its replacement's name.
     """
     count = ["initialNodeCount"] if pool.nodes.count is None else []
-    series = machine_series(pool.machine.type) if pool.machine else None
-    gvnic = ["nodeConfig.gvnic"] if series is not None and series.gvnic_only else []
+    gvnic = ["nodeConfig.gvnic"] if pool.series and pool.series.gvnic_only else []
     return ["name", *count, *gvnic, *(["placementPolicy.type"] if _placement(pool) else [])]
 
 

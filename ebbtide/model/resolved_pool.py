@@ -24,6 +24,8 @@ from ebbtide.catalog import (
     machine_series,
     partitions,
 )
+from ebbtide.catalog.amounts import PricedNode
+from ebbtide.catalog.machine_series import MachineSeries
 from ebbtide.model.addons import Addons
 from ebbtide.model.capacity import FlexStart, OnDemand, Preemptible, Queued, Reservation
 from ebbtide.model.labels_and_taints import LabelsAndTaints, labels_and_taints
@@ -52,6 +54,11 @@ class ResolvedPool(Pool):
 
     def __copy__(self) -> Pool:  # pyright: ignore[reportIncompatibleMethodOverride]  # see the class
         return Pool.model_construct(self.model_fields_set & Pool.model_fields.keys(), **_fields(self))
+
+    @property
+    def series(self) -> MachineSeries | None:
+        """Series of its machine on GKE; None if the catalog has none."""
+        return _series(self)
 
     @property
     def accelerator_type(self) -> str:
@@ -135,6 +142,19 @@ class ResolvedPool(Pool):
             case _:
                 return None
 
+    @property
+    def priced_node(self) -> PricedNode:
+        """Properties of a node that determine its price."""
+        return PricedNode(
+            cloud=self.site.cloud,
+            location=self.site.region,
+            machine=self.machine.type if self.machine else "",
+            accelerator=self.accelerator_type,
+            accelerators=self.accelerator.count if self.accelerator else 0,
+            disk_type=self.disk.type,
+            disk_gib=self.disk.size_gib,
+        )
+
     @cached_property
     def labels_and_taints(self) -> LabelsAndTaints:
         """Labels and taints of its nodes."""
@@ -174,6 +194,10 @@ class ResolvedPool(Pool):
         return Resources(
             max(0, int(has.cpu_m - daemons.cpu_m)), max(0, int(has.memory_mib - daemons.memory_mib))
         )
+
+
+def _series(pool: Pool) -> MachineSeries | None:
+    return machine_series(pool.machine.type) if pool.machine else None
 
 
 def _fields(pool: Pool) -> dict[str, Any]:
@@ -297,18 +321,13 @@ def _local_ssds(config: LocalSsdConfig | None, pool: Pool) -> LocalSsdConfig | N
     return config.model_copy(update={"local_ssd_count": known.own})
 
 
-def _gvnic_only(pool: Pool) -> bool:
-    series = machine_series(pool.machine.type) if pool.machine else None
-    return series is not None and series.gvnic_only
-
-
 def _has_cache(pool: Pool) -> bool:
     return any(disk.mode is not None for disk in pool.secondary_boot_disks)
 
 
 def _gke_only(pool: Pool) -> dict[str, object]:
     scheduled = isinstance(pool.capacity, FlexStart | Queued)
-    steady = isinstance(pool.capacity, OnDemand | Reservation)
+    steady, series = isinstance(pool.capacity, OnDemand | Reservation), _series(pool)
     return {
         "location_policy": pool.location_policy or ("balanced" if steady else "any"),
         "auto_repair": (not scheduled) if pool.auto_repair is None else pool.auto_repair,
@@ -316,7 +335,7 @@ def _gke_only(pool: Pool) -> dict[str, object]:
         "image_streaming": True
         if pool.image_streaming is None and _has_cache(pool)
         else pool.image_streaming,
-        "gvnic": True if pool.gvnic is None and _gvnic_only(pool) else pool.gvnic,
+        "gvnic": True if pool.gvnic is None and series and series.gvnic_only else pool.gvnic,
         "ephemeral_storage_local_ssd_config": _local_ssds(pool.ephemeral_storage_local_ssd_config, pool),
         "local_nvme_ssd_block_config": _local_ssds(pool.local_nvme_ssd_block_config, pool),
     }

@@ -6,7 +6,6 @@ from typing import assert_never
 from urllib.parse import quote
 
 from ebbtide.catalog import CloudKind, default_image, resource_name
-from ebbtide.catalog.amounts import PricedNode
 from ebbtide.model import (
     Aks,
     Cluster,
@@ -66,18 +65,8 @@ def _accelerator(pool: ResolvedPool) -> AcceleratorProfile | None:
 
 
 def _price(pool: ResolvedPool) -> PriceProfile:
-    accelerator = pool.accelerator
-    node = PricedNode(
-        cloud=pool.site.cloud,
-        location=pool.site.region,
-        machine=pool.machine.type if pool.machine else "",
-        accelerator=accelerator.type if accelerator else "",
-        accelerators=accelerator.count if accelerator else 0,
-        disk_type=pool.disk.type,
-        disk_gib=pool.disk.size_gib,
-    )
-    amount = node.amount(pool.capacity.kind)
-    is_known = not node.machine_amount(pool.capacity.kind).unknown
+    node, capacity = pool.priced_node, pool.capacity.kind
+    amount, is_known = node.amount(capacity), not node.machine_amount(capacity).unknown
     return PriceProfile(
         per_hour=round(amount.known, 6) if is_known else None,
         estimated=bool(amount.estimated),

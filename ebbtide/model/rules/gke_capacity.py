@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from ebbtide import durations
-from ebbtide.catalog import CloudKind, machine_series
+from ebbtide.catalog import CloudKind
 from ebbtide.catalog.machine_series import SPOT_OR_FLEX_START
 from ebbtide.model.base import Declared
 from ebbtide.model.capacity import FlexStart, OnDemand, Preemptible, Queued, Reservation, Spot
@@ -90,17 +90,15 @@ def _compact_not_for_flex(pool: PoolIn) -> str | None:
 
 
 def _compact_series(pool: PoolIn) -> str | None:
-    machine = _compact(pool)
-    series = machine_series(machine) if machine else None
+    series = pool.resolved.series if pool.pool.compact else None
     if series is None or series.compact or pool.resolved.has_tpus:
         return None
     return series.name
 
 
 def _too_many_for_compact(pool: PoolIn) -> str | None:
-    machine = _compact(pool)
-    series = machine_series(machine) if machine else None
-    most = series.compact_max_nodes if series else None
+    machine, series = _compact(pool), pool.resolved.series
+    most = series.compact_max_nodes if machine and series else None
     nodes = pool.resolved.max_nodes
     return (
         f"{nodes} nodes of {machine}, and compact placement supports {most}"

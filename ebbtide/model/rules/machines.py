@@ -8,7 +8,6 @@ from ebbtide.catalog import (
     Machine,
     find_machine,
     machine_names,
-    machine_series,
     retirement,
 )
 from ebbtide.model.faults import Fault
@@ -94,8 +93,7 @@ def _is_as_known(pool: PoolIn) -> Iterator[Fault]:
 
 
 def _gvnic(pool: PoolIn) -> Iterator[Fault]:
-    machine = pool.pool.machine
-    series = machine_series(machine.type) if machine else None
+    series = pool.resolved.series
     if pool.pool.gvnic is False and series is not None and series.gvnic_only:
         yield Fault(
             pool.at("gvnic"),

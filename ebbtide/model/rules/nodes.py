@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from ebbtide.catalog import CLOUD_SPECS, CloudKind, node_items
+from ebbtide.catalog import CLOUD_SPECS, CloudKind
 from ebbtide.model.faults import Fault
 from ebbtide.model.rules.rule import PoolIn, PoolRule, Severity
 from ebbtide.model.rules.words import dollars, service_name
@@ -137,32 +137,15 @@ def _aks_system_pods(pool: PoolIn) -> Iterator[Fault]:
         )
 
 
-def hourly_price(pool: PoolIn) -> tuple[float, bool] | None:
-    """Return the price of a node of the pool in USD per hour, with accelerators and without its disk, and
-    whether it is an estimate; None if the price table has none."""
-    site, machine, accelerator = pool.site, pool.machine, pool.pool.accelerator
-    if machine is None:
-        return None
-    attached = (accelerator.type, accelerator.count) if accelerator and not machine.accelerator else ("", 0)
-    capacity, total, estimated = pool.pool.capacity.kind, 0.0, False
-    for _, price, count in node_items(site.cloud, site.region, machine.name, *attached):
-        rate = price.of(capacity) if price else None
-        if price is None or rate is None:
-            return None
-        total += rate * count
-        estimated = estimated or price.is_estimated(capacity)
-    return total, estimated
-
-
 def _never_zero(pool: PoolIn) -> Iterator[Fault]:
     nodes = pool.pool.nodes
     field, fewest = ("count", nodes.count) if nodes.count else ("min", nodes.min)
     if pool.pool.is_system or not fewest:
         return
     cost = "an unknown amount"
-    if price := hourly_price(pool):
-        node, is_estimated = price
-        cost = f"at least {'about ' if is_estimated else ''}{dollars(node * fewest)} an hour"
+    node = pool.resolved.priced_node.machine_amount(pool.pool.capacity.kind)
+    if not node.unknown:
+        cost = f"at least {'about ' if node.estimated else ''}{dollars(node.known * fewest)} an hour"
     yield Fault(
         pool.at(f"nodes.{field}"),
         f"The pool always has at least {fewest} node{'s' if fewest > 1 else ''}.",

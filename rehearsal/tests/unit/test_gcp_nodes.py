@@ -6,8 +6,6 @@ from typing import Any
 import pytest
 
 from ebbtide.model import declare
-from ebbtide.model.rules.nodes import hourly_price
-from ebbtide.model.rules.rule import PoolIn
 from ebbtide.placement import NodeTaint
 from ebbtide.placement.derive import profile
 from ebbtide.reading.inputs import Inputs
@@ -76,8 +74,8 @@ def test_nodes_are_as_the_placement_expects(tmp_path: Path, pool: dict[str, Any]
     assert made.accelerator == ((work.accelerator.type, work.accelerator.count) if work.accelerator else None)
     accelerator = profile(declared).pool("work").accelerator
     assert made.accelerators == ({accelerator.resource: str(accelerator.count)} if accelerator else {})
-    price = hourly_price(PoolIn(work, work, "pools[1]"))
-    assert price is None or price[0] < made.hourly < price[0] + 0.1
+    price = work.priced_node.machine_amount(work.capacity.kind)
+    assert price.unknown or price.known < made.hourly < price.known + 0.1
 
 
 def test_a_spot_pool_in_full(tmp_path: Path) -> None:

@@ -3,10 +3,12 @@
 import pytest
 
 from components.gke import NodePool, NodePoolArgs
+from ebbtide.catalog import CloudKind, Machine, find_machine
 from ebbtide.model import Pool, Site, check_pool, declare
 from ebbtide.model.resolved_pool import ResolvedPool, resolve
 from ebbtide.recording.record import record
 from tests.declarations import AKS, GKE, Declaration, changed
+from tests.synth import synth
 
 _SITE = Site("gke", "us-central1")
 
@@ -20,6 +22,19 @@ def test_facts_are_derived_once(written: Declaration) -> None:
     for pool in cluster.resolved_pools:
         assert resolve(pool, cluster.site, cluster.addons) is pool
         assert pool.labels_and_taints is pool.labels_and_taints
+
+
+def test_a_stack_resolves_each_pool_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rules, placement and every component read the same facts."""
+    found: list[str] = []
+
+    def find(cloud: CloudKind, name: str) -> Machine | None:
+        found.append(name)
+        return find_machine(cloud, name)
+
+    monkeypatch.setattr("ebbtide.model.resolved_pool.find_machine", find)
+    synth(GKE)
+    assert found == [pool["machine"] for pool in GKE["pools"]]
 
 
 def test_a_changed_copy_has_no_facts_of_the_original() -> None:
