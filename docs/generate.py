@@ -63,7 +63,7 @@ built-in one, `--scenario FILE` your own. [Rehearsing](rehearsing.md) describes 
 _ERRORS: Final = """\
 Errors go to standard error as text: wrapped and in color in a terminal (`NO_COLOR` disables color), plain in
 a pipe. With `--format json`, `preview`, `profile`, `reap`, `rehearse` and `status` also write this document
-in place of their own: to standard output, or to the file of `--out`. The exit status is 2 in both cases.
+instead of their own: to standard output, or to the file of `--out`. The exit status is 2 in both cases.
 `ebbtide schema errors` prints its JSON Schema. `review` writes a review with the verdict `fail` and the same
 `errors`, in each of its formats.
 

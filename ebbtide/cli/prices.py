@@ -31,7 +31,7 @@ def prices_refresh(
     stack: Stack = None,
     *,
     cloud: Annotated[
-        CloudKind | None, typer.Option(help="A cloud's whole price table, in place of a stack's prices.")
+        CloudKind | None, typer.Option(help="A cloud's whole price table, instead of a stack's prices.")
     ] = None,
     region: Annotated[
         list[str] | None,

@@ -241,7 +241,7 @@ class Pool(Declared):
             "Write disk: {kubeletDiskType: Temporary} for the machine's temporary disk.",
         ),
     ] = None
-    """GKE: local SSDs for `emptyDir` volumes, container layers and images, in place of the boot disk. Fixed
+    """GKE: local SSDs for `emptyDir` volumes, container layers and images, instead of the boot disk. Fixed
     when the pool is created."""
     local_nvme_ssd_block_config: Annotated[
         LocalSsdConfig | None,
@@ -282,7 +282,7 @@ class Pool(Declared):
         gke("nodeConfig.taints", "nodeConfig.effectiveTaints", "nodeConfig.taintConfig"),
         aks("nodeTaints", "nodeInitializationTaints"),
     ] = default(None)
-    """Taints in place of the derived one. Taints that the cloud adds itself remain."""
+    """Taints instead of the derived one. Taints that the cloud adds itself remain."""
     service_account: Annotated[
         str | None,
         gke_fixed("nodeConfig.serviceAccount"),

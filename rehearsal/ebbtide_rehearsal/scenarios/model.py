@@ -120,7 +120,7 @@ class FailureInjection(Declared):
     share: Share | None = None
     """For a reclaim: the share of nodes."""
     count: PositiveInt | None = None
-    """For a reclaim: the number of nodes, in place of a share."""
+    """For a reclaim: the number of nodes, instead of a share."""
     graceful: bool = True
     """For a reclaim: notify nodes beforehand."""
     limit: Count | None = None
