@@ -80,7 +80,7 @@ def test_an_existing_cluster_gets_no_grants(cloud: str, member: str) -> None:
     declaration["cloud"]["existing"] = {"name": "theirs"}
     recording = synth(declaration)
     assert not [item for item in recording if "-members-" in item.name and item.type in (IAM, ASSIGNMENT)]
-    (warning,) = [message.text for message in recording.messages if "letting them in" in message.text]
+    (warning,) = [message.text for message in recording.messages if "is granted by its owner" in message.text]
     assert "clusterViewer" in warning or "Cluster User Role" in warning
 
 
