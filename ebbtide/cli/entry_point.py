@@ -40,7 +40,7 @@ from ebbtide.cli.replay import replay
 from ebbtide.cli.review import review, write_failure
 from ebbtide.cli.run import RunCommand, run
 from ebbtide.cli.schema import schema
-from ebbtide.cli.sessions import shell
+from ebbtide.cli.sessions import notebook, shell
 from ebbtide.cli.sleep import sleep, wake
 from ebbtide.cli.status import status
 from ebbtide.cli.trace import trace_fetch
@@ -95,8 +95,8 @@ def root(
     """ML clusters on GKE and AKS from one declaration.
 
     Only `quota`, `prices`, `up`, `status`, `sleep`, `wake`, `extend`, `reap`, `destroy`, `follow`,
-    `jobs`, `logs`, `why`, `cancel`, `rerun`, `run`, `shell`, `cost` and --submit need access to a backend, a
-    cloud or a cluster.
+    `jobs`, `logs`, `why`, `cancel`, `rerun`, `run`, `shell`, `notebook`, `cost` and --submit need access to
+    a backend, a cloud or a cluster.
     """
 
 
@@ -243,7 +243,7 @@ _COMMANDS = cast(
     {
         "Review": [preview, review, machines, quota, schema],
         "Cluster": [up, status, dashboard, sleep, wake, extend, reap, destroy],
-        "Work": [profile, run, shell, *workloads.COMMANDS, jobs, logs, why, cancel, rerun, cost],
+        "Work": [profile, run, shell, notebook, *workloads.COMMANDS, jobs, logs, why, cancel, rerun, cost],
         "Rehearsal": [rehearse, replay],
     },
 )

@@ -15,6 +15,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "profile": "profile dev --out profile.json",
     "run": "run --pool t4-spot --gpus 1 -- python train.py",
     "shell": "shell --pool t4-spot --gpus 1 --idle 30m",
+    "notebook": "notebook --pool t4-spot --gpus 1 --volume shared",
     "job": (
         "job train --profile profile.json --image busybox \\\n"
         "      --pool t4-spot --gpus 4 --memory 40Gi -- python train.py"

@@ -1,10 +1,14 @@
-"""The `shell` command, for interactive sessions. Dependencies are imported on execution."""
+"""The commands for interactive sessions: `shell` and `notebook`. Dependencies are imported on execution."""
 
 import json
+import re
 import shutil
 import signal
 import subprocess
 import sys
+import threading
+import time
+from collections import deque
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -46,6 +50,9 @@ _NO_TASK: Final = ("submit", "retries", "fail_on", "format_")
 _ENDED: Final = "command terminated with exit code "
 """Error output of kubectl after a command that failed, but not after a lost connection."""
 _KILLED: Final = (137, 143)
+_FORWARDING: Final = re.compile(r"Forwarding from 127\.0\.0\.1:(\d+) ")
+_PAUSE: Final = 1.0
+_WATCH: Final = 5.0
 
 
 class SessionError(EbbtideError):
@@ -266,3 +273,82 @@ def _terminal(session: _Session, pod: Object) -> tuple[bool, int]:
         return True, ended.returncode
     say(ended.stderr.strip(), err=True)
     return False, ended.returncode
+
+
+@partial(with_shared_options, without=_NO_TASK)
+def notebook(
+    name: SessionName = "",
+    *,
+    code: Code = Path(),
+    code_in: CodeInOption = None,
+    setup: Setup = "",
+    idle: Idle = "1h",
+    port: Annotated[
+        int, typer.Option(help="Port on this machine; by default a free one.", show_default=False)
+    ] = 0,
+    **options: Any,
+) -> None:
+    """Run JupyterLab on a pod, and open a port to it.
+
+    The pod is that of an ordinary Job, on a pool or in a queue. Its notebooks are on the volume of --volume,
+    or else in the folder's copy in /code, which is lost with the pod. Ctrl-C closes the port; the name opens
+    it again. Jupyter ends kernels and terminals without activity for the time of --idle, and then itself; an
+    open browser tab is no activity. Exit status 1: the pod ended.
+    """
+    from ebbtide.runs import notebook as notebooks  # noqa: PLC0415
+    from ebbtide.runs import sessions  # noqa: PLC0415
+
+    own = {"idle": idle, "setup": setup, "code_in": code_in}
+    session = _Session.open(sessions.NOTEBOOK, notebooks.notebook, name, code, options, **own)
+    with session.deleting():
+        pod = session.wait()
+        while not (token := notebooks.read_token(session.kubectl, pod)):
+            if reason := session.end_of(pod):
+                session.report_end(f"{reason} Its log: {session.command('logs')}")
+            time.sleep(_PAUSE)
+    try:
+        port = _forward(session, pod, port, token, first=True)
+        while not (reason := session.end_of(pod)):
+            port = _forward(session, pod, port, token, first=False)
+            time.sleep(_PAUSE)
+    except KeyboardInterrupt:
+        say(
+            f"\nThe port is closed. {session.name} ends after {session.idle} without activity.\n"
+            f"Open the port again: {session.command('notebook')}\nEnd it: {session.command('cancel')}",
+            err=True,
+        )
+        raise SystemExit(ExitStatus.INTERRUPTED) from None
+    session.report_end(reason)
+
+
+def _forward(session: _Session, pod: Object, port: int, token: str, *, first: bool) -> int:
+    """Forward a port to JupyterLab until the connection is lost or the pod ends, and return the port.
+
+    Raises:
+        SessionError: the first connection fails.
+    """
+    from ebbtide.runs.notebook import PORT  # noqa: PLC0415
+
+    words = ["port-forward", f"pod/{pod['metadata']['name']}", f"{port or ''}:{PORT}"]
+    with subprocess.Popen(  # noqa: S603 - kubectl
+        [*session.kubectl, *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as forward:
+        try:
+            lines = iter(forward.stdout or ())
+            line = next(lines, "")
+            if (match := _FORWARDING.match(line)) is None:
+                if first:
+                    raise SessionError(
+                        f"No port to {session.name} can be opened: {line.strip()} Open it again: "
+                        f"{session.command('notebook')}. End it: {session.command('cancel')}."
+                    )
+                return port
+            if first:
+                say(f"JupyterLab: http://127.0.0.1:{match[1]}/lab?token={token}\nCtrl-C closes the port.")
+            # kubectl writes a line per connection, and does not notice the end of the pod.
+            threading.Thread(target=deque, args=(lines, 0), daemon=True).start()
+            while forward.poll() is None and not session.end_of(pod):
+                time.sleep(_WATCH)
+            return int(match[1])
+        finally:
+            forward.terminate()

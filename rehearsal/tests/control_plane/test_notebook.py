@@ -1,0 +1,87 @@
+"""`ebbtide notebook` on a real API server: JupyterLab runs, and is reached through the forwarded port."""
+
+import asyncio
+import json
+import re
+import signal
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from ebbtide.model import declare
+from ebbtide.model.labels_and_taints import labels_and_taints
+from ebbtide.placement import NodeTaint
+from ebbtide.placement.derive import profile
+from ebbtide_rehearsal.control_plane import ControlPlane, ControlPlaneTools
+from rehearsal.tests.control_plane.node_pools import running, work_pool
+from rehearsal.tests.control_plane.process_pods import Terminal, install_policy, process_namespace
+from tests.repository import ROOT, declaration
+
+pytestmark = [pytest.mark.rehearsal, pytest.mark.long]  # installs JupyterLab from PyPI
+
+_DEV = declare(declaration(ROOT / "Pulumi.dev.yaml"))
+_POOL = "cpu-spot"
+
+
+def test_a_notebook(control_plane: ControlPlane, tools: ControlPlaneTools, tmp_path: Path) -> None:
+    """A kernel starts beside the folder's code, Ctrl-C leaves the Job, and culling completes it."""
+    api = control_plane.api
+    install_policy(api)
+    place = process_namespace(api, "notebook", **{"pod-security.kubernetes.io/enforce": "restricted"})
+    folder = tmp_path / "model"
+    folder.mkdir()
+    (folder / "train.py").write_text("print('trained')")
+    pool = next(pool for pool in _DEV.pools if pool.name == _POOL)
+    placement = labels_and_taints(pool, _DEV.site.cloud)
+    taints = tuple(NodeTaint(item.key, item.value, item.effect) for item in placement.all_taints)
+    options = ("--pool", _POOL, "-n", place, "--code", str(folder), "--image", "python")
+    words = ("notebook", "lab", *options, "--run-as-user", "1000", "--idle", "40s")
+    with running(api, tmp_path, work_pool(_POOL, labels=dict(placement.all_labels), taints=taints)):
+        terminal = Terminal(tools.path("kubectl"), control_plane.plan.kubeconfig, profile(_DEV), *words)
+        token = _token(terminal)
+        assert [item["name"] for item in _call(token, "contents")["content"]] == ["train.py"]
+        kernel = _call(token, "kernels", {"name": "python3"})
+        assert asyncio.run(_printed(token, kernel["id"], "import train")) == "trained"
+        terminal.process.send_signal(signal.SIGINT)
+        output = terminal.read("End it: ")
+        assert terminal.end() == 130
+        assert "The port is closed. lab ends after 40s without activity." in output
+        again = Terminal(tools.path("kubectl"), control_plane.plan.kubeconfig, profile(_DEV), *words)
+        assert _call(_token(again), "kernels")
+        again.read("lab has ended. No process of its user had run for 40 s.", seconds=200)
+        assert again.end() == 1
+
+
+def _token(terminal: Terminal) -> tuple[str, str]:
+    """Return the server's port and token once they are shown."""
+    output = terminal.read("Ctrl-C closes the port.", seconds=300)
+    found = re.search(r"http://127\.0\.0\.1:(\d+)/lab\?token=(\w+)", output)
+    assert found
+    return found[1], found[2]
+
+
+def _call(server: tuple[str, str], path: str, body: dict[str, Any] | None = None) -> Any:
+    """Call Jupyter's API."""
+    port, token = server
+    data = None if body is None else json.dumps(body).encode()
+    with urllib.request.urlopen(
+        f"http://127.0.0.1:{port}/api/{path}?token={token}", data, timeout=30
+    ) as answer:
+        return json.load(answer)
+
+
+async def _printed(server: tuple[str, str], kernel: str, code: str) -> str:
+    """Return what a kernel prints when it runs a line of code."""
+    port, token = server
+    header = {"msg_id": "1", "msg_type": "execute_request", "session": "s", "username": "", "version": "5.3"}
+    request = {"channel": "shell", "header": header, "parent_header": {}, "metadata": {}}
+    url = f"http://127.0.0.1:{port}/api/kernels/{kernel}/channels?token={token}"
+    async with aiohttp.ClientSession() as session, session.ws_connect(url) as channels, asyncio.timeout(60):
+        await channels.send_json(request | {"content": {"code": code, "silent": False}})
+        while True:
+            message = await channels.receive_json()
+            if message["msg_type"] == "stream":
+                return message["content"]["text"].strip()
