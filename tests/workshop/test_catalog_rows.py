@@ -11,8 +11,8 @@ _PLUGIN = "tests.workshop.extended_catalog"
 _DEPENDENT = (
     "tests/contract/test_idle_price.py",
     "tests/unit/catalog",
-    "tests/unit/model/test_bad_declarations.py::test_every_fault_is_said",
-    "tests/unit/model/test_bad_declarations.py::test_every_warning_is_said",
+    "tests/unit/model/test_bad_declarations.py::test_every_fault_is_reported",
+    "tests/unit/model/test_bad_declarations.py::test_every_warning_is_reported",
     "tests/unit/placement/test_quotas.py",
 )
 """The tests whose results follow from the catalog."""

@@ -148,7 +148,7 @@ def test_the_next_pool_takes_over(control_plane: ControlPlane, tmp_path: Path, f
         assert any("GCE" in text for text in cloud.event_messages(place, "FailedScaleUp"))
 
 
-def test_a_pod_too_big_is_told_why(control_plane: ControlPlane, tmp_path: Path) -> None:
+def test_a_pod_that_is_too_large(control_plane: ControlPlane, tmp_path: Path) -> None:
     """A pod that is too large stays pending, with each pool's reason in `kubectl describe`."""
     api, place = control_plane.api, namespace(control_plane.api, "too-big")
     with running(api, tmp_path, work_pool("cpu"), work_pool("other")) as cloud:

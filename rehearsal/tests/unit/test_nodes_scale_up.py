@@ -133,7 +133,7 @@ def test_some_pods_never_bring_a_node(pod: Pod) -> None:
     assert (planned, unschedulable) == (None, [])
 
 
-def test_pods_of_a_request_are_told_that_they_bring_no_node() -> None:
+def test_pods_of_a_request_trigger_no_scale_up() -> None:
     """Only waiting pods of a ProvisioningRequest get the event that they trigger no scale-up."""
     mark = {"autoscaling.x-k8s.io/consume-provisioning-request": "r"}
     pods = (a_pod("mine", annotations=mark), a_pod("there", annotations=mark, node="cpu-0"), a_pod("other"))
@@ -182,7 +182,7 @@ PRIORITIES = "10: ['.*tight.*']\n50: ['.*roomy.*']"
         ("priority", "50: ['.*tight.*']", "tight+3"),
     ],
 )
-def test_aks_goes_by_its_expander(expander: Expander, priorities: str, expected: str) -> None:
+def test_expander_priorities_on_aks(expander: Expander, priorities: str, expected: str) -> None:
     """The expander's priorities apply only if the priority expander is configured."""
     roomy = a_pool("roomy", cloud="aks", allocatable={"cpu": "16", "memory": "64Gi"})
     tight = a_pool("tight", cloud="aks", allocatable={"cpu": "1", "memory": "1Gi"}, maximum=3)

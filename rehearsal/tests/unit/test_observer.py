@@ -94,7 +94,7 @@ def test_pods_of_a_train_job_ran_where_their_node_was(tmp_path: Path, label: str
     assert _looking(tmp_path, made).observe().ran_on == ran_on
 
 
-def test_a_cluster_without_trainer_is_looked_at_too(tmp_path: Path) -> None:
+def test_a_cluster_without_trainer_is_observed(tmp_path: Path) -> None:
     """A cluster without the TrainJob kind is observed without an error."""
     assert _looking(tmp_path, {}).observe().jobs == []
 

@@ -46,7 +46,7 @@ def _priced(written: Any, expected: Fault, fault: Fault) -> Fault:
 
 
 @pytest.mark.parametrize("case", _BAD, ids=str)
-def test_every_fault_is_said(case: Case) -> None:
+def test_every_fault_is_reported(case: Case) -> None:
     """A bad declaration is refused with all of its faults, each with path, problem, consequence and fix."""
     faults = _faults(case.written)
     assert len(faults) == len(case.faults)
@@ -70,17 +70,17 @@ def test_rule_ids() -> None:
 
 
 @pytest.mark.parametrize("case", _WARNED, ids=str)
-def test_every_warning_is_said(case: Case) -> None:
+def test_every_warning_is_reported(case: Case) -> None:
     """A valid declaration with a warning is accepted, and the warning is complete."""
     assert advice(declare(case.written)) == case.faults
 
 
-def test_there_are_enough() -> None:
+def test_number_of_bad_declarations() -> None:
     """There are at least as many bad declarations as were asked for, each refused for something."""
     assert len([case for case in _BAD if case.faults]) >= _LEAST
 
 
-def test_no_case_is_there_twice() -> None:
+def test_case_names_are_unique() -> None:
     """Every case has a name of its own."""
     names = [case.name for case in (*_BAD, *_WARNED)]
     assert len(names) == len(set(names))

@@ -101,7 +101,7 @@ def test_no_secret_is_in_the_document(preview: Preview) -> None:
     assert preview.outputs["password"] == "[secret]"  # noqa: S105
 
 
-def test_what_is_unknown_is_said_to_be(preview: Preview) -> None:
+def test_unknown_values_are_marked(preview: Preview) -> None:
     """An unknown value is marked as unknown, and is not null."""
     assert preview.outputs["version"] == "[unknown]"
 

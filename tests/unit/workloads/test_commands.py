@@ -210,7 +210,7 @@ def test_commands_of_the_page_run(line: str, profile: Path) -> None:
     assert done.stderr == ""
 
 
-def test_what_is_wrong_is_said(profile: Path) -> None:
+def test_invalid_arguments(profile: Path) -> None:
     """One sentence per fault, on standard error, and status 2."""
     error = _refused(
         *("job", "Train", "--image", "busybox", "--pool", "t4-spot", "--gpus", "8"),

@@ -213,7 +213,7 @@ def test_the_collector_needs_room() -> None:
         ({"pool": "t4-spot"}, "gpus is missing, and pool t4-spot"),
     ],
 )
-def test_what_is_wrong_is_said(given: dict[str, Any], message: str) -> None:
+def test_invalid_arguments(given: dict[str, Any], message: str) -> None:
     """Faults are reported before Katib refuses the Experiment, or lets it fail later."""
     assert message in "\n".join(_problems(**given))
 

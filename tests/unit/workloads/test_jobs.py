@@ -293,7 +293,7 @@ def test_the_bucket_mount_needs_room() -> None:
         ({"queue": "a100", "cpu": "1", "memory": "1Gi", "gpus": 2}, "No pool of queue a100 can run this."),
     ],
 )
-def test_what_is_wrong_is_said(fields: dict[str, Any], message: str) -> None:
+def test_invalid_arguments(fields: dict[str, Any], message: str) -> None:
     """In one sentence or two, with what to write instead."""
     problems = _problems(**fields)
     assert message in problems[0]

@@ -89,7 +89,7 @@ def test_the_link_on_aks_needs_the_workspace() -> None:
         ({"pod": "a", "namespace": ""}, "namespace is '', which is not a valid namespace name."),
     ],
 )
-def test_what_is_wrong_is_said(given: dict[str, str], message: str) -> None:
+def test_invalid_arguments(given: dict[str, str], message: str) -> None:
     """And nothing that is no name gets into a query."""
     with pytest.raises(WorkloadError, match=re.escape(message)):
         log_query(DEV, **{"namespace": "vision"} | given)

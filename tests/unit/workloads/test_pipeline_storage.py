@@ -93,7 +93,7 @@ def test_what_the_mount_takes_is_counted_in_a_queue() -> None:
         dsl.pipeline(pipeline)
 
 
-def test_faults_are_told_at_once() -> None:
+def test_faults_are_reported_together() -> None:
     """Each with what to write."""
 
     def pipeline() -> None:

@@ -96,7 +96,7 @@ def test_memory_as_kfp_takes_it() -> None:
     assert task.container_spec.resources.memory_limit == "1610612736"
 
 
-def test_every_fault_of_a_call_is_said_at_once() -> None:
+def test_every_fault_of_a_call_is_reported() -> None:
     """Unknown pool with its near miss, too many GPUs, too much memory, no duration: each in a sentence."""
     problems = problems_of(
         lambda: use_pool(

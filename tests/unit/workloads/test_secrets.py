@@ -111,7 +111,7 @@ def test_what_is_no_secret_is_let_be(name: str, value: str) -> None:
         ({"secret_volumes": {"a": "/x"}, "volume": "shared", "mount_path": "/x"}, "both have /x"),
     ],
 )
-def test_what_is_wrong_is_said(fields: dict[str, Any], message: str) -> None:
+def test_invalid_arguments(fields: dict[str, Any], message: str) -> None:
     """One error, that names what to write."""
     (problem,) = _problems(**fields)
     assert message in problem

@@ -117,7 +117,7 @@ def test_every_pool_of_every_stack(stack: str) -> None:
         (2, {"secret_env": {"RANK": "a/b"}}, "secret_env has RANK, which a Job over several nodes sets"),
     ],
 )
-def test_what_is_wrong_is_said(nodes: int, fields: dict[str, Any], message: str) -> None:
+def test_invalid_arguments(nodes: int, fields: dict[str, Any], message: str) -> None:
     """One error, that names what to change."""
     (problem,) = _problems(nodes, **fields)
     assert message in problem

@@ -98,7 +98,7 @@ def test_no_more_at_once_than_there_are() -> None:
         (_GRID, {"pool": "cpuspot"}, "did you mean cpu-spot?"),
     ],
 )
-def test_what_is_wrong_is_said(grid: Grid, given: dict[str, Any], message: str) -> None:
+def test_invalid_arguments(grid: Grid, given: dict[str, Any], message: str) -> None:
     """One error, that names what to change."""
     with pytest.raises(WorkloadError) as raised:
         _sweep(grid, **given)

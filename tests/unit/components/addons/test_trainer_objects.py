@@ -69,7 +69,7 @@ def test_jobset_listens_where_it_is_reached() -> None:
     assert pod_spec(made)
 
 
-def test_trainer_is_told_by_its_value() -> None:
+def test_trainer_is_configured_by_chart_values() -> None:
     """Trainer's settings are values of its chart, not patches."""
     assert values(HOME)["manager"]["config"]["webhook"]["port"] == CONTROL_PLANE_PORT
     item = config("config.trainer.kubeflow.org/v1alpha1")
