@@ -1,0 +1,132 @@
+"""The commands of docs/daily-work.md on a real API server, with pods that are processes."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ebbtide.model import declare
+from ebbtide.model.labels_and_taints import labels_and_taints
+from ebbtide.placement import NodeTaint
+from ebbtide.placement.derive import profile
+from ebbtide_rehearsal.control_plane import RUNS, ControlPlane, ControlPlaneTools
+from rehearsal.tests.control_plane.cluster import Object, namespace, wait
+from rehearsal.tests.control_plane.node_pools import running, work_pool
+from tests.pages import BLOCKS, Block
+from tests.repository import ROOT, declaration
+
+pytestmark = pytest.mark.rehearsal
+
+_DEV = declare(declaration(ROOT / "Pulumi.dev.yaml"))
+_POOL, _PLACE = "cpu-spot", "vision"
+_ADMISSION = "/apis/admissionregistration.k8s.io/v1"
+_ANNOTATED = f'Object.metadata{{annotations: {{"{RUNS}": "process"}}}}'
+_AS_PROCESSES = "processes"
+"""Name of the policy that makes pods of the namespace processes of this machine."""
+
+
+def _blocks(kind: str) -> list[Block]:
+    return [block for block in BLOCKS if block.page == "docs/daily-work.md" and block.kind == kind]
+
+
+@pytest.fixture(scope="module")
+def place(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A namespace whose pods run as processes, and the pool of the page."""
+    api = control_plane.api
+    namespace(api, _PLACE)
+    policy: Object = {
+        "matchConstraints": {
+            "resourceRules": [
+                {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
+            ],
+        },
+        "reinvocationPolicy": "Never",
+        "mutations": [
+            {
+                "patchType": "ApplyConfiguration",
+                "applyConfiguration": {"expression": f"Object{{metadata: {_ANNOTATED}}}"},
+            }
+        ],
+    }
+    binding: Object = {
+        "policyName": _AS_PROCESSES,
+        "matchResources": {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": _PLACE}}},
+    }
+    for kind, spec in (("MutatingAdmissionPolicy", policy), ("MutatingAdmissionPolicyBinding", binding)):
+        plural = "mutatingadmissionpolicies" if spec is policy else "mutatingadmissionpolicybindings"
+        body = {"kind": kind, "metadata": {"name": _AS_PROCESSES}, "spec": spec}
+        api.create(f"{_ADMISSION}/{plural}", {"apiVersion": "admissionregistration.k8s.io/v1", **body})
+    wait(lambda: _annotated(control_plane), bool)
+    declared = next(pool for pool in _DEV.pools if pool.name == _POOL)
+    placement = labels_and_taints(declared, _DEV.site.cloud)
+    taints = tuple(NodeTaint(item.key, item.value, item.effect) for item in placement.all_taints)
+    pool = work_pool(_POOL, labels=dict(placement.all_labels), taints=taints)
+    with running(api, tmp_path_factory.mktemp("cloud"), pool):
+        yield _PLACE
+
+
+def _annotated(control_plane: ControlPlane) -> bool:
+    """Check with a dry run that the policy is in force, which takes the API server some seconds."""
+    pod: Object = {"metadata": {"name": "try"}, "spec": {"containers": [{"name": "try", "image": "try"}]}}
+    path = f"/api/v1/namespaces/{_PLACE}/pods"
+    made = control_plane.api.create(path, {"apiVersion": "v1", "kind": "Pod", **pod}, dryRun="All")
+    return RUNS in made["metadata"].get("annotations", {})
+
+
+@pytest.fixture
+def folder(control_plane: ControlPlane, tools: ControlPlaneTools, tmp_path: Path) -> Path:
+    """The page's program in a folder, with `ebbtide` and kubectl where the page has them."""
+    folder = tmp_path / "model"
+    (folder / ".venv/bin").mkdir(parents=True)
+    (folder / ".gitignore").write_text(".venv\n")
+    (folder / "train.py").write_text(_blocks("python")[0].text)
+    command = f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m ebbtide "$@"\n'
+    (folder / ".venv/bin/ebbtide").write_text(command)
+    (folder / ".venv/bin/ebbtide").chmod(0o755)
+    (folder / ".venv/bin/kubectl").symlink_to(tools.path("kubectl"))
+    (tmp_path / "kubeconfig").write_text(control_plane.plan.kubeconfig.read_text())
+    return folder
+
+
+def test_every_command(folder: Path, place: str) -> None:
+    """Each succeeds as it is printed, and the first run has the output of the page."""
+    environment = {
+        "PATH": f"{folder}/.venv/bin:{os.environ['PATH']}",
+        "HOME": str(folder.parent),
+        "PYTHONPATH": str(ROOT),
+        "KUBECONFIG": str(folder.parent / "kubeconfig"),
+        "EBBTIDE_PROFILE": profile(_DEV).json(),
+        "COLUMNS": "80",
+    }
+    outputs: dict[str, str] = {}
+    for line in (line for block in _blocks("sh") for line in block.text.splitlines()):
+        done = subprocess.run(
+            ["/bin/sh", "-c", line],
+            cwd=folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=300,
+        )
+        assert done.returncode == 0, f"{line}\n{done.stdout}{done.stderr}"
+        outputs[line.removeprefix(".venv/bin/ebbtide ")] = done.stdout + done.stderr
+    shown = _blocks("text")[0].text.splitlines()
+    first = outputs["run first -- python train.py 3"].splitlines()
+    for line in shown:
+        pattern = re.sub(
+            r"\\ of\\ .*", " of .*", re.sub(r"(\d+\\ min\\ )?\d+\\ s", r"[\\d minh]+ s", re.escape(line))
+        )
+        waiting = line.startswith("waiting for a node")
+        assert waiting or any(re.fullmatch(pattern, output) for output in first), f"{line}\n{first}"
+    assert "first  completed" in outputs["jobs --all"]
+    assert outputs["logs first"].splitlines()[:3] == ["step 0", "step 1", "step 2"]
+    assert "first " in outputs[f"kubectl get jobs --namespace {place}"]
+    assert outputs["rerun first -- python train.py 20"].startswith("Job first-2 is created, from first.")
+    assert "step 19" in outputs["logs first-2 --follow"]
+    assert outputs["cancel first-2"].startswith("Deleted the Job first-2")
