@@ -20,13 +20,14 @@ from typer.core import TyperGroup
 
 from ebbtide import __version__
 from ebbtide.cli import config as config_commands
-from ebbtide.cli import help_examples, workloads
+from ebbtide.cli import help_examples
 from ebbtide.cli.consoles import discard_output, prepare_streams, say, screen, write
 from ebbtide.cli.cost import cost
 from ebbtide.cli.dashboard import dashboard
 from ebbtide.cli.destroy import destroy
 from ebbtide.cli.exit_status import ExitStatus
 from ebbtide.cli.extend import extend
+from ebbtide.cli.follow import follow
 from ebbtide.cli.jobs import cancel, jobs, rerun
 from ebbtide.cli.logs import logs
 from ebbtide.cli.machines import machines
@@ -43,9 +44,11 @@ from ebbtide.cli.schema import schema
 from ebbtide.cli.sessions import notebook, shell
 from ebbtide.cli.sleep import sleep, wake
 from ebbtide.cli.status import status
+from ebbtide.cli.sweep import sweep
 from ebbtide.cli.trace import trace_fetch
 from ebbtide.cli.up import up
 from ebbtide.cli.why import why
+from ebbtide.cli.workloads import job
 
 if TYPE_CHECKING:
     from ebbtide.project.source import Source
@@ -243,7 +246,7 @@ _COMMANDS = cast(
     {
         "Review": [preview, review, machines, quota, schema],
         "Cluster": [up, status, dashboard, sleep, wake, extend, reap, destroy],
-        "Work": [profile, run, shell, notebook, *workloads.COMMANDS, jobs, logs, why, cancel, rerun, cost],
+        "Work": [profile, run, shell, notebook, job, sweep, follow, jobs, logs, why, cancel, rerun, cost],
         "Rehearsal": [rehearse, replay],
     },
 )

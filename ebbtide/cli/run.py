@@ -15,8 +15,13 @@ from ebbtide.cli.workloads import Command, fields_of, with_defaults, with_shared
 from ebbtide.runs.code_in import CodeIn
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from ebbtide.placement import Profile
     from ebbtide.registries.code_image import CodeImage
     from ebbtide.runs.folder import Folder
+    from ebbtide.workloads.objects import Object
+    from ebbtide.workloads.tasks import TaskFields
 
 
 class RunCommand(TyperCommand):
@@ -47,6 +52,17 @@ UNRECORDED: Final = {"profile", "context", "format_", "env", "secret_env", "secr
 """Options that the annotation with the parameters omits."""
 
 
+Setup = Annotated[
+    str,
+    typer.Option(
+        metavar="COMMANDS", help="Shell commands in the folder before the command.", show_default=False
+    ),
+]
+Replace = Annotated[
+    bool, typer.Option("--replace", help="Delete an existing Job of that name, with its pods.")
+]
+
+
 @partial(with_shared_options, without=("submit",))
 def run(
     name: Annotated[
@@ -56,18 +72,11 @@ def run(
     *,
     code: Annotated[Path, typer.Option(metavar="DIR", help="The folder of the code.")] = Path(),
     code_in: CodeInOption = None,
-    setup: Annotated[
-        str,
-        typer.Option(
-            metavar="COMMANDS", help="Shell commands in the folder before the command.", show_default=False
-        ),
-    ] = "",
+    setup: Setup = "",
     nodes: Annotated[
         int, typer.Option(help="Pods of the Job, each with its rank and the address of the first.")
     ] = 1,
-    replace: Annotated[
-        bool, typer.Option("--replace", help="Delete an existing Job of that name, with its pods.")
-    ] = False,
+    replace: Replace = False,
     **options: Any,
 ) -> None:
     """Run a command with the code of a folder.
@@ -76,6 +85,46 @@ def run(
     They are a layer on the image if the namespace's team has a registry, else a ConfigMap. CPU and memory
     default to the part of a node that belongs to the requested accelerators. The logs are printed until the
     Job ends; Ctrl-C leaves it running. Exit status 1: the Job failed.
+    """
+    from ebbtide.workloads.several_nodes import job_over_nodes  # noqa: PLC0415
+
+    def build(profile: "Profile", task: "TaskFields") -> "Sequence[Object]":
+        return job_over_nodes(profile, nodes, **task)
+
+    create(
+        name,
+        command,
+        options,
+        code=code,
+        code_in=code_in,
+        setup=setup,
+        replace=replace,
+        build=build if nodes != 1 else None,
+    )
+
+
+def create(
+    name: str,
+    command: list[str] | None,
+    options: dict[str, Any],
+    *,
+    code: Path,
+    code_in: CodeIn | None,
+    setup: str,
+    replace: bool,
+    build: "Callable[[Profile, TaskFields], Sequence[Object]] | None" = None,
+) -> None:
+    """Create a run of a folder's code, and follow it to its end with its logs.
+
+    Args:
+        name: name of the Job; empty for the folder's with a suffix.
+        command: the command.
+        options: the shared options.
+        code: the folder.
+        code_in: storage of the code.
+        setup: commands of the shell before the command.
+        replace: whether an existing Job of that name is deleted.
+        build: function that returns the Job for a task, and its Services; default: an ordinary Job.
     """
     from ebbtide.kubernetes_api import Api  # noqa: PLC0415
     from ebbtide.runs import run as runs  # noqa: PLC0415
@@ -95,7 +144,7 @@ def run(
         folder,
         user_of(api),
         parameters | ({"setup": setup} if setup else {}),
-        nodes=nodes,
+        build=build,
         setup=setup,
         code_in=code_in,
         **fields_of(name, command, options),

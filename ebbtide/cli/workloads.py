@@ -1,6 +1,6 @@
-"""The commands for workloads, from a placement profile: `job` and `sweep`.
+"""The `job` command, which prints a manifest, and the options that it shares with other commands.
 
-They print manifests; only --submit creates objects. Dependencies are imported on execution.
+Only --submit creates objects. Dependencies are imported on execution.
 """
 
 import json
@@ -18,7 +18,6 @@ from ebbtide.cli.options import PreviewFormat
 
 if TYPE_CHECKING:
     from ebbtide.placement import Profile
-    from ebbtide.workloads.sweeps import Value
     from ebbtide.workloads.tasks import TaskFields
 
 _PROFILE: Final = "EBBTIDE_PROFILE"
@@ -229,41 +228,8 @@ def job(
         if nodes == 1
         else several_nodes.job_over_nodes(cluster, nodes, **fields)
     )
-    _give(manifests, cluster, options)
+    give(manifests, cluster, options)
 
-
-@with_shared_options
-def sweep(
-    name: Name,
-    command: Command = None,
-    *,
-    axes: Annotated[
-        list[str], typer.Option("--set", metavar="NAME=VALUE,VALUE", help="A parameter, with its values.")
-    ],
-    parallelism: Annotated[
-        int | None, typer.Option(help="Indexes that run at once; by default all.", show_default=False)
-    ] = None,
-    max_failed: Annotated[
-        int | None, typer.Option(help="Failed indexes that end the sweep.", show_default=False)
-    ] = None,
-    **options: Any,
-) -> None:
-    """Print the manifest of a sweep over parameters: an Indexed Job.
-
-    One index runs for each point of the grid. It reads its parameters with
-    `ebbtide.workloads.sweeps.parameters()`, or from the variables EBBTIDE_SWEEP (a JSON list) and
-    JOB_COMPLETION_INDEX. With --submit, exit status 1 says that it failed.
-    """
-    from ebbtide.workloads.sweeps import sweep as made  # noqa: PLC0415
-
-    cluster = with_defaults(options)
-    fields = fields_of(name, command, options)
-    grid = {key: [_value(text) for text in values.split(",")] for key, values in _pairs("set", axes).items()}
-    manifest = made(cluster, grid, parallelism=parallelism, max_failed=max_failed, **fields)
-    _give((manifest,), cluster, options)
-
-
-COMMANDS: Final[tuple[Callable[..., None], ...]] = (job, sweep, follow_command.follow)
 
 _NOT_FIELDS: Final = {"profile", "submit", "context", "format_"}
 _PAIRS: Final = {"env": "env", "secret_env": "secret-env", "secret_volumes": "secret-volume"}
@@ -276,7 +242,7 @@ def fields_of(name: str, command: list[str] | None, options: dict[str, Any]) -> 
     fields = {key: value for key, value in given.items() if key not in _NOT_FIELDS and value is not None}
     for field, option in _PAIRS.items():
         if field in fields:
-            fields[field] = _pairs(option, fields[field])
+            fields[field] = pairs_of(option, fields[field])
     return fields  # pyright: ignore[reportReturnType]  # the options are called as the fields are
 
 
@@ -296,7 +262,8 @@ def with_defaults(options: dict[str, Any]) -> "Profile":
     return cluster
 
 
-def _pairs(option: str, given: Iterable[str]) -> dict[str, str]:
+def pairs_of(option: str, given: Iterable[str]) -> dict[str, str]:
+    """Parse `NAME=VALUE` of a repeatable option."""
     from ebbtide.workloads.errors import Problems  # noqa: PLC0415
 
     problems = Problems()
@@ -312,18 +279,7 @@ def _pairs(option: str, given: Iterable[str]) -> dict[str, str]:
     return pairs
 
 
-def _value(text: str) -> "Value":
-    """Parse a number, true or false; return any other text as it is."""
-    from ebbtide.user_files import parse_json  # noqa: PLC0415
-
-    try:
-        value = parse_json(text)
-    except ValueError:
-        return text
-    return value if isinstance(value, int | float) else text
-
-
-def _give(manifests: Sequence[dict[str, Any]], profile: "Profile", options: dict[str, Any]) -> None:
+def give(manifests: Sequence[dict[str, Any]], profile: "Profile", options: dict[str, Any]) -> None:
     """Create a Job and its dependent objects on the cluster, or print them."""
     from ebbtide.workloads.errors import WorkloadError  # noqa: PLC0415
 

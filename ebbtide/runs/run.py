@@ -1,7 +1,7 @@
 """A run of a folder of code: its objects, and their creation."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any, Final
 
@@ -19,7 +19,6 @@ from ebbtide.workloads.errors import Problems, WorkloadError
 from ebbtide.workloads.jobs import job
 from ebbtide.workloads.objects import Object
 from ebbtide.workloads.placement import queue_of, sidecars_of
-from ebbtide.workloads.several_nodes import job_over_nodes
 from ebbtide.workloads.submission import dry_run, path_of
 from ebbtide.workloads.tasks import Sidecar, Task, TaskFields
 
@@ -35,7 +34,7 @@ def objects_of(
     user: str,
     parameters: Mapping[str, Any],
     *,
-    nodes: int = 1,
+    build: Callable[[Profile, TaskFields], Sequence[Object]] | None = None,
     setup: str = "",
     code_in: CodeIn | None = None,
     **fields: Any,
@@ -47,7 +46,7 @@ def objects_of(
         folder: the code.
         user: the user's name.
         parameters: the options, for the Job's annotation.
-        nodes: number of pods.
+        build: function that returns the Job for a task, and its Services; default: an ordinary Job.
         setup: commands of the shell before the command.
         code_in: storage of the code; see `image_repository`.
         **fields: fields of the Job; see `TaskFields`. Default for CPU and memory: the part of a node that
@@ -62,9 +61,9 @@ def objects_of(
     with problems.collecting():
         _check_command(folder, command)
     task = with_share(profile, task)
-    made: tuple[Object, ...] = ()
+    made: Sequence[Object] = ()
     with problems.collecting():
-        made = job_over_nodes(profile, nodes, **task) if nodes != 1 else (job(profile, **task),)
+        made = build(profile, task) if build else (job(profile, **task),)
     problems.end()
     manifest, *services = made
     manifest = described(manifest, application(folder.root.name), user, command, parameters)

@@ -150,3 +150,20 @@ def test_a_run_that_the_cluster_refuses(
     _interrupt(ebbtide.start(*words, "--replace", "--", "python", "train.py"))
     unknown = ebbtide.refused("run", *call, "-n", "nowhere", "--", "python", "train.py")
     assert unknown == "There is no namespace nowhere on the cluster: name another with --namespace."
+
+
+def test_a_sweep_with_code(
+    control_plane: ControlPlane, ebbtide: Ebbtide, call: tuple[str, ...], cloud: str
+) -> None:
+    """Every index has the code; options of the code need a folder."""
+    api, place = control_plane.api, namespace(control_plane.api, f"swept-{cloud}")
+    words = ("sweep", "grid", "--set", "lr=0.1,0.2", *call, "-n", place, "--", "python", "train.py")
+    started = ebbtide.start(*words)
+    wait(lambda: api.items(f"/api/v1/namespaces/{place}/pods"), lambda pods: len(pods) == 2)
+    config_map = _only(control_plane, place, "configmaps")
+    job = api.get(f"/apis/batch/v1/namespaces/{place}/jobs/grid")
+    assert config_map["metadata"]["ownerReferences"][0]["uid"] == job["metadata"]["uid"]
+    assert job["spec"]["completionMode"] == "Indexed"
+    _interrupt(started)
+    without = (*words[:4], *call[2:], "--replace", "--", "python", "train.py")
+    assert ebbtide.refused(*without) == "--replace needs the folder of the code: --code DIR."

@@ -21,6 +21,9 @@ from ebbtide.runs.metadata import application, label_value, name_of
 from ebbtide.runs.run import objects_of
 from ebbtide.workloads.errors import WorkloadError
 from ebbtide.workloads.names import is_label
+from ebbtide.workloads.several_nodes import job_over_nodes
+from ebbtide.workloads.sweeps import sweep
+from ebbtide.workloads.tasks import TaskFields
 from tests.unit.workloads.clusters import DEV, DEV_AKS
 
 Object = dict[str, Any]
@@ -152,9 +155,26 @@ def test_setup_that_fails(root: Path) -> None:
 
 def test_several_nodes(root: Path) -> None:
     """A run over several nodes has a Service too, and the rank's variables."""
-    job, config_map, service = _run(root, name="train", nodes=2)
+
+    def build(profile: Profile, task: TaskFields) -> tuple[Object, Object]:
+        return job_over_nodes(profile, 2, **task)
+
+    job, config_map, service = _run(root, name="train", build=build)
     assert [item["kind"] for item in (job, config_map, service)] == ["Job", "ConfigMap", "Service"]
     assert any(item["name"] == "RANK" for item in _container(job)["env"])
+
+
+def test_a_sweep(root: Path) -> None:
+    """An index for each point has the code, and the share of a node as an ordinary run."""
+
+    def build(profile: Profile, task: TaskFields) -> tuple[Object]:
+        return (sweep(profile, {"lr": [0.1, 0.2]}, **task),)
+
+    job, config_map = _run(root, name="grid", build=build)
+    assert job["spec"]["completions"] == 2
+    assert _container(job)["args"] == ["python", "train.py"]
+    assert _container(job)["resources"] == _container(_run(root)[0])["resources"]
+    assert config_map["metadata"]["name"] == "grid-code"
 
 
 def test_names() -> None:
