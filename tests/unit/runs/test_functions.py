@@ -1,0 +1,116 @@
+"""Runs of Python functions: the folder of the code, the command, and what is refused."""
+
+import base64
+import importlib
+import io
+import json
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ebbtide import functions
+from ebbtide.kubernetes_api import Api
+from ebbtide.workloads.errors import WorkloadError
+from tests.unit.workloads.clusters import DEV
+
+Object = dict[str, Any]
+
+_PROGRAM = """
+def train(lr, layers):
+    print("trained", lr, layers)
+
+class Model:
+    def train(self):
+        pass
+
+outer = lambda: None
+"""
+
+
+class _Recorder(Api):
+    """A fake API server that records the created objects."""
+
+    def __init__(self) -> None:
+        super().__init__(None, "lab")
+        self.created: list[Object] = []
+
+    def create(self, path: str, body: Any, **query: str) -> Object:
+        """Return an object as the API server does, and record it unless it is a dry run."""
+        if path.endswith("selfsubjectreviews"):
+            return {"status": {"userInfo": {"username": "ada"}}}
+        if "dryRun" not in query:
+            self.created.append(body)
+        return {**body, "metadata": {**body["metadata"], "uid": "u"}}
+
+    def find(self, path: str, **query: str) -> Object | None:  # noqa: ARG002 - as its base
+        """Return nothing: no name is taken."""
+        return None
+
+
+@pytest.fixture
+def api(monkeypatch: pytest.MonkeyPatch) -> _Recorder:
+    """The API server of the kubeconfig."""
+    recorder = _Recorder()
+    monkeypatch.setattr(Api, "of_user", lambda _context="": recorder)
+    return recorder
+
+
+@pytest.fixture
+def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A module of a package in a folder."""
+    package = tmp_path / "folder" / "acme_models"
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()
+    (package / "resnet.py").write_text(_PROGRAM)
+    monkeypatch.setattr(sys, "path", [str(package.parent), *sys.path])
+    yield importlib.import_module("acme_models.resnet")
+    for name in ("acme_models", "acme_models.resnet"):
+        del sys.modules[name]
+
+
+def test_a_function_of_a_package(api: _Recorder, module: Any, tmp_path: Path) -> None:
+    """The Job has the folder of the package, and its command calls the function with the arguments there."""
+    created = functions.run(module.train, 0.1, [64, 64], profile=DEV, pool="cpu-spot", image="python")
+    job, config_map = api.created
+    assert (created.name, created.namespace) == (job["metadata"]["name"], "lab")
+    archive = io.BytesIO(base64.b64decode(config_map["binaryData"]["code.tar.gz"]))
+    with tarfile.open(fileobj=archive) as packed:
+        packed.extractall(tmp_path / "code", filter="data")
+    command = job["spec"]["template"]["spec"]["containers"][0]["args"]
+    assert command[0] == "python"
+    done = subprocess.run(
+        [sys.executable, *command[1:]], cwd=tmp_path / "code", capture_output=True, text=True, check=False
+    )
+    assert (done.stdout, done.returncode) == ("trained 0.1 [64, 64]\n", 0), done.stderr
+    assert json.loads(command[-1]) == [0.1, [64, 64]]
+
+
+def test_functions_that_are_refused(api: _Recorder, module: Any) -> None:
+    """A method, a lambda, a function of no file and an argument that is no JSON each are an error."""
+    cases: list[tuple[Any, list[Any], str]] = [
+        (module.Model.train, [], "Model.train is not a function at the top level of a module"),
+        (module.outer, [], "<lambda> is not a function at the top level"),
+        (eval("lambda: None", {}), [], "is in no file"),  # noqa: S307 - as an interactive session does
+        (module.train, [object(), []], "are passed to the pod as JSON"),
+    ]
+    for function, arguments, words in cases:
+        with pytest.raises(WorkloadError, match=words):
+            functions.run(function, *arguments, profile=DEV, pool="cpu-spot", image="python")
+    assert api.created == []
+
+
+def test_a_module_that_calls_run_when_it_is_imported(
+    api: _Recorder, module: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The pod's import creates no further Job."""
+    functions.run(module.train, 0.1, [], profile=DEV, pool="cpu-spot", image="python")
+    container = api.created[0]["spec"]["template"]["spec"]["containers"][0]
+    for variable in container["env"]:
+        monkeypatch.setenv(variable["name"], variable.get("value", ""))
+    with pytest.raises(WorkloadError, match="would create a Job for each Job"):
+        functions.run(module.train, 0.1, [], profile=DEV, pool="cpu-spot", image="python")
+    assert len(api.created) == 2
