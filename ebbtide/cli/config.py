@@ -4,7 +4,7 @@ import json
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Final, cast
+from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 
 import typer
 
@@ -12,6 +12,9 @@ from ebbtide.cli.consoles import say
 from ebbtide.errors import EbbtideError
 from ebbtide.user_files import UserFileError, parse_json, read_text
 from ebbtide.wording import did_you_mean, printable
+
+if TYPE_CHECKING:
+    from ebbtide.kubernetes_api import Api
 
 PROJECT_FILE: Final = ".ebbtide.json"
 """Name of the file in the project's folder, which is the current one or the nearest above it."""
@@ -101,6 +104,16 @@ def complete(options: dict[str, Any]) -> None:
     for key, (value, _) in defaults().items():
         if key in options and key not in given and _ALTERNATIVES.get(key) not in given:
             options[key] = value
+
+
+def namespace_of(api: "Api", given: str) -> str:
+    """Return the namespace of an existing workload: the given one, the configured default, or the context's.
+
+    Raises:
+        ConfigError: a file is invalid.
+    """
+    configured, _ = defaults().get("namespace", ("", None))
+    return given or configured or api.namespace
 
 
 def _user_file() -> Path:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ebbtide import clock, durations
+from ebbtide.cli.config import namespace_of
 from ebbtide.cli.consoles import console, say, write
 from ebbtide.cli.exit_status import ExitStatus
 from ebbtide.cli.options import PreviewFormat
@@ -39,7 +40,10 @@ def follow(
     namespace: Annotated[
         str,
         typer.Option(
-            "--namespace", "-n", help="Its namespace; by default the context's.", show_default=False
+            "--namespace",
+            "-n",
+            help="Its namespace; by default the configured one, or the context's.",
+            show_default=False,
         ),
     ] = "",
     context: Context = "",
@@ -65,7 +69,7 @@ def follow(
     _check(name, namespace)
     cluster = Profile.load(profile) if profile else None
     api = Api.of_user(context)
-    _follow(api, name, namespace or api.namespace, context, cluster, format_, logs=logs)
+    _follow(api, name, namespace_of(api, namespace), context, cluster, format_, logs=logs)
 
 
 def _check(name: str, namespace: str) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ebbtide import durations
+from ebbtide.cli.config import namespace_of
 from ebbtide.cli.consoles import say, show, write
 from ebbtide.cli.follow import Context, Format
 from ebbtide.cli.options import PreviewFormat
@@ -25,7 +26,12 @@ if TYPE_CHECKING:
 
 Namespace = Annotated[
     str,
-    typer.Option("--namespace", "-n", help="The namespace; by default the context's.", show_default=False),
+    typer.Option(
+        "--namespace",
+        "-n",
+        help="The namespace; by default the configured one, or the context's.",
+        show_default=False,
+    ),
 ]
 Profile = Annotated[
     str,
@@ -73,7 +79,7 @@ def jobs(
     if namespace and all_namespaces:
         raise WorkloadError("--namespace and --all-namespaces exclude each other: write one of them.")
     api = Api.of_user(context)
-    place = "" if all_namespaces else namespace or api.namespace
+    place = "" if all_namespaces else namespace_of(api, namespace)
     cluster: Placements | None = None
     if profile:
         cluster = Placements.load(profile)
@@ -165,7 +171,7 @@ def cancel(
     from ebbtide.runs import existing  # noqa: PLC0415
 
     api = Api.of_user(context)
-    say(existing.cancel(api, name, namespace or api.namespace))
+    say(existing.cancel(api, name, namespace_of(api, namespace)))
 
 
 def rerun(
@@ -193,7 +199,7 @@ def rerun(
     from ebbtide.runs import existing  # noqa: PLC0415
 
     api = Api.of_user(context)
-    created = existing.rerun(api, name, namespace or api.namespace, words or (), new_name)
+    created = existing.rerun(api, name, namespace_of(api, namespace), words or (), new_name)
     metadata = created["metadata"]
     chosen = ["--context", context] if context else []
     follow = command_line("follow", metadata["name"], "-n", metadata["namespace"], *chosen)

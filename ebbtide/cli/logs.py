@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from ebbtide.cli.config import namespace_of
 from ebbtide.cli.consoles import console, say
 from ebbtide.cli.exit_status import ExitStatus
 from ebbtide.cli.follow import Context
@@ -39,7 +40,10 @@ def logs(  # noqa: PLR0913 - one parameter an option
     namespace: Annotated[
         str,
         typer.Option(
-            "--namespace", "-n", help="The namespace; by default the context's.", show_default=False
+            "--namespace",
+            "-n",
+            help="The namespace; by default the configured one, or the context's.",
+            show_default=False,
         ),
     ] = "",
     context: Context = "",
@@ -70,14 +74,14 @@ def logs(  # noqa: PLR0913 - one parameter an option
         if follow or index is not None:
             raise WorkloadError(f"{'--follow' if follow else '--index'} needs the name of a workload.")
         if not namespace:
-            namespace = Api.of_user(context).namespace
+            namespace = namespace_of(Api.of_user(context), "")
         cluster = Profile.load(profile, namespace=namespace, context=context)
         say(_links(cluster, namespace, workspace, links))
         return
     if links:
         raise WorkloadError(f"{name} and --{next(iter(links))} are both given: write one of them.")
     api = Api.of_user(context)
-    namespace = namespace or api.namespace
+    namespace = namespace_of(api, namespace)
     try:
         kind, name = kind_of(api, name, namespace)
     except NoWorkloadError as error:

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from ebbtide.cli.config import namespace_of
 from ebbtide.cli.consoles import say, write
 from ebbtide.cli.follow import Context, Format
 from ebbtide.cli.jobs import Namespace, Profile
@@ -40,7 +41,7 @@ def why(
     from ebbtide.runs.pending.reader import read_evidence  # noqa: PLC0415
 
     api = Api.of_user(context)
-    place = namespace or api.namespace
+    place = namespace_of(api, namespace)
     cluster: Placements | None = Placements.load(profile) if profile else None
     if cluster is None:
         with suppress(ProfileError):  # most causes are known without it

@@ -79,7 +79,10 @@ Queue = Annotated[
 Namespace = Annotated[
     str,
     typer.Option(
-        "--namespace", "-n", help="The Job's namespace; by default the context's.", show_default=False
+        "--namespace",
+        "-n",
+        help="The Job's namespace; by default the configured one, or the context's.",
+        show_default=False,
     ),
 ]
 Gpus = Annotated[

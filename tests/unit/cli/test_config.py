@@ -7,8 +7,9 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from ebbtide.cli.config import complete
+from ebbtide.cli.config import complete, namespace_of
 from ebbtide.cli.entry_point import app
+from ebbtide.kubernetes_api import Api
 from tests.unit.workloads.clusters import DEV
 
 
@@ -87,3 +88,12 @@ def test_a_job_takes_defaults(tmp_path: Path) -> None:
     (container,) = job["spec"]["template"]["spec"]["containers"]
     assert container["image"] == DEV.pool("t4-spot").image
     assert json.loads(profile.read_text())["version"] == "ebbtide.dev/profile/v2"
+
+
+def test_the_namespace_of_an_existing_workload() -> None:
+    """The given namespace, then the configured one, then the context's."""
+    api = Api(None, "context")
+    assert namespace_of(api, "") == "context"
+    _config("set", "namespace=vision")
+    assert namespace_of(api, "") == "vision"
+    assert namespace_of(api, "given") == "given"
