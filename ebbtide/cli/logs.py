@@ -96,9 +96,9 @@ def logs(  # noqa: PLR0913 - one parameter an option
     if follow:
         _follow(api, name, namespace, index)
         return
-    _print(api, snapshot, namespace, index)
+    is_complete = _print(api, snapshot, namespace, index)
     if found := _profile(profile, namespace, context):
-        _print_deleted(api, snapshot, namespace, found, workspace)
+        _print_link(api, snapshot, namespace, found, workspace, is_complete=is_complete)
 
 
 def _profile(source: str, namespace: str, context: str) -> "Profile | None":
@@ -141,18 +141,24 @@ def _check_index(job: "Object", index: int | None) -> None:
         raise WorkloadError(f"--index is {index}, and {name} has the indexes 0 to {spec['completions'] - 1}.")
 
 
-def _print(api: "Api", snapshot: "JobSnapshot", namespace: str, index: int | None) -> None:
-    """Print the existing lines; without any pod that has started, the state on standard error."""
+def _print(api: "Api", snapshot: "JobSnapshot", namespace: str, index: int | None) -> bool:
+    """Print the existing lines; without any pod that has started, the state on standard error.
+
+    Returns:
+        False if a log could not be read, as after the deletion of the pod's node.
+    """
     from ebbtide.runs.log_stream import has_started, of_index, print_logs  # noqa: PLC0415
     from ebbtide.workloads.job_messages import progress_line  # noqa: PLC0415
     from ebbtide.workloads.job_progress import progress  # noqa: PLC0415
 
     pods = of_index(snapshot.pods, index)
-    for line in print_logs(api, namespace, pods, say, prefixed=index is None):
+    unread = print_logs(api, namespace, pods, say, prefixed=index is None)
+    for line in unread:
         say(line, err=True)
     if not any(map(has_started, pods)):
         state = progress_line(progress(snapshot))
         say(f"No pod of {snapshot.job['metadata']['name']} has a log now. {state.capitalize()}.", err=True)
+    return not unread
 
 
 def _follow(api: "Api", name: str, namespace: str, index: int | None) -> None:
@@ -179,17 +185,23 @@ def _follow(api: "Api", name: str, namespace: str, index: int | None) -> None:
         raise SystemExit(ExitStatus.INTERRUPTED) from None
 
 
-def _print_deleted(
-    api: "Api", snapshot: "JobSnapshot", namespace: str, profile: "Profile", workspace: str
+def _print_link(
+    api: "Api",
+    snapshot: "JobSnapshot",
+    namespace: str,
+    profile: "Profile",
+    workspace: str,
+    *,
+    is_complete: bool,
 ) -> None:
-    """Print the link to the logs on standard error, if pods are deleted."""
+    """Print the link to the logs on standard error, if some were not read, or pods are deleted."""
     from ebbtide import clock  # noqa: PLC0415
     from ebbtide.runs.listing import read_workload  # noqa: PLC0415
     from ebbtide.workloads.job_progress import progress  # noqa: PLC0415
 
     name = snapshot.job["metadata"]["name"]
-    row = read_workload(api, name, namespace, clock.now(), profile)
-    if row.deleted_pods or (progress(snapshot).over and not snapshot.pods):
+    deleted = read_workload(api, name, namespace, clock.now(), profile).deleted_pods
+    if not is_complete or deleted or (progress(snapshot).over and not snapshot.pods):
         pods = {"label": snapshot.label} if snapshot.label else {"job": name}
-        say(f"Pods of {name} are deleted. The logs of all its pods:", err=True)
+        say(f"The logs of all pods of {name}, deleted ones included:", err=True)
         say(_links(profile, namespace, workspace, pods), err=True)

@@ -65,7 +65,7 @@ def place(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory)
     declared = next(pool for pool in _DEV.pools if pool.name == _POOL)
     placement = labels_and_taints(declared, _DEV.site.cloud)
     taints = tuple(NodeTaint(item.key, item.value, item.effect) for item in placement.all_taints)
-    pool = work_pool(_POOL, labels=dict(placement.all_labels), taints=taints)
+    pool = work_pool(_POOL, labels=dict(placement.all_labels), taints=taints, minimum=1, initial=1)
     with running(api, tmp_path_factory.mktemp("cloud"), pool):
         yield _PLACE
 
