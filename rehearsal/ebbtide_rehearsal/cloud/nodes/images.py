@@ -6,7 +6,6 @@ import tarfile
 from pathlib import Path, PurePosixPath
 
 from ebbtide.registries.reference import Reference
-from ebbtide.registries.repository import Repository
 
 _WHITEOUT = ".wh."
 
@@ -26,6 +25,8 @@ def unpack(image: str, root: Path) -> list[str]:
     """
     if not image.startswith(("localhost:", "localhost/")):
         return []
+    from ebbtide.registries.repository import Repository  # noqa: PLC0415 - the extra registry, for such images
+
     reference = Reference.parse(image)
     with Repository(reference, lambda _: None) as repository:
         manifest = json.loads(repository.manifest(reference.version).content)
