@@ -2,7 +2,7 @@
 
 import json
 from contextlib import suppress
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,6 +11,9 @@ from ebbtide.cli.consoles import say, write
 from ebbtide.cli.follow import Context, Format
 from ebbtide.cli.jobs import Namespace, Profile
 from ebbtide.cli.options import PreviewFormat
+
+if TYPE_CHECKING:
+    from ebbtide.runs.pending.evidence import Evidence
 
 
 def why(
@@ -59,4 +62,14 @@ def why(
         write(json.dumps(document, indent=2) + "\n", None)
         return
     subject = f"{evidence.kind[0].upper()}{evidence.kind[1:]} {evidence.name}"
-    say(f"{subject} waits: {cause}" if cause else f"{subject} does not wait.")
+    say(f"{subject} waits: {cause}" if cause else f"{subject} does not wait{_phase(evidence)}.")
+
+
+def _phase(evidence: "Evidence") -> str:
+    """Return the clause about the phase of a workload that does not wait; empty if it has none."""
+    from ebbtide.workloads.job_progress import JobSnapshot, progress  # noqa: PLC0415
+    from ebbtide.workloads.objects import phase_of  # noqa: PLC0415
+
+    if evidence.job is not None:
+        return f": it is {progress(JobSnapshot(job=evidence.job, pods=evidence.pods)).phase}"
+    return f": it is {phase_of(evidence.pods[0]).lower()}" if evidence.pods else ""

@@ -21,6 +21,8 @@ from ebbtide.workloads.unplaceable import amount_text, misfit
 
 ASLEEP: Final = "ebbtide.dev/asleep"
 """Annotation of a ClusterQueue that is held while its stack sleeps."""
+_RERUN: Final = frozenset({"Job", "TrainJob", "experiment"})
+"""Kinds that `ebbtide rerun` creates again."""
 _STARTING: Final = 60
 """Seconds in which Kueue creates a Workload, and resumes an admitted one, even on a busy cluster."""
 _PREEMPTOR: Final = re.compile(r"JobUID: ([^)]*)\).*; preemptor path: \S*/([^;\s]+)")
@@ -75,7 +77,7 @@ def _deactivated(evidence: Evidence, workload: Object) -> Cause:
     return Cause(
         reason="Deactivated",
         message=f"it is deactivated{': ' if why else ''}{why.rstrip('.')}",
-        remedy=f"its owner can run it again with `{_rerun(evidence)}`",
+        remedy=f"its owner can {_again(evidence)}",
         actor=Actor.OWNER,
     )
 
@@ -359,8 +361,10 @@ def _not_resumed(evidence: Evidence, workload: Object) -> Cause:
     )
 
 
-def _rerun(evidence: Evidence) -> str:
-    return command_line("rerun", evidence.name, "-n", evidence.namespace)
+def _again(evidence: Evidence) -> str:
+    if evidence.kind not in _RERUN:
+        return "submit it again"
+    return f"run it again with `{command_line('rerun', evidence.name, '-n', evidence.namespace)}`"
 
 
 def _clock(timestamp: str) -> str:

@@ -14,12 +14,14 @@ from ebbtide.placement.derive import profile
 from ebbtide.runs.pending.cause import Actor, Cause
 from ebbtide.runs.pending.causes import cause_of
 from ebbtide.runs.pending.reader import read_evidence
+from ebbtide.workloads.objects import condition
 from ebbtide_rehearsal.cloud.faults import NO_STOCK, InjectedFault
 from ebbtide_rehearsal.cloud.nodes.actuator import Actuator
 from ebbtide_rehearsal.control_plane import EXIT_CODE, RUNS_FOR, ControlPlane
 from rehearsal.tests.control_plane.autoscaler_trial import Trial, aks_pool
 from rehearsal.tests.control_plane.cluster import Object, job, namespace, node, pod, wait
 from rehearsal.tests.control_plane.cluster_autoscaler import NodeGroups, deciding
+from rehearsal.tests.control_plane.commands import Ebbtide
 from rehearsal.tests.control_plane.node_pools import CLUSTER
 from tests.repository import ROOT, declaration
 
@@ -125,7 +127,7 @@ def test_single_pods(control_plane: ControlPlane, place: str) -> None:
 
 
 def test_a_job_between_tries(control_plane: ControlPlane, place: str) -> None:
-    """A failed Job waits for its next try."""
+    """A failed Job waits for its next try, and a completed one does not wait."""
     api = control_plane.api
     pool = next(item for item in _DEV.pools if item.name == "cpu-spot")
     pool_labels = labels_and_taints(pool, _DEV.site.cloud)
@@ -137,6 +139,12 @@ def test_a_job_between_tries(control_plane: ControlPlane, place: str) -> None:
         failing = {RUNS_FOR: "1", EXIT_CODE: "1"}
         submit(api, place, "flaky", failing, tolerations=[{"operator": "Exists"}], backoffLimit=3, **_POOL)
         assert why(api, place, "flaky", "Retry").actor is Actor.TIME
+        submit(api, place, "quick", {RUNS_FOR: "1"}, tolerations=[{"operator": "Exists"}], **_POOL)
+        path = f"/apis/batch/v1/namespaces/{place}/jobs/quick"
+        wait(lambda: api.get(path), lambda item: bool(condition(item, "Complete")))
+        ebbtide = Ebbtide(control_plane.plan.kubeconfig, _PROFILE)
+        out, _ = ebbtide.start("why", "quick", "-n", place).communicate(timeout=60)
+        assert out == "Job quick does not wait: it is completed.\n"
     finally:
         api.delete("/api/v1/nodes/tries")
 

@@ -154,6 +154,9 @@ def test_a_deactivated_workload() -> None:
     cause = found(workload=workload(condition("Evicted", message=message), spec={"active": False}))
     assert cause.message == "it is deactivated: exceeding the maximum number of re-queuing retries"
     assert "rerun train -n vision" in cause.remedy
+    step = cause_of(replace(evidence(workload=workload(spec={"active": False})), kind="pipeline run"))
+    assert step is not None
+    assert step.remedy == "its owner can submit it again"
 
 
 def test_a_backoff_after_an_eviction() -> None:
