@@ -90,12 +90,19 @@ class Evidence:
             for item in self.events
             if text(item, "involvedObject", "uid") == uid and item.get("reason") in reasons
         ]
-        return sorted(own, key=event_time)
+        return sorted(own, key=lambda item: (event_time(item), _version(item)))
 
 
 def is_gated(pod: Object) -> bool:
     """Return whether a pod waits for Kueue, as single pods in a queue do."""
     return any(gate.get("name") == _GATE for gate in parts(pod, "spec", "schedulingGates"))
+
+
+def _version(event: Object) -> int:
+    """Return an event's resource version, which orders events of the same second (Kubernetes API concepts,
+    resource versions, 1.35)."""
+    version = text(event, "metadata", "resourceVersion")
+    return int(version) if version.isdecimal() else 0
 
 
 def event_time(event: Object) -> str:

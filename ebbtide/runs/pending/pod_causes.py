@@ -108,23 +108,37 @@ def _autoscaler(evidence: Evidence, pod: Object) -> Cause | None:
             remedy="it starts when the node is ready",
             actor=Actor.TIME,
         )
-    if newest["reason"] == "FailedScaleUp" or (failures and "in backoff after failed scale-up" in message):
+    is_backed_off = "in backoff after failed scale-up" in message
+    if newest["reason"] == "FailedScaleUp" or (failures and is_backed_off):
         return _stock_out(evidence, failures, of_pools)
-    if "in backoff after failed scale-up" in message:
+    is_full = "max node group size reached" in message
+    if _never(evidence, pod) or not (is_backed_off or is_full):
+        return None
+    return _no_scale_up(of_pools, is_backed_off=is_backed_off, is_full=is_full)
+
+
+def _no_scale_up(of_pools: str, *, is_backed_off: bool, is_full: bool) -> Cause:
+    """Return the cause from the autoscaler's reasons, which do not name the node groups."""
+    if is_full and is_backed_off:
         return Cause(
-            reason="StockOut",
-            message=f"the cloud had no node{of_pools} for an earlier pod, and the autoscaler backs off",
-            remedy="it tries again within 30 minutes; its owner can choose another pool",
-            actor=Actor.CLOUD,
+            reason="NoScaleUp",
+            message=f"no node{of_pools} can be created: some pools have their maximum, others are in backoff",
+            remedy="it starts when other work ends, or when a backoff of at most 30 minutes is over",
+            actor=Actor.TIME,
         )
-    if "max node group size reached" in message and not _never(evidence, pod):
+    if is_full:
         return Cause(
             reason="PoolFull",
             message=f"all nodes{of_pools} are in use, and it has its maximum of nodes",
             remedy="it starts when other work there ends, or an administrator can raise `nodes.max`",
             actor=Actor.OTHERS,
         )
-    return None
+    return Cause(
+        reason="StockOut",
+        message=f"the cloud had no node{of_pools} for an earlier pod, and the autoscaler backs off",
+        remedy="it tries again within 30 minutes; its owner can choose another pool",
+        actor=Actor.CLOUD,
+    )
 
 
 def _stock_out(evidence: Evidence, failures: list[Object], of_pools: str) -> Cause:

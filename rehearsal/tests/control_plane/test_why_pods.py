@@ -1,5 +1,7 @@
 """`ebbtide why` for pods, on the real API server, with the real scheduler and the real cluster-autoscaler."""
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from ebbtide.runs.pending.reader import read_evidence
 from ebbtide.workloads.objects import condition
 from ebbtide_rehearsal.cloud.faults import NO_STOCK, InjectedFault
 from ebbtide_rehearsal.cloud.nodes.actuator import Actuator
+from ebbtide_rehearsal.cloud.pools import NodePool
 from ebbtide_rehearsal.control_plane import EXIT_CODE, RUNS_FOR, ControlPlane
 from rehearsal.tests.control_plane.autoscaler_trial import Trial, aks_pool
 from rehearsal.tests.control_plane.cluster import Object, job, namespace, node, pod, wait
@@ -25,14 +28,14 @@ from rehearsal.tests.control_plane.commands import Ebbtide
 from rehearsal.tests.control_plane.node_pools import CLUSTER
 from tests.repository import ROOT, declaration
 
-pytestmark = pytest.mark.rehearsal
+pytestmark = [pytest.mark.rehearsal, pytest.mark.usefixtures("clean")]
 
 _DEV = declare(declaration(ROOT / "Pulumi.dev.yaml"))
 _PROFILE = profile(_DEV)
 _POOL = {"nodeSelector": {"cloud.google.com/gke-nodepool": "cpu-spot"}}
 
 
-@pytest.fixture(scope="module", autouse=True)
+@pytest.fixture(autouse=True)
 def system_node(control_plane: ControlPlane) -> None:
     """A node for no Job: without any, the scheduler explains nothing."""
     node(control_plane.api, "system", taints=[{"key": "system", "effect": "NoSchedule"}])
@@ -150,25 +153,46 @@ def test_a_job_between_tries(control_plane: ControlPlane, place: str) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.usefixtures("clean")
-def test_the_autoscaler(
+def test_a_full_pool(
     control_plane: ControlPlane, cluster_autoscaler: Path, tmp_path: Path, place: str
 ) -> None:
-    """The real autoscaler's events: a node that is created, a pool at its maximum, a stock-out."""
+    """The real autoscaler creates a node for a Job; its pool is then at its maximum for another."""
+    api, size = control_plane.api, {"resources": {"requests": {"cpu": "3"}}}
+    submit(api, place, "first", container=size)
+    with _deciding(control_plane, cluster_autoscaler, tmp_path, aks_pool("small", maximum=1), 1):
+        assert _reason(api, place, "first") == "NodeStarting"
+    submit(api, place, "second", container=size)
+    with _deciding(control_plane, cluster_autoscaler, tmp_path, aks_pool("small", maximum=1), 2):
+        # Either of the Jobs may take the node that is coming.
+        assert "PoolFull" in {_reason(api, place, name) for name in ("first", "second")}
+
+
+@pytest.mark.long
+def test_a_stock_out(
+    control_plane: ControlPlane, cluster_autoscaler: Path, tmp_path: Path, place: str
+) -> None:
+    """The real autoscaler backs off from a pool without stock."""
     api = control_plane.api
-    size = {"resources": {"requests": {"cpu": "3"}}}
-    for name, pool in (("first", "small"), ("second", "small"), ("third", "spot")):
-        submit(api, place, name, container=size, nodeSelector={"pool": pool})
-    pools = [aks_pool("small", maximum=1), aks_pool("spot")]
-    trial = Trial.of(api, tmp_path / "real", pools, "random")
-    trial.store.inject(InjectedFault(NO_STOCK, "spot"))
-    wait(lambda: [item.unschedulable for item in trial.reader.snapshot().pods], lambda items: sum(items) == 3)
-    groups = NodeGroups(CLUSTER, trial.store, Actuator(api), trial.fleet)
-    with deciding(control_plane, cluster_autoscaler, groups, tmp_path) as real:
+    submit(api, place, "third", container={"resources": {"requests": {"cpu": "3"}}})
+    with _deciding(control_plane, cluster_autoscaler, tmp_path, aks_pool("spot"), 1, no_stock="spot"):
+        assert _reason(api, place, "third") == "StockOut"
+
+
+@contextmanager
+def _deciding(
+    control_plane: ControlPlane, program: Path, directory: Path, pool: NodePool, pods: int, no_stock: str = ""
+) -> Generator[None]:
+    """Run the autoscaler on a pool until it has decided for the unschedulable pods."""
+    trial = Trial.of(control_plane.api, directory / "real", [pool], "random")
+    if no_stock:
+        trial.store.inject(InjectedFault(NO_STOCK, no_stock))
+    wait(
+        lambda: sum(item.unschedulable for item in trial.reader.snapshot().pods), lambda count: count == pods
+    )
+    groups = NodeGroups(CLUSTER, trial.store, Actuator(control_plane.api), trial.fleet)
+    with deciding(control_plane, program, groups, directory) as real:
         real.settled()
-        assert why(api, place, "third", "StockOut", None).actor is Actor.CLOUD
-        reasons = {name: _reason(api, place, name) for name in ("first", "second")}
-    assert sorted(reasons.values()) == ["NodeStarting", "PoolFull"]
+        yield
 
 
 def _reason(api: Api, place: str, name: str) -> str:

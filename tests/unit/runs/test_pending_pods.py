@@ -51,6 +51,10 @@ def test_nodes_that_start() -> None:
     """A triggered scale-up means a node on its way."""
     cause = of_pod(event("a", "TriggeredScaleUp", at="2026-11-20T10:08:00Z"))
     assert cause.message == "a node of pool t4 is being created for it since 10:08 UTC"
+    earlier = event("a", "NotTriggerScaleUp", at="2026-11-20T10:08:00Z")
+    later = event("a", "TriggeredScaleUp", at="2026-11-20T10:08:00Z")
+    earlier["metadata"]["resourceVersion"], later["metadata"]["resourceVersion"] = "99", "100"
+    assert of_pod(later, earlier).reason == "NodeStarting"
     assert cause.actor is Actor.TIME
 
 
@@ -74,6 +78,8 @@ def test_a_pool_at_its_maximum() -> None:
     """A full pool is the work of others, unless the pod would not fit an empty one."""
     full = event("a", "NotTriggerScaleUp", "pod didn't trigger scale-up: 1 max node group size reached")
     assert of_pod(full).reason == "PoolFull"
+    both = {**full, "message": f"{full['message']}, 1 in backoff after failed scale-up"}
+    assert of_pod(both).reason == "NoScaleUp"
     large = [{"name": "work", "resources": {"requests": {"nvidia.com/gpu": "8"}}}]
     cause = of_pod(full, containers=large)
     assert cause.reason == "DoesNotFit"
