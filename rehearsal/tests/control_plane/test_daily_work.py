@@ -16,7 +16,7 @@ from ebbtide.placement import NodeTaint
 from ebbtide.placement.derive import profile
 from ebbtide_rehearsal.control_plane import RUNS, ControlPlane, ControlPlaneTools
 from rehearsal.tests.control_plane.cluster import Object, namespace, wait
-from rehearsal.tests.control_plane.node_pools import running, work_pool
+from rehearsal.tests.control_plane.node_pools import Running, running, work_pool
 from tests.pages import BLOCKS, Block
 from tests.repository import ROOT, declaration
 
@@ -35,7 +35,7 @@ def _blocks(kind: str) -> list[Block]:
 
 
 @pytest.fixture(scope="module")
-def place(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def cloud(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """A namespace whose pods run as processes, and the pool of the page."""
     api = control_plane.api
     namespace(api, _PLACE)
@@ -66,8 +66,8 @@ def place(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory)
     placement = labels_and_taints(declared, _DEV.site.cloud)
     taints = tuple(NodeTaint(item.key, item.value, item.effect) for item in placement.all_taints)
     pool = work_pool(_POOL, labels=dict(placement.all_labels), taints=taints, minimum=1, initial=1)
-    with running(api, tmp_path_factory.mktemp("cloud"), pool):
-        yield _PLACE
+    with running(api, tmp_path_factory.mktemp("cloud"), pool) as started:
+        yield started
 
 
 def _annotated(control_plane: ControlPlane) -> bool:
@@ -94,9 +94,8 @@ def folder(control_plane: ControlPlane, tools: ControlPlaneTools, tmp_path: Path
     return folder
 
 
-def test_every_command(folder: Path, place: str) -> None:
-    """Each succeeds as it is printed, and the first run has the output of the page."""
-    environment = {
+def _environment(folder: Path) -> dict[str, str]:
+    return {
         "PATH": f"{folder}/.venv/bin:{os.environ['PATH']}",
         "HOME": str(folder.parent),
         "PYTHONPATH": str(ROOT),
@@ -104,12 +103,17 @@ def test_every_command(folder: Path, place: str) -> None:
         "EBBTIDE_PROFILE": profile(_DEV).json(),
         "COLUMNS": "80",
     }
+
+
+@pytest.mark.usefixtures("cloud")
+def test_every_command(folder: Path) -> None:
+    """Each succeeds as it is printed, and the first run has the output of the page."""
     outputs: dict[str, str] = {}
     for line in (line for block in _blocks("sh") for line in block.text.splitlines()):
         done = subprocess.run(
             ["/bin/sh", "-c", line],
             cwd=folder,
-            env=environment,
+            env=_environment(folder),
             capture_output=True,
             text=True,
             check=False,
@@ -124,8 +128,38 @@ def test_every_command(folder: Path, place: str) -> None:
             assert any(re.fullmatch(pattern, output) for output in first), f"{line}\n{first}"
     assert "first  completed" in outputs["jobs --all"]
     assert outputs["logs first"].splitlines()[:3] == ["step 0", "step 1", "step 2"]
-    assert "first " in outputs[f"kubectl get jobs --namespace {place}"]
+    assert "first " in outputs[f"kubectl get jobs --namespace {_PLACE}"]
     assert outputs["rerun first -- python train.py 20"].startswith("Job first-2 is created, from first.")
     assert "step 19" in outputs["logs first-2 --follow"]
     assert outputs["cancel first-2"].startswith("Deleted the Job first-2")
     assert outputs["logs grid --index 1"] == "lr 0.01\n"
+
+
+def test_a_preempted_run(cloud: Running, folder: Path) -> None:
+    """The run and its live log continue with the next attempt, and the cost is that of both."""
+
+    def start(*words: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [folder / ".venv/bin/ebbtide", *words],
+            cwd=folder,
+            env=_environment(folder),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    options = ("--namespace", _PLACE, "--pool", _POOL, "--image", "python:3.13-slim")
+    run = start("run", "survives", *options, "--", "python", "train.py", "20")
+    assert run.stdout is not None
+    while run.stdout.readline() != "step 2\n":
+        assert run.poll() is None
+    log = start("logs", "survives", "--namespace", _PLACE, "--follow")
+    cloud.reclaim(_POOL)
+    lines = run.communicate(timeout=240)[0].splitlines()
+    assert run.returncode == 0
+    assert {"step 0", "step 19"} <= set(lines)
+    assert lines[-2].endswith("; 1 disruption survived.")
+    assert " in 2 attempts on cpu-spot: less than $0.01" in lines[-1]
+    out, errors = log.communicate(timeout=60)
+    assert (log.returncode, out.splitlines().count("step 0")) == (0, 2)
+    assert errors.endswith("completed; 1 disruption survived\n")
