@@ -76,6 +76,8 @@ _JOB = ("--image", "busybox", "--pool", "t4-spot", "--gpus", "4", "--memory", "4
         (["preview", "dev-aks", "--format", "json"], "gke"),
         (["rehearse", "dev"], "gke,rehearse"),
         (["rehearse", "--tools"], "gke,rehearse"),
+        (["replay", "jobs.csv", "dev"], "gke,rehearse"),
+        (["trace", "fetch"], "gke,rehearse"),
         (["destroy", "dev"], "gke,cluster"),
         (["quota", "dev", "--format", "json"], "gke,clouds"),
         (["prices", "refresh", "dev-aks"], "gke,clouds"),
