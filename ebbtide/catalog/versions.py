@@ -127,6 +127,7 @@ PINS = {
         "2025-06-13",
         "kubernetes/autoscaler@1959f5f6, cluster-autoscaler: between 1.33.0 and 1.34.0",
     ),
+    "jupyterlab": Pin("4.6.6", "2026-11-06", "pypi.org/project/jupyterlab"),
     "kubelogin": Pin("0.2.22", "2026-10-24", "github.com/Azure/kubelogin, as a Go module"),
     "leaderworkerset": Pin("0.8.0", "2026-01-26", "kubeflow-trainer 2.3.0, Chart.yaml; sigs.k8s.io/lws"),
 }

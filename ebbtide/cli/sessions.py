@@ -295,11 +295,13 @@ def notebook(
     it again. Jupyter ends kernels and terminals without activity for the time of --idle, and then itself; an
     open browser tab is no activity. Exit status 1: the pod ended.
     """
+    from ebbtide.catalog import PINS  # noqa: PLC0415
     from ebbtide.runs import notebook as notebooks  # noqa: PLC0415
     from ebbtide.runs import sessions  # noqa: PLC0415
 
     own = {"idle": idle, "setup": setup, "code_in": code_in}
-    session = _Session.open(sessions.NOTEBOOK, notebooks.notebook, name, code, options, **own)
+    objects_of = partial(notebooks.notebook, version=PINS["jupyterlab"].version)
+    session = _Session.open(sessions.NOTEBOOK, objects_of, name, code, options, **own)
     with session.deleting():
         pod = session.wait()
         while not (token := notebooks.read_token(session.kubectl, pod)):

@@ -15,8 +15,6 @@ from ebbtide.workloads.objects import Object
 PORT: Final = 8888
 """Port of JupyterLab on the loopback interface of its pod."""
 
-_VERSION: Final = "4.6.6"
-"""Version of JupyterLab for images without it (PyPI, 2026-11-06)."""
 _FILES: Final = "${TMPDIR:-/tmp}/ebbtide-jupyter"
 _START: Final = """
 import json, os, pathlib, sys
@@ -46,10 +44,11 @@ export EBBTIDE_PACKAGES="$files/packages" IPYTHONDIR="$files/ipython"
 export JUPYTER_RUNTIME_DIR="$files/runtime" JUPYTER_CONFIG_DIR="$files/config" JUPYTER_DATA_DIR="$files/data"
 if ! python3 -c 'import jupyterlab' 2>/dev/null; then
   python3 -m pip install --quiet --disable-pip-version-check --no-warn-conflicts \\
-    --target "$EBBTIDE_PACKAGES" jupyterlab=={_VERSION}
+    --target "$EBBTIDE_PACKAGES" "jupyterlab==$1"
   export JUPYTERLAB_DIR="$EBBTIDE_PACKAGES/share/jupyter/lab"
   export JUPYTER_CONFIG_PATH="$EBBTIDE_PACKAGES/etc/jupyter" JUPYTER_PATH="$EBBTIDE_PACKAGES/share/jupyter"
 fi
+shift
 exec python3 -c "$0" "$@"
 """
 _CULLING: Final = (
@@ -61,7 +60,14 @@ _LONGEST_INTERVAL: Final = 60
 
 
 def notebook(
-    profile: Profile, folder: Folder, user: str, parameters: Mapping[str, Any], idle: str, **fields: Any
+    profile: Profile,
+    folder: Folder,
+    user: str,
+    parameters: Mapping[str, Any],
+    idle: str,
+    *,
+    version: str,
+    **fields: Any,
 ) -> tuple[Object, ...]:
     """Return the Job of JupyterLab, and its dependent objects.
 
@@ -73,6 +79,7 @@ def notebook(
         user: the user's name.
         parameters: the options, for the Job's annotation.
         idle: time without activity after which kernels, terminals and then the server end.
+        version: version of JupyterLab for an image without it.
         **fields: as for `objects_of`, without the command.
 
     Raises:
@@ -91,7 +98,16 @@ def notebook(
         "TerminalManager.cull_interval": interval,
     }
     words = [f"--{name}={value}" for name, value in options.items()]
-    command = ("sh", "-ec", _SCRIPT.replace("$", "$$"), _START, "--no-browser", "--allow-root", *words)
+    command = (
+        "sh",
+        "-ec",
+        _SCRIPT.replace("$", "$$"),
+        _START,
+        version,
+        "--no-browser",
+        "--allow-root",
+        *words,
+    )
     job, *dependents = session_job(profile, folder, user, parameters, NOTEBOOK, command=command, **fields)
     (container,) = job["spec"]["template"]["spec"]["containers"]
     container["ports"] = [{"name": "jupyter", "containerPort": PORT}]
