@@ -18,7 +18,9 @@ STACK_FILES = sorted(
 )
 """Every stack's file, but the template's, which declares no whole cluster, and a developer's own."""
 
-STORIES = sorted(path.name for path in (ROOT / "examples").iterdir() if path.is_dir())
+STORIES = sorted(
+    path.name for path in (ROOT / "examples").iterdir() if path.is_dir() and path.name != "traces"
+)
 
 
 def relative(path: Path) -> str:
