@@ -216,7 +216,7 @@ def _csv_rows(path: Path, lines: Sequence[str], head: tuple[str, ...]) -> Iterat
         if not any(cells):
             continue
         if len(cells) != len(head):
-            counts = f"The line has {several(len(cells), 'cell')}, and the first line {len(head)}."
+            counts = f"The line has {several(len(cells), 'cell')}, and the header has {len(head)}."
             yield reader.line_num, f"{counts} Write one for each column."
         elif any(not cell.isprintable() for cell in cells):
             yield reader.line_num, "A cell has a control character. Remove it."

@@ -195,6 +195,7 @@ def test_only_what_is_declared_is_needed(addons: tuple[str, ...]) -> None:
         "kueue-replay",
         "kustomize",
         "helm",
+        "registry",
         "pulumi-language-python",
         "pulumi-language-python-exec",
         "cluster-autoscaler",
