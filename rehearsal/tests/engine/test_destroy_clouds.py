@@ -43,7 +43,7 @@ def test_another_account_is_refused(run: Commands, monkeypatch: pytest.MonkeyPat
     run.project.holds("dev", _gke())
     file = run.project.root / "Pulumi.dev.yaml"
     before = _state(run, "dev")
-    made = f"Nothing was changed: stack dev was made in project {PROJECT}, and "
+    made = f"Nothing was changed: stack dev was created in project {PROJECT}, and "
     file.write_text("config:\n  gcp:project: other\n")
     status, _, errors = run.run("destroy", "dev", "--yes", "--delete-orphans")
     assert (status, errors) == (
