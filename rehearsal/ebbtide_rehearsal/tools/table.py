@@ -62,6 +62,51 @@ _KWOK_CHANGES: Final = (
 \treturn statusexec.CodeExitError{Err: err, Code: code}
 """,
     ),
+    # The last output of a command with a terminal arrives before its end.
+    SourcePatch(
+        f"{_KWOK_SERVER}/debugging_exec_other.go",
+        '\tutilsnet "sigs.k8s.io/kwok/pkg/utils/net"\n',
+        "",
+    ),
+    SourcePatch(f"{_KWOK_SERVER}/debugging_exec_other.go", '"io"\n', '"io"\n\t"time"\n'),
+    SourcePatch(
+        f"{_KWOK_SERVER}/debugging_exec_other.go",
+        """\tgo func() {
+\t\tbuf1 := s.bufPool.Get()
+\t\tbuf2 := s.bufPool.Get()
+\t\tdefer func() {
+\t\t\ts.bufPool.Put(buf1)
+\t\t\ts.bufPool.Put(buf2)
+\t\t}()
+\t\tstm := struct {
+\t\t\tio.Reader
+\t\t\tio.Writer
+\t\t}{in, out}
+\t\terr := utilsnet.Tunnel(ctx, pty, stm, buf1, buf2)
+\t\tif err != nil {
+\t\t\tlogger.Error("failed to tunnel",
+\t\t\t\t"err", err,
+\t\t\t)
+\t\t}
+\t}()
+""",
+        """\tif in != nil {
+\t\tgo func() { _, _ = io.Copy(pty, in) }()
+\t}
+\tdrained := make(chan struct{})
+\tgo func() {
+\t\tdefer close(drained)
+\t\t_, _ = io.Copy(out, pty)
+\t}()
+\tdefer func() {
+\t\t_ = tty.Close()
+\t\tselect {
+\t\tcase <-drained:
+\t\tcase <-time.After(5 * time.Second):
+\t\t}
+\t}()
+""",
+    ),
     # A command with a terminal leads a session, so that Ctrl-C and jobs work.
     SourcePatch("pkg/utils/exec/exec.go", '"context"', '"context"\n\t"syscall"'),
     SourcePatch(
