@@ -18,7 +18,7 @@ pytestmark = pytest.mark.rehearsal
 
 _PLACE = "sessions"
 _PODS = f"/api/v1/namespaces/{_PLACE}/pods"
-_COUNTS = "import time\nfor number in range(20): print('line', number); time.sleep(0.2)"
+_COUNTS = "import time\nfor number in range(20): print('line', number); time.sleep(0.5)"
 
 
 @pytest.fixture(scope="module")
