@@ -19,7 +19,7 @@ from rehearsal.tests.fake_clouds import refusals
 from tests.synth import synth
 from tests.unit.model.cases import Case, bad_cases
 
-_REFUSAL = ("could not be created", "could be created", "can have that name", "refuses", "would fail")
+_REFUSAL = ("could not be created", "pool could be created", "can have that name", "refuses", "would fail")
 """Words of a consequence that speak of the cloud's refusal."""
 _REASONS: dict[str, list[str]] = yaml.safe_load(
     (Path(__file__).parent / "unwitnessed.yaml").read_text(encoding="utf-8")
