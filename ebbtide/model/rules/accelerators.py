@@ -15,13 +15,16 @@ from ebbtide.catalog import (
 )
 from ebbtide.model.faults import Fault
 from ebbtide.model.pool import Accelerator
-from ebbtide.model.rules.rule import PoolIn, PoolRule
+from ebbtide.model.rules.rule import PoolIn, pool_rule
 from ebbtide.model.rules.words import service_name
 from ebbtide.wording import did_you_mean, or_list
 
 _NO_POOL = "The node pool could not be created."
 _DECLARE = "Write a known type, or declare the accelerators with the machine."
 _SOME = 3
+
+
+_GPUS = "Compute docs, gpus (cloud.google.com/compute/docs/gpus, 2026-11); catalog/data/attachable.csv"
 
 
 @cache
@@ -60,6 +63,7 @@ def _unknown(accelerator: Accelerator, pool: PoolIn) -> bool:
     return accelerator.type != own and accelerator.type not in _known_types(pool.site.cloud)
 
 
+@pool_rule("known accelerator", "catalog/data/machines.csv and attachable.csv")
 def _is_known(pool: PoolIn) -> Iterator[Fault]:
     accelerator, cloud = pool.pool.accelerator, pool.site.cloud
     if (
@@ -82,6 +86,7 @@ def _is_known(pool: PoolIn) -> Iterator[Fault]:
     )
 
 
+@pool_rule("accelerators match machine type", "catalog/data/machines.csv, a source in each row")
 def _is_the_machines_own(pool: PoolIn) -> Iterator[Fault]:
     match _written(pool):
         case Accelerator(type=kind, count=count), Machine() as machine if machine.accelerator:
@@ -99,6 +104,7 @@ def _is_the_machines_own(pool: PoolIn) -> Iterator[Fault]:
             return
 
 
+@pool_rule("machine supports accelerators", _GPUS)
 def _can_be_attached(pool: PoolIn) -> Iterator[Fault]:
     match _written(pool):
         case Accelerator(type=kind), Machine(accelerator="") as machine:
@@ -119,6 +125,7 @@ def _can_be_attached(pool: PoolIn) -> Iterator[Fault]:
             return
 
 
+@pool_rule("supported accelerator count", _GPUS, CloudKind.GKE)
 def _count_fits(pool: PoolIn) -> Iterator[Fault]:
     match _written(pool):
         case Accelerator(type=kind, count=count), Machine(accelerator="", attachable=True) as machine if (
@@ -141,17 +148,3 @@ def _count_fits(pool: PoolIn) -> Iterator[Fault]:
                 )
         case _:
             return
-
-
-_GPUS = "Compute docs, gpus (cloud.google.com/compute/docs/gpus, 2026-11); catalog/data/attachable.csv"
-
-RULES: tuple[PoolRule, ...] = (
-    PoolRule("known accelerator", "catalog/data/machines.csv and attachable.csv", _is_known),
-    PoolRule(
-        "accelerators match machine type",
-        "catalog/data/machines.csv, a source in each row",
-        _is_the_machines_own,
-    ),
-    PoolRule("machine supports accelerators", _GPUS, _can_be_attached),
-    PoolRule("supported accelerator count", _GPUS, _count_fits, CloudKind.GKE),
-)

@@ -10,7 +10,7 @@ from ebbtide.model.faults import Fault
 from ebbtide.model.gpus import measured_pools
 from ebbtide.model.pool import Pool, TaintEffect
 from ebbtide.model.rules.gke_versions import is_earlier
-from ebbtide.model.rules.rule import ClusterRule, PoolIn, Severity, pools_of
+from ebbtide.model.rules.rule import PoolIn, Severity, cluster_rule, pools_of
 from ebbtide.model.rules.words import service_name
 from ebbtide.wording import and_list
 
@@ -24,6 +24,9 @@ def _hard_taints(pool: Pool) -> list[int]:
     return [index for index, taint in enumerate(pool.taints or ()) if taint.effect is not soft]
 
 
+@cluster_rule(
+    "untainted pool for add-ons", f"{_PIPELINES}, argocompiler/container.go; {_KATIB}, SuggestionConfig"
+)
 def _somewhere_untainted(cluster: Cluster) -> Iterator[Fault]:
     makers = [add_on.spec.untolerating for add_on in cluster.installed if add_on.spec.untolerating]
     if not makers or cluster.cloud.existing is not None:
@@ -41,6 +44,9 @@ def _somewhere_untainted(cluster: Cluster) -> Iterator[Fault]:
             )
 
 
+@cluster_rule(
+    "pipeline bucket only on GKE", f"{_PIPELINES}, backend/src/v2/objectstore/config.go", CloudKind.AKS
+)
 def _bucket(cluster: Cluster) -> Iterator[Fault]:
     pipelines = cluster.addons.installed_pipelines
     if pipelines is not None and pipelines.artifacts == "bucket":
@@ -53,6 +59,9 @@ def _bucket(cluster: Cluster) -> Iterator[Fault]:
         )
 
 
+@cluster_rule(
+    "existing pipelines need existing cluster", f"{_PIPELINES}, ml-pipeline-apiserver-deployment.yaml"
+)
 def _existing_pipelines(cluster: Cluster) -> Iterator[Fault]:
     pipelines = cluster.addons.pipelines
     if pipelines is None or not pipelines.existing:
@@ -73,6 +82,11 @@ def _existing_pipelines(cluster: Cluster) -> Iterator[Fault]:
         )
 
 
+@cluster_rule(
+    "existing pipelines retry strategy",
+    "Kubernetes docs, declarative-config, how apply calculates differences (2026)",
+    severity=Severity.WARNED,
+)
 def _reset_by_upgrade(cluster: Cluster) -> Iterator[Fault]:
     pipelines = cluster.addons.pipelines
     if pipelines is not None and pipelines.existing:
@@ -84,6 +98,7 @@ def _reset_by_upgrade(cluster: Cluster) -> Iterator[Fault]:
         )
 
 
+@cluster_rule("logs only on AKS", "GKE docs, logging (2026)", CloudKind.GKE)
 def _cloud_has_logs(cluster: Cluster) -> Iterator[Fault]:
     if cluster.addons.logs is not None:
         yield Fault(
@@ -94,6 +109,7 @@ def _cloud_has_logs(cluster: Cluster) -> Iterator[Fault]:
         )
 
 
+@cluster_rule("logs of existing cluster", "azure-native 3.29.0, ManagedCluster.addonProfiles", CloudKind.AKS)
 def _logs_of_ours(cluster: Cluster) -> Iterator[Fault]:
     if cluster.addons.logs is not None and cluster.cloud.existing is not None:
         yield Fault(
@@ -105,6 +121,10 @@ def _logs_of_ours(cluster: Cluster) -> Iterator[Fault]:
         )
 
 
+@cluster_rule(
+    "metrics of existing cluster",
+    "pulumi-gcp 10.2.0, monitoringConfig; azure-native 3.29.0, azureMonitorProfile",
+)
 def _metrics_of_another(cluster: Cluster) -> Iterator[Fault]:
     if cluster.addons.metrics is None or cluster.cloud.existing is None:
         return
@@ -121,6 +141,7 @@ def _metrics_of_another(cluster: Cluster) -> Iterator[Fault]:
     )
 
 
+@cluster_rule("GKE version for DCGM exporter", "GKE docs, dcgm-metrics (2026)", CloudKind.GKE)
 def _exporter_available(cluster: Cluster) -> Iterator[Fault]:
     pinned, least = cluster.site.kubernetes_version, PINS["gke-dcgm-metrics"].version
     if pinned is not None and measured_pools(cluster) and is_earlier(pinned, least):
@@ -132,6 +153,11 @@ def _exporter_available(cluster: Cluster) -> Iterator[Fault]:
         )
 
 
+@cluster_rule(
+    "GPU utilization not collected",
+    "GKE docs, dcgm-metrics (2026); NVIDIA docs, dcgm-exporter (2026)",
+    severity=Severity.WARNED,
+)
 def _unmeasured(cluster: Cluster) -> Iterator[Fault]:
     if cluster.addons.metrics is None or cluster.cloud.existing is not None:
         return
@@ -148,6 +174,7 @@ def _unmeasured(cluster: Cluster) -> Iterator[Fault]:
             )
 
 
+@cluster_rule("no team in add-on namespace", f"{_PIPELINES}, cluster-scoped-resources/namespace.yaml")
 def _own_namespaces(cluster: Cluster) -> Iterator[Fault]:
     taken = {add_on.spec.namespace: add_on.spec for add_on in cluster.add_ons if add_on.spec.runs_work}
     for index, team in enumerate(cluster.teams):
@@ -163,6 +190,7 @@ def _own_namespaces(cluster: Cluster) -> Iterator[Fault]:
         )
 
 
+@cluster_rule("Kubernetes version for Trainer", "kubeflow/trainer 2.3.0")
 def _recent_enough(cluster: Cluster) -> Iterator[Fault]:
     pinned = cluster.site.kubernetes_version
     for add_on in cluster.add_ons if pinned is not None else ():
@@ -186,6 +214,9 @@ def _system(cluster: Cluster) -> Iterator[PoolIn]:
     return (pool for pool in pools_of(cluster) if pool.pool.is_system)
 
 
+@cluster_rule(
+    "databases on spot nodes", "azure-aks-docs spot-node-pool.md (2025-04-06)", severity=Severity.WARNED
+)
 def _data_on_spot(cluster: Cluster) -> Iterator[Fault]:
     keepers = _keepers(cluster)
     for pool in _system(cluster) if keepers else ():
@@ -204,6 +235,11 @@ def _spread(pool: PoolIn) -> bool:
     return pool.site.cloud is CloudKind.GKE and not pool.site.is_zonal
 
 
+@cluster_rule(
+    "database disks in one zone",
+    "GKE docs, persistent-volumes (2026); azure-aks-docs availability-zones.md (2026)",
+    severity=Severity.WARNED,
+)
 def _data_in_one_zone(cluster: Cluster) -> Iterator[Fault]:
     keepers = _keepers(cluster)
     for pool in _system(cluster) if keepers else ():
@@ -215,68 +251,3 @@ def _data_in_one_zone(cluster: Cluster) -> Iterator[Fault]:
                 "zone.",
                 "Write zones: with a single zone.",
             )
-
-
-RULES: tuple[ClusterRule, ...] = (
-    ClusterRule(
-        "untainted pool for add-ons",
-        f"{_PIPELINES}, argocompiler/container.go; {_KATIB}, SuggestionConfig",
-        _somewhere_untainted,
-    ),
-    ClusterRule(
-        "pipeline bucket only on GKE",
-        f"{_PIPELINES}, backend/src/v2/objectstore/config.go",
-        _bucket,
-        CloudKind.AKS,
-    ),
-    ClusterRule(
-        "existing pipelines need existing cluster",
-        f"{_PIPELINES}, ml-pipeline-apiserver-deployment.yaml",
-        _existing_pipelines,
-    ),
-    ClusterRule(
-        "existing pipelines retry strategy",
-        "Kubernetes docs, declarative-config, how apply calculates differences (2026)",
-        _reset_by_upgrade,
-        severity=Severity.WARNED,
-    ),
-    ClusterRule("logs only on AKS", "GKE docs, logging (2026)", _cloud_has_logs, CloudKind.GKE),
-    ClusterRule(
-        "logs of existing cluster",
-        "azure-native 3.29.0, ManagedCluster.addonProfiles",
-        _logs_of_ours,
-        CloudKind.AKS,
-    ),
-    ClusterRule(
-        "metrics of existing cluster",
-        "pulumi-gcp 10.2.0, monitoringConfig; azure-native 3.29.0, azureMonitorProfile",
-        _metrics_of_another,
-    ),
-    ClusterRule(
-        "GKE version for DCGM exporter", "GKE docs, dcgm-metrics (2026)", _exporter_available, CloudKind.GKE
-    ),
-    ClusterRule(
-        "GPU utilization not collected",
-        "GKE docs, dcgm-metrics (2026); NVIDIA docs, dcgm-exporter (2026)",
-        _unmeasured,
-        severity=Severity.WARNED,
-    ),
-    ClusterRule(
-        "no team in add-on namespace",
-        f"{_PIPELINES}, cluster-scoped-resources/namespace.yaml",
-        _own_namespaces,
-    ),
-    ClusterRule("Kubernetes version for Trainer", "kubeflow/trainer 2.3.0", _recent_enough),
-    ClusterRule(
-        "databases on spot nodes",
-        "azure-aks-docs spot-node-pool.md (2025-04-06)",
-        _data_on_spot,
-        severity=Severity.WARNED,
-    ),
-    ClusterRule(
-        "database disks in one zone",
-        "GKE docs, persistent-volumes (2026); azure-aks-docs availability-zones.md (2026)",
-        _data_in_one_zone,
-        severity=Severity.WARNED,
-    ),
-)

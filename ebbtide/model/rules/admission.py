@@ -6,7 +6,7 @@ from ebbtide.catalog import CloudKind
 from ebbtide.model.cluster import Cluster
 from ebbtide.model.faults import Fault
 from ebbtide.model.queues import queues_of
-from ebbtide.model.rules.rule import ClusterRule, Severity
+from ebbtide.model.rules.rule import Severity, cluster_rule
 from ebbtide.model.tenancy import Team
 from ebbtide.model.tenants import pod_security_of
 
@@ -19,6 +19,7 @@ def _uses_queues(team: Team, cluster: Cluster) -> bool:
     return cluster.has_kueue and any(team.queues_used(queue.name) for queue in queues_of(cluster))
 
 
+@cluster_rule("required queues exist", _POLICY)
 def _required_queues_exist(cluster: Cluster) -> Iterator[Fault]:
     for index, team in enumerate(cluster.teams):
         if team.require_queue and not _uses_queues(team, cluster):
@@ -30,6 +31,7 @@ def _required_queues_exist(cluster: Cluster) -> Iterator[Fault]:
             )
 
 
+@cluster_rule("interactive pods need members", _RBAC)
 def _interactive_members(cluster: Cluster) -> Iterator[Fault]:
     for index, team in enumerate(cluster.teams):
         if team.interactive and not team.members:
@@ -41,6 +43,7 @@ def _interactive_members(cluster: Cluster) -> Iterator[Fault]:
             )
 
 
+@cluster_rule("Pod Security Standard in existing namespace", _POD_SECURITY, severity=Severity.WARNED)
 def _existing_namespaces_are_open(cluster: Cluster) -> Iterator[Fault]:
     for index, team in enumerate(cluster.teams):
         if team.members and pod_security_of(cluster, team) is None:
@@ -52,18 +55,7 @@ def _existing_namespaces_are_open(cluster: Cluster) -> Iterator[Fault]:
             )
 
 
-def _metadata_service(cluster: Cluster) -> Iterator[Fault]:
-    for index, team in enumerate(cluster.teams):
-        if team.members and not team.creates_namespace:
-            yield Fault(
-                f"teams[{index}].namespace",
-                f"Pods in the existing namespace {team.namespace_name} reach the instance metadata service.",
-                "It returns access tokens of the nodes' identities, which can pull the images of every team.",
-                "Create a NetworkPolicy there that excepts 169.254.169.254/32 from egress, or let the stack "
-                "create the namespace.",
-            )
-
-
+@cluster_rule("existing pods violate Pod Security Standard", _POD_SECURITY, severity=Severity.WARNED)
 def _existing_pods_conform(cluster: Cluster) -> Iterator[Fault]:
     for index, team in enumerate(cluster.teams):
         name, standard = team.namespace_name, team.pod_security
@@ -78,6 +70,25 @@ def _existing_pods_conform(cluster: Cluster) -> Iterator[Fault]:
             )
 
 
+@cluster_rule(
+    "instance metadata service in existing namespace",
+    "azure-aks-docs, imds-restriction (2024-10)",
+    CloudKind.AKS,
+    Severity.WARNED,
+)
+def _metadata_service(cluster: Cluster) -> Iterator[Fault]:
+    for index, team in enumerate(cluster.teams):
+        if team.members and not team.creates_namespace:
+            yield Fault(
+                f"teams[{index}].namespace",
+                f"Pods in the existing namespace {team.namespace_name} reach the instance metadata service.",
+                "It returns access tokens of the nodes' identities, which can pull the images of every team.",
+                "Create a NetworkPolicy there that excepts 169.254.169.254/32 from egress, or let the stack "
+                "create the namespace.",
+            )
+
+
+@cluster_rule("no privileged namespaces", _POD_SECURITY, severity=Severity.WARNED)
 def _privileged_namespaces(cluster: Cluster) -> Iterator[Fault]:
     for index, team in enumerate(cluster.teams):
         if team.pod_security == "privileged":
@@ -87,29 +98,3 @@ def _privileged_namespaces(cluster: Cluster) -> Iterator[Fault]:
                 "Every member can become root on a node, and read what other teams run there.",
                 "Write baseline, unless the team is the cluster's only user.",
             )
-
-
-RULES: tuple[ClusterRule, ...] = (
-    ClusterRule("required queues exist", _POLICY, _required_queues_exist),
-    ClusterRule("interactive pods need members", _RBAC, _interactive_members),
-    ClusterRule(
-        "Pod Security Standard in existing namespace",
-        _POD_SECURITY,
-        _existing_namespaces_are_open,
-        severity=Severity.WARNED,
-    ),
-    ClusterRule(
-        "existing pods violate Pod Security Standard",
-        _POD_SECURITY,
-        _existing_pods_conform,
-        severity=Severity.WARNED,
-    ),
-    ClusterRule(
-        "instance metadata service in existing namespace",
-        "azure-aks-docs, imds-restriction (2024-10)",
-        _metadata_service,
-        CloudKind.AKS,
-        Severity.WARNED,
-    ),
-    ClusterRule("no privileged namespaces", _POD_SECURITY, _privileged_namespaces, severity=Severity.WARNED),
-)

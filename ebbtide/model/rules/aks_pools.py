@@ -6,7 +6,7 @@ from decimal import Decimal
 from ebbtide.catalog import LARGEST_EPHEMERAL_GIB, CloudKind, can_be_spot, ephemeral_gib
 from ebbtide.model.capacity import Spot
 from ebbtide.model.faults import Fault
-from ebbtide.model.rules.rule import PoolIn, PoolRule, Severity
+from ebbtide.model.rules.rule import PoolIn, Severity, pool_rule
 
 _SPOT_DOCS = "azure-aks-docs spot-node-pool.md (2025-04-06)"
 _UPGRADE_DOCS = "azure-aks-docs upgrade-aks-node-pools-rolling.md (2026-05-29)"
@@ -15,6 +15,7 @@ _NO_POOL = "The node pool could not be created."
 _MOST_NODES = 1000
 
 
+@pool_rule("no spot system pool", f"{_SPOT_DOCS}; use-system-pools.md (2026-04-30)", CloudKind.AKS)
 def _spot_is_no_system_pool(pool: PoolIn) -> Iterator[Fault]:
     if pool.pool.is_system and isinstance(pool.pool.capacity, Spot):
         yield Fault(
@@ -25,6 +26,7 @@ def _spot_is_no_system_pool(pool: PoolIn) -> Iterator[Fault]:
         )
 
 
+@pool_rule("machine available as spot", "catalog/data/series.csv, a source in each row", CloudKind.AKS)
 def _spot_of_a_series_that_has_it(pool: PoolIn) -> Iterator[Fault]:
     machine = pool.machine
     if isinstance(pool.pool.capacity, Spot) and machine is not None and not can_be_spot(machine):
@@ -36,6 +38,11 @@ def _spot_of_a_series_that_has_it(pool: PoolIn) -> Iterator[Fault]:
         )
 
 
+@pool_rule(
+    "ephemeral disk fits machine",
+    "azure-aks-docs concepts-storage.md (2024-05-02); catalog/data/ephemeral.csv, a source in each row",
+    CloudKind.AKS,
+)
 def _ephemeral_disk_fits(pool: PoolIn) -> Iterator[Fault]:
     machine = pool.machine
     disk = pool.resolved.disk
@@ -60,6 +67,7 @@ def _ephemeral_disk_fits(pool: PoolIn) -> Iterator[Fault]:
         )
 
 
+@pool_rule("maximum nodes in AKS pool", "azure-aks-docs quotas-skus-regions.md (2026)", CloudKind.AKS)
 def _not_too_many_nodes(pool: PoolIn) -> Iterator[Fault]:
     nodes = pool.pool.nodes
     for field, number in (("max", nodes.max), ("count", nodes.count)):
@@ -72,6 +80,7 @@ def _not_too_many_nodes(pool: PoolIn) -> Iterator[Fault]:
             )
 
 
+@pool_rule("valid maximum price", _SPOT_DOCS, CloudKind.AKS)
 def _max_price(pool: PoolIn) -> Iterator[Fault]:
     capacity = pool.pool.capacity
     price = capacity.max_price if isinstance(capacity, Spot) else None
@@ -90,6 +99,9 @@ def _max_price(pool: PoolIn) -> Iterator[Fault]:
     )
 
 
+@pool_rule(
+    "no upgrade settings on spot", f"{_SPOT_DOCS}; hashicorp/terraform-provider-azurerm#29318", CloudKind.AKS
+)
 def _no_upgrade_on_spot(pool: PoolIn) -> Iterator[Fault]:
     if isinstance(pool.pool.capacity, Spot) and pool.pool.upgrade is not None:
         yield Fault(
@@ -101,6 +113,10 @@ def _no_upgrade_on_spot(pool: PoolIn) -> Iterator[Fault]:
         )
 
 
+@pool_rule(
+    "upgrade surge or unavailable nodes",
+    f"{_UPGRADE_DOCS}; cluster-toolkit modules/compute/gke-node-pool/main.tf@01a7a3ed, preconditions",
+)
 def _upgrade_takes_a_node_at_a_time(pool: PoolIn) -> Iterator[Fault]:
     upgrade = pool.pool.upgrade
     if upgrade is not None and upgrade.max_surge == 0 and not upgrade.max_unavailable:
@@ -112,6 +128,7 @@ def _upgrade_takes_a_node_at_a_time(pool: PoolIn) -> Iterator[Fault]:
         )
 
 
+@pool_rule("no unavailable system nodes", _UPGRADE_DOCS, CloudKind.AKS)
 def _nothing_missing_from_the_system_pool(pool: PoolIn) -> Iterator[Fault]:
     upgrade = pool.pool.upgrade
     if pool.pool.is_system and upgrade is not None and upgrade.max_unavailable:
@@ -123,6 +140,7 @@ def _nothing_missing_from_the_system_pool(pool: PoolIn) -> Iterator[Fault]:
         )
 
 
+@pool_rule("spot eviction policy delete", f"{_SPOT_DOCS}; Azure/AKS#5589", CloudKind.AKS, Severity.WARNED)
 def _deallocate(pool: PoolIn) -> Iterator[Fault]:
     capacity = pool.pool.capacity
     if isinstance(capacity, Spot) and capacity.eviction_policy == "Deallocate":
@@ -133,56 +151,3 @@ def _deallocate(pool: PoolIn) -> Iterator[Fault]:
             "another pool.",
             "Write evictionPolicy: Delete, or omit it.",
         )
-
-
-RULES: tuple[PoolRule, ...] = (
-    PoolRule(
-        "no spot system pool",
-        f"{_SPOT_DOCS}; use-system-pools.md (2026-04-30)",
-        _spot_is_no_system_pool,
-        CloudKind.AKS,
-    ),
-    PoolRule(
-        "machine available as spot",
-        "catalog/data/series.csv, a source in each row",
-        _spot_of_a_series_that_has_it,
-        CloudKind.AKS,
-    ),
-    PoolRule(
-        "ephemeral disk fits machine",
-        "azure-aks-docs concepts-storage.md (2024-05-02); catalog/data/ephemeral.csv, a source in each row",
-        _ephemeral_disk_fits,
-        CloudKind.AKS,
-    ),
-    PoolRule(
-        "maximum nodes in AKS pool",
-        "azure-aks-docs quotas-skus-regions.md (2026)",
-        _not_too_many_nodes,
-        CloudKind.AKS,
-    ),
-    PoolRule("valid maximum price", _SPOT_DOCS, _max_price, CloudKind.AKS),
-    PoolRule(
-        "no upgrade settings on spot",
-        f"{_SPOT_DOCS}; hashicorp/terraform-provider-azurerm#29318",
-        _no_upgrade_on_spot,
-        CloudKind.AKS,
-    ),
-    PoolRule(
-        "upgrade surge or unavailable nodes",
-        f"{_UPGRADE_DOCS}; cluster-toolkit modules/compute/gke-node-pool/main.tf@01a7a3ed, preconditions",
-        _upgrade_takes_a_node_at_a_time,
-    ),
-    PoolRule(
-        "no unavailable system nodes",
-        _UPGRADE_DOCS,
-        _nothing_missing_from_the_system_pool,
-        CloudKind.AKS,
-    ),
-    PoolRule(
-        "spot eviction policy delete",
-        f"{_SPOT_DOCS}; Azure/AKS#5589",
-        _deallocate,
-        CloudKind.AKS,
-        Severity.WARNED,
-    ),
-)

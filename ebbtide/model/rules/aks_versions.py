@@ -6,12 +6,18 @@ from ebbtide.catalog import CloudKind
 from ebbtide.model.cloud import Aks
 from ebbtide.model.cluster import Cluster
 from ebbtide.model.faults import Fault
-from ebbtide.model.rules.rule import ClusterRule, Severity
+from ebbtide.model.rules.rule import Severity, cluster_rule
 
 _NEWER_PATCHES = ("patch", "stable", "rapid")
 _NEWER_MINORS = ("stable", "rapid")
 
 
+@cluster_rule(
+    "pinned version needs matching upgrade channel",
+    "azure-aks-docs auto-upgrade-cluster.md (2026-08)",
+    CloudKind.AKS,
+    Severity.WARNED,
+)
 def _leaves_the_pin(cluster: Cluster) -> Iterator[Fault]:
     cloud = cluster.cloud
     if not isinstance(cloud, Aks) or cloud.kubernetes_version is None or cloud.existing is not None:
@@ -29,14 +35,3 @@ def _leaves_the_pin(cluster: Cluster) -> Iterator[Fault]:
         "After the first upgrade, every preview would downgrade the cluster, which AKS refuses.",
         fix,
     )
-
-
-RULES: tuple[ClusterRule, ...] = (
-    ClusterRule(
-        "pinned version needs matching upgrade channel",
-        "azure-aks-docs auto-upgrade-cluster.md (2026-08)",
-        _leaves_the_pin,
-        CloudKind.AKS,
-        Severity.WARNED,
-    ),
-)

@@ -4,13 +4,14 @@ from collections.abc import Iterator
 
 from ebbtide.catalog import CLOUD_SPECS, CloudKind, boot_disk_types
 from ebbtide.model.faults import Fault
-from ebbtide.model.rules.rule import PoolIn, PoolRule
+from ebbtide.model.rules.rule import PoolIn, pool_rule
 from ebbtide.model.rules.words import service_name
 from ebbtide.wording import did_you_mean, or_list
 
 _NO_POOL = "The node pool could not be created."
 
 
+@pool_rule("known node image", "GKE docs, node-images (2026); azure-native 3.29.0, AgentPool.osSKU")
 def _image(pool: PoolIn) -> Iterator[Fault]:
     images = CLOUD_SPECS[pool.site.cloud].images
     if pool.pool.image is not None and pool.pool.image not in images:
@@ -22,6 +23,10 @@ def _image(pool: PoolIn) -> Iterator[Fault]:
         )
 
 
+@pool_rule(
+    "supported disk type",
+    "Compute v1 API, AttachedDiskInitializeParams.diskType (2026); azure-native 3.29.0, AgentPool.osDiskType",
+)
 def _disk_type(pool: PoolIn) -> Iterator[Fault]:
     written, cloud = pool.pool.disk.type, pool.site.cloud
     machine = pool.machine
@@ -38,6 +43,10 @@ def _disk_type(pool: PoolIn) -> Iterator[Fault]:
     )
 
 
+@pool_rule(
+    "supported disk size",
+    "GKE v1 API, NodeConfig.diskSizeGb: 10 at least; pulumi/pulumi-azure-native#663 (2021-03): 30 to 2048",
+)
 def _disk_size(pool: PoolIn) -> Iterator[Fault]:
     size = pool.pool.disk.size_gib
     least, most = CLOUD_SPECS[pool.site.cloud].boot_disk_gib
@@ -50,6 +59,7 @@ def _disk_size(pool: PoolIn) -> Iterator[Fault]:
         )
 
 
+@pool_rule("only default driver on AKS", "azure-aks-docs use-nvidia-gpu.md (2026)", CloudKind.AKS)
 def _driver(pool: PoolIn) -> Iterator[Fault]:
     if pool.pool.accelerator is not None and pool.pool.accelerator.driver == "latest":
         yield Fault(
@@ -60,6 +70,7 @@ def _driver(pool: PoolIn) -> Iterator[Fault]:
         )
 
 
+@pool_rule("latest driver needs cos", "pulumi-gcp 9.35.0, gpuDriverInstallationConfig", CloudKind.GKE)
 def _latest_driver_needs_cos(pool: PoolIn) -> Iterator[Fault]:
     accelerator = pool.pool.accelerator
     if accelerator is not None and accelerator.driver == "latest" and pool.pool.image == "ubuntu":
@@ -69,31 +80,3 @@ def _latest_driver_needs_cos(pool: PoolIn) -> Iterator[Fault]:
             _NO_POOL,
             "Write driver: default, or image: cos.",
         )
-
-
-RULES: tuple[PoolRule, ...] = (
-    PoolRule(
-        "known node image",
-        "GKE docs, node-images (2026); azure-native 3.29.0, AgentPool.osSKU",
-        _image,
-    ),
-    PoolRule(
-        "supported disk type",
-        "Compute v1 API, AttachedDiskInitializeParams.diskType (2026); azure-native 3.29.0, "
-        "AgentPool.osDiskType",
-        _disk_type,
-    ),
-    PoolRule(
-        "supported disk size",
-        "GKE v1 API, NodeConfig.diskSizeGb: 10 at least; pulumi/pulumi-azure-native#663 (2021-03): 30 to "
-        "2048",
-        _disk_size,
-    ),
-    PoolRule("only default driver on AKS", "azure-aks-docs use-nvidia-gpu.md (2026)", _driver, CloudKind.AKS),
-    PoolRule(
-        "latest driver needs cos",
-        "pulumi-gcp 9.35.0, gpuDriverInstallationConfig",
-        _latest_driver_needs_cos,
-        CloudKind.GKE,
-    ),
-)

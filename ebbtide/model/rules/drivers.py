@@ -7,7 +7,7 @@ from ebbtide.model.cluster import Cluster
 from ebbtide.model.faults import Fault
 from ebbtide.model.gpus import gpu_pools
 from ebbtide.model.resolved_pool import NO_PLUGIN_LABEL
-from ebbtide.model.rules.rule import ClusterRule, PoolIn, PoolRule, Severity, pools_of
+from ebbtide.model.rules.rule import PoolIn, Severity, cluster_rule, pool_rule, pools_of
 
 _GKE_DOCS = "GKE docs, gpus and gpu-operator (2026)"
 _AKS_DOCS = "azure-aks-docs, use-nvidia-gpu and nvidia-gpu-operator (2026); Azure/AKS#4925"
@@ -21,6 +21,7 @@ def _left(cluster: Cluster) -> Iterator[PoolIn]:
             yield pool
 
 
+@cluster_rule("GPU pool has driver", _GKE_DOCS)
 def _has_installer(cluster: Cluster) -> Iterator[Fault]:
     if cluster.addons.drivers != "managed":
         return
@@ -34,6 +35,7 @@ def _has_installer(cluster: Cluster) -> Iterator[Fault]:
         )
 
 
+@cluster_rule("unused driver installer", _GKE_DOCS)
 def _something_to_install_on(cluster: Cluster) -> Iterator[Fault]:
     mode = cluster.addons.drivers
     if mode in ("managed", "none") or any(_left(cluster)):
@@ -47,6 +49,7 @@ def _something_to_install_on(cluster: Cluster) -> Iterator[Fault]:
     )
 
 
+@cluster_rule("Google driver installers only on GKE", _AKS_DOCS, CloudKind.AKS)
 def _no_installer_for_aks(cluster: Cluster) -> Iterator[Fault]:
     if cluster.addons.drivers == "daemonset":
         yield Fault(
@@ -57,6 +60,7 @@ def _no_installer_for_aks(cluster: Cluster) -> Iterator[Fault]:
         )
 
 
+@cluster_rule("GPU operator needs Ubuntu", _AKS_DOCS, CloudKind.AKS)
 def _operator_needs_ubuntu(cluster: Cluster) -> Iterator[Fault]:
     if cluster.addons.drivers != "gpu-operator":
         return
@@ -70,6 +74,7 @@ def _operator_needs_ubuntu(cluster: Cluster) -> Iterator[Fault]:
             )
 
 
+@cluster_rule("GPU operator needs one image", _GKE_DOCS, CloudKind.GKE)
 def _one_image_under_the_operator(cluster: Cluster) -> Iterator[Fault]:
     if cluster.addons.drivers != "gpu-operator":
         return
@@ -85,6 +90,7 @@ def _one_image_under_the_operator(cluster: Cluster) -> Iterator[Fault]:
         )
 
 
+@cluster_rule("GPU pool has device plugin", _GKE_DOCS, CloudKind.GKE)
 def _label_takes_the_plugin(cluster: Cluster) -> Iterator[Fault]:
     """Report a label that keeps GKE's device plugin off nodes, regardless of the driver's installer."""
     for pool in pools_of(cluster):
@@ -100,6 +106,7 @@ def _label_takes_the_plugin(cluster: Cluster) -> Iterator[Fault]:
         )
 
 
+@pool_rule("no driver for TPUs", "GKE docs, tpus (2026)", CloudKind.GKE)
 def _tpus_have_none(pool: PoolIn) -> Iterator[Fault]:
     if (
         pool.resolved.has_tpus
@@ -114,6 +121,7 @@ def _tpus_have_none(pool: PoolIn) -> Iterator[Fault]:
         )
 
 
+@cluster_rule("drivers not installed", _GKE_DOCS, severity=Severity.WARNED)
 def _no_declared_driver(cluster: Cluster) -> Iterator[Fault]:
     if cluster.addons.drivers != "none":
         return
@@ -124,15 +132,3 @@ def _no_declared_driver(cluster: Cluster) -> Iterator[Fault]:
             "Until you install a driver and a device plugin, pods that request a GPU stay pending.",
             "No change is needed if you install them yourself.",
         )
-
-
-RULES: tuple[ClusterRule | PoolRule, ...] = (
-    ClusterRule("GPU pool has driver", _GKE_DOCS, _has_installer),
-    ClusterRule("unused driver installer", _GKE_DOCS, _something_to_install_on),
-    ClusterRule("Google driver installers only on GKE", _AKS_DOCS, _no_installer_for_aks, CloudKind.AKS),
-    ClusterRule("GPU operator needs Ubuntu", _AKS_DOCS, _operator_needs_ubuntu, CloudKind.AKS),
-    ClusterRule("GPU operator needs one image", _GKE_DOCS, _one_image_under_the_operator, CloudKind.GKE),
-    ClusterRule("GPU pool has device plugin", _GKE_DOCS, _label_takes_the_plugin, CloudKind.GKE),
-    PoolRule("no driver for TPUs", "GKE docs, tpus (2026)", _tpus_have_none, CloudKind.GKE),
-    ClusterRule("drivers not installed", _GKE_DOCS, _no_declared_driver, severity=Severity.WARNED),
-)

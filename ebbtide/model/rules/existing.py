@@ -11,7 +11,7 @@ from ebbtide.model.base import Declared
 from ebbtide.model.cloud import Aks, Cloud, Gke
 from ebbtide.model.cluster import Cluster
 from ebbtide.model.faults import Fault
-from ebbtide.model.rules.rule import ClusterRule, Severity, pools_of
+from ebbtide.model.rules.rule import Severity, cluster_rule, pools_of
 from ebbtide.wording import and_list
 
 
@@ -68,6 +68,10 @@ def _as_left_out(cluster: Cluster, attribute: str) -> object:
     return type(part).model_fields[last].get_default(call_default_factory=True)
 
 
+@cluster_rule(
+    "existing cluster not reconfigured",
+    "pulumi-gcp 10.2.0, container.Cluster; azure-native 3.29.0, ManagedCluster: neither is made",
+)
 def _made_with(cluster: Cluster) -> Iterator[Fault]:
     existing = cluster.cloud.existing
     if existing is None:
@@ -85,6 +89,12 @@ def _made_with(cluster: Cluster) -> Iterator[Fault]:
             )
 
 
+@cluster_rule(
+    "service account on existing cluster",
+    "GKE docs, hardening (2026): least privilege for nodes; components/gke/identity.py",
+    CloudKind.GKE,
+    Severity.WARNED,
+)
 def _service_account(cluster: Cluster) -> Iterator[Fault]:
     """GKE uses the project's default account, and the nodes' access scope restricts none of its rights."""
     cloud = cluster.cloud
@@ -106,6 +116,11 @@ def _service_account(cluster: Cluster) -> Iterator[Fault]:
     )
 
 
+@cluster_rule(
+    "network policies on existing cluster",
+    "GKE docs, network-policy, and azure-aks-docs, use-network-policies (2026)",
+    severity=Severity.WARNED,
+)
 def _network_policies(cluster: Cluster) -> Iterator[Fault]:
     """Every API server accepts a NetworkPolicy, but a cluster enforces it only with a policy engine."""
     existing = cluster.cloud.existing
@@ -137,25 +152,3 @@ def _how_to_look(cloud: Cloud, name: str) -> str:
         case _:
             assert_never(cloud)
     return f"Run `{command}`: unless it prints {expected}, have its owner enable {engine}."
-
-
-RULES: tuple[ClusterRule, ...] = (
-    ClusterRule(
-        "existing cluster not reconfigured",
-        "pulumi-gcp 10.2.0, container.Cluster; azure-native 3.29.0, ManagedCluster: neither is made",
-        _made_with,
-    ),
-    ClusterRule(
-        "service account on existing cluster",
-        "GKE docs, hardening (2026): least privilege for nodes; components/gke/identity.py",
-        _service_account,
-        CloudKind.GKE,
-        Severity.WARNED,
-    ),
-    ClusterRule(
-        "network policies on existing cluster",
-        "GKE docs, network-policy, and azure-aks-docs, use-network-policies (2026)",
-        _network_policies,
-        severity=Severity.WARNED,
-    ),
-)

@@ -10,7 +10,7 @@ from ebbtide.model.faults import Fault
 from ebbtide.model.resolved_pool import ResolvedPool
 from ebbtide.model.rules.free_capacity import amount_text
 from ebbtide.model.rules.gke_versions import is_earlier
-from ebbtide.model.rules.rule import ClusterRule, Severity, pools_of
+from ebbtide.model.rules.rule import Severity, cluster_rule, pools_of
 from ebbtide.model.tenancy import Queue
 
 _GKE = "GKE docs, about-custom-compute-classes (2026)"
@@ -32,17 +32,7 @@ def _placed(cluster: Cluster) -> Iterator[tuple[str, Queue, int, ResolvedPool]]:
                 yield f"queues[{number}].pools[{index}]", queue, index, known[name]
 
 
-def _delay_of_a_class(cluster: Cluster) -> Iterator[Fault]:
-    cloud = cluster.cloud
-    if isinstance(cloud, Gke) and cloud.consolidation.delay_minutes is not None and not any(_queues(cluster)):
-        yield Fault(
-            "cloud.consolidation.delayMinutes",
-            "No queue has fallback: true, and the delay is a setting of such a queue's ComputeClass.",
-            "The delay would have no effect: GKE has no such setting for other pools.",
-            "Remove it, or set fallback on a queue. consolidation.profile applies to all pools.",
-        )
-
-
+@cluster_rule("fallback needs several pools", f"{_GKE}; {_EXPANDER}")
 def _something_to_fall_back_to(cluster: Cluster) -> Iterator[Fault]:
     for number, queue in _queues(cluster):
         if len(queue.pools) == 1:
@@ -54,6 +44,9 @@ def _something_to_fall_back_to(cluster: Cluster) -> Iterator[Fault]:
             )
 
 
+@cluster_rule(
+    "fallback pools in one queue", f"{_GKE}: a node pool is of one ComputeClass; Kueue 0.19.2, ResourceFlavor"
+)
 def _in_no_other_queue(cluster: Cluster) -> Iterator[Fault]:
     for number, queue in enumerate(cluster.queues):
         for index, name in enumerate(queue.pools):
@@ -68,6 +61,12 @@ def _in_no_other_queue(cluster: Cluster) -> Iterator[Fault]:
                 )
 
 
+@cluster_rule(
+    "no queued fallback pool",
+    "GKE docs, provisioningrequest (2026-04-08); GoogleCloudPlatform/cluster-autoscaler@7d250507, "
+    "pkg/cloudprovider/gke/gke_cloud_provider_impl.go: queued waits 365 days, flex-start 15 minutes",
+    CloudKind.GKE,
+)
 def _none_queued(cluster: Cluster) -> Iterator[Fault]:
     for path, _, _, pool in _placed(cluster):
         if isinstance(pool.capacity, Queued):
@@ -81,6 +80,7 @@ def _none_queued(cluster: Cluster) -> Iterator[Fault]:
             )
 
 
+@cluster_rule("fallback needs eviction policy delete", "Azure/AKS#5589", CloudKind.AKS)
 def _backs_off(cluster: Cluster) -> Iterator[Fault]:
     for path, queue, index, pool in _placed(cluster):
         capacity = pool.capacity
@@ -94,6 +94,9 @@ def _backs_off(cluster: Cluster) -> Iterator[Fault]:
             )
 
 
+@cluster_rule(
+    "fallback pools have same accelerators", "Kueue 0.19.2, ClusterQueue v1beta2, nominalQuota (2026-08-20)"
+)
 def _same_resource(cluster: Cluster) -> Iterator[Fault]:
     for path, queue, index, pool in _placed(cluster):
         first = next(
@@ -112,6 +115,7 @@ def _same_resource(cluster: Cluster) -> Iterator[Fault]:
             )
 
 
+@cluster_rule("fallback pool label is derived", _GKE)
 def _own_label(cluster: Cluster) -> Iterator[Fault]:
     key = CLOUD_SPECS[cluster.site.cloud].fallback_key
     for pool in pools_of(cluster):
@@ -125,6 +129,11 @@ def _own_label(cluster: Cluster) -> Iterator[Fault]:
             )
 
 
+@cluster_rule(
+    "together excludes fallback",
+    "kubernetes/autoscaler, cluster-autoscaler/core/scaleup/orchestrator: allOrNothing (2026)",
+    CloudKind.AKS,
+)
 def _together(cluster: Cluster) -> Iterator[Fault]:
     for number, queue in _queues(cluster):
         if queue.together:
@@ -137,6 +146,11 @@ def _together(cluster: Cluster) -> Iterator[Fault]:
             )
 
 
+@cluster_rule(
+    "fallback on existing AKS cluster",
+    "azure-native 3.29.0, ManagedCluster.autoScalerProfile.expander",
+    CloudKind.AKS,
+)
 def _not_ours(cluster: Cluster) -> Iterator[Fault]:
     existing = cluster.cloud.existing
     if existing is None:
@@ -151,6 +165,23 @@ def _not_ours(cluster: Cluster) -> Iterator[Fault]:
         )
 
 
+@cluster_rule(
+    "consolidation delay needs ComputeClass",
+    "GKE docs, reference/crds/computeclass, autoscalingPolicy (2026)",
+    CloudKind.GKE,
+)
+def _delay_of_a_class(cluster: Cluster) -> Iterator[Fault]:
+    cloud = cluster.cloud
+    if isinstance(cloud, Gke) and cloud.consolidation.delay_minutes is not None and not any(_queues(cluster)):
+        yield Fault(
+            "cloud.consolidation.delayMinutes",
+            "No queue has fallback: true, and the delay is a setting of such a queue's ComputeClass.",
+            "The delay would have no effect: GKE has no such setting for other pools.",
+            "Remove it, or set fallback on a queue. consolidation.profile applies to all pools.",
+        )
+
+
+@cluster_rule("GKE version for fallback", f"{_CLASS_PIN.source} ({_CLASS_PIN.as_of})", CloudKind.GKE)
 def _recent_enough(cluster: Cluster) -> Iterator[Fault]:
     pinned = cluster.site.kubernetes_version
     if pinned is None or not is_earlier(pinned, _CLASS_PIN.version):
@@ -164,6 +195,11 @@ def _recent_enough(cluster: Cluster) -> Iterator[Fault]:
         )
 
 
+@cluster_rule(
+    "reserved ComputeClass name",
+    "GKE docs, run-pods-default-compute-classes and about-autopilot-mode-standard-clusters (2026)",
+    CloudKind.GKE,
+)
 def _class_name(cluster: Cluster) -> Iterator[Fault]:
     for number, queue in _queues(cluster):
         if queue.name == "default" or queue.name.startswith(_GKE_PREFIXES):
@@ -176,6 +212,11 @@ def _class_name(cluster: Cluster) -> Iterator[Fault]:
             )
 
 
+@cluster_rule(
+    "smaller fallback nodes",
+    f"{_GKE}: the next rule is tried only for pods that fit its nodes",
+    severity=Severity.WARNED,
+)
 def _as_large(cluster: Cluster) -> Iterator[Fault]:
     for path, queue, index, pool in _placed(cluster):
         first = next(
@@ -198,63 +239,3 @@ def _as_large(cluster: Cluster) -> Iterator[Fault]:
                 f"Work that needs a whole node of {first.name} never falls back, and waits for that pool.",
                 "Write a machine that is at least as large, unless all work of the queue requests less.",
             )
-
-
-RULES: tuple[ClusterRule, ...] = (
-    ClusterRule("fallback needs several pools", f"{_GKE}; {_EXPANDER}", _something_to_fall_back_to),
-    ClusterRule(
-        "fallback pools in one queue",
-        f"{_GKE}: a node pool is of one ComputeClass; Kueue 0.19.2, ResourceFlavor",
-        _in_no_other_queue,
-    ),
-    ClusterRule(
-        "no queued fallback pool",
-        "GKE docs, provisioningrequest (2026-04-08); GoogleCloudPlatform/cluster-autoscaler@7d250507, "
-        "pkg/cloudprovider/gke/gke_cloud_provider_impl.go: queued waits 365 days, flex-start 15 minutes",
-        _none_queued,
-        CloudKind.GKE,
-    ),
-    ClusterRule("fallback needs eviction policy delete", "Azure/AKS#5589", _backs_off, CloudKind.AKS),
-    ClusterRule(
-        "fallback pools have same accelerators",
-        "Kueue 0.19.2, ClusterQueue v1beta2, nominalQuota (2026-08-20)",
-        _same_resource,
-    ),
-    ClusterRule("fallback pool label is derived", _GKE, _own_label),
-    ClusterRule(
-        "together excludes fallback",
-        "kubernetes/autoscaler, cluster-autoscaler/core/scaleup/orchestrator: allOrNothing (2026)",
-        _together,
-        CloudKind.AKS,
-    ),
-    ClusterRule(
-        "fallback on existing AKS cluster",
-        "azure-native 3.29.0, ManagedCluster.autoScalerProfile.expander",
-        _not_ours,
-        CloudKind.AKS,
-    ),
-    ClusterRule(
-        "consolidation delay needs ComputeClass",
-        "GKE docs, reference/crds/computeclass, autoscalingPolicy (2026)",
-        _delay_of_a_class,
-        CloudKind.GKE,
-    ),
-    ClusterRule(
-        "GKE version for fallback",
-        f"{_CLASS_PIN.source} ({_CLASS_PIN.as_of})",
-        _recent_enough,
-        CloudKind.GKE,
-    ),
-    ClusterRule(
-        "reserved ComputeClass name",
-        "GKE docs, run-pods-default-compute-classes and about-autopilot-mode-standard-clusters (2026)",
-        _class_name,
-        CloudKind.GKE,
-    ),
-    ClusterRule(
-        "smaller fallback nodes",
-        f"{_GKE}: the next rule is tried only for pods that fit its nodes",
-        _as_large,
-        severity=Severity.WARNED,
-    ),
-)

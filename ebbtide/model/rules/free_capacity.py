@@ -8,7 +8,7 @@ from ebbtide.model.cluster import Cluster
 from ebbtide.model.faults import Fault
 from ebbtide.model.gpus import pools_left_to_us
 from ebbtide.model.resolved_pool import ResolvedPool
-from ebbtide.model.rules.rule import ClusterRule, Severity, pools_of
+from ebbtide.model.rules.rule import Severity, cluster_rule, pools_of
 from ebbtide.model.rules.words import dollars
 from ebbtide.wording import and_list
 
@@ -105,10 +105,11 @@ def _larger(pool: ResolvedPool, cluster: Cluster) -> str:
     )
 
 
+@cluster_rule("sufficient system pool", "catalog/data/footprints.csv, a source in each row")
 def _holds(cluster: Cluster) -> Iterator[Fault]:
+    workloads, need = system_pods(cluster)
     for pool in pools_of(cluster):
         capacity, machine = _sum(pool.resolved), pool.pool.machine
-        workloads, need = system_pods(cluster)
         if capacity is None or machine is None or capacity.holds(need):
             continue
         yield Fault(
@@ -121,10 +122,11 @@ def _holds(cluster: Cluster) -> Iterator[Fault]:
         )
 
 
+@cluster_rule("system nodes fit largest pod", "catalog/data/footprints.csv, a source in each row")
 def _holds_each(cluster: Cluster) -> Iterator[Fault]:
+    workloads, need = system_pods(cluster)
     for pool in pools_of(cluster):
         capacity, machine = _sum(pool.resolved), pool.pool.machine
-        workloads, need = system_pods(cluster)
         if (
             capacity is None
             or machine is None
@@ -141,6 +143,11 @@ def _holds_each(cluster: Cluster) -> Iterator[Fault]:
         )
 
 
+@cluster_rule(
+    "workloads blocking scale-down",
+    "kubernetes/autoscaler, FAQ: what types of pods can prevent a node from being removed (2026)",
+    severity=Severity.WARNED,
+)
 def _existing_pods(cluster: Cluster) -> Iterator[Fault]:
     if cluster.cloud.existing is None or not cluster.work_pools:
         return
@@ -152,23 +159,3 @@ def _existing_pods(cluster: Cluster) -> Iterator[Fault]:
         "If a node is not removed, list its pods with `kubectl get pods -A --field-selector "
         "spec.nodeName=NODE`.",
     )
-
-
-RULES: tuple[ClusterRule, ...] = (
-    ClusterRule(
-        "sufficient system pool",
-        "catalog/data/footprints.csv, a source in each row",
-        _holds,
-    ),
-    ClusterRule(
-        "system nodes fit largest pod",
-        "catalog/data/footprints.csv, a source in each row",
-        _holds_each,
-    ),
-    ClusterRule(
-        "workloads blocking scale-down",
-        "kubernetes/autoscaler, FAQ: what types of pods can prevent a node from being removed (2026)",
-        _existing_pods,
-        severity=Severity.WARNED,
-    ),
-)

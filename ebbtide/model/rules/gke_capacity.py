@@ -12,7 +12,7 @@ from ebbtide.model.capacity import FlexStart, OnDemand, Preemptible, Queued, Res
 from ebbtide.model.cloud import Gke
 from ebbtide.model.cluster import Cluster
 from ebbtide.model.faults import Fault
-from ebbtide.model.rules.rule import ClusterRule, PoolIn, PoolRule, Severity
+from ebbtide.model.rules.rule import PoolIn, PoolRule, Severity, cluster_rule, pool_rule
 
 _SCHEDULED = (FlexStart, Queued)
 _ALL = (OnDemand, Spot, Preemptible, FlexStart, Queued, Reservation)
@@ -284,28 +284,7 @@ ROWS = (
 )
 
 
-def _needs_another_pool(cluster: Cluster) -> Iterator[Fault]:
-    scheduled = [isinstance(pool.capacity, FlexStart | Queued) for pool in cluster.pools]
-    if cluster.cloud.existing is None and all(scheduled):
-        kind = cluster.pools[0].capacity.kind
-        yield Fault(
-            "pools[0].capacity",
-            f"There are only {kind} pools.",
-            "GKE needs a pool that is neither queued nor flex-start for its own pods.",
-            "Add a system pool that is on-demand or spot.",
-        )
-
-
-def _preemptible(pool: PoolIn) -> Iterator[Fault]:
-    if isinstance(pool.pool.capacity, Preemptible):
-        yield Fault(
-            pool.at("capacity"),
-            "Spot VMs have replaced preemptible VMs.",
-            "Preemptible VMs are stopped after 24 hours at the latest, and cost the same.",
-            "Write capacity: spot.",
-        )
-
-
+@cluster_rule("release channel needs auto-upgrade", "GKE docs, release-channels (2026)", CloudKind.GKE)
 def _upgrades_on_a_channel(cluster: Cluster) -> Iterator[Fault]:
     cloud = cluster.cloud
     if not isinstance(cloud, Gke) or cloud.existing is not None:
@@ -320,20 +299,30 @@ def _upgrades_on_a_channel(cluster: Cluster) -> Iterator[Fault]:
             )
 
 
-RULES: tuple[PoolRule | ClusterRule, ...] = (
-    *(PoolRule(row.name, row.source, row.check, CloudKind.GKE) for row in ROWS),
-    ClusterRule(
-        "release channel needs auto-upgrade",
-        "GKE docs, release-channels (2026)",
-        _upgrades_on_a_channel,
-        CloudKind.GKE,
-    ),
-    ClusterRule("queued and flex-start need another pool", _QUEUED_DOCS, _needs_another_pool, CloudKind.GKE),
-    PoolRule(
-        "spot has replaced preemptible",
-        "GKE docs, preemptible-vms (2026)",
-        _preemptible,
-        CloudKind.GKE,
-        Severity.WARNED,
-    ),
+@cluster_rule("queued and flex-start need another pool", _QUEUED_DOCS, CloudKind.GKE)
+def _needs_another_pool(cluster: Cluster) -> Iterator[Fault]:
+    scheduled = [isinstance(pool.capacity, FlexStart | Queued) for pool in cluster.pools]
+    if cluster.cloud.existing is None and all(scheduled):
+        kind = cluster.pools[0].capacity.kind
+        yield Fault(
+            "pools[0].capacity",
+            f"There are only {kind} pools.",
+            "GKE needs a pool that is neither queued nor flex-start for its own pods.",
+            "Add a system pool that is on-demand or spot.",
+        )
+
+
+@pool_rule(
+    "spot has replaced preemptible", "GKE docs, preemptible-vms (2026)", CloudKind.GKE, Severity.WARNED
 )
+def _preemptible(pool: PoolIn) -> Iterator[Fault]:
+    if isinstance(pool.pool.capacity, Preemptible):
+        yield Fault(
+            pool.at("capacity"),
+            "Spot VMs have replaced preemptible VMs.",
+            "Preemptible VMs are stopped after 24 hours at the latest, and cost the same.",
+            "Write capacity: spot.",
+        )
+
+
+RULES = (*(PoolRule(row.name, row.source, row.check, CloudKind.GKE) for row in ROWS),)

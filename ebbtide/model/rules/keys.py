@@ -7,7 +7,7 @@ from ebbtide.catalog import CloudKind
 from ebbtide.model.cloud import Aks, Gke
 from ebbtide.model.cluster import Cluster
 from ebbtide.model.faults import Fault
-from ebbtide.model.rules.rule import ClusterRule
+from ebbtide.model.rules.rule import cluster_rule
 
 _CRYPTO_KEY = re.compile(r"projects/[^/]+/locations/(?P<location>[^/]+)/keyRings/[^/]+/cryptoKeys/[^/]+")
 _KEY_ID = re.compile(r"https://(?P<vault>[^/.]+)\.vault\.[^/]+/keys/[^/]+/[^/]+")
@@ -20,6 +20,7 @@ _AKS_DISKS = "azure-aks-docs azure-disk-customer-managed-keys.md (2024-02-01)"
 _NO_CLUSTER = "The cluster could not be created."
 
 
+@cluster_rule("Cloud KMS key name", _GKE_KEYS, CloudKind.GKE)
 def _gke_names(cluster: Cluster) -> Iterator[Fault]:
     if not isinstance(cluster.cloud, Gke):
         return
@@ -35,20 +36,7 @@ def _gke_names(cluster: Cluster) -> Iterator[Fault]:
             )
 
 
-def _gke_location(cluster: Cluster) -> Iterator[Fault]:
-    if not isinstance(cluster.cloud, Gke):
-        return
-    for field in ("secrets", "disks"):
-        match = _CRYPTO_KEY.fullmatch(getattr(cluster.cloud.keys, field) or "")
-        if match and match["location"] != cluster.site.region:
-            yield Fault(
-                f"cloud.keys.{field}",
-                f"The key is in {match['location']}, and the cluster in {cluster.site.region}.",
-                _NO_CLUSTER if field == "secrets" else "No node pool could be created.",
-                f"Use a key in {cluster.site.region}.",
-            )
-
-
+@cluster_rule("Azure key identifier", f"{_AKS_SECRETS}; {_AKS_DISKS}", CloudKind.AKS)
 def _aks_names(cluster: Cluster) -> Iterator[Fault]:
     if not isinstance(cluster.cloud, Aks):
         return
@@ -77,6 +65,7 @@ def _aks_names(cluster: Cluster) -> Iterator[Fault]:
         )
 
 
+@cluster_rule("key vault declared", _AKS_SECRETS, CloudKind.AKS)
 def _vault(cluster: Cluster) -> Iterator[Fault]:
     if not isinstance(cluster.cloud, Aks):
         return
@@ -105,14 +94,18 @@ def _vault(cluster: Cluster) -> Iterator[Fault]:
         )
 
 
-RULES: tuple[ClusterRule, ...] = (
-    ClusterRule("Cloud KMS key name", _GKE_KEYS, _gke_names, CloudKind.GKE),
-    ClusterRule("Azure key identifier", f"{_AKS_SECRETS}; {_AKS_DISKS}", _aks_names, CloudKind.AKS),
-    ClusterRule("key vault declared", _AKS_SECRETS, _vault, CloudKind.AKS),
-    ClusterRule(
-        "keys in cluster region",
-        f"{_GKE_KEYS}: the key's location is the cluster's region",
-        _gke_location,
-        CloudKind.GKE,
-    ),
+@cluster_rule(
+    "keys in cluster region", f"{_GKE_KEYS}: the key's location is the cluster's region", CloudKind.GKE
 )
+def _gke_location(cluster: Cluster) -> Iterator[Fault]:
+    if not isinstance(cluster.cloud, Gke):
+        return
+    for field in ("secrets", "disks"):
+        match = _CRYPTO_KEY.fullmatch(getattr(cluster.cloud.keys, field) or "")
+        if match and match["location"] != cluster.site.region:
+            yield Fault(
+                f"cloud.keys.{field}",
+                f"The key is in {match['location']}, and the cluster in {cluster.site.region}.",
+                _NO_CLUSTER if field == "secrets" else "No node pool could be created.",
+                f"Use a key in {cluster.site.region}.",
+            )

@@ -7,7 +7,7 @@ from ebbtide.catalog import CLOUD_SPECS, CloudKind
 from ebbtide.model.capacity import Queued, Spot
 from ebbtide.model.faults import Fault
 from ebbtide.model.pool import TaintEffect
-from ebbtide.model.rules.rule import ClusterRule, PoolIn, PoolRule, Severity
+from ebbtide.model.rules.rule import PoolIn, Severity, pool_rule
 from ebbtide.model.rules.syntax import Syntax, Texts, pool_rules
 from ebbtide.paths import path_text
 
@@ -70,12 +70,19 @@ def _owner(key: str) -> str:
     return next(owners, "")
 
 
+@pool_rule(
+    "no reserved label prefix",
+    "hashicorp/terraform-provider-google#6003 (2020-03), #19677 (2024-09); "
+    "hashicorp/terraform-provider-azurerm#18567 "
+    "(2022-09); ams0/aks-nvme-ssd-provisioner#5 (2023-04)",
+)
 def _reserved_labels(pool: PoolIn) -> Iterator[Fault]:
     for path, key in _label_keys(pool):
         if key and (owner := _owner(key)) and key not in CLOUD_SPECS[pool.site.cloud].allowed_labels:
             yield _reserved("label", path, key, owner)
 
 
+@pool_rule("no reserved taint prefix", "kubernetes.io/docs/reference/labels-annotations-taints (2026)")
 def _reserved_taints(pool: PoolIn) -> Iterator[Fault]:
     for path, key in _taint_keys(pool):
         if key and (owner := _owner(key)) and key not in CLOUD_SPECS[pool.site.cloud].allowed_taints:
@@ -92,6 +99,9 @@ def _reserved(noun: str, path: str, key: str, owner: str) -> Fault:
     )
 
 
+@pool_rule(
+    "unique taints", "kubernetes/kubernetes v1.33.0 pkg/apis/core/validation: unique by key and effect"
+)
 def _same_taint_twice(pool: PoolIn) -> Iterator[Fault]:
     taints = pool.pool.taints or ()
     times = Counter((taint.key, taint.effect) for taint in taints)
@@ -118,6 +128,9 @@ def _tainted_by_cloud(pool: PoolIn) -> bool:
             return isinstance(pool.pool.capacity, Spot)
 
 
+@pool_rule(
+    "work pool is tainted", "kubernetes/autoscaler#2377, Azure/AKS#1874: GPU pools that never reach zero"
+)
 def _untainted(pool: PoolIn) -> Iterator[Fault]:
     if pool.pool.taints == () and not pool.pool.is_system and not _tainted_by_cloud(pool):
         yield Fault(
@@ -128,6 +141,11 @@ def _untainted(pool: PoolIn) -> Iterator[Fault]:
         )
 
 
+@pool_rule(
+    "work pool taint effect",
+    "kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration (2026); kubernetes/autoscaler#2377",
+    severity=Severity.WARNED,
+)
 def _only_soft_taints(pool: PoolIn) -> Iterator[Fault]:
     taints = pool.pool.taints or ()
     soft = [taint for taint in taints if taint.effect is TaintEffect.PREFER_NO_SCHEDULE]
@@ -140,7 +158,7 @@ def _only_soft_taints(pool: PoolIn) -> Iterator[Fault]:
         )
 
 
-RULES: tuple[PoolRule | ClusterRule, ...] = (
+RULES = (
     *pool_rules(
         Syntax(
             what="label key",
@@ -182,34 +200,5 @@ RULES: tuple[PoolRule | ClusterRule, ...] = (
             source="kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration (2026)",
             texts=_taint_values,
         ),
-    ),
-    PoolRule(
-        "no reserved label prefix",
-        "hashicorp/terraform-provider-google#6003 (2020-03), #19677 (2024-09); "
-        "hashicorp/terraform-provider-azurerm#18567 "
-        "(2022-09); ams0/aks-nvme-ssd-provisioner#5 (2023-04)",
-        _reserved_labels,
-    ),
-    PoolRule(
-        "no reserved taint prefix",
-        "kubernetes.io/docs/reference/labels-annotations-taints (2026)",
-        _reserved_taints,
-    ),
-    PoolRule(
-        "unique taints",
-        "kubernetes/kubernetes v1.33.0 pkg/apis/core/validation: unique by key and effect",
-        _same_taint_twice,
-    ),
-    PoolRule(
-        "work pool is tainted",
-        "kubernetes/autoscaler#2377, Azure/AKS#1874: GPU pools that never reach zero",
-        _untainted,
-    ),
-    PoolRule(
-        "work pool taint effect",
-        "kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration (2026); "
-        "kubernetes/autoscaler#2377",
-        _only_soft_taints,
-        severity=Severity.WARNED,
     ),
 )

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from ebbtide.catalog import CloudKind, LocalSsds, has_temporary_disk, local_ssds
 from ebbtide.model.faults import Fault
 from ebbtide.model.pool import Pool
-from ebbtide.model.rules.rule import PoolIn, PoolRule
+from ebbtide.model.rules.rule import PoolIn, pool_rule
 from ebbtide.wording import or_list
 
 _NO_POOL = "The node pool could not be created."
@@ -20,6 +20,11 @@ def _configs(pool: Pool) -> Iterator[tuple[str, int | None]]:
         yield "localNvmeSsdBlockConfig", pool.local_nvme_ssd_block_config.local_ssd_count
 
 
+@pool_rule(
+    "one use of local SSDs",
+    "gcloud reference, container node-pools create: at most one of the flags (2026)",
+    CloudKind.GKE,
+)
 def _one_use(pool: PoolIn) -> Iterator[Fault]:
     if len(list(_configs(pool.pool))) > 1:
         yield Fault(
@@ -30,6 +35,7 @@ def _one_use(pool: PoolIn) -> Iterator[Fault]:
         )
 
 
+@pool_rule("machine has local SSDs", _DOCS, CloudKind.GKE)
 def _count(pool: PoolIn) -> Iterator[Fault]:
     name = pool.pool.machine.type if pool.pool.machine else ""
     known = local_ssds(name)
@@ -68,6 +74,11 @@ def _choice(known: LocalSsds | None) -> str:
     return or_list(known.counts) if known else "1, for example"
 
 
+@pool_rule(
+    "machine has temporary disk",
+    "azure-native 3.29.0, AgentPool.kubeletDiskType; Azure docs, azure-vms-no-temp-disk (2026)",
+    CloudKind.AKS,
+)
 def _temporary(pool: PoolIn) -> Iterator[Fault]:
     machine = pool.machine
     if pool.pool.disk.kubelet_disk_type != "Temporary" or machine is None:
@@ -79,20 +90,3 @@ def _temporary(pool: PoolIn) -> Iterator[Fault]:
             _NO_POOL,
             "Remove kubeletDiskType, or write a machine with one, such as Standard_D8ds_v5.",
         )
-
-
-RULES: tuple[PoolRule, ...] = (
-    PoolRule(
-        "one use of local SSDs",
-        "gcloud reference, container node-pools create: at most one of the flags (2026)",
-        _one_use,
-        CloudKind.GKE,
-    ),
-    PoolRule("machine has local SSDs", _DOCS, _count, CloudKind.GKE),
-    PoolRule(
-        "machine has temporary disk",
-        "azure-native 3.29.0, AgentPool.kubeletDiskType; Azure docs, azure-vms-no-temp-disk (2026)",
-        _temporary,
-        CloudKind.AKS,
-    ),
-)

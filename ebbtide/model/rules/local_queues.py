@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from ebbtide.model.cluster import Cluster
 from ebbtide.model.faults import Fault
-from ebbtide.model.rules.rule import ClusterRule, Severity
+from ebbtide.model.rules.rule import Severity, cluster_rule
 from ebbtide.model.tenancy import LocalQueue
 from ebbtide.model.tenants import system_owner, tenants_of
 
@@ -19,6 +19,7 @@ def _local_queues(cluster: Cluster) -> Iterator[tuple[str, str, LocalQueue]]:
             yield f"queues[{number}].localQueues[{index}]", local.name or queue.name, local
 
 
+@cluster_rule("no extra local queue in team namespace", _KUEUE)
 def _namespaces_without_team(cluster: Cluster) -> Iterator[Fault]:
     teams = {name: team.name for team in cluster.teams for name in (team.name, team.namespace_name)}
     for path, _, local in _local_queues(cluster):
@@ -33,6 +34,10 @@ def _namespaces_without_team(cluster: Cluster) -> Iterator[Fault]:
             )
 
 
+@cluster_rule(
+    "no local queue in system namespace",
+    f"{_SYSTEM_NAMESPACES}; Kueue 0.19.2, config/components/webhook: failurePolicy Fail",
+)
 def _namespaces_of_controllers(cluster: Cluster) -> Iterator[Fault]:
     for path, _, local in _local_queues(cluster):
         if (owner := system_owner(cluster, local.namespace)) is not None:
@@ -44,6 +49,7 @@ def _namespaces_of_controllers(cluster: Cluster) -> Iterator[Fault]:
             )
 
 
+@cluster_rule("unique local queues outside of teams", _KUEUE)
 def _once_in_a_namespace(cluster: Cluster) -> Iterator[Fault]:
     first: dict[tuple[str, str], str] = {}
     for path, name, local in _local_queues(cluster):
@@ -58,6 +64,7 @@ def _once_in_a_namespace(cluster: Cluster) -> Iterator[Fault]:
         first.setdefault(identity, path)
 
 
+@cluster_rule("queue has local queue", _KUEUE, severity=Severity.WARNED)
 def _queues_are_used(cluster: Cluster) -> Iterator[Fault]:
     tenants = tenants_of(cluster)
     for index, queue in enumerate(cluster.queues):
@@ -68,15 +75,3 @@ def _queues_are_used(cluster: Cluster) -> Iterator[Fault]:
                 "No work could be submitted to it.",
                 "Write localQueues: [{namespace: default}] there, add it to a team's queues, or remove it.",
             )
-
-
-RULES: tuple[ClusterRule, ...] = (
-    ClusterRule("no extra local queue in team namespace", _KUEUE, _namespaces_without_team),
-    ClusterRule(
-        "no local queue in system namespace",
-        f"{_SYSTEM_NAMESPACES}; Kueue 0.19.2, config/components/webhook: failurePolicy Fail",
-        _namespaces_of_controllers,
-    ),
-    ClusterRule("unique local queues outside of teams", _KUEUE, _once_in_a_namespace),
-    ClusterRule("queue has local queue", _KUEUE, _queues_are_used, severity=Severity.WARNED),
-)

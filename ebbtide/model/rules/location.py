@@ -9,7 +9,7 @@ from ebbtide.catalog.locations import is_ai_zone
 from ebbtide.model.cloud import Aks, Gke
 from ebbtide.model.cluster import Cluster
 from ebbtide.model.faults import Fault
-from ebbtide.model.rules.rule import ClusterRule, PoolIn, PoolRule, Severity
+from ebbtide.model.rules.rule import PoolIn, Severity, cluster_rule, pool_rule
 from ebbtide.wording import and_list, did_you_mean, or_list
 
 _GKE_REGION = re.compile(r"[a-z]+-[a-z]+[0-9]+")
@@ -20,6 +20,10 @@ _NO_POOL = "The node pool could not be created."
 _BEHIND = "if Ebbtide's table is out of date"
 
 
+_TABLE = "catalog/data/locations.csv, a source in each row"
+
+
+@cluster_rule("known Google Cloud location", _TABLE, CloudKind.GKE)
 def _gke_location(cluster: Cluster) -> Iterator[Fault]:
     location, locations = cluster.cloud.location, cluster.site.locations
     if not isinstance(cluster.cloud, Gke) or location in locations.names():
@@ -45,6 +49,7 @@ def _gke_location(cluster: Cluster) -> Iterator[Fault]:
     )
 
 
+@cluster_rule("known Azure location", _TABLE, CloudKind.AKS)
 def _aks_location(cluster: Cluster) -> Iterator[Fault]:
     location, locations = cluster.cloud.location, cluster.site.locations
     if not isinstance(cluster.cloud, Aks) or location in locations.names():
@@ -66,6 +71,26 @@ def _aks_location(cluster: Cluster) -> Iterator[Fault]:
     )
 
 
+@cluster_rule(
+    "AI zone for accelerators",
+    "Compute docs, ai-zones (2026); Cloud Storage docs, ai-zones (2026-04-08)",
+    CloudKind.GKE,
+    Severity.WARNED,
+)
+def _ai_zone(cluster: Cluster) -> Iterator[Fault]:
+    location, site = cluster.cloud.location, cluster.site
+    if isinstance(cluster.cloud, Gke) and cluster.cloud.existing is None and is_ai_zone(location):
+        yield Fault(
+            _PATH,
+            f"{location} is an AI zone, and the control plane and every pool without zones are in it.",
+            "AI zones are for accelerators. They are far from the region's other zones and depend on one "
+            "of them, and may lack common machine types.",
+            f"Write location: {site.region}, or one of its other zones, and zones: [{location}] on the pools "
+            "with accelerators.",
+        )
+
+
+@cluster_rule("added region not redundant", _TABLE)
 def _adds_nothing(cluster: Cluster) -> Iterator[Fault]:
     known = Locations(cluster.site.cloud).regions()
     for index, region in enumerate(cluster.cloud.regions):
@@ -78,6 +103,7 @@ def _adds_nothing(cluster: Cluster) -> Iterator[Fault]:
             )
 
 
+@cluster_rule("added region has zones", "Compute docs, regions-zones; ai-zones (2026)", CloudKind.GKE)
 def _added_gke(cluster: Cluster) -> Iterator[Fault]:
     """Require that an added region has zones, all of them its own."""
     for index, region in enumerate(cluster.cloud.regions):
@@ -107,6 +133,11 @@ def _added_gke(cluster: Cluster) -> Iterator[Fault]:
                 )
 
 
+@cluster_rule(
+    "added region name",
+    "Azure docs, regions-list (learn.microsoft.com/azure/reliability/regions-list, 2026)",
+    CloudKind.AKS,
+)
 def _added_aks(cluster: Cluster) -> Iterator[Fault]:
     for index, region in enumerate(cluster.cloud.regions):
         path = f"cloud.regions[{index}]"
@@ -127,6 +158,7 @@ def _added_aks(cluster: Cluster) -> Iterator[Fault]:
                 )
 
 
+@pool_rule("zones in cluster region", f"GKE v1 API, NodePool.locations (2026); {_TABLE}", CloudKind.GKE)
 def _gke_zones(pool: PoolIn) -> Iterator[Fault]:
     region, locations = pool.site.region, pool.site.locations
     zones = locations.zones(region)
@@ -159,6 +191,11 @@ def _gke_zones(pool: PoolIn) -> Iterator[Fault]:
             )
 
 
+@pool_rule(
+    "AKS zone numbers",
+    f"azure-aks-docs availability-zones.md (2026); rancher/rancher#33019; {_TABLE}",
+    CloudKind.AKS,
+)
 def _aks_zones(pool: PoolIn) -> Iterator[Fault]:
     region, locations = pool.site.location, pool.site.locations
     if region not in locations.regions():
@@ -184,19 +221,7 @@ def _aks_zones(pool: PoolIn) -> Iterator[Fault]:
         )
 
 
-def _ai_zone(cluster: Cluster) -> Iterator[Fault]:
-    location, site = cluster.cloud.location, cluster.site
-    if isinstance(cluster.cloud, Gke) and cluster.cloud.existing is None and is_ai_zone(location):
-        yield Fault(
-            _PATH,
-            f"{location} is an AI zone, and the control plane and every pool without zones are in it.",
-            "AI zones are for accelerators. They are far from the region's other zones and depend on one "
-            "of them, and may lack common machine types.",
-            f"Write location: {site.region}, or one of its other zones, and zones: [{location}] on the pools "
-            "with accelerators.",
-        )
-
-
+@pool_rule("unique zones", "GKE v1 API, NodePool.locations; azure-native 3.29.0, availabilityZones")
 def _zone_twice(pool: PoolIn) -> Iterator[Fault]:
     zones = pool.pool.zones
     for index, zone in enumerate(zones):
@@ -207,46 +232,3 @@ def _zone_twice(pool: PoolIn) -> Iterator[Fault]:
                 "The cloud refuses duplicate zones.",
                 "Remove one of the two.",
             )
-
-
-_TABLE = "catalog/data/locations.csv, a source in each row"
-
-RULES: tuple[ClusterRule | PoolRule, ...] = (
-    ClusterRule("known Google Cloud location", _TABLE, _gke_location, CloudKind.GKE),
-    ClusterRule("known Azure location", _TABLE, _aks_location, CloudKind.AKS),
-    ClusterRule(
-        "AI zone for accelerators",
-        "Compute docs, ai-zones (2026); Cloud Storage docs, ai-zones (2026-04-08)",
-        _ai_zone,
-        CloudKind.GKE,
-        Severity.WARNED,
-    ),
-    ClusterRule("added region not redundant", _TABLE, _adds_nothing),
-    ClusterRule(
-        "added region has zones",
-        "Compute docs, regions-zones; ai-zones (2026)",
-        _added_gke,
-        CloudKind.GKE,
-    ),
-    ClusterRule(
-        "added region name",
-        "Azure docs, regions-list (learn.microsoft.com/azure/reliability/regions-list, 2026)",
-        _added_aks,
-        CloudKind.AKS,
-    ),
-    PoolRule(
-        "zones in cluster region",
-        f"GKE v1 API, NodePool.locations (2026); {_TABLE}",
-        _gke_zones,
-        CloudKind.GKE,
-    ),
-    PoolRule(
-        "AKS zone numbers",
-        f"azure-aks-docs availability-zones.md (2026); rancher/rancher#33019; {_TABLE}",
-        _aks_zones,
-        CloudKind.AKS,
-    ),
-    PoolRule(
-        "unique zones", "GKE v1 API, NodePool.locations; azure-native 3.29.0, availabilityZones", _zone_twice
-    ),
-)

@@ -12,7 +12,7 @@ from ebbtide.catalog import (
 )
 from ebbtide.model.faults import Fault
 from ebbtide.model.pool import MachineShape
-from ebbtide.model.rules.rule import PoolIn, PoolRule
+from ebbtide.model.rules.rule import PoolIn, pool_rule
 from ebbtide.model.rules.words import service_name
 from ebbtide.wording import did_you_mean
 
@@ -23,6 +23,7 @@ _AZURE = "Standard_"
 _CATALOG = "catalog/data/machines.csv, a source in each row"
 
 
+@pool_rule("pool has machine type", _DOCS)
 def _is_written(pool: PoolIn) -> Iterator[Fault]:
     """Require a machine type of work pools and standalone pools; a declaration's system pool has a
     default."""
@@ -35,6 +36,7 @@ def _is_written(pool: PoolIn) -> Iterator[Fault]:
         )
 
 
+@pool_rule("known machine type", _CATALOG)
 def _is_known(pool: PoolIn) -> Iterator[Fault]:
     shape, cloud = pool.pool.machine, pool.site.cloud
     gone = retirement(cloud, shape.type) if shape else None
@@ -78,6 +80,7 @@ def _differences(shape: MachineShape, known: Machine) -> Iterator[tuple[str, str
         yield "accelerators", f"{declared.count} x {declared.type}", own
 
 
+@pool_rule("machine matches catalog", _CATALOG)
 def _is_as_known(pool: PoolIn) -> Iterator[Fault]:
     shape = pool.pool.machine
     known = find_machine(pool.site.cloud, shape.type) if shape else None
@@ -92,6 +95,11 @@ def _is_as_known(pool: PoolIn) -> Iterator[Fault]:
         )
 
 
+@pool_rule(
+    "gVNIC required by machine series",
+    "Compute Engine docs, using-gvnic (2026); catalog/data/machine_series.csv",
+    CloudKind.GKE,
+)
 def _gvnic(pool: PoolIn) -> Iterator[Fault]:
     series = pool.resolved.series
     if pool.pool.gvnic is False and series is not None and series.gvnic_only:
@@ -101,16 +109,3 @@ def _gvnic(pool: PoolIn) -> Iterator[Fault]:
             "The node pool could not be created.",
             "Remove gvnic.",
         )
-
-
-RULES: tuple[PoolRule, ...] = (
-    PoolRule("pool has machine type", _DOCS, _is_written),
-    PoolRule("known machine type", _CATALOG, _is_known),
-    PoolRule("machine matches catalog", _CATALOG, _is_as_known),
-    PoolRule(
-        "gVNIC required by machine series",
-        "Compute Engine docs, using-gvnic (2026); catalog/data/machine_series.csv",
-        _gvnic,
-        CloudKind.GKE,
-    ),
-)

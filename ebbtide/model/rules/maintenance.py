@@ -10,7 +10,7 @@ from ebbtide.model.cloud import Aks
 from ebbtide.model.cluster import Cluster
 from ebbtide.model.faults import Fault
 from ebbtide.model.maintenance import DAYS, MaintenanceExclusion, MaintenanceWindow
-from ebbtide.model.rules.rule import ClusterRule
+from ebbtide.model.rules.rule import cluster_rule
 
 _PATH = "cloud.maintenance"
 _GKE_DOCS = "GKE docs, maintenance-windows-and-exclusions (2026-06)"
@@ -25,6 +25,7 @@ _MOST_OF_ALL_UPGRADES = 3
 _NO_CLUSTER = "The cluster could not be created or changed."
 
 
+@cluster_rule("valid maintenance window", f"{_GKE_DOCS}; {_AKS_DOCS}")
 def _window(cluster: Cluster) -> Iterator[Fault]:
     maintenance = cluster.cloud.maintenance
     if maintenance is None:
@@ -54,33 +55,25 @@ def _window(cluster: Cluster) -> Iterator[Fault]:
             )
 
 
-def _gke_availability(cluster: Cluster) -> Iterator[Fault]:
-    """Require 48 hours for maintenance in any 92 days, in pieces of at least four hours."""
+@cluster_rule("AKS maintenance window days", _AKS_DOCS, CloudKind.AKS)
+def _aks_window(cluster: Cluster) -> Iterator[Fault]:
     maintenance = cluster.cloud.maintenance
-    exclusions = _of_all_upgrades(cluster)
-    if maintenance is None or not exclusions or not _TIME.fullmatch(maintenance.window.start):
+    if maintenance is None:
         return
-    spans = [(exclusion.start.toordinal(), exclusion.end.toordinal()) for _, exclusion in exclusions]
-    days = {
-        day
-        for first, last in spans
-        if last - first < _MOST_DAYS
-        for day in range(max(first - _ROLLING_DAYS, 1), min(last, date.max.toordinal() - 2 * _ROLLING_DAYS))
-    }
-    hours = {
-        day: _open(maintenance.window, day, spans)
-        for day in {day + later for day in days for later in range(_ROLLING_DAYS)}
-    }
-    left = {day: sum((hours[day + later] for later in range(_ROLLING_DAYS)), timedelta()) for day in days}
-    first = min(days, key=lambda day: (left[day], day), default=None)
-    if first is not None and left[first] < _LEAST_OPEN:
+    window = maintenance.window
+    if len(set(window.days)) not in (0, 1, len(DAYS)):
         yield Fault(
-            f"{_PATH}.exclusions",
-            f"In the {_ROLLING_DAYS} days from {date.fromordinal(first)}, the window and the exclusions "
-            f"leave {left[first] // timedelta(hours=1)} hours for upgrades, and GKE requires 48, in pieces "
-            "of at least 4.",
+            f"{_PATH}.window.days",
+            f"AKS does not support a window on {len(set(window.days))} days of a week.",
             _NO_CLUSTER,
-            "Write a longer window or more days, or a shorter exclusion.",
+            "Write one day, or omit days for every day.",
+        )
+    if window.duration.seconds % 3600:
+        yield Fault(
+            f"{_PATH}.window.duration",
+            f"AKS does not support a window of {durations.in_one_unit(window.duration)}, only whole hours.",
+            _NO_CLUSTER,
+            "Write whole hours, such as 4h.",
         )
 
 
@@ -113,27 +106,7 @@ def _of_all_upgrades(cluster: Cluster) -> list[tuple[int, MaintenanceExclusion]]
     ]
 
 
-def _aks_window(cluster: Cluster) -> Iterator[Fault]:
-    maintenance = cluster.cloud.maintenance
-    if maintenance is None:
-        return
-    window = maintenance.window
-    if len(set(window.days)) not in (0, 1, len(DAYS)):
-        yield Fault(
-            f"{_PATH}.window.days",
-            f"AKS does not support a window on {len(set(window.days))} days of a week.",
-            _NO_CLUSTER,
-            "Write one day, or omit days for every day.",
-        )
-    if window.duration.seconds % 3600:
-        yield Fault(
-            f"{_PATH}.window.duration",
-            f"AKS does not support a window of {durations.in_one_unit(window.duration)}, only whole hours.",
-            _NO_CLUSTER,
-            "Write whole hours, such as 4h.",
-        )
-
-
+@cluster_rule("valid maintenance exclusion dates", f"{_GKE_DOCS}; {_AKS_DOCS}")
 def _exclusions(cluster: Cluster) -> Iterator[Fault]:
     exclusions = cluster.cloud.maintenance.exclusions if cluster.cloud.maintenance else ()
     names = [exclusion.name for exclusion in exclusions]
@@ -155,6 +128,7 @@ def _exclusions(cluster: Cluster) -> Iterator[Fault]:
             )
 
 
+@cluster_rule("GKE maintenance exclusion limits", _GKE_DOCS, CloudKind.GKE)
 def _gke_exclusions(cluster: Cluster) -> Iterator[Fault]:
     exclusions = cluster.cloud.maintenance.exclusions if cluster.cloud.maintenance else ()
     if len(exclusions) > _MOST_EXCLUSIONS:
@@ -185,6 +159,38 @@ def _gke_exclusions(cluster: Cluster) -> Iterator[Fault]:
         )
 
 
+@cluster_rule("sufficient maintenance hours", f"{_GKE_DOCS}: 48 hours in 92 days", CloudKind.GKE)
+def _gke_availability(cluster: Cluster) -> Iterator[Fault]:
+    """Require 48 hours for maintenance in any 92 days, in pieces of at least four hours."""
+    maintenance = cluster.cloud.maintenance
+    exclusions = _of_all_upgrades(cluster)
+    if maintenance is None or not exclusions or not _TIME.fullmatch(maintenance.window.start):
+        return
+    spans = [(exclusion.start.toordinal(), exclusion.end.toordinal()) for _, exclusion in exclusions]
+    days = {
+        day
+        for first, last in spans
+        if last - first < _MOST_DAYS
+        for day in range(max(first - _ROLLING_DAYS, 1), min(last, date.max.toordinal() - 2 * _ROLLING_DAYS))
+    }
+    hours = {
+        day: _open(maintenance.window, day, spans)
+        for day in {day + later for day in days for later in range(_ROLLING_DAYS)}
+    }
+    left = {day: sum((hours[day + later] for later in range(_ROLLING_DAYS)), timedelta()) for day in days}
+    first = min(days, key=lambda day: (left[day], day), default=None)
+    if first is not None and left[first] < _LEAST_OPEN:
+        yield Fault(
+            f"{_PATH}.exclusions",
+            f"In the {_ROLLING_DAYS} days from {date.fromordinal(first)}, the window and the exclusions "
+            f"leave {left[first] // timedelta(hours=1)} hours for upgrades, and GKE requires 48, in pieces "
+            "of at least 4.",
+            _NO_CLUSTER,
+            "Write a longer window or more days, or a shorter exclusion.",
+        )
+
+
+@cluster_rule("AKS maintenance exclusion scope", _AKS_DOCS, CloudKind.AKS)
 def _aks_exclusions(cluster: Cluster) -> Iterator[Fault]:
     exclusions = cluster.cloud.maintenance.exclusions if cluster.cloud.maintenance else ()
     for index, exclusion in enumerate(exclusions):
@@ -197,6 +203,7 @@ def _aks_exclusions(cluster: Cluster) -> Iterator[Fault]:
             )
 
 
+@cluster_rule("maintenance window needs upgrade channel", _AKS_DOCS, CloudKind.AKS)
 def _aks_channel(cluster: Cluster) -> Iterator[Fault]:
     cloud = cluster.cloud
     if isinstance(cloud, Aks) and cloud.maintenance is not None and cloud.upgrade_channel == "none":
@@ -206,16 +213,3 @@ def _aks_channel(cluster: Cluster) -> Iterator[Fault]:
             "The window would have no effect.",
             "Write another upgradeChannel, or omit maintenance.",
         )
-
-
-RULES: tuple[ClusterRule, ...] = (
-    ClusterRule("valid maintenance window", f"{_GKE_DOCS}; {_AKS_DOCS}", _window),
-    ClusterRule("AKS maintenance window days", _AKS_DOCS, _aks_window, CloudKind.AKS),
-    ClusterRule("valid maintenance exclusion dates", f"{_GKE_DOCS}; {_AKS_DOCS}", _exclusions),
-    ClusterRule("GKE maintenance exclusion limits", _GKE_DOCS, _gke_exclusions, CloudKind.GKE),
-    ClusterRule(
-        "sufficient maintenance hours", f"{_GKE_DOCS}: 48 hours in 92 days", _gke_availability, CloudKind.GKE
-    ),
-    ClusterRule("AKS maintenance exclusion scope", _AKS_DOCS, _aks_exclusions, CloudKind.AKS),
-    ClusterRule("maintenance window needs upgrade channel", _AKS_DOCS, _aks_channel, CloudKind.AKS),
-)

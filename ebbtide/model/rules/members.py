@@ -7,7 +7,7 @@ from ebbtide.model.cloud import Aks
 from ebbtide.model.cluster import Cluster
 from ebbtide.model.faults import Fault
 from ebbtide.model.members import groups_domain, is_object_id, members_of, name_of, principal
-from ebbtide.model.rules.rule import ClusterRule, Severity
+from ebbtide.model.rules.rule import Severity, cluster_rule
 from ebbtide.model.rules.syntax import Syntax, Texts, cluster_rules
 
 _NO_ROLE = "The cloud could not grant access to that member."
@@ -21,18 +21,7 @@ def _members(cluster: Cluster) -> Texts:
             yield f"teams[{number}].members[{index}]", member
 
 
-def _one_domain(cluster: Cluster) -> Iterator[Fault]:
-    domain = groups_domain(cluster)
-    for path, member in _members(cluster):
-        if member is not None and member.startswith("group:") and not member.endswith(f"@{domain}"):
-            yield Fault(
-                path,
-                f"{member} is not in the domain of the groups before it, {domain}.",
-                f"GKE supports only the groups in one security group, gke-security-groups@{domain}.",
-                f"Write a group of {domain}, or each user.",
-            )
-
-
+@cluster_rule("unique member kind", "cloud.google.com/iam/docs/principal-identifiers (2026)", CloudKind.GKE)
 def _one_kind(cluster: Cluster) -> Iterator[Fault]:
     """Refuse a name that is a group's and another's: the grants of both would have one name in the stack."""
     known: dict[str, tuple[str, str]] = {}
@@ -50,6 +39,25 @@ def _one_kind(cluster: Cluster) -> Iterator[Fault]:
             )
 
 
+@cluster_rule("member groups in one domain", "GKE docs, google-groups-rbac (2026)", CloudKind.GKE)
+def _one_domain(cluster: Cluster) -> Iterator[Fault]:
+    domain = groups_domain(cluster)
+    for path, member in _members(cluster):
+        if member is not None and member.startswith("group:") and not member.endswith(f"@{domain}"):
+            yield Fault(
+                path,
+                f"{member} is not in the domain of the groups before it, {domain}.",
+                f"GKE supports only the groups in one security group, gke-security-groups@{domain}.",
+                f"Write a group of {domain}, or each user.",
+            )
+
+
+@cluster_rule(
+    "role assignment needs object id",
+    f"{_AKS_DOCS}; azure-native 3.29.0, RoleAssignment.principalId",
+    CloudKind.AKS,
+    Severity.WARNED,
+)
 def _only_inside(cluster: Cluster) -> Iterator[Fault]:
     for path, member in _members(cluster):
         if member is not None and not is_object_id(member) and cluster.cloud.existing is None:
@@ -62,6 +70,11 @@ def _only_inside(cluster: Cluster) -> Iterator[Fault]:
             )
 
 
+@cluster_rule(
+    "members of existing cluster",
+    "GKE docs, dns-endpoint (2026); azure-aks-docs control-kubeconfig-access.md (2023-03-28)",
+    severity=Severity.WARNED,
+)
 def _by_its_owner(cluster: Cluster) -> Iterator[Fault]:
     existing, members = cluster.cloud.existing, members_of(cluster)
     if existing is None or not members:
@@ -87,7 +100,7 @@ def _by_its_owner(cluster: Cluster) -> Iterator[Fault]:
     )
 
 
-RULES: tuple[ClusterRule, ...] = (
+RULES = (
     *cluster_rules(
         Syntax(
             what="member",
@@ -112,30 +125,5 @@ RULES: tuple[ClusterRule, ...] = (
             texts=_members,
             cloud=CloudKind.AKS,
         ),
-    ),
-    ClusterRule(
-        "unique member kind",
-        "cloud.google.com/iam/docs/principal-identifiers (2026)",
-        _one_kind,
-        CloudKind.GKE,
-    ),
-    ClusterRule(
-        "member groups in one domain",
-        "GKE docs, google-groups-rbac (2026)",
-        _one_domain,
-        CloudKind.GKE,
-    ),
-    ClusterRule(
-        "role assignment needs object id",
-        f"{_AKS_DOCS}; azure-native 3.29.0, RoleAssignment.principalId",
-        _only_inside,
-        CloudKind.AKS,
-        Severity.WARNED,
-    ),
-    ClusterRule(
-        "members of existing cluster",
-        "GKE docs, dns-endpoint (2026); azure-aks-docs control-kubeconfig-access.md (2023-03-28)",
-        _by_its_owner,
-        severity=Severity.WARNED,
     ),
 )

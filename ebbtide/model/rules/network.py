@@ -8,8 +8,7 @@ from ebbtide.catalog import CloudKind
 from ebbtide.model.cloud import Aks, AksNetwork, GkeNetwork
 from ebbtide.model.cluster import Cluster
 from ebbtide.model.faults import Fault
-from ebbtide.model.rules import private_access
-from ebbtide.model.rules.rule import ClusterRule, Severity
+from ebbtide.model.rules.rule import Severity, cluster_rule
 
 _PATH = "cloud.network"
 _AKS_PLANNING = "azure-aks-docs concepts-network-ip-address-planning.md (2024-05-28)"
@@ -70,6 +69,7 @@ def _ranges(network: GkeNetwork | AksNetwork) -> dict[str, str]:
             return {}
 
 
+@cluster_rule("valid IPv4 ranges", _CIDR_SOURCE)
 def _ranges_parse(cluster: Cluster) -> Iterator[Fault]:
     for field, text in _ranges(cluster.cloud.network).items():
         if _parsed(text) is None:
@@ -79,6 +79,7 @@ def _ranges_parse(cluster: Cluster) -> Iterator[Fault]:
             yield _unparsed(f"cloud.access.networks[{index}]", text)
 
 
+@cluster_rule("no overlapping ranges", _CIDR_SOURCE)
 def _no_overlap(cluster: Cluster) -> Iterator[Fault]:
     ranges = _ranges(cluster.cloud.network)
     parsed = {field: network for field, text in ranges.items() if (network := _parsed(text))}
@@ -92,20 +93,11 @@ def _no_overlap(cluster: Cluster) -> Iterator[Fault]:
             )
 
 
-def _aks_reserved(cluster: Cluster) -> Iterator[Fault]:
-    for field, text in _ranges(cluster.cloud.network).items():
-        parsed = _parsed(text)
-        taken = next((own for own in _AKS_RESERVED if parsed is not None and parsed.overlaps(own)), None)
-        if taken is not None:
-            yield Fault(
-                f"{_PATH}.{field}",
-                f"The range of {field}, {text}, overlaps {taken}, which AKS reserves.",
-                "The cluster could not be created.",
-                f"Write another private range, such as {AksNetwork.model_fields[field].default}, that does "
-                f"not overlap {', '.join(map(str, _AKS_RESERVED))}.",
-            )
-
-
+@cluster_rule(
+    "existing network complete",
+    "pulumi-gcp 10.2.0, container.Cluster ipAllocationPolicy (2026)",
+    CloudKind.GKE,
+)
 def _existing_vpc_is_whole(cluster: Cluster) -> Iterator[Fault]:
     network = cluster.cloud.network
     if not isinstance(network, GkeNetwork):
@@ -127,6 +119,7 @@ def _existing_vpc_is_whole(cluster: Cluster) -> Iterator[Fault]:
         )
 
 
+@cluster_rule("AKS service range size", _AKS_PLANNING, CloudKind.AKS)
 def _aks_services(cluster: Cluster) -> Iterator[Fault]:
     services = _parsed(cluster.cloud.network.services)
     if services is not None and services.prefixlen <= _AKS_SERVICES_PREFIX:
@@ -136,6 +129,25 @@ def _aks_services(cluster: Cluster) -> Iterator[Fault]:
             "The cluster could not be created.",
             f"Write a range smaller than /{_AKS_SERVICES_PREFIX}, such as 10.0.0.0/16.",
         )
+
+
+@cluster_rule(
+    "no range reserved by AKS",
+    "Azure docs, configure-azure-cni (learn.microsoft.com/azure/aks, 2025); Azure/AKS#2234",
+    CloudKind.AKS,
+)
+def _aks_reserved(cluster: Cluster) -> Iterator[Fault]:
+    for field, text in _ranges(cluster.cloud.network).items():
+        parsed = _parsed(text)
+        taken = next((own for own in _AKS_RESERVED if parsed is not None and parsed.overlaps(own)), None)
+        if taken is not None:
+            yield Fault(
+                f"{_PATH}.{field}",
+                f"The range of {field}, {text}, overlaps {taken}, which AKS reserves.",
+                "The cluster could not be created.",
+                f"Write another private range, such as {AksNetwork.model_fields[field].default}, that does "
+                f"not overlap {', '.join(map(str, _AKS_RESERVED))}.",
+            )
 
 
 def _nodes_for_pods(cluster: Cluster, pods: IPv4Network) -> int:
@@ -150,6 +162,11 @@ def _nodes_for_pods(cluster: Cluster, pods: IPv4Network) -> int:
     return pods.num_addresses // block
 
 
+@cluster_rule(
+    "sufficient pod addresses",
+    "GKE docs, flexible-pod-cidr (2026); azure-aks-docs concepts-network-ip-address-planning.md (2024-05-28)",
+    severity=Severity.WARNED,
+)
 def _room_for_all_nodes(cluster: Cluster) -> Iterator[Fault]:
     ranges = _ranges(cluster.cloud.network) if cluster.cloud.existing is None else {}
     parsed = {field: network for field, text in ranges.items() if (network := _parsed(text))}
@@ -169,6 +186,11 @@ def _room_for_all_nodes(cluster: Cluster) -> Iterator[Fault]:
             )
 
 
+@cluster_rule(
+    "no authorized range of the whole internet",
+    "GKE docs, authorized-networks (2026); azure-aks-docs api-server-authorized-ip-ranges.md (2026)",
+    severity=Severity.WARNED,
+)
 def _open_to_all(cluster: Cluster) -> Iterator[Fault]:
     for index, text in enumerate(cluster.cloud.access.networks):
         network = _parsed(text)
@@ -181,6 +203,12 @@ def _open_to_all(cluster: Cluster) -> Iterator[Fault]:
             )
 
 
+@cluster_rule(
+    "API server has authorized ranges",
+    "azure-aks-docs api-server-authorized-ip-ranges.md (2026)",
+    CloudKind.AKS,
+    Severity.WARNED,
+)
 def _aks_open_server(cluster: Cluster) -> Iterator[Fault]:
     if (
         isinstance(cluster.cloud, Aks)
@@ -194,48 +222,3 @@ def _aks_open_server(cluster: Cluster) -> Iterator[Fault]:
             "Anyone can reach it, and only Entra ID protects it.",
             "Write the ranges of your offices and CI runners under networks.",
         )
-
-
-RULES: tuple[ClusterRule, ...] = (
-    *private_access.RULES,
-    ClusterRule("valid IPv4 ranges", _CIDR_SOURCE, _ranges_parse),
-    ClusterRule("no overlapping ranges", _CIDR_SOURCE, _no_overlap),
-    ClusterRule(
-        "existing network complete",
-        "pulumi-gcp 10.2.0, container.Cluster ipAllocationPolicy (2026)",
-        _existing_vpc_is_whole,
-        CloudKind.GKE,
-    ),
-    ClusterRule(
-        "AKS service range size",
-        _AKS_PLANNING,
-        _aks_services,
-        CloudKind.AKS,
-    ),
-    ClusterRule(
-        "no range reserved by AKS",
-        "Azure docs, configure-azure-cni (learn.microsoft.com/azure/aks, 2025); Azure/AKS#2234",
-        _aks_reserved,
-        CloudKind.AKS,
-    ),
-    ClusterRule(
-        "sufficient pod addresses",
-        "GKE docs, flexible-pod-cidr (2026); azure-aks-docs concepts-network-ip-address-planning.md "
-        "(2024-05-28)",
-        _room_for_all_nodes,
-        severity=Severity.WARNED,
-    ),
-    ClusterRule(
-        "no authorized range of the whole internet",
-        "GKE docs, authorized-networks (2026); azure-aks-docs api-server-authorized-ip-ranges.md (2026)",
-        _open_to_all,
-        severity=Severity.WARNED,
-    ),
-    ClusterRule(
-        "API server has authorized ranges",
-        "azure-aks-docs api-server-authorized-ip-ranges.md (2026)",
-        _aks_open_server,
-        CloudKind.AKS,
-        Severity.WARNED,
-    ),
-)

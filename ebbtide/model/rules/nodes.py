@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from ebbtide.catalog import CLOUD_SPECS, CloudKind
 from ebbtide.model.faults import Fault
-from ebbtide.model.rules.rule import PoolIn, PoolRule, Severity
+from ebbtide.model.rules.rule import PoolIn, Severity, pool_rule
 from ebbtide.model.rules.words import dollars, service_name
 from ebbtide.wording import several
 
@@ -15,6 +15,7 @@ _NO_POOL = "The node pool could not be created."
 _TOOLKIT = "cluster-toolkit modules/compute/gke-node-pool/main.tf@01a7a3ed, preconditions"
 
 
+@pool_rule("fixed count excludes limits", _TOOLKIT)
 def _count_or_limits(pool: PoolIn) -> Iterator[Fault]:
     nodes = pool.pool.nodes
     if nodes.count is not None and (nodes.min is not None or nodes.max is not None):
@@ -26,6 +27,11 @@ def _count_or_limits(pool: PoolIn) -> Iterator[Fault]:
         )
 
 
+@pool_rule(
+    "fixed count divisible by zones",
+    "pulumi-gcp 10.2.0, NodePool.initialNodeCount: nodes in each zone",
+    CloudKind.GKE,
+)
 def _count_fits_the_zones(pool: PoolIn) -> Iterator[Fault]:
     count, zones = pool.pool.nodes.count, pool.resolved.zone_count
     if count is not None and count % zones:
@@ -38,6 +44,7 @@ def _count_fits_the_zones(pool: PoolIn) -> Iterator[Fault]:
         )
 
 
+@pool_rule("pool has node limit", "pulumi-gcp 10.2.0 and azure-native 3.29.0: autoscaling needs a maximum")
 def _has_an_upper_limit(pool: PoolIn) -> Iterator[Fault]:
     nodes = pool.pool.nodes
     if nodes.count is None and nodes.max is None and pool.resolved.slice_nodes == 1:
@@ -49,6 +56,7 @@ def _has_an_upper_limit(pool: PoolIn) -> Iterator[Fault]:
         )
 
 
+@pool_rule("min not above max", "kubernetes/autoscaler cluster-autoscaler/FAQ.md (2026)")
 def _min_not_above_max(pool: PoolIn) -> Iterator[Fault]:
     nodes = pool.pool.nodes
     if nodes.min is not None and nodes.max is not None and nodes.min > nodes.max:
@@ -60,6 +68,7 @@ def _min_not_above_max(pool: PoolIn) -> Iterator[Fault]:
         )
 
 
+@pool_rule("minimum system nodes", "Azure/AKS#2480; GKE docs, node-pools (2026): system pods need a node")
 def _system_floor(pool: PoolIn) -> Iterator[Fault]:
     if pool.pool.is_system and pool.pool.nodes.min == 0:
         yield Fault(
@@ -70,6 +79,12 @@ def _system_floor(pool: PoolIn) -> Iterator[Fault]:
         )
 
 
+@pool_rule(
+    "multiple system nodes in production",
+    "azure-aks-docs use-system-pools.md (2026-04-30): a production cluster; az aks create --node-count 1",
+    CloudKind.AKS,
+    Severity.WARNED,
+)
 def _recommended_system_nodes(pool: PoolIn) -> Iterator[Fault]:
     recommended, nodes = CLOUD_SPECS[pool.site.cloud].system_nodes, pool.pool.nodes
     counts = {"count": nodes.count, "max": nodes.max, "min": nodes.min}
@@ -85,6 +100,7 @@ def _recommended_system_nodes(pool: PoolIn) -> Iterator[Fault]:
         )
 
 
+@pool_rule("maximum nodes in GKE zone", "GKE docs, quotas (2026)", CloudKind.GKE)
 def _nodes_in_a_zone(pool: PoolIn) -> Iterator[Fault]:
     most = _GKE_NODES_IN_ZONE * pool.resolved.zone_count
     nodes = pool.pool.nodes
@@ -99,6 +115,11 @@ def _nodes_in_a_zone(pool: PoolIn) -> Iterator[Fault]:
             )
 
 
+@pool_rule(
+    "maximum surge nodes",
+    "GKE docs, node-pool-upgrade-strategies (2026): maxSurge + maxUnavailable",
+    CloudKind.GKE,
+)
 def _surge(pool: PoolIn) -> Iterator[Fault]:
     upgrade = pool.pool.upgrade
     together = (upgrade.max_surge or 0) + (upgrade.max_unavailable or 0) if upgrade else 0
@@ -111,6 +132,10 @@ def _surge(pool: PoolIn) -> Iterator[Fault]:
         )
 
 
+@pool_rule(
+    "supported pods per node",
+    "GKE docs, flexible-pod-cidr (2026); azure-aks-docs concepts-network-ip-address-planning.md (2024-05-28)",
+)
 def _pods_per_node(pool: PoolIn) -> Iterator[Fault]:
     least, most = CLOUD_SPECS[pool.site.cloud].pods_per_node
     pods = pool.pool.max_pods_per_node
@@ -123,6 +148,11 @@ def _pods_per_node(pool: PoolIn) -> Iterator[Fault]:
         )
 
 
+@pool_rule(
+    "minimum pods in AKS system pool",
+    "azure-aks-docs use-system-pools.md (2026-04-30), concepts-network-ip-address-planning.md (2024-05-28)",
+    CloudKind.AKS,
+)
 def _aks_system_pods(pool: PoolIn) -> Iterator[Fault]:
     pods, nodes = pool.pool.max_pods_per_node, pool.resolved.nodes
     fewest = nodes.count or nodes.min or 1
@@ -137,6 +167,11 @@ def _aks_system_pods(pool: PoolIn) -> Iterator[Fault]:
         )
 
 
+@pool_rule(
+    "work pool scales to zero",
+    "kubernetes/autoscaler FAQ, scale-down; prices: catalog/data/prices.csv",
+    severity=Severity.WARNED,
+)
 def _never_zero(pool: PoolIn) -> Iterator[Fault]:
     nodes = pool.pool.nodes
     field, fewest = ("count", nodes.count) if nodes.count else ("min", nodes.min)
@@ -154,65 +189,3 @@ def _never_zero(pool: PoolIn) -> Iterator[Fault]:
         if field == "min"
         else "Write max instead of count, so that it scales to zero.",
     )
-
-
-RULES: tuple[PoolRule, ...] = (
-    PoolRule("fixed count excludes limits", _TOOLKIT, _count_or_limits),
-    PoolRule(
-        "fixed count divisible by zones",
-        "pulumi-gcp 10.2.0, NodePool.initialNodeCount: nodes in each zone",
-        _count_fits_the_zones,
-        CloudKind.GKE,
-    ),
-    PoolRule(
-        "pool has node limit",
-        "pulumi-gcp 10.2.0 and azure-native 3.29.0: autoscaling needs a maximum",
-        _has_an_upper_limit,
-    ),
-    PoolRule(
-        "min not above max", "kubernetes/autoscaler cluster-autoscaler/FAQ.md (2026)", _min_not_above_max
-    ),
-    PoolRule(
-        "minimum system nodes",
-        "Azure/AKS#2480; GKE docs, node-pools (2026): system pods need a node",
-        _system_floor,
-    ),
-    PoolRule(
-        "multiple system nodes in production",
-        "azure-aks-docs use-system-pools.md (2026-04-30): a production cluster; az aks create --node-count 1",
-        _recommended_system_nodes,
-        CloudKind.AKS,
-        Severity.WARNED,
-    ),
-    PoolRule(
-        "maximum nodes in GKE zone",
-        "GKE docs, quotas (2026)",
-        _nodes_in_a_zone,
-        CloudKind.GKE,
-    ),
-    PoolRule(
-        "maximum surge nodes",
-        "GKE docs, node-pool-upgrade-strategies (2026): maxSurge + maxUnavailable",
-        _surge,
-        CloudKind.GKE,
-    ),
-    PoolRule(
-        "supported pods per node",
-        "GKE docs, flexible-pod-cidr (2026); azure-aks-docs concepts-network-ip-address-planning.md "
-        "(2024-05-28)",
-        _pods_per_node,
-    ),
-    PoolRule(
-        "minimum pods in AKS system pool",
-        "azure-aks-docs use-system-pools.md (2026-04-30), concepts-network-ip-address-planning.md "
-        "(2024-05-28)",
-        _aks_system_pods,
-        CloudKind.AKS,
-    ),
-    PoolRule(
-        "work pool scales to zero",
-        "kubernetes/autoscaler FAQ, scale-down; prices: catalog/data/prices.csv",
-        _never_zero,
-        severity=Severity.WARNED,
-    ),
-)

@@ -7,7 +7,7 @@ from ebbtide.catalog import PINS, CloudKind, Offering
 from ebbtide.catalog.clouds import region_of
 from ebbtide.model.cluster import Cluster
 from ebbtide.model.faults import Fault
-from ebbtide.model.rules.rule import ClusterRule, PoolIn, PoolRule, Severity
+from ebbtide.model.rules.rule import PoolIn, Severity, cluster_rule, pool_rule
 from ebbtide.model.rules.words import service_name
 from ebbtide.wording import and_list, or_list
 
@@ -22,28 +22,23 @@ def _locations(pool: PoolIn) -> tuple[str, ...]:
     return pool.pool.zones or site.locations.default_zones(site.region)
 
 
-def _is_offered(pool: PoolIn) -> Iterator[Fault]:
-    locations, machine = pool.site.locations, pool.machine
-    shape, accelerator = pool.pool.machine, pool.pool.accelerator
-    if shape is None:
+@cluster_rule("supported Kubernetes version", PINS["kubernetes-oldest"].source)
+def _version(cluster: Cluster) -> Iterator[Fault]:
+    """Require a version that a cloud can offer; an existing cluster has one."""
+    written = cluster.cloud.kubernetes_version
+    match = re.match(r"(\d+)\.(\d+)", written or "")
+    if match is None or cluster.cloud.existing is not None:
         return
-    kind = accelerator.type if accelerator else machine.accelerator if machine else ""
-    offering = locations.offering(machine.family if machine else "", kind)
-    if offering is None:
-        return
-    missing = [
-        location
-        for location in _locations(pool)
-        if region_of(location) in locations.regions() and not locations.offers(offering, location, shape.type)
-    ]
-    if missing:
+    oldest, newest = (_minor(PINS[name].version) for name in ("kubernetes-oldest", "kubernetes"))
+    minor = int(match[1]), int(match[2])
+    if not oldest <= minor <= (newest[0], newest[1] + _MINORS_AHEAD):
+        when = "no longer has" if minor < oldest else "does not have"
         yield Fault(
-            pool.at("zones" if pool.pool.zones else "machine"),
-            f"{_hardware(offering, pool)} is not listed in {and_list(missing)} in Ebbtide's table of "
-            f"{offering.as_of}.",
-            f"If the table is right, {service_name(pool.site.cloud)} refuses the node pool after the rest "
-            "of the stack is created.",
-            _fix(offering, pool),
+            "cloud.kubernetesVersion",
+            f"{service_name(cluster.site.cloud)} {when} Kubernetes {written}.",
+            "The cluster could not be created.",
+            f"Write version {oldest[0]}.{oldest[1]} or later, such as {newest[0]}.{newest[1] - 2}, or omit "
+            "it.",
         )
 
 
@@ -77,37 +72,37 @@ _MINORS_AHEAD = 9
 """Minor versions that may follow the newest known: three a year (kubernetes.io/releases, 2026)."""
 
 
-def _version(cluster: Cluster) -> Iterator[Fault]:
-    """Require a version that a cloud can offer; an existing cluster has one."""
-    written = cluster.cloud.kubernetes_version
-    match = re.match(r"(\d+)\.(\d+)", written or "")
-    if match is None or cluster.cloud.existing is not None:
+@pool_rule(
+    "hardware available in location",
+    "catalog/data/offerings.csv, a source in each row; "
+    "GoogleCloudPlatform/kubernetes-engine-samples#1738, keras-team/kinetic#305",
+    severity=Severity.WARNED,
+)
+def _is_offered(pool: PoolIn) -> Iterator[Fault]:
+    locations, machine = pool.site.locations, pool.machine
+    shape, accelerator = pool.pool.machine, pool.pool.accelerator
+    if shape is None:
         return
-    oldest, newest = (_minor(PINS[name].version) for name in ("kubernetes-oldest", "kubernetes"))
-    minor = int(match[1]), int(match[2])
-    if not oldest <= minor <= (newest[0], newest[1] + _MINORS_AHEAD):
-        when = "no longer has" if minor < oldest else "does not have"
+    kind = accelerator.type if accelerator else machine.accelerator if machine else ""
+    offering = locations.offering(machine.family if machine else "", kind)
+    if offering is None:
+        return
+    missing = [
+        location
+        for location in _locations(pool)
+        if region_of(location) in locations.regions() and not locations.offers(offering, location, shape.type)
+    ]
+    if missing:
         yield Fault(
-            "cloud.kubernetesVersion",
-            f"{service_name(cluster.site.cloud)} {when} Kubernetes {written}.",
-            "The cluster could not be created.",
-            f"Write version {oldest[0]}.{oldest[1]} or later, such as {newest[0]}.{newest[1] - 2}, or omit "
-            "it.",
+            pool.at("zones" if pool.pool.zones else "machine"),
+            f"{_hardware(offering, pool)} is not listed in {and_list(missing)} in Ebbtide's table of "
+            f"{offering.as_of}.",
+            f"If the table is right, {service_name(pool.site.cloud)} refuses the node pool after the rest "
+            "of the stack is created.",
+            _fix(offering, pool),
         )
 
 
 def _minor(version: str) -> tuple[int, int]:
     major, minor, *_ = version.split(".")
     return int(major), int(minor)
-
-
-RULES: tuple[ClusterRule | PoolRule, ...] = (
-    ClusterRule("supported Kubernetes version", PINS["kubernetes-oldest"].source, _version),
-    PoolRule(
-        "hardware available in location",
-        "catalog/data/offerings.csv, a source in each row; "
-        "GoogleCloudPlatform/kubernetes-engine-samples#1738, keras-team/kinetic#305",
-        _is_offered,
-        severity=Severity.WARNED,
-    ),
-)

@@ -11,7 +11,7 @@ from ebbtide.invocation import install_command
 from ebbtide.model.cluster import Cluster
 from ebbtide.model.faults import Fault
 from ebbtide.model.rules.derived_inputs import CLUSTERS, POOLS, Overridable
-from ebbtide.model.rules.rule import ClusterRule, PoolIn, PoolRule
+from ebbtide.model.rules.rule import PoolIn, cluster_rule, pool_rule
 from ebbtide.model.shape.findings import described
 from ebbtide.paths import path_keys, path_text
 from ebbtide.wording import did_you_mean, or_list
@@ -40,6 +40,12 @@ _PYTHON: Final[Mapping[str, tuple[type, ...]]] = {
 }
 _TOO_MANY: Final = 12
 _DEEP: Final = 3
+
+
+_SOURCE: Final = (
+    "the installed provider's own types; ebbtide/model/rules/derived_inputs.py (pulumi-gcp 10.2.0, "
+    "azure-native 3.29.0)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,24 +243,15 @@ def unchecked(cluster: Cluster) -> tuple[Fault, ...]:
     return (fault,)
 
 
+@pool_rule("supported pool overrides", _SOURCE)
 def _pool(pool: PoolIn) -> Iterator[Fault]:
     if pool.pool.overrides:
         keys = path_keys(pool.at("overrides"))
         yield from _faults(_At(POOLS[pool.site.cloud], keys, len(keys)), pool.pool.overrides)
 
 
+@cluster_rule("supported cluster overrides", _SOURCE)
 def _cluster(cluster: Cluster) -> Iterator[Fault]:
     if cluster.cloud.overrides and cluster.cloud.existing is None:
         keys = path_keys("cloud.overrides")
         yield from _faults(_At(CLUSTERS[cluster.site.cloud], keys, len(keys)), cluster.cloud.overrides)
-
-
-_SOURCE: Final = (
-    "the installed provider's own types; ebbtide/model/rules/derived_inputs.py (pulumi-gcp 10.2.0, "
-    "azure-native 3.29.0)"
-)
-
-RULES: tuple[ClusterRule | PoolRule, ...] = (
-    PoolRule("supported pool overrides", _SOURCE, _pool),
-    ClusterRule("supported cluster overrides", _SOURCE, _cluster),
-)

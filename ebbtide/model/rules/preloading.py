@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from ebbtide.catalog import CloudKind
 from ebbtide.model.faults import Fault
-from ebbtide.model.rules.rule import PoolIn, PoolRule
+from ebbtide.model.rules.rule import PoolIn, pool_rule
 
 _NO_POOL = "GKE refuses to create the node pool."
 _PRELOADING = "GKE docs, data-container-image-preloading (2026)"
@@ -13,6 +13,7 @@ _IMAGE = re.compile(r"(projects/[^/]+/)?global/images/[a-z]([-a-z0-9]{0,61}[a-z0
 _MOST_DISKS = 127
 
 
+@pool_rule("secondary boot disk image", _PRELOADING, CloudKind.GKE)
 def _image_names(pool: PoolIn) -> Iterator[Fault]:
     for number, disk in enumerate(pool.pool.secondary_boot_disks):
         if not _IMAGE.fullmatch(disk.disk_image):
@@ -24,6 +25,11 @@ def _image_names(pool: PoolIn) -> Iterator[Fault]:
             )
 
 
+@pool_rule(
+    "maximum secondary boot disks",
+    "hashicorp/terraform-provider-google-beta 7.45.0, node_config.go: secondary_boot_disks, MaxItems",
+    CloudKind.GKE,
+)
 def _not_too_many(pool: PoolIn) -> Iterator[Fault]:
     count = len(pool.pool.secondary_boot_disks)
     if count > _MOST_DISKS:
@@ -35,6 +41,7 @@ def _not_too_many(pool: PoolIn) -> Iterator[Fault]:
         )
 
 
+@pool_rule("secondary boot disk needs image streaming", _PRELOADING, CloudKind.GKE)
 def _needs_streaming(pool: PoolIn) -> Iterator[Fault]:
     cached = any(disk.mode is not None for disk in pool.pool.secondary_boot_disks)
     if cached and pool.pool.image_streaming is False:
@@ -46,6 +53,7 @@ def _needs_streaming(pool: PoolIn) -> Iterator[Fault]:
         )
 
 
+@pool_rule("image streaming needs cos", "GKE docs, image-streaming (2026)", CloudKind.GKE)
 def _needs_cos(pool: PoolIn) -> Iterator[Fault]:
     cached = any(disk.mode is not None for disk in pool.pool.secondary_boot_disks)
     if (cached or pool.pool.image_streaming) and pool.pool.image == "ubuntu":
@@ -55,16 +63,3 @@ def _needs_cos(pool: PoolIn) -> Iterator[Fault]:
             _NO_POOL,
             "Omit image for cos.",
         )
-
-
-RULES: tuple[PoolRule, ...] = (
-    PoolRule("secondary boot disk image", _PRELOADING, _image_names, CloudKind.GKE),
-    PoolRule(
-        "maximum secondary boot disks",
-        "hashicorp/terraform-provider-google-beta 7.45.0, node_config.go: secondary_boot_disks, MaxItems",
-        _not_too_many,
-        CloudKind.GKE,
-    ),
-    PoolRule("secondary boot disk needs image streaming", _PRELOADING, _needs_streaming, CloudKind.GKE),
-    PoolRule("image streaming needs cos", "GKE docs, image-streaming (2026)", _needs_cos, CloudKind.GKE),
-)

@@ -8,7 +8,7 @@ from ebbtide.catalog import CLOUD_SPECS, CloudKind
 from ebbtide.model.cloud import Aks
 from ebbtide.model.cluster import Cluster
 from ebbtide.model.faults import Fault
-from ebbtide.model.rules.rule import ClusterRule, Severity
+from ebbtide.model.rules.rule import Severity, cluster_rule
 
 _AKS_DOCS = "azure-aks-docs private-clusters.md (2026-08-05)"
 _AKS_RANGES = "azure-aks-docs api-server-authorized-ip-ranges.md (2026-08-03)"
@@ -23,6 +23,7 @@ _LONGEST_SUBZONE = 32
 _NETWORKS = "cloud.access.networks"
 
 
+@cluster_rule("authorized ranges need a public API server", _AKS_DOCS, CloudKind.AKS)
 def _no_ranges_on_aks(cluster: Cluster) -> Iterator[Fault]:
     if isinstance(cluster.cloud, Aks) and cluster.cloud.access.private and cluster.cloud.access.networks:
         yield Fault(
@@ -33,6 +34,7 @@ def _no_ranges_on_aks(cluster: Cluster) -> Iterator[Fault]:
         )
 
 
+@cluster_rule("private DNS zone", _AKS_DOCS, CloudKind.AKS)
 def _zone(cluster: Cluster) -> Iterator[Fault]:
     if not isinstance(cluster.cloud, Aks):
         return
@@ -61,6 +63,23 @@ def _zone(cluster: Cluster) -> Iterator[Fault]:
         )
 
 
+@cluster_rule("maximum authorized ranges", f"{_GKE_RANGES}; {_AKS_RANGES}: up to 200")
+def _number_of_ranges(cluster: Cluster) -> Iterator[Fault]:
+    most, number = CLOUD_SPECS[cluster.site.cloud].authorized_networks, len(cluster.cloud.access.networks)
+    if number > most:
+        yield Fault(
+            _NETWORKS,
+            f"{number} ranges are declared, and the cloud supports at most {most}.",
+            "The cluster could not be created.",
+            "Write fewer, larger ranges.",
+        )
+
+
+@cluster_rule(
+    "private control plane access",
+    f"{_AKS_DOCS}; GKE docs, network-isolation (2026)",
+    severity=Severity.WARNED,
+)
 def _outside(cluster: Cluster) -> Iterator[Fault]:
     if not cluster.cloud.access.private or cluster.cloud.existing is not None:
         return
@@ -77,6 +96,12 @@ def _outside(cluster: Cluster) -> Iterator[Fault]:
     )
 
 
+@cluster_rule(
+    "private ranges for private control plane",
+    "GKE docs, authorized-networks (2026)",
+    CloudKind.GKE,
+    Severity.WARNED,
+)
 def _public_ranges(cluster: Cluster) -> Iterator[Fault]:
     if not cluster.cloud.access.private:
         return
@@ -92,34 +117,3 @@ def _public_ranges(cluster: Cluster) -> Iterator[Fault]:
                 "No host in that range can reach it, unless the range is used privately.",
                 "Write the private ranges of connected networks.",
             )
-
-
-def _number_of_ranges(cluster: Cluster) -> Iterator[Fault]:
-    most, number = CLOUD_SPECS[cluster.site.cloud].authorized_networks, len(cluster.cloud.access.networks)
-    if number > most:
-        yield Fault(
-            _NETWORKS,
-            f"{number} ranges are declared, and the cloud supports at most {most}.",
-            "The cluster could not be created.",
-            "Write fewer, larger ranges.",
-        )
-
-
-RULES: tuple[ClusterRule, ...] = (
-    ClusterRule("authorized ranges need a public API server", _AKS_DOCS, _no_ranges_on_aks, CloudKind.AKS),
-    ClusterRule("private DNS zone", _AKS_DOCS, _zone, CloudKind.AKS),
-    ClusterRule("maximum authorized ranges", f"{_GKE_RANGES}; {_AKS_RANGES}: up to 200", _number_of_ranges),
-    ClusterRule(
-        "private control plane access",
-        f"{_AKS_DOCS}; GKE docs, network-isolation (2026)",
-        _outside,
-        severity=Severity.WARNED,
-    ),
-    ClusterRule(
-        "private ranges for private control plane",
-        "GKE docs, authorized-networks (2026)",
-        _public_ranges,
-        CloudKind.GKE,
-        Severity.WARNED,
-    ),
-)

@@ -6,7 +6,7 @@ from ebbtide.catalog import CloudKind
 from ebbtide.model.cluster import Cluster
 from ebbtide.model.faults import Fault
 from ebbtide.model.members import is_object_id
-from ebbtide.model.rules.rule import ClusterRule, Severity, pools_of
+from ebbtide.model.rules.rule import Severity, cluster_rule, pools_of
 from ebbtide.model.tenancy import Registry, Team
 
 _ACR = "azure-container-registry docs, container-registry-skus.md (2026)"
@@ -20,6 +20,7 @@ def _registries(cluster: Cluster) -> Iterator[tuple[str, Team, Registry]]:
             yield f"teams[{number}]", team, team.registry
 
 
+@cluster_rule("registry settings only on GKE", _ACR, CloudKind.AKS)
 def _only_on_gke(cluster: Cluster) -> Iterator[Fault]:
     for path, _, registry in _registries(cluster):
         if registry.immutable_tags:
@@ -39,6 +40,7 @@ def _only_on_gke(cluster: Cluster) -> Iterator[Fault]:
             )
 
 
+@cluster_rule("registry has members", f"{_PULLS}; {_ACR_ROLES}", severity=Severity.WARNED)
 def _without_members(cluster: Cluster) -> Iterator[Fault]:
     for path, team, _ in _registries(cluster):
         if not team.members:
@@ -50,6 +52,12 @@ def _without_members(cluster: Cluster) -> Iterator[Fault]:
             )
 
 
+@cluster_rule(
+    "registry push needs object id",
+    f"{_ACR_ROLES}; azure-native 3.29.0, RoleAssignment.principalId",
+    CloudKind.AKS,
+    Severity.WARNED,
+)
 def _user_names(cluster: Cluster) -> Iterator[Fault]:
     for path, team, _ in _registries(cluster):
         for index, member in enumerate(team.members):
@@ -62,6 +70,7 @@ def _user_names(cluster: Cluster) -> Iterator[Fault]:
                 )
 
 
+@cluster_rule("registry pull on existing cluster", _PULLS, CloudKind.GKE, Severity.WARNED)
 def _default_account(cluster: Cluster) -> Iterator[Fault]:
     if cluster.cloud.existing is None or not any(_registries(cluster)):
         return
@@ -77,6 +86,12 @@ def _default_account(cluster: Cluster) -> Iterator[Fault]:
             )
 
 
+@cluster_rule(
+    "registry cost while empty",
+    "azure.microsoft.com/pricing/details/container-registry (2026)",
+    CloudKind.AKS,
+    Severity.WARNED,
+)
 def _bills_while_empty(cluster: Cluster) -> Iterator[Fault]:
     for path, _, _ in _registries(cluster):
         yield Fault(
@@ -87,6 +102,11 @@ def _bills_while_empty(cluster: Cluster) -> Iterator[Fault]:
         )
 
 
+@cluster_rule(
+    "registry images deleted",
+    "Artifact Registry docs, repositories/delete-repo (2026)",
+    severity=Severity.WARNED,
+)
 def _goes_with_images(cluster: Cluster) -> Iterator[Fault]:
     for path, _, registry in _registries(cluster):
         if registry.keep is False and not cluster.is_ephemeral:
@@ -96,41 +116,3 @@ def _goes_with_images(cluster: Cluster) -> Iterator[Fault]:
                 "A destroy would delete images that exist nowhere else.",
                 "Omit keep, unless that is intended.",
             )
-
-
-RULES: tuple[ClusterRule, ...] = (
-    ClusterRule("registry settings only on GKE", _ACR, _only_on_gke, CloudKind.AKS),
-    ClusterRule(
-        "registry has members",
-        f"{_PULLS}; {_ACR_ROLES}",
-        _without_members,
-        severity=Severity.WARNED,
-    ),
-    ClusterRule(
-        "registry push needs object id",
-        f"{_ACR_ROLES}; azure-native 3.29.0, RoleAssignment.principalId",
-        _user_names,
-        CloudKind.AKS,
-        Severity.WARNED,
-    ),
-    ClusterRule(
-        "registry pull on existing cluster",
-        _PULLS,
-        _default_account,
-        CloudKind.GKE,
-        Severity.WARNED,
-    ),
-    ClusterRule(
-        "registry cost while empty",
-        "azure.microsoft.com/pricing/details/container-registry (2026)",
-        _bills_while_empty,
-        CloudKind.AKS,
-        Severity.WARNED,
-    ),
-    ClusterRule(
-        "registry images deleted",
-        "Artifact Registry docs, repositories/delete-repo (2026)",
-        _goes_with_images,
-        severity=Severity.WARNED,
-    ),
-)

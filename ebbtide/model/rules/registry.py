@@ -2,7 +2,10 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import cache
+from types import ModuleType
 
+from ebbtide.catalog import CloudKind
 from ebbtide.model.cluster import Cluster
 from ebbtide.model.faults import Fault
 from ebbtide.model.rules import (
@@ -33,6 +36,7 @@ from ebbtide.model.rules import (
     one_cloud,
     overrides,
     preloading,
+    private_access,
     registries,
     reservations,
     retirements,
@@ -45,55 +49,74 @@ from ebbtide.model.rules import (
 )
 from ebbtide.model.rules.rule import ClusterRule, PoolIn, PoolRule, Severity, pools_of
 
-RULES: tuple[PoolRule | ClusterRule, ...] = (
-    *names.RULES,
-    *location.RULES,
-    *existing.RULES,
-    *network.RULES,
-    *keys.RULES,
-    *maintenance.RULES,
-    *system_pool.RULES,
-    *machines.RULES,
-    *retirements.RULES,
-    *offerings.RULES,
-    *accelerators.RULES,
-    *sharing.RULES,
-    *tpus.RULES,
-    *one_cloud.RULES,
-    *choices.RULES,
-    *local_disks.RULES,
-    *preloading.RULES,
-    *gke_capacity.RULES,
-    *reservations.RULES,
-    *gke_versions.RULES,
-    *aks_pools.RULES,
-    *aks_versions.RULES,
-    *nodes.RULES,
-    *kubernetes.RULES,
-    *tenancy.RULES,
-    *local_queues.RULES,
-    *members.RULES,
-    *admission.RULES,
-    *drivers.RULES,
-    *free_capacity.RULES,
-    *shares.RULES,
-    *fallback.RULES,
-    *storage.RULES,
-    *registries.RULES,
-    *addons.RULES,
-    *overrides.RULES,
+_MODULES = (
+    names,
+    location,
+    existing,
+    private_access,
+    network,
+    keys,
+    maintenance,
+    system_pool,
+    machines,
+    retirements,
+    offerings,
+    accelerators,
+    sharing,
+    tpus,
+    one_cloud,
+    choices,
+    local_disks,
+    preloading,
+    gke_capacity,
+    reservations,
+    gke_versions,
+    aks_pools,
+    aks_versions,
+    nodes,
+    kubernetes,
+    tenancy,
+    local_queues,
+    members,
+    admission,
+    drivers,
+    free_capacity,
+    shares,
+    fallback,
+    storage,
+    registries,
+    addons,
+    overrides,
 )
+"""The modules with rules, in the order of the documentation."""
 
 
-def _named(rule: str, faults: Iterable[Fault]) -> Iterator[Fault]:
-    return (replace(fault, rule=rule) for fault in faults)
+def _rules_of(module: ModuleType) -> Iterator[PoolRule | ClusterRule]:
+    """Yield the rules of a module: first those of its table of rows, if it has one."""
+    yield from getattr(module, "RULES", ())
+    yield from (value for value in vars(module).values() if isinstance(value, PoolRule | ClusterRule))
+
+
+RULES = tuple(rule for module in _MODULES for rule in _rules_of(module))
+
+
+def _named(rule: PoolRule | ClusterRule, faults: Iterable[Fault]) -> Iterator[Fault]:
+    return (replace(fault, rule=rule.id) for fault in faults)
+
+
+@cache
+def _pool_rules(cloud: CloudKind, severity: Severity) -> tuple[PoolRule, ...]:
+    return tuple(
+        rule
+        for rule in RULES
+        if isinstance(rule, PoolRule) and rule.severity is severity and rule.cloud in (None, cloud)
+    )
 
 
 def pool_faults(pool: PoolIn, severity: Severity) -> Iterator[Fault]:
     """Yield the faults of a pool for all rules of its cloud with that severity."""
-    for rule in RULES:
-        if isinstance(rule, PoolRule) and rule.severity is severity and rule.cloud in (None, pool.site.cloud):
-            yield from _named(rule.id, rule.check(pool))
+    for rule in _pool_rules(pool.site.cloud, severity):
+        yield from _named(rule, rule.check(pool))
 
 
 def cluster_faults(cluster: Cluster, severity: Severity) -> Iterator[Fault]:
@@ -101,6 +124,6 @@ def cluster_faults(cluster: Cluster, severity: Severity) -> Iterator[Fault]:
     cloud = cluster.site.cloud
     for rule in RULES:
         if isinstance(rule, ClusterRule) and rule.severity is severity and rule.cloud in (None, cloud):
-            yield from _named(rule.id, rule.check(cluster))
+            yield from _named(rule, rule.check(cluster))
     for pool in pools_of(cluster):
         yield from pool_faults(pool, severity)

@@ -6,11 +6,14 @@ from ebbtide.catalog import CLOUD_SPECS, CloudKind
 from ebbtide.model.capacity import Reservation
 from ebbtide.model.cluster import Cluster
 from ebbtide.model.faults import Fault
-from ebbtide.model.rules.rule import ClusterRule, PoolIn, PoolRule, Severity
+from ebbtide.model.rules.rule import PoolIn, Severity, cluster_rule, pool_rule
 
 _DOCS = "GKE docs, consuming-reservations (cloud.google.com, 2026)"
 
 
+@pool_rule(
+    "specific reservation has name", f"{_DOCS}; azure-native 3.29.0, AgentPool.capacityReservationGroupID"
+)
 def _named(pool: PoolIn) -> Iterator[Fault]:
     capacity = pool.pool.capacity
     if isinstance(capacity, Reservation) and capacity.affinity == "specific" and capacity.name is None:
@@ -24,6 +27,11 @@ def _named(pool: PoolIn) -> Iterator[Fault]:
         )
 
 
+@pool_rule(
+    "any reservation has no name",
+    "GKE v1 API, ReservationAffinity: key and values are for SPECIFIC_RESERVATION (2026)",
+    CloudKind.GKE,
+)
 def _any_has_no_name(pool: PoolIn) -> Iterator[Fault]:
     capacity = pool.pool.capacity
     if isinstance(capacity, Reservation) and capacity.affinity != "specific" and capacity.name is not None:
@@ -35,6 +43,13 @@ def _any_has_no_name(pool: PoolIn) -> Iterator[Fault]:
         )
 
 
+@cluster_rule(
+    "affinity any before other pools",
+    f"{_DOCS}; pulumi-gcp 10.2.0, reservationAffinity.consumeReservationType: ANY_RESERVATION falls back "
+    "to on-demand",
+    CloudKind.GKE,
+    Severity.WARNED,
+)
 def _any_before_others(cluster: Cluster) -> Iterator[Fault]:
     by_name = {pool.name: (number, pool) for number, pool in enumerate(cluster.pools)}
     for queue in cluster.fallback_queues:
@@ -49,26 +64,3 @@ def _any_before_others(cluster: Cluster) -> Iterator[Fault]:
                     "are tried only when on-demand machines are out of stock.",
                     "Write affinity: any-then-fail, so that the next pool is tried instead.",
                 )
-
-
-RULES: tuple[PoolRule | ClusterRule, ...] = (
-    PoolRule(
-        "specific reservation has name",
-        f"{_DOCS}; azure-native 3.29.0, AgentPool.capacityReservationGroupID",
-        _named,
-    ),
-    PoolRule(
-        "any reservation has no name",
-        "GKE v1 API, ReservationAffinity: key and values are for SPECIFIC_RESERVATION (2026)",
-        _any_has_no_name,
-        CloudKind.GKE,
-    ),
-    ClusterRule(
-        "affinity any before other pools",
-        f"{_DOCS}; pulumi-gcp 10.2.0, reservationAffinity.consumeReservationType: ANY_RESERVATION falls back "
-        "to on-demand",
-        _any_before_others,
-        CloudKind.GKE,
-        Severity.WARNED,
-    ),
-)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from ebbtide.catalog import Retirement, retired_names, retirement, short_for
 from ebbtide.model.faults import Fault
-from ebbtide.model.rules.rule import PoolIn, PoolRule, Severity
+from ebbtide.model.rules.rule import PoolIn, Severity, pool_rule
 from ebbtide.model.rules.words import service_name
 
 _TABLE = "catalog/data/retirements.csv, a source in each row"
@@ -23,6 +23,7 @@ def _retirements(pool: PoolIn) -> Iterator[tuple[str, str, Retirement]]:
             yield pool.at(field), name, announced
 
 
+@pool_rule("no retired hardware", _TABLE)
 def _retired(pool: PoolIn) -> Iterator[Fault]:
     for path, name, announced in _retirements(pool):
         if announced.is_past:
@@ -35,6 +36,7 @@ def _retired(pool: PoolIn) -> Iterator[Fault]:
             )
 
 
+@pool_rule("no hardware near retirement", _TABLE, severity=Severity.WARNED)
 def _to_be_retired(pool: PoolIn) -> Iterator[Fault]:
     for path, name, announced in _retirements(pool):
         if not announced.is_past:
@@ -44,9 +46,3 @@ def _to_be_retired(pool: PoolIn) -> Iterator[Fault]:
                 "Its nodes are stopped that day, and new subscriptions may not get it before.",
                 f"Write a newer type, such as {announced.successor}.",
             )
-
-
-RULES: tuple[PoolRule, ...] = (
-    PoolRule("no retired hardware", _TABLE, _retired),
-    PoolRule("no hardware near retirement", _TABLE, _to_be_retired, severity=Severity.WARNED),
-)

@@ -95,6 +95,20 @@ class ClusterRule:
         return _id(self.name)
 
 
+def pool_rule(
+    name: str, source: str, cloud: CloudKind | None = None, severity: Severity = Severity.REFUSED
+) -> Callable[[Callable[[PoolIn], Iterable[Fault]]], PoolRule]:
+    """Return a decorator that makes a check a `PoolRule`."""
+    return lambda check: PoolRule(name, source, check, cloud, severity)
+
+
+def cluster_rule(
+    name: str, source: str, cloud: CloudKind | None = None, severity: Severity = Severity.REFUSED
+) -> Callable[[Callable[[Cluster], Iterable[Fault]]], ClusterRule]:
+    """Return a decorator that makes a check a `ClusterRule`."""
+    return lambda check: ClusterRule(name, source, check, cloud, severity)
+
+
 def pools_of(cluster: Cluster) -> Iterator[PoolIn]:
     """Yield every pool of a declaration with its path."""
     for index, (pool, resolved) in enumerate(zip(cluster.pools, cluster.resolved_pools, strict=True)):

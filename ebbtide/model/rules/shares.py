@@ -6,7 +6,7 @@ from ebbtide.catalog import CloudKind
 from ebbtide.model.cluster import Cluster
 from ebbtide.model.faults import Fault
 from ebbtide.model.queues import queues_of
-from ebbtide.model.rules.rule import ClusterRule, Severity
+from ebbtide.model.rules.rule import Severity, cluster_rule
 from ebbtide.wording import did_you_mean
 
 _KUEUE = "Kueue 0.19.2, ClusterQueue and Cohort v1beta2, nominalQuota and fairSharing (2026-08-20)"
@@ -35,6 +35,7 @@ FRAMEWORKS = (
 """Frameworks that Kueue supports itself."""
 
 
+@cluster_rule("guaranteed pool in team queues", _KUEUE)
 def _guarantees_name_pools(cluster: Cluster) -> Iterator[Fault]:
     queues = queues_of(cluster)
     for number, team in enumerate(cluster.teams):
@@ -51,6 +52,7 @@ def _guarantees_name_pools(cluster: Cluster) -> Iterator[Fault]:
                 )
 
 
+@cluster_rule("guarantees within pool limits", _KUEUE)
 def _guarantees_fit(cluster: Cluster) -> Iterator[Fault]:
     for pool in cluster.resolved_pools:
         holders = [
@@ -68,6 +70,7 @@ def _guarantees_fit(cluster: Cluster) -> Iterator[Fault]:
             )
 
 
+@cluster_rule("fair sharing needs queues", _KUEUE)
 def _shares_need_queues(cluster: Cluster) -> Iterator[Fault]:
     if cluster.has_kueue:
         return
@@ -81,6 +84,7 @@ def _shares_need_queues(cluster: Cluster) -> Iterator[Fault]:
             )
 
 
+@cluster_rule("known Kueue frameworks", _CONFIG)
 def _known_frameworks(cluster: Cluster) -> Iterator[Fault]:
     if cluster.addons.kueue is None:
         return
@@ -94,6 +98,7 @@ def _known_frameworks(cluster: Cluster) -> Iterator[Fault]:
             )
 
 
+@cluster_rule("Kueue needs work pools", _KUEUE)
 def _kueue_has_work(cluster: Cluster) -> Iterator[Fault]:
     if cluster.has_kueue and not queues_of(cluster):
         yield Fault(
@@ -104,6 +109,11 @@ def _kueue_has_work(cluster: Cluster) -> Iterator[Fault]:
         )
 
 
+@cluster_rule(
+    "together needs queued pools",
+    "GKE docs, provisioningrequest (2026-04): queued-provisioning.gke.io alone",
+    CloudKind.GKE,
+)
 def _together_on_aks(cluster: Cluster) -> Iterator[Fault]:
     for index, queue in enumerate(cluster.queues):
         if queue.together:
@@ -115,6 +125,12 @@ def _together_on_aks(cluster: Cluster) -> Iterator[Fault]:
             )
 
 
+@cluster_rule(
+    "together on spot pools",
+    "kubernetes/autoscaler, cluster-autoscaler/processors/provreq/pods_filter.go (2026)",
+    CloudKind.AKS,
+    Severity.WARNED,
+)
 def _together_once(cluster: Cluster) -> Iterator[Fault]:
     spot = {pool.name for pool in cluster.pools if pool.capacity.kind == "spot"}
     for index, queue in enumerate(cluster.queues):
@@ -128,25 +144,3 @@ def _together_once(cluster: Cluster) -> Iterator[Fault]:
                     "another pod ends, or the whole job is queued again after an hour.",
                     "Omit together, unless waiting is better than running part of a job.",
                 )
-
-
-RULES: tuple[ClusterRule, ...] = (
-    ClusterRule("guaranteed pool in team queues", _KUEUE, _guarantees_name_pools),
-    ClusterRule("guarantees within pool limits", _KUEUE, _guarantees_fit),
-    ClusterRule("fair sharing needs queues", _KUEUE, _shares_need_queues),
-    ClusterRule("known Kueue frameworks", _CONFIG, _known_frameworks),
-    ClusterRule("Kueue needs work pools", _KUEUE, _kueue_has_work),
-    ClusterRule(
-        "together needs queued pools",
-        "GKE docs, provisioningrequest (2026-04): queued-provisioning.gke.io alone",
-        _together_on_aks,
-        CloudKind.GKE,
-    ),
-    ClusterRule(
-        "together on spot pools",
-        "kubernetes/autoscaler, cluster-autoscaler/processors/provreq/pods_filter.go (2026)",
-        _together_once,
-        CloudKind.AKS,
-        Severity.WARNED,
-    ),
-)

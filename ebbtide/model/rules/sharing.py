@@ -7,7 +7,7 @@ from ebbtide.model.cluster import Cluster
 from ebbtide.model.faults import Fault
 from ebbtide.model.pool import Accelerator
 from ebbtide.model.queues import queues_of
-from ebbtide.model.rules.rule import ClusterRule, PoolIn, PoolRule, Severity, pools_of
+from ebbtide.model.rules.rule import PoolIn, Severity, cluster_rule, pool_rule, pools_of
 from ebbtide.model.rules.words import service_name
 from ebbtide.wording import and_list, or_list, several
 
@@ -26,6 +26,7 @@ def _partition(accelerator: Accelerator) -> tuple[str, str]:
     return "gpuInstanceProfile", accelerator.gpu_instance_profile or ""
 
 
+@pool_rule("supported GPU partition", _MIG_DOCS)
 def _can_be_divided(pool: PoolIn) -> Iterator[Fault]:
     accelerator, cloud = pool.pool.accelerator, pool.site.cloud
     if accelerator is None:
@@ -44,6 +45,7 @@ def _can_be_divided(pool: PoolIn) -> Iterator[Fault]:
     yield Fault(pool.at(f"accelerator.{field}"), problem, _NO_POOL, fix)
 
 
+@pool_rule("GPU sharing needs GPUs", _SHARING_DOCS, CloudKind.GKE)
 def _of_gpus(pool: PoolIn) -> Iterator[Fault]:
     accelerator = pool.pool.accelerator
     if accelerator is not None and accelerator.gpu_sharing_config is not None and is_tpu(accelerator.type):
@@ -55,6 +57,10 @@ def _of_gpus(pool: PoolIn) -> Iterator[Fault]:
         )
 
 
+@cluster_rule(
+    "GPU sharing needs cloud driver",
+    "GKE docs, gpus-multi and gpu-operator (2026); Azure/AgentBaker, cse_main.sh: ensureMigPartition",
+)
 def _driver(cluster: Cluster) -> Iterator[Fault]:
     operator = cluster.addons.drivers == "gpu-operator"
     for pool in pools_of(cluster):
@@ -74,21 +80,11 @@ def _driver(cluster: Cluster) -> Iterator[Fault]:
             )
 
 
-def _alike_in_a_queue(cluster: Cluster) -> Iterator[Fault]:
-    known = {pool.name: pool.shares for pool in cluster.resolved_pools if pool.accelerator is not None}
-    for number, queue in enumerate(cluster.queues):
-        counts = {known[name]: name for name in queue.pools if name in known}
-        if len(counts) > 1:
-            least, most = counts[max(counts)], counts[min(counts)]
-            yield Fault(
-                f"queues[{number}].pools",
-                f"One nvidia.com/gpu is 1/{max(counts)} of a GPU on {least} and "
-                f"{'a whole one' if min(counts) == 1 else f'1/{min(counts)}'} on {most}.",
-                "A job may get the smaller share.",
-                "Declare a queue for each, unless jobs can use either.",
-            )
-
-
+@cluster_rule(
+    "MPS needs hostIPC",
+    "GKE docs, nvidia-mps-gpus (2026): hostIPC; Kubernetes docs, Pod Security Standards (2026)",
+    CloudKind.GKE,
+)
 def _mps_in_teams(cluster: Cluster) -> Iterator[Fault]:
     mps = {
         pool.name
@@ -113,6 +109,32 @@ def _mps_in_teams(cluster: Cluster) -> Iterator[Fault]:
             )
 
 
+@cluster_rule(
+    "same GPU sharing in queue",
+    "GKE docs, timesharing-gpus (2026): every share is one nvidia.com/gpu",
+    severity=Severity.WARNED,
+)
+def _alike_in_a_queue(cluster: Cluster) -> Iterator[Fault]:
+    known = {pool.name: pool.shares for pool in cluster.resolved_pools if pool.accelerator is not None}
+    for number, queue in enumerate(cluster.queues):
+        counts = {known[name]: name for name in queue.pools if name in known}
+        if len(counts) > 1:
+            least, most = counts[max(counts)], counts[min(counts)]
+            yield Fault(
+                f"queues[{number}].pools",
+                f"One nvidia.com/gpu is 1/{max(counts)} of a GPU on {least} and "
+                f"{'a whole one' if min(counts) == 1 else f'1/{min(counts)}'} on {most}.",
+                "A job may get the smaller share.",
+                "Declare a queue for each, unless jobs can use either.",
+            )
+
+
+@pool_rule(
+    "GPU instances not counted by autoscaler",
+    "kubernetes/autoscaler, cloudprovider/azure/azure_template.go (2026): GPUs of the machine size",
+    CloudKind.AKS,
+    Severity.WARNED,
+)
 def _counted_whole(pool: PoolIn) -> Iterator[Fault]:
     accelerator = pool.pool.accelerator
     if accelerator is None or accelerator.gpu_instance_profile is None or pool.pool.nodes.count is not None:
@@ -126,33 +148,3 @@ def _counted_whole(pool: PoolIn) -> Iterator[Fault]:
             "It adds more nodes than many small pods need, and removes them again.",
             "Write a fixed count, such as nodes: {count: 1}, unless that is acceptable.",
         )
-
-
-RULES: tuple[PoolRule | ClusterRule, ...] = (
-    PoolRule("supported GPU partition", _MIG_DOCS, _can_be_divided),
-    PoolRule("GPU sharing needs GPUs", _SHARING_DOCS, _of_gpus, CloudKind.GKE),
-    ClusterRule(
-        "GPU sharing needs cloud driver",
-        "GKE docs, gpus-multi and gpu-operator (2026); Azure/AgentBaker, cse_main.sh: ensureMigPartition",
-        _driver,
-    ),
-    ClusterRule(
-        "MPS needs hostIPC",
-        "GKE docs, nvidia-mps-gpus (2026): hostIPC; Kubernetes docs, Pod Security Standards (2026)",
-        _mps_in_teams,
-        CloudKind.GKE,
-    ),
-    ClusterRule(
-        "same GPU sharing in queue",
-        "GKE docs, timesharing-gpus (2026): every share is one nvidia.com/gpu",
-        _alike_in_a_queue,
-        severity=Severity.WARNED,
-    ),
-    PoolRule(
-        "GPU instances not counted by autoscaler",
-        "kubernetes/autoscaler, cloudprovider/azure/azure_template.go (2026): GPUs of the machine size",
-        _counted_whole,
-        CloudKind.AKS,
-        Severity.WARNED,
-    ),
-)

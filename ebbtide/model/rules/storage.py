@@ -6,7 +6,7 @@ from ebbtide.catalog import CLOUD_SPECS, CloudKind, find_price
 from ebbtide.catalog.prices import lowest_price
 from ebbtide.model.cluster import Cluster
 from ebbtide.model.faults import Fault
-from ebbtide.model.rules.rule import ClusterRule, Severity
+from ebbtide.model.rules.rule import Severity, cluster_rule
 from ebbtide.model.rules.words import dollars, service_name
 
 _FILESTORE = "cloud.google.com/filestore/docs/service-tiers (2026): Basic HDD, 1 TiB to 63.9 TiB, zonal"
@@ -19,6 +19,7 @@ _MOST_GIB = {"filestore": 65433, "azure-files": 102400}
 _ITEM = {"filestore": "filestore-basic-hdd-gib", "azure-files": "azure-files-premium-gib"}
 
 
+@cluster_rule("supported volume kind", _FILESTORE)
 def _of_the_cloud(cluster: Cluster) -> Iterator[Fault]:
     cloud = cluster.site.cloud
     for number, team in enumerate(cluster.teams):
@@ -32,6 +33,7 @@ def _of_the_cloud(cluster: Cluster) -> Iterator[Fault]:
             )
 
 
+@cluster_rule("supported volume size", f"{_FILESTORE}; {_FILES}")
 def _size(cluster: Cluster) -> Iterator[Fault]:
     for number, team in enumerate(cluster.teams):
         volume = team.volume
@@ -50,6 +52,7 @@ def _size(cluster: Cluster) -> Iterator[Fault]:
             )
 
 
+@cluster_rule("filestore zone", _FILESTORE, CloudKind.GKE)
 def _has_a_zone(cluster: Cluster) -> Iterator[Fault]:
     if cluster.site.is_zonal or any(pool.zones for pool in cluster.pools):
         return
@@ -64,6 +67,9 @@ def _has_a_zone(cluster: Cluster) -> Iterator[Fault]:
             )
 
 
+@cluster_rule(
+    "volume cost while idle", "catalog/data/prices.csv, a source in each row", severity=Severity.WARNED
+)
 def _bills_while_idle(cluster: Cluster) -> Iterator[Fault]:
     site = cluster.site
     for number, team in enumerate(cluster.teams):
@@ -82,6 +88,9 @@ def _bills_while_idle(cluster: Cluster) -> Iterator[Fault]:
         )
 
 
+@cluster_rule(
+    "bucket contents deleted", "pulumi-gcp 10.2.0, storage.Bucket forceDestroy", severity=Severity.WARNED
+)
 def _force_destroy(cluster: Cluster) -> Iterator[Fault]:
     for number, team in enumerate(cluster.teams):
         if team.bucket is not None and team.bucket.keep is False and not cluster.is_ephemeral:
@@ -91,22 +100,3 @@ def _force_destroy(cluster: Cluster) -> Iterator[Fault]:
                 "A destroy would delete every checkpoint.",
                 "Omit keep, unless that is intended.",
             )
-
-
-RULES: tuple[ClusterRule, ...] = (
-    ClusterRule("supported volume kind", _FILESTORE, _of_the_cloud),
-    ClusterRule("supported volume size", f"{_FILESTORE}; {_FILES}", _size),
-    ClusterRule("filestore zone", _FILESTORE, _has_a_zone, CloudKind.GKE),
-    ClusterRule(
-        "volume cost while idle",
-        "catalog/data/prices.csv, a source in each row",
-        _bills_while_idle,
-        severity=Severity.WARNED,
-    ),
-    ClusterRule(
-        "bucket contents deleted",
-        "pulumi-gcp 10.2.0, storage.Bucket forceDestroy",
-        _force_destroy,
-        severity=Severity.WARNED,
-    ),
-)

@@ -7,7 +7,7 @@ from ebbtide.model.cluster import Cluster
 from ebbtide.model.faults import Fault
 from ebbtide.model.pool import TaintEffect
 from ebbtide.model.rules.free_capacity import amount_text, cheapest_system_machine, price_text, system_pods
-from ebbtide.model.rules.rule import ClusterRule, PoolIn, PoolRule, Severity, pools_of
+from ebbtide.model.rules.rule import PoolIn, Severity, cluster_rule, pool_rule, pools_of
 from ebbtide.wording import several
 
 _AKS_DOCS = "azure-aks-docs use-system-pools.md (2026-04-30)"
@@ -17,6 +17,7 @@ _CRITICAL = "CriticalAddonsOnly"
 _GKE_MANAGED = "components.gke.io/gke-managed-components"
 
 
+@cluster_rule("exactly one system pool", f"{_AKS_DOCS}; GKE docs, isolate-workloads-dedicated-nodes (2026)")
 def _exactly_one(cluster: Cluster) -> Iterator[Fault]:
     system = [pool.path for pool in pools_of(cluster) if pool.pool.is_system]
     if not system and cluster.cloud.existing is None:
@@ -36,6 +37,9 @@ def _exactly_one(cluster: Cluster) -> Iterator[Fault]:
         )
 
 
+@cluster_rule(
+    "system pool has machine type", "catalog/data/footprints.csv and prices.csv, a source in each row"
+)
 def _missing_machine(cluster: Cluster) -> Iterator[Fault]:
     for pool in pools_of(cluster):
         if not pool.pool.is_system or pool.pool.machine is not None:
@@ -56,6 +60,7 @@ def _missing_machine(cluster: Cluster) -> Iterator[Fault]:
         )
 
 
+@pool_rule("no accelerators in system pool", "kubernetes/autoscaler#2377; nebari-dev/nebari#2507")
 def _no_accelerators(pool: PoolIn) -> Iterator[Fault]:
     accelerator = pool.resolved.accelerator_type
     if pool.pool.is_system and accelerator:
@@ -67,6 +72,7 @@ def _no_accelerators(pool: PoolIn) -> Iterator[Fault]:
         )
 
 
+@pool_rule("AKS system pool minimum vCPUs", _AKS_SIZES, CloudKind.AKS)
 def _aks_size(pool: PoolIn) -> Iterator[Fault]:
     machine = pool.machine
     if not pool.pool.is_system or machine is None:
@@ -81,6 +87,7 @@ def _aks_size(pool: PoolIn) -> Iterator[Fault]:
         )
 
 
+@pool_rule("AKS system pool recommended machine", _AKS_DOCS, CloudKind.AKS, Severity.WARNED)
 def _aks_supported(pool: PoolIn) -> Iterator[Fault]:
     machine, spec = pool.machine, CLOUD_SPECS[CloudKind.AKS]
     if not pool.pool.is_system or machine is None:
@@ -97,6 +104,7 @@ def _aks_supported(pool: PoolIn) -> Iterator[Fault]:
         )
 
 
+@pool_rule("AKS system pool taints", "Azure/AKS#2578 (2021-10)", CloudKind.AKS)
 def _aks_taints(pool: PoolIn) -> Iterator[Fault]:
     for index, taint in enumerate((pool.pool.taints or ()) if pool.pool.is_system else ()):
         if taint.key != _CRITICAL and taint.effect is not TaintEffect.PREFER_NO_SCHEDULE:
@@ -108,6 +116,12 @@ def _aks_taints(pool: PoolIn) -> Iterator[Fault]:
             )
 
 
+@pool_rule(
+    "GKE system pool taints",
+    "GKE docs, isolate-workloads-dedicated-nodes (2026)",
+    CloudKind.GKE,
+    Severity.WARNED,
+)
 def _gke_taints(pool: PoolIn) -> Iterator[Fault]:
     for index, taint in enumerate((pool.pool.taints or ()) if pool.pool.is_system else ()):
         if taint.key != _GKE_MANAGED and taint.effect is not TaintEffect.PREFER_NO_SCHEDULE:
@@ -117,38 +131,3 @@ def _gke_taints(pool: PoolIn) -> Iterator[Fault]:
                 "The others would stay pending, or run on work pools, which then could not scale to zero.",
                 "Remove taints, or write the effect PreferNoSchedule.",
             )
-
-
-RULES: tuple[ClusterRule | PoolRule, ...] = (
-    ClusterRule(
-        "exactly one system pool",
-        f"{_AKS_DOCS}; GKE docs, isolate-workloads-dedicated-nodes (2026)",
-        _exactly_one,
-    ),
-    ClusterRule(
-        "system pool has machine type",
-        "catalog/data/footprints.csv and prices.csv, a source in each row",
-        _missing_machine,
-    ),
-    PoolRule(
-        "no accelerators in system pool",
-        "kubernetes/autoscaler#2377; nebari-dev/nebari#2507",
-        _no_accelerators,
-    ),
-    PoolRule("AKS system pool minimum vCPUs", _AKS_SIZES, _aks_size, CloudKind.AKS),
-    PoolRule(
-        "AKS system pool recommended machine",
-        _AKS_DOCS,
-        _aks_supported,
-        CloudKind.AKS,
-        Severity.WARNED,
-    ),
-    PoolRule("AKS system pool taints", "Azure/AKS#2578 (2021-10)", _aks_taints, CloudKind.AKS),
-    PoolRule(
-        "GKE system pool taints",
-        "GKE docs, isolate-workloads-dedicated-nodes (2026)",
-        _gke_taints,
-        CloudKind.GKE,
-        Severity.WARNED,
-    ),
-)

@@ -7,7 +7,7 @@ from ebbtide.model.cluster import Cluster
 from ebbtide.model.faults import Fault
 from ebbtide.model.queues import queues_of
 from ebbtide.model.rules.kubernetes import DNS_LABEL, DNS_LABEL_WORDS, NAMES_SOURCE
-from ebbtide.model.rules.rule import ClusterRule, PoolRule, Severity
+from ebbtide.model.rules.rule import ClusterRule, Severity, cluster_rule
 from ebbtide.model.rules.syntax import Syntax, Texts, cluster_rules
 from ebbtide.model.tenancy import Team
 from ebbtide.model.tenants import system_owner
@@ -73,6 +73,7 @@ def _once_rule(noun: str, consequence: str, names: Callable[[Cluster], Texts]) -
     return ClusterRule(f"unique {noun}s", NAMES_SOURCE, partial(_once, noun, consequence, names))
 
 
+@cluster_rule("queue pools exist", _KUEUE)
 def _queues_name_pools(cluster: Cluster) -> Iterator[Fault]:
     roles = {pool.name: pool.is_system for pool in cluster.pools}
     work = [name for name, is_system in roles.items() if not is_system]
@@ -107,6 +108,7 @@ def _one_of(names: Iterable[str], otherwise: str) -> str:
     return f"Write one of {', '.join(known)}." if known else otherwise
 
 
+@cluster_rule("maximum pools in queue", f"{_KUEUE}: resourceGroups[].flavors, maxItems 64")
 def _not_too_many_pools(cluster: Cluster) -> Iterator[Fault]:
     for index, queue in enumerate(cluster.queues):
         if len(queue.pools) > _MOST_POOLS:
@@ -118,6 +120,11 @@ def _not_too_many_pools(cluster: Cluster) -> Iterator[Fault]:
             )
 
 
+@cluster_rule(
+    "one accelerator type in queue",
+    f"{_KUEUE}: the next flavor is taken when the first is full",
+    severity=Severity.WARNED,
+)
 def _one_accelerator_type(cluster: Cluster) -> Iterator[Fault]:
     types = {pool.name: pool.accelerator_type for pool in cluster.resolved_pools}
     for index, queue in enumerate(cluster.queues):
@@ -131,6 +138,7 @@ def _one_accelerator_type(cluster: Cluster) -> Iterator[Fault]:
             )
 
 
+@cluster_rule("team queues exist", f"{_KUEUE}: LocalQueue.spec.clusterQueue")
 def _teams_name_queues(cluster: Cluster) -> Iterator[Fault]:
     queues = [queue.name for queue in queues_of(cluster)]
     for number, team in enumerate(cluster.teams):
@@ -144,6 +152,7 @@ def _teams_name_queues(cluster: Cluster) -> Iterator[Fault]:
                 )
 
 
+@cluster_rule("unique local queues in namespace", f"{_KUEUE}: LocalQueue is namespaced")
 def _local_queues_once(cluster: Cluster) -> Iterator[Fault]:
     for number, team in enumerate(cluster.teams):
         names = [use.as_ or use.queue for use in team.queues]
@@ -157,6 +166,7 @@ def _local_queues_once(cluster: Cluster) -> Iterator[Fault]:
                 )
 
 
+@cluster_rule("no team in system namespace", _SYSTEM_NAMESPACES)
 def _namespaces_for_people(cluster: Cluster) -> Iterator[Fault]:
     for path, name in _namespaces(cluster):
         if name is not None and (owner := system_owner(cluster, name)) is not None:
@@ -168,6 +178,7 @@ def _namespaces_for_people(cluster: Cluster) -> Iterator[Fault]:
             )
 
 
+@cluster_rule("default namespace exists", _SYSTEM_NAMESPACES)
 def _default_exists(cluster: Cluster) -> Iterator[Fault]:
     for index, team in enumerate(cluster.teams):
         if team.namespace_name == "default" and (team.namespace is None or team.namespace.create):
@@ -192,7 +203,7 @@ def _dns_label(noun: str, example: str, names: Callable[[Cluster], Texts]) -> Sy
     )
 
 
-RULES: tuple[ClusterRule | PoolRule, ...] = (
+RULES = (
     *cluster_rules(
         _dns_label("queue name", "t4", _queue_names),
         _dns_label("local queue name", "big", _local_queue_names),
@@ -205,20 +216,4 @@ RULES: tuple[ClusterRule | PoolRule, ...] = (
     _once_rule(
         "namespace", "Two teams would share it, with each other's permissions and queues.", _namespaces
     ),
-    ClusterRule("queue pools exist", _KUEUE, _queues_name_pools),
-    ClusterRule(
-        "maximum pools in queue", f"{_KUEUE}: resourceGroups[].flavors, maxItems 64", _not_too_many_pools
-    ),
-    ClusterRule(
-        "one accelerator type in queue",
-        f"{_KUEUE}: the next flavor is taken when the first is full",
-        _one_accelerator_type,
-        severity=Severity.WARNED,
-    ),
-    ClusterRule("team queues exist", f"{_KUEUE}: LocalQueue.spec.clusterQueue", _teams_name_queues),
-    ClusterRule(
-        "unique local queues in namespace", f"{_KUEUE}: LocalQueue is namespaced", _local_queues_once
-    ),
-    ClusterRule("no team in system namespace", _SYSTEM_NAMESPACES, _namespaces_for_people),
-    ClusterRule("default namespace exists", _SYSTEM_NAMESPACES, _default_exists),
 )

@@ -4,13 +4,14 @@ from collections.abc import Iterator
 
 from ebbtide.catalog import CloudKind, chips_of, one_host_topology, tpu_topologies
 from ebbtide.model.faults import Fault
-from ebbtide.model.rules.rule import PoolIn, PoolRule
+from ebbtide.model.rules.rule import PoolIn, pool_rule
 from ebbtide.wording import or_list
 
 _NO_POOL = "GKE refuses to create the node pool."
 _DOCS = "GKE docs, plan-tpus and tpus (2026)"
 
 
+@pool_rule("TPU pool has topology", _DOCS, CloudKind.GKE)
 def _tpus_alone(pool: PoolIn) -> Iterator[Fault]:
     if pool.pool.tpu_topology is not None and not pool.resolved.has_tpus:
         yield Fault(
@@ -21,6 +22,7 @@ def _tpus_alone(pool: PoolIn) -> Iterator[Fault]:
         )
 
 
+@pool_rule("supported TPU topology", f"{_DOCS}; catalog/data/tpu_topologies.csv", CloudKind.GKE)
 def _fits_the_machine(pool: PoolIn) -> Iterator[Fault]:
     topology, accelerator = pool.pool.tpu_topology, pool.resolved.accelerator
     if topology is None or accelerator is None or not pool.resolved.has_tpus:
@@ -55,6 +57,11 @@ _CHIPS_OF_SEVERAL = 4
 """Chips of a node that can be one of several in a slice; 1 and 8 chips are slices of their own."""
 
 
+@pool_rule(
+    "TPU slice node count",
+    "GoogleCloudPlatform/cluster-autoscaler@7d250507, machinetypes/machine_config_provider.go",
+    CloudKind.GKE,
+)
 def _as_many_nodes(pool: PoolIn) -> Iterator[Fault]:
     together, nodes = pool.resolved.slice_nodes, pool.pool.nodes
     if together == 1:
@@ -70,6 +77,7 @@ def _as_many_nodes(pool: PoolIn) -> Iterator[Fault]:
             )
 
 
+@pool_rule("TPU slice in one zone", _DOCS, CloudKind.GKE)
 def _one_zone(pool: PoolIn) -> Iterator[Fault]:
     if pool.resolved.slice_nodes > 1 and pool.resolved.zone_count > 1:
         yield Fault(
@@ -78,21 +86,3 @@ def _one_zone(pool: PoolIn) -> Iterator[Fault]:
             _NO_POOL,
             "Write the one zone under zones.",
         )
-
-
-RULES: tuple[PoolRule, ...] = (
-    PoolRule("TPU pool has topology", _DOCS, _tpus_alone, CloudKind.GKE),
-    PoolRule(
-        "supported TPU topology",
-        f"{_DOCS}; catalog/data/tpu_topologies.csv",
-        _fits_the_machine,
-        CloudKind.GKE,
-    ),
-    PoolRule(
-        "TPU slice node count",
-        "GoogleCloudPlatform/cluster-autoscaler@7d250507, machinetypes/machine_config_provider.go",
-        _as_many_nodes,
-        CloudKind.GKE,
-    ),
-    PoolRule("TPU slice in one zone", _DOCS, _one_zone, CloudKind.GKE),
-)

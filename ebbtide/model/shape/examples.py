@@ -4,8 +4,6 @@ import re
 from collections.abc import Mapping
 from typing import cast
 
-from ebbtide.model.add_on import AddOn
-from ebbtide.model.pool import Taint
 from ebbtide.model.shape.error_locations import Location, aliases_of, item_of, models_in
 
 _EXAMPLES = {
@@ -87,7 +85,7 @@ def example_of(location: Location) -> str:
         return next((_EXAMPLES.get(model.__name__, "") for model in models_in(location.annotation)), "")
     alias = next(alias for alias, field in aliases_of(location.owner).items() if field is location.field)
     # Every field of an add-on has a default.
-    default = "{}" if any(issubclass(model, AddOn) for model in models_in(location.annotation)) else ""
+    default = "{}" if any(_is(model, "AddOn") for model in models_in(location.annotation)) else ""
     return _EXAMPLES.get(f"{location.owner.__name__}.{alias}", default)
 
 
@@ -95,14 +93,23 @@ def taint_of(location: Location) -> str:
     """Convert taints from kubectl's form or a mapping of keys to values to the declaration's form; empty for
     anything else."""
     value = location.value
-    if models_in(location.annotation) == (Taint,) and isinstance(value, str):
+    if _is_taint(location.annotation) and isinstance(value, str):
         match = _TAINT.fullmatch(value)
         return _taint_of(**match.groupdict(default="")) if match else ""
-    if models_in(item_of(location.annotation)) == (Taint,) and isinstance(value, Mapping):
+    if _is_taint(item_of(location.annotation)) and isinstance(value, Mapping):
         values = cast("Mapping[str, object]", value)
         written = [_taint_of(str(key), text) for key, text in values.items() if isinstance(text, str)]
         return f"[{', '.join(written)}]" if len(written) == len(values) and "key" not in values else ""
     return ""
+
+
+def _is_taint(annotation: object) -> bool:
+    return [model.__name__ for model in models_in(annotation)] == ["Taint"]
+
+
+def _is(model: type, name: str) -> bool:
+    """Return whether a class or a base of it has this name: the models import this module."""
+    return any(base.__name__ == name for base in model.__mro__)
 
 
 def _taint_of(key: str, value: str, effect: str = "") -> str:
