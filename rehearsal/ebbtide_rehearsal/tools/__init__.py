@@ -1,7 +1,7 @@
-"""The programs, charts and manifests of a rehearsal: found on this machine, or built once from pinned Go
-modules.
+"""The programs, charts and manifests of a rehearsal: found on this machine, or downloaded or built once.
 
-Binaries are never committed or downloaded: every build is verified by the hashes in `modules/*/go.sum`.
+No binary is committed. A release is verified by its hash in `releases.csv`, and a build by the hashes of its
+Go modules in `modules/*/go.sum`.
 """
 
 from ebbtide_rehearsal.tools.errors import ToolError

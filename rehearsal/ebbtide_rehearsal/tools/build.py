@@ -5,7 +5,7 @@ import shutil
 import stat
 from pathlib import Path
 
-from ebbtide_rehearsal.tools.cache import adding, inputs
+from ebbtide_rehearsal.tools.cache import adding, inputs, location
 from ebbtide_rehearsal.tools.errors import ToolError
 from ebbtide_rehearsal.tools.items import Data, Item, Part, Tool
 from ebbtide_rehearsal.tools.toolchain import Go
@@ -26,7 +26,7 @@ def build(go: Go, root: Path, item: Item) -> None:
     logs.mkdir(exist_ok=True)
     log = logs / f"{item.name}-{item.version}.log"
     log.unlink(missing_ok=True)
-    with adding(root, item) as target:
+    with adding(root, location(root, item)) as target:
         work = target.parent / "module"
         work.mkdir()
         for path in inputs(item.group):

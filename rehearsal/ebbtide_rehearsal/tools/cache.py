@@ -14,6 +14,7 @@ from filelock import FileLock, Timeout
 from platformdirs import user_cache_path
 
 from ebbtide_rehearsal.tools.items import Data, Item, Tool
+from ebbtide_rehearsal.tools.releases import Release
 from ebbtide_rehearsal.tools.steps import OnStep, Waiting
 
 MODULES: Final = Path(__file__).parent / "modules"
@@ -61,12 +62,17 @@ def location(root: Path, item: Item) -> Path:
 
 
 def content(root: Path, item: Item) -> Path:
-    """Return a program's file or a data directory."""
+    """Return a built program's file or a data directory."""
     match item:
         case Tool():
             return location(root, item) / item.name
         case Data():
             return location(root, item)
+
+
+def downloaded(root: Path, release: Release) -> Path:
+    """Return a downloaded program's file."""
+    return root / release.key / release.program
 
 
 @contextmanager
@@ -91,10 +97,10 @@ def building(root: Path, on_step: OnStep) -> Generator[None]:
 
 
 @contextmanager
-def adding(root: Path, item: Item) -> Generator[Path]:
-    """Yield an empty directory, which becomes the item's on success and is removed on failure."""
+def adding(root: Path, place: Path) -> Generator[Path]:
+    """Yield an empty directory, which becomes `place` on success and is removed on failure."""
     with tempfile.TemporaryDirectory(prefix=_UNFINISHED, dir=root) as temporary:
         unfinished = Path(temporary) / "content"
         unfinished.mkdir()
         yield unfinished
-        unfinished.rename(location(root, item))
+        unfinished.rename(place)

@@ -46,6 +46,8 @@ class VersionRule(StrEnum):
     """
 
     NO_OLDER = "the same major version, no older"
+    NO_OLDER_MINOR = "the same major version, no older minor version"
+    """For etcd: kubebuilder's assets for Kubernetes 1.36.2 have 3.6.8."""
 
 
 class Condition(StrEnum):

@@ -1,4 +1,4 @@
-"""Programs on PATH with an accepted version."""
+"""Programs with an accepted version in `$KUBEBUILDER_ASSETS` or on PATH."""
 
 import os
 import re
@@ -14,6 +14,8 @@ _VERSION: Final = re.compile(r"(?<![\d.])(\d+)\.(\d+)\.(\d+)")
 _SECONDS: Final = 60  # for a busy machine; a program that does not answer is built instead
 _QUIET: Final = {"PULUMI_SKIP_UPDATE_CHECK": "true"}
 """Disables version checks over the network."""
+_ASSETS: Final = "KUBEBUILDER_ASSETS"
+"""The directory of etcd, kube-apiserver and kubectl for tests of controllers (setup-envtest)."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -41,18 +43,22 @@ def suits(has: Version, pinned: Version, rule: VersionRule) -> bool:
             return (has.major, has.minor) == (pinned.major, pinned.minor)
         case VersionRule.NO_OLDER:
             return has.major == pinned.major and has >= pinned
+        case VersionRule.NO_OLDER_MINOR:
+            return has.major == pinned.major and has.minor >= pinned.minor
     assert_never(rule)
 
 
 def on_path(tool: Tool) -> tuple[Path, Version] | None:
-    """Return a program on PATH with its version if accepted; None if it is missing or reports no version."""
-    path = shutil.which(tool.name)
-    if tool.on_path is None or path is None:
+    """Return an accepted program with its version; None if there is none, or none reports its version."""
+    pinned = version_in(tool.version)
+    if tool.on_path is None or pinned is None:
         return None
-    has, pinned = _reported_version(path, tool.on_path.version_arguments), version_in(tool.version)
-    if has is None or pinned is None or not suits(has, pinned, tool.on_path.accepts):
-        return None
-    return Path(path).absolute(), has
+    for directories in (os.environ.get(_ASSETS), os.environ.get("PATH", os.defpath)):
+        path = directories and shutil.which(tool.name, path=directories)
+        has = _reported_version(path, tool.on_path.version_arguments) if path else None
+        if path and has and suits(has, pinned, tool.on_path.accepts):
+            return Path(path).absolute(), has
+    return None
 
 
 def _reported_version(path: str, arguments: tuple[str, ...]) -> Version | None:

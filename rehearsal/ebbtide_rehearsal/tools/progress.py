@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
 from ebbtide import durations
-from ebbtide_rehearsal.tools.steps import Finished, OnStep, Started, Step, Waiting, Worked
+from ebbtide_rehearsal.tools.steps import Finished, NotDownloaded, OnStep, Started, Step, Waiting, Worked
 
 _WAITING: Final = "Another rehearsal is building; waiting for it."
 
@@ -54,9 +54,15 @@ class _Live:
                 pass
             case Finished():
                 self._clear(step.name)
-                self._progress.console.print(_finished(step), markup=False, highlight=False, soft_wrap=True)
+                self._print(_finished(step))
+            case NotDownloaded():
+                self._clear(", ".join(step.names))
+                self._print(_not_downloaded(step))
             case _:
                 assert_never(step)
+
+    def _print(self, line: str) -> None:
+        self._progress.console.print(line, markup=False, highlight=False, soft_wrap=True)
 
     def _show(self, name: str, description: str) -> None:
         self._tasks[name] = self._progress.add_task(description, total=None, line="")
@@ -69,15 +75,18 @@ class _Live:
 def _plain(console: Console, step: Step) -> None:
     match step:
         case Waiting():
-            console.print(_WAITING, markup=False, highlight=False, soft_wrap=True)
+            line = _WAITING
         case Started():
-            console.print(_started(step), markup=False, highlight=False, soft_wrap=True)
+            line = _started(step)
         case Finished():
-            console.print(_finished(step), markup=False, highlight=False, soft_wrap=True)
+            line = _finished(step)
+        case NotDownloaded():
+            line = _not_downloaded(step)
         case Worked():
-            pass
+            return
         case _:
             assert_never(step)
+    console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
 def _started(step: Started) -> str:
@@ -89,3 +98,7 @@ def _started(step: Started) -> str:
 
 def _finished(step: Finished) -> str:
     return f"{step.name}: ready after {durations.elapsed(step.seconds)}"
+
+
+def _not_downloaded(step: NotDownloaded) -> str:
+    return f"Built from Go modules instead of downloaded: {', '.join(step.names)} ({step.reason})."

@@ -30,7 +30,7 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class Worked:
-    """A line of Go's output: a downloaded module or a compiled package.
+    """A line of Go's output, a downloaded module or a compiled package, or the progress of a download.
 
     Attributes:
         name: the item's name.
@@ -54,5 +54,18 @@ class Finished:
     seconds: float
 
 
-Step = Waiting | Started | Worked | Finished
+@dataclass(frozen=True, slots=True)
+class NotDownloaded:
+    """Released binaries could not be downloaded; they are built.
+
+    Attributes:
+        names: the tools.
+        reason: why, as the beginning of a sentence.
+    """
+
+    names: tuple[str, ...]
+    reason: str
+
+
+Step = Waiting | Started | Worked | Finished | NotDownloaded
 OnStep = Callable[[Step], None]

@@ -29,7 +29,7 @@ _KUBERNETES_STAMPS: Final = (
 _DISTRIBUTION: Final = "github.com/distribution/distribution/v3"
 _KWOK_SERVER: Final = "pkg/kwok/server"
 _KWOK_CHANGES: Final = (
-    # Whoever reaches the kubelet API runs commands as this user; a socket is open to this user only.
+    # Every client of the kubelet API runs commands as this user; a socket is open to this user only.
     SourcePatch(f"{_KWOK_SERVER}/server.go", 'net.Listen("tcp", address)', 'net.Listen("unix", address)'),
     # The exit status of `kubectl exec` is that of the command.
     SourcePatch(
@@ -170,7 +170,7 @@ TOOLS: Final = (
         pin="etcd",
         why="Stores the API server's objects.",
         minutes=1,
-        on_path=OnPath(VersionRule.NO_OLDER),
+        on_path=OnPath(VersionRule.NO_OLDER_MINOR),
     ),
     _kubernetes("kube-apiserver", "Validates and stores every object.", 2.5),
     _kubernetes("kube-controller-manager", "Creates pods for Jobs, and manages nodes and namespaces.", 1),

@@ -34,6 +34,7 @@ _PINNED = {"kubernetes": "1.36.2", "etcd": "3.6.14", "helm": "3.20.2", "pulumi":
         ("kubectl", "Client Version: v1.35.9", False),
         ("kube-apiserver", "Kubernetes v1.37.0", False),
         ("etcd", "etcd Version: 3.6.14", True),
+        ("etcd", "etcd Version: 3.6.8", True),
         ("etcd", "etcd Version: 3.7.0", True),
         ("etcd", "etcd Version: 3.5.21", False),
         ("helm", "v3.20.2+g8fb76d6", True),
@@ -58,6 +59,24 @@ def test_only_a_version_that_will_do_is_taken_from_path(
     else:
         with pytest.raises(ToolError, match=f"nor built yet: {name} "):
             ensure([name], on_step=silent)
+
+
+def test_the_assets_of_kubebuilder_come_before_path(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A program of another version there is passed over for the one on PATH."""
+    kubernetes = all_items()["kubectl"].version
+    for name in ("kubectl", "kube-apiserver"):
+        machine.program(name, f"echo v{kubernetes}")
+    assets = tmp_path / "assets"
+    assets.mkdir()
+    monkeypatch.setenv("KUBEBUILDER_ASSETS", str(assets))
+    for name, version in {"kubectl": kubernetes, "kube-apiserver": "1.20.0"}.items():
+        (assets / name).write_text(f"#!/bin/sh\necho v{version}\n")
+        (assets / name).chmod(0o755)
+    tools = ensure(["kubectl", "kube-apiserver"], on_step=silent)
+    assert tools.path("kubectl") == assets / "kubectl"
+    assert tools.path("kube-apiserver") == machine.bin / "kube-apiserver"
 
 
 def test_a_program_that_fails_to_say_its_version_is_not_taken(machine: Machine) -> None:

@@ -8,6 +8,7 @@ import pytest
 from ebbtide.catalog import PINS
 from ebbtide_rehearsal.tools.cache import MODULES, pins
 from ebbtide_rehearsal.tools.items import Data, Part, Tool
+from ebbtide_rehearsal.tools.releases import Release, releases
 from ebbtide_rehearsal.tools.table import all_items
 
 _REQUIRED = re.compile(r"^(?:require )?\t?([\w./-]+\.[\w./-]+) (v\S+)$", flags=re.MULTILINE)
@@ -79,3 +80,32 @@ def test_parts_stay_inside() -> None:
     parts: list[Part] = [part for data in _DATA for part in data.parts]
     assert [part for part in parts for path in (part.source, part.into) if ".." in Path(path).parts] == []
     assert all(not Path(part.into).is_absolute() for part in parts)
+
+
+_OTHER_VERSIONS = {"pulumi-language-python": "3.259.0", "pulumi-resource-kubernetes": "4.25.0"}
+"""Releases of programs that Go modules have only without a tag, or only in an older version."""
+
+
+@pytest.mark.parametrize("release", releases(), ids=lambda release: f"{release.program}-{release.platform}")
+def test_a_release_is_pinned_by_its_hash(release: Release) -> None:
+    """Of the version that would be built, over https, with a whole hash and the place where it was read."""
+    tool = all_items()[release.program]
+    assert isinstance(tool, Tool)
+    assert release.version == _OTHER_VERSIONS.get(release.program, tool.version)
+    assert release.version in release.url
+    assert release.url.startswith("https://")
+    assert re.fullmatch(r"sha256:[0-9a-f]{64}|sha512:[0-9a-f]{128}", release.digest)
+    assert release.source
+    assert release.platform.partition("-")[0] in {"linux", "darwin"}
+
+
+def test_one_address_has_one_hash() -> None:
+    """Programs of one archive share it, and no program has two releases for a platform."""
+    assert len({release.url for release in releases()}) == len({release.digest for release in releases()})
+    assert len({(release.program, release.platform) for release in releases()}) == len(releases())
+
+
+def test_a_program_that_behaves_otherwise_is_built() -> None:
+    """Of the patched programs, only the Kubernetes provider is downloaded: its patches name files."""
+    patched = {tool.name for tool in _TOOLS if tool.changes}
+    assert patched & {release.program for release in releases()} == {"pulumi-resource-kubernetes"}
