@@ -11,18 +11,19 @@ import inspect
 import sys
 import warnings
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, ParamSpec, cast
 
 import typer
 from typer.core import TyperGroup
 
-from ebbtide import __version__
+from ebbtide import __version__, lazy_packages
 from ebbtide.cli import config as config_commands
 from ebbtide.cli import help_examples
 from ebbtide.cli.consoles import discard_output, prepare_streams, say, screen, write
 from ebbtide.cli.cost import cost
+from ebbtide.cli.cp import cp
 from ebbtide.cli.dashboard import dashboard
 from ebbtide.cli.destroy import destroy
 from ebbtide.cli.exit_status import ExitStatus
@@ -45,7 +46,7 @@ from ebbtide.cli.sessions import notebook, shell
 from ebbtide.cli.sleep import sleep, wake
 from ebbtide.cli.status import status
 from ebbtide.cli.sweep import sweep
-from ebbtide.cli.trace import trace_fetch
+from ebbtide.cli.trace import trace_export, trace_fetch
 from ebbtide.cli.up import up
 from ebbtide.cli.why import why
 from ebbtide.cli.workloads import job
@@ -98,8 +99,8 @@ def root(
     """ML clusters on GKE and AKS from one declaration.
 
     Only `quota`, `prices`, `up`, `status`, `sleep`, `wake`, `extend`, `reap`, `destroy`, `follow`,
-    `jobs`, `logs`, `why`, `cancel`, `rerun`, `run`, `shell`, `notebook`, `cost` and --submit need access to
-    a backend, a cloud or a cluster.
+    `jobs`, `logs`, `cp`, `why`, `cancel`, `rerun`, `run`, `shell`, `notebook`, `cost`, `trace export` and
+    --submit need access to a backend, a cloud or a cluster.
     """
 
 
@@ -221,9 +222,7 @@ def preview(
     """
     from ebbtide.preview.build_report import preview_of  # noqa: PLC0415
     from ebbtide.preview.record_stack import record_stack  # noqa: PLC0415 - loads Pulumi
-    from ebbtide.recording import lazy_packages  # noqa: PLC0415
 
-    lazy_packages.install()
     files = stack_files(stack, config_file, cwd)
     policy = files.policy()
     declaration = files.source.declaration if files.source else None
@@ -246,7 +245,7 @@ _COMMANDS = cast(
     {
         "Review": [preview, review, machines, quota, schema],
         "Cluster": [up, status, dashboard, sleep, wake, extend, reap, destroy],
-        "Work": [profile, run, shell, notebook, job, sweep, follow, jobs, logs, why, cancel, rerun, cost],
+        "Work": [profile, run, shell, notebook, job, sweep, follow, jobs, logs, cp, why, cancel, rerun, cost],
         "Rehearsal": [rehearse, replay],
     },
 )
@@ -260,19 +259,19 @@ for _group, _members in _COMMANDS.items():
             rich_help_panel=_group,
         )(_reporting(_command))
 
-config = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Defaults of the workload commands.")
-for _command in config_commands.COMMANDS:
-    _name = _command.__name__.removeprefix("config_")
-    config.command(_name, epilog=help_examples.epilog(f"config {_name}"))(_reporting(_command))
-app.add_typer(config, name="config", rich_help_panel="Work")
 
-prices = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Prices of the clouds.")
-prices.command("refresh", epilog=help_examples.epilog("prices refresh"))(_reporting(prices_refresh))
-app.add_typer(prices, name="prices", rich_help_panel="Review")
+def _add_group(name: str, text: str, panel: str, commands: Iterable[Callable[..., None]]) -> None:
+    """Add commands such as `config_set` as `config set`."""
+    group = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help=text)
+    for command in commands:
+        part = command.__name__.removeprefix(f"{name}_")
+        group.command(part, epilog=help_examples.epilog(f"{name} {part}"))(_reporting(command))
+    app.add_typer(group, name=name, rich_help_panel=panel)
 
-trace = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Traces of jobs for a replay.")
-trace.command("fetch", epilog=help_examples.epilog("trace fetch"))(_reporting(trace_fetch))
-app.add_typer(trace, name="trace", rich_help_panel="Rehearsal")
+
+_add_group("config", "Defaults of the workload commands.", "Work", config_commands.COMMANDS)
+_add_group("prices", "Prices of the clouds.", "Review", [prices_refresh])
+_add_group("trace", "Traces of jobs for a replay.", "Rehearsal", [trace_fetch, trace_export])
 
 _GC_THRESHOLD = 500_000
 
@@ -282,6 +281,7 @@ def main() -> None:
     # Importing a provider creates a million permanent objects. With Python's default threshold, garbage
     # collection took a quarter of a preview's time, and a third at exit.
     gc.set_threshold(_GC_THRESHOLD, *gc.get_threshold()[1:])
+    lazy_packages.install()
     prepare_streams()
     try:
         app()

@@ -77,7 +77,6 @@ def replay(  # noqa: PLR0913 - one parameter an option
     its Go module. Nothing is paid for.
     """
     require("rehearse")
-    from ebbtide.recording import lazy_packages  # noqa: PLC0415
     from ebbtide_rehearsal.replay import cloud_model as model  # noqa: PLC0415
     from ebbtide_rehearsal.replay.compare import replay as replaying  # noqa: PLC0415
     from ebbtide_rehearsal.replay.kueue import PROGRAM  # noqa: PLC0415
@@ -86,7 +85,6 @@ def replay(  # noqa: PLR0913 - one parameter an option
     from ebbtide_rehearsal.replay.trace import read_trace  # noqa: PLC0415
     from ebbtide_rehearsal.tools import ensure, narration  # noqa: PLC0415
 
-    lazy_packages.install()
     files = stack_files(stack, config_file, cwd)
     table = read_table(map_) if map_ else Table()
     modelled = model.read_cloud_model(cloud_model)

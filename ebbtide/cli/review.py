@@ -1,6 +1,7 @@
 """The `review` command. Its dependencies are imported on execution."""
 
 import os
+import sys
 from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
@@ -8,13 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ebbtide.cli.consoles import screen, write
+from ebbtide.cli.consoles import console, screen, write
 from ebbtide.cli.exit_status import ExitStatus
 from ebbtide.cli.options import ConfigFile, Cwd, Out, Stack, stack_files, stack_name
+from ebbtide.wording import several
 
 if TYPE_CHECKING:
     from ebbtide.project.diagnostics import Report
-    from ebbtide.review.report import FailedReview, Review
+    from ebbtide.recording.recording import Recording
+    from ebbtide.review.baseline import Baseline
+    from ebbtide.review.report import FailedReview, ReplaySummary, Review
 
 
 class ReviewFormat(StrEnum):
@@ -37,6 +41,14 @@ def review(
             show_default=False,
         ),
     ] = None,
+    trace: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="TRACE",
+            help="Trace of jobs, replayed on both versions for up to a minute (see ebbtide replay).",
+            show_default=False,
+        ),
+    ] = None,
     format_: Annotated[
         ReviewFormat, typer.Option("--format", help="For a terminal, a pull request, programs, or a browser.")
     ] = ReviewFormat.TEXT,
@@ -47,25 +59,71 @@ def review(
     """Review a stack's changes, cost and quotas, without a cloud.
 
     It records the work tree's program, and with --against also the earlier version, and predicts the engine's
-    plan: updates, replacements and deletions, and what ends with them. Exit status 1: the update would fail,
+    plan: updates, replacements and deletions, and what ends with them. --trace adds how long jobs would wait
+    and what they would cost on both versions. Exit status 1: the update would fail,
     or breaks a mandatory rule of the policy. Exit status 2: there are errors, which are the review.
     """
     from ebbtide.preview.record_stack import record_stack  # noqa: PLC0415 - loads Pulumi
-    from ebbtide.recording import lazy_packages  # noqa: PLC0415
     from ebbtide.review.baseline import baseline  # noqa: PLC0415
     from ebbtide.review.build_report import review_of  # noqa: PLC0415
 
-    lazy_packages.install()
     files = stack_files(stack, config_file, cwd)
     policy = files.policy().in_ci(os.environ)
     declaration = files.source.declaration if files.source else None
     with files.prices():
         before = baseline(files, against) if against else None
         after = record_stack(files, before.updates, deployed=before.state) if before else record_stack(files)
-        document = review_of(after, before, warnings=files.warnings, policy=policy, declaration=declaration)
+        document = review_of(
+            after,
+            before,
+            warnings=files.warnings,
+            policy=policy,
+            declaration=declaration,
+            replay=_replayed(trace, files.stack, after, before) if trace else None,
+        )
     _write(document, format_, out)
     if document.verdict == "fail":
         raise typer.Exit(ExitStatus.FOUND)
+
+
+def _replayed(path: Path, stack: str, after: "Recording", before: "Baseline | None") -> "ReplaySummary":
+    """Replay a trace on both versions. What prevents it is in the summary: the review stands without it.
+
+    Raises:
+        TraceError: the trace itself is invalid.
+    """
+    from ebbtide.cli.extras import advice, require  # noqa: PLC0415
+    from ebbtide.errors import EbbtideError  # noqa: PLC0415
+    from ebbtide.review.report import ReplaySummary  # noqa: PLC0415
+
+    try:
+        require("rehearse")
+    except ModuleNotFoundError as error:
+        return ReplaySummary.failed(str(path), advice(error, "replay") or str(error))
+    from ebbtide_rehearsal.replay.cloud_model import CloudModel  # noqa: PLC0415
+    from ebbtide_rehearsal.replay.declared import declaration  # noqa: PLC0415
+    from ebbtide_rehearsal.replay.kueue import PROGRAM  # noqa: PLC0415
+    from ebbtide_rehearsal.replay.mapping import Mapper, Table  # noqa: PLC0415
+    from ebbtide_rehearsal.replay.scheduler import schedulers  # noqa: PLC0415
+    from ebbtide_rehearsal.replay.time_limit import summarize  # noqa: PLC0415
+    from ebbtide_rehearsal.replay.trace import read_trace  # noqa: PLC0415
+    from ebbtide_rehearsal.tools import ensure, narration  # noqa: PLC0415
+
+    jobs, progress = read_trace(path), console(sys.stderr)
+    try:
+        earlier = before.recording if before and not before.deployed else None
+        versions = [declaration(before.name, earlier)] if before and earlier else []
+        versions.append(declaration(stack, after))
+        mappers = [Mapper(version, Table(), own=True) for version in versions]
+        read_trace(path, lambda job: dict.fromkeys(fault for item in mappers for fault in item.faults(job)))
+        with narration(progress) as on_step:
+            program = ensure([PROGRAM], on_step=on_step).path(PROGRAM)
+        with progress.status(f"Replaying {path}"):
+            return summarize(jobs, versions, Table(), (CloudModel(), {}), schedulers(program))
+    except EbbtideError as error:
+        first, _, others = str(error).partition("\n")
+        more = f" ({several(others.count(chr(10)) + 1, 'more line')})" if others else ""
+        return ReplaySummary.failed(str(path), f"{path} was not replayed. {first}{more}")
 
 
 def write_failure(report: "Report", options: Mapping[str, Any]) -> None:

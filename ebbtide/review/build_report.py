@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import Final, Literal
 
+from ebbtide.policy.settings import Policy
 from ebbtide.preview.build_report import preview_of
 from ebbtide.preview.report import FindingReport, Preview
 from ebbtide.project.extends import Declaration
@@ -15,9 +16,9 @@ from ebbtide.review.report import (
     ChangeReport,
     DifferenceReport,
     FieldChangeReport,
+    ReplaySummary,
     Review,
 )
-from ebbtide.review.settings import Policy
 
 _PROVIDER: Final = "pulumi:providers:"
 
@@ -29,6 +30,7 @@ def review_of(
     warnings: Iterable[str] = (),
     policy: Policy | None = None,
     declaration: Declaration | None = None,
+    replay: ReplaySummary | None = None,
 ) -> Review:
     """Build the document of a review.
 
@@ -38,12 +40,14 @@ def review_of(
         warnings: warnings besides the program's.
         policy: the stack's policy; the default one if omitted.
         declaration: the stack's declaration, for the files that it extends.
+        replay: the replay of a trace, if any.
     """
     preview = preview_of(after, warnings, policy, declaration=declaration)
     difference = _difference(before, after, preview) if before else None
     return Review(
         preview=preview,
         difference=difference,
+        replay=replay,
         findings=preview.findings,
         verdict=_verdict(difference, preview.findings),
     )

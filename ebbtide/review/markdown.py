@@ -20,7 +20,14 @@ from ebbtide.preview.words import (
     type_words,
 )
 from ebbtide.review.mermaid import flowchart
-from ebbtide.review.report import ChangeReport, FailedReview, FieldChangeReport, FindingReport, Review
+from ebbtide.review.report import (
+    ChangeReport,
+    FailedReview,
+    FieldChangeReport,
+    FindingReport,
+    ReplaySummary,
+    Review,
+)
 from ebbtide.review.summary import (
     ACTIONS,
     action_counts,
@@ -32,6 +39,8 @@ from ebbtide.review.summary import (
     places,
     price_dates,
     quota_rows,
+    replay_rows,
+    replay_title,
 )
 from ebbtide.wording import several
 
@@ -94,7 +103,20 @@ def render(review: Review | FailedReview) -> str:
     changes, findings = _changes(review), _findings(review)
     pools, queues, quotas = _pools(review), _queues(review), _quotas(review)
     fields, rules, warnings, picture = _fields(review), _rules(review), _warnings(review), _picture(review)
-    shown = [_head(review), changes, findings, pools, queues, quotas, picture, fields, rules, warnings]
+    replay = _replay(review.replay) if review.replay else _Section(rows=())
+    shown = [
+        _head(review),
+        changes,
+        replay,
+        findings,
+        pools,
+        queues,
+        quotas,
+        picture,
+        fields,
+        rules,
+        warnings,
+    ]
     expendable = [picture, fields, rules, queues, quotas, warnings, pools, changes, findings]
     return _rendered(shown, expendable)
 
@@ -248,6 +270,21 @@ def _finding(finding: FindingReport) -> str:
     level = f"~~{finding.level}~~" if finding.exception else f"**{finding.level}**"
     why = f" _Exception: {_text(finding.exception)}_" if finding.exception else ""
     return f"- {level} {_code(finding.rule)} {_text(finding.name)}: {_text(finding.message)}{why}"
+
+
+def _replay(replay: ReplaySummary) -> _Section:
+    table = (
+        _row("", *(_code(column.name) for column in replay.columns)),
+        _row("---", *("--:" for _ in replay.columns)),
+        *(_row(label, *map(_text, cells)) for label, cells in replay_rows(replay)),
+    )
+    notes = [f"- {_text(note)}" for note in replay.notes]
+    return _Section(
+        title=_text(replay_title(replay)),
+        head=(f"**{_text(replay.verdict)}**", "") if replay.columns else (),
+        rows=(*table, *([""] if notes else ()), *notes) if replay.columns else (_text(replay.problem),),
+        folded=False,
+    )
 
 
 def _rules(review: Review) -> _Section:

@@ -31,6 +31,8 @@ from ebbtide.review.summary import (
     places,
     price_dates,
     quota_rows,
+    replay_rows,
+    replay_title,
 )
 from ebbtide.urns import urn_name
 
@@ -73,6 +75,9 @@ def render(review: Review | FailedReview) -> str:
             most=max((pool.charge.on_demand.usd for pool in preview.pools), default=0),
             queues=queues,
             quotas=quota_rows(review),
+            replay=review.replay,
+            replay_rows=replay_rows(review.replay) if review.replay else (),
+            replay_title=replay_title(review.replay) if review.replay else "",
             pictures={"wide": diagram.wide(preview.pools), "narrow": diagram.narrow(preview.pools)},
             open=len(preview.pools) <= _OPEN,
         )

@@ -5,13 +5,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
 from rich.text import Text
 
 from ebbtide.preview.indented import Indented
 from ebbtide.preview.report import AmountReport, CloudQuotaReport, CostReport, FindingReport
 from ebbtide.preview.words import amount_words, gaps, type_words
-from ebbtide.review.report import ChangeReport, DifferenceReport, FailedReview, Review
-from ebbtide.review.summary import action_counts
+from ebbtide.review.report import ChangeReport, DifferenceReport, FailedReview, ReplaySummary, Review
+from ebbtide.review.summary import action_counts, replay_rows, replay_title
 from ebbtide.wording import several
 
 _HEADING: Final = "bold"
@@ -68,6 +70,7 @@ def _blocks(review: Review) -> list[RenderableType]:
         *_findings(review.findings),
         *_messages(review),
         _money(review),
+        *(_replay(review.replay) if review.replay else ()),
         *_quotas(review),
         *(_changes(difference) if difference else ()),
         *(_sentences("Consequences", difference.consequences, "yellow") if difference else ()),
@@ -139,6 +142,22 @@ def _money(review: Review) -> RenderableType:
     lines = [Text.assemble(("Cost $/h ", _HEADING), parts, dates)]
     lines += [Text.assemble((f"{gap}: ", "yellow"), ", ".join(items)) for gap, items in gaps(review.preview)]
     return Group(*(Indented(line, "", "  ") for line in lines))
+
+
+def _replay(replay: ReplaySummary) -> Iterator[RenderableType]:
+    """Yield the result of a replay, with the figures of each version."""
+    lines: list[RenderableType] = [Text(replay_title(replay), style=_HEADING)]
+    lines.append(Indented(Text(replay.problem or replay.verdict), "  ", "  "))
+    if replay.columns:
+        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style=_QUIET)
+        table.add_column("")
+        for column in replay.columns:
+            table.add_column(column.name, justify="right", overflow="fold")
+        for label, cells in replay_rows(replay):
+            table.add_row(label, *cells)
+        lines.append(Padding(table, (0, 0, 0, 2)))
+    lines += [Indented(Text(note), "- ", "  ") for note in replay.notes]
+    yield Group(*lines)
 
 
 def _changed_amount(before: CostReport | None, after: CostReport, name: str) -> str:

@@ -1,6 +1,6 @@
 """The document of a review, for its renderings and other programs."""
 
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, Self
 
 from pydantic import TypeAdapter
 
@@ -58,6 +58,61 @@ class DifferenceReport(DocumentPart):
     """Cloud quotas of the earlier version."""
 
 
+class ReplayColumn(DocumentPart):
+    """A trace of jobs on one version of the stack; numbers are medians over the seeds."""
+
+    name: str
+    """Stack's name, or the earlier version."""
+    usd: float
+    """Cost, US dollars."""
+    half_waited: float | None
+    """Median of the waiting time, seconds; null if no job ran."""
+    most_waited: float | None
+    """95th percentile of the waiting time, seconds."""
+    node_hours: float
+    """Hours of nodes."""
+    idle_hours: float
+    """Of these, hours without a job's pod; a system pool has no others."""
+    ended: float
+    """Number of jobs that ended."""
+    preemptions: float
+    """Number of evictions of running jobs by Kueue."""
+    interruptions: float
+    """Number of running jobs that lost a node or failed."""
+    deadlines: int
+    """Number of jobs with a deadline."""
+    missed: float
+    """Number of missed deadlines."""
+
+
+class ReplaySummary(DocumentPart):
+    """A replay of a trace of jobs on the earlier and the new version."""
+
+    trace: str
+    """File of the trace."""
+    jobs: int
+    """Number of its jobs."""
+    replayed: int
+    """Number of the first of them that were replayed within the time limit."""
+    seeds: int
+    """Number of replays of each version."""
+    verdict: str
+    """The result in a sentence."""
+    columns: tuple[ReplayColumn, ...]
+    """The outcome of each version, the earlier one first."""
+    notes: tuple[str, ...]
+    """What was not replayed, and jobs that never ended."""
+    problem: str
+    """Why nothing was replayed, as a sentence; empty if it was."""
+
+    @classmethod
+    def failed(cls, trace: str, problem: str) -> Self:
+        """Return the summary of a trace that could not be replayed."""
+        return cls(
+            trace=trace, jobs=0, replayed=0, seeds=0, verdict="", columns=(), notes=(), problem=problem
+        )
+
+
 class Review(DocumentPart):
     """A preview of a stack, its difference from an earlier version, and policy findings."""
 
@@ -67,6 +122,8 @@ class Review(DocumentPart):
     """Preview of the stack after the update."""
     difference: DifferenceReport | None
     """Difference from the earlier version; null if there is none."""
+    replay: ReplaySummary | None = None
+    """Replay of a trace of jobs; null without a trace."""
     findings: tuple[FindingReport, ...]
     """Broken policy rules, mandatory ones first."""
     verdict: Literal["pass", "warn", "fail"]

@@ -2,14 +2,16 @@
 
 import json
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Any, Final
 
+from ebbtide import durations
 from ebbtide.preview.report import AmountReport, CostReport, Preview
 from ebbtide.preview.words import amount_words
-from ebbtide.review.report import DifferenceReport, FindingReport, Review
-from ebbtide.wording import bound
+from ebbtide.review.report import DifferenceReport, FindingReport, ReplayColumn, ReplaySummary, Review
+from ebbtide.wording import bound, several
 
 ACTIONS: Final = ("replace", "delete", "create", "update")
 """Actions of changes, the most disruptive first."""
@@ -149,3 +151,32 @@ def _value_lines(value: Any) -> list[str]:
     except ValueError:
         return text.splitlines()
     return [line.strip() for line in json.dumps(document, ensure_ascii=False, indent=1).splitlines()]
+
+
+def replay_title(replay: ReplaySummary) -> str:
+    """Return the title of a replay: its trace, with the number of its jobs."""
+    jobs = several(f"{replay.jobs:,}", "job", "jobs")
+    return f"Replay of {replay.trace}" + (
+        f": {jobs}, {several(replay.seeds, 'seed')}" if replay.columns else ""
+    )
+
+
+def replay_rows(replay: ReplaySummary) -> list[tuple[str, list[str]]]:
+    """Return the figures of a replay: a label, and a cell for each version."""
+    rows: list[tuple[str, Callable[[ReplayColumn], str]]] = [
+        ("waiting, median", lambda column: _waited(column.half_waited)),
+        ("waiting, 95 %", lambda column: _waited(column.most_waited)),
+        ("cost", lambda column: f"${column.usd:,.2f}"),
+        ("node hours", lambda column: f"{column.node_hours:,.1f}"),
+        ("idle node hours", lambda column: f"{column.idle_hours:,.1f}"),
+        ("jobs that ended", lambda column: f"{column.ended:,.0f}"),
+        ("preemptions", lambda column: f"{column.preemptions:,.0f}"),
+        ("interruptions", lambda column: f"{column.interruptions:,.0f}"),
+    ]
+    if any(column.deadlines for column in replay.columns):
+        rows.append(("missed deadlines", lambda column: f"{column.missed:,.0f} of {column.deadlines:,}"))
+    return [(label, [cell(column) for column in replay.columns]) for label, cell in rows]
+
+
+def _waited(seconds: float | None) -> str:
+    return "-" if seconds is None else durations.elapsed(seconds)

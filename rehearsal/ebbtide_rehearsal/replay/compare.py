@@ -10,6 +10,7 @@ from typing import Final, TypeAlias
 from ebbtide import durations
 from ebbtide.wording import and_list, bound, several
 from ebbtide_rehearsal.replay.cloud_model import Cloud, CloudModel, Recorded, assumptions
+from ebbtide_rehearsal.replay.decisions import Scheduler
 from ebbtide_rehearsal.replay.declared import Declaration
 from ebbtide_rehearsal.replay.document import (
     AssumptionReport,
@@ -24,7 +25,7 @@ from ebbtide_rehearsal.replay.document import (
 )
 from ebbtide_rehearsal.replay.mapping import Mapped, Mapper, Table
 from ebbtide_rehearsal.replay.outcome import JobOutcome, Outcome, quantile, sizes, thinned, waits
-from ebbtide_rehearsal.replay.simulation import Scheduler, simulate
+from ebbtide_rehearsal.replay.simulation import simulate
 from ebbtide_rehearsal.replay.trace import Trace
 from ebbtide_rehearsal.report.cost import Ledger
 
@@ -33,6 +34,7 @@ MOST_FOR_ASSUMPTIONS: Final = 5000
 
 _POINTS: Final = 600
 _LINES: Final = 5
+_USERS: Final = 20
 _HOUR: Final = 3600
 _CLEAR: Final = 0.005
 
@@ -60,6 +62,7 @@ def replay(
     schedulers: Schedulers,
     *,
     seeds: int,
+    varied: bool = True,
     on_replay: OnReplay = lambda _: None,
 ) -> ReplayReport:
     """Replay a trace on each declaration.
@@ -71,6 +74,7 @@ def replay(
         model: the cloud's model, and the recorded stock that it names.
         schedulers: starts the scheduler.
         seeds: number of replays of each declaration.
+        varied: whether each assumption of the model is also replayed with half and twice of it.
         on_replay: called before each replay.
     """
 
@@ -90,7 +94,7 @@ def replay(
     until = max(one.end for column in columns for one in column.outcomes)
     last = columns[-1]
     effects: list[AssumptionReport] = []
-    for factor in (0.5, 2.0) if len(trace.jobs) <= MOST_FOR_ASSUMPTIONS else ():
+    for factor in (0.5, 2.0) if varied and len(trace.jobs) <= MOST_FOR_ASSUMPTIONS else ():
         for name, changed in assumptions(model[0], factor).items():
             if changed != model[0] and _matters(name, last.declaration):
                 on_replay(f"{last.declaration.name}, {factor:g} times the {name}")
@@ -213,6 +217,7 @@ def _column(column: _Column, until: float) -> ColumnReport:
             *(_wait(team, jobs) for team, jobs in by_team.items()),
         ),
         sizes=tuple(_sizes(outcomes)),
+        users=tuple(_users(outcomes)),
         ended=_spread(sum(job.ended is not None for job in outcome.jobs) for outcome in outcomes),
         preemptions=_spread(sum(job.preemptions for job in outcome.jobs) for outcome in outcomes),
         interruptions={
@@ -250,6 +255,13 @@ def _sizes(outcomes: Sequence[Outcome]) -> Iterator[WaitReport]:
             order[size] = "GPU" in size, int(size.split()[0])
     for size in sorted(by_size, key=lambda name: order[name]):
         yield _wait(size, by_size[size])
+
+
+def _users(outcomes: Sequence[Outcome]) -> Iterator[WaitReport]:
+    """Yield the waiting times of the users with the most jobs."""
+    counts = Counter(job.work.job.user for job in outcomes[0].jobs if job.work.job.user)
+    for user, _ in counts.most_common(_USERS):
+        yield _wait(user, [[job for job in one.jobs if job.work.job.user == user] for one in outcomes])
 
 
 def _never(outcome: Outcome) -> Iterator[NeverReport]:

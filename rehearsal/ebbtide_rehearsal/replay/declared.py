@@ -6,15 +6,14 @@ from typing import Any, Final, cast
 
 import yaml
 
-from ebbtide.catalog import CloudKind, resource_name
-from ebbtide.catalog.clouds import region_of
+from ebbtide.catalog import CloudKind
+from ebbtide.costs.charges import node_price
 from ebbtide.placement import NodeTaint
 from ebbtide.placement.profile import PoolProfile, Profile
 from ebbtide.placement.profile_sources import is_profile_text
-from ebbtide.reading import PoolFacts, read_pools
+from ebbtide.reading import RecordedPool, read_pools
 from ebbtide.recording.recording import Recording
-from ebbtide.review.cost import node_price
-from ebbtide_rehearsal.cloud.pools import NO_ZONE, NodePool
+from ebbtide_rehearsal.cloud.pools import NO_ZONE, NodePool, node_pool
 from ebbtide_rehearsal.failures import RehearsalError
 from ebbtide_rehearsal.replay.runs import Shape
 from ebbtide_rehearsal.report.cost import Rates, rates
@@ -28,11 +27,11 @@ _DEFAULTS: Final = {"apiVersion": "config.kueue.x-k8s.io/v1beta2", "kind": "Conf
 
 @dataclass(frozen=True, slots=True)
 class LocalQueue:
-    """A LocalQueue.
+    """A LocalQueue, or a pool for work in no queue.
 
     Attributes:
-        name: namespace and name.
-        cluster_queue: its ClusterQueue.
+        name: namespace and name; a pool may have a namespace.
+        cluster_queue: its ClusterQueue; empty for a pool.
         pools: names of the pools of its flavors, in order of preference.
     """
 
@@ -40,10 +39,19 @@ class LocalQueue:
     cluster_queue: str
     pools: tuple[str, ...]
 
+    def __str__(self) -> str:
+        """Return its kind and name."""
+        return f"{'pool' if self.is_pool else 'queue'} {self.name}"
+
     @property
     def team(self) -> str:
-        """Return the namespace of the team."""
-        return self.name.partition("/")[0]
+        """Return the namespace of the team; `(none)` without one."""
+        return self.name.rpartition("/")[0] or "(none)"
+
+    @property
+    def is_pool(self) -> bool:
+        """Return whether it is a pool, whose pods wait for nodes alone."""
+        return not self.cluster_queue
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +87,7 @@ class Declaration:
         rates: charges besides nodes.
         configuration: configuration of its Kueue.
         namespaces: labels of its namespaces.
+        work_pools: names of the pools besides the system pool.
     """
 
     name: str
@@ -92,10 +101,18 @@ class Declaration:
     rates: Rates
     configuration: Mapping[str, Any] = field(default_factory=_DEFAULTS.copy)
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
+    work_pools: tuple[str, ...] = ()
 
     def pool(self, name: str) -> NodePool:
         """Return a pool by name."""
         return next(pool for pool in self.pools if pool.name == name)
+
+    def pool_queue(self, name: str) -> LocalQueue | None:
+        """Return the pool that work in no queue names, as `pool` or `namespace/pool`; None if it is none, or
+        a LocalQueue of another namespace has its name."""
+        namespace, _, pool = name.rpartition("/")
+        is_queue = namespace and any(queue.endswith(f"/{pool}") for queue in self.queues)
+        return LocalQueue(name, "", (pool,)) if pool in self.capacity and not is_queue else None
 
     def selector(self, pools: Iterable[str], accelerator: str) -> dict[str, str]:
         """Return the node labels that the flavors with an accelerator share, among those of some pools."""
@@ -110,7 +127,7 @@ def declaration(name: str, recording: Recording) -> Declaration:
     """Read a declaration from a recorded program.
 
     Raises:
-        RehearsalError: the program has no placement profile, or no queue.
+        RehearsalError: the program has no placement profile.
     """
     text = next((value for value in recording.outputs.values() if is_profile_text(str(value))), None)
     if text is None:
@@ -119,8 +136,7 @@ def declaration(name: str, recording: Recording) -> Declaration:
             "Export one, as the program of `ebbtide` projects does."
         )
     profiles = {pool.name: pool for pool in Profile.load(str(text)).pools}
-    facts = [pool for pool in read_pools(recording) if pool.name in profiles]
-    pools = tuple(_pool(pool, profiles[pool.name]) for pool in facts)
+    pools = tuple(_pool(pool, profiles[pool.name]) for pool in read_pools(recording) if pool.name in profiles)
     objects = tuple(
         cast("Mapping[str, Any]", resource.inputs)
         for resource in recording
@@ -130,18 +146,13 @@ def declaration(name: str, recording: Recording) -> Declaration:
         flavor["metadata"]["name"]: _flavor(flavor, pools, profiles)
         for flavor in _kind(objects, "ResourceFlavor")
     }
-    queues = dict(_queues(objects, flavors))
-    if not queues:
-        raise RehearsalError(
-            f"{name} has no queue, so nothing admits jobs. Declare `queues` and a team that uses them."
-        )
     return Declaration(
         name=name,
         pools=pools,
         capacity={pool.name: _capacity(pool, profiles[pool.name]) for pool in pools},
         accelerators={pool.name: pool.accelerator[0] if pool.accelerator else "" for pool in pools},
         objects=objects,
-        queues=queues,
+        queues=dict(_queues(objects, flavors)),
         flavors=flavors,
         priorities={
             item["metadata"]["name"]: int(item["value"]) for item in _kind(objects, "WorkloadPriorityClass")
@@ -156,6 +167,7 @@ def declaration(name: str, recording: Recording) -> Declaration:
                 if resource.type == _NAMESPACE
             )
         },
+        work_pools=tuple(pool.name for pool in pools if profiles[pool.name].role != "system"),
     )
 
 
@@ -173,39 +185,26 @@ def _kind(objects: Sequence[Mapping[str, Any]], kind: str) -> Iterator[Mapping[s
     return (item for item in objects if item["kind"] == kind)
 
 
-def _pool(facts: PoolFacts, profile: PoolProfile) -> NodePool:
-    """Return a pool for the autoscaler's decisions; the profile has what its nodes offer to pods."""
-    accelerator = (facts.accelerator.type, facts.accelerator.count) if facts.accelerator else None
-    nodes = facts.nodes
-    return NodePool(
-        cluster=facts.cluster,
-        name=facts.name,
-        cloud="gke" if facts.cloud is CloudKind.GKE else "aks",
-        machine=facts.machine,
-        capacity=facts.capacity,
-        region=region_of(facts.location),
-        zones=facts.zones or _zones(facts),
+def _pool(pool: RecordedPool, profile: PoolProfile) -> NodePool:
+    """Return a pool for the autoscaler's decisions; the profile has what its nodes offer to pods.
+
+    A pool without its own zones has the cluster's zone, or the region, whose zones share its minimum and
+    maximum.
+    """
+    default = NO_ZONE if pool.site.cloud is CloudKind.AKS else pool.site.location
+    taints = pool.labels_and_taints.all_taints
+    return node_pool(
+        pool,
+        cluster=pool.cluster,
+        region=pool.site.region,
+        zones=pool.zones or (default,),
+        initial=pool.idle_nodes if pool.initial_nodes is None else pool.initial_nodes,
         labels=profile.labels,
-        taints=tuple(NodeTaint(taint.key, taint.value, taint.effect) for taint in facts.taints),
+        taints=tuple(NodeTaint(taint.key, taint.value, taint.effect.value) for taint in taints),
         allocatable={"cpu": f"{profile.cpu_m}m", "memory": f"{profile.memory_mib}Mi"},
-        accelerator=accelerator,
-        accelerator_resource=resource_name(accelerator[0]) if accelerator else "",
         driver_installed=True,
-        minimum=nodes.idle,
-        maximum=nodes.most,
-        initial=nodes.at_birth if nodes.at_birth is not None else nodes.idle,
-        autoscaled=nodes.fixed is None,
-        hourly=node_price(facts).known,
-        max_run_seconds=facts.max_run_seconds,
-        shares=profile.accelerator.shares if profile.accelerator else 1,
-        together=profile.accelerator.slice_nodes if profile.accelerator else 1,
+        hourly=node_price(pool).known,
     )
-
-
-def _zones(facts: PoolFacts) -> tuple[str, ...]:
-    """Return the zones of a pool without its own: the cluster's zone, or the region, whose zones share its
-    minimum and maximum."""
-    return (NO_ZONE,) if facts.cloud is CloudKind.AKS else (facts.location,)
 
 
 def _capacity(pool: NodePool, profile: PoolProfile) -> Shape:

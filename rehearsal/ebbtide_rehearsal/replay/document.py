@@ -22,7 +22,7 @@ class WaitReport(DocumentPart):
     """Waiting time of a group of jobs, from submission until all pods of a job ran first."""
 
     group: str
-    """A team, a size, or `all`."""
+    """A team, a size, a user, or `all`."""
     jobs: int
     """Number of jobs that ran with the first seed."""
     mean: Spread | None
@@ -101,6 +101,8 @@ class ColumnReport(DocumentPart):
     """Waiting times: of all jobs, then by team."""
     sizes: tuple[WaitReport, ...]
     """Waiting times by size."""
+    users: tuple[WaitReport, ...]
+    """Waiting times of the users with the most jobs; empty if the trace names none."""
     ended: Spread
     """Number of jobs that ended."""
     preemptions: Spread

@@ -112,7 +112,7 @@ class Mapper:
     def table_faults(self) -> Iterator[str]:
         """Yield the faults of the table: queues and accelerators that are not declared."""
         for name in self.table.queues.values():
-            if name not in self.declaration.queues:
+            if self._named(name) is None:
                 yield f"The table names queue {name}, which is not declared{self._queue_advice(name)}"
         types = {*self.declaration.accelerators.values()} - {""}
         for name in self.table.gpu_types.values():
@@ -143,9 +143,15 @@ class Mapper:
         return Mapped(work, dict(sorted(rows.items())), rounded)
 
     def _queue_advice(self, name: str) -> str:
-        queues = self.declaration.queues
-        near = did_you_mean(name, queues)
-        return f"{near} Declared are {', '.join(queues)}; --map maps other names."
+        queues, pools = self.declaration.queues, self.declaration.work_pools
+        near = did_you_mean(name, (*queues, *pools))
+        declared = f"Declared are {', '.join(queues)}" if queues else "There are no queues"
+        in_none = f"work in no queue names a pool: {', '.join(pools)}"
+        return f"{near} {declared}; {in_none}. --map maps other names."
+
+    def _named(self, name: str) -> LocalQueue | None:
+        """Return a queue, or a pool for work in none, by its whole name."""
+        return self.declaration.queues.get(name) or self.declaration.pool_queue(name)
 
     def _queue(self, job: TraceJob) -> LocalQueue | None:
         queues, table = self.declaration.queues, self.table.queues
@@ -155,23 +161,28 @@ class Mapper:
         short = [queue for queue in queues.values() if queue.name.endswith(f"/{name}")]
         if len(short) == 1:
             return short[0]
+        if pool := self.declaration.pool_queue(name):
+            return pool
         if ANY in table:
-            return queues.get(table[ANY])
+            return self._named(table[ANY])
         if not job.queue and len(queues) == 1:
             return next(iter(queues.values()))
         return None if self.own else self._any_queue(job)
+
+    def _every(self) -> list[LocalQueue]:
+        """Return the queues, or the pools of a declaration without any."""
+        pools = (self.declaration.pool_queue(name) for name in self.declaration.work_pools)
+        return [*self.declaration.queues.values()] or [pool for pool in pools if pool]
 
     def _any_queue(self, job: TraceJob) -> LocalQueue | None:
         """Return the queue for a name of a public trace: its names take turns among the queues whose pools
         have accelerators, or none, as the job needs."""
         key = job.queue, job.gpus > 0
         if key not in self._spread:
-            accelerators = self.declaration.accelerators
+            accelerators, every = self.declaration.accelerators, self._every()
             fitting = [
-                queue
-                for queue in self.declaration.queues.values()
-                if any(bool(accelerators[pool]) == key[1] for pool in queue.pools)
-            ] or list(self.declaration.queues.values())
+                queue for queue in every if any(bool(accelerators[pool]) == key[1] for pool in queue.pools)
+            ] or every
             taken = sum(gpu == key[1] for _, gpu in self._spread)
             self._spread[key] = fitting[taken % len(fitting)]
         return self._spread[key]
@@ -189,7 +200,7 @@ class Mapper:
         return "" if "any" in (name, other) else other or None
 
     def _work(self, number: int, job: TraceJob) -> Work:
-        queue = self._queue(job) or next(iter(self.declaration.queues.values()))
+        queue = self._queue(job) or self._every()[0]
         accelerator = self._accelerator(job) or ""
         priority = self.declaration.priorities.get(job.priority, 0)
         types = self.declaration.accelerators
@@ -226,7 +237,7 @@ class Mapper:
         """Return why a job fits none of the pools, even if they are empty."""
         names = list(pools)
         if not names:
-            return f"no pool of queue {queue.name} has its accelerators"
+            return f"{queue} lacks its accelerators"
         most_pods, lives = 0, False
         for name in names:
             node, pool = self.declaration.capacity[name], self.declaration.pool(name)
@@ -234,12 +245,14 @@ class Mapper:
             most_pods = max(most_pods, min(whole // part for part, whole in pairs if part) * pool.maximum)
             longest = min(job.seconds, job.checkpoint or job.seconds)
             lives = lives or longest <= (pool.max_run_seconds or longest)
+        if queue.is_pool and all(self.declaration.pool(name).capacity == "queued" for name in names):
+            return f"nodes of pool {names[0]} are provisioned for work in queues alone"
         if not most_pods:
-            return f"a pod is larger than every node of queue {queue.name}"
+            return f"a pod is larger than every node of {queue}"
         if most_pods < pods:
-            return f"its pods exceed the most nodes of every pool of queue {queue.name}"
+            return f"its pods exceed the most nodes of {'' if queue.is_pool else 'every pool of '}{queue}"
         if not lives:
-            return f"it runs longer than nodes of queue {queue.name} live, without a checkpoint"
+            return f"it runs longer than nodes of {queue} live, without a checkpoint"
         return ""
 
 

@@ -34,6 +34,9 @@ _NOTHING: Final = ScaleDownReview({}, {}, (), ())
 _HOUR: Final = 3600.0
 _SCAN: Final = 10.0
 """Seconds between rounds of the autoscaler (`scan-interval`; kubernetes/autoscaler, FAQ, 2026)."""
+_ROUNDING: Final = 1e-3
+"""Seconds by which a node's removal is reviewed later: a sum of times may be rounded down, and the node would
+be unneeded for a little less than the delay, without another review."""
 _ANY: Final = (Toleration("", "Exists", "", ""),)
 
 
@@ -401,6 +404,7 @@ class Nodes:
             due = min(left) + self._autoscaling.idle_seconds
             if self._last_scale_up is not None:
                 due = max(due, self._last_scale_up + self._autoscaling.delay_after_add_seconds)
+            due += _ROUNDING
             if due > now and self._checks.get(pool, math.inf) > due:
                 self._checks[pool] = due
                 self._at(due, "scale-down", pool)

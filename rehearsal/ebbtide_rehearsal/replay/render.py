@@ -43,6 +43,7 @@ def sections(report: ReplayReport) -> list[tuple[str, Rows]]:
     return [
         ("Waiting, median and 95 %", _waits(report, "waits")),
         ("Waiting by size", _waits(report, "sizes")),
+        *([("Waiting by user", _waits(report, "users"))] if any(c.users for c in report.columns) else ()),
         ("Cost, $", list(_cost(report))),
         ("Node hours, and idle ones", list(_hours(report))),
         ("Work", list(_work(report))),

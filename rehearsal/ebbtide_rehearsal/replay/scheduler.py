@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Final
 
 from ebbtide_rehearsal.replay.compare import Schedulers
+from ebbtide_rehearsal.replay.decisions import Decision
 from ebbtide_rehearsal.replay.declared import Declaration
 from ebbtide_rehearsal.replay.kueue import Action, Check, Event, Finish, Kueue, PodSet, PodsReady, Submit
 from ebbtide_rehearsal.replay.mapping import Work
-from ebbtide_rehearsal.replay.simulation import Decision
 
 _MAIN: Final = "main"
 _TOLERATIONS: Final = ({"operator": "Exists"},)

@@ -2,72 +2,24 @@
 
 import heapq
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, Protocol
+from typing import Final
 
 from ebbtide_rehearsal.cloud.nodes.machines import Machine
 from ebbtide_rehearsal.replay.cloud_model import Cloud
+from ebbtide_rehearsal.replay.decisions import Decision, Scheduler
 from ebbtide_rehearsal.replay.declared import Declaration
 from ebbtide_rehearsal.replay.mapping import Work
 from ebbtide_rehearsal.replay.nodes import Nodes
 from ebbtide_rehearsal.replay.outcome import JobOutcome, Outcome
 from ebbtide_rehearsal.replay.runs import Lost, Run
+from ebbtide_rehearsal.replay.unqueued import Unqueued
 
 _DAY: Final = 86400.0
 _MONTH: Final = 30 * _DAY
 _MOST_INTERRUPTIONS: Final = 100
 _NO_NODES: Final = "it was still waiting for nodes when nothing more could happen"
-
-
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """A decision of the scheduler.
-
-    Attributes:
-        kind: `reserved`: quota is reserved, and an admission check decides; `admitted`: its pods are created;
-            `evicted`: its pods are deleted, and it waits again; `deactivated`: it is never admitted again.
-        job: name of the job.
-        flavor: name of its flavor; empty for an eviction.
-        reason: reason of an eviction, such as `Preempted`.
-    """
-
-    kind: Literal["reserved", "admitted", "evicted", "deactivated"]
-    job: str
-    flavor: str = ""
-    reason: str = ""
-
-
-class Scheduler(Protocol):
-    """The scheduler of jobs, on the same virtual clock. Times are seconds and never decrease."""
-
-    def submit(self, at: float, work: Work) -> None:
-        """Create a job."""
-        ...
-
-    def finish(self, at: float, job: str) -> None:
-        """End an admitted job."""
-        ...
-
-    def ready(self, at: float, job: str, *, ready: bool) -> None:
-        """Set whether all pods of an admitted job are ready."""
-        ...
-
-    def checked(self, at: float, job: str, failure: str) -> None:
-        """Set the admission check of a job: ready, or to be retried with the reason of its failure."""
-        ...
-
-    def step(self, at: float) -> Sequence[Decision]:
-        """Decide until nothing changes at a time."""
-        ...
-
-    def next_time(self) -> float:
-        """Return the time of the next retry; infinite for none."""
-        ...
-
-    def pending(self) -> Mapping[str, str]:
-        """Return the jobs without quota once nothing more can happen, each with the reason."""
-        ...
 
 
 @dataclass(slots=True)
@@ -176,7 +128,11 @@ class _Replay:
                 pass
 
     def _run(self, state: _State, flavor: str) -> Run:
-        work, chosen = state.outcome.work, self._declaration.flavors[flavor]
+        work = state.outcome.work
+        if work.queue.is_pool:
+            state.run = Run(work.name, work.queue.pools, work.pods, work.shape)
+            return state.run
+        chosen = self._declaration.flavors[flavor]
         pools = tuple(
             name
             for name in chosen.pools
@@ -283,4 +239,5 @@ def simulate(declaration: Declaration, work: Sequence[Work], scheduler: Schedule
         scheduler: Kueue with the declaration's objects.
         cloud: the cloud's delays, stock and reclaims.
     """
-    return _Replay(declaration, work, scheduler, cloud).run()
+    is_mixed = any(one.queue.is_pool for one in work)
+    return _Replay(declaration, work, Unqueued(scheduler) if is_mixed else scheduler, cloud).run()

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from ebbtide.errors import EbbtideError
+from ebbtide.traces.rows import OPTIONAL, REQUIRED
 from ebbtide.user_files import LARGEST_GENERATED, UserFileError, read_text
 from ebbtide.wording import printable, several
 from ebbtide_rehearsal.replay.trace_rows import NOTES, READERS, Format, Row, RowError, TraceJob
@@ -17,20 +18,6 @@ MOST_JOBS: Final = 1_000_000
 
 _MOST_FAULTS: Final = 20
 _DAY: Final = 86400
-
-REQUIRED: Final = ("submit", "duration")
-OPTIONAL: Final = (
-    "name",
-    "pods",
-    "cpu",
-    "memory",
-    "gpus",
-    "gpu_type",
-    "queue",
-    "priority",
-    "checkpoint",
-    "deadline",
-)
 
 _HEADS: Final[Mapping[tuple[str, ...], Format]] = {
     ("timestamp", "duration", "num_gpus", "gpu_time", "cluster"): "philly",

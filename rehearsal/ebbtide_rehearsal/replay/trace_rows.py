@@ -39,6 +39,7 @@ class TraceJob:
         priority: name of its WorkloadPriorityClass; empty for none.
         checkpoint: seconds between checkpoints; None if an eviction loses everything.
         deadline: seconds from the first job's submission; None for none.
+        user: its user; empty for none.
     """
 
     line: int
@@ -54,6 +55,7 @@ class TraceJob:
     priority: str = ""
     checkpoint: float | None = None
     deadline: float | None = None
+    user: str = ""
 
 
 Row: TypeAlias = Mapping[str, str]
@@ -145,6 +147,7 @@ def _own(line: int, row: Row) -> TraceJob:
         priority=row["priority"],
         checkpoint=_seconds(row, "checkpoint", faults) if row["checkpoint"] else None,
         deadline=_time(row, "deadline", faults) if row["deadline"] else None,
+        user=row["user"],
     )
     if job.gpu_type and not job.gpus:
         faults.append("gpu_type needs gpus. Write their number, or leave gpu_type empty.")

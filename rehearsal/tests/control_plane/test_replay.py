@@ -1,5 +1,6 @@
 """The command `ebbtide replay` with the real Kueue: the example of its page."""
 
+import json
 import os
 import subprocess
 import sysconfig
@@ -15,11 +16,13 @@ from tests.repository import ROOT
 
 pytestmark = pytest.mark.rehearsal
 
+EXAMPLES = sorted(path.parent.name for path in ROOT.glob("examples/*/Pulumi.*.yaml"))
 _OMITTED = "[...]\n"
 
 
-def test_the_example_of_the_page_has_its_output(tmp_path: Path) -> None:
-    """Eight nodes instead of four: the page's parts of the report are those that the command prints."""
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """The repository's project with eight T4 nodes in the stack dev, and four in `four.yaml`."""
     with narration(Console(stderr=True)) as say:
         ensure([PROGRAM], on_step=say)
     for name in ("__main__.py", "Pulumi.yaml", "components", "stacks", "examples"):
@@ -28,18 +31,51 @@ def test_the_example_of_the_page_has_its_output(tmp_path: Path) -> None:
     (tmp_path / "four.yaml").write_text(written, encoding="utf-8")
     eight = written.replace("nodes: {max: 4}", "nodes: {max: 8}")
     (tmp_path / "Pulumi.dev.yaml").write_text(eight, encoding="utf-8")
-    (shown,) = (block.text for block in BLOCKS if block.page == "docs/replay.md" and block.kind == "text")
+    return tmp_path
+
+
+def _output(project: Path, *arguments: str) -> str:
     done = subprocess.run(
-        [
-            Path(sysconfig.get_path("scripts"), "ebbtide"),
-            *("replay", "examples/traces/dev.csv", "dev", "--against", "four.yaml"),
-        ],
-        cwd=tmp_path,
+        [Path(sysconfig.get_path("scripts"), "ebbtide"), *arguments],
+        cwd=project,
         env={**os.environ, "COLUMNS": "120"},
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_example_of_the_page_has_its_output(project: Path) -> None:
+    """Eight nodes instead of four: the page's parts of the report are those that the command prints."""
+    (shown,) = (block.text for block in BLOCKS if block.page == "docs/replay.md" and block.kind == "text")
+    output = _output(project, "replay", "examples/traces/dev.csv", "dev", "--against", "four.yaml")
     for part in shown.split(_OMITTED):
-        assert part.strip() in done.stdout
+        assert part.strip() in output
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_the_examples_have_traces(example: str) -> None:
+    """The trace of each example is replayed: every job ends, except the one that needs two nodes at once."""
+    options = (
+        "--config-file",
+        f"examples/{example}/Pulumi.{example}.yaml",
+        "--seeds",
+        "1",
+        "--format",
+        "json",
+    )
+    report = json.loads(_output(ROOT, "replay", f"examples/traces/{example}.csv", *options))
+    (column,) = report["columns"]
+    assert sum(never["jobs"] for never in column["never"]) == (example == "queued-gpus")
+    assert column["ended"]["median"] == report["jobs"] - (example == "queued-gpus")
+    assert column["usd"]["median"] > 0
+
+
+def test_a_review_has_the_verdict_of_the_replay(project: Path) -> None:
+    """The comment on a pull request has the sentence of the replay's page, and both columns."""
+    options = ("--against", "four.yaml", "--trace", "examples/traces/dev.csv", "--format", "markdown")
+    text = _output(project, "review", "dev", *options)
+    assert "**With 8 t4-spot nodes instead of 4: 52 % less waiting, 2 % more cost.**" in text
+    assert "|  | `four.yaml` | `dev` |" in text

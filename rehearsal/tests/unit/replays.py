@@ -5,11 +5,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ebbtide_rehearsal.replay.cloud_model import Cloud, CloudModel
+from ebbtide_rehearsal.replay.decisions import Decision
 from ebbtide_rehearsal.replay.declared import Declaration, Flavor, LocalQueue
 from ebbtide_rehearsal.replay.mapping import Mapper, Table, Work
 from ebbtide_rehearsal.replay.outcome import Outcome
 from ebbtide_rehearsal.replay.runs import Shape
-from ebbtide_rehearsal.replay.simulation import Decision, simulate
+from ebbtide_rehearsal.replay.simulation import simulate
 from ebbtide_rehearsal.replay.trace import Trace
 from ebbtide_rehearsal.replay.trace_rows import TraceJob
 from ebbtide_rehearsal.report.cost import Rates
@@ -126,6 +127,7 @@ def a_declaration(name: str = "dev", maximum: int = 2, **changes: Any) -> Declar
         flavors={pool.name: Flavor(pool.name, (pool.name,), pool.capacity == "queued") for pool in pools},
         priorities={"ebbtide-high": 1000},
         rates=Rates(),
+        work_pools=tuple(pool.name for pool in pools),
     )
 
 

@@ -15,11 +15,11 @@ from ebbtide_rehearsal import tools
 from ebbtide_rehearsal.replay import scheduler
 from ebbtide_rehearsal.replay.cloud_model import read_cloud_model
 from ebbtide_rehearsal.replay.compare import Schedulers
+from ebbtide_rehearsal.replay.decisions import Scheduler
 from ebbtide_rehearsal.replay.declared import Declaration
 from ebbtide_rehearsal.replay.kueue import PROGRAM
 from ebbtide_rehearsal.replay.mapping import read_table
-from ebbtide_rehearsal.replay.simulation import Scheduler
-from ebbtide_rehearsal.tools import AvailableTool, OnStep, Origin, Tools
+from ebbtide_rehearsal.tools import AvailableTool, OnStep, Origin, ToolError, Tools
 from rehearsal.tests.unit.replays import FirstIn
 from tests.pages import of_kind
 from tests.repository import ROOT
@@ -129,6 +129,45 @@ def test_a_deployed_state_is_no_declaration(tmp_path: Path) -> None:
     status, text = _invoke(TRACE, "--against", str(exported))
     assert status == 2
     assert "is a deployed state" in text
+
+
+def _review(*arguments: str) -> tuple[int, str]:
+    done = CliRunner().invoke(app, ["review", "dev", "--cwd", str(ROOT), *arguments])
+    return done.exit_code, done.output
+
+
+@pytest.mark.usefixtures("first_in")
+def test_a_review_has_the_replay_of_both_versions(eight: Path, tmp_path: Path) -> None:
+    """The verdict and a column for each version; the trace's faults are errors of the review."""
+    out = tmp_path / "review.json"
+    options = ("--against", str(eight), "--trace", str(TRACE), "--format", "json", "--out", str(out))
+    status, text = _review(*options)
+    assert status == 0, text
+    replayed = json.loads(out.read_text(encoding="utf-8"))["replay"]
+    assert [column["name"] for column in replayed["columns"]] == [str(eight), "dev"]
+    assert replayed["verdict"].startswith("With 4 t4-spot nodes instead of 8: ")
+    status, text = _review("--trace", str(_written(tmp_path / "t.csv", "submit,duration", "0,x")))
+    assert status == 2
+    assert ":2: duration is x" in text
+
+
+def test_a_review_is_complete_without_the_replay(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """What prevents the replay is one sentence: a missing tool, or names that the declaration lacks."""
+
+    def missing(names: Iterable[str], *, on_step: OnStep) -> Tools:
+        del names, on_step
+        raise ToolError("kueue-replay is built with Go 1.26, which is not installed.")
+
+    monkeypatch.setattr(tools, "ensure", missing)
+    status, text = _review("--trace", str(TRACE))
+    assert status == 0
+    assert " ".join(f"{TRACE} was not replayed. kueue-replay is built".split()) in " ".join(text.split())
+    assert "PREEMPTIBLE_NVIDIA_T4_GPUS" in text
+    unknown = _written(tmp_path / "t.csv", "submit,duration,queue", "0,60,t5", "1,60,t5")
+    status, text = _review("--trace", str(unknown))
+    assert status == 0
+    assert "No queue t5 is declared" in " ".join(text.split())
+    assert "(1 more line)" in " ".join(text.split())
 
 
 def test_the_files_of_the_page_are_read(tmp_path: Path) -> None:

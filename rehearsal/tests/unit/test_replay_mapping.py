@@ -1,5 +1,6 @@
 """Jobs of traces on a declaration: queues, accelerators, pods and requests."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,10 @@ def mapper(*, own: bool = True, **table: dict[str, str]) -> Mapper:
 def test_unknown_names_are_faults_of_a_csv() -> None:
     """Queue, accelerators and priority that are not declared are faults, with what is."""
     faults = list(mapper().faults(a_job(queue="vison/t4", gpus=1, gpu_type="h100", priority="ebbtide-hi")))
-    queues = "Declared are vision/t4, vision/cpu, speech/queued; --map maps other names."
+    queues = (
+        "Declared are vision/t4, vision/cpu, speech/queued; work in no queue names a pool: t4, cpu, queued. "
+        "--map maps other names."
+    )
     assert faults == [
         f"No queue vison/t4 is declared; did you mean vision/t4? {queues}",
         "No pool has accelerators h100. Write nvidia-tesla-a100 or nvidia-tesla-t4, or map it with --map.",
@@ -40,6 +44,22 @@ def test_short_names_and_the_table_are_accepted() -> None:
         assert not list(mapper().faults(job))
     mapped = mapper(queues={"*": "vision/t4"}, gpuTypes={"V100": "nvidia-tesla-t4"})
     assert not list(mapped.faults(a_job(queue="x", gpus=1, gpu_type="V100")))
+
+
+def test_work_in_no_queue_names_its_pool() -> None:
+    """A pool is accepted with or without a namespace; without any queue, public traces take turns among
+    pools."""
+    without = replace(a_declaration(), queues={})
+    every = Mapper(without, Table(), own=False)
+    trace = Trace("t", "philly", [a_job(gpus=1, queue=name) for name in "ab"], 0.0)
+    assert [work.queue.name for work in every.mapped(trace).work] == ["t4", "queued"]
+    own = Mapper(without, Table(), own=True)
+    assert not [*own.faults(a_job(queue="vision/t4")), *own.faults(a_job(queue="cpu"))]
+    (fault,) = own.faults(a_job(queue="t5"))
+    assert fault == (
+        "No queue t5 is declared. There are no queues; work in no queue names a pool: t4, cpu, queued. "
+        "--map maps other names."
+    )
 
 
 def test_a_table_with_undeclared_names_is_refused(tmp_path: Path) -> None:

@@ -9,10 +9,10 @@ from rich.console import Console
 
 from ebbtide_rehearsal.replay import page, render
 from ebbtide_rehearsal.replay.compare import replay
+from ebbtide_rehearsal.replay.decisions import Scheduler
 from ebbtide_rehearsal.replay.declared import Declaration
 from ebbtide_rehearsal.replay.document import ReplayReport
 from ebbtide_rehearsal.replay.mapping import Table
-from ebbtide_rehearsal.replay.simulation import Scheduler
 from ebbtide_rehearsal.replay.trace import Trace
 from ebbtide_rehearsal.replay.trace_rows import TraceJob
 from rehearsal.tests.unit.replays import FirstIn, a_declaration, a_model
@@ -35,6 +35,7 @@ def jobs() -> list[TraceJob]:
             gpus=4,
             queue="vision/t4",
             deadline=300.0 * number + 10000,
+            user="ada",
         )
         for number in range(30)
     ]
@@ -81,6 +82,7 @@ def test_columns_have_cost_waiting_and_work(compared: ReplayReport) -> None:
         assert sum(option.median for option in column.options.values()) == pytest.approx(pools, rel=0.1)
         assert sum(team.median for team in column.teams.values()) <= pools
         assert [wait.group for wait in column.waits] == ["all", "speech", "vision"]
+        assert [(wait.group, wait.jobs) for wait in column.users] == [("ada", 30)]
         assert [wait.group for wait in column.sizes] == ["1 GPU", "4 to 7 GPUs", "256 to 511 GPUs"]
         assert column.never[0].lines == (50,)
         assert column.deadlines == 30

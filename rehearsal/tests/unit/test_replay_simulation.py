@@ -1,5 +1,6 @@
 """Replays: jobs, nodes and cost on a virtual clock."""
 
+from dataclasses import replace as changed
 from typing import Any
 
 import pytest
@@ -67,6 +68,25 @@ def test_a_job_that_is_interrupted_again_and_again_fails() -> None:
     assert outcome.jobs[0].lost == 100 * 600
 
 
+@pytest.mark.parametrize("number", range(20))
+def test_every_idle_node_is_removed(number: int) -> None:
+    """A node goes after its delay also if the sum of the times is rounded down."""
+    outcome = replay(a_declaration(), a_job(seconds=1000 + number / 7))
+    assert outcome.nodes("t4")[-1][1] == 0
+    assert outcome.jobs[0].ended is not None
+    assert outcome.end == pytest.approx(outcome.jobs[0].ended + 610, abs=0.1)
+
+
+def test_work_in_no_queue_waits_for_nodes_alone() -> None:
+    """The third of three jobs on two nodes waits until one is free; queued nodes are for queues alone."""
+    declaration = changed(a_declaration(), queues={})
+    jobs = [a_job(submit=10.0 * number, queue="vision/t4") for number in range(3)]
+    outcome = replay(declaration, *jobs, a_job(submit=30.0, gpus=1, queue="queued"))
+    assert [job.started for job in outcome.jobs] == [100, 110, 3700, None]
+    assert outcome.jobs[0].work.queue.team == "vision"
+    assert outcome.jobs[3].why_not == "nodes of pool queued are provisioned for work in queues alone"
+
+
 def test_a_stock_out_backs_off() -> None:
     """A pool without stock is tried again in the round after its backoff of 300 s, then of 600 s."""
     stock = {"t4": {"every": 5000, "lasts": 800}}
@@ -87,7 +107,7 @@ def test_a_queued_job_waits_for_its_nodes() -> None:
     [
         ({"gpus": 8}, "a pod is larger than every node of queue vision/t4"),
         ({"pods": 3}, "its pods exceed the most nodes of every pool of queue vision/t4"),
-        ({"gpus": 1, "queue": "vision/cpu"}, "no pool of queue vision/cpu has its accelerators"),
+        ({"gpus": 1, "queue": "vision/cpu"}, "queue vision/cpu lacks its accelerators"),
         (
             {"gpus": 1, "queue": "speech/queued", "seconds": 8 * 86400.0},
             "it runs longer than nodes of queue speech/queued live, without a checkpoint",

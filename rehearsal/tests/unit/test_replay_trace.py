@@ -25,10 +25,10 @@ def faults(path: Path, text: str) -> list[str]:
 def test_every_column_of_a_csv_is_read(file: Path) -> None:
     """Times count from the first submission, quantities are Kubernetes' own, durations may have units."""
     file.write_text(
-        "submit,duration,name,pods,cpu,memory,gpus,gpu_type,queue,priority,checkpoint,deadline\n"
+        "submit,duration,name,pods,cpu,memory,gpus,gpu_type,queue,priority,checkpoint,deadline,user\n"
         "2026-11-02T08:00:00Z,90m,a,2,500m,1Gi,4,nvidia-tesla-t4,vision/t4,ebbtide-high,10m,"
-        "2026-11-02T10:00:00+00:00\n"
-        "2026-11-02T08:01:00,60,,,,,,,,,,\n",
+        "2026-11-02T10:00:00+00:00,ada\n"
+        "2026-11-02T08:01:00,60,,,,,,,,,,,\n",
         encoding="utf-8",
     )
     trace = read_trace(file)
@@ -47,6 +47,7 @@ def test_every_column_of_a_csv_is_read(file: Path) -> None:
             "ebbtide-high",
             600.0,
             7200.0,
+            "ada",
         ),
         TraceJob(3, "", 60.0, 60.0),
     ]
@@ -90,7 +91,7 @@ def test_all_faults_are_reported_with_their_lines(file: Path) -> None:
 def test_wrong_columns_are_named(file: Path, head: str, words: str) -> None:
     """Missing, unknown and repeated columns are named, with all columns that exist."""
     (fault,) = faults(file, f"{head}\n1,2,3\n")
-    assert fault.startswith(f":1: {words} Write submit,duration,name,pods,")
+    assert fault.startswith(f":1: {words} Write submit,duration,name,user,pods,")
 
 
 def test_a_trace_without_jobs_is_a_fault(file: Path) -> None:

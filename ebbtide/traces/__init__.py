@@ -1,0 +1,1 @@
+"""Traces of jobs: their columns, and the jobs of a cluster as a trace."""

@@ -1,0 +1,57 @@
+"""The interface of a replay's scheduler."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from ebbtide_rehearsal.replay.mapping import Work
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A decision of the scheduler.
+
+    Attributes:
+        kind: `reserved`: quota is reserved, and an admission check decides; `admitted`: its pods are created;
+            `evicted`: its pods are deleted, and it waits again; `deactivated`: it is never admitted again.
+        job: name of the job.
+        flavor: name of its flavor; empty for an eviction, and for work in no queue.
+        reason: reason of an eviction, such as `Preempted`.
+    """
+
+    kind: Literal["reserved", "admitted", "evicted", "deactivated"]
+    job: str
+    flavor: str = ""
+    reason: str = ""
+
+
+class Scheduler(Protocol):
+    """The scheduler of jobs, on the same virtual clock. Times are seconds and never decrease."""
+
+    def submit(self, at: float, work: Work) -> None:
+        """Create a job."""
+        ...
+
+    def finish(self, at: float, job: str) -> None:
+        """End an admitted job."""
+        ...
+
+    def ready(self, at: float, job: str, *, ready: bool) -> None:
+        """Set whether all pods of an admitted job are ready."""
+        ...
+
+    def checked(self, at: float, job: str, failure: str) -> None:
+        """Set the admission check of a job: ready, or to be retried with the reason of its failure."""
+        ...
+
+    def step(self, at: float) -> Sequence[Decision]:
+        """Decide until nothing changes at a time."""
+        ...
+
+    def next_time(self) -> float:
+        """Return the time of the next retry; infinite for none."""
+        ...
+
+    def pending(self) -> Mapping[str, str]:
+        """Return the jobs without quota once nothing more can happen, each with the reason."""
+        ...
