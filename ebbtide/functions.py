@@ -10,9 +10,17 @@ from typing import Any, Final
 
 from ebbtide.kubernetes_api import Api
 from ebbtide.placement import Profile
-from ebbtide.runs.code import DIRECTORY, image_repository, with_image
+from ebbtide.runs.code import (
+    bucket_folder,
+    image_layer,
+    image_repository,
+    storage_of,
+    upload,
+    with_image,
+)
+from ebbtide.runs.code_in import CodeIn
 from ebbtide.runs.existing import cancel
-from ebbtide.runs.folder import Folder, read_folder
+from ebbtide.runs.folder import read_folder
 from ebbtide.runs.log_stream import LogStream
 from ebbtide.runs.metadata import user_of
 from ebbtide.runs.run import check, delete, objects_of
@@ -110,7 +118,14 @@ def run(
     namespace = manifest["metadata"].get("namespace") or api.namespace
     earlier = check(api, (manifest, *dependents), namespace, replace=replace)
     if repository := image_repository(cluster, namespace, folder, None):
-        manifest = with_image(manifest, _pushed(fields["image"], repository, folder))
+        from ebbtide.registries.code_image import push_code  # noqa: PLC0415 - the extra `registry`
+        from ebbtide.registries.credentials import user_credentials  # noqa: PLC0415
+
+        manifest = with_image(
+            manifest, push_code(fields["image"], repository, image_layer(folder), user_credentials)
+        )
+    if storage_of(cluster, namespace, folder, None) is CodeIn.BUCKET:
+        upload(folder, bucket_folder(cluster, namespace, folder))
     if earlier:
         delete(api, (manifest, *dependents), earlier, namespace)
     submission.submit(api, manifest, *dependents)
@@ -154,16 +169,3 @@ def _located(function: Callable[..., object]) -> tuple[Path, str]:
         return path.parent, path.stem
     levels = module.__name__.count(".") + (path.name == "__init__.py")
     return path.parents[levels], module.__name__
-
-
-def _pushed(base: str, repository: str, folder: Folder) -> str:
-    """Push the image of a folder's code; return its name."""
-    from ebbtide.registries.code_image import code_image, push  # noqa: PLC0415 - the extra `registry`
-    from ebbtide.registries.credentials import user_credentials  # noqa: PLC0415
-
-    def report(copied: int, total: int) -> None:
-        """Ignore the progress: a library prints nothing."""
-
-    image = code_image(base, repository, folder.archive(DIRECTORY.lstrip("/")), user_credentials)
-    push(image, user_credentials, report)
-    return image.name

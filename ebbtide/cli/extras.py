@@ -25,6 +25,7 @@ MODULES: Final[Mapping[str, tuple[str, ...]]] = {
         "google.rpc",
         "kubernetes",
         "platformdirs",
+        "requests",
         "trustme",
     ),
 }
@@ -38,6 +39,7 @@ OF_COMMANDS: Final[Mapping[str, tuple[str, ...]]] = {
     "reap": ("gke", "cluster"),
     "rehearse": ("gke", "rehearse"),
     "replay": ("gke", "rehearse"),
+    "trace export": ("cluster",),
     "trace fetch": ("gke", "rehearse"),
     "sleep": ("gke", "cluster", "clouds"),
     "status": ("gke", "cluster"),

@@ -33,7 +33,8 @@ def follow(
     name: Annotated[
         str,
         typer.Argument(
-            metavar="NAME", help="Name of a Job, a TrainJob or a pipeline run's Workflow, or the run's id."
+            metavar="NAME",
+            help="Name of a Job, a TrainJob, an experiment or a pipeline run's Workflow, or the run's id.",
         ),
     ],
     *,
@@ -59,17 +60,17 @@ def follow(
         ),
     ] = "",
 ) -> None:
-    """Follow a Job, a TrainJob or a pipeline run to its end.
+    """Follow a Job, a TrainJob, an experiment or a pipeline run to its end.
 
     Ctrl-C leaves it running. Exit status: 0 if it completed, 1 if it failed.
     """
     from ebbtide.kubernetes_api import Api  # noqa: PLC0415
-    from ebbtide.placement import Profile  # noqa: PLC0415
 
     _check(name, namespace)
-    cluster = Profile.load(profile) if profile else None
     api = Api.of_user(context)
-    _follow(api, name, namespace_of(api, namespace), context, cluster, format_, logs=logs)
+    namespace = namespace_of(api, namespace)
+    cluster = available_profile(profile, namespace, context)
+    _follow(api, name, namespace, context, cluster, format_, logs=logs)
 
 
 def _check(name: str, namespace: str) -> None:
@@ -136,7 +137,7 @@ def _follow(
     *,
     logs: bool,
 ) -> None:
-    from ebbtide.cli.follow_progress import narration  # noqa: PLC0415
+    from ebbtide.cli.follow_progress import ProgressLines, narration  # noqa: PLC0415
     from ebbtide.runs.log_stream import LogStream  # noqa: PLC0415
     from ebbtide.runs.pod_history import PodHistory  # noqa: PLC0415
     from ebbtide.workloads import job_messages, submission  # noqa: PLC0415
@@ -160,7 +161,7 @@ def _follow(
                 api,
                 name,
                 namespace,
-                lambda state: show(job_messages.progress_line(state)),
+                ProgressLines(api, name, namespace, profile, show),
                 show,
                 on_pods,
             )
@@ -173,7 +174,6 @@ def _follow(
         raise SystemExit(ExitStatus.INTERRUPTED) from None
     for line in unread:
         say(line, err=True)
-    profile = profile or _of_namespace(namespace, context)
     row = _row(api, name, namespace, profile, history)
     if is_document:
         document = job_messages.end_document(snapshot, namespace, progress, profile)
@@ -188,10 +188,16 @@ def _follow(
         raise SystemExit(ExitStatus.FOUND)
 
 
-def _of_namespace(namespace: str, context: str) -> "Profile | None":
-    """Return the profile of a namespace; None if it has none."""
+def available_profile(source: str, namespace: str, context: str) -> "Profile | None":
+    """Return the profile of a source, or without a source that of a namespace; None if that has none.
+
+    Raises:
+        ProfileError: the source has no usable profile.
+    """
     from ebbtide.placement import Profile, ProfileError  # noqa: PLC0415
 
+    if source:
+        return Profile.load(source)
     try:
         return Profile.load(namespace=namespace, context=context)
     except ProfileError:

@@ -1,10 +1,28 @@
-"""Progress of a Job: a live line on a terminal, a line per change in a log."""
+"""Progress of a workload: a live line on a terminal, a line per change in a log."""
 
+import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from dataclasses import replace
+from typing import Final
 
 from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as Bar
+from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from ebbtide import clock
+from ebbtide.kubernetes_api import Api
+from ebbtide.placement import Profile
+from ebbtide.runs.pending.cause import OBVIOUS, Cause
+from ebbtide.runs.pending.causes import cause_of
+from ebbtide.runs.pending.reader import read_evidence
+from ebbtide.workloads.cluster import ClusterError
+from ebbtide.workloads.job_messages import progress_line
+from ebbtide.workloads.job_progress import Phase, Progress
+
+_WAITING: Final = frozenset({Phase.QUEUED, Phase.WAITING, Phase.STARTING})
+_AGAIN: Final = 15.0
+"""Seconds after which the cause of the same state is read again: what holds the quota changes."""
 
 
 @contextmanager
@@ -17,7 +35,7 @@ def narration(console: Console) -> Generator[Callable[[str], None]]:
     if not console.is_terminal:
         yield Changes(console)
         return
-    with Progress(
+    with Bar(
         SpinnerColumn(),
         TimeElapsedColumn(),
         TextColumn("{task.description}", markup=False),
@@ -26,6 +44,44 @@ def narration(console: Console) -> Generator[Callable[[str], None]]:
     ) as progress:
         task = progress.add_task("", total=None)
         yield lambda line: progress.update(task, description=line)
+
+
+class ProgressLines:
+    """Show a workload's progress, with the cause of its waiting as `ebbtide why` explains it."""
+
+    def __init__(
+        self, api: Api, name: str, namespace: str, profile: Profile | None, show: Callable[[str], object]
+    ) -> None:
+        """Show the progress of a workload.
+
+        Args:
+            api: the cluster's API.
+            name: its name.
+            namespace: its namespace.
+            profile: the cluster's profile.
+            show: called with each line.
+        """
+        self._api, self._name, self._namespace, self._profile = api, name, namespace, profile
+        self._show = show
+        self._state: tuple[str, str] | None = None
+        self._cause: Cause | None = None
+        self._read = 0.0
+
+    def __call__(self, progress: Progress) -> None:
+        """Show a state."""
+        if progress.phase in _WAITING:
+            state = progress.phase.value, progress.reason
+            if state != self._state or time.monotonic() > self._read + _AGAIN:
+                self._state, self._cause, self._read = state, self._find(), time.monotonic()
+            if self._cause and self._cause.reason not in OBVIOUS:
+                progress = replace(progress, reason=str(self._cause).rstrip("."))
+        self._show(progress_line(progress))
+
+    def _find(self) -> Cause | None:
+        try:
+            return cause_of(read_evidence(self._api, self._name, self._namespace, clock.now(), self._profile))
+        except ClusterError:  # the state has the controllers' own reason
+            return None
 
 
 class Changes:

@@ -2,7 +2,6 @@
 execution."""
 
 import json
-from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,7 +10,7 @@ import typer
 from ebbtide import durations
 from ebbtide.cli.config import namespace_of
 from ebbtide.cli.consoles import say, show, write
-from ebbtide.cli.follow import Context, Format
+from ebbtide.cli.follow import Context, Format, available_profile
 from ebbtide.cli.options import PreviewFormat
 from ebbtide.cli.status import WatchError
 from ebbtide.invocation import command_line
@@ -42,6 +41,21 @@ Profile = Annotated[
         show_default=False,
     ),
 ]
+AllNamespaces = Annotated[
+    bool, typer.Option("--all-namespaces", "-A", help="Include workloads of all namespaces.")
+]
+
+
+def check_namespaces(namespace: str, *, all_namespaces: bool) -> None:
+    """Check the options for namespaces, which exclude each other.
+
+    Raises:
+        WorkloadError: both are given.
+    """
+    from ebbtide.workloads.errors import WorkloadError  # noqa: PLC0415
+
+    if namespace and all_namespaces:
+        raise WorkloadError("--namespace and --all-namespaces exclude each other: write one of them.")
 
 
 def jobs(
@@ -51,9 +65,7 @@ def jobs(
         bool, typer.Option("--watch", "-w", help="Refresh every 5 seconds until Ctrl-C.")
     ] = False,
     namespace: Namespace = "",
-    all_namespaces: Annotated[
-        bool, typer.Option("--all-namespaces", "-A", help="List workloads of all namespaces.")
-    ] = False,
+    all_namespaces: AllNamespaces = False,
     context: Context = "",
     format_: Format = PreviewFormat.TEXT,
     profile: Profile = "",
@@ -66,26 +78,17 @@ def jobs(
     """
     from ebbtide import clock  # noqa: PLC0415
     from ebbtide.kubernetes_api import Api  # noqa: PLC0415
-    from ebbtide.placement import Profile as Placements  # noqa: PLC0415
-    from ebbtide.placement import ProfileError  # noqa: PLC0415
     from ebbtide.runs import listing  # noqa: PLC0415
     from ebbtide.workloads.cluster import ClusterError  # noqa: PLC0415
-    from ebbtide.workloads.errors import WorkloadError  # noqa: PLC0415
 
     if watch and format_ is PreviewFormat.JSON:
         raise WatchError(
             "--watch refreshes a table and excludes --format json: omit it, and repeat the command."
         )
-    if namespace and all_namespaces:
-        raise WorkloadError("--namespace and --all-namespaces exclude each other: write one of them.")
+    check_namespaces(namespace, all_namespaces=all_namespaces)
     api = Api.of_user(context)
     place = "" if all_namespaces else namespace_of(api, namespace)
-    cluster: Placements | None = None
-    if profile:
-        cluster = Placements.load(profile)
-    else:
-        with suppress(ProfileError):  # the list stands without names of pools and prices
-            cluster = Placements.load(namespace=place, context=context)
+    cluster = available_profile(profile, place, context)
 
     def read() -> "list[ListedWorkload]":
         return listing.list_workloads(api, place, clock.now(), cluster, ended=ended)

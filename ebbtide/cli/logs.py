@@ -1,7 +1,6 @@
 """The `logs` command. Dependencies are imported on execution."""
 
 import sys
-from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -9,7 +8,7 @@ import typer
 from ebbtide.cli.config import namespace_of
 from ebbtide.cli.consoles import console, say
 from ebbtide.cli.exit_status import ExitStatus
-from ebbtide.cli.follow import Context
+from ebbtide.cli.follow import Context, available_profile
 from ebbtide.cli.workloads import ProfileSource
 
 if TYPE_CHECKING:
@@ -27,7 +26,7 @@ _LINKS: Final = ("pod", "job", "label")
 def logs(  # noqa: PLR0913 - one parameter an option
     name: Annotated[
         str,
-        typer.Argument(metavar="[NAME]", help="A Job, a sweep, a TrainJob or a pipeline run."),
+        typer.Argument(metavar="[NAME]", help="A Job, a sweep, a TrainJob, an experiment or a pipeline run."),
     ] = "",
     *,
     follow: Annotated[
@@ -61,8 +60,9 @@ def logs(  # noqa: PLR0913 - one parameter an option
 ) -> None:
     """Print a workload's logs, or a link to those of deleted pods.
 
-    Lines of a sweep, and of a Job on several nodes, begin with the index. The cloud's log store keeps the
-    logs of deleted pods: --pod, --job or --label instead of NAME prints a link to it, and the query.
+    Lines of a sweep, and of a Job on several nodes, begin with the index, those of an experiment with the
+    trial. The cloud's log store keeps the logs of deleted pods: --pod, --job or --label instead of NAME
+    prints a link to it, and the query.
     """
     from ebbtide.kubernetes_api import Api  # noqa: PLC0415
     from ebbtide.placement import Profile  # noqa: PLC0415
@@ -85,7 +85,7 @@ def logs(  # noqa: PLR0913 - one parameter an option
     try:
         kind, name = kind_of(api, name, namespace)
     except NoWorkloadError as error:
-        found = _profile(profile, namespace, context)
+        found = available_profile(profile, namespace, context)
         if found is None:
             raise
         say(f"{str(error).partition(' It may have ended')[0]} The logs of a deleted Job:", err=True)
@@ -94,22 +94,11 @@ def logs(  # noqa: PLR0913 - one parameter an option
     snapshot = _snapshot(api, name, namespace, kind)
     _check_index(snapshot.job, index)
     if follow:
-        _follow(api, name, namespace, index)
+        _follow(api, name, namespace, index, available_profile(profile, namespace, context))
         return
     is_complete = _print(api, snapshot, namespace, index)
-    if found := _profile(profile, namespace, context):
+    if found := available_profile(profile, namespace, context):
         _print_link(api, snapshot, namespace, found, workspace, is_complete=is_complete)
-
-
-def _profile(source: str, namespace: str, context: str) -> "Profile | None":
-    """Return the given profile, or that of the namespace; None if it has none."""
-    from ebbtide.placement import Profile, ProfileError  # noqa: PLC0415
-
-    if source:
-        return Profile.load(source)
-    with suppress(ProfileError):
-        return Profile.load(namespace=namespace, context=context)
-    return None
 
 
 def _links(profile: "Profile", namespace: str, workspace: str, pods: "Mapping[str, str]") -> str:
@@ -161,12 +150,11 @@ def _print(api: "Api", snapshot: "JobSnapshot", namespace: str, index: int | Non
     return not unread
 
 
-def _follow(api: "Api", name: str, namespace: str, index: int | None) -> None:
+def _follow(api: "Api", name: str, namespace: str, index: int | None, profile: "Profile | None") -> None:
     """Print lines until the end of the workload, and changes of its state on standard error."""
-    from ebbtide.cli.follow_progress import Changes  # noqa: PLC0415
+    from ebbtide.cli.follow_progress import Changes, ProgressLines  # noqa: PLC0415
     from ebbtide.runs.log_stream import LogStream, of_index  # noqa: PLC0415
     from ebbtide.workloads import submission  # noqa: PLC0415
-    from ebbtide.workloads.job_messages import progress_line  # noqa: PLC0415
 
     show = Changes(console(sys.stderr))
     stream = LogStream(api, namespace, say, prefixed=index is None)
@@ -175,7 +163,7 @@ def _follow(api: "Api", name: str, namespace: str, index: int | None) -> None:
             api,
             name,
             namespace,
-            lambda state: show(progress_line(state)),
+            ProgressLines(api, name, namespace, profile, show),
             show,
             lambda pods: stream.add(of_index(pods, index)),
         )

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ebbtide.placement import Profile
-    from ebbtide.registries.code_image import CodeImage
     from ebbtide.runs.folder import Folder
     from ebbtide.workloads.objects import Object
     from ebbtide.workloads.tasks import TaskFields
@@ -44,7 +43,8 @@ CodeInOption = Annotated[
     CodeIn | None,
     typer.Option(
         envvar="EBBTIDE_CODE_IN",
-        help="Storage of the code; by default a layer on the image if the team has a registry.",
+        help="Storage of the code; by default a layer on the image if the team has a registry, else a "
+        "ConfigMap, or for much code the team's bucket.",
         show_default=False,
     ),
 ]
@@ -58,6 +58,7 @@ Setup = Annotated[
         metavar="COMMANDS", help="Shell commands in the folder before the command.", show_default=False
     ),
 ]
+Code = Annotated[Path, typer.Option(metavar="DIR", help="The folder of the code.")]
 Replace = Annotated[
     bool, typer.Option("--replace", help="Delete an existing Job of that name, with its pods.")
 ]
@@ -70,7 +71,7 @@ def run(
     ] = "",
     command: Command = None,
     *,
-    code: Annotated[Path, typer.Option(metavar="DIR", help="The folder of the code.")] = Path(),
+    code: Code = Path(),
     code_in: CodeInOption = None,
     setup: Setup = "",
     nodes: Annotated[
@@ -82,9 +83,10 @@ def run(
     """Run a command with the code of a folder.
 
     The Job's pods have the folder's files in /code, without those that .dockerignore or .gitignore exclude.
-    They are a layer on the image if the namespace's team has a registry, else a ConfigMap. CPU and memory
-    default to the part of a node that belongs to the requested accelerators. The logs are printed until the
-    Job ends; Ctrl-C leaves it running. Exit status 1: the Job failed.
+    They are a layer on the image if the namespace's team has a registry, else a ConfigMap, or for more than
+    700 kB an archive in the team's bucket. CPU and memory default to the part of a node that belongs to the
+    requested accelerators. The logs are printed until the Job ends; Ctrl-C leaves it running. Exit status 1:
+    the Job failed.
     """
     from ebbtide.workloads.several_nodes import job_over_nodes  # noqa: PLC0415
 
@@ -128,7 +130,6 @@ def create(
     """
     from ebbtide.kubernetes_api import Api  # noqa: PLC0415
     from ebbtide.runs import run as runs  # noqa: PLC0415
-    from ebbtide.runs.code import image_repository, with_image  # noqa: PLC0415
     from ebbtide.runs.folder import read_folder, size_text  # noqa: PLC0415
     from ebbtide.runs.metadata import user_of  # noqa: PLC0415
     from ebbtide.wording import several  # noqa: PLC0415
@@ -158,10 +159,8 @@ def create(
             for path in folder.skipped
         ),
     ]
-    if repository := image_repository(cluster, namespace, folder, code_in):
-        image = pushed(options["image"], repository, folder, options["format_"])
-        manifest = with_image(manifest, image.name)
-        notes.append(f"Image: {image.name}")
+    manifest, note = with_code(manifest, cluster, namespace, folder, code_in, options)
+    notes += [note] if note else []
     if earlier:
         runs.delete(api, (manifest, *dependents), earlier, namespace)
     follow_command.submit(
@@ -175,11 +174,37 @@ def create(
     )
 
 
-def pushed(base: str, repository: str, folder: "Folder", format_: PreviewFormat) -> "CodeImage":
-    """Push the image of a folder's code, and report copied layers of its base; return the image."""
-    from ebbtide.registries.code_image import code_image, push  # noqa: PLC0415
+def with_code(
+    manifest: "Object",
+    cluster: "Profile",
+    namespace: str,
+    folder: "Folder",
+    code_in: CodeIn | None,
+    options: dict[str, Any],
+) -> "tuple[Object, str]":
+    """Upload the code of a run to its registry or bucket; return the Job with it, and a line about it."""
+    from ebbtide.runs.code import (  # noqa: PLC0415
+        bucket_folder,
+        image_repository,
+        storage_of,
+        upload,
+        with_image,
+    )
+
+    if storage_of(cluster, namespace, folder, code_in) is CodeIn.BUCKET:
+        address = bucket_folder(cluster, namespace, folder)
+        return manifest, f"Archive: {address}{'' if upload(folder, address) else ', which has it already'}"
+    if repository := image_repository(cluster, namespace, folder, code_in):
+        image = _pushed(options["image"], repository, folder, options.get("format_", PreviewFormat.TEXT))
+        return with_image(manifest, image), f"Image: {image}"
+    return manifest, ""
+
+
+def _pushed(base: str, repository: str, folder: "Folder", format_: PreviewFormat) -> str:
+    """Push the image of a folder's code, and report copied layers of its base; return the image's name."""
+    from ebbtide.registries.code_image import push_code  # noqa: PLC0415
     from ebbtide.registries.credentials import user_credentials  # noqa: PLC0415
-    from ebbtide.runs.code import DIRECTORY  # noqa: PLC0415
+    from ebbtide.runs.code import image_layer  # noqa: PLC0415
     from ebbtide.runs.folder import size_text  # noqa: PLC0415
 
     def report(copied: int, total: int) -> None:
@@ -188,9 +213,7 @@ def pushed(base: str, repository: str, folder: "Folder", format_: PreviewFormat)
 
     is_document = format_ is PreviewFormat.JSON
     try:
-        image = code_image(base, repository, folder.archive(DIRECTORY.lstrip("/")), user_credentials)
-        push(image, user_credentials, report)
+        return push_code(base, repository, image_layer(folder), user_credentials, report)
     except KeyboardInterrupt:
         say(f"Interrupted before a Job was created. {repository} keeps the copied layers.", err=True)
         raise SystemExit(ExitStatus.INTERRUPTED) from None
-    return image

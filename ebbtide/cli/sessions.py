@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -20,14 +19,16 @@ import typer
 
 from ebbtide.cli.consoles import console, say
 from ebbtide.cli.exit_status import ExitStatus
-from ebbtide.cli.options import PreviewFormat
-from ebbtide.cli.run import UNRECORDED, CodeInOption, pushed
+from ebbtide.cli.follow import available_profile
+from ebbtide.cli.kubectl import kubectl_command
+from ebbtide.cli.run import UNRECORDED, Code, CodeInOption, Setup, with_code
 from ebbtide.cli.workloads import fields_of, with_defaults, with_shared_options
 from ebbtide.errors import EbbtideError
 from ebbtide.invocation import command_line
 
 if TYPE_CHECKING:
     from ebbtide.kubernetes_api import Api
+    from ebbtide.placement import Profile
 
 Object = dict[str, Any]
 
@@ -36,11 +37,6 @@ SessionName = Annotated[
     typer.Argument(
         metavar="[NAME]", help="Name of a session to return to, or of a new one; by default the folder's."
     ),
-]
-Code = Annotated[Path, typer.Option(metavar="DIR", help="The folder of the code.")]
-Setup = Annotated[
-    str,
-    typer.Option(metavar="COMMANDS", help="Shell commands in the folder at the start.", show_default=False),
 ]
 Idle = Annotated[
     str, typer.Option(metavar="TIME", help="Time without a process of yours after which it ends: 30m, 1h.")
@@ -67,11 +63,13 @@ class _Session:
         api: the cluster's API.
         job: its Job.
         context: the kubeconfig's context; empty for the current one.
+        profile: the cluster's profile; None if it is unknown.
     """
 
     api: "Api"
     job: Object
     context: str
+    profile: "Profile | None"
 
     @classmethod
     def open(
@@ -95,16 +93,19 @@ class _Session:
         """
         from ebbtide.kubernetes_api import Api  # noqa: PLC0415
         from ebbtide.runs import sessions  # noqa: PLC0415
-        from ebbtide.runs.code import image_repository, with_image  # noqa: PLC0415
         from ebbtide.runs.folder import read_folder  # noqa: PLC0415
         from ebbtide.runs.metadata import user_of  # noqa: PLC0415
         from ebbtide.workloads import submission  # noqa: PLC0415
 
-        _kubectl()
+        kubectl_command()
         context = options["context"]
         api = Api.of_user(context)
         if name and (job := sessions.find(api, name, options["namespace"] or api.namespace, kind)):
-            return cls(api=api, job=job, context=context)
+            profile = available_profile(options["profile"], job["metadata"]["namespace"], context)
+            session = cls(api=api, job=job, context=context, profile=profile)
+            if reason := sessions.earlier_end(job, session.idle):
+                session.report_end(f"{reason} Its Job is deleted; the same command starts a new one.")
+            return session
         cluster = with_defaults(options)
         folder = read_folder(code)
         if not options["queue"]:
@@ -113,12 +114,10 @@ class _Session:
         fields = {key: value for key, value in fields_of(name, None, options).items() if key != "command"}
         manifest, *dependents = objects_of(cluster, folder, user_of(api), recorded, **own, **fields)
         namespace = manifest["metadata"].get("namespace") or api.namespace
-        if repository := image_repository(cluster, namespace, folder, own["code_in"]):
-            image = pushed(options["image"], repository, folder, PreviewFormat.TEXT)
-            manifest = with_image(manifest, image.name)
+        manifest, _ = with_code(manifest, cluster, namespace, folder, own["code_in"], options)
         job = submission.submit(api, manifest, *dependents)
         say(f"Job {job['metadata']['name']} is created, in namespace {namespace}.")
-        return cls(api=api, job=job, context=context)
+        return cls(api=api, job=job, context=context, profile=cluster)
 
     @property
     def name(self) -> str:
@@ -135,8 +134,7 @@ class _Session:
     @property
     def kubectl(self) -> list[str]:
         """Command of kubectl for its namespace."""
-        chosen = ["--context", self.context] if self.context else []
-        return [_kubectl(), *chosen, "--namespace", self.job["metadata"]["namespace"]]
+        return kubectl_command(self.job["metadata"]["namespace"], self.context)
 
     def command(self, verb: str) -> str:
         """Return the command line of an Ebbtide command for it."""
@@ -145,18 +143,13 @@ class _Session:
 
     def wait(self) -> Object:
         """Wait until the pod runs, with the reasons of the wait; return the pod."""
-        from ebbtide.cli.follow_progress import narration  # noqa: PLC0415
+        from ebbtide.cli.follow_progress import ProgressLines, narration  # noqa: PLC0415
         from ebbtide.runs.sessions import wait_until_running  # noqa: PLC0415
-        from ebbtide.workloads import job_messages  # noqa: PLC0415
 
+        namespace = self.job["metadata"]["namespace"]
         with narration(console(sys.stdout)) as show:
-            return wait_until_running(
-                self.api,
-                self.name,
-                self.job["metadata"]["namespace"],
-                lambda state: show(job_messages.progress_line(state)),
-                show,
-            )
+            lines = ProgressLines(self.api, self.name, namespace, self.profile, show)
+            return wait_until_running(self.api, self.name, namespace, lines, show)
 
     def end_of(self, pod: Object, *, killed: bool = False) -> str:
         """Return why the pod has ended; empty if it runs, or the cluster is unreachable."""
@@ -164,7 +157,7 @@ class _Session:
         from ebbtide.workloads.cluster import ClusterError  # noqa: PLC0415
 
         try:
-            return sessions.end_of(self.api, pod, self.idle, killed=killed)
+            return sessions.end_of(self.api, self.job, pod, self.idle, killed=killed)
         except ClusterError as error:
             say(str(error), err=True)
             return ""
@@ -200,21 +193,6 @@ class _Session:
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
-
-
-def _kubectl() -> str:
-    """Return the path of kubectl.
-
-    Raises:
-        SessionError: it is not installed.
-    """
-    path = shutil.which("kubectl")
-    if path is None:
-        raise SessionError(
-            "kubectl is not on PATH, and it makes the connection to the pod. Install it: "
-            "https://kubernetes.io/docs/tasks/tools/."
-        )
-    return path
 
 
 @partial(with_shared_options, without=_NO_TASK)

@@ -1,14 +1,13 @@
 """The `why` command. Its dependencies are imported on execution."""
 
 import json
-from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ebbtide.cli.config import namespace_of
 from ebbtide.cli.consoles import say, write
-from ebbtide.cli.follow import Context, Format
+from ebbtide.cli.follow import Context, Format, available_profile
 from ebbtide.cli.jobs import Namespace, Profile
 from ebbtide.cli.options import PreviewFormat
 
@@ -37,18 +36,13 @@ def why(
     """
     from ebbtide import clock  # noqa: PLC0415
     from ebbtide.kubernetes_api import Api  # noqa: PLC0415
-    from ebbtide.placement import Profile as Placements  # noqa: PLC0415
-    from ebbtide.placement import ProfileError  # noqa: PLC0415
     from ebbtide.runs.pending.cause import VERSION  # noqa: PLC0415
     from ebbtide.runs.pending.causes import cause_of  # noqa: PLC0415
     from ebbtide.runs.pending.reader import read_evidence  # noqa: PLC0415
 
     api = Api.of_user(context)
     place = namespace_of(api, namespace)
-    cluster: Placements | None = Placements.load(profile) if profile else None
-    if cluster is None:
-        with suppress(ProfileError):  # most causes are known without it
-            cluster = Placements.load(namespace=place, context=context)
+    cluster = available_profile(profile, place, context)  # most causes are known without it
     evidence = read_evidence(api, name, place, clock.now(), cluster)
     cause = cause_of(evidence)
     if format_ is PreviewFormat.JSON:

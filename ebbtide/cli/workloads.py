@@ -132,6 +132,14 @@ Volume = Annotated[
     str, typer.Option(help="A PersistentVolumeClaim to mount, for checkpoints.", show_default=False)
 ]
 MountPath = Annotated[str, typer.Option(help="The volume's path in the container.")]
+Outputs = Annotated[
+    str,
+    typer.Option(
+        metavar="PATH",
+        help="Path in the container of a folder of the Job that outlives it, for `ebbtide cp`.",
+        show_default=False,
+    ),
+]
 Submit = Annotated[
     bool,
     typer.Option(
@@ -154,6 +162,16 @@ SecretVolumes = Annotated[
         "--secret-volume",
         metavar="SECRET=PATH",
         help="A Secret to mount, a file for each key.",
+        show_default=False,
+    ),
+]
+
+Mounts = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--mount",
+        metavar="ADDRESS:PATH",
+        help="A folder of a bucket to mount, read-only: gs://bucket/data:/data.",
         show_default=False,
     ),
 ]
@@ -183,6 +201,8 @@ def _shared(  # noqa: PLR0913 - one parameter an option
     run_as_user: RunAsUser = None,
     volume: Volume = "",
     mount_path: MountPath = "/checkpoints",
+    outputs: Outputs = "",
+    mounts: Mounts = None,
     submit: Submit = False,
     context: Context = "",
     format_: Format = PreviewFormat.TEXT,
@@ -246,7 +266,27 @@ def fields_of(name: str, command: list[str] | None, options: dict[str, Any]) -> 
     for field, option in _PAIRS.items():
         if field in fields:
             fields[field] = pairs_of(option, fields[field])
+    if "mounts" in fields:
+        fields["mounts"] = _mounts_of(fields["mounts"])
     return fields  # pyright: ignore[reportReturnType]  # the options are called as the fields are
+
+
+def _mounts_of(given: Iterable[str]) -> dict[str, str]:
+    """Parse `ADDRESS:PATH` of `--mount`."""
+    from ebbtide.workloads.errors import Problems  # noqa: PLC0415
+
+    problems = Problems()
+    mounts: dict[str, str] = {}
+    for text in given:
+        address, _, path = text.rpartition(":")
+        problems.check(
+            "://" in address,
+            f"--mount has {text!r}; write ADDRESS:PATH, such as gs://bucket/data:/data.",
+        )
+        problems.check(address not in mounts, f"--mount has {address} twice.")
+        mounts[address] = path
+    problems.end()
+    return mounts
 
 
 def with_defaults(options: dict[str, Any]) -> "Profile":

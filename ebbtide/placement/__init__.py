@@ -15,6 +15,7 @@ from ebbtide.placement.profile import (
     PoolProfile,
     Profile,
     QueueProfile,
+    TeamProfile,
     Toleration,
 )
 
@@ -28,5 +29,6 @@ __all__ = [
     "Profile",
     "ProfileError",
     "QueueProfile",
+    "TeamProfile",
     "Toleration",
 ]

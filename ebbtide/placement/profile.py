@@ -206,6 +206,8 @@ class TeamProfile:
         bucket: address of its bucket, as `gs://NAME` or `abfss://CONTAINER@ACCOUNT.dfs.core.windows.net`;
             empty without a bucket.
         claim: PersistentVolumeClaim of its shared volume; empty without a volume.
+        claim_kind: kind of that volume, `bucket`, `filestore` or `azure-files`; empty without a volume, and
+            in a profile from an older Ebbtide.
         service_account: service account of pods that act as its cloud identity; empty without one.
     """
 
@@ -215,6 +217,7 @@ class TeamProfile:
     bucket: str = ""
     claim: str = ""
     service_account: str = ""
+    claim_kind: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,6 +230,8 @@ class Profile:
             older Ebbtide.
         priorities: names of the WorkloadPriorityClasses, lowest first; empty in a profile from an older
             Ebbtide.
+        bucket_driver: CSI driver that mounts buckets in pods; empty if the cluster may not have it, and in a
+            profile from an older Ebbtide.
         teams: the teams; in a profile of version 1, those with registries.
     """
 
@@ -239,6 +244,7 @@ class Profile:
     pipeline_retries: str = UNKNOWN
     teams: tuple[TeamProfile, ...] = ()
     priorities: tuple[str, ...] = ()
+    bucket_driver: str = ""
     version: str = VERSION
 
     def pool(self, name: str) -> PoolProfile:
@@ -424,4 +430,5 @@ def _profile(data: Mapping[str, Any]) -> Profile:
         pipeline_retries=str(data.get("pipeline_retries", UNKNOWN)),
         teams=tuple(_teams(data)),
         priorities=tuple(data.get("priorities", ())),
+        bucket_driver=str(data.get("bucket_driver", "")),
     )

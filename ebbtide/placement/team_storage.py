@@ -2,6 +2,7 @@
 
 from typing import Final, assert_never
 
+from ebbtide.catalog import CloudKind
 from ebbtide.model.cloud import Aks, Gke
 from ebbtide.model.cluster import Cluster
 from ebbtide.model.physical_names import BUCKET, REPOSITORY, account_name, fitting
@@ -15,6 +16,10 @@ CONTAINER: Final = "shared"
 
 ACCOUNT: Final = "worker"
 """The service account that a team's workloads run as, in its namespace."""
+
+BUCKET_DRIVERS: Final = {CloudKind.GKE: "gcsfuse.csi.storage.gke.io", CloudKind.AKS: "blob.csi.azure.com"}
+"""CSI drivers that mount buckets in pods (GKE docs, cloud-storage-fuse-csi-driver; azure-aks-docs,
+azure-blob-csi, 2026)."""
 
 
 def bucket_name(cluster: Cluster, team: Team) -> str:
@@ -43,6 +48,22 @@ def bucket_address(cluster: Cluster, team: Team) -> str:
             return f"abfss://{CONTAINER}@{name}.dfs.core.windows.net"
         case _:
             assert_never(cluster.cloud)
+
+
+def mounts_buckets(cluster: Cluster) -> bool:
+    """Return whether a team's shared volume is its bucket."""
+    return any(team.volume is not None and team.volume.kind == "bucket" for team in cluster.teams)
+
+
+def bucket_driver(cluster: Cluster) -> str:
+    """Return the CSI driver that mounts buckets; empty if the cluster may not have it.
+
+    A GKE cluster of the stack always has it, any other cluster if a team mounts its bucket.
+    """
+    has_driver = mounts_buckets(cluster) or (
+        cluster.site.cloud is CloudKind.GKE and cluster.cloud.existing is None
+    )
+    return BUCKET_DRIVERS[cluster.site.cloud] if has_driver else ""
 
 
 def registry_name(cluster: Cluster, team: Team) -> str:

@@ -96,6 +96,26 @@ def code_image(base: str, repository: str, layer: bytes, credentials: Credential
     )
 
 
+def _ignored(copied: int, total: int) -> None:
+    """Ignore the progress: a library prints nothing."""
+
+
+def push_code(
+    base: str,
+    repository: str,
+    layer: bytes,
+    credentials: Credentials,
+    on_copy: Callable[[int, int], object] = _ignored,
+) -> str:
+    """Push the image of a layer on a base image, unless its repository has it; return its name.
+
+    Arguments and errors are those of `code_image` and `push`.
+    """
+    image = code_image(base, repository, layer, credentials)
+    push(image, credentials, on_copy)
+    return image.name
+
+
 def push(image: CodeImage, credentials: Credentials, on_copy: Callable[[int, int], object]) -> None:
     """Push an image, the layers of its base that its registry does not have among it; the manifest last.
 

@@ -1,7 +1,9 @@
-"""The code in a run's pods: in the image, or in a ConfigMap that a shell unpacks before the command."""
+"""The code in a run's pods: in the image, or an archive in a ConfigMap or a bucket, which a shell unpacks
+before the command."""
 
 import base64
 import gzip
+import hashlib
 from collections.abc import Sequence
 from typing import Final
 
@@ -11,19 +13,21 @@ from ebbtide.runs.folder import Folder, size_text
 from ebbtide.runs.metadata import application
 from ebbtide.workloads.errors import WorkloadError
 from ebbtide.workloads.objects import Object
+from ebbtide.workloads.storage import CheckpointError, write_once
 
 DIRECTORY: Final = "/code"
 """Directory of the code in the container, and the command's working directory."""
 _LARGEST: Final = 700_000
 """Maximum size in bytes of an archive in a ConfigMap: an object has 1 MiB, and Base64 adds a third
 (Kubernetes docs, ConfigMaps, 2026)."""
-_MOUNT: Final = "/ebbtide"
+ARCHIVE: Final = "/ebbtide"
+"""Directory of the archive in the container."""
 _KEY: Final = "code.tar.gz"
 _ARCHIVE, _CODE = "ebbtide-archive", "ebbtide-code"
 # An image without tar may still have Python.
 _UNPACK: Final = (
     "if command -v tar >/dev/null; then tar -xzf {0} -C {1}; else python3 -m tarfile -e {0} {1}; fi\n"
-).format(f"{_MOUNT}/{_KEY}", DIRECTORY)
+).format(f"{ARCHIVE}/{_KEY}", DIRECTORY)
 
 
 def image_repository(profile: Profile, namespace: str, folder: Folder, code_in: CodeIn | None) -> str:
@@ -39,7 +43,7 @@ def image_repository(profile: Profile, namespace: str, folder: Folder, code_in: 
         WorkloadError: the code goes into an image, and there is no registry.
     """
     team = profile.team_of(namespace)
-    if code_in is CodeIn.CONFIG_MAP:
+    if code_in in {CodeIn.CONFIG_MAP, CodeIn.BUCKET}:
         return ""
     if team and team.registry:
         return f"{team.registry}/{application(folder.root.name)}"
@@ -51,9 +55,67 @@ def image_repository(profile: Profile, namespace: str, folder: Folder, code_in: 
     return ""
 
 
+def storage_of(profile: Profile, namespace: str, folder: Folder, code_in: CodeIn | None) -> CodeIn:
+    """Return the storage of a run's code: the given one, or an image if the namespace's team has a registry,
+    and without it a ConfigMap, or for more than it can hold the team's bucket."""
+    team = profile.team_of(namespace)
+    if code_in is not None or team is None:
+        return code_in or CodeIn.CONFIG_MAP
+    if team.registry:
+        return CodeIn.IMAGE
+    mounts = bool(team.bucket) and (profile.cloud == "gke" or team.claim_kind == "bucket")
+    return CodeIn.BUCKET if mounts and len(compressed(folder)) > _LARGEST else CodeIn.CONFIG_MAP
+
+
+def image_layer(folder: Folder) -> bytes:
+    """Return the layer of an image with a folder's files in `/code`, a tar archive."""
+    return folder.archive(DIRECTORY.lstrip("/"))
+
+
 def with_image(job: Object, image: str) -> Object:
     """Return a Job whose container has an image."""
     return _with_pod(job, containers=[{**_container(job), "image": image}])
+
+
+def bucket_folder(profile: Profile, namespace: str, folder: Folder) -> str:
+    """Return the address of the folder with a run's archive in the bucket of its team, by the code's digest.
+
+    Raises:
+        WorkloadError: the team has no bucket.
+    """
+    team = profile.team_of(namespace)
+    if team is None or not team.bucket:
+        raise WorkloadError(
+            f"Namespace {namespace} has no bucket for an archive of the code: declare `volume: {{}}` for its "
+            "team, or use --code-in config-map."
+        )
+    return f"{team.bucket}/code/{hashlib.sha256(folder.archive()).hexdigest()}"
+
+
+def upload(folder: Folder, address: str) -> bool:
+    """Write a folder's archive to a bucket, with the user's credentials; return False if it has it already.
+
+    Args:
+        folder: the code.
+        address: its folder in the bucket; see `bucket_folder`.
+
+    Raises:
+        WorkloadError: the bucket cannot be used, or its library is not installed.
+    """
+    try:
+        return write_once(f"{address}/{_KEY}", compressed(folder))
+    except CheckpointError as error:
+        raise WorkloadError(f"The code was not uploaded. {error}") from None
+
+
+def compressed(folder: Folder) -> bytes:
+    """Return a folder's compressed archive."""
+    return gzip.compress(folder.archive(), mtime=0)
+
+
+def with_directory(job: Object) -> Object:
+    """Return a Job with an empty directory for its code, which the shell unpacks there."""
+    return _with_volumes(job, [{"name": _CODE, "emptyDir": {}}], [{"name": _CODE, "mountPath": DIRECTORY}])
 
 
 def in_config_map(job: Object, folder: Folder) -> tuple[Object, Object]:
@@ -64,12 +126,12 @@ def in_config_map(job: Object, folder: Folder) -> tuple[Object, Object]:
     Raises:
         WorkloadError: the code is too large for a ConfigMap.
     """
-    archive = gzip.compress(folder.archive(), mtime=0)
+    archive = compressed(folder)
     if len(archive) > _LARGEST:
         raise WorkloadError(
             f"The code in {folder.root} has {size_text(len(archive))} compressed, and a ConfigMap can hold "
             f"{size_text(_LARGEST)}. The largest files: {folder.largest()}. List files that the command does "
-            "not read in .dockerignore."
+            "not read in .dockerignore, or use the team's bucket (--code-in bucket) or registry."
         )
     metadata: Object = {"name": f"{job['metadata']['name']}-code"}
     if "namespace" in job["metadata"]:
@@ -82,15 +144,9 @@ def in_config_map(job: Object, folder: Folder) -> tuple[Object, Object]:
         "immutable": True,
         "binaryData": {_KEY: base64.b64encode(archive).decode()},
     }
-    volumes: list[Object] = [
-        {"name": _ARCHIVE, "configMap": {"name": metadata["name"]}},
-        {"name": _CODE, "emptyDir": {}},
-    ]
-    mounts = [
-        {"name": _ARCHIVE, "mountPath": _MOUNT, "readOnly": True},
-        {"name": _CODE, "mountPath": DIRECTORY},
-    ]
-    return _with_volumes(job, volumes, mounts), config_map
+    volumes: list[Object] = [{"name": _ARCHIVE, "configMap": {"name": metadata["name"]}}]
+    mounts = [{"name": _ARCHIVE, "mountPath": ARCHIVE, "readOnly": True}]
+    return with_directory(_with_volumes(job, volumes, mounts)), config_map
 
 
 def in_shell(job: Object, setup: str, *, unpacks: bool) -> Object:

@@ -9,3 +9,5 @@ class CodeIn(StrEnum):
     IMAGE = "image"
     """A layer on the image, in the registry of the namespace's team."""
     CONFIG_MAP = "config-map"
+    BUCKET = "bucket"
+    """An archive in the bucket of the namespace's team, which the pods mount."""

@@ -13,10 +13,11 @@ from ebbtide.wording import several
 from ebbtide.workloads.cluster import ClusterError, explained
 from ebbtide.workloads.errors import WorkloadError
 from ebbtide.workloads.job_progress import Phase, progress
-from ebbtide.workloads.kinds import EXPERIMENT, JOB, LISTED, PIPELINE_RUN, TRAIN_JOB, Kind, kind_of
+from ebbtide.workloads.kinds import EXPERIMENT, JOB, PIPELINE_RUN, TRAIN_JOB, Kind, kind_of
 from ebbtide.workloads.names import is_label
 from ebbtide.workloads.objects import Object, phase_of
 from ebbtide.workloads.submission import JOB_UID, submit, take_snapshot
+from ebbtide.workloads.volumes import move_outputs
 
 RERUN_OF: Final = "ebbtide.dev/rerun-of"
 """Annotation with the name of the first of several runs."""
@@ -40,7 +41,7 @@ def cancel(api: Api, name: str, namespace: str) -> str:
     Raises:
         ClusterError: there is none, deleting it is forbidden, or the API server does not respond.
     """
-    kind, name = kind_of(api, name, namespace, LISTED)
+    kind, name = kind_of(api, name, namespace)
     path = f"{kind.path.format(namespace)}/{name}"
     title = f"{kind.name} {name} in namespace {namespace}"
     try:
@@ -76,7 +77,7 @@ def rerun(api: Api, name: str, namespace: str, words: Sequence[str] = (), new_na
         ClusterError: there is no such workload, or the cluster rejects the new one; nothing was created.
         WorkloadError: its kind cannot be run again, or not with other arguments.
     """
-    kind, name = kind_of(api, name, namespace, LISTED)
+    kind, name = kind_of(api, name, namespace)
     if kind is PIPELINE_RUN:
         raise WorkloadError(
             f"{name} is a pipeline run, which Kubeflow Pipelines would not record if it were created here: "
@@ -203,6 +204,7 @@ def _prepare_job(
             pod.pop(field, None)
         pod.update({field: original[field] for field in _PLACED if field in original})
     _refer(pod, {**renamed, f"{name}-0.{name}": f"{new_name}-0.{new_name}"})
+    move_outputs(pod["containers"][0], name, new_name)
     if words:
         _replace_words(pod["containers"][0], words)
 

@@ -11,14 +11,14 @@ from ebbtide.kubernetes_api.parts import part, parts, text
 from ebbtide.kueue_api import API_PATH
 from ebbtide.placement import Profile
 from ebbtide.placement.profile import QUEUE_LABEL
-from ebbtide.runs.pending.cause import Cause
+from ebbtide.runs.pending.cause import OBVIOUS, Cause
 from ebbtide.runs.pending.causes import cause_of
 from ebbtide.runs.pending.evidence import Evidence, is_gated
 from ebbtide.runs.pending.reader import POSITIONS
 from ebbtide.runs.pod_costs import Cost, cost_of, seconds_between, selected_pools
 from ebbtide.workloads.cluster import ClusterError, explained
 from ebbtide.workloads.job_progress import JobSnapshot, Phase, Progress, progress
-from ebbtide.workloads.kinds import EXPERIMENT, JOB, LISTED, TRIAL_LABEL, Kind, kind_of, lost, trials
+from ebbtide.workloads.kinds import EXPERIMENT, JOB, TRIAL_LABEL, WORKLOADS, Kind, kind_of, lost, trials
 from ebbtide.workloads.objects import Object, condition
 from ebbtide.workloads.submission import JOB_UID
 from ebbtide.workloads.sweeps import POINTS
@@ -29,8 +29,6 @@ USER: Final = "ebbtide.dev/user"
 """Annotation with the user who created a workload."""
 _CREATED: Final = "Created pod: "
 """Message of the Job controller's event for a new pod (Kubernetes 1.36, pkg/controller, RealPodControl)."""
-_OBVIOUS: Final = frozenset({"New", "Starting"})
-"""Causes that the phase tells."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +120,7 @@ def list_workloads(
         cluster = _Objects(api, namespace)
         rows = [
             _listed(cluster, kind, item, profile, now)
-            for kind in LISTED
+            for kind in WORKLOADS
             for item in cluster.items(kind)
             if ended or not _over(kind.as_job(item))
         ]
@@ -152,7 +150,7 @@ def read_workload(
     Raises:
         ClusterError: it does not exist, reading it or pods is forbidden, or the API server does not respond.
     """
-    kind, name = kind_of(api, name, namespace, LISTED)
+    kind, name = kind_of(api, name, namespace)
     try:
         item = api.get(f"{kind.path.format(namespace)}/{name}")
         return _listed(_Objects(api, namespace, deleted), kind, item, profile, now)
@@ -223,7 +221,7 @@ class _Objects:
         namespace = item["metadata"]["namespace"]
         if kind is EXPERIMENT:
             return [pod for trial in trials(item) for pod in self._pods[namespace, TRIAL_LABEL, trial]]
-        key, _, value = kind.pod_label(item).partition("=")
+        key, _, value = kind.pod_selector(item).partition("=")
         return self._pods[namespace, key, value]
 
     def created(self, job: Object, pods: Sequence[Object]) -> int:
@@ -287,7 +285,7 @@ def _listed(
     current = progress(JobSnapshot(job=job, pods=pods, workload=workload, events=events))
     cause = cluster.cause(kind, job, pods, profile, now)
     if cause is not None:
-        current = replace(current, reason="" if cause.reason in _OBVIOUS else cause.message)
+        current = replace(current, reason="" if cause.reason in OBVIOUS else cause.message)
     queue = text(item, "metadata", "labels", QUEUE_LABEL)
     waits = (
         workload is not None and current.phase is Phase.QUEUED and not condition(workload, "QuotaReserved")

@@ -1,4 +1,4 @@
-"""The logs of a Job's pods, line by line while they are written."""
+"""The logs of a workload's pods, line by line while they are written."""
 
 import re
 import threading
@@ -7,11 +7,17 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from ebbtide.kubernetes_api import Api, ApiError
-from ebbtide.kubernetes_api.parts import text
+from ebbtide.kubernetes_api.parts import parts, text, words
 from ebbtide.workloads.job_progress import INDEX
+from ebbtide.workloads.kinds import TRIAL_LABEL
 from ebbtide.workloads.objects import Object, phase_of
 
 _STAMP: Final = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\S*) ?(.*)")
+_COLLECTOR: Final = "metrics-logger-and-collector"
+_COLLECTED: Final = "1>/var/log/katib/metrics.log 2>&1"
+_KLOG: Final = re.compile(r"[IWEF]\d{4} [\d:.]+ +\d+ \S+\] ")
+"""Katib's sidecar reads the output of a trial from a file, and logs it with klog's header (kubeflow/katib
+0.19, pkg/webhook/v1beta1/pod/utils.go, cmd/metricscollector/v1beta1/file-metricscollector/main.go)."""
 _PAUSE: Final = 1.0
 _LAST: Final = 10.0
 """Seconds for the rest of the logs after the end of the Job."""
@@ -34,7 +40,7 @@ def print_logs(
         namespace: the pods' namespace.
         pods: the pods.
         on_line: called with each line.
-        prefixed: whether lines begin with the pod's index.
+        prefixed: whether lines begin with the pod's index or trial.
 
     Returns:
         A sentence for each log that could not be read.
@@ -43,8 +49,8 @@ def print_logs(
     for pod in sorted(filter(has_started, pods), key=lambda pod: pod["metadata"]["creationTimestamp"]):
         path = f"/api/v1/namespaces/{namespace}/pods/{pod['metadata']['name']}/log"
         try:
-            for line in api.lines(path, container=pod["spec"]["containers"][0]["name"]):
-                on_line(_prefixed(line, pod) if prefixed else line)
+            for line in api.lines(path, container=_container(pod)):
+                on_line(_written(line, pod, prefixed=prefixed))
         except ApiError as error:
             unread.append(_unread(pod["metadata"]["name"], error.message))
     return unread
@@ -59,9 +65,20 @@ def _index(pod: Object) -> str:
     return text(pod, "metadata", "annotations", INDEX)
 
 
-def _prefixed(line: str, pod: Object) -> str:
-    index = _index(pod)
-    return f"[{index}] {line}" if index else line
+def _container(pod: Object) -> str:
+    """Return the container whose log has the output of a pod's program."""
+    first = pod["spec"]["containers"][0]
+    names = [container["name"] for container in parts(pod, "spec", "containers")]
+    is_collected = any(_COLLECTED in word for word in words(first, "args"))
+    return _COLLECTOR if is_collected and _COLLECTOR in names else first["name"]
+
+
+def _written(line: str, pod: Object, *, prefixed: bool) -> str:
+    """Return a line as the program wrote it, with the pod's index or trial before it."""
+    if _container(pod) == _COLLECTOR:
+        line = _KLOG.sub("", line, count=1)
+    label = _index(pod) or text(pod, "metadata", "labels", TRIAL_LABEL)
+    return f"[{label}] {line}" if prefixed and label else line
 
 
 def _unread(pod: str, reason: str) -> str:
@@ -83,7 +100,7 @@ class LogStream:
             api: the cluster's API.
             namespace: the pods' namespace.
             on_line: called with each line, by one thread at a time.
-            prefixed: whether lines begin with the pod's index.
+            prefixed: whether lines begin with the pod's index or trial.
         """
         self._api, self._namespace = api, namespace
         self._on_line, self._lock, self._prefixed = on_line, threading.Lock(), prefixed
@@ -126,7 +143,7 @@ class LogStream:
     def _read(self, pod: Object) -> None:
         name = pod["metadata"]["name"]
         path = f"/api/v1/namespaces/{self._namespace}/pods/{name}/log"
-        query = {"container": pod["spec"]["containers"][0]["name"], "follow": "true", "timestamps": "true"}
+        query = {"container": _container(pod), "follow": "true", "timestamps": "true"}
         last = ""
         while True:
             before = last
@@ -138,7 +155,7 @@ class LogStream:
                     stamp, content = (match[1], match[2]) if match else ("", line)
                     if not (stamp and before and stamp <= before):
                         last = max(last, stamp)
-                        self._write(_prefixed(content, pod) if self._prefixed else content)
+                        self._write(_written(content, pod, prefixed=self._prefixed))
                 if not self._is_running(name):
                     return
             except ApiError as error:

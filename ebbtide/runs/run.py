@@ -9,7 +9,16 @@ from ebbtide import quantities
 from ebbtide.invocation import command_line
 from ebbtide.kubernetes_api import Api, ApiError
 from ebbtide.placement import PoolProfile, Profile, ProfileError
-from ebbtide.runs.code import image_repository, in_config_map, in_shell
+from ebbtide.runs.code import (
+    ARCHIVE,
+    DIRECTORY,
+    bucket_folder,
+    image_repository,
+    in_config_map,
+    in_shell,
+    storage_of,
+    with_directory,
+)
 from ebbtide.runs.code_in import CodeIn
 from ebbtide.runs.folder import Folder
 from ebbtide.runs.metadata import application, described, name_of
@@ -48,7 +57,7 @@ def objects_of(
         parameters: the options, for the Job's annotation.
         build: function that returns the Job for a task, and its Services; default: an ordinary Job.
         setup: commands of the shell before the command.
-        code_in: storage of the code; see `image_repository`.
+        code_in: storage of the code; see `storage_of`.
         **fields: fields of the Job; see `TaskFields`. Default for CPU and memory: the part of a node that
             belongs to the requested accelerators.
 
@@ -61,14 +70,27 @@ def objects_of(
     with problems.collecting():
         _check_command(folder, command)
     task = with_share(profile, task)
+    for name, path in Task(**task).mount_paths:
+        problems.check(
+            path != DIRECTORY,
+            f"{name} has {path}, where the code of the folder is: use another path.",
+        )
     made: Sequence[Object] = ()
     with problems.collecting():
         made = build(profile, task) if build else (job(profile, **task),)
     problems.end()
+    namespace = made[0]["metadata"].get("namespace", "")
+    code_in = storage_of(profile, namespace, folder, code_in)
+    if code_in is CodeIn.BUCKET:
+        address = bucket_folder(profile, namespace, folder)
+        mounted: TaskFields = {**task, "mounts": {**task.get("mounts", {}), address: ARCHIVE}}
+        made = build(profile, mounted) if build else (job(profile, **mounted),)
     manifest, *services = made
     manifest = described(manifest, application(folder.root.name), user, command, parameters)
-    if image_repository(profile, manifest["metadata"].get("namespace", ""), folder, code_in):
+    if image_repository(profile, namespace, folder, code_in):
         return in_shell(manifest, setup, unpacks=False), *services
+    if code_in is CodeIn.BUCKET:
+        return in_shell(with_directory(manifest), setup, unpacks=True), *services
     manifest, config_map = in_config_map(manifest, folder)
     return in_shell(manifest, setup, unpacks=True), config_map, *services
 

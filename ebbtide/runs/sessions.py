@@ -22,7 +22,7 @@ from ebbtide.workloads.errors import Problems
 from ebbtide.workloads.job_messages import failure_text
 from ebbtide.workloads.job_progress import Progress
 from ebbtide.workloads.kinds import JOB
-from ebbtide.workloads.objects import Object, disrupted, phase_of
+from ebbtide.workloads.objects import Object, condition, disrupted, phase_of
 from ebbtide.workloads.submission import follow
 
 TERMINAL, NOTEBOOK = "a terminal", "JupyterLab"
@@ -155,11 +155,38 @@ def wait_until_running(
     return running[0]
 
 
-def end_of(api: Api, pod: Object, idle: str, *, killed: bool) -> str:
+def idle_end(job: Object, idle: str) -> str:
+    """Return why the program of a session's pod has ended, as a sentence.
+
+    Args:
+        job: the session's Job.
+        idle: time after which the session ends.
+    """
+    limit = durations.in_words(durations.parse(idle))
+    if text(job, "metadata", "annotations", COMMAND) == NOTEBOOK:
+        return f"JupyterLab had no activity for {limit} (--idle), or was shut down in the browser."
+    return f"No process of its user had run for {limit} (--idle)."
+
+
+def earlier_end(job: Object, idle: str) -> str:
+    """Return why an existing session has ended, as a sentence; empty if it has not.
+
+    Args:
+        job: its Job.
+        idle: time after which the session ends.
+    """
+    if condition(job, "Complete"):
+        return idle_end(job, idle)
+    failed = condition(job, "Failed")
+    return f"Its pod failed or was lost: {text(failed, 'message').rstrip('.')}." if failed else ""
+
+
+def end_of(api: Api, job: Object, pod: Object, idle: str, *, killed: bool) -> str:
     """Return why a session's pod has ended, as a sentence; empty if it still runs.
 
     Args:
         api: the cluster's API.
+        job: the session's Job.
         pod: the pod.
         idle: time after which the session ends.
         killed: a command in the pod was killed, possibly with the pod: its status may follow.
@@ -180,7 +207,7 @@ def end_of(api: Api, pod: Object, idle: str, *, killed: bool) -> str:
         if disrupted(current):
             return "Its pod was lost to a disruption of its node, such as the preemption of a spot node."
         if phase_of(current) == "Succeeded":
-            return f"No process of its user had run for {durations.in_words(durations.parse(idle))}."
+            return idle_end(job, idle)
         if phase_of(current) == "Failed":
             return f"Its pod failed: {failure_text(current)}."
         if "deletionTimestamp" in current["metadata"]:

@@ -97,6 +97,11 @@ def experiment(  # noqa: PLR0913 - the fields of an Experiment
     problems.check(
         task.name[:1].isalpha(), f"name is {task.name!r}; the name of an Experiment must begin with a letter."
     )
+    problems.check(
+        not task.outputs,
+        "outputs is given, and the trials of an experiment have no names to be their folders: omit it, and "
+        "write to volume (--volume).",
+    )
     placement = placed(profile, task, problems, name_length=NAME_LENGTH)
     metadata: Manifest = {
         "name": task.name,

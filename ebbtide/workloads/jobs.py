@@ -15,12 +15,12 @@ from ebbtide.workloads.secrets import (
 )
 from ebbtide.workloads.security import container_security, pod_security
 from ebbtide.workloads.shared_memory import memory_mounts, memory_volumes
-from ebbtide.workloads.tasks import Task, TaskFields, check
+from ebbtide.workloads.tasks import Task, TaskFields, check, check_free
+from ebbtide.workloads.volumes import OUTPUTS, pod_volumes
 
 Manifest = dict[str, Any]
 CONTAINER = "work"
 """The container's name."""
-_VOLUME = "checkpoints"
 
 
 def job(profile: Profile, **fields: Unpack[TaskFields]) -> Manifest:
@@ -68,6 +68,8 @@ def placed(
     """
     problems = problems or Problems()
     check(task, problems, name_length=name_length)
+    if task.outputs:
+        check_free(task, (OUTPUTS,), "--outputs", problems)
     try:
         placement = place(profile, task)
     except WorkloadError as error:
@@ -134,14 +136,13 @@ def _rules(task: Task, fail: str) -> list[Manifest]:
 def _pod(task: Task, placement: Placement) -> Manifest:
     # The time limit is the pod's, not the Job's, which would include the wait for a node.
     limit = task.max_run_seconds
-    claim = [{"name": _VOLUME, "persistentVolumeClaim": {"claimName": task.volume}}] if task.volume else []
-    volumes = [*claim, *memory_volumes(task), *secret_volumes(task.secret_volumes)]
+    volumes = [*pod_volumes(placement.mounts), *memory_volumes(task), *secret_volumes(task.secret_volumes)]
     pull = image_pull_references(task.image_pull_secrets)
     # Cloud identities need no token of the Kubernetes API: GKE has its metadata server, and on AKS a webhook
     # mounts a separate token (Azure/azure-workload-identity, pkg/webhook/webhook.go, 2026).
     account: Manifest = (
-        {"serviceAccountName": task.service_account}
-        if task.service_account
+        {"serviceAccountName": placement.service_account}
+        if placement.service_account
         else {"automountServiceAccountToken": False}
     )
     return {
@@ -165,12 +166,14 @@ def _container(task: Task, placement: Placement) -> Manifest:
         kind: {name: amount for name, amount in amounts.items() if amount}
         for kind, amounts in (("requests", requests), ("limits", limits))
     }
-    mounts = [{"name": _VOLUME, "mountPath": task.mount_path}] if task.volume else []
+    mounts = [mount.manifest() for mount in placement.mounts]
+    outputs = [{"name": OUTPUTS, "value": task.outputs}] if task.outputs else []
     parts: Manifest = {
         "command": list(task.command),
         "args": list(task.args),
         "env": [
             *({"name": name, "value": value} for name, value in task.env.items()),
+            *outputs,
             *secret_variables(task.secret_env),
         ],
         "resources": {kind: amounts for kind, amounts in resources.items() if amounts},

@@ -20,7 +20,9 @@ _RUN: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 RUN_LABEL: Final = "pipeline/runid"
 """Label on a run's Workflow and pods (kubeflow/pipelines, backend/src/common/util/consts.go, 2.17)."""
 TRIAL_LABEL: Final = "katib.kubeflow.org/trial"
-"""Label on a trial's pods (kubeflow/katib 0.19, pkg/webhook/v1beta1/pod/utils.go)."""
+_EXPERIMENT_LABEL: Final = "katib.kubeflow.org/experiment"
+"""Labels on a trial's pods; the second is also on those of the suggestion service (kubeflow/katib 0.19,
+pkg/webhook/v1beta1/pod/utils.go, pkg/controller.v1beta1/util/labels.go)."""
 
 
 class NoWorkloadError(ClusterError):
@@ -34,13 +36,14 @@ class Kind:
     Attributes:
         name: name for users, such as `TrainJob`.
         path: API path of its objects, with a placeholder for the namespace.
-        pod_label: function that returns the label of its pods, `key=value`.
+        pod_selector: function that returns the label selector of its pods; it begins with a label,
+            `key=value`.
         as_job: function that converts an object to the form of a Job.
     """
 
     name: str
     path: str
-    pod_label: Callable[[Object], str]
+    pod_selector: Callable[[Object], str]
     as_job: Callable[[Object], Object]
 
 
@@ -127,20 +130,19 @@ PIPELINE_RUN: Final = Kind(
 EXPERIMENT: Final = Kind(
     "experiment",
     "/apis/kubeflow.org/v1beta1/namespaces/{}/experiments",
-    lambda experiment: f"{TRIAL_LABEL} in ({','.join(trials(experiment))})",
+    lambda experiment: f"{_EXPERIMENT_LABEL}={experiment['metadata']['name']},{TRIAL_LABEL}",
     _experiment,
 )
-_KINDS: Final = (JOB, TRAIN_JOB, PIPELINE_RUN)
-LISTED: Final = (*_KINDS, EXPERIMENT)
+WORKLOADS: Final = (JOB, TRAIN_JOB, PIPELINE_RUN, EXPERIMENT)
 """Kinds of workloads that users create."""
 
 
-def kind_of(api: Api, name: str, namespace: str, kinds: Sequence[Kind] = _KINDS) -> tuple[Kind, str]:
+def kind_of(api: Api, name: str, namespace: str, kinds: Sequence[Kind] = WORKLOADS) -> tuple[Kind, str]:
     """Return the kind of the workload with a name, and the name of its object.
 
     Args:
         api: the cluster's API.
-        name: name of a Job, a TrainJob or a Workflow, or the id of a pipeline run.
+        name: name of its object, or the id of a pipeline run.
         namespace: its namespace.
         kinds: the kinds to look among.
 

@@ -11,6 +11,7 @@ from ebbtide.workloads.amounts import MEBIBYTE
 from ebbtide.workloads.errors import Problems, WorkloadError
 from ebbtide.workloads.shared_memory import check_shared_memory
 from ebbtide.workloads.tasks import Sidecar, Task
+from ebbtide.workloads.volumes import Mount, mounts_of
 
 MAX_RUN_ANNOTATION: Final = "provreq.kueue.x-k8s.io/maxRunDurationSeconds"
 """Kueue copies it to the ProvisioningRequest (kueue docs, provisioning, 0.19)."""
@@ -37,6 +38,8 @@ class Placement:
         pod: fields of the pod's spec.
         pod_annotations: annotations of the pods.
         pod_labels: labels of the pods.
+        service_account: service account of the pods; empty for the namespace's default.
+        mounts: volumes that outlive the pods.
         accelerator: the resource name of accelerators; empty if none are requested.
         pools: the pools whose nodes can run it; all pods run on one of them.
     """
@@ -48,13 +51,15 @@ class Placement:
     pod: dict[str, Any] = field(default_factory=dict[str, Any])
     pod_annotations: dict[str, str] = field(default_factory=dict[str, str])
     pod_labels: dict[str, str] = field(default_factory=dict[str, str])
+    service_account: str = ""
+    mounts: tuple[Mount, ...] = ()
     accelerator: str = ""
     pools: tuple[PoolProfile, ...] = ()
 
 
 def has_bucket_mount(cloud: str, task: Task) -> bool:
     """Check that GKE adds its sidecar for bucket mounts to the pod."""
-    return cloud == "gke" and bool(task.volume)
+    return cloud == "gke" and bool(task.volume or task.outputs or task.mounts)
 
 
 def sidecars_of(cloud: str, task: Task) -> tuple[Sidecar, ...]:
@@ -83,10 +88,22 @@ def place(profile: Profile, task: Task) -> Placement:
         placement = _on_pool(profile, task) if task.pool else _in_queue(profile, task)
     except ProfileError as error:
         raise WorkloadError(str(error)) from None
+    problems = Problems()
+    team = profile.team_of(placement.namespace) if task.outputs or task.mounts else None
+    account = task.service_account or (team.service_account if team else "")
+    mounts = mounts_of(profile, task, placement.namespace, problems)
+    for address in task.mounts if not account else ():
+        problems.add(
+            f"mounts has {address}, which is read by the identity of the pods' service account, and they "
+            "have none: name one with service_account (--service-account)."
+        )
+    problems.end()
     return replace(
         placement,
         pod_annotations=dict(BUCKET_MOUNTED) if has_bucket_mount(profile.cloud, task) else {},
-        pod_labels=identity_labels(profile.cloud) if task.service_account else {},
+        pod_labels=identity_labels(profile.cloud) if account else {},
+        service_account=account,
+        mounts=mounts,
     )
 
 

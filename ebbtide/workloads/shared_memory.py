@@ -33,7 +33,7 @@ def check_shared_memory(task: "Task", problems: Problems) -> None:
             f"shared_memory is {task.shared_memory}, which is part of memory, and memory is {task.memory}: "
             "a container that fills it would be killed. Write less, or more memory.",
         )
-    for path in (*([task.mount_path] if task.volume else []), *task.secret_volumes.values()):
+    for _, path in task.mount_paths:
         problems.check(path != PATH, f"{PATH} is where shared_memory is mounted: use another path.")
 
 

@@ -100,6 +100,25 @@ def copy(source: str | Path, directory: Path) -> None:
         shutil.copyfile(path, directory / path.name)
 
 
+def write_once(address: str, content: bytes) -> bool:
+    """Write an object of a bucket; return False if it exists.
+
+    Raises:
+        CheckpointError: the scheme is unknown, its library is not installed, or the bucket cannot be used.
+    """
+    files, path = _opened(address)
+    try:
+        if files.exists(path):
+            return False
+        files.pipe_file(path, content)
+    except Exception as error:
+        raise CheckpointError(
+            f"{address} could not be used: {error}. Check that you are logged in to the cloud, and may write "
+            "there."
+        ) from error
+    return True
+
+
 def digest(file: Path) -> str:
     """Return the SHA-256 digest of a file in hexadecimal."""
     with file.open("rb") as stream:

@@ -120,7 +120,7 @@ def take_snapshot(api: Api, name: str, namespace: str, kind: Kind = JOB) -> JobS
     item = api.get(f"{kind.path.format(namespace)}/{name}")
     job, uid = kind.as_job(item), item["metadata"]["uid"]
     core = f"/api/v1/namespaces/{namespace}"
-    selector = kind.pod_label(item)
+    selector = kind.pod_selector(item)
     # From the API server's cache (resourceVersion 0), since a large sweep has many pods.
     pods: list[Object] = api.get(f"{core}/pods", labelSelector=selector, resourceVersion="0")["items"]
     workload: Object | None = None
@@ -132,7 +132,7 @@ def take_snapshot(api: Api, name: str, namespace: str, kind: Kind = JOB) -> JobS
     if waiting is not None:
         of = f"involvedObject.uid={waiting['metadata']['uid']}"
         events = (_find(api, f"{core}/events", fieldSelector=of) or {}).get("items", [])
-    label = "" if kind is JOB else selector
+    label = "" if kind is JOB else selector.partition(",")[0]
     return JobSnapshot(job=job, pods=pods, workload=workload, events=events, label=label)
 
 
@@ -156,7 +156,7 @@ def follow(
     *,
     until_running: bool = False,
 ) -> tuple[JobSnapshot, Progress]:
-    """Follow a Job, a TrainJob or a pipeline run to its end, or until a pod runs.
+    """Follow a workload to its end, or until a pod runs.
 
     An unresponsive API server, such as during an upgrade, is tolerated for a while.
 

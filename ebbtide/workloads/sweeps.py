@@ -13,6 +13,7 @@ from ebbtide.workloads.errors import Problems
 from ebbtide.workloads.jobs import Manifest, manifest, placed
 from ebbtide.workloads.names import LABEL_LENGTH
 from ebbtide.workloads.tasks import Task, TaskFields, check_free
+from ebbtide.workloads.volumes import by_index
 
 Value = str | int | float | bool
 Grid = Mapping[str, Sequence[Value]]
@@ -85,6 +86,7 @@ def sweep(
     # A pod's host name is the Job's name with the index, and must be a DNS label.
     max_length = LABEL_LENGTH - len(f"-{max(0, len(every) - 1)}")
     placement = placed(profile, task, problems, name_length=max_length)
+    placement = replace(placement, mounts=by_index(placement.mounts, INDEX))
     count = len(every)
     return manifest(
         replace(task, env={**task.env, POINTS: text}),

@@ -71,6 +71,15 @@ class TaskFields(TypedDict, total=False):
     it is treated as a bucket mount, whose sidecar requests 250m CPU and 256Mi of the node."""
     mount_path: str
     """Path of the volume in the container. Default: `/checkpoints`."""
+    outputs: str
+    """Path in the container of a folder that outlives the Job, `outputs/NAME` on the `volume`, or without it
+    on the claim or in the bucket of the namespace's team; in a sweep, one for each index below it. The
+    variable `EBBTIDE_OUTPUTS` has the path. The pods' service account is then the team's by default."""
+
+    mounts: Mapping[str, str]
+    """Folders of buckets to mount, read-only, by the identity of the service account, by default the team's:
+    `{"gs://acme-data/images": "/data"}`; on AKS only of the team's bucket that is its `volume`,
+    `abfs://CONTAINER@ACCOUNT.dfs.core.windows.net/FOLDER`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +129,19 @@ class Task:
     run_as_user: int | None = None
     volume: str = ""
     mount_path: str = "/checkpoints"
+    outputs: str = ""
+    mounts: Mapping[str, str] = field(default_factory=dict[str, str])
     sidecars: tuple[Sidecar, ...] = ()
+
+    @property
+    def mount_paths(self) -> tuple[tuple[str, str], ...]:
+        """Paths of mounted volumes, each after the field that it is from."""
+        return (
+            *([("mount_path", self.mount_path)] if self.volume else []),
+            *([("outputs", self.outputs)] if self.outputs else []),
+            *(("mounts", path) for path in self.mounts.values()),
+            *(("secret_volumes", path) for path in self.secret_volumes.values()),
+        )
 
     @property
     def gpu_count(self) -> int:
@@ -166,10 +187,12 @@ def check(task: Task, problems: Problems, *, name_length: int = LABEL_LENGTH) ->
     )
     for name, text in (("service_account", task.service_account), ("volume", task.volume)):
         problems.check(not text or is_subdomain(text), f"{name} is {text!r}, which is not a valid name.")
-    problems.check(
-        task.mount_path.startswith("/") and ":" not in task.mount_path,
-        f"mount_path is {task.mount_path!r}; it is an absolute path in the container.",
-    )
+    given = (("mount_path", task.mount_path), ("outputs", task.outputs))
+    for name, path in (*given, *(("mounts", path) for path in task.mounts.values())):
+        problems.check(
+            not path or (path.startswith("/") and path != "/" and ":" not in path),
+            f"{name} is {path!r}; it is an absolute path in the container.",
+        )
     for name, words in (("command", task.command), ("args", task.args)):
         problems.check(
             not isinstance(words, str),
@@ -178,10 +201,16 @@ def check(task: Task, problems: Problems, *, name_length: int = LABEL_LENGTH) ->
     check_secrets(task.secret_env, task.secret_volumes, problems)
     check_image_pull_secrets(task.image_pull_secrets, problems)
     check_env(task.env, task.secret_env, problems)
-    problems.check(
-        not task.volume or task.mount_path not in task.secret_volumes.values(),
-        f"mount_path and secret_volumes both have {task.mount_path}: only one volume can be mounted there.",
-    )
+    fields: dict[str, str] = {}
+    for name, path in task.mount_paths:
+        other = fields.setdefault(path, name)
+        problems.check(
+            other == name,
+            f"{other} and {name} both have {path}: only one volume can be mounted there.",
+        )
+    paths = list(task.mounts.values())
+    for path in dict.fromkeys(path for path in paths if paths.count(path) > 1):
+        problems.add(f"mounts has {path} twice: only one folder can be mounted there.")
     problems.check(
         task.run_as_user is None or 0 < task.run_as_user <= _HIGHEST_USER,
         f"run_as_user is {task.run_as_user}; write 1 to {_HIGHEST_USER}. Omit it to run as root.",

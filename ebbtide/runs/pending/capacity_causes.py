@@ -7,7 +7,7 @@ from typing import Any
 
 from ebbtide.kubernetes_api.parts import parts, text
 from ebbtide.runs.pending.cause import Actor, Cause
-from ebbtide.runs.pending.evidence import Evidence
+from ebbtide.runs.pending.evidence import Evidence, clock_time
 from ebbtide.workloads.objects import Object, condition
 
 _NONE: Mapping[str, Any] = MappingProxyType({})
@@ -45,7 +45,7 @@ def provisioning(evidence: Evidence, workload: Object) -> Cause:
 def _stock_out(check: Mapping[str, Any], message: str) -> Cause:
     since, after = text(check, "lastTransitionTime"), check.get("requeueAfterSeconds")
     until = datetime.fromisoformat(since) + timedelta(seconds=int(str(after))) if since and after else None
-    again = f"Kueue requests them again at {until:%H:%M} UTC" if until else "Kueue requests them again"
+    again = f"Kueue requests them again at {clock_time(until)}" if until else "Kueue requests them again"
     return Cause(
         reason="StockOut",
         message=f"the cloud did not provision its nodes: {message.rstrip('.')}",

@@ -7,6 +7,8 @@ from typing import Any, Final
 
 VERSION: Final = "ebbtide.dev/why/v1"
 """Version of the document of `ebbtide why --format json`."""
+OBVIOUS: Final = frozenset({"New", "Starting"})
+"""Causes that the phase of a workload tells."""
 
 
 class Actor(StrEnum):

@@ -105,6 +105,11 @@ def _version(event: Object) -> int:
     return int(version) if version.isdecimal() else 0
 
 
+def clock_time(time: str | datetime) -> str:
+    """Return a time, or a timestamp of the API, as `14:05 UTC`."""
+    return f"{datetime.fromisoformat(time) if isinstance(time, str) else time:%H:%M} UTC"
+
+
 def event_time(event: Object) -> str:
     """Return the time of an event's last occurrence."""
     return (

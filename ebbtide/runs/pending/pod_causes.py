@@ -8,7 +8,7 @@ from typing import Any, Final
 from ebbtide.kubernetes_api.parts import part, parts, text
 from ebbtide.placement import PoolProfile
 from ebbtide.runs.pending.cause import Actor, Cause
-from ebbtide.runs.pending.evidence import Evidence, event_time
+from ebbtide.runs.pending.evidence import Evidence, clock_time, event_time
 from ebbtide.wording import and_list, or_list
 from ebbtide.workloads.objects import Object, condition, phase_of, waits
 from ebbtide.workloads.reasons import shortened
@@ -98,13 +98,13 @@ def _autoscaler(evidence: Evidence, pod: Object) -> Cause | None:
     if not events:
         return None
     newest, message = events[-1], text(events[-1], "message").strip().rstrip(".")
-    pools = or_list(pool.name for pool in candidates(evidence, pod)) if candidates(evidence, pod) else ""
-    of_pools = f" of pool {pools}" if pools else ""
+    pools = candidates(evidence, pod)
+    of_pools = f" of pool {or_list(pool.name for pool in pools)}" if pools else ""
     failures = [item for item in events if item["reason"] == "FailedScaleUp"]
     if newest["reason"] == "TriggeredScaleUp":
         return Cause(
             reason="NodeStarting",
-            message=f"a node{of_pools} is being created for it since {_clock(event_time(newest))}",
+            message=f"a node{of_pools} is being created for it since {clock_time(event_time(newest))}",
             remedy="it starts when the node is ready",
             actor=Actor.TIME,
         )
@@ -148,7 +148,7 @@ def _stock_out(evidence: Evidence, failures: list[Object], of_pools: str) -> Cau
     until = at + min(_LONGEST, _BACKOFF * 2 ** min(doublings, 8))
     message = text(newest, "message").strip().rstrip(".")
     quota = "quota" in message.lower()
-    again = f"the autoscaler tries again at about {until:%H:%M} UTC"
+    again = f"the autoscaler tries again at about {clock_time(until)}"
     return Cause(
         reason="CloudQuota" if quota else "StockOut",
         message=f"the cloud could not create a node{of_pools}: {message}",
@@ -300,7 +300,3 @@ def _not_started(evidence: Evidence, pod: Object) -> Cause:
 def between_tries(pods: list[Object]) -> bool:
     """Return whether all pods of a Job have ended, so that the next try is due."""
     return bool(pods) and all(phase_of(pod) in {"Succeeded", "Failed"} for pod in pods)
-
-
-def _clock(timestamp: str) -> str:
-    return f"{datetime.fromisoformat(timestamp):%H:%M} UTC"

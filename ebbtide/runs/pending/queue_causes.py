@@ -13,7 +13,7 @@ from ebbtide.kubernetes_api.parts import part, parts, text
 from ebbtide.runs.pending.assignment import Assignment, Shortage, read_assignment
 from ebbtide.runs.pending.capacity_causes import provisioning
 from ebbtide.runs.pending.cause import Actor, Cause
-from ebbtide.runs.pending.evidence import Evidence
+from ebbtide.runs.pending.evidence import Evidence, clock_time
 from ebbtide.wording import and_list, or_list, several
 from ebbtide.workloads.objects import Object, condition
 from ebbtide.workloads.submission import JOB_UID
@@ -92,7 +92,7 @@ def _backoff(evidence: Evidence, workload: Object) -> Cause | None:
     return Cause(
         reason="Backoff",
         message=(
-            f"it was evicted {several(tries, 'time')} and waits for its backoff until {_clock(at)}: "
+            f"it was evicted {several(tries, 'time')} and waits for its backoff until {clock_time(at)}: "
             f"{text(evicted, 'message').rstrip('.')}"
         ),
         remedy="Kueue then tries it again",
@@ -365,7 +365,3 @@ def _again(evidence: Evidence) -> str:
     if evidence.kind not in _RERUN:
         return "submit it again"
     return f"run it again with `{command_line('rerun', evidence.name, '-n', evidence.namespace)}`"
-
-
-def _clock(timestamp: str) -> str:
-    return datetime.fromisoformat(timestamp).strftime("%H:%M UTC")

@@ -12,7 +12,7 @@ from ebbtide.placement import Profile
 from ebbtide.runs.pending.evidence import Evidence, is_gated
 from ebbtide.runs.pending.queue_causes import owner_name
 from ebbtide.workloads.cluster import ClusterError
-from ebbtide.workloads.kinds import EXPERIMENT, JOB, LISTED, TRAIN_JOB, Kind, kind_of, lost, trials
+from ebbtide.workloads.kinds import EXPERIMENT, JOB, TRAIN_JOB, WORKLOADS, Kind, kind_of, lost, trials
 from ebbtide.workloads.objects import Object, condition
 from ebbtide.workloads.submission import JOB_UID
 
@@ -31,7 +31,7 @@ def _by_name(item: Object) -> str:
 
 POD: Final = Kind("pod", "/api/v1/namespaces/{}/pods", _by_name, _unchanged)
 WORKLOAD: Final = Kind("Workload", f"{API_PATH}/namespaces/{{}}/workloads", _by_name, _unchanged)
-_KINDS: Final = (*LISTED, POD, WORKLOAD)
+_KINDS: Final = (*WORKLOADS, POD, WORKLOAD)
 _OWNERS: Final = {"Job": JOB, "TrainJob": TRAIN_JOB, "Pod": POD}
 
 
@@ -114,9 +114,7 @@ def _job_and_pods(reader: _Reader, kind: Kind, item: Object) -> tuple[Object | N
     if kind is POD:
         return None, [item]
     names = trials(item) if kind is EXPERIMENT else []
-    if kind is EXPERIMENT and not names:
-        return kind.as_job(item), []
-    pods = reader.items(POD.path, labelSelector=kind.pod_label(item))
+    pods = reader.items(POD.path, labelSelector=kind.pod_selector(item))
     jobs = reader.items(JOB.path) if names else []
     queued = (job for job in jobs if job["metadata"]["name"] in names and job["spec"].get("suspend"))
     return next(queued, kind.as_job(item)), pods

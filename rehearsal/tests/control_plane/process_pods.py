@@ -1,4 +1,4 @@
-"""Namespaces whose pods all run as processes of this machine, and the command line in a terminal."""
+"""Namespaces for pods that run as processes of this machine, and the command line in a terminal."""
 
 import os
 import pty
@@ -7,51 +7,21 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Final
 
 from ebbtide.kubernetes_api import Api
 from ebbtide.placement import Profile
+from ebbtide.placement.team_storage import ACCOUNT, CLAIM
+from ebbtide.runs.code import DIRECTORY
+from ebbtide.runs.metadata import MANAGED_BY
 from ebbtide_rehearsal.control_plane import RUNS
 from rehearsal.tests.control_plane.cluster import Object, namespace, wait
 from tests.repository import ROOT
 
-_ADMISSION: Final = "/apis/admissionregistration.k8s.io/v1"
-_NAME: Final = "pods-as-processes"
-_POLICY: Final[Object] = {
-    "matchConstraints": {
-        "resourceRules": [
-            {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
-        ]
-    },
-    "reinvocationPolicy": "Never",
-    "mutations": [
-        {
-            "patchType": "ApplyConfiguration",
-            "applyConfiguration": {
-                "expression": f'Object{{metadata: Object.metadata{{annotations: {{"{RUNS}": "process"}}}}}}'
-            },
-        }
-    ],
-}
-_BINDING: Final[Object] = {
-    "policyName": _NAME,
-    "matchResources": {"namespaceSelector": {"matchLabels": {_NAME: "yes"}}},
-}
-
-
-def install_policy(api: Api) -> None:
-    """Install the policy that adds the annotation to pods of `process_namespace`."""
-    for kind, plural, spec in (
-        ("MutatingAdmissionPolicy", "mutatingadmissionpolicies", _POLICY),
-        ("MutatingAdmissionPolicyBinding", "mutatingadmissionpolicybindings", _BINDING),
-    ):
-        body = {"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "spec": spec}
-        api.apply(f"{_ADMISSION}/{plural}/{_NAME}", {**body, "metadata": {"name": _NAME}})
-
 
 def process_namespace(api: Api, name: str, **labels: str) -> str:
-    """Create a namespace whose pods run as processes, and wait until the policy applies."""
-    namespace(api, name, **{_NAME: "yes"}, **labels)
+    """Create a namespace, and wait until pods with code run as processes there: a new policy takes the API
+    server some seconds."""
+    namespace(api, name, **labels)
     security: Object = {
         "runAsNonRoot": True,
         "runAsUser": 1000,
@@ -59,28 +29,43 @@ def process_namespace(api: Api, name: str, **labels: str) -> str:
         "capabilities": {"drop": ["ALL"]},
         "seccompProfile": {"type": "RuntimeDefault"},
     }
-    containers = [{"name": "probe", "image": "probe", "securityContext": security}]
-    pod: Object = {"metadata": {"name": "probe"}, "spec": {"containers": containers}}
-
-    def annotations() -> Object:
-        path = f"/api/v1/namespaces/{name}/pods"
-        made = api.create(path, {"apiVersion": "v1", "kind": "Pod", **pod}, dryRun="All")
-        return made["metadata"].get("annotations") or {}
-
-    wait(annotations, lambda found: RUNS in found)
+    container = {"name": "probe", "image": "probe", "workingDir": DIRECTORY, "securityContext": security}
+    pod: Object = {
+        "metadata": {"name": "probe", "labels": {MANAGED_BY: "ebbtide"}},
+        "spec": {"containers": [container]},
+    }
+    wait(lambda: annotations_of(api, name, pod), lambda found: RUNS in found)
     return name
+
+
+def annotations_of(api: Api, place: str, pod: Object) -> Object:
+    """Return the annotations that a new pod would have."""
+    body = {"apiVersion": "v1", "kind": "Pod", **pod}
+    made = api.create(f"/api/v1/namespaces/{place}/pods", body, dryRun="All")
+    return made["metadata"].get("annotations") or {}
+
+
+def team_volume(api: Api, name: str) -> None:
+    """Create the claim and the service account of a team in its namespace, as a stack does."""
+    claim = {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}}
+    path = f"/api/v1/namespaces/{name}"
+    for kind, plural, body in (
+        ("PersistentVolumeClaim", "persistentvolumeclaims", {"metadata": {"name": CLAIM}, "spec": claim}),
+        ("ServiceAccount", "serviceaccounts", {"metadata": {"name": ACCOUNT}}),
+    ):
+        api.create(f"{path}/{plural}", {"apiVersion": "v1", "kind": kind, **body})
 
 
 class Terminal:
     """A terminal in which the command line runs."""
 
-    def __init__(self, kubectl: Path, kubeconfig: Path, profile: Profile, *words: str) -> None:
+    def __init__(self, kubectl: Path, kubeconfig: Path, profile: Profile | None, *words: str) -> None:
         """Start a command.
 
         Args:
             kubectl: the program.
             kubeconfig: the user's kubeconfig.
-            profile: the cluster's profile.
+            profile: the cluster's profile; None for that of the namespace.
             *words: the command's words.
         """
         self._outer, inner = pty.openpty()
@@ -89,7 +74,7 @@ class Terminal:
             "PATH": f"{kubectl.parent}:{os.environ['PATH']}",
             "HOME": "/nonexistent",
             "KUBECONFIG": str(kubeconfig),
-            "EBBTIDE_PROFILE": profile.json(),
+            **({"EBBTIDE_PROFILE": profile.json()} if profile else {}),
             "COLUMNS": "200",
             "TERM": "dumb",
         }

@@ -14,20 +14,19 @@ from ebbtide.model import declare
 from ebbtide.model.labels_and_taints import labels_and_taints
 from ebbtide.placement import NodeTaint
 from ebbtide.placement.derive import profile
-from ebbtide_rehearsal.control_plane import RUNS, ControlPlane, ControlPlaneTools
-from rehearsal.tests.control_plane.cluster import Object, namespace, wait
+from ebbtide_rehearsal.control_plane import ControlPlane, ControlPlaneTools
+from rehearsal.tests.control_plane.cluster import Object
 from rehearsal.tests.control_plane.node_pools import Running, running, work_pool
+from rehearsal.tests.control_plane.process_pods import process_namespace, team_volume
 from tests.pages import BLOCKS, Block
 from tests.repository import ROOT, declaration
 
 pytestmark = pytest.mark.rehearsal
 
-_DEV = declare(declaration(ROOT / "Pulumi.dev.yaml"))
+_DECLARED: Object = declaration(ROOT / "Pulumi.dev.yaml")
+_TEAM: Object = {**_DECLARED["teams"][0], "volume": {}}
+_DEV = declare({**_DECLARED, "teams": [_TEAM]})
 _POOL, _PLACE = "cpu-spot", "vision"
-_ADMISSION = "/apis/admissionregistration.k8s.io/v1"
-_ANNOTATED = f'Object.metadata{{annotations: {{"{RUNS}": "process"}}}}'
-_AS_PROCESSES = "processes"
-"""Name of the policy that makes pods of the namespace processes of this machine."""
 
 
 def _blocks(kind: str) -> list[Block]:
@@ -38,44 +37,14 @@ def _blocks(kind: str) -> list[Block]:
 def cloud(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """A namespace whose pods run as processes, and the pool of the page."""
     api = control_plane.api
-    namespace(api, _PLACE)
-    policy: Object = {
-        "matchConstraints": {
-            "resourceRules": [
-                {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
-            ],
-        },
-        "reinvocationPolicy": "Never",
-        "mutations": [
-            {
-                "patchType": "ApplyConfiguration",
-                "applyConfiguration": {"expression": f"Object{{metadata: {_ANNOTATED}}}"},
-            }
-        ],
-    }
-    binding: Object = {
-        "policyName": _AS_PROCESSES,
-        "matchResources": {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": _PLACE}}},
-    }
-    for kind, spec in (("MutatingAdmissionPolicy", policy), ("MutatingAdmissionPolicyBinding", binding)):
-        plural = "mutatingadmissionpolicies" if spec is policy else "mutatingadmissionpolicybindings"
-        body = {"kind": kind, "metadata": {"name": _AS_PROCESSES}, "spec": spec}
-        api.create(f"{_ADMISSION}/{plural}", {"apiVersion": "admissionregistration.k8s.io/v1", **body})
-    wait(lambda: _annotated(control_plane), bool)
+    process_namespace(api, _PLACE)
+    team_volume(api, _PLACE)
     declared = next(pool for pool in _DEV.pools if pool.name == _POOL)
     placement = labels_and_taints(declared, _DEV.site.cloud)
     taints = tuple(NodeTaint(item.key, item.value, item.effect) for item in placement.all_taints)
     pool = work_pool(_POOL, labels=dict(placement.all_labels), taints=taints, minimum=1, initial=1)
     with running(api, tmp_path_factory.mktemp("cloud"), pool) as started:
         yield started
-
-
-def _annotated(control_plane: ControlPlane) -> bool:
-    """Check with a dry run that the policy is in force, which takes the API server some seconds."""
-    pod: Object = {"metadata": {"name": "try"}, "spec": {"containers": [{"name": "try", "image": "try"}]}}
-    path = f"/api/v1/namespaces/{_PLACE}/pods"
-    made = control_plane.api.create(path, {"apiVersion": "v1", "kind": "Pod", **pod}, dryRun="All")
-    return RUNS in made["metadata"].get("annotations", {})
 
 
 @pytest.fixture
@@ -133,6 +102,10 @@ def test_every_command(folder: Path) -> None:
     assert "step 19" in outputs["logs first-2 --follow"]
     assert outputs["cancel first-2"].startswith("Deleted the Job first-2")
     assert outputs["logs grid --index 1"] == "lr 0.01\n"
+    assert "1 file, 1 kB, copied to results." in outputs["cp kept:model.txt results"]
+    assert (folder / "results/model.txt").read_text() == "5 steps\n"
+    assert "1 file, 1 kB, copied to everything." in outputs["cp kept: everything"]
+    assert (folder / "everything/model.txt").read_text() == "5 steps\n"
 
 
 def test_a_preempted_run(cloud: Running, folder: Path) -> None:

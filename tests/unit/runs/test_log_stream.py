@@ -99,6 +99,20 @@ def test_the_logs_of_all_attempts() -> None:
     assert lines[-1] == "step 2"
 
 
+def test_the_output_of_a_trial() -> None:
+    """Katib's sidecar has the program's output; its lines have the trial's name instead of klog's header."""
+    pod = _pod("running")
+    pod["metadata"]["labels"] = {"katib.kubeflow.org/trial": "lr-x7z"}
+    redirected = "python train.py 1>/var/log/katib/metrics.log 2>&1 && echo completed > $$$$.pid"
+    collector = {"name": "metrics-logger-and-collector"}
+    pod["spec"]["containers"] = [{"name": "work", "command": ["sh", "-c"], "args": [redirected]}, collector]
+    api = _Logs(["2026-11-23T10:00:00.1Z I1123 10:00:00.000100      12 main.go:139] accuracy=0.9"])
+    assert _read(api, pod) == (["[lr-x7z] accuracy=0.9"], [])
+    assert api.queries[0]["container"] == "metrics-logger-and-collector"
+    pod["spec"]["containers"] = [{"name": "work", "args": ["train.py"]}, collector]
+    assert _read(_Logs(["loss=1"]), pod) == (["[lr-x7z] loss=1"], [])
+
+
 def test_an_output_that_is_closed() -> None:
     """The threads end without a traceback, and the next snapshot raises the error."""
 

@@ -3,6 +3,7 @@
 import base64
 import io
 import json
+import re
 import subprocess
 import tarfile
 from dataclasses import replace
@@ -14,7 +15,7 @@ import pytest
 from ebbtide.placement import Profile
 from ebbtide.placement.profile import TeamProfile
 from ebbtide.runs import code
-from ebbtide.runs.code import image_repository
+from ebbtide.runs.code import bucket_folder, image_repository, storage_of, upload
 from ebbtide.runs.code_in import CodeIn
 from ebbtide.runs.folder import read_folder
 from ebbtide.runs.metadata import application, label_value, name_of
@@ -24,7 +25,12 @@ from ebbtide.workloads.names import is_label
 from ebbtide.workloads.several_nodes import job_over_nodes
 from ebbtide.workloads.sweeps import sweep
 from ebbtide.workloads.tasks import TaskFields
-from tests.unit.workloads.clusters import DEV, DEV_AKS
+from tests.buckets import Bucket, bucket
+from tests.declarations import AKS, GKE, Declaration, changed
+from tests.manifests import assert_valid
+from tests.unit.workloads.clusters import DEV, DEV_AKS, derived
+
+__all__ = ["bucket"]
 
 Object = dict[str, Any]
 
@@ -143,6 +149,61 @@ def test_the_shell_runs_setup_and_command(root: Path, tmp_path: Path, *, without
     done = subprocess.run(words, cwd=tmp_path / "code", capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "data ['a b', '$HOME', '\"']\n"), done.stderr
     assert (tmp_path / "code/marker").read_text() == "ready\n"
+
+
+@pytest.mark.parametrize("base", [GKE, AKS])
+def test_an_archive_in_the_bucket(root: Path, base: Declaration) -> None:
+    """The folder of its digest is mounted, read-only by the team's identity, and the shell unpacks it; other
+    code has another folder."""
+    team: Any = {"name": "vision", "requireQueue": False, "volume": {}}
+    profile = derived(changed(base, teams=[team]))
+    more: Any = {"namespace": "vision", "pool": "cpu", "gpus": 0, "code_in": CodeIn.BUCKET}
+    (job,) = _run(root, profile, **more)
+    assert_valid(job, "1.35")
+    container, pod = _container(job), job["spec"]["template"]["spec"]
+    archive, directory = container["volumeMounts"]
+    address = bucket_folder(profile, "vision", read_folder(root))
+    assert address == f"{profile.teams[0].bucket}/{archive['subPath']}"
+    assert re.fullmatch("code/[0-9a-f]{64}", archive["subPath"])
+    assert (archive["mountPath"], archive["readOnly"], directory["mountPath"]) == ("/ebbtide", True, "/code")
+    assert pod["serviceAccountName"] == "worker"
+    assert container["command"][2].startswith("if command -v tar >/dev/null; then tar -xzf /ebbtide/code.tar")
+    assert image_repository(profile, "vision", read_folder(root), CodeIn.BUCKET) == ""
+    (root / "train.py").write_text("other code")
+    assert bucket_folder(profile, "vision", read_folder(root)) != address
+    with pytest.raises(WorkloadError, match="Namespace lab has no bucket for an archive of the code:"):
+        _run(root, profile, **{**more, "namespace": "lab"})
+
+
+def test_code_that_is_too_large_for_a_config_map(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is in the bucket by default, if pods can mount that."""
+    monkeypatch.setattr(code, "_LARGEST", 100)
+    teams: list[Any] = [{"volume": {}}, {"bucket": {}}]
+    for base, team, expected in (
+        (GKE, teams[0], CodeIn.BUCKET),
+        (GKE, teams[1], CodeIn.BUCKET),
+        (AKS, teams[0], CodeIn.BUCKET),
+        (AKS, teams[1], CodeIn.CONFIG_MAP),
+    ):
+        profile = derived(changed(base, teams=[{"name": "vision", "requireQueue": False, **team}]))
+        folder = read_folder(root)
+        assert storage_of(profile, "vision", folder, None) is expected
+        assert storage_of(profile, "lab", folder, None) is CodeIn.CONFIG_MAP
+        if expected is CodeIn.BUCKET:
+            (job,) = _run(root, profile, namespace="vision", pool="cpu", gpus=0)
+            assert _container(job)["volumeMounts"][0]["subPath"].startswith("code/")
+
+
+def test_the_upload_to_the_bucket(root: Path, bucket: Bucket, tmp_path: Path) -> None:
+    """The archive is written once, and has the folder's files; a bucket that does not exist is reported."""
+    folder = read_folder(root)
+    address = f"gs://{bucket.name}/code/digest"
+    assert [upload(folder, address), upload(folder, address)] == [True, False]
+    bucket.files.get_file(f"{bucket.name}/code/digest/code.tar.gz", str(tmp_path / "code.tar.gz"))
+    with tarfile.open(tmp_path / "code.tar.gz") as archive:
+        assert sorted(archive.getnames()) == ["lib/data.txt", "train.py"]
+    with pytest.raises(WorkloadError, match=r"The code was not uploaded\. gs://no-such-bucket/code/x/code"):
+        upload(folder, "gs://no-such-bucket/code/x")
 
 
 def test_setup_that_fails(root: Path) -> None:

@@ -66,7 +66,7 @@ def test_a_name_is_looked_up_by_kind() -> None:
 
 def test_a_name_that_nothing_has() -> None:
     """The message names the kinds; one who may not see Jobs is told so."""
-    with pytest.raises(ClusterError, match="There is no Job, TrainJob or pipeline run llm in"):
+    with pytest.raises(ClusterError, match="There is no Job, TrainJob, pipeline run or experiment llm in"):
         kind_of(_Objects({}), "llm", "vision")
     with pytest.raises(ClusterError, match="You may not follow Jobs in namespace vision"):
         kind_of(_Objects({JOB.path.format("vision") + "/llm": 403}), "llm", "vision")

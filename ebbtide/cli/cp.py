@@ -1,0 +1,118 @@
+"""The `cp` command. Dependencies are imported on execution."""
+
+import sys
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from ebbtide.cli.config import namespace_of
+from ebbtide.cli.consoles import console, say
+from ebbtide.cli.kubectl import kubectl_command
+from ebbtide.cli.workloads import fields_of, with_defaults, with_shared_options
+
+if TYPE_CHECKING:
+    from ebbtide.kubernetes_api import Api
+    from ebbtide.runs.outputs import Copied
+    from ebbtide.workloads.objects import Object
+
+_NOT_READ: Final = (
+    "gpus",
+    "cpu",
+    "memory",
+    "shared_memory",
+    "priority",
+    "retries",
+    "fail_on",
+    "ttl",
+    "max_run",
+    "env",
+    "secret_env",
+    "secret_volumes",
+    "mount_path",
+    "outputs",
+    "mounts",
+    "submit",
+    "format_",
+)
+"""Shared options of Jobs that a pod that only reads does not have."""
+
+
+@partial(with_shared_options, without=_NOT_READ)
+def cp(
+    source: Annotated[str, typer.Argument(metavar="NAME:PATH", help="A Job, and a path in its outputs.")],
+    directory: Annotated[Path, typer.Argument(metavar="[DIR]", help="The target.")] = Path(),
+    **options: Any,
+) -> None:
+    """Copy outputs of a Job to this machine, also after its deletion.
+
+    A file is copied into DIR, and of a folder its files; `NAME:` is all of the outputs. They are read in the
+    Job's running pod. Without one, a Job on the pool or in the queue reads them, and is deleted again; if the
+    Job still exists, it has the same pool or queue, and image.
+    """
+    from ebbtide.kubernetes_api import Api  # noqa: PLC0415
+    from ebbtide.runs import outputs  # noqa: PLC0415
+    from ebbtide.runs.folder import size_text  # noqa: PLC0415
+    from ebbtide.wording import several  # noqa: PLC0415
+
+    name, path = outputs.parse(source)
+    api = Api.of_user(options["context"])
+    namespace = namespace_of(api, options["namespace"])
+    kubectl = kubectl_command(namespace, options["context"])
+    existing = outputs.find(api, name, namespace)
+    pod = outputs.running_pod(api, existing) if existing else None
+    if pod is not None:
+        copied = outputs.receive(kubectl, pod, path, directory)
+    else:
+        if existing and not (options["pool"] or options["queue"]):
+            options |= {key: value for key, value in outputs.options_of(existing).items() if not options[key]}
+        copied = _read(api, name, path, directory, kubectl, {**options, "namespace": namespace})
+    if copied.warning:
+        say(f"Files changed while they were read, and may be incomplete: {copied.warning}", err=True)
+    for link in copied.skipped:
+        say(f"{link} is a link to outside of the folder, and is not copied.", err=True)
+    say(f"{several(copied.files, 'file')}, {size_text(copied.size)}, copied to {directory}.")
+
+
+def _read(
+    api: "Api", name: str, path: str, directory: Path, kubectl: list[str], options: dict[str, Any]
+) -> "Copied":
+    """Read the outputs in the pod of a Job of its own, and delete it."""
+    from ebbtide.runs import outputs, sessions  # noqa: PLC0415
+    from ebbtide.runs.metadata import user_of  # noqa: PLC0415
+    from ebbtide.workloads import submission  # noqa: PLC0415
+    from ebbtide.workloads.errors import WorkloadError  # noqa: PLC0415
+
+    cluster = with_defaults(options)
+    if not (options["pool"] or options["queue"]):
+        raise WorkloadError(
+            f"No pod of {name} runs in namespace {options['namespace']}, and a Job has to read its outputs: "
+            "name a pool (--pool) or a queue (--queue) for it."
+        )
+    fields = {key: value for key, value in fields_of(name, None, options).items() if key != "name"}
+    reader = submission.submit(api, outputs.reader(cluster, name, user_of(api), **fields))
+    try:
+        address = outputs.address_of(cluster, name, options["namespace"], options["volume"])
+        also = f", which are also at {address}" if address else ""
+        say(f"No pod of {name} runs: Job {reader['metadata']['name']} reads its outputs{also}.", err=True)
+        return outputs.receive(kubectl, _wait(api, reader), path, directory)
+    finally:
+        sessions.delete(api, reader)
+
+
+def _wait(api: "Api", reader: "Object") -> "Object":
+    """Wait until a reader runs, with the reasons of the wait; return its pod."""
+    from ebbtide.cli.follow_progress import narration  # noqa: PLC0415
+    from ebbtide.runs.sessions import wait_until_running  # noqa: PLC0415
+    from ebbtide.workloads import job_messages  # noqa: PLC0415
+
+    metadata = reader["metadata"]
+    with narration(console(sys.stderr)) as show:
+        return wait_until_running(
+            api,
+            metadata["name"],
+            metadata["namespace"],
+            lambda state: show(job_messages.progress_line(state)),
+            show,
+        )

@@ -1,0 +1,241 @@
+"""Outputs of Jobs: the folder on a volume or in a bucket, and the copy of its files to this machine."""
+
+import json
+import subprocess
+import tarfile
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any, Final
+
+from ebbtide.kubernetes_api import Api, ApiError
+from ebbtide.kubernetes_api.parts import text
+from ebbtide.placement import Profile
+from ebbtide.runs.metadata import PARAMETERS, application, described, name_of
+from ebbtide.workloads.cluster import ClusterError, explained
+from ebbtide.workloads.errors import WorkloadError
+from ebbtide.workloads.jobs import CONTAINER, job
+from ebbtide.workloads.kinds import JOB
+from ebbtide.workloads.objects import Object, phase_of
+from ebbtide.workloads.volumes import OUTPUTS, outputs_folder
+
+_PATH: Final = "/outputs"
+_TIME: Final = "1h"
+"""Time after which a reader ends that was not deleted."""
+_SAME: Final = (
+    "pool",
+    "queue",
+    "image",
+    "image_pull_secrets",
+    "run_as_user",
+    "service_account",
+    "volume",
+)
+"""Options of a run that its reader has too."""
+_MISSING: Final = 66
+_CHANGED: Final = "command terminated with exit code 1\n"
+"""End of kubectl's error output after tar read a file that changed (GNU tar manual, Return Values)."""
+_SEND: Final = f"""
+cd "${OUTPUTS}" 2>/dev/null || exit {_MISSING}
+if [ -d "./$1" ]; then cd "./$1" && set -- .
+elif [ -e "./$1" ]; then cd "$(dirname "./$1")" && set -- "$(basename "./$1")"
+else ls >&2; exit {_MISSING}
+fi
+if command -v tar >/dev/null; then exec tar -cf - -- "$1"; fi
+exec python3 -c 'import sys, tarfile
+with tarfile.open(fileobj=sys.stdout.buffer, mode="w|") as archive:
+    archive.add(sys.argv[1])' "$1"
+"""
+# An image without tar may still have Python.
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """Files that were copied.
+
+    Attributes:
+        files: number of files.
+        size: their size in bytes.
+        skipped: paths of links that lead out of the folder, which are not copied.
+        warning: message about files that changed while they were read; empty for none.
+    """
+
+    files: int
+    size: int
+    skipped: tuple[str, ...] = ()
+    warning: str = ""
+
+
+def parse(source: str) -> tuple[str, str]:
+    """Return the name of a Job and the path in its outputs from `NAME:PATH`.
+
+    Raises:
+        WorkloadError: it has another form.
+    """
+    name, colon, path = source.partition(":")
+    if not name or not colon:
+        raise WorkloadError(f"{source} has no path: write NAME:PATH, or NAME: for all outputs of the Job.")
+    if PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts:
+        raise WorkloadError(f"{path} is not below the Job's outputs: write the path in that folder.")
+    return name, path
+
+
+def find(api: Api, name: str, namespace: str) -> Object | None:
+    """Return the Job of outputs; None if it is deleted.
+
+    Raises:
+        ClusterError: it has no outputs, or the cluster is unreachable.
+    """
+    try:
+        existing = api.find(f"{JOB.path.format(namespace)}/{name}")
+    except ApiError as error:
+        raise ClusterError(explained(error)) from None
+    if existing is not None and _folder(existing["spec"]["template"]["spec"]) is None:
+        raise ClusterError(
+            f"Job {name} in namespace {namespace} has no outputs: create it with a folder for them "
+            f"(--outputs {_PATH})."
+        )
+    return existing
+
+
+def running_pod(api: Api, job_object: Object) -> Object | None:
+    """Return a running pod of a Job that has all of its outputs; None without one, and for a sweep.
+
+    Raises:
+        ClusterError: the cluster is unreachable.
+    """
+    metadata = job_object["metadata"]
+    path, label = f"/api/v1/namespaces/{metadata['namespace']}/pods", f"job-name={metadata['name']}"
+    if _folder(job_object["spec"]["template"]["spec"]) != outputs_folder(metadata["name"]):
+        return None
+    try:
+        pods = api.items(path, labelSelector=f"batch.kubernetes.io/{label}")
+    except ApiError as error:
+        raise ClusterError(explained(error)) from None
+    return next((pod for pod in pods if phase_of(pod) == "Running"), None)
+
+
+def _folder(pod: Object) -> str | None:
+    """Return the folder of the outputs of a pod's container; None without outputs."""
+    container: Object = pod["containers"][0]
+    paths = {entry["value"] for entry in container.get("env") or () if entry["name"] == OUTPUTS}
+    for mount in container.get("volumeMounts") or ():
+        if mount["mountPath"] in paths:
+            return mount.get("subPath") or mount.get("subPathExpr")
+    return None
+
+
+def options_of(job_object: Object) -> dict[str, Any]:
+    """Return the options of a run that its reader has too."""
+    recorded = text(job_object, "metadata", "annotations", PARAMETERS)
+    parameters: Mapping[str, Any] = json.loads(recorded) if recorded else {}
+    return {key: parameters[key] for key in _SAME if key in parameters}
+
+
+def address_of(profile: Profile, name: str, namespace: str, volume: str = "") -> str:
+    """Return the address of a Job's outputs in the bucket of its namespace's team; empty if they are not
+    there.
+
+    Args:
+        profile: the cluster.
+        name: the Job.
+        namespace: its namespace.
+        volume: claim that was named for it; empty for the team's.
+    """
+    team = profile.team_of(namespace)
+    if team is None or not team.bucket or volume not in ("", team.claim):
+        return ""
+    in_bucket = not team.claim or team.claim_kind == "bucket"
+    return f"{team.bucket}/{outputs_folder(name)}" if in_bucket else ""
+
+
+def reader(profile: Profile, name: str, user: str, **fields: Any) -> Object:
+    """Return a Job whose pod only has the outputs of another Job, for `receive`.
+
+    Args:
+        profile: the cluster.
+        name: name of the Job with the outputs.
+        user: the user's name.
+        **fields: fields of the reader; see `TaskFields`.
+
+    Raises:
+        WorkloadError: it cannot run as described; the message lists all problems.
+    """
+    command = ("sleep", "3600")
+    own: dict[str, Any] = {
+        "name": name_of(f"{name}-cp"),
+        "command": command,
+        "cpu": "100m",
+        "memory": "256Mi",
+        "gpus": 0,
+        "retries": 3,
+        "ttl": "1m",
+        "max_run": _TIME,
+        "outputs": _PATH,
+    }
+    manifest = job(profile, **{**fields, **own})
+    container: Object = manifest["spec"]["template"]["spec"]["containers"][0]
+    # The folder of a name without outputs would be created by its mount.
+    for mount in container["volumeMounts"]:
+        if mount["mountPath"] == _PATH:
+            mount |= {"subPath": str(PurePosixPath(outputs_folder(name)).parent), "readOnly": True}
+    for entry in container["env"]:
+        if entry["name"] == OUTPUTS:
+            entry["value"] = f"{_PATH}/{name}"
+    return described(manifest, application(name), user, command, {})
+
+
+def receive(kubectl: Sequence[str], pod: Object, path: str, directory: Path) -> Copied:
+    """Copy a file, or the files of a folder, from the outputs in a pod into a directory.
+
+    Args:
+        kubectl: the command of kubectl, with the pod's namespace.
+        pod: the pod, with the variable `EBBTIDE_OUTPUTS`.
+        path: path in the outputs; empty for all.
+        directory: the directory, which is created if necessary.
+
+    Raises:
+        WorkloadError: there is no such file.
+        ClusterError: the connection was lost, or the image has neither tar nor Python.
+    """
+    words = ["exec", pod["metadata"]["name"], "-c", CONTAINER, "--", "sh", "-c", _SEND, "send", path or "."]
+    skipped: list[str] = []
+    files = size = 0
+
+    def accepted(member: tarfile.TarInfo, target: str) -> tarfile.TarInfo | None:
+        nonlocal files, size
+        try:
+            entry = tarfile.data_filter(member, target)
+        except tarfile.FilterError:
+            skipped.append(member.name)
+            return None
+        files, size = files + (not member.isdir()), size + member.size
+        return entry
+
+    with (
+        tempfile.TemporaryFile("w+") as errors,
+        subprocess.Popen([*kubectl, *words], stdout=subprocess.PIPE, stderr=errors) as process,  # noqa: S603 - kubectl
+    ):
+        is_whole = True
+        try:
+            with tarfile.open(fileobj=process.stdout, mode="r|") as archive:
+                directory.mkdir(parents=True, exist_ok=True)
+                archive.extractall(directory, filter=accepted)  # noqa: S202 - filtered
+        except tarfile.ReadError:
+            is_whole = False
+        status = process.wait()
+        errors.seek(0)
+        message = errors.read()
+    if status == _MISSING:
+        listed = ", ".join(message.split("\n")[:-2])
+        raise WorkloadError(
+            f"There is no {path} in the outputs; they have: {listed}."
+            if listed
+            else "The Job has written no outputs, or none has its name: see `ebbtide jobs --all`."
+        )
+    if not is_whole or (status and not message.endswith(_CHANGED)):
+        raise ClusterError(
+            f"The copy from pod {pod['metadata']['name']} is incomplete: {message.strip()} Run it again."
+        )
+    return Copied(files, size, tuple(skipped), message.strip() if status else "")

@@ -1,0 +1,109 @@
+"""Outputs of runs and sweeps on a real API server: processes write them, and `ebbtide cp` copies them."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from ebbtide.model import Cluster, declare
+from ebbtide.model.labels_and_taints import labels_and_taints
+from ebbtide.placement import NodeTaint
+from ebbtide.placement.derive import profile
+from ebbtide_rehearsal.cloud.pools import NodePool
+from ebbtide_rehearsal.control_plane import ControlPlane, ControlPlaneTools
+from rehearsal.tests.control_plane.commands import Ebbtide
+from rehearsal.tests.control_plane.node_pools import running, work_pool
+from rehearsal.tests.control_plane.process_pods import process_namespace, team_volume
+from tests.repository import ROOT, declaration
+
+pytestmark = pytest.mark.rehearsal
+
+_STACKS = {"gke": ("Pulumi.dev.yaml", "cpu-spot"), "aks": ("Pulumi.dev-aks.yaml", "cpuspot")}
+_PROGRAM = """
+import os, pathlib, sys, time
+folder = pathlib.Path(os.environ["EBBTIDE_OUTPUTS"])
+(folder / "model.txt").write_text("of index " + os.environ.get("JOB_COMPLETION_INDEX", "none"))
+print("written to", folder, flush=True)
+time.sleep(float(sys.argv[1]))
+"""
+
+
+def _ended(user: Ebbtide, *words: str) -> str:
+    started = user.start(*words)
+    output, errors = started.communicate(timeout=200)
+    assert started.returncode == 0, output + errors
+    return output
+
+
+def _declared(cloud: str, place: str) -> tuple[Cluster, NodePool]:
+    """Return a cluster whose team has a volume, and a pool of it without nodes."""
+    stack, name = _STACKS[cloud]
+    team = {"name": "vision", "namespace": {"name": place}, "requireQueue": False, "volume": {}}
+    cluster = declare({**declaration(ROOT / stack), "teams": [team]}, default_name="dev")
+    pool = next(pool for pool in cluster.pools if pool.name == name)
+    placement = labels_and_taints(pool, cluster.site.cloud)
+    taints = tuple(NodeTaint(item.key, item.value, item.effect) for item in placement.all_taints)
+    return cluster, work_pool(name, labels=dict(placement.all_labels), taints=taints)
+
+
+@pytest.mark.parametrize("cloud", ["gke", "aks"])
+def test_outputs(
+    control_plane: ControlPlane,
+    tools: ControlPlaneTools,
+    cloud: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """In a restricted namespace they are copied from the running pod, and after the Job is deleted; a rerun
+    has its own, and a sweep has those of each index. A bucket can be read."""
+    monkeypatch.setenv("PATH", f"{tools.path('kubectl').parent}:{os.environ['PATH']}")
+    name = _STACKS[cloud][1]
+    labels = {"pod-security.kubernetes.io/enforce": "restricted"}
+    place = process_namespace(control_plane.api, f"outputs-{cloud}", **labels)
+    team_volume(control_plane.api, place)
+    declared, pool = _declared(cloud, place)
+    user = Ebbtide(control_plane.plan.kubeconfig, profile(declared))
+    folder = tmp_path / "model"
+    folder.mkdir()
+    (folder / "train.py").write_text(_PROGRAM)
+    at = ("-n", place)
+    where = (*at, "--pool", name, "--image", "python", "--run-as-user", "1000")
+    how = (*where, "--code", str(folder), "--outputs", "/outputs")
+    assert user.refused("cp", "other:model.txt", *at) == (
+        f"No pod of other runs in namespace {place}, and a Job has to read its outputs: name a pool (--pool) "
+        "or a queue (--queue) for it."
+    )
+    with running(control_plane.api, tmp_path, pool):
+        run = user.start("run", "train", *how, "--", "python", "train.py", "600")
+        assert run.stdout is not None
+        while not run.stdout.readline().startswith("written to"):
+            assert run.poll() is None
+        copied = _ended(user, "cp", "train:model.txt", str(tmp_path / "live"), *at)
+        assert copied == f"1 file, 1 kB, copied to {tmp_path / 'live'}.\n"
+        assert (tmp_path / "live/model.txt").read_text() == "of index none"
+        assert user.refused("cp", "train:none", *at).endswith("they have: model.txt.")
+        run.terminate()
+        run.communicate()
+        _ended(user, "cancel", "train", *at)
+        _ended(user, "cp", "train:", str(tmp_path / "later"), *where)
+        assert (tmp_path / "later/model.txt").read_text() == "of index none"
+        bucket = profile(declared).teams[0].bucket
+        if cloud == "gke":  # mounted by itself, and on AKS by the claim
+            (disks,) = tmp_path.rglob("disks")
+            data = disks.parent / "buckets" / bucket.removeprefix("gs://") / "outputs/train"
+            data.mkdir(parents=True)
+            (data / "model.txt").write_text("of the bucket")
+        mount = ("--mount", f"{bucket}/outputs/train:/data")
+        read = _ended(user, "run", *where, "--code", str(folder), *mount, "--", "cat", "/data/model.txt")
+        assert ("of the bucket" if cloud == "gke" else "of index none") in read
+        axes = ("--set", "lr=0.1,0.01")
+        _ended(user, "sweep", "grid", *how, *axes, "--", "python", "train.py", "0")
+        _ended(user, "cp", "grid:", str(tmp_path / "grid"), *at)
+        assert (tmp_path / "grid/1/model.txt").read_text() == "of index 1"
+        again = user.start("rerun", "grid", *at)
+        assert again.communicate(timeout=60)[0].startswith("Job grid-2 is created")
+        spec = control_plane.api.get(f"/apis/batch/v1/namespaces/{place}/jobs/grid-2")["spec"]
+        (kept, *_) = spec["template"]["spec"]["containers"][0]["volumeMounts"]
+        assert kept["subPathExpr"] == "outputs/grid-2/$(JOB_COMPLETION_INDEX)"
+        readers = control_plane.api.items(f"/apis/batch/v1/namespaces/{place}/jobs")
+        assert [item["metadata"]["name"] for item in readers if "-cp-" in item["metadata"]["name"]] == []

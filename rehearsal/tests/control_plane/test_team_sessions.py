@@ -1,0 +1,167 @@
+"""`ebbtide shell` and `notebook` of a team's member through a queue, on both clouds, with the real Kueue."""
+
+import json
+import os
+import re
+import signal
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from components.addons import team_objects
+from components.addons.kueue import NAMESPACE
+from components.addons.kueue_values import values
+from ebbtide.kubernetes_api import Api
+from ebbtide.model import Cluster, declare
+from ebbtide.model.labels_and_taints import labels_and_taints
+from ebbtide.placement import NodeTaint
+from ebbtide.placement.derive import profile
+from ebbtide.workloads.objects import condition
+from ebbtide_rehearsal.control_plane import ControlPlane, ControlPlaneSettings, ControlPlaneTools
+from ebbtide_rehearsal.control_plane.identities import kubeconfig
+from rehearsal.tests.control_plane.cluster import Object, gone, wait
+from rehearsal.tests.control_plane.commands import Ebbtide, Kubectl, rendered
+from rehearsal.tests.control_plane.kueue import create_queues, install_on_nodes, with_visibility_port
+from rehearsal.tests.control_plane.node_pools import running, work_pool
+from rehearsal.tests.control_plane.process_pods import Terminal
+from tests.declarations import BASES, changed
+
+pytestmark = pytest.mark.rehearsal
+
+_TEAM, _QUEUE = "vision", "cpus"
+_ADA = "ada@acme.example"
+_MEMBERS = {"gke": _ADA, "aks": "11111111-1111-1111-1111-111111111111"}
+"""The declared member: a user, and on Azure the object id of a group that she is in."""
+_JOBS = f"/apis/batch/v1/namespaces/{_TEAM}/jobs"
+_WORKLOADS = f"/apis/kueue.x-k8s.io/v1beta2/namespaces/{_TEAM}/workloads"
+Start = Callable[..., Terminal]
+
+
+def _declaration(cloud: str) -> Cluster:
+    queues = [{"name": _QUEUE, "pools": ["cpu"]}]
+    teams = [
+        {
+            "name": _TEAM,
+            "members": [_MEMBERS[cloud]],
+            "namespace": {"name": _TEAM, "podSecurity": "restricted"},
+        }
+    ]
+    return declare(changed(BASES[cloud], queues=queues, teams=teams))
+
+
+@pytest.fixture(scope="module", params=["gke", "aks"])
+def cluster(
+    request: pytest.FixtureRequest,
+    tools: ControlPlaneTools,
+    chart_tools: ControlPlaneTools,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[ControlPlane]:
+    """A control plane with nodes, Kueue, its queue, and the team's namespace with its profile and roles."""
+    declaration = _declaration(request.param)
+    settings = ControlPlaneSettings(
+        name="team", cloud=request.param, members={_ADA: [_MEMBERS[request.param]]}
+    )
+    directory = tmp_path_factory.mktemp("team")
+    pools = [
+        work_pool(
+            pool.name,
+            labels=dict(placement.all_labels),
+            taints=tuple(NodeTaint(item.key, item.value, item.effect) for item in placement.all_taints),
+            minimum=int(pool.name == "system"),
+        )
+        for pool in declaration.pools
+        if pool.name in {"system", "cpu"}
+        for placement in [labels_and_taints(pool, declaration.site.cloud)]
+    ]
+    chart = rendered(chart_tools, values(declaration), NAMESPACE, directory)
+    with (
+        ControlPlane.start(directory / "plane", tools, settings) as started,
+        running(started.api, directory, *pools),
+    ):
+        kubectl = Kubectl(tools, started)
+        install_on_nodes(started, kubectl, with_visibility_port(chart), declaration)
+        (team,) = declaration.teams
+        kubectl.apply([team_objects.namespace(declaration, team)])
+        kubectl.apply(team_objects.members(declaration, team))
+        kubectl.apply([team_objects.profile_map(profile(declaration), team, created=True)])
+        create_queues(kubectl, declaration)
+        yield started
+
+
+@pytest.fixture
+def access(cluster: ControlPlane, tmp_path: Path) -> Path:
+    """The member's kubeconfig, which names the team's namespace."""
+    plan = cluster.plan
+    user = {"token": plan.identities.members[_ADA].token}
+    authority = plan.certificates.authority_data()
+    file = tmp_path / "kubeconfig"
+    file.write_text(
+        json.dumps(kubeconfig(server=plan.server, authority=authority, user=user, namespace=_TEAM))
+    )
+    return file
+
+
+@pytest.fixture
+def start(access: Path, tools: ControlPlaneTools, tmp_path: Path) -> Start:
+    """Start a command of the member in a terminal, with the code of a folder and the namespace's profile."""
+    folder = tmp_path / "my_model"
+    folder.mkdir()
+    (folder / "train.py").write_text("print('trained')")
+
+    def started(verb: str, name: str, *words: str) -> Terminal:
+        options = ("--queue", _QUEUE, "--code", str(folder), "--image", "python", "--run-as-user", "1000")
+        return Terminal(tools.path("kubectl"), access, None, verb, name, *options, *words)
+
+    return started
+
+
+def _workload(api: Api) -> Object:
+    (item,) = wait(lambda: api.items(_WORKLOADS), lambda items: len(items) == 1)
+    return item
+
+
+def test_a_terminal(cluster: ControlPlane, access: Path, start: Start) -> None:
+    """Kueue holds the Job until the queue is released, and `follow` says so; the member's terminal has the
+    code, and its end deletes the Job."""
+    api = cluster.api
+    local_queue = f"/apis/kueue.x-k8s.io/v1beta2/namespaces/{_TEAM}/localqueues/{_QUEUE}"
+    api.patch(local_queue, {"spec": {"stopPolicy": "Hold"}})
+    terminal = start("shell", "dev")
+    terminal.read("is created, in namespace vision")
+    assert _workload(api)["spec"]["queueName"] == _QUEUE
+    followed = Ebbtide(access, profile(_declaration(cluster.plan.cloud))).start("follow", "dev")
+    assert followed.stdout is not None
+    line = followed.stdout.readline()
+    assert line.startswith("queued: queue cpus is held and admits nothing; an administrator can release it")
+    followed.kill()
+    followed.communicate()
+    job = api.get(f"{_JOBS}/dev")
+    assert job["metadata"]["annotations"]["ebbtide.dev/user"] == _ADA
+    api.patch(local_queue, {"spec": {"stopPolicy": "None"}})
+    terminal.write("python train.py; basename $PWD; exit\n")
+    output = terminal.read("dev has ended, and its Job is deleted.", seconds=180)
+    assert terminal.end() == 0
+    assert {"trained", "code"} <= {line.strip() for line in output.splitlines()}
+    gone(api, f"{_JOBS}/dev")
+
+
+@pytest.mark.long
+def test_a_notebook(cluster: ControlPlane, start: Start) -> None:
+    """JupyterLab answers at the forwarded port; after its idle time, the command and its next call say so."""
+    first = start("notebook", "lab", "--idle", "20s")
+    output = first.read("Ctrl-C closes the port.", seconds=400)
+    found = re.search(r"http://127\.0\.0\.1:(\d+)/lab\?token=(\w+)", output)
+    assert found
+    url = f"http://127.0.0.1:{found[1]}/api/contents?token={found[2]}"
+    with urllib.request.urlopen(url, timeout=30) as answer:
+        assert [item["name"] for item in json.load(answer)["content"]] == ["train.py"]
+    os.killpg(first.process.pid, signal.SIGKILL)  # as if this machine was switched off
+    assert first.end() != 0
+    wait(lambda: cluster.api.get(f"{_JOBS}/lab"), lambda job: bool(condition(job, "Complete")), seconds=200)
+    again = start("notebook", "lab")
+    again.read("lab has ended. JupyterLab had no activity for 20 s (--idle)")
+    again.read("Its Job is deleted; the same command starts a new one.")
+    assert again.end() == 1
+    gone(cluster.api, f"{_JOBS}/lab")
