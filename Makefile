@@ -26,7 +26,7 @@ RERUN := --reruns 1 --only-rerun "Resource monitor has terminated"
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help install preview policies test manifests rehearse rehearse-all lint types pytest test-rehearsal fmt docs site bench wheel dist lock clean
+.PHONY: help install preview policies test manifests rehearse rehearse-all lint types pytest test-rehearsal fmt docs session site bench wheel dist released lock clean
 
 help: ## What there is to call.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -75,6 +75,9 @@ fmt: $(VENV)/.dev ## Fix style and format in place.
 docs: $(VENV)/.checkout ## Write the pages that are generated.
 	$(BIN)/python -m docs.generate
 
+session: $(VENV)/.dev ## Record the terminal session of the site's first page.
+	$(BIN)/python -m docs.session
+
 site: $(VENV)/.dev ## Build the documentation site in _site; a broken link fails.
 	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going --conf-dir docs/site . _site
 
@@ -97,6 +100,10 @@ dist: $(VENV)/.dev ## Build what a release publishes, from its own sources, and 
 	$(BIN)/check-wheel-contents dist/*.whl
 	EBBTIDE_WHEELS=dist $(BIN)/pytest -n auto tests/packaging $(ARGS)
 	$(BIN)/cyclonedx-py requirements requirements.txt --pyproject pyproject.toml --output-reproducible --output-file sbom.json
+
+released: $(VENV)/.dev ## Record what the next release must keep: URNs and states of stacks.
+	$(BIN)/python -m tests.examples.test_urns
+	$(BIN)/python -m rehearsal.tests.engine.test_upgrade
 
 lock: $(VENV)/.dev ## Compile requirements*.txt from requirements*.in; LOCK=--upgrade for newer versions.
 	$(COMPILE) requirements.in -o requirements.txt
