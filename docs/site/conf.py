@@ -26,7 +26,7 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
     "sphinx_external_toc",
-    "sphinxcontrib.mermaid",
+    "docs.site.pictures",
 ]
 external_toc_path = "docs/site/toc.yml"
 external_toc_exclude_missing = True
