@@ -1,1 +1,1 @@
-"""The record of what work and nodes have cost: the program that writes it, and its sums."""
+"""What stacks and their work cost: list prices of recorded resources, and the record of measured costs."""

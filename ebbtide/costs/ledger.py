@@ -38,6 +38,14 @@ class Line:
         currency: currency of the price.
         estimated: whether the price is an estimate.
         disruptions: count of disruptions.
+        uid: UID of its pod or node.
+        submitted: time at which its Job, or its pod without one, was created; None for a node, and for
+            attempts of an earlier version's record.
+        queue: its LocalQueue; empty for none.
+        priority: its WorkloadPriorityClass; empty for none.
+        cpu: CPUs that the pod requests.
+        memory: bytes that it requests.
+        gpus: accelerators that it requests.
     """
 
     kind: str
@@ -57,6 +65,13 @@ class Line:
     user: str = ""
     job: str = ""
     namespace: str = ""
+    uid: str = ""
+    submitted: float | None = None
+    queue: str = ""
+    priority: str = ""
+    cpu: float = 0.0
+    memory: float = 0.0
+    gpus: int = 0
 
     def hours(self, start: float, end: float) -> float:
         """Return the hours of a whole node within a period."""
@@ -196,15 +211,15 @@ def find_record(api: Api, start: float, now: float) -> Record | None:
         written |= {key: json.loads(text) for key, text in data.items()}
     still = {key: line for key, line in kept["open"].items() if key not in written}
     lines = (
-        *(_line(item, item["end"], is_open=False) for item in written.values()),
-        *(_line(item, now, is_open=True) for item in still.values()),
+        *(_line(uid, item, item["end"], is_open=False) for uid, item in written.items()),
+        *(_line(uid, item, now, is_open=True) for uid, item in still.items()),
     )
     return Record(kept["since"], kept["last"], now, lines)
 
 
-def _line(item: Mapping[str, Any], end: float, *, is_open: bool) -> Line:
+def _line(uid: str, item: Mapping[str, Any], end: float, *, is_open: bool) -> Line:
     known: dict[str, Any] = {key: value for key, value in item.items() if key in Line.__slots__}
-    known |= {"end": end, "is_open": is_open}
+    known |= {"uid": uid, "end": end, "is_open": is_open}
     return Line(**known)
 
 

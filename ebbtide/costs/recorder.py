@@ -41,6 +41,9 @@ _JOBS: Final = (
     "workflows.argoproj.io/workflow",
 )
 """Labels of a pod with the name of the work that it belongs to."""
+_QUEUE: Final = ("kueue.x-k8s.io/queue-name", "kueue.x-k8s.io/local-queue-name")
+"""Labels of a Job or a pod with its LocalQueue; Kueue sets the second (kueue 0.19, pkg/constants)."""
+_PRIORITY: Final = "kueue.x-k8s.io/priority-class"
 _LEFT: Final = ("RemovingNode", "DeletingNode")
 """Reasons of events about a node that left (Kubernetes 1.36, node lifecycle controllers)."""
 _STOPPED: Final = ("Killing", "Preempted", "Evicted", "TaintManagerEviction")
@@ -158,10 +161,28 @@ def finished(pod: Object) -> float | None:
     return max((end for end in (*ends, *disrupted) if end), default=None)
 
 
+def owner(pod: Object) -> Object:
+    """Return the reference to the controller of a pod; empty without one."""
+    none: Object = {}
+    references = pod["metadata"].get("ownerReferences", ())
+    return next((item for item in references if item.get("controller")), none)
+
+
+def submission(pod: Object, job: Object | None) -> Object:
+    """Return when and how a pod's work was submitted: by its Job, or by itself without one."""
+    submitted = (job or pod)["metadata"]
+    labels = {**pod["metadata"].get("labels", {}), **submitted.get("labels", {})}
+    return {
+        "submitted": seconds(submitted["creationTimestamp"]),
+        "queue": next((labels[label] for label in _QUEUE if label in labels), ""),
+        "priority": labels.get(_PRIORITY, ""),
+    }
+
+
 def attempt(pod: Object, node: Object, pool: Object, team: str, now: float) -> Object:
     """Return the line of an attempt that has not ended."""
     meta, labels = pod["metadata"], pod["metadata"].get("labels", {})
-    owners = [item["name"] for item in meta.get("ownerReferences", ()) if item.get("controller")]
+    owners = [owner(pod)["name"]] if owner(pod) else []
     scheduled = (
         item.get("lastTransitionTime")
         for item in pod.get("status", {}).get("conditions", ())
@@ -179,6 +200,9 @@ def attempt(pod: Object, node: Object, pool: Object, team: str, now: float) -> O
         "start": seconds(next(scheduled, None)) or seconds(meta["creationTimestamp"]),
         "seen": now,
         "share": share(pod, node, pool["resource"]),
+        "cpu": round(requested(pod, "cpu"), 3),
+        "memory": round(requested(pod, "memory")),
+        "gpus": round(requested(pod, pool["resource"])) if pool["resource"] else 0,
         "disruptions": len(_disruptions(pod)),
         **_priced(pool),
     }
@@ -276,15 +300,19 @@ class Recorder:
         for namespace, team in self._settings["teams"].items():
             try:
                 pods = list(self._api.items(f"/api/v1/namespaces/{namespace}/pods"))
+                jobs = list(self._api.items(f"/apis/batch/v1/namespaces/{namespace}/jobs"))
             except urllib.error.HTTPError as error:
-                sys.stdout.write(f"The pods of namespace {namespace} cannot be listed: {error}\n")
+                sys.stdout.write(f"The pods and Jobs of namespace {namespace} cannot be listed: {error}\n")
                 unreadable.add(namespace)
                 continue
+            by_uid = {job["metadata"]["uid"]: job for job in jobs}
             for pod in pods:
-                self._pod(pod, team, present)
+                self._pod(pod, by_uid.get(owner(pod).get("uid", "")), team, present)
         return unreadable
 
-    def _pod(self, pod: Object, team: str, present: Mapping[str, tuple[Object, Object]]) -> None:
+    def _pod(
+        self, pod: Object, job: Object | None, team: str, present: Mapping[str, tuple[Object, Object]]
+    ) -> None:
         uid = pod["metadata"]["uid"]
         known: Object | None = self._before.get("open", {}).get(uid)
         if uid in self._before.get("recorded", ()):
@@ -294,6 +322,8 @@ class Recorder:
         if on is None and known is None:
             return
         line = attempt(pod, *on, team, self._now) if on else {**cast("Object", known), "seen": self._now}
+        submitted = submission(pod, job)
+        line |= submitted if job or not known else {key: known.get(key, submitted[key]) for key in submitted}
         line["disruptions"] = len(_disruptions(pod))
         end = finished(pod)
         if end is not None:

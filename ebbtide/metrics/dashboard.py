@@ -6,11 +6,11 @@ from enum import StrEnum
 from typing import Any, Final
 
 from ebbtide.catalog import CloudKind
+from ebbtide.costs.charges import Amount
+from ebbtide.costs.rates import Rates
 from ebbtide.metrics.queries import UTILIZATION, Series, by_job, usd_per_hour
 from ebbtide.metrics.sources import MetricSources
-from ebbtide.reading.facts import PoolFacts
-from ebbtide.review.cost import Amount
-from ebbtide.review.rates import Rates
+from ebbtide.reading import RecordedPool
 from ebbtide.wording import several
 
 _DAYS: Final = 30
@@ -57,7 +57,7 @@ class Panel:
     is_number: bool = False
 
 
-def panels(sources: MetricSources, pools: Sequence[PoolFacts], prices: Rates) -> list[Panel]:
+def panels(sources: MetricSources, pools: Sequence[RecordedPool], prices: Rates) -> list[Panel]:
     """Return the charts of a stack."""
     series = Series(sources)
     own = [pool.name for pool in pools if pool.cluster == sources.cluster]

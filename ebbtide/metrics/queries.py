@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from ebbtide.catalog import CloudKind
+from ebbtide.costs.charges import cloud_nat
+from ebbtide.costs.rates import Rates
 from ebbtide.metrics.sources import MetricSources
-from ebbtide.review.cost import cloud_nat
-from ebbtide.review.rates import Rates
 
 UTILIZATION: Final = "DCGM_FI_DEV_GPU_UTIL"
 

@@ -7,8 +7,11 @@ from typing import Any, Final, Literal, TypeVar
 
 from pydantic import BaseModel
 
-from ebbtide.catalog import find_machine
 from ebbtide.catalog.amounts import Amount, total
+from ebbtide.costs.charges import Charge, charges, gpu_hour
+from ebbtide.policy.check import Finding, check
+from ebbtide.policy.settings import Level, Policy
+from ebbtide.preview.pool_report import pool_report
 from ebbtide.preview.report import (
     AmountReport,
     AssumptionReport,
@@ -18,30 +21,25 @@ from ebbtide.preview.report import (
     Counts,
     FindingReport,
     MessageReport,
-    PoolReport,
     Preview,
     QueueReport,
     QuotaReport,
     ResourceReport,
 )
 from ebbtide.project.extends import Declaration
+from ebbtide.quotas import quotas, without_quota
 from ebbtide.reading import (
-    PoolFacts,
     QueueFacts,
+    RecordedPool,
     read_cluster_queues,
     read_clusters,
     read_fallbacks,
     read_pools,
     read_queues,
 )
-from ebbtide.reading.admission import admits
 from ebbtide.recording.assumed_values import is_assumed
 from ebbtide.recording.recording import Message, Recording, Resource
 from ebbtide.recording.values import SECRET_TEXT, Plain, Secret, at, leaves, masked
-from ebbtide.review.cost import Charge, charges, gpu_hour
-from ebbtide.review.policy import Finding, check
-from ebbtide.review.quotas import quotas, without_quota
-from ebbtide.review.settings import Level, Policy
 
 _P = TypeVar("_P", bound=BaseModel)
 _PROVIDER: Final = "pulumi:providers:"
@@ -66,7 +64,7 @@ def preview_of(
     """
     pools, clusters = read_pools(recording), read_clusters(recording)
     cost = charges(recording, clusters, pools)
-    of_pools = (charge for charge in cost if charge.pool)
+    of_pools = (_charge(charge) for charge in cost if charge.pool)
     findings = check(recording, clusters, pools, cost, policy or Policy(), today)
     queues = read_queues(recording, pools)
     fallbacks, gpu_hours = read_fallbacks(recording, pools, queues), _gpu_hours(pools, queues)
@@ -79,7 +77,7 @@ def preview_of(
         clusters=tuple(
             cluster.model_copy(update={"overrides": masked(cluster.overrides)}) for cluster in clusters
         ),
-        pools=tuple(map(_pool, pools, queues, fallbacks, of_pools)),
+        pools=tuple(map(pool_report, pools, queues, fallbacks, of_pools)),
         queues=tuple(_queue(queue, gpu_hours) for queue in read_cluster_queues(recording)),
         cost=_cost(cost),
         quotas=tuple(_view(CloudQuotaReport, quota) for quota in quotas(pools)),
@@ -113,25 +111,8 @@ def _view(part: type[_P], facts: object, **more: object) -> _P:
     return part.model_validate(fields | more, from_attributes=True)
 
 
-def _pool(
-    pool: PoolFacts, queues: tuple[str, ...], falls_back_to: tuple[str, ...], charge: Charge
-) -> PoolReport:
-    machine = find_machine(pool.cloud, pool.machine)
-    return _view(
-        PoolReport,
-        pool,
-        vcpus=machine.vcpus if machine else None,
-        memory_gib=machine.memory_gib if machine else None,
-        admits=admits(pool),
-        queues=queues,
-        falls_back_to=falls_back_to,
-        overrides=masked(pool.overrides),
-        charge=_charge(charge),
-    )
-
-
 def _gpu_hours(
-    pools: Iterable[PoolFacts], local_queues: Iterable[tuple[str, ...]]
+    pools: Iterable[RecordedPool], local_queues: Iterable[tuple[str, ...]]
 ) -> dict[str, dict[str, AmountReport]]:
     """Return the price of an hour on each pool's GPUs, by local queue and pool."""
     prices: dict[str, dict[str, AmountReport]] = {}

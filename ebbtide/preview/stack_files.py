@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from ebbtide.catalog.prices import own_prices
+from ebbtide.policy.check import policy_of
+from ebbtide.policy.settings import KEY, Policy, PolicyError
 from ebbtide.preview.stack_config import MergedConfig, StackFileError, merged_config
 from ebbtide.project import yaml_file
 from ebbtide.project.extends import Declaration, ExtendsError, extended, inherited
@@ -23,8 +25,6 @@ from ebbtide.project.misplaced_keys import MisplacedKey, misplaced_keys
 from ebbtide.project.position import positions_below
 from ebbtide.project.source import DECLARATION, Source, parsed
 from ebbtide.project.yaml_file import Document, Yaml
-from ebbtide.review.policy import policy_of
-from ebbtide.review.settings import KEY, Policy, PolicyError
 
 __all__ = ["StackFileError", "StackFiles", "read_stack", "stack_named_by"]
 

@@ -5,8 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from ebbtide import durations
-from ebbtide.preview.report import AmountReport, PoolReport, Preview, QueueReport, ResourceReport
-from ebbtide.reading.facts import NodeFacts
+from ebbtide.preview.report import AmountReport, NodesReport, PoolReport, Preview, QueueReport, ResourceReport
 
 
 def type_words(token: str) -> str:
@@ -35,7 +34,7 @@ def name_below(name: str, parent: str | None) -> str:
     return f"…{rest}" if rest != name and not rest[0].isalnum() else name
 
 
-def nodes_words(nodes: NodeFacts) -> str:
+def nodes_words(nodes: NodesReport) -> str:
     """Format node counts: `0 to 4`, or `3` for a fixed number."""
     if nodes.fixed is not None:
         return str(nodes.fixed)

@@ -1,4 +1,1 @@
-"""Review of a recording: cost, quotas and scaling to zero.
-
-The facts come from recorded resources and the dated tables of the catalog.
-"""
+"""Review of a change: the difference between two recordings of a stack, its consequences, and renderings."""

@@ -12,10 +12,10 @@ from typing import Final
 from ebbtide.errors import EbbtideError
 from ebbtide.preview.record_stack import record_stack
 from ebbtide.preview.stack_files import StackFileError, StackFiles, read_stack
+from ebbtide.reading import state
 from ebbtide.recording.record import ProgramError
 from ebbtide.recording.recording import Recording, Resource
 from ebbtide.recording.values import Plain
-from ebbtide.review import state
 from ebbtide.review.difference import updates
 from ebbtide.user_files import LARGEST_GENERATED, UserFileError, read_text
 

@@ -85,6 +85,7 @@ class Cluster(Api):
     Attributes:
         nodes: its nodes.
         pods: its pods.
+        jobs: its Jobs.
         events: its events.
         maps: the recorder's ConfigMaps.
         broken: substring of the paths whose requests fail.
@@ -93,6 +94,7 @@ class Cluster(Api):
     def __init__(self) -> None:
         self.nodes: list[Object] = []
         self.pods: list[Object] = []
+        self.jobs: list[Object] = []
         self.events: list[Object] = []
         self.maps: dict[str, Object] = {}
         self.broken = ""
@@ -107,8 +109,9 @@ class Cluster(Api):
             return self._maps(method, path, body)
         if parts[-1] == "nodes":
             items = self.nodes
-        elif parts[-1] == "pods":
-            items = [item for item in self.pods if item["metadata"]["namespace"] == parts[-2]]
+        elif parts[-1] in {"pods", "jobs"}:
+            listed = self.pods if parts[-1] == "pods" else self.jobs
+            items = [item for item in listed if item["metadata"]["namespace"] == parts[-2]]
         else:
             assert parts[-1] == "events"
             name = parse_qs(address.query)["fieldSelector"][0].rpartition("=")[2]

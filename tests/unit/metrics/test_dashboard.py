@@ -18,12 +18,12 @@ from typer.testing import CliRunner
 from components.addons.monitors import COUNTERS
 from ebbtide.catalog import CloudKind
 from ebbtide.cli.entry_point import app
+from ebbtide.costs.rates import rates_of
 from ebbtide.metrics import MetricSources, cloud_monitoring, grafana, metric_sources, panels
 from ebbtide.metrics.dashboard import Panel
 from ebbtide.metrics.queries import Series, usd_per_hour
 from ebbtide.reading import aks, gke, read_pools
 from ebbtide.recording.recording import Recording
-from ebbtide.review.rates import rates_of
 from tests.declarations import AKS, GKE, Declaration, changed
 from tests.synth import synth
 

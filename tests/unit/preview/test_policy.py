@@ -7,14 +7,14 @@ import pytest
 from rich.console import Console
 
 from ebbtide.cli.error_output import explain
+from ebbtide.policy.check import policy_of, policy_schema
+from ebbtide.policy.rules import RULES
+from ebbtide.policy.settings import PolicyError
 from ebbtide.preview.build_report import preview_of
 from ebbtide.preview.render import render
 from ebbtide.preview.stack_files import StackFileError, StackFiles, read_stack
 from ebbtide.recording.recording import Recording, Resource
 from ebbtide.recording.values import Plain
-from ebbtide.review.policy import policy_of, policy_schema
-from ebbtide.review.rules import RULES
-from ebbtide.review.settings import PolicyError
 from tests.repository import ROOT
 from tests.synth import synth_stack
 

@@ -3,7 +3,14 @@
 import pytest
 
 from ebbtide.catalog import CloudKind
-from ebbtide.preview.report import AmountReport, ChargeReport, PoolReport
+from ebbtide.preview.report import (
+    AcceleratorReport,
+    AmountReport,
+    ChargeReport,
+    DiskReport,
+    NodesReport,
+    PoolReport,
+)
 from ebbtide.preview.words import (
     accelerator_words,
     amount_words,
@@ -12,7 +19,6 @@ from ebbtide.preview.words import (
     nodes_words,
     type_words,
 )
-from ebbtide.reading.facts import AcceleratorFacts, DiskFacts, NodeFacts
 
 _NOTHING = AmountReport(usd=0, unknown=())
 _POOL = PoolReport(
@@ -28,9 +34,9 @@ _POOL = PoolReport(
     capacity="spot",
     reservation="",
     max_price=None,
-    nodes=NodeFacts(minimum=0, maximum=4, fixed=None, at_birth=0),
+    nodes=NodesReport(minimum=0, maximum=4, fixed=None, at_birth=0),
     zones=(),
-    disk=DiskFacts(size_gib=None, type=None),
+    disk=DiskReport(size_gib=None, type=None),
     labels={},
     taints=(),
     admits="any pod",
@@ -104,19 +110,19 @@ def test_capacity(change: dict[str, object], words: str) -> None:
 
 def test_nodes() -> None:
     """A range, or a number."""
-    assert nodes_words(NodeFacts(minimum=0, maximum=4, fixed=None, at_birth=0)) == "0 to 4"
-    assert nodes_words(NodeFacts(minimum=1, maximum=None, fixed=None, at_birth=None)) == "1 to ?"
-    assert nodes_words(NodeFacts(minimum=None, maximum=None, fixed=3, at_birth=3)) == "3"
+    assert nodes_words(NodesReport(minimum=0, maximum=4, fixed=None, at_birth=0)) == "0 to 4"
+    assert nodes_words(NodesReport(minimum=1, maximum=None, fixed=None, at_birth=None)) == "1 to ?"
+    assert nodes_words(NodesReport(minimum=None, maximum=None, fixed=3, at_birth=3)) == "3"
 
 
 def test_accelerators() -> None:
     """Count and type of accelerators; nothing for a CPU pool."""
     assert accelerator_words(_POOL) == ""
     pool = _POOL.model_copy(
-        update={"accelerator": AcceleratorFacts(type="nvidia-l4", count=2, requestable=2)}
+        update={"accelerator": AcceleratorReport(type="nvidia-l4", count=2, requestable=2)}
     )
     assert accelerator_words(pool) == "2 x nvidia-l4"
-    shared = AcceleratorFacts(type="nvidia-l4", count=2, sharing="time-sharing by 8", requestable=16)
+    shared = AcceleratorReport(type="nvidia-l4", count=2, sharing="time-sharing by 8", requestable=16)
     pool = _POOL.model_copy(update={"accelerator": shared})
     assert accelerator_words(pool) == "2 x nvidia-l4 (time-sharing by 8)"
 

@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 
 from ebbtide.catalog import CloudKind, find_price
+from ebbtide.policy.check import policy_of
 from ebbtide.recording.record import record
 from ebbtide.recording.recording import Recording
 from ebbtide.review.baseline import Baseline
 from ebbtide.review.build_report import review_of
-from ebbtide.review.policy import policy_of
 from ebbtide.review.report import Review
 from tests.declarations import GKE, Declaration, changed, pool
 from tests.repository import ROOT
 from tests.synth import synth
-from tests.unit.review.stacks_in_memory import resource
+from tests.unit.policy.stacks_in_memory import resource
 
 BASE = changed(GKE, lifetime={"hours": 8}, pools=copy.deepcopy(GKE["pools"][:3]))
 

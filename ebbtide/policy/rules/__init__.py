@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from ebbtide.review.rules import benchmarks, limits, pools, protection, versions
-from ebbtide.review.rules.rule import STACK, Reviewed, Rule, Subject, Violation
-from ebbtide.review.settings import Level
+from ebbtide.policy.rules import benchmarks, limits, pools, protection, versions
+from ebbtide.policy.rules.rule import STACK, Reviewed, Rule, Subject, Violation
+from ebbtide.policy.settings import Level
 
 __all__ = ["BY_ID", "EXCEPTIONS", "RULES", "STACK", "Reviewed", "Rule", "Subject", "Violation"]
 
@@ -18,10 +18,12 @@ EXCEPTIONS: Final = Rule(
 )
 
 RULES: Final = (
-    *limits.RULES,
-    *pools.RULES,
-    *protection.RULES,
-    *versions.RULES,
+    *(
+        rule
+        for module in (limits, pools, protection, versions)
+        for rule in vars(module).values()
+        if isinstance(rule, Rule)
+    ),
     EXCEPTIONS,
     *benchmarks.RULES,
 )

@@ -5,12 +5,12 @@ from functools import partial
 from typing import Final
 
 from ebbtide.catalog import CloudKind
+from ebbtide.policy.benchmarks import BENCHMARKS, Item
+from ebbtide.policy.expectations import RequiredProperty
+from ebbtide.policy.rules.rule import Reviewed, Rule, Violation
+from ebbtide.policy.settings import Level
 from ebbtide.recording.recording import Resource
 from ebbtide.recording.values import UNKNOWN, at, masked, revealed
-from ebbtide.review.benchmarks import BENCHMARKS, Item
-from ebbtide.review.expectations import RequiredProperty
-from ebbtide.review.rules.rule import Reviewed, Rule, Violation
-from ebbtide.review.settings import Level
 
 _COVERED: Final = {"CIS GKE Benchmark 1.9.0": {"5.6.3", "5.6.5"}, "CIS AKS Benchmark 1.8.0": {"5.4.3"}}
 """Items covered by rules in protection.py, which check more fields than the benchmark."""

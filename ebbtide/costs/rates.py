@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ebbtide.catalog.amounts import Amount, total
+from ebbtide.costs.charges import CLOUD_NAT, charges, cloud_nat, node_price
 from ebbtide.reading import read_clusters, read_pools
+from ebbtide.reading.state import recording_of
 from ebbtide.recording.recording import Recording
-from ebbtide.review.cost import CLOUD_NAT, charges, cloud_nat, node_price
-from ebbtide.review.state import recording_of
 from ebbtide.urns import stack_and_project
 
 

@@ -8,10 +8,10 @@ import pytest
 
 from ebbtide.catalog import CloudKind, find_price
 from ebbtide.catalog.amounts import Amount, total
+from ebbtide.costs.charges import Charge, charges, gpu_hour
 from ebbtide.reading import read_clusters, read_pools
 from ebbtide.recording.record import record
 from ebbtide.recording.recording import Recording
-from ebbtide.review.cost import Charge, charges, gpu_hour
 from tests.declarations import GKE, Declaration, changed, pool
 from tests.repository import ROOT
 from tests.synth import synth, synth_stack

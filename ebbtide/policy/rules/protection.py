@@ -6,14 +6,20 @@ from typing import Final
 
 from ebbtide.catalog import CloudKind
 from ebbtide.model.expiry import LABEL
+from ebbtide.policy.rules.rule import Reviewed, Violation, of_cluster, of_pool, rule
+from ebbtide.policy.settings import Level
 from ebbtide.reading import gke
 from ebbtide.reading.inputs import Inputs
 from ebbtide.recording.recording import Resource
-from ebbtide.review.rules.rule import Reviewed, Rule, Violation, of_cluster, of_pool
-from ebbtide.review.settings import Level
 
 _ANYWHERE: Final = frozenset({"0.0.0.0/0", "::/0"})
 _NODE_NETWORK: Final = "networkConfig.enablePrivateNodes"
+
+
+_CONTROL_PLANE_REASON: Final = (
+    "A public address exposes the cluster to a stolen credential or a vulnerability. Advisory, since IAM or "
+    "Entra ID still checks every request. GKE's DNS endpoint has no authorized networks: IAM protects it."
+)
 
 
 def is_ephemeral(cluster: Resource) -> bool:
@@ -22,18 +28,13 @@ def is_ephemeral(cluster: Resource) -> bool:
     return LABEL in {**inputs.labels("resourceLabels"), **inputs.labels("tags")}
 
 
-def _permanent_protected(stack: Reviewed) -> Iterator[Violation]:
-    for cluster in stack.clusters:
-        resource = stack.recording[cluster.urn]
-        if is_ephemeral(resource) or resource.protect:
-            continue
-        # The provider's own deletion protection is on by default (pulumi-gcp 10.2, Cluster).
-        if cluster.cloud is CloudKind.GKE and not Inputs(resource.inputs).is_false("deletionProtection"):
-            continue
-        message = "It has no lifetime, and nothing prevents its deletion. Protect it, or declare a lifetime."
-        yield Violation(of_cluster(cluster), message)
-
-
+@rule(
+    "private-nodes",
+    title="Nodes have no public addresses.",
+    level=Level.MANDATORY,
+    reason="A node with a public address can be reached without passing a load balancer or a network policy.",
+    source="CIS GKE Benchmark 1.9.0, 5.6.5; CIS AKS Benchmark 1.8.0, 5.4.3",
+)
 def _private_nodes(stack: Reviewed) -> Iterator[Violation]:
     for resource in stack.created(gke.CLUSTER):
         inputs = Inputs(resource.inputs)
@@ -43,7 +44,7 @@ def _private_nodes(stack: Reviewed) -> Iterator[Violation]:
             yield Violation(of_cluster(cluster), "Its nodes have public addresses by default.")
     for pool in stack.pools:
         inputs = Inputs(stack.recording[pool.urn].inputs)
-        match pool.cloud:
+        match pool.site.cloud:
             case CloudKind.GKE:
                 is_public = not pool.inline and inputs.is_false(_NODE_NETWORK)
             case CloudKind.AKS if pool.inline:
@@ -59,6 +60,13 @@ def _private_nodes(stack: Reviewed) -> Iterator[Violation]:
             yield Violation(of_pool(pool), "Its nodes have public addresses. Keep private nodes enabled.")
 
 
+@rule(
+    "control-plane-access",
+    title="The control plane's address is restricted to authorized networks.",
+    level=Level.ADVISORY,
+    reason=_CONTROL_PLANE_REASON,
+    source="CIS GKE Benchmark 1.9.0, 5.6.3; CIS AKS Benchmark 1.8.0, 5.4.1",
+)
 def _control_plane(stack: Reviewed) -> Iterator[Violation]:
     for cluster in stack.clusters:
         inputs = Inputs(stack.recording[cluster.urn].inputs)
@@ -89,6 +97,15 @@ def _aks_networks(inputs: Inputs) -> tuple[str, ...] | None:
     )
 
 
+@rule(
+    "workload-identity-login",
+    title="A cluster that CI deploys has the login workloadidentity.",
+    level=Level.ADVISORY,
+    reason="The identity token of a job on GitHub's runners is valid for ten minutes, and `az login` "
+    "cannot renew it: the first update of a new AKS cluster takes longer, and then cannot get a "
+    "token. kubelogin requests a new one. Advisory, because it has no effect outside of CI.",
+    source="Azure/azure-cli#28708 (2024, open); kubelogin 0.2.22, provider.go (2026)",
+)
 def _login(stack: Reviewed) -> Iterator[Violation]:
     if not stack.limits.ci:
         return
@@ -110,47 +127,20 @@ def _users(kubeconfig: str) -> tuple[Inputs, ...]:
         return ()
 
 
-_CONTROL_PLANE_REASON: Final = (
-    "A public address exposes the cluster to a stolen credential or a vulnerability. Advisory, since IAM or "
-    "Entra ID still checks every request. GKE's DNS endpoint has no authorized networks: IAM protects it."
+@rule(
+    "permanent-protected",
+    title="A cluster without a lifetime is protected from deletion.",
+    level=Level.MANDATORY,
+    reason="Deleting a cluster ends all its work and releases its addresses and identities.",
+    source="pulumi.com/docs, protect (2026); pulumi-gcp 10.2, deletionProtection",
 )
-
-RULES: Final = (
-    Rule(
-        id="private-nodes",
-        title="Nodes have no public addresses.",
-        level=Level.MANDATORY,
-        reason="A node with a public address can be reached without passing a load balancer or a network "
-        "policy.",
-        source="CIS GKE Benchmark 1.9.0, 5.6.5; CIS AKS Benchmark 1.8.0, 5.4.3",
-        check=_private_nodes,
-    ),
-    Rule(
-        id="control-plane-access",
-        title="The control plane's address is restricted to authorized networks.",
-        level=Level.ADVISORY,
-        reason=_CONTROL_PLANE_REASON,
-        source="CIS GKE Benchmark 1.9.0, 5.6.3; CIS AKS Benchmark 1.8.0, 5.4.1",
-        check=_control_plane,
-    ),
-    Rule(
-        id="workload-identity-login",
-        title="A cluster that CI deploys has the login workloadidentity.",
-        level=Level.ADVISORY,
-        reason=(
-            "The identity token of a job on GitHub's runners is valid for ten minutes, and `az login` "
-            "cannot renew it: the first update of a new AKS cluster takes longer, and then cannot get a "
-            "token. kubelogin requests a new one. Advisory, because it has no effect outside of CI."
-        ),
-        source="Azure/azure-cli#28708 (2024, open); kubelogin 0.2.22, provider.go (2026)",
-        check=_login,
-    ),
-    Rule(
-        id="permanent-protected",
-        title="A cluster without a lifetime is protected from deletion.",
-        level=Level.MANDATORY,
-        reason="Deleting a cluster ends all its work and releases its addresses and identities.",
-        source="pulumi.com/docs, protect (2026); pulumi-gcp 10.2, deletionProtection",
-        check=_permanent_protected,
-    ),
-)
+def _permanent_protected(stack: Reviewed) -> Iterator[Violation]:
+    for cluster in stack.clusters:
+        resource = stack.recording[cluster.urn]
+        if is_ephemeral(resource) or resource.protect:
+            continue
+        # The provider's own deletion protection is on by default (pulumi-gcp 10.2, Cluster).
+        if cluster.cloud is CloudKind.GKE and not Inputs(resource.inputs).is_false("deletionProtection"):
+            continue
+        message = "It has no lifetime, and nothing prevents its deletion. Protect it, or declare a lifetime."
+        yield Violation(of_cluster(cluster), message)

@@ -4,12 +4,12 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from ebbtide.policy.rules.pod_templates import pod_spec
+from ebbtide.policy.rules.rule import Reviewed, Violation, rule
+from ebbtide.policy.settings import Level
 from ebbtide.reading.inputs import Inputs
 from ebbtide.recording.recording import Resource
 from ebbtide.recording.values import SECRET_TEXT, leaves
-from ebbtide.review.rules.pod_templates import pod_spec
-from ebbtide.review.rules.rule import Reviewed, Rule, Violation
-from ebbtide.review.settings import Level
 
 _FLOATING: Final = frozenset({"", "latest", "main", "master", "stable", "edge", "nightly"})
 _CHARTS: Final = (
@@ -78,19 +78,14 @@ def _kustomizations(stack: Reviewed) -> Iterator[Violation]:
             yield Violation(stack.subject(resource), message)
 
 
+@rule(
+    "fixed-versions",
+    title="Images, charts and kustomizations have a fixed version.",
+    level=Level.MANDATORY,
+    reason="A floating version changes what runs without a reviewed change.",
+    source="kubernetes.io/docs, images: avoid the tag latest (2026)",
+)
 def _fixed_versions(stack: Reviewed) -> Iterator[Violation]:
     yield from _images(stack)
     yield from _charts(stack)
     yield from _kustomizations(stack)
-
-
-RULES: Final = (
-    Rule(
-        id="fixed-versions",
-        title="Images, charts and kustomizations have a fixed version.",
-        level=Level.MANDATORY,
-        reason="A floating version changes what runs without a reviewed change.",
-        source="kubernetes.io/docs, images: avoid the tag latest (2026)",
-        check=_fixed_versions,
-    ),
-)

@@ -5,7 +5,7 @@ from typing import Any
 from ebbtide.catalog import CloudKind, machine_names
 from ebbtide.catalog.machine_offers import accelerator_types
 from ebbtide.model.declare import whole_schema, with_changes
-from ebbtide.review.policy import policy_schema
+from ebbtide.policy.check import policy_schema
 
 
 def stack_schema() -> dict[str, Any]:

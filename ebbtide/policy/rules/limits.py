@@ -7,10 +7,10 @@ from typing import Final
 from ebbtide.catalog.amounts import total
 from ebbtide.catalog.clouds import region_of
 from ebbtide.model.expiry import COMPONENT
+from ebbtide.policy.rules.protection import is_ephemeral
+from ebbtide.policy.rules.rule import WHOLE, Reviewed, Violation, of_cluster, of_pool, rule
+from ebbtide.policy.settings import Level
 from ebbtide.reading.inputs import Inputs
-from ebbtide.review.rules.protection import is_ephemeral
-from ebbtide.review.rules.rule import WHOLE, Reviewed, Rule, Violation, of_cluster, of_pool
-from ebbtide.review.settings import Level
 from ebbtide.wording import bound
 
 LONGEST_LIFETIME: Final = "longest-lifetime"
@@ -37,10 +37,24 @@ def _cost(stack: Reviewed, name: str, limit: float | None, words: str) -> Iterat
         yield Violation(WHOLE, message, is_undecided=True)
 
 
+@rule(
+    "idle-cost",
+    title="The cost without work is within limits.idleUsdPerHour.",
+    level=Level.MANDATORY,
+    reason=f"Idle cost is paid all the time. {_SET}",
+    source="list prices of the catalog, each with its date",
+)
 def _idle_cost(stack: Reviewed) -> Iterator[Violation]:
     return _cost(stack, "idle", stack.limits.idle_usd_per_hour, "without work")
 
 
+@rule(
+    "maximum-cost",
+    title="The cost at the maximum node counts is within limits.maximumUsdPerHour.",
+    level=Level.MANDATORY,
+    reason=f"The maximum node counts are the only bound of an autoscaled cluster's bill. {_SET}",
+    source="list prices of the catalog, each with its date",
+)
 def _maximum_cost(stack: Reviewed) -> Iterator[Violation]:
     return _cost(stack, "maximum", stack.limits.maximum_usd_per_hour, "at the maximum node counts")
 
@@ -49,13 +63,20 @@ def _matches(name: str, patterns: Iterable[str]) -> bool:
     return any(fnmatchcase(name.lower(), pattern.lower()) for pattern in patterns)
 
 
+@rule(
+    "approved-regions",
+    title="Clusters and pools are in limits.regions.",
+    level=Level.MANDATORY,
+    reason=f"Data residency, quota and price depend on the region. {_SET}",
+    source="the policy's own list",
+)
 def _approved_regions(stack: Reviewed) -> Iterator[Violation]:
     approved = stack.limits.regions
     if approved is None:
         return
     places = [
         *((of_cluster(cluster), cluster.location) for cluster in stack.clusters),
-        *((of_pool(pool), zone) for pool in stack.pools for zone in pool.zones or (pool.location,)),
+        *((of_pool(pool), zone) for pool in stack.pools for zone in pool.zones or (pool.site.location,)),
     ]
     clusters = {cluster.location for cluster in stack.clusters}
     for subject, location in places:
@@ -67,16 +88,32 @@ def _approved_regions(stack: Reviewed) -> Iterator[Violation]:
             yield Violation(subject, f"{location} is not approved; approved: {', '.join(approved)}.")
 
 
+@rule(
+    "approved-machines",
+    title="Machine types are in limits.machines.",
+    level=Level.MANDATORY,
+    reason=f"Quota and budget are granted by machine family. {_SET}",
+    source="the policy's own list",
+)
 def _approved_machines(stack: Reviewed) -> Iterator[Violation]:
     approved = stack.limits.machines
     if approved is None:
         return
     for pool in stack.pools:
-        if not _matches(pool.machine, approved):
-            message = f"The machine type {pool.machine} is not approved; approved: {', '.join(approved)}."
+        if not _matches(pool.machine_type, approved):
+            message = (
+                f"The machine type {pool.machine_type} is not approved; approved: {', '.join(approved)}."
+            )
             yield Violation(of_pool(pool), message)
 
 
+@rule(
+    "lifetime",
+    title="Stacks named in limits.ephemeralStacks have a lifetime.",
+    level=Level.MANDATORY,
+    reason="A forgotten cluster of a review keeps being billed.",
+    source="the label ebbtide-expires, by which expired clusters are found",
+)
 def _lifetime(stack: Reviewed) -> Iterator[Violation]:
     if not _matches(stack.recording.stack, stack.limits.ephemeral_stacks):
         return
@@ -86,6 +123,13 @@ def _lifetime(stack: Reviewed) -> Iterator[Violation]:
             yield Violation(of_cluster(cluster), f"{message}Write lifetime: {{hours: 8}}, for example.")
 
 
+@rule(
+    LONGEST_LIFETIME,
+    title="Lifetimes are within limits.lifetimeHours.",
+    level=Level.MANDATORY,
+    reason=f"A cluster that never expires is not ephemeral. {_SET}",
+    source="the policy's own limit",
+)
 def _longest_lifetime(stack: Reviewed) -> Iterator[Violation]:
     limit = stack.limits.lifetime_hours
     if limit is None:
@@ -95,55 +139,3 @@ def _longest_lifetime(stack: Reviewed) -> Iterator[Violation]:
         if hours is not None and hours > limit:
             message = f"The lifetime is {hours} hours; the limit is {limit}. Declare a shorter one."
             yield Violation(WHOLE, message)
-
-
-RULES: Final = (
-    Rule(
-        id="idle-cost",
-        title="The cost without work is within limits.idleUsdPerHour.",
-        level=Level.MANDATORY,
-        reason=f"Idle cost is paid all the time. {_SET}",
-        source="list prices of the catalog, each with its date",
-        check=_idle_cost,
-    ),
-    Rule(
-        id="maximum-cost",
-        title="The cost at the maximum node counts is within limits.maximumUsdPerHour.",
-        level=Level.MANDATORY,
-        reason=f"The maximum node counts are the only bound of an autoscaled cluster's bill. {_SET}",
-        source="list prices of the catalog, each with its date",
-        check=_maximum_cost,
-    ),
-    Rule(
-        id="approved-regions",
-        title="Clusters and pools are in limits.regions.",
-        level=Level.MANDATORY,
-        reason=f"Data residency, quota and price depend on the region. {_SET}",
-        source="the policy's own list",
-        check=_approved_regions,
-    ),
-    Rule(
-        id="approved-machines",
-        title="Machine types are in limits.machines.",
-        level=Level.MANDATORY,
-        reason=f"Quota and budget are granted by machine family. {_SET}",
-        source="the policy's own list",
-        check=_approved_machines,
-    ),
-    Rule(
-        id="lifetime",
-        title="Stacks named in limits.ephemeralStacks have a lifetime.",
-        level=Level.MANDATORY,
-        reason="A forgotten cluster of a review keeps being billed.",
-        source="the label ebbtide-expires, by which expired clusters are found",
-        check=_lifetime,
-    ),
-    Rule(
-        id=LONGEST_LIFETIME,
-        title="Lifetimes are within limits.lifetimeHours.",
-        level=Level.MANDATORY,
-        reason=f"A cluster that never expires is not ephemeral. {_SET}",
-        source="the policy's own limit",
-        check=_longest_lifetime,
-    ),
-)

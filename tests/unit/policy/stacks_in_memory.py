@@ -3,10 +3,10 @@
 import copy
 from typing import Any
 
+from ebbtide.costs.charges import charges
+from ebbtide.policy.check import Finding, check, policy_of
 from ebbtide.reading import read_clusters, read_pools
 from ebbtide.recording.recording import Recording, Resource
-from ebbtide.review.cost import charges
-from ebbtide.review.policy import Finding, check, policy_of
 
 GKE = "gcp:container/cluster:Cluster"
 GKE_POOL = "gcp:container/nodePool:NodePool"

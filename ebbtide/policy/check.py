@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from ebbtide.reading.facts import ClusterFacts, PoolFacts
+from ebbtide.costs.charges import Charge
+from ebbtide.policy.rules import BY_ID, EXCEPTIONS, RULES, Reviewed, Rule, Subject, Violation
+from ebbtide.policy.settings import Level, Policy, PolicyException, read_policy
+from ebbtide.reading import ClusterFacts, RecordedPool
 from ebbtide.recording.recording import Recording
-from ebbtide.review.cost import Charge
-from ebbtide.review.rules import BY_ID, EXCEPTIONS, RULES, Reviewed, Rule, Subject, Violation
-from ebbtide.review.settings import Level, Policy, PolicyException, read_policy
 
 __all__ = ["Finding", "check", "policy_of", "policy_schema"]
 
@@ -59,7 +59,7 @@ def policy_schema() -> dict[str, Any]:
 def check(
     recording: Recording,
     clusters: Sequence[ClusterFacts],
-    pools: Sequence[PoolFacts],
+    pools: Sequence[RecordedPool],
     cost: Sequence[Charge],
     settings: Policy,
     today: date | None = None,

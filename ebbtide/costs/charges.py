@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from ebbtide.catalog import CloudKind, Footprint
-from ebbtide.catalog.amounts import Amount, PricedNode, item_amount, total
+from ebbtide.catalog.amounts import Amount, item_amount, total
 from ebbtide.catalog.clouds import is_gke_zone, region_of
 from ebbtide.model.addons import ADD_ONS
+from ebbtide.model.resolved_pool import ResolvedPool
 from ebbtide.reading.aks import CLUSTER as AKS_CLUSTER
-from ebbtide.reading.facts import ClusterFacts, PoolFacts
+from ebbtide.reading.facts import ClusterFacts
 from ebbtide.reading.gke import CLUSTER as GKE_CLUSTER
 from ebbtide.reading.inputs import Inputs
 from ebbtide.recording.recording import Recording, Resource
@@ -53,7 +54,7 @@ class Charge:
 
 
 def charges(
-    recording: Recording, clusters: Sequence[ClusterFacts], pools: Sequence[PoolFacts]
+    recording: Recording, clusters: Sequence[ClusterFacts], pools: Sequence[ResolvedPool]
 ) -> list[Charge]:
     """Return the charges of a recording: control planes, pools, network, disks of add-ons.
 
@@ -71,16 +72,16 @@ def charges(
     ]
 
 
-def gpu_hour(pool: PoolFacts) -> Amount | None:
+def gpu_hour(pool: ResolvedPool) -> Amount | None:
     """Return the price of a pool's node per accelerator; None for a pool without accelerators."""
     if pool.accelerator is None:
         return None
     return node_price(pool) * (1 / pool.accelerator.count)
 
 
-def node_price(pool: PoolFacts) -> Amount:
+def node_price(pool: ResolvedPool) -> Amount:
     """Return the amount for a node of a pool, with its accelerators and its boot disk."""
-    return _priced(pool).amount(pool.capacity)
+    return pool.priced_node.amount(pool.capacity.kind)
 
 
 def cloud_nat(nodes: int) -> Amount:
@@ -111,34 +112,21 @@ def _control_planes(recording: Recording) -> Iterator[Charge]:
         yield _flat("control plane", item_amount(CloudKind.AKS, "", f"control-plane:aks-{tier}"), note)
 
 
-def _pool(pool: PoolFacts) -> Charge:
+def _pool(pool: ResolvedPool) -> Charge:
     node = node_price(pool)
     return Charge(
         item=f"pool {pool.name}",
         pool=pool.name,
-        idle=node * pool.nodes.idle,
-        maximum=node * pool.nodes.most,
-        on_demand=_priced(pool).amount("on-demand") * pool.nodes.most,
-        note="billed while reserved, used or not" if pool.capacity == "reservation" else "",
+        idle=node * pool.idle_nodes,
+        maximum=node * pool.max_nodes,
+        on_demand=pool.priced_node.amount("on-demand") * pool.max_nodes,
+        note="billed while reserved, used or not" if pool.capacity.kind == "reservation" else "",
     )
 
 
-def _priced(pool: PoolFacts) -> PricedNode:
-    accelerator = pool.accelerator
-    return PricedNode(
-        cloud=pool.cloud,
-        location=pool.location,
-        machine=pool.machine,
-        accelerator=accelerator.type if accelerator else "",
-        accelerators=accelerator.count if accelerator else 0,
-        disk_type=pool.disk.type,
-        disk_gib=pool.disk.size_gib,
-    )
-
-
-def _outbound(recording: Recording, pools: Sequence[PoolFacts]) -> Iterator[Charge]:
+def _outbound(recording: Recording, pools: Sequence[ResolvedPool]) -> Iterator[Charge]:
     """Yield the charges for egress to the internet: by node on GKE, by gateway or rule on AKS."""
-    idle, most = (sum(getattr(pool.nodes, name) for pool in pools) for name in ("idle", "most"))
+    idle, most = sum(pool.idle_nodes for pool in pools), sum(pool.max_nodes for pool in pools)
     for _ in _created(recording, _NAT):
         maximum = cloud_nat(most)
         yield Charge(

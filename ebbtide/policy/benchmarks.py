@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final, cast
 
 from ebbtide.costs.recorder import NAMESPACE as RECORDER
-from ebbtide.review.expectations import (
+from ebbtide.policy.expectations import (
     NO_PODS,
     NO_SECRETS,
     NOT_SET,

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from ebbtide.catalog import CloudKind
-from ebbtide.reading.facts import ClusterFacts, PoolFacts
+from ebbtide.costs.charges import Charge
+from ebbtide.policy.settings import Level, Limits
+from ebbtide.reading import ClusterFacts, RecordedPool
 from ebbtide.recording.recording import Recording, Resource
-from ebbtide.review.cost import Charge
-from ebbtide.review.settings import Level, Limits
 from ebbtide.urns import urn_name
 
 STACK: Final = "stack"
@@ -70,14 +70,15 @@ class Reviewed:
 
     recording: Recording
     clusters: Sequence[ClusterFacts]
-    pools: Sequence[PoolFacts]
+    pools: Sequence[RecordedPool]
     charges: Sequence[Charge]
     limits: Limits
 
     @property
     def clouds(self) -> frozenset[CloudKind]:
         """The clouds of its clusters and pools."""
-        return frozenset(item.cloud for item in (*self.clusters, *self.pools))
+        clouds = (cluster.cloud for cluster in self.clusters)
+        return frozenset((*clouds, *(pool.site.cloud for pool in self.pools)))
 
     def subject(self, resource: Resource) -> Subject:
         """Return a resource as a subject, with a pool's or a cluster's name in the cloud."""
@@ -111,7 +112,14 @@ class Rule:
     check: Callable[[Reviewed], Iterable[Violation]]
 
 
-def of_pool(pool: PoolFacts) -> Subject:
+def rule(
+    id_: str, /, *, title: str, level: Level, reason: str, source: str
+) -> Callable[[Callable[[Reviewed], Iterable[Violation]]], Rule]:
+    """Return a decorator that makes a check a `Rule`."""
+    return lambda check: Rule(id=id_, title=title, level=level, reason=reason, source=source, check=check)
+
+
+def of_pool(pool: RecordedPool) -> Subject:
     """Return a pool as a subject."""
     return Subject("pool", pool.name, pool.urn)
 

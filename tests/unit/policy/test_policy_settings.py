@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from ebbtide.review.policy import policy_of
-from ebbtide.review.settings import PolicyError
+from ebbtide.policy.check import policy_of
+from ebbtide.policy.settings import PolicyError
 
 _FAULTS: dict[str, tuple[Callable[[], object], list[str]]] = {
     "rules": (

@@ -7,14 +7,14 @@ from typing import Any, cast
 
 import pytest
 
+from ebbtide.policy.benchmarks import BENCHMARKS
+from ebbtide.policy.check import Finding
+from ebbtide.policy.expectations import RequiredProperty
+from ebbtide.policy.rules import BY_ID, EXCEPTIONS, RULES, benchmarks
+from ebbtide.policy.settings import Level
 from ebbtide.recording.recording import Resource, Secret
 from ebbtide.recording.values import UNKNOWN
-from ebbtide.review.benchmarks import BENCHMARKS
-from ebbtide.review.expectations import RequiredProperty
-from ebbtide.review.policy import Finding
-from ebbtide.review.rules import BY_ID, EXCEPTIONS, RULES, benchmarks
-from ebbtide.review.settings import Level
-from tests.unit.review.stacks_in_memory import AKS, AKS_POOL, GKE, GKE_POOL, findings, resource, system_pool
+from tests.unit.policy.stacks_in_memory import AKS, AKS_POOL, GKE, GKE_POOL, findings, resource, system_pool
 
 _CHART = "kubernetes:helm.sh/v4:Chart"
 _DEPLOYMENT = "kubernetes:apps/v1:Deployment"

@@ -6,8 +6,7 @@ import pytest
 
 from ebbtide.catalog import CloudKind
 from ebbtide.cloud_apis.interfaces import QuotaLimit
-from ebbtide.review.quota_limits import QuotaCheck, Verdict, check_quotas
-from ebbtide.review.quotas import Quota
+from ebbtide.quotas import Quota, QuotaCheck, Verdict, check_quotas
 
 
 def _need(name: str, amount: int, *pools: str, region: str = "us-central1") -> Quota:
