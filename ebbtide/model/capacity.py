@@ -1,6 +1,6 @@
 """Capacity types of a pool, each a variant with its own fields."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeAlias
 
 from pydantic import BeforeValidator, Field
 
@@ -115,14 +115,17 @@ def _from_word(value: object) -> object:
     return {"kind": value} if isinstance(value, str) else value
 
 
-_Variant = Annotated[
-    OnDemand | Spot | Preemptible | FlexStart | Queued | Reservation, Field(discriminator="kind")
-]
+AnyCapacity: TypeAlias = OnDemand | Spot | Preemptible | FlexStart | Queued | Reservation
+
+_Variant = Annotated[AnyCapacity, Field(discriminator="kind")]
+
+CapacityKind: TypeAlias = Literal["on-demand", "spot", "preemptible", "flex-start", "queued", "reservation"]
+"""The name of a capacity type."""
 
 _Word = Literal["on-demand", "spot", "preemptible", "flex-start", "queued"]
 
 Capacity = Converted[
     Annotated[_Variant, BeforeValidator(_from_word, json_schema_input_type=_Word | _Variant)],
-    _Word | OnDemand | Spot | Preemptible | FlexStart | Queued | Reservation,
+    _Word | AnyCapacity,
 ]
 """A capacity type, written as a word (`spot`) or as an object with `kind`."""

@@ -36,7 +36,7 @@ NO_PLUGIN_LABEL: Final = "gke-no-default-nvidia-gpu-device-plugin"
 """Label that keeps GKE's device plugin off a node: NVIDIA's operator installs its own, and two would conflict
 (GKE docs, gpu-operator, 2026)."""
 
-_NO_ADDONS: Final = Addons()
+NO_ADDONS: Final = Addons()
 _WORK_DISK_GIB: Final = 100
 
 
@@ -59,6 +59,11 @@ class ResolvedPool(Pool):
     def series(self) -> MachineSeries | None:
         """Series of its machine on GKE; None if the catalog has none."""
         return _series(self)
+
+    @property
+    def machine_type(self) -> str:
+        """Machine type; empty if unknown."""
+        return self.machine.type if self.machine else ""
 
     @property
     def accelerator_type(self) -> str:
@@ -117,6 +122,11 @@ class ResolvedPool(Pool):
         return _slice_nodes(self.accelerator, self.tpu_topology)
 
     @property
+    def idle_nodes(self) -> int:
+        """Number of nodes without work: the fixed count, or the autoscaler's minimum."""
+        return self.nodes.count or self.nodes.min or 0
+
+    @property
     def max_nodes(self) -> int:
         """Maximum number of nodes: the fixed count, the autoscaler's maximum, or the nodes of a TPU slice."""
         return self.nodes.count or self.nodes.max or 0
@@ -148,7 +158,7 @@ class ResolvedPool(Pool):
         return PricedNode(
             cloud=self.site.cloud,
             location=self.site.region,
-            machine=self.machine.type if self.machine else "",
+            machine=self.machine_type,
             accelerator=self.accelerator_type,
             accelerators=self.accelerator.count if self.accelerator else 0,
             disk_type=self.disk.type,
@@ -204,7 +214,7 @@ def _fields(pool: Pool) -> dict[str, Any]:
     return {name: getattr(pool, name) for name in Pool.model_fields}
 
 
-def resolve(pool: Pool, site: Site, addons: Addons = _NO_ADDONS, fallback: str = "") -> ResolvedPool:
+def resolve(pool: Pool, site: Site, addons: Addons = NO_ADDONS, fallback: str = "") -> ResolvedPool:
     """Complete a pool with the defaults of its role, machine, capacity type, cloud and add-ons.
 
     Args:

@@ -5,29 +5,17 @@ one module per cloud.
 """
 
 from ebbtide.reading.accounts import read_accounts
-from ebbtide.reading.facts import (
-    AcceleratorFacts,
-    ClusterFacts,
-    DiskFacts,
-    NodeFacts,
-    PoolFacts,
-    QueueFacts,
-    QuotaFacts,
-    TaintFacts,
-)
+from ebbtide.reading.facts import ClusterFacts, QueueFacts, QuotaFacts
 from ebbtide.reading.fallback import read_fallbacks
 from ebbtide.reading.pools import read_clusters, read_pools
 from ebbtide.reading.queues import read_cluster_queues, read_queues
+from ebbtide.reading.recorded_pool import RecordedPool
 
 __all__ = [
-    "AcceleratorFacts",
     "ClusterFacts",
-    "DiskFacts",
-    "NodeFacts",
-    "PoolFacts",
     "QueueFacts",
     "QuotaFacts",
-    "TaintFacts",
+    "RecordedPool",
     "read_accounts",
     "read_cluster_queues",
     "read_clusters",

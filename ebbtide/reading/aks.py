@@ -4,35 +4,58 @@ Fields are those of pulumi-azure-native 3.29; AKS's automatic additions follow a
 `spot-node-pool` (2026).
 """
 
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
-from ebbtide.catalog import CloudKind, Machine, find_machine, partitions
-from ebbtide.model.aks_labels_and_taints import SPOT
-from ebbtide.reading.facts import (
-    AcceleratorFacts,
-    CapacityKind,
-    ClusterFacts,
-    DiskFacts,
-    NodeFacts,
-    PoolFacts,
-    TaintFacts,
+from ebbtide.catalog import CloudKind, find_machine
+from ebbtide.model import (
+    Accelerator,
+    Disk,
+    MachineShape,
+    Nodes,
+    OnDemand,
+    Reservation,
+    Role,
+    Site,
+    Spot,
+    Taint,
+    TaintEffect,
 )
+from ebbtide.model.capacity import AnyCapacity
+from ebbtide.model.resolved_pool import NO_ADDONS
+from ebbtide.reading.facts import ClusterFacts
 from ebbtide.reading.inputs import Inputs
+from ebbtide.reading.recorded_pool import RecordedPool
 from ebbtide.recording.recording import Resource
 
 AGENT_POOL: Final = "azure-native:containerservice:AgentPool"
 MAINTENANCE: Final = "azure-native:containerservice:MaintenanceConfiguration"
 CLUSTER: Final = "azure-native:containerservice:ManagedCluster"
 
-_SPOT_TAINT: Final = TaintFacts(SPOT, "spot", "NoSchedule", automatic=True)
+
+_EFFECTS: Final = {effect.value: effect for effect in TaintEffect}
 
 
-def read_agent_pool(resource: Resource) -> PoolFacts:
-    """Read a separate node pool."""
+def read_agent_pool(
+    resource: Resource, locations: Mapping[str, str], overrides: Mapping[str, Any]
+) -> RecordedPool:
+    """Read a separate node pool.
+
+    Args:
+        resource: the pool.
+        locations: regions of the recorded clusters, by name.
+        overrides: the declared overrides of its inputs.
+    """
     inputs = Inputs(resource.inputs)
-    name, cluster = inputs.text("agentPoolName"), inputs.text("resourceName")
-    return _pool(inputs, resource.urn, name, cluster, inline=False)
+    cluster = inputs.text("resourceName")
+    return read_pool(
+        inputs,
+        locations.get(cluster, ""),
+        name=inputs.text("agentPoolName"),
+        cluster=cluster,
+        urn=resource.urn,
+        overrides=overrides,
+    )
 
 
 def read_cluster(resource: Resource) -> ClusterFacts:
@@ -70,12 +93,19 @@ def _settings(inputs: Inputs) -> Iterator[str]:
         yield f"disks encrypted by {key}"
 
 
-def read_inline_pools(resource: Resource) -> Iterator[PoolFacts]:
+def read_inline_pools(resource: Resource, overrides: Mapping[str, Any]) -> Iterator[RecordedPool]:
     """Read the inline pools of a cluster: AKS creates the system pool with the cluster."""
     inputs = Inputs(resource.inputs)
-    cluster, location = inputs.text("resourceName"), inputs.text("location")
     for pool in inputs.parts("agentPoolProfiles"):
-        yield _pool(pool, resource.urn, pool.text("name"), cluster, location, inline=True)
+        yield read_pool(
+            pool,
+            inputs.text("location"),
+            name=pool.text("name"),
+            cluster=inputs.text("resourceName"),
+            urn=resource.urn,
+            inline=True,
+            overrides=overrides,
+        )
 
 
 def read_location(resource: Resource) -> tuple[str, str]:
@@ -84,67 +114,73 @@ def read_location(resource: Resource) -> tuple[str, str]:
     return inputs.text("resourceName"), inputs.text("location")
 
 
-def _pool(
-    inputs: Inputs, urn: str, name: str, cluster: str, location: str = "", *, inline: bool
-) -> PoolFacts:
-    machine = inputs.text("vmSize")
-    machine_type = find_machine(CloudKind.AKS, machine)
-    capacity = _capacity(inputs)
-    price = inputs.amount("spotMaxPrice")
-    return PoolFacts(
-        urn=urn,
-        inline=inline,
-        cloud=CloudKind.AKS,
-        name=name,
-        cluster=cluster,
-        location=location,
-        role="system" if inputs.text("mode") == "System" else "work",
-        machine=machine,
-        # Azure's accelerators are part of the machine type; the resource has no field for them.
-        accelerator=_accelerator(inputs, machine_type) if machine_type and machine_type.accelerator else None,
-        capacity=capacity,
-        reservation=inputs.text("capacityReservationGroupID"),
-        max_price=price if price is not None and price >= 0 else None,
-        nodes=_nodes(inputs),
+def read_pool(inputs: Inputs, location: str, **others: Any) -> RecordedPool:
+    """Read a pool from its inputs.
+
+    Args:
+        inputs: its inputs, or those of its part of the cluster.
+        location: region of its cluster.
+        others: the fields of `RecordedPool` that other resources have.
+    """
+    nodes, initial = _nodes(inputs)
+    return RecordedPool.model_construct(
+        site=Site(CloudKind.AKS, location),
+        addons=NO_ADDONS,
+        hardware=find_machine(CloudKind.AKS, inputs.text("vmSize")),
+        role=Role.SYSTEM if inputs.text("mode") == "System" else Role.WORK,
+        machine=MachineShape.model_construct(type=inputs.text("vmSize")),
+        accelerator=_accelerator(inputs),
+        capacity=_capacity(inputs),
+        nodes=nodes,
+        initial_nodes=initial,
         zones=inputs.texts("availabilityZones"),
-        disk=DiskFacts(inputs.number("osDiskSizeGB") or None, inputs.text("osDiskType").lower() or None),
-        local_disks="the temporary disk for ephemeral storage"
-        if inputs.text("kubeletDiskType") == "Temporary"
-        else "",
+        disk=Disk.model_construct(
+            size_gib=inputs.number("osDiskSizeGB") or None,
+            type=inputs.text("osDiskType").lower() or None,
+            kubelet_disk_type=inputs.text("kubeletDiskType") or None,
+        ),
+        max_pods_per_node=inputs.number("maxPods"),
         labels=inputs.labels("nodeLabels"),
-        taints=_taints(inputs, capacity),
+        taints=tuple(map(_taint, inputs.texts("nodeTaints"))),
         billing=inputs.labels("tags"),
+        **others,
     )
 
 
-def _accelerator(inputs: Inputs, machine: Machine) -> AcceleratorFacts:
-    profile = inputs.text("gpuInstanceProfile")
-    shares = partitions(CloudKind.AKS, machine.accelerator).get(profile, 1)
-    count = machine.accelerator_count
-    return AcceleratorFacts(machine.accelerator, count, count * shares, profile)
+def _accelerator(inputs: Inputs) -> Accelerator | None:
+    """Return the accelerators of the machine type; the resource has no field for them."""
+    machine = find_machine(CloudKind.AKS, inputs.text("vmSize"))
+    if machine is None or not machine.accelerator:
+        return None
+    return Accelerator.model_construct(
+        type=machine.accelerator,
+        count=machine.accelerator_count,
+        driver="none" if inputs.text("gpuProfile.driver") == "None" else "default",
+        gpu_instance_profile=inputs.text("gpuInstanceProfile") or None,
+    )
 
 
-def _capacity(inputs: Inputs) -> CapacityKind:
+def _capacity(inputs: Inputs) -> AnyCapacity:
     if inputs.text("scaleSetPriority") == "Spot":
-        return "spot"
-    return "reservation" if inputs.text("capacityReservationGroupID") else "on-demand"
+        price = inputs.amount("spotMaxPrice")
+        return Spot.model_construct(
+            eviction_policy=inputs.text("scaleSetEvictionPolicy") or None,
+            max_price=price if price is not None and price >= 0 else None,
+        )
+    group = inputs.text("capacityReservationGroupID")
+    return Reservation.model_construct(name=group) if group else OnDemand()
 
 
-def _nodes(inputs: Inputs) -> NodeFacts:
+def _nodes(inputs: Inputs) -> tuple[Nodes, int | None]:
+    """Return the node counts, and the count at creation."""
     count = inputs.number("count")
     if not inputs.flag("enableAutoScaling"):
-        return NodeFacts(fixed=count or 0, at_birth=count)
-    return NodeFacts(inputs.number("minCount") or 0, inputs.number("maxCount"), None, count)
+        return Nodes.model_construct(count=count or 0), count
+    return Nodes.model_construct(min=inputs.number("minCount") or 0, max=inputs.number("maxCount")), count
 
 
-def _taints(inputs: Inputs, capacity: CapacityKind) -> tuple[TaintFacts, ...]:
-    """Return declared taints (`key=value:effect`), and the spot taint, which AKS adds if missing."""
-    taints = tuple(_taint(text) for text in inputs.texts("nodeTaints"))
-    has_spot = any(taint.key == SPOT for taint in taints)
-    return taints if capacity != "spot" or has_spot else (*taints, _SPOT_TAINT)
-
-
-def _taint(text: str) -> TaintFacts:
+def _taint(text: str) -> Taint:
+    """Parse a taint as AKS spells it, `key=value:effect`."""
     taint, _, effect = text.rpartition(":")
     key, _, value = taint.partition("=")
-    return TaintFacts(key, value, effect)
+    return Taint.model_construct(key=key, value=value, effect=_EFFECTS.get(effect, effect))

@@ -10,7 +10,7 @@ from typing import Final
 import yaml
 from pydantic import TypeAdapter, ValidationError
 
-from ebbtide.reading.facts import PoolFacts
+from ebbtide.model.resolved_pool import ResolvedPool
 from ebbtide.reading.inputs import Inputs
 from ebbtide.recording.recording import Recording
 
@@ -21,7 +21,7 @@ _PRIORITIES: Final = TypeAdapter(dict[int, list[str]])
 
 
 def read_fallbacks(
-    recording: Recording, pools: Sequence[PoolFacts], queues: Sequence[tuple[str, ...]]
+    recording: Recording, pools: Sequence[ResolvedPool], queues: Sequence[tuple[str, ...]]
 ) -> list[tuple[str, ...]]:
     """Return the names of each pool's fallback pools, next first.
 
@@ -45,7 +45,7 @@ def _classes(recording: Recording) -> Iterator[tuple[str, ...]]:
 
 
 def _expanded(
-    recording: Recording, pools: Sequence[PoolFacts], queues: Sequence[tuple[str, ...]]
+    recording: Recording, pools: Sequence[ResolvedPool], queues: Sequence[tuple[str, ...]]
 ) -> Iterator[tuple[str, ...]]:
     for resource in recording.of_type(_MAP):
         inputs = Inputs(resource.inputs)
@@ -71,7 +71,7 @@ def _queues(pool: tuple[str, tuple[str, ...]]) -> tuple[str, ...]:
     return pool[1]
 
 
-def _ranks(priorities: Mapping[int, list[str]], pools: Sequence[PoolFacts]) -> dict[str, int]:
+def _ranks(priorities: Mapping[int, list[str]], pools: Sequence[ResolvedPool]) -> dict[str, int]:
     """Return the highest priority whose pattern matches the name of the pool's scale set."""
     return {
         pool.name: max(

@@ -3,64 +3,75 @@
 Automatic properties of nodes follow the GKE documentation (gpus, tpus, provisioningrequest; read 2026).
 """
 
-from collections.abc import Iterator
-from typing import Final
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any, Final
 
 from ebbtide.catalog import (
     GKE_REGION_ZONES,
     PREEMPTIBLE_SECONDS,
     CloudKind,
+    Machine,
     find_machine,
-    partitions,
-    resource_name,
 )
 from ebbtide.catalog.clouds import is_gke_zone
-from ebbtide.model.gke_labels_and_taints import QUEUED
-from ebbtide.reading.facts import (
-    AcceleratorFacts,
-    CapacityKind,
-    ClusterFacts,
-    DiskFacts,
-    NodeFacts,
-    PoolFacts,
-    TaintFacts,
+from ebbtide.model import (
+    Accelerator,
+    Disk,
+    FlexStart,
+    GpuSharingConfig,
+    LocalSsdConfig,
+    MachineShape,
+    Nodes,
+    OnDemand,
+    Preemptible,
+    Queued,
+    Reservation,
+    Role,
+    SecondaryBootDisk,
+    Site,
+    Spot,
+    Taint,
+    TaintEffect,
 )
+from ebbtide.model.capacity import AnyCapacity
+from ebbtide.model.resolved_pool import NO_ADDONS
+from ebbtide.reading.facts import ClusterFacts
 from ebbtide.reading.inputs import Inputs
+from ebbtide.reading.recorded_pool import RecordedPool
 from ebbtide.recording.recording import Resource
-from ebbtide.wording import several
 
 NODE_POOL: Final = "gcp:container/nodePool:NodePool"
 CLUSTER: Final = "gcp:container/cluster:Cluster"
 
-# The first field that is set takes precedence.
-_CAPACITY: Final[tuple[tuple[str, CapacityKind], ...]] = (
-    ("queuedProvisioning.enabled", "queued"),
-    ("nodeConfig.flexStart", "flex-start"),
-    ("nodeConfig.spot", "spot"),
-    ("nodeConfig.preemptible", "preemptible"),
-)
-RESERVED: Final = {
-    "SPECIFIC_RESERVATION": "",
+DEFAULT_MACHINE: Final = "e2-medium"
+"""GKE's default machine type (GKE v1 API, NodeConfig.machineType)."""
+
+_DISK_GIB: Final = 100  # GKE v1 API, NodeConfig.diskSizeGb
+_DISK_TYPE: Final = "pd-balanced"
+
+_CUSTOM: Final = re.compile(r"^(?:(?P<family>[a-z0-9]+)-)?custom-(?P<vcpus>\d+)-(?P<mib>\d+)(?:-ext)?$")
+_SECONDS: Final = re.compile(r"^(\d+)(?:\.\d+)?s$")
+_AFFINITIES: Final = {
+    "SPECIFIC_RESERVATION": "specific",
     "ANY_RESERVATION": "any",
-    "ANY_RESERVATION_THEN_FAIL": "any, and no other machines",
+    "ANY_RESERVATION_THEN_FAIL": "any-then-fail",
 }
-"""Reservation affinities, each with the description of a reservation without a name."""
-
 _EFFECTS: Final = {
-    "NO_SCHEDULE": "NoSchedule",
-    "PREFER_NO_SCHEDULE": "PreferNoSchedule",
-    "NO_EXECUTE": "NoExecute",
+    "NO_SCHEDULE": TaintEffect.NO_SCHEDULE,
+    "PREFER_NO_SCHEDULE": TaintEffect.PREFER_NO_SCHEDULE,
+    "NO_EXECUTE": TaintEffect.NO_EXECUTE,
 }
-# GKE's defaults (container API, NodeConfig).
-_MACHINE: Final = "e2-medium"
-_DISK: Final = DiskFacts(100, "pd-balanced")
+_DRIVERS: Final = {"INSTALLATION_DISABLED": "none", "LATEST": "latest"}
 
 
-def read_node_pool(resource: Resource) -> PoolFacts:
+def read_node_pool(resource: Resource, overrides: Mapping[str, Any]) -> RecordedPool:
     """Read a separate node pool."""
     inputs = Inputs(resource.inputs)
     cluster = inputs.text("cluster").rpartition("/")[2]
-    return _pool(inputs, resource.urn, cluster, inputs.text("location"), inline=False)
+    return read_pool(inputs, inputs.text("location"), cluster=cluster, urn=resource.urn, overrides=overrides)
 
 
 def read_cluster(resource: Resource) -> ClusterFacts:
@@ -93,155 +104,172 @@ def _cluster_settings(inputs: Inputs) -> Iterator[str]:
         yield f"boot disks encrypted with {key}"
 
 
-def read_inline_pools(resource: Resource) -> Iterator[PoolFacts]:
+def read_inline_pools(resource: Resource, overrides: Mapping[str, Any]) -> Iterator[RecordedPool]:
     """Read the inline pools of a cluster: those listed in it, or the default pool if it is kept."""
     inputs = Inputs(resource.inputs)
-    name, location = inputs.text("name"), inputs.text("location")
     if inputs.flag("enableAutopilot") or inputs.flag("removeDefaultNodePool"):
         return
-    listed = inputs.parts("nodePools")
-    for pool in listed:
-        yield _pool(pool, resource.urn, name, location, inline=True)
-    if not listed:
-        pool = Inputs({key: resource.inputs[key] for key in _DEFAULT_POOL if key in resource.inputs})
-        yield _pool(pool, resource.urn, name, location, inline=True, default_name="default-pool")
+    default = {key: resource.inputs[key] for key in _DEFAULT_POOL if key in resource.inputs}
+    for pool in inputs.parts("nodePools") or (Inputs({"name": "default-pool", **default}),):
+        yield read_pool(
+            pool,
+            inputs.text("location"),
+            cluster=inputs.text("name"),
+            urn=resource.urn,
+            inline=True,
+            overrides=overrides,
+        )
 
 
 _DEFAULT_POOL: Final = ("initialNodeCount", "nodeConfig", "nodeLocations")
 
 
-def _pool(
-    inputs: Inputs, urn: str, cluster: str, location: str, *, inline: bool, default_name: str = ""
-) -> PoolFacts:
-    machine = inputs.text("nodeConfig.machineType") or _MACHINE
-    accelerator = _accelerator(inputs, machine)
-    capacity = _capacity(inputs)
-    taints = _taints(inputs, accelerator, capacity)
+def read_pool(
+    inputs: Inputs, location: str, *, default_zones: tuple[str, ...] = (), **others: Any
+) -> RecordedPool:
+    """Read a pool from its inputs.
+
+    Args:
+        inputs: its inputs, or those of its part of the cluster.
+        location: zone or region of its cluster.
+        default_zones: zones of a pool without its own, if known.
+        others: the fields of `RecordedPool` that other resources have.
+    """
+    hardware = machine(inputs)
+    accelerator, capacity = _accelerator(inputs, hardware), _capacity(inputs)
+    taints = tuple(map(_taint, inputs.parts("nodeConfig.taints")))
     zones = inputs.texts("nodeLocations")
-    spread = len(zones) or (1 if is_gke_zone(location) else GKE_REGION_ZONES)
-    nodes = _nodes(inputs, spread)
-    limit = inputs.text("nodeConfig.maxRunDuration").removesuffix("s")
-    return PoolFacts(
-        urn=urn,
-        inline=inline,
-        cloud=CloudKind.GKE,
-        name=inputs.text("name") or default_name,
-        cluster=cluster,
-        location=location,
-        role="system" if nodes.idle and not taints else "work",
-        machine=machine,
+    spread = len(zones or default_zones) or (1 if is_gke_zone(location) else GKE_REGION_ZONES)
+    nodes, initial = _nodes(inputs, spread)
+    repels = taints or accelerator or isinstance(capacity, Queued)
+    topology = inputs.text("placementPolicy.tpuTopology")
+    return RecordedPool.model_construct(
+        site=Site(CloudKind.GKE, location),
+        addons=NO_ADDONS,
+        hardware=hardware,
+        name=inputs.text("name"),
+        role=Role.SYSTEM if (nodes.count or nodes.min) and not repels else Role.WORK,
+        machine=MachineShape.model_construct(type=inputs.text("nodeConfig.machineType") or DEFAULT_MACHINE),
         accelerator=accelerator,
         capacity=capacity,
-        reservation=inputs.text("nodeConfig.reservationAffinity.values[0]")
-        or RESERVED.get(_reserved(inputs), ""),
         nodes=nodes,
+        initial_nodes=initial,
         zones=zones,
-        disk=DiskFacts(
-            inputs.number("nodeConfig.diskSizeGb") or _DISK.size_gib,
-            inputs.text("nodeConfig.diskType") or _DISK.type,
+        disk=Disk.model_construct(
+            size_gib=inputs.number("nodeConfig.diskSizeGb") or _DISK_GIB,
+            type=inputs.text("nodeConfig.diskType") or _DISK_TYPE,
         ),
-        local_disks=_local_disks(inputs),
-        settings=tuple(_node_settings(inputs)),
+        ephemeral_storage_local_ssd_config=_local_ssds(inputs, "ephemeralStorageLocalSsdConfig"),
+        local_nvme_ssd_block_config=_local_ssds(inputs, "localNvmeSsdBlockConfig"),
+        secondary_boot_disks=tuple(
+            SecondaryBootDisk.model_construct(
+                disk_image=disk.text("diskImage"), mode=disk.text("mode") or None
+            )
+            for disk in inputs.parts("nodeConfig.secondaryBootDisks")
+        ),
+        image_streaming=inputs.flag("nodeConfig.gcfsConfig.enabled"),
+        compact=inputs.text("placementPolicy.type") == "COMPACT" and not topology,
+        gvnic=inputs.flag("nodeConfig.gvnic.enabled"),
+        tpu_topology=topology or None,
+        max_pods_per_node=inputs.number("maxPodsPerNode"),
         labels=inputs.labels("nodeConfig.labels"),
         taints=taints,
-        max_run_seconds=PREEMPTIBLE_SECONDS if capacity == "preemptible" else int(limit) if limit else None,
+        run_limit=PREEMPTIBLE_SECONDS
+        if isinstance(capacity, Preemptible)
+        else seconds(inputs.text("nodeConfig.maxRunDuration")),
         billing=inputs.labels("nodeConfig.resourceLabels"),
         network_tags=inputs.texts("nodeConfig.tags"),
+        **others,
     )
 
 
-def _accelerator(inputs: Inputs, machine: str) -> AcceleratorFacts | None:
-    """Return the attached accelerator, or else the machine type's."""
+def machine(inputs: Inputs) -> Machine | None:
+    """Return the machine of a pool, from the catalog or parsed from a custom type's name; None if unknown."""
+    name = inputs.text("nodeConfig.machineType") or DEFAULT_MACHINE
+    known = find_machine(CloudKind.GKE, name)
+    if known is None and (custom := _CUSTOM.match(name)) is not None:
+        family = custom["family"] or "n1"
+        gib = int(custom["mib"]) / 1024
+        known = Machine(CloudKind.GKE, name, int(custom["vcpus"]), gib, family, attachable=family == "n1")
+    threads = inputs.number("nodeConfig.advancedMachineFeatures.threadsPerCore")
+    return replace(known, threads_per_core=threads) if known and threads else known
+
+
+def seconds(text: str) -> int | None:
+    """Parse a duration such as `3600s`; None if malformed."""
+    match = _SECONDS.match(text)
+    return int(match[1]) if match else None
+
+
+def _accelerator(inputs: Inputs, hardware: Machine | None) -> Accelerator | None:
+    """Return the attached accelerators, or else the machine's."""
     for attached in inputs.parts("nodeConfig.guestAccelerators"):
-        count, (sharing, shares) = attached.number("count") or 1, _sharing(attached)
-        return AcceleratorFacts(attached.text("type"), count, count * shares, sharing)
-    machine_type = find_machine(CloudKind.GKE, machine)
-    if machine_type is None or not machine_type.accelerator:
+        driver = attached.text("gpuDriverInstallationConfig.gpuDriverVersion")
+        return Accelerator.model_construct(
+            type=attached.text("type"),
+            count=attached.number("count") or 1,
+            driver=_DRIVERS.get(driver, "default"),
+            gpu_partition_size=attached.text("gpuPartitionSize") or None,
+            gpu_sharing_config=_sharing(attached),
+        )
+    if hardware is None or not hardware.accelerator:
         return None
-    topology = inputs.text("placementPolicy.tpuTopology")
-    count = machine_type.accelerator_count
-    return AcceleratorFacts(machine_type.accelerator, count, count, topology=topology)
+    return Accelerator.model_construct(type=hardware.accelerator, count=hardware.accelerator_count)
 
 
-def _sharing(attached: Inputs) -> tuple[str, int]:
-    """Return the partitioning and sharing of GPUs in words, and the `nvidia.com/gpu` count of each GPU."""
-    size = attached.text("gpuPartitionSize")
-    divided = partitions(CloudKind.GKE, attached.text("type")).get(size, 1)
-    clients = attached.number("gpuSharingConfig.maxSharedClientsPerGpu") or 1
-    strategy = attached.text("gpuSharingConfig.gpuSharingStrategy").lower().replace("_", "-")
-    words = [size, f"{strategy} by {clients}" if strategy else ""]
-    return ", ".join(filter(None, words)), divided * clients
+def _sharing(attached: Inputs) -> GpuSharingConfig | None:
+    strategy = attached.text("gpuSharingConfig.gpuSharingStrategy")
+    clients = attached.number("gpuSharingConfig.maxSharedClientsPerGpu")
+    if not strategy and not clients:
+        return None
+    return GpuSharingConfig.model_construct(
+        gpu_sharing_strategy=strategy.lower().replace("_", "-"), max_shared_clients_per_gpu=clients or 1
+    )
 
 
-def _capacity(inputs: Inputs) -> CapacityKind:
-    for path, kind in _CAPACITY:
-        if inputs.flag(path):
-            return kind
-    return "reservation" if _reserved(inputs) in RESERVED else "on-demand"
+def _capacity(inputs: Inputs) -> AnyCapacity:
+    """Return the capacity type: of the first field that is set."""
+    limit = seconds(inputs.text("nodeConfig.maxRunDuration"))
+    duration = None if limit is None else timedelta(seconds=limit)
+    if inputs.flag("queuedProvisioning.enabled"):
+        return Queued.model_construct(max_run_duration=duration)
+    if inputs.flag("nodeConfig.flexStart"):
+        return FlexStart.model_construct(max_run_duration=duration)
+    if inputs.flag("nodeConfig.spot"):
+        return Spot()
+    if inputs.flag("nodeConfig.preemptible"):
+        return Preemptible()
+    affinity = inputs.text("nodeConfig.reservationAffinity.consumeReservationType")
+    if affinity in _AFFINITIES:
+        name = inputs.text("nodeConfig.reservationAffinity.values[0]") or None
+        return Reservation.model_construct(affinity=_AFFINITIES[affinity], name=name)
+    return OnDemand()
 
 
-def _local_disks(inputs: Inputs) -> str:
-    uses = {
-        "ephemeralStorageLocalSsdConfig": "for ephemeral storage",
-        "localNvmeSsdBlockConfig": "as block devices",
-    }
-    counts = {use: inputs.number(f"nodeConfig.{field}.localSsdCount") for field, use in uses.items()}
-    return ", ".join(f"{several(count, 'local SSD')} {use}" for use, count in counts.items() if count)
+def _local_ssds(inputs: Inputs, field: str) -> LocalSsdConfig | None:
+    count = inputs.number(f"nodeConfig.{field}.localSsdCount")
+    return LocalSsdConfig.model_construct(local_ssd_count=count) if count else None
 
 
-def _node_settings(inputs: Inputs) -> Iterator[str]:
-    if inputs.text("placementPolicy.type") == "COMPACT" and not inputs.text("placementPolicy.tpuTopology"):
-        yield "compact placement"
-    if inputs.flag("nodeConfig.gvnic.enabled"):
-        yield "gVNIC"
-    if inputs.flag("nodeConfig.gcfsConfig.enabled"):
-        yield "image streaming"
-    for disk in inputs.parts("nodeConfig.secondaryBootDisks"):
-        content = "images" if disk.text("mode") == "CONTAINER_IMAGE_CACHE" else "data"
-        yield f"preloaded {content} of {disk.text('diskImage').rpartition('/')[2]}"
-
-
-def _reserved(inputs: Inputs) -> str:
-    return inputs.text("nodeConfig.reservationAffinity.consumeReservationType")
-
-
-def _nodes(inputs: Inputs, spread: int) -> NodeFacts:
-    """Return totals. GKE counts `initialNodeCount`, `nodeCount` and limits other than totals per zone."""
+def _nodes(inputs: Inputs, spread: int) -> tuple[Nodes, int | None]:
+    """Return totals, and the node count at creation. GKE counts `initialNodeCount`, `nodeCount` and limits
+    other than totals per zone."""
     initial = inputs.number("nodeCount")
     if initial is None:
         initial = inputs.number("initialNodeCount")
-    at_birth = None if initial is None else initial * spread
+    total = None if initial is None else initial * spread
     if not inputs.has("autoscaling"):
-        return NodeFacts(fixed=at_birth or 0, at_birth=at_birth)
-    total = inputs.number("autoscaling.totalMaxNodeCount")
-    if total is not None:
-        return NodeFacts(inputs.number("autoscaling.totalMinNodeCount") or 0, total, None, at_birth)
-    low = inputs.number("autoscaling.minNodeCount") or 0
-    high = inputs.number("autoscaling.maxNodeCount") or 0
-    return NodeFacts(low * spread, high * spread, None, at_birth)
+        return Nodes.model_construct(count=total or 0), total
+    most = inputs.number("autoscaling.totalMaxNodeCount")
+    if most is not None:
+        least = inputs.number("autoscaling.totalMinNodeCount") or 0
+        return Nodes.model_construct(min=least, max=most), total
+    least, most = (inputs.number(f"autoscaling.{name}NodeCount") or 0 for name in ("min", "max"))
+    return Nodes.model_construct(min=least * spread, max=most * spread), total
 
 
-def _taints(
-    inputs: Inputs, accelerator: AcceleratorFacts | None, capacity: CapacityKind
-) -> tuple[TaintFacts, ...]:
-    """Return declared taints and GKE's additions for queued nodes and nodes with accelerators."""
-    declared = [_taint(taint) for taint in inputs.parts("nodeConfig.taints")]
-    added: list[tuple[str, str]] = []
-    if capacity == "queued":
-        added.append((QUEUED, "true"))
-    if accelerator is not None:
-        added.append((resource_name(accelerator.type), "present"))
-    declared_taints = {(taint.key, taint.value) for taint in declared}
-    return (
-        *declared,
-        *(
-            TaintFacts(*taint, "NoSchedule", automatic=True)
-            for taint in added
-            if taint not in declared_taints
-        ),
-    )
-
-
-def _taint(taint: Inputs) -> TaintFacts:
+def _taint(taint: Inputs) -> Taint:
     effect = taint.text("effect")
-    return TaintFacts(taint.text("key"), taint.text("value"), _EFFECTS.get(effect, effect))
+    return Taint.model_construct(
+        key=taint.text("key"), value=taint.text("value"), effect=_EFFECTS.get(effect, effect)
+    )

@@ -4,18 +4,18 @@ from collections.abc import Iterator
 from typing import Final
 
 from ebbtide.reading import aks, gke
-from ebbtide.reading.facts import ClusterFacts, PoolFacts
+from ebbtide.reading.facts import ClusterFacts
+from ebbtide.reading.recorded_pool import RecordedPool
 from ebbtide.recording.recording import Plain, Recording, Resource
 from ebbtide.recording.values import leaves
 
 
-def read_pools(recording: Recording) -> tuple[PoolFacts, ...]:
+def read_pools(recording: Recording) -> tuple[RecordedPool, ...]:
     """Return every node pool that the program creates, in order of registration, system pools first.
 
     Existing pools that are only read are omitted: their properties are not recorded.
     """
-    pools = (_with_overrides(pool, recording) for pool in _pools(recording))
-    return tuple(sorted(pools, key=lambda pool: pool.role != "system"))
+    return tuple(sorted(_pools(recording), key=lambda pool: not pool.is_system))
 
 
 def read_clusters(recording: Recording) -> tuple[ClusterFacts, ...]:
@@ -28,7 +28,7 @@ def read_clusters(recording: Recording) -> tuple[ClusterFacts, ...]:
                     *cluster.settings,
                     *(words for name, words in maintenance if name == cluster.name),
                 ),
-                "overrides": _overrides(recording[cluster.urn], recording, "overrides"),
+                "overrides": dict(leaves(_overrides(recording[cluster.urn], recording, "overrides"))),
             }
         )
         for cluster in (
@@ -42,33 +42,27 @@ def read_clusters(recording: Recording) -> tuple[ClusterFacts, ...]:
 _CLUSTERS: Final = {gke.CLUSTER: gke.read_cluster, aks.CLUSTER: aks.read_cluster}
 
 
-def _with_overrides(pool: PoolFacts, recording: Recording) -> PoolFacts:
-    resource = recording[pool.urn]
-    name = "poolOverrides" if pool.inline else "overrides"
-    return pool.model_copy(update={"overrides": _overrides(resource, recording, name)})
-
-
 def _overrides(resource: Resource, recording: Recording, name: str) -> dict[str, Plain]:
-    """Return the declared overrides of a resource by path, from its component."""
+    """Return the declared overrides of a resource, from its component."""
     parent = recording[resource.parent] if resource.parent else None
     overrides = parent.inputs.get(name) if parent is not None else None
-    return dict(leaves(overrides)) if isinstance(overrides, dict) else {}
+    return overrides if isinstance(overrides, dict) else {}
 
 
-def _pools(recording: Recording) -> Iterator[PoolFacts]:
+def _pools(recording: Recording) -> Iterator[RecordedPool]:
     locations = dict(aks.read_location(cluster) for cluster in recording.of_type(aks.CLUSTER))
     for resource in recording:
         if resource.read:
             continue
         match resource.type:
             case gke.NODE_POOL:
-                yield gke.read_node_pool(resource)
+                yield gke.read_node_pool(resource, _overrides(resource, recording, "overrides"))
             case gke.CLUSTER:
-                yield from gke.read_inline_pools(resource)
+                yield from gke.read_inline_pools(resource, _overrides(resource, recording, "poolOverrides"))
             case aks.AGENT_POOL:
-                pool = aks.read_agent_pool(resource)
-                yield pool.model_copy(update={"location": locations.get(pool.cluster, "")})
+                overrides = _overrides(resource, recording, "overrides")
+                yield aks.read_agent_pool(resource, locations, overrides)
             case aks.CLUSTER:
-                yield from aks.read_inline_pools(resource)
+                yield from aks.read_inline_pools(resource, _overrides(resource, recording, "poolOverrides"))
             case _:
                 pass

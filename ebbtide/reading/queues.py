@@ -7,14 +7,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from ebbtide import quantities
-from ebbtide.reading.facts import PoolFacts, QueueFacts, QuotaFacts
+from ebbtide.model.resolved_pool import ResolvedPool
+from ebbtide.reading.facts import QueueFacts, QuotaFacts
 from ebbtide.reading.inputs import Inputs
 from ebbtide.recording.recording import Recording
 
 _GROUP: Final = "kubernetes:kueue.x-k8s.io/"
 
 
-def read_queues(recording: Recording, pools: Sequence[PoolFacts]) -> list[tuple[str, ...]]:
+def read_queues(recording: Recording, pools: Sequence[ResolvedPool]) -> list[tuple[str, ...]]:
     """Return the local queues, as `namespace/name`, of each pool, in the order of the pools."""
     labelled: dict[tuple[str, str], list[int]] = {}
     for number, pool in enumerate(pools):
@@ -53,7 +54,7 @@ def _flavors(cluster_queue: Inputs) -> Iterator[str]:
             yield flavor.text("name")
 
 
-def _matches(node_labels: Mapping[str, str], pool: PoolFacts) -> bool:
+def _matches(node_labels: Mapping[str, str], pool: ResolvedPool) -> bool:
     """Check that a flavor's labels match a pool's declared labels; labels that the cloud adds are not
     recorded."""
     shared = node_labels.keys() & pool.labels.keys()

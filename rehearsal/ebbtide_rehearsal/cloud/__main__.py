@@ -15,7 +15,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
-from ebbtide.recording import lazy_packages
+from ebbtide import lazy_packages
 from ebbtide_rehearsal.cloud.assembly import assembled
 from ebbtide_rehearsal.cloud.protocol import serve
 from ebbtide_rehearsal.cloud.settings import CloudSettings, store_file, write_memory, write_ports

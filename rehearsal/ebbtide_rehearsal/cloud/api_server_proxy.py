@@ -14,7 +14,16 @@ import threading
 from io import BytesIO
 from typing import Final
 
-from aiohttp import ClientSession, ClientTimeout, TCPConnector, web
+from aiohttp import (
+    ClientSession,
+    ClientTimeout,
+    ClientWebSocketResponse,
+    TCPConnector,
+    WSMsgType,
+    WSServerHandshakeError,
+    hdrs,
+    web,
+)
 from multidict import CIMultiDict, CIMultiDictProxy
 from yarl import URL
 
@@ -39,6 +48,7 @@ _OF_THE_CONNECTION: Final = frozenset(
 )
 """Headers that a proxy does not forward (RFC 9110, 7.6.1)."""
 
+_WebSocket = web.WebSocketResponse | ClientWebSocketResponse
 
 _NOT_ADDED: Final = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
 """Headers that aiohttp would add."""
@@ -111,6 +121,8 @@ class ApiServerProxy:
             await asyncio.sleep(injected.seconds)
             if injected.message is not None:
                 return _refusal(injected.message)
+        if request.headers.get(hdrs.UPGRADE, "").lower() == "websocket":
+            return await self._connect(request, url)
         body = BytesIO(await request.read()) if request.can_read_body else None
         async with self._client.request(
             request.method,
@@ -128,6 +140,35 @@ class ApiServerProxy:
                 await response.write(chunk)
             await response.write_eof()
             return response
+
+    async def _connect(self, request: web.Request, url: URL) -> web.StreamResponse:
+        """Forward a WebSocket of `kubectl exec`, `attach` or `port-forward` (Kubernetes docs, streaming
+        protocol)."""
+        protocols = [name.strip() for name in request.headers.get(hdrs.SEC_WEBSOCKET_PROTOCOL, "").split(",")]
+        headers = CIMultiDict(
+            (name, value)
+            for name, value in _forwarded(request.headers).items()
+            if not name.lower().startswith("sec-websocket-")
+        )
+        try:
+            async with self._client.ws_connect(
+                url, protocols=protocols, headers=headers, max_msg_size=0
+            ) as server:
+                client = web.WebSocketResponse(
+                    protocols=(server.protocol or "",), compress=False, max_msg_size=0
+                )
+                await client.prepare(request)
+                relays = [asyncio.create_task(_relay(*ends)) for ends in ((client, server), (server, client))]
+                try:
+                    await asyncio.wait(relays, return_when=asyncio.FIRST_COMPLETED)
+                finally:
+                    for relay in relays:
+                        relay.cancel()
+                    await asyncio.gather(*relays, return_exceptions=True)
+                await client.close()
+                return client
+        except WSServerHandshakeError as error:
+            return _refusal(error.message, error.status)
 
     def _failure(self, method: str, url: URL) -> ApiFailure:
         """Apply injected failures to a call of the provider, but not to previews, lists and watches."""
@@ -152,7 +193,16 @@ def _forwarded(headers: CIMultiDictProxy[str]) -> CIMultiDict[str]:
     )
 
 
-def _refusal(message: str) -> web.Response:
+async def _relay(source: _WebSocket, target: _WebSocket) -> None:
+    """Forward messages until the source ends."""
+    async for message in source:
+        if message.type is WSMsgType.BINARY:
+            await target.send_bytes(message.data)
+        elif message.type is WSMsgType.TEXT:
+            await target.send_str(message.data)
+
+
+def _refusal(message: str, code: int = 500) -> web.Response:
     """Build an error response in the API server's form."""
     status = {"apiVersion": "v1", "kind": "Status", "status": "Failure", "reason": "InternalError"}
-    return web.json_response({**status, "message": message, "code": 500}, status=500)
+    return web.json_response({**status, "message": message, "code": code}, status=code)

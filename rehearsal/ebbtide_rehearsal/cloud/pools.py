@@ -4,8 +4,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, Literal, Self
 
+from ebbtide.catalog import resource_name
+from ebbtide.model.capacity import CapacityKind
 from ebbtide.placement import NodeTaint
-from ebbtide.reading.facts import CapacityKind
+from ebbtide.reading import RecordedPool
 from ebbtide_rehearsal.cloud.store import Resource, Store
 
 _CLOUD: Final = "nodes"
@@ -88,6 +90,50 @@ class NodePool:
     def having(self, **changes: Any) -> Self:
         """Return the pool with some fields changed."""
         return replace(self, **changes)
+
+
+def node_pool(
+    pool: RecordedPool,
+    *,
+    cluster: str,
+    region: str,
+    zones: tuple[str, ...],
+    initial: int,
+    default_run_seconds: int | None = None,
+    **others: Any,
+) -> NodePool:
+    """Return a recorded pool for the controllers of nodes.
+
+    Args:
+        pool: the pool.
+        cluster: id of its cluster.
+        region: its region.
+        zones: zones of its nodes.
+        initial: initial node count, over all zones.
+        default_run_seconds: maximum lifetime of a node of a pool without its own; None for no limit.
+        others: what the cloud decides: labels, taints, allocatable resources, prices, drivers.
+    """
+    accelerator = (pool.accelerator.type, pool.accelerator.count) if pool.accelerator else None
+    autoscaled = pool.nodes.count is None
+    return NodePool(
+        cluster=cluster,
+        name=pool.name,
+        cloud=pool.site.cloud.value,
+        machine=pool.machine_type,
+        capacity=pool.capacity.kind,
+        region=region,
+        zones=zones,
+        accelerator=accelerator,
+        accelerator_resource=resource_name(accelerator[0]) if accelerator else "",
+        minimum=pool.idle_nodes if autoscaled else initial,
+        maximum=pool.max_nodes if autoscaled else initial,
+        initial=initial,
+        autoscaled=autoscaled,
+        shares=pool.shares,
+        together=pool.slice_nodes,
+        max_run_seconds=pool.max_run_seconds or default_run_seconds,
+        **others,
+    )
 
 
 def register(store: Store, pool: NodePool) -> None:

@@ -3,28 +3,15 @@
 import pytest
 
 from ebbtide.catalog import CloudKind
+from ebbtide.model import Site, Taint
+from ebbtide.model.resolved_pool import NO_ADDONS
+from ebbtide.reading import RecordedPool
 from ebbtide.reading.admission import admits
-from ebbtide.reading.facts import DiskFacts, NodeFacts, PoolFacts, TaintFacts
 
-_POOL = PoolFacts(
-    urn="",
-    cloud=CloudKind.GKE,
-    name="pool",
-    cluster="train",
-    role="work",
-    machine="n2-standard-8",
-    accelerator=None,
-    capacity="spot",
-    nodes=NodeFacts(0, 4),
-    disk=DiskFacts(None, None),
-    labels={},
-    taints=(),
-    billing={},
-)
-_SPOT = TaintFacts("spot", "true", "NoSchedule")
-_GPU = TaintFacts("nvidia.com/gpu", "present", "NoSchedule", automatic=True)
-_TEAM = TaintFacts("team", "", "NoExecute")
-_SOFT = TaintFacts("slow", "", "PreferNoSchedule")
+_SPOT = Taint(key="spot", value="true")
+_GPU = Taint(key="nvidia.com/gpu", value="present")
+_TEAM = Taint(key="team", effect="NoExecute")
+_SOFT = Taint(key="slow", effect="PreferNoSchedule")
 
 
 @pytest.mark.parametrize(
@@ -51,6 +38,9 @@ _SOFT = TaintFacts("slow", "", "PreferNoSchedule")
         (CloudKind.GKE, (_SOFT,), "any pod, rather those that tolerate slow:PreferNoSchedule"),
     ],
 )
-def test_taints_say_who_may_come(cloud: CloudKind, taints: tuple[TaintFacts, ...], sentence: str) -> None:
+def test_taints_say_who_may_come(cloud: CloudKind, taints: tuple[Taint, ...], sentence: str) -> None:
     """A device taint needs no toleration of the pod's own on GKE; a soft taint excludes no pod."""
-    assert admits(_POOL.model_copy(update={"cloud": cloud, "taints": taints})) == sentence
+    pool = RecordedPool.model_construct(
+        site=Site(cloud, "us-central1"), addons=NO_ADDONS, hardware=None, name="pool", taints=taints
+    )
+    assert admits(pool) == sentence

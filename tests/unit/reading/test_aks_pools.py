@@ -1,4 +1,4 @@
-"""Facts of AKS node pools, read from what a flat program registers."""
+"""AKS node pools, read from the resources of a flat program, in the document of a preview."""
 
 from typing import Any
 
@@ -6,19 +6,27 @@ import pulumi_azure_native as azure
 import pytest
 
 from ebbtide.catalog import CloudKind
-from ebbtide.reading import AcceleratorFacts, DiskFacts, NodeFacts, PoolFacts, TaintFacts, read_pools
+from ebbtide.preview.report import (
+    AcceleratorReport,
+    DiskReport,
+    NodesReport,
+    PoolReport,
+    TaintReport,
+)
+from ebbtide.reading import read_pools
 from ebbtide.recording.record import record
+from tests.unit.reading.reports import NO_CHARGE, reports
 
 _SPOT = "kubernetes.azure.com/scalesetpriority"
 
 
-def _pool(**args: Any) -> PoolFacts:
+def _pool(**args: Any) -> PoolReport:
     def program() -> None:
         azure.containerservice.AgentPool(
             "pool", agent_pool_name="pool", resource_name_="train", resource_group_name="group", **args
         )
 
-    (pool,) = read_pools(record(program, project="shop", stack="dev"))
+    (pool,) = reports(read_pools(record(program, project="shop", stack="dev")))
     return pool
 
 
@@ -39,22 +47,28 @@ def test_a_pool_is_read_whole() -> None:
         node_taints=[f"{_SPOT}=spot:NoSchedule", "bare:NoExecute"],
         tags={"ebbtide-owner": "vision"},
     )
-    assert pool == PoolFacts(
+    assert pool == PoolReport(
         urn="urn:pulumi:dev::shop::azure-native:containerservice:AgentPool::pool",
         cloud=CloudKind.AKS,
         name="pool",
         cluster="train",
         role="work",
         machine="Standard_NC4as_T4_v3",
-        accelerator=AcceleratorFacts("nvidia-t4", 1, 1),
+        accelerator=AcceleratorReport("nvidia-t4", 1, 1),
         capacity="spot",
         max_price=0.25,
-        nodes=NodeFacts(minimum=0, maximum=4),
+        nodes=NodesReport(minimum=0, maximum=4),
         zones=("1",),
-        disk=DiskFacts(128, "ephemeral"),
+        disk=DiskReport(128, "ephemeral"),
         labels={"ebbtide.dev/pool": "pool"},
-        taints=(TaintFacts(_SPOT, "spot", "NoSchedule"), TaintFacts("bare", "", "NoExecute")),
+        taints=(TaintReport(_SPOT, "spot", "NoSchedule"), TaintReport("bare", "", "NoExecute")),
         billing={"ebbtide-owner": "vision"},
+        vcpus=4,
+        memory_gib=28,
+        admits=f"only pods that tolerate {_SPOT}=spot:NoSchedule and bare:NoExecute",
+        queues=(),
+        falls_back_to=(),
+        charge=NO_CHARGE,
     )
     assert [str(taint) for taint in pool.taints] == [f"{_SPOT}=spot:NoSchedule", "bare:NoExecute"]
 
@@ -62,7 +76,7 @@ def test_a_pool_is_read_whole() -> None:
 def test_the_undeclared_spot_taint_is_read() -> None:
     """AKS adds it."""
     assert _pool(scale_set_priority="Spot").taints == (
-        TaintFacts(_SPOT, "spot", "NoSchedule", automatic=True),
+        TaintReport(_SPOT, "spot", "NoSchedule", automatic=True),
     )
 
 
@@ -74,16 +88,16 @@ def test_any_price_is_no_limit() -> None:
 @pytest.mark.parametrize(
     ("args", "nodes"),
     [
-        ({"count": 3}, NodeFacts(fixed=3, at_birth=3)),
-        ({}, NodeFacts(fixed=0)),
-        ({"enable_auto_scaling": True, "min_count": 1, "max_count": 3}, NodeFacts(minimum=1, maximum=3)),
+        ({"count": 3}, NodesReport(fixed=3, at_birth=3)),
+        ({}, NodesReport(fixed=0)),
+        ({"enable_auto_scaling": True, "min_count": 1, "max_count": 3}, NodesReport(minimum=1, maximum=3)),
         (
             {"enable_auto_scaling": True, "min_count": 1, "max_count": 3, "count": 2},
-            NodeFacts(minimum=1, maximum=3, at_birth=2),
+            NodesReport(minimum=1, maximum=3, at_birth=2),
         ),
     ],
 )
-def test_counts(args: dict[str, Any], nodes: NodeFacts) -> None:
+def test_counts(args: dict[str, Any], nodes: NodesReport) -> None:
     """With autoscaling there are limits, without it a number."""
     assert _pool(**args).nodes == nodes
 
@@ -114,7 +128,7 @@ def test_the_system_pool_stands_in_the_cluster() -> None:
             "work", agent_pool_name="work", resource_name_="train", resource_group_name="group"
         )
 
-    system, work = read_pools(record(program, project="shop", stack="dev"))
+    system, work = reports(read_pools(record(program, project="shop", stack="dev")))
     assert (system.name, system.role, system.inline, system.cluster) == ("system", "system", True, "train")
     assert (work.name, work.role, work.inline, work.cluster) == ("work", "work", False, "train")
     assert system.location == work.location == "westeurope"

@@ -1,4 +1,4 @@
-"""Facts of GKE node pools, read from what a flat program registers."""
+"""GKE node pools, read from the resources of a flat program, in the document of a preview."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,17 +8,25 @@ import pulumi_gcp as gcp
 import pytest
 
 from ebbtide.catalog import CloudKind
-from ebbtide.reading import AcceleratorFacts, DiskFacts, NodeFacts, PoolFacts, TaintFacts, read_pools
+from ebbtide.preview.report import (
+    AcceleratorReport,
+    DiskReport,
+    NodesReport,
+    PoolReport,
+    TaintReport,
+)
+from ebbtide.reading import read_pools
 from ebbtide.recording.record import record
+from tests.unit.reading.reports import NO_CHARGE, reports
 
-_GPU = TaintFacts("nvidia.com/gpu", "present", "NoSchedule", automatic=True)
-
-
-def _read(program: Callable[[], object]) -> tuple[PoolFacts, ...]:
-    return read_pools(record(program, project="shop", stack="dev"))
+_GPU = TaintReport("nvidia.com/gpu", "present", "NoSchedule", automatic=True)
 
 
-def _pool(location: str = "us-central1-a", **args: Any) -> PoolFacts:
+def _read(program: Callable[[], object]) -> tuple[PoolReport, ...]:
+    return reports(read_pools(record(program, project="shop", stack="dev")))
+
+
+def _pool(location: str = "us-central1-a", **args: Any) -> PoolReport:
     def program() -> None:
         gcp.container.NodePool("pool", name="pool", cluster="train", location=location, **args)
 
@@ -43,7 +51,7 @@ def test_a_pool_is_read_whole() -> None:
             "resource_labels": {"ebbtide-owner": "vision"},
         },
     )
-    assert pool == PoolFacts(
+    assert pool == PoolReport(
         urn="urn:pulumi:dev::shop::gcp:container/nodePool:NodePool::pool",
         cloud=CloudKind.GKE,
         name="pool",
@@ -51,22 +59,28 @@ def test_a_pool_is_read_whole() -> None:
         location="us-central1-a",
         role="work",
         machine="n1-highmem-8",
-        accelerator=AcceleratorFacts("nvidia-tesla-t4", 4, 4),
+        accelerator=AcceleratorReport("nvidia-tesla-t4", 4, 4),
         capacity="spot",
-        nodes=NodeFacts(minimum=0, maximum=4, at_birth=0),
+        nodes=NodesReport(minimum=0, maximum=4, at_birth=0),
         zones=("us-central1-a",),
-        disk=DiskFacts(200, "pd-ssd"),
+        disk=DiskReport(200, "pd-ssd"),
         labels={"ebbtide.dev/pool": "t4"},
-        taints=(TaintFacts("cloud.google.com/gke-spot", "true", "NoSchedule"), _GPU),
+        taints=(TaintReport("cloud.google.com/gke-spot", "true", "NoSchedule"), _GPU),
         billing={"ebbtide-owner": "vision"},
+        vcpus=8,
+        memory_gib=52,
+        admits="only pods that request nvidia.com/gpu and tolerate cloud.google.com/gke-spot=true:NoSchedule",
+        queues=(),
+        falls_back_to=(),
+        charge=NO_CHARGE,
     )
 
 
 def test_what_gke_takes_where_nothing_is_declared() -> None:
     """Machine type and boot disk have defaults; without autoscaling the count is fixed."""
     pool = _pool(initial_node_count=2)
-    assert (pool.machine, pool.disk) == ("e2-medium", DiskFacts(100, "pd-balanced"))
-    assert pool.nodes == NodeFacts(fixed=2, at_birth=2)
+    assert (pool.machine, pool.disk) == ("e2-medium", DiskReport(100, "pd-balanced"))
+    assert pool.nodes == NodesReport(fixed=2, at_birth=2)
     assert pool.capacity == "on-demand"
 
 
@@ -126,12 +140,12 @@ def test_any_reservation(affinity: str, named: str) -> None:
 @pytest.mark.parametrize(
     ("location", "args", "nodes"),
     [
-        ("us-central1", {"initial_node_count": 1}, NodeFacts(fixed=3, at_birth=3)),
-        ("us-central1-a", {"node_count": 2, "initial_node_count": 1}, NodeFacts(fixed=2, at_birth=2)),
+        ("us-central1", {"initial_node_count": 1}, NodesReport(fixed=3, at_birth=3)),
+        ("us-central1-a", {"node_count": 2, "initial_node_count": 1}, NodesReport(fixed=2, at_birth=2)),
         (
             "us-central1",
             {"autoscaling": {"min_node_count": 1, "max_node_count": 3}},
-            NodeFacts(minimum=3, maximum=9),
+            NodesReport(minimum=3, maximum=9),
         ),
         (
             "us-central1",
@@ -139,16 +153,16 @@ def test_any_reservation(affinity: str, named: str) -> None:
                 "autoscaling": {"min_node_count": 1, "max_node_count": 3},
                 "node_locations": ["us-central1-a", "us-central1-b"],
             },
-            NodeFacts(minimum=2, maximum=6),
+            NodesReport(minimum=2, maximum=6),
         ),
         (
             "us-central1",
             {"autoscaling": {"total_min_node_count": 1, "total_max_node_count": 3}},
-            NodeFacts(minimum=1, maximum=3),
+            NodesReport(minimum=1, maximum=3),
         ),
     ],
 )
-def test_counts_are_totals(location: str, args: dict[str, Any], nodes: NodeFacts) -> None:
+def test_counts_are_totals(location: str, args: dict[str, Any], nodes: NodesReport) -> None:
     """GKE counts per zone, unless it says total: the published example for a minimum of three idles at
     nine.
     """
@@ -157,8 +171,8 @@ def test_counts_are_totals(location: str, args: dict[str, Any], nodes: NodeFacts
 
 def test_idle_and_most() -> None:
     """The count of nodes when nothing runs, and the maximum."""
-    assert (NodeFacts(minimum=1, maximum=3).idle, NodeFacts(minimum=1, maximum=3).most) == (1, 3)
-    assert (NodeFacts(fixed=2).idle, NodeFacts(fixed=2).most) == (2, 2)
+    assert (NodesReport(minimum=1, maximum=3).idle, NodesReport(minimum=1, maximum=3).most) == (1, 3)
+    assert (NodesReport(fixed=2).idle, NodesReport(fixed=2).most) == (2, 2)
 
 
 def test_taints_that_the_cloud_adds() -> None:
@@ -168,7 +182,7 @@ def test_taints_that_the_cloud_adds() -> None:
         node_config={"machine_type": "a2-highgpu-1g", "flex_start": True},
     )
     assert queued.taints == (
-        TaintFacts("cloud.google.com/gke-queued", "true", "NoSchedule", automatic=True),
+        TaintReport("cloud.google.com/gke-queued", "true", "NoSchedule", automatic=True),
         _GPU,
     )
     declared = _pool(
@@ -177,16 +191,26 @@ def test_taints_that_the_cloud_adds() -> None:
             "taints": [{"key": "nvidia.com/gpu", "value": "present", "effect": "NO_SCHEDULE"}],
         }
     )
-    assert declared.taints == (TaintFacts("nvidia.com/gpu", "present", "NoSchedule"),)
+    assert declared.taints == (TaintReport("nvidia.com/gpu", "present", "NoSchedule"),)
 
 
 def test_accelerators_that_are_part_of_the_machine() -> None:
     """The catalog provides them, since no field has them."""
-    assert _pool(node_config={"machine_type": "a2-highgpu-1g"}).accelerator == AcceleratorFacts(
+    assert _pool(node_config={"machine_type": "a2-highgpu-1g"}).accelerator == AcceleratorReport(
         "nvidia-tesla-a100", 1, 1
     )
     assert _pool(node_config={"machine_type": "n2-standard-8"}).accelerator is None
     assert _pool(node_config={"machine_type": "no-such-machine"}).accelerator is None
+
+
+@pytest.mark.parametrize(
+    ("machine", "resources"),
+    [("n2-custom-6-20480", (6, 20)), ("custom-4-16384-ext", (4, 16)), ("no-such-machine", (None, None))],
+)
+def test_custom_machines(machine: str, resources: tuple[int | None, int | None]) -> None:
+    """The name of a custom machine type has its resources."""
+    pool = _pool(node_config={"machine_type": machine})
+    assert (pool.vcpus, pool.memory_gib) == resources
 
 
 def test_a_system_pool_takes_anything_and_is_always_there() -> None:
@@ -284,7 +308,7 @@ def test_shared_gpus() -> None:
         "gpu_sharing_config": sharing,
     }
     pool = _pool(node_config={"machine_type": "a2-highgpu-2g", "guest_accelerators": [gpu]})
-    assert pool.accelerator == AcceleratorFacts("nvidia-tesla-a100", 2, 56, "1g.5gb, time-sharing by 4")
+    assert pool.accelerator == AcceleratorReport("nvidia-tesla-a100", 2, 56, "1g.5gb, time-sharing by 4")
 
 
 def test_settings() -> None:

@@ -5,22 +5,74 @@ from dataclasses import replace
 from importlib import metadata
 from typing import Any, Final, cast
 
+from ebbtide.providers import azure
+from ebbtide.providers.azure import RANDOMLY_NAMED
+from ebbtide.providers.property_path import plain_path
 from ebbtide.reading.inputs import Inputs
-from ebbtide_rehearsal.cloud.azure import check, diff, ids
+from ebbtide.recording.values import UNKNOWN
+from ebbtide_rehearsal.cloud.azure import check, ids
 from ebbtide_rehearsal.cloud.azure.arm import CLOUD, Arm
 from ebbtide_rehearsal.cloud.azure.errors import no_parent, refused
 from ebbtide_rehearsal.cloud.azure.functions import result_of
+from ebbtide_rehearsal.cloud.azure.ids import names
 from ebbtide_rehearsal.cloud.azure.kinds import KINDS
 from ebbtide_rehearsal.cloud.azure.locks import locked
 from ebbtide_rehearsal.cloud.azure.operations import Operations
-from ebbtide_rehearsal.cloud.azure.previewing import previewed
 from ebbtide_rehearsal.cloud.azure.refreshing import imported, refreshed
 from ebbtide_rehearsal.cloud.azure.resource_kind import Request, ResourceKind
 from ebbtide_rehearsal.cloud.clusters import Clusters
+from ebbtide_rehearsal.cloud.core import diff
 from ebbtide_rehearsal.cloud.core.provider import FakeProvider
 from ebbtide_rehearsal.cloud.core.resource_kind import ResourceKind as AnyKind
 from ebbtide_rehearsal.cloud.provider import Call, DiffResult, Properties, Read, RefusedError
 from ebbtide_rehearsal.cloud.store import Resource, Store
+
+_STAYS = ("name", "location")
+
+
+def _previewed(kind: ResourceKind, inputs: Properties, old: Properties | None = None) -> dict[str, Any]:
+    """Return the outputs that a preview knows; the SDK treats missing ones as unknown.
+
+    Args:
+        kind: the resource's type.
+        inputs: the requested inputs.
+        old: its state; None if it is to be created.
+    """
+    state: dict[str, Any] = {key: value for key, value in inputs.items() if key not in names(kind.path)}
+    for path in kind.unknown:
+        state = _unknown(state, path.split("."))
+    if old is not None:
+        state |= {name: old[name] for name in _STAYS if name in old}
+    return state
+
+
+def _unknown(state: Mapping[str, Any], steps: list[str]) -> dict[str, Any]:
+    """Return the state with the value at a path unknown, if its parent exists."""
+    name, *rest = steps
+    if not rest:
+        return {**state, name: UNKNOWN}
+    inner = state.get(name)
+    if not isinstance(inner, Mapping):
+        return dict(state)
+    return {**state, name: _unknown(cast("Mapping[str, Any]", inner), rest)}
+
+
+def _change(kind: ResourceKind, old: Read, new: Properties) -> DiffResult:
+    """Return the effect of changed inputs on a resource."""
+
+    def needs_new(path: str, before: Any, after: Any) -> bool:
+        if before is None and old.state.get(path) == after:
+            return False
+        return azure.needs_new(kind.type, plain_path(path))
+
+    return diff.change(
+        old.inputs,
+        new,
+        is_same=azure.is_same,
+        needs_new=needs_new,
+        keeps_name=old.inputs.get(RANDOMLY_NAMED) is not True,
+    )
+
 
 _NOT_FOUND: Final = 404
 _Kind = AnyKind[Request, Arm]
@@ -52,7 +104,7 @@ class AzureProvider(FakeProvider[Request, Arm]):
     def diff(self, call: Call, identity: str, old: Read, new: Properties) -> DiffResult:
         """See `Provider.diff`."""
         del identity
-        return diff.change(_own(self.kind(call.type)), old, new)
+        return _change(_own(self.kind(call.type)), old, new)
 
     def invoke(self, token: str, arguments: Properties) -> Properties:
         """See `Provider.invoke`."""
@@ -93,7 +145,7 @@ class AzureProvider(FakeProvider[Request, Arm]):
 
     def preview(self, kind: _Kind, request: Request, old: Read | None = None) -> dict[str, Any]:
         """See `FakeProvider.preview`."""
-        return previewed(_own(kind), request.inputs, old.state if old is not None else None)
+        return _previewed(_own(kind), request.inputs, old.state if old is not None else None)
 
     def already_exists(self, kind: _Kind, existing: Resource) -> str:
         """See `FakeProvider.already_exists`."""

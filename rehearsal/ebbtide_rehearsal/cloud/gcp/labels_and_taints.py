@@ -10,8 +10,8 @@ from typing import Final
 
 from ebbtide.catalog import Machine, is_tpu, one_host_topology, resource_name
 from ebbtide.catalog.clouds import region_of
+from ebbtide.model.capacity import CapacityKind
 from ebbtide.placement import NodeTaint
-from ebbtide.reading.facts import CapacityKind
 from ebbtide.reading.inputs import Inputs
 
 _PREFIX: Final = "cloud.google.com/"

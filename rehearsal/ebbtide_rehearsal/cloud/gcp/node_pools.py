@@ -2,11 +2,12 @@
 
 from typing import Any, Final
 
+from ebbtide.reading.gke import read_pool
 from ebbtide_rehearsal.cloud.faults import NO_STOCK
 from ebbtide_rehearsal.cloud.gcp.answers import outputs_of
 from ebbtide_rehearsal.cloud.gcp.clusters import cluster_of, location_of, zones_of_cluster
 from ebbtide_rehearsal.cloud.gcp.labels_and_taints import in_api_words
-from ebbtide_rehearsal.cloud.gcp.machine_pool import capacity_of, current_count, machine_pool, node_count
+from ebbtide_rehearsal.cloud.gcp.machine_pool import current_count, machine_pool, node_count
 from ebbtide_rehearsal.cloud.gcp.pool_rules import RULES
 from ebbtide_rehearsal.cloud.gcp.request import NODE_POOL, GoogleCloud, Request, last
 from ebbtide_rehearsal.cloud.gcp.resource_kind import ResourceKind
@@ -57,7 +58,7 @@ def _current(cloud: GoogleCloud, pool: Resource) -> dict[str, Any]:
 
 def _billing(request: Request) -> dict[str, str]:
     """Return billing labels: the requested ones, and GKE's own (GKE docs, gke-cost-allocation, 2026)."""
-    kind = capacity_of(request.fields)
+    kind = read_pool(request.fields, "").capacity.kind
     model = kind if kind in ("spot", "preemptible", "flex-start") else "on-demand"
     return {
         **request.fields.labels("nodeConfig.resourceLabels"),

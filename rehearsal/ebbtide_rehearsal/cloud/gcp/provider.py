@@ -11,15 +11,30 @@ from ebbtide_rehearsal.cloud.clusters import Clusters
 from ebbtide_rehearsal.cloud.core.provider import FakeProvider
 from ebbtide_rehearsal.cloud.core.read_back import as_read
 from ebbtide_rehearsal.cloud.core.resource_kind import ResourceKind as AnyKind
-from ebbtide_rehearsal.cloud.gcp import check, diff
+from ebbtide_rehearsal.cloud.gcp import (
+    check,
+    clusters,
+    diff,
+    identities,
+    networks,
+    node_pools,
+    registries,
+    routers,
+    storage,
+)
 from ebbtide_rehearsal.cloud.gcp.answers import identity_of
 from ebbtide_rehearsal.cloud.gcp.functions import FUNCTIONS
-from ebbtide_rehearsal.cloud.gcp.kinds import KINDS
 from ebbtide_rehearsal.cloud.gcp.request import GoogleCloud, Request, api_error
 from ebbtide_rehearsal.cloud.gcp.resource_kind import ResourceKind
 from ebbtide_rehearsal.cloud.provider import Call, DiffResult, Failure, Properties, Read, RefusedError
 from ebbtide_rehearsal.cloud.schema import schema_violations
 from ebbtide_rehearsal.cloud.store import Resource, Store
+
+_MODULES: Final = (clusters, identities, networks, node_pools, registries, routers, storage)
+
+KINDS: Final[Mapping[str, ResourceKind]] = {kind.type: kind for module in _MODULES for kind in module.KINDS}
+"""Resource types by token."""
+
 
 _Kind = AnyKind[Request, GoogleCloud]
 _GUARDS: Final = ("deletionPolicy", "deletionProtection")

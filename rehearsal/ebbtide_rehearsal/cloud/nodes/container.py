@@ -8,24 +8,57 @@ ports by free ones of this machine. Paths in the program itself are not: the pro
 package installed."""
 
 import base64
+import io
+import json
 import os
 import re
 import sys
+import tarfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 import ebbtide
 from ebbtide.kubernetes_api import Api
 from ebbtide.kubernetes_api.parts import part, parts, text, words
 from ebbtide.registries.errors import RegistryError
+from ebbtide.registries.reference import Reference
 from ebbtide_rehearsal.cloud.nodes.argo import command_of, is_step, main_container, output_directories
-from ebbtide_rehearsal.cloud.nodes.images import unpack
 from ebbtide_rehearsal.cloud.nodes.objects import Object
 from ebbtide_rehearsal.control_plane.mounts import NotMountedError, inside, mount
 from ebbtide_rehearsal.control_plane.ports import PortReservation
 from ebbtide_rehearsal.pipelines.runs import RUNS
+
+_WHITEOUT = ".wh."
+
+
+def unpack(image: str, root: Path) -> list[str]:
+    """Write the last layer of an image below a directory; return its top directories in the container.
+
+    That layer is the code of `ebbtide run`; those below it have programs, which are this machine's. Nothing
+    is written for an image of a registry elsewhere.
+
+    Args:
+        image: name of the image.
+        root: the directory.
+
+    Raises:
+        RegistryError: the image does not exist, or the registry does not answer.
+    """
+    if not image.startswith(("localhost:", "localhost/")):
+        return []
+    from ebbtide.registries.repository import Repository  # noqa: PLC0415 - the extra registry, for such images
+
+    reference = Reference.parse(image)
+    with Repository(reference, lambda _: None) as repository:
+        manifest = json.loads(repository.manifest(reference.version).content)
+        layer = repository.blob(manifest["layers"][-1]["digest"])
+    with tarfile.open(fileobj=io.BytesIO(layer)) as archive:
+        entries = [entry for entry in archive if not PurePosixPath(entry.name).name.startswith(_WHITEOUT)]
+        archive.extractall(root, entries, filter="data")
+    return sorted({f"/{PurePosixPath(entry.name).parts[0]}" for entry in entries})
+
 
 ROOT: Final = "EBBTIDE_REHEARSAL_ROOT"
 """Environment variable with the directory that serves as the root of the container's file system."""
@@ -77,9 +110,9 @@ def prepare(api: Api, pod: Object, root: Path, shared: Path) -> Container:
     if not command:
         raise ContainerError("no command specified: a rehearsal has no image that would say what to run")
     code = _unpack(text(container, "image"), root)
-    paths = [*code, *_mount(api, pod, container, root, shared), *output_directories(pod)]
     environment = dict(_environment(api, pod, container))
     expanded = {name: _expand(value, environment) for name, value in environment.items()}
+    paths = [*code, *_mount(api, pod, container, root, shared, expanded), *output_directories(pod)]
     given = [_expand(word, expanded) for word in (*command, *words(container, "args"))]
     directory = inside(root, text(container, "workingDir") or "/")
     directory.mkdir(parents=True, exist_ok=True)
@@ -119,7 +152,9 @@ def _unpack(image: str, root: Path) -> list[str]:
         raise ContainerError(f"failed to pull image {image!r}: {error}") from None
 
 
-def _mount(api: Api, pod: Object, container: Object, root: Path, shared: Path) -> list[str]:
+def _mount(
+    api: Api, pod: Object, container: Object, root: Path, shared: Path, environment: Mapping[str, str]
+) -> list[str]:
     """Mount the pod's volumes; return their paths in the container."""
     root.mkdir(parents=True, exist_ok=True)
     volumes = {volume["name"]: volume for volume in parts(pod, "spec", "volumes")}
@@ -136,9 +171,8 @@ def _mount(api: Api, pod: Object, container: Object, root: Path, shared: Path) -
     for volume_mount in volume_mounts:
         if volume_mount in written:
             continue
-        source = (
-            shared / _persistent_path(api, pod, volumes[volume_mount["name"]]) / text(volume_mount, "subPath")
-        )
+        folder = text(volume_mount, "subPath") or _expand(text(volume_mount, "subPathExpr"), environment)
+        source = shared / _persistent_path(api, pod, volumes[volume_mount["name"]]) / folder
         source.mkdir(parents=True, exist_ok=True)
         target = inside(root, volume_mount["mountPath"])
         target.parent.mkdir(parents=True, exist_ok=True)

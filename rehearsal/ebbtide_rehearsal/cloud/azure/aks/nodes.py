@@ -3,12 +3,13 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from ebbtide.catalog import CloudKind, Machine, allocatable, machine_price, partitions, resource_name
-from ebbtide.reading.facts import CapacityKind
+from ebbtide.catalog import CloudKind, Machine, allocatable, machine_price
+from ebbtide.reading.aks import read_pool
+from ebbtide.reading.inputs import Inputs
 from ebbtide_rehearsal.cloud.azure.aks import labels_and_taints
 from ebbtide_rehearsal.cloud.azure.aks.pool_request import PoolRequest
-from ebbtide_rehearsal.cloud.azure.values import items
 from ebbtide_rehearsal.cloud.pools import NO_ZONE, NodePool
+from ebbtide_rehearsal.cloud.pools import node_pool as registered
 
 _KEPT_OF_DISK: Final = 0.1
 
@@ -20,41 +21,22 @@ def node_pool(pool: PoolRequest, state: Mapping[str, Any]) -> NodePool:
         pool: the requested pool.
         state: its state.
     """
-    machine = pool.machine
-    least, most = (
-        (int(state["minCount"]), int(state["maxCount"])) if pool.is_autoscaled else (pool.nodes, pool.nodes)
-    )
-    gpu = machine.accelerator
-    return NodePool(
+    read = read_pool(Inputs(state), pool.location, name=pool.name, cluster=pool.cluster)
+    return registered(
+        read,
         cluster=pool.cluster,
-        name=pool.name,
-        cloud="aks",
-        machine=machine.name,
-        capacity=_capacity(pool),
         region=pool.location,
-        zones=tuple(f"{pool.location}-{zone}" for zone in items(state, "availabilityZones")) or (NO_ZONE,),
+        zones=tuple(f"{pool.location}-{zone}" for zone in read.zones) or (NO_ZONE,),
+        initial=pool.nodes,
         labels=labels_and_taints.labels(pool, state),
         taints=labels_and_taints.taints(state),
-        allocatable=_allocatable(machine, state),
-        accelerator=(gpu, machine.accelerator_count) if gpu else None,
-        accelerator_resource=resource_name(gpu) if gpu else "",
+        allocatable=_allocatable(pool.machine, state),
         # AKS installs the driver, but never the device plugin that makes the GPUs allocatable
         # (azure-aks-docs, use-nvidia-gpu, 2026).
         driver_installed=False,
-        minimum=least,
-        maximum=most,
-        initial=pool.nodes,
-        autoscaled=pool.is_autoscaled,
         hourly=_hourly(pool),
         deallocates=state.get("scaleSetEvictionPolicy") == "Deallocate",
-        shares=partitions(CloudKind.AKS, gpu).get(str(state.get("gpuInstanceProfile")), 1),
     )
-
-
-def _capacity(pool: PoolRequest) -> CapacityKind:
-    if pool.is_spot:
-        return "spot"
-    return "reservation" if pool.properties.get("capacityReservationGroupID") else "on-demand"
 
 
 def _allocatable(machine: Machine, state: Mapping[str, Any]) -> dict[str, str]:

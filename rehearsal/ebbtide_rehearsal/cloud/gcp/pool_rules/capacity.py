@@ -4,7 +4,7 @@ from typing import Final
 
 from ebbtide.catalog import is_tpu, machine_series
 from ebbtide.catalog.machine_series import SPOT_OR_FLEX_START
-from ebbtide_rehearsal.cloud.gcp.machine_pool import seconds_of
+from ebbtide.reading.gke import seconds as seconds_of
 from ebbtide_rehearsal.cloud.gcp.pool_rules.rule import (
     FLEX_DOCS,
     QUEUED_DOCS,

@@ -12,7 +12,7 @@ from ebbtide.catalog import (
     machine_series,
     partitions,
 )
-from ebbtide_rehearsal.cloud.gcp.machine_pool import DEFAULT_MACHINE
+from ebbtide.reading.gke import DEFAULT_MACHINE
 from ebbtide_rehearsal.cloud.gcp.pool_rules.rule import PoolRequest, pool_rule
 from ebbtide_rehearsal.cloud.gcp.request import last
 from ebbtide_rehearsal.cloud.regions import locations

@@ -5,7 +5,6 @@ from typing import Final
 from ebbtide.catalog import CloudKind, chips_of, is_tpu, tpu_topologies
 from ebbtide.catalog.clouds import is_gke_zone, region_of
 from ebbtide_rehearsal.cloud.gcp.clusters import location_of
-from ebbtide_rehearsal.cloud.gcp.machine_pool import slice_nodes
 from ebbtide_rehearsal.cloud.gcp.pool_rules.rule import TOOLKIT, PoolRequest, pool_rule
 from ebbtide_rehearsal.cloud.regions import locations
 
@@ -39,7 +38,7 @@ def _whole_slices(pool: PoolRequest) -> str | None:
     count = (
         most if fields.has("autoscaling") else fields.number("nodeCount") or fields.number("initialNodeCount")
     )
-    needed = slice_nodes(fields, machine)
+    needed = pool.pool.slice_nodes
     if needed > 1 and count != needed:
         return f"TPU topology {topology} of {machine.name} requires {needed} nodes, got {count or 0}."
     return None

@@ -8,7 +8,6 @@ from typing import Final
 from ebbtide.catalog import CloudKind, quota_names
 from ebbtide.catalog.clouds import region_of
 from ebbtide_rehearsal.cloud import faults
-from ebbtide_rehearsal.cloud.gcp.machine_pool import accelerator_of
 from ebbtide_rehearsal.cloud.gcp.pool_rules.rule import PoolRequest, pool_rule
 
 
@@ -18,10 +17,10 @@ def _needs(pool: PoolRequest) -> dict[str, int]:
     nodes = (pool.fields.number("nodeCount") or pool.fields.number("initialNodeCount") or 0) * len(pool.zones)
     if machine is None:
         return {}
-    accelerator = accelerator_of(pool.fields, machine)
+    accelerator = pool.pool.accelerator
     shared = pool.capacity in ("spot", "preemptible", "flex-start", "queued")
-    names = quota_names(CloudKind.GKE, machine.family, accelerator[0] if accelerator else "", spot=shared)
-    count = accelerator[1] if accelerator else 0
+    names = quota_names(CloudKind.GKE, machine.family, pool.pool.accelerator_type, spot=shared)
+    count = accelerator.count if accelerator else 0
     return {name: nodes * (count if "GPU" in name or "TPU" in name else machine.vcpus) for name in names}
 
 

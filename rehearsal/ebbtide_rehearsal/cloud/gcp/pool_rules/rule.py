@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from ebbtide.catalog import Machine
-from ebbtide.reading.facts import CapacityKind
+from ebbtide.model.capacity import CapacityKind
+from ebbtide.reading import RecordedPool
+from ebbtide.reading.gke import read_pool
 from ebbtide.reading.inputs import Inputs
 from ebbtide_rehearsal.cloud.gcp.clusters import cluster_id, cluster_of, location_of, zones_of_cluster
-from ebbtide_rehearsal.cloud.gcp.machine_pool import capacity_of, machine_of, zones_in
 from ebbtide_rehearsal.cloud.gcp.request import BAD_REQUEST, NOT_FOUND, Request, api_error
 from ebbtide_rehearsal.cloud.gcp.resource_kind import Rule
 from ebbtide_rehearsal.cloud.store import Resource
@@ -24,19 +25,30 @@ class PoolRequest:
 
     Attributes:
         request: the request.
-        fields: its inputs.
         cluster: cluster of the pool.
-        machine: machine type; None for an unknown name.
-        capacity: capacity kind of its nodes.
+        pool: the pool.
         zones: zones of its nodes.
     """
 
     request: Request
-    fields: Inputs
     cluster: Resource
-    machine: Machine | None
-    capacity: CapacityKind
+    pool: RecordedPool
     zones: tuple[str, ...]
+
+    @property
+    def fields(self) -> Inputs:
+        """Its inputs."""
+        return self.request.fields
+
+    @property
+    def machine(self) -> Machine | None:
+        """Machine type; None for an unknown name."""
+        return self.pool.hardware
+
+    @property
+    def capacity(self) -> CapacityKind:
+        """Capacity kind of its nodes."""
+        return self.pool.capacity.kind
 
     @property
     def scheduled(self) -> bool:
@@ -61,12 +73,9 @@ def pool_rule(name: str, source: str, says: Callable[[PoolRequest], str | None],
         cluster = cluster_of(request)
         if cluster is None:
             return None
-        fields = request.fields
         zones = zones_of_cluster(request.cloud, cluster.inputs, location_of(cluster))
-        pool = PoolRequest(
-            request, fields, cluster, machine_of(fields), capacity_of(fields), zones_in(fields, zones)
-        )
-        message = says(pool)
+        pool = read_pool(request.fields, location_of(cluster), default_zones=zones)
+        message = says(PoolRequest(request, cluster, pool, pool.zones or zones))
         reason = {400: BAD_REQUEST, 403: "forbidden"}[code]
         return None if message is None else api_error(code, message, reason)
 

@@ -1,0 +1,18 @@
+"""Read pools in the document of a preview."""
+
+from collections.abc import Iterable
+
+from ebbtide.preview.pool_report import pool_report
+from ebbtide.preview.report import AmountReport, ChargeReport, PoolReport
+from ebbtide.reading import RecordedPool
+
+_NOTHING = AmountReport(usd=0)
+NO_CHARGE = ChargeReport(
+    item="pool", pool="pool", idle=_NOTHING, maximum=_NOTHING, on_demand=_NOTHING, note=""
+)
+"""A charge of nothing."""
+
+
+def reports(pools: Iterable[RecordedPool]) -> tuple[PoolReport, ...]:
+    """Return pools without queues and charges."""
+    return tuple(pool_report(pool, (), (), NO_CHARGE) for pool in pools)
