@@ -2,7 +2,7 @@
 
 import pulumi
 
-from stacks import settings, stack
+from stacks import stack
 
-for name, value in stack.build(settings.cluster()).items():
+for name, value in stack.build(stack.cluster()).items():
     pulumi.export(name, value)

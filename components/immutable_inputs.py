@@ -28,12 +28,18 @@ NEW_POOL_BESIDE: Final = (
 )
 """The replacement of a work pool that ends none of its workloads."""
 
+NEW_NAME: Final = "Declare it with another name: the new pool is created before {name} is deleted."
+"""The replacement of a pool without the command line, which runs Python programs only."""
+
+constructed: ContextVar[str] = ContextVar("constructed", default="")
+"""Name of the component that a program in another language constructs; empty in a Python program."""
+
 
 class ImmutableInputError(Exception):
     """A node pool cannot be changed as declared; the message has the alternative."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ImmutableInput:
     """An immutable input of a node pool.
 
@@ -45,7 +51,7 @@ class ImmutableInput:
     wire: str
     declared: str
 
-    @property
+    @cached_property
     def python(self) -> str:
         """The SDK's path of the input."""
         return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", self.wire).lower()
@@ -54,7 +60,7 @@ class ImmutableInput:
         """Check that the input equals one of the provider's paths, or is below one."""
         return any(is_within(self.wire, path) for path in paths)
 
-    @property
+    @cached_property
     def key(self) -> str:
         """Name among the component's inputs: the last segment of its path."""
         return self.wire.rpartition(".")[2]
@@ -180,8 +186,12 @@ class ImmutableInputs:
                 changed.append(path)
                 yield RejectedChange(ImmutableInput(path, f"overrides.{path}"), before, after)
 
-    def refuse(self, args: pulumi.ResourceHookArgs) -> None:
+    def refuse(self, args: pulumi.ResourceHookArgs, work_fix: str = "") -> None:
         """Refuse an update that the cloud cannot make.
+
+        Args:
+            args: the old and the new inputs.
+            work_fix: how to replace a work pool. Default: with the command line.
 
         Raises:
             ImmutableInputError: with every such change.
@@ -190,7 +200,7 @@ class ImmutableInputs:
         changes = self.changes(args.old_inputs or {}, new)
         if changes:
             name = new[self.name]
-            template = self.system_fix if new.get("mode") == "System" else self.work_fix
+            template = self.system_fix if new.get("mode") == "System" else work_fix or self.work_fix
             fix = template.format(name=name, stack=pulumi.get_stack())
             raise ImmutableInputError(
                 f"{self.cloud.upper()} cannot change these fields of the node pool {name}: "
@@ -201,8 +211,9 @@ class ImmutableInputs:
     def refusing(self) -> pulumi.ResourceHookBinding:
         """Return the update hook of `refuse`: one for all pools of a program.
 
-        A hook is registered with one engine, under a unique name. Without an engine there is none, and the
-        SDK raises that error for the component itself.
+        A hook is registered with one engine, under a unique name: a program in another language has one for
+        each component that it constructs. Without an engine there is none, and the SDK raises that error for
+        the component itself.
         """
         monitor = settings.get_monitor()
         if monitor is None:
@@ -212,8 +223,14 @@ class ImmutableInputs:
             bound: dict[str, pulumi.ResourceHookBinding] = {}
             _bindings.set((monitor, bound))
         if self.cloud not in bound:
-            name = f"ebbtide:{self.cloud}:fixed-pool-inputs"
-            hook = pulumi.ResourceHook(name, self.refuse, pulumi.ResourceHookOptions(on_dry_run=True))
+            component = constructed.get()
+            name = ":".join(filter(None, ("ebbtide", self.cloud, "fixed-pool-inputs", component)))
+            work_fix = NEW_NAME if component else self.work_fix
+
+            def refuse(args: pulumi.ResourceHookArgs) -> None:
+                self.refuse(args, work_fix)
+
+            hook = pulumi.ResourceHook(name, refuse, pulumi.ResourceHookOptions(on_dry_run=True))
             bound[self.cloud] = pulumi.ResourceHookBinding(before_update=[hook])
         return bound[self.cloud]
 

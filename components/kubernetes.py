@@ -1,4 +1,7 @@
-"""The Kubernetes provider of a cluster, the same on both clouds."""
+"""The Kubernetes provider of a cluster, and its kubeconfig without credentials, the same on both clouds."""
+
+import json
+from collections.abc import Mapping
 
 import pulumi
 from pulumi_kubernetes import Provider
@@ -17,4 +20,25 @@ def provider(name: str, kubeconfig: pulumi.Input[str], opts: pulumi.ResourceOpti
         enable_config_map_mutable=True,
         enable_secret_mutable=True,
         opts=opts,
+    )
+
+
+def exec_kubeconfig(name: str, cluster: Mapping[str, object], plugin: Mapping[str, object]) -> str:
+    """Build a kubeconfig, as JSON, whose user gets tokens from a program.
+
+    Args:
+        name: name of cluster, user and context.
+        cluster: the control plane's `server`, and `certificate-authority-data` unless it is public.
+        plugin: the program, as in `exec`: `command`, `args`, `installHint`, etc.
+    """
+    called = {"apiVersion": "client.authentication.k8s.io/v1beta1", **plugin, "interactiveMode": "Never"}
+    return json.dumps(
+        {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": name,
+            "clusters": [{"name": name, "cluster": dict(cluster)}],
+            "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
+            "users": [{"name": name, "user": {"exec": called}}],
+        }
     )

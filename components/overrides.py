@@ -1,9 +1,16 @@
-"""Overrides of a resource's inputs, applied last."""
+"""Inputs of a resource: without omitted ones, and with overrides, which are applied last."""
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from ebbtide.provider_schema import Property, alternatives, item_of, properties, properties_of, word
+
+_Inputs = TypeVar("_Inputs", bound=Mapping[str, object])
+
+
+def without_none(inputs: _Inputs) -> _Inputs:
+    """Return the inputs that have a value: a diff shows an omitted one more clearly than null."""
+    return cast("_Inputs", {key: value for key, value in inputs.items() if value is not None})
 
 
 def overridden(token: str, inputs: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:

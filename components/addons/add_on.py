@@ -8,11 +8,26 @@ import pulumi
 
 from ebbtide.model import Cluster
 
-from .artifact_store import ArtifactStore
 from .deletion import leaf_options
 from .manifest import Manifest
 from .network_policies import egress_policies
 from .pod_security import system_namespace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArtifactStore:
+    """A bucket for pipelines' artifacts.
+
+    Attributes:
+        root: where artifacts are stored, as `gs://bucket/artifacts`.
+        identity: annotations with which Kubernetes service accounts act as a cloud identity.
+        grants: prerequisites of a step.
+    """
+
+    root: pulumi.Input[str]
+    identity: Mapping[str, pulumi.Input[str]]
+    grants: tuple[pulumi.Resource, ...] = ()
+
 
 Ready = tuple[pulumi.Resource, ...]
 

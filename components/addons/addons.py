@@ -10,12 +10,12 @@ import pulumi
 from ebbtide.model import Cluster, Kueue
 from ebbtide.model.add_on import AddOn
 from ebbtide.model.tenants import tenants_of
-from ebbtide.placement import member_policy
+from ebbtide.placement import member_policy, queue_policy
 from ebbtide.placement.derive import tenant_profiles
+from ebbtide.placement.fallback import fallback_objects
 from ebbtide.placement.queueing import queueing
 
-from .add_on import AddOnArgs, AddOnComponent, Ready
-from .artifact_store import ArtifactStore
+from .add_on import AddOnArgs, AddOnComponent, ArtifactStore, Ready
 from .deletion import leaf_options
 from .drivers import Drivers, DriversArgs, has_drivers
 from .existing_pipelines import ExistingPipelines, ExistingPipelinesArgs
@@ -112,6 +112,7 @@ class Addons(pulumi.ComponentResource):
         self._name = name
         self._args = args
         self._inside = pulumi.ResourceOptions(parent=self)
+        self._queueing = queueing(args.declaration)
         self._before = self._priority_class()
         admitted = _ready(self._installed(_Stage.ADMITTED))
         kueue = _ready(self._installed(_Stage.KUEUE, admitted))
@@ -186,7 +187,7 @@ class Addons(pulumi.ComponentResource):
         declaration = self._args.declaration
         declared = {team.name for team in declaration.teams}
         profiles = tenant_profiles(declaration)
-        flavors = queueing(declaration).flavors_by_namespace()
+        flavors = self._queueing.flavors_by_namespace()
         for team in tenants_of(declaration):
             host = hosts.get(team.namespace_name)
             args = TenantArgs(
@@ -206,7 +207,9 @@ class Addons(pulumi.ComponentResource):
         if not kueue:
             return
         args = QueuesArgs(
-            declaration=self._args.declaration,
+            fallbacks=fallback_objects(self._args.declaration),
+            queueing=self._queueing,
+            policy=queue_policy.layers(self._args.declaration),
             kueue=kueue,
             pools=self._args.pools,
             pool_names=self._args.pool_names,

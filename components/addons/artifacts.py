@@ -12,7 +12,7 @@ from pulumi_gcp import serviceaccount, storage
 from ebbtide.model.physical_names import BUCKET, SERVICE_ACCOUNT, fitting
 
 from ..ownership import Labels
-from .artifact_store import ArtifactStore
+from .add_on import ArtifactStore
 
 IDENTITY = "iam.gke.io/gcp-service-account"
 """Annotation of a Kubernetes service account with the Google Cloud service account that it acts as."""

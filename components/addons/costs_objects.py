@@ -28,8 +28,8 @@ _PROGRAM, _SETTINGS, _FOLDER = "recorder.py", "settings.json", "/recorder"
 def objects(declaration: Cluster) -> Iterator[dict[str, Any]]:
     """Yield the recorder's objects besides its namespace.
 
-    The account reads nodes, events about nodes (which are in `default`), and pods and their events in the
-    tenants' namespaces, and writes ConfigMaps in its own namespace.
+    The account reads nodes, events about nodes (which are in `default`), and pods with their events and
+    Jobs in the tenants' namespaces, and writes ConfigMaps in its own namespace.
     """
     yield obj("v1", "ServiceAccount", NAME, NAMESPACE, automountServiceAccountToken=False)
     nodes = f"ebbtide-costs-{declaration.name}"
@@ -47,9 +47,10 @@ def objects(declaration: Cluster) -> Iterator[dict[str, Any]]:
 
 
 def attempts_readers(declaration: Cluster, team: Team) -> Iterator[dict[str, Any]]:
-    """Yield the role by which the recorder reads the pods of a tenant's namespace, and its binding."""
+    """Yield the role by which the recorder reads the pods and Jobs of a tenant's namespace, and its
+    binding."""
     if declaration.addons.costs is not None:
-        rules = [rbac_rule("", ["pods", "events"], ["list"])]
+        rules = [rbac_rule("", ["pods", "events"], ["list"]), rbac_rule("batch", ["jobs"], ["list"])]
         yield from _granted(team.namespace_name, "cost-recorder", rules, [_ACCOUNT])
 
 

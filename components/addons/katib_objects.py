@@ -1,14 +1,13 @@
 """Patches of the objects in Katib's kustomization; pure functions."""
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import yaml
 
 from ebbtide.model import Katib
 
 from .manifest import obj
-from .namespace_transformer import with_namespace
 from .network_policies import labeled, namespaces, own_namespace, policy, ports
 from .objects import Object, Patch, each_container, is_, updated
 from .patches import (
@@ -193,3 +192,43 @@ def network_policies() -> tuple[Object, ...]:
         policy("controller", NAMESPACE, [ports(CONTROL_PLANE_PORT, _METRICS)], controller),
         policy("db-manager", NAMESPACE, [reports], manager),
     )
+
+
+def with_namespace(old: str, new: str, without_labels: tuple[str, ...] = ()) -> Patch:
+    """Move objects, and references to them, into another namespace.
+
+    Two add-ons of one project use the same namespace: declared by both, it would be deleted with the first,
+    along with the other add-on.
+
+    Args:
+        old: upstream's namespace.
+        new: Ebbtide's namespace.
+        without_labels: labels that are not copied to the new namespace.
+    """
+
+    def patch(manifest: Object) -> Object:
+        changed = _replaced(manifest, old, new)
+        if is_(changed, "Namespace", old):
+            labels = changed["metadata"].get("labels", {})
+            remaining = {key: value for key, value in labels.items() if key not in without_labels}
+            return updated(changed, ("metadata",), {**changed["metadata"], "name": new, "labels": remaining})
+        return changed
+
+    return patch
+
+
+def _replaced(value: Any, old: str, new: str) -> Any:
+    """Replace the old namespace in each `namespace` field, and in service accounts within expressions."""
+    match value:
+        case dict():
+            items = cast("Object", value)
+            return {
+                key: new if key == "namespace" and item == old else _replaced(item, old, new)
+                for key, item in items.items()
+            }
+        case list():
+            return [_replaced(item, old, new) for item in cast("list[Any]", value)]
+        case str():
+            return value.replace(f"system:serviceaccount:{old}:", f"system:serviceaccount:{new}:")
+        case _:
+            return value

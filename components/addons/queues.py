@@ -6,12 +6,12 @@ from typing import Any
 
 import pulumi
 
-from ebbtide.model import Cluster
 from ebbtide.model.aks_labels_and_taints import AGENT_POOL
 from ebbtide.model.gke_labels_and_taints import NODE_POOL
-from ebbtide.placement import kueue, queue_policy
-from ebbtide.placement.fallback import expander_map, fallback_objects
-from ebbtide.placement.queueing import queueing
+from ebbtide.placement.fallback import with_names
+from ebbtide.placement.kueue import Manifest as Object
+from ebbtide.placement.kueue import layers
+from ebbtide.placement.queueing import Queueing
 
 from .deletion import leaf_options
 from .manifest import Manifest
@@ -22,7 +22,9 @@ class QueuesArgs:
     """Arguments of queues.
 
     Attributes:
-        declaration: the whole declaration; pools, queues and teams are read from it.
+        fallbacks: the fallback orders of pools.
+        queueing: the admission of workloads.
+        policy: the policy that requires a queue, in layers.
         kueue: prerequisites: Kueue's kinds and webhooks.
         pools: the node pools that are in a fallback order.
         pool_names: the names of work pools in the cloud, by declared name; they differ once `ebbtide up` has
@@ -31,7 +33,9 @@ class QueuesArgs:
         deleted_with: the cluster, if its deletion deletes the queues.
     """
 
-    declaration: Cluster
+    fallbacks: tuple[Object, ...]
+    queueing: Queueing
+    policy: tuple[tuple[Object, ...], ...]
     kueue: tuple[pulumi.Resource, ...]
     pools: tuple[pulumi.Resource, ...] = ()
     pool_names: Mapping[str, pulumi.Output[str]] = field(default_factory=dict[str, pulumi.Output[str]])
@@ -52,10 +56,10 @@ class Queues(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: QueuesArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("ebbtide:addons:Queues", name, {}, opts)
-        order = [self._created(name, item, args, args.pools) for item in fallback_objects(args.declaration)]
+        order = [self._created(name, item, args, args.pools) for item in args.fallbacks]
         before: tuple[pulumi.Resource, ...] = (*args.kueue, *order)
-        *layers, cluster_queues, local_queues = kueue.layers(queueing(args.declaration))
-        for layer in layers:
+        *first, cluster_queues, local_queues = layers(args.queueing)
+        for layer in first:
             before = tuple(self._created(name, manifest, args, before) for manifest in layer) or before
         queues = {
             item["metadata"]["name"]: self._created(name, item, args, before) for item in cluster_queues
@@ -63,7 +67,7 @@ class Queues(pulumi.ComponentResource):
         before = tuple(
             self._created(name, item, args, (queues[item["spec"]["clusterQueue"]],)) for item in local_queues
         )
-        for layer in queue_policy.layers(args.declaration):
+        for layer in args.policy:
             before = tuple(self._created(name, manifest, args, before) for manifest in layer)
         self.register_outputs({})
 
@@ -101,9 +105,8 @@ def _with_cloud_names(manifest: Mapping[str, Any], args: QueuesArgs) -> Mapping[
             return {**manifest, "spec": {**spec, "priorities": rules}}
         case "ConfigMap" if "priorities" in manifest["data"]:
             names = {pool: _cloud_name(pool, args) for pool in args.pool_names}
-            priorities: pulumi.Output[str] = pulumi.Output.all(**names).apply(
-                lambda known: expander_map(args.declaration, known)["data"]["priorities"]
-            )
+            written = manifest["data"]["priorities"]
+            priorities = pulumi.Output.all(**names).apply(lambda known: with_names(written, known))
             return {**manifest, "data": {"priorities": priorities}}
         case _:
             return manifest

@@ -8,7 +8,7 @@ from pulumi_azure_native import containerservice
 from ebbtide.model import FlexStart, OnDemand, Pool, Preemptible, Queued, Reservation, Spot
 from ebbtide.model.resolved_pool import ResolvedPool
 
-from ..inputs import without_none
+from ..overrides import without_none
 from ..ownership import Labels
 
 _IMAGES = {"ubuntu": "Ubuntu", "azure-linux": "AzureLinux"}

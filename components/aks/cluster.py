@@ -11,9 +11,9 @@ from pulumi_azure_native import authorization, containerservice
 from ebbtide.model import Aks, AksConsolidation
 from ebbtide.model import Cluster as Declaration
 from ebbtide.model.physical_names import DNS_PREFIX, fitting
+from ebbtide.placement.team_storage import mounts_buckets
 
-from ..inputs import without_none
-from ..overrides import overridden, overridden_item
+from ..overrides import overridden, overridden_item, without_none
 from ..ownership import billing_labels, of_pool
 from . import roles
 from .agent_pool import pool_inputs
@@ -243,12 +243,11 @@ def _after_add(
 def _storage(declaration: Declaration) -> containerservice.ManagedClusterStorageProfileArgsDict:
     """Return the CSI drivers: AKS's defaults for disks and files; the one for buckets, a DaemonSet on every
     node, only if a team mounts one."""
-    mounts = any(team.volume is not None and team.volume.kind == "bucket" for team in declaration.teams)
     return {
         "disk_csi_driver": {"enabled": True},
         "file_csi_driver": {"enabled": True},
         "snapshot_controller": {"enabled": True},
-        "blob_csi_driver": {"enabled": mounts},
+        "blob_csi_driver": {"enabled": mounts_buckets(declaration)},
     }
 
 

@@ -7,23 +7,41 @@ from ebbtide.model import Aks
 from ebbtide.model import Cluster as Declaration
 
 from ..addons import Addons, AddonsArgs, has_add_ons
-from ..clouds import require_cloud
+from ..faults import require_cloud
 from .team_resources import team_resources
 from .topology import Topology
 
 
-def deploy(declaration: Declaration, provider: azure_native.Provider) -> Topology:
-    """Create the cluster's topology and its declared add-ons, queues and teams.
-
-    Args:
-        declaration: the whole declaration.
-        provider: the result of `provider`, or the program's own provider.
+def provider(
+    name: str, declaration: Declaration, opts: pulumi.ResourceOptions | None = None
+) -> azure_native.Provider:
+    """Return a provider for the declared subscription and location; they override the environment's.
 
     Raises:
         pulumi.RunError: the declaration is for another cloud.
     """
     cloud = require_cloud(declaration, Aks)
-    topology = Topology(declaration.name, declaration, pulumi.ResourceOptions(providers=[provider]))
+    return azure_native.Provider(name, subscription_id=cloud.subscription, location=cloud.location, opts=opts)
+
+
+def deploy(
+    declaration: Declaration,
+    provider: azure_native.Provider | None,
+    parent: pulumi.Resource | None = None,
+) -> Topology:
+    """Create the cluster's topology and its declared add-ons, queues and teams.
+
+    Args:
+        declaration: the whole declaration.
+        provider: the result of `provider`, or the program's own provider; None for the parent's.
+        parent: the component that contains them. Default: the stack.
+
+    Raises:
+        pulumi.RunError: the declaration is for another cloud.
+    """
+    cloud = require_cloud(declaration, Aks)
+    options = pulumi.ResourceOptions(parent=parent, providers=[provider] if provider else None)
+    topology = Topology(declaration.name, declaration, options)
     if has_add_ons(declaration):
         Addons(
             f"{declaration.name}-addons",
@@ -34,7 +52,7 @@ def deploy(declaration: Declaration, provider: azure_native.Provider) -> Topolog
                 pool_names={name: pool.resource.id.apply(_last) for name, pool in topology.pools.items()},
                 deleted_with=topology.cluster.resource if topology.cluster else None,
             ),
-            pulumi.ResourceOptions(providers=[topology.kubernetes]),
+            pulumi.ResourceOptions(parent=parent, providers=[topology.kubernetes]),
         )
     return topology
 

@@ -8,7 +8,7 @@ import pulumi
 import yaml
 from pulumi_azure_native import containerservice
 
-from ..kubeconfig import exec_kubeconfig
+from ..kubernetes import exec_kubeconfig
 
 _SERVER = "6dae42f8-4368-4678-94ff-3960e28e3630"
 """Azure Kubernetes Service AAD Server, Microsoft's own application, the same in every tenant (azure-aks-docs,

@@ -10,13 +10,24 @@ from pulumi_azure_native import containerservice
 from ebbtide.model import Pool, Site
 
 from ..faults import resolved_pool
-from ..inputs import without_none
-from ..overrides import overridden
+from ..overrides import overridden, without_none
 from ..ownership import Labels
 from ..rolling import Replacement, all_but, drain_input
 from .agent_pool import pool_inputs
 from .immutable import POOLS
-from .unaliased import without_aliases
+
+
+def without_aliases(args: pulumi.ResourceTransformationArgs) -> pulumi.ResourceTransformationResult | None:
+    """Remove a resource's aliases; for a component, those of every Azure resource below it.
+
+    For `ResourceOptions.transformations`, which run after the SDK has put the aliases into the options, and
+    before it applies them.
+    """
+    if not args.type_.startswith("azure-native:"):
+        return None
+    args.opts.aliases = None
+    return pulumi.ResourceTransformationResult(args.props, args.opts)
+
 
 _TYPE: Final = "azure-native:containerservice:AgentPool"
 _LIMITS: Final = ("min_count", "max_count")

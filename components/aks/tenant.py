@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 import pulumi
 from pulumi_azure_native import authorization, managedidentity, resources, storage
 
+from ebbtide.catalog import CloudKind
 from ebbtide.model import Team
 from ebbtide.model.physical_names import (
     FEDERATED_CREDENTIAL,
@@ -13,7 +14,7 @@ from ebbtide.model.physical_names import (
     account_name,
     fitting,
 )
-from ebbtide.placement.team_storage import ACCOUNT, CONTAINER
+from ebbtide.placement.team_storage import ACCOUNT, BUCKET_DRIVERS, CONTAINER
 
 from ..addons.team_resources import MOUNT_SECRET, SharedDisk, TeamResources, adopted_accounts
 from ..ownership import Labels
@@ -186,7 +187,7 @@ def _disk(
         return SharedDisk(
             source={
                 "csi": {
-                    "driver": "blob.csi.azure.com",
+                    "driver": BUCKET_DRIVERS[CloudKind.AKS],
                     "volumeHandle": pulumi.Output.format("{0}#{1}", bucket.name, CONTAINER),
                     "volumeAttributes": {
                         "protocol": "fuse2",
@@ -200,6 +201,8 @@ def _disk(
                 }
             },
             size_gib=_BUCKET_SAYS_GIB,
+            # FUSE admits no other user than root by default (azure-aks-docs, azure-blob-csi, 2026).
+            mount_options=("-o allow_other",),
         )
     return _files(name, args, parent, volume.size_gib or _FILES_GIB)
 

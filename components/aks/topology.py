@@ -14,7 +14,7 @@ from ebbtide.model.members import members_of
 from .. import kubernetes
 from ..addons.logs import LogCollection, LogCollectionArgs, LogStore, LogStoreArgs
 from ..addons.metrics import MetricStore, MetricStoreArgs
-from ..clouds import require_cloud
+from ..faults import require_cloud
 from ..lifetime import expires
 from ..ownership import Labels, billing_labels, of_pool
 from ..rolling import node_pools
@@ -24,9 +24,8 @@ from .kubeconfig import kubeconfig
 from .maintenance import MaintenanceSchedules, MaintenanceSchedulesArgs
 from .members import Members, MembersArgs
 from .network import Network, NetworkArgs
-from .node_pool import NodePool, NodePoolArgs
+from .node_pool import NodePool, NodePoolArgs, without_aliases
 from .pool_list import OUTPUT
-from .unaliased import without_aliases
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,17 +1,16 @@
 """GKE: network, identity, cluster, node pools, and a component for all of them."""
 
 from .cluster import Cluster, ClusterArgs
-from .deploy import deploy
+from .deploy import deploy, provider
 from .identity import Identity, IdentityArgs
 from .keys import KeyGrants, KeyGrantsArgs
 from .members import Members, MembersArgs
 from .network import Network, NetworkArgs
 from .node_pool import NodePool, NodePoolArgs
-from .provider import provider
 from .registry import Registry, RegistryArgs
 from .team_resources import artifacts, team_resources
 from .tenant import Tenant, TenantArgs
-from .topology import Topology
+from .topology import Topology, key_grants
 
 __all__ = [
     "Cluster",
@@ -33,6 +32,7 @@ __all__ = [
     "Topology",
     "artifacts",
     "deploy",
+    "key_grants",
     "provider",
     "team_resources",
 ]

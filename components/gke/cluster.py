@@ -11,8 +11,7 @@ from ebbtide.model import Gke
 from ebbtide.model.gpus import measured_pools
 from ebbtide.model.members import groups_domain
 
-from ..inputs import without_none
-from ..overrides import overridden
+from ..overrides import overridden, without_none
 from ..ownership import billing_labels
 from .maintenance import maintenance_policy
 from .network import Network

@@ -7,23 +7,39 @@ from ebbtide.model import Cluster as Declaration
 from ebbtide.model import Gke
 
 from ..addons import Addons, AddonsArgs, has_add_ons
-from ..clouds import require_cloud
+from ..faults import require_cloud
 from .team_resources import artifacts, team_resources
 from .topology import Topology
 
 
-def deploy(declaration: Declaration, provider: gcp.Provider) -> Topology:
-    """Create the cluster's topology and its declared add-ons, queues and teams.
-
-    Args:
-        declaration: the whole declaration.
-        provider: the result of `provider`, or the program's own provider.
+def provider(name: str, declaration: Declaration, opts: pulumi.ResourceOptions | None = None) -> gcp.Provider:
+    """Return a provider for the declared project and region; they override the environment's.
 
     Raises:
         pulumi.RunError: the declaration is for another cloud.
     """
     cloud = require_cloud(declaration, Gke)
-    topology = Topology(declaration.name, declaration, pulumi.ResourceOptions(providers=[provider]))
+    return gcp.Provider(name, project=cloud.project, region=declaration.site.region, opts=opts)
+
+
+def deploy(
+    declaration: Declaration,
+    provider: gcp.Provider | None,
+    parent: pulumi.Resource | None = None,
+) -> Topology:
+    """Create the cluster's topology and its declared add-ons, queues and teams.
+
+    Args:
+        declaration: the whole declaration.
+        provider: the result of `provider`, or the program's own provider; None for the parent's.
+        parent: the component that contains them. Default: the stack.
+
+    Raises:
+        pulumi.RunError: the declaration is for another cloud.
+    """
+    cloud = require_cloud(declaration, Gke)
+    options = pulumi.ResourceOptions(parent=parent, providers=[provider] if provider else None)
+    topology = Topology(declaration.name, declaration, options)
     if has_add_ons(declaration):
         store = artifacts(topology, declaration, cloud)
         Addons(
@@ -36,6 +52,6 @@ def deploy(declaration: Declaration, provider: gcp.Provider) -> Topology:
                 artifacts=store,
                 deleted_with=topology.cluster.resource if topology.cluster else None,
             ),
-            pulumi.ResourceOptions(providers=[topology.kubernetes]),
+            pulumi.ResourceOptions(parent=parent, providers=[topology.kubernetes]),
         )
     return topology

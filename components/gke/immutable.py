@@ -12,7 +12,7 @@ from typing import Final
 
 from ebbtide.catalog import CloudKind
 
-from ..immutable_inputs import NEW_POOL_BESIDE, ImmutableInputs
+from ..immutable_inputs import NEW_NAME, NEW_POOL_BESIDE, ImmutableInputs
 
 POOLS: Final = ImmutableInputs(
     cloud=CloudKind.GKE,
@@ -41,6 +41,6 @@ POOLS: Final = ImmutableInputs(
         ),
     ),
     work_fix=NEW_POOL_BESIDE,
-    system_fix="Declare it with another name: the new pool is created before {name} is deleted.",
+    system_fix=NEW_NAME,
 )
 """The provider would delete the pool before it creates the new one."""

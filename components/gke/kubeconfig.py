@@ -5,7 +5,7 @@ from pulumi_gcp import container
 
 from ebbtide.model import Gke
 
-from ..kubeconfig import exec_kubeconfig
+from ..kubernetes import exec_kubeconfig
 from .cluster import Cluster
 
 _INSTALL_HINT = "Install gke-gcloud-auth-plugin: gcloud components install gke-gcloud-auth-plugin"

@@ -24,8 +24,7 @@ from ebbtide.model import (
 from ebbtide.model.resolved_pool import ResolvedPool
 
 from ..faults import resolved_pool
-from ..inputs import without_none
-from ..overrides import overridden
+from ..overrides import overridden, without_none
 from ..ownership import Labels
 from ..rolling import Replacement, all_but, drain_input
 from .immutable import POOLS

@@ -9,7 +9,7 @@ from ebbtide.model import Cluster as Declaration
 from ebbtide.model import Gke, Team
 from ebbtide.placement.team_storage import bucket_name, keeps_registry, registry_name
 
-from ..addons.artifact_store import ArtifactStore
+from ..addons.add_on import ArtifactStore
 from ..addons.artifacts import IDENTITY, ArtifactBucket, ArtifactBucketArgs
 from ..addons.pipelines_objects import NAMESPACE, WORKERS
 from ..addons.team_resources import CreateTeamResources, TeamResources

@@ -5,10 +5,11 @@ from dataclasses import dataclass, field
 import pulumi
 from pulumi_gcp import filestore, serviceaccount, storage
 
+from ebbtide.catalog import CloudKind
 from ebbtide.model import Team
 from ebbtide.model.members import name_of, principal
 from ebbtide.model.physical_names import FILESTORE, SERVICE_ACCOUNT, fitting
-from ebbtide.placement.team_storage import ACCOUNT
+from ebbtide.placement.team_storage import ACCOUNT, BUCKET_DRIVERS
 
 from ..addons.artifacts import IDENTITY
 from ..addons.team_resources import SharedDisk, TeamResources, adopted_accounts
@@ -128,13 +129,13 @@ class Tenant(pulumi.ComponentResource):
         )
         self.register_outputs({"email": account.email})
 
-    def _disk(self, name: str, args: TenantArgs, bucket: storage.Bucket | None) -> SharedDisk | None:
+    def _disk(self, name: str, args: TenantArgs, bucket: "storage.Bucket | None") -> SharedDisk | None:
         volume = args.team.volume
         if volume is None:
             return None
         if bucket is not None and volume.kind == "bucket":
             return SharedDisk(
-                source={"csi": {"driver": "gcsfuse.csi.storage.gke.io", "volumeHandle": bucket.name}},
+                source={"csi": {"driver": BUCKET_DRIVERS[CloudKind.GKE], "volumeHandle": bucket.name}},
                 size_gib=_BUCKET_SAYS_GIB,
                 mount_options=("implicit-dirs",),
             )
@@ -164,7 +165,7 @@ class Tenant(pulumi.ComponentResource):
         return SharedDisk(source={"nfs": {"server": server, "path": "/shared"}}, size_gib=size)
 
 
-def _bucket(name: str, args: TenantArgs, parent: Tenant) -> storage.Bucket:
+def _bucket(name: str, args: TenantArgs, parent: Tenant) -> "storage.Bucket":
     """Create a private bucket in the cluster's region."""
     declared = args.team.bucket.keep if args.team.bucket else None
     keep = args.keep if declared is None else declared

@@ -11,7 +11,7 @@ from ebbtide.model import Gke
 from ebbtide.model.members import members_of
 
 from .. import kubernetes
-from ..clouds import require_cloud
+from ..faults import require_cloud
 from ..lifetime import expires
 from ..ownership import Labels, billing_labels, of_pool
 from ..rolling import node_pools
@@ -115,7 +115,7 @@ def _own(name: str, declaration: Declaration, cloud: Gke, parent: Topology) -> _
     identity = Identity(
         f"{name}-identity", IdentityArgs(name=declaration.name, project=cloud.project), inside
     )
-    grants = _key_grants(name, cloud, inside)
+    grants = key_grants(name, cloud, inside)
     cluster = Cluster(
         f"{name}-cluster",
         ClusterArgs(
@@ -140,7 +140,8 @@ def _own(name: str, declaration: Declaration, cloud: Gke, parent: Topology) -> _
     )
 
 
-def _key_grants(name: str, cloud: Gke, inside: pulumi.ResourceOptions) -> KeyGrants | None:
+def key_grants(name: str, cloud: Gke, inside: pulumi.ResourceOptions) -> KeyGrants | None:
+    """Create the grants on the declared keys; return None if there are none."""
     if not cloud.keys.grant or not (cloud.keys.secrets or cloud.keys.disks):
         return None
     args = KeyGrantsArgs(keys=cloud.keys, project=cloud.project, secrets=cloud.existing is None)
@@ -151,5 +152,5 @@ def _existing(name: str, declaration: Declaration, cloud: Gke, parent: Topology)
     return _Base(
         cluster_name=pulumi.Output.from_input(declaration.physical_name),
         kubeconfig=existing_kubeconfig(cloud, declaration.physical_name),
-        key_grants=_key_grants(name, cloud, pulumi.ResourceOptions(parent=parent)),
+        key_grants=key_grants(name, cloud, pulumi.ResourceOptions(parent=parent)),
     )

@@ -5,14 +5,28 @@ Each cloud's table has its own module; `assumption_tables` defines their classes
 
 from typing import Final
 
-from ebbtide.recording import assumed_azure, assumed_gcp, assumed_kubernetes
-from ebbtide.recording.assumed_values import uuid_for
+from ebbtide.recording import assumed_azure, assumed_gcp
+from ebbtide.recording.assumed_values import WORD, uuid_for
 from ebbtide.recording.assumption_tables import Answer, Assumptions, Question, UnansweredInvokeError
+from ebbtide.recording.values import revealed
 
 __all__ = ["ASSUMPTIONS", "Answer", "Assumptions", "Question", "UnansweredInvokeError"]
 
 _STASH: Final = "pulumi:index:Stash"
 """A resource whose first value the engine keeps in the state (pulumi 3.259, deploy/builtins.go)."""
+
+
+def _object(question: Question) -> Answer:
+    """Return the id of a Kubernetes object: `namespace/name`, or its name if it is cluster-scoped.
+
+    An object without a name gets the logical name and eight random letters (pulumi-kubernetes 4.34).
+    """
+    metadata = revealed(question.inputs.get("metadata"))
+    declared = metadata if isinstance(metadata, dict) else {}
+    name, namespace = declared.get("name"), declared.get("namespace")
+    if not isinstance(name, str):
+        name = question.id.rpartition("/")[2] if question.id else f"{question.name}-{WORD}"
+    return Answer(f"{namespace}/{name}" if isinstance(namespace, str) else name, {"metadata": {"name": name}})
 
 
 def _provider(question: Question) -> Answer:
@@ -28,7 +42,6 @@ def _stash(question: Question) -> Answer:
 ASSUMPTIONS: Final = (
     assumed_gcp.TABLES
     | assumed_azure.TABLES
-    | assumed_kubernetes.TABLES
-    | Assumptions(resources={_STASH: _stash}, packages={"pulumi": _provider})
+    | Assumptions(resources={_STASH: _stash}, packages={"kubernetes": _object, "pulumi": _provider})
 )
 """The combined tables of Google Cloud, Azure and Kubernetes."""

@@ -16,11 +16,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
+from pulumi import ResourceHook, ResourceTransform
 from pulumi.runtime import config as pulumi_config
 from pulumi.runtime import resource as pulumi_resource
 from pulumi.runtime import settings
 from pulumi.runtime import stack as pulumi_stack
-from pulumi.runtime.proto import source_pb2
+from pulumi.runtime._callbacks import _CallbackServicer  # pyright: ignore[reportPrivateUsage] - no public form
+from pulumi.runtime.proto import callback_pb2, source_pb2
 from pulumi.runtime.settings import (
     _get_rpc_manager as _rpc_manager,  # pyright: ignore[reportPrivateUsage] - the public one has no type
 )
@@ -28,15 +30,48 @@ from pulumi.runtime.settings import (
 from ebbtide.recording import program as programs
 from ebbtide.recording.assumption_tables import Assumptions
 from ebbtide.recording.assumptions import ASSUMPTIONS
-from ebbtide.recording.callbacks import Callbacks
 from ebbtide.recording.event_loop import InlineLoop
 from ebbtide.recording.failures import ProgramEndedError, ProgramError, explained
 from ebbtide.recording.messages import MessageLog, RecordingEngine
-from ebbtide.recording.monitor import RecordingMonitor
+from ebbtide.recording.monitor import NEEDS_STATE, RecordingMonitor
 from ebbtide.recording.recording import Message, Recording
-from ebbtide.recording.update_hooks import Updates, refusals
+from ebbtide.recording.update_hooks import Hook, Updates, refusals
 
 __all__ = ["ProgramError", "record"]
+
+
+class Callbacks(_CallbackServicer):
+    """The SDK's registry of hooks and transforms, without its gRPC server: a preview opens no port.
+
+    Transforms are never called.
+    """
+
+    def __init__(self, monitor: RecordingMonitor) -> None:
+        # Skips the base class's constructor, which starts the server.
+        self._callbacks = {}
+        self._transforms = {}
+        self._state_migrations = {}
+        self._monitor = monitor  # pyright: ignore[reportAttributeAccessIssue] - a mock monitor stands for the stub
+        self._target = "none"
+        self.hooks: dict[str, Hook] = {}
+        """The hooks that run in previews, by name."""
+
+    def register_transform(self, transform: ResourceTransform) -> callback_pb2.Callback:
+        """Register a transform. One with the attribute `needs_state` has no effect without a state."""
+        callback = super().register_transform(transform)
+        if getattr(transform, "needs_state", False):
+            callback.target = NEEDS_STATE
+        return callback
+
+    def register_resource_hook(self, hook: ResourceHook) -> None:
+        """Register a hook."""
+        request = self.do_register_resource_hook(hook)
+        if request.on_dry_run:
+            self.hooks[hook.name] = self._callbacks[request.callback.token]  # pyright: ignore[reportUnknownMemberType] # no stubs of another file's messages
+
+    async def serve(self) -> None:
+        """Start no server."""
+
 
 Program = Callable[[], Any]
 

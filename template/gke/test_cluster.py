@@ -18,7 +18,7 @@ def stack() -> Recording:
 
 def test_only_the_system_pool_has_nodes_when_nothing_runs(stack: Recording) -> None:
     """Every other pool scales to zero nodes."""
-    kept = [pool.name for pool in read_pools(stack) if pool.nodes.fixed or pool.nodes.minimum]
+    kept = [pool.name for pool in read_pools(stack) if pool.idle_nodes]
     assert kept == ["system"]
 
 

@@ -8,10 +8,10 @@ import pytest
 
 from components.lifetime import Lifetime
 from ebbtide import clock
+from ebbtide.reading.state import recording_of
 from ebbtide.recording.record import record
 from ebbtide.recording.recording import Recording
 from ebbtide.review.difference import compare
-from ebbtide.review.state import recording_of
 
 
 def _recorded(hours: int, state: Recording | None = None) -> Recording:

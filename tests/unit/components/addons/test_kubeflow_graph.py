@@ -7,8 +7,7 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 import pytest
 
-from components.addons.add_on import AddOnArgs
-from components.addons.artifact_store import ArtifactStore
+from components.addons.add_on import AddOnArgs, ArtifactStore
 from components.addons.artifacts import ArtifactBucket, ArtifactBucketArgs
 from components.addons.katib import Katib
 from components.addons.pipelines import Pipelines

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from components.addons import patches
-from components.addons.namespace_transformer import with_namespace
+from components.addons.katib_objects import with_namespace
 from components.addons.objects import Object, Patch, pod_spec
 from components.addons.system_placement import SystemPlacement
 

@@ -1,9 +1,0 @@
-"""A cluster on Azure Kubernetes Service."""
-
-from components.aks import Topology, deploy, provider
-from ebbtide.model import Cluster
-
-
-def build(declaration: Cluster) -> Topology:
-    """Deploy the cluster and everything that is declared to run on it."""
-    return deploy(declaration, provider(f"{declaration.name}-azure", declaration))
