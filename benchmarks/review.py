@@ -4,32 +4,16 @@ Each figure is the CPU time of a fresh process, which other work on the machine 
 The ratio is of review to recording, by pairs.
 """
 
-import resource
 import statistics
-import subprocess
-import sys
 
-from benchmarks.preview import HERE, ROUNDS
+from benchmarks.preview import ROUNDS, cpu, program
 
 POOLS = 500
 
 
-def cpu(*arguments: str) -> float:
-    """CPU time of one fresh Python process."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run([sys.executable, *arguments], check=True, cwd=HERE.parent, stdout=subprocess.DEVNULL)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-
-
-def program(name: str) -> float:
-    """CPU time of a program."""
-    return cpu(str(HERE / "programs" / f"{name}.py"), str(POOLS))
-
-
 def main() -> None:
     """Print the medians."""
-    pairs = [(program("reviewed"), program("declared")) for _ in range(ROUNDS)]
+    pairs = [(program("reviewed", POOLS), program("declared", POOLS)) for _ in range(ROUNDS)]
     review, bare = (statistics.median(column) for column in zip(*pairs, strict=True))
     ratio = statistics.median(whole / part for whole, part in pairs)
     print(f"{POOLS} pools: review {review:.2f}s, recording alone {bare:.2f}s, ratio {ratio:.2f}")

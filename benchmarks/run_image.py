@@ -1,7 +1,8 @@
 """Measure `ebbtide run` of a folder of 1 MB, from its start to the created Job, with the code in an image.
 
 Each figure is a fresh process against a real API server and the real distribution registry on this machine:
-with code that has changed, and with code that the registry has. The base image is in the registry.
+with code that has changed, and with code that the registry has. The base image is in the registry. Other work
+on the machine lengthens the time by the clock: its lowest figure is shown, and the median of the CPU time.
 """
 
 import os
@@ -46,7 +47,7 @@ def started(environment: dict[str, str], folder: Path, image: str) -> tuple[floa
 
 
 def main() -> None:
-    """Print a row each for changed and unchanged code: medians."""
+    """Print a row each for changed and unchanged code: lowest time by the clock, median CPU time."""
     with narration(Console(stderr=True)) as say:
         tools = ensure([*NAMES, "kubectl"], on_step=say)
     settings = ControlPlaneSettings(name="bench", cloud="gke")
@@ -75,8 +76,8 @@ def main() -> None:
                 figures.append(started(environment, folder, base))
     print(f"{'code':<10} {'seconds':>8} {'CPU':>8}")
     for name, figures in rows.items():
-        elapsed, cpu = (statistics.median(column) for column in zip(*figures, strict=True))
-        print(f"{name:<10} {elapsed:>6.2f} s {cpu:>6.2f} s")
+        elapsed, cpu = zip(*figures, strict=True)
+        print(f"{name:<10} {min(elapsed):>6.2f} s {statistics.median(cpu):>6.2f} s")
 
 
 if __name__ == "__main__":

@@ -15,13 +15,13 @@ from ebbtide.catalog import CloudKind
 from ebbtide.model.declare import whole_schema
 from ebbtide.model.pool_fields import PoolField, pool_fields
 from ebbtide.model.rules import RULES
+from ebbtide.policy.benchmarks import BENCHMARKS, Item
+from ebbtide.policy.expectations import RequiredProperty
+from ebbtide.policy.rules import RULES as POLICY_RULES
+from ebbtide.policy.rules.benchmarks import RULES as BENCHMARK_RULES
+from ebbtide.policy.settings import Policy
+from ebbtide.preview.stack_schema import stack_schema
 from ebbtide.project.diagnostics import OTHER_RULES, report_schema
-from ebbtide.review.benchmarks import BENCHMARKS, Item
-from ebbtide.review.expectations import RequiredProperty
-from ebbtide.review.rules import RULES as POLICY_RULES
-from ebbtide.review.rules.benchmarks import RULES as BENCHMARK_RULES
-from ebbtide.review.settings import Policy
-from ebbtide.review.stack_schema import stack_schema
 from ebbtide_rehearsal.scenarios import Scenario, built_in, read
 from rehearsal.tests.adversarial.escalation import POWERS, reasons
 from rehearsal.tests.adversarial.suite import attempts

@@ -36,12 +36,10 @@ def dashboard(
     """
     from ebbtide import metrics  # noqa: PLC0415
     from ebbtide.catalog import CloudKind  # noqa: PLC0415
+    from ebbtide.costs.rates import rates_of  # noqa: PLC0415
     from ebbtide.preview.record_stack import record_stack  # noqa: PLC0415 - loads Pulumi
     from ebbtide.reading import read_pools  # noqa: PLC0415
-    from ebbtide.recording import lazy_packages  # noqa: PLC0415
-    from ebbtide.review.rates import rates_of  # noqa: PLC0415
 
-    lazy_packages.install()
     files = stack_files(stack, config_file, cwd)
     with files.prices():
         recording = record_stack(files)

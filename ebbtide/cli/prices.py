@@ -84,12 +84,10 @@ def _advice(out: Path, files: "StackFiles | None") -> str:
 def _stack_keys(files: "StackFiles") -> "set[PriceKey]":
     """Return the keys of the prices in a stack's cost."""
     from ebbtide.catalog.prices import price_lookups  # noqa: PLC0415
+    from ebbtide.costs.charges import charges  # noqa: PLC0415
     from ebbtide.preview.record_stack import record_stack  # noqa: PLC0415 - loads Pulumi
     from ebbtide.reading import read_clusters, read_pools  # noqa: PLC0415
-    from ebbtide.recording import lazy_packages  # noqa: PLC0415
-    from ebbtide.review.cost import charges  # noqa: PLC0415
 
-    lazy_packages.install()
     recording = record_stack(files)
     with price_lookups() as keys:
         charges(recording, read_clusters(recording), read_pools(recording))

@@ -107,9 +107,7 @@ def _outputs(files: "StackFiles") -> "Mapping[str, Plain]":
         ProgramError: the program fails.
     """
     from ebbtide.preview.record_stack import record_stack  # noqa: PLC0415 - loads Pulumi
-    from ebbtide.recording import lazy_packages  # noqa: PLC0415
 
-    lazy_packages.install()
     return record_stack(files).outputs
 
 

@@ -17,9 +17,8 @@ if TYPE_CHECKING:
 
     from ebbtide.catalog import CloudKind
     from ebbtide.preview.stack_files import StackFiles
+    from ebbtide.quotas import Quota, QuotaCheck
     from ebbtide.recording.recording import Recording
-    from ebbtide.review.quota_limits import QuotaCheck
-    from ebbtide.review.quotas import Quota
 
     Checks = dict[tuple[CloudKind, str], list[QuotaCheck]]
     """Comparisons by cloud and account."""
@@ -49,11 +48,9 @@ def quota(
     import json  # noqa: PLC0415
 
     from ebbtide.preview.record_stack import record_stack  # noqa: PLC0415 - loads Pulumi
+    from ebbtide.quotas import without_quota  # noqa: PLC0415
     from ebbtide.reading import read_pools  # noqa: PLC0415
-    from ebbtide.recording import lazy_packages  # noqa: PLC0415
-    from ebbtide.review.quotas import without_quota  # noqa: PLC0415
 
-    lazy_packages.install()
     files = stack_files(stack, config_file, cwd)
     recording = record_stack(files)
     checks = quota_checks(files, recording)
@@ -75,8 +72,8 @@ def quota_checks(files: "StackFiles", recording: "Recording") -> "Checks":
         EbbtideError: the project or subscription is unknown, or the cloud rejects the request or does not
             answer.
     """
+    from ebbtide.quotas import quotas  # noqa: PLC0415
     from ebbtide.reading import read_accounts, read_pools  # noqa: PLC0415
-    from ebbtide.review.quotas import quotas  # noqa: PLC0415
 
     needs = quotas(read_pools(recording))
     checks: Checks = {}
@@ -113,7 +110,7 @@ def _account(cloud: "CloudKind", accounts: list[str]) -> str:
 
 def _checks(cloud: "CloudKind", account: str, needs: "Sequence[Quota]") -> "list[QuotaCheck]":
     from ebbtide.cloud_apis.connect import quota_source  # noqa: PLC0415
-    from ebbtide.review.quota_limits import check_quotas  # noqa: PLC0415
+    from ebbtide.quotas import check_quotas  # noqa: PLC0415
 
     source = quota_source(cloud, account)
     names: dict[str, list[str]] = {}

@@ -88,6 +88,14 @@ def rehearse(  # noqa: PLR0913 - one parameter an option
             show_default=False,
         ),
     ] = None,
+    reclaim: Annotated[
+        str | None,
+        typer.Option(
+            metavar="POOL",
+            help="In another terminal of --stay: the cloud reclaims a spot node of a pool.",
+            show_default=False,
+        ),
+    ] = None,
     format_: Annotated[
         RehearsalFormat, typer.Option("--format", help="Text, JSON, or an HTML page.")
     ] = RehearsalFormat.TEXT,
@@ -116,6 +124,11 @@ def rehearse(  # noqa: PLR0913 - one parameter an option
     if list_:
         for name, path in built_in().items():
             say(f"{name:<24} {read(path).title}")
+        return
+    if reclaim is not None:
+        from ebbtide_rehearsal import stay as staying  # noqa: PLC0415
+
+        say(f"The cloud reclaims node {staying.reclaim(reclaim)} of pool {reclaim}.")
         return
     # Progress goes to standard error if the report goes to standard output or a file.
     aside = format_ is not RehearsalFormat.TEXT or out is not None

@@ -25,8 +25,8 @@ class SchemaOf(StrEnum):
 
 _SCHEMAS: Final = {
     SchemaOf.DECLARATION: ("ebbtide.model", "declaration_schema"),
-    SchemaOf.STACK: ("ebbtide.review.stack_schema", "stack_schema"),
-    SchemaOf.POLICY: ("ebbtide.review.policy", "policy_schema"),
+    SchemaOf.STACK: ("ebbtide.preview.stack_schema", "stack_schema"),
+    SchemaOf.POLICY: ("ebbtide.policy.check", "policy_schema"),
     SchemaOf.PREVIEW: ("ebbtide.preview.report", "preview_schema"),
     SchemaOf.REVIEW: ("ebbtide.review.report", "review_schema"),
     SchemaOf.STATUS: ("ebbtide.operations.status_report", "status_schema"),

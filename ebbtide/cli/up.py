@@ -73,9 +73,7 @@ def _updated(
     from ebbtide.operations.backend import Backend  # noqa: PLC0415
     from ebbtide.operations.plan import done_since, plan_of  # noqa: PLC0415
     from ebbtide.operations.up import Update, drain_option  # noqa: PLC0415
-    from ebbtide.recording import lazy_packages  # noqa: PLC0415
 
-    lazy_packages.install()
     name = stack_name(stack, config_file)
     files = stack_files(name.rpartition("/")[2], config_file, cwd)
     output = console(sys.stdout)

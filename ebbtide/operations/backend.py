@@ -7,9 +7,30 @@ from typing import Any, Final
 
 from pulumi import automation
 
-from ebbtide.operations import sidecars
 from ebbtide.operations.failures import explained
 from ebbtide.operations.stack import Stack, exported
+
+_DIRECTORY: Final = "file://"
+
+
+def repaired(url: str) -> bool:
+    """Delete the empty attribute files of a backend; return whether there were any.
+
+    A killed engine leaves them: its library writes one beside each file of a directory backend, not
+    atomically. With an empty one every command fails with `EOF`; a missing one is harmless (gocloud.dev
+    0.46.1, blob/fileblob/attrs.go; run with pulumi 3.259).
+
+    Args:
+        url: URL of the backend.
+    """
+    if not url.startswith(_DIRECTORY):
+        return False
+    directory = Path(url.removeprefix(_DIRECTORY).partition("?")[0]).expanduser()
+    empty = [file for file in directory.glob(".pulumi/**/*.attrs") if file.stat().st_size == 0]
+    for file in empty:
+        file.unlink(missing_ok=True)
+    return bool(empty)
+
 
 _ENVIRONMENT: Final = {
     # A stack's secrets provider is in its state. Without this setting, a stack without a file gets a new
@@ -53,7 +74,7 @@ class Backend:
         try:
             return self._workspace.list_stacks()
         except automation.CommandError as error:
-            if "EOF" not in str(error) or not sidecars.repaired(self._workspace.who_am_i().url or ""):
+            if "EOF" not in str(error) or not repaired(self._workspace.who_am_i().url or ""):
                 raise
         return self._workspace.list_stacks()
 

@@ -7,7 +7,7 @@ from ebbtide.catalog import CloudKind, find_price
 from ebbtide.catalog.amounts import Amount
 from ebbtide.catalog.clouds import region_of
 from ebbtide.cloud_apis.interfaces import CloudResource
-from ebbtide.review.rates import rates
+from ebbtide.costs.rates import rates
 
 
 def idle_cost(exported: Mapping[str, Any]) -> Amount | None:

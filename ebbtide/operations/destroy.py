@@ -39,7 +39,7 @@ from ebbtide.operations.locks import unlocking
 from ebbtide.operations.progress import narration
 from ebbtide.operations.stack import Stack
 from ebbtide.operations.state import State
-from ebbtide.review.state import StateError
+from ebbtide.reading.state import StateError
 from ebbtide.wording import bound, several
 
 

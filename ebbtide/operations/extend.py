@@ -11,8 +11,8 @@ from typing import Any, Final, cast
 from ebbtide.kubernetes_api.parts import part
 from ebbtide.operations.errors import OperationError
 from ebbtide.operations.state import State
-from ebbtide.review.rules.limits import LONGEST_LIFETIME
-from ebbtide.review.settings import Level, Policy
+from ebbtide.policy.rules.limits import LONGEST_LIFETIME
+from ebbtide.policy.settings import Level, Policy
 
 PATH: Final = "ebbtide:cluster.lifetime.hours"
 """Path of the lifetime in the stack's configuration."""

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from ebbtide.catalog.amounts import Amount
 from ebbtide.costs.ledger import Report, find_record, report
+from ebbtide.costs.rates import Rates, deployed, rates_of
 from ebbtide.kubernetes_api import Api, Object
 from ebbtide.kubernetes_api.parts import part, text
 from ebbtide.metrics import MetricSources, metric_sources
@@ -20,7 +21,6 @@ from ebbtide.operations.snapshot import Snapshot, take
 from ebbtide.operations.status_report import CostStatus, GpuStatus, PoolStatus, Status, WorkStatus
 from ebbtide.operations.work import pools_of_nodes, work
 from ebbtide.placement import PoolProfile, Profile
-from ebbtide.review.rates import Rates, deployed, rates_of
 from ebbtide.workloads.objects import condition
 
 UNKNOWN: Final = "its status is unknown"

@@ -33,9 +33,9 @@ from ebbtide.placement.replacements import CONFIG, NAMESPACE, SUFFIX
 from ebbtide.preview.record_stack import record_stack
 from ebbtide.preview.stack_files import StackFiles
 from ebbtide.project import yaml_file
+from ebbtide.reading.state import recording_of
 from ebbtide.recording.recording import Recording
 from ebbtide.review.baseline import Baseline
-from ebbtide.review.state import recording_of
 
 _QUIET: Final = frozenset({"same", "read", "read-replacement", "replace"})
 

@@ -36,7 +36,7 @@ from ebbtide.placement.profile import (
     Toleration,
 )
 from ebbtide.placement.queue_policy import requires_queue
-from ebbtide.placement.team_storage import ACCOUNT, CLAIM, bucket_address, image_prefix
+from ebbtide.placement.team_storage import ACCOUNT, CLAIM, bucket_address, bucket_driver, image_prefix
 
 
 def toleration(taint: Taint) -> Toleration:
@@ -145,6 +145,7 @@ def _team(cluster: Cluster, tenant: Team) -> TeamProfile:
         registry=image_prefix(cluster, tenant) if tenant.registry is not None else "",
         bucket=bucket_address(cluster, tenant),
         claim=CLAIM if tenant.volume is not None else "",
+        claim_kind=tenant.volume.kind if tenant.volume is not None else "",
         service_account=ACCOUNT if tenant in cluster.teams else "",
     )
 
@@ -170,6 +171,7 @@ def profile(cluster: Cluster) -> Profile:
         pipeline_retries=pipelines.retry if pipelines else UNCONFIGURED,
         teams=tuple(_team(cluster, tenant) for tenant in tenants_of(cluster)),
         priorities=tuple(PRIORITIES) if cluster.has_kueue and queues else (),
+        bucket_driver=bucket_driver(cluster),
     )
 
 

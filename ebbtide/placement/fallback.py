@@ -1,7 +1,7 @@
 """Manifests of fallback orders between pools, for the clouds' autoscalers."""
 
+import re
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any, assert_never
 
 import yaml
@@ -16,7 +16,6 @@ cluster-autoscaler/expander/priority, 2026)."""
 
 _STEP = 10
 _ANY_OTHER = 1
-_AS_DECLARED: Mapping[str, str] = MappingProxyType({})
 
 
 def compute_class(queue: Queue, consolidation: GkeConsolidation) -> Manifest:
@@ -39,20 +38,13 @@ def compute_class(queue: Queue, consolidation: GkeConsolidation) -> Manifest:
     }
 
 
-def _scale_sets(pool: str) -> str:
-    """Return a regular expression for the autoscaler's name of a pool, its scale set:
-    `aks-<pool>-29141059-vmss` (Azure/AKS#2359); a pool's name has no hyphen."""
-    return f"^aks-{pool}-"
-
-
-def priorities(cluster: Cluster, cloud_names: Mapping[str, str] = _AS_DECLARED) -> dict[int, list[str]]:
+def priorities(cluster: Cluster) -> dict[int, list[str]]:
     """Return patterns of scale sets by priority: a pool before its fallbacks. Pools of different queues are
     never compared, since no pod fits both. All other pools come last, only to avoid the autoscaler's
     warnings; no two patterns match the same name.
 
-    Args:
-        cluster: the declaration.
-        cloud_names: the pools' names in the cloud, by declared name. Default: the declared names.
+    A scale set is the autoscaler's name of a pool, `aks-<pool>-29141059-vmss` (Azure/AKS#2359); a pool's name
+    has no hyphen.
     """
     ranks = {
         pool: number * _STEP
@@ -61,24 +53,23 @@ def priorities(cluster: Cluster, cloud_names: Mapping[str, str] = _AS_DECLARED) 
     }
     patterns: dict[int, list[str]] = {}
     for pool in cluster.pools:
-        scale_sets = _scale_sets(cloud_names.get(pool.name, pool.name))
-        patterns.setdefault(ranks.get(pool.name, _ANY_OTHER), []).append(scale_sets)
+        patterns.setdefault(ranks.get(pool.name, _ANY_OTHER), []).append(f"^aks-{pool.name}-")
     return patterns
 
 
-def expander_map(cluster: Cluster, cloud_names: Mapping[str, str] = _AS_DECLARED) -> Manifest:
-    """Return the ConfigMap by which AKS's autoscaler prefers pools (azure-aks-docs,
-    cluster-autoscaler-overview, 2026-08).
+def with_names(priorities: str, cloud_names: Mapping[str, str]) -> str:
+    """Return the text of the priorities with the pools' names in the cloud, given by declared name."""
+    return re.sub(r"(?<=\^aks-)[^-]+(?=-)", lambda pool: cloud_names.get(pool[0], pool[0]), priorities)
 
-    Args:
-        cluster: the declaration.
-        cloud_names: the pools' names in the cloud, by declared name. Default: the declared names.
-    """
+
+def expander_map(cluster: Cluster) -> Manifest:
+    """Return the ConfigMap by which AKS's autoscaler prefers pools (azure-aks-docs,
+    cluster-autoscaler-overview, 2026-08)."""
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": {"name": EXPANDER_MAP, "namespace": "kube-system"},
-        "data": {"priorities": yaml.safe_dump(priorities(cluster, cloud_names))},
+        "data": {"priorities": yaml.safe_dump(priorities(cluster))},
     }
 
 

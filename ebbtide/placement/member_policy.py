@@ -22,6 +22,7 @@ from ebbtide.placement.queue_policy import (
     requires_queue,
     tolerates,
 )
+from ebbtide.placement.team_storage import BUCKET_DRIVERS
 
 MEMBERS_LABEL: Final = "ebbtide.dev/members"
 """Label of the namespaces that the policy applies to."""
@@ -44,7 +45,7 @@ _VOLUMES: Final = (
 """Volume types that find nothing outside of their namespace: those of the Pod Security Standard `restricted`
 without `csi`, and images (Kubernetes docs, 2026)."""
 
-_INLINE_DRIVERS: Final = {CloudKind.GKE: ("gcsfuse.csi.storage.gke.io",), CloudKind.AKS: ()}
+_INLINE_DRIVERS: Final = {CloudKind.GKE: (BUCKET_DRIVERS[CloudKind.GKE],), CloudKind.AKS: ()}
 """CSI drivers that a pod may use without a claim: those that mount with the identity of the pod. Those of AKS
 also mount NFS shares by their address, or with the identity of the node (kubernetes-sigs/blob-csi-driver and
 azurefile-csi-driver, docs/driver-parameters.md, 2026)."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from ebbtide.model import Cluster, Queue, Team
 from ebbtide.model.queues import queues_of
 from ebbtide.model.resolved_pool import ResolvedPool
-from ebbtide.model.tenants import local_queue_tenants, tenants_of
+from ebbtide.model.tenants import tenants_of
 from ebbtide.placement.quotas import Flavor, fallback_flavor, flavor
 
 FLAVORS_IN_A_GROUP = 64
@@ -196,7 +196,7 @@ def queueing(cluster: Cluster) -> Queueing:
     pools = {pool.name: pool for pool in cluster.resolved_pools}
     by_queue = {queue.name: _flavors_of(queue, pools, cluster) for queue in queues}
     flavors = _in_order((item for group in by_queue.values() for item in group), cluster)
-    shared = {tenant.name for tenant in local_queue_tenants(cluster)}
+    shared = {local.namespace for queue in queues for local in queue.local_queues}
     cluster_queues: dict[str, ClusterQueue] = {}
     namespaces: dict[str, list[str]] = {}
     local_queues: list[LocalQueueObject] = []

@@ -5,10 +5,10 @@ import json
 import os
 import tempfile
 import time
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import certifi
 
@@ -24,10 +24,38 @@ from ebbtide_rehearsal.cloud.store import Store
 from ebbtide_rehearsal.control_plane.processes import Processes
 from ebbtide_rehearsal.engine import Engine
 from ebbtide_rehearsal.failures import RehearsalError
-from ebbtide_rehearsal.inventory import inventory
 from ebbtide_rehearsal.scenarios.argo import Argo, start
 from ebbtide_rehearsal.sources import link_charts, mirror
 from ebbtide_rehearsal.tools import Tools
+
+_OF_ITSELF: Final = frozenset(
+    {"CSINode", "ComponentStatus", "Endpoints", "EndpointSlice", "Event", "Lease", "Node", "Pod"}
+)
+"""Kinds that Kubernetes and the cloud manage themselves."""
+
+
+def inventory(api: Api) -> frozenset[str]:
+    """List all objects: kind, namespace and name.
+
+    Raises:
+        ApiError: a part of the API does not answer.
+    """
+    return frozenset(_objects(api))
+
+
+def _objects(api: Api) -> Iterator[str]:
+    groups = [group["preferredVersion"]["groupVersion"] for group in api.get("/apis")["groups"]]
+    for root in ("/api/v1", *(f"/apis/{group}" for group in groups)):
+        for resource in api.get(root)["resources"]:
+            if "list" not in resource["verbs"] or resource["kind"] in _OF_ITSELF:
+                continue
+            for item in api.items(f"{root}/{resource['name']}"):
+                metadata = item["metadata"]
+                # Objects with a controller, such as a Deployment's ReplicaSets, are deleted with it.
+                if any(owner.get("controller") for owner in metadata.get("ownerReferences", ())):
+                    continue
+                where = f" in {metadata['namespace']}" if "namespace" in metadata else ""
+                yield f"{resource['kind']} {metadata['name']}{where}"
 
 
 @dataclass(slots=True)

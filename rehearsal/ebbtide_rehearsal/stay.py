@@ -4,6 +4,7 @@ The commands are the user's own: `pulumi` with its language host, `kubectl`, `eb
 the project's stack files, since the engine writes its salt there.
 """
 
+import os
 import re
 import subprocess
 import sys
@@ -18,10 +19,16 @@ from typing import Final
 from ebbtide.interrupts import deferred_interrupts
 from ebbtide.preview.stack_config import PLACEHOLDER
 from ebbtide.preview.stack_files import StackFileError, StackFiles, read_stack, stack_named_by
+from ebbtide.wording import did_you_mean
 from ebbtide_rehearsal.cloud.existing import introduce
+from ebbtide_rehearsal.cloud.faults import RECLAIM, InjectedFault
+from ebbtide_rehearsal.cloud.nodes.machines import all_machines
+from ebbtide_rehearsal.cloud.nodes.reclaiming import RECLAIMABLE
+from ebbtide_rehearsal.cloud.pools import all_pools
 from ebbtide_rehearsal.cloud.rest import rest_access
 from ebbtide_rehearsal.cloud.running import RunningCloud
-from ebbtide_rehearsal.cloud.settings import CloudSettings
+from ebbtide_rehearsal.cloud.settings import CloudSettings, store_file
+from ebbtide_rehearsal.cloud.store import Store
 from ebbtide_rehearsal.failures import RehearsalError
 from ebbtide_rehearsal.shell import Shell, shell
 from ebbtide_rehearsal.sources import link_charts, mirror
@@ -30,6 +37,8 @@ from ebbtide_rehearsal.tools import OnStep, Tools
 
 SPEED: Final = 60.0
 """Simulated seconds of the cloud's delays per second, as in a scenario."""
+DIRECTORY: Final = "EBBTIDE_REHEARSAL"
+"""Environment variable of other terminals with the directory of the rehearsal's files."""
 
 _STEP: Final = 0.5  # seconds
 _ENGINE_LINE: Final = re.compile(r"^(encryptionsalt|encryptedkey|secretsprovider):.*\n?", re.MULTILINE)
@@ -174,6 +183,7 @@ def stay(
             SSL_CERT_FILE=str(trusted),
             KUBECONFIG=str(directory / "kubeconfig.json"),
             EBBTIDE_PROFILE=str(directory / "profile.json"),
+            **{DIRECTORY: str(directory)},
             **mirror(directory / "git", tools, manifests),
             **access.environment,
         )
@@ -181,6 +191,33 @@ def stay(
         exports = directory / "env.sh"
         exports.write_text("".join(f"{line}\n" for line in (f"cd '{project}'", *own.exports())), "utf-8")
         yield Stay(files.stack, project, stack_files, own, cloud, exports)
+
+
+def reclaim(pool: str) -> str:
+    """Reclaim a spot node of a rehearsal that stays, from another terminal; return the node's name.
+
+    Args:
+        pool: name of the node pool.
+
+    Raises:
+        RehearsalError: this is no terminal of a rehearsal that stays, or the pool has no node to reclaim.
+    """
+    directory = Path(os.environ.get(DIRECTORY, ""))
+    if not os.environ.get(DIRECTORY) or not store_file(directory).exists():
+        raise RehearsalError(
+            "--reclaim needs a rehearsal that stays: start one with --stay, and set the environment that it "
+            "prints."
+        )
+    store = Store(store_file(directory))
+    names = [item.name for item in all_pools(store) if item.capacity in RECLAIMABLE]
+    if pool not in names:
+        raise RehearsalError(f"The rehearsal has no spot pool {pool}{did_you_mean(pool, names)}")
+    running = [item for item in all_machines(store) if item.pool == pool and item.state == "running"]
+    if not running:
+        raise RehearsalError(f"Pool {pool} has no node now.")
+    oldest = min(running, key=lambda item: (item.created, item.name))
+    store.inject(InjectedFault(RECLAIM, oldest.pool_id, 1, {"count": 1}))
+    return oldest.name
 
 
 def copy_project(files: StackFiles, project: Path) -> Path:

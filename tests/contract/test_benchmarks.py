@@ -8,11 +8,11 @@ import pytest
 
 from ebbtide.model import Cluster, declare
 from ebbtide.placement.derive import profile
+from ebbtide.policy.benchmarks import BENCHMARKS, Item
+from ebbtide.policy.expectations import RequiredProperty
 from ebbtide.preview.build_report import preview_of
 from ebbtide.recording.recording import Recording
 from ebbtide.recording.values import at
-from ebbtide.review.benchmarks import BENCHMARKS, Item
-from ebbtide.review.expectations import RequiredProperty
 from ebbtide.workloads.jobs import job
 from tests.declarations import BASES, Declaration
 from tests.running import full, manifest

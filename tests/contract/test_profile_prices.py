@@ -5,11 +5,11 @@ import re
 import pytest
 
 from ebbtide.catalog import PINS, default_image
+from ebbtide.costs.charges import node_price
 from ebbtide.model import declare
 from ebbtide.placement import Profile, ProfileError
 from ebbtide.placement.derive import profile
 from ebbtide.reading import read_pools
-from ebbtide.review.cost import node_price
 from tests.declarations import BASES, Declaration, changed
 from tests.running import manifest
 from tests.synth import synth

@@ -18,7 +18,7 @@ from ebbtide.placement import Profile
 from ebbtide.placement.derive import profile
 from ebbtide.preview.stack_files import read_stack
 from ebbtide.project.yaml_file import YamlFileError, read
-from ebbtide.review.state import recording_of
+from ebbtide.reading.state import recording_of
 from ebbtide.user_files import LARGEST, UserFileError, parse_json, read_text
 from tests.declarations import GKE
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.repository import ROOT, relative, sources, syntax
 
-_READER = ROOT / "stacks" / "settings.py"
+_READER = ROOT / "stacks/stack.py"
 _PROGRAM = [ROOT / "__main__.py", *sources("stacks", "components")]
 _FOR_WORKLOADS = ROOT / "ebbtide/placement/profile_sources.py"
 _MODEL = [
@@ -26,7 +26,7 @@ def _readers(paths: Iterable[Path], *names: str) -> list[str]:
 
 
 def test_configuration_has_one_reader() -> None:
-    """Only `stacks/settings.py` reads `pulumi.Config`; what `ebbtide up` adds for a run, in any program, is
+    """Only `stacks/stack.py` reads `pulumi.Config`; what `ebbtide up` adds for a run, in any program, is
     read in `components/rolling.py`."""
     assert _readers(_PROGRAM, "Config", "get_all_config") == [relative(_READER), "components/rolling.py"]
 

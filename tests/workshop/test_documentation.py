@@ -20,9 +20,9 @@ from docs.generate import PAGES
 from ebbtide.catalog import PINS
 from ebbtide.model import declare
 from ebbtide.placement.derive import profile
+from ebbtide.policy.check import policy_of
+from ebbtide.policy.settings import KEY
 from ebbtide.project.extends import DECLARATION, extended
-from ebbtide.review.policy import policy_of
-from ebbtide.review.settings import KEY
 from tests.pages import BLOCKS, FILES, Block, commands, of_kind
 from tests.repository import ROOT, STACK_FILES, declaration, makefile_targets, relative
 
@@ -169,7 +169,7 @@ def _check_ebbtide(words: list[str]) -> None:
         if word.startswith("--"):
             assert f"{word} " in text
         elif "/" in word and "=" not in word:  # NAME=SECRET/KEY and SECRET=PATH are no files of ours
-            assert (ROOT / word).is_file()
+            assert (ROOT / word).exists()
 
 
 def _check_pulumi(words: list[str]) -> None:

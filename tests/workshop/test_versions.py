@@ -7,7 +7,7 @@ from tests.repository import ROOT, code_strings, relative, sources, syntax
 
 _VERSIONS = ROOT / "ebbtide" / "catalog" / "versions.py"
 _OWN = [ROOT / "ebbtide" / "__init__.py", ROOT / "rehearsal" / "ebbtide_rehearsal" / "__init__.py"]
-_BENCHMARKS = [ROOT / "ebbtide/review/benchmarks.py", ROOT / "ebbtide/review/rules/benchmarks.py"]
+_BENCHMARKS = [ROOT / "ebbtide/policy/benchmarks.py", ROOT / "ebbtide/policy/rules/benchmarks.py"]
 """The numbers of a benchmark's items look like versions."""
 
 _PYTHON = [

@@ -1,11 +1,12 @@
 """Objects that a cloud installs in a new cluster."""
 
 from pathlib import Path
+from typing import Any
 
 import yaml
 
 from ebbtide.kubernetes_api import Api
-from ebbtide_rehearsal.control_plane import compute_class, monitors
+from ebbtide_rehearsal.control_plane import code_pods, compute_class, monitors
 from ebbtide_rehearsal.control_plane.plan import CloudName
 from ebbtide_rehearsal.control_plane.storage_classes import storage_classes
 
@@ -23,8 +24,8 @@ def install_definitions(api: Api, directory: Path, pattern: str = "*.yaml") -> N
 
 
 def install(api: Api, cloud: CloudName, provisioning_requests: Path) -> None:
-    """Install storage classes, the CRDs of ProvisioningRequest and of managed Prometheus, and on GKE the
-    ComputeClass CRD and tolerations.
+    """Install storage classes, the CRDs of ProvisioningRequest and of managed Prometheus, on GKE the
+    ComputeClass CRD and tolerations, and the policy for pods with code of users.
 
     Args:
         api: an administrator's client.
@@ -39,8 +40,14 @@ def install(api: Api, cloud: CloudName, provisioning_requests: Path) -> None:
         api.apply(f"{_KINDS}/{item['metadata']['name']}", item)
     if cloud == "gke":
         api.apply(f"{_KINDS}/{compute_class.NAME}", compute_class.DEFINITION)
-        api.apply(f"{_ADMISSION}/mutatingadmissionpolicies/{compute_class.POLICY}", compute_class.TOLERATIONS)
-        api.apply(
-            f"{_ADMISSION}/mutatingadmissionpolicybindings/{compute_class.POLICY}", compute_class.BINDING
-        )
+        _install_policy(api, compute_class.TOLERATIONS, compute_class.BINDING)
+    _install_policy(api, code_pods.POLICY, code_pods.BINDING)
     install_definitions(api, provisioning_requests)
+
+
+def _install_policy(api: Api, policy: dict[str, Any], binding: dict[str, Any]) -> None:
+    for plural, item in (
+        ("mutatingadmissionpolicies", policy),
+        ("mutatingadmissionpolicybindings", binding),
+    ):
+        api.apply(f"{_ADMISSION}/{plural}/{item['metadata']['name']}", item)

@@ -16,8 +16,8 @@ from typing import Any
 import yaml
 
 from ebbtide.kubernetes_api import Api, ApiError, Object
+from ebbtide.paths import value_at
 from ebbtide_rehearsal.control_plane.available import AvailableProgram
-from ebbtide_rehearsal.control_plane.environment import environment
 from ebbtide_rehearsal.control_plane.failures import ControlPlaneError
 from ebbtide_rehearsal.control_plane.identities import kubeconfig
 from ebbtide_rehearsal.control_plane.mounts import NotMountedError, account_token, inside, mount
@@ -27,6 +27,27 @@ from ebbtide_rehearsal.control_plane.ports import LOCALHOST, PortReservation
 from ebbtide_rehearsal.control_plane.processes import Process, Processes
 from ebbtide_rehearsal.control_plane.program import Assignment, Listening
 from ebbtide_rehearsal.control_plane.routes import Routes
+
+
+def environment(pod: Object) -> dict[str, str]:
+    """Return the variables of the pod's only container: literals and fields of the pod.
+
+    Raises:
+        NotMountedError: a variable has another source, or a field that the pod lacks.
+    """
+    (container,) = pod["spec"]["containers"]
+    return {item["name"]: _value(item, pod) for item in container.get("env", [])}
+
+
+def _value(item: Object, pod: Object) -> str:
+    source = item.get("valueFrom")
+    if source is None:
+        return str(item.get("value", ""))
+    value = value_at(pod, source.get("fieldRef", {}).get("fieldPath", ""))
+    if not isinstance(value, str):
+        raise NotMountedError(f"variable {item['name']}: a rehearsal does not know where it comes from")
+    return value
+
 
 _ENDED = ("Failed", "Succeeded")
 _BACK_OFF = 30.0

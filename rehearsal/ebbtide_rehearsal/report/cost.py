@@ -6,9 +6,9 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from ebbtide.catalog.amounts import Amount
+from ebbtide.costs.charges import CLOUD_NAT, charges, cloud_nat
 from ebbtide.reading import read_clusters, read_pools
 from ebbtide.recording.recording import Recording
-from ebbtide.review.cost import CLOUD_NAT, charges, cloud_nat
 from ebbtide_rehearsal.cloud.clock import ClusterTime
 from ebbtide_rehearsal.cloud.store import Event
 

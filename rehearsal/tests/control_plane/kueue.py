@@ -28,6 +28,13 @@ def install(cluster: ControlPlane, kubectl: Kubectl, chart: list[Object], declar
     assert system is not None
     pool_labels = labels_and_taints(system, declaration.site.cloud).all_labels
     node(cluster.api, "system", labels=dict(pool_labels))
+    install_on_nodes(cluster, kubectl, chart, declaration)
+
+
+def install_on_nodes(
+    cluster: ControlPlane, kubectl: Kubectl, chart: list[Object], declaration: Cluster
+) -> None:
+    """Install Kueue on existing nodes of the system pool, and wait until it is ready."""
     priority_class(cluster.api, controllers_priority(declaration))
     namespace(cluster.api, NAMESPACE)
     kubectl.apply(chart)

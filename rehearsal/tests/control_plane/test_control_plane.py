@@ -8,10 +8,13 @@ import pytest
 from components.addons.monitors import monitors
 from ebbtide.kubernetes_api import ApiError
 from ebbtide.model import declare
+from ebbtide.runs.code import DIRECTORY
+from ebbtide.runs.metadata import MANAGED_BY
 from ebbtide.workloads.objects import condition
-from ebbtide_rehearsal.control_plane import EXIT_CODE, RUNS_FOR, ControlPlane
+from ebbtide_rehearsal.control_plane import EXIT_CODE, RUNS, RUNS_FOR, ControlPlane
 from ebbtide_rehearsal.control_plane.monitors import definitions
 from rehearsal.tests.control_plane.cluster import Object, gone, job, namespace, node, pod, wait
+from rehearsal.tests.control_plane.process_pods import annotations_of, process_namespace
 from tests.declarations import AKS, GKE, Declaration, changed
 
 pytestmark = pytest.mark.rehearsal
@@ -97,6 +100,21 @@ def test_a_pod_tolerates_the_compute_class_that_it_selects(control_plane: Contro
     added = {"key": label, "operator": "Equal", "value": "tried", "effect": "NoSchedule"}
     # A policy takes effect some time after it was stored.
     wait(tolerations, lambda current: current == {"selects": [added], "tolerates": [own], "neither": []})
+
+
+def test_pods_that_run_as_processes(control_plane: ControlPlane) -> None:
+    """Only those with code of `ebbtide run`, and only in namespaces of users."""
+    place = process_namespace(control_plane.api, "users")
+    label, directory = {MANAGED_BY: "ebbtide"}, {"workingDir": DIRECTORY}
+    cases: list[tuple[str, dict[str, str], dict[str, str]]] = [
+        (place, {}, directory),
+        (place, label, {}),
+        ("kube-system", label, directory),
+    ]
+    for namespace_name, labels, container in cases:
+        made = pod({}, container=container)
+        made["metadata"] = {"name": "code", "labels": labels}
+        assert RUNS not in annotations_of(control_plane.api, namespace_name, made)
 
 
 def test_a_deployment_becomes_ready(control_plane: ControlPlane) -> None:

@@ -1,48 +1,26 @@
 """The cost recorder with its own service account, on the real API server."""
 
-import base64
 import json
-import subprocess
-import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
-from components.addons.costs_objects import attempts_readers, objects
-from components.addons.pod_security import system_namespace
-from components.addons.system_placement import priority_class
-from components.addons.team_objects import namespace
 from ebbtide.costs.recorder import NAMESPACE
 from ebbtide.kubernetes_api import Api, ApiError
-from ebbtide.model import Cluster, declare
+from ebbtide.model import declare
 from ebbtide.model.labels_and_taints import labels_and_taints
 from ebbtide.placement.derive import profile
 from ebbtide.workloads.jobs import job
 from ebbtide_rehearsal.control_plane import RUNS_FOR, ControlPlane, ControlPlaneTools
 from rehearsal.tests.control_plane.cluster import node, wait
 from rehearsal.tests.control_plane.commands import Ebbtide, Kubectl
+from rehearsal.tests.control_plane.cost_recorder import Installed, install_recorder
 from tests.declarations import BASES, changed
 
 pytestmark = [pytest.mark.rehearsal, pytest.mark.usefixtures("clean")]
 
 _MEMBER = "ada@acme.example"
-
-
-@dataclass(frozen=True)
-class Installed:
-    """The recorder's objects on a cluster, and the arguments of its program."""
-
-    cluster: Cluster
-    command: tuple[str, ...]
-
-    def run(self) -> str:
-        """Run the program as its CronJob's pods do, and return its output."""
-        done = subprocess.run(self.command, capture_output=True, text=True, check=False, timeout=60)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
 
 
 @pytest.fixture(params=BASES)
@@ -52,35 +30,7 @@ def installed(
     """All objects of the add-on for a team, as the API server has admitted them."""
     teams = [{"name": "vision", "members": [_MEMBER], "requireQueue": False}]
     cluster = declare(changed(BASES[request.param], teams=teams, addons={"costs": {}}))
-    kubectl = Kubectl(tools, control_plane)
-    kubectl("delete", "namespace", NAMESPACE, "--ignore-not-found", "--wait=false")
-    (team,) = cluster.teams
-    wait(lambda: control_plane.api.find(f"/api/v1/namespaces/{NAMESPACE}"), lambda found: found is None)
-    kubectl.apply(
-        [
-            system_namespace(NAMESPACE, "restricted"),
-            namespace(cluster, team),
-            priority_class(cluster),
-        ]
-    )
-    made = [*objects(cluster), *attempts_readers(cluster, team)]
-    kubectl.apply(made)
-    cron_job = next(item for item in made if item["kind"] == "CronJob")
-    pod = cron_job["spec"]["jobTemplate"]["spec"]["template"]["spec"]
-    kubectl(
-        "create", "job", "once", "--namespace", NAMESPACE, "--from", "cronjob/recorder", "--dry-run=server"
-    )
-    source = next(item for item in made if item["kind"] == "ConfigMap")
-    for name, text in source["data"].items():
-        (tmp_path / name).write_text(text)
-    token = tmp_path / "token"
-    token.write_text(kubectl("create", "token", pod["serviceAccountName"], "--namespace", NAMESPACE))
-    entry = yaml.safe_load(control_plane.plan.kubeconfig.read_text())["clusters"][0]["cluster"]
-    program = [sys.executable, "-S", str(tmp_path / "recorder.py"), str(tmp_path / "settings.json")]
-    authority = tmp_path / "ca.crt"
-    authority.write_bytes(base64.b64decode(entry["certificate-authority-data"]))
-    server = ["--server", entry["server"], "--authority", str(authority)]
-    return Installed(cluster, (*program, *server, "--token", str(token)))
+    return install_recorder(cluster, Kubectl(tools, control_plane), control_plane, tmp_path)
 
 
 def _lines(api: Api) -> dict[str, dict[str, Any]]:

@@ -13,7 +13,7 @@ from ebbtide_rehearsal.cloud.clusters import BEHIND, CLUSTER
 from ebbtide_rehearsal.cloud.existing_pipelines import seed_pipelines
 from ebbtide_rehearsal.cloud.store import Resource, Store
 from ebbtide_rehearsal.control_plane import ControlPlane
-from ebbtide_rehearsal.inventory import inventory
+from ebbtide_rehearsal.stage import inventory
 from tests.declarations import GKE, changed, only
 from tests.running import manifest
 from tests.synth import synth

@@ -47,7 +47,9 @@ def test_a_workload_without_a_log(control_plane: ControlPlane, ebbtide: Ebbtide)
     status, out, errors = _end(ebbtide.start("logs", "grid", "-n", place))
     assert status == 1
     assert out.startswith(_LINK)
-    assert errors.startswith(f"There is no Job, TrainJob or pipeline run grid in namespace {place}.")
+    assert errors.startswith(
+        f"There is no Job, TrainJob, pipeline run or experiment grid in namespace {place}."
+    )
 
 
 def test_calls_that_contradict_themselves(ebbtide: Ebbtide) -> None:

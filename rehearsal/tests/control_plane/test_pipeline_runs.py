@@ -25,10 +25,10 @@ from ebbtide.placement.derive import profile
 from ebbtide_rehearsal.cloud.pools import NodePool
 from ebbtide_rehearsal.control_plane import RUNS, ControlPlane, ControlPlaneTools
 from ebbtide_rehearsal.control_plane.processes import Processes
-from ebbtide_rehearsal.inventory import inventory
 from ebbtide_rehearsal.pipelines.compiled import read
 from ebbtide_rehearsal.pipelines.workflow import SERVICE_ACCOUNT, workflow
 from ebbtide_rehearsal.scenarios.argo import WORKFLOWS, start
+from ebbtide_rehearsal.stage import inventory
 from ebbtide_rehearsal.tools import ensure, narration
 from rehearsal.tests.control_plane.argo import GROUP, controllers, install_kinds
 from rehearsal.tests.control_plane.cluster import Object, namespace, wait

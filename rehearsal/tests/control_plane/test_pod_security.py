@@ -88,9 +88,13 @@ def _work(cloud: str, **fields: Any) -> dict[str, Object]:
         "max_trial_count": 3,
     }
     trial: Object = experiment(made, {"lr": Double(0.1, 1)}, **trials)
+    bucket = "gs://acme-data" if cloud == "gke" else made.teams[0].bucket
+    kept: Any = {**task, "namespace": "vision", "outputs": "/outputs", "mounts": {bucket: "/data"}}
     jobs: dict[str, Object] = {
         "Job": job(made, **task),
         "sweep": sweep(made, {"lr": [1, 2]}, **task),
+        "outputs": job(made, **kept),
+        "outputs of a sweep": sweep(made, {"lr": [1, 2]}, **kept),
         "nodes": job_over_nodes(made, 2, **task)[0],
         "Experiment": trial["spec"]["trialTemplate"]["trialSpec"],
     }

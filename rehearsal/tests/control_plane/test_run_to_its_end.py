@@ -14,7 +14,7 @@ from ebbtide.placement.profile import TeamProfile
 from ebbtide_rehearsal.control_plane import ControlPlane
 from rehearsal.tests.control_plane.commands import Ebbtide
 from rehearsal.tests.control_plane.node_pools import running, work_pool
-from rehearsal.tests.control_plane.process_pods import install_policy, process_namespace
+from rehearsal.tests.control_plane.process_pods import process_namespace
 from rehearsal.tests.registry import put_image, registry
 from tests.repository import ROOT, declaration
 
@@ -41,7 +41,6 @@ def test_run_and_run_again(control_plane: ControlPlane, address: str, cloud: str
     placement = labels_and_taints(pool, declared.site.cloud)
     taints = tuple(NodeTaint(item.key, item.value, item.effect) for item in placement.all_taints)
     labels = {"pod-security.kubernetes.io/enforce": "restricted"}
-    install_policy(control_plane.api)
     place = process_namespace(control_plane.api, f"to-the-end-{cloud}", **labels)
     team = TeamProfile("vision", place, registry=f"{address}/{cloud}/vision")
     user = Ebbtide(control_plane.plan.kubeconfig, replace(profile(declared), teams=(team,)))

@@ -16,7 +16,7 @@ from ebbtide_rehearsal.control_plane import ControlPlane, ControlPlaneTools
 from rehearsal.tests.control_plane.cluster import gone, wait
 from rehearsal.tests.control_plane.commands import Ebbtide
 from rehearsal.tests.control_plane.node_pools import running, work_pool
-from rehearsal.tests.control_plane.process_pods import Terminal, install_policy, process_namespace
+from rehearsal.tests.control_plane.process_pods import Terminal, process_namespace
 from tests.repository import ROOT, declaration
 
 pytestmark = pytest.mark.rehearsal
@@ -36,7 +36,6 @@ def cloud(
     pool = next(pool for pool in declared.pools if pool.name == name)
     placement = labels_and_taints(pool, declared.site.cloud)
     taints = tuple(NodeTaint(item.key, item.value, item.effect) for item in placement.all_taints)
-    install_policy(control_plane.api)
     nodes = work_pool(name, labels=dict(placement.all_labels), taints=taints)
     with running(control_plane.api, tmp_path_factory.mktemp("cloud"), nodes):
         yield request.param, name, profile(declared)
@@ -85,7 +84,7 @@ def test_an_idle_terminal(control_plane: ControlPlane, cloud: tuple[str, str, Pr
     """A shell that only waits for input ends after the time of --idle, and with it the Job."""
     place = process_namespace(control_plane.api, f"idle-{cloud[0]}")
     terminal = start(place, "dev", "--idle", "8s")
-    output = terminal.read("dev has ended. No process of its user had run for 8 s.")
+    output = terminal.read("dev has ended. No process of its user had run for 8 s (--idle).")
     assert "disruption" not in output
     assert terminal.end() == 1
     gone(control_plane.api, f"/apis/batch/v1/namespaces/{place}/jobs/dev")

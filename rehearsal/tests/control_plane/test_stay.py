@@ -48,8 +48,13 @@ class Rehearsal:
     exports: Path
     printed: str
 
-    def run(self, command: str) -> tuple[int, str]:
-        """Status and output of a command in another terminal, whose questions are answered with yes."""
+    def run(self, command: str, typed: str = "") -> tuple[int, str]:
+        """Status and output of a command in another terminal, whose questions are answered with yes.
+
+        Args:
+            command: the command.
+            typed: the user's input from the start.
+        """
         master, terminal = pty.openpty()
         shell = subprocess.Popen(
             ["bash", "-c", f"source {self.exports} && {command}"],  # noqa: S607 - the first on PATH
@@ -60,6 +65,7 @@ class Rehearsal:
             start_new_session=True,
         )
         os.close(terminal)
+        os.write(master, typed.encode())
         printed, answered = bytearray(), 0
         with shell:
             while part := _read(master):
@@ -112,9 +118,53 @@ def _page() -> list[str]:
     return [line for text in blocks for line in text.splitlines() if line != _OWN]
 
 
+_TRAIN = next(block.text for block in of_kind("python") if block.page == "docs/daily-work.md")
+_PREEMPTED = """
+ebbtide run train --pool cpu-spot -- python train.py 20 > log 2>&1 & run=$!
+until grep -q 'step 2' log; do sleep 0.5; done
+ebbtide rehearse --reclaim cpu-spot
+wait $run; status=$?; cat log; exit $status
+"""
+_NOTEBOOK = """
+set -m
+ebbtide notebook lab --pool cpu-spot > log 2>&1 &
+until url=$(grep -o 'http://127[^ ]*' log); do sleep 1; jobs %1 > /dev/null || { cat log; exit 1; }; done
+curl --fail --silent "${url/lab?/api/contents?}"
+kill -INT %1; wait %1; cat log
+ebbtide cancel lab
+"""
+
+
+def _folder(directory: Path) -> Path:
+    """Return a new folder with the program of the page about a day's work."""
+    folder = directory / "model"
+    folder.mkdir()
+    (folder / "train.py").write_text(_TRAIN)
+    (folder / ".dockerignore").write_text("log")
+    return folder
+
+
+def _work(rehearsal: Rehearsal, folder: Path) -> None:
+    """Run a folder's code with a preemption in the middle, and use every command of a day."""
+    for command, typed, expected in (
+        (
+            _PREEMPTED,
+            "",
+            ("The cloud reclaims node ", "step 19", "1 disruption survived", "in 2 attempts on"),
+        ),
+        ("ebbtide jobs --all", "", ("train  completed", "cpu-spot")),
+        ("ebbtide logs train", "", ("step 19",)),
+        ("ebbtide rerun train -- python train.py 600", "", ("Job train-2 is created, from train.",)),
+        ("ebbtide cancel train-2", "", ("Deleted the Job train-2",)),
+        ("ebbtide shell --pool cpu-spot", "python train.py 1\nexit\n", ("step 0", "its Job is deleted")),
+    ):
+        status, printed = rehearsal.run(f"cd {folder}\n{command}", typed)
+        assert (status, [text for text in expected if text not in printed]) == (0, []), printed
+
+
 def test_a_rehearsal_that_stays(tmp_path: Path) -> None:
-    """The environment of a running rehearsal reaches the cluster, the state and the cloud's APIs; Ctrl-C ends
-    it with status 0."""
+    """The environment of a running rehearsal reaches the cluster, the state and the cloud's APIs; a folder's
+    code runs there, and survives a preemption; Ctrl-C ends it with status 0."""
     with _staying("--for", "2h", keep=tmp_path / "kept") as rehearsal:
         assert "export KUBECONFIG=" in rehearsal.printed
         assert "export PULUMI_DEBUG_PROVIDERS=" in rehearsal.printed
@@ -126,6 +176,7 @@ def test_a_rehearsal_that_stays(tmp_path: Path) -> None:
         ):
             status, printed = rehearsal.run(command)
             assert (status, text in printed) == (0, True), printed
+        _work(rehearsal, _folder(tmp_path))
         os.killpg(rehearsal.process.pid, signal.SIGINT)
         assert rehearsal.process.wait(120) == 0
     assert "encryptionsalt" not in (ROOT / "Pulumi.dev.yaml").read_text(encoding="utf-8")
@@ -133,8 +184,10 @@ def test_a_rehearsal_that_stays(tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_every_command_of_the_page(tmp_path: Path) -> None:
-    """Every command of the page on a stack's life succeeds as it is printed."""
+    """Every command of the page on a stack's life succeeds as it is printed; a notebook opens before."""
     with _staying(keep=tmp_path / "kept") as rehearsal:
+        status, printed = rehearsal.run(f"cd {_folder(tmp_path)}\n{_NOTEBOOK}")
+        assert (status, '"train.py"' in printed) == (0, True), printed
         for command in _page():
             for line in filter(None, (_BEFORE.get(command), command)):
                 # `pulumi` asks with a menu.

@@ -247,7 +247,7 @@ def test_what_is_refused(control_plane: ControlPlane, ebbtide: Ebbtide) -> None:
         f"`{command_line('follow', 'train', '-n', place)}`, delete"
     )
     assert ebbtide.refused("follow", "tarin", "-n", place).startswith(
-        f"There is no Job, TrainJob or pipeline run tarin in namespace {place}"
+        f"There is no Job, TrainJob, pipeline run or experiment tarin in namespace {place}"
     )
 
 

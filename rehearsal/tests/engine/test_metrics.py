@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from ebbtide.catalog import CloudKind
+from ebbtide.costs.rates import deployed
 from ebbtide.metrics import metric_sources
-from ebbtide.review.rates import deployed
 from rehearsal.tests.engine.sites import site_on
 from tests.declarations import GKE
 

@@ -12,7 +12,7 @@ from ebbtide.cloud_apis import azure_power, google_power
 from ebbtide.cloud_apis.connect import cluster_power
 from ebbtide.cloud_apis.errors import CloudApiError
 from ebbtide.cloud_apis.interfaces import ClusterPower
-from ebbtide.operations.power import own_cluster
+from ebbtide.operations.sleep import own_cluster
 from ebbtide_rehearsal.cloud.azure import AzureProvider
 from ebbtide_rehearsal.cloud.faults import API_ERROR, InjectedFault
 from ebbtide_rehearsal.cloud.gcp import Gcp

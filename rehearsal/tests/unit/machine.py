@@ -53,9 +53,11 @@ class Machine:
 def machine_in(root: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     """A machine below a directory, with an empty cache, as the environment has it."""
     made = Machine(root)
+    monkeypatch.delenv("KUBEBUILDER_ASSETS", raising=False)
     for name, value in {
         "PATH": str(made.bin),
         "EBBTIDE_CACHE": str(root / "cache"),
+        "EBBTIDE_RELEASES": "off",
         "FAKE_GO_VERSION": "go1.26.8",
         "FAKE_GO_MODULES": str(made.modules),
         "FAKE_GO_BUILDS": str(made.builds),
@@ -70,4 +72,4 @@ def silent(_: Step) -> None:
 
 def entries() -> set[str]:
     """Return the cache's directories of items, complete or not."""
-    return {path.name for path in directory().iterdir()} - {".lock", "logs"}
+    return {path.name for path in directory().iterdir()} - {".lock", "logs", "downloads"}

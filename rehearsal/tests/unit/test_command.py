@@ -134,6 +134,7 @@ def test_a_report_in_a_file_is_named(format_: str, tmp_path: Path, monkeypatch: 
         (("--stay", "--out", "report"), "--stay excludes --scenario, --format and --out."),
         (("--for", "2h"), "--for limits the time of --stay: add --stay."),
         (("--stay", "--for", "long"), "such as 90m"),
+        (("--reclaim", "cpu-spot"), "--reclaim needs a rehearsal that stays: start one with --stay"),
     ],
 )
 def test_options_of_a_rehearsal_that_stays(arguments: tuple[str, ...], message: str) -> None:

@@ -10,7 +10,7 @@ import pytest
 from ebbtide.kubernetes_api import Api, ApiError
 from ebbtide.model import declare
 from ebbtide_rehearsal.cloud.clusters import BEHIND, CLUSTER
-from ebbtide_rehearsal.cloud.existing_namespaces import seed_namespaces
+from ebbtide_rehearsal.cloud.existing import seed_namespaces
 from ebbtide_rehearsal.cloud.store import Resource, Store
 from tests.declarations import GKE, Declaration, changed
 

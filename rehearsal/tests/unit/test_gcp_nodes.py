@@ -8,6 +8,7 @@ import pytest
 from ebbtide.model import declare
 from ebbtide.placement import NodeTaint
 from ebbtide.placement.derive import profile
+from ebbtide.reading.gke import read_pool
 from ebbtide.reading.inputs import Inputs
 from ebbtide_rehearsal.cloud.faults import NO_STOCK, InjectedFault
 from ebbtide_rehearsal.cloud.gcp import SeededNetwork, seed_cluster, seed_network
@@ -282,4 +283,4 @@ def test_a_function_that_has_no_stand_in(tmp_path: Path) -> None:
 )
 def test_ephemeral_storage_of_a_node(config: dict[str, Any], gib: int) -> None:
     """Ephemeral storage is the boot disk or the local SSDs, without the system's reservation."""
-    assert ephemeral_gib(Inputs({"nodeConfig": config})) == gib
+    assert ephemeral_gib(read_pool(Inputs({"nodeConfig": config}), "us-central1")) == gib

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ebbtide_rehearsal.cloud.gcp.kinds import KINDS
+from ebbtide_rehearsal.cloud.gcp.provider import KINDS
 from ebbtide_rehearsal.cloud.provider import DiffResult
 from rehearsal.tests.unit.gcp_cloud import Cloud, asked_for
 from tests.declarations import GKE, Declaration, changed

@@ -61,6 +61,23 @@ def test_mounts_are_where_the_command_is_told(tmp_path: Path) -> None:
     assert (tmp_path / "shared/disks/pvc-1/file").read_text() == "kept"
 
 
+def test_a_folder_of_a_volume(tmp_path: Path) -> None:
+    """Its name may have a variable of the container."""
+    index = {"fieldPath": "metadata.annotations['batch.kubernetes.io/job-completion-index']"}
+    _prepare(
+        tmp_path,
+        [{"name": "v", "persistentVolumeClaim": {"claimName": "state"}}],
+        volumeMounts=[
+            {"name": "v", "mountPath": "/one", "subPath": "runs"},
+            {"name": "v", "mountPath": "/each", "subPathExpr": "runs/$(INDEX)"},
+        ],
+        command=["run"],
+        env=[{"name": "INDEX", "valueFrom": {"fieldRef": index}}],
+    )
+    (tmp_path / "root/each/file").write_text("kept")
+    assert (tmp_path / "root/one/3/file").read_text() == "kept"
+
+
 def test_the_environment_is_a_kubelet_s(tmp_path: Path) -> None:
     """Fields of the pod, keys of ConfigMaps, and references between variables, in arguments too."""
     prepared = _prepare(

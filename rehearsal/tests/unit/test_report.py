@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
+from ebbtide.costs.charges import cloud_nat
 from ebbtide.recording.recording import Recording
-from ebbtide.review.cost import cloud_nat
 from ebbtide_rehearsal.cloud.clock import Clock
 from ebbtide_rehearsal.cloud.nodes.scale_down import UNNEEDED
 from ebbtide_rehearsal.cloud.store import Event
@@ -30,7 +30,7 @@ from ebbtide_rehearsal.stage import Stage
 from tests.html_pages import NAMESPACES, parsed
 from tests.repository import ROOT
 from tests.synth import synth_stack
-from tests.unit.review.stacks_in_memory import GKE, GKE_POOL, resource
+from tests.unit.policy.stacks_in_memory import GKE, GKE_POOL, resource
 
 _HOUR = 3600.0
 

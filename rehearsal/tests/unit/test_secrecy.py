@@ -1,7 +1,7 @@
 import pytest
 
 from ebbtide.recording.values import Plain, Secret
-from ebbtide_rehearsal.cloud.secrecy import as_secret_as
+from ebbtide_rehearsal.cloud.protocol import as_secret_as
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from ebbtide.catalog.amounts import total
 from ebbtide.catalog.prices import own_prices
 from ebbtide.catalog.tables import rows
 from ebbtide.cli.entry_point import app
+from ebbtide.costs.charges import charges
 from ebbtide.reading import read_clusters, read_pools
-from ebbtide.review.cost import charges
 from tests.repository import ROOT
 from tests.synth import synth_stack
 

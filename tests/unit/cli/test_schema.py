@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from ebbtide.cli.entry_point import app
 from ebbtide.cli.schema import SchemaOf
-from ebbtide.review.stack_schema import stack_schema
+from ebbtide.preview.stack_schema import stack_schema
 from tests.repository import ROOT, STACK_FILES, relative
 
 _MODELINE = "# yaml-language-server: $schema="

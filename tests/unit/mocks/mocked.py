@@ -6,7 +6,7 @@ from typing import Any
 import pulumi
 from pulumi.runtime.mocks import MockCallArgs, MockMonitor, MockResourceArgs
 
-from components.clouds import require_cloud
+from components.faults import require_cloud
 from ebbtide.model import Aks, Cluster, Gke, Team, declare
 from ebbtide.recording.assumption_tables import Question
 from ebbtide.recording.assumptions import ASSUMPTIONS

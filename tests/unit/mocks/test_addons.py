@@ -24,7 +24,10 @@ from components.addons.trainer import Trainer
 from ebbtide.catalog.versions import PINS
 from ebbtide.model import Cluster, Logs, declare
 from ebbtide.model import Pipelines as DeclaredPipelines
+from ebbtide.placement import queue_policy
 from ebbtide.placement.derive import profile
+from ebbtide.placement.fallback import fallback_objects
+from ebbtide.placement.queueing import queueing
 from tests.running import full
 from tests.unit.mocks.mocked import AKS, GKE, Mocks, team
 
@@ -210,8 +213,14 @@ def test_queues(mocks: Mocks, declaration: Cluster, label: str) -> None:
 
     @pulumi.runtime.test
     def program() -> None:
-        names = {"t4": pulumi.Output.from_input("t4-new")}
-        Queues("queues", QueuesArgs(declaration=declaration, kueue=(), pool_names=names))
+        args = QueuesArgs(
+            fallbacks=fallback_objects(declaration),
+            queueing=queueing(declaration),
+            policy=queue_policy.layers(declaration),
+            kueue=(),
+            pool_names={"t4": pulumi.Output.from_input("t4-new")},
+        )
+        Queues("queues", args)
 
     program()
     names = {

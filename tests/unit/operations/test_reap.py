@@ -6,7 +6,7 @@ from typing import Any, cast
 from ebbtide.operations.backend import Backend
 from ebbtide.operations.errors import OperationError
 from ebbtide.operations.reap import ReapOutcome, expired
-from tests.unit.review.stacks_in_memory import GKE, resource, system_pool
+from tests.unit.policy.stacks_in_memory import GKE, resource, system_pool
 
 _NOW = datetime(2026, 11, 22, 20, 0, tzinfo=UTC)
 

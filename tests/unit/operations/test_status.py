@@ -13,6 +13,7 @@ from rich.console import Console
 from ebbtide.catalog.amounts import Amount
 from ebbtide.cli.status_tables import tables
 from ebbtide.costs.ledger import Report, Sum
+from ebbtide.costs.rates import BilledItem, Rates
 from ebbtide.kubernetes_api import Api
 from ebbtide.operations import access
 from ebbtide.operations.errors import OperationError
@@ -21,7 +22,6 @@ from ebbtide.operations.snapshot import Snapshot
 from ebbtide.operations.status import StatusSource, status
 from ebbtide.operations.status_report import GpuStatus, Status, UnusedGpus
 from ebbtide.operations.up import Update
-from ebbtide.review.rates import BilledItem, Rates
 from tests.unit.operations.objects import NOW, PROFILE, STATE, Object, condition, made, node, pod
 
 _SPOT = PROFILE.pool("spot")

@@ -11,7 +11,7 @@ from ebbtide.catalog import CloudKind
 from ebbtide.model import Pool, declare
 from ebbtide.model.labels_and_taints import labels_and_taints
 from ebbtide.placement.derive import profile
-from ebbtide.placement.fallback import fallback_objects, priorities
+from ebbtide.placement.fallback import fallback_objects, priorities, with_names
 from ebbtide.placement.queueing import queueing
 from ebbtide.placement.quotas import Flavor, largest_node
 from tests.declarations import AKS, GKE, Declaration, changed
@@ -148,6 +148,15 @@ def test_the_expander_prefers_the_preferred_pool() -> None:
     assert _chosen(by_priority, [sets["steady"], sets["cpu"], sets["cpu2"]]) == sets["cpu2"]
     assert _chosen(by_priority, [sets["steady"], sets["cpu"]]) == sets["cpu"]
     assert _chosen(by_priority, [sets["t4"]]) == sets["t4"]
+
+
+def test_priorities_with_the_names_of_replacements() -> None:
+    """A replaced pool's scale set has the name of its replacement; other names are unchanged."""
+    (config_map,) = fallback_objects(declare(ON_AKS))
+    written: str = config_map["data"]["priorities"]
+    renamed = with_names(written, {"cpu": "steady", "steady": "cpu2"})
+    assert renamed == written.replace("-steady-", "-cpu2-").replace("-cpu-", "-steady-")
+    assert renamed != written
 
 
 @generated

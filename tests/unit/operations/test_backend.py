@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ebbtide.operations.sidecars import repaired
+from ebbtide.operations.backend import repaired
 
 
 @pytest.mark.parametrize("parameters", ["", "?no_tmp_dir=true"])
