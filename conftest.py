@@ -1,11 +1,17 @@
 """Settings of all tests, and the deselection of those that read released manifests."""
 
+import sys
 from collections.abc import Iterator
 from contextlib import nullcontext
 from typing import Any, Final
 
 import pytest
+from google.rpc import status_pb2  # pyright: ignore[reportMissingTypeStubs]
 from hypothesis import settings
+
+# The SDK's provider has a copy of this module, and a process can load one of them. kfp and the fake clouds
+# load googleapis', and some tests load both in one process.
+sys.modules.setdefault("pulumi.runtime.proto.status_pb2", status_pb2)
 
 # Time is measured in benchmarks/, and no test asserts it: a busy machine would fail it.
 settings.register_profile("any-machine", deadline=None)
