@@ -78,10 +78,10 @@ def test_functions_are_functions() -> None:
         from pulumi_gcp import compute
         from pulumi_gcp.compute import get_network, get_network_output
         import pulumi_gcp.compute.get_zones
-        functions = [get_network, get_network_output, compute.get_zones, compute.outputs]
+        functions = [get_network, get_network_output, compute.get_zones]
         print(json.dumps([type(item).__name__ for item in functions]))
     """)
-    assert kinds == ["function", "function", "function", "module"]
+    assert kinds == ["function", "function", "function"]
 
 
 def test_the_whole_package_is_loaded_on_request() -> None:
@@ -117,3 +117,51 @@ def test_a_package_that_is_loaded_stays() -> None:
         print(json.dumps(sys.modules["pulumi_gcp.compute"] is before and again.Network is compute.Network))
     """)
     assert same is True
+
+
+_HINTS = """
+    import json, typing
+    {install}
+    import pulumi_gcp.container as container, pulumi_gcp.compute as compute
+    from pulumi import _types
+    seen = {{}}
+    def follow(hint):
+        for item in typing.get_args(hint):
+            follow(item)
+        if isinstance(hint, type) and hint.__module__.startswith("pulumi_gcp.") and hint not in seen:
+            known = _types.is_input_type(hint), _types.is_output_type(hint)
+            hints = typing.get_type_hints(hint) if not any(known) else {{
+                name: item for name, item in (
+                    _types.input_type_types(hint) if known[0] else _types.output_type_types(hint)).items()}}
+            seen[hint] = sorted(hints)
+            for item in hints.values():
+                follow(item)
+    for resource in (container.NodePool, container.Cluster, compute.Subnetwork, compute.RouterNat):
+        for hint in _types.resource_types(resource).values():
+            follow(hint)
+    for arguments in (container.NodePoolArgs, container.ClusterArgs, compute.RouterNatArgs):
+        follow(arguments)
+    names = {{item: f"{{item.__module__}}.{{item.__qualname__}}" for item in seen}}
+    print(json.dumps({{names[item]: fields for item, fields in seen.items()}}))
+"""
+
+
+def test_types_of_nested_values_are_the_same() -> None:
+    """Every class that the types of a resource name, at any depth, is found with the same fields."""
+    whole = _run(_HINTS.format(install=""))
+    assert "pulumi_gcp.container._inputs.NodePoolNodeConfigTaintArgs" in whole
+    assert "pulumi_gcp.container.outputs.NodePoolNodeConfigTaint" in whole
+    assert _run(_HINTS.format(install=_INSTALL)) == whole
+
+
+def test_only_named_classes_are_created() -> None:
+    """The modules of a network name few of their package's classes of nested inputs."""
+    created, defined = _run(f"""
+        import json
+        {_INSTALL}
+        from pulumi_gcp import compute
+        compute.Network, compute.Subnetwork, compute.Router, compute.RouterNat
+        inputs = vars(compute._inputs)
+        print(json.dumps([len(inputs.keys() & set(inputs["_names"])), len(inputs["_names"])]))
+    """)
+    assert 0 < created < defined / 20
