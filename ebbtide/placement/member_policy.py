@@ -129,7 +129,7 @@ def _pod_checks(cluster: Cluster) -> Iterator[tuple[str, str]]:
     yield (
         "size(variables.foreign) == 0",
         (
-            "'has volumes of types that find storage by its name or address, also that of other teams: ' + "
+            "'has volumes that can mount storage of other teams by its name or address: ' + "
             "variables.foreign.join(', ') + '. Use a claim that `kubectl get persistentvolumeclaims` lists, "
             "a ConfigMap, a Secret or an emptyDir'"
         ),
@@ -142,14 +142,14 @@ def _pod_checks(cluster: Cluster) -> Iterator[tuple[str, str]]:
             f"(!has(variables.pod.priority) || variables.pod.priority < {HIGHEST_PRIORITY})"
         ),
         (
-            "'has the priority class ' + variables.priorityClass + ', and would preempt pods that the "
-            "cluster needs to run: omit priorityClassName'"
+            "'has the priority class ' + variables.priorityClass + ', which would preempt system pods: "
+            "omit priorityClassName'"
         ),
     )
     yield (
         "!has(variables.pod.nodeName) || variables.pod.nodeName == '' || request.operation == 'UPDATE'",
         (
-            "'names a node, and so would pass the taints of every pool: omit nodeName, and select nodes "
+            "'names a node, which bypasses the taints of every pool: omit nodeName, and select nodes "
             "by their labels'"
         ),
     )
@@ -157,8 +157,8 @@ def _pod_checks(cluster: Cluster) -> Iterator[tuple[str, str]]:
         yield (
             f"!({' && '.join(map(tolerates, taints))})",
             (
-                "'tolerates the taints of the system pool, whose nodes are for pods that the cluster needs "
-                "to run: tolerate only the taints of other pools'"
+                "'tolerates the taints of the system pool, whose nodes are reserved for system pods: "
+                "tolerate only the taints of other pools'"
             ),
         )
 
@@ -174,8 +174,8 @@ _SERVICE_CHECKS: Final = (
     (
         "dyn(object).spec.type != 'LoadBalancer' || variables.loadBalancers",
         (
-            "'is of type LoadBalancer, for which the cloud bills an address that may be public: use `kubectl "
-            "port-forward`, or have loadBalancers declared for the team'"
+            "'is of type LoadBalancer, which creates a billed address that may be public: use `kubectl "
+            "port-forward`, or ask for loadBalancers in the declaration of the team'"
         ),
     ),
 )

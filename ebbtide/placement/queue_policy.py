@@ -144,7 +144,7 @@ def _variables(pools: Sequence[ResolvedPool]) -> list[Manifest]:
 def _validations(pools: Sequence[Pool]) -> list[Manifest]:
     names = ", ".join(pool.name for pool in pools)
     no_queue = (
-        f"names no queue, and could take nodes of {names}, which queues share out: set the label "
+        f"names no queue, but could run on nodes of {names}, which queues share: set the label "
         f"{QUEUE_LABEL} to one that `kubectl get localqueues --namespace "
     )
     return [
@@ -156,7 +156,7 @@ def _validations(pools: Sequence[Pool]) -> list[Manifest]:
         },
         {
             "expression": f"!has(dyn(object).metadata.ownerReferences) || ({_CONTROLLER})",
-            "message": "has an owner reference, by which Kueue would take it for admitted: "
+            "message": "has an owner reference, so Kueue would treat it as already admitted: "
             "omit metadata.ownerReferences",
             "reason": "Forbidden",
         },

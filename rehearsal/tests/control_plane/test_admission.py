@@ -137,7 +137,7 @@ def test_a_job_like_it_starts_no_pod(create: Create, control_plane: ControlPlane
 def test_a_pool_with_a_queue_is_taken_through_it(create: Create, cluster: Cluster, kind: str) -> None:
     """Work that tolerates the pool's taints is refused without a queue, and goes on with one."""
     answer = create(work(kind, _reaching(cluster, "t4")))
-    assert "names no queue, and could take nodes of t4" in answer.stderr
+    assert "names no queue, but could run on nodes of t4" in answer.stderr
     assert "kubectl get localqueues --namespace vision" in answer.stderr
     assert create(work(kind, _reaching(cluster, "t4"), QUEUED)).returncode == 0
 
