@@ -308,7 +308,7 @@ class Profile:
 
     def data(self) -> dict[str, Any]:
         """Return the profile as plain data, `version` first."""
-        plain: dict[str, Any] = json.loads(json.dumps(asdict(self)))
+        plain: dict[str, Any] = json.loads(json.dumps(_members(self), default=_members))
         return {"version": plain.pop("version"), **plain}
 
     def json(self) -> str:
@@ -432,3 +432,8 @@ def _profile(data: Mapping[str, Any]) -> Profile:
         priorities=tuple(data.get("priorities", ())),
         bucket_driver=str(data.get("bucket_driver", "")),
     )
+
+
+def _members(part: Any) -> dict[str, Any]:
+    """Return the fields of a part of a profile; `asdict` would also copy all that is below."""
+    return {item.name: getattr(part, item.name) for item in fields(part)}

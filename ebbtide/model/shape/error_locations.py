@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import cache
 from types import UnionType
 from typing import Annotated, Literal, Union, cast, get_args, get_origin
 
@@ -94,7 +95,8 @@ def kind_of(model: type[BaseModel]) -> str:
     return str(field.default) if field else ""
 
 
-def aliases_of(model: type[BaseModel]) -> dict[str, FieldInfo]:
+@cache
+def aliases_of(model: type[BaseModel]) -> Mapping[str, FieldInfo]:
     """Return the fields of a part of the declaration by their YAML names."""
     return {field.alias or name: field for name, field in model.model_fields.items()}
 
