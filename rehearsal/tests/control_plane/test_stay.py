@@ -21,17 +21,16 @@ from tests.repository import ROOT
 pytestmark = pytest.mark.rehearsal
 
 _START = 1800.0  # seconds, with tools that are built first
-_PAGE = "docs/life.md"
-_OWN = ".venv/bin/ebbtide rehearse dev --stay --for 2h"
+_PAGES = ("docs/rehearsing.md", "docs/updating.md", "docs/running.md", "docs/destroying.md")
 _BEFORE = {
-    # The page destroys a permanent stack of another name.
+    # A page destroys a permanent stack of another name.
     ".venv/bin/ebbtide destroy prod --confirm-name prod": (
         "pulumi stack init prod && .venv/bin/ebbtide up prod --yes"
     ),
     # Work that waits is kept, and runs after the stack is awake.
     ".venv/bin/ebbtide sleep dev --wait": "kubectl get nodes",
 }
-"""Commands that the page does not show, since they only prepare others."""
+"""Commands that the pages do not show, since they only prepare others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,10 +111,10 @@ def _staying(*options: str, keep: Path) -> Generator[Rehearsal]:
         process.communicate(timeout=120)
 
 
-def _page() -> list[str]:
-    """The commands of the page, in order."""
-    blocks = [block.text for block in of_kind("sh") if block.page == _PAGE]
-    return [line for text in blocks for line in text.splitlines() if line != _OWN]
+def _shown() -> list[str]:
+    """The commands of the pages, in order, but for the rehearsals themselves."""
+    blocks = [block.text for page in _PAGES for block in of_kind("sh") if block.page == page]
+    return [line for text in blocks for line in text.splitlines() if "rehearse" not in line]
 
 
 _TRAIN = next(block.text for block in of_kind("python") if block.page == "docs/daily-work.md")
@@ -183,12 +182,12 @@ def test_a_rehearsal_that_stays(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_every_command_of_the_page(tmp_path: Path) -> None:
-    """Every command of the page on a stack's life succeeds as it is printed; a notebook opens before."""
+def test_every_command_of_the_pages(tmp_path: Path) -> None:
+    """Every command of the pages on a stack's life succeeds as it is printed; a notebook opens before."""
     with _staying(keep=tmp_path / "kept") as rehearsal:
         status, printed = rehearsal.run(f"cd {_folder(tmp_path)}\n{_NOTEBOOK}")
         assert (status, '"train.py"' in printed) == (0, True), printed
-        for command in _page():
+        for command in _shown():
             for line in filter(None, (_BEFORE.get(command), command)):
                 # `pulumi` asks with a menu.
                 prefix = "PULUMI_SKIP_CONFIRMATIONS=true " if line.startswith("pulumi up") else ""
