@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
+import click
 import typer
 import typer.cli
 import typer.main
@@ -36,7 +37,6 @@ suppress_warnings = ["epub.unknown_project_files"]
 myst_heading_anchors = 4
 myst_fence_as_directive = ["mermaid"]
 
-autodoc_class_signature = "separated"
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
 default_role = "code"
@@ -53,9 +53,17 @@ def _write_command_line(_: Sphinx, page: str, source: list[str]) -> None:
     """Add the help of every command to its page."""
     if page == _COMMAND_LINE:
         command = typer.main.get_command(command_line)
+        _lengthen(command)
         context = typer.Context(command, info_name="ebbtide")
         text = typer.cli.get_docs_for_click(obj=command, ctx=context, name="ebbtide")
         source[0] += text.partition("\n")[2]
+
+
+def _lengthen(command: click.Command) -> None:
+    """Give each command its whole first sentence in the list of commands, which is shortened otherwise."""
+    command.short_help = (command.help or "").partition("\n")[0]
+    for nested in getattr(command, "commands", {}).values():
+        _lengthen(nested)
 
 
 def _keep_colons(_: Sphinx, what: str, name: str, thing: object, options: object, lines: list[str]) -> None:

@@ -263,6 +263,15 @@ def test_no_page_sets_the_path_of_python() -> None:
     assert _matches(re.compile(r"PYTHONPATH|-m ebbtide|(?<!-m )(?<!uv )pip install")) == []
 
 
+def test_a_newcomer_reads_five_minutes() -> None:
+    """The README has at most 120 lines; 200 words a minute, tables too, lead to a preview of one's own."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 120
+    way, preview, _ = text.partition("ebbtide preview mine")
+    assert preview
+    assert len(way.split()) / 200 < 5
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_generated_pages_are_in_step(page: str) -> None:
     """A generated page says what its source says: else `make docs` was forgotten."""
@@ -272,6 +281,16 @@ def test_generated_pages_are_in_step(page: str) -> None:
 def test_every_field_says_what_it_means() -> None:
     """No field of the declaration is without a meaning on its page, and so in editors."""
     assert [line for line in PAGES["docs/declaration.md"]().splitlines() if line.endswith("|  |")] == []
+
+
+def test_the_site_has_every_page() -> None:
+    """The site's contents name every page of docs/, and the list of pages links to each of them."""
+    toc = yaml.safe_load((ROOT / "docs/site/toc.yml").read_text(encoding="utf-8"))
+    listed = set(re.findall(r"(?:file|glob): (docs/[\w-]+)\b(?!/)", yaml.safe_dump(toc)))
+    pages = {f"docs/{path.stem}" for path in (ROOT / "docs").glob("*.md")}
+    assert listed == pages
+    links = re.findall(r"\]\(([\w-]+)\.md", (ROOT / "docs/README.md").read_text(encoding="utf-8"))
+    assert {f"docs/{name}" for name in links} == pages - {"docs/README"}
 
 
 def test_decisions_are_listed() -> None:

@@ -22,6 +22,7 @@ from ebbtide.operations.snapshot import Snapshot
 from ebbtide.operations.status import StatusSource, status
 from ebbtide.operations.status_report import GpuStatus, Status, UnusedGpus
 from ebbtide.operations.up import Update
+from tests.pages import of_kind
 from tests.unit.operations.objects import NOW, PROFILE, STATE, Object, condition, made, node, pod
 
 _SPOT = PROFILE.pool("spot")
@@ -224,6 +225,31 @@ def test_a_queue_that_is_held() -> None:
         cluster_queue = {"metadata": {"name": "research.cpu"}, "spec": {"stopPolicy": policy}}
         queueing = QueueObjects(cluster_queues=(cluster_queue,), local_queues=(local,))
         assert _status(Snapshot(), queueing=queueing).queues[0].held is is_held
+
+
+def test_the_page_shows_this_status() -> None:
+    """The output on docs/running.md is what these objects give in a terminal of 80 columns."""
+    runs, full = made("runs", minutes=5), made("full", minutes=9)
+    held = {"flavors": {"cpu": "spot"}, "resourceUsage": {"cpu": "3"}}
+    missing = {
+        "type": "QuotaReserved",
+        "status": "False",
+        "message": "insufficient unused quota for cpu in flavor spot, 1 more needed",
+    }
+    report = _status(
+        Snapshot(
+            nodes=(_node("s", "system", 600), _node("n", "spot", 30)),
+            pods=(pod("runs-0", owner=("Job", runs)),),
+            controllers={"Job": (runs, full)},
+            workloads=(
+                _workload(runs, **condition("Admitted"), admission={"podSetAssignments": [held]}),
+                _workload(full, conditions=[missing]),
+            ),
+        )
+    )
+    (shown,) = (block.text for block in of_kind("text") if block.text.startswith("Stack dev, cluster"))
+    printed = "".join(f"{line.rstrip()}\n" for line in _text(report).strip().splitlines())
+    assert printed == shown
 
 
 def test_the_tables_fit_a_terminal() -> None:

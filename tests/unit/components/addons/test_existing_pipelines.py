@@ -17,6 +17,7 @@ from components.addons.retry import retry_strategy, spec_patch
 from ebbtide.recording.recording import Recording
 from tests.declarations import BASES, Declaration, changed
 from tests.manifests import PIPELINES, after, assert_valid, upstream
+from tests.pages import of_kind
 from tests.running import KUBERNETES, in_cluster, manifest
 from tests.synth import synth
 
@@ -56,6 +57,12 @@ def test_one_variable_of_one_container_is_patched(cloud: str, retry: Literal["di
     assert patch["metadata"]["namespace"] == "kubeflow"
     assert patch["metadata"]["annotations"]["pulumi.com/patchForce"] == "true"
     assert json.loads(spec_patch(retry)) == {"templateDefaults": {"retryStrategy": retry_strategy(retry)}}
+
+
+def test_the_page_has_the_patch() -> None:
+    """The file that a cluster's owner is given has the same value."""
+    (shown,) = (block.text for block in of_kind("json") if block.page == "docs/kubeflow-pipelines.md")
+    assert json.loads(shown) == json.loads(spec_patch("disruptions"))
 
 
 def test_the_patch_has_the_positions_of_what_it_patches() -> None:
