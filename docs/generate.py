@@ -23,6 +23,9 @@ from ebbtide.policy.settings import Policy
 from ebbtide.preview.stack_schema import stack_schema
 from ebbtide.project.diagnostics import OTHER_RULES, report_schema
 from ebbtide_rehearsal.scenarios import Scenario, built_in, read
+from ebbtide_rehearsal.tools import all_items
+from ebbtide_rehearsal.tools.items import Tool, VersionRule
+from ebbtide_rehearsal.tools.releases import releases
 from rehearsal.tests.adversarial.escalation import POWERS, reasons
 from rehearsal.tests.adversarial.suite import attempts
 
@@ -59,6 +62,39 @@ file with the value. [Pulumi.pr.yaml](../Pulumi.pr.yaml) and
 _SCENARIOS: Final = """\
 A scenario is a file with steps on a stack and their expectations. `ebbtide rehearse --scenario NAME` runs a
 built-in one, `--scenario FILE` your own. [Rehearsing](rehearsing.md) describes what is real."""
+
+_TOOLS: Final = """\
+The programs of a [rehearsal](rehearsing.md#the-tools), and where each is found. *Released* means downloaded
+and verified by its hash, and built if that fails; *built* means from Go modules. On Linux, x86-64, each was
+built and run, and downloads were tested with a local server that serves, stalls, truncates and lies. Nothing
+was run on arm64 or on macOS, and no release was downloaded from its own address."""
+
+_PATHS: Final = """\
+Paths, tested on Linux, x86-64, alone:
+
+| what | where | macOS, arm64 |
+| --- | --- | --- |
+| tools | `EBBTIDE_CACHE`, else `~/.cache/ebbtide` | not tried: `~/Library/Caches/ebbtide` |
+| programs that exist | `KUBEBUILDER_ASSETS`, then `PATH` | not tried: the same |
+| Pulumi's plugins | `PULUMI_HOME`, else `~/.pulumi` | not tried: the same |
+| Go modules and compiled packages | as `go env GOMODCACHE GOCACHE` | not tried: the same |
+| a rehearsal's files | `--keep DIR`, else `TMPDIR` or `/tmp` | not tried: `TMPDIR` is below `/var/folders` |
+| sockets of pods' processes | a directory in `TMPDIR` | not tried: paths must be shorter than 104 bytes |
+| defaults of a user | `~/.config/ebbtide` (`XDG_CONFIG_HOME`) | not tried: the same |
+| logins of registries | `DOCKER_CONFIG`, else `~/.docker` | not tried: the same |
+| a directory as Pulumi's backend | `file://~` or a path | not tried: the same |
+| certificates of a GKE cluster with a DNS endpoint | `SSL_CERT_FILE` | refused: Go ignores it there |"""
+
+_PLATFORMS: Final = {
+    "linux-amd64": "Linux, x86-64",
+    "linux-arm64": "Linux, arm64",
+    "darwin-arm64": "macOS, arm64",
+}
+_ON_PATH: Final = {
+    VersionRule.SAME_MINOR: "of the same minor version",
+    VersionRule.NO_OLDER: "of the same major version, no older",
+    VersionRule.NO_OLDER_MINOR: "of the same major version, no older minor version",
+}
 
 _ERRORS: Final = """\
 Errors go to standard error as text: wrapped and in color in a terminal (`NO_COLOR` disables color), plain in
@@ -373,6 +409,25 @@ def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
     return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
 
 
+def tools() -> str:
+    """Return the page of a rehearsal's programs and paths, with what was tested where."""
+    released = {(row.program, row.platform): row.version for row in releases()}
+    rows = [
+        f"| {item.name} | {_ON_PATH[item.on_path.accepts] if item.on_path else 'not used'} |"
+        + "".join(
+            f" released {version} |"
+            if (version := released.get((item.name, it)))
+            else f" built {item.version} |"
+            for it in _PLATFORMS
+        )
+        for item in sorted(all_items().values(), key=lambda item: item.name)
+        if isinstance(item, Tool)
+    ]
+    head = f"| program | on `PATH` | {' | '.join(_PLATFORMS.values())} |"
+    table = "\n".join([head, "| --- | --- |" + " --- |" * len(_PLATFORMS), *rows])
+    return f"{NOTE}\n\n# Tools and paths\n\n{_TOOLS}\n\n{table}\n\n{_PATHS}\n"
+
+
 PAGES: Final = {
     "README.md": readme,
     "docs/declaration.md": declaration,
@@ -382,6 +437,7 @@ PAGES: Final = {
     "docs/rules.md": rules,
     "docs/scenarios.md": scenarios,
     "docs/security.md": security,
+    "docs/tools.md": tools,
     "docs/stack.schema.json": lambda: json.dumps(stack_schema(), indent=2) + "\n",
 }
 

@@ -168,7 +168,7 @@ def _check_ebbtide(words: list[str]) -> None:
             return
         if word.startswith("--"):
             assert f"{word} " in text
-        elif "/" in word and "=" not in word:  # NAME=SECRET/KEY and SECRET=PATH are no files of ours
+        elif "/" in word and not re.search("=|://|^/", word):  # NAME=SECRET/KEY, addresses, paths in a pod
             assert (ROOT / word).exists()
 
 
