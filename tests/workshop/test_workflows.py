@@ -93,6 +93,27 @@ def test_runs_on_a_stack_wait_for_each_other() -> None:
     assert group == {"group": "stack-${{ matrix.stack }}", "cancel-in-progress": False, "queue": "max"}
 
 
+@pytest.mark.parametrize(
+    ("heading", "accepted"),
+    [
+        ("## [1.2.3] - 2026-12-01", True),
+        ("## [1.2.3] - not released yet", False),
+        ("## [1.2.4] - 2026-12-01", False),
+    ],
+)
+def test_a_release_has_a_dated_changelog(tmp_path: Path, heading: str, accepted: bool) -> None:  # noqa: FBT001
+    """The release workflow stops at a version that the changelog does not have, or without its date."""
+    (step,) = (
+        step["run"]
+        for step in _steps(_DIRECTORY / "workflows/release.yml")
+        if "CHANGELOG" in step.get("run", "")
+    )
+    (tmp_path / "CHANGELOG.md").write_text(f"# Changelog\n\n{heading}\n", encoding="utf-8")
+    command = ["/bin/bash", "-e", "-c", step]
+    environment = {"PATH": "/usr/bin:/bin", "GITHUB_REF_NAME": "v1.2.3"}
+    assert (subprocess.run(command, cwd=tmp_path, env=environment, check=False).returncode == 0) is accepted
+
+
 def test_targets_exist() -> None:
     """Every target that a step makes is one of the Makefile."""
     lines = (step.get("run", "") for path in [*_WORKFLOWS, *_ACTIONS] for step in _steps(path))
