@@ -5,9 +5,8 @@ Sources are read from the repository's root, so that a page's links hold here an
 
 import sys
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-import click
 import typer
 import typer.cli
 import typer.main
@@ -59,7 +58,7 @@ def _write_command_line(_: Sphinx, page: str, source: list[str]) -> None:
         source[0] += text.partition("\n")[2]
 
 
-def _lengthen(command: click.Command) -> None:
+def _lengthen(command: Any) -> None:
     """Give each command its whole first sentence in the list of commands, which is shortened otherwise."""
     command.short_help = (command.help or "").partition("\n")[0]
     for nested in getattr(command, "commands", {}).values():
