@@ -44,6 +44,7 @@ smartquotes = False  # options begin with two hyphens
 html_theme = "furo"
 html_title = f"Ebbtide {version}"
 html_copy_source = False
+html_show_copyright = False
 
 _COMMAND_LINE: Final = "docs/site/command-line"
 
