@@ -77,6 +77,20 @@ def elapsed(duration: Duration) -> str:
     return f"{minutes} min {seconds} s" if minutes else f"{seconds} s"
 
 
+def approximate(duration: Duration) -> str:
+    """Format an estimate: `45 s`, `12 min`, `3 h 10 min`, `2 days`."""
+    seconds = _seconds(duration)
+    if seconds < 60:  # noqa: PLR2004
+        return f"{seconds} s"
+    minutes = round(seconds / 60)
+    if minutes < 60:  # noqa: PLR2004
+        return f"{minutes} min"
+    hours, rest = divmod(round(seconds / 600), 6)
+    if hours < 48:  # noqa: PLR2004
+        return f"{hours} h{f' {rest}0 min' if rest else ''}"
+    return several(round(hours / 24), "day")
+
+
 def on_a_clock(duration: Duration) -> str:
     """Format as on a clock, `0:07:30`; days are counted in hours."""
     minutes, seconds = divmod(_seconds(duration), 60)

@@ -34,6 +34,7 @@ _NOT_READ: Final = (
     "outputs",
     "mounts",
     "submit",
+    "when",
     "format_",
 )
 """Shared options of Jobs that a pod that only reads does not have."""

@@ -3,7 +3,7 @@ execution."""
 
 import json
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,11 +17,12 @@ from ebbtide.invocation import command_line
 from ebbtide.workloads.job_progress import Phase
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from rich.console import RenderableType
 
     from ebbtide.runs.listing import ListedWorkload
+    from ebbtide_rehearsal.replay.start import Estimate
 
 Namespace = Annotated[
     str,
@@ -64,6 +65,9 @@ def jobs(
     watch: Annotated[
         bool, typer.Option("--watch", "-w", help="Refresh every 5 seconds until Ctrl-C.")
     ] = False,
+    when: Annotated[
+        bool, typer.Option("--when", help="Estimate when waiting ones start, from a replay of the queues.")
+    ] = False,
     namespace: Namespace = "",
     all_namespaces: AllNamespaces = False,
     context: Context = "",
@@ -81,9 +85,10 @@ def jobs(
     from ebbtide.runs import listing  # noqa: PLC0415
     from ebbtide.workloads.cluster import ClusterError  # noqa: PLC0415
 
-    if watch and format_ is PreviewFormat.JSON:
+    if watch and (when or format_ is PreviewFormat.JSON):
         raise WatchError(
-            "--watch refreshes a table and excludes --format json: omit it, and repeat the command."
+            f"--watch refreshes a table and excludes {'--when' if when else '--format json'}: omit it, and "
+            "repeat the command."
         )
     check_namespaces(namespace, all_namespaces=all_namespaces)
     api = Api.of_user(context)
@@ -93,15 +98,32 @@ def jobs(
     def read() -> "list[ListedWorkload]":
         return listing.list_workloads(api, place, clock.now(), cluster, ended=ended)
 
+    starts: Mapping[tuple[str, str], Estimate] = {}
+    if when:
+        from ebbtide.cli.when import starts_of  # noqa: PLC0415
+
+        starts = starts_of(api, place, cluster)
     if format_ is PreviewFormat.JSON:
-        rows = [row.document(clock.now()) for row in read()]
+        rows = [_document(row, clock.now(), starts) for row in read()]
         write(json.dumps({"version": listing.VERSION, "workloads": rows}, indent=2) + "\n", None)
         return
-    show(lambda: _table(read(), clock.now(), place, ended=ended), ClusterError, watch=watch)
+    show(lambda: _table(read(), clock.now(), place, starts, ended=ended), ClusterError, watch=watch)
+
+
+def _document(
+    row: "ListedWorkload", now: datetime, starts: "Mapping[tuple[str, str], Estimate]"
+) -> dict[str, Any]:
+    start = starts.get((row.namespace, row.name))
+    return row.document(now) | ({"start": start.document()} if start else {})
 
 
 def _table(
-    rows: "Sequence[ListedWorkload]", now: datetime, namespace: str, *, ended: bool
+    rows: "Sequence[ListedWorkload]",
+    now: datetime,
+    namespace: str,
+    starts: "Mapping[tuple[str, str], Estimate]",
+    *,
+    ended: bool,
 ) -> "RenderableType":
     """Return the list for a terminal of 80 columns; a reason stands in a line of its own."""
     from rich.console import Group  # noqa: PLC0415
@@ -129,9 +151,8 @@ def _table(
             _cost(row),
             Text(row.user.partition("@")[0]),
         )
-    return Group(
-        table, *(Padding(Text(f"{row.name}: {why}"), (0, 0, 0, 2)) for row in rows if (why := _why(row, now)))
-    )
+    lines = ((row.name, _why(row, now, starts.get((row.namespace, row.name)))) for row in rows)
+    return Group(table, *(Padding(Text(f"{name}: {why}"), (0, 0, 0, 2)) for name, why in lines if why))
 
 
 def _state(row: "ListedWorkload") -> str:
@@ -147,8 +168,8 @@ def _cost(row: "ListedWorkload") -> str:
     return f"{row.cost}{'' if row.cost.complete else '+'}"
 
 
-def _why(row: "ListedWorkload", now: datetime) -> str:
-    """Return the reason of a state, with the time and the position of a waiting workload."""
+def _why(row: "ListedWorkload", now: datetime, start: "Estimate | None") -> str:
+    """Return the reason of a state, with the time, the position and the start of a waiting workload."""
     current, parts = row.progress, list[str]()
     if current.over:
         return current.reason
@@ -157,7 +178,8 @@ def _why(row: "ListedWorkload", now: datetime) -> str:
     if row.position is not None:
         parts.append(f"position {row.position} in queue {row.queue}")
     text = ", ".join(parts)
-    return ": ".join(filter(None, (text, current.reason)))
+    estimated = start.problem.rstrip(".") or f"it starts {start.time}" if start else ""
+    return "; ".join(filter(None, (": ".join(filter(None, (text, current.reason))), estimated)))
 
 
 def cancel(

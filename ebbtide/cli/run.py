@@ -48,7 +48,7 @@ CodeInOption = Annotated[
         show_default=False,
     ),
 ]
-UNRECORDED: Final = {"profile", "context", "format_", "env", "secret_env", "secret_volumes"}
+UNRECORDED: Final = {"profile", "when", "context", "format_", "env", "secret_env", "secret_volumes"}
 """Options that the annotation with the parameters omits."""
 
 
@@ -150,6 +150,11 @@ def create(
         code_in=code_in,
         **fields_of(name, command, options),
     )
+    if options.get("when"):
+        from ebbtide.cli.when import show_when  # noqa: PLC0415
+
+        show_when(manifest, cluster, options["context"], options["format_"])
+        return
     namespace = manifest["metadata"].get("namespace") or api.namespace
     earlier = runs.check(api, (manifest, *dependents), namespace, replace=replace)
     notes = [

@@ -148,6 +148,11 @@ Submit = Annotated[
 ]
 
 
+When = Annotated[
+    bool,
+    typer.Option("--when", help="Estimate when it would start, from a replay of the queues; create nothing."),
+]
+
 SecretEnv = Annotated[
     list[str] | None,
     typer.Option(
@@ -204,6 +209,7 @@ def _shared(  # noqa: PLR0913 - one parameter an option
     outputs: Outputs = "",
     mounts: Mounts = None,
     submit: Submit = False,
+    when: When = False,
     context: Context = "",
     format_: Format = PreviewFormat.TEXT,
 ) -> None:
@@ -254,7 +260,7 @@ def job(
     give(manifests, cluster, options)
 
 
-_NOT_FIELDS: Final = {"profile", "submit", "context", "format_"}
+_NOT_FIELDS: Final = {"profile", "submit", "when", "context", "format_"}
 _PAIRS: Final = {"env": "env", "secret_env": "secret-env", "secret_volumes": "secret-volume"}
 """Fields that are mappings, with their options."""
 
@@ -323,16 +329,21 @@ def pairs_of(option: str, given: Iterable[str]) -> dict[str, str]:
 
 
 def give(manifests: Sequence[dict[str, Any]], profile: "Profile", options: dict[str, Any]) -> None:
-    """Create a Job and its dependent objects on the cluster, or print them."""
+    """Create a Job and its dependent objects on the cluster, print them, or tell when it would start."""
     from ebbtide.workloads.errors import WorkloadError  # noqa: PLC0415
 
+    if options["when"]:
+        from ebbtide.cli.when import show_when  # noqa: PLC0415
+
+        show_when(manifests[0], profile, options["context"], options["format_"])
+        return
     if options["submit"]:
         follow_command.submit(
             *manifests, profile=profile, context=options["context"], format_=options["format_"]
         )
         return
     if options["context"]:
-        raise WorkloadError("--context needs --submit: without it, nothing is created.")
+        raise WorkloadError("--context needs --submit or --when: without them, no cluster is used.")
     if options["format_"] is PreviewFormat.JSON:
         document = {"apiVersion": "v1", "kind": "List", "items": manifests}
         write(json.dumps(document, indent=2) + "\n", None)

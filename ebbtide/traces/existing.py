@@ -1,5 +1,6 @@
 """The work that exists on a cluster: Kueue's Workloads, and Jobs in no queue."""
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from ebbtide.kubernetes_api import Api, ApiError
 from ebbtide.kubernetes_api.parts import part, parts, text
 from ebbtide.kueue_api import API_PATH
 from ebbtide.placement import Profile
-from ebbtide.placement.profile import QUEUE_LABEL
+from ebbtide.placement.profile import PRIORITY_LABEL, QUEUE_LABEL
 from ebbtide.runs.pod_costs import selected_pools
 from ebbtide.workloads.cluster import ClusterError, explained
 from ebbtide.workloads.objects import Object, condition
@@ -36,7 +37,7 @@ class PodRequests:
         gpus: accelerators that it requests.
         is_mixed: whether they request different amounts.
         pool: the pool that they select; empty for any of their queue's.
-        limit: time limit in seconds; None without one.
+        limit: time limit in seconds, of one attempt if it is the pods'; None without one.
     """
 
     pods: int
@@ -116,6 +117,31 @@ def _refusal(error: ApiError, namespace: str) -> str:
     return f"You may not list the work of {where}: name another with --namespace. ({error.message})"
 
 
+def planned(job: Object, namespace: str, profile: Profile, now: float) -> ExistingWork:
+    """Return the work of a Job that does not exist.
+
+    Args:
+        job: its manifest.
+        namespace: its namespace if the manifest names none.
+        profile: the cluster's profile.
+        now: the current time.
+    """
+    labels, template = part(job, "metadata", "labels"), job["spec"]["template"]
+    return ExistingWork(
+        namespace=job["metadata"].get("namespace") or namespace,
+        name=job["metadata"]["name"],
+        user="",
+        created=now,
+        admitted=None,
+        started=None,
+        ended=None,
+        queue=labels.get(QUEUE_LABEL, ""),
+        priority=labels.get(PRIORITY_LABEL, ""),
+        requests=_requests([(_at_once(job), template)], job, profile),
+        pod_uids=frozenset(),
+    )
+
+
 class _Reading:
     """The Jobs and pods of Workloads."""
 
@@ -171,8 +197,11 @@ class _Reading:
             ended=ended,
             queue=text(workload, "spec", "queueName"),
             priority=text(priority, "name") if priority.get("kind") == "WorkloadPriorityClass" else "",
-            requests=self._requests(
-                [(int(item.get("count") or 1), item["template"]) for item in pod_sets], job, limit
+            requests=_requests(
+                [(int(item.get("count") or 1), item["template"]) for item in pod_sets],
+                job,
+                self._profile,
+                limit,
             ),
             pod_uids=_uids(pods),
             flavor=next(flavors, ""),
@@ -192,34 +221,36 @@ class _Reading:
             ended=ended,
             queue="",
             priority="",
-            requests=self._requests([(_at_once(job), job["spec"]["template"])], job),
+            requests=_requests([(_at_once(job), job["spec"]["template"])], job, self._profile),
             pod_uids=_uids(pods),
         )
 
-    def _requests(
-        self, templates: Sequence[tuple[int, Mapping[str, Any]]], job: Object | None, limit: int | None = None
-    ) -> PodRequests:
-        """Return the requests of pod templates, each with its number of pods."""
-        specs = [part(template, "spec") for _, template in templates]
-        sizes = [tuple(_amounts(spec)) for spec in specs]
-        pools = {name for spec in specs for name in selected_pools(spec, self._profile)}
-        asked = (
-            part(template, "metadata", "annotations").get(MAX_RUN_ANNOTATION) for _, template in templates
-        )
-        given = (
-            *(part(item).get("activeDeadlineSeconds") for item in (part(job or {}, "spec"), *specs)),
-            *asked,
-        )
-        limits = [int(seconds) for seconds in (limit, *given) if seconds]
-        return PodRequests(
-            sum(count for count, _ in templates),
-            max(cpu for cpu, _, _ in sizes),
-            max(memory for _, memory, _ in sizes),
-            round(max(gpus for _, _, gpus in sizes)),
-            is_mixed=len(set(sizes)) > 1,
-            pool=pools.pop() if len(pools) == 1 else "",
-            limit=min(limits, default=None),
-        )
+
+def _requests(
+    templates: Sequence[tuple[int, Mapping[str, Any]]],
+    job: Object | None,
+    profile: Profile | None,
+    limit: int | None = None,
+) -> PodRequests:
+    """Return the requests of pod templates, each with its number of pods; a Job's pods that run one after
+    another have their time limit one after another."""
+    specs = [part(template, "spec") for _, template in templates]
+    sizes = [tuple(_amounts(spec)) for spec in specs]
+    pools = {name for spec in specs for name in selected_pools(spec, profile)}
+    asked = (part(template, "metadata", "annotations").get(MAX_RUN_ANNOTATION) for _, template in templates)
+    rounds = math.ceil(int(part(job, "spec").get("completions") or 1) / _at_once(job)) if job else 1
+    of_pods = (*(spec.get("activeDeadlineSeconds") for spec in specs), *asked)
+    limits = [rounds * int(seconds) for seconds in of_pods if seconds]
+    whole = (limit, part(job or {}, "spec").get("activeDeadlineSeconds"))
+    return PodRequests(
+        sum(count for count, _ in templates),
+        max(cpu for cpu, _, _ in sizes),
+        max(memory for _, memory, _ in sizes),
+        round(max(gpus for _, _, gpus in sizes)),
+        is_mixed=len(set(sizes)) > 1,
+        pool=pools.pop() if len(pools) == 1 else "",
+        limit=min((*limits, *(int(seconds) for seconds in whole if seconds)), default=None),
+    )
 
 
 def _user(item: Object, pods: Iterable[Object]) -> str:

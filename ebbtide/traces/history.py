@@ -161,7 +161,7 @@ class _Merging:
         pool = requests.pool
         yield TraceRow(
             submit=work.created,
-            seconds=max(last, _pod_seconds(lines) / requests.pods),
+            seconds=max(last, pod_seconds(lines) / requests.pods),
             name=work.name,
             user=work.user,
             pods=requests.pods,
@@ -177,14 +177,14 @@ class _Merging:
         """Yield the row of work that was deleted; as many pods as ran at once."""
         if max(line.end for line in lines) < self._since:
             return
-        first, pods = lines[0], _at_once(lines)
+        first, pods = lines[0], pods_at_once(lines)
         largest = {key: max(getattr(line, key) for line in lines) for key in ("cpu", "memory", "gpus")}
         self._counts.mixed += len({(line.cpu, line.memory, line.gpus) for line in lines}) > 1
         self._counts.disrupted += any(line.disruptions for line in lines)
         self._counts.running += any(line.is_open for line in lines)
         yield TraceRow(
             submit=first.submitted or 0.0,
-            seconds=_pod_seconds(lines) / pods,
+            seconds=pod_seconds(lines) / pods,
             name=first.job,
             user=first.user,
             pods=pods,
@@ -205,15 +205,16 @@ class _Merging:
         return f"{namespace}/{queue or pool}" if queue or pool else ""
 
 
-def _pod_seconds(lines: Iterable[Line]) -> float:
+def pod_seconds(lines: Iterable[Line]) -> float:
+    """Return the run time of attempts."""
     return sum(line.end - line.start for line in lines)
 
 
-def _at_once(lines: Sequence[Line]) -> int:
+def pods_at_once(lines: Sequence[Line]) -> int:
     """Return the mean number of attempts at one time, while there are any: a replacement that starts before
     its predecessor has ended is no second pod."""
     covered, latest = 0.0, 0.0
     for line in sorted(lines, key=lambda line: line.start):
         covered += max(0.0, line.end - max(line.start, latest))
         latest = max(latest, line.end)
-    return max(1, round(_pod_seconds(lines) / covered)) if covered else 1
+    return max(1, round(pod_seconds(lines) / covered)) if covered else 1

@@ -98,7 +98,7 @@ class Declaration:
     queues: Mapping[str, LocalQueue]
     flavors: Mapping[str, Flavor]
     priorities: Mapping[str, int]
-    rates: Rates
+    rates: Rates = field(default_factory=Rates)
     configuration: Mapping[str, Any] = field(default_factory=_DEFAULTS.copy)
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
     work_pools: tuple[str, ...] = ()
@@ -142,6 +142,39 @@ def declaration(name: str, recording: Recording) -> Declaration:
         for resource in recording
         if resource.type.startswith(_KUEUE)
     )
+    namespaces = {
+        metadata["name"]: metadata.get("labels", {})
+        for metadata in (
+            cast("Any", resource.inputs)["metadata"] for resource in recording if resource.type == _NAMESPACE
+        )
+    }
+    return assembled(
+        name,
+        pools,
+        profiles,
+        objects,
+        rates=rates(recording),
+        configuration=_configuration(recording),
+        namespaces=namespaces,
+    )
+
+
+def assembled(
+    name: str,
+    pools: tuple[NodePool, ...],
+    profiles: Mapping[str, PoolProfile],
+    objects: tuple[Mapping[str, Any], ...],
+    **others: Any,
+) -> Declaration:
+    """Return a declaration of node pools and Kueue's objects.
+
+    Args:
+        name: its name in the report.
+        pools: its node pools.
+        profiles: their profiles, by name.
+        objects: its Kueue objects.
+        others: further fields of the declaration.
+    """
     flavors = {
         flavor["metadata"]["name"]: _flavor(flavor, pools, profiles)
         for flavor in _kind(objects, "ResourceFlavor")
@@ -157,17 +190,8 @@ def declaration(name: str, recording: Recording) -> Declaration:
         priorities={
             item["metadata"]["name"]: int(item["value"]) for item in _kind(objects, "WorkloadPriorityClass")
         },
-        rates=rates(recording),
-        configuration=_configuration(recording),
-        namespaces={
-            metadata["name"]: metadata.get("labels", {})
-            for metadata in (
-                cast("Any", resource.inputs)["metadata"]
-                for resource in recording
-                if resource.type == _NAMESPACE
-            )
-        },
         work_pools=tuple(pool.name for pool in pools if profiles[pool.name].role != "system"),
+        **others,
     )
 
 

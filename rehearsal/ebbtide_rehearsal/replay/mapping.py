@@ -62,6 +62,7 @@ class Work:
         priority: value of its priority.
         accelerator: type of accelerators that its pods select; empty for any.
         why_not: why it never fits; empty if it does.
+        flavor: ResourceFlavor that its pods select; empty for any.
     """
 
     number: int
@@ -72,6 +73,7 @@ class Work:
     priority: int = 0
     accelerator: str = ""
     why_not: str = ""
+    flavor: str = ""
 
     @property
     def name(self) -> str:

@@ -29,12 +29,17 @@ class KueueScheduler:
         self._pending: Mapping[str, str] = {}
 
     def submit(self, at: float, work: Work) -> None:
-        """Create a job; its pods tolerate all taints, and select the type of their accelerators."""
+        """Create a job; its pods tolerate all taints, and select their flavor, or the type of their
+        accelerators."""
         shape = work.shape
         requests = {"cpu": f"{shape.cpu}m", "memory": f"{shape.memory}Mi"}
         if shape.gpus:
             requests[shape.resource] = str(shape.gpus)
-        selector = self._declaration.selector(work.queue.pools, work.accelerator) if work.accelerator else {}
+        selector: Mapping[str, str] = {}
+        if work.flavor:
+            selector = self._declaration.flavors[work.flavor].labels
+        elif work.accelerator:
+            selector = self._declaration.selector(work.queue.pools, work.accelerator)
         pods = PodSet(_MAIN, work.pods, requests, selector, _TOLERATIONS)
         self._actions.append(Submit(at, work.name, work.queue.name, [pods], work.priority))
 

@@ -2,7 +2,7 @@
 
 import heapq
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -49,8 +49,8 @@ class _Replay:
         self._progress = 0.0
         self._nodes = Nodes(declaration.pools, declaration.capacity, cloud, self)
 
-    def run(self) -> Outcome:
-        """Replay all jobs."""
+    def run(self, awaited: Collection[str], horizon: float) -> Outcome:
+        """Replay all jobs, or until some have started, or until a time."""
         submits = iter([state.outcome.work for state in self._states.values()])
         upcoming = next(submits, None)
         left, now = len(self._states), 0.0
@@ -58,7 +58,7 @@ class _Replay:
             submit_at = upcoming.job.submit if upcoming else math.inf
             end_at = self._ends[0][0] if self._ends else math.inf
             now = min(submit_at, end_at, self._nodes.next_time(), self._scheduler.next_time())
-            if now == math.inf or (left and upcoming is None and self._is_stuck(now)):
+            if now == math.inf or now > horizon or (left and upcoming is None and self._is_stuck(now)):
                 break
             self._nodes.advance(now)
             left -= self._end_jobs(now)
@@ -67,6 +67,8 @@ class _Replay:
                 self._progress = now
                 upcoming = next(submits, None)
             left -= self._decide(now)
+            if awaited and all(self._states[name].outcome.started is not None for name in awaited):
+                break
         pending = self._scheduler.pending()
         for name, state in self._states.items():
             if state.outcome.ended is None and not state.outcome.why_not:
@@ -230,7 +232,15 @@ class _Replay:
         self.outcome.team_usd[self._states[run.name].outcome.work.queue.team] += usd
 
 
-def simulate(declaration: Declaration, work: Sequence[Work], scheduler: Scheduler, cloud: Cloud) -> Outcome:
+def simulate(
+    declaration: Declaration,
+    work: Sequence[Work],
+    scheduler: Scheduler,
+    cloud: Cloud,
+    *,
+    awaited: Collection[str] = (),
+    horizon: float = math.inf,
+) -> Outcome:
     """Replay jobs on a declaration.
 
     Args:
@@ -238,6 +248,9 @@ def simulate(declaration: Declaration, work: Sequence[Work], scheduler: Schedule
         work: the jobs, by time of submission.
         scheduler: Kueue with the declaration's objects.
         cloud: the cloud's delays, stock and reclaims.
+        awaited: names of jobs that fit; the replay ends when all of them have started. Empty: when all end.
+        horizon: latest end, seconds.
     """
     is_mixed = any(one.queue.is_pool for one in work)
-    return _Replay(declaration, work, Unqueued(scheduler) if is_mixed else scheduler, cloud).run()
+    replayed = _Replay(declaration, work, Unqueued(scheduler) if is_mixed else scheduler, cloud)
+    return replayed.run(awaited, horizon)

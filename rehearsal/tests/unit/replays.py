@@ -1,12 +1,20 @@
 """A first-in, first-out scheduler for the tests of replays: quota alone, no cohorts, no preemption."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
+import pytest
+
+from ebbtide_rehearsal import tools
+from ebbtide_rehearsal.replay import scheduler
 from ebbtide_rehearsal.replay.cloud_model import Cloud, CloudModel
+from ebbtide_rehearsal.replay.compare import Schedulers
 from ebbtide_rehearsal.replay.decisions import Decision
 from ebbtide_rehearsal.replay.declared import Declaration, Flavor, LocalQueue
+from ebbtide_rehearsal.replay.kueue import PROGRAM
 from ebbtide_rehearsal.replay.mapping import Mapper, Table, Work
 from ebbtide_rehearsal.replay.outcome import Outcome
 from ebbtide_rehearsal.replay.runs import Shape
@@ -14,6 +22,7 @@ from ebbtide_rehearsal.replay.simulation import simulate
 from ebbtide_rehearsal.replay.trace import Trace
 from ebbtide_rehearsal.replay.trace_rows import TraceJob
 from ebbtide_rehearsal.report.cost import Rates
+from ebbtide_rehearsal.tools import AvailableTool, OnStep, Origin, Tools
 from rehearsal.tests.unit.node_pool import a_gpu_pool, a_pool
 
 
@@ -89,6 +98,27 @@ class FirstIn:
     def pending(self) -> Mapping[str, str]:
         """Return the queued jobs."""
         return {work.name: "insufficient quota" for work in self._waiting}
+
+
+def use_first_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let commands schedule by quota alone, without Kueue's program."""
+
+    def found(names: Iterable[str], *, on_step: OnStep) -> Tools:
+        del names, on_step
+        return Tools({PROGRAM: AvailableTool(PROGRAM, "0", Origin.CACHE, Path(PROGRAM))})
+
+    def schedulers(program: Path) -> Schedulers:
+        del program
+        return first_in
+
+    monkeypatch.setattr(tools, "ensure", found)
+    monkeypatch.setattr(scheduler, "schedulers", schedulers)
+
+
+@contextmanager
+def first_in(declaration: Declaration) -> Generator[FirstIn]:
+    """Start a scheduler with a declaration."""
+    yield FirstIn(declaration)
 
 
 def a_declaration(name: str = "dev", maximum: int = 2, **changes: Any) -> Declaration:

@@ -1,8 +1,7 @@
 """The command `ebbtide replay`, with a scheduler of the tests in place of Kueue."""
 
 import json
-from collections.abc import Generator, Iterable
-from contextlib import contextmanager
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +11,10 @@ from typer.testing import CliRunner
 
 from ebbtide.cli import app
 from ebbtide_rehearsal import tools
-from ebbtide_rehearsal.replay import scheduler
 from ebbtide_rehearsal.replay.cloud_model import read_cloud_model
-from ebbtide_rehearsal.replay.compare import Schedulers
-from ebbtide_rehearsal.replay.decisions import Scheduler
-from ebbtide_rehearsal.replay.declared import Declaration
-from ebbtide_rehearsal.replay.kueue import PROGRAM
 from ebbtide_rehearsal.replay.mapping import read_table
-from ebbtide_rehearsal.tools import AvailableTool, OnStep, Origin, ToolError, Tools
-from rehearsal.tests.unit.replays import FirstIn
+from ebbtide_rehearsal.tools import OnStep, ToolError, Tools
+from rehearsal.tests.unit.replays import use_first_in
 from tests.pages import of_kind
 from tests.repository import ROOT
 
@@ -40,22 +34,7 @@ def _written(path: Path, *lines: str) -> Path:
 @pytest.fixture
 def first_in(monkeypatch: pytest.MonkeyPatch) -> None:
     """Schedule by quota alone, without Kueue's program."""
-
-    def found(names: Iterable[str], *, on_step: OnStep) -> Tools:
-        del names, on_step
-        return Tools({PROGRAM: AvailableTool(PROGRAM, "0", Origin.CACHE, Path(PROGRAM))})
-
-    def schedulers(program: Path) -> Schedulers:
-        del program
-
-        @contextmanager
-        def start(declaration: Declaration) -> Generator[Scheduler]:
-            yield FirstIn(declaration)
-
-        return start
-
-    monkeypatch.setattr(tools, "ensure", found)
-    monkeypatch.setattr(scheduler, "schedulers", schedulers)
+    use_first_in(monkeypatch)
 
 
 @pytest.fixture
