@@ -99,8 +99,8 @@ def root(
     """ML clusters on GKE and AKS from one declaration.
 
     Only `quota`, `prices`, `up`, `status`, `sleep`, `wake`, `extend`, `reap`, `destroy`, `follow`,
-    `jobs`, `logs`, `cp`, `why`, `cancel`, `rerun`, `run`, `shell`, `notebook`, `cost`, `trace export` and
-    --submit need access to a backend, a cloud or a cluster.
+    `jobs`, `logs`, `cp`, `why`, `cancel`, `rerun`, `run`, `shell`, `notebook`, `cost`, `trace export`,
+    --submit and --when need access to a backend, a cloud or a cluster.
     """
 
 

@@ -20,6 +20,7 @@ from ebbtide_rehearsal.replay.document import (
     PoolReport,
     ReplayReport,
     SeriesReport,
+    ShapeReport,
     Spread,
     WaitReport,
 )
@@ -34,6 +35,7 @@ MOST_FOR_ASSUMPTIONS: Final = 5000
 
 _POINTS: Final = 600
 _LINES: Final = 5
+_SHAPES: Final = 20
 _USERS: Final = 20
 _HOUR: Final = 3600
 _CLEAR: Final = 0.005
@@ -163,6 +165,7 @@ def _report(
             MappingReport(queue=queue, gpu_type=gpu_type, local_queue=local_queue, jobs=jobs)
             for (queue, gpu_type, local_queue), jobs in mapped.rows.items()
         ),
+        shapes=tuple(_shapes(mapped)),
         seeds=len(columns[0].outcomes),
         verdict=tuple(_verdict(columns, reports)),
         columns=reports,
@@ -170,6 +173,15 @@ def _report(
         without_price=tuple(dict.fromkeys(item for rate in rates for item in rate.unknown)),
         estimated=tuple(dict.fromkeys(item for rate in rates for item in rate.estimated)),
     )
+
+
+def _shapes(mapped: Mapped) -> Iterator[ShapeReport]:
+    rows = list(mapped.shapes.items())
+    for (requests, pods), jobs in rows[:_SHAPES]:
+        yield ShapeReport(requests=requests, pods=pods, jobs=jobs)
+    if others := rows[_SHAPES:]:
+        jobs = sum(jobs for _, jobs in others)
+        yield ShapeReport(requests=f"{len(others):,} others", pods="", jobs=jobs)
 
 
 def _column(column: _Column, until: float) -> ColumnReport:

@@ -147,6 +147,17 @@ class MappingReport(DocumentPart):
     """Number of jobs."""
 
 
+class ShapeReport(DocumentPart):
+    """Jobs of a trace with the same requests."""
+
+    requests: str
+    """Their requests in the trace: of each pod, or totals without a number of pods."""
+    pods: str
+    """Their pods in the replay."""
+    jobs: int
+    """Number of jobs."""
+
+
 class ReplayReport(DocumentPart):
     """A trace on one declaration, or on two."""
 
@@ -166,6 +177,8 @@ class ReplayReport(DocumentPart):
     """What was read how."""
     mapping: tuple[MappingReport, ...]
     """What was mapped to the first declaration how."""
+    shapes: tuple[ShapeReport, ...]
+    """Requests on the first declaration, the most frequent ones first; the last are all others."""
     seeds: int
     """Number of replays of each declaration."""
     verdict: tuple[str, ...]

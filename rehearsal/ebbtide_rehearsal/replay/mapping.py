@@ -20,6 +20,7 @@ from ebbtide_rehearsal.replay.trace_rows import TraceJob
 
 ANY: Final = "*"
 _MIB: Final = 1 << 20
+_GIB: Final = 1 << 30
 _SMALLEST: Final = 10
 """Requests are rounded up to so many MiB, and CPU to so many millicores."""
 
@@ -89,11 +90,13 @@ class Mapped:
         work: the jobs, in the trace's order.
         rows: number of jobs by the trace's queue, its type of accelerators, and the LocalQueue.
         rounded_pods: number of jobs whose accelerators were rounded up to equal pods.
+        shapes: number of jobs by their requests in the trace, and their pods, the most first.
     """
 
     work: Sequence[Work]
     rows: Mapping[tuple[str, str, str], int]
     rounded_pods: int
+    shapes: Mapping[tuple[str, str], int]
 
 
 @dataclass(slots=True)
@@ -137,12 +140,18 @@ class Mapper:
     def mapped(self, trace: Trace) -> Mapped:
         """Map all jobs of a trace without faults."""
         rows, rounded, work = Counter[tuple[str, str, str]](), 0, list[Work]()
+        shapes = Counter[tuple[int | None, int, float | None, float | None, int, Shape]]()
         for number, job in enumerate(trace.jobs, start=1):
             one = self._work(number, job)
             work.append(one)
             rows[job.queue, job.gpu_type or ("any" if job.gpus else ""), one.queue.name] += 1
             rounded += job.pods is None and one.pods * one.shape.gpus > job.gpus
-        return Mapped(work, dict(sorted(rows.items())), rounded)
+            shapes[job.pods, job.gpus, job.cpu, job.memory, one.pods, one.shape] += 1
+        texts = Counter[tuple[str, str]]()
+        for (pods, gpus, cpu, memory, count, shape), jobs in shapes.items():
+            declared = requests(count, shape.gpus, shape.cpu / 1000, shape.memory * _MIB)
+            texts[requests(pods, gpus, cpu, memory), declared] += jobs
+        return Mapped(work, dict(sorted(rows.items())), rounded, dict(texts.most_common()))
 
     def _queue_advice(self, name: str) -> str:
         queues, pools = self.declaration.queues, self.declaration.work_pools
@@ -184,10 +193,17 @@ class Mapper:
             accelerators, every = self.declaration.accelerators, self._every()
             fitting = [
                 queue for queue in every if any(bool(accelerators[pool]) == key[1] for pool in queue.pools)
-            ] or every
+            ] or [queue for queue in every if not all(map(self._is_for_gpus, queue.pools))]
+            fitting = fitting or every
             taken = sum(gpu == key[1] for _, gpu in self._spread)
             self._spread[key] = fitting[taken % len(fitting)]
         return self._spread[key]
+
+    def _is_for_gpus(self, name: str) -> bool:
+        """Return whether a pool's nodes are requested only for pods with its accelerators, as Ebbtide's
+        admission checks do."""
+        pool = self.declaration.pool(name)
+        return pool.capacity == "queued" and pool.accelerator is not None
 
     def _accelerator(self, job: TraceJob) -> str | None:
         """Return the declared type of a job's accelerators; empty for any, None for an unknown one."""
@@ -247,8 +263,9 @@ class Mapper:
             most_pods = max(most_pods, min(whole // part for part, whole in pairs if part) * pool.maximum)
             longest = min(job.seconds, job.checkpoint or job.seconds)
             lives = lives or longest <= (pool.max_run_seconds or longest)
-        if queue.is_pool and all(self.declaration.pool(name).capacity == "queued" for name in names):
-            return f"nodes of pool {names[0]} are provisioned for work in queues alone"
+        if self._is_queued_for_others(queue, names, shape):
+            work = "work in queues" if queue.is_pool else "pods with its accelerators"
+            return f"nodes of pool {names[0]} are provisioned for {work} alone"
         if not most_pods:
             return f"a pod is larger than every node of {queue}"
         if most_pods < pods:
@@ -256,6 +273,24 @@ class Mapper:
         if not lives:
             return f"it runs longer than nodes of {queue} live, without a checkpoint"
         return ""
+
+    def _is_queued_for_others(self, queue: LocalQueue, pools: Iterable[str], shape: Shape) -> bool:
+        """Return whether all nodes are provisioned by requests that a job does not create."""
+        if queue.is_pool:
+            return all(self.declaration.pool(name).capacity == "queued" for name in pools)
+        return not shape.gpus and all(map(self._is_for_gpus, pools))
+
+
+def requests(pods: int | None, gpus: int, cpu: float | None, memory: float | None) -> str:
+    """Format requests, without those that a trace lacks: `2 pods, each 8 GPUs, 93 CPU, 640 GiB`; without a
+    number of pods, they are totals."""
+    amounts = [
+        *([several(gpus, "GPU")] if gpus else ()),
+        *([f"{cpu:g} CPU"] if cpu else ()),
+        *([f"{memory / _GIB:,.3g} GiB" if memory >= _GIB else f"{memory / _MIB:.0f} MiB"] if memory else ()),
+    ]
+    each = ", ".join(amounts) or "no requests"
+    return each if pods is None else f"{several(pods, 'pod')}, {'each ' if pods > 1 else ''}{each}"
 
 
 def _pods(job: TraceJob, node: Shape) -> int:

@@ -112,6 +112,9 @@ def _blocks(report: ReplayReport) -> Iterator[RenderableType]:
     yield Padding(_table(("", "QUEUE", "JOBS"), mapping), (0, 0, 0, 2))
     if len(report.mapping) > _MOST_MAPPED:
         yield Text(f"  and {len(report.mapping) - _MOST_MAPPED} more: --format json")
+    yield Text("\nThe trace's requests", style="bold")
+    shapes = [(shape.requests, (shape.pods, f"{shape.jobs:,}")) for shape in report.shapes]
+    yield Padding(_table(("", "PODS", "JOBS"), shapes), (0, 0, 0, 2))
     for note in notes(report):
         yield Text(note, style="dim")
 

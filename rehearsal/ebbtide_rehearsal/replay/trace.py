@@ -16,6 +16,7 @@ from ebbtide_rehearsal.replay.trace_rows import NOTES, READERS, Format, Row, Row
 MOST_JOBS: Final = 1_000_000
 """Maximum number of lines of a trace."""
 
+_PART: Final = "Write a part of it to a file of its own, such as a week."
 _MOST_FAULTS: Final = 20
 _DAY: Final = 86400
 
@@ -81,12 +82,13 @@ def read_trace(path: Path, check: Check = lambda _: ()) -> Trace:
     try:
         text = read_text(path, LARGEST_GENERATED)
     except UserFileError as error:
-        raise TraceError(f"{path}: {error}") from error
+        is_large = path.is_file() and path.stat().st_size > LARGEST_GENERATED
+        raise TraceError(f"{path}: {error}{f' {_PART}' if is_large else ''}") from error
     lines = text.split("\n")
     if len(lines) > MOST_JOBS + 1:
         raise TraceError(
             f"{path}:{MOST_JOBS + 2}: The trace has {len(lines) - 1:,} lines, and {MOST_JOBS:,} jobs are the "
-            "most that is replayed. Write a part of it to a file of its own, such as a week."
+            f"most that is replayed. {_PART}"
         )
     head = tuple(cell.strip() for cell in lines[0].split(","))
     if lines[0].startswith(";") or path.suffix == ".swf":

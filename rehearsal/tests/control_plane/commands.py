@@ -12,6 +12,7 @@ import yaml
 
 from ebbtide.placement import Profile
 from ebbtide_rehearsal.control_plane import ControlPlane, ControlPlaneTools
+from ebbtide_rehearsal.tools import cache
 from tests.repository import ROOT
 
 Object = dict[str, Any]
@@ -61,6 +62,7 @@ class Ebbtide:
             "PATH": os.environ["PATH"],
             "HOME": "/nonexistent",
             "KUBECONFIG": str(self._kubeconfig),
+            "EBBTIDE_CACHE": str(cache.directory().parent),
         }
         return subprocess.Popen(
             [sys.executable, "-m", "ebbtide", *args],

@@ -15,6 +15,7 @@ from ebbtide.model.labels_and_taints import labels_and_taints
 from ebbtide.placement import NodeTaint
 from ebbtide.placement.derive import profile
 from ebbtide_rehearsal.control_plane import ControlPlane, ControlPlaneTools
+from ebbtide_rehearsal.tools import cache
 from rehearsal.tests.control_plane.cluster import Object
 from rehearsal.tests.control_plane.node_pools import Running, running, work_pool
 from rehearsal.tests.control_plane.process_pods import process_namespace, team_volume
@@ -70,6 +71,7 @@ def _environment(folder: Path) -> dict[str, str]:
         "PYTHONPATH": str(ROOT),
         "KUBECONFIG": str(folder.parent / "kubeconfig"),
         "EBBTIDE_PROFILE": profile(_DEV).json(),
+        "EBBTIDE_CACHE": str(cache.directory().parent),
         "COLUMNS": "80",
     }
 
@@ -97,6 +99,7 @@ def test_every_command(folder: Path) -> None:
             assert any(re.fullmatch(pattern, output) for output in first), f"{line}\n{first}"
     assert "first  completed" in outputs["jobs --all"]
     assert outputs["logs first"].splitlines()[:3] == ["step 0", "step 1", "step 2"]
+    assert " would start " in outputs["run --when -- python train.py 20"]
     assert "first " in outputs[f"kubectl get jobs --namespace {_PLACE}"]
     assert outputs["rerun first -- python train.py 20"].startswith("Job first-2 is created, from first.")
     assert "step 19" in outputs["logs first-2 --follow"]

@@ -1,0 +1,166 @@
+"""`--when` on the real API server with the real Kueue: jobs start within the estimated time."""
+
+import json
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from components.addons import team_objects
+from components.addons.kueue import NAMESPACE
+from components.addons.kueue_values import values
+from ebbtide.kubernetes_api import Api
+from ebbtide.model import Cluster, declare
+from ebbtide.model.labels_and_taints import labels_and_taints
+from ebbtide.placement import Profile
+from ebbtide.placement.derive import profile
+from ebbtide.traces.present import read_present
+from ebbtide.workloads.jobs import job
+from ebbtide_rehearsal.control_plane import RUNS_FOR, ControlPlane, ControlPlaneSettings, ControlPlaneTools
+from ebbtide_rehearsal.replay.kueue import PROGRAM
+from ebbtide_rehearsal.replay.present import present_declaration
+from ebbtide_rehearsal.tools import ensure
+from rehearsal.tests.control_plane.cluster import node, wait
+from rehearsal.tests.control_plane.commands import Ebbtide, Kubectl, rendered
+from rehearsal.tests.control_plane.kueue import create_queues, install
+from tests.declarations import GKE, changed
+from tests.declarations import pool as pool_in
+
+pytestmark = [pytest.mark.rehearsal, pytest.mark.long]
+
+MEMBER = "ada@acme.example"
+JOBS = "/apis/batch/v1/namespaces/vision/jobs"
+WORKLOADS = "/apis/kueue.x-k8s.io/v1beta2/workloads"
+_PLACE: dict[str, Any] = {"image": "busybox", "queue": "t4", "gpus": 4, "cpu": "1", "memory": "2Gi"}
+_OPTIONS = [word for key, value in _PLACE.items() for word in (f"--{key}", str(value))]
+
+
+@pytest.fixture(scope="module")
+def declaration() -> Cluster:
+    """A cluster with one node of four T4, a queue for it, and a team."""
+    team = {"name": "vision", "members": [MEMBER]}
+    declared = changed(GKE, queues=[{"name": "t4", "pools": ["t4"]}], teams=[team])
+    pool_in(declared, "t4")["nodes"] = {"max": 1}
+    return declare(declared)
+
+
+@pytest.fixture(scope="module")
+def cluster_profile(declaration: Cluster) -> Profile:
+    """The cluster's profile."""
+    return profile(declaration)
+
+
+@pytest.fixture(scope="module")
+def cluster(
+    tools: ControlPlaneTools,
+    chart_tools: ControlPlaneTools,
+    declaration: Cluster,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[ControlPlane]:
+    """A control plane with Kueue, the queue and its node, and the replay's Kueue in the cache."""
+    ensure([PROGRAM], on_step=lambda _: None)
+    settings = ControlPlaneSettings(name="when", cloud="gke", open_ports=frozenset({443, 10250}))
+    chart = rendered(chart_tools, values(declaration), NAMESPACE, tmp_path_factory.mktemp("chart"))
+    with ControlPlane.start(tmp_path_factory.mktemp("when"), tools, settings) as started:
+        kubectl = Kubectl(tools, started)
+        install(started, kubectl, chart, declaration)
+        (team,) = declaration.teams
+        kubectl.apply([team_objects.namespace(declaration, team)])
+        kubectl.apply(team_objects.members(declaration, team))
+        create_queues(kubectl, declaration)
+        pool = next(item for item in declaration.pools if item.name == "t4")
+        placed = labels_and_taints(pool, declaration.site.cloud)
+        taints = [{"key": item.key, "value": item.value, "effect": item.effect} for item in placed.all_taints]
+        resources = {"nvidia.com/gpu": "4"}
+        node(started.api, "t4", labels=dict(placed.all_labels), taints=taints, resources=resources)
+        yield started
+
+
+@pytest.fixture
+def api(cluster: ControlPlane) -> Iterator[Api]:
+    """The API of a cluster without Jobs and Workloads."""
+    yield cluster.api
+    for item in cluster.api.items(JOBS):
+        name = item["metadata"]["name"]
+        cluster.api.delete(f"{JOBS}/{name}", propagationPolicy="Background", gracePeriodSeconds=0)
+    wait(lambda: cluster.api.items(WORKLOADS), lambda items: not items, seconds=60)
+
+
+def _submit(api: Api, cluster: Profile, name: str, seconds: int, limit: str | None) -> None:
+    """Create a Job of all GPUs that runs for some seconds."""
+    manifest = job(cluster, name=name, namespace="vision", max_run=limit, **_PLACE)
+    metadata = manifest["spec"]["template"].setdefault("metadata", {})
+    metadata.setdefault("annotations", {})[RUNS_FOR] = f"{seconds}s"
+    api.create(JOBS, manifest)
+
+
+def _runs(api: Api, name: str, seconds: float = 60) -> None:
+    wait(
+        lambda: api.get(f"{JOBS}/{name}")["status"], lambda status: bool(status.get("ready")), seconds=seconds
+    )
+
+
+def _said(ebbtide: Ebbtide, *arguments: str) -> str:
+    started = ebbtide.start(*arguments)
+    out, errors = started.communicate(timeout=120)
+    assert started.returncode == 0, errors
+    return out
+
+
+def test_a_job_starts_within_its_estimate(cluster: ControlPlane, api: Api, cluster_profile: Profile) -> None:
+    """A queue of a running and a waiting Job with time limits: the next one starts within the spread, of
+    which the most is the sum of the limits. Asking creates nothing."""
+    ebbtide = Ebbtide(cluster.plan.kubeconfig, cluster_profile)
+    _submit(api, cluster_profile, "first", 20, "60s")
+    _runs(api, "first")
+    _submit(api, cluster_profile, "second", 10, "40s")
+    wait(lambda: api.items(WORKLOADS), lambda items: len(items) == 2)
+    arguments = ("job", "third", *_OPTIONS, "--namespace", "vision", "--when")
+    asked = time.monotonic()
+    document = json.loads(_said(ebbtide, *arguments, "--format", "json"))
+    assert {item["metadata"]["name"] for item in api.items(JOBS)} == {"first", "second"}
+    assert (document["position"], document["problem"], document["notes"]) == (2, "", [])
+    seconds = document["seconds"]
+    assert 40 < seconds["most"] <= 100
+    _submit(api, cluster_profile, "third", 5, "60s")
+    listed = _said(ebbtide, "jobs", "-n", "vision", "--when")
+    assert "it starts in about" in " ".join(listed.split())
+    _runs(api, "third", seconds["most"] + 30)
+    assert seconds["least"] <= time.monotonic() - asked <= seconds["most"]
+
+
+def test_a_start_that_cannot_be_known(cluster: ControlPlane, api: Api, cluster_profile: Profile) -> None:
+    """A running Job without a time limit and without earlier runs is named; once a Job of its name has
+    ended, its run time is the estimate."""
+    ebbtide = Ebbtide(cluster.plan.kubeconfig, cluster_profile)
+    _submit(api, cluster_profile, "endless", 600, None)
+    _runs(api, "endless")
+    arguments = ("job", "next", *_OPTIONS, "--namespace", "vision", "--when")
+    assert "It cannot be known: vision/endless has no time limit" in _said(ebbtide, *arguments)
+    api.delete(f"{JOBS}/endless", propagationPolicy="Background", gracePeriodSeconds=0)
+    _submit(api, cluster_profile, "train", 12, None)
+    wait(lambda: api.get(f"{JOBS}/train")["status"], lambda status: status.get("succeeded") == 1, seconds=90)
+    _submit(api, cluster_profile, "train-2", 600, None)
+    _runs(api, "train-2")
+    text = " ".join(_said(ebbtide, *arguments).split())
+    assert text.startswith("Job next would start in about ")
+    assert "Run times are from earlier runs of 1 job." in text
+
+
+def test_a_member_has_an_estimate_of_its_namespace(api: Api, cluster_profile: Profile) -> None:
+    """A member may not read ClusterQueues: the queues are the profile's, and the notes say so. An
+    administrator's are those of the cluster, with Kueue's configuration."""
+    _submit(api, cluster_profile, "first", 600, "20m")
+    _runs(api, "first")
+    own = read_present(api.as_user(MEMBER), "vision", cluster_profile, time.time())
+    whole = read_present(api, "vision", cluster_profile, time.time())
+    assert [item.work.name for item in own.jobs] == [item.work.name for item in whole.jobs] == ["first"]
+    assert (own.objects, own.nodes, len(own.notes)) == ((), None, 2)
+    assert whole.nodes is not None
+    assert whole.nodes["t4"] == 1
+    assert whole.configuration is not None
+    assert "fairSharing" in whole.configuration
+    declared = [present_declaration(cluster_profile, present) for present in (own, whole)]
+    assert [item.queues["vision/t4"].pools for item in declared] == [("t4",), ("t4",)]
+    assert own.jobs[0].work.flavor in declared[0].flavors
