@@ -368,10 +368,11 @@ def _alone(column: _Column, report: ColumnReport, *, named: bool) -> Iterator[st
     name = f"{report.name}: " if named else ""
     cost = f"{bound(rates.unknown, rates.estimated)}${report.usd.median:,.2f}"
     waited = (
-        f"half of the jobs waited up to {durations.elapsed(wait.half.median)}, 95 % up to "
+        f"{'half' if named else 'Half'} of the jobs waited up to "
+        f"{durations.elapsed(wait.half.median)}, 95 % up to "
         f"{durations.elapsed(wait.most.median)}"
         if wait.half and wait.most
-        else "no job ran"
+        else f"{'no' if named else 'No'} job ran"
     )
     queued = {pool for queue in column.declaration.queues.values() for pool in queue.pools}
     work = [pool for pool in report.pools if pool.pool in queued]

@@ -95,3 +95,29 @@ def test_names_of_a_public_trace_take_turns() -> None:
         "vision/t4",
         "vision/cpu",
     ]
+
+
+def test_requests_are_counted_with_their_pods() -> None:
+    """Totals of a trace became equal pods on the declaration's nodes; the most frequent come first."""
+    jobs = [a_job(gpus=8, queue="x"), a_job(pods=2, cpu=0.5, memory=2.0**29, queue="y")]
+    shapes = mapper(own=False).mapped(Trace("t", "philly", [jobs[0], *jobs], 0.0)).shapes
+    assert list(shapes.items()) == [
+        (("8 GPUs", "2 pods, each 4 GPUs, 8 CPU, 32 GiB"), 2),
+        (
+            (
+                "2 pods, each 0.5 CPU, 512 MiB",
+                "2 pods, each 0.5 CPU, 520 MiB",
+            ),
+            1,
+        ),
+    ]
+
+
+def test_work_without_accelerators_never_runs_on_queued_nodes_with_them() -> None:
+    """Its pods are not in the request for such nodes; a public trace's work avoids these queues."""
+    (work,) = mapper().mapped(Trace("t", "csv", [a_job(queue="speech/queued", cpu=1.0)], 0.0)).work
+    assert work.why_not == "nodes of pool queued are provisioned for pods with its accelerators alone"
+    queues = {name: queue for name, queue in a_declaration().queues.items() if name != "vision/cpu"}
+    public = Mapper(replace(a_declaration(), queues=queues), Table(), own=False)
+    trace = Trace("t", "pai", [a_job(queue=name, cpu=1.0) for name in "ab"], 0.0)
+    assert {work.queue.name for work in public.mapped(trace).work} == {"vision/t4"}

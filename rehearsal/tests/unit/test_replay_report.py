@@ -143,6 +143,6 @@ def test_the_page_has_each_declaration_above_the_other(compared: ReplayReport) -
 def test_one_declaration_has_one_column() -> None:
     """Without another declaration, the verdict is about waiting, cost and idle nodes."""
     report = replayed(a_declaration(), seeds=1)
-    assert report.verdict[0].startswith("half of the jobs waited up to ")
+    assert report.verdict[0].startswith("Half of the jobs waited up to ")
     assert "of its queues' node hours idle." in report.verdict[0]
     assert "<h3>" not in page.render(report)

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from ebbtide.user_files import LARGEST_GENERATED
 from ebbtide_rehearsal.replay.trace import MOST_JOBS, TraceError, read_trace
 from ebbtide_rehearsal.replay.trace_rows import TraceJob
 
@@ -181,3 +182,11 @@ def test_openb_is_read(file: Path) -> None:
     )
     assert list(trace.jobs) == [expected]
     assert trace.notes[0].startswith("1 job never scheduled")
+
+
+def test_a_file_that_is_too_large_is_refused_with_what_to_do(file: Path) -> None:
+    """Ten million lines are one error, before they are read."""
+    with file.open("wb") as content:
+        content.truncate(LARGEST_GENERATED + 1)
+    with pytest.raises(TraceError, match=r"over 64 MiB\. Write a part of it"):
+        read_trace(file)
