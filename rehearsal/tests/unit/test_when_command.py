@@ -166,7 +166,11 @@ def test_what_cannot_be_known(monkeypatch: pytest.MonkeyPatch, cluster: Profile,
 @pytest.mark.usefixtures("server")
 def test_a_missing_extra_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the rehearsal's distribution, the sentence says how to install it."""
-    monkeypatch.setattr(extras, "_exists", lambda name: name != "ebbtide_rehearsal")
+
+    def exists(name: str) -> bool:
+        return name != "ebbtide_rehearsal"
+
+    monkeypatch.setattr(extras, "_exists", exists)
     status, text = _invoke("job", "new", *_JOB, "--when")
     assert status == 2
     assert text.startswith("`ebbtide job` needs ebbtide_rehearsal, which is not installed. Install it with: ")

@@ -39,7 +39,7 @@ class _Server:
 
     def find(self, path: str, **query: str) -> Object | None:
         """Return an object or a list."""
-        answer = self.items(path, **query)
+        answer: Any = self.items(path, **query)
         return {"items": answer} if isinstance(answer, list) else answer
 
 
