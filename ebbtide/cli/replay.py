@@ -90,7 +90,7 @@ def replay(  # noqa: PLR0913 - one parameter an option
     modelled = model.read_cloud_model(cloud_model)
     progress = console(sys.stderr)
     with files.prices():
-        declarations = _declarations(files, against)
+        declarations = _declarations(files, against, config_file)
         mappers = [Mapper(declaration, table, own=True) for declaration in declarations]
         check_table(mappers)
         jobs = read_trace(
@@ -111,7 +111,7 @@ def replay(  # noqa: PLR0913 - one parameter an option
     _write(report, format_, out)
 
 
-def _declarations(files: "StackFiles", against: str | None) -> "list[Declaration]":
+def _declarations(files: "StackFiles", against: str | None, config_file: Path | None) -> "list[Declaration]":
     """Return the declarations to replay on, the earlier one first.
 
     Raises:
@@ -121,7 +121,7 @@ def _declarations(files: "StackFiles", against: str | None) -> "list[Declaration
     from ebbtide.review.baseline import BaselineError, baseline  # noqa: PLC0415
     from ebbtide_rehearsal.replay.declared import declaration  # noqa: PLC0415
 
-    after = declaration(files.stack, record_stack(files))
+    after = declaration(config_file.name if config_file else files.stack, record_stack(files))
     if not against:
         return [after]
     before = baseline(files, against)
