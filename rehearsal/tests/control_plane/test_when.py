@@ -89,7 +89,7 @@ def api(cluster: ControlPlane) -> Iterator[Api]:
 
 def _submit(api: Api, cluster: Profile, name: str, seconds: int, limit: str | None) -> None:
     """Create a Job of all GPUs that runs for some seconds."""
-    more = {"max_run": limit} if limit else {}
+    more: dict[str, Any] = {"max_run": limit} if limit else {}
     manifest = job(cluster, name=name, namespace="vision", **_PLACE, **more)
     metadata = manifest["spec"]["template"].setdefault("metadata", {})
     metadata.setdefault("annotations", {})[RUNS_FOR] = f"{seconds}s"

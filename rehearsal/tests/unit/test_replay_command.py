@@ -61,6 +61,14 @@ def test_two_declarations_have_two_columns(eight: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("first_in")
+def test_a_stack_file_has_a_column_of_its_name(eight: Path) -> None:
+    """The column is not named as the selected stack, which the file need not be."""
+    status, text = _invoke(TRACE, "--config-file", str(eight), "--seeds", "1", "--format", "json")
+    assert status == 0, text
+    assert json.loads(text)["columns"][0]["name"] == "eight.yaml"
+
+
+@pytest.mark.usefixtures("first_in")
 def test_the_report_is_text_or_a_page(tmp_path: Path) -> None:
     """Text goes to standard output, and a page to its file; what never fits is counted with its line."""
     status, text = _invoke(TRACE, "--seeds", "1")
