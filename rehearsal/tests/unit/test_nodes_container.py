@@ -24,6 +24,10 @@ class _Api:
             },
             "/api/v1/namespaces/n/persistentvolumeclaims/state": {"spec": {"volumeName": "pvc-1"}},
             "/api/v1/namespaces/n/persistentvolumeclaims/late": {"spec": {}},
+            "/api/v1/namespaces/n/persistentvolumeclaims/shared": {"spec": {"volumeName": "vision-shared"}},
+            "/api/v1/persistentvolumes/vision-shared": {
+                "spec": {"csi": {"driver": "gcsfuse.csi.storage.gke.io", "volumeHandle": "acme-vision"}}
+            },
         }
         return objects.get(path)
 
@@ -76,6 +80,25 @@ def test_a_folder_of_a_volume(tmp_path: Path) -> None:
     )
     (tmp_path / "root/each/file").write_text("kept")
     assert (tmp_path / "root/one/3/file").read_text() == "kept"
+
+
+def test_a_mounted_bucket(tmp_path: Path) -> None:
+    """A bucket has the same files through its claim, and mounted by its name in a pod."""
+    attributes = {"bucketName": "acme-vision"}
+    _prepare(
+        tmp_path,
+        [
+            {"name": "claim", "persistentVolumeClaim": {"claimName": "shared"}},
+            {"name": "inline", "csi": {"driver": "gcsfuse.csi.storage.gke.io", "volumeAttributes": attributes}},
+        ],
+        volumeMounts=[
+            {"name": "claim", "mountPath": "/outputs", "subPath": "outputs/train"},
+            {"name": "inline", "mountPath": "/data", "readOnly": True},
+        ],
+        command=["run"],
+    )
+    (tmp_path / "root/outputs/model").write_text("kept")
+    assert (tmp_path / "root/data/outputs/train/model").read_text() == "kept"
 
 
 def test_the_environment_is_a_kubelet_s(tmp_path: Path) -> None:

@@ -20,8 +20,10 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 import ebbtide
+from ebbtide.cloud_kind import CloudKind
 from ebbtide.kubernetes_api import Api
 from ebbtide.kubernetes_api.parts import part, parts, text, words
+from ebbtide.placement.team_storage import BUCKET_DRIVERS
 from ebbtide.registries.errors import RegistryError
 from ebbtide.registries.reference import Reference
 from ebbtide_rehearsal.cloud.nodes.argo import command_of, is_step, main_container, output_directories
@@ -192,12 +194,20 @@ def _persistent_path(api: Api, pod: Object, volume: Object) -> str:
         claim = api.find(f"/api/v1/namespaces/{namespace}/persistentvolumeclaims/{name}")
         if claim is None or not text(claim, "spec", "volumeName"):
             raise NotMountedError(f"persistentvolumeclaim {name!r} is not bound")
-        return f"disks/{text(claim, 'spec', 'volumeName')}"
+        return _disk_path(api, text(claim, "spec", "volumeName"))
     if path := text(volume, "hostPath", "path"):
         return f"nodes/{text(pod, 'spec', 'nodeName')}/{path.strip('/')}"
     if bucket := text(volume, "csi", "volumeAttributes", "bucketName"):
         return f"buckets/{bucket}"
     raise NotMountedError(f"volume {volume['name']}: a rehearsal cannot mount its kind")
+
+
+def _disk_path(api: Api, name: str) -> str:
+    """Return the path of a PersistentVolume: a bucket's is that of its mounts without a claim."""
+    csi = part(api.find(f"/api/v1/persistentvolumes/{name}") or {}, "spec", "csi")
+    if text(csi, "driver") == BUCKET_DRIVERS[CloudKind.GKE]:
+        return f"buckets/{text(csi, 'volumeHandle')}"
+    return f"disks/{name}"
 
 
 def _environment(api: Api, pod: Object, container: Object) -> Iterator[tuple[str, str]]:
