@@ -14,6 +14,7 @@ import builtins
 import importlib
 import importlib.abc
 import importlib.machinery
+import importlib.util
 import inspect
 import re
 import sys
@@ -42,6 +43,10 @@ NESTED: Final = frozenset(
 )
 """Their modules with the classes of nested inputs and outputs."""
 
+DEFERRED: Final = frozenset({"google.auth.transport.requests"})
+"""Modules that are executed on the first access to a member. The client of Kubernetes imports Google's for a
+kind of login that kubectl has no more, and with it cryptography: a third of the client's import."""
+
 
 def install() -> None:
     """Make large packages lazy from now on; loaded ones are unchanged."""
@@ -49,15 +54,21 @@ def install() -> None:
         sys.meta_path.insert(0, _Finder())
 
 
+def _loader(name: str, loader: importlib.machinery.SourceFileLoader) -> importlib.abc.Loader:
+    if name in LARGE:
+        return _Loader(loader)
+    return _NestedLoader(loader) if name in NESTED else importlib.util.LazyLoader(loader)
+
+
 class _Finder(importlib.abc.MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        if fullname not in LARGE | NESTED:
+        if fullname not in LARGE | NESTED | DEFERRED:
             return None
         spec = importlib.machinery.PathFinder.find_spec(fullname, path, target)
         if spec is not None and isinstance(spec.loader, importlib.machinery.SourceFileLoader):
-            spec.loader = (_Loader if fullname in LARGE else _NestedLoader)(spec.loader)
+            spec.loader = _loader(fullname, spec.loader)
         return spec
 
 

@@ -70,6 +70,20 @@ def test_the_kubernetes_client_without_its_models() -> None:
     assert kinds == ["CoreV1Api", "V1Pod", "Watch", "DynamicClient"]
 
 
+def test_the_kubernetes_client_without_cryptography() -> None:
+    """A login by token imports no cryptography; Google's transport works when it is asked for."""
+    before, after, kind = _run(f"""
+        import json, sys
+        {_INSTALL}
+        from ebbtide.kubernetes_api import Api
+        Api.of_token("https://localhost", "", "token")
+        before = "cryptography.x509" in sys.modules
+        from google.auth.transport.requests import AuthorizedSession
+        print(json.dumps([before, "cryptography.x509" in sys.modules, AuthorizedSession.__mro__[1].__name__]))
+    """)
+    assert (before, after, kind) == (False, True, "Session")
+
+
 def test_functions_are_functions() -> None:
     """A function's module has the function's name, and the package has the function."""
     kinds = _run(f"""
