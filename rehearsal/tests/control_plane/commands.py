@@ -4,7 +4,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -53,8 +53,10 @@ def rendered(tools: ControlPlaneTools, values: Object, namespace: str, directory
 class Ebbtide:
     """The command line, as the user of a kubeconfig."""
 
-    def __init__(self, kubeconfig: Path, profile: Profile) -> None:
-        self._kubeconfig, self._profile = kubeconfig, profile
+    def __init__(
+        self, kubeconfig: Path, profile: Profile, environment: Mapping[str, str] | None = None
+    ) -> None:
+        self._kubeconfig, self._profile, self._environment = kubeconfig, profile, environment or {}
 
     def start(self, *args: str) -> subprocess.Popen[str]:
         """Start a command."""
@@ -63,6 +65,7 @@ class Ebbtide:
             "HOME": "/nonexistent",
             "KUBECONFIG": str(self._kubeconfig),
             "EBBTIDE_CACHE": str(cache.directory().parent),
+            **self._environment,
         }
         return subprocess.Popen(
             [sys.executable, "-m", "ebbtide", *args],
@@ -76,7 +79,7 @@ class Ebbtide:
     def refused(self, *args: str) -> str:
         """Return the error message of a refused command."""
         started = self.start(*args)
-        out, error = started.communicate(timeout=60)
+        out, error = started.communicate(timeout=300)
         assert (started.returncode, out) == (2, ""), error
         assert "Traceback" not in error
         assert len(error.splitlines()) == 1

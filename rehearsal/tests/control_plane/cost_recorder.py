@@ -28,7 +28,7 @@ class Installed:
 
     def run(self) -> str:
         """Run the program as its CronJob's pods do, and return its output."""
-        done = subprocess.run(self.command, capture_output=True, text=True, check=False, timeout=60)
+        done = subprocess.run(self.command, capture_output=True, text=True, check=False, timeout=600)
         assert done.returncode == 0, done.stderr
         return done.stdout
 

@@ -93,7 +93,7 @@ class Terminal:
         """Type a text."""
         os.write(self._outer, text.encode())
 
-    def read(self, words: str, *, seconds: float = 90) -> str:
+    def read(self, words: str, *, seconds: float = 300) -> str:
         """Read until the output has the words, and return all of it; fail on timeout."""
         deadline = time.monotonic() + seconds
         while words not in self.output:
@@ -107,6 +107,6 @@ class Terminal:
 
     def end(self) -> int:
         """Return the exit status once the command has ended."""
-        status = self.process.wait(60)
+        status = self.process.wait(300)
         os.close(self._outer)
         return status

@@ -72,7 +72,7 @@ def test_the_record(installed: Installed, control_plane: ControlPlane) -> None:
     assert installed.run() == "1 lines written.\n"
     assert sorted(line["kind"] for line in _lines(api).values()) == ["attempt", "node"]
     started = Ebbtide(control_plane.plan.kubeconfig, cluster).start("cost", "--by", "job")
-    text, error = started.communicate(timeout=60)
+    text, error = started.communicate(timeout=300)
     assert started.returncode == 0, error
     assert "vision/train" in text
     member = api.as_user(_MEMBER)

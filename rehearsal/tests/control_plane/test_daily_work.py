@@ -88,7 +88,7 @@ def test_every_command(folder: Path) -> None:
             capture_output=True,
             text=True,
             check=False,
-            timeout=300,
+            timeout=600,
         )
         assert done.returncode == 0, f"{line}\n{done.stdout}{done.stderr}"
         outputs[line.removeprefix(".venv/bin/ebbtide ")] = done.stdout + done.stderr
@@ -125,7 +125,9 @@ def test_a_preempted_run(cloud: Running, folder: Path) -> None:
         )
 
     options = ("--namespace", _PLACE, "--pool", _POOL, "--image", "python:3.13-slim")
-    run = start("run", "survives", *options, "--", "python", "train.py", "20")
+    # Only the second attempt ends, however slow this machine is.
+    loop = f"python train.py 3; until test -e {folder}/reclaimed; do sleep 0.2; done"
+    run = start("run", "survives", *options, "--", "sh", "-c", loop)
     assert run.stdout is not None
     while run.stdout.readline() != "step 2\n":
         assert run.poll() is None
@@ -134,9 +136,11 @@ def test_a_preempted_run(cloud: Running, folder: Path) -> None:
     assert log.stderr is not None
     assert log.stdout.readline() == "step 0\n"
     cloud.reclaim(_POOL)
-    lines = run.communicate(timeout=240)[0].splitlines()
+    while run.stdout.readline() != "step 2\n":
+        assert run.poll() is None
+    (folder / "reclaimed").touch()
+    lines = run.communicate(timeout=600)[0].splitlines()
     assert run.returncode == 0
-    assert {"step 0", "step 19"} <= set(lines)
     assert lines[-2].endswith("; 1 disruption survived.")
     assert " in 2 attempts on cpu-spot: less than $0.01" in lines[-1]
     with log:

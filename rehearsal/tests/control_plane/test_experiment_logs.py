@@ -63,16 +63,16 @@ def test_logs_of_trials(control_plane: ControlPlane, tmp_path: Path) -> None:
         wait(
             lambda: [pod["status"]["phase"] for pod in api.items(_PODS)],
             lambda phases: phases == ["Succeeded"] * 3,
-            seconds=120,
+            seconds=600,
         )
-        out, _ = ebbtide.start("logs", "tune", "-n", _PLACE).communicate(timeout=60)
+        out, _ = ebbtide.start("logs", "tune", "-n", _PLACE).communicate(timeout=300)
         assert sorted(out.splitlines()) == ["[tune-1] accuracy=0.1", "[tune-2] accuracy=0.2"]
         done = {"type": "Succeeded", "status": "True", "reason": "ExperimentGoalReached", "message": ""}
         times = dict.fromkeys(("lastTransitionTime", "lastUpdateTime"), "2026-11-24T04:00:00Z")
         status: Object = {"conditions": [{**done, **times}], "trialsSucceeded": 2}
         api.patch(f"{_EXPERIMENTS}/tune/status", {"status": status})
-        out, errors = followed.communicate(timeout=60)
+        out, errors = followed.communicate(timeout=300)
         assert sorted(out.splitlines()) == ["[tune-1] accuracy=0.1", "[tune-2] accuracy=0.2"], errors
         assert (followed.returncode, errors.splitlines()[-1]) == (0, "completed, done 2 of 2")
-        out, errors = ebbtide.start("follow", "tune", "-n", _PLACE).communicate(timeout=60)
+        out, errors = ebbtide.start("follow", "tune", "-n", _PLACE).communicate(timeout=300)
         assert out.splitlines()[-2].startswith("Experiment tune completed"), errors

@@ -23,7 +23,7 @@ def ebbtide(control_plane: ControlPlane) -> Ebbtide:
 
 
 def _end(started: subprocess.Popen[str]) -> tuple[int, str, str]:
-    out, errors = started.communicate(timeout=60)
+    out, errors = started.communicate(timeout=300)
     return started.returncode, out, errors
 
 

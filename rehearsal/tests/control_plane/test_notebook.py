@@ -37,7 +37,7 @@ def test_a_notebook(control_plane: ControlPlane, tools: ControlPlaneTools, tmp_p
     placement = labels_and_taints(pool, _DEV.site.cloud)
     taints = tuple(NodeTaint(item.key, item.value, item.effect) for item in placement.all_taints)
     options = ("--pool", _POOL, "-n", place, "--code", str(folder), "--image", "python")
-    words = ("notebook", "lab", *options, "--run-as-user", "1000", "--idle", "40s")
+    words = ("notebook", "lab", *options, "--run-as-user", "1000", "--idle", "90s")
     with running(api, tmp_path, work_pool(_POOL, labels=dict(placement.all_labels), taints=taints)):
         terminal = Terminal(tools.path("kubectl"), control_plane.plan.kubeconfig, profile(_DEV), *words)
         token = _token(terminal)
@@ -47,16 +47,16 @@ def test_a_notebook(control_plane: ControlPlane, tools: ControlPlaneTools, tmp_p
         terminal.process.send_signal(signal.SIGINT)
         output = terminal.read("End it: ")
         assert terminal.end() == 130
-        assert "The port is closed. lab ends after 40s without activity." in output
+        assert "The port is closed. lab ends after 90s without activity." in output
         again = Terminal(tools.path("kubectl"), control_plane.plan.kubeconfig, profile(_DEV), *words)
         assert _call(_token(again), "kernels")
-        again.read("lab has ended. JupyterLab had no activity for 40 s (--idle)", seconds=200)
+        again.read("lab has ended. JupyterLab had no activity for 90 s (--idle)", seconds=600)
         assert again.end() == 1
 
 
 def _token(terminal: Terminal) -> tuple[str, str]:
     """Return the server's port and token once they are shown."""
-    output = terminal.read("Ctrl-C closes the port.", seconds=300)
+    output = terminal.read("Ctrl-C closes the port.", seconds=900)
     found = re.search(r"http://127\.0\.0\.1:(\d+)/lab\?token=(\w+)", output)
     assert found
     return found[1], found[2]
@@ -67,7 +67,7 @@ def _call(server: tuple[str, str], path: str, body: dict[str, Any] | None = None
     port, token = server
     data = None if body is None else json.dumps(body).encode()
     with urllib.request.urlopen(
-        f"http://127.0.0.1:{port}/api/{path}?token={token}", data, timeout=30
+        f"http://127.0.0.1:{port}/api/{path}?token={token}", data, timeout=300
     ) as answer:
         return json.load(answer)
 
@@ -78,7 +78,7 @@ async def _printed(server: tuple[str, str], kernel: str, code: str) -> str:
     header = {"msg_id": "1", "msg_type": "execute_request", "session": "s", "username": "", "version": "5.3"}
     request = {"channel": "shell", "header": header, "parent_header": {}, "metadata": {}}
     url = f"http://127.0.0.1:{port}/api/kernels/{kernel}/channels?token={token}"
-    async with aiohttp.ClientSession() as session, session.ws_connect(url) as channels, asyncio.timeout(60):
+    async with aiohttp.ClientSession() as session, session.ws_connect(url) as channels, asyncio.timeout(300):
         await channels.send_json(request | {"content": {"code": code, "silent": False}})
         while True:
             message = await channels.receive_json()

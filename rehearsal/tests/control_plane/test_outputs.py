@@ -14,6 +14,7 @@ from ebbtide_rehearsal.control_plane import ControlPlane, ControlPlaneTools
 from rehearsal.tests.control_plane.commands import Ebbtide
 from rehearsal.tests.control_plane.node_pools import running, work_pool
 from rehearsal.tests.control_plane.process_pods import process_namespace, team_volume
+from tests.buckets import emulator
 from tests.repository import ROOT, declaration
 
 pytestmark = pytest.mark.rehearsal
@@ -30,7 +31,7 @@ time.sleep(float(sys.argv[1]))
 
 def _ended(user: Ebbtide, *words: str) -> str:
     started = user.start(*words)
-    output, errors = started.communicate(timeout=200)
+    output, errors = started.communicate(timeout=600)
     assert started.returncode == 0, output + errors
     return output
 
@@ -101,9 +102,41 @@ def test_outputs(
         _ended(user, "cp", "grid:", str(tmp_path / "grid"), *at)
         assert (tmp_path / "grid/1/model.txt").read_text() == "of index 1"
         again = user.start("rerun", "grid", *at)
-        assert again.communicate(timeout=60)[0].startswith("Job grid-2 is created")
+        assert again.communicate(timeout=300)[0].startswith("Job grid-2 is created")
         spec = control_plane.api.get(f"/apis/batch/v1/namespaces/{place}/jobs/grid-2")["spec"]
         (kept, *_) = spec["template"]["spec"]["containers"][0]["volumeMounts"]
         assert kept["subPathExpr"] == "outputs/grid-2/$(JOB_COMPLETION_INDEX)"
         readers = control_plane.api.items(f"/apis/batch/v1/namespaces/{place}/jobs")
         assert [item["metadata"]["name"] for item in readers if "-cp-" in item["metadata"]["name"]] == []
+
+
+def test_code_in_the_bucket(control_plane: ControlPlane, tmp_path: Path) -> None:
+    """The archive is uploaded once, under its digest, and the pod unpacks it from the mounted bucket; a rerun
+    has it too. Code that no ConfigMap can hold goes there by default."""
+    place = process_namespace(control_plane.api, "code-in-bucket")
+    team_volume(control_plane.api, place)
+    declared, pool = _declared("gke", place)
+    made = profile(declared)
+    bucket = made.teams[0].bucket
+    folder = tmp_path / "model"
+    folder.mkdir()
+    (folder / "train.py").write_text("import sys; print('trained', sys.argv[1])")
+    (folder / "data.bin").write_bytes(os.urandom(900_000))
+    buckets = tmp_path / "volumes/buckets"
+    buckets.parent.mkdir()
+    with (
+        emulator(bucket.removeprefix("gs://"), buckets) as environment,
+        running(control_plane.api, tmp_path, pool),
+    ):
+        user = Ebbtide(control_plane.plan.kubeconfig, made, environment)
+        where = ("-n", place, "--pool", _STACKS["gke"][1], "--image", "python", "--code", str(folder))
+        first = _ended(user, "run", "first", *where, "--", "python", "train.py", "once")
+        (archive,) = (line for line in first.splitlines() if line.startswith("Archive: "))
+        assert archive.startswith(f"Archive: {bucket}/code/")
+        assert "trained once" in first.splitlines()
+        second = _ended(user, "run", "second", *where, "--", "python", "train.py", "twice")
+        assert f"{archive}, which has it already" in second.splitlines()
+        assert "trained twice" in second.splitlines()
+        _ended(user, "rerun", "second", "-n", place, "--", "python", "train.py", "again")
+        third = _ended(user, "follow", "second-2", "-n", place, "--logs")
+        assert "trained again" in third.splitlines()

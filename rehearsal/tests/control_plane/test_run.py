@@ -80,7 +80,7 @@ def test_a_run_in_a_restricted_namespace(
     assert started.stdout.readline().startswith("Code: 1 file, 1 kB, of ")
     started.stdout.readline()
     started.send_signal(signal.SIGINT)
-    _, errors = started.communicate(timeout=60)
+    _, errors = started.communicate(timeout=300)
     assert (started.returncode, errors.splitlines()) == (
         130,
         [
@@ -125,7 +125,7 @@ def _interrupt(started: Any) -> None:
         assert started.poll() is None
     started.stdout.readline()
     started.send_signal(signal.SIGINT)
-    started.communicate(timeout=60)
+    started.communicate(timeout=300)
     assert started.returncode == 130
 
 

@@ -152,7 +152,7 @@ def test_an_interrupted_push(control_plane: ControlPlane, ebbtide: Ebbtide, fold
         connection, _ = silent.accept()
         with connection:
             started.send_signal(signal.SIGINT)
-            out, error = started.communicate(timeout=60)
+            out, error = started.communicate(timeout=300)
     assert (started.returncode, out) == (130, "")
     assert error.startswith("Interrupted before a Job was created. ")
     assert control_plane.api.find(f"/apis/batch/v1/namespaces/{_TEAM}/jobs/interrupted") is None

@@ -56,14 +56,14 @@ def test_run_and_run_again(control_plane: ControlPlane, address: str, cloud: str
         work_pool(name, labels=dict(placement.all_labels), taints=taints),
     ):
         started = user.start("run", "train", *options, *image, "--", "python", "train.py", "--lr", "0.1")
-        output, errors = started.communicate(timeout=200)
+        output, errors = started.communicate(timeout=600)
         assert started.returncode == 0, output + errors
         assert f"Image: {address}/{cloud}/vision/my-model:" in output
         assert "data of the folder ['--lr', '0.1']" in output
         (folder / "train.py").unlink()
         again = user.start("rerun", "train", "-n", place, "--", "python", "train.py", "--lr", "0.2")
-        output, errors = again.communicate(timeout=60)
+        output, errors = again.communicate(timeout=300)
         assert "Job train-2 is created, from train." in output, errors
         followed = user.start("follow", "train-2", "-n", place, "--logs")
-        output, errors = followed.communicate(timeout=200)
+        output, errors = followed.communicate(timeout=600)
         assert "data of the folder ['--lr', '0.2']" in output, output + errors

@@ -20,7 +20,7 @@ from tests.repository import ROOT
 
 pytestmark = pytest.mark.rehearsal
 
-_START = 1800.0  # seconds, with tools that are built first
+_START = 3600.0  # seconds, with tools that are built first
 _PAGES = ("docs/rehearsing.md", "docs/updating.md", "docs/running.md", "docs/destroying.md")
 _BEFORE = {
     # A page destroys a permanent stack of another name.
@@ -78,7 +78,7 @@ class Rehearsal:
 
 def _read(terminal: int) -> bytes:
     """Read what a terminal shows; empty at its end, which Linux reports as an error."""
-    readable, _, _ = select.select([terminal], [], [], 600)
+    readable, _, _ = select.select([terminal], [], [], 1200)
     assert readable
     try:
         return os.read(terminal, 65536)
@@ -108,7 +108,7 @@ def _staying(*options: str, keep: Path) -> Generator[Rehearsal]:
     finally:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGINT)
-        process.communicate(timeout=120)
+        process.communicate(timeout=600)
 
 
 def _shown() -> list[str]:
@@ -119,11 +119,15 @@ def _shown() -> list[str]:
 
 _TRAIN = next(block.text for block in of_kind("python") if block.page == "docs/daily-work.md")
 _PREEMPTED = """
-ebbtide run train --pool cpu-spot -- python train.py 20 > log 2>&1 & run=$!
+loop="python train.py 3; until test -e $PWD/reclaimed; do sleep 1; done"
+ebbtide run train --pool cpu-spot -- sh -c "$loop" > log 2>&1 & run=$!
 until grep -q 'step 2' log; do sleep 0.5; done
 ebbtide rehearse --reclaim cpu-spot
+until [ "$(grep -c 'step 2' log)" = 2 ]; do sleep 0.5; kill -0 $run || break; done
+touch reclaimed
 wait $run; status=$?; cat log; exit $status
 """
+# Only the second attempt ends, however slow this machine is.
 _NOTEBOOK = """
 set -m
 ebbtide notebook lab --pool cpu-spot > log 2>&1 &
@@ -149,10 +153,10 @@ def _work(rehearsal: Rehearsal, folder: Path) -> None:
         (
             _PREEMPTED,
             "",
-            ("The cloud reclaims node ", "step 19", "1 disruption survived", "in 2 attempts on"),
+            ("The cloud reclaims node ", "1 disruption survived", "in 2 attempts on"),
         ),
         ("ebbtide jobs --all", "", ("train  completed", "cpu-spot")),
-        ("ebbtide logs train", "", ("step 19",)),
+        ("ebbtide logs train", "", ("step 2",)),
         ("ebbtide rerun train -- python train.py 600", "", ("Job train-2 is created, from train.",)),
         ("ebbtide cancel train-2", "", ("Deleted the Job train-2",)),
         ("ebbtide shell --pool cpu-spot", "python train.py 1\nexit\n", ("step 0", "its Job is deleted")),
@@ -177,7 +181,7 @@ def test_a_rehearsal_that_stays(tmp_path: Path) -> None:
             assert (status, text in printed) == (0, True), printed
         _work(rehearsal, _folder(tmp_path))
         os.killpg(rehearsal.process.pid, signal.SIGINT)
-        assert rehearsal.process.wait(120) == 0
+        assert rehearsal.process.wait(600) == 0
     assert "encryptionsalt" not in (ROOT / "Pulumi.dev.yaml").read_text(encoding="utf-8")
 
 

@@ -59,7 +59,7 @@ def _tell(control_plane: ControlPlane, pod: Object, **annotations: str) -> None:
 
 
 def _ended(started: subprocess.Popen[str]) -> tuple[int, list[str], str]:
-    out, errors = started.communicate(timeout=60)
+    out, errors = started.communicate(timeout=300)
     return started.returncode, out.splitlines(), errors
 
 

@@ -141,7 +141,7 @@ def test_a_terminal(cluster: ControlPlane, access: Path, start: Start) -> None:
     assert job["metadata"]["annotations"]["ebbtide.dev/user"] == _ADA
     api.patch(local_queue, {"spec": {"stopPolicy": "None"}})
     terminal.write("python train.py; basename $PWD; exit\n")
-    output = terminal.read("dev has ended, and its Job is deleted.", seconds=180)
+    output = terminal.read("dev has ended, and its Job is deleted.", seconds=600)
     assert terminal.end() == 0
     assert {"trained", "code"} <= {line.strip() for line in output.splitlines()}
     gone(api, f"{_JOBS}/dev")
@@ -150,18 +150,18 @@ def test_a_terminal(cluster: ControlPlane, access: Path, start: Start) -> None:
 @pytest.mark.long
 def test_a_notebook(cluster: ControlPlane, start: Start) -> None:
     """JupyterLab answers at the forwarded port; after its idle time, the command and its next call say so."""
-    first = start("notebook", "lab", "--idle", "20s")
-    output = first.read("Ctrl-C closes the port.", seconds=400)
+    first = start("notebook", "lab", "--idle", "60s")
+    output = first.read("Ctrl-C closes the port.", seconds=900)
     found = re.search(r"http://127\.0\.0\.1:(\d+)/lab\?token=(\w+)", output)
     assert found
     url = f"http://127.0.0.1:{found[1]}/api/contents?token={found[2]}"
-    with urllib.request.urlopen(url, timeout=30) as answer:
+    with urllib.request.urlopen(url, timeout=300) as answer:
         assert [item["name"] for item in json.load(answer)["content"]] == ["train.py"]
     os.killpg(first.process.pid, signal.SIGKILL)  # as if this machine was switched off
     assert first.end() != 0
-    wait(lambda: cluster.api.get(f"{_JOBS}/lab"), lambda job: bool(condition(job, "Complete")), seconds=200)
+    wait(lambda: cluster.api.get(f"{_JOBS}/lab"), lambda job: bool(condition(job, "Complete")), seconds=600)
     again = start("notebook", "lab")
-    again.read("lab has ended. JupyterLab had no activity for 20 s (--idle)")
+    again.read("lab has ended. JupyterLab had no activity for 1 minute (--idle)")
     again.read("Its Job is deleted; the same command starts a new one.")
     assert again.end() == 1
     gone(cluster.api, f"{_JOBS}/lab")

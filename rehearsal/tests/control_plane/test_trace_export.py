@@ -92,13 +92,13 @@ def _submit(api: Api, cluster: Profile, name: str, gpus: int, seconds: int) -> N
 
 
 def _ended(api: Api, name: str) -> None:
-    wait(lambda: api.get(f"{JOBS}/{name}")["status"], lambda status: status.get("succeeded") == 1, seconds=60)
+    wait(lambda: api.get(f"{JOBS}/{name}")["status"], lambda status: status.get("succeeded") == 1)
 
 
 def _exported(ebbtide: Ebbtide, *arguments: str) -> tuple[list[dict[str, str]], str, str]:
     """Return the rows of an export, its text, and its remarks."""
     started = ebbtide.start("trace", "export", "-n", "vision", *arguments)
-    out, errors = started.communicate(timeout=60)
+    out, errors = started.communicate(timeout=300)
     assert started.returncode == 0, errors
     return list(csv.DictReader(io.StringIO(out))), out, errors
 

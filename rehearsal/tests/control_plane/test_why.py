@@ -277,9 +277,9 @@ def test_the_command(cluster: ControlPlane, api: Api, cluster_profile: Profile) 
     submit(api, "many", "gpus", requests={GPU: "4"}, parallelism=2, completions=2)
     cause = why(api, "many", cluster_profile, "DoesNotFit")
     ebbtide = Ebbtide(cluster.plan.kubeconfig, cluster_profile)
-    out, errors = ebbtide.start("why", "many", "-n", "vision").communicate(timeout=60)
+    out, errors = ebbtide.start("why", "many", "-n", "vision").communicate(timeout=300)
     assert (out, errors) == (f"Job many waits: {cause}\n", "")
-    out, _ = ebbtide.start("why", "many", "-n", "vision", "--format", "json").communicate(timeout=60)
+    out, _ = ebbtide.start("why", "many", "-n", "vision", "--format", "json").communicate(timeout=300)
     assert json.loads(out) == {
         "version": "ebbtide.dev/why/v1",
         "kind": "Job",
@@ -287,7 +287,7 @@ def test_the_command(cluster: ControlPlane, api: Api, cluster_profile: Profile) 
         "name": "many",
         "cause": cause.document(),
     }
-    out, _ = ebbtide.start("jobs", "-n", "vision", "--format", "json").communicate(timeout=60)
+    out, _ = ebbtide.start("jobs", "-n", "vision", "--format", "json").communicate(timeout=300)
     (row,) = json.loads(out)["workloads"]
     assert (row["cause"], row["reason"]) == ("DoesNotFit", cause.message)
     error = ebbtide.refused("why", "mnay", "-n", "vision")

@@ -146,7 +146,7 @@ def test_a_job_between_tries(control_plane: ControlPlane, place: str) -> None:
         path = f"/apis/batch/v1/namespaces/{place}/jobs/quick"
         wait(lambda: api.get(path), lambda item: bool(condition(item, "Complete")))
         ebbtide = Ebbtide(control_plane.plan.kubeconfig, _PROFILE)
-        out, _ = ebbtide.start("why", "quick", "-n", place).communicate(timeout=60)
+        out, _ = ebbtide.start("why", "quick", "-n", place).communicate(timeout=300)
         assert out == "Job quick does not wait: it is completed.\n"
     finally:
         api.delete("/api/v1/nodes/tries")
