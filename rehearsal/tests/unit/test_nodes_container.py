@@ -89,7 +89,10 @@ def test_a_mounted_bucket(tmp_path: Path) -> None:
         tmp_path,
         [
             {"name": "claim", "persistentVolumeClaim": {"claimName": "shared"}},
-            {"name": "inline", "csi": {"driver": "gcsfuse.csi.storage.gke.io", "volumeAttributes": attributes}},
+            {
+                "name": "inline",
+                "csi": {"driver": "gcsfuse.csi.storage.gke.io", "volumeAttributes": attributes},
+            },
         ],
         volumeMounts=[
             {"name": "claim", "mountPath": "/outputs", "subPath": "outputs/train"},

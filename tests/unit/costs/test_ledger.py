@@ -3,8 +3,9 @@
 import csv
 import io
 import json
+import sqlite3
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import pytest
 from typer.testing import CliRunner
@@ -14,6 +15,7 @@ from ebbtide.costs.billing import BillingFileError, compare
 from ebbtide.costs.ledger import CostRecordError, Record, read_record, report
 from ebbtide.costs.recorder import Recorder
 from ebbtide.kubernetes_api import Api
+from tests.pages import of_kind
 from tests.unit.costs.cluster import SETTINGS, START, Cluster, Reader, done, node, pod
 
 _HOUR = 3600
@@ -110,6 +112,41 @@ t4-spot,USD,3.05
 t4-spot,USD,1.80
 system,USD,0.20
 """
+_POOL, _OWN = {"goog-k8s-node-pool-name": "t4-spot"}, {"goog-k8s-cluster-name": "CLUSTER"}
+_EXPORT: Final = (
+    ("Compute Engine", _OWN | _POOL, 3.05, "2026-11-02 00:00:00+00"),
+    ("Compute Engine", _OWN | _POOL | {"k8s-namespace": "vision"}, 1.80, "2026-11-01 00:00:00+00"),
+    ("Compute Engine", _OWN | {"goog-k8s-node-pool-name": "system"}, 0.20, "2026-11-02 00:00:00+00"),
+    ("Compute Engine", _OWN | _POOL, 7.0, "2026-10-31 23:00:00+00"),
+    ("Compute Engine", _OWN | _POOL | {"goog-gke-volume": ""}, 7.0, "2026-11-02 00:00:00+00"),
+    ("Compute Engine", {"goog-k8s-cluster-name": "other"} | _POOL, 7.0, "2026-11-02 00:00:00+00"),
+    ("Kubernetes Engine", _OWN | _POOL, 7.0, "2026-11-02 00:00:00+00"),
+)
+"""Rows of the detailed usage cost export; the first three are of the cluster's nodes in the month."""
+
+
+def test_the_query_of_the_billing_export() -> None:
+    """The documented query sums the month's rows of the cluster's machines by pool, without disks of claims,
+    other clusters and other services."""
+    (query,) = (block.text for block in of_kind("sql") if block.page == "docs/costs.md")
+    for written, ours in (("UNNEST(", "json_each("), ("service.description", "service_description")):
+        assert written in query
+        query = query.replace(written, ours)
+    with sqlite3.connect(":memory:") as export:
+        export.execute(
+            "CREATE TABLE `PROJECT.DATASET.gcp_billing_export_resource_v1_ACCOUNT` "
+            "(service_description, labels, cost_at_list, usage_start_time, currency)"
+        )
+        rows = [(service, json.dumps(labels), cost, at, "USD") for service, labels, cost, at in _EXPORT]
+        export.executemany(
+            "INSERT INTO `PROJECT.DATASET.gcp_billing_export_resource_v1_ACCOUNT` VALUES (?, ?, ?, ?, ?)",
+            rows,
+        )
+        found = export.execute(query)
+        assert [column for column, *_ in found.description] == ["pool", "currency", "cost"]
+        assert sorted(found) == [("system", "USD", 0.2), ("t4-spot", "USD", pytest.approx(4.85))]
+
+
 _TAGS = ('{""aks-managed-poolName"": ""t4-spot""}', '""env"": ""dev"",""aks-managed-poolName"": ""t4-spot""')
 
 
