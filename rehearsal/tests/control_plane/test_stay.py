@@ -138,6 +138,21 @@ ebbtide cancel lab
 """
 
 
+_DECLARE_A_VOLUME = """
+grep -q '^ *- name: vision$' Pulumi.dev.yaml
+sed -i 's/^\\( *\\)- name: vision$/&\\n\\1  volume: {}/' Pulumi.dev.yaml
+.venv/bin/ebbtide up dev --yes
+"""
+_OUTPUTS = """
+at='--namespace vision --pool cpu-spot'
+ebbtide run kept $at --outputs /outputs -- python train.py 1
+ebbtide cp kept:model.txt results $at && cat results/model.txt
+ebbtide cancel kept --namespace vision
+ebbtide cp kept: everything $at && cat everything/model.txt
+ebbtide run data $at --mount gs://acme-ml-train-dev-vision/outputs/kept:/data -- cat /data/model.txt
+"""
+
+
 def _folder(directory: Path) -> Path:
     """Return a new folder with the program of the page about a day's work."""
     folder = directory / "model"
@@ -165,9 +180,17 @@ def _work(rehearsal: Rehearsal, folder: Path) -> None:
         assert (status, [text for text in expected if text not in printed]) == (0, []), printed
 
 
+def _keep_outputs(rehearsal: Rehearsal, folder: Path) -> None:
+    """Declare a volume for the team, and copy outputs of its run, which are in its bucket."""
+    status, printed = rehearsal.run(f"set -e\n{_DECLARE_A_VOLUME}")
+    assert status == 0, printed
+    status, printed = rehearsal.run(f"set -e\ncd {folder}\n{_OUTPUTS}")
+    assert (status, printed.splitlines().count("1 steps")) == (0, 3), printed
+
+
 def test_a_rehearsal_that_stays(tmp_path: Path) -> None:
     """The environment of a running rehearsal reaches the cluster, the state and the cloud's APIs; a folder's
-    code runs there, and survives a preemption; Ctrl-C ends it with status 0."""
+    code runs there, survives a preemption and keeps outputs; Ctrl-C ends it with status 0."""
     with _staying("--for", "2h", keep=tmp_path / "kept") as rehearsal:
         assert "export KUBECONFIG=" in rehearsal.printed
         assert "export PULUMI_DEBUG_PROVIDERS=" in rehearsal.printed
@@ -179,7 +202,9 @@ def test_a_rehearsal_that_stays(tmp_path: Path) -> None:
         ):
             status, printed = rehearsal.run(command)
             assert (status, text in printed) == (0, True), printed
-        _work(rehearsal, _folder(tmp_path))
+        folder = _folder(tmp_path)
+        _work(rehearsal, folder)
+        _keep_outputs(rehearsal, folder)
         os.killpg(rehearsal.process.pid, signal.SIGINT)
         assert rehearsal.process.wait(600) == 0
     assert "encryptionsalt" not in (ROOT / "Pulumi.dev.yaml").read_text(encoding="utf-8")
