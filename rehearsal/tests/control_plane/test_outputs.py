@@ -9,10 +9,11 @@ from ebbtide.model import Cluster, declare
 from ebbtide.model.labels_and_taints import labels_and_taints
 from ebbtide.placement import NodeTaint
 from ebbtide.placement.derive import profile
+from ebbtide_rehearsal.cloud.autoscaling import Autoscaling, put_settings
 from ebbtide_rehearsal.cloud.pools import NodePool
 from ebbtide_rehearsal.control_plane import ControlPlane, ControlPlaneTools
 from rehearsal.tests.control_plane.commands import Ebbtide
-from rehearsal.tests.control_plane.node_pools import running, work_pool
+from rehearsal.tests.control_plane.node_pools import CLUSTER, running, work_pool
 from rehearsal.tests.control_plane.process_pods import process_namespace, team_volume
 from tests.buckets import emulator
 from tests.repository import ROOT, declaration
@@ -74,7 +75,8 @@ def test_outputs(
         f"No pod of other runs in namespace {place}, and a Job has to read its outputs: name a pool (--pool) "
         "or a queue (--queue) for it."
     )
-    with running(control_plane.api, tmp_path, pool):
+    with running(control_plane.api, tmp_path, pool) as nodes:
+        put_settings(nodes.store, CLUSTER, Autoscaling(idle_seconds=360_000))  # the logs go with the node
         run = user.start("run", "train", *how, "--", "python", "train.py", "600")
         assert run.stdout is not None
         while not run.stdout.readline().startswith("written to"):
@@ -126,8 +128,9 @@ def test_code_in_the_bucket(control_plane: ControlPlane, tmp_path: Path) -> None
     buckets.parent.mkdir()
     with (
         emulator(bucket.removeprefix("gs://"), buckets) as environment,
-        running(control_plane.api, tmp_path, pool),
+        running(control_plane.api, tmp_path, pool) as nodes,
     ):
+        put_settings(nodes.store, CLUSTER, Autoscaling(idle_seconds=360_000))  # the logs go with the node
         user = Ebbtide(control_plane.plan.kubeconfig, made, environment)
         where = ("-n", place, "--pool", _STACKS["gke"][1], "--image", "python", "--code", str(folder))
         first = _ended(user, "run", "first", *where, "--", "python", "train.py", "once")

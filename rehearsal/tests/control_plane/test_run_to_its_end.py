@@ -11,9 +11,10 @@ from ebbtide.model.labels_and_taints import labels_and_taints
 from ebbtide.placement import NodeTaint
 from ebbtide.placement.derive import profile
 from ebbtide.placement.profile import TeamProfile
+from ebbtide_rehearsal.cloud.autoscaling import Autoscaling, put_settings
 from ebbtide_rehearsal.control_plane import ControlPlane
 from rehearsal.tests.control_plane.commands import Ebbtide
-from rehearsal.tests.control_plane.node_pools import running, work_pool
+from rehearsal.tests.control_plane.node_pools import CLUSTER, running, work_pool
 from rehearsal.tests.control_plane.process_pods import process_namespace
 from rehearsal.tests.registry import put_image, registry
 from tests.repository import ROOT, declaration
@@ -54,7 +55,9 @@ def test_run_and_run_again(control_plane: ControlPlane, address: str, cloud: str
         control_plane.api,
         tmp_path,
         work_pool(name, labels=dict(placement.all_labels), taints=taints),
-    ):
+    ) as nodes:
+        # With its node, the log of an ended pod would be gone before it is followed.
+        put_settings(nodes.store, CLUSTER, Autoscaling(idle_seconds=360_000))
         started = user.start("run", "train", *options, *image, "--", "python", "train.py", "--lr", "0.1")
         output, errors = started.communicate(timeout=600)
         assert started.returncode == 0, output + errors
