@@ -174,7 +174,24 @@ def check(api: Api, manifests: Sequence[Object], namespace: str, *, replace: boo
         dry_run(api, namespace, *manifests)
     else:
         _check_replacement(api, manifests, namespace)
+    _check_pods(api, manifests[0], namespace)
     return existing
+
+
+def _check_pods(api: Api, job_object: Object, namespace: str) -> None:
+    """Check that the namespace's Pod Security Standard admits the pods: of a Job, it is not enforced. A user
+    who may not create pods does not get the answer."""
+    template = job_object["spec"]["template"]
+    metadata = {**template.get("metadata", {}), "name": job_object["metadata"]["name"]}
+    body = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]}
+    try:
+        api.create(f"/api/v1/namespaces/{namespace}/pods", body, dryRun="All")
+    except ApiError as error:
+        if "violates PodSecurity" in error.message:
+            raise ClusterError(
+                f"Namespace {namespace} would refuse the run's pods, and nothing was created: run them as a "
+                f"user that is not root, with --run-as-user 1000. ({error.message})"
+            ) from None
 
 
 def _check_replacement(api: Api, manifests: Sequence[Object], namespace: str) -> None:

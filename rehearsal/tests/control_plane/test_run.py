@@ -59,9 +59,15 @@ def test_a_run_in_a_restricted_namespace(
     control_plane: ControlPlane, ebbtide: Ebbtide, call: tuple[str, ...], cloud: str
 ) -> None:
     """The pod is admitted, the ConfigMap has the code and is deleted with the Job, and an interrupt
-    leaves the Job running."""
+    leaves the Job running. A pod that would be refused is an error before anything is created."""
     labels = {"pod-security.kubernetes.io/enforce": "restricted"}
     api, place = control_plane.api, namespace(control_plane.api, f"restricted-{cloud}", **labels)
+    assert "--run-as-user" in call[-2]
+    assert ebbtide.refused("run", *call[:-2], "-n", place, "--", "python", "train.py").startswith(
+        f"Namespace {place} would refuse the run's pods, and nothing was created: run them as a user that is "
+        "not root, with --run-as-user 1000. ("
+    )
+    assert api.items(f"/apis/batch/v1/namespaces/{place}/jobs") == []
     started = ebbtide.start("run", *call, "-n", place, "--", "python", "train.py")
     pod = _only(control_plane, place, "pods")
     config_map = _only(control_plane, place, "configmaps")
