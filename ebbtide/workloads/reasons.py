@@ -68,6 +68,8 @@ def not_started(pods: Sequence[Object]) -> str:
         pods: the Job's pods, including finished ones.
     """
     pending = [pod for pod in pods if phase_of(pod) == "Pending"]
+    if pods and all(phase_of(pod) == "Succeeded" for pod in pods):
+        return "its pods have succeeded"
     if pods and not pending:
         return "waiting before the next try"
     for pod in pending:

@@ -103,6 +103,7 @@ _WORDS: list[tuple[str, JobSnapshot, str]] = [
         look_at(job(failed=1), exited("a", 1)),
         "starting: waiting before the next try; 1 retry used",
     ),
+    ("succeeded", look_at(job(active=1), pod("a", "Succeeded")), "starting: its pods have succeeded"),
     (
         "ending",
         look_at(job(active=1), pod("a", "Running", metadata={"deletionTimestamp": "2026-11-20T10:01:00Z"})),
