@@ -126,7 +126,7 @@ def _phase(snapshot: JobSnapshot, waiting: Sequence[Object], running: int) -> tu
         return Phase.RUNNING, without
     if waiting:
         return Phase.WAITING, without
-    return Phase.STARTING, not_started(snapshot.pods)
+    return Phase.STARTING, not_started(snapshot.pods, snapshot.job["spec"].get("completions") or 1)
 
 
 def _retries(spec: Object, status: Object, failed: int, *, over: bool) -> int:

@@ -61,14 +61,15 @@ def shortened(message: str) -> str:
     return first.partition(" preemption:")[0].strip().rstrip(".")
 
 
-def not_started(pods: Sequence[Object]) -> str:
+def not_started(pods: Sequence[Object], completions: int) -> str:
     """Return why no container of a Job runs; empty if the containers are being created.
 
     Args:
         pods: the Job's pods, including finished ones.
+        completions: number of its pods that have to succeed.
     """
     pending = [pod for pod in pods if phase_of(pod) == "Pending"]
-    if pods and all(phase_of(pod) == "Succeeded" for pod in pods):
+    if sum(phase_of(pod) == "Succeeded" for pod in pods) >= completions:
         return "its pods have succeeded"
     if pods and not pending:
         return "waiting before the next try"

@@ -37,8 +37,10 @@ def cause_of(evidence: Evidence) -> Cause | None:
     pending = [pod for pod in alive if phase_of(pod) == "Pending"]
     if pending:
         return pending_pod(evidence, min(pending, key=_order))
-    phases = {phase_of(pod) for pod in alive}
-    if "Running" in phases or phases == {"Succeeded"} or job is None:
+    phases = [phase_of(pod) for pod in alive]
+    if "Running" in phases or job is None:
+        return None
+    if phases.count("Succeeded") >= (job["spec"].get("completions") or 1):
         return None
     return missing_pods(evidence, job) or (_RETRY if between_tries(alive) else _NEW)
 

@@ -298,6 +298,5 @@ def _not_started(evidence: Evidence, pod: Object) -> Cause:
 
 
 def between_tries(pods: list[Object]) -> bool:
-    """Return whether all pods of a Job have ended and one failed, so that the next try is due."""
-    phases = {phase_of(pod) for pod in pods}
-    return "Failed" in phases and phases <= {"Succeeded", "Failed"}
+    """Return whether all pods of a Job have ended, so that the next try is due."""
+    return bool(pods) and all(phase_of(pod) in {"Succeeded", "Failed"} for pod in pods)

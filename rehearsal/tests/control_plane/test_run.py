@@ -145,7 +145,7 @@ def test_a_run_that_the_cluster_refuses(
     first = ebbtide.start(*words, "--", "python", "train.py")
     _only(control_plane, place, "pods")
     _interrupt(first)
-    again = ("--replace", "--volume", "shared", "--mount-path", "/code", "--", "python", "train.py")
+    again = ("--replace", "--volume", "shared", "--mount-path", "/ebbtide", "--", "python", "train.py")
     assert "must be unique" in ebbtide.refused(*words, *again)
     assert api.find(f"/apis/batch/v1/namespaces/{place}/jobs/train") is not None
     quota = {"metadata": {"name": "one"}, "spec": {"hard": {"count/jobs.batch": "1"}}}

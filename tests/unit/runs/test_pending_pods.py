@@ -27,9 +27,10 @@ def test_pods_that_are_not_created(message: str, reason: str) -> None:
 
 
 def test_jobs_between_tries() -> None:
-    """A Job whose pods have ended and failed waits for its next try; one that has ended, or whose pods have
-    succeeded, does not wait."""
-    assert cause_of(evidence(job=job(), pods=[pod("a", "Succeeded")])) is None
+    """A Job whose pods have ended waits for its next try; one that has ended, or whose pod has succeeded after
+    a failure, does not wait."""
+    ended = [pod("a", "Failed"), pod("b", "Succeeded")]
+    assert cause_of(evidence(job=job(), pods=ended)) is None
     assert found(job=job(), pods=[pod("a", "Failed")]).reason == "Retry"
     assert found(job=job()).reason == "New"
     assert cause_of(evidence(job=job(conditions=(condition("Complete"),)))) is None

@@ -103,7 +103,11 @@ _WORDS: list[tuple[str, JobSnapshot, str]] = [
         look_at(job(failed=1), exited("a", 1)),
         "starting: waiting before the next try; 1 retry used",
     ),
-    ("succeeded", look_at(job(active=1), pod("a", "Succeeded")), "starting: its pods have succeeded"),
+    (
+        "succeeded",
+        look_at(job(active=1), preempted("a"), pod("b", "Succeeded")),
+        "starting: its pods have succeeded; 1 disruption survived",
+    ),
     (
         "ending",
         look_at(job(active=1), pod("a", "Running", metadata={"deletionTimestamp": "2026-11-20T10:01:00Z"})),
