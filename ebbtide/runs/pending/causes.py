@@ -38,9 +38,11 @@ def cause_of(evidence: Evidence) -> Cause | None:
     if pending:
         return pending_pod(evidence, min(pending, key=_order))
     phases = [phase_of(pod) for pod in alive]
-    if "Running" in phases or job is None:
-        return None
-    if phases.count("Succeeded") >= (job["spec"].get("completions") or 1):
+    if (
+        "Running" in phases
+        or job is None
+        or phases.count("Succeeded") >= (job["spec"].get("completions") or 1)
+    ):
         return None
     return missing_pods(evidence, job) or (_RETRY if between_tries(alive) else _NEW)
 

@@ -27,8 +27,8 @@ def test_pods_that_are_not_created(message: str, reason: str) -> None:
 
 
 def test_jobs_between_tries() -> None:
-    """A Job whose pods have ended waits for its next try; one that has ended, or whose pod has succeeded after
-    a failure, does not wait."""
+    """A Job whose pods have ended waits for its next try; one that has ended, or succeeded after a failure,
+    does not wait."""
     ended = [pod("a", "Failed"), pod("b", "Succeeded")]
     assert cause_of(evidence(job=job(), pods=ended)) is None
     assert found(job=job(), pods=[pod("a", "Failed")]).reason == "Retry"
