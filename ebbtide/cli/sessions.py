@@ -95,6 +95,7 @@ class _Session:
         from ebbtide.runs import sessions  # noqa: PLC0415
         from ebbtide.runs.folder import read_folder  # noqa: PLC0415
         from ebbtide.runs.metadata import user_of  # noqa: PLC0415
+        from ebbtide.runs.run import check_pods  # noqa: PLC0415
         from ebbtide.workloads import submission  # noqa: PLC0415
 
         kubectl_command()
@@ -114,6 +115,8 @@ class _Session:
         fields = {key: value for key, value in fields_of(name, None, options).items() if key != "command"}
         manifest, *dependents = objects_of(cluster, folder, user_of(api), recorded, **own, **fields)
         namespace = manifest["metadata"].get("namespace") or api.namespace
+        submission.dry_run(api, namespace, manifest, *dependents)
+        check_pods(api, manifest, namespace)
         manifest, _ = with_code(manifest, cluster, namespace, folder, own["code_in"], options)
         job = submission.submit(api, manifest, *dependents)
         say(f"Job {job['metadata']['name']} is created, in namespace {namespace}.")

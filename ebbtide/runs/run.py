@@ -174,13 +174,18 @@ def check(api: Api, manifests: Sequence[Object], namespace: str, *, replace: boo
         dry_run(api, namespace, *manifests)
     else:
         _check_replacement(api, manifests, namespace)
-    _check_pods(api, manifests[0], namespace)
+    check_pods(api, manifests[0], namespace)
     return existing
 
 
-def _check_pods(api: Api, job_object: Object, namespace: str) -> None:
-    """Check that the namespace's Pod Security Standard admits the pods: of a Job, it is not enforced. A user
-    who may not create pods does not get the answer."""
+def check_pods(api: Api, job_object: Object, namespace: str) -> None:
+    """Check that the namespace's Pod Security Standard admits the pods of a Job.
+
+    It is not enforced for the Job itself. For a user who may not create pods, nothing is checked.
+
+    Raises:
+        ClusterError: it does not.
+    """
     template = job_object["spec"]["template"]
     metadata = {**template.get("metadata", {}), "name": job_object["metadata"]["name"]}
     body = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]}

@@ -51,8 +51,8 @@ def test_the_record(installed: Installed, control_plane: ControlPlane) -> None:
         cluster, name="train", namespace="vision", image="busybox", pool="cpu", cpu="1", memory="1Gi"
     )
     manifest["spec"]["template"]["metadata"] = {"annotations": {RUNS_FOR: "2s"}}
-    api.create("/apis/batch/v1/namespaces/vision/jobs", manifest)
     assert installed.run() == "0 lines written.\n"
+    api.create("/apis/batch/v1/namespaces/vision/jobs", manifest)
     wait(
         lambda: api.get("/apis/batch/v1/namespaces/vision/jobs/train")["status"],
         lambda status: status.get("succeeded") == 1,

@@ -51,8 +51,9 @@ def start(
     folder.mkdir()
     (folder / "train.py").write_text("print('trained')")
 
-    def started(place: str, *words: str) -> Terminal:
-        options = ("-n", place, "--code", str(folder), "--image", "python", "--run-as-user", "1000")
+    def started(place: str, *words: str, user: str = "1000") -> Terminal:
+        as_user = ("--run-as-user", user) if user else ()
+        options = ("-n", place, "--code", str(folder), "--image", "python", *as_user)
         on_pool = () if "--pool" in words else ("--pool", pool)
         command = ("shell", *words, *options, *on_pool)
         return Terminal(tools.path("kubectl"), control_plane.plan.kubeconfig, made, *command)
@@ -66,8 +67,12 @@ def _jobs(control_plane: ControlPlane, place: str) -> list[str]:
 
 
 def test_a_terminal(control_plane: ControlPlane, cloud: tuple[str, str, Profile], start: Start) -> None:
-    """The shell of a restricted namespace has the code, and its end deletes the Job with its pod."""
+    """The shell of a restricted namespace has the code, and its end deletes the Job with its pod; a pod that
+    the namespace would refuse is an error, without a Job."""
     place = process_namespace(control_plane.api, f"shell-{cloud[0]}", **_RESTRICTED)
+    refused = start(place, user="")
+    refused.read("with --run-as-user 1000.")
+    assert (refused.end(), _jobs(control_plane, place)) == (2, [])
     terminal = start(place)
     terminal.read("is created, in namespace")
     terminal.write("python train.py; basename $PWD; exit 3\n")
