@@ -34,7 +34,7 @@ def test_the_session_fits_its_terminal() -> None:
 
 
 def test_each_step_of_the_session_has_a_picture() -> None:
-    """Its text can be selected, and nothing is fetched from elsewhere."""
+    """Text of a picture can be selected, and nothing is fetched from elsewhere."""
     pictures = list(session_pictures(read()))
     assert len(pictures) == len(STEPS)
     assert "did you mean n1-highmem-8".replace(" ", "") in _words(pictures[-1])

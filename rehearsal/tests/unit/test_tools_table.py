@@ -88,7 +88,7 @@ _OTHER_VERSIONS = {"pulumi-language-python": "3.259.0", "pulumi-resource-kuberne
 
 @pytest.mark.parametrize("release", releases(), ids=lambda release: f"{release.program}-{release.platform}")
 def test_a_release_is_pinned_by_its_hash(release: Release) -> None:
-    """Of the version that would be built, over https, with a whole hash and the place where it was read."""
+    """A release has the version that would be built, an https address, a whole hash and its source."""
     tool = all_items()[release.program]
     assert isinstance(tool, Tool)
     assert release.version == _OTHER_VERSIONS.get(release.program, tool.version)
@@ -106,6 +106,6 @@ def test_one_address_has_one_hash() -> None:
 
 
 def test_a_program_that_behaves_otherwise_is_built() -> None:
-    """Of the patched programs, only the Kubernetes provider is downloaded: its patches name files."""
+    """Only the Kubernetes provider is patched and downloaded: its patches name files."""
     patched = {tool.name for tool in _TOOLS if tool.changes}
     assert patched & {release.program for release in releases()} == {"pulumi-resource-kubernetes"}
