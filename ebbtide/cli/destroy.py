@@ -9,7 +9,7 @@ import typer
 
 from ebbtide.cli.consoles import console, say
 from ebbtide.cli.exit_status import ExitStatus
-from ebbtide.cli.options import ConfigFile, Cwd, SelectedStack, stack_name
+from ebbtide.cli.options import ConfigFile, Cwd, Record, SelectedStack, record_option, stack_name
 from ebbtide.invocation import command_line
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ def destroy(
         bool,
         typer.Option("--delete-orphans", help="Delete resources of the cluster that remain in the cloud."),
     ] = False,
+    record: Record = None,
     config_file: ConfigFile = None,
     cwd: Cwd = Path(),
 ) -> None:
@@ -46,7 +47,7 @@ def destroy(
     midway, or buckets and disks remain. Exit status 2: nothing was changed, as in another project or
     subscription than the stack's.
     """
-    choices = _Choices(yes, confirm_name, keep_volumes, delete_orphans)
+    choices = _Choices(yes, confirm_name, keep_volumes, delete_orphans, record)
     try:
         status = _destroyed(stack, config_file, cwd, choices)
     except KeyboardInterrupt:
@@ -64,6 +65,7 @@ class _Choices:
     confirm_name: str | None
     keep_volumes: bool
     delete_orphans: bool
+    record: Path | None
 
     @property
     def is_interactive(self) -> bool:
@@ -76,6 +78,7 @@ class _Choices:
             *(["--confirm-name", self.confirm_name] if self.confirm_name else []),
             *(["--keep-volumes"] if self.keep_volumes else []),
             *(["--delete-orphans"] if self.delete_orphans else []),
+            *record_option(self.record),
         ]
 
     def name(self, question: str) -> str | None:
@@ -113,6 +116,7 @@ def _destroyed(stack: str | None, config_file: Path | None, cwd: Path, choices: 
     from ebbtide.operations import destroy as destroying  # noqa: PLC0415
     from ebbtide.operations.backend import Backend  # noqa: PLC0415
     from ebbtide.preview.stack_files import read_stack  # noqa: PLC0415
+    from ebbtide.recording.provider_calls import Recorder  # noqa: PLC0415
 
     name = stack_name(stack, config_file) if stack or config_file else _selected(cwd)
     files = read_stack(cwd, name.rpartition("/")[2], config_file=config_file)
@@ -135,7 +139,10 @@ def _destroyed(stack: str | None, config_file: Path | None, cwd: Path, choices: 
         declaration=files.declaration() if files.source else {},
         keep_volumes=choices.keep_volumes,
     )
-    outcome = destroying.destroy(Backend(files.root).opened(name, config_file), options, console(sys.stdout))
+    opened = Backend(files.root).opened(name, config_file)
+    if choices.record:
+        opened.record(Recorder(choices.record, "destroy"))
+    outcome = destroying.destroy(opened, options, console(sys.stdout))
     if outcome is None:
         return ExitStatus.FOUND
     if outcome.interrupted:

@@ -70,7 +70,21 @@ ConfigFile = Annotated[
 Out = Annotated[
     Path | None, typer.Option(help="File to write to instead of standard output.", show_default=False)
 ]
+Record = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR",
+        help="Directory to record the calls of the cloud's provider in, without secrets and ids; see "
+        "`ebbtide rehearse --compare`.",
+        show_default=False,
+    ),
+]
 Cwd = Annotated[Path, typer.Option(help="Directory of the project, or one below it.")]
+
+
+def record_option(directory: Path | None) -> list[str]:
+    """Return the option of a recording, as written."""
+    return ["--record", str(directory)] if directory else []
 
 
 def duration(written: str) -> timedelta:

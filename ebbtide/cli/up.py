@@ -9,7 +9,16 @@ import typer
 
 from ebbtide.cli.consoles import console, say
 from ebbtide.cli.exit_status import ExitStatus
-from ebbtide.cli.options import BackendStack, ConfigFile, Cwd, duration, stack_files, stack_name
+from ebbtide.cli.options import (
+    BackendStack,
+    ConfigFile,
+    Cwd,
+    Record,
+    duration,
+    record_option,
+    stack_files,
+    stack_name,
+)
 from ebbtide.invocation import command_line
 
 if TYPE_CHECKING:
@@ -37,6 +46,7 @@ def up(
         ),
     ] = None,
     verbose: Annotated[bool, typer.Option("--verbose", help="Print the engine's errors in full.")] = False,
+    record: Record = None,
     config_file: ConfigFile = None,
     cwd: Cwd = Path(),
 ) -> None:
@@ -48,11 +58,14 @@ def up(
     confirm, the policy or a quota forbids it, or the engine failed.
     """
     try:
-        status = _updated(stack, config_file, cwd, drain_timeout, yes=yes, quotas=quotas, verbose=verbose)
+        status = _updated(
+            stack, config_file, cwd, drain_timeout, record, yes=yes, quotas=quotas, verbose=verbose
+        )
     except KeyboardInterrupt:
         from ebbtide.operations.up import drain_option  # noqa: PLC0415
 
-        again = command_line("up", stack_name(stack, config_file), *drain_option(drain_timeout))
+        options = (*drain_option(drain_timeout), *record_option(record))
+        again = command_line("up", stack_name(stack, config_file), *options)
         say(f"Interrupted. Continue with: {again}", err=True)
         status = ExitStatus.INTERRUPTED
     if status:
@@ -64,6 +77,7 @@ def _updated(
     config_file: Path | None,
     cwd: Path,
     drain_timeout: timedelta | None,
+    record: Path | None,
     *,
     yes: bool,
     quotas: bool,
@@ -73,6 +87,7 @@ def _updated(
     from ebbtide.operations.backend import Backend  # noqa: PLC0415
     from ebbtide.operations.plan import done_since, plan_of  # noqa: PLC0415
     from ebbtide.operations.up import Update, drain_option  # noqa: PLC0415
+    from ebbtide.recording.provider_calls import Recorder  # noqa: PLC0415
 
     name = stack_name(stack, config_file)
     files = stack_files(name.rpartition("/")[2], config_file, cwd)
@@ -94,8 +109,11 @@ def _updated(
             update.log(line)
     if plan.is_refused or (quotas and not _within_quotas(files, recording, output)):
         return ExitStatus.FOUND
-    if not _confirmed(plan.question, name, config_file, cwd, drain_option(drain_timeout), yes=yes):
+    options = [*drain_option(drain_timeout), *record_option(record)]
+    if not _confirmed(plan.question, name, config_file, cwd, options, yes=yes):
         return ExitStatus.FOUND
+    if record:
+        update.stack.record(Recorder(record, "up"), {resource.type for resource in recording})
     with access.reaching_own("pools are not replaced", name, state.read(deployment)):
         outcome = update.run()
     if outcome.interrupted:

@@ -6,9 +6,11 @@ the program's packages (pulumi 3.259, `pulumi destroy` without `--run-program`).
 """
 
 import json
+import os
 import re
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -17,9 +19,12 @@ from typing import Any, Final, cast
 from pulumi import automation
 from pulumi.automation.events import EngineEvent, StepEventMetadata
 
-from ebbtide.operations import state
+from ebbtide.operations import provider_plugins, state
 from ebbtide.operations.cloud_state import GKE_CLUSTER
 from ebbtide.operations.failures import explained
+from ebbtide.operations.provider_plugins import DEBUG_PROVIDERS
+from ebbtide.recording.provider_calls import Recorder
+from ebbtide.recording.provider_proxy import proxied
 from ebbtide.urns import STACK_TYPE, urn_name
 
 _COLOURS: Final = re.compile(r"<\{%.*?%\}>")
@@ -79,6 +84,36 @@ class Stack:
         """See `Backend.opened`."""
         self.name, self._stack = name, stack
         self._config_file = str(config_file.resolve()) if config_file else None
+        self._proxied: Callable[[], AbstractContextManager[str]] = lambda: nullcontext("")
+
+    def record(self, recorder: Recorder, types: Iterable[str] = ()) -> None:
+        """Record the calls of the clouds' providers in each later run of the engine.
+
+        Args:
+            recorder: the writer of the calls.
+            types: types of the program's resources, besides those of the state.
+
+        Raises:
+            OperationError: a provider's plugin cannot be installed.
+        """
+        upstreams = provider_plugins.upstreams(self, types)
+        self._proxied = lambda: proxied(upstreams, recorder)
+
+    @contextmanager
+    def _engine(self, errors: list[str], variables: Mapping[str, str] | None = None) -> Generator[None]:
+        """Explain a failure of the engine, and set environment variables for it."""
+        environment = cast("dict[str, str]", self._stack.workspace.env_vars)
+        before = dict(environment)
+        with self._proxied() as providers:
+            if providers:  # the engine takes the first of a package
+                environment[DEBUG_PROVIDERS] = f"{providers},{os.environ.get(DEBUG_PROVIDERS, '')}"
+            environment.update(variables or {})
+            try:
+                with explained(self.name, errors):
+                    yield
+            finally:
+                environment.clear()
+                environment.update(before)
 
     def outputs(self) -> Mapping[str, Any]:
         """Return the stack's outputs, with secrets in plain text.
@@ -148,7 +183,7 @@ class Stack:
             OperationError: another update of the stack is in progress.
         """
         events = _Events(_unwatched)
-        with explained(self.name, events.errors):
+        with self._engine(events.errors):
             self._stack.preview_destroy(on_event=events.take, config_file=self._config_file)
         return events.errors
 
@@ -167,15 +202,8 @@ class Stack:
             OperationError: another update of the stack is in progress; nothing was changed.
         """
         events = _Events(watch)
-        environment = cast("dict[str, str]", self._stack.workspace.env_vars)
-        before = dict(environment)
-        environment.update({_UNREACHABLE: "true"} if without_cluster else {})
-        try:
-            with explained(self.name, events.errors):
-                self._stack.destroy(on_event=events.take, config_file=self._config_file, show_secrets=False)
-        finally:
-            environment.clear()
-            environment.update(before)
+        with self._engine(events.errors, {_UNREACHABLE: "true"} if without_cluster else {}):
+            self._stack.destroy(on_event=events.take, config_file=self._config_file, show_secrets=False)
         return events.errors
 
     def up(self, watch: Callable[[Removal], None], config_file: Path | None = None) -> list[str]:
@@ -193,7 +221,7 @@ class Stack:
         """
         events = _Events(watch)
         file = str(config_file) if config_file else self._config_file
-        with explained(self.name, events.errors):
+        with self._engine(events.errors):
             self._stack.up(
                 on_event=events.take,
                 config_file=file,
@@ -205,7 +233,7 @@ class Stack:
     def refresh(self, urns: list[str]) -> list[str]:
         """Compare some of the stack's resources with the cloud; result and errors as for `destroy`."""
         events = _Events(_unwatched)
-        with explained(self.name, events.errors):
+        with self._engine(events.errors):
             self._stack.refresh(
                 on_event=events.take,
                 target=urns,
@@ -218,7 +246,7 @@ class Stack:
     def remove(self, urns: list[str], watch: Callable[[Removal], None]) -> list[str]:
         """Destroy some of the stack's resources; arguments, result and errors as for `destroy`."""
         events = _Events(watch)
-        with explained(self.name, events.errors):
+        with self._engine(events.errors):
             self._stack.destroy(
                 on_event=events.take,
                 target=urns,
@@ -268,6 +296,21 @@ class Stack:
     def unlock(self) -> None:
         """Remove the stack's locks (`pulumi cancel`)."""
         self.run("cancel", "--yes")
+
+    @property
+    def directory(self) -> Path:
+        """Directory of the project."""
+        return Path(self._stack.workspace.work_dir)
+
+    def run_globally(self, *command: str) -> str:
+        """Return the output of a `pulumi` command that is about no stack.
+
+        Raises:
+            OperationError: the command fails.
+        """
+        workspace = self._stack.workspace
+        with explained(self.name):
+            return workspace.pulumi_command.run([*command], workspace.work_dir, workspace.env_vars).stdout
 
     def run(self, *command: str) -> str:
         """Return the output of a `pulumi` command on the stack.
