@@ -96,6 +96,14 @@ def rehearse(  # noqa: PLR0913 - one parameter an option
             show_default=False,
         ),
     ] = None,
+    compare: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Compare the fake clouds with what `ebbtide up --record DIR` recorded, and run nothing.",
+            show_default=False,
+        ),
+    ] = None,
     format_: Annotated[
         RehearsalFormat, typer.Option("--format", help="Text, JSON, or an HTML page.")
     ] = RehearsalFormat.TEXT,
@@ -109,7 +117,7 @@ def rehearse(  # noqa: PLR0913 - one parameter an option
     """Bring a stack up and down on this machine, with a fake cloud.
 
     The Pulumi engine and Kubernetes are the real ones; nothing is paid for. The first run builds tools from
-    Go modules. Exit status 1: an expectation was not met.
+    Go modules. Exit status 1: an expectation was not met, or a recorded answer differs.
     """
     require("rehearse")
     from ebbtide_rehearsal import __version__ as rehearsal_version  # noqa: PLC0415
@@ -130,6 +138,9 @@ def rehearse(  # noqa: PLR0913 - one parameter an option
 
         say(f"The cloud reclaims node {staying.reclaim(reclaim)} of pool {reclaim}.")
         return
+    if compare is not None:
+        _compare(compare, format_, out)
+        return
     # Progress goes to standard error if the report goes to standard output or a file.
     aside = format_ is not RehearsalFormat.TEXT or out is not None
     screen = console(sys.stderr if aside else sys.stdout)
@@ -143,10 +154,8 @@ def rehearse(  # noqa: PLR0913 - one parameter an option
         with narration(screen) as on_step:
             screen.print(table(rehearsing.tools(on_step).by_name.values()))
         return
-    if stay and (scenario or aside):
-        raise RehearsalError("--stay excludes --scenario, --format and --out.")
-    if for_ and not stay:
-        raise RehearsalError("--for limits the time of --stay: add --stay.")
+    if conflict := _conflict(stay=stay, has_report=bool(scenario or aside), has_limit=bool(for_)):
+        raise RehearsalError(conflict)
     files = stack_files(stack, config_file, cwd)
     rehearsing.check_directories(tuple(manifests or ()), tuple(charts or ()))
     file = chosen(scenario) if scenario else None
@@ -173,6 +182,28 @@ def rehearse(  # noqa: PLR0913 - one parameter an option
         )
     _write(report, format_, out, screen)
     if not report.met:
+        raise typer.Exit(ExitStatus.FOUND)
+
+
+def _conflict(*, stay: bool, has_report: bool, has_limit: bool) -> str | None:
+    """Return why options exclude each other; None if they do not."""
+    if stay and has_report:
+        return "--stay excludes --scenario, --format and --out."
+    return "--for limits the time of --stay: add --stay." if has_limit and not stay else None
+
+
+def _compare(directory: Path, format_: RehearsalFormat, out: Path | None) -> None:
+    """Print where a recording of a cloud's provider and the fake clouds differ."""
+    from ebbtide_rehearsal.failures import RehearsalError  # noqa: PLC0415
+    from ebbtide_rehearsal.real_cloud import render  # noqa: PLC0415
+    from ebbtide_rehearsal.real_cloud.compare import compare  # noqa: PLC0415
+
+    if format_ is RehearsalFormat.HTML:
+        raise RehearsalError("--compare has no HTML page: use --format json, or no --format.")
+    comparison = compare(directory)
+    is_json = format_ is RehearsalFormat.JSON
+    write(comparison.model_dump_json(indent=2) + "\n" if is_json else render.text(comparison), out)
+    if comparison.differences:
         raise typer.Exit(ExitStatus.FOUND)
 
 

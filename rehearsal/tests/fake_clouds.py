@@ -1,17 +1,18 @@
 """A recorded program, put to the fake of its cloud without an engine."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 from ebbtide.catalog.clouds import region_of
 from ebbtide.recording.recording import Recording, Resource
 from ebbtide.recording.values import revealed
 from ebbtide_rehearsal.cloud import existing
 from ebbtide_rehearsal.cloud.azure import AzureProvider
+from ebbtide_rehearsal.cloud.clusters import Clusters
 from ebbtide_rehearsal.cloud.gcp import Gcp
-from ebbtide_rehearsal.cloud.provider import Call, Provider, RefusedError
+from ebbtide_rehearsal.cloud.provider import Call, Created, Failure, Properties, Provider, RefusedError
 from ebbtide_rehearsal.cloud.store import Store
 from rehearsal.tests.control_planes import FakeControlPlanes
 from tests.declarations import Declaration
@@ -20,15 +21,35 @@ _PACKAGES = ("gcp:", "azure-native:")
 _ABOUT_THE_CALLER = ("azure-native:authorization:getClientConfig",)
 
 
-def _provider(store: Store, written: Declaration) -> Provider:
+class Asked(Protocol):
+    """The calls of a provider that a program's creation needs: see `Provider`."""
+
+    def check(self, call: Call, old: Properties, new: Properties) -> tuple[Properties, Sequence[Failure]]:
+        """Complete and validate the inputs of a resource."""
+        ...
+
+    def create(self, call: Call, inputs: Properties) -> Created:
+        """Create a resource; raises RefusedError."""
+        ...
+
+    def invoke(self, token: str, arguments: Properties) -> Properties:
+        """Call a function."""
+        ...
+
+
+def existing_cloud(store: Store, written: Declaration, planes: Clusters | None = None) -> Provider:
     """The fake of the declaration's cloud, with what the declaration needs and does not make."""
-    cloud, planes = written["cloud"], FakeControlPlanes()
+    planes = planes or FakeControlPlanes()
     existing.make(written, store, planes)
+    return Gcp(store, planes) if written["cloud"]["kind"] == "gke" else AzureProvider(store, planes)
+
+
+def settings_of(written: Declaration) -> dict[str, Any]:
+    """The settings of the declaration's provider."""
+    cloud = written["cloud"]
     if cloud["kind"] == "gke":
-        settings = {"project": cloud["project"], "region": region_of(cloud["location"])}
-        return Gcp(store, planes).configured(settings)
-    settings = {"subscriptionId": cloud["subscription"], "location": cloud["location"]}
-    return AzureProvider(store, planes).configured(settings)
+        return {"project": cloud["project"], "region": region_of(cloud["location"])}
+    return {"subscriptionId": cloud["subscription"], "location": cloud["location"]}
 
 
 def _plain(properties: Mapping[str, Any]) -> dict[str, Any]:
@@ -64,29 +85,34 @@ def _as_answered(value: Any, answers: Mapping[str, str]) -> Any:
 def refusals(recording: Recording, written: Declaration) -> dict[str, str]:
     """Return the fake cloud's refusals of a declaration's recorded program, by resource. Resources that
     depend on a refused one are skipped."""
+    with TemporaryDirectory() as directory:
+        provider = existing_cloud(Store(Path(directory) / "cloud.sqlite"), written)
+        return refusals_of(provider.configured(settings_of(written)), recording)
+
+
+def refusals_of(provider: Asked, recording: Recording) -> dict[str, str]:
+    """Return a provider's refusals of a recorded program, as `refusals` does."""
     refused: dict[str, str] = {}
     skipped: set[str] = set()
     answers: dict[str, str] = {}
-    with TemporaryDirectory() as directory:
-        provider = _provider(Store(Path(directory) / "cloud.sqlite"), written)
-        for invocation in recording.invocations:
-            if invocation.token in _ABOUT_THE_CALLER:
-                answer = provider.invoke(invocation.token, _plain(invocation.args))
-                _learn(answers, _plain(invocation.answer), answer)
-        for resource in recording:
-            if not resource.custom or not resource.type.startswith(_PACKAGES):
-                continue
-            if skipped & set(resource.dependencies):
-                skipped.add(resource.urn)
-                continue
-            reason = _refusal(provider, resource, answers)
-            if reason is not None:
-                refused[f"{resource.type} {resource.name}"] = reason
-                skipped.add(resource.urn)
+    for invocation in recording.invocations:
+        if invocation.token in _ABOUT_THE_CALLER:
+            answer = provider.invoke(invocation.token, _plain(invocation.args))
+            _learn(answers, _plain(invocation.answer), answer)
+    for resource in recording:
+        if not resource.custom or not resource.type.startswith(_PACKAGES):
+            continue
+        if skipped & set(resource.dependencies):
+            skipped.add(resource.urn)
+            continue
+        reason = _refusal(provider, resource, answers)
+        if reason is not None:
+            refused[f"{resource.type} {resource.name}"] = reason
+            skipped.add(resource.urn)
     return refused
 
 
-def _refusal(provider: Provider, resource: Resource, answers: dict[str, str]) -> str | None:
+def _refusal(provider: Asked, resource: Resource, answers: dict[str, str]) -> str | None:
     call = Call(resource.type, resource.name, resource.urn)
     wanted = _as_answered(_plain(resource.inputs), answers)
     inputs, failures = provider.check(call, {}, wanted)

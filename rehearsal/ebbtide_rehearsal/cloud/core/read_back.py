@@ -28,6 +28,11 @@ def defaults_of(token: str) -> dict[str, Any]:
     return {path: json.loads(value) for path, change, value in _changes().get(token, ()) if change == "fills"}
 
 
+def rows_of(token: str) -> tuple[str, ...]:
+    """Return the properties of a type that a cloud changes, by path without indices."""
+    return tuple(path for path, _, _ in _changes().get(token, ()))
+
+
 def _changed(change: str, value: Any) -> Any:
     match change:
         case "forgets":

@@ -1,0 +1,363 @@
+"""Put recorded calls to the fake clouds, and compare the answers field by field.
+
+The calls are repeated in the order in which they ended, so that whatever a request refers to exists. Ids that
+the real cloud chose are translated into those that the fake one chose for the same resource.
+"""
+
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final, Literal, cast
+
+from ebbtide.paths import path_keys
+from ebbtide.providers.property_path import differences, plain_path, top_level
+from ebbtide.recording import answers_azure, answers_gcp, assumed_azure, assumed_gcp
+from ebbtide.recording.assumption_tables import Assumptions, Question
+from ebbtide.recording.provider_calls import ProviderCall, read
+from ebbtide.recording.templates import ResourceTemplate
+from ebbtide.recording.values import leaves
+from ebbtide_rehearsal.cloud.azure import AzureProvider, know
+from ebbtide_rehearsal.cloud.azure.arm import DEPLOYER
+from ebbtide_rehearsal.cloud.azure.roles import ASSIGNMENT
+from ebbtide_rehearsal.cloud.clusters import Endpoint
+from ebbtide_rehearsal.cloud.core.read_back import rows_of
+from ebbtide_rehearsal.cloud.gcp import Gcp
+from ebbtide_rehearsal.cloud.provider import Call, Provider, Read, RefusedError
+from ebbtide_rehearsal.cloud.store import Store
+from ebbtide_rehearsal.real_cloud.comparison import VERSION, Comparison, Difference
+from ebbtide_rehearsal.real_cloud.matching import fits_assumption, is_absent, is_only_the_clouds, is_same
+
+_SPEED: Final = 1e6
+"""Simulated seconds per second: delays of the fake clouds have passed at the next call."""
+_BOOKKEEPING: Final = "__"
+"""Beginning of names of the providers' own properties, such as `__defaults` of bridged ones."""
+_SHORTEST_ID: Final = 6
+_FAKE: Final = "fake cloud"
+
+
+@dataclass(frozen=True, slots=True)
+class _Tables:
+    """The tables of a cloud, with the names of their files."""
+
+    resources: Mapping[str, ResourceTemplate]
+    answers: str
+    assumptions: Assumptions
+    assumed: str
+
+
+_TABLES: Final = {
+    "gcp": _Tables(answers_gcp.RESOURCES, "answers_gcp.py", assumed_gcp.TABLES, "assumed_gcp.py"),
+    "azure-native": _Tables(
+        answers_azure.RESOURCES, "answers_azure.py", assumed_azure.TABLES, "assumed_azure.py"
+    ),
+}
+
+
+class _ControlPlanes:
+    """Control planes in name only: see `Clusters`."""
+
+    def __init__(self) -> None:
+        self._endpoints: dict[str, Endpoint] = {}
+
+    def create(self, identity: str, cloud: Literal["gke", "aks"]) -> Endpoint:
+        self._endpoints[identity] = Endpoint(f"{cloud}-{len(self._endpoints)}.example.com:443", "Q0E=")
+        return self._endpoints[identity]
+
+    def endpoint(self, identity: str) -> Endpoint:
+        return self._endpoints[identity]
+
+    def delete(self, identity: str) -> None:
+        self._endpoints.pop(identity, None)
+
+
+@dataclass(slots=True)
+class _Ours:
+    """The fake clouds, and what they have answered.
+
+    Attributes:
+        store: their store.
+        base: their providers without settings, by package.
+        by_urn: our ids of created resources, by URN; a replaced pool's changes with the state.
+        by_id: the same, by the real id; placeholders in it may be those of another file.
+        of_file: the same, of one file.
+        translated: the real cloud's texts and ours, of one file.
+        providers: configured providers and their settings, by package and connection, of one file.
+    """
+
+    store: Store
+    base: Mapping[str, Provider]
+    by_urn: dict[str, str] = field(default_factory=dict[str, str])
+    by_id: dict[str, str] = field(default_factory=dict[str, str])
+    of_file: dict[str, str] = field(default_factory=dict[str, str])
+    translated: dict[str, str] = field(default_factory=dict[str, str])
+    providers: dict[tuple[str, int], tuple[Provider, Mapping[str, Any]]] = field(
+        default_factory=dict[tuple[str, int], tuple[Provider, Mapping[str, Any]]]
+    )
+
+    def provider(self, call: ProviderCall) -> tuple[Provider, Mapping[str, Any]]:
+        """Return the provider of a call, and its settings."""
+        return self.providers.get((call.package, call.connection), (self.base[call.package], {}))
+
+    def created(self, call: ProviderCall, identity: str) -> None:
+        """Remember our id of a created resource."""
+        real = (call.answer or {})["id"]
+        self.by_urn[call.urn] = self.by_id[real] = self.of_file[real] = identity
+
+    def find(self, call: ProviderCall) -> str | None:
+        """Return our id of the resource of a call; None if its creation is not recorded."""
+        real = call.request["id"]
+        return self.of_file.get(real) or self.by_urn.get(call.urn) or self.by_id.get(real)
+
+    def deleted(self, identity: str) -> None:
+        """Forget a resource."""
+        for known in (self.by_urn, self.by_id, self.of_file):
+            for key in [key for key, item in known.items() if item == identity]:
+                del known[key]
+
+    def translate(self, value: Any) -> Any:
+        """Return a value with our texts instead of the real cloud's."""
+        if isinstance(value, str):
+            return self.translated.get(value, value)
+        if isinstance(value, Mapping):
+            items = cast("Mapping[str, Any]", value).items()
+            return {self.translate(key): self.translate(item) for key, item in items}
+        if isinstance(value, list):
+            return [self.translate(item) for item in cast("list[Any]", value)]
+        return value
+
+    def learn(self, call: ProviderCall, answer: Mapping[str, Any]) -> None:
+        """Remember the texts that our cloud has chosen otherwise than the real one."""
+        given = {leaf for _, leaf in leaves(dict(call.request)) if isinstance(leaf, str)}
+        for path, real, ours in differences(dict(call.answer or {}), dict(answer)):
+            if not isinstance(real, str) or not isinstance(ours, str) or real in given:
+                continue
+            if len(real) >= _SHORTEST_ID and "[" not in real and (path == "id" or is_same(real, ours)):
+                self.translated.setdefault(real, ours)
+
+
+@contextmanager
+def _ours() -> Generator[_Ours]:
+    with TemporaryDirectory(prefix="ebbtide-") as directory:
+        store, planes = Store(Path(directory, "cloud.sqlite"), speed=_SPEED), _ControlPlanes()
+        providers: tuple[Provider, ...] = (Gcp(store, planes), AzureProvider(store, planes))
+        yield _Ours(store, {provider.package: provider for provider in providers})
+
+
+def compare(directory: Path) -> Comparison:
+    """Compare a recording.
+
+    Args:
+        directory: the directory of the recording.
+
+    Raises:
+        ProviderCallError: it has no recording, or a file is malformed.
+    """
+    found: list[Difference] = []
+    compared = skipped = 0
+    with _ours() as ours:
+        for file, calls in read(directory):
+            ours.translated, ours.providers, ours.of_file = {}, {}, {}
+            for call in calls:
+                if call.method == "Configure":
+                    provider = ours.base[call.package].configured(call.request["args"])
+                    ours.providers[call.package, call.connection] = provider, call.request["args"]
+                    continue
+                fields = None if call.request.get("preview") else _compared(ours, call)
+                if fields is None:
+                    skipped += 1
+                    continue
+                compared += 1
+                found.extend(
+                    Difference(
+                        type=_type(call),
+                        resource=_name(call),
+                        call=call.method,
+                        path=path,
+                        real=real,
+                        ours=own,
+                        source=source,
+                        file=file,
+                    )
+                    for path, real, own, source in fields
+                )
+    return Comparison(
+        version=VERSION,
+        recording=str(directory),
+        compared=compared,
+        skipped=skipped,
+        differences=tuple(found),
+    )
+
+
+_Field = tuple[str, Any, Any, str]
+"""Path, real value, ours, and the source of ours."""
+
+
+def _type(call: ProviderCall) -> str:
+    return call.urn.split("::")[2].rpartition("$")[2]
+
+
+def _name(call: ProviderCall) -> str:
+    return call.urn.rpartition("::")[2]
+
+
+def _compared(ours: _Ours, call: ProviderCall) -> list[_Field] | None:
+    """Put a call to the fake cloud; return the fields that differ, None if it was not compared."""
+    answer_of = _ANSWERS[call.method]
+    provider, settings = ours.provider(call)
+    request = ours.translate(call.request)
+    if call.method == "Create" and _type(call) == ASSIGNMENT:
+        request = _introduced(ours, call, request)
+    try:
+        answer = answer_of(ours, provider, call, request)
+    except RefusedError as refused:
+        return [] if _matches(call.error, str(refused)) else [("error", call.error, str(refused), _FAKE)]
+    except Exception as error:  # noqa: BLE001 - a recording of a real cloud may have what no test has
+        return [("error", call.error, f"{type(error).__name__}: {error}", _FAKE)]
+    if answer is None:
+        return None
+    if call.error is not None:
+        return [("error", call.error, None, _FAKE)]
+    fields = list(_differing(call, answer))
+    if call.method == "Create":
+        ours.created(call, answer["id"])
+        ours.learn(call, answer)
+        fields.extend(_unfit(call, settings, {path for path, *_ in fields}))
+    return fields
+
+
+def _introduced(ours: _Ours, call: ProviderCall, request: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Let the principal of a role assignment exist: a user or group, or whoever ran the program."""
+    principal = call.request["properties"]["principalId"]
+    if principal in ours.translated:
+        return request
+    if (call.answer or {}).get("properties", {}).get("principalType") == "ServicePrincipal":
+        ours.translated[principal] = DEPLOYER
+        return ours.translate(call.request)
+    know(ours.store, [principal])
+    return request
+
+
+def _matches(real: str | None, ours: str) -> bool:
+    return real is not None and is_same(real.strip(), ours.strip())
+
+
+def _call(call: ProviderCall, request: Mapping[str, Any]) -> Call:
+    ignored = tuple(request.get("ignoreChanges", ()))
+    return Call(_type(call), _name(call), call.urn, ignored=ignored, inputs=request.get("inputs", {}))
+
+
+_Request = Mapping[str, Any]
+
+
+def _check(_: _Ours, provider: Provider, call: ProviderCall, request: _Request) -> dict[str, Any]:
+    inputs, failures = provider.check(_call(call, request), request["olds"], request["news"])
+    return {
+        "inputs": inputs,
+        "failures": [{"property": failure.property, "reason": failure.reason} for failure in failures],
+    }
+
+
+def _diff(_: _Ours, provider: Provider, call: ProviderCall, request: _Request) -> dict[str, Any]:
+    old = Read(request["id"], request["old_inputs"], request["olds"])
+    change = provider.diff(_call(call, request), request["id"], old, request["news"])
+    return {
+        "changes": "DIFF_SOME" if change.changed else "DIFF_NONE",
+        "diffs": sorted(change.changed),
+        "replaces": sorted(change.replaces),
+        "deleteBeforeReplace": change.delete_first,
+    }
+
+
+def _create(_: _Ours, provider: Provider, call: ProviderCall, request: _Request) -> dict[str, Any]:
+    made = provider.create(_call(call, request), request["properties"])
+    return {"id": made.id, "properties": made.state}
+
+
+def _read(ours: _Ours, provider: Provider, call: ProviderCall, request: _Request) -> dict[str, Any] | None:
+    identity = ours.find(call)
+    if identity is None:
+        return None
+    found = provider.read(_call(call, request), identity, request["properties"])
+    if found is None:
+        return {}
+    return {"id": found.id, "properties": found.state, "inputs": found.inputs}
+
+
+def _update(ours: _Ours, provider: Provider, call: ProviderCall, request: _Request) -> dict[str, Any] | None:
+    identity = ours.find(call)
+    if identity is None:
+        return None
+    old = Read(identity, request["old_inputs"], request["olds"])
+    return {"properties": provider.update(_call(call, request), identity, old, request["news"])}
+
+
+def _delete(ours: _Ours, provider: Provider, call: ProviderCall, request: _Request) -> dict[str, Any] | None:
+    identity = ours.find(call)
+    if identity is None:
+        return None
+    provider.delete(_call(call, request), identity, request["properties"])
+    ours.deleted(identity)
+    return {}
+
+
+_ANSWERS: Final[Mapping[str, Callable[[_Ours, Provider, ProviderCall, _Request], dict[str, Any] | None]]] = {
+    "Check": _check,
+    "Diff": _diff,
+    "Create": _create,
+    "Read": _read,
+    "Update": _update,
+    "Delete": _delete,
+}
+
+
+def _differing(call: ProviderCall, answer: Mapping[str, Any]) -> Iterator[_Field]:
+    """Yield the fields in which a recorded answer and ours differ."""
+    real = dict(call.answer or {})
+    if call.method == "Diff":
+        real |= {name: sorted({top_level(path) for path in real[name]}) for name in ("diffs", "replaces")}
+    for path, recorded, own in differences(real, dict(answer)):
+        if any(str(key).startswith(_BOOKKEEPING) for key in path_keys(path)) or is_same(recorded, own):
+            continue
+        if not (is_absent(recorded) or is_absent(own)) and is_only_the_clouds(_template(call, path)):
+            continue
+        yield path, recorded, own, _source(call, path)
+
+
+def _template(call: ProviderCall, path: str) -> Any:
+    """Return the template of a property in the table of answers; None for none."""
+    template: Any = _TABLES[call.package].resources.get(_type(call), ResourceTemplate("")).outputs
+    for key in path_keys(path.removeprefix("properties.")):
+        template = (
+            cast("Mapping[str, Any]", template).get(str(key)) if isinstance(template, Mapping) else None
+        )
+    return template
+
+
+def _source(call: ProviderCall, path: str) -> str:
+    """Return where our value of a property is from."""
+    _, _, inner = plain_path(path).partition(".")
+    if call.method in ("Create", "Read", "Update"):
+        if path == "id" or _template(call, path) is not None:
+            return _TABLES[call.package].answers
+        if any(inner == row or inner.startswith(f"{row}.") for row in rows_of(_type(call))):
+            return "read_back.csv"
+    return _FAKE
+
+
+def _unfit(call: ProviderCall, settings: Mapping[str, Any], reported: set[str]) -> Iterator[_Field]:
+    """Yield the fields of a created resource that do not fit the preview's assumptions."""
+    tables = _TABLES[call.package]
+    if _type(call) not in tables.resources or call.answer is None:
+        return
+    question = Question(
+        token=_type(call), inputs=call.request["properties"], provider=settings, name=_name(call)
+    )
+    assumed = tables.assumptions.answer(question)
+    real = dict(leaves(call.answer["properties"], "properties"))
+    for path, own in (("id", assumed.id), *leaves(dict(assumed.outputs), "properties")):
+        recorded = call.answer["id"] if path == "id" else real.get(path)
+        if path not in reported and not fits_assumption(recorded, own):
+            yield path, recorded, own, tables.assumed
