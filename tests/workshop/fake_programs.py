@@ -111,6 +111,10 @@ def pulumi(words: list[str]) -> None:
             _print(json.dumps([{"name": name, "current": False} for name in stacks]))
         case ["stack", "select", name, "--create", "--secrets-provider", _]:
             backend.write_text(" ".join(dict.fromkeys([*stacks, name])))
+        case ["stack", "output", "kubeconfig", "--show-secrets", "--stack", name] if name in stacks:
+            _print("{}")
+        case ["stack", "output", "placementProfile", "--stack", name] if name in stacks:
+            _print("{}")
         case ["stack", "rm", name, "--yes", "--preserve-config"] if name in stacks:
             backend.write_text(" ".join(item for item in stacks if item != name))
         case _:
@@ -123,8 +127,20 @@ def ebbtide(words: list[str]) -> None:
         given = _parser("--against=", "--format=", "--out=").parse_known_args(words[2:])[0]
         Path(given.out).write_text(os.environ.get("FAKE_REVIEW", f"Review of {words[1]}\n"))
         sys.exit(int("FAKE_REVIEW" in os.environ))
+    if words[:2] == ["rehearse", "--compare"]:
+        Path(words[4]).write_text(f"{len(list(Path(words[2]).iterdir()))} recordings compared\n")
+        sys.exit(1)
+    if words[0] == "job":
+        if not Path(os.environ["KUBECONFIG"]).is_file() or not Path(os.environ["EBBTIDE_PROFILE"]).is_file():
+            _fail("There is no kubeconfig.")
+        sys.exit(int(os.environ.get("FAKE_JOB", "0")))
     if not _login():
         _fail("There are no valid credentials.")
+    if "--record" in words:
+        recording = Path(words[words.index("--record") + 1])
+        recording.mkdir(exist_ok=True)
+        text = Path(f"Pulumi.{words[1]}.yaml").read_text()
+        (recording / f"{len(list(recording.iterdir())) + 1}-{words[0]}.jsonl").write_text(text)
     if project := os.environ.get("GOOGLE_CLOUD_PROJECT"):
         _fail(f"Nothing was changed: GOOGLE_CLOUD_PROJECT names project {project}.")
     if words[0] in ("up", "destroy", "wake") and not Path(f"Pulumi.{words[1]}.yaml").is_file():

@@ -198,7 +198,7 @@ class Runner:
         for name, job in workflow["jobs"].items():
             required = [job["needs"]] if isinstance(job.get("needs"), str) else job.get("needs", [])
             contexts: dict[str, Any] = {
-                "github": self.github,
+                "github": {"workspace": str(self.home), **self.github},
                 "vars": repository,
                 "inputs": inputs,
                 "needs": {item: needs[item] for item in required},
@@ -309,10 +309,17 @@ class Runner:
                 assert all(given[name] for name in ("client-id", "tenant-id", "subscription-id"))
                 job.environment["FAKE_AZURE"] = given["client-id"]
             case "actions/upload-artifact":
-                path = job.workspace / given["path"]
-                assert path.exists() or given["if-no-files-found"] != "error", f"no file {path}"
-                self.artifacts[given["name"]] = path.read_text(encoding="utf-8")
-                (self.home / f"artifact-{given['name']}").write_text(path.read_text(encoding="utf-8"))
+                paths = [job.workspace / path for path in given["path"].split()]
+                files = [
+                    file
+                    for path in paths
+                    for file in (sorted(path.iterdir()) if path.is_dir() else [path])
+                    if file.exists()
+                ]
+                assert files or given["if-no-files-found"] != "error", f"no file {paths}"
+                text = "".join(file.read_text(encoding="utf-8") for file in files)
+                self.artifacts[given["name"]] = text
+                (self.home / f"artifact-{given['name']}").write_text(text)
             case _:
                 assert action in _WITHOUT_EFFECT, action
         return True, {}

@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from typer.main import get_command
 
 from ebbtide.cli import app
+from ebbtide.model import declare
 from tests.repository import ROOT
 from tests.workshop.github_runner import Runner
 
@@ -234,6 +236,76 @@ def test_a_fork_gets_a_summary(start: Start) -> None:
     assert "Review of dev" in (runner.home / "summary").read_text()
 
 
+_REAL = {"budget": "experiments", "google-project": "owners-ml"}
+_RECORDED = {
+    "dev": (
+        "up dev --yes --record recording",
+        "job on-system --pool system --namespace default --submit -- echo hello",
+        "job on-spot --pool cpu-spot --namespace default --submit -- echo hello",
+        "up dev --yes --drain-timeout 5m --record recording",
+        "destroy dev --yes --delete-orphans --record recording",
+        "rehearse --compare recording --out comparison.txt",
+    ),
+    "dev-aks": (
+        "up dev-aks --yes --record recording",
+        "job on-system --pool system --namespace default --submit -- echo hello",
+        "job on-spot --pool cpuspot --namespace default --submit -- echo hello",
+        "up dev-aks --yes --drain-timeout 5m --record recording",
+        "destroy dev-aks --yes --delete-orphans --record recording",
+        "rehearse --compare recording --out comparison.txt",
+    ),
+}
+
+
+def test_the_real_clouds_are_recorded(start: Start) -> None:
+    """Both stacks are created, used, changed, destroyed and compared, on the owner's account; the
+    declarations are valid, and the change replaces the pool."""
+    runner = start(event_name="workflow_dispatch", event={})
+    assert runner.run("real-cloud.yml", _REAL) == {"record": "success"}
+    assert runner.commands("ebbtide") == [*_RECORDED["dev"], *_RECORDED["dev-aks"]]
+    assert (runner.home / "stacks").read_text() == ""
+    assert "budget experiments" in (runner.home / "summary").read_text()
+    for stack, pool in (("dev", "cpu-spot"), ("dev-aks", "cpuspot")):
+        text = runner.artifacts[f"recording-{stack}"]
+        assert text.endswith("3 recordings compared\n")
+        assert all(word not in text for word in ("acme-ml", "00000000-0000", "members:", "access:"))
+        first, second, _ = re.split(r"(?m)^# yaml-language-server.*$", text)[1:]
+        capacities = [
+            [item.get("capacity") for item in _pools(part) if item["name"] == pool]
+            for part in (first, second)
+        ]
+        assert capacities == [["spot"], ["on-demand"]]
+
+
+def _pools(text: str) -> list[dict[str, Any]]:
+    """Return the pools of a stack's file, which is valid."""
+    declared: dict[str, Any] = yaml.safe_load(text)["config"]["ebbtide:cluster"]
+    if declared["cloud"]["kind"] == "aks":
+        declared["cloud"]["subscription"] = "00000000-0000-0000-0000-000000000001"  # the runner's is not one
+    declare(declared, default_name="train")
+    return declared["pools"]
+
+
+def test_a_failed_recording_is_destroyed_and_uploaded(start: Start) -> None:
+    """A Job that fails ends the run, but not before the stack is destroyed."""
+    runner = start(event_name="workflow_dispatch", event={})
+    workflow = runner.root / ".github/workflows/real-cloud.yml"
+    workflow.write_text(workflow.read_text().replace("    env:\n", "    env:\n      FAKE_JOB: '1'\n", 1))
+    assert runner.run("real-cloud.yml", _REAL) == {"record": "failure"}
+    done = [line for line in _RECORDED["dev"] if "on-spot" not in line and "--drain-timeout" not in line]
+    assert runner.commands("ebbtide")[: len(done)] == done
+    assert set(runner.artifacts) == {"recording-dev", "recording-dev-aks"}
+
+
+def test_an_existing_stack_is_not_recorded(start: Start) -> None:
+    """A stack that others use is neither updated nor destroyed."""
+    runner = start(event_name="workflow_dispatch", event={})
+    (runner.home / "stacks").write_text("dev dev-aks")
+    assert runner.run("real-cloud.yml", _REAL) == {"record": "failure"}
+    assert runner.commands("ebbtide") == []
+    assert "Stack dev exists" in (runner.home / "output").read_text()
+
+
 def test_options_exist(start: Start) -> None:
     """Every call of Ebbtide in the workflows is one that its parser takes."""
     runner = start(event_name="push", event={"schedule": "23 19 * * 1-5"})
@@ -246,8 +318,10 @@ def test_options_exist(start: Start) -> None:
         runner.run("sleep.yml", {"command": command})
     runner.github = {"repository": "acme/ml", **_pull_request("closed")}
     runner.run("destroy.yml")
+    (runner.home / "stacks").write_text("")
+    runner.run("real-cloud.yml", _REAL)
     calls = [shlex.split(call) for call in runner.commands("ebbtide")]
-    assert {words[0] for words in calls} == {"up", "reap", "sleep", "wake", "destroy"}
+    assert {words[0] for words in calls} == {"up", "reap", "sleep", "wake", "destroy", "job", "rehearse"}
     group: Any = get_command(app)
     for name, *words in calls:
         group.commands[name].make_context(name, words)

@@ -22,11 +22,12 @@ _ACTIONS = [_DIRECTORY / "actions/tools/action.yml", *_INSTALLS]
 _CALLERS = {"up.yml", "destroy.yml", "reap.yml", "sleep.yml"}
 _WRITES = {
     **{name: {"id-token"} for name in (*_CALLERS, "stack.yml")},
+    "real-cloud.yml": {"id-token"},
     "release.yml": {"attestations", "id-token"},
     "site.yml": {"id-token", "pages"},
 }
 """What workflows may write that have an identity."""
-_OF_THE_PACKAGE = ("ci.yml", "release.yml", "site.yml")
+_OF_THE_PACKAGE = ("ci.yml", "real-cloud.yml", "release.yml", "site.yml")
 """The workflows that no project from a template has."""
 
 
@@ -85,11 +86,10 @@ def test_checkouts_leave_no_token(path: Path) -> None:
             assert step["with"]["persist-credentials"] is False
 
 
-def test_runs_on_a_stack_wait_for_each_other() -> None:
+@pytest.mark.parametrize("name", ["stack.yml", "real-cloud.yml"])
+def test_runs_on_a_stack_wait_for_each_other(name: str) -> None:
     """An update or a destruction is never cancelled, neither midway nor while it waits."""
-    (group,) = [
-        job["concurrency"] for job in _jobs(_DIRECTORY / "workflows/stack.yml").values() if "env" in job
-    ]
+    (group,) = [job["concurrency"] for job in _jobs(_DIRECTORY / "workflows" / name).values() if "env" in job]
     assert group == {"group": "stack-${{ matrix.stack }}", "cancel-in-progress": False, "queue": "max"}
 
 
@@ -112,6 +112,18 @@ def test_a_release_has_a_dated_changelog(tmp_path: Path, heading: str, accepted:
     command = ["/bin/bash", "-e", "-c", step]
     environment = {"PATH": "/usr/bin:/bin", "GITHUB_REF_NAME": "v1.2.3"}
     assert (subprocess.run(command, cwd=tmp_path, env=environment, check=False).returncode == 0) is accepted
+
+
+def test_steps_on_a_real_cloud_end_in_time() -> None:
+    """Each step that may take long has a limit, so that the stack is destroyed before the job's own."""
+    (job,) = _jobs(_DIRECTORY / "workflows/real-cloud.yml").values()
+    acting = [
+        step for step in job["steps"] if "--yes --record" in (run := step.get("run", "")) or "--submit" in run
+    ]
+    assert len(acting) > 2
+    limits = [step["timeout-minutes"] for step in job["steps"] if "timeout-minutes" in step]
+    assert {step["timeout-minutes"] for step in acting} <= set(limits)
+    assert sum(limits) <= job["timeout-minutes"] - 15
 
 
 def test_targets_exist() -> None:
