@@ -245,6 +245,8 @@ class Kueue:
         configuration: Kueue's configuration, API config.kueue.x-k8s.io/v1beta2.
         namespaces: labels of the namespaces of LocalQueues, besides the label of their name.
         answered: whether events are answered; if not, a run needs a third less time.
+        exhaustive: let Kueue look for victims of every job, also where the shares of the queues show that
+            there are none. The events are the same.
     """
 
     def __init__(
@@ -255,6 +257,7 @@ class Kueue:
         namespaces: Mapping[str, Mapping[str, str]] | None = None,
         *,
         answered: bool = True,
+        exhaustive: bool = False,
     ) -> None:
         read = [item for item in objects if item["kind"] in ORDER]
         read.sort(key=lambda item: ORDER.index(item["kind"]))
@@ -275,6 +278,7 @@ class Kueue:
                 },
                 "objects": read,
                 "unanswered": not answered,
+                "exhaustive": exhaustive,
             }
         )
 

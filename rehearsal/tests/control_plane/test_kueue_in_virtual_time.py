@@ -58,6 +58,14 @@ def test_jobs_wait_for_quota_in_order(program: Path) -> None:
     assert (played.end.next, dict(played.end.pending)) == (None, {})
 
 
+def test_all_jobs_are_retried(program: Path) -> None:
+    """A small job takes free quota also behind eight larger ones, each of another size."""
+    jobs = [Job(0, "a", 8, 100), Job(0, "a", 1, 50)]
+    jobs += [Job(1, "a", cpus, 10) for cpus in range(2, 10)] + [Job(2, "a", 1, 10)]
+    played = play(program, [*flavors("f"), *queue("a", {"f": 9})], jobs)
+    assert played.at("admitted")["10"] == [51.0]
+
+
 def test_a_queue_borrows_and_its_owner_reclaims(program: Path) -> None:
     """A queue borrows its cohort's quota; the owner's job evicts the borrower, which starts again later."""
     objects = [*flavors("f"), *queue("a", {"f": 2}, "all"), *queue("b", {"f": 2}, "all", preemption=RECLAIM)]
@@ -205,6 +213,26 @@ def test_equal_input_gives_equal_events(program: Path, priorities: tuple[int, ..
     assert others == [first, first]
     assert len(first.at("finished")) == len(jobs)
     assert first.at("evicted")
+
+
+@pytest.mark.parametrize(("priorities", "nominal"), [((0,), 0), ((0,), 1), ((0, 0, 100), 1)])
+def test_jobs_without_victims_are_passed_over(
+    program: Path, priorities: tuple[int, ...], nominal: int
+) -> None:
+    """The events of 200 jobs in a full cohort with fair sharing are those of a Kueue that looks for victims
+    of every job."""
+    objects = [*flavors("f"), *queue("owner", {"f": 6}, "all")]
+    for name in "abc":
+        objects += queue(name, {"f": nominal}, "all", preemption=RECLAIM)
+    jobs = trace(200, 3, "abc", priorities)
+    fair = CONFIGURATION | {"fairSharing": {}}
+    passed, every = (
+        play(program, objects, jobs, configuration=fair, exhaustive=exhaustive)
+        for exhaustive in (False, True)
+    )
+    assert passed == every
+    assert len(passed.at("finished")) == len(jobs)
+    assert passed.at("evicted")
 
 
 def test_the_objects_of_a_declaration_are_read(program: Path) -> None:

@@ -21,8 +21,8 @@ import (
 const (
 	// requeueBatch is the delay after which Kueue retries what did not fit (requeueBatchPeriod, 0.19.2).
 	requeueBatch = time.Second
-	// idleCycles is the number of scheduling cycles without a change after which the queues wait for an event;
-	// there are more flavors than that only where each of them is tried in a cycle of its own.
+	// idleCycles is the number of scheduling cycles without a change, or a head that is put aside, after which the
+	// queues wait for an event; there are more flavors than that only where each is tried in a cycle of its own.
 	idleCycles = 6
 	// mostCycles at one time are a livelock.
 	mostCycles = 100_000
@@ -79,6 +79,7 @@ func newReplay(first setup, p *pipe) (*replay, error) {
 		jobs: map[string]*job{}, shown: map[types.NamespacedName]*job{}, classes: map[string]*class{},
 		requeues: map[any]bool{}, queued: map[types.NamespacedName]bool{},
 	}
+	r.fair = r.fair && !first.Exhaustive
 	for name, labels := range first.Namespaces {
 		k.store.put(namespaceObject(name, labels))
 	}
@@ -212,7 +213,8 @@ func (r *replay) settle() error {
 		if err := r.drain(); err != nil {
 			return err
 		}
-		if idle >= idleCycles || !r.active() {
+		waiting := r.waiting()
+		if idle >= idleCycles || waiting == 0 {
 			return nil
 		}
 		if cycles == mostCycles {
@@ -220,8 +222,10 @@ func (r *replay) settle() error {
 		}
 		r.tick()
 		r.cycles++
-		schedule(r.scheduler, r.ctx)
-		if len(r.store.changes) == 0 {
+		if err := r.cycle(); err != nil {
+			return err
+		}
+		if len(r.store.changes) == 0 && r.waiting() >= waiting {
 			idle++
 		} else {
 			idle = 0
@@ -229,14 +233,15 @@ func (r *replay) settle() error {
 	}
 }
 
-// active tells whether a scheduling cycle has a head: without one, it would wait for ever.
-func (r *replay) active() bool {
+// waiting counts the Workloads that scheduling cycles would try: without one, a cycle would wait for ever.
+func (r *replay) waiting() int {
+	count := 0
 	for _, name := range r.names {
 		if waiting, _ := getClusterQueue(r.queues, name).Pending(); waiting > 0 && r.cache.ClusterQueueActive(name) {
-			return true
+			count += waiting
 		}
 	}
-	return false
+	return count
 }
 
 func (r *replay) enqueue(key types.NamespacedName) {

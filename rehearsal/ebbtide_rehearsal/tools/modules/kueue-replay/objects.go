@@ -50,6 +50,8 @@ type controllers struct {
 	cohorts       *core.CohortReconciler
 	names         []kueue.ClusterQueueReference
 	podsReady     bool
+	checker       *checker
+	fair          bool
 }
 
 func configured(content []byte) (*configapi.Configuration, error) {
@@ -98,7 +100,9 @@ func newControllers(content []byte) (*controllers, error) {
 			qcache.WithExcludedResourcePrefixes(excluded), qcache.WithResourceTransformations(transformed))
 	}
 	k.cache = schdcache.New(k.store, cacheOptions...)
-	queues, requeuer := qcache.NewManagerForUnitTestsWithRequeuer(k.store, k.cache, queueOptions...)
+	k.checker = &checker{k.cache, map[kueue.ClusterQueueReference]bool{}}
+	k.fair = fairsharing.Enabled(cfg.FairSharing)
+	queues, requeuer := qcache.NewManagerForUnitTestsWithRequeuer(k.store, k.checker, queueOptions...)
 	k.queues, k.requeuer = queues, requeuer
 	k.scheduler = scheduler.New(queues, k.cache, k.store, k.recorder,
 		scheduler.WithClock(nil, k.clock), scheduler.WithPodsReadyRequeuingTimestamp(order),

@@ -11,8 +11,10 @@ import (
 	qcache "sigs.k8s.io/kueue/pkg/cache/queue"
 	"sigs.k8s.io/kueue/pkg/controller/core"
 	"sigs.k8s.io/kueue/pkg/scheduler"
+	"sigs.k8s.io/kueue/pkg/util/heap"
 	"sigs.k8s.io/kueue/pkg/util/routine"
 	"sigs.k8s.io/kueue/pkg/util/wait"
+	"sigs.k8s.io/kueue/pkg/workload"
 )
 
 // Kueue's own functions that it does not export (0.19.2); unexported.s lets them have no body here.
@@ -55,6 +57,17 @@ func notified(requeuer any) ([]kueue.ClusterQueueReference, []kueue.CohortRefere
 	queues.Clear()
 	cohorts.Clear()
 	return takenQueues, takenCohorts
+}
+
+// first returns the head of a queue without taking it.
+func first(queue *qcache.ClusterQueue) *workload.Info {
+	waiting := field(queue, "heap")
+	keys := waiting.FieldByName("data").FieldByName("keys")
+	if keys.Len() == 0 {
+		return nil
+	}
+	key := workload.Reference(keys.Index(0).String())
+	return waiting.Addr().Interface().(*heap.Heap[workload.Info, workload.Reference]).GetByKey(key)
 }
 
 // inline calls what Kueue runs in a goroutine at once.
