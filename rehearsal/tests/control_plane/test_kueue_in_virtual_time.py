@@ -219,8 +219,7 @@ def test_equal_input_gives_equal_events(program: Path, priorities: tuple[int, ..
 def test_jobs_without_victims_are_passed_over(
     program: Path, priorities: tuple[int, ...], nominal: int
 ) -> None:
-    """The events of 200 jobs in a full cohort with fair sharing are those of a Kueue that looks for victims
-    of every job."""
+    """Jobs in a full cohort with fair sharing have the events of a Kueue that looks for victims of each."""
     objects = [*flavors("f"), *queue("owner", {"f": 6}, "all")]
     for name in "abc":
         objects += queue(name, {"f": nominal}, "all", preemption=RECLAIM)
