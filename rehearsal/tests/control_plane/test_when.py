@@ -111,7 +111,7 @@ def _said(ebbtide: Ebbtide, *arguments: str) -> str:
 
 def test_a_job_starts_within_its_estimate(cluster: ControlPlane, api: Api, cluster_profile: Profile) -> None:
     """A queue of a running and a waiting Job with time limits: the next one starts within the spread, of
-    which the most is the sum of the limits. Asking creates nothing."""
+    which the most is the sum of the limits; asking creates nothing."""
     ebbtide = Ebbtide(cluster.plan.kubeconfig, cluster_profile)
     _submit(api, cluster_profile, "first", 20, "60s")
     _runs(api, "first")
@@ -150,7 +150,7 @@ def test_a_start_that_cannot_be_known(cluster: ControlPlane, api: Api, cluster_p
 
 
 def test_a_member_has_an_estimate_of_its_namespace(api: Api, cluster_profile: Profile) -> None:
-    """A member may not read ClusterQueues: the queues are the profile's, and the notes say so. An
+    """A member may not read ClusterQueues: the queues are the profile's, and the notes say so; an
     administrator's are those of the cluster, with Kueue's configuration."""
     _submit(api, cluster_profile, "first", 600, "20m")
     _runs(api, "first")

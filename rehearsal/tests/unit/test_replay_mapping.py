@@ -114,7 +114,7 @@ def test_requests_are_counted_with_their_pods() -> None:
 
 
 def test_work_without_accelerators_never_runs_on_queued_nodes_with_them() -> None:
-    """Its pods are not in the request for such nodes; a public trace's work avoids these queues."""
+    """Pods of the job are not in the request for such nodes; a public trace's work avoids these queues."""
     (work,) = mapper().mapped(Trace("t", "csv", [a_job(queue="speech/queued", cpu=1.0)], 0.0)).work
     assert work.why_not == "nodes of pool queued are provisioned for pods with its accelerators alone"
     queues = {name: queue for name, queue in a_declaration().queues.items() if name != "vision/cpu"}

@@ -144,7 +144,7 @@ def test_a_higher_priority_is_further_ahead(cluster: Profile) -> None:
 
 
 def test_a_declaration_without_the_right_to_read_queues(cluster: Profile) -> None:
-    """Its queues have their pools' nodes as quota, and its queued pools an admission check."""
+    """Queues have their pools' nodes as quota, and queued pools an admission check."""
     declaration = present_declaration(cluster, Present(now=NOW, jobs=()))
     assert declaration.queues["vision/t4"].pools == ("t4",)
     assert declaration.flavors["a100"].queued

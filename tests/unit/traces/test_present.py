@@ -133,7 +133,7 @@ def test_a_member_reads_its_namespace(cluster: Profile) -> None:
 
 
 def test_a_member_knows_running_work_of_other_teams_from_the_cost_record(cluster: Profile) -> None:
-    """Their pods that run are work with quota, and ended ones are earlier runs."""
+    """Running pods of others are work with quota, and ended ones are earlier runs."""
     line = {
         "kind": "attempt",
         "start": NOW - 1000,
@@ -181,7 +181,7 @@ def test_a_member_knows_running_work_of_other_teams_from_the_cost_record(cluster
 
 
 def test_a_planned_job_has_the_requests_of_its_manifest(cluster: Profile) -> None:
-    """Its queue, priority, accelerators and time limit are those of the Job that would be created."""
+    """Queue, priority, accelerators and time limit are those of the Job that would be created."""
     manifest = made(
         cluster,
         name="train",
