@@ -185,7 +185,7 @@ def _keep_outputs(rehearsal: Rehearsal, folder: Path) -> None:
     status, printed = rehearsal.run(f"set -e\n{_DECLARE_A_VOLUME}")
     assert status == 0, printed
     status, printed = rehearsal.run(f"set -e\ncd {folder}\n{_OUTPUTS}")
-    assert (status, printed.splitlines().count("1 steps")) == (0, 3), printed
+    assert (status, printed.count("1 steps")) == (0, 3), printed
 
 
 def test_a_rehearsal_that_stays(tmp_path: Path) -> None:
