@@ -17,7 +17,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gen
 UNBUILD := rm -rf build *.egg-info rehearsal/build rehearsal/*.egg-info
 
 # Built before the tests of `make rehearse`: beside a build they would run out of time.
-TESTS_NEED := pulumi-language-python pulumi-language-python-exec kueue-replay registry
+TESTS_NEED := pulumi-language-python pulumi-language-python-exec pulumi-language-yaml pulumi-sdk-generator kueue-replay registry
 
 # Under load, an engine has closed its connection to a program (seen once, 2026-11).
 RERUN := --reruns 1 --only-rerun "Resource monitor has terminated"

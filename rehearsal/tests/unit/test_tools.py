@@ -217,6 +217,9 @@ def test_only_what_is_declared_is_needed(addons: tuple[str, ...]) -> None:
         "registry",
         "pulumi-language-python",
         "pulumi-language-python-exec",
+        "pulumi-language-yaml",
+        "pulumi-language-nodejs",
+        "pulumi-sdk-generator",
         "cluster-autoscaler",
     }
     never = by_name.union(*(names for addon, names in _BY_ADDON.items() if addon not in addons))

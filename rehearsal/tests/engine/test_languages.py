@@ -1,0 +1,177 @@
+"""Programs in YAML with the components of the package, on the real engine and the fake clouds."""
+
+import copy
+import json
+import subprocess
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ebbtide.model.package_schema import package_schema
+from ebbtide_rehearsal.cloud.azure import AzureProvider
+from ebbtide_rehearsal.cloud.azure import seed_cluster as seed_aks
+from ebbtide_rehearsal.cloud.gcp import Gcp
+from ebbtide_rehearsal.cloud.gcp import seed_cluster as seed_gke
+from ebbtide_rehearsal.cloud.pools import pools
+from ebbtide_rehearsal.cloud.store import Store
+from ebbtide_rehearsal.tools import ensure
+from rehearsal.tests.control_planes import FakeControlPlanes
+from rehearsal.tests.engine.any_objects import AnyObjects
+from rehearsal.tests.engine.languages import Project, graph, project_in
+from rehearsal.tests.engine.running import running
+from tests.declarations import BASES, Declaration, changed
+from tests.repository import ROOT
+
+pytestmark = pytest.mark.engine
+
+_OUTPUTS = ("clusterName", "kubeconfig", "placementProfile")
+
+
+@pytest.fixture
+def project(tmp_path: Path, request: pytest.FixtureRequest) -> Generator[Project]:
+    """A project without a program."""
+    with project_in(tmp_path, request) as made:
+        yield made
+
+
+def _cluster(cloud: str, **changes: Any) -> Declaration:
+    """Return an ephemeral cluster with three pools and a team."""
+    plain = {"lifetime": {"hours": 8}, "teams": [{"name": "vision"}], "pools": BASES[cloud]["pools"][:3]}
+    return copy.deepcopy(changed(BASES[cloud], **(plain | changes)))
+
+
+def _of_python(directory: Path, cloud: str, declared: Declaration) -> list[dict[str, Any]]:
+    """Return the state after an update of the repository's program with a declaration."""
+    store, planes = Store(directory / "python.sqlite"), FakeControlPlanes()
+    provider = Gcp(store, planes) if cloud == "gke" else AzureProvider(store, planes)
+    with running(directory / "python", store, provider, AnyObjects()) as stack:
+        stack.declare(declared)
+        stack.up()
+        return stack.state()
+
+
+@pytest.mark.parametrize("cloud", BASES)
+def test_a_cluster_in_yaml(project: Project, tmp_path: Path, cloud: str) -> None:
+    """A preview creates nothing, an update the resources of the Python program under the component, a second
+    one changes nothing, and a destroy leaves nothing."""
+    declared, run = _cluster(cloud), project.terminal.run
+    outputs = {name: f"${{train.{name}}}" for name in _OUTPUTS}
+    project.write({"train": {"type": "ebbtide:Cluster", "properties": declared}}, outputs)
+    run("pulumi stack init test")
+    run("pulumi preview")
+    assert project.store.resources() == []
+    run("pulumi up --skip-preview")
+    assert graph(project.state()) == graph(_of_python(tmp_path, cloud, declared))
+    assert run("pulumi stack output clusterName").strip() == "train"
+    run("pulumi up --skip-preview --expect-no-changes")
+    run("pulumi destroy --skip-preview")
+    assert project.store.resources() == []
+    assert project.planes.running == {}
+
+
+@pytest.mark.parametrize("cloud", BASES)
+def test_a_node_pool_in_yaml(project: Project, cloud: str) -> None:
+    """A pool joins an existing cluster, stays, and leaves the cluster with its own pool."""
+    run, base = project.terminal.run, BASES[cloud]
+    if cloud == "gke":
+        account = {key: base["cloud"][key] for key in ("project", "location")}
+        identity = seed_gke(project.store, project.planes, **account, name="shared")
+    else:
+        group = {"resource_group": "shared", "location": base["cloud"]["location"]}
+        subscription = base["cloud"]["subscription"]
+        identity = seed_aks(project.store, project.planes, subscription=subscription, **group, name="shared")
+    before = [item.name for item in pools(project.store, identity)]
+    arguments = {
+        "owner": base["owner"],
+        "cloud": {**base["cloud"], "existing": {"name": "shared"}},
+        "pool": base["pools"][1],
+    }
+    project.write({"extra": {"type": "ebbtide:NodePool", "properties": arguments}})
+    run("pulumi stack init test")
+    run("pulumi preview")
+    run("pulumi up --skip-preview")
+    assert [item.name for item in pools(project.store, identity)] == sorted([*before, "cpu"])
+    run("pulumi up --skip-preview --expect-no-changes")
+    run("pulumi destroy --skip-preview")
+    assert [item.name for item in pools(project.store, identity)] == before
+
+
+def test_every_fault_is_reported(project: Project) -> None:
+    """Errors of several fields come together, each with the path of its property."""
+    declared = _cluster("gke")
+    declared["pools"][1]["machine"] = "n2-standard-9"
+    declared["pools"][2]["nodes"] = {"min": 5, "max": 2}
+    declared["owner"] = "Vision Team!"
+    project.write({"train": {"type": "ebbtide:Cluster", "properties": declared}})
+    project.terminal.run("pulumi stack init test")
+    text = project.fails("pulumi preview")
+    for path in ("owner", "pools[1].machine", "pools[2].nodes"):
+        assert path in text
+    assert "The declaration is invalid." in text
+    assert "n2-standard-9" in text
+
+
+_ACCOUNT = {
+    "type": "gcp:serviceaccount:Account",
+    "properties": {"accountId": "trainer", "project": "acme-ml"},
+}
+
+
+def test_an_output_of_another_resource(project: Project) -> None:
+    """The e-mail of a service account that does not exist yet is the pool's, once it does."""
+    run, declared = project.terminal.run, _cluster("gke", pools=BASES["gke"]["pools"][:2])
+    declared["pools"][1]["serviceAccount"] = "${trainer.email}"
+    del declared["teams"]
+    resources = {"trainer": _ACCOUNT, "train": {"type": "ebbtide:Cluster", "properties": declared}}
+    project.write(resources)
+    run("pulumi stack init test")
+    assert "ebbtide-unknown" not in run("pulumi preview --diff")
+    run("pulumi up --skip-preview")
+    (pool,) = [item for item in project.state() if item["urn"].endswith("nodePool:NodePool::train-cpu")]
+    assert pool["inputs"]["nodeConfig"]["serviceAccount"] == "trainer@acme-ml.iam.gserviceaccount.com"
+    run("pulumi up --skip-preview --expect-no-changes")
+
+
+def test_an_output_where_none_can_be(project: Project) -> None:
+    """The error has the property, the reason and the fields that can wait."""
+    declared = _cluster("gke")
+    declared["pools"][1]["machine"] = "${trainer.email}"
+    resources = {"trainer": _ACCOUNT, "train": {"type": "ebbtide:Cluster", "properties": declared}}
+    project.write(resources)
+    project.terminal.run("pulumi stack init test")
+    text = project.fails("pulumi preview")
+    assert "pools[1].machine" in text
+    assert "The value is an output of a resource that does not exist yet." in text
+    assert "Such outputs are possible in pools[*].serviceAccount" in text
+
+
+def test_a_project_from_the_template(project: Project) -> None:
+    """The template with the line that `pulumi package add` writes is a cluster, which `pulumi new` names."""
+    run = project.terminal.run
+    run(f'pulumi new "{ROOT}/template/yaml" --dir . --force --generate-only --name my-cluster')
+    with (project.root / "Pulumi.yaml").open("a", encoding="utf-8") as program:
+        program.write(f"packages: {{ebbtide: {project.provider}}}\n")
+    run("pulumi stack init dev")
+    for name, value in (("owner", "my-team"), ("project", "acme-ml"), ("location", "us-central1-a")):
+        run(f"pulumi config set {name} {value}")
+    run("pulumi up --skip-preview")
+    assert run("pulumi stack output clusterName").strip() == "my-cluster-dev"
+
+
+@pytest.mark.parametrize(
+    ("language", "file", "pools"),
+    [
+        ("nodejs", "cluster.ts", "pools: pulumi.Input<pulumi.Input<inputs.PoolArgs>[]>"),
+        ("go", "ebbtide/cluster.go", "Pools PoolArrayInput"),
+        ("python", "pulumi_ebbtide/cluster.py", "pools: pulumi.Input[Sequence[pulumi.Input['PoolArgs']]]"),
+    ],
+)
+def test_an_sdk(tmp_path: Path, language: str, file: str, pools: str) -> None:
+    """The generators of Pulumi's language hosts accept the schema, and the SDK has typed pools."""
+    generator, schema = "pulumi-sdk-generator", tmp_path / "schema.json"
+    schema.write_text(json.dumps(package_schema()), encoding="utf-8")
+    program = ensure([generator], on_step=lambda _: None).path(generator)
+    subprocess.run([program, language, schema, tmp_path], check=True)
+    assert pools in (tmp_path / file).read_text(encoding="utf-8")
