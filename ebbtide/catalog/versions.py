@@ -98,11 +98,6 @@ PINS = {
         "2023-08-25",
         "github.com/pulumi/pulumi/sdk/v3: the last tag whose module has the language host in it",
     ),
-    "pulumi-language-nodejs": Pin(
-        "3.68.0",
-        "2023-05-18",
-        "github.com/pulumi/pulumi/sdk/v3: the last tag whose module has the language host in it",
-    ),
     "pulumi-yaml": Pin("1.25.0", "2025-11-12", "github.com/pulumi/pulumi-yaml"),
     "pulumi-kubernetes": Pin(
         "4.0.0-20260115033456-f47bc2d6f199",

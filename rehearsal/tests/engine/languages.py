@@ -133,11 +133,15 @@ def project_in(directory: Path, test: pytest.FixtureRequest) -> Generator[Projec
         addresses: list[str] = []
         for cloud, servicer in served:
             server, port = serve(cloud, store, servicer)
-            stack.callback(lambda server=server: server.stop(grace=None).wait())
+            stack.callback(_stop, server)
             addresses.append(f"{cloud.package}:{port}")
         terminal = terminal_in(directory, root, ",".join(addresses), test.node)
         shutil.copy(ensure([_HOST], on_step=lambda _: None).path(_HOST), directory / "bin")
         yield Project(terminal, store, planes, provider)
+
+
+def _stop(server: grpc.Server) -> None:
+    server.stop(grace=None).wait()
 
 
 def graph(resources: list[dict[str, Any]]) -> dict[str, Any]:

@@ -218,7 +218,6 @@ def test_only_what_is_declared_is_needed(addons: tuple[str, ...]) -> None:
         "pulumi-language-python",
         "pulumi-language-python-exec",
         "pulumi-language-yaml",
-        "pulumi-language-nodejs",
         "pulumi-sdk-generator",
         "cluster-autoscaler",
     }
