@@ -5,6 +5,7 @@ The Python language host that can be built, 3.79 of 2023, rejects the options of
 """
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -31,6 +32,8 @@ from rehearsal.tests.engine.terminal import Terminal, terminal_in
 from tests.repository import ROOT
 
 _HOST: Final = "pulumi-language-yaml"
+_COMPARED: Final = ("custom", "inputs", "protect", "ignoreChanges", "deletedWith", "retainOnDelete")
+_TIME: Final = re.compile(r"20\d\d-\d\d-\d\d[tT]\d\d[:-]\d\d[zZ]")
 
 
 class GcpServicer(Servicer):
@@ -103,6 +106,11 @@ class Project:
         assert "Traceback" not in text
         return " ".join(text.split())
 
+    def state(self) -> list[dict[str, Any]]:
+        """The resources in the stack's state."""
+        exported = json.loads(self.terminal.run("pulumi stack export --show-secrets"))
+        return exported["deployment"].get("resources", [])
+
 
 @contextmanager
 def project_in(directory: Path, test: pytest.FixtureRequest) -> Generator[Project]:
@@ -134,3 +142,22 @@ def project_in(directory: Path, test: pytest.FixtureRequest) -> Generator[Projec
 
 def _stop(server: grpc.Server) -> None:
     server.stop(grace=None).wait()
+
+
+def graph(resources: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the resources of a state without the component of the package: by URN their inputs and options.
+
+    The component is taken from the types of parents, and times, which are those of the update, from inputs.
+    """
+    text = json.dumps(resources).replace("ebbtide:index:Cluster$", "")
+    without_times: list[dict[str, Any]] = json.loads(_TIME.sub("", text))
+    found: dict[str, Any] = {}
+    for item in without_times:
+        if item["type"] not in ("pulumi:pulumi:Stack", "pulumi:providers:ebbtide", "ebbtide:index:Cluster"):
+            found[item["urn"]] = {key: item.get(key) for key in _COMPARED} | {
+                "dependencies": sorted(item.get("dependencies", ())),
+                "propertyDependencies": {
+                    key: sorted(urns or ()) for key, urns in item.get("propertyDependencies", {}).items()
+                },
+            }
+    return found

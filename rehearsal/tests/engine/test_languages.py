@@ -10,14 +10,23 @@ from typing import Any
 import pytest
 
 from ebbtide.model.package_schema import package_schema
+from ebbtide_rehearsal.cloud.azure import AzureProvider
 from ebbtide_rehearsal.cloud.azure import seed_cluster as seed_aks
+from ebbtide_rehearsal.cloud.gcp import Gcp
+from ebbtide_rehearsal.cloud.gcp import seed_cluster as seed_gke
 from ebbtide_rehearsal.cloud.pools import pools
+from ebbtide_rehearsal.cloud.store import Store
 from ebbtide_rehearsal.tools import ensure
-from rehearsal.tests.engine.languages import Project, project_in
+from rehearsal.tests.control_planes import FakeControlPlanes
+from rehearsal.tests.engine.any_objects import AnyObjects
+from rehearsal.tests.engine.languages import Project, graph, project_in
+from rehearsal.tests.engine.running import running
 from tests.declarations import BASES, Declaration, changed
 from tests.repository import ROOT
 
 pytestmark = pytest.mark.engine
+
+_OUTPUTS = ("clusterName", "kubeconfig", "placementProfile")
 
 
 @pytest.fixture
@@ -33,12 +42,46 @@ def _cluster(cloud: str, **changes: Any) -> Declaration:
     return copy.deepcopy(changed(BASES[cloud], **(plain | changes)))
 
 
-def test_a_node_pool_in_yaml(project: Project) -> None:
+def _of_python(directory: Path, cloud: str, declared: Declaration) -> list[dict[str, Any]]:
+    """Return the state after an update of the repository's program with a declaration."""
+    store, planes = Store(directory / "python.sqlite"), FakeControlPlanes()
+    provider = Gcp(store, planes) if cloud == "gke" else AzureProvider(store, planes)
+    with running(directory / "python", store, provider, AnyObjects()) as stack:
+        stack.declare(declared)
+        stack.up()
+        return stack.state()
+
+
+@pytest.mark.parametrize("cloud", ["gke"])
+def test_a_cluster_in_yaml(project: Project, tmp_path: Path, cloud: str) -> None:
+    """A preview creates nothing, an update the resources of the Python program under the component, a second
+    one changes nothing, and a destroy leaves nothing."""
+    declared, run = _cluster(cloud), project.terminal.run
+    outputs = {name: f"${{train.{name}}}" for name in _OUTPUTS}
+    project.write({"train": {"type": "ebbtide:Cluster", "properties": declared}}, outputs)
+    run("pulumi stack init test")
+    run("pulumi preview")
+    assert project.store.resources() == []
+    run("pulumi up --skip-preview")
+    assert graph(project.state()) == graph(_of_python(tmp_path, cloud, declared))
+    assert run("pulumi stack output clusterName").strip() == "train"
+    run("pulumi up --skip-preview --expect-no-changes")
+    run("pulumi destroy --skip-preview")
+    assert project.store.resources() == []
+    assert project.planes.running == {}
+
+
+@pytest.mark.parametrize("cloud", BASES)
+def test_a_node_pool_in_yaml(project: Project, cloud: str) -> None:
     """A pool joins an existing cluster, stays, and leaves the cluster with its own pool."""
-    run, base = project.terminal.run, BASES["aks"]
-    group = {"resource_group": "shared", "location": base["cloud"]["location"]}
-    subscription = base["cloud"]["subscription"]
-    identity = seed_aks(project.store, project.planes, subscription=subscription, **group, name="shared")
+    run, base = project.terminal.run, BASES[cloud]
+    if cloud == "gke":
+        account = {key: base["cloud"][key] for key in ("project", "location")}
+        identity = seed_gke(project.store, project.planes, **account, name="shared")
+    else:
+        group = {"resource_group": "shared", "location": base["cloud"]["location"]}
+        subscription = base["cloud"]["subscription"]
+        identity = seed_aks(project.store, project.planes, subscription=subscription, **group, name="shared")
     before = [item.name for item in pools(project.store, identity)]
     arguments = {
         "owner": base["owner"],
@@ -74,6 +117,21 @@ _ACCOUNT = {
     "type": "gcp:serviceaccount:Account",
     "properties": {"accountId": "trainer", "project": "acme-ml"},
 }
+
+
+def test_an_output_of_another_resource(project: Project) -> None:
+    """The e-mail of a service account that does not exist yet is the pool's, once it does."""
+    run, declared = project.terminal.run, _cluster("gke", pools=BASES["gke"]["pools"][:2])
+    declared["pools"][1]["serviceAccount"] = "${trainer.email}"
+    del declared["teams"]
+    resources = {"trainer": _ACCOUNT, "train": {"type": "ebbtide:Cluster", "properties": declared}}
+    project.write(resources)
+    run("pulumi stack init test")
+    assert "ebbtide-unknown" not in run("pulumi preview --diff")
+    run("pulumi up --skip-preview")
+    (pool,) = [item for item in project.state() if item["urn"].endswith("nodePool:NodePool::train-cpu")]
+    assert pool["inputs"]["nodeConfig"]["serviceAccount"] == "trainer@acme-ml.iam.gserviceaccount.com"
+    run("pulumi up --skip-preview --expect-no-changes")
 
 
 def test_an_output_where_none_can_be(project: Project) -> None:
