@@ -60,7 +60,7 @@ def follow(
         ),
     ] = "",
 ) -> None:
-    """Follow a Job, a TrainJob, an experiment or a pipeline run to its end.
+    """Follow a Job, TrainJob, Experiment or pipeline run to its end.
 
     Ctrl-C leaves it running. Exit status: 0 if it completed, 1 if it failed.
     """

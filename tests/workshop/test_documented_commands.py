@@ -66,6 +66,7 @@ _OUTPUT: Final = {
 
 _NOT_COMPARED: Final = {
     ("docs/daily-work.md", "Job model-x7kqz"): "a forecast for a queue with other work",
+    ("docs/real-cloud.md", "gcp:storage/bucket"): "a form, with a field of a real cloud",
     ("docs/rehearsing.md", "source /tmp/"): "a temporary directory",
     ("docs/rehearsing.md", "github.com/"): "the content of a file, not output",
     ("docs/review.md", "Replay of"): "its test runs the real Kueue on other declarations",

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -224,7 +225,7 @@ def test_jobs_without_victims_are_passed_over(
     for name in "abc":
         objects += queue(name, {"f": nominal}, "all", preemption=RECLAIM)
     jobs = trace(200, 3, "abc", priorities)
-    fair = CONFIGURATION | {"fairSharing": {}}
+    fair: dict[str, Any] = CONFIGURATION | {"fairSharing": {}}
     passed, every = (
         play(program, objects, jobs, configuration=fair, exhaustive=exhaustive)
         for exhaustive in (False, True)

@@ -56,8 +56,7 @@ def test_outputs(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """In a restricted namespace they are copied from the running pod, and after the Job is deleted; a rerun
-    has its own, and a sweep has those of each index. A bucket can be read."""
+    """Outputs are copied from a running pod and after the Job is deleted, and a rerun has its own."""
     monkeypatch.setenv("PATH", f"{tools.path('kubectl').parent}:{os.environ['PATH']}")
     name = _STACKS[cloud][1]
     labels = {"pod-security.kubernetes.io/enforce": "restricted"}
@@ -113,8 +112,7 @@ def test_outputs(
 
 
 def test_code_in_the_bucket(control_plane: ControlPlane, tmp_path: Path) -> None:
-    """The archive is uploaded once, under its digest, and the pod unpacks it from the mounted bucket; a rerun
-    has it too. Code that no ConfigMap can hold goes there by default."""
+    """Code in the bucket is uploaded once, and unpacked by the pods of a run and its rerun."""
     place = process_namespace(control_plane.api, "code-in-bucket")
     team_volume(control_plane.api, place)
     declared, pool = _declared("gke", place)

@@ -58,8 +58,7 @@ def _only(control_plane: ControlPlane, place: str, kind: str) -> Object:
 def test_a_run_in_a_restricted_namespace(
     control_plane: ControlPlane, ebbtide: Ebbtide, call: tuple[str, ...], cloud: str
 ) -> None:
-    """The pod is admitted, the ConfigMap has the code and is deleted with the Job, and an interrupt
-    leaves the Job running. A pod that would be refused is an error before anything is created."""
+    """A run in a restricted namespace is admitted, and its ConfigMap is deleted with the Job."""
     labels = {"pod-security.kubernetes.io/enforce": "restricted"}
     api, place = control_plane.api, namespace(control_plane.api, f"restricted-{cloud}", **labels)
     assert "--run-as-user" in call[-2]

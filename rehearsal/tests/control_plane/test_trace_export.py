@@ -106,8 +106,7 @@ def _exported(ebbtide: Ebbtide, *arguments: str) -> tuple[list[dict[str, str]], 
 def test_a_trace_of_a_cluster_is_replayed(
     cluster: ControlPlane, recorder: Installed, cluster_profile: Profile, tmp_path: Path
 ) -> None:
-    """A deleted job comes from the record with its submission, user, queue and requests; an existing one that
-    waited from its Workload; a waiting one is counted. The trace is replayed on the declaration."""
+    """A trace has deleted jobs from the record, existing ones from Workloads, and a count of waiting ones."""
     api, ebbtide = cluster.api, Ebbtide(cluster.plan.kubeconfig, cluster_profile)
     _submit(api, cluster_profile, "first", 1, 4)
     created = api.get(f"{JOBS}/first")["metadata"]["creationTimestamp"]

@@ -66,7 +66,7 @@ def test_mounts_are_where_the_command_is_told(tmp_path: Path) -> None:
 
 
 def test_a_folder_of_a_volume(tmp_path: Path) -> None:
-    """Its name may have a variable of the container."""
+    """A folder of a volume may have a variable of the container in its name."""
     index = {"fieldPath": "metadata.annotations['batch.kubernetes.io/job-completion-index']"}
     _prepare(
         tmp_path,

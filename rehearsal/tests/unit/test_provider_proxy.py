@@ -186,8 +186,7 @@ class _Pulumi:
 
 
 def test_the_plugins_that_a_stack_needs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The SDK's version is installed, of each cloud of the program or the state; without an SDK the state's.
-    A provider that runs already is attached to. A plugin in no known place is an error."""
+    """The SDK's version of each cloud's plugin is installed, or attached to if it runs already."""
     monkeypatch.setenv("PULUMI_HOME", str(tmp_path))
     monkeypatch.delenv("PULUMI_DEBUG_PROVIDERS", raising=False)
     monkeypatch.setattr(provider_plugins.metadata, "version", {"pulumi-gcp": "10.2.0"}.__getitem__)

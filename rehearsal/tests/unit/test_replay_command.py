@@ -139,7 +139,7 @@ def test_a_review_has_the_replay_of_both_versions(eight: Path, tmp_path: Path) -
 
 
 def test_a_review_is_complete_without_the_replay(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """What prevents the replay is one sentence: a missing tool, or names that the declaration lacks."""
+    """A review without its replay says why in a sentence: a missing tool, or unknown names."""
 
     def missing(names: Iterable[str], *, on_step: OnStep) -> Tools:
         del names, on_step

@@ -161,7 +161,7 @@ def test_ids_still_refer_to_each_other() -> None:
 
 @pytest.mark.parametrize("kind", _SECRETS)
 def test_scrubbing_again_changes_nothing(kind: str) -> None:
-    """What is scrubbed stays as it is in a comparison, which scrubs nothing."""
+    """Scrubbed text is not changed by another scrubbing."""
     once = Scrubber().scrub(_SECRETS[kind][0])
     assert Scrubber().scrub(once) == once
 

@@ -91,7 +91,7 @@ def test_sources_that_are_refused(source: str) -> None:
 
 
 def test_the_reader() -> None:
-    """It cannot write, has no accelerators, and reads the folder of the other Job."""
+    """The pod that reads outputs cannot write, has no accelerators, and mounts the Job's folder."""
     team: Any = {"name": "vision", "requireQueue": False, "volume": {}}
     profile = derived(changed(GKE, teams=[team]))
     made = reader(

@@ -176,7 +176,7 @@ def test_an_archive_in_the_bucket(root: Path, base: Declaration) -> None:
 
 
 def test_code_that_is_too_large_for_a_config_map(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is in the bucket by default, if pods can mount that."""
+    """Code of more than a ConfigMap holds is in the bucket by default, if pods can mount that."""
     monkeypatch.setattr(code, "_LARGEST", 100)
     teams: list[Any] = [{"volume": {}}, {"bucket": {}}]
     for base, team, expected in (

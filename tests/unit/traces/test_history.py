@@ -97,7 +97,7 @@ def _record(*attempts: Object, jobs: list[Object]) -> Cluster:
 
 
 def test_a_workload_that_has_ended() -> None:
-    """Its submission is that of its Job; it ran from its pods' readiness to its end."""
+    """A finished Workload has the submission of its Job, and ran from its pods' readiness to its end."""
     job = _job("train", START)
     ended = (
         _condition(kind, START + at)
@@ -175,7 +175,7 @@ def test_a_disrupted_attempt_is_no_second_pod() -> None:
 
 
 def test_work_in_no_queue() -> None:
-    """It has its pool as the queue, and with the profile the pool's accelerators; else it is counted."""
+    """Work in no queue has its pool as queue, and the pool's accelerators if there is a profile."""
     job = _job("train", START, startTime=when(START + 60), conditions=[_condition("Complete", START + 90)])
     job["spec"]["template"]["spec"]["nodeSelector"] = {"cloud.google.com/gke-nodepool": "t4"}
     cluster = profile(declare(GKE))

@@ -77,7 +77,7 @@ def test_a_bucket_without_a_volume() -> None:
 
 @pytest.mark.parametrize("cloud", ["gke", "aks"])
 def test_a_sweep_has_a_folder_for_each_index(cloud: str) -> None:
-    """Its name is the index, a variable that the Job's controller sets; data is the same for all."""
+    """A sweep's folders are named by index, a variable that the Job's controller sets."""
     profile = _profile(cloud, volume={})
     mounts = {f"{profile.teams[0].bucket}/images": "/data"}
     made = sweep(profile, {"lr": [0.1, 0.01]}, **_fields(outputs="/outputs", mounts=mounts))
@@ -161,7 +161,7 @@ def test_a_bucket_of_google_cloud() -> None:
 
 
 def test_the_bucket_of_the_team_on_azure() -> None:
-    """Its claim is mounted, once for the pod."""
+    """The claim of the team's bucket is mounted, once for the pod."""
     profile = _profile("aks", volume={})
     address = profile.teams[0].bucket.replace("abfss", "abfs")
     made = job(profile, **_fields(outputs="/outputs", mounts={f"{address}/data/": "/data"}))
