@@ -219,7 +219,7 @@ def test_pods_of_an_administrators_workload_start(create: Create, control_plane:
     """A controller's pods are admitted as their workload was, with the volumes of an administrator."""
     api = control_plane.api
     volumes = [{"name": "data", "nfs": {"server": "10.0.0.2", "path": "/shared"}}]
-    assert "also that of other teams: data." in create(work("Job", {"volumes": volumes})).stderr
+    assert "by its name or address: data." in create(work("Job", {"volumes": volumes})).stderr
     job = work("Job", {"volumes": volumes}) | {"metadata": {"name": "administrators"}}
     api.create("/apis/batch/v1/namespaces/vision/jobs", job)
     wait(lambda: api.items("/api/v1/namespaces/vision/pods", labelSelector="job-name=administrators"), bool)

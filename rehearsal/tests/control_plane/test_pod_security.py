@@ -45,16 +45,13 @@ sidecar_spec.go, 2026-08)."""
 
 @pytest.fixture(scope="module")
 def attempt(tools: ControlPlaneTools, control_plane: ControlPlane) -> Try:
-    """Namespaces with each standard, and an account in each that pods may name."""
+    """Namespaces with each standard, and accounts in each that pods of users may name."""
     kubectl = Kubectl(tools, control_plane)
-    accounts = sorted({_account(spec) for spec in _add_on_pods() if _account(spec)})
     for standard in ("baseline", "restricted"):
         labels = pod_security(standard)
         metadata = {"name": standard, "labels": labels}
         kubectl.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}])
-        for name in ("default", "worker", *accounts):
-            meta = {"name": name, "namespace": standard}
-            kubectl.apply([{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta}])
+        _create_accounts(kubectl, standard, "default", "worker")
 
     def attempt(standard: str, pod: Object) -> str:
         command = [tools.path("kubectl"), "--kubeconfig", control_plane.plan.kubeconfig]
@@ -69,8 +66,10 @@ def attempt(tools: ControlPlaneTools, control_plane: ControlPlane) -> Try:
     return attempt
 
 
-def _account(spec: Object) -> str:
-    return str(spec.get("serviceAccountName") or "")
+def _create_accounts(kubectl: Kubectl, namespace: str, *names: str) -> None:
+    for name in names:
+        meta = {"name": name, "namespace": namespace}
+        kubectl.apply([{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta}])
 
 
 def _work(cloud: str, **fields: Any) -> dict[str, Object]:
@@ -151,10 +150,14 @@ def _add_on_pods() -> list[Object]:
 
 
 @pytest.mark.released(KATIB, PIPELINES)
-def test_add_ons_run_under_restricted(attempt: Try) -> None:
+def test_add_ons_run_under_restricted(
+    attempt: Try, tools: ControlPlaneTools, control_plane: ControlPlane
+) -> None:
     """Controllers, databases and stores alike."""
     pods = _add_on_pods()
     assert len(pods) > 10
+    accounts = {str(spec["serviceAccountName"]) for spec in pods if spec.get("serviceAccountName")}
+    _create_accounts(Kubectl(tools, control_plane), "restricted", *sorted(accounts))
     for spec in pods:
         assert attempt("restricted", {"spec": spec}) == ""
 
