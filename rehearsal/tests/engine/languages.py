@@ -33,7 +33,10 @@ from tests.repository import ROOT
 
 _HOST: Final = "pulumi-language-yaml"
 _COMPARED: Final = ("custom", "inputs", "protect", "ignoreChanges", "deletedWith", "retainOnDelete")
-_TIME: Final = re.compile(r"20\d\d-\d\d-\d\d[tT]\d\d[:-]\d\d[zZ]")
+_CHOSEN: Final = re.compile(
+    r"20\d\d-\d\d-\d\d[tT]\d\d[:-]\d\d[zZ]|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+)
+"""Times of an update, and UUIDs that a cloud chooses."""
 
 
 class GcpServicer(Servicer):
@@ -147,12 +150,12 @@ def _stop(server: grpc.Server) -> None:
 def graph(resources: list[dict[str, Any]]) -> dict[str, Any]:
     """Return the resources of a state without the component of the package: by URN their inputs and options.
 
-    The component is taken from the types of parents, and times, which are those of the update, from inputs.
+    The component is taken from the types of parents, and what an update or the cloud chooses from inputs.
     """
     text = json.dumps(resources).replace("ebbtide:index:Cluster$", "")
-    without_times: list[dict[str, Any]] = json.loads(_TIME.sub("", text))
+    items: list[dict[str, Any]] = json.loads(_CHOSEN.sub("", text))
     found: dict[str, Any] = {}
-    for item in without_times:
+    for item in items:
         if item["type"] not in ("pulumi:pulumi:Stack", "pulumi:providers:ebbtide", "ebbtide:index:Cluster"):
             found[item["urn"]] = {key: item.get(key) for key in _COMPARED} | {
                 "dependencies": sorted(item.get("dependencies", ())),

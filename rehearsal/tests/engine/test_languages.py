@@ -52,7 +52,7 @@ def _of_python(directory: Path, cloud: str, declared: Declaration) -> list[dict[
         return stack.state()
 
 
-@pytest.mark.parametrize("cloud", ["gke"])
+@pytest.mark.parametrize("cloud", ["gke", "aks"])
 def test_a_cluster_in_yaml(project: Project, tmp_path: Path, cloud: str) -> None:
     """A preview creates nothing, an update the resources of the Python program under the component, a second
     one changes nothing, and a destroy leaves nothing."""
