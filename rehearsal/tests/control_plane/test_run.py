@@ -130,8 +130,10 @@ def _interrupt(started: Any) -> None:
         assert started.poll() is None
     started.stdout.readline()
     started.send_signal(signal.SIGINT)
-    started.communicate(timeout=300)
-    assert started.returncode == 130
+    rest = started.communicate(timeout=300)
+    # An interrupt within `exec` of a text, as while a dataclass is made, makes `python -m` end by the signal
+    # although it was handled (CPython 3.11). A shell has 130 for both.
+    assert started.returncode in (130, -signal.SIGINT), rest
 
 
 def test_a_run_that_the_cluster_refuses(
