@@ -47,6 +47,8 @@ DEFERRED: Final = frozenset({"google.auth.transport.requests"})
 """Modules that are executed on the first access to a member. The client of Kubernetes imports Google's for a
 kind of login that kubectl has no more, and with it cryptography: a third of the client's import."""
 
+_LAZY: Final = LARGE | NESTED | DEFERRED
+
 
 def install() -> None:
     """Make large packages lazy from now on; loaded ones are unchanged."""
@@ -64,7 +66,7 @@ class _Finder(importlib.abc.MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        if fullname not in LARGE | NESTED | DEFERRED:
+        if fullname not in _LAZY:  # asked for every import of a process
             return None
         spec = importlib.machinery.PathFinder.find_spec(fullname, path, target)
         if spec is not None and isinstance(spec.loader, importlib.machinery.SourceFileLoader):
