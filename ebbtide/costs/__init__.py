@@ -1,1 +1,1 @@
-"""What stacks and their work cost: list prices of recorded resources, and the record of measured costs."""
+"""Costs of stacks and their work: list prices of recorded resources, and the record of measured costs."""

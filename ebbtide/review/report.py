@@ -101,7 +101,7 @@ class ReplaySummary(DocumentPart):
     columns: tuple[ReplayColumn, ...]
     """The outcome of each version, the earlier one first."""
     notes: tuple[str, ...]
-    """What was not replayed, and jobs that never ended."""
+    """Parts of the trace that were not replayed, and jobs that never ended."""
     problem: str
     """Why nothing was replayed, as a sentence; empty if it was."""
 

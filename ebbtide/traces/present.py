@@ -33,7 +33,7 @@ _KEY: Final = "controller_manager_config.yaml"
 _EARLIER: Final = 90 * 86400.0
 """Age of the oldest runs that count."""
 _SUFFIX: Final = re.compile(r"-(?:[0-9]+|[bcdfghjklmnpqrstvwxz2456789]{5})$")
-"""What `ebbtide rerun` and `ebbtide run` append to the name of a Job."""
+"""The suffix that `ebbtide rerun` and `ebbtide run` append to the name of a Job."""
 
 
 @dataclass(frozen=True, slots=True)

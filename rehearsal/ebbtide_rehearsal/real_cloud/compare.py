@@ -229,7 +229,7 @@ def _compared(ours: _Ours, call: ProviderCall) -> list[_Field] | None:
 
 
 def _introduced(ours: _Ours, call: ProviderCall, request: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Let the principal of a role assignment exist: a user or group, or whoever ran the program."""
+    """Let the principal of a role assignment exist: a user, a group, or the account that ran the program."""
     principal = call.request["properties"]["principalId"]
     if principal in ours.translated:
         return request

@@ -23,13 +23,13 @@ class Difference(DocumentPart):
     ours: object
     """Our value; null for none."""
     source: str
-    """Where our value is from: a table, or the fake cloud's code."""
+    """The source of our value: a table, or the fake cloud's code."""
     file: str
     """The recording's file."""
 
 
 class Comparison(DocumentPart):
-    """What the comparison of a recording has found."""
+    """Differences between a recording and the fake clouds."""
 
     version: str
     """The version of this format."""

@@ -10,7 +10,7 @@ from threading import Event, Thread
 
 
 class Mode(Enum):
-    """What the server does with a request."""
+    """The server's answer to a request."""
 
     SERVE = auto()
     """Sends what is requested, a part if that is requested."""
