@@ -1,15 +1,24 @@
 """The real Kueue on a control plane, from its chart with a declaration's values."""
 
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+from components.addons import team_objects
 from components.addons.kueue import NAMESPACE
-from components.addons.kueue_values import VISIBILITY_PORT
+from components.addons.kueue_values import VISIBILITY_PORT, values
+from ebbtide.kubernetes_api import Api
 from ebbtide.model import Cluster
 from ebbtide.model.labels_and_taints import labels_and_taints
 from ebbtide.placement.kueue import layers
 from ebbtide.placement.member_policy import controllers_priority
 from ebbtide.placement.queueing import queueing
-from ebbtide_rehearsal.control_plane import ControlPlane
+from ebbtide_rehearsal.control_plane import ControlPlane, ControlPlaneSettings, ControlPlaneTools
 from rehearsal.tests.control_plane.cluster import Object, namespace, node, priority_class, wait
-from rehearsal.tests.control_plane.commands import Kubectl
+from rehearsal.tests.control_plane.commands import Kubectl, rendered
+
+GKE_PORTS = frozenset({443, 10250})
+"""Ports of nodes and pods that GKE's firewall opens to the control plane."""
 
 DEPLOYMENT = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/kueue-controller-manager"
 
@@ -20,6 +29,34 @@ def with_visibility_port(chart: list[Object]) -> list[Object]:
         if item["kind"] == "Service" and item["metadata"]["name"].endswith("-visibility-server"):
             item["spec"]["ports"][0]["targetPort"] = VISIBILITY_PORT
     return chart
+
+
+@contextmanager
+def started(
+    directory: Path, tools: ControlPlaneTools, chart_tools: ControlPlaneTools, declaration: Cluster
+) -> Generator[tuple[ControlPlane, Kubectl]]:
+    """Start the control plane of a cluster on GKE, with Kueue on a node of its system pool."""
+    settings = ControlPlaneSettings(name=directory.name, cloud="gke", open_ports=GKE_PORTS)
+    chart = with_visibility_port(rendered(chart_tools, values(declaration), NAMESPACE, directory))
+    with ControlPlane.start(directory / "control-plane", tools, settings) as cluster:
+        kubectl = Kubectl(tools, cluster)
+        install(cluster, kubectl, chart, declaration)
+        yield cluster, kubectl
+
+
+def create_teams(kubectl: Kubectl, declaration: Cluster) -> None:
+    """Create the namespaces of the declaration's teams, with the rights of their members."""
+    for team in declaration.teams:
+        kubectl.apply([team_objects.namespace(declaration, team)])
+        kubectl.apply(team_objects.members(declaration, team))
+
+
+def gpu_node(api: Api, declaration: Cluster, pool: str, gpus: int) -> None:
+    """Create a node of a pool, with its labels, taints and GPUs."""
+    (declared,) = (item for item in declaration.pools if item.name == pool)
+    placed = labels_and_taints(declared, declaration.site.cloud)
+    taints = [{"key": item.key, "value": item.value, "effect": item.effect} for item in placed.all_taints]
+    node(api, pool, labels=dict(placed.all_labels), taints=taints, resources={"nvidia.com/gpu": str(gpus)})
 
 
 def install(cluster: ControlPlane, kubectl: Kubectl, chart: list[Object], declaration: Cluster) -> None:

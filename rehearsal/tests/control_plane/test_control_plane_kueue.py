@@ -27,14 +27,13 @@ from ebbtide.workloads.several_nodes import job_over_nodes
 from ebbtide_rehearsal.control_plane import RUNS_FOR, ControlPlane, ControlPlaneSettings, ControlPlaneTools
 from rehearsal.tests.control_plane.cluster import Object, gone, job, node, pod, wait
 from rehearsal.tests.control_plane.commands import Kubectl, rendered, run
-from rehearsal.tests.control_plane.kueue import create_queues, install, with_visibility_port
+from rehearsal.tests.control_plane.kueue import GKE_PORTS, create_queues, install, with_visibility_port
 from tests.repository import ROOT
 
 pytestmark = [pytest.mark.rehearsal, pytest.mark.long]
 
 REQUESTS = "/apis/autoscaling.x-k8s.io/v1/namespaces/default/provisioningrequests"
 POOL = "dws-t4-nodepool"
-GKE_PORTS = frozenset({443, 10250})
 
 
 @pytest.fixture(scope="module")

@@ -19,6 +19,7 @@ from ebbtide_rehearsal.control_plane import NAMES, ControlPlane, ControlPlaneSet
 from ebbtide_rehearsal.tools import Tools, ensure, narration
 from rehearsal.tests.control_plane.cluster import Object, namespace, node, pod, priority_class, wait
 from rehearsal.tests.control_plane.commands import Kubectl, run
+from rehearsal.tests.control_plane.kueue import GKE_PORTS
 from tests.manifests import HOME, after
 from tests.repository import ROOT, declaration
 
@@ -27,7 +28,6 @@ pytestmark = [pytest.mark.rehearsal, pytest.mark.long]
 CREDENTIALS = {DATABASE_SECRET: {"MYSQL_ROOT_PASSWORD": "b3Vycw=="}}
 DEPLOYMENT = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/katib-controller"
 EXPERIMENTS = "/apis/kubeflow.org/v1beta1/namespaces/team/experiments"
-GKE_PORTS = frozenset({443, 10250})
 LIBRARY = ROOT / "rehearsal" / "ebbtide_rehearsal" / "scenarios" / "library"
 
 

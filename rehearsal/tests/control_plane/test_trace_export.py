@@ -11,21 +11,18 @@ from pathlib import Path
 import pytest
 import yaml
 
-from components.addons.kueue import NAMESPACE
-from components.addons.kueue_values import values
 from ebbtide.kubernetes_api import Api
 from ebbtide.model import Cluster, declare
-from ebbtide.model.labels_and_taints import labels_and_taints
 from ebbtide.placement import Profile
 from ebbtide.placement.derive import profile
 from ebbtide.workloads.jobs import job
-from ebbtide_rehearsal.control_plane import RUNS_FOR, ControlPlane, ControlPlaneSettings, ControlPlaneTools
+from ebbtide_rehearsal.control_plane import RUNS_FOR, ControlPlane, ControlPlaneTools
 from ebbtide_rehearsal.replay.kueue import PROGRAM
 from ebbtide_rehearsal.tools import ensure
-from rehearsal.tests.control_plane.cluster import gone, node, wait
-from rehearsal.tests.control_plane.commands import Ebbtide, Kubectl, rendered
+from rehearsal.tests.control_plane.cluster import gone, wait
+from rehearsal.tests.control_plane.commands import Ebbtide, Kubectl
 from rehearsal.tests.control_plane.cost_recorder import Installed, install_recorder
-from rehearsal.tests.control_plane.kueue import create_queues, install
+from rehearsal.tests.control_plane.kueue import create_queues, gpu_node, started
 from tests.repository import ROOT
 
 pytestmark = [pytest.mark.rehearsal, pytest.mark.long]
@@ -49,16 +46,10 @@ def cluster(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[ControlPlane]:
     """A control plane with Kueue and a node of four T4."""
-    settings = ControlPlaneSettings(name="trace", cloud="gke", open_ports=frozenset({443, 10250}))
-    chart = rendered(chart_tools, values(declaration), NAMESPACE, tmp_path_factory.mktemp("chart"))
-    with ControlPlane.start(tmp_path_factory.mktemp("trace"), tools, settings) as started:
-        install(started, Kubectl(tools, started), chart, declaration)
-        pool = next(item for item in declaration.pools if item.name == "t4-spot")
-        placed = labels_and_taints(pool, declaration.site.cloud)
-        taints = [{"key": item.key, "value": item.value, "effect": item.effect} for item in placed.all_taints]
-        resources = {"nvidia.com/gpu": "4"}
-        node(started.api, "t4", labels=dict(placed.all_labels), taints=taints, resources=resources)
-        yield started
+    directory = tmp_path_factory.mktemp("trace")
+    with started(directory, tools, chart_tools, declaration) as (control_plane, _):
+        gpu_node(control_plane.api, declaration, "t4-spot", 4)
+        yield control_plane
 
 
 @pytest.fixture(scope="module")

@@ -7,23 +7,19 @@ from typing import Any
 
 import pytest
 
-from components.addons import team_objects
-from components.addons.kueue import NAMESPACE
-from components.addons.kueue_values import values
 from ebbtide.kubernetes_api import Api
 from ebbtide.model import Cluster, declare
-from ebbtide.model.labels_and_taints import labels_and_taints
 from ebbtide.placement import Profile
 from ebbtide.placement.derive import profile
 from ebbtide.traces.present import read_present
 from ebbtide.workloads.jobs import job
-from ebbtide_rehearsal.control_plane import RUNS_FOR, ControlPlane, ControlPlaneSettings, ControlPlaneTools
+from ebbtide_rehearsal.control_plane import RUNS_FOR, ControlPlane, ControlPlaneTools
 from ebbtide_rehearsal.replay.kueue import PROGRAM
 from ebbtide_rehearsal.replay.present import present_declaration
 from ebbtide_rehearsal.tools import ensure
-from rehearsal.tests.control_plane.cluster import node, wait
-from rehearsal.tests.control_plane.commands import Ebbtide, Kubectl, rendered
-from rehearsal.tests.control_plane.kueue import create_queues, install
+from rehearsal.tests.control_plane.cluster import wait
+from rehearsal.tests.control_plane.commands import Ebbtide
+from rehearsal.tests.control_plane.kueue import create_queues, create_teams, gpu_node, started
 from tests.declarations import GKE, changed
 from tests.declarations import pool as pool_in
 
@@ -60,21 +56,12 @@ def cluster(
 ) -> Iterator[ControlPlane]:
     """A control plane with Kueue, the queue and its node, and the replay's Kueue in the cache."""
     ensure([PROGRAM], on_step=lambda _: None)
-    settings = ControlPlaneSettings(name="when", cloud="gke", open_ports=frozenset({443, 10250}))
-    chart = rendered(chart_tools, values(declaration), NAMESPACE, tmp_path_factory.mktemp("chart"))
-    with ControlPlane.start(tmp_path_factory.mktemp("when"), tools, settings) as started:
-        kubectl = Kubectl(tools, started)
-        install(started, kubectl, chart, declaration)
-        (team,) = declaration.teams
-        kubectl.apply([team_objects.namespace(declaration, team)])
-        kubectl.apply(team_objects.members(declaration, team))
+    directory = tmp_path_factory.mktemp("when")
+    with started(directory, tools, chart_tools, declaration) as (control_plane, kubectl):
+        create_teams(kubectl, declaration)
         create_queues(kubectl, declaration)
-        pool = next(item for item in declaration.pools if item.name == "t4")
-        placed = labels_and_taints(pool, declaration.site.cloud)
-        taints = [{"key": item.key, "value": item.value, "effect": item.effect} for item in placed.all_taints]
-        resources = {"nvidia.com/gpu": "4"}
-        node(started.api, "t4", labels=dict(placed.all_labels), taints=taints, resources=resources)
-        yield started
+        gpu_node(control_plane.api, declaration, "t4", 4)
+        yield control_plane
 
 
 @pytest.fixture

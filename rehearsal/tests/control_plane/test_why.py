@@ -6,9 +6,6 @@ from typing import Any
 
 import pytest
 
-from components.addons import team_objects
-from components.addons.kueue import NAMESPACE
-from components.addons.kueue_values import values
 from ebbtide import clock
 from ebbtide.kubernetes_api import Api
 from ebbtide.model import Cluster, declare
@@ -18,10 +15,10 @@ from ebbtide.placement.profile import QUEUE_LABEL
 from ebbtide.runs.pending.cause import Actor, Cause
 from ebbtide.runs.pending.causes import cause_of
 from ebbtide.runs.pending.reader import read_evidence
-from ebbtide_rehearsal.control_plane import RUNS_FOR, ControlPlane, ControlPlaneSettings, ControlPlaneTools
+from ebbtide_rehearsal.control_plane import RUNS_FOR, ControlPlane, ControlPlaneTools
 from rehearsal.tests.control_plane.cluster import Object, gone, job, namespace, pod, wait
-from rehearsal.tests.control_plane.commands import Ebbtide, Kubectl, rendered
-from rehearsal.tests.control_plane.kueue import create_queues, install, with_visibility_port
+from rehearsal.tests.control_plane.commands import Ebbtide
+from rehearsal.tests.control_plane.kueue import create_queues, create_teams, started
 from tests.declarations import GKE, changed
 from tests.declarations import pool as pool_in
 
@@ -63,16 +60,11 @@ def cluster(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[ControlPlane]:
     """A control plane with Kueue, the queues and the teams' namespaces."""
-    settings = ControlPlaneSettings(name="why", cloud="gke", open_ports=frozenset({443, 10250}))
-    chart = rendered(chart_tools, values(declaration), NAMESPACE, tmp_path_factory.mktemp("chart"))
-    with ControlPlane.start(tmp_path_factory.mktemp("why"), tools, settings) as started:
-        kubectl = Kubectl(tools, started)
-        install(started, kubectl, with_visibility_port(chart), declaration)
-        for team in declaration.teams:
-            kubectl.apply([team_objects.namespace(declaration, team)])
-            kubectl.apply(team_objects.members(declaration, team))
+    directory = tmp_path_factory.mktemp("why")
+    with started(directory, tools, chart_tools, declaration) as (control_plane, kubectl):
+        create_teams(kubectl, declaration)
         create_queues(kubectl, declaration)
-        yield started
+        yield control_plane
 
 
 @pytest.fixture
