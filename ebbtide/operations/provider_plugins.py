@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from ebbtide.operations.errors import OperationError
+from ebbtide.pulumi_home import plugin_file, pulumi_home
 from ebbtide.recording.provider_calls import PACKAGES
 from ebbtide.recording.provider_proxy import Plugin, Upstream
 
@@ -75,8 +76,7 @@ def _plugin(engine: Engine, package: str, versions: Mapping[str, str | None]) ->
             f"environment has: install pulumi-{package}."
         )
     engine.run_globally("plugin", "install", "resource", package, version)
-    home = Path(os.environ.get("PULUMI_HOME") or Path.home() / ".pulumi")
-    program = home / "plugins" / f"resource-{package}-v{version}" / f"pulumi-resource-{package}"
+    program = plugin_file(pulumi_home(), package, version)
     if not program.is_file():
         raise OperationError(
             f"--record needs the provider {package} {version}, and there is none at {program}: set "

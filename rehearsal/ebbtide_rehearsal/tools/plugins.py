@@ -1,12 +1,9 @@
-"""Pulumi's provider plugins, as the engine looks them up: a directory per package and version.
+"""Pulumi's provider plugins, of the versions that a program with the Python SDK requests."""
 
-Source: pulumi 3.259, sdk/go/common/workspace/plugins.go (`GetPluginDir`, `PluginInfo.Path`).
-"""
-
-import os
 from importlib import metadata
 from pathlib import Path
 
+from ebbtide import pulumi_home
 from ebbtide_rehearsal.tools.items import Tool
 
 
@@ -17,7 +14,7 @@ def sdk_version(package: str) -> str:
 
 def plugin_file(home: Path, package: str) -> Path:
     """Return the location of the provider that a program requests, below a `PULUMI_HOME`."""
-    return home / "plugins" / f"resource-{package}-v{sdk_version(package)}" / f"pulumi-resource-{package}"
+    return pulumi_home.plugin_file(home, package, sdk_version(package))
 
 
 def install(home: Path, package: str, program: Path) -> None:
@@ -31,6 +28,5 @@ def installed_plugin(tool: Tool) -> tuple[Path, str] | None:
     """Return the provider that Pulumi has installed for the Python SDK, with its version; None if missing."""
     if tool.plugin is None:
         return None
-    home = Path(os.environ.get("PULUMI_HOME") or Path.home() / ".pulumi")
-    path = plugin_file(home, tool.plugin)
+    path = plugin_file(pulumi_home.pulumi_home(), tool.plugin)
     return (path, sdk_version(tool.plugin)) if path.is_file() else None
