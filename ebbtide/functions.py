@@ -10,14 +10,7 @@ from typing import Any, Final
 
 from ebbtide.kubernetes_api import Api
 from ebbtide.placement import Profile
-from ebbtide.runs.code import (
-    bucket_folder,
-    image_layer,
-    image_repository,
-    storage_of,
-    upload,
-    with_image,
-)
+from ebbtide.runs.code import uploaded
 from ebbtide.runs.code_in import CodeIn
 from ebbtide.runs.existing import cancel
 from ebbtide.runs.folder import read_folder
@@ -74,6 +67,7 @@ def run(
     context: str = "",
     replace: bool = False,
     setup: str = "",
+    code_in: CodeIn | str | None = None,
     **fields: Any,
 ) -> Run:
     """Create a Job that calls a function with the code of its folder.
@@ -88,6 +82,8 @@ def run(
         context: the kubeconfig's context; empty for the current one.
         replace: whether an existing Job of that name is deleted.
         setup: commands of the shell before the call.
+        code_in: storage of the code, as of `ebbtide run --code-in`; default: an image if the namespace's team
+            has a registry, else a ConfigMap, or for much code the team's bucket.
         **fields: fields of the Job, such as `pool`, `gpus`, `image`, `queue`, `namespace`, `name`; see
             `TaskFields`.
 
@@ -111,21 +107,14 @@ def run(
     if not fields.get("image"):
         chosen = {key: fields[key] for key in ("pool", "queue") if fields.get(key)}
         fields = {**fields, "image": cluster.default_image(**chosen)}
+    storage = _storage(code_in)
     folder = read_folder(root)
     manifest, *dependents = objects_of(
-        cluster, folder, user_of(api), {}, setup=setup, command=command, **fields
+        cluster, folder, user_of(api), {}, setup=setup, code_in=storage, command=command, **fields
     )
     namespace = manifest["metadata"].get("namespace") or api.namespace
     earlier = check(api, (manifest, *dependents), namespace, replace=replace)
-    if repository := image_repository(cluster, namespace, folder, None):
-        from ebbtide.registries.code_image import push_code  # noqa: PLC0415 - the extra `registry`
-        from ebbtide.registries.credentials import user_credentials  # noqa: PLC0415
-
-        manifest = with_image(
-            manifest, push_code(fields["image"], repository, image_layer(folder), user_credentials)
-        )
-    if storage_of(cluster, namespace, folder, None) is CodeIn.BUCKET:
-        upload(folder, bucket_folder(cluster, namespace, folder))
+    manifest, _ = uploaded(manifest, cluster, namespace, folder, storage)
     if earlier:
         delete(api, (manifest, *dependents), earlier, namespace)
     submission.submit(api, manifest, *dependents)
@@ -153,6 +142,14 @@ def command_of(function: Callable[..., object], module: str, arguments: Sequence
         ) from None
     call = f"import json, sys; from {module} import {name}; {name}(*json.loads(sys.argv[1]))"
     return ["python", "-c", call, text]
+
+
+def _storage(code_in: CodeIn | str | None) -> CodeIn | None:
+    try:
+        return CodeIn(code_in) if code_in else None
+    except ValueError:
+        names = ", ".join(item.value for item in CodeIn)
+        raise WorkloadError(f"code_in is {code_in!r}: write one of {names}.") from None
 
 
 def _located(function: Callable[..., object]) -> tuple[Path, str]:

@@ -2,7 +2,8 @@
 
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -70,7 +71,8 @@ def follow(
     api = Api.of_user(context)
     namespace = namespace_of(api, namespace)
     cluster = available_profile(profile, namespace, context)
-    _follow(api, name, namespace, context, cluster, format_, logs=logs)
+    with _interruptible(name, namespace, context, logs=logs):
+        _follow(api, name, namespace, cluster, format_, logs=logs)
 
 
 def _check(name: str, namespace: str) -> None:
@@ -122,16 +124,29 @@ def submit(
         again = _command("follow", metadata["name"], metadata["namespace"], context)
         say(f"Interrupted while the Job was being created; check whether it exists with: {again}", err=True)
         raise SystemExit(ExitStatus.INTERRUPTED) from None
-    for line in (f"Job {metadata['name']} is created in namespace {metadata['namespace']}.", *notes):
-        say(line, err=format_ is PreviewFormat.JSON)
-    _follow(api, metadata["name"], metadata["namespace"], context, profile, format_, logs=logs)
+    with _interruptible(metadata["name"], metadata["namespace"], context, logs=logs):
+        for line in (f"Job {metadata['name']} is created in namespace {metadata['namespace']}.", *notes):
+            say(line, err=format_ is PreviewFormat.JSON)
+        _follow(api, metadata["name"], metadata["namespace"], profile, format_, logs=logs)
+
+
+@contextmanager
+def _interruptible(name: str, namespace: str, context: str, *, logs: bool) -> Generator[None]:
+    """Let Ctrl-C end the command and not what it follows, and print how to follow and cancel that."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        again = _command("follow", name, namespace, context, *(["--logs"] if logs else []))
+        say(f"{name} keeps running. Follow it again with: {again}", err=True)
+        if logs:
+            say(f"Cancel it with: {_command('cancel', name, namespace, context)}", err=True)
+        raise SystemExit(ExitStatus.INTERRUPTED) from None
 
 
 def _follow(
     api: "Api",
     name: str,
     namespace: str,
-    context: str,
     profile: "Profile | None",
     format_: PreviewFormat,
     *,
@@ -155,23 +170,10 @@ def _follow(
         if logs:
             stream.add(pods)
 
-    try:
-        with narration(output) as show:
-            snapshot, progress = submission.follow(
-                api,
-                name,
-                namespace,
-                ProgressLines(api, name, namespace, profile, show),
-                show,
-                on_pods,
-            )
-            unread = stream.end()
-    except KeyboardInterrupt:
-        again = _command("follow", name, namespace, context, *(["--logs"] if logs else []))
-        say(f"{name} keeps running. Follow it again with: {again}", err=True)
-        if logs:
-            say(f"Cancel it with: {_command('cancel', name, namespace, context)}", err=True)
-        raise SystemExit(ExitStatus.INTERRUPTED) from None
+    with narration(output) as show:
+        lines = ProgressLines(api, name, namespace, profile, show)
+        snapshot, progress = submission.follow(api, name, namespace, lines, show, on_pods)
+        unread = stream.end()
     for line in unread:
         say(line, err=True)
     row = _row(api, name, namespace, profile, history)

@@ -187,38 +187,19 @@ def with_code(
     code_in: CodeIn | None,
     options: dict[str, Any],
 ) -> "tuple[Object, str]":
-    """Upload the code of a run to its registry or bucket; return the Job with it, and a line about it."""
-    from ebbtide.runs.code import (  # noqa: PLC0415
-        bucket_folder,
-        image_repository,
-        storage_of,
-        upload,
-        with_image,
-    )
-
-    if storage_of(cluster, namespace, folder, code_in) is CodeIn.BUCKET:
-        address = bucket_folder(cluster, namespace, folder)
-        return manifest, f"Archive: {address}{'' if upload(folder, address) else ', which has it already'}"
-    if repository := image_repository(cluster, namespace, folder, code_in):
-        image = _pushed(options["image"], repository, folder, options.get("format_", PreviewFormat.TEXT))
-        return with_image(manifest, image), f"Image: {image}"
-    return manifest, ""
-
-
-def _pushed(base: str, repository: str, folder: "Folder", format_: PreviewFormat) -> str:
-    """Push the image of a folder's code, and report copied layers of its base; return the image's name."""
-    from ebbtide.registries.code_image import push_code  # noqa: PLC0415
-    from ebbtide.registries.credentials import user_credentials  # noqa: PLC0415
-    from ebbtide.runs.code import image_layer  # noqa: PLC0415
+    """Upload the code of a run and report copied layers of its base image; return the Job, and a line."""
+    from ebbtide.runs.code import uploaded  # noqa: PLC0415
     from ebbtide.runs.folder import size_text  # noqa: PLC0415
 
     def report(copied: int, total: int) -> None:
-        once = f"{repository} does not have the layers of {base} yet; they are copied once: "
-        say(f"{'' if copied else once}{size_text(copied)} of {size_text(total)}", err=is_document)
+        once = "The team's registry does not have the image's layers yet; they are copied once: "
+        say(
+            f"{'' if copied else once}{size_text(copied)} of {size_text(total)}",
+            err=options.get("format_") is PreviewFormat.JSON,
+        )
 
-    is_document = format_ is PreviewFormat.JSON
     try:
-        return push_code(base, repository, image_layer(folder), user_credentials, report)
+        return uploaded(manifest, cluster, namespace, folder, code_in, report)
     except KeyboardInterrupt:
-        say(f"Interrupted before a Job was created. {repository} keeps the copied layers.", err=True)
+        say("Interrupted before a Job was created. What was uploaded is kept and not sent again.", err=True)
         raise SystemExit(ExitStatus.INTERRUPTED) from None

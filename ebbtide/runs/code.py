@@ -4,7 +4,7 @@ before the command."""
 import base64
 import gzip
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from ebbtide.placement import Profile
@@ -67,16 +67,6 @@ def storage_of(profile: Profile, namespace: str, folder: Folder, code_in: CodeIn
     return CodeIn.BUCKET if mounts and len(compressed(folder)) > _LARGEST else CodeIn.CONFIG_MAP
 
 
-def image_layer(folder: Folder) -> bytes:
-    """Return the layer of an image with a folder's files in `/code`, a tar archive."""
-    return folder.archive(DIRECTORY.lstrip("/"))
-
-
-def with_image(job: Object, image: str) -> Object:
-    """Return a Job whose container has an image."""
-    return _with_pod(job, containers=[{**_container(job), "image": image}])
-
-
 def bucket_folder(profile: Profile, namespace: str, folder: Folder) -> str:
     """Return the address of the folder with a run's archive in the bucket of its team, by the code's digest.
 
@@ -92,20 +82,45 @@ def bucket_folder(profile: Profile, namespace: str, folder: Folder) -> str:
     return f"{team.bucket}/code/{hashlib.sha256(folder.archive()).hexdigest()}"
 
 
-def upload(folder: Folder, address: str) -> bool:
-    """Write a folder's archive to a bucket, with the user's credentials; return False if it has it already.
+def uploaded(
+    job: Object,
+    profile: Profile,
+    namespace: str,
+    folder: Folder,
+    code_in: CodeIn | None,
+    on_copied: Callable[[int, int], object] = lambda _copied, _total: None,
+) -> tuple[Object, str]:
+    """Write a run's code to its registry or bucket, unless that has it; return the Job with the image, and a
+    line that names what was written.
 
     Args:
+        job: the Job, whose container has the base image.
+        profile: the cluster.
+        namespace: the Job's namespace.
         folder: the code.
-        address: its folder in the bucket; see `bucket_folder`.
+        code_in: storage of the code; see `storage_of`.
+        on_copied: called with copied and total bytes of the base image's layers, if they are copied.
 
     Raises:
-        WorkloadError: the bucket cannot be used, or its library is not installed.
+        RegistryError: the registry or the base image cannot be used.
+        WorkloadError: the bucket cannot be used, or a library is not installed.
     """
+    if repository := image_repository(profile, namespace, folder, code_in):
+        # The extra `registry`.
+        from ebbtide.registries.code_image import push_code  # noqa: PLC0415
+        from ebbtide.registries.credentials import user_credentials  # noqa: PLC0415
+
+        base, layer = _container(job)["image"], folder.archive(DIRECTORY.lstrip("/"))
+        image = push_code(base, repository, layer, user_credentials, on_copied)
+        return _with_pod(job, containers=[{**_container(job), "image": image}]), f"Image: {image}"
+    if storage_of(profile, namespace, folder, code_in) is not CodeIn.BUCKET:
+        return job, ""
+    address = bucket_folder(profile, namespace, folder)
     try:
-        return write_once(f"{address}/{_KEY}", compressed(folder))
+        new = write_once(f"{address}/{_KEY}", compressed(folder))
     except CheckpointError as error:
         raise WorkloadError(f"The code was not uploaded. {error}") from None
+    return job, f"Archive: {address}{'' if new else ', which has it already'}"
 
 
 def compressed(folder: Folder) -> bytes:

@@ -15,7 +15,8 @@ import pytest
 from ebbtide import functions
 from ebbtide.kubernetes_api import Api
 from ebbtide.workloads.errors import WorkloadError
-from tests.unit.workloads.clusters import DEV
+from tests.declarations import GKE, changed
+from tests.unit.workloads.clusters import DEV, derived
 
 Object = dict[str, Any]
 
@@ -100,7 +101,29 @@ def test_functions_that_are_refused(api: _Recorder, module: Any) -> None:
     for function, arguments, words in cases:
         with pytest.raises(WorkloadError, match=words):
             functions.run(function, *arguments, profile=DEV, pool="cpu-spot", image="python")
+    with pytest.raises(WorkloadError, match="write one of image, config-map, bucket"):
+        functions.run(module.train, profile=DEV, pool="cpu-spot", image="python", code_in="disk")
     assert api.created == []
+
+
+def test_code_in_the_bucket_of_the_team(api: _Recorder, module: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With `code_in`, the archive is in the team's bucket and the Job mounts it, without a ConfigMap."""
+    written: dict[str, bytes] = {}
+
+    def write(path: str, content: bytes) -> bool:
+        written[path] = content
+        return True
+
+    monkeypatch.setattr("ebbtide.runs.code.write_once", write)
+    profile = derived(changed(GKE, teams=[{"name": "vision", "requireQueue": False, "volume": {}}]))
+    fields: Any = {"pool": "cpu", "namespace": "vision", "image": "python", "code_in": "bucket"}
+    functions.run(module.train, 0.1, [], profile=profile, **fields)
+    (job,) = api.created
+    ((path, content),) = written.items()
+    (container,) = job["spec"]["template"]["spec"]["containers"]
+    assert path == f"{profile.teams[0].bucket}/{container['volumeMounts'][0]['subPath']}/code.tar.gz"
+    with tarfile.open(fileobj=io.BytesIO(content)) as archive:
+        assert "acme_models/resnet.py" in archive.getnames()
 
 
 def test_a_module_that_calls_run_when_it_is_imported(

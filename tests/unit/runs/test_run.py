@@ -15,7 +15,7 @@ import pytest
 from ebbtide.placement import Profile
 from ebbtide.placement.profile import TeamProfile
 from ebbtide.runs import code
-from ebbtide.runs.code import bucket_folder, image_repository, storage_of, upload
+from ebbtide.runs.code import bucket_folder, image_repository, storage_of, uploaded
 from ebbtide.runs.code_in import CodeIn
 from ebbtide.runs.folder import read_folder
 from ebbtide.runs.metadata import application, label_value, name_of
@@ -196,14 +196,17 @@ def test_code_that_is_too_large_for_a_config_map(root: Path, monkeypatch: pytest
 
 def test_the_upload_to_the_bucket(root: Path, bucket: Bucket, tmp_path: Path) -> None:
     """The archive is written once, and has the folder's files; a bucket that does not exist is reported."""
-    folder = read_folder(root)
-    address = f"gs://{bucket.name}/code/digest"
-    assert [upload(folder, address), upload(folder, address)] == [True, False]
-    bucket.files.get_file(f"{bucket.name}/code/digest/code.tar.gz", str(tmp_path / "code.tar.gz"))
+    folder, team = read_folder(root), TeamProfile("vision", "vision", bucket=f"gs://{bucket.name}")
+    profile = replace(DEV, teams=(team,))
+    address = bucket_folder(profile, "vision", folder)
+    notes = [uploaded({}, profile, "vision", folder, CodeIn.BUCKET)[1] for _ in range(2)]
+    assert notes == [f"Archive: {address}", f"Archive: {address}, which has it already"]
+    bucket.files.get_file(f"{address.removeprefix('gs://')}/code.tar.gz", str(tmp_path / "code.tar.gz"))
     with tarfile.open(tmp_path / "code.tar.gz") as archive:
         assert sorted(archive.getnames()) == ["lib/data.txt", "train.py"]
-    with pytest.raises(WorkloadError, match=r"The code was not uploaded\. gs://no-such-bucket/code/x/code"):
-        upload(folder, "gs://no-such-bucket/code/x")
+    other = replace(DEV, teams=(replace(team, bucket="gs://no-such-bucket"),))
+    with pytest.raises(WorkloadError, match=r"The code was not uploaded\. gs://no-such-bucket/code/"):
+        uploaded({}, other, "vision", folder, CodeIn.BUCKET)
 
 
 def test_setup_that_fails(root: Path) -> None:
