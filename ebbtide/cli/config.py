@@ -10,6 +10,7 @@ import typer
 
 from ebbtide.cli.consoles import say
 from ebbtide.errors import EbbtideError
+from ebbtide.invocation import command_line
 from ebbtide.user_files import UserFileError, parse_json, read_text
 from ebbtide.wording import did_you_mean, printable
 
@@ -144,7 +145,10 @@ def _check(key: str, value: str = "x") -> None:
     if key not in KEYS:
         raise ConfigError(f"No option {printable(key)!r} has a configurable default{did_you_mean(key, KEYS)}")
     if not value or value != printable(value, one_line=True) or " " in value:
-        raise ConfigError(f"The default of {key} is {printable(value)!r}. Write a name without spaces.")
+        unset = f", or remove it with `{command_line('config', 'unset', key)}`" if not value else ""
+        raise ConfigError(
+            f"The default of {key} is {printable(value)!r}. Write a name without spaces{unset}."
+        )
 
 
 def _read(file: Path) -> dict[str, str]:

@@ -4,6 +4,7 @@ before the command."""
 import base64
 import gzip
 import hashlib
+import logging
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -116,6 +117,8 @@ def uploaded(
     if storage_of(profile, namespace, folder, code_in) is not CodeIn.BUCKET:
         return job, ""
     address = bucket_folder(profile, namespace, folder)
+    # It warns on the terminal of each credential that does not exist.
+    logging.getLogger("azure.identity").setLevel(logging.ERROR)
     try:
         new = write_once(f"{address}/{_KEY}", compressed(folder))
     except CheckpointError as error:

@@ -21,7 +21,7 @@ def queued_for(workload: Object | None) -> str:
         workload: its Workload.
     """
     if workload is None:
-        return "it is suspended, and has no Workload of Kueue"
+        return "it is suspended, and Kueue has created no Workload for it yet"
     if workload["spec"].get("active") is False:
         return "it is deactivated"
     if not condition(workload, "QuotaReserved"):

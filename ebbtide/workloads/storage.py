@@ -112,9 +112,10 @@ def write_once(address: str, content: bytes) -> bool:
             return False
         files.pipe_file(path, content)
     except Exception as error:
+        reason = str(error).partition("\n")[0].rstrip(".")
         raise CheckpointError(
-            f"{address} could not be used: {error}. Check that you are logged in to the cloud, and may write "
-            "there."
+            f"{address} could not be used: {reason}. Check that you are logged in to the cloud, and may "
+            "write there."
         ) from error
     return True
 

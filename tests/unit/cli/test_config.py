@@ -55,7 +55,9 @@ def test_invalid_defaults(project: Path) -> None:
     """Unknown keys, empty values and damaged files are refused with what to write instead."""
     assert "did you mean pool?" in _refused("set", "pol=t4")
     assert "is not KEY=VALUE" in _refused("set", "t4-spot")
-    assert "Write a name without spaces" in _refused("set", "pool=")
+    refused = _refused("set", "pool=")
+    assert "Write a name without spaces, or remove it with `" in refused
+    assert "config unset pool`" in refused
     assert "No folder from here up has a default of image" in _refused("unset", "image")
     for text in ("{", "[]", '{"pool": 1}', '{"pol": "t4"}'):
         (project / ".ebbtide.json").write_text(text)

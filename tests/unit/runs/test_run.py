@@ -9,6 +9,7 @@ import tarfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -207,6 +208,24 @@ def test_the_upload_to_the_bucket(root: Path, bucket: Bucket, tmp_path: Path) ->
     other = replace(DEV, teams=(replace(team, bucket="gs://no-such-bucket"),))
     with pytest.raises(WorkloadError, match=r"The code was not uploaded\. gs://no-such-bucket/code/"):
         uploaded({}, other, "vision", folder, CodeIn.BUCKET)
+
+
+def test_an_upload_without_a_login(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error is one line, with the first of a library's report on every credential that it has tried."""
+
+    def opened(_address: str) -> None:
+        raise RuntimeError(
+            "DefaultAzureCredential failed to retrieve a token.\nAttempted credentials:\n\tCLI"
+        )
+
+    monkeypatch.setattr("ebbtide.workloads.storage._opened", lambda address: (Mock(exists=opened), address))
+    profile = replace(DEV, teams=(TeamProfile("vision", "vision", bucket="gs://vision"),))
+    with pytest.raises(WorkloadError) as error:
+        uploaded({}, profile, "vision", read_folder(root), CodeIn.BUCKET)
+    assert str(error.value).endswith(
+        "could not be used: DefaultAzureCredential failed to retrieve a token. Check that you are logged in to "
+        "the cloud, and may write there."
+    )
 
 
 def test_setup_that_fails(root: Path) -> None:

@@ -39,7 +39,11 @@ def _workload(**status: Any) -> dict[str, Any]:
 
 _WORDS: list[tuple[str, JobSnapshot, str]] = [
     ("new", look_at(job()), "starting"),
-    ("no-kueue", look_at(_SUSPENDED), "queued: it is suspended, and has no Workload of Kueue"),
+    (
+        "no-kueue",
+        look_at(_SUSPENDED),
+        "queued: it is suspended, and Kueue has created no Workload for it yet",
+    ),
     (
         "quota",
         look_at(
@@ -127,7 +131,7 @@ _WORDS: list[tuple[str, JobSnapshot, str]] = [
     (
         "sweep-queued-again",
         look_at(sweep(4, succeeded=1) | {"spec": {"completions": 4, "suspend": True}}),
-        "queued, done 1 of 4: it is suspended, and has no Workload of Kueue",
+        "queued, done 1 of 4: it is suspended, and Kueue has created no Workload for it yet",
     ),
 ]
 
