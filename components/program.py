@@ -11,7 +11,6 @@ import pulumi
 
 from ebbtide.model import Cluster, DeclarationError, advice, declare, expiry
 from ebbtide.placement.derive import profile
-from ebbtide.project.diagnostics import declaration_text
 from ebbtide.project.extends import ExtendsError, extended, inherited
 from ebbtide.project.misplaced_keys import NAMESPACE
 from ebbtide.project.source import find_source, parsed, project_directory
@@ -45,6 +44,8 @@ def declared(written: object, **defaults: Any) -> Cluster:
     except ExtendsError as error:
         raise pulumi.RunError(str(error)) from None
     except DeclarationError as error:
+        from ebbtide.project.diagnostics import declaration_text  # noqa: PLC0415 - for errors alone
+
         source = find_source(Path.cwd(), pulumi.get_stack())
         raise pulumi.RunError(declaration_text(error, source)) from None
     for warning in advice(cluster):

@@ -1,7 +1,7 @@
 """Numbers, lists and similar names in sentences."""
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Final
 
@@ -54,3 +54,18 @@ def printable(text: str, *, one_line: bool = False) -> str:
     """
     escaped = _UNPRINTABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
     return escaped.replace("\n", "\\n") if one_line else escaped
+
+
+def described(value: object) -> str:
+    """Describe a value for a message: `the text "4"`, `a mapping`."""
+    if value is None or value == "":
+        return "empty"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int | float):
+        return f"the number {value}"
+    if isinstance(value, str):
+        return f'the text "{value}"'
+    if isinstance(value, Mapping):
+        return "a mapping"
+    return "a list" if isinstance(value, Sequence) else str(value)

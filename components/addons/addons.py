@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from importlib import import_module
+from typing import Any
 
 import pulumi
 
@@ -18,9 +19,7 @@ from ebbtide.placement.queueing import queueing
 from .add_on import AddOnArgs, AddOnComponent, ArtifactStore, Ready
 from .deletion import leaf_options
 from .drivers import Drivers, DriversArgs, has_drivers
-from .existing_pipelines import ExistingPipelines, ExistingPipelinesArgs
 from .manifest import Manifest
-from .monitors import monitors
 from .queues import Queues, QueuesArgs
 from .system_placement import priority_class
 from .team_resources import CreateTeamResources
@@ -55,7 +54,7 @@ def has_add_ons(declaration: Cluster) -> bool:
         or bool(tenants_of(declaration))
         or declaration.addons.pipelines is not None
         or any(add_on.spec.namespace for add_on in declaration.installed)
-        or bool(monitors(declaration))
+        or bool(_monitors(declaration))
     )
 
 
@@ -86,6 +85,15 @@ def _stage(add_on: AddOn) -> _Stage:
     if isinstance(add_on, Kueue):
         return _Stage.KUEUE
     return _Stage.ADMITTED if add_on.spec.frameworks else _Stage.OTHERS
+
+
+def _monitors(declaration: Cluster) -> list[dict[str, Any]]:
+    """Return the sources of metrics on the cluster."""
+    if declaration.addons.metrics is None:
+        return []
+    from .monitors import monitors  # noqa: PLC0415 - with the add-on alone
+
+    return monitors(declaration)
 
 
 def _ready(components: Mapping[str, AddOnComponent]) -> Ready:
@@ -163,7 +171,7 @@ class Addons(pulumi.ComponentResource):
         """Create the sources of metrics, one after another: Kubernetes deletes a token whose service account
         does not exist."""
         before: Ready = kueue
-        for manifest in monitors(self._args.declaration):
+        for manifest in _monitors(self._args.declaration):
             role = f"{self._name}-{manifest['kind'].lower()}-{manifest['metadata']['name']}"
             before = (Manifest(role, manifest, leaf_options(self, self._args.deleted_with, before)),)
 
@@ -171,6 +179,11 @@ class Addons(pulumi.ComponentResource):
         """Set the retry strategy of an existing Kubeflow Pipelines."""
         declared = self._args.declaration.addons.pipelines
         if declared is not None and declared.existing:
+            from .existing_pipelines import (  # noqa: PLC0415 - with the add-on alone
+                ExistingPipelines,
+                ExistingPipelinesArgs,
+            )
+
             args = ExistingPipelinesArgs(declared=declared)
             ExistingPipelines(f"{self._name}-pipelines", args, self._inside)
 

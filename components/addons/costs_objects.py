@@ -7,21 +7,22 @@ from importlib.resources import files
 from typing import Any
 
 from ebbtide.catalog import PINS, footprint
-from ebbtide.costs.recorder import NAMESPACE
-from ebbtide.model import Cluster, Team
+from ebbtide.model import Cluster
 from ebbtide.placement.derive import profile
 
 from .manifest import obj
-from .members import rbac_rule, readers
+from .members import binding, granted, rbac_rule, readers
 from .network_policies import policy
 from .system_placement import system_placement
+from .team_objects import RECORDER
 
-NAME = "recorder"
+NAME = RECORDER["name"]
 """Name of the account, of the roles, and of the ConfigMap with the program."""
+
+NAMESPACE = RECORDER["namespace"]
 
 _MINUTES = 5
 _RBAC = "rbac.authorization.k8s.io"
-_ACCOUNT = {"kind": "ServiceAccount", "name": NAME, "namespace": NAMESPACE}
 _PROGRAM, _SETTINGS, _FOLDER = "recorder.py", "settings.json", "/recorder"
 
 
@@ -34,36 +35,16 @@ def objects(declaration: Cluster) -> Iterator[dict[str, Any]]:
     yield obj("v1", "ServiceAccount", NAME, NAMESPACE, automountServiceAccountToken=False)
     nodes = f"ebbtide-costs-{declaration.name}"
     yield obj(f"{_RBAC}/v1", "ClusterRole", nodes, rules=[rbac_rule("", ["nodes"], ["list"])])
-    yield _binding("ClusterRole", nodes, None, [_ACCOUNT])
-    yield from _granted("default", nodes, [rbac_rule("", ["events"], ["list"])], [_ACCOUNT])
+    yield binding("ClusterRole", nodes, None, [RECORDER])
+    yield from granted("default", nodes, [rbac_rule("", ["events"], ["list"])], [RECORDER])
     writes = rbac_rule("", ["configmaps"], ["get", "list", "create", "patch"])
-    yield from _granted(NAMESPACE, NAME, [writes], [_ACCOUNT])
+    yield from granted(NAMESPACE, NAME, [writes], [RECORDER])
     members = [subject for subject in readers(declaration) if subject["name"] != "system:serviceaccounts"]
     if members:
-        yield from _granted(NAMESPACE, "reader", [rbac_rule("", ["configmaps"], ["get", "list"])], members)
+        yield from granted(NAMESPACE, "reader", [rbac_rule("", ["configmaps"], ["get", "list"])], members)
     yield obj("v1", "ConfigMap", NAME, NAMESPACE, data=_data(declaration))
     yield policy("no-ingress", NAMESPACE, [])
     yield _cron_job(declaration)
-
-
-def attempts_readers(declaration: Cluster, team: Team) -> Iterator[dict[str, Any]]:
-    """Yield the role by which the recorder reads the pods and Jobs of a tenant's namespace, and its
-    binding."""
-    if declaration.addons.costs is not None:
-        rules = [rbac_rule("", ["pods", "events"], ["list"]), rbac_rule("batch", ["jobs"], ["list"])]
-        yield from _granted(team.namespace_name, "cost-recorder", rules, [_ACCOUNT])
-
-
-def _granted(
-    namespace: str, name: str, rules: list[dict[str, Any]], subjects: list[dict[str, str]]
-) -> Iterator[dict[str, Any]]:
-    yield obj(f"{_RBAC}/v1", "Role", name, namespace, rules=rules)
-    yield _binding("Role", name, namespace, subjects)
-
-
-def _binding(kind: str, name: str, namespace: str | None, subjects: list[dict[str, str]]) -> dict[str, Any]:
-    role = {"apiGroup": _RBAC, "kind": kind, "name": name}
-    return obj(f"{_RBAC}/v1", f"{kind}Binding", name, namespace, roleRef=role, subjects=subjects)
 
 
 def _data(declaration: Cluster) -> dict[str, str]:

@@ -1,12 +1,15 @@
-"""RBAC rules of a team's members in their namespace: submit, observe and stop workloads."""
+"""Roles with their bindings, and the rules of a team's members in their namespace: submit, observe and stop
+workloads."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, assert_never
 
 from ebbtide.catalog import CloudKind
 from ebbtide.model import Cluster, Team
 from ebbtide.model.add_on import READ, WORK
 from ebbtide.model.members import is_group, is_object_id, name_of
+
+from .manifest import obj
 
 Rule = dict[str, Any]
 
@@ -16,6 +19,27 @@ _RBAC = "rbac.authorization.k8s.io"
 def rbac_rule(group: str, resources: Sequence[str], verbs: Sequence[str]) -> Rule:
     """Return a rule of a role."""
     return {"apiGroups": [group], "resources": list(resources), "verbs": list(verbs)}
+
+
+def granted(
+    namespace: str,
+    name: str,
+    rules: Sequence[Rule],
+    subjects: Sequence[dict[str, str]],
+    *,
+    bound_by: str = "",
+) -> Iterator[dict[str, Any]]:
+    """Yield a role of a namespace and its binding, which has the role's name unless it has its own."""
+    yield obj(f"{_RBAC}/v1", "Role", name, namespace, rules=list(rules))
+    yield binding("Role", name, namespace, subjects, name=bound_by)
+
+
+def binding(
+    kind: str, role: str, namespace: str | None, subjects: Sequence[dict[str, str]], *, name: str = ""
+) -> dict[str, Any]:
+    """Return the binding of a Role, or without a namespace of a ClusterRole."""
+    to = {"apiGroup": _RBAC, "kind": kind, "name": role}
+    return obj(f"{_RBAC}/v1", f"{kind}Binding", name or role, namespace, roleRef=to, subjects=list(subjects))
 
 
 def member_rules(declaration: Cluster, team: Team) -> list[Rule]:

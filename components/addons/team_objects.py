@@ -6,6 +6,7 @@ from typing import Any
 import pulumi
 
 from ebbtide.model import Cluster, Team
+from ebbtide.model.addons import Costs
 from ebbtide.model.physical_names import SUBDOMAIN, fitting
 from ebbtide.model.tenants import pod_security_of
 from ebbtide.placement.kueue import QUEUES_LABEL
@@ -17,7 +18,7 @@ from ebbtide.placement.quotas import Flavor, largest_node
 from ebbtide.placement.team_storage import ACCOUNT, CLAIM
 
 from .manifest import PATCH_FORCE, obj
-from .members import member_rules, subjects
+from .members import granted, member_rules, rbac_rule, subjects
 from .network_policies import called_from, egress_policies, from_outside, own_namespace
 from .pod_security import pod_security
 from .team_resources import SharedDisk, TeamResources
@@ -25,7 +26,8 @@ from .team_resources import SharedDisk, TeamResources
 SMALL = {"cpu": "100m", "memory": "256Mi"}
 """Default requests of a container."""
 
-_RBAC = "rbac.authorization.k8s.io"
+RECORDER = {"kind": "ServiceAccount", "name": "recorder", "namespace": Costs.spec.namespace}
+"""The cost recorder's account, as the subject of a binding."""
 
 
 def namespace_labels(declaration: Cluster, team: Team) -> dict[str, str]:
@@ -129,15 +131,17 @@ def members(declaration: Cluster, team: Team) -> Iterator[dict[str, Any]]:
     """Return the members' role and its binding."""
     if not team.members:
         return
-    yield obj(f"{_RBAC}/v1", "Role", "member", team.namespace_name, rules=member_rules(declaration, team))
-    yield obj(
-        f"{_RBAC}/v1",
-        "RoleBinding",
-        "members",
-        team.namespace_name,
-        roleRef={"apiGroup": _RBAC, "kind": "Role", "name": "member"},
-        subjects=[subject for member in team.members for subject in subjects(member, declaration.site.cloud)],
-    )
+    who = [subject for member in team.members for subject in subjects(member, declaration.site.cloud)]
+    rules = member_rules(declaration, team)
+    yield from granted(team.namespace_name, "member", rules, who, bound_by="members")
+
+
+def attempts_readers(declaration: Cluster, team: Team) -> Iterator[dict[str, Any]]:
+    """Yield the role by which the cost recorder reads the pods and Jobs of a tenant's namespace, and its
+    binding."""
+    if declaration.addons.costs is not None:
+        rules = [rbac_rule("", ["pods", "events"], ["list"]), rbac_rule("batch", ["jobs"], ["list"])]
+        yield from granted(team.namespace_name, "cost-recorder", rules, [RECORDER])
 
 
 def account(team: Team, resources: TeamResources) -> dict[str, Any]:

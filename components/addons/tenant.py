@@ -10,7 +10,6 @@ from ebbtide.placement.profile import Profile
 from ebbtide.placement.quotas import Flavor
 
 from . import team_objects
-from .costs_objects import attempts_readers
 from .deletion import leaf_options
 from .manifest import Manifest
 from .team_resources import MOUNT_SECRET, TeamResources
@@ -83,7 +82,8 @@ class Tenant(pulumi.ComponentResource):
             limits = team_objects.limits(args.flavors, team)
             if limits is not None:
                 create(limits, *self.namespace)
-        for manifest in (*team_objects.members(declaration, team), *attempts_readers(declaration, team)):
+        roles = (*team_objects.members(declaration, team), *team_objects.attempts_readers(declaration, team))
+        for manifest in roles:
             create(manifest, *self.namespace)
         if args.resources is not None:
             ready = (*self.namespace, *args.resources.grants)

@@ -11,7 +11,6 @@ from ebbtide.placement.team_storage import bucket_name, keeps_registry, registry
 
 from ..addons.add_on import ArtifactStore
 from ..addons.artifacts import IDENTITY, ArtifactBucket, ArtifactBucketArgs
-from ..addons.pipelines_objects import NAMESPACE, WORKERS
 from ..addons.team_resources import CreateTeamResources, TeamResources
 from ..ownership import of_team
 from .registry import Registry, RegistryArgs
@@ -115,6 +114,8 @@ def artifacts(topology: Topology, declaration: Declaration, cloud: Gke) -> Artif
     pipelines = declaration.addons.installed_pipelines
     if pipelines is None or pipelines.artifacts != "bucket":
         return None
+    from ..addons.pipelines_objects import NAMESPACE, WORKERS  # noqa: PLC0415 - with the add-on alone
+
     args = ArtifactBucketArgs(
         cluster=declaration.name,
         project=cloud.project,

@@ -8,7 +8,6 @@ from pydantic.alias_generators import to_camel
 
 from ebbtide import durations
 from ebbtide.model.faults import DeclarationError
-from ebbtide.model.shape.findings import shape_faults
 
 _Read = TypeVar("_Read")
 _Written = TypeVar("_Written")
@@ -39,6 +38,8 @@ else:
             try:
                 return super().__call__(*args, **fields)
             except ValidationError as error:
+                from ebbtide.model.shape.findings import shape_faults  # noqa: PLC0415 - for errors alone
+
                 names = {name: field.alias for name, field in cls.model_fields.items()}
                 written = {names.get(name, name): value for name, value in fields.items()}
                 faults = shape_faults(cls, error, written)

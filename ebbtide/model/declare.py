@@ -1,6 +1,6 @@
 """Parse and validate a declaration."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final, cast
 
 from pydantic import ValidationError
@@ -14,8 +14,6 @@ from ebbtide.model.pool import Pool
 from ebbtide.model.resolved_pool import ResolvedPool, resolve
 from ebbtide.model.rules import PoolIn, Severity, cluster_faults, pool_faults
 from ebbtide.model.rules.overrides import unchecked
-from ebbtide.model.shape.findings import ShapeFinding, findings, null_findings
-from ebbtide.model.shape.partial_validation import may_depend_on, validate_partially
 from ebbtide.model.site import Site
 from ebbtide.paths import position
 
@@ -49,29 +47,44 @@ def _named(written: object, default_name: str | None) -> object:
 
 def _read(written: object) -> Cluster | list[Fault]:
     """Parse a declaration; return all of its faults if there are any."""
-    found = tuple(null_findings(Cluster, written))
-    empty = {finding.fault.path for finding in found}
-    cluster = None
     try:
-        cluster = Cluster.model_validate(written)
-    except ValidationError as error:
-        others = findings(Cluster, error, written)
-        found = (*found, *(finding for finding in others if finding.fault.path not in empty))
-    if cluster is None or found:
-        return [*(finding.fault for finding in found), *_besides(found, written)]
+        cluster, error = Cluster.model_validate(written), None
+    except ValidationError as invalid:
+        cluster, error = None, invalid
+    faults = _shape_faults(written, error) if error or _has_null(written) else []
+    if cluster is None or faults:
+        return faults
     return list(cluster_faults(cluster, Severity.REFUSED)) or cluster
 
 
-def _besides(shape_findings: Sequence[ShapeFinding], written: object) -> Iterator[Fault]:
-    """Return the rules' faults in the part of a declaration without shape faults, except those that may
-    follow from a shape fault."""
-    cluster = validate_partially(Cluster, written, shape_findings)
+def _has_null(written: object) -> bool:
+    match written:
+        case Mapping():
+            return any(map(_has_null, cast("Mapping[object, object]", written).values()))
+        case list():
+            return any(map(_has_null, cast("list[object]", written)))
+        case _:
+            return written is None
+
+
+def _shape_faults(written: object, error: ValidationError | None) -> list[Fault]:
+    """Return the faults of a declaration's shape, and with any, the rules' faults in the part without them,
+    except those that may follow from one."""
+    # An update of a valid declaration does without these modules.
+    from ebbtide.model.shape.findings import findings, null_findings  # noqa: PLC0415
+    from ebbtide.model.shape.partial_validation import may_depend_on, validate_partially  # noqa: PLC0415
+
+    found = tuple(null_findings(Cluster, written))
+    empty = {finding.fault.path for finding in found}
+    others = findings(Cluster, error, written) if error else ()
+    found = (*found, *(finding for finding in others if finding.fault.path not in empty))
+    faults = [finding.fault for finding in found]
+    cluster = validate_partially(Cluster, written, found) if found else None
     if cluster is None:
-        return
-    broken = {path for finding in shape_findings for path in (finding.fault.path, finding.meant) if path}
-    for fault in cluster_faults(cluster, Severity.REFUSED):
-        if not any(may_depend_on(fault.path, path) for path in broken):
-            yield fault
+        return faults
+    broken = {path for finding in found for path in (finding.fault.path, finding.meant) if path}
+    rest = cluster_faults(cluster, Severity.REFUSED)
+    return faults + [fault for fault in rest if not any(may_depend_on(fault.path, path) for path in broken)]
 
 
 def check_pool(pool: Pool, site: Site) -> ResolvedPool:

@@ -12,9 +12,8 @@ from ebbtide.model.cluster import Cluster
 from ebbtide.model.faults import Fault
 from ebbtide.model.rules.derived_inputs import CLUSTERS, POOLS, Overridable
 from ebbtide.model.rules.rule import PoolIn, cluster_rule, pool_rule
-from ebbtide.model.shape.findings import described
 from ebbtide.paths import path_keys, path_text
-from ebbtide.wording import did_you_mean, or_list
+from ebbtide.wording import described, did_you_mean, or_list
 
 if TYPE_CHECKING:
     from ebbtide.provider_schema import Property

@@ -1,6 +1,6 @@
 """Shape faults: pydantic's errors in the declaration's terms."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import cast
 
@@ -22,7 +22,7 @@ from ebbtide.model.shape.error_locations import (
 from ebbtide.model.shape.examples import example_of, taint_of
 from ebbtide.model.shape.unknown_keys import unknown_key
 from ebbtide.paths import path_text
-from ebbtide.wording import did_you_mean
+from ebbtide.wording import described, did_you_mean
 
 UNREADABLE = "The declaration cannot be read."
 
@@ -70,21 +70,6 @@ class ShapeFinding:
     fault: Fault
     location: Location
     meant: str = ""
-
-
-def described(value: object) -> str:
-    """Describe a value for a message: `the text "4"`, `a mapping`."""
-    if value is None or value == "":
-        return "empty"
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, int | float):
-        return f"the number {value}"
-    if isinstance(value, str):
-        return f'the text "{value}"'
-    if isinstance(value, Mapping):
-        return "a mapping"
-    return "a list" if isinstance(value, Sequence) else str(value)
 
 
 def _how_to_write(location: Location, expected: str) -> str:

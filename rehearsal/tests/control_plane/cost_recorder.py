@@ -8,10 +8,10 @@ from pathlib import Path
 
 import yaml
 
-from components.addons.costs_objects import attempts_readers, objects
+from components.addons.costs_objects import objects
 from components.addons.pod_security import system_namespace
 from components.addons.system_placement import priority_class
-from components.addons.team_objects import namespace
+from components.addons.team_objects import attempts_readers, namespace
 from ebbtide.costs.recorder import NAMESPACE
 from ebbtide.model import Cluster
 from ebbtide_rehearsal.control_plane import ControlPlane

@@ -8,6 +8,7 @@ import pytest
 
 from ebbtide.costs import recorder
 from ebbtide.costs.recorder import Recorder, quantity
+from ebbtide.model.addons import Costs
 from tests.unit.costs.cluster import SETTINGS, START, Cluster, done, node, pod, when
 
 _DISRUPTED = {"type": "DisruptionTarget", "status": "True"}
@@ -25,6 +26,11 @@ def cluster() -> Cluster:
     cluster.pods = [pod("train-0", "one", START - 300)]
     assert _run(cluster, 0) == 0
     return cluster
+
+
+def test_the_namespace_is_that_of_the_add_on() -> None:
+    """The program, which imports nothing of Ebbtide, writes to the namespace that the add-on creates."""
+    assert Costs.spec.namespace == recorder.NAMESPACE
 
 
 def test_only_the_standard_library_is_imported() -> None:
