@@ -81,7 +81,7 @@ def _jobset_listening(manifest: Object) -> Object:
 
 
 def _secured(manifest: Object) -> Object:
-    """Apply the security settings of Jobs to a runtime's pods: see `ebbtide.workloads.security`. Pods of
+    """Apply the security settings of Jobs to a runtime's pods: see `ebbtide.workloads.jobs`. Pods of
     Trainer's own runtimes need no Kubernetes API access, except those with a service account."""
     if kind_of(manifest) != "ClusterTrainingRuntime":
         return manifest

@@ -11,6 +11,7 @@ import gc
 import inspect
 import io
 import itertools
+import selectors
 from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -30,7 +31,6 @@ from pulumi.runtime.settings import (
 from ebbtide.recording import program as programs
 from ebbtide.recording.assumption_tables import Assumptions
 from ebbtide.recording.assumptions import ASSUMPTIONS
-from ebbtide.recording.event_loop import InlineLoop
 from ebbtide.recording.failures import ProgramEndedError, ProgramError, explained
 from ebbtide.recording.messages import MessageLog, RecordingEngine
 from ebbtide.recording.monitor import NEEDS_STATE, RecordingMonitor
@@ -167,6 +167,118 @@ def record(  # noqa: PLR0913 - all but the first have names
     return replace(monitor.recording(), refusals=refused)
 
 
+@contextlib.contextmanager
+def _restored_settings() -> Generator[None]:
+    """Restore the SDK's process-wide settings: the first value set becomes the default.
+
+    A thread started after a run would otherwise use its monitor, and write into a finished recording.
+    """
+    name = "_ContextProperty__default"
+    defaults = [
+        (item, getattr(item, name)) for item in vars(settings.Settings).values() if hasattr(item, name)
+    ]
+    try:
+        yield
+    finally:
+        for item, value in defaults:
+            setattr(item, name, value)
+
+
+@contextlib.contextmanager
+def _rare_collections() -> Generator[None]:
+    threshold = gc.get_threshold()
+    gc.set_threshold(max(_GC_THRESHOLD, threshold[0]), *threshold[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*threshold)
+
+
+@contextlib.contextmanager
+def _short_stack_traces(program: Path | None) -> Generator[None]:
+    """Reduce the stack trace that the SDK takes of every resource for the engine to the program's own frames,
+    and a last one whose line is the resource's number in the order of construction.
+
+    The SDK registers resources as their inputs become known, in an order that depends on the addresses of
+    objects. A whole stack trace takes a tenth of a flat program's time, and more with deeper calls. An SDK
+    without this function is unchanged.
+    """
+    name = "_get_stack_trace"
+    original = getattr(pulumi_resource, name, None)
+    if original is None:
+        yield
+        return
+    numbers = itertools.count(1)
+    directory = str(program if program and program.is_dir() else program.parent if program else "")
+
+    def own() -> source_pb2.StackTrace:
+        frames: list[source_pb2.StackFrame] = []
+        frame = inspect.currentframe() if directory else None
+        while frame is not None:
+            file = frame.f_code.co_filename
+            if file.startswith(directory) and "site-packages" not in file:
+                place = source_pb2.SourcePosition(uri=file, line=frame.f_lineno)
+                frames.append(source_pb2.StackFrame(pc=place))
+            frame = frame.f_back
+        frames.append(source_pb2.StackFrame(pc=source_pb2.SourcePosition(line=next(numbers))))
+        return source_pb2.StackTrace(frames=frames)
+
+    setattr(pulumi_resource, name, own)
+    try:
+        yield
+    finally:
+        setattr(pulumi_resource, name, original)
+
+
+class _IdleSelector(selectors.DefaultSelector):
+    """Detect that the loop is about to wait: while any callback is ready, the loop passes a timeout of 0."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.when_idle: list[Callable[[], None]] = []
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        if timeout != 0 and self.when_idle:
+            callbacks, self.when_idle = self.when_idle, []
+            for callback in callbacks:
+                callback()
+            timeout = 0
+        return super().select(timeout)
+
+
+class InlineLoop(asyncio.SelectorEventLoop):
+    """Run the SDK's calls inline; all other calls to an executor still get a thread."""
+
+    def __init__(self) -> None:
+        self._idle = _IdleSelector()
+        super().__init__(self._idle)
+
+    def run_in_executor(  # pyright: ignore[reportIncompatibleMethodOverride] - typeshed's has variadic types
+        self, executor: Any, func: Callable[..., Any], *args: Any
+    ) -> asyncio.Future[Any]:
+        """Return the result of the call as a future, already complete for the SDK's own calls
+        (`wrap_with_context`)."""
+        if executor is not None or func.__module__ != "pulumi.runtime._context":
+            return super().run_in_executor(executor, func, *args)
+        future: asyncio.Future[Any] = self.create_future()
+        try:
+            future.set_result(func(*args))
+        except Exception as error:  # noqa: BLE001 - what the call raised belongs to the task that awaits it
+            future.set_exception(error)
+        return future
+
+    async def idle(self) -> None:
+        """Return when no task can proceed without time, threads or the network."""
+        done: asyncio.Future[None] = self.create_future()
+
+        def finish() -> None:
+            if not done.done():
+                done.set_result(None)
+
+        self._idle.when_idle.append(finish)
+        await done
+
+
 async def _run(configure: Callable[[], None], func: Program, loop: InlineLoop) -> None:
     """Run a program inside a stack resource, in a task whose context holds the run's settings.
 
@@ -232,66 +344,3 @@ class _Stdout(io.TextIOBase):
     def end(self) -> None:
         """Record the last line, which may lack a newline."""
         self.write("\n")
-
-
-@contextlib.contextmanager
-def _restored_settings() -> Generator[None]:
-    """Restore the SDK's process-wide settings: the first value set becomes the default.
-
-    A thread started after a run would otherwise use its monitor, and write into a finished recording.
-    """
-    name = "_ContextProperty__default"
-    defaults = [
-        (item, getattr(item, name)) for item in vars(settings.Settings).values() if hasattr(item, name)
-    ]
-    try:
-        yield
-    finally:
-        for item, value in defaults:
-            setattr(item, name, value)
-
-
-@contextlib.contextmanager
-def _rare_collections() -> Generator[None]:
-    threshold = gc.get_threshold()
-    gc.set_threshold(max(_GC_THRESHOLD, threshold[0]), *threshold[1:])
-    try:
-        yield
-    finally:
-        gc.set_threshold(*threshold)
-
-
-@contextlib.contextmanager
-def _short_stack_traces(program: Path | None) -> Generator[None]:
-    """Reduce the stack trace that the SDK takes of every resource for the engine to the program's own frames,
-    and a last one whose line is the resource's number in the order of construction.
-
-    The SDK registers resources as their inputs become known, in an order that depends on the addresses of
-    objects. A whole stack trace takes a tenth of a flat program's time, and more with deeper calls. An SDK
-    without this function is unchanged.
-    """
-    name = "_get_stack_trace"
-    original = getattr(pulumi_resource, name, None)
-    if original is None:
-        yield
-        return
-    numbers = itertools.count(1)
-    directory = str(program if program and program.is_dir() else program.parent if program else "")
-
-    def own() -> source_pb2.StackTrace:
-        frames: list[source_pb2.StackFrame] = []
-        frame = inspect.currentframe() if directory else None
-        while frame is not None:
-            file = frame.f_code.co_filename
-            if file.startswith(directory) and "site-packages" not in file:
-                place = source_pb2.SourcePosition(uri=file, line=frame.f_lineno)
-                frames.append(source_pb2.StackFrame(pc=place))
-            frame = frame.f_back
-        frames.append(source_pb2.StackFrame(pc=source_pb2.SourcePosition(line=next(numbers))))
-        return source_pb2.StackTrace(frames=frames)
-
-    setattr(pulumi_resource, name, own)
-    try:
-        yield
-    finally:
-        setattr(pulumi_resource, name, original)

@@ -13,7 +13,6 @@ from ebbtide.workloads.secrets import (
     secret_variables,
     secret_volumes,
 )
-from ebbtide.workloads.security import container_security, pod_security
 from ebbtide.workloads.shared_memory import memory_mounts, memory_volumes
 from ebbtide.workloads.tasks import Task, TaskFields, check, check_free
 from ebbtide.workloads.volumes import OUTPUTS, pod_volumes
@@ -185,3 +184,18 @@ def _container(task: Task, placement: Placement) -> Manifest:
         **{name: part for name, part in parts.items() if part},
         "securityContext": container_security(task),
     }
+
+
+def pod_security(task: Task) -> dict[str, Any]:
+    """Return the security context of a task's pods. The group makes volumes writable for the user."""
+    context: dict[str, Any] = {"seccompProfile": {"type": "RuntimeDefault"}}
+    if task.run_as_user is None:
+        return context
+    user = {"runAsNonRoot": True, "runAsUser": task.run_as_user, "runAsGroup": task.run_as_user}
+    return {**user, "fsGroup": task.run_as_user, "fsGroupChangePolicy": "OnRootMismatch", **context}
+
+
+def container_security(task: Task) -> dict[str, Any]:
+    """Return the security context of a task's container."""
+    dropped = "NET_RAW" if task.run_as_user is None else "ALL"
+    return {"allowPrivilegeEscalation": False, "capabilities": {"drop": [dropped]}}

@@ -6,12 +6,11 @@ that created the step has loaded it.
 """
 
 from ebbtide.workloads.pipelines.all_steps import every_step
-from ebbtide.workloads.pipelines.installed import require
-from ebbtide.workloads.pipelines.placement_warnings import PlacementWarning
-from ebbtide.workloads.pipelines.pools import use_pool
+from ebbtide.workloads.pipelines.pools import PlacementWarning, use_pool
 from ebbtide.workloads.pipelines.queues import use_queue
 from ebbtide.workloads.pipelines.retries import retry_disruptions
 from ebbtide.workloads.pipelines.secrets import use_secrets
+from ebbtide.workloads.pipelines.steps import require
 from ebbtide.workloads.pipelines.storage import use_identity, use_volume
 
 require()

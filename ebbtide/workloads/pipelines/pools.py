@@ -1,18 +1,20 @@
 """Steps on a pool."""
 
-from collections.abc import Iterable, Sequence
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, Unpack
 
+from ebbtide import durations
 from ebbtide.placement import LogsProfile, PoolProfile, Profile, ProfileError
 from ebbtide.workloads.errors import Problems
 from ebbtide.workloads.pipelines.faults import faults_of
-from ebbtide.workloads.pipelines.placement_warnings import warn
 from ebbtide.workloads.pipelines.requirements import RequirementFields, Requirements, limit, requirements
 from ebbtide.workloads.pipelines.steps import Step
 from ebbtide.workloads.placement import place
 
 if TYPE_CHECKING:
     from kfp.dsl import PipelineTask
+
 
 WEIGHT: Final = 50
 """Weight of a preferred pool, as in kfp 1.8."""
@@ -140,3 +142,47 @@ def check_kind(step: Step, resources: Iterable[str], needed: Requirements, probl
         f"its accelerators are {step.accelerator}, and those of its pool are {' and '.join(kinds)}: omit "
         "set_accelerator_type.",
     )
+
+
+LONG: Final = 3600
+"""Duration in seconds from which a step is long: an hour of work is worth a retry."""
+_AGAIN: Final = "call retry_disruptions before it is placed"
+
+
+class PlacementWarning(UserWarning):
+    """A step can run, but may not finish on its pools."""
+
+
+def warn(step: Step, pools: Iterable[PoolProfile], requirements: Requirements) -> None:
+    """Warn about the consequences of a step's expected duration on its pools, without duplicates."""
+    if requirements.lasts is None:
+        return
+    messages = [text for pool in pools for text in _on(pool, step, requirements, requirements.lasts)]
+    # The call of use_pool or use_queue is two frames up.
+    for text in dict.fromkeys((*messages, *_retried(step, requirements.lasts))):
+        warnings.warn(f"Step {step.name} {text}", PlacementWarning, stacklevel=3)
+
+
+def _on(pool: PoolProfile, step: Step, requirements: Requirements, lasts: int) -> Iterator[str]:
+    length = durations.in_one_unit(lasts)
+    if pool.interruptible and lasts >= LONG and not (step.has_retries or requirements.checkpoints):
+        yield (
+            f"lasts {length} on {pool.capacity} pool {pool.name} without retries or checkpoints, so a "
+            f"preemption ends the run: {_AGAIN}, and set checkpoints=True once it saves them."
+        )
+    limit = pool.max_run_seconds
+    if limit is not None and lasts > limit and not (step.has_retries and requirements.checkpoints):
+        yield (
+            f"lasts {length}, and a node of pool {pool.name} lives at most {durations.in_one_unit(limit)}: "
+            f"save checkpoints, set checkpoints=True, and {_AGAIN}."
+        )
+
+
+def _retried(step: Step, lasts: int) -> Iterator[str]:
+    until = step.retried_seconds
+    if until is not None and lasts > until:
+        yield (
+            f"lasts {durations.in_one_unit(lasts)}, and is retried no longer than "
+            f"{durations.in_one_unit(until)} after its first attempt began: set a higher longest to "
+            "retry_disruptions, or backoff_max_duration to set_retry."
+        )

@@ -4,8 +4,7 @@ from typing import TYPE_CHECKING, Final, Unpack
 
 from ebbtide.placement import Profile, QueueProfile
 from ebbtide.workloads.pipelines.faults import faults_of
-from ebbtide.workloads.pipelines.placement_warnings import warn
-from ebbtide.workloads.pipelines.pools import check_free, check_kind, check_slices
+from ebbtide.workloads.pipelines.pools import check_free, check_kind, check_slices, warn
 from ebbtide.workloads.pipelines.requirements import RequirementFields, limit, requirements
 from ebbtide.workloads.pipelines.steps import Step
 from ebbtide.workloads.placement import place

@@ -12,7 +12,7 @@ from ebbtide.placement.profile import UNCONFIGURED, UNKNOWN
 from ebbtide.placement.profile_sources import VARIABLE
 from ebbtide.workloads.amounts import seconds
 from ebbtide.workloads.pipelines.faults import faults_of
-from ebbtide.workloads.pipelines.placement_warnings import PlacementWarning
+from ebbtide.workloads.pipelines.pools import PlacementWarning
 from ebbtide.workloads.pipelines.steps import Step
 
 if TYPE_CHECKING:

@@ -7,8 +7,11 @@ kfp-kubernetes 2.17.0, dsl/pipeline_task.py, dsl/structures.py, kubernetes/*.py.
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from importlib.machinery import PathFinder
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 
+from ebbtide.invocation import install_command
 from ebbtide.placement import MatchExpression, Toleration
 from ebbtide.workloads.amounts import memory_bytes
 from ebbtide.workloads.placement import BUCKET_MOUNTED, QUEUE_LABEL
@@ -16,6 +19,7 @@ from ebbtide.workloads.placement import BUCKET_MOUNTED, QUEUE_LABEL
 if TYPE_CHECKING:
     from kfp.dsl import PipelineTask
     from kfp.dsl.structures import RetryPolicy
+
 
 _MEMORY: Final = re.compile(r"\d+(?:[KMGTPE]i?)?")
 """Syntax of `set_memory_limit`."""
@@ -190,4 +194,19 @@ class Step:
             backoff_duration=f"{wait}s",
             backoff_factor=factor,
             backoff_max_duration=f"{longest}s",
+        )
+
+
+def require() -> None:
+    """Check that kfp and kfp-kubernetes are installed.
+
+    Raises:
+        ModuleNotFoundError: with the packages to install.
+    """
+    spec = find_spec("kfp")
+    if spec is None or PathFinder.find_spec("kfp.kubernetes", spec.submodule_search_locations) is None:
+        raise ModuleNotFoundError(
+            "Placing the steps of a pipeline needs the Kubeflow Pipelines SDK, which is not installed. "
+            f"Install it with: {install_command('kfp')}.",
+            name="kfp",
         )

@@ -13,10 +13,11 @@ from concurrent import futures
 from dataclasses import replace
 from functools import partial
 from threading import Lock
-from typing import Final, TypeVar
+from typing import Final, NoReturn, TypeVar
 
 import grpc
 from google.protobuf import empty_pb2, struct_pb2
+from google.rpc import status_pb2  # pyright: ignore[reportMissingTypeStubs]
 from pulumi.runtime.proto import plugin_pb2, provider_pb2, provider_pb2_grpc
 
 from ebbtide.recording.values import Plain, Secret, revealed
@@ -32,7 +33,6 @@ from ebbtide_rehearsal.cloud.provider import (
     RefusedError,
     UnfinishedError,
 )
-from ebbtide_rehearsal.cloud.refusal import refuse, refuse_unfinished
 from ebbtide_rehearsal.cloud.store import Store
 
 
@@ -286,3 +286,34 @@ def _difference(change: DiffResult) -> provider_pb2.DiffResponse:
         replaces=change.replaces,
         deleteBeforeReplace=change.delete_first,
     )
+
+
+# Not the SDK's own copy: both define the same names, and kfp loads this one.
+
+
+_DETAILS = "grpc-status-details-bin"  # metadata key for the details of a gRPC error
+
+
+def refuse(context: grpc.ServicerContext, message: str) -> NoReturn:
+    """Abort a call that changed nothing."""
+    context.abort(grpc.StatusCode.UNKNOWN, message)
+    raise AssertionError(message)  # abort has raised
+
+
+def refuse_unfinished(
+    context: grpc.ServicerContext,
+    error: UnfinishedError,
+    state: struct_pb2.Struct,
+    inputs: struct_pb2.Struct | None,
+) -> NoReturn:
+    """Abort a call that left a resource behind, which the engine records with the reason.
+
+    Source: pulumi 3.259, proto/pulumi/provider.proto, `ErrorResourceInitFailed`.
+    """
+    status = status_pb2.Status(code=grpc.StatusCode.UNKNOWN.value[0], message=str(error))
+    failed = provider_pb2.ErrorResourceInitFailed(
+        id=error.identity, properties=state, reasons=[str(error)], inputs=inputs
+    )
+    status.details.add().Pack(failed)
+    context.set_trailing_metadata(((_DETAILS, status.SerializeToString()),))
+    refuse(context, str(error))

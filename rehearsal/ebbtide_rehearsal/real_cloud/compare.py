@@ -4,6 +4,7 @@ The calls are repeated in the order in which they ended, so that whatever a requ
 the real cloud chose are translated into those that the fake one chose for the same resource.
 """
 
+import re
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -11,9 +12,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final, Literal, cast
 
+from ebbtide.documents import DocumentPart
 from ebbtide.paths import path_keys
 from ebbtide.providers.property_path import differences, plain_path, top_level
 from ebbtide.recording import answers_azure, answers_gcp, assumed_azure, assumed_gcp
+from ebbtide.recording.assumed_values import ADDRESS, CERTIFICATE_BASE64, WORD, uuid_for
 from ebbtide.recording.assumption_tables import Assumptions, Question
 from ebbtide.recording.provider_calls import ProviderCall, read
 from ebbtide.recording.templates import ResourceTemplate
@@ -26,8 +29,45 @@ from ebbtide_rehearsal.cloud.core.read_back import rows_of
 from ebbtide_rehearsal.cloud.gcp import Gcp
 from ebbtide_rehearsal.cloud.provider import Call, Provider, Read, RefusedError
 from ebbtide_rehearsal.cloud.store import Store
-from ebbtide_rehearsal.real_cloud.comparison import VERSION, Comparison, Difference
-from ebbtide_rehearsal.real_cloud.matching import fits_assumption, is_absent, is_only_the_clouds, is_same
+
+VERSION: Final = "ebbtide.dev/real-cloud/v1"
+
+
+class Difference(DocumentPart):
+    """A field in which a recorded answer and ours differ."""
+
+    type: str
+    """The resource's type."""
+    resource: str
+    """The resource's logical name."""
+    call: str
+    """The call, such as `Create`."""
+    path: str
+    """The field's property path in the answer; `error` for a call that one of both refuses."""
+    real: object
+    """The recorded value; null for none."""
+    ours: object
+    """Our value; null for none."""
+    source: str
+    """The source of our value: a table, or the fake cloud's code."""
+    file: str
+    """The recording's file."""
+
+
+class Comparison(DocumentPart):
+    """Differences between a recording and the fake clouds."""
+
+    version: str
+    """The version of this format."""
+    recording: str
+    """The directory of the recording."""
+    compared: int
+    """The number of calls that were compared."""
+    skipped: int
+    """The number of calls about resources whose creation was not recorded."""
+    differences: tuple[Difference, ...]
+    """The fields that differ, in the order of the calls."""
+
 
 _SPEED: Final = 1e6
 """Simulated seconds per second: delays of the fake clouds have passed at the next call."""
@@ -361,3 +401,60 @@ def _unfit(call: ProviderCall, settings: Mapping[str, Any], reported: set[str]) 
         recorded = call.answer["id"] if path == "id" else real.get(path)
         if path not in reported and not fits_assumption(recorded, own):
             yield path, recorded, own, tables.assumed
+
+
+_UUID: Final = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
+_CHOSEN: Final = (
+    (re.compile(_UUID), "{uuid}"),
+    (re.compile(r"\b\d{1,3}(?:\.\d{1,3}){3}\b(?!/)"), "{address}"),
+    (re.compile(r"(?<![0-9a-z])(?=[0-9a-f]*\d)[0-9a-f]{7,}(?![0-9a-z])"), "{random}"),
+)
+"""Values that a cloud or its provider chooses: UUIDs, addresses, suffixes of names, numbers of projects."""
+
+_REMOVED: Final = re.compile(r"\\\[[a-z-]+\\\]")
+"""A secret that scrubbing has removed, in an escaped text."""
+
+_ASSUMED: Final = re.compile(
+    rf"{re.escape(uuid_for(''))[:-12]}[0-9a-f]{{12}}|{re.escape(ADDRESS)}|0{{12}}|{WORD}"
+)
+_ONLY_THE_CLOUDS: Final = re.compile(
+    r"\{(address|certificate|dnsEndpoint|number|suffix|tenantId|nodeResourceGroup|uuid_\w+)\}"
+)
+"""Facts of the templates of answers that a cloud alone knows."""
+
+
+def is_absent(value: Any) -> bool:
+    """Return whether a value is as good as none: providers omit empty ones, or do not."""
+    return value is None or value in ("", [], {})
+
+
+def is_same(real: Any, ours: Any) -> bool:
+    """Return whether a recorded value and ours are equal, but for what the cloud chooses."""
+    if is_absent(real) and is_absent(ours):
+        return True
+    if isinstance(real, str) and not is_absent(ours):
+        chosen = _chosen(str(ours))
+        pattern = _REMOVED.sub(".+", re.escape(_chosen(real)))
+        return re.fullmatch(pattern, chosen, re.DOTALL) is not None
+    return type(real) is type(ours) and real == ours
+
+
+def fits_assumption(real: Any, assumed: Any) -> bool:
+    """Return whether a recorded value fits the value that a preview assumes."""
+    if not isinstance(real, str) or not isinstance(assumed, str):
+        return is_same(real, assumed)
+    if assumed == CERTIFICATE_BASE64 or is_same(real, assumed):
+        return True
+    pieces = _ASSUMED.split(assumed)
+    return re.fullmatch(".+".join(map(re.escape, pieces)), real) is not None
+
+
+def is_only_the_clouds(template: Any) -> bool:
+    """Return whether a template states nothing about a value but that there is one."""
+    return isinstance(template, str) and _ONLY_THE_CLOUDS.fullmatch(template) is not None
+
+
+def _chosen(text: str) -> str:
+    for pattern, word in _CHOSEN:
+        text = pattern.sub(word, text)
+    return text

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from itertools import groupby
 
 from ebbtide.wording import several
-from ebbtide_rehearsal.real_cloud.comparison import Comparison, Difference
+from ebbtide_rehearsal.real_cloud.compare import Comparison, Difference
 
 _LONGEST = 200
 

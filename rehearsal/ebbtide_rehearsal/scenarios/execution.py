@@ -1,21 +1,32 @@
 """Execution of steps. A step returns its unmet expectations, a sentence each."""
 
+import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final, assert_never, cast
 
+import ebbtide
 from ebbtide.kubernetes_api import ApiError
+from ebbtide.kubernetes_api.parts import part
 from ebbtide.placement import Profile, ProfileError
 from ebbtide.project.yaml_file import YamlFileError
 from ebbtide.workloads.errors import WorkloadError
 from ebbtide_rehearsal.cloud.clock import ClusterTime
 from ebbtide_rehearsal.cloud.faults import InjectedFault
 from ebbtide_rehearsal.control_plane.discovery import Discovery
+from ebbtide_rehearsal.control_plane.stages import RUNS, RUNS_FOR
 from ebbtide_rehearsal.engine import Outcome
+from ebbtide_rehearsal.failures import RehearsalError
+from ebbtide_rehearsal.pipelines.compiled import UnsupportedPipelineError, read
+from ebbtide_rehearsal.pipelines.templates import LAUNCHED
+from ebbtide_rehearsal.pipelines.workflow import workflow
 from ebbtide_rehearsal.report.cost import Rates, rates
 from ebbtide_rehearsal.report.document import JobsReport
 from ebbtide_rehearsal.scenarios.argo import WORKFLOWS, spec_patch
@@ -33,8 +44,7 @@ from ebbtide_rehearsal.scenarios.model import (
     Submit,
     Up,
 )
-from ebbtide_rehearsal.scenarios.observer import Observer
-from ebbtide_rehearsal.scenarios.pipeline_runs import run_of
+from ebbtide_rehearsal.scenarios.observer import SUBMITTED_LABEL, Observer
 from ebbtide_rehearsal.scenarios.submission import Object, on_every_pool, submitted
 from ebbtide_rehearsal.stage import Stage
 from ebbtide_rehearsal.strict import wrong_fields
@@ -265,3 +275,65 @@ def _compare(text: str, words: str | None) -> Iterator[str]:
         yield text
     elif words.lower() not in text.lower():
         yield f"It was refused, but not with “{words}”: {text}"
+
+
+_BASE_DIRECTORY: Final = "{home}"
+
+
+def run_of(step: RunPipeline, profile: Profile, base_directory: Path, speed: float) -> dict[str, Any]:
+    """Return the Workflow of a pipeline's run.
+
+    Args:
+        step: the pipeline and its arguments.
+        profile: the cluster's profile.
+        base_directory: the scenario's directory.
+        speed: simulated seconds per second, by which the waits between retries are divided.
+
+    Raises:
+        RehearsalError: the program fails or writes no such file, or the pipeline uses an unsupported feature.
+    """
+    content = _compiled(step, profile, base_directory)
+    try:
+        compiled = read(content)
+    except UnsupportedPipelineError as error:
+        raise RehearsalError(f"{step.program} cannot be rehearsed: {error}") from None
+    arguments = _arguments(step.arguments, base_directory)
+    run = workflow(compiled, arguments, {RUNS: "process"}, speed=speed)
+    run["metadata"]["labels"] = {SUBMITTED_LABEL: "true"}
+    for template in run["spec"]["templates"] if step.runs_for else ():
+        if LAUNCHED.items() <= part(template, "metadata", "annotations").items():
+            template["metadata"]["annotations"][RUNS_FOR] = f"{step.runs_for:g}"
+    return run
+
+
+def _arguments(given: Mapping[str, Any], base_directory: Path) -> dict[str, Any]:
+    return {
+        name: value.replace(_BASE_DIRECTORY, str(base_directory.resolve()))
+        if isinstance(value, str)
+        else value
+        for name, value in given.items()
+    }
+
+
+def _compiled(step: RunPipeline, profile: Profile, base_directory: Path) -> str:
+    """Run the program in an empty directory, and return the compiled pipeline that it writes."""
+    package = Path(ebbtide.__file__).parent.parent
+    environment = os.environ | {"EBBTIDE_PROFILE": profile.json(), "PYTHONPATH": str(package)}
+    program = (base_directory / step.program).resolve()
+    with TemporaryDirectory() as folder:
+        done = subprocess.run(  # noqa: S603 - the user's own
+            [sys.executable, str(program)],
+            cwd=folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode:
+            raise RehearsalError(f"{program} fails: {''.join(done.stderr.strip().splitlines()[-1:])}")
+        files = {file.stem: file for file in sorted(Path(folder).glob("*.yaml"))}
+        chosen = step.pipeline or next(iter(files), "")
+        if chosen not in files or (len(files) > 1 and not step.pipeline):
+            written = ", ".join(f"{name}.yaml" for name in files) or "no file"
+            raise RehearsalError(f"{program} writes {written}: select one with `pipeline`, without .yaml.")
+        return files[chosen].read_text(encoding="utf-8")

@@ -18,7 +18,7 @@ import yaml
 
 from ebbtide_rehearsal.cloud.azure import AzureProvider
 from ebbtide_rehearsal.cloud.clusters import Endpoint
-from ebbtide_rehearsal.cloud.credential_plugins import write_credential_plugins
+from ebbtide_rehearsal.cloud.control_planes import write_credential_plugins
 from ebbtide_rehearsal.cloud.gcp import Gcp
 from ebbtide_rehearsal.cloud.pools import is_stopped
 from ebbtide_rehearsal.cloud.protocol import Servicer, serve

@@ -18,9 +18,8 @@ from typing import ClassVar
 import grpc
 import pytest
 
-from ebbtide_rehearsal.cloud.protocol import Servicer
+from ebbtide_rehearsal.cloud.protocol import Servicer, refuse
 from ebbtide_rehearsal.cloud.provider import Call
-from ebbtide_rehearsal.cloud.refusal import refuse
 from rehearsal.tests.engine.sites import Site, site_on, with_work
 from tests.declarations import pool
 

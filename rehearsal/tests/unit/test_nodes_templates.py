@@ -6,11 +6,10 @@ from typing import Any
 import pytest
 
 from ebbtide_rehearsal.cloud.nodes.cluster import read_node
-from ebbtide_rehearsal.cloud.nodes.drivers import NO_PLUGIN, has_driver
 from ebbtide_rehearsal.cloud.nodes.kubelet import SHUTDOWN, End, ended
 from ebbtide_rehearsal.cloud.nodes.names import new_name, provider_id
 from ebbtide_rehearsal.cloud.nodes.pods import read_pod
-from ebbtide_rehearsal.cloud.nodes.system import objects
+from ebbtide_rehearsal.cloud.nodes.system import NO_PLUGIN, has_driver, objects
 from ebbtide_rehearsal.cloud.nodes.templates import UNINITIALIZED, node, node_info
 from rehearsal.tests.unit.node_pool import a_gpu_pool, a_machine, a_node, a_pod, a_pool
 

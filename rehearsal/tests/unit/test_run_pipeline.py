@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from ebbtide_rehearsal.failures import RehearsalError
+from ebbtide_rehearsal.scenarios.execution import run_of
 from ebbtide_rehearsal.scenarios.model import RunPipeline
-from ebbtide_rehearsal.scenarios.pipeline_runs import run_of
 from tests.examples.workloads import EXAMPLES, profile_of
 from tests.unit.workloads.clusters import DEV
 

@@ -10,7 +10,7 @@ from ebbtide.model import declare
 from ebbtide_rehearsal.scenarios import ScenarioError, built_in, chosen, read
 from ebbtide_rehearsal.scenarios.general import general
 from ebbtide_rehearsal.scenarios.model import Scenario
-from ebbtide_rehearsal.scenarios.titles import title
+from ebbtide_rehearsal.scenarios.runner import title
 from tests.declarations import AKS, GKE
 
 

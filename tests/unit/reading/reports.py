@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from ebbtide.preview.pool_report import pool_report
+from ebbtide.preview.build_report import pool_report
 from ebbtide.preview.report import AmountReport, ChargeReport, PoolReport
 from ebbtide.reading import RecordedPool
 

@@ -11,7 +11,6 @@ from ebbtide_rehearsal.cloud.nodes import system
 from ebbtide_rehearsal.cloud.nodes.actuator import Actuator
 from ebbtide_rehearsal.cloud.nodes.autoscaler import Autoscaler
 from ebbtide_rehearsal.cloud.nodes.cluster import ClusterSnapshot
-from ebbtide_rehearsal.cloud.nodes.drivers import has_driver
 from ebbtide_rehearsal.cloud.nodes.fleet import Fleet
 from ebbtide_rehearsal.cloud.nodes.machines import Machine
 from ebbtide_rehearsal.cloud.nodes.names import group
@@ -21,6 +20,7 @@ from ebbtide_rehearsal.cloud.nodes.reclaiming import missing_machines
 from ebbtide_rehearsal.cloud.nodes.removal import NodeRemoval
 from ebbtide_rehearsal.cloud.nodes.settings import NodeSettings
 from ebbtide_rehearsal.cloud.nodes.snapshot_reader import SnapshotReader
+from ebbtide_rehearsal.cloud.nodes.system import has_driver
 from ebbtide_rehearsal.cloud.nodes.templates import UNINITIALIZED
 from ebbtide_rehearsal.cloud.pools import NodePool
 from ebbtide_rehearsal.cloud.store import Store
