@@ -98,7 +98,7 @@ PINS = {
         "2023-08-25",
         "github.com/pulumi/pulumi/sdk/v3: the last tag whose module has the language host in it",
     ),
-    "pulumi-yaml": Pin("1.25.0", "2025-11-12", "github.com/pulumi/pulumi-yaml"),
+    "pulumi-yaml": Pin("1.32.0", "2026-04-21", "github.com/pulumi/pulumi-yaml"),
     "pulumi-kubernetes": Pin(
         "4.0.0-20260115033456-f47bc2d6f199",
         "2026-01-15",

@@ -2,4 +2,4 @@ module ebbtide.dev/tools/pulumi-yaml
 
 go 1.26.0
 
-require github.com/pulumi/pulumi-yaml v1.25.0
+require github.com/pulumi/pulumi-yaml v1.32.0
