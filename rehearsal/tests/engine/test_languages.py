@@ -1,38 +1,52 @@
-"""Programs in YAML with the components of the package, on the real engine and the fake clouds."""
+"""Programs in YAML and TypeScript with the package's components, on the real engine and the fake clouds."""
 
 import copy
-import json
-import subprocess
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ebbtide.model.package_schema import package_schema
 from ebbtide_rehearsal.cloud.azure import AzureProvider
 from ebbtide_rehearsal.cloud.azure import seed_cluster as seed_aks
 from ebbtide_rehearsal.cloud.gcp import Gcp
 from ebbtide_rehearsal.cloud.gcp import seed_cluster as seed_gke
 from ebbtide_rehearsal.cloud.pools import pools
 from ebbtide_rehearsal.cloud.store import Store
-from ebbtide_rehearsal.tools import ensure
 from rehearsal.tests.control_planes import FakeControlPlanes
 from rehearsal.tests.engine.any_objects import AnyObjects
-from rehearsal.tests.engine.languages import Project, graph, project_in
+from rehearsal.tests.engine.languages import (
+    Project,
+    TypeScriptProject,
+    graph,
+    npm_packages,
+    project_in,
+    write_sdk,
+)
 from rehearsal.tests.engine.running import running
 from tests.declarations import BASES, Declaration, changed
-from tests.repository import ROOT
 
 pytestmark = pytest.mark.engine
 
 _OUTPUTS = ("clusterName", "kubeconfig", "placementProfile")
+_IN_EACH = pytest.mark.parametrize(
+    "project", ["yaml", pytest.param("typescript", marks=pytest.mark.long)], indirect=True
+)
+
+
+@pytest.fixture(scope="session")
+def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The npm packages of a TypeScript program."""
+    return npm_packages(tmp_path_factory.mktemp("npm"))
 
 
 @pytest.fixture
 def project(tmp_path: Path, request: pytest.FixtureRequest) -> Generator[Project]:
-    """A project without a program."""
-    with project_in(tmp_path, request) as made:
+    """A project without a program, by default in YAML."""
+    kind = TypeScriptProject if getattr(request, "param", "yaml") == "typescript" else Project
+    with project_in(tmp_path, request, kind) as made:
+        if isinstance(made, TypeScriptProject):
+            made.install(request.getfixturevalue("packages"))
         yield made
 
 
@@ -52,8 +66,9 @@ def _of_python(directory: Path, cloud: str, declared: Declaration) -> list[dict[
         return stack.state()
 
 
+@_IN_EACH
 @pytest.mark.parametrize("cloud", ["gke", "aks"])
-def test_a_cluster_in_yaml(project: Project, tmp_path: Path, cloud: str) -> None:
+def test_a_cluster(project: Project, tmp_path: Path, cloud: str) -> None:
     """A preview creates nothing, an update the resources of the Python program under the component, a second
     one changes nothing, and a destroy leaves nothing."""
     declared, run = _cluster(cloud), project.terminal.run
@@ -71,8 +86,9 @@ def test_a_cluster_in_yaml(project: Project, tmp_path: Path, cloud: str) -> None
     assert project.planes.running == {}
 
 
+@_IN_EACH
 @pytest.mark.parametrize("cloud", BASES)
-def test_a_node_pool_in_yaml(project: Project, cloud: str) -> None:
+def test_a_node_pool(project: Project, cloud: str) -> None:
     """A pool joins an existing cluster, stays, and leaves the cluster with its own pool."""
     run, base = project.terminal.run, BASES[cloud]
     if cloud == "gke":
@@ -98,6 +114,7 @@ def test_a_node_pool_in_yaml(project: Project, cloud: str) -> None:
     assert [item.name for item in pools(project.store, identity)] == before
 
 
+@_IN_EACH
 def test_every_fault_is_reported(project: Project) -> None:
     """Errors of several fields come together, each with the path of its property."""
     declared = _cluster("gke")
@@ -111,6 +128,19 @@ def test_every_fault_is_reported(project: Project) -> None:
         assert path in text
     assert "The declaration is invalid." in text
     assert "n2-standard-9" in text
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("project", ["typescript"], indirect=True)
+def test_an_error_of_types(project: Project) -> None:
+    """TypeScript rejects a program whose declaration has a value of another type."""
+    declared = _cluster("gke")
+    declared["pools"][1]["nodes"] = {"min": "none"}
+    project.write({"train": {"type": "ebbtide:Cluster", "properties": declared}})
+    project.terminal.run("pulumi stack init test")
+    assert "Type 'string' is not assignable to type 'Input<number | undefined>" in project.fails(
+        "pulumi preview"
+    )
 
 
 _ACCOUNT = {
@@ -147,10 +177,11 @@ def test_an_output_where_none_can_be(project: Project) -> None:
     assert "Such outputs are possible in pools[*].serviceAccount" in text
 
 
+@_IN_EACH
 def test_a_project_from_the_template(project: Project) -> None:
     """The template with the line that `pulumi package add` writes is a cluster, which `pulumi new` names."""
     run = project.terminal.run
-    run(f'pulumi new "{ROOT}/template/yaml" --dir . --force --generate-only --name my-cluster')
+    run(f'pulumi new "{project.template}" --dir . --force --generate-only --name my-cluster')
     with (project.root / "Pulumi.yaml").open("a", encoding="utf-8") as program:
         program.write(f"packages: {{ebbtide: {project.provider}}}\n")
     run("pulumi stack init dev")
@@ -169,8 +200,5 @@ def test_a_project_from_the_template(project: Project) -> None:
 )
 def test_an_sdk(tmp_path: Path, language: str, file: str, pools: str) -> None:
     """The generators of Pulumi's language hosts accept the schema, and the SDK has typed pools."""
-    generator, schema = "pulumi-sdk-generator", tmp_path / "schema.json"
-    schema.write_text(json.dumps(package_schema()), encoding="utf-8")
-    program = ensure([generator], on_step=lambda _: None).path(generator)
-    subprocess.run([program, language, schema, tmp_path], check=True)
+    write_sdk(language, tmp_path)
     assert pools in (tmp_path / file).read_text(encoding="utf-8")
