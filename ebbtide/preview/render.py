@@ -26,10 +26,12 @@ from ebbtide.preview.words import (
     amount_words,
     capacity_limit,
     gaps,
+    never_zero,
     nodes_words,
     number_words,
     overrides_words,
-    quota_words,
+    price_dates,
+    queue_rows,
 )
 from ebbtide.recording.assumed_values import assumed_spans
 from ebbtide.recording.values import SECRET_TEXT, UNKNOWN_TEXT
@@ -227,18 +229,17 @@ class _Table:
 
 def _queues(queues: Sequence[QueueReport], width: int) -> Iterator[RenderableType]:
     """Yield a row for each flavor of each queue, with its guarantee and borrowing limit."""
-    rows = [(queue, flavor) for queue in queues for flavor in dict.fromkeys(q.flavor for q in queue.quotas)]
+    rows = queue_rows(queues)
     if not rows:
         return
-    words = [quota_words(queue, flavor) for queue, flavor in rows]
     table = _Table(
         {
-            "QUEUE": [", ".join(queue.local_queues) for queue, _ in rows],
-            "POOL": [flavor for _, flavor in rows],
-            "GUARANTEE": [guarantee for guarantee, _ in words],
-            "AT MOST": [most for _, most in words],
-            "WEIGHT": [queue.weight for queue, _ in rows],
-            "GPU $/H": [amount_words(queue.gpu_hours.get(flavor)) for queue, flavor in rows],
+            "QUEUE": [row.names for row in rows],
+            "POOL": [row.flavor for row in rows],
+            "GUARANTEE": [row.guarantee for row in rows],
+            "AT MOST": [row.most for row in rows],
+            "WEIGHT": [row.weight for row in rows],
+            "GPU $/H": [row.gpu_hour for row in rows],
         },
         width,
         movable=("WEIGHT", "GUARANTEE", "POOL"),
@@ -257,17 +258,16 @@ def _totals(preview: Preview) -> Iterator[RenderableType]:
         return
     cost = preview.cost
     idle, maximum, on_demand = map(amount_words, (cost.idle, cost.maximum, cost.on_demand))
-    dates = f"list prices of {cost.prices_from} to {cost.prices_to}" if cost.prices_from else "no known price"
     charges = "; ".join(_charge(charge) for charge in cost.charges if not charge.pool)
     lines = [
         Text.assemble(
             (f"Cost {idle} $/h idle", _HEADING),
-            f", {maximum} at most, {on_demand} on demand ({dates}). {charges}".rstrip(),
+            f", {maximum} at most, {on_demand} on demand ({price_dates(cost)}). {charges}".rstrip(),
         )
     ]
     lines += [Text.assemble((f"{gap}: ", "yellow"), ", ".join(items)) for gap, items in gaps(preview)]
-    if never_zero := [words for pool in preview.pools if (words := _minimum(pool))]:
-        lines.append(Text.assemble(("Always with nodes: ", "yellow"), ", ".join(never_zero)))
+    if held := never_zero(preview):
+        lines.append(Text.assemble(("Always with nodes: ", "yellow"), ", ".join(held)))
     regions: dict[str, list[str]] = {}
     for quota in preview.quotas:
         regions.setdefault(quota.region, []).append(f"{quota.name} {quota.amount}")
@@ -275,12 +275,6 @@ def _totals(preview: Preview) -> Iterator[RenderableType]:
     if needs:
         lines.append(Text.assemble(("Quotas ", _HEADING), needs))
     yield Group(*(Indented(line, "", "  ") for line in lines))
-
-
-def _minimum(pool: PoolReport) -> str:
-    """Return name and minimum of a work pool that does not scale to zero; empty for others."""
-    minimum = pool.nodes.idle
-    return f"{pool.name} ({minimum})" if minimum and pool.role == "work" else ""
 
 
 def _charge(charge: ChargeReport) -> str:

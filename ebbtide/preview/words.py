@@ -1,11 +1,20 @@
 """Short descriptions of a preview's facts, for tables and trees."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from ebbtide import durations
-from ebbtide.preview.report import AmountReport, NodesReport, PoolReport, Preview, QueueReport, ResourceReport
+from ebbtide.preview.report import (
+    AmountReport,
+    CostReport,
+    NodesReport,
+    PoolReport,
+    Preview,
+    QueueReport,
+    ResourceReport,
+)
 
 
 def type_words(token: str) -> str:
@@ -94,14 +103,67 @@ def gaps(preview: Preview) -> Iterator[tuple[str, tuple[str, ...]]]:
         yield "Quotas unknown", preview.without_quota
 
 
-def quota_words(queue: QueueReport, flavor: str) -> tuple[str, str]:
-    """Format a queue's guarantee and its maximum of a flavor, in accelerators or else in CPUs."""
+@dataclass(frozen=True, slots=True)
+class QueueRow:
+    """A flavor of a queue, in words.
+
+    Attributes:
+        names: names of its LocalQueues.
+        flavor: the pool.
+        guarantee: nominal quota, in accelerators or else in CPUs, with the resource.
+        most: quota with what can be borrowed.
+        weight: share of the unused quota of others.
+        gpu_hour: price of an accelerator for an hour, USD.
+    """
+
+    names: str
+    flavor: str
+    guarantee: str
+    most: str
+    weight: str
+    gpu_hour: str
+
+
+def queue_rows(queues: Sequence[QueueReport]) -> list[QueueRow]:
+    """Return a row for each flavor of each queue."""
+    return [
+        QueueRow(
+            ", ".join(queue.local_queues),
+            flavor,
+            *_quota(queue, flavor),
+            queue.weight,
+            amount_words(queue.gpu_hours.get(flavor)),
+        )
+        for queue in queues
+        for flavor in dict.fromkeys(quota.flavor for quota in queue.quotas)
+    ]
+
+
+def _quota(queue: QueueReport, flavor: str) -> tuple[str, str]:
     quotas = [quota for quota in queue.quotas if quota.flavor == flavor]
     quota = next((quota for quota in quotas if quota.resource != "cpu"), quotas[0])
     borrowed = quota.cohort - quota.nominal
     if quota.borrowing_limit is not None:
         borrowed = min(borrowed, quota.borrowing_limit)
     return f"{quota.nominal:g} {quota.resource}", f"{quota.nominal + borrowed:g}"
+
+
+def price_dates(cost: CostReport) -> str:
+    """Format the dates of prices: `list prices of 2025-03 to 2026-09`."""
+    if not cost.prices_from:
+        return "no known price"
+    if cost.prices_from == cost.prices_to:
+        return f"list prices of {cost.prices_from}"
+    return f"list prices of {cost.prices_from} to {cost.prices_to}"
+
+
+def never_zero(preview: Preview) -> list[str]:
+    """Return the work pools with a minimum above zero, as `cpu (2)`."""
+    return [
+        f"{pool.name} ({minimum})"
+        for pool in preview.pools
+        if pool.role == "work" and (minimum := pool.nodes.idle)
+    ]
 
 
 def overrides_words(overrides: Mapping[str, Any]) -> str:

@@ -15,8 +15,10 @@ from ebbtide.preview.words import (
     accelerator_words,
     amount_words,
     gaps,
+    never_zero,
     nodes_words,
-    quota_words,
+    price_dates,
+    queue_rows,
     type_words,
 )
 from ebbtide.review.mermaid import flowchart
@@ -35,9 +37,7 @@ from ebbtide.review.summary import (
     changed_lines,
     dollars,
     finding_counts,
-    never_zero,
     places,
-    price_dates,
     quota_rows,
     replay_rows,
     replay_title,
@@ -331,7 +331,6 @@ def _machine(pool: PoolReport) -> str:
 
 def _queues(review: Review) -> _Section:
     queues = review.preview.queues
-    pairs = [(queue, flavor) for queue in queues for flavor in dict.fromkeys(q.flavor for q in queue.quotas)]
     return _Section(
         title=several(len(queues), "queue"),
         head=(
@@ -340,13 +339,11 @@ def _queues(review: Review) -> _Section:
         ),
         rows=tuple(
             _row(
-                _code(", ".join(queue.local_queues)),
-                _code(flavor),
-                *map(_text, quota_words(queue, flavor)),
-                _text(queue.weight),
-                _text(amount_words(queue.gpu_hours.get(flavor))),
+                _code(row.names),
+                _code(row.flavor),
+                *map(_text, (row.guarantee, row.most, row.weight, row.gpu_hour)),
             )
-            for queue, flavor in pairs
+            for row in queue_rows(queues)
         ),
         noun="row",
     )

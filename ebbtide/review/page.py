@@ -12,10 +12,12 @@ from ebbtide.preview.words import (
     amount_words,
     capacity_limit,
     gaps,
+    never_zero,
     nodes_words,
     number_words,
     overrides_words,
-    quota_words,
+    price_dates,
+    queue_rows,
     type_words,
 )
 from ebbtide.review import diagram
@@ -27,9 +29,7 @@ from ebbtide.review.summary import (
     changed_lines,
     dollars,
     finding_counts,
-    never_zero,
     places,
-    price_dates,
     quota_rows,
     replay_rows,
     replay_title,
@@ -46,11 +46,6 @@ def render(review: Review | FailedReview) -> str:
         return _templates().get_template("failed.html").render(review=review)
     preview, difference = review.preview, review.difference
     cost = preview.cost
-    queues = [
-        (queue, flavor, *quota_words(queue, flavor))
-        for queue in preview.queues
-        for flavor in dict.fromkeys(quota.flavor for quota in queue.quotas)
-    ]
     changes = difference.changes if difference else ()
     return (
         _templates()
@@ -73,7 +68,7 @@ def render(review: Review | FailedReview) -> str:
             never_zero=never_zero(preview),
             others=[charge for charge in cost.charges if not charge.pool],
             most=max((pool.charge.on_demand.usd for pool in preview.pools), default=0),
-            queues=queues,
+            queues=queue_rows(preview.queues),
             quotas=quota_rows(review),
             replay=review.replay,
             replay_rows=replay_rows(review.replay) if review.replay else (),

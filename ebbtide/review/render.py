@@ -10,10 +10,10 @@ from rich.table import Table
 from rich.text import Text
 
 from ebbtide.preview.indented import Indented
-from ebbtide.preview.report import AmountReport, CloudQuotaReport, CostReport, FindingReport
+from ebbtide.preview.report import AmountReport, CostReport, FindingReport
 from ebbtide.preview.words import amount_words, gaps, type_words
 from ebbtide.review.report import ChangeReport, DifferenceReport, FailedReview, ReplaySummary, Review
-from ebbtide.review.summary import action_counts, replay_rows, replay_title
+from ebbtide.review.summary import action_counts, quota_rows, replay_rows, replay_title
 from ebbtide.wording import several
 
 _HEADING: Final = "bold"
@@ -172,24 +172,13 @@ def _changed_amount(before: CostReport | None, after: CostReport, name: str) -> 
 
 def _quotas(review: Review) -> Iterator[RenderableType]:
     """Yield the needed quotas by region, each with its earlier amount if that differs."""
-    after = {_key(quota): quota.amount for quota in review.preview.quotas}
-    before = (
-        {_key(quota): quota.amount for quota in review.difference.quotas_before}
-        if review.difference
-        else after
-    )
     regions: dict[str, list[str]] = {}
-    for key in dict.fromkeys((*after, *before)):
-        old, new = before.get(key, 0), after.get(key, 0)
-        amount = str(new) if old == new else f"{old} -> {new}"
-        regions.setdefault(key[1], []).append(f"{key[2]} {amount}")
+    for row in quota_rows(review):
+        amount = row.amount if row.before in (None, row.amount) else f"{row.before} -> {row.amount}"
+        regions.setdefault(row.region, []).append(f"{row.name} {amount}")
     if regions:
         text = "; ".join(f"{region}: {', '.join(names)}" for region, names in regions.items())
         yield Indented(Text.assemble(("Quotas ", _HEADING), text), "", "  ")
-
-
-def _key(quota: CloudQuotaReport) -> tuple[str, str, str]:
-    return quota.cloud, quota.region, quota.name
 
 
 def _changes(difference: DifferenceReport) -> Iterator[RenderableType]:

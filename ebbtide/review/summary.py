@@ -8,7 +8,7 @@ from difflib import SequenceMatcher
 from typing import Any, Final
 
 from ebbtide import durations
-from ebbtide.preview.report import AmountReport, CostReport, Preview
+from ebbtide.preview.report import AmountReport, Preview
 from ebbtide.preview.words import amount_words
 from ebbtide.review.report import DifferenceReport, FindingReport, ReplayColumn, ReplaySummary, Review
 from ebbtide.wording import bound, several
@@ -60,24 +60,6 @@ def change_of(before: AmountReport, after: AmountReport) -> str:
     if abs(usd) < _CENT:
         return ""
     return f"{'+' if usd > 0 else '−'}${abs(usd):.2f}"  # noqa: RUF001 - a minus sign, in text for people
-
-
-def price_dates(cost: CostReport) -> str:
-    """Format the dates of prices: `list prices of 2025-03 to 2026-09`."""
-    if not cost.prices_from:
-        return "no known price"
-    if cost.prices_from == cost.prices_to:
-        return f"list prices of {cost.prices_from}"
-    return f"list prices of {cost.prices_from} to {cost.prices_to}"
-
-
-def never_zero(preview: Preview) -> list[str]:
-    """Return the work pools with a minimum above zero, as `cpu (2)`."""
-    return [
-        f"{pool.name} ({minimum})"
-        for pool in preview.pools
-        if pool.role == "work" and (minimum := pool.nodes.idle)
-    ]
 
 
 def action_counts(difference: DifferenceReport) -> str:
