@@ -1,15 +1,12 @@
-"""Input and output of a program that deploys a cluster: its declaration and the stack's outputs.
-
-It imports no cloud provider.
-"""
+"""A program that deploys a cluster: its declaration, the resources of its cloud, and the stack's outputs."""
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, assert_never, cast
 
 import pulumi
 
-from ebbtide.model import Cluster, DeclarationError, advice, declare, expiry
+from ebbtide.model import Aks, Cluster, DeclarationError, Gke, advice, declare, expiry
 from ebbtide.placement.derive import profile
 from ebbtide.project.extends import ExtendsError, extended, inherited
 from ebbtide.project.misplaced_keys import NAMESPACE
@@ -81,6 +78,34 @@ def setting(config: _Settings, name: str) -> str:
     except ExtendsError as error:
         raise pulumi.RunError(str(error)) from None
     return str(found.value) if found else config.require(name)
+
+
+def deploy(declaration: Cluster, parent: pulumi.Resource | None = None, providers: Any = None) -> Deployed:
+    """Create the declared cluster, and all that is declared to run on it, on the declared cloud.
+
+    The provider of the other cloud is not loaded.
+
+    Args:
+        declaration: the declaration.
+        parent: the component that contains them. Default: the stack.
+        providers: providers of the parent; without the cloud's own, one is created for the declared account.
+    """
+    own, inside = providers or (), pulumi.ResourceOptions(parent=parent)
+    match declaration.cloud:
+        case Gke():
+            from . import gke  # noqa: PLC0415
+
+            new = "gcp" not in own
+            google = gke.provider(f"{declaration.name}-gcp", declaration, inside) if new else None
+            return gke.deploy(declaration, google, parent)
+        case Aks():
+            from . import aks  # noqa: PLC0415
+
+            new = "azure-native" not in own
+            azure = aks.provider(f"{declaration.name}-azure", declaration, inside) if new else None
+            return aks.deploy(declaration, azure, parent)
+        case _:
+            assert_never(declaration.cloud)
 
 
 def outputs(declaration: Cluster, topology: Deployed) -> dict[str, pulumi.Input[object]]:

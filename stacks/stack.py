@@ -1,12 +1,11 @@
 """The stack: the cluster of its configuration, deployed on the declared cloud, and its outputs."""
 
 from pathlib import Path
-from typing import assert_never
 
 import pulumi
 
 from components import program
-from ebbtide.model import Aks, Cluster, Gke
+from ebbtide.model import Cluster
 from ebbtide.project.misplaced_keys import NAMESPACE
 from ebbtide.project.source import find_misplaced, parsed
 
@@ -28,19 +27,5 @@ def cluster() -> Cluster:
 
 
 def build(declaration: Cluster) -> dict[str, pulumi.Input[object]]:
-    """Deploy the declared cluster, and all that is declared to run on it, and return the stack's outputs.
-
-    A stack loads the provider of its own cloud alone.
-    """
-    match declaration.cloud:
-        case Gke():
-            from components import gke  # noqa: PLC0415
-
-            topology = gke.deploy(declaration, gke.provider(f"{declaration.name}-gcp", declaration))
-        case Aks():
-            from components import aks  # noqa: PLC0415
-
-            topology = aks.deploy(declaration, aks.provider(f"{declaration.name}-azure", declaration))
-        case _:
-            assert_never(declaration.cloud)
-    return program.outputs(declaration, topology)
+    """Deploy the declared cluster, and all that is declared to run on it, and return the stack's outputs."""
+    return program.outputs(declaration, program.deploy(declaration))
