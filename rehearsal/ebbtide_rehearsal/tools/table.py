@@ -288,6 +288,17 @@ TOOLS: Final = (
         tags=("osusergo", "grpcnotrace"),
     ),
     Tool(
+        name="pulumi-language-go",
+        group="pulumi-go",
+        module="github.com/pulumi/pulumi/sdk/v3",
+        package="github.com/pulumi/pulumi/sdk/v3/go/pulumi-language-go",
+        pin="pulumi-language-go",
+        why="Runs in tests a Go program for the `pulumi` command.",
+        minutes=1,
+        when=Condition.BY_NAME,
+        tags=("osusergo", "grpcnotrace"),
+    ),
+    Tool(
         name="pulumi-language-nodejs",
         group="pulumi-nodejs",
         module="github.com/pulumi/pulumi/sdk/v3",

@@ -1,4 +1,4 @@
-"""Projects in YAML and TypeScript, on the real engine with the provider of the package `ebbtide`.
+"""Projects in YAML, TypeScript and Go, on the real engine with the provider of the package `ebbtide`.
 
 The provider is a directory with an executable that runs `plugin/__main__.py` with the Python of this process.
 The Python language host that can be built, 3.79 of 2023, rejects the options of `plugin/PulumiPlugin.yaml`.
@@ -112,6 +112,11 @@ class Project:
         }
         (self.root / "Pulumi.yaml").write_text(yaml.safe_dump(described), encoding="utf-8")
 
+    def add_package(self) -> None:
+        """Add to `Pulumi.yaml` the line that `pulumi package add` writes."""
+        with (self.root / "Pulumi.yaml").open("a", encoding="utf-8") as program:
+            program.write(f"packages: {{ebbtide: {self.provider}}}\n")
+
     def fails(self, command: str) -> str:
         """Return everything that a command prints which must fail, without line breaks."""
         done = subprocess.run(
@@ -157,6 +162,23 @@ class TypeScriptProject(Project):
         """Give it the packages of `npm_packages`, and node."""
         (self.root / "node_modules").symlink_to(packages / "node_modules")
         (self.root.parent / "bin" / "node").symlink_to(_NODE)
+
+
+@dataclass(frozen=True, slots=True)
+class GoProject(Project):
+    """A project in Go, with the program of its template."""
+
+    language: ClassVar[str] = "go"
+    template: ClassVar[Path] = ROOT / "template" / "go"
+
+    def add_sdk(self) -> None:
+        """Add the SDK to its module, as `pulumi package add` does."""
+        sdk, caches = "example.com/pulumi-ebbtide/sdk/go", ("GOMODCACHE", "GOCACHE")
+        command = ["go", "env", *caches]
+        found = subprocess.run(command, capture_output=True, text=True, check=True)
+        self.terminal.environment.update(zip(caches, found.stdout.splitlines(), strict=True))
+        write_sdk(self.language, self.root / _SDK)
+        self.terminal.run(f"go mod edit -require={sdk}@v0.0.0 -replace={sdk}=./{_SDK} && go mod tidy")
 
 
 def npm_packages(directory: Path) -> Path:

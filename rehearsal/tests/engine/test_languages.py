@@ -1,4 +1,4 @@
-"""Programs in YAML and TypeScript with the package's components, on the real engine and the fake clouds."""
+"""Programs in other languages with the package's components, on the real engine and the fake clouds."""
 
 import copy
 from collections.abc import Generator
@@ -16,6 +16,7 @@ from ebbtide_rehearsal.cloud.store import Store
 from rehearsal.tests.control_planes import FakeControlPlanes
 from rehearsal.tests.engine.any_objects import AnyObjects
 from rehearsal.tests.engine.languages import (
+    GoProject,
     Project,
     TypeScriptProject,
     graph,
@@ -182,12 +183,44 @@ def test_a_project_from_the_template(project: Project) -> None:
     """The template with the line that `pulumi package add` writes is a cluster, which `pulumi new` names."""
     run = project.terminal.run
     run(f'pulumi new "{project.template}" --dir . --force --generate-only --name my-cluster')
-    with (project.root / "Pulumi.yaml").open("a", encoding="utf-8") as program:
-        program.write(f"packages: {{ebbtide: {project.provider}}}\n")
+    project.add_package()
     run("pulumi stack init dev")
     for name, value in (("owner", "my-team"), ("project", "acme-ml"), ("location", "us-central1-a")):
         run(f"pulumi config set {name} {value}")
     assert "my-cluster-dev" in run("pulumi preview")
+
+
+_OF_THE_TEMPLATE: Declaration = {
+    "name": "ebbtide-test",
+    "owner": "my-team",
+    "cloud": {"kind": "gke", "project": "acme-ml", "location": "us-central1-a"},
+    "lifetime": {"hours": 8},
+    "pools": [
+        {"name": "system", "role": "system", "machine": "e2-standard-2", "nodes": {"min": 1, "max": 3}},
+        {"name": "cpu-spot", "machine": "n2-standard-8", "capacity": "spot", "nodes": {"max": 10}},
+    ],
+}
+
+
+@pytest.mark.long
+def test_the_template_in_go(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    """The template compiles with the SDK, and its cluster has the resources of the Python program."""
+    with project_in(tmp_path, request, GoProject) as project:
+        run = project.terminal.run
+        run(f'pulumi new "{project.template}" --dir . --force --generate-only --name ebbtide')
+        project.add_package()
+        project.add_sdk()
+        run("pulumi stack init test")
+        for name, value in (("owner", "my-team"), ("project", "acme-ml"), ("location", "us-central1-a")):
+            run(f"pulumi config set {name} {value}")
+        run("pulumi preview")
+        assert project.store.resources() == []
+        run("pulumi up --skip-preview")
+        assert graph(project.state()) == graph(_of_python(tmp_path, "gke", _OF_THE_TEMPLATE))
+        assert run("pulumi stack output clusterName").strip() == "ebbtide-test"
+        run("pulumi up --skip-preview --expect-no-changes")
+        run("pulumi destroy --skip-preview")
+        assert project.store.resources() == []
 
 
 @pytest.mark.parametrize(

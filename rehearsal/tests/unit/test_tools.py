@@ -215,6 +215,7 @@ def test_only_what_is_declared_is_needed(addons: tuple[str, ...]) -> None:
         "kustomize",
         "helm",
         "registry",
+        "pulumi-language-go",
         "pulumi-language-nodejs",
         "pulumi-language-python",
         "pulumi-language-python-exec",

@@ -51,6 +51,7 @@ func generated(language, file string) (map[string][]byte, error) {
 	if diagnostics.HasErrors() {
 		return nil, diagnostics
 	}
+	pkg.SupportPack = true // as `pulumi package add` does
 	switch language {
 	case "go":
 		return gen.GeneratePackage("pulumi", pkg, nil)
