@@ -191,6 +191,25 @@ def test_a_held_queue_admits_nothing_until_it_is_released(program: Path) -> None
     assert drained.at("admitted") == {"0": [0.0, 60.0], "1": [60.0]}
 
 
+def test_a_victim_that_is_first_in_line_again_takes_time(program: Path) -> None:
+    """With fair sharing, Kueue evicts a job that at once has its quota back, until another one ends."""
+    objects = [*flavors("f"), *queue("owner", {"f": 6}, "all")]
+    for name in "abc":
+        objects += queue(name, {"f": 0}, "all", preemption=RECLAIM)
+    jobs = [
+        Job(0, "c", 1, 100),
+        Job(1, "b", 1, 100, 100),
+        Job(2, "a", 2, 28, 100),
+        Job(3, "b", 2, 100, 100),
+        Job(10, "c", 2, 10, 100),
+    ]
+    played = play(program, objects, jobs, configuration=CONFIGURATION | {"fairSharing": {}})
+    evictions = played.at("evicted")["3"]
+    assert (evictions[0], evictions[-1]) == (10, 29)
+    assert played.at("admitted")["4"] == [30.0]
+    assert len(played.at("finished")) == len(jobs)
+
+
 def test_changed_quota_admits_what_waits(program: Path) -> None:
     """A job that exceeds the quota starts once it is raised."""
     (larger, _) = queue("a", {"f": 4})

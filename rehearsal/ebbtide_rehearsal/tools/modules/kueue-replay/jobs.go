@@ -28,6 +28,7 @@ type job struct {
 	class     *class
 	created   time.Time
 	evictions int
+	evicted   time.Duration
 }
 
 // class is the jobs that Kueue cannot tell apart: it sees the first of those that wait, and the next one once
@@ -140,7 +141,7 @@ func (r *replay) observe(item change) error {
 	}
 	if !workloadevict.IsEvicted(item.old) && workloadevict.IsEvicted(item.new) {
 		found.evictions++
-		r.stopped = append(r.stopped, found)
+		r.release(found)
 		condition := apimeta.FindStatusCondition(item.new.Status.Conditions, kueue.WorkloadEvicted)
 		told := report{Event: "evicted", Job: found.id, Reason: condition.Reason, Message: condition.Message}
 		if err := r.ask(told); err != nil {
@@ -297,6 +298,18 @@ func (r *replay) setCheck(target *kueue.Workload, item action) error {
 	}
 	workloadpatching.SetAdmissionCheckState(&target.Status.AdmissionChecks, next, r.clock)
 	return nil
+}
+
+// release stops an evicted job: at once, or a while later if its last eviction was at the same time. With fair
+// sharing, Kueue may evict a job that is then the first to get the quota again, and so on: the victims that it spares in
+// the end count when it compares shares (fillBackWorkloads, 0.19.2). On a cluster, each round takes time.
+func (r *replay) release(found *job) {
+	if found.evictions > 1 && found.evicted == r.now {
+		r.at(r.now+stopping, func() error { return r.stop(found) })
+	} else {
+		r.stopped = append(r.stopped, found)
+	}
+	found.evicted = r.now
 }
 
 // stop releases the quota of an evicted job whose pods are gone (jobframework.JobReconciler, 0.19.2).

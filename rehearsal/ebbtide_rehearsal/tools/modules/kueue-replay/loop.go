@@ -24,6 +24,8 @@ const (
 	// idleCycles is the number of scheduling cycles without a change, or a head that is put aside, after which the
 	// queues wait for an event; there are more flavors than that only where each is tried in a cycle of its own.
 	idleCycles = 6
+	// stopping is the time that a job needs to stop when it is evicted twice at one time.
+	stopping = time.Second
 	// mostCycles at one time are a livelock.
 	mostCycles = 100_000
 )
