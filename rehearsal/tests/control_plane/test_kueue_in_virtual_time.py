@@ -191,6 +191,18 @@ def test_a_held_queue_admits_nothing_until_it_is_released(program: Path) -> None
     assert drained.at("admitted") == {"0": [0.0, 60.0], "1": [60.0]}
 
 
+def test_a_released_queue_admits_what_waits_before_what_it_evicted(program: Path) -> None:
+    """A job that was evicted with its queue has to be requeued first; meanwhile a later one gets quota."""
+    cluster_queue, local = queue("a", {"f": 2})
+    drain, release = (
+        Apply(at, cluster_queue | {"spec": cluster_queue["spec"] | {"stopPolicy": policy}})
+        for at, policy in ((10, "HoldAndDrain"), (60, "None"))
+    )
+    jobs = [Job(0, "a", 2, 30), Job(5, "a", 2, 30)]
+    played = play(program, [*flavors("f"), cluster_queue, local], jobs, drain, release)
+    assert played.at("admitted") == {"0": [0.0, 91.0], "1": [60.0]}
+
+
 def test_a_victim_that_is_first_in_line_again_takes_time(program: Path) -> None:
     """With fair sharing, Kueue evicts a job that at once has its quota back, until another one ends."""
     objects = [*flavors("f"), *queue("owner", {"f": 6}, "all")]

@@ -147,6 +147,10 @@ func (r *replay) act(item action) error {
 
 func (r *replay) change(content json.RawMessage) error {
 	members, err := r.apply(r.ctx, content)
+	if err == nil && len(members) > 0 {
+		// A released queue's waiting jobs precede those that it has evicted, which are to be requeued first.
+		err = r.settle()
+	}
 	for _, item := range members {
 		r.enqueue(client.ObjectKeyFromObject(item))
 	}
