@@ -49,7 +49,7 @@ rehearse: $(VENV)/.dev ## A stack on the real engine and a real Kubernetes, then
 	@$(BIN)/python -m ebbtide_rehearsal.tools $(TESTS_NEED) >/dev/null
 	$(BIN)/pytest -m "(engine or rehearsal or released) and not long" -n 3 --dist loadfile $(RERUN) $(ARGS)
 
-rehearse-all: $(VENV)/.dev policies ## Every scenario and everything else that wants a real control plane: about an hour.
+rehearse-all: $(VENV)/.dev policies ## Every scenario and everything else that wants a real control plane: about an hour and a half.
 	-@$(BIN)/python -m tests.manifests
 	$(BIN)/pytest -m "engine or rehearsal or released" $(RERUN) $(ARGS)
 

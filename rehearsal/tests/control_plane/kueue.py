@@ -4,6 +4,8 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
+import yaml
+
 from components.addons import team_objects
 from components.addons.kueue import NAMESPACE
 from components.addons.kueue_values import VISIBILITY_PORT, values
@@ -33,11 +35,19 @@ def with_visibility_port(chart: list[Object]) -> list[Object]:
 
 @contextmanager
 def started(
-    directory: Path, tools: ControlPlaneTools, chart_tools: ControlPlaneTools, declaration: Cluster
+    directory: Path,
+    tools: ControlPlaneTools,
+    chart_tools: ControlPlaneTools,
+    declaration: Cluster,
+    config: Object | None = None,
 ) -> Generator[tuple[ControlPlane, Kubectl]]:
-    """Start the control plane of a cluster on GKE, with Kueue on a node of its system pool."""
+    """Start the control plane of a cluster on GKE, with Kueue on a node of its system pool; with the
+    declaration's configuration, or another."""
     settings = ControlPlaneSettings(name=directory.name, cloud="gke", open_ports=GKE_PORTS)
-    chart = with_visibility_port(rendered(chart_tools, values(declaration), NAMESPACE, directory))
+    chart_values = values(declaration)
+    if config is not None:
+        chart_values["managerConfig"] = {"controllerManagerConfigYaml": yaml.safe_dump(config)}
+    chart = with_visibility_port(rendered(chart_tools, chart_values, NAMESPACE, directory))
     with ControlPlane.start(directory / "control-plane", tools, settings) as cluster:
         kubectl = Kubectl(tools, cluster)
         install(cluster, kubectl, chart, declaration)

@@ -1,0 +1,63 @@
+"""Agreement of Kueue in virtual time with the real controller on the real API server."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from components.addons.kueue_values import configuration
+from ebbtide.model import declare
+from ebbtide.placement.kueue import QUEUES_LABEL
+from ebbtide_rehearsal.control_plane import ControlPlaneTools
+from ebbtide_rehearsal.replay.kueue import ORDER, PROGRAM
+from ebbtide_rehearsal.tools import ensure, narration
+from rehearsal.tests.control_plane.kueue import started
+from rehearsal.tests.control_plane.kueue_jobs_in_real_time import in_real_time, priority_classes
+from rehearsal.tests.kueue_cases import CLASSICAL, CLASSICAL_CONFIGURATION, FAIR, FAIR_CONFIGURATION, FLAVORS
+from rehearsal.tests.kueue_grid import Case, agreement, in_virtual_time
+from rehearsal.tests.kueue_jobs import NAMESPACE, flavors
+from tests.declarations import GKE
+
+pytestmark = [pytest.mark.rehearsal, pytest.mark.long]
+
+LEAST = 0.99
+"""Share of a case's events that are the same."""
+
+
+@pytest.mark.parametrize(
+    ("cases", "changes"),
+    [(CLASSICAL, CLASSICAL_CONFIGURATION), (FAIR, FAIR_CONFIGURATION)],
+    ids=["classical", "fair"],
+)
+def test_virtual_time_agrees_with_the_real_controller(
+    tools: ControlPlaneTools,
+    chart_tools: ControlPlaneTools,
+    tmp_path: Path,
+    cases: Mapping[str, Case],
+    changes: Mapping[str, Any],
+) -> None:
+    """At least 99 % of the events of each case are the same in virtual time and on the real API server, where
+    each runs twice; the rows of the page's table are printed."""
+    with narration(Console(stderr=True)) as say:
+        program = ensure([PROGRAM], on_step=say).path(PROGRAM)
+    declaration = declare(GKE)
+    config = configuration(declaration) | dict(changes)
+    copies = {f"case{number}{copy}-": case for copy in "ab" for number, case in enumerate(cases.values())}
+    shared = flavors(*FLAVORS)
+    with started(tmp_path, tools, chart_tools, declaration, config) as (cluster, kubectl):
+        cluster.api.patch(f"/api/v1/namespaces/{NAMESPACE}", {"metadata": {"labels": {QUEUES_LABEL: "true"}}})
+        objects = [*shared, *(item for prefix, case in copies.items() for item in case.objects(prefix))]
+        kubectl.apply(sorted(objects, key=lambda item: ORDER.index(item["kind"])))
+        kubectl.apply(priority_classes(cases.values()))
+        real = in_real_time(cluster.api, copies)
+        cluster.check()
+    shares: dict[str, float] = {}
+    for number, (name, case) in enumerate(cases.items()):
+        first, second = real[f"case{number}a-"], real[f"case{number}b-"]
+        found = agreement(in_virtual_time(program, case, config, shared), first)
+        itself = agreement(first, second)
+        print(f"| {name} | {len(case.jobs)} | {found} | {itself} |")  # noqa: T201
+        shares[name] = found.same / found.events
+    assert min(shares.values()) >= LEAST, shares
