@@ -150,14 +150,21 @@ class Nodes:
     def _schedule(self, now: float) -> None:
         """Place pending pods, and scale up for those that fit no node."""
         closed: set[tuple[tuple[str, ...], Shape]] = set()
+        full: set[tuple[tuple[str, ...], Shape]] = set()
         for run in list(self._pending.values()):
-            self._place(now, run)
             key = run.pools, run.shape
-            if len(run.nodes) < run.pods and not run.queued and key not in closed:
-                self._scale_up(now, run)
+            if run.queued:
                 self._place(now, run)
+            elif key not in full:
+                self._place(now, run)
+                if len(run.nodes) < run.pods and key not in closed:
+                    if self._scale_up(now, run):
+                        full.clear()
+                    self._place(now, run)
+                    if len(run.nodes) < run.pods:
+                        closed.add(key)
                 if len(run.nodes) < run.pods:
-                    closed.add(key)
+                    full.add(key)
             if len(run.nodes) == run.pods:
                 del self._pending[run.name]
                 if all(node.ready for node, _ in run.nodes):
@@ -213,8 +220,9 @@ class Nodes:
         pairs = ((shape.cpu, whole.cpu), (shape.memory, whole.memory), (shape.gpus, whole.gpus))
         return max(part / all_ for part, all_ in pairs if all_)
 
-    def _scale_up(self, now: float, run: Run) -> None:
-        """Order nodes for the pods of a job that fit no node, from one pool after the other."""
+    def _scale_up(self, now: float, run: Run) -> bool:
+        """Order nodes for the pods of a job that fit no node, pool after pool; return whether any come."""
+        ordered = False
         missing = run.pods - len(run.nodes)
         while missing > 0:
             snapshot = self._snapshot(now, run.pools)
@@ -222,10 +230,11 @@ class Nodes:
             pods = [self._pod(run.shape, "")] * missing
             chosen = best(list(options(pods, offered)), snapshot)
             if chosen is None:
-                return
+                break
             if self._order(now, chosen.pool, spread(chosen, offered)):
-                self._last_scale_up = now
+                self._last_scale_up, ordered = now, True
                 missing -= len(chosen.pods)
+        return ordered
 
     def _order(
         self, now: float, pool: NodePool, zones: Sequence[str], request: str = ""
