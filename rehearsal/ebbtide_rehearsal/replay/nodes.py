@@ -80,6 +80,7 @@ class Nodes:
         self._last_scale_up: float | None = None
         self._checks: dict[str, float] = {}
         self._pods: dict[tuple[Shape, str], Pod] = {}
+        self._closed: dict[tuple[tuple[str, ...], Shape], float] = {}
         self._refill(0.0, new=True)
 
     def next_time(self) -> float:
@@ -157,7 +158,7 @@ class Nodes:
                 self._place(now, run)
             elif key not in full:
                 self._place(now, run)
-                if len(run.nodes) < run.pods and key not in closed:
+                if len(run.nodes) < run.pods and key not in closed and now >= self._closed.get(key, 0.0):
                     if self._scale_up(now, run):
                         full.clear()
                     self._place(now, run)
@@ -180,9 +181,13 @@ class Nodes:
         return (node for name in run.pools for node in self._nodes[name].values())
 
     def _place(self, now: float, run: Run) -> None:
-        shape = run.shape
+        shape, cpu, memory, gpus = run.shape, run.shape.cpu, run.shape.memory, run.shape.gpus
         while len(run.nodes) < run.pods:
-            fitting = [node for node in self._candidates(run) if node.fits(shape)]
+            fitting = [
+                node
+                for node in self._candidates(run)
+                if node.gpus >= gpus and node.cpu >= cpu and node.memory >= memory
+            ]
             if not fitting:
                 return
             chosen = max(fitting, key=self._free_share)
@@ -230,6 +235,9 @@ class Nodes:
             pods = [self._pod(run.shape, "")] * missing
             chosen = best(list(options(pods, offered)), snapshot)
             if chosen is None:
+                # No pool can grow for such pods until a node is removed or a backoff ends.
+                ends = (end for end in self._backoff.until.values() if end > now)
+                self._closed[run.pools, run.shape] = min(ends, default=math.inf)
                 break
             if self._order(now, chosen.pool, spread(chosen, offered)):
                 self._last_scale_up, ordered = now, True
@@ -308,6 +316,7 @@ class Nodes:
     def _remove(self, now: float, node: SimulatedNode) -> None:
         busy = self.busy_seconds(node.machine, now)
         node.gone = True
+        self._closed.clear()
         del self._nodes[node.pool.name][node.machine.name]
         if node.machine.request in self._requests:
             self._requests[node.machine.request].remove(node)

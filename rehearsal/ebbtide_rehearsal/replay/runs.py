@@ -73,10 +73,6 @@ class SimulatedNode:
     busy_since: float = 0.0
     busy_seconds: float = 0.0
 
-    def fits(self, shape: Shape) -> bool:
-        """Return whether a pod fits."""
-        return self.gpus >= shape.gpus and self.cpu >= shape.cpu and self.memory >= shape.memory
-
 
 class Watch(Protocol):
     """Receives what happens to jobs and nodes."""
