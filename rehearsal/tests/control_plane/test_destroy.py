@@ -20,7 +20,7 @@ from ebbtide.workloads.jobs import job
 from ebbtide_rehearsal.cloud.settings import CloudSettings
 from ebbtide_rehearsal.control_plane import RUNS_FOR
 from ebbtide_rehearsal.stage import Stage, stage
-from ebbtide_rehearsal.tools import all_items, ensure, narration
+from ebbtide_rehearsal.tools import ensure, narration, needed
 from rehearsal.tests.control_plane.cluster import wait
 from tests.repository import ROOT
 
@@ -50,7 +50,7 @@ def added() -> Iterator[Stage]:
     """A stack that adds pools, a queue and a team to a cluster, with a Job that runs and one that waits."""
     files = read_stack(ROOT, "dev").declaring(DECLARED)
     with narration(Console(stderr=True)) as say:
-        tools = ensure(all_items(), on_step=say)
+        tools = ensure(needed(()), on_step=say)
     with stage(files, CloudSettings(speed=60, declaration=DECLARED), tools) as made:
         assert made.engine.up().errors == ()
         profile = Profile.load(made.engine.outputs()["placementProfile"])
@@ -106,7 +106,7 @@ def _shows_its_status(on: Stage) -> None:
     assert any(line.split()[:3] == ["cpu-spot", "spot", "1"] for line in lines), out
     assert any(line.split()[:5] == ["Job", "first", "research", "1", "cpu-spot"] for line in lines), out
     assert any(line.startswith("Job second in research waits in cpu for ") for line in lines), out
-    assert "insufficient unused quota" in " ".join(out.split())
+    assert "of free quota in flavor cpu-spot, held by first (3 CPU)" in " ".join(out.split())
     status, out, errors = _ended(_ebbtide(on, "status", "--format", "json"))
     document = json.loads(out)
     jsonschema.validate(document, status_schema())
