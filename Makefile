@@ -19,8 +19,8 @@ UNBUILD := rm -rf build *.egg-info rehearsal/build rehearsal/*.egg-info
 # Built before the tests of `make rehearse`: beside a build they would run out of time.
 TESTS_NEED := pulumi-language-python pulumi-language-python-exec pulumi-language-yaml pulumi-sdk-generator kueue-replay registry
 
-# Under load, an engine has closed its connection to a program (seen once, 2026-11).
-RERUN := --reruns 1 --only-rerun "Resource monitor has terminated"
+# Under load, an engine has ended before its program had written its last line (seen twice, 2026-11).
+RERUN := --reruns 1 --only-rerun "Resource monitor has terminated" --only-rerun "Failed to connect to remote host"
 
 # Pyright comes with its own node, and need not ask the network whether there is a newer one.
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1

@@ -188,11 +188,12 @@ def with_code(
     options: dict[str, Any],
 ) -> "tuple[Object, str]":
     """Upload the code of a run and report copied layers of its base image; return the Job, and a line."""
-    from ebbtide.runs.code import uploaded  # noqa: PLC0415
+    from ebbtide.runs.code import image_repository, uploaded  # noqa: PLC0415
     from ebbtide.runs.folder import size_text  # noqa: PLC0415
 
     def report(copied: int, total: int) -> None:
-        once = "The team's registry does not have the image's layers yet; they are copied once: "
+        repository = image_repository(cluster, namespace, folder, code_in)
+        once = f"{repository} does not have the layers of {options['image']} yet; they are copied once: "
         say(
             f"{'' if copied else once}{size_text(copied)} of {size_text(total)}",
             err=options.get("format_") is PreviewFormat.JSON,
