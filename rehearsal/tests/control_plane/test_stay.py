@@ -143,6 +143,7 @@ _DECLARE_A_VOLUME = """
 grep -q '^ *- name: vision$' Pulumi.dev.yaml
 sed -i 's/^\\( *\\)- name: vision$/&\\n\\1  volume: {}/' Pulumi.dev.yaml
 .venv/bin/ebbtide up dev --yes
+for second in $(seq 60); do grep -q gs://acme-ml-train-dev-vision "$EBBTIDE_PROFILE" && break; sleep 1; done
 """
 _OUTPUTS = """
 at='--namespace vision --pool cpu-spot'
