@@ -172,10 +172,6 @@ def _write(path: str, content: str) -> None:
     file.write_text(content, encoding="utf-8")
 
 
-if __name__ == "__main__":
-    main(sys.argv[1:])
-
-
 _TOKEN: Final = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|&&|\|\||!(?!=)|\btrue\b|\bfalse\b")
 _PYTHON: Final = {"&&": " and ", "||": " or ", "!": " not ", "true": "True", "false": "False"}
 _COMPARE: Final[Mapping[type[ast.cmpop], Callable[[Any, Any], bool]]] = {
@@ -195,7 +191,11 @@ _CONVERT: Final[Mapping[str, Callable[[Any], Any]]] = {
 
 
 def holds(condition: str, parameters: Mapping[str, Any]) -> bool:
-    """Evaluate a task's condition.
+    """Evaluate a task's condition, in the subset of CEL that kfp's compiler writes.
+
+    kfp writes comparisons of an input parameter with a literal or with another parameter, `!(…)`, `&&`, and
+    the conversions `int()`, `double()`, `string()` and `bool()` (kfp 2.17.0,
+    compiler/pipeline_spec_builder.py).
 
     Args:
         condition: CEL, as in `triggerPolicy.condition`; its strings are parsed as Python's.
@@ -236,3 +236,7 @@ def _value(node: ast.expr, parameters: Mapping[str, Any]) -> Any:  # noqa: PLR09
             raise UnsupportedPipelineError(
                 f"A rehearsal cannot evaluate the condition part {ast.unparse(node)}"
             )
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -2,6 +2,9 @@
 
 import argparse
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -26,6 +29,38 @@ def test_placeholders_of_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     inputs = {name: {"runtimeValue": {"constant": value}} for name, value in constants.items()}
     resolved = driver.resolve(run, options, {}, {"inputs": {"parameters": inputs}})
     assert resolved.parameters == {"all": "r", "part": "/x/{{$.pipeline_job_uuid}}"}
+
+
+def test_a_condition_in_a_pod(tmp_path: Path) -> None:
+    """The driver, run as a program, writes whether a task's condition holds."""
+    graph = Run(tmp_path / "r").open_graph(Outputs())
+    inputs = {"side": {"runtimeValue": {"constant": "heads"}}}
+    for side, expected in (("heads", "true"), ("tails", "false")):
+        condition = f"inputs.parameter_values['side'] == '{side}'"
+        task = {"inputs": {"parameters": inputs}, "triggerPolicy": {"condition": condition}}
+        options = {
+            "type": "DAG",
+            "run_id": "r",
+            "dag_execution_id": graph,
+            "task_name": "branch",
+            "task": json.dumps(task),
+            "component": json.dumps(
+                {"inputDefinitions": {"parameters": {"side": {"parameterType": "STRING"}}}}
+            ),
+            "execution_id_path": str(tmp_path / "graph"),
+            "condition_path": str(tmp_path / "condition"),
+        }
+        program = [sys.executable, driver.__file__]
+        words = [word for name, value in options.items() for word in (f"--{name}", value)]
+        done = subprocess.run(
+            [*program, *words],
+            env=os.environ | {RUNS: str(tmp_path)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        assert (tmp_path / "condition").read_text() == expected
 
 
 def test_outputs_of_a_graph(tmp_path: Path) -> None:
