@@ -191,11 +191,16 @@ def with_code(
     from ebbtide.runs.code import image_repository, uploaded  # noqa: PLC0415
     from ebbtide.runs.folder import size_text  # noqa: PLC0415
 
+    repository = image_repository(cluster, namespace, folder, code_in)
+
     def report(copied: int, total: int) -> None:
-        repository = image_repository(cluster, namespace, folder, code_in)
-        once = f"{repository} does not have the layers of {options['image']} yet; they are copied once: "
+        once = (
+            ""
+            if copied
+            else f"{repository} does not have the layers of {options['image']} yet; they are copied once: "
+        )
         say(
-            f"{'' if copied else once}{size_text(copied)} of {size_text(total)}",
+            f"{once}{size_text(copied)} of {size_text(total)}",
             err=options.get("format_") is PreviewFormat.JSON,
         )
 

@@ -1,4 +1,5 @@
-"""YAML as the `pulumi` command parses it, with the position of every value."""
+"""YAML as the `pulumi` command parses it, with the position of every value; its syntax errors in plain
+sentences, without the terms of the parser's grammar."""
 
 import re
 from collections.abc import Callable, Generator, Mapping

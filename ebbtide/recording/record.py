@@ -247,7 +247,12 @@ class _IdleSelector(selectors.DefaultSelector):
 
 
 class InlineLoop(asyncio.SelectorEventLoop):
-    """Run the SDK's calls inline; all other calls to an executor still get a thread."""
+    """Run the SDK's calls inline; all other calls to an executor still get a thread.
+
+    The SDK sends each call to a worker thread because a real engine is a separate process. The recorder is a
+    method that returns in microseconds: the thread switch costs more than the call, and the workers leave
+    unclosed event loops behind.
+    """
 
     def __init__(self) -> None:
         self._idle = _IdleSelector()

@@ -39,7 +39,11 @@ _TOKEN: Final = "<token>"  # noqa: S105 # marks an identity token, which has no 
 
 
 def docker_login(host: str) -> tuple[str, str] | None:
-    """Return user name and password for a registry from Docker's configuration; None without any."""
+    """Return user name and password for a registry from Docker's configuration; None without any.
+
+    `docker login` or a credential helper keeps them (Docker docs, docker login, credential stores and
+    credential helpers, 2026).
+    """
     directory = os.environ.get("DOCKER_CONFIG") or Path.home() / ".docker"
     try:
         configuration: Any = json.loads(Path(directory, "config.json").read_bytes())

@@ -1,4 +1,5 @@
-"""A repository of a container registry: manifests and blobs, over the OCI distribution API.
+"""A repository of a container registry: manifests and blobs, over the OCI distribution API, and messages for
+the errors of its requests.
 
 Requests, tokens and uploads are python-dxf's (davedoesdev/dxf 12.1, MIT). Registries on `localhost` are
 addressed over plain HTTP, all others over HTTPS.

@@ -99,7 +99,7 @@ class Script:
 
     @property
     def ended(self) -> bool:
-        """Whether all jobs have ended or are deactivated."""
+        """True once all jobs have ended or are deactivated."""
         return not self._unended
 
     def ready_at_once(self, job: str, attempt: int) -> bool:

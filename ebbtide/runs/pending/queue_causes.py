@@ -1,4 +1,5 @@
-"""Causes of a workload that Kueue has not admitted, or has admitted and not resumed (Kueue 0.19.2)."""
+"""Causes of a workload that Kueue has not admitted, or has admitted and not resumed, and of one with reserved
+quota that waits for the cloud's capacity by an admission check (Kueue 0.19.2)."""
 
 import re
 from collections import defaultdict

@@ -198,7 +198,14 @@ esac
 
 
 def write_credential_plugins(directory: Path, token: str) -> None:
-    """Write both programs into a directory for PATH, readable by the owner only.
+    """Write fakes of the credential plugins of kubeconfigs, gke-gcloud-auth-plugin and kubelogin, into a
+    directory for PATH, readable by the owner only.
+
+    A stack's kubeconfig names them, so that real clients can use it unchanged. They accept and reject the
+    same arguments as the real plugins, and return a token of the rehearsal. Sources:
+    kubernetes/cloud-provider-gcp cmd/gke-gcloud-auth-plugin/cred.go (2026); Azure/kubelogin
+    pkg/internal/token/options.go (2026); kubernetes.io/docs/reference/access-authn-authz/authentication,
+    client-go credential plugins.
 
     Args:
         directory: created if it does not exist.

@@ -80,7 +80,7 @@ class Nodes:
         self._last_scale_up: float | None = None
         self._checks: dict[str, float] = {}
         self._pods: dict[tuple[Shape, str], Pod] = {}
-        self._closed: dict[tuple[tuple[str, ...], Shape], float] = {}
+        self._no_growth_until: dict[tuple[tuple[str, ...], Shape], float] = {}
         self._refill(0.0, new=True)
 
     def next_time(self) -> float:
@@ -158,7 +158,11 @@ class Nodes:
                 self._place(now, run)
             elif key not in full:
                 self._place(now, run)
-                if len(run.nodes) < run.pods and key not in closed and now >= self._closed.get(key, 0.0):
+                if (
+                    len(run.nodes) < run.pods
+                    and key not in closed
+                    and now >= self._no_growth_until.get(key, 0.0)
+                ):
                     if self._scale_up(now, run):
                         full.clear()
                     self._place(now, run)
@@ -237,7 +241,7 @@ class Nodes:
             if chosen is None:
                 # No pool can grow for such pods until a node is removed or a backoff ends.
                 ends = (end for end in self._backoff.until.values() if end > now)
-                self._closed[run.pools, run.shape] = min(ends, default=math.inf)
+                self._no_growth_until[run.pools, run.shape] = min(ends, default=math.inf)
                 break
             if self._order(now, chosen.pool, spread(chosen, offered)):
                 self._last_scale_up, ordered = now, True
@@ -316,7 +320,7 @@ class Nodes:
     def _remove(self, now: float, node: SimulatedNode) -> None:
         busy = self.busy_seconds(node.machine, now)
         node.gone = True
-        self._closed.clear()
+        self._no_growth_until.clear()
         del self._nodes[node.pool.name][node.machine.name]
         if node.machine.request in self._requests:
             self._requests[node.machine.request].remove(node)

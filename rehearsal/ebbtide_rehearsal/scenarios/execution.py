@@ -1,4 +1,5 @@
-"""Execution of steps. A step returns its unmet expectations, a sentence each."""
+"""Execution of steps, with the compiled pipelines that they run. A step returns its unmet expectations, a
+sentence each."""
 
 import os
 import subprocess

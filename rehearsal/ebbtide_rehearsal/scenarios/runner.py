@@ -1,4 +1,4 @@
-"""Run of a whole scenario."""
+"""Run of a whole scenario, and the titles of its steps."""
 
 import time
 from collections.abc import Iterator, Sequence

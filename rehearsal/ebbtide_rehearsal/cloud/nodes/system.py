@@ -1,5 +1,5 @@
-"""The clouds' own workloads in kube-system that affect node pools: pods that keep a node, and DaemonSets that
-take capacity from each node.
+"""The clouds' own workloads in kube-system that affect node pools: pods that keep a node, DaemonSets that
+take capacity from each node, and those with the driver and the device plugin of its accelerators.
 
 Requests are the catalog's footprints `gke`, `gke-node`, `aks` and `aks-node`, whose sources name the parts.
 GKE's kube-dns has no PodDisruptionBudget unless the user creates one (GKE docs, cluster-autoscaler, 2026);
