@@ -1,3 +1,7 @@
+// Kueue adds a random part to its backoffs, which has to be the same in equal runs.
+//
+//go:debug randautoseed=0
+
 // The unmodified Kueue in virtual time: its scheduler, caches, queues and reconciler over an API server in memory.
 //
 // Standard input is JSON, a value per line. The first is the setup; each further one is an array of actions, and
@@ -5,10 +9,6 @@
 // one array of actions, unless the setup says that events are not answered; the event "end" needs no answer, and
 // another run may follow it.
 package main
-
-// Kueue adds a random part to its backoffs.
-//
-//go:debug randautoseed=0
 
 import (
 	"bufio"
