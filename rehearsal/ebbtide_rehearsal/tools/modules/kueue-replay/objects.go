@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	kubefield "k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
@@ -67,7 +70,16 @@ func configured(content []byte) (*configapi.Configuration, error) {
 	if wait := cfg.WaitForPodsReady; wait != nil && ptr.Deref(wait.BlockAdmission, false) {
 		return nil, fmt.Errorf("Kueue's configuration has waitForPodsReady.blockAdmission, which a replay does not support")
 	}
-	return &cfg, kueueconfig.LoadAndValidateFeatureGates("", cfg.FeatureGates).ToAggregate()
+	if errs := kueueconfig.LoadAndValidateFeatureGates("", cfg.FeatureGates); len(errs) > 0 {
+		return nil, fmt.Errorf("Kueue's configuration: %w", errs.ToAggregate())
+	}
+	errs := slices.DeleteFunc(kueueconfig.Validate(&cfg, scheme), func(err *kubefield.Error) bool {
+		return strings.HasPrefix(err.Field, "integrations") // Their controllers are not in this program.
+	})
+	if len(errs) > 0 {
+		return nil, fmt.Errorf("Kueue's configuration: %w", errs.ToAggregate())
+	}
+	return &cfg, nil
 }
 
 func newControllers(content []byte) (*controllers, error) {
