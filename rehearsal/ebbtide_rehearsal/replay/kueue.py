@@ -8,7 +8,8 @@ import json
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, is_dataclass
+from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Final, Literal, Self, TypeAlias, cast
@@ -173,13 +174,19 @@ class _Run:
     until: float | None
 
 
+@cache
+def _fields(kind: type[object]) -> tuple[str, ...]:
+    return tuple(item.name for item in fields(kind)) if is_dataclass(kind) else ()
+
+
 def _plain(value: Any) -> dict[str, Any]:
     """Convert an action or its parts for JSON."""
-    if isinstance(value, Mapping):
-        return dict(cast("Mapping[str, Any]", value))
-    return {"do": type(value).__name__.lstrip("_")} | {
-        item.name: getattr(value, item.name) for item in fields(value)
-    }
+    if names := _fields(cast("type[object]", type(value))):
+        return {"do": type(value).__name__.lstrip("_"), **{name: getattr(value, name) for name in names}}
+    return dict(cast("Mapping[str, Any]", value))
+
+
+_encoded: Final = json.JSONEncoder(default=_plain).encode
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,7 +328,7 @@ class Kueue:
     def _write(self, value: Any) -> None:
         stream = self._stream(self._process.stdin)
         try:
-            stream.write(f"{json.dumps(value, default=_plain)}\n")
+            stream.write(f"{_encoded(value)}\n")
             stream.flush()
         except BrokenPipeError:
             return  # The output has ended, too: `run` raises the reason.

@@ -80,7 +80,9 @@ class Nodes:
         self._last_scale_up: float | None = None
         self._checks: dict[str, float] = {}
         self._pods: dict[tuple[Shape, str], Pod] = {}
-        self._no_growth_until: dict[tuple[tuple[str, ...], Shape], float] = {}
+        self._kinds: dict[tuple[tuple[str, ...], Shape], int] = {}
+        self._full: set[int] = set()
+        self._no_growth_until: dict[int, float] = {}
         self._refill(0.0, new=True)
 
     def next_time(self) -> float:
@@ -89,6 +91,7 @@ class Nodes:
 
     def admit(self, now: float, run: Run) -> None:
         """Create the pods of an admitted job."""
+        run.kind = self._kinds.setdefault((run.pools, run.shape), len(self._kinds))
         self._pending[run.name] = run
         self._schedule(now)
 
@@ -150,26 +153,19 @@ class Nodes:
 
     def _schedule(self, now: float) -> None:
         """Place pending pods, and scale up for those that fit no node."""
-        closed: set[tuple[tuple[str, ...], Shape]] = set()
-        full: set[tuple[tuple[str, ...], Shape]] = set()
+        closed: set[int] = set()
         for run in list(self._pending.values()):
-            key = run.pools, run.shape
-            if run.queued:
+            self._place(now, run)
+            if (
+                len(run.nodes) < run.pods
+                and not run.queued
+                and run.kind not in closed
+                and now >= self._no_growth_until.get(run.kind, 0.0)
+            ):
+                self._scale_up(now, run)
                 self._place(now, run)
-            elif key not in full:
-                self._place(now, run)
-                if (
-                    len(run.nodes) < run.pods
-                    and key not in closed
-                    and now >= self._no_growth_until.get(key, 0.0)
-                ):
-                    if self._scale_up(now, run):
-                        full.clear()
-                    self._place(now, run)
-                    if len(run.nodes) < run.pods:
-                        closed.add(key)
                 if len(run.nodes) < run.pods:
-                    full.add(key)
+                    closed.add(run.kind)
             if len(run.nodes) == run.pods:
                 del self._pending[run.name]
                 if all(node.ready for node, _ in run.nodes):
@@ -186,13 +182,15 @@ class Nodes:
 
     def _place(self, now: float, run: Run) -> None:
         shape, cpu, memory, gpus = run.shape, run.shape.cpu, run.shape.memory, run.shape.gpus
-        while len(run.nodes) < run.pods:
+        while len(run.nodes) < run.pods and (run.queued or run.kind not in self._full):
             fitting = [
                 node
                 for node in self._candidates(run)
                 if node.gpus >= gpus and node.cpu >= cpu and node.memory >= memory
             ]
             if not fitting:
+                if not run.queued:
+                    self._full.add(run.kind)
                 return
             chosen = max(fitting, key=self._free_share)
             chosen.cpu -= shape.cpu
@@ -203,6 +201,18 @@ class Nodes:
             chosen.runs.append(run)
             run.nodes.append((chosen, now))
             self._check_scale_down(now, chosen.pool.name)
+
+    def _freed(self, node: SimulatedNode) -> None:
+        """Let pods be placed again that fit a node with more free capacity than before."""
+        for (pools, shape), kind in self._kinds.items():
+            if (
+                kind in self._full
+                and node.pool.name in pools
+                and node.gpus >= shape.gpus
+                and node.cpu >= shape.cpu
+                and node.memory >= shape.memory
+            ):
+                self._full.discard(kind)
 
     def _free_share(self, node: SimulatedNode) -> tuple[bool, float]:
         """Rank a node: ready ones first, then by free CPU and memory."""
@@ -220,6 +230,7 @@ class Nodes:
             if not node.runs:
                 node.busy_seconds += now - max(node.busy_since, node.machine.created)
             if not node.gone:
+                self._freed(node)
                 self._check_scale_down(now, node.pool.name)
         run.nodes.clear()
 
@@ -229,9 +240,8 @@ class Nodes:
         pairs = ((shape.cpu, whole.cpu), (shape.memory, whole.memory), (shape.gpus, whole.gpus))
         return max(part / all_ for part, all_ in pairs if all_)
 
-    def _scale_up(self, now: float, run: Run) -> bool:
-        """Order nodes for the pods of a job that fit no node, pool after pool; return whether any come."""
-        ordered = False
+    def _scale_up(self, now: float, run: Run) -> None:
+        """Order nodes for the pods of a job that fit no node, pool after pool."""
         missing = run.pods - len(run.nodes)
         while missing > 0:
             snapshot = self._snapshot(now, run.pools)
@@ -241,12 +251,11 @@ class Nodes:
             if chosen is None:
                 # No pool can grow for such pods until a node is removed or a backoff ends.
                 ends = (end for end in self._backoff.until.values() if end > now)
-                self._no_growth_until[run.pools, run.shape] = min(ends, default=math.inf)
+                self._no_growth_until[run.kind] = min(ends, default=math.inf)
                 break
             if self._order(now, chosen.pool, spread(chosen, offered)):
-                self._last_scale_up, ordered = now, True
+                self._last_scale_up = now
                 missing -= len(chosen.pods)
-        return ordered
 
     def _order(
         self, now: float, pool: NodePool, zones: Sequence[str], request: str = ""
@@ -273,6 +282,7 @@ class Nodes:
         whole = self._capacity[pool.name]
         node = SimulatedNode(machine, pool, whole.cpu, whole.memory, whole.gpus)
         self._nodes[pool.name][name] = node
+        self._freed(node)
         self._watch.node_added(now, machine)
         self._at(due, "ready", pool.name, node)
         return node

@@ -30,6 +30,7 @@ class Run:
         pods: number of its pods.
         shape: requests of each.
         queued: whether its nodes are provisioned by a ProvisioningRequest.
+        kind: number of its pools and shape: pods of a kind fit the same nodes.
         nodes: node of each placed pod, and the time since which it is there.
         started: whether all of its pods run.
     """
@@ -39,6 +40,7 @@ class Run:
     pods: int
     shape: Shape
     queued: bool = False
+    kind: int = -1
     nodes: "list[tuple[SimulatedNode, float]]" = field(default_factory=list["tuple[SimulatedNode, float]"])
     started: bool = False
 

@@ -23,6 +23,7 @@ class KueueScheduler:
         """Schedule the jobs of a declaration."""
         self._kueue, self._declaration = kueue, declaration
         self._actions: list[Action] = []
+        self._is_due = False
         self._decisions: list[Decision] = []
         self._checks: dict[str, str] = {}
         self._next = math.inf
@@ -41,27 +42,32 @@ class KueueScheduler:
         elif work.accelerator:
             selector = self._declaration.selector(work.queue.pools, work.accelerator)
         pods = PodSet(_MAIN, work.pods, requests, selector, _TOLERATIONS)
-        self._actions.append(Submit(at, work.name, work.queue.name, [pods], work.priority))
+        self._add(Submit(at, work.name, work.queue.name, [pods], work.priority))
 
     def finish(self, at: float, job: str) -> None:
         """End an admitted job."""
-        self._actions.append(Finish(at, job))
+        self._add(Finish(at, job))
 
     def ready(self, at: float, job: str, *, ready: bool) -> None:
-        """Set whether all pods of an admitted job are ready."""
-        self._actions.append(PodsReady(at, job, ready))
+        """Set whether all pods of an admitted job are ready; Kueue is told with what it decides next, if they
+        are: nothing follows from it but that a timeout ends."""
+        self._add(PodsReady(at, job, ready), due=not ready)
 
     def checked(self, at: float, job: str, failure: str) -> None:
         """Set the state of a job's ProvisioningRequest."""
         if job in self._checks:
-            self._actions.append(Check(at, job, self._checks[job], "Failed" if failure else "Ready"))
+            self._add(Check(at, job, self._checks[job], "Failed" if failure else "Ready"))
+
+    def _add(self, action: Action, *, due: bool = True) -> None:
+        self._actions.append(action)
+        self._is_due = self._is_due or due
 
     def step(self, at: float) -> Sequence[Decision]:
         """Let Kueue decide until nothing changes at a time."""
-        if not self._actions and at < self._next:
+        if not self._is_due and at < self._next:
             return ()
         self._kueue.add(*self._actions)
-        self._actions, self._decisions = [], []
+        self._actions, self._decisions, self._is_due = [], [], False
         end = self._kueue.run(self._follow, until=at)
         self._next = math.inf if end.next is None else end.next
         self._pending = end.pending

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"math"
+
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 	qcache "sigs.k8s.io/kueue/pkg/cache/queue"
 	schdcache "sigs.k8s.io/kueue/pkg/cache/scheduler"
@@ -38,44 +40,57 @@ func (r *replay) cycle() error {
 	return err
 }
 
-// passHopeless takes the hopeless heads out of the cycle, and tells whether others are left.
+// view is a snapshot of Kueue's cache, with the lowest priority that is admitted in a queue.
+type view struct {
+	*schdcache.Snapshot
+	lowest map[kueue.ClusterQueueReference]int32
+}
+
+// passHopeless takes the hopeless heads out of the cycle, and tells whether others are left. Cycles in which all
+// heads are hopeless change nothing: they become one.
 func (r *replay) passHopeless() (bool, error) {
-	some := false
-	var snapshot *schdcache.Snapshot
-	for _, name := range r.names {
-		queue := getClusterQueue(r.queues, name)
-		head := first(queue)
-		if head == nil || !r.cache.ClusterQueueActive(name) {
-			continue
-		}
-		// Kueue has to give the reason once.
-		if r.store.waiting[types.NamespacedName{Namespace: head.Obj.Namespace, Name: head.Obj.Name}] == "" ||
-			!r.fair || queue.IsPreemptor(head) || head.LastAssignment.PendingFlavors() {
-			some = true
-			continue
-		}
-		if snapshot == nil {
-			taken, err := r.cache.Snapshot(r.ctx)
-			if err != nil {
-				return false, err
+	var seen *view
+	for {
+		some := false
+		for _, name := range r.names {
+			queue := getClusterQueue(r.queues, name)
+			head := first(queue)
+			if head == nil || !r.cache.ClusterQueueActive(name) {
+				continue
 			}
-			snapshot = taken
+			// Kueue has to give the reason once.
+			found := r.shown[client.ObjectKeyFromObject(head.Obj)]
+			if !r.fair || r.reason(found) == "" || queue.IsPreemptor(head) || head.LastAssignment.PendingFlavors() {
+				some = true
+				continue
+			}
+			if seen == nil {
+				taken, err := r.cache.Snapshot(r.ctx)
+				if err != nil {
+					return false, err
+				}
+				seen = &view{taken, map[kueue.ClusterQueueReference]int32{}}
+			}
+			if !seen.hopeless(name, head) {
+				some = true
+				continue
+			}
+			queue.RequeueIfNotPresent(r.ctx, queue.Pop(), qcache.RequeueReasonPreemptionNoCandidates,
+				qcache.QuotaReservedReasonWaitingForQuota)
+			r.checker.passed[name] = true
 		}
-		if !hopeless(snapshot.ClusterQueue(name), head) {
-			some = true
-			continue
+		if some || len(r.checker.passed) == 0 {
+			return some, nil
 		}
-		queue.RequeueIfNotPresent(r.ctx, queue.Pop(), qcache.RequeueReasonPreemptionNoCandidates,
-			qcache.QuotaReservedReasonWaitingForQuota)
-		r.checker.passed[name] = true
+		clear(r.checker.passed)
 	}
-	return some, nil
 }
 
 // hopeless tells whether a head of a queue has neither quota nor victims, with fair sharing: in each flavor, the
 // quota that is left is too little, no Workload of the queue has a lower priority, and the queue's share would be
 // larger than those of all others. A queue that has not reserved what it cannot have leaves no trace in the cycle.
-func hopeless(queue *schdcache.ClusterQueueSnapshot, head *workload.Info) bool {
+func (v *view) hopeless(name kueue.ClusterQueueReference, head *workload.Info) bool {
+	queue := v.ClusterQueue(name)
 	if queue == nil || !queue.HasParent() || !preemption.CanAlwaysReclaim(queue) || len(queue.ResourceGroups) != 1 ||
 		len(head.TotalRequests) != 1 || queue.FlavorFungibility.WhenCanPreempt != kueue.TryNextFlavor {
 		return false
@@ -93,15 +108,21 @@ func hopeless(queue *schdcache.ClusterQueueSnapshot, head *workload.Info) bool {
 	case kueue.PreemptionPolicyNever:
 		return true
 	case kueue.PreemptionPolicyLowerPriority:
-		own := priority.Priority(head.Obj)
-		for _, item := range queue.Workloads {
-			if priority.Priority(item.Obj) < own {
-				return false
-			}
-		}
-		return true
+		return v.lowestPriority(queue) >= priority.Priority(head.Obj)
 	}
 	return false
+}
+
+func (v *view) lowestPriority(queue *schdcache.ClusterQueueSnapshot) int32 {
+	lowest, ok := v.lowest[queue.Name]
+	if !ok {
+		lowest = math.MaxInt32
+		for _, item := range queue.Workloads {
+			lowest = min(lowest, priority.Priority(item.Obj))
+		}
+		v.lowest[queue.Name] = lowest
+	}
+	return lowest
 }
 
 // outranked tells whether a flavor has too little quota left for requests, all of it is shared by others, and the

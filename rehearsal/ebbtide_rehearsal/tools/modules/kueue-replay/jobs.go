@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -32,13 +33,14 @@ type job struct {
 }
 
 // class is the jobs that Kueue cannot tell apart: it sees the first of those that wait, and the next one once
-// that has quota. Each release of quota would retry all of them.
+// that has quota. Each release of quota would retry all of them. The reason is why the last one waited.
 type class struct {
 	queue    kueue.LocalQueueName
 	priority int32
 	podSets  []kueue.PodSet
 	waiting  []*job
 	head     *job
+	reason   string
 }
 
 func (r *replay) submit(item action) error {
@@ -52,7 +54,7 @@ func (r *replay) submit(item action) error {
 	}
 	members, ok := r.classes[string(identity)]
 	if !ok {
-		members = &class{kueue.LocalQueueName(queue), item.Priority, podSets(item.PodSets), nil, nil}
+		members = &class{kueue.LocalQueueName(queue), item.Priority, podSets(item.PodSets), nil, nil, ""}
 		r.classes[string(identity)] = members
 	}
 	r.number++
@@ -124,6 +126,7 @@ func (r *replay) observe(item change) error {
 		}
 	}
 	if !had && has {
+		found.class.reason = r.reason(found)
 		delete(r.store.waiting, found.key)
 		if err := r.ask(report{Event: "reserved", Job: found.id, Flavors: flavors(item.new)}); err != nil {
 			return err
@@ -334,23 +337,25 @@ func (r *replay) stop(found *job) error {
 	})
 }
 
+// reason returns why Kueue has no quota for a job, or had none for the one before it.
+func (r *replay) reason(found *job) string {
+	return cmp.Or(r.store.waiting[found.key], found.class.reason)
+}
+
 // pending returns the jobs without quota, each with Kueue's reason.
 func (r *replay) pending() map[string]string {
 	waiting := map[string]string{}
 	for _, members := range r.classes {
-		reason := ""
 		if members.head != nil {
-			reason = r.store.waiting[members.head.key]
-			waiting[members.head.id] = reason
+			waiting[members.head.id] = r.reason(members.head)
 		}
 		for _, item := range members.waiting {
-			waiting[item.id] = reason
+			waiting[item.id] = r.reason(members.head)
 		}
 	}
 	for key, found := range r.shown {
-		current := r.store.workloads[key]
-		if !workload.HasQuotaReservation(current) {
-			waiting[found.id] = r.store.waiting[key]
+		if !workload.HasQuotaReservation(r.store.workloads[key]) {
+			waiting[found.id] = r.reason(found)
 		}
 	}
 	return waiting
