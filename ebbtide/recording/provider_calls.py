@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from google.protobuf.empty_pb2 import Empty
 from google.protobuf.message import Message
-from pulumi.runtime.proto import provider_pb2
+from pulumi.runtime.proto import plugin_pb2, provider_pb2
 
 from ebbtide.errors import EbbtideError
 from ebbtide.recording.scrubbing import Scrubber
@@ -72,6 +72,7 @@ class Method:
 
 
 METHODS: Final[Mapping[str, Method]] = {
+    "GetPluginInfo": Method(Empty, plugin_pb2.PluginInfo, (), ("version",)),
     "Configure": Method(provider_pb2.ConfigureRequest, provider_pb2.ConfigureResponse, ("args",)),
     "Check": Method(
         provider_pb2.CheckRequest, provider_pb2.CheckResponse, ("olds", "news"), ("inputs", "failures")
@@ -102,7 +103,8 @@ METHODS: Final[Mapping[str, Method]] = {
     ),
     "Delete": Method(provider_pb2.DeleteRequest, Empty, ("id", "properties", "timeout")),
 }
-"""The recorded methods. `Configure` has the project or subscription of a connection's calls."""
+"""The recorded methods. `GetPluginInfo` has the version of the provider, and `Configure` the project or
+subscription of a connection's calls."""
 
 
 def _plain(message: Message, fields: tuple[str, ...]) -> dict[str, Plain]:

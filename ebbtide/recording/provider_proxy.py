@@ -3,7 +3,8 @@
 The engine attaches to it as to a provider that already runs (`PULUMI_DEBUG_PROVIDERS`), with a connection for
 each provider resource. For each, the proxy starts the provider's plugin as the engine would: with the
 engine's address as argument and the plugin's directory in the handshake. Calls are forwarded as they are:
-methods and fields of other versions of the protocol pass too. Source: pulumi 3.259,
+methods and fields of other versions of the protocol pass too. The proxy itself requests the provider's
+version, which the engine does not in an update. Source: pulumi 3.259,
 pkg/resource/plugin/provider_plugin.go (`NewProvider`) and plugin.go (`newPlugin`).
 """
 
@@ -27,6 +28,7 @@ from ebbtide.recording.provider_calls import Recorder
 _SERVICE: Final = "/pulumirpc.ResourceProvider/"
 _CALLS_AT_ONCE: Final = 256
 _ENDING: Final = 10.0  # seconds
+_VERSION_TIMEOUT: Final = 10.0  # seconds
 _OPTIONS: Final = (
     ("grpc.max_receive_message_length", 400 * 1024 * 1024),  # the engine's own limit
     ("grpc.max_send_message_length", 400 * 1024 * 1024),
@@ -72,6 +74,7 @@ class _Proxy(grpc.GenericRpcHandler):
     def __init__(self, package: str, upstream: Upstream, recorder: Recorder, ending: ExitStack) -> None:
         self._package, self._upstream, self._recorder, self._ending = package, upstream, recorder, ending
         self._connections: dict[str, _Connection] = {}
+        self._has_version = False
         self._lock = threading.Lock()
 
     def service(
@@ -110,7 +113,27 @@ class _Proxy(grpc.GenericRpcHandler):
             record(None, "The engine has cancelled the call.", time.monotonic() - started)
             context.abort(grpc.StatusCode.CANCELLED, "")
         record(answer, None, time.monotonic() - started)
+        if method == "Configure":
+            self._record_version(connection.number, channel)
         return answer
+
+    def _record_version(self, connection: int, channel: grpc.Channel) -> None:
+        """Record the version of the provider, once."""
+        with self._lock:
+            if self._has_version:
+                return
+            self._has_version = True
+        request, method = empty_pb2.Empty().SerializeToString(), "GetPluginInfo"
+        record = partial(self._recorder.record, self._package, connection, method, request)
+        started = time.monotonic()
+        send = cast("Any", channel.unary_unary(_SERVICE + method))
+        try:
+            answer: bytes = send(request, timeout=_VERSION_TIMEOUT)
+        except grpc.RpcError as error:
+            failed = cast("grpc.Call", error)
+            record(None, failed.details() or str(failed.code()), time.monotonic() - started)
+        else:
+            record(answer, None, time.monotonic() - started)
 
     def _connection(self, peer: str) -> _Connection:
         with self._lock:

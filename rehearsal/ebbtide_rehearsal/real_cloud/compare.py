@@ -54,6 +54,17 @@ class Difference(DocumentPart):
     """The recording's file."""
 
 
+class ProviderVersion(DocumentPart):
+    """The version of a recorded provider, which is not ours."""
+
+    package: str
+    """The provider's package, such as `gcp`."""
+    recorded: str
+    """The version of the provider in the recording."""
+    ours: str
+    """The version of the installed SDK, which the fake cloud has."""
+
+
 class Comparison(DocumentPart):
     """Differences between a recording and the fake clouds."""
 
@@ -65,6 +76,8 @@ class Comparison(DocumentPart):
     """The number of calls that were compared."""
     skipped: int
     """The number of calls about resources whose creation was not recorded."""
+    versions: tuple[ProviderVersion, ...]
+    """Versions of recorded providers that differ from ours, which may be why fields differ."""
     differences: tuple[Difference, ...]
     """The fields that differ, in the order of the calls."""
 
@@ -195,11 +208,15 @@ def compare(directory: Path) -> Comparison:
         ProviderCallError: it has no recording, or a file is malformed.
     """
     found: list[Difference] = []
+    versions: dict[ProviderVersion, None] = {}
     compared = skipped = 0
     with _ours() as ours:
         for file, calls in read(directory):
             ours.translated, ours.providers, ours.of_file = {}, {}, {}
             for call in calls:
+                if call.method == "GetPluginInfo":
+                    versions |= dict.fromkeys(_other_version(ours, call))
+                    continue
                 if call.method == "Configure":
                     provider = ours.base[call.package].configured(call.request["args"])
                     ours.providers[call.package, call.connection] = provider, call.request["args"]
@@ -227,8 +244,17 @@ def compare(directory: Path) -> Comparison:
         recording=str(directory),
         compared=compared,
         skipped=skipped,
+        versions=tuple(versions),
         differences=tuple(found),
     )
+
+
+def _other_version(ours: _Ours, call: ProviderCall) -> Iterator[ProviderVersion]:
+    """Yield the version of a recorded provider if it is known and not ours."""
+    recorded: str = (call.answer or {}).get("version", "").removeprefix("v")
+    own = ours.base[call.package].version
+    if recorded not in ("", own):
+        yield ProviderVersion(package=call.package, recorded=recorded, ours=own)
 
 
 _Field = tuple[str, Any, Any, str]

@@ -28,6 +28,11 @@ def _lines(comparison: Comparison) -> Iterator[str]:
     if comparison.skipped:
         calls = several(comparison.skipped, "call")
         yield f"Not compared: {calls} about resources that were created before the recording."
+    for version in comparison.versions:
+        yield (
+            f"The recording is of the provider {version.package} {version.recorded}, and the fake cloud of "
+            f"{version.ours}: differences may come from the provider."
+        )
 
 
 def _group(item: Difference) -> tuple[str, str, str, str]:

@@ -82,7 +82,7 @@ def test_a_false_answer_of_a_real_cloud_is_found(recorded: tuple[str, Path]) -> 
         secret for secret in ("acme-ml", "PRIVATE KEY", "00000000-0000-0000-0000") if secret in text
     ] == []
     methods = {json.loads(line)["method"] for line in text.splitlines()}
-    assert methods == {"Configure", "Check", "Diff", "Create", "Update", "Delete"}
+    assert methods == {"GetPluginInfo", "Configure", "Check", "Diff", "Create", "Update", "Delete"}
 
     done = CliRunner().invoke(app, ["rehearse", "--compare", str(directory), "--format", "json"])
     comparison: dict[str, Any] = json.loads(done.stdout)

@@ -26,12 +26,15 @@ _PLUGIN = """\
     import sys
     from concurrent import futures
     import grpc
-    from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc
+    from pulumi.runtime.proto import plugin_pb2, provider_pb2, provider_pb2_grpc
 
     class Provider(provider_pb2_grpc.ResourceProviderServicer):
         def Handshake(self, request, context):
             self.handshake = request
             return provider_pb2.ProviderHandshakeResponse(accept_secrets=True)
+
+        def GetPluginInfo(self, request, context):
+            return plugin_pb2.PluginInfo(version="10.1.0")
 
         def Configure(self, request, context):
             self.project = request.args.fields["project"].string_value
@@ -109,14 +112,35 @@ def test_each_provider_resource_has_a_plugin(tmp_path: Path) -> None:
     calls = _calls(recorder)
     assert [(call["method"], call["connection"]) for call in calls] == [
         ("Configure", 1),
+        ("GetPluginInfo", 1),
         ("Configure", 2),
         ("Create", 1),
         ("Create", 2),
     ]
-    assert calls[3]["answer"]["id"] == "projects/project-2/x"
-    assert calls[3]["request"]["properties"] == {"a": "[secret]"}
+    assert calls[4]["answer"]["id"] == "projects/project-2/x"
+    assert calls[4]["request"]["properties"] == {"a": "[secret]"}
     assert "s3cr3t" not in recorder.file.read_text(encoding="utf-8")
     assert stat.S_IMODE(recorder.file.stat().st_mode) == 0o600
+
+
+def test_the_version_of_the_provider_is_recorded(tmp_path: Path) -> None:
+    """The proxy requests the version after the first configuration; a provider without one works too."""
+    plugins = {"gcp": _PLUGIN, "azure-native": _PLUGIN.replace("GetPluginInfo", "Other")}
+    recorders = {package: Recorder(tmp_path / package, "up") for package in plugins}
+    for package, text in plugins.items():
+        with (
+            proxied({package: _plugin(tmp_path, text)}, recorders[package]) as providers,
+            _engine(providers.rpartition(":")[2]) as stub,
+        ):
+            _attach(stub, "acme-ml")
+    (_, known), (_, unknown) = map(_calls, recorders.values())
+    assert (known["method"], known["answer"], known["error"]) == (
+        "GetPluginInfo",
+        {"version": "10.1.0"},
+        None,
+    )
+    assert (unknown["method"], unknown["answer"]) == ("GetPluginInfo", None)
+    assert unknown["error"] == "Method not implemented!"
 
 
 def test_an_error_passes_as_it_is(tmp_path: Path) -> None:

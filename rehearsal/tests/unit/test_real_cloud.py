@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from importlib import metadata
 from pathlib import Path
 from typing import Any, Literal
 
@@ -212,6 +213,27 @@ def test_refusals_are_compared(tmp_path: Path) -> None:
     refused = {**true, "answer": None, "error": "googleapi: Error 403: Forbidden, forbidden"}
     assert _paths(tmp_path, refused) == [("error", "fake cloud")]
     assert _paths(tmp_path, true, true) == [("error", "fake cloud")]
+
+
+def test_another_version_of_the_provider(tmp_path: Path) -> None:
+    """A recording of another version of the provider than the installed SDK's says so once for each version;
+    the same version, and an unknown one, are not mentioned."""
+    ours = metadata.version("pulumi-gcp")
+
+    def versions(*recorded: str) -> str:
+        infos = [
+            {"method": "GetPluginInfo", "request": {}, "answer": {"version": version}} for version in recorded
+        ]
+        comparison = compare(_write(tmp_path, *infos, _bucket(location="US-CENTRAL1")))
+        assert (comparison.differences, comparison.compared) == ((), 1)
+        return render.text(comparison)
+
+    counted = "1 recorded call compared: no field differs.\n"
+    assert versions(ours, f"v{ours}", "") == counted
+    assert versions("9.9.9", ours, "v9.9.9") == (
+        f"{counted}The recording is of the provider gcp 9.9.9, and the fake cloud of {ours}: differences may "
+        "come from the provider.\n"
+    )
 
 
 def test_what_was_there_before_is_not_compared(tmp_path: Path) -> None:
