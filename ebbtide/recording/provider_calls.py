@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from google.protobuf.empty_pb2 import Empty
 from google.protobuf.message import Message
+from google.rpc import status_pb2  # pyright: ignore[reportMissingTypeStubs]
 from pulumi.runtime.proto import plugin_pb2, provider_pb2
 
 from ebbtide.errors import EbbtideError
@@ -42,6 +43,8 @@ class ProviderCall:
         answer: the answer's fields; None if the call failed.
         error: the provider's message; None if it succeeded.
         seconds: its duration.
+        partial: what a failed call has left, such as a resource whose creation did not end: its `id` and
+            `properties`, and the reasons; None for nothing.
     """
 
     package: str
@@ -52,6 +55,7 @@ class ProviderCall:
     answer: Mapping[str, Any] | None
     error: str | None
     seconds: float
+    partial: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +109,18 @@ METHODS: Final[Mapping[str, Method]] = {
 }
 """The recorded methods. `GetPluginInfo` has the version of the provider, and `Configure` the project or
 subscription of a connection's calls."""
+
+
+def _partial(details: bytes | None) -> dict[str, Plain] | None:
+    """Parse the resource that a failed call has left from the details of its error.
+
+    Source: pulumi 3.259, proto/pulumi/provider.proto, `ErrorResourceInitFailed`.
+    """
+    failed = provider_pb2.ErrorResourceInitFailed()
+    for detail in status_pb2.Status.FromString(details or b"").details:
+        if detail.Unpack(failed):
+            return _plain(failed, ("id", "properties", "inputs", "reasons"))
+    return None
 
 
 def _plain(message: Message, fields: tuple[str, ...]) -> dict[str, Plain]:
@@ -162,13 +178,26 @@ class Recorder:
         answer: bytes | None,
         error: str | None,
         seconds: float,
+        details: bytes | None = None,
     ) -> None:
-        """Write a call. Unless the method is recorded, nothing is written."""
+        """Write a call. Unless the method is recorded, nothing is written.
+
+        Args:
+            package: as in `ProviderCall`.
+            connection: as in `ProviderCall`.
+            method: as in `ProviderCall`.
+            request: the request's bytes.
+            answer: the answer's bytes; None if the call failed.
+            error: as in `ProviderCall`.
+            seconds: as in `ProviderCall`.
+            details: the bytes of the error's `google.rpc.Status`; None for none.
+        """
         known = METHODS.get(method)
         if known is None:
             return
         requested = known.request.FromString(request)
         answered = None if answer is None else _plain(known.answer.FromString(answer), known.answered)
+        partial = _partial(details)
         with self._lock:
             scrub = self._scrubber.scrub
             call = ProviderCall(
@@ -178,6 +207,7 @@ class Recorder:
                 urn=scrub(getattr(requested, "urn", "")),
                 request=scrub(_plain(requested, known.requested)),
                 answer=None if answered is None else scrub(answered),
+                partial=None if partial is None else scrub(partial),
                 error=None if error is None else scrub(error),
                 seconds=round(seconds, 3),
             )

@@ -34,7 +34,9 @@ _OPTIONS: Final = (
     ("grpc.max_send_message_length", 400 * 1024 * 1024),
 )
 _OWN: Final = ("grpc-", "user-agent", "content-type", "te")
-"""Beginnings of the metadata that gRPC sets itself; `grpc-status-details-bin` is the provider's."""
+"""Beginnings of the metadata that gRPC sets itself in requests."""
+_DETAILS: Final = "grpc-status-details-bin"
+"""Metadata of an answer with the details of an error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +108,10 @@ class _Proxy(grpc.GenericRpcHandler):
         try:
             answer: bytes = sent.result()
         except grpc.RpcError:
-            record(None, sent.details() or str(sent.code()), time.monotonic() - started)
-            context.set_trailing_metadata(tuple(sent.trailing_metadata() or ()))
+            trailing = tuple((name, value) for name, value in sent.trailing_metadata() or ())
+            details = dict(trailing).get(_DETAILS)
+            record(None, sent.details() or str(sent.code()), time.monotonic() - started, details)
+            context.set_trailing_metadata(trailing)
             context.abort(sent.code(), sent.details() or "")
         except grpc.FutureCancelledError:
             record(None, "The engine has cancelled the call.", time.monotonic() - started)

@@ -155,7 +155,7 @@ class _Ours:
 
     def created(self, call: ProviderCall, identity: str) -> None:
         """Remember our id of a created resource."""
-        real = (call.answer or {})["id"]
+        real = (call.answer or call.partial or {})["id"]
         self.by_urn[call.urn] = self.by_id[real] = self.of_file[real] = identity
 
     def find(self, call: ProviderCall) -> str | None:
@@ -285,6 +285,8 @@ def _compared(ours: _Ours, call: ProviderCall) -> list[_Field] | None:
     if answer is None:
         return None
     if call.error is not None:
+        if call.method == "Create" and call.partial is not None:
+            ours.created(call, answer["id"])  # later calls are about the resource that the failed one left
         return [("error", call.error, None, _FAKE)]
     fields = list(_differing(call, answer))
     if call.method == "Create":

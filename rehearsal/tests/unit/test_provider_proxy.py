@@ -26,6 +26,7 @@ _PLUGIN = """\
     import sys
     from concurrent import futures
     import grpc
+    from google.rpc import status_pb2
     from pulumi.runtime.proto import plugin_pb2, provider_pb2, provider_pb2_grpc
 
     class Provider(provider_pb2_grpc.ResourceProviderServicer):
@@ -44,6 +45,16 @@ _PLUGIN = """\
             if not request.properties.fields:
                 context.set_trailing_metadata((("why-bin", b"empty"),))
                 context.abort(grpc.StatusCode.UNKNOWN, "project acme-ml has no room")
+            if "unready" in request.properties.fields:
+                failed = provider_pb2.ErrorResourceInitFailed(
+                    id=f"projects/{{self.project}}/x",
+                    properties=request.properties,
+                    reasons=[f"x of {{self.project}} is not ready"],
+                )
+                status = status_pb2.Status(code=2, message="x is not ready")
+                status.details.add().Pack(failed)
+                context.set_trailing_metadata((("grpc-status-details-bin", status.SerializeToString()),))
+                context.abort(grpc.StatusCode.UNKNOWN, "x is not ready, key s3cr3t-1")
             response = provider_pb2.CreateResponse(id=f"projects/{{self.project}}/x")
             response.properties.CopyFrom(request.properties)
             for name in ("engine_address", "root_directory", "program_directory"):
@@ -155,6 +166,27 @@ def test_an_error_passes_as_it_is(tmp_path: Path) -> None:
     assert ("why-bin", b"empty") in [tuple(item) for item in failed.trailing_metadata()]
     call = _calls(recorder)[-1]
     assert (call["answer"], call["error"]) == (None, "project project-1 has no room")
+    assert call["partial"] is None
+
+
+def test_a_call_that_fails_halfway(tmp_path: Path) -> None:
+    """The recording has what a failed call has left, scrubbed, and the engine gets the details."""
+    recorder = Recorder(tmp_path / "recording", "up")
+    with proxied({"gcp": _plugin(tmp_path)}, recorder) as providers, _engine(providers[4:]) as stub:
+        _attach(stub, "acme-ml")
+        properties = _struct({"unready": True, "key": Secret("s3cr3t-1"), "owner": "ann@acme.com"})
+        with pytest.raises(grpc.RpcError) as caught:
+            stub.Create(provider_pb2.CreateRequest(urn="u", properties=properties))
+    failed: Any = caught.value
+    assert b"ErrorResourceInitFailed" in dict(failed.trailing_metadata())["grpc-status-details-bin"]
+    call = _calls(recorder)[-1]
+    assert (call["answer"], call["error"]) == (None, "x is not ready, key [secret]")
+    assert call["partial"] == {
+        "id": "projects/project-1/x",
+        "properties": {"unready": True, "key": "[secret]", "owner": "user-1@example.com"},
+        "inputs": {},
+        "reasons": ["x of project-1 is not ready"],
+    }
 
 
 def test_methods_of_other_versions_pass(tmp_path: Path) -> None:

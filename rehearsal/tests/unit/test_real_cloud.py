@@ -215,6 +215,21 @@ def test_refusals_are_compared(tmp_path: Path) -> None:
     assert _paths(tmp_path, true, true) == [("error", "fake cloud")]
 
 
+def test_a_resource_that_a_failed_call_has_left(tmp_path: Path) -> None:
+    """A resource whose creation failed halfway on the real cloud exists there: its deletion is compared."""
+    true = _bucket(location="US-CENTRAL1")
+    left: dict[str, Any] = {**true["answer"], "inputs": {}, "reasons": ["it is not ready"]}
+    failed = {**true, "answer": None, "error": "it is not ready", "partial": left}
+    deleted: dict[str, Any] = {
+        "method": "Delete",
+        "request": {"id": "project-1-data", "properties": left["properties"]},
+        "answer": {},
+    }
+    comparison = compare(_write(tmp_path, failed, deleted))
+    assert [(item.call, item.path) for item in comparison.differences] == [("Create", "error")]
+    assert (comparison.compared, comparison.skipped) == (2, 0)
+
+
 def test_another_version_of_the_provider(tmp_path: Path) -> None:
     """A recording of another version of the provider than the installed SDK's says so once for each version;
     the same version, and an unknown one, are not mentioned."""
