@@ -46,7 +46,7 @@ _OF_OTHERS = {
 }
 """Commands that a page may name and a test cannot try; those of pulumi are run in rehearsal/tests/engine."""
 
-_PULUMI = {"destroy", "install", "login", "new", "package", "preview", "stack", "up"}
+_PULUMI = {"config", "destroy", "install", "login", "new", "package", "preview", "stack", "up"}
 
 _PATH = re.compile(r"`((?:components|ebbtide|examples|stacks|template|tests)/[\w./*-]*)`")
 """A path of the repository as a page writes it."""

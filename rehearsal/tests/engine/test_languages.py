@@ -185,8 +185,7 @@ def test_a_project_from_the_template(project: Project) -> None:
     run(f'pulumi new "{project.template}" --dir . --force --generate-only --name my-cluster')
     project.add_package()
     run("pulumi stack init dev")
-    for name, value in (("owner", "my-team"), ("project", "acme-ml"), ("location", "us-central1-a")):
-        run(f"pulumi config set {name} {value}")
+    run("pulumi config set project acme-ml")
     assert "my-cluster-dev" in run("pulumi preview")
 
 
@@ -211,8 +210,7 @@ def test_the_template_in_go(tmp_path: Path, request: pytest.FixtureRequest) -> N
         project.add_package()
         project.add_sdk()
         run("pulumi stack init test")
-        for name, value in (("owner", "my-team"), ("project", "acme-ml"), ("location", "us-central1-a")):
-            run(f"pulumi config set {name} {value}")
+        run("pulumi config set project acme-ml")
         run("pulumi preview")
         assert project.store.resources() == []
         run("pulumi up --skip-preview")
