@@ -138,7 +138,7 @@ func serve(p *pipe) error {
 }
 
 func main() {
-	debug.SetGCPercent(200)
+	debug.SetGCPercent(500)
 	ctrl.SetLogger(logr.Discard())
 	if err := serve(newPipe(os.Stdin, os.Stdout)); err != nil {
 		fmt.Fprintln(os.Stderr, err)
