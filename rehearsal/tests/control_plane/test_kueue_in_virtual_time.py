@@ -29,6 +29,7 @@ from ebbtide_rehearsal.replay.kueue import (
 from ebbtide_rehearsal.tools import ensure, narration
 from rehearsal.tests.kueue_jobs import (
     CONFIGURATION,
+    NAMESPACE,
     RECLAIM,
     Job,
     flavors,
@@ -250,6 +251,19 @@ def test_changed_quota_admits_what_waits(program: Path) -> None:
     (larger, _) = queue("a", {"f": 4})
     played = play(program, [*flavors("f"), *queue("a", {"f": 2})], [Job(0, "a", 4, 10)], Apply(30, larger))
     assert played.at("admitted") == {"0": [31.0]}
+
+
+def test_a_run_reaches_the_next_event_after_months(program: Path) -> None:
+    """A run until the next event reaches it also where seconds cannot express each nanosecond."""
+    waiting = {"timeout": "60s", "requeuingStrategy": {"backoffBaseSeconds": 10, "backoffLimitCount": 5}}
+    objects = [*flavors("f"), *queue("a", {"f": 20})]
+    pods = [PodSet("main", 1, {"cpu": "2"})]
+    with Kueue(program, objects, CONFIGURATION | {"waitForPodsReady": waiting}) as kueue:
+        kueue.add(*(Submit(8.4e6 + number, str(number), f"{NAMESPACE}/a", pods) for number in range(10)))
+        end, runs = kueue.run(until=0), 0
+        while end.next is not None and runs < 1000:
+            end, runs = kueue.run(until=end.next), runs + 1
+    assert end.next is None
 
 
 @pytest.mark.parametrize("priorities", [(0,), (0, 100)])

@@ -186,6 +186,10 @@ func (r *replay) run(until time.Duration) error {
 	told := report{Event: "end", At: r.now.Seconds(), Cycles: r.cycles}
 	if next := r.next(); next != math.MaxInt64 {
 		seconds := next.Seconds()
+		for duration(seconds) < next {
+			// After some weeks, seconds are less exact than nanoseconds, and a run until then would not reach it.
+			seconds = math.Nextafter(seconds, math.Inf(1))
+		}
 		told.Next = &seconds
 	} else {
 		told.Pending = r.pending()
