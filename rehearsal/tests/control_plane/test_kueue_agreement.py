@@ -39,7 +39,8 @@ def test_virtual_time_agrees_with_the_real_controller(
     changes: Mapping[str, Any],
 ) -> None:
     """At least 99 % of the events of each case are the same in virtual time and on the real API server, where
-    each runs twice; the rows of the page's table are printed."""
+    each runs twice; the rows of the page's table are printed. On a busy machine, the two may differ: then
+    nothing can be compared."""
     with narration(Console(stderr=True)) as say:
         program = ensure([PROGRAM], on_step=say).path(PROGRAM)
     declaration = declare(GKE)
@@ -54,10 +55,12 @@ def test_virtual_time_agrees_with_the_real_controller(
         real = in_real_time(cluster.api, copies)
         cluster.check()
     shares: dict[str, float] = {}
+    own: dict[str, float] = {}
     for number, (name, case) in enumerate(cases.items()):
         first, second = real[f"case{number}a-"], real[f"case{number}b-"]
         found = agreement(in_virtual_time(program, case, config, shared), first)
         itself = agreement(first, second)
         print(f"| {name} | {len(case.jobs)} | {found} | {itself} |")  # noqa: T201
-        shares[name] = found.same / found.events
+        shares[name], own[name] = found.same / found.events, itself.same / itself.events
+    assert min(own.values()) >= LEAST, f"The real Kueue does not agree with itself: {own}"
     assert min(shares.values()) >= LEAST, shares
