@@ -27,9 +27,6 @@ REQUESTS = f"/apis/autoscaling.x-k8s.io/v1/namespaces/{NAMESPACE}/provisioningre
 QUIET = 1.6
 """Seconds without a change after which a slot may end: Kueue retries what did not fit after one (0.19.2)."""
 
-_SLOW = 0.1
-"""Seconds for a request to an API server that has too little CPU."""
-
 _CONDITIONS = {
     "QuotaReserved": "reserved",
     "Admitted": "admitted",
@@ -115,9 +112,7 @@ class _Real:
             try:
                 path, item = self._inbox.get(timeout=left)
             except Empty:
-                if self._is_busy():
-                    end = time.time() + QUIET
-                continue
+                break
             end = max(end, time.time() + QUIET)
             job = _job_of(path, item)
             if path == JOBS:
@@ -131,12 +126,6 @@ class _Real:
                 events.append(self._event("check", job, attempt=attempt))
         self._start += end - planned
         return events
-
-    def _is_busy(self) -> bool:
-        """Return whether the API server is slow: then Kueue's changes are, too."""
-        asked = time.time()
-        self._api.get(f"{WORKLOADS}?limit=1")
-        return time.time() - asked > _SLOW
 
     def _event(self, kind: str, job: str, **details: object) -> Event:
         return Event(kind, time.time() - self._start, job, **details)  # pyright: ignore[reportArgumentType]
