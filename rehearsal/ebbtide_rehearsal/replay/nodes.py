@@ -81,7 +81,7 @@ class Nodes:
         self._checks: dict[str, float] = {}
         self._pods: dict[tuple[Shape, str], Pod] = {}
         self._kinds: dict[tuple[tuple[str, ...], Shape], int] = {}
-        self._full: set[int] = set()
+        self._full: set[int] = set()  # kinds that fit no node
         self._no_growth_until: dict[int, float] = {}
         self._refill(0.0, new=True)
 

@@ -49,8 +49,8 @@ class KueueScheduler:
         self._add(Finish(at, job))
 
     def ready(self, at: float, job: str, *, ready: bool) -> None:
-        """Set whether all pods of an admitted job are ready; Kueue is told with what it decides next, if they
-        are: nothing follows from it but that a timeout ends."""
+        """Set whether all pods of an admitted job are ready. If they are, a timeout ends and nothing else
+        follows: it is sent with the next action."""
         self._add(PodsReady(at, job, ready), due=not ready)
 
     def checked(self, at: float, job: str, failure: str) -> None:
