@@ -39,8 +39,7 @@ def test_virtual_time_agrees_with_the_real_controller(
     changes: Mapping[str, Any],
 ) -> None:
     """At least 99 % of the events of each case are the same in virtual time and on the real API server, where
-    each runs twice; the rows of the page's table are printed. On a busy machine, the two may differ: then
-    nothing can be compared."""
+    each runs twice; the rows of the page's table are printed, and the two runs have to agree themselves."""
     with narration(Console(stderr=True)) as say:
         program = ensure([PROGRAM], on_step=say).path(PROGRAM)
     declaration = declare(GKE)
