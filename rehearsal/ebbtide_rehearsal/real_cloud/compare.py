@@ -55,7 +55,7 @@ class Difference(DocumentPart):
 
 
 class ProviderVersion(DocumentPart):
-    """The version of a recorded provider, which is not ours."""
+    """The version of a recorded provider, which differs from that of the installed SDK."""
 
     package: str
     """The provider's package, such as `gcp`."""
@@ -250,7 +250,7 @@ def compare(directory: Path) -> Comparison:
 
 
 def _other_version(ours: _Ours, call: ProviderCall) -> Iterator[ProviderVersion]:
-    """Yield the version of a recorded provider if it is known and not ours."""
+    """Yield the version of a recorded provider if it is known and differs from that of the installed SDK."""
     recorded: str = (call.answer or {}).get("version", "").removeprefix("v")
     own = ours.base[call.package].version
     if recorded not in ("", own):

@@ -181,13 +181,9 @@ class Nodes:
         return (node for name in run.pools for node in self._nodes[name].values())
 
     def _place(self, now: float, run: Run) -> None:
-        shape, cpu, memory, gpus = run.shape, run.shape.cpu, run.shape.memory, run.shape.gpus
+        shape = run.shape
         while len(run.nodes) < run.pods and (run.queued or run.kind not in self._full):
-            fitting = [
-                node
-                for node in self._candidates(run)
-                if node.gpus >= gpus and node.cpu >= cpu and node.memory >= memory
-            ]
+            fitting = [node for node in self._candidates(run) if node.fits(shape)]
             if not fitting:
                 if not run.queued:
                     self._full.add(run.kind)
@@ -205,13 +201,7 @@ class Nodes:
     def _freed(self, node: SimulatedNode) -> None:
         """Let pods be placed again that fit a node with more free capacity than before."""
         for (pools, shape), kind in self._kinds.items():
-            if (
-                kind in self._full
-                and node.pool.name in pools
-                and node.gpus >= shape.gpus
-                and node.cpu >= shape.cpu
-                and node.memory >= shape.memory
-            ):
+            if kind in self._full and node.pool.name in pools and node.fits(shape):
                 self._full.discard(kind)
 
     def _free_share(self, node: SimulatedNode) -> tuple[bool, float]:

@@ -75,6 +75,10 @@ class SimulatedNode:
     busy_since: float = 0.0
     busy_seconds: float = 0.0
 
+    def fits(self, shape: Shape) -> bool:
+        """Return whether a pod fits the free capacity."""
+        return self.gpus >= shape.gpus and self.cpu >= shape.cpu and self.memory >= shape.memory
+
 
 class Watch(Protocol):
     """Receives what happens to jobs and nodes."""

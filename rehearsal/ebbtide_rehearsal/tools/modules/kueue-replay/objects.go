@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
-	"slices"
 	"strings"
 	"time"
 
@@ -14,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
-	kubefield "k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
@@ -70,12 +68,12 @@ func configured(content []byte) (*configapi.Configuration, error) {
 	if wait := cfg.WaitForPodsReady; wait != nil && ptr.Deref(wait.BlockAdmission, false) {
 		return nil, fmt.Errorf("Kueue's configuration has waitForPodsReady.blockAdmission, which a replay does not support")
 	}
-	if errs := kueueconfig.LoadAndValidateFeatureGates("", cfg.FeatureGates); len(errs) > 0 {
-		return nil, fmt.Errorf("Kueue's configuration: %w", errs.ToAggregate())
+	errs := kueueconfig.LoadAndValidateFeatureGates("", cfg.FeatureGates)
+	for _, err := range kueueconfig.Validate(&cfg, scheme) {
+		if !strings.HasPrefix(err.Field, "integrations") { // Their controllers are not in this program.
+			errs = append(errs, err)
+		}
 	}
-	errs := slices.DeleteFunc(kueueconfig.Validate(&cfg, scheme), func(err *kubefield.Error) bool {
-		return strings.HasPrefix(err.Field, "integrations") // Their controllers are not in this program.
-	})
 	if len(errs) > 0 {
 		return nil, fmt.Errorf("Kueue's configuration: %w", errs.ToAggregate())
 	}
