@@ -1,7 +1,9 @@
-"""Ctrl-C during an engine run. A terminal also signals the engine, which finishes pending operations and
-starts no others (Pulumi docs, `pulumi cancel`). The parent has to wait for the engine: the Automation API
-does not, and its output readers each end with a traceback (pulumi 3.259,
-sdk/python/lib/pulumi/automation/_cmd.py)."""
+"""Ctrl-C, deferred during an engine run and repeated elsewhere.
+
+A terminal also signals the engine, which finishes pending operations and starts no others (Pulumi docs,
+`pulumi cancel`). The parent has to wait for the engine: the Automation API does not, and its output readers
+each end with a traceback (pulumi 3.259, sdk/python/lib/pulumi/automation/_cmd.py).
+"""
 
 import signal
 import threading
@@ -9,6 +11,10 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
+from typing import Final
+
+_AGAIN: Final = 2.0
+"""Seconds between two KeyboardInterrupts, more than a command takes to end."""
 
 
 @dataclass(slots=True)
@@ -36,7 +42,7 @@ def deferred_interrupts(first: Callable[[], None]) -> Generator[Interrupts]:
             first()
 
     before = signal.getsignal(signal.SIGINT)
-    if before is signal.SIG_IGN or threading.current_thread() is not threading.main_thread():
+    if not _is_interruptible():
         yield interrupts
         return
     signal.signal(signal.SIGINT, record)
@@ -44,3 +50,33 @@ def deferred_interrupts(first: Callable[[], None]) -> Generator[Interrupts]:
         yield interrupts
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def repeated_interrupts() -> Generator[None]:
+    """Repeat the KeyboardInterrupt of a Ctrl-C until it ends the block.
+
+    Python loses one that is raised within a callback, as of a weak reference at the end of an import
+    (docs.python.org, `signal`, "Note on Signal Handlers and Exceptions").
+    """
+    if not (_is_interruptible() and hasattr(signal, "setitimer")):
+        yield
+        return
+
+    def interrupt(_signal: int, _frame: FrameType | None) -> None:
+        signal.setitimer(signal.ITIMER_REAL, _AGAIN)
+        raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGALRM)}
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _is_interruptible() -> bool:
+    """Check that Ctrl-C reaches this thread."""
+    ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    return not ignored and threading.current_thread() is threading.main_thread()

@@ -13,6 +13,7 @@ from ebbtide.cli.config import namespace_of
 from ebbtide.cli.consoles import console, say, write
 from ebbtide.cli.exit_status import ExitStatus
 from ebbtide.cli.options import PreviewFormat
+from ebbtide.interrupts import repeated_interrupts
 from ebbtide.invocation import command_line
 from ebbtide.wording import printable
 
@@ -134,7 +135,8 @@ def submit(
 def _interruptible(name: str, namespace: str, context: str, *, logs: bool) -> Generator[None]:
     """Let Ctrl-C end the command and not what it follows, and print how to follow and cancel that."""
     try:
-        yield
+        with repeated_interrupts():
+            yield
     except KeyboardInterrupt:
         again = _command("follow", name, namespace, context, *(["--logs"] if logs else []))
         say(f"{name} keeps running. Follow it again with: {again}", err=True)

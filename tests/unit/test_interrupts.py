@@ -1,11 +1,14 @@
 """Ctrl-C while the engine works."""
 
 import signal
+import sys
+import time
+import weakref
 from collections.abc import Iterator
 
 import pytest
 
-from ebbtide.interrupts import deferred_interrupts
+from ebbtide.interrupts import deferred_interrupts, repeated_interrupts
 
 
 @pytest.fixture(autouse=True)
@@ -36,3 +39,26 @@ def test_ignored_interruptions_stay_ignored() -> None:
         signal.raise_signal(signal.SIGINT)
     assert not interrupts.received
     assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+
+
+def test_a_lost_interruption_is_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The exception of a callback is lost; another one follows, and none once the block has ended."""
+    lost: list[str] = []
+
+    def record(error: "sys.UnraisableHookArgs") -> None:
+        lost.append(type(error.exc_value).__name__)
+
+    monkeypatch.setattr(sys, "unraisablehook", record)
+    with pytest.raises(KeyboardInterrupt), repeated_interrupts():
+        _interrupt_within_a_callback()
+    assert lost == ["KeyboardInterrupt"]
+    assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def _interrupt_within_a_callback() -> None:
+    referent = type("Referent", (), {})()
+    reference = weakref.ref(referent, lambda _: signal.raise_signal(signal.SIGINT))
+    del referent
+    assert reference() is None
+    time.sleep(30)
