@@ -192,12 +192,13 @@ TIE = 1.0
 
 
 class _Virtual:
-    def __init__(self, kueue: Kueue, script: Script) -> None:
-        self._kueue, self._script = kueue, script
+    def __init__(self, kueue: Kueue, script: Script, extensions: Iterable[float]) -> None:
+        self._kueue, self._script, self._extensions = kueue, script, iter(extensions)
+        self._late = 0.0
         self._attempts: Counter[str] = Counter()
 
     def act(self, action: Decision) -> None:
-        self._kueue.add(action)
+        self._kueue.add(replace(action, at=action.at + self._late))
 
     def events(self, until: float) -> list[Event]:
         events: list[Event] = []
@@ -209,17 +210,30 @@ class _Virtual:
                 if self._script.ready_at_once(event.job, self._attempts[event.job]):
                     yield PodsReady(event.at, event.job)
 
-        self._kueue.run(follow, until=until - 0.001)
+        self._late += next(self._extensions, 0.0)
+        self._kueue.run(follow, until=until + self._late - 0.001)
         return events
 
 
 def in_virtual_time(
-    program: Path, case: Case, configuration: Mapping[str, Any], shared: Iterable[Manifest] = ()
+    program: Path,
+    case: Case,
+    configuration: Mapping[str, Any],
+    shared: Iterable[Manifest] = (),
+    extensions: Iterable[float] = (),
 ) -> list[Row]:
-    """Run a case in virtual time, with objects that all cases share."""
+    """Run a case in virtual time.
+
+    Args:
+        program: the program.
+        case: the case.
+        configuration: Kueue's configuration.
+        shared: objects that all cases share.
+        extensions: seconds by which each slot is longer than the step, as it was in real time.
+    """
     script = Script(case, "")
     with Kueue(program, [*shared, *case.objects("")], configuration) as kueue:
-        return run(script, _Virtual(kueue, script))
+        return run(script, _Virtual(kueue, script, extensions))
 
 
 @dataclass(frozen=True, slots=True)

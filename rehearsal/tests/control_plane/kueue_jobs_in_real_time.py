@@ -25,7 +25,8 @@ WORKLOADS = f"{API_PATH}/namespaces/{NAMESPACE}/workloads"
 REQUESTS = f"/apis/autoscaling.x-k8s.io/v1/namespaces/{NAMESPACE}/provisioningrequests"
 
 QUIET = 1.6
-"""Seconds without a change after which a slot may end: Kueue retries what did not fit after one (0.19.2)."""
+"""Seconds without a change after which a slot may end: Kueue retries what did not fit after one (0.19.2).
+Until then a slot is extended by whole steps, which leaves Kueue's own timers between the slots."""
 
 _CONDITIONS = {
     "QuotaReserved": "reserved",
@@ -83,6 +84,7 @@ class _Real:
     ) -> None:
         self._api, self._script, self._inbox = api, script, inbox
         self._start = start
+        self.extensions: list[float] = []
         self._workloads: dict[str, Object] = {}
         self._requests: dict[str, str] = {}
         self._named: set[str] = set()
@@ -107,13 +109,15 @@ class _Real:
 
     def events(self, until: float) -> list[Event]:
         planned, events = self._start + until, list[Event]()
-        end = planned
-        while (left := end - time.time()) > 0:
+        end, quiet = planned, 0.0
+        while (now := time.time()) < max(end, quiet):
+            if now >= end:
+                end += STEP
             try:
-                path, item = self._inbox.get(timeout=left)
+                path, item = self._inbox.get(timeout=end - now)
             except Empty:
-                break
-            end = max(end, time.time() + QUIET)
+                continue
+            quiet = time.time() + QUIET
             job = _job_of(path, item)
             if path == JOBS:
                 self._control(job, item)
@@ -124,6 +128,7 @@ class _Real:
                 self._requests[job] = name
                 attempt = int(name.rpartition("-")[2])
                 events.append(self._event("check", job, attempt=attempt))
+        self.extensions.append(end - planned)
         self._start += end - planned
         return events
 
@@ -191,17 +196,21 @@ def priority_classes(cases: Iterable[Case]) -> list[Object]:
     ]
 
 
-def in_real_time(api: Api, cases: Mapping[str, Case]) -> dict[str, list[Row]]:
-    """Run cases side by side, each with the prefix that is its key."""
+def in_real_time(api: Api, cases: Mapping[str, Case]) -> dict[str, tuple[list[Row], list[float]]]:
+    """Run cases side by side, each with the prefix that is its key.
+
+    Returns:
+        Their events, and the seconds by which each slot was longer than the step.
+    """
     inboxes = _Inboxes(api)
     # On a whole second, since the API server truncates times.
     start = math.ceil(time.time()) + 2
 
-    def played(prefix: str, case: Case, begin: float) -> list[Row]:
+    def played(prefix: str, case: Case, begin: float) -> tuple[list[Row], list[float]]:
         script = Script(case, prefix)
         real = _Real(api, script, inboxes[prefix], begin)
         time.sleep(begin - time.time())
-        return run(script, real)
+        return run(script, real), real.extensions
 
     with inboxes.watching(), ThreadPoolExecutor(len(cases)) as pool:
         begun = {

@@ -16,7 +16,7 @@ from ebbtide_rehearsal.tools import ensure, narration
 from rehearsal.tests.control_plane.kueue import started
 from rehearsal.tests.control_plane.kueue_jobs_in_real_time import in_real_time, priority_classes
 from rehearsal.tests.kueue_cases import CLASSICAL, CLASSICAL_CONFIGURATION, FAIR, FAIR_CONFIGURATION, FLAVORS
-from rehearsal.tests.kueue_grid import Case, agreement, in_virtual_time
+from rehearsal.tests.kueue_grid import Agreement, Case, agreement, in_virtual_time
 from rehearsal.tests.kueue_jobs import NAMESPACE, flavors
 from tests.declarations import GKE
 
@@ -38,8 +38,8 @@ def test_virtual_time_agrees_with_the_real_controller(
     cases: Mapping[str, Case],
     changes: Mapping[str, Any],
 ) -> None:
-    """At least 99 % of the events of each case are the same in virtual time and on the real API server, where
-    each runs twice; the rows of the page's table are printed, and the two runs have to agree themselves."""
+    """At least 99 % of the events of each case are the same in virtual time and in each of two runs on the
+    real API server; the rows of the page's table are printed."""
     with narration(Console(stderr=True)) as say:
         program = ensure([PROGRAM], on_step=say).path(PROGRAM)
     declaration = declare(GKE)
@@ -53,13 +53,14 @@ def test_virtual_time_agrees_with_the_real_controller(
         kubectl.apply(priority_classes(cases.values()))
         real = in_real_time(cluster.api, copies)
         cluster.check()
-    shares: dict[str, float] = {}
-    own: dict[str, float] = {}
+    different: dict[str, int] = {}
     for number, (name, case) in enumerate(cases.items()):
-        first, second = real[f"case{number}a-"], real[f"case{number}b-"]
-        found = agreement(in_virtual_time(program, case, config, shared), first)
-        itself = agreement(first, second)
-        print(f"| {name} | {len(case.jobs)} | {found} | {itself} |")  # noqa: T201
-        shares[name], own[name] = found.same / found.events, itself.same / itself.events
-    assert min(own.values()) >= LEAST, f"The real Kueue does not agree with itself: {own}"
-    assert min(shares.values()) >= LEAST, shares
+        found: list[Agreement] = []
+        for copy in "ab":
+            rows, extensions = real[f"case{number}{copy}-"]
+            found.append(agreement(in_virtual_time(program, case, config, shared, extensions), rows))
+            if found[-1].same < LEAST * found[-1].events:
+                different[f"{name}, {copy}"] = sum(1 for seconds in extensions if seconds)
+        print(f"| {name} | {len(case.jobs)} | {found[0]} | {found[1]} |")  # noqa: T201
+    assert not any(different.values()), f"Real time was late; extended slots by run: {different}"
+    assert not different
