@@ -19,9 +19,10 @@ import inspect
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
-from types import CodeType, FunctionType, ModuleType
-from typing import Any, Final, cast
+from types import CodeType, FunctionType, ModuleType, SimpleNamespace
+from typing import Any, Final, NamedTuple, cast
 
 LARGE: Final = frozenset(
     {
@@ -131,27 +132,46 @@ class _Package(ModuleType):
             exec(cast("CodeType", load_code()), self.__dict__)  # noqa: S102 - the package's own code
 
 
+class _Deferred(NamedTuple):
+    """A class whose body and decorators have not run."""
+
+    code: CodeType
+    create: Callable[[], type]
+
+
 class _NestedLoader(importlib.abc.Loader):
-    """Run a module of classes, but put off their bodies."""
+    """Run a module of classes, but put off their bodies and the SDK's decorators, which generate methods."""
 
     def __init__(self, loader: importlib.machinery.SourceFileLoader) -> None:
         self._loader = loader
 
     def exec_module(self, module: ModuleType) -> None:
-        bodies: dict[str, _Body] = {}
+        pulumi = importlib.import_module("pulumi")
+        marks = {name: _put_off_decorator(vars(pulumi)[name]) for name in ("input_type", "output_type")}
+        marking = SimpleNamespace(**{**vars(pulumi), **marks})
 
-        def put_off(function: FunctionType, name: str, *bases: Any, **options: Any) -> type:
-            bodies[name] = (function, bases, options)
-            return type(name, (), {})
+        def imported(*args: Any) -> Any:
+            package = builtins.__import__(*args)
+            return marking if package is pulumi else package
 
         members = module.__dict__
-        members["__builtins__"] = {**vars(builtins), "__build_class__": put_off}
+        members["__builtins__"] = {**vars(builtins), "__build_class__": _put_off, "__import__": imported}
         exec(cast("CodeType", self._loader.get_code(module.__name__)), members)  # noqa: S102 - the package's own
-        members["__builtins__"] = vars(builtins)
-        members["_bodies"] = bodies
-        members["_decorated"] = {name: members.pop(name) for name in bodies}
+        members |= {"__builtins__": vars(builtins), "pulumi": pulumi}
+        deferred = {name: item for name, item in members.items() if isinstance(item, _Deferred)}
+        for name in deferred:
+            del members[name]
+        members["_deferred"] = deferred
         members["_names"] = members.pop("__all__")
         module.__class__ = _Nested
+
+
+def _put_off(body: FunctionType, *args: Any, **options: Any) -> _Deferred:
+    return _Deferred(body.__code__, partial(builtins.__build_class__, body, *args, **options))
+
+
+def _put_off_decorator(decorate: Callable[[type], type]) -> Callable[[_Deferred], _Deferred]:
+    return lambda deferred: _Deferred(deferred.code, lambda: decorate(deferred.create()))
 
 
 class _Nested(ModuleType):
@@ -174,7 +194,7 @@ class _Nested(ModuleType):
         return [name for name in names if name in used]
 
     def __getattr__(self, name: str) -> Any:
-        pending = [name] if name in self.__dict__["_decorated"] else []
+        pending = [name] if name in self.__dict__["_deferred"] else []
         if not pending:
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
         while pending:
@@ -186,25 +206,12 @@ class _Nested(ModuleType):
 
     def _create(self, name: str) -> Iterable[str]:
         """Create a class, unless it exists, and return the names of classes in its body."""
-        placeholder = self.__dict__["_decorated"].pop(name, None)
-        if placeholder is None:
+        deferred: dict[str, _Deferred] = self.__dict__["_deferred"]
+        if name not in deferred:
             return ()
-        function, bases, options = self.__dict__["_bodies"].pop(name)
-        created = builtins.__build_class__(function, name, *bases, **options)
-        self.__dict__[name] = _decorator(placeholder)(created)
-        return [word for word in _words(function.__code__) if word in self.__dict__["_decorated"]]
-
-
-_Body = tuple[FunctionType, tuple[Any, ...], dict[str, Any]]
-"""The body of a class, its bases and its keywords."""
-
-
-def _decorator(placeholder: type) -> Callable[[Any], Any]:
-    """Return the SDK's decorator that was applied to the placeholder of a class."""
-    types = importlib.import_module("pulumi")._types  # noqa: SLF001 - its marks have no public form
-    if types.is_input_type(placeholder):
-        return types.input_type
-    return types.output_type if types.is_output_type(placeholder) else lambda created: created
+        code, create = deferred.pop(name)
+        self.__dict__[name] = create()
+        return [word for word in _words(code) if word in deferred]
 
 
 def _words(code: CodeType) -> Iterator[str]:
