@@ -108,7 +108,9 @@ class RecordingMonitor(MockMonitor):
         self._deployed = {resource.urn: resource.inputs for resource in deployed or ()}
         self._ambient: dict[str, dict[str, Plain]] = {}
         self._recorded: dict[str, Resource] = {}
-        self._frames: dict[str, Frames] = {}
+        self.traces: list[Frames] = [()]
+        """The program's own frames at the construction of each resource, by its number; the first is of
+        resources without one."""
         self._numbers: dict[str, int] = {}  # in the order of construction
         self._goals: dict[str, _Goal] = {}
         self._stack_urn = urn_of(stack, project, None, STACK_TYPE, f"{project}-{stack}")
@@ -203,11 +205,9 @@ class RecordingMonitor(MockMonitor):
         self, urn: str, request: resource_pb2.RegisterResourceRequest | resource_pb2.ReadResourceRequest
     ) -> None:
         trace = cast("source_pb2.StackTrace", request.stackTrace)  # pyright: ignore[reportUnknownMemberType]
-        *own, (_, number) = [(frame.pc.uri, frame.pc.line) for frame in trace.frames] or [("", 0)]
-        frames = tuple(own)
-        if urn in self._frames:
-            raise DuplicateResourceError(urn, self._frames[urn], frames)
-        self._frames[urn] = frames
+        number = trace.frames[0].pc.line if trace.frames else 0
+        if urn in self._numbers:
+            raise DuplicateResourceError(urn, self.traces[self._numbers[urn]], self.traces[number])
         self._numbers[urn] = number
 
     def ReadResource(  # noqa: N802

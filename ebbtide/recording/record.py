@@ -10,7 +10,6 @@ import contextlib
 import gc
 import inspect
 import io
-import itertools
 import selectors
 from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import replace
@@ -33,7 +32,7 @@ from ebbtide.recording.assumption_tables import Assumptions
 from ebbtide.recording.assumptions import ASSUMPTIONS
 from ebbtide.recording.failures import ProgramEndedError, ProgramError, explained
 from ebbtide.recording.messages import MessageLog, RecordingEngine
-from ebbtide.recording.monitor import NEEDS_STATE, RecordingMonitor
+from ebbtide.recording.monitor import NEEDS_STATE, Frames, RecordingMonitor
 from ebbtide.recording.recording import Message, Recording
 from ebbtide.recording.update_hooks import Hook, Updates, refusals
 
@@ -153,7 +152,7 @@ def record(  # noqa: PLR0913 - all but the first have names
                 func = lambda: programs.run(main)  # noqa: E731 - one of two ways to the same function
             context.enter_context(_restored_settings())
             context.enter_context(_rare_collections())
-            context.enter_context(_short_stack_traces(path))
+            context.enter_context(_short_stack_traces(path, monitor.traces))
             context.enter_context(contextlib.redirect_stdout(stdout := _Stdout(log)))
             context.callback(stdout.end)
             loop = InlineLoop()
@@ -195,9 +194,9 @@ def _rare_collections() -> Generator[None]:
 
 
 @contextlib.contextmanager
-def _short_stack_traces(program: Path | None) -> Generator[None]:
-    """Reduce the stack trace that the SDK takes of every resource for the engine to the program's own frames,
-    and a last one whose line is the resource's number in the order of construction.
+def _short_stack_traces(program: Path | None, traces: list[Frames]) -> Generator[None]:
+    """Replace the stack trace that the SDK takes of every resource for the engine by a frame whose line is
+    the resource's number in the order of construction; add the program's own frames to `traces`.
 
     The SDK registers resources as their inputs become known, in an order that depends on the addresses of
     objects. A whole stack trace takes a tenth of a flat program's time, and more with deeper calls. An SDK
@@ -208,20 +207,19 @@ def _short_stack_traces(program: Path | None) -> Generator[None]:
     if original is None:
         yield
         return
-    numbers = itertools.count(1)
     directory = str(program if program and program.is_dir() else program.parent if program else "")
 
     def own() -> source_pb2.StackTrace:
-        frames: list[source_pb2.StackFrame] = []
+        frames: list[tuple[str, int]] = []
         frame = inspect.currentframe() if directory else None
         while frame is not None:
             file = frame.f_code.co_filename
             if file.startswith(directory) and "site-packages" not in file:
-                place = source_pb2.SourcePosition(uri=file, line=frame.f_lineno)
-                frames.append(source_pb2.StackFrame(pc=place))
+                frames.append((file, frame.f_lineno))
             frame = frame.f_back
-        frames.append(source_pb2.StackFrame(pc=source_pb2.SourcePosition(line=next(numbers))))
-        return source_pb2.StackTrace(frames=frames)
+        place = source_pb2.SourcePosition(line=len(traces))
+        traces.append(tuple(frames))
+        return source_pb2.StackTrace(frames=[source_pb2.StackFrame(pc=place)])
 
     setattr(pulumi_resource, name, own)
     try:
