@@ -1,6 +1,6 @@
 """Table of all rules, and their execution."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 from types import ModuleType
@@ -100,10 +100,6 @@ def _rules_of(module: ModuleType) -> Iterator[PoolRule | ClusterRule]:
 RULES = tuple(rule for module in _MODULES for rule in _rules_of(module))
 
 
-def _named(rule: PoolRule | ClusterRule, faults: Iterable[Fault]) -> Iterator[Fault]:
-    return (replace(fault, rule=rule.id) for fault in faults)
-
-
 @cache
 def _pool_rules(cloud: CloudKind, severity: Severity) -> tuple[PoolRule, ...]:
     return tuple(
@@ -116,7 +112,8 @@ def _pool_rules(cloud: CloudKind, severity: Severity) -> tuple[PoolRule, ...]:
 def pool_faults(pool: PoolIn, severity: Severity) -> Iterator[Fault]:
     """Yield the faults of a pool for all rules of its cloud with that severity."""
     for rule in _pool_rules(pool.site.cloud, severity):
-        yield from _named(rule, rule.check(pool))
+        for fault in rule.check(pool):
+            yield replace(fault, rule=rule.id)
 
 
 def cluster_faults(cluster: Cluster, severity: Severity) -> Iterator[Fault]:
@@ -124,6 +121,7 @@ def cluster_faults(cluster: Cluster, severity: Severity) -> Iterator[Fault]:
     cloud = cluster.site.cloud
     for rule in RULES:
         if isinstance(rule, ClusterRule) and rule.severity is severity and rule.cloud in (None, cloud):
-            yield from _named(rule, rule.check(cluster))
+            for fault in rule.check(cluster):
+                yield replace(fault, rule=rule.id)
     for pool in pools_of(cluster):
         yield from pool_faults(pool, severity)
