@@ -36,6 +36,7 @@ def _table(cloud: CloudKind) -> dict[str, dict[str, str]]:
     return {row["series"]: row for row in rows("machine_series") if row["cloud"] == cloud}
 
 
+@cache
 def machine_series(machine: str) -> MachineSeries | None:
     """Return the series of a machine type of Google Cloud; None if unknown."""
     row = _table(CloudKind.GKE).get(machine.partition("-")[0])

@@ -43,7 +43,7 @@ class Cluster(Declared):
     teams: Converted[tuple[Team, ...], Sequence[Team]] = default(())
     addons: Addons = Addons()
 
-    @property
+    @cached_property
     def site(self) -> Site:
         """Site that the rules of its pools read."""
         return self.cloud.site
