@@ -84,7 +84,8 @@ site: $(VENV)/.dev ## Build the documentation site in _site; a broken link fails
 	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going --conf-dir docs/site . _site
 
 bench: $(VENV)/.dev ## Measure.
-	@for file in benchmarks/*.py; do PYTHONPATH=. $(BIN)/python $$file || exit; done
+	@# With PYTHONDONTWRITEBYTECODE, every process would compile every module again.
+	@for file in benchmarks/*.py; do PYTHONDONTWRITEBYTECODE= PYTHONPATH=. $(BIN)/python $$file || exit; done
 
 wheel: $(VENV)/.dev ## Build both packages into dist.
 	@$(UNBUILD)
