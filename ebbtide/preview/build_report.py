@@ -72,7 +72,8 @@ def preview_of(
     """
     pools, clusters = read_pools(recording), read_clusters(recording)
     cost = charges(recording, clusters, pools)
-    of_pools = (_charge(charge) for charge in cost if charge.pool)
+    cost_report = _cost(cost)
+    of_pools = (charge for charge in cost_report.charges if charge.pool)
     findings = check(recording, clusters, pools, cost, policy or Policy(), today)
     queues = read_queues(recording, pools)
     fallbacks, gpu_hours = read_fallbacks(recording, pools, queues), _gpu_hours(pools, queues)
@@ -87,7 +88,7 @@ def preview_of(
         ),
         pools=tuple(map(pool_report, pools, queues, fallbacks, of_pools)),
         queues=tuple(_queue(queue, gpu_hours) for queue in read_cluster_queues(recording)),
-        cost=_cost(cost),
+        cost=cost_report,
         quotas=tuple(_view(CloudQuotaReport, quota) for quota in quotas(pools)),
         without_quota=without_quota(pools),
         resources=tuple(_resource(resource) for resource in recording),
