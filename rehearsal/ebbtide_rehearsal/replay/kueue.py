@@ -205,6 +205,7 @@ class Event:
         check: name of the AdmissionCheck.
         attempt: number of the ProvisioningRequest, from 1.
         tag: the timer's tag.
+        cycles: number of scheduling cycles since the start.
     """
 
     kind: Literal["reserved", "check", "admitted", "evicted", "deactivated", "finished", "timer"]
@@ -216,6 +217,7 @@ class Event:
     check: str = ""
     attempt: int = 0
     tag: str = ""
+    cycles: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

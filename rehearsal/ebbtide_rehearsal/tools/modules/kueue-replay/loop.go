@@ -159,7 +159,7 @@ func (r *replay) change(content json.RawMessage) error {
 
 // ask reports an event of now, and carries out the answer.
 func (r *replay) ask(item report) error {
-	item.At = r.now.Seconds()
+	item.At, item.Cycles = r.now.Seconds(), r.cycles
 	actions, err := r.pipe.ask(item)
 	if err != nil {
 		return err
