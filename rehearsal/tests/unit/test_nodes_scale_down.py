@@ -54,6 +54,22 @@ def test_a_node_in_use_starts_anew() -> None:
     assert review(again, used, frozenset(), None, NodeSettings()).removable == ()
 
 
+def test_a_node_that_was_unneeded_before_goes_first() -> None:
+    """A node that was unneeded before stays so if its pods fit on another one, which then is needed; an empty
+    node precedes both."""
+    pool = a_pool()
+    machines = tuple(a_machine(pool, number) for number in range(3))
+    first, second = (
+        a_pod(f"work-{number}", cpu="1", node=f"cpu-{number}", phase="Running") for number in (0, 1)
+    )
+    before = ScaleDownReview({"cpu-1": 0.0}, {"cpu-1": 0.0}, (), ())
+    both = snapshot(pool, machines=machines[:2], pods=(first, second), now=60)
+    assert review(both, before, frozenset(), None, NodeSettings()).unneeded == {"cpu-1": 0.0}
+    assert review(both, NOTHING, frozenset(), None, NodeSettings()).unneeded == {"cpu-0": 60}
+    floor = snapshot(pool.having(minimum=2), machines=machines, pods=(first, second), now=60)
+    assert review(floor, before, frozenset(), None, NodeSettings()).unneeded == {"cpu-2": 60}
+
+
 @pytest.mark.parametrize(
     ("fields", "why"),
     [

@@ -1,6 +1,7 @@
 """Scale-down: unneeded nodes, and reasons to keep a node (kubernetes/autoscaler, FAQ, "How does scale-down
 work?" and "What types of pods can prevent CA from removing a node?", 2026)."""
 
+import math
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
@@ -132,7 +133,15 @@ def review(
         last_scale_up is None or snapshot.now - last_scale_up >= snapshot.autoscaling.delay_after_add_seconds
     )
     machines = [machine for machine in snapshot.machines if _candidate(machine, snapshot)]
-    machines.sort(key=lambda machine: (len(_movable(snapshot, machine.name)), machine.name))
+    # Empty nodes first, then those that were unneeded before (kubernetes/autoscaler@1959f5f6, main.go), in
+    # arbitrary order: here that of time, which does not depend on names.
+    machines.sort(
+        key=lambda machine: (
+            bool(_movable(snapshot, machine.name)),
+            before.unneeded.get(machine.name, math.inf),
+            machine.name,
+        )
+    )
     destinations: dict[str, NodeInfo] = _destinations(snapshot)
     for machine in machines:
         if not _above_minimum(machine, snapshot, unneeded):
