@@ -1,0 +1,167 @@
+"""Agreement of a replay's node hours with those of the same jobs on a rehearsal's nodes."""
+
+import json
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from components.addons.kueue import NAMESPACE
+from components.addons.kueue_values import values
+from ebbtide.kubernetes_api import Api
+from ebbtide.model import declare
+from ebbtide.placement import Profile
+from ebbtide.placement.derive import profile
+from ebbtide.preview.record_stack import record_stack
+from ebbtide.preview.stack_files import read_stack
+from ebbtide.workloads.jobs import job
+from ebbtide_rehearsal.cloud.store import Event
+from ebbtide_rehearsal.control_plane import RUNS_FOR, ControlPlane, ControlPlaneSettings, ControlPlaneTools
+from ebbtide_rehearsal.replay.cloud_model import Cloud, CloudModel, Startup
+from ebbtide_rehearsal.replay.declared import Declaration, declaration
+from ebbtide_rehearsal.replay.kueue import PROGRAM
+from ebbtide_rehearsal.replay.mapping import Mapper, Table
+from ebbtide_rehearsal.replay.scheduler import schedulers
+from ebbtide_rehearsal.replay.simulation import simulate
+from ebbtide_rehearsal.replay.trace import Trace
+from ebbtide_rehearsal.replay.trace_rows import TraceJob
+from ebbtide_rehearsal.tools import ensure
+from rehearsal.tests.control_plane.cluster import wait
+from rehearsal.tests.control_plane.commands import Kubectl, rendered
+from rehearsal.tests.control_plane.kueue import (
+    GKE_PORTS,
+    create_queues,
+    create_teams,
+    install_on_nodes,
+    with_visibility_port,
+)
+from rehearsal.tests.control_plane.node_pools import CLUSTER, QUICK, Running, running
+from tests.declarations import GKE, changed
+from tests.declarations import Declaration as Declared
+from tests.repository import ROOT
+
+pytestmark = [pytest.mark.rehearsal, pytest.mark.long]
+
+SPEED = 15
+"""Simulated seconds per second: Kubernetes' own delays of some seconds are part of the node hours."""
+MOST = 0.03
+"""Largest difference of node hours."""
+JOBS = "/apis/batch/v1/namespaces/vision/jobs"
+
+
+@pytest.fixture
+def declared() -> Declared:
+    """Two pools of on-demand nodes with their queues, and a team."""
+    system, *_ = GKE["pools"]
+    gpus = {"type": "nvidia-tesla-t4", "count": 4}
+    on_demand = {"capacity": "on-demand", "nodes": {"max": 3}}
+    return changed(
+        GKE,
+        pools=[
+            system,
+            {"name": "cpu", "machine": "n2-standard-8", **on_demand},
+            {"name": "t4", "machine": "n1-standard-16", "accelerator": gpus, **on_demand},
+        ],
+        queues=[{"name": "cpu", "pools": ["cpu"]}, {"name": "t4", "pools": ["t4"]}],
+        teams=[{"name": "vision", "members": ["ada@acme.example"]}],
+    )
+
+
+def _trace() -> Iterator[TraceJob]:
+    """Yield jobs of 15 to 40 minutes.
+
+    Those without GPUs take more than half of a node, so that scale-down does not interrupt them: which of two
+    nodes it removes then is arbitrary, and node hours of so few jobs differ by several percent between runs.
+    """
+    random, at = Random(3), 0.0  # noqa: S311
+    for number in range(16):
+        at += random.expovariate(1 / 240)
+        gpus = number % 2
+        yield TraceJob(
+            line=number + 2,
+            name=f"job-{number}",
+            submit=at,
+            seconds=float(SPEED * random.randint(60, 160)),
+            pods=1,
+            cpu=2 if gpus else random.choice((4, 5, 6)),
+            memory=4 * 2**30,
+            gpus=random.choice((1, 2, 4)) if gpus else 0,
+            queue=f"vision/{'t4' if gpus else 'cpu'}",
+        )
+
+
+def _recorded(declared: Declared, directory: Path) -> Declaration:
+    project = {"name": "ebbtide", "runtime": "python", "main": str(ROOT)}
+    (directory / "Pulumi.yaml").write_text(json.dumps(project), encoding="utf-8")
+    stack = {"config": {"ebbtide:cluster": declared}}
+    (directory / "Pulumi.dev.yaml").write_text(json.dumps(stack), encoding="utf-8")
+    return declaration("dev", record_stack(read_stack(directory, "dev")))
+
+
+def _submit(api: Api, cluster: Profile, trace: Sequence[TraceJob]) -> None:
+    begun = time.time()
+    for row in trace:
+        namespace, _, queue = row.queue.partition("/")
+        manifest = job(
+            cluster,
+            name=row.name,
+            namespace=namespace,
+            image="busybox",
+            queue=queue,
+            gpus=row.gpus,
+            cpu=str(row.cpu),
+            memory=str(row.memory),
+        )
+        metadata = manifest["spec"]["template"].setdefault("metadata", {})
+        metadata.setdefault("annotations", {})[RUNS_FOR] = f"{row.seconds / SPEED:.0f}s"
+        time.sleep(max(0.0, begun + row.submit / SPEED - time.time()))
+        api.create(JOBS, manifest)
+
+
+def _is_over(cloud: Running, trace: Sequence[TraceJob]) -> bool:
+    ended = sum(item["status"].get("succeeded", 0) for item in cloud.api.items(JOBS))
+    return ended == len(trace) and not cloud.nodes("cpu") and not cloud.nodes("t4")
+
+
+def _hours(events: Sequence[Event], pool: str) -> float:
+    """Return the node hours of a pool without nodes at the end."""
+    signs = {"node-added": -1, "node-removed": 1}
+    own = [event for event in events if event.kind in signs and event.facts["pool"] == pool]
+    return sum(signs[event.kind] * event.at for event in own) / 3600
+
+
+def test_node_hours_agree_with_a_rehearsal(
+    tools: ControlPlaneTools,
+    chart_tools: ControlPlaneTools,
+    declared: Declared,
+    tmp_path: Path,
+) -> None:
+    """A trace has the node hours of the same Jobs on the real control plane with the rehearsal's nodes,
+    within 3 % in each pool."""
+    program = ensure([PROGRAM], on_step=lambda _: None).path(PROGRAM)
+    recorded, trace = _recorded(declared, tmp_path), list(_trace())
+    pools = [pool.having(cluster=CLUSTER) for pool in recorded.pools]
+    cluster = declare(declared)
+    chart = rendered(chart_tools, values(cluster), NAMESPACE, tmp_path)
+    settings = ControlPlaneSettings(name="hours", cloud="gke", open_ports=GKE_PORTS)
+    with (
+        ControlPlane.start(tmp_path / "control-plane", tools, settings) as started,
+        running(started.api, tmp_path, *pools, settings=QUICK, speed=SPEED) as cloud,
+    ):
+        kubectl = Kubectl(tools, started)
+        install_on_nodes(started, kubectl, with_visibility_port(chart), cluster)
+        create_teams(kubectl, cluster)
+        create_queues(kubectl, cluster)
+        _submit(started.api, profile(cluster), trace)
+        wait(lambda: _is_over(cloud, trace), bool, seconds=900)
+        events = cloud.store.events()
+    work = Mapper(recorded, Table(), own=True).mapped(Trace("", "csv", trace, 0.0)).work
+    model = CloudModel(startup=Startup(spread=0), reclaims={})
+    with schedulers(program)(recorded) as scheduler:
+        replayed = simulate(recorded, work, scheduler, Cloud(model, {}, 1, 0.0))
+    hours = {name: (_hours(events, name), _hours(replayed.events, name)) for name in recorded.work_pools}
+    print(hours)  # noqa: T201
+    for rehearsed, own in hours.values():
+        assert own == pytest.approx(rehearsed, rel=MOST), hours
