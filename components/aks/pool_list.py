@@ -12,6 +12,7 @@ or differs, the list is sent. pulumi 3.259 has no state migrations, which could 
 state.
 """
 
+import asyncio
 import hashlib
 from collections.abc import Mapping
 from typing import Any, Final
@@ -23,6 +24,11 @@ OUTPUT: Final = "aksClusterInputs"
 """Name of the stack's output."""
 _TYPE: Final = "azure-native:containerservice:ManagedCluster"
 _READ: Final = "pulumi:pulumi:readStackOutputs"
+_UNWRITTEN: Final = "failed to load checkpoint: EOF"
+"""Error of a read while the engine writes the state to a file: the attributes beside it are empty then
+(gocloud.dev 0.46, blob/fileblob/attrs.go)."""
+_RETRIES: Final = 50
+_PAUSE: Final = 0.1
 
 
 def fingerprint(inputs: Mapping[str, Any]) -> pulumi.Output[str]:
@@ -42,7 +48,7 @@ def ignored_while(current: pulumi.Output[str]) -> pulumi.ResourceTransform:
     async def ignore(args: pulumi.ResourceTransformArgs) -> pulumi.ResourceTransformResult | None:
         if args.type_ != _TYPE or not await current.is_known():
             return None
-        if await current.future() != await _deployed():
+        if await current.future() != await deployed():
             return None
         ignoring = pulumi.ResourceOptions(ignore_changes=["agentPoolProfiles"])
         return pulumi.ResourceTransformResult(args.props, pulumi.ResourceOptions.merge(args.opts, ignoring))
@@ -51,8 +57,23 @@ def ignored_while(current: pulumi.Output[str]) -> pulumi.ResourceTransform:
     return ignore
 
 
-async def _deployed() -> str | None:
-    """Return the fingerprint of the last successful deployment."""
+async def deployed() -> str | None:
+    """Return the fingerprint of the last successful deployment; None without one.
+
+    Raises:
+        Exception: the state cannot be read.
+    """
     stack = f"{pulumi.get_organization()}/{pulumi.get_project()}/{pulumi.get_stack()}"
+    for _ in range(_RETRIES):
+        try:
+            return await _read(stack)
+        except Exception as error:  # the SDK has no other type for a failed function
+            if _UNWRITTEN not in str(error):
+                raise
+            await asyncio.sleep(_PAUSE)
+    return await _read(stack)
+
+
+async def _read(stack: str) -> str | None:
     outputs: Mapping[str, Mapping[str, str]] = await invoke_async(_READ, {"name": stack}) or {}
     return outputs.get("outputs", {}).get(OUTPUT)
