@@ -63,7 +63,10 @@ def repeated_interrupts() -> Generator[None]:
         yield
         return
 
+    interrupts = Interrupts()
+
     def interrupt(_signal: int, _frame: FrameType | None) -> None:
+        interrupts.received = True
         signal.setitimer(signal.ITIMER_REAL, _AGAIN)
         raise KeyboardInterrupt
 
@@ -71,7 +74,8 @@ def repeated_interrupts() -> Generator[None]:
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        if interrupts.received:  # otherwise the timer may be another's
+            signal.setitimer(signal.ITIMER_REAL, 0)
         for number, handler in before.items():
             signal.signal(number, handler)
 
