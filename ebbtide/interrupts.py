@@ -41,11 +41,10 @@ def deferred_interrupts(first: Callable[[], None]) -> Generator[Interrupts]:
             interrupts.received = True
             first()
 
-    before = signal.getsignal(signal.SIGINT)
     if not _is_interruptible():
         yield interrupts
         return
-    signal.signal(signal.SIGINT, record)
+    before = signal.signal(signal.SIGINT, record)
     try:
         yield interrupts
     finally:

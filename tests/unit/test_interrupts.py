@@ -1,4 +1,4 @@
-"""Ctrl-C while the engine works."""
+"""Ctrl-C, deferred and repeated."""
 
 import signal
 import sys
