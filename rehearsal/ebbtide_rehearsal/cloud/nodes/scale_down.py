@@ -133,11 +133,12 @@ def review(
         last_scale_up is None or snapshot.now - last_scale_up >= snapshot.autoscaling.delay_after_add_seconds
     )
     machines = [machine for machine in snapshot.machines if _candidate(machine, snapshot)]
+    movable = {machine.name: _movable(snapshot, machine.name) for machine in machines}
     # Empty nodes first, then those that were unneeded before (kubernetes/autoscaler@1959f5f6, main.go), in
     # arbitrary order: here that of time, which does not depend on names.
     machines.sort(
         key=lambda machine: (
-            bool(_movable(snapshot, machine.name)),
+            bool(movable[machine.name]),
             before.unneeded.get(machine.name, math.inf),
             machine.name,
         )
@@ -146,7 +147,7 @@ def review(
     for machine in machines:
         if not _above_minimum(machine, snapshot, unneeded):
             continue
-        name, pods = machine.name, _movable(snapshot, machine.name)
+        name, pods = machine.name, movable[machine.name]
         idle = idle_seconds(snapshot, settings, snapshot.pool(machine))
         unused[name] = before.unused.get(name, snapshot.now)
         blocking = _blocked(snapshot, snapshot.nodes[name], pods)
