@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from ebbtide.workloads.objects import condition
 from ebbtide_rehearsal.replay.kueue import PROGRAM, Flavors
 from ebbtide_rehearsal.tools import all_items
 from ebbtide_rehearsal.tools.build import module_directory
@@ -84,7 +85,7 @@ class Case:
 
     @property
     def fair(self) -> bool:
-        """Whether fair sharing is enabled."""
+        """True if fair sharing is enabled."""
         return self.content.get("enableFairSharing") or self.content["table"] == "TestFairPreemptions"
 
     @property
@@ -97,7 +98,7 @@ class Case:
             "a resource in two groups, which the API server refuses": any(map(_repeated, queues)),
             "fair sharing without reclaimWithinCohort, which the API server sets": self.fair
             and any(item.get("cohortName") and _unset(item.get("preemption") or {}) for item in queues),
-            "jobs that are being evicted": any(_condition(item, "Evicted") for item in self.running),
+            "jobs that are being evicted": any(condition(item, "Evicted") for item in self.running),
             "errors of the API server": self.content.get("admissionError") is not None,
             "limits of containers": any("limits" in item["resources"] for item in containers)
             or bool(self.items("objects")),
@@ -119,10 +120,10 @@ class Case:
             return Outcome({}, dict(victim.rsplit(":", 1) for victim in victims))
         running = {key(item) for item in self.running}
         assignments: Mapping[str, Manifest] = self.content.get("wantAssignments") or {}
-        preempted = ((key(item), _condition(item, "Preempted")) for item in self.items("wantWorkloads"))
+        preempted = ((key(item), condition(item, "Preempted")) for item in self.items("wantWorkloads"))
         return Outcome(
             {job: _flavors(item) for job, item in assignments.items() if job not in running},
-            {job: condition["reason"] for job, condition in preempted if condition},
+            {job: found["reason"] for job, found in preempted if found},
         )
 
 
@@ -138,11 +139,6 @@ def flavors(workload: Manifest) -> Flavors:
 
 def _flavors(admission: Manifest) -> Flavors:
     return {item["name"]: item["flavors"] for item in admission["podSetAssignments"]}
-
-
-def _condition(workload: Manifest, kind: str) -> Manifest | None:
-    conditions = workload["status"].get("conditions", ())
-    return next((item for item in conditions if (item["type"], item["status"]) == (kind, "True")), None)
 
 
 def _repeated(queue: Manifest) -> bool:
@@ -176,11 +172,8 @@ def read(directory: Path) -> list[Case]:
             text = path.read_text(encoding="utf-8")
             if not path.name.endswith("_test.go") or any(f"{function}(" in text for function in _LOOPS):
                 (copy / path.name).write_text(_dumping(text), encoding="utf-8")
-    flags = (
-        *BUILD_FLAGS,
-        "-mod=mod",
-        "-vet=off",
-    )  # The tests import more than the program, of the same go.sum.
+    # The tests import more than the program, of the same go.sum.
+    flags = (*BUILD_FLAGS, "-mod=mod", "-vet=off")
     go.run(
         ["test", *flags, "-run", f"^({_TESTS})$", "./..."],
         directory=directory,

@@ -12,6 +12,7 @@ import pytest
 from rich.console import Console
 
 from ebbtide.kueue_api import API_VERSION
+from ebbtide.workloads.objects import condition
 from ebbtide_rehearsal.replay.kueue import PROGRAM, Action, Apply, Event, Kueue, PodSet, Submit
 from ebbtide_rehearsal.tools import ensure, narration
 from rehearsal.tests.kueue_jobs import CONFIGURATION, Manifest
@@ -207,10 +208,7 @@ def _created(item: Manifest) -> float:
 
 
 def _reserved_at(item: Manifest) -> float:
-    conditions = item["status"]["conditions"]
-    return next(
-        _seconds(each["lastTransitionTime"]) for each in conditions if each["type"] == "QuotaReserved"
-    )
+    return _seconds(condition(item, "QuotaReserved")["lastTransitionTime"])
 
 
 def _seconds(time: str | None) -> float:
