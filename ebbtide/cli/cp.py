@@ -31,6 +31,7 @@ _NOT_READ: Final = (
     "secret_env",
     "secret_volumes",
     "mount_path",
+    "keep_node",
     "outputs",
     "mounts",
     "submit",

@@ -41,7 +41,7 @@ SessionName = Annotated[
 Idle = Annotated[
     str, typer.Option(metavar="TIME", help="Time without a process of yours after which it ends: 30m, 1h.")
 ]
-_NO_TASK: Final = ("submit", "when", "retries", "fail_on", "format_")
+_NO_TASK: Final = ("submit", "when", "retries", "fail_on", "keep_node", "format_")
 """Shared options of Jobs that a session does not have."""
 _ENDED: Final = "command terminated with exit code "
 """Error output of kubectl after a command that failed, but not after a lost connection."""

@@ -120,6 +120,10 @@ MaxRun = Annotated[
     str | None,
     typer.Option(help="Time limit of one attempt, not counting the wait for a node.", show_default=False),
 ]
+KeepNode = Annotated[
+    bool,
+    typer.Option("--keep-node", help="Let no scale-down end it, also on a node that is less than half used."),
+]
 Env = Annotated[
     list[str] | None, typer.Option(metavar="NAME=VALUE", help="An environment variable.", show_default=False)
 ]
@@ -198,6 +202,7 @@ def _shared(  # noqa: PLR0913 - one parameter an option
     fail_on: FailOn = None,
     ttl: Ttl = "1d",
     max_run: MaxRun = None,
+    keep_node: KeepNode = False,
     env: Env = None,
     secret_env: SecretEnv = None,
     secret_volumes: SecretVolumes = None,

@@ -93,7 +93,7 @@ def session_job(
     **fields: Any,
 ) -> tuple[Object, ...]:
     """Return the Job of a session, whose pod is not replaced, and its dependent objects."""
-    manifest, *dependents = objects_of(profile, folder, user, parameters, retries=0, **fields)
+    manifest, *dependents = objects_of(profile, folder, user, parameters, retries=0, keep_node=True, **fields)
     manifest["metadata"]["annotations"][COMMAND] = kind
     lost = {"type": "DisruptionTarget", "status": "True"}
     manifest["spec"]["podFailurePolicy"] = {"rules": [{"action": "FailJob", "onPodConditions": [lost]}]}

@@ -18,6 +18,9 @@ MAX_RUN_ANNOTATION: Final = "provreq.kueue.x-k8s.io/maxRunDurationSeconds"
 _QUEUED: Final = "queued"
 BUCKET_MOUNTED: Final = {"gke-gcsfuse/volumes": "true"}
 """Annotation of pods that mount a bucket on GKE, without which the mount never becomes ready."""
+KEPT: Final = {"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}
+"""Annotation of pods that the cluster autoscaler does not evict: by default it removes a node that is less
+than half used if its pods fit elsewhere, those of Jobs too (kubernetes/autoscaler, FAQ, 2026)."""
 _IDENTITY: Final = {"azure.workload.identity/use": "true"}
 """Label of pods that get a token of their service account's identity on AKS (Azure/azure-workload-identity,
 docs, service account labels and annotations, 2026); GKE needs none."""
@@ -100,7 +103,10 @@ def place(profile: Profile, task: Task) -> Placement:
     problems.end()
     return replace(
         placement,
-        pod_annotations=dict(BUCKET_MOUNTED) if has_bucket_mount(profile.cloud, task) else {},
+        pod_annotations={
+            **(KEPT if task.keep_node else {}),
+            **(BUCKET_MOUNTED if has_bucket_mount(profile.cloud, task) else {}),
+        },
         pod_labels=identity_labels(profile.cloud) if account else {},
         service_account=account,
         mounts=mounts,

@@ -53,6 +53,9 @@ class TaskFields(TypedDict, total=False):
     """Time until the finished Job is deleted: `2h`, `7d`. Default: a day."""
     max_run: str | timedelta
     """Time limit of an attempt. The wait for a node does not count."""
+    keep_node: bool
+    """True if the cluster autoscaler must not end it to remove a node that is less than half used. By default
+    its pods begin anew on other nodes, or continue from their last checkpoint."""
     env: Mapping[str, str]
     """Environment variables, with Kubernetes' syntax: `$(NAME)` is the value of another variable."""
     secret_env: Mapping[str, str]
@@ -121,6 +124,7 @@ class Task:
     fail_on: Sequence[int] = ()
     ttl: str | timedelta = "1d"
     max_run: str | timedelta | None = None
+    keep_node: bool = False
     env: Mapping[str, str] = field(default_factory=dict[str, str])
     secret_env: Mapping[str, str] = field(default_factory=dict[str, str])
     secret_volumes: Mapping[str, str] = field(default_factory=dict[str, str])

@@ -66,6 +66,8 @@ class TrainFields(TypedDict, total=False):
     """Secrets to mount, a file for each key, by name: `{"tracker": "/secrets/tracker"}`."""
     image_pull_secrets: Sequence[str]
     """Secrets in the namespace for pulling images."""
+    keep_node: bool
+    """True if the cluster autoscaler must not end its pods to remove nodes that are less than half used."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +81,7 @@ class TrainPlacement:
         labels: labels of the job.
         annotations: annotations of the job.
         env: environment variables of the training container, from Secrets.
-        pods: fields of the pods' spec, by the name of the runtime's replicated job.
+        pods: patches of the pods' template, by the name of the runtime's replicated job.
     """
 
     nodes: int
@@ -88,7 +90,7 @@ class TrainPlacement:
     labels: dict[str, str]
     annotations: dict[str, str]
     env: list[Manifest]
-    pods: dict[str, dict[str, Any]]
+    pods: dict[str, Manifest]
 
     def options(self) -> list[Any]:
         """Return the options for `TrainerClient().train(options=…)`. All patches of the SDK have the same
@@ -122,7 +124,9 @@ class TrainPlacement:
                     name=name,
                     template=options.JobTemplatePatch(
                         spec=options.JobSpecPatch(
-                            template=options.PodTemplatePatch(spec=_as_option(pod, options))
+                            template=options.PodTemplatePatch(
+                                metadata=pod.get("metadata"), spec=_as_option(pod.get("spec", {}), options)
+                            )
                         )
                     ),
                 )
@@ -190,7 +194,9 @@ def train_job(
         raise problems.error(*error.problems) from None
     check_capacity(placement.pools, task, nodes, problems)
     problems.end()
-    pod = placement.pod | _pod_of(task)
+    kept = {"annotations": placement.pod_annotations} if placement.pod_annotations else {}
+    template = {"metadata": kept, "spec": placement.pod | _pod_of(task)}
+    pod = {key: part for key, part in template.items() if part}
     return TrainPlacement(
         nodes=nodes,
         resources=_resources(task, placement),
@@ -236,8 +242,8 @@ def _as_option(pod: dict[str, Any], options: Any) -> Any:
     return options.PodSpecPatch(**{**fields, "containers": containers or None})
 
 
-def _patch(pods: dict[str, dict[str, Any]]) -> Manifest:
-    jobs = [{"name": name, "template": {"spec": {"template": {"spec": pod}}}} for name, pod in pods.items()]
+def _patch(pods: dict[str, Manifest]) -> Manifest:
+    jobs = [{"name": name, "template": {"spec": {"template": pod}}} for name, pod in pods.items()]
     return {
         "manager": MANAGER,
         "trainingRuntimeSpec": {"template": {"spec": {"replicatedJobs": jobs}}},

@@ -7,6 +7,7 @@ from typing import TypedDict
 from ebbtide.workloads.amounts import seconds
 from ebbtide.workloads.errors import Problems
 from ebbtide.workloads.pipelines.steps import Step
+from ebbtide.workloads.placement import KEPT
 from ebbtide.workloads.shared_memory import PATH, VOLUME
 from ebbtide.workloads.tasks import Task
 
@@ -27,6 +28,8 @@ class RequirementFields(TypedDict, total=False):
     """Expected duration of the step: `6h`. It is not a limit; warnings use it."""
     checkpoints: bool
     """True if a retry of the step continues from its last checkpoint."""
+    keep_node: bool
+    """True if the cluster autoscaler must not end its pod to remove a node that is less than half used."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +99,7 @@ def _lasts(needs: RequirementFields, problems: Problems) -> int | None:
 
 
 def limit(step: Step, needs: RequirementFields, accelerator: str) -> None:
-    """Set the limits in kfp, and the kind of accelerator."""
+    """Set the limits in kfp, the kind of accelerator, and whether the pod keeps its node."""
     if "cpu" in needs:
         step.limit_cpu(needs["cpu"])
     if "memory" in needs:
@@ -105,3 +108,5 @@ def limit(step: Step, needs: RequirementFields, accelerator: str) -> None:
         step.mount_memory(VOLUME, PATH, needs["shared_memory"])
     if accelerator:
         step.limit_accelerators(accelerator, needs.get("gpus"))
+    if needs.get("keep_node", False):
+        step.annotate(KEPT)

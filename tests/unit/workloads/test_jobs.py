@@ -221,6 +221,16 @@ def test_no_bucket_mount_on_aks() -> None:
     assert "metadata" not in manifest["spec"]["template"]
 
 
+def test_scale_down_waits_for_a_job_that_keeps_its_node() -> None:
+    """The autoscaler does not evict its pods; those of any other Job have no annotation."""
+    fields: TaskFields = {"name": "train", "image": "busybox", "pool": "cpu-spot"}
+    kept: TaskFields = {**fields, "keep_node": True}
+    assert job(DEV, **kept)["spec"]["template"]["metadata"]["annotations"] == {
+        "cluster-autoscaler.kubernetes.io/safe-to-evict": "false"
+    }
+    assert "metadata" not in job(DEV, **fields)["spec"]["template"]
+
+
 def test_the_bucket_mount_needs_room() -> None:
     """Work that leaves no capacity for it on a node would stay pending."""
     room = DEV.pool("cpu-spot").cpu_m

@@ -173,6 +173,17 @@ def test_a_queue() -> None:
     assert task.container_spec.resources.accelerator_type == "nvidia.com/gpu"
 
 
+def test_scale_down_waits_for_a_step_that_keeps_its_node() -> None:
+    """The annotation is the same on a pool and in a queue."""
+    on_pool = use_pool(step(), _CPU, keep_node=True)
+    queued = use_queue(
+        step(), "t4", profile=DEV, namespace="vision", gpus=1, cpu="4", memory="16Gi", keep_node=True
+    )
+    for task in (on_pool, queued):
+        annotations = settings(task)["podMetadata"]["annotations"]
+        assert annotations["cluster-autoscaler.kubernetes.io/safe-to-evict"] == "false"
+
+
 def test_what_a_queue_refuses() -> None:
     """An unknown queue, a namespace without the queue, missing amounts."""
     (problem,) = problems_of(lambda: use_queue(step(), "a10", profile=DEV, gpus=1, cpu="1", memory="1Gi"))

@@ -95,6 +95,19 @@ def test_a_queue() -> None:
     assert "runtimePatches" not in placement.manifest()["spec"]
 
 
+def test_scale_down_waits_for_pods_that_keep_their_nodes() -> None:
+    """The annotation is a patch of the pods' template, by option and by manifest alike."""
+    placement = train_job(DEV, queue="a100", gpus=1, cpu="4", memory="16Gi", keep_node=True)
+    for made in (_applied(placement), placement.manifest()):
+        (patch,) = made["spec"]["runtimePatches"]
+        (patched,) = patch["trainingRuntimeSpec"]["template"]["spec"]["replicatedJobs"]
+        template = patched["template"]["spec"]["template"]
+        assert template["metadata"] == {
+            "annotations": {"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}
+        }
+        assert not template.get("spec")
+
+
 def test_what_is_refused() -> None:
     """A pool that is not there, too much for a node, more pods than ever run at once, nothing to place."""
     assert "did you mean t4-spot?" in _problems(pool="t4-sopt")[0]
