@@ -134,8 +134,8 @@ def _planned(stack: Stack) -> dict[str, str]:
                 return _REFUSED
             if _ENDED not in str(error):
                 raise
-            continue
-        return steps.actions
+        else:
+            return steps.actions
     pytest.fail(f"{_ATTEMPTS} previews in a row ended before their program.")
 
 
