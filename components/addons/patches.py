@@ -5,6 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
+from ebbtide.placement.profile import SAFE_TO_EVICT
+
 from .objects import (
     Object,
     Patch,
@@ -23,7 +25,6 @@ from .system_placement import SystemPlacement
 SKIP_AWAIT = "pulumi.com/skipAwait"
 EVERYONE = "system:authenticated"
 WEBHOOKS = ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
-SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 
 CONTROL_PLANE_PORT = 10250
 """Port on which the control plane of a private GKE cluster reaches any pod without a firewall rule: 443 and

@@ -21,6 +21,9 @@ QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
 """Label with the WorkloadPriorityClass of a workload (Kueue docs, run Jobs with WorkloadPriority, 2026)."""
 
+SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
+"""Annotation of pods that says whether the cluster autoscaler may evict them to remove their node."""
+
 UNCONFIGURED = "unconfigured"
 UNKNOWN = "unknown"
 

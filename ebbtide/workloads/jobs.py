@@ -100,11 +100,6 @@ def manifest(task: Task, placement: Placement, *, fail: str, **spec: Any) -> Man
     ):
         if value:
             metadata[key] = value
-    pod_metadata = {
-        key: dict(value)
-        for key, value in (("labels", placement.pod_labels), ("annotations", placement.pod_annotations))
-        if value
-    }
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
@@ -116,7 +111,7 @@ def manifest(task: Task, placement: Placement, *, fail: str, **spec: Any) -> Man
             "podReplacementPolicy": "Failed",
             "ttlSecondsAfterFinished": task.ttl_seconds,
             "template": {
-                **({"metadata": pod_metadata} if pod_metadata else {}),
+                **({"metadata": placement.pod_metadata} if placement.pod_metadata else {}),
                 "spec": _pod(task, placement),
             },
         },

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from ebbtide import durations
 from ebbtide.placement import PoolProfile, Profile, ProfileError, QueueProfile
-from ebbtide.placement.profile import PRIORITY_LABEL, QUEUE_LABEL
+from ebbtide.placement.profile import PRIORITY_LABEL, QUEUE_LABEL, SAFE_TO_EVICT
 from ebbtide.workloads.amounts import MEBIBYTE
 from ebbtide.workloads.errors import Problems, WorkloadError
 from ebbtide.workloads.shared_memory import check_shared_memory
@@ -18,7 +18,7 @@ MAX_RUN_ANNOTATION: Final = "provreq.kueue.x-k8s.io/maxRunDurationSeconds"
 _QUEUED: Final = "queued"
 BUCKET_MOUNTED: Final = {"gke-gcsfuse/volumes": "true"}
 """Annotation of pods that mount a bucket on GKE, without which the mount never becomes ready."""
-KEPT: Final = {"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}
+KEPT: Final = {SAFE_TO_EVICT: "false"}
 """Annotation of pods that the cluster autoscaler does not evict: by default it removes a node that is less
 than half used if its pods fit elsewhere, those of Jobs too (kubernetes/autoscaler, FAQ, 2026)."""
 _IDENTITY: Final = {"azure.workload.identity/use": "true"}
@@ -58,6 +58,12 @@ class Placement:
     mounts: tuple[Mount, ...] = ()
     accelerator: str = ""
     pools: tuple[PoolProfile, ...] = ()
+
+    @property
+    def pod_metadata(self) -> dict[str, dict[str, str]]:
+        """Metadata of the pods' template; empty for none."""
+        parts = (("labels", self.pod_labels), ("annotations", self.pod_annotations))
+        return {key: dict(part) for key, part in parts if part}
 
 
 def has_bucket_mount(cloud: str, task: Task) -> bool:

@@ -194,8 +194,7 @@ def train_job(
         raise problems.error(*error.problems) from None
     check_capacity(placement.pools, task, nodes, problems)
     problems.end()
-    kept = {"annotations": placement.pod_annotations} if placement.pod_annotations else {}
-    template = {"metadata": kept, "spec": placement.pod | _pod_of(task)}
+    template = {"metadata": placement.pod_metadata, "spec": placement.pod | _pod_of(task)}
     pod = {key: part for key, part in template.items() if part}
     return TrainPlacement(
         nodes=nodes,

@@ -44,9 +44,8 @@ def test_a_pod_that_is_not_replaced(root: Path) -> None:
     assert rule["action"] == "FailJob"
     assert rule["onPodConditions"] == [{"type": "DisruptionTarget", "status": "True"}]
     assert job["metadata"]["annotations"]["ebbtide.dev/command"] == "a terminal"
-    assert (
-        "cluster-autoscaler.kubernetes.io/safe-to-evict" in job["spec"]["template"]["metadata"]["annotations"]
-    )
+    annotations = job["spec"]["template"]["metadata"]["annotations"]
+    assert annotations["cluster-autoscaler.kubernetes.io/safe-to-evict"] == "false"
 
 
 def test_the_code_of_a_session(root: Path) -> None:

@@ -15,7 +15,8 @@ from components.addons.katib_objects import (
     trials_policy,
 )
 from components.addons.objects import Object, containers, has_pods, pod_spec
-from components.addons.patches import CONTROL_PLANE_PORT, SAFE_TO_EVICT, floating
+from components.addons.patches import CONTROL_PLANE_PORT, floating
+from ebbtide.placement.profile import SAFE_TO_EVICT
 from tests.manifests import HOME, KATIB, after, assert_valid, upstream
 
 pytestmark = pytest.mark.usefixtures("minimal_and_released")

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from components.addons.objects import Object, containers, has_pods, pod_spec
-from components.addons.patches import SAFE_TO_EVICT, floating
+from components.addons.patches import floating
 from components.addons.pipelines_objects import (
     CACHE,
     DATABASE_SECRET,
@@ -15,6 +15,7 @@ from components.addons.pipelines_objects import (
     patches,
 )
 from ebbtide.model import Pipelines
+from ebbtide.placement.profile import SAFE_TO_EVICT
 from tests.manifests import HOME, PIPELINES, PIPELINES_CLUSTER, after, assert_valid, upstream
 
 pytestmark = pytest.mark.usefixtures("minimal_and_released")
