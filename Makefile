@@ -19,10 +19,8 @@ UNBUILD := rm -rf build *.egg-info rehearsal/build rehearsal/*.egg-info
 # Built before the tests of `make rehearse`: beside a build they would run out of time.
 TESTS_NEED := pulumi-language-python pulumi-language-python-exec pulumi-language-yaml pulumi-sdk-generator kueue-replay registry
 
-# Under load, an engine has ended before its program had written its last line (seen twice, 2026-11), and the real
-# Kueue, whose backoffs go on while its requests wait, decides otherwise.
-RERUN := --reruns 1 --only-rerun "Resource monitor has terminated" --only-rerun "Failed to connect to remote host" \
-	--only-rerun "Real time was late"
+# Under load, the real Kueue, whose backoffs go on while its requests wait, decides otherwise.
+RERUN := --reruns 1 --only-rerun "Real time was late"
 
 # Pyright comes with its own node, and need not ask the network whether there is a newer one.
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1

@@ -15,6 +15,9 @@ from typing import Any, Final
 from pulumi import automation
 from pulumi.automation.errors import CommandError
 from pulumi.automation.events import EngineEvent, OpType
+from pulumi.runtime._grpc_settings import (
+    _GRPC_CHANNEL_OPTIONS,  # pyright: ignore[reportPrivateUsage] - no public form
+)
 
 from ebbtide.interrupts import deferred_interrupts
 from ebbtide.preview.record_stack import record_stack
@@ -24,6 +27,11 @@ from ebbtide.recording.recording import Recording
 from ebbtide.urns import STACK_TYPE, urn_name
 from ebbtide_rehearsal.shell import PASSPHRASE
 from ebbtide_rehearsal.tools import plugins
+
+# The SDK never closes a channel, and gRPC's channels to one address share a connection. If an engine got the
+# port of an earlier one, its program would be refused, as the earlier one's was, for up to two minutes.
+# Source: pulumi 3.259, sdk/python/lib/pulumi/runtime/settings.py; gRPC, doc/connection-backoff.md.
+_GRPC_CHANNEL_OPTIONS.append(("grpc.use_local_subchannel_pool", 1))
 
 _QUIET: Final = frozenset({OpType.SAME, OpType.READ, OpType.READ_REPLACEMENT})
 
