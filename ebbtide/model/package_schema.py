@@ -165,7 +165,8 @@ class _Package:
     def _choices(self, name: str, choice: Schema) -> list[Schema]:
         if "oneOf" in choice:
             return [self._property(name, part) for part in choice["oneOf"]]
-        return [self._property(f"{name}Name" if "enum" in choice else name, choice)]
+        # An enum would be the only choice in Go (pulumi 3.259, pkg/codegen/go/gen.go).
+        return [{"type": "string"} if "enum" in choice else self._property(name, choice)]
 
     def _enum(self, values: list[Any], described: Schema) -> Schema:
         scalar = "integer" if isinstance(values[0], int) else "string"
@@ -192,9 +193,14 @@ def _text(described: Schema) -> str:
 
 
 def _meaning(path: str, field: Schema) -> str:
-    """Return a field's description, with its default and whether it may wait for another resource."""
+    """Return a field's description, with the names among its values, its default, and whether it may wait for
+    another resource.
+    """
     text, default = _text(field), field.get("default")
     parts = [text] if text else []
+    names = [f"`{name}`" for choice in field.get("anyOf", ()) for name in choice.get("enum", ())]
+    if names:
+        parts.append(f"Names: {', '.join(names)}.")
     if (
         isinstance(default, bool | int | str)
         and default != ""

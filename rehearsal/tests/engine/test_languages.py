@@ -203,7 +203,9 @@ _OF_THE_TEMPLATE: Declaration = {
 
 @pytest.mark.long
 def test_the_template_in_go(tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    """The template compiles with the SDK, and its cluster has the resources of the Python program."""
+    """The template compiles with the SDK and has the resources of the Python program, also if a capacity is
+    an object instead of a name.
+    """
     with project_in(tmp_path, request, GoProject) as project:
         run = project.terminal.run
         run(f'pulumi new "{project.template}" --dir . --force --generate-only --name ebbtide')
@@ -216,6 +218,11 @@ def test_the_template_in_go(tmp_path: Path, request: pytest.FixtureRequest) -> N
         run("pulumi up --skip-preview")
         assert graph(project.state()) == graph(_of_python(tmp_path, "gke", _OF_THE_TEMPLATE))
         assert run("pulumi stack output clusterName").strip() == "ebbtide-test"
+        source = project.root / "main.go"
+        named = source.read_text(encoding="utf-8")
+        structured = named.replace('pulumi.String("spot")', 'ebbtide.SpotArgs{Kind: pulumi.String("spot")}')
+        assert structured != named
+        source.write_text(structured, encoding="utf-8")
         run("pulumi up --skip-preview --expect-no-changes")
         run("pulumi destroy --skip-preview")
         assert project.store.resources() == []

@@ -153,3 +153,12 @@ def test_fields_that_wait_are_described() -> None:
         if words in field["description"]
     }
     assert described == {row.field for row in WAITING}
+
+
+def test_no_choice_is_an_enum() -> None:
+    """The SDK in Go would accept nothing else."""
+    fields = [field for spec in _objects().values() for field in spec["properties"].values()]
+    choices = [choice for field in fields for choice in field.get("oneOf", ())]
+    types = [_SCHEMA["types"][choice["$ref"].rpartition("/")[2]] for choice in choices if "$ref" in choice]
+    assert types
+    assert [spec for spec in types if "enum" in spec] == []
