@@ -7,7 +7,10 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
+from ebbtide.garbage import collect_rarely  # noqa: E402
 from ebbtide.recording.record import record  # noqa: E402
+
+collect_rarely()  # as the command line does
 
 POOLS = [{"name": "system", "role": "system", "machine": "e2-standard-4", "nodes": {"max": 3}}] + [
     {"name": f"pool-{index}", "machine": "n2-standard-8", "capacity": "spot", "nodes": {"max": 10}}

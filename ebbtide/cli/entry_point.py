@@ -50,6 +50,7 @@ from ebbtide.cli.trace import trace_export, trace_fetch
 from ebbtide.cli.up import up
 from ebbtide.cli.why import why
 from ebbtide.cli.workloads import job
+from ebbtide.garbage import collect_rarely
 
 if TYPE_CHECKING:
     from ebbtide.project.source import Source
@@ -273,14 +274,10 @@ _add_group("config", "Defaults of the workload commands.", "Work", config_comman
 _add_group("prices", "Prices of the clouds.", "Review", [prices_refresh])
 _add_group("trace", "Traces of jobs for a replay.", "Rehearsal", [trace_fetch, trace_export])
 
-_GC_THRESHOLD = 500_000
-
 
 def main() -> None:
     """Run the command line."""
-    # Importing a provider creates a million permanent objects. With Python's default threshold, garbage
-    # collection took a quarter of a preview's time, and a third at exit.
-    gc.set_threshold(_GC_THRESHOLD, *gc.get_threshold()[1:])
+    collect_rarely()
     lazy_packages.install()
     prepare_streams()
     try:

@@ -14,7 +14,7 @@ import selectors
 from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from pulumi import ResourceHook, ResourceTransform
 from pulumi.runtime import config as pulumi_config
@@ -27,6 +27,7 @@ from pulumi.runtime.settings import (
     _get_rpc_manager as _rpc_manager,  # pyright: ignore[reportPrivateUsage] - the public one has no type
 )
 
+from ebbtide.garbage import collect_rarely
 from ebbtide.recording import program as programs
 from ebbtide.recording.assumption_tables import Assumptions
 from ebbtide.recording.assumptions import ASSUMPTIONS
@@ -73,10 +74,6 @@ class Callbacks(_CallbackServicer):
 
 
 Program = Callable[[], Any]
-
-_GC_THRESHOLD: Final = 100_000
-"""Allocations between garbage collections. A program creates tens of thousands of futures that live until its
-end; Python's default would collect every 700 objects and find nothing."""
 
 
 def record(  # noqa: PLR0913 - all but the first have names
@@ -186,7 +183,7 @@ def _restored_settings() -> Generator[None]:
 @contextlib.contextmanager
 def _rare_collections() -> Generator[None]:
     threshold = gc.get_threshold()
-    gc.set_threshold(max(_GC_THRESHOLD, threshold[0]), *threshold[1:])
+    collect_rarely()
     try:
         yield
     finally:
