@@ -20,7 +20,7 @@ from rehearsal.tests.kueue_grid import Agreement, Case, agreement, in_virtual_ti
 from rehearsal.tests.kueue_jobs import NAMESPACE, flavors
 from tests.declarations import GKE
 
-pytestmark = [pytest.mark.rehearsal, pytest.mark.long]
+pytestmark = [pytest.mark.rehearsal, pytest.mark.long, pytest.mark.alone]
 
 LEAST = 0.99
 """Share of a case's events that are the same."""
