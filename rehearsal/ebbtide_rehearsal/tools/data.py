@@ -7,7 +7,7 @@ from ebbtide_rehearsal.tools.items import Condition, from_module
 DATA: Final = (
     from_module(
         "kwok-stages",
-        "kwok",
+        "kueue",
         "sigs.k8s.io/kwok",
         "kwok",
         "kustomize/stage",
@@ -15,7 +15,7 @@ DATA: Final = (
     ),
     from_module(
         "kwok-crds",
-        "kwok",
+        "kueue",
         "sigs.k8s.io/kwok",
         "kwok",
         "kustomize/crd/bases",

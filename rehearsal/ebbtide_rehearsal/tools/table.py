@@ -183,7 +183,7 @@ TOOLS: Final = (
     ),
     Tool(
         name="kwok",
-        group="kwok",
+        group="kueue",  # 825 of its 990 packages are Kueue's too, and are compiled once
         module="sigs.k8s.io/kwok",
         package="sigs.k8s.io/kwok/cmd/kwok",
         pin="kwok",

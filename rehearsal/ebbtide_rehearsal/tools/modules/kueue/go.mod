@@ -5,6 +5,7 @@ go 1.26.0
 require (
 	k8s.io/autoscaler/cluster-autoscaler/apis v0.0.0-20240830133931-adfbe7e45277
 	sigs.k8s.io/kueue v0.19.2
+	sigs.k8s.io/kwok v0.8.0
 )
 
 replace (
