@@ -3,6 +3,8 @@
 from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from importlib import import_module
+from typing import Any
 
 import grpc
 import pytest
@@ -10,7 +12,7 @@ from google.protobuf.empty_pb2 import Empty
 from pulumi.runtime.proto import engine_pb2, engine_pb2_grpc
 from pulumi.runtime.settings import Settings
 
-import ebbtide_rehearsal.engine  # noqa: F401 - sets the options of the channels
+import_module("ebbtide_rehearsal.engine")  # sets the options of the SDK's channels
 
 
 class _Engine(engine_pb2_grpc.EngineServicer):
@@ -32,12 +34,19 @@ def _engine(port: int = 0) -> Generator[int]:
         server.stop(0).wait()
 
 
+def _log_of_a_program(port: int) -> Any:
+    """The SDK's client for the engine's log."""
+    settings: Any = Settings("project", "stack", engine=f"127.0.0.1:{port}")
+    return settings.engine.Log
+
+
 def test_an_engine_at_the_port_of_an_earlier_one_is_reached() -> None:
     """Although a program of the earlier one was refused there a moment ago."""
+    message = engine_pb2.LogRequest()
     with _engine() as port:
-        before = Settings("p", "s", engine=f"127.0.0.1:{port}")
-        before.engine.Log(engine_pb2.LogRequest())
+        log = _log_of_a_program(port)
+        log(message)
     with pytest.raises(grpc.RpcError, match="Connection refused"):
-        before.engine.Log(engine_pb2.LogRequest())
+        log(message)
     with _engine(port):
-        Settings("p", "s", engine=f"127.0.0.1:{port}").engine.Log(engine_pb2.LogRequest())
+        _log_of_a_program(port)(message)
