@@ -72,7 +72,7 @@ REHEARSED: Final = Rehearsed(
             package="sigs.k8s.io/kueue/cmd/kueue",
             pin="kueue",
             why="Admits Jobs by quota, and requests capacity.",
-            minutes=4,
+            minutes=1.5,
             stamps=(
                 ("sigs.k8s.io/kueue/pkg/version.GitVersion", f"v{PINS['kueue'].version}"),
                 # The default is at the root of the file system, which only a container owns.
