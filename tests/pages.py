@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Final
 
 from tests.repository import ROOT, relative
 
@@ -41,6 +42,15 @@ BLOCKS = list(_blocks())
 def of_kind(kind: str) -> list[Block]:
     """The blocks of a kind, such as `sh`."""
     return [block for block in BLOCKS if block.kind == kind]
+
+
+_OMITTED: Final = "[...]\n"
+
+
+def output(page: str, start: str) -> list[str]:
+    """The parts of a page's block of output with these first words, between which it omits lines."""
+    (shown,) = (it.text for it in of_kind("text") if it.page == page and it.text.startswith(start))
+    return shown.split(_OMITTED)
 
 
 def commands() -> Iterator[tuple[str, str]]:

@@ -75,6 +75,8 @@ class ProgressLines:
                 self._state, self._cause, self._read = state, self._find(), time.monotonic()
             if self._cause and self._cause.reason not in OBVIOUS:
                 progress = replace(progress, reason=str(self._cause).rstrip("."))
+        else:
+            self._state = None
         self._show(progress_line(progress))
 
     def _find(self) -> Cause | None:

@@ -1,15 +1,25 @@
-"""An interrupt of a command that follows a Job."""
+"""A Job from its creation to its end, and an interrupt of the command that follows it."""
 
+import shlex
 from collections.abc import Generator
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from ebbtide import clock
+from ebbtide.cli import app
 from ebbtide.cli.follow import submit
 from ebbtide.cli.options import PreviewFormat
 from ebbtide.invocation import command_line
 from ebbtide.kubernetes_api import Api
+from ebbtide.workloads import submission
+from tests.pages import commands, output
 from tests.unit.workloads.clusters import DEV
+from tests.unit.workloads.recorded import condition
+
+Object = dict[str, Any]
 
 
 class _Server(Api):
@@ -22,6 +32,103 @@ class _Server(Api):
         """Return an object as the API server does."""
         del path, query
         return {**body, "metadata": {**body["metadata"], "uid": "u"}}
+
+
+def _at(clock_time: str) -> str:
+    return f"2026-11-20T{clock_time}Z"
+
+
+class _Preempting(_Server):
+    """An API server whose Job loses its node once, a snapshot after the other."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._job: Object = {}
+        self._now = 0
+
+    def create(self, path: str, body: Any, **query: str) -> Any:
+        """Create the Job, which Kueue admits at once."""
+        created = super().create(path, body, **query)
+        created["metadata"]["creationTimestamp"] = _at("14:04:50")
+        self._job = {**created, "spec": {**created["spec"], "suspend": False}, "status": {}}
+        return created
+
+    def sleep(self, seconds: float) -> None:
+        """Go to the next snapshot."""
+        del seconds
+        self._now += 1
+
+    def get(self, path: str, **query: str) -> Object:
+        """Return the Job, or a list."""
+        return self._job_now() if path.endswith("/jobs/train") else {"items": self.items(path, **query)}
+
+    def find(self, path: str, **query: str) -> Object | None:
+        """Return what `get` does; there is nothing else."""
+        return None if "/workflows/" in path or "kubeflow" in path else self.get(path, **query)
+
+    def items(self, path: str, **query: str) -> list[Object]:
+        """Return the pods and the events of the autoscaler; other lists are empty."""
+        if path.endswith("/pods"):
+            return self._pods()
+        return self._events() if path.endswith("/events") and "Job" not in str(query) else []
+
+    def _job_now(self) -> Object:
+        done = [condition("Complete", at=_at("14:47:00"))] if self._now > 3 else []
+        return {**self._job, "status": {"active": not done, "succeeded": len(done), "conditions": done}}
+
+    def _pods(self) -> list[Object]:
+        lost = condition("DisruptionTarget", at=_at("14:26:00"))
+        first: list[Object] = [
+            self._pod("a", "Pending"),
+            self._pod("a", "Running", "14:08:40"),
+            self._pod("a", "Failed", "14:08:40", conditions=[lost]),
+        ]
+        ended = [{"name": "work", "state": {"terminated": {"finishedAt": _at("14:47:00"), "exitCode": 0}}}]
+        second: list[Object] = [
+            self._pod("b", "Pending"),
+            self._pod("b", "Running", "14:29:18"),
+            self._pod("b", "Succeeded", "14:29:18", containerStatuses=ended),
+        ]
+        return [first[self._now]] if self._now < 2 else [first[-1], second[self._now - 2]]
+
+    def _pod(self, name: str, phase: str, started: str = "", **status: Any) -> Object:
+        return {
+            "metadata": {
+                "name": f"train-{name}",
+                "namespace": "vision",
+                "uid": name,
+                "labels": {"batch.kubernetes.io/controller-uid": "u"},
+                "creationTimestamp": _at("14:04:50"),
+            },
+            "spec": self._job["spec"]["template"]["spec"]
+            | {"nodeSelector": {"ebbtide.dev/pool": "t4-spot"}, "tolerations": [{"operator": "Exists"}]}
+            | ({"nodeName": "n"} if started else {}),
+            "status": {"phase": phase, **({"startTime": _at(started)} if started else {}), **status},
+        }
+
+    def _events(self) -> list[Object]:
+        return [
+            {
+                "metadata": {"creationTimestamp": _at(at)},
+                "involvedObject": {"kind": "Pod", "uid": uid},
+                "reason": "TriggeredScaleUp",
+                "message": "",
+                "lastTimestamp": _at(at),
+            }
+            for uid, at in (("a", "14:05:00"), ("b", "14:26:04"))
+        ]
+
+
+def test_a_job_that_survives_a_preemption(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command of docs/workloads.md prints the lines that the page shows, and the cost of both pods."""
+    server = _Preempting()
+    monkeypatch.setattr(Api, "of_user", lambda _context="": server)
+    monkeypatch.setattr(submission.time, "sleep", server.sleep)
+    monkeypatch.setattr(clock, "now", lambda: datetime(2026, 11, 20, 14, 48, tzinfo=UTC))
+    monkeypatch.setenv("EBBTIDE_PROFILE", DEV.json())
+    (command,) = (it for _, it in commands() if "ebbtide job train " in it and "--submit" in it)
+    done = CliRunner().invoke(app, shlex.split(command)[1:])
+    assert (done.exit_code, [done.stdout]) == (0, output("docs/workloads.md", "Job train is"))
 
 
 def test_an_interrupt_right_after_the_creation(
