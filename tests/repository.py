@@ -2,6 +2,7 @@
 
 import ast
 import re
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -50,6 +51,20 @@ def code_strings(tree: ast.Module) -> Iterator[tuple[int, str]]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documentation:
             yield node.lineno, node.value
+
+
+def git(directory: Path, *arguments: str) -> str:
+    """Run git in a directory, as a user without settings of their own, and return its output."""
+    options = ("-c", "user.name=us", "-c", "user.email=us@acme.example", "-c", "commit.gpgsign=false")
+    command = ["git", *options, *arguments]
+    return subprocess.run(command, cwd=directory, check=True, capture_output=True, text=True).stdout
+
+
+def commit_all(directory: Path) -> None:
+    """Make a directory a repository with everything in a commit on `main`."""
+    git(directory, "init", "--quiet", "--initial-branch", "main")
+    git(directory, "add", "--all")
+    git(directory, "commit", "--quiet", "--message", "first")
 
 
 def makefile_targets() -> dict[str, str]:

@@ -11,7 +11,8 @@ from typing import Final
 import pytest
 
 from tests.pages import BLOCKS, FILES, commands, of_kind
-from tests.repository import ROOT, relative
+from tests.repository import ROOT, commit_all, git, relative
+from tests.unit.workloads.clusters import DEV
 
 _WHOLE: Final = {
     "docs/daily-work.md": "rehearsal/tests/control_plane/test_daily_work.py",
@@ -32,7 +33,6 @@ _OFFLINE: Final = {
 """Commands of `ebbtide` that reach nothing: `test_offline_commands_run` runs those of all other pages."""
 
 _ELSEWHERE: Final = {
-    "--submit": "rehearsal/tests/control_plane/test_submit.py",
     "--trace": "rehearsal/tests/unit/test_replay_command.py",
     "state.json": "rehearsal/tests/engine/test_predicted_changes.py",
     "--install-completion": "tests/unit/cli/test_help.py",
@@ -58,33 +58,32 @@ _ELSEWHERE: Final = {
 _OUTPUT: Final = {
     ("README.md", "ebbtide/dev: train-dev"): "docs/generate.py",
     ("docs/daily-work.md", "Job first is"): "rehearsal/tests/control_plane/test_daily_work.py",
+    ("docs/daily-work.md", "Job model-x7kqz"): "rehearsal/tests/unit/test_when_command.py",
+    ("docs/real-cloud.md", "gcp:storage/bucket"): "rehearsal/tests/unit/test_real_cloud.py",
     ("docs/replay.md", "With 8 t4-spot"): "rehearsal/tests/control_plane/test_replay.py",
+    ("docs/review.md", "Replay of"): "rehearsal/tests/control_plane/test_replay.py",
     ("docs/review.md", "WARN ebbtide/dev"): "tests/workshop/test_review_page.py",
+    ("docs/review.md", "aks eastus:"): "rehearsal/tests/unit/test_rest_commands.py",
+    ("docs/review.md", "gke: project"): "rehearsal/tests/unit/test_rest_commands.py",
     ("docs/running.md", "Stack dev, cluster"): "tests/unit/operations/test_status.py",
+    ("docs/workloads.md", "Job train is"): "tests/unit/cli/test_follow.py",
+    ("docs/workloads.md", "Job train waits:"): "tests/unit/runs/test_pending.py",
 }
 """Blocks of output, by their first words, with the test that compares them."""
 
 _NOT_COMPARED: Final = {
-    ("docs/daily-work.md", "Job model-x7kqz"): "a forecast for a queue with other work",
-    ("docs/real-cloud.md", "gcp:storage/bucket"): "a form, with a field of a real cloud",
     ("docs/rehearsing.md", "source /tmp/"): "a temporary directory",
     ("docs/rehearsing.md", "github.com/"): "the content of a file, not output",
-    ("docs/review.md", "Replay of"): "its test runs the real Kueue on other declarations",
-    ("docs/review.md", "aks eastus:"): "prices of a day",
-    ("docs/review.md", "gke: project"): "limits of a project",
     ("docs/running.md", "0 20 * *"): "lines of a crontab",
-    ("docs/workloads.md", "Job train is"): "a run of 42 minutes with a preemption",
-    ("docs/workloads.md", "Job train waits:"): "a cluster with another team's work",
     ("docs/charmed-kubeflow.md", "az aks"): "commands of other programs on a real cluster",
     ("docs/charmed-kubeflow.md", "sudo snap"): "commands of other programs on a real cluster",
     ("docs/charmed-kubeflow.md", "git clone"): "commands of other programs on a real cluster",
     ("docs/charmed-kubeflow.md", "kubectl get"): "commands of other programs on a real cluster",
     ("docs/charmed-kubeflow.md", "juju destroy-model"): "commands of other programs on a real cluster",
 }
-"""The others, each with the reason."""
+"""The others are no output of a command, or of one that cannot be run: each with the reason."""
 
 _EBBTIDE: Final = ".venv/bin/ebbtide"
-_GIT: Final = shutil.which("git") or "git"
 
 
 def _shown() -> list[tuple[str, str]]:
@@ -97,7 +96,7 @@ def _test_of(command: str) -> str | None:
     """The test that runs a command with other arguments; None if it reaches nothing."""
     words = shlex.split(command)[1:]
     words = words[: words.index("--")] if "--" in words else words
-    for word in (*(it for it in words if it in ("--submit", "--trace", "state.json")), words[0]):
+    for word in (*(it for it in words if it in ("--trace", "state.json")), words[0]):
         if word in _ELSEWHERE:
             return _ELSEWHERE[word]
     return None
@@ -147,25 +146,30 @@ def test_every_page_is_read() -> None:
 
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A repository with these files on its branch `main`."""
+    """A repository with these files on its branch `main`, and the profile of `dev`."""
     root = tmp_path_factory.mktemp("checkout")
-    listed = subprocess.run([_GIT, "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True, text=True)
-    for name in filter(None, listed.stdout.split("\0")):
+    for name in filter(None, git(ROOT, "ls-files", "-z").split("\0")):
         if (ROOT / name).is_file():
             (root / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, root / name)
-    for words in (["init", "-b", "main"], ["add", "-A"], ["commit", "-m", "all"]):
-        identity = ("-c", "user.name=a", "-c", "user.email=a@example.com")
-        subprocess.run([_GIT, *identity, *words], cwd=root, capture_output=True, check=True)
+    commit_all(root)
     (root / ".venv").symlink_to(sys.prefix)
+    (root / "profile.json").write_text(DEV.json(), encoding="utf-8")
     return root
 
 
 _STACKS: Final = {"README.md": "mine", "docs/existing-cluster.md": "shared", "docs/observability.md": "dev"}
 """The stack whose file a page shows."""
 
+_SUBMIT: Final = " --submit"
+"""The option that needs a cluster: `test_submit.py` of the rehearsal has it. Without it, a Job is printed."""
+
 _SCRIPTS: Final = {
-    page: "".join(f"{it}\n" for of, it in dict.fromkeys(_shown()) if of == page and not _test_of(it))
+    page: "".join(
+        f"{it.replace(_SUBMIT, '')}\n"
+        for of, it in dict.fromkeys(_shown())
+        if of == page and not _test_of(it)
+    )
     for page, _ in _shown()
     if not page.startswith("template/")
 }
@@ -186,5 +190,5 @@ def test_offline_commands_run(checkout: Path, page: str) -> None:
         text=True,
         check=False,
     )
-    subprocess.run([_GIT, "checkout", "--", "."], cwd=checkout, capture_output=True, check=True)
+    git(checkout, "checkout", "--", ".")
     assert done.returncode == 0, done.stderr

@@ -11,13 +11,12 @@ from rich.console import Console
 
 from ebbtide_rehearsal.replay.kueue import PROGRAM
 from ebbtide_rehearsal.tools import ensure, narration
-from tests.pages import BLOCKS
-from tests.repository import ROOT
+from tests.pages import output
+from tests.repository import ROOT, commit_all
 
 pytestmark = pytest.mark.rehearsal
 
 EXAMPLES = sorted(path.parent.name for path in ROOT.glob("examples/*/Pulumi.*.yaml"))
-_OMITTED = "[...]\n"
 
 
 @pytest.fixture
@@ -34,11 +33,11 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def _output(project: Path, *arguments: str) -> str:
+def _printed(project: Path, *arguments: str, width: int = 120) -> str:
     done = subprocess.run(
         [Path(sysconfig.get_path("scripts"), "ebbtide"), *arguments],
         cwd=project,
-        env={**os.environ, "COLUMNS": "120"},
+        env={**os.environ, "COLUMNS": str(width)},
         capture_output=True,
         text=True,
         check=False,
@@ -47,12 +46,11 @@ def _output(project: Path, *arguments: str) -> str:
     return done.stdout
 
 
-def test_the_example_of_the_page_has_its_output(project: Path) -> None:
+def test_the_example_of_the_page_has_its_printed(project: Path) -> None:
     """Eight nodes instead of four: the page's parts of the report are those that the command prints."""
-    (shown,) = (block.text for block in BLOCKS if block.page == "docs/replay.md" and block.kind == "text")
-    output = _output(project, "replay", "examples/traces/dev.csv", "dev", "--against", "four.yaml")
-    for part in shown.split(_OMITTED):
-        assert part.strip() in output
+    printed = _printed(project, "replay", "examples/traces/dev.csv", "dev", "--against", "four.yaml")
+    for part in output("docs/replay.md", "With 8 t4-spot"):
+        assert part.strip() in printed
 
 
 @pytest.mark.parametrize("example", EXAMPLES)
@@ -66,7 +64,7 @@ def test_the_examples_have_traces(example: str) -> None:
         "--format",
         "json",
     )
-    report = json.loads(_output(ROOT, "replay", f"examples/traces/{example}.csv", *options))
+    report = json.loads(_printed(ROOT, "replay", f"examples/traces/{example}.csv", *options))
     (column,) = report["columns"]
     assert sum(never["jobs"] for never in column["never"]) == (example == "queued-gpus")
     assert column["ended"]["median"] == report["jobs"] - (example == "queued-gpus")
@@ -76,6 +74,18 @@ def test_the_examples_have_traces(example: str) -> None:
 def test_a_review_has_the_verdict_of_the_replay(project: Path) -> None:
     """The comment on a pull request has the sentence of the replay's page, and both columns."""
     options = ("--against", "four.yaml", "--trace", "examples/traces/dev.csv", "--format", "markdown")
-    text = _output(project, "review", "dev", *options)
+    text = _printed(project, "review", "dev", *options)
     assert "**With 8 t4-spot nodes instead of 4: 52 % less waiting, 2 % more cost.**" in text
     assert "|  | `four.yaml` | `dev` |" in text
+
+
+def test_a_review_has_the_replay_of_the_page(project: Path) -> None:
+    """With a larger machine and fewer GPU nodes, as in the page's review: the page shows what is printed."""
+    file, earlier = project / "Pulumi.dev.yaml", project / "four.yaml"
+    earlier.rename(file)
+    commit_all(project)
+    changed = file.read_text(encoding="utf-8").replace("n2-standard-8", "n2-standard-16")
+    file.write_text(changed.replace("nodes: {max: 4}", "nodes: {max: 2}"), encoding="utf-8")
+    options = ("--against", "main", "--trace", "examples/traces/dev.csv")
+    (shown,) = output("docs/review.md", "Replay of")
+    assert shown in _printed(project, "review", "dev", *options, width=80)

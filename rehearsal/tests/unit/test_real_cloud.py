@@ -27,7 +27,7 @@ from ebbtide_rehearsal.real_cloud.compare import compare
 from rehearsal.tests.control_planes import FakeControlPlanes
 from rehearsal.tests.fake_clouds import existing_cloud, refusals_of, settings_of
 from tests.declarations import BASES, Declaration
-from tests.repository import ROOT
+from tests.pages import output
 from tests.synth import synth
 
 
@@ -281,20 +281,13 @@ def test_a_renamed_resource_is_the_same(tmp_path: Path) -> None:
 
 
 def test_the_command_compares(tmp_path: Path) -> None:
-    """`ebbtide rehearse --compare` prints each field, or JSON, with exit status 1 if one differs; a directory
-    without a recording is an error."""
+    """`ebbtide rehearse --compare` prints each field as on its page, or JSON, with exit status 1 if one
+    differs; a directory without a recording is an error."""
     run = CliRunner().invoke
     compared = ("rehearse", "--compare", str(_write(tmp_path, _bucket(location="us-central1"))))
     done = run(app, compared)
     assert (done.exit_code, done.stderr) == (1, "")
-    assert done.stdout == (
-        "gcp:storage/bucket:Bucket data, Create (001-up.jsonl):\n"
-        "  properties.location\n"
-        '    real: "us-central1"\n'
-        '    ours: "US-CENTRAL1" (read_back.csv)\n'
-        "1 recorded call compared: one field differs.\n"
-    )
-    assert done.stdout in (ROOT / "docs" / "real-cloud.md").read_text(encoding="utf-8")
+    assert [done.stdout] == output("docs/real-cloud.md", "gcp:storage/bucket")
     done = run(app, [*compared, "--format", "json"])
     assert json.loads(done.stdout)["differences"][0]["ours"] == "US-CENTRAL1"
     _write(tmp_path, _bucket(location="US-CENTRAL1"))

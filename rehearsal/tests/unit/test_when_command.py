@@ -16,6 +16,7 @@ from ebbtide.placement.derive import profile
 from rehearsal.tests.unit.replays import use_first_in
 from tests.declarations import GKE, changed
 from tests.declarations import pool as pool_in
+from tests.pages import output
 from tests.unit.costs.cluster import when as timestamp
 
 Object = dict[str, Any]
@@ -117,15 +118,19 @@ _JOB = ("--image", "busybox", "--queue", "t4", "--gpus", "4", "--cpu", "1", "--m
 
 
 @pytest.mark.usefixtures("server")
-@pytest.mark.parametrize("command", [("job", "new"), ("sweep", "new", "--set", "rate=1")])
-def test_a_planned_job_has_an_estimate(command: tuple[str, ...]) -> None:
-    """One sentence with time, spread, position and sources, and what the user may not read."""
-    status, text = _invoke(*command, *_JOB, "--when", "--", "true")
+def test_a_planned_job_has_an_estimate() -> None:
+    """Time, spread, position, sources and what the user may not read are those of docs/daily-work.md."""
+    (shown,) = output("docs/daily-work.md", "Job model-x7kqz")
+    assert _invoke("job", "model-x7kqz", *_JOB, "--when", "--", "true") == (0, " ".join(shown.split()))
+
+
+@pytest.mark.usefixtures("server")
+def test_a_planned_sweep_has_an_estimate() -> None:
+    """The sentence is that of a Job."""
+    status, text = _invoke("sweep", "new", "--set", "rate=1", *_JOB, "--when", "--", "true")
     assert status == 0, text
     assert text.startswith("Job new would start in about ")
-    assert ": position 2 in queue t4. Run times are from 2 time limits." in text
-    assert "to 2 h)" in text
-    assert "You may not read ClusterQueues: guarantees of teams are not in it." in text
+    assert "to 2 h): position 2 in queue t4. Run times are from 2 time limits." in text
 
 
 @pytest.mark.usefixtures("server")

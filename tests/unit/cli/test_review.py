@@ -2,7 +2,6 @@
 
 import json
 import re
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from ebbtide.project.diagnostics import Diagnostic
 from ebbtide.review import markdown
 from ebbtide.review.report import FailedReview, review_schema
 from tests.html_pages import parsed, text_of
+from tests.repository import commit_all, git
 
 PROGRAM = """
 import pulumi
@@ -28,12 +28,6 @@ SECURE = "v1:AAAAAAAAAAAAAAAA:BBBBBBBBBBBBBBBBBBBBBBBB"
 DEV = f"config:\n  shop:password:\n    secure: {SECURE}\n"
 
 
-def _git(directory: Path, *arguments: str) -> str:
-    options = ("-c", "user.name=us", "-c", "user.email=us@acme.example", "-c", "commit.gpgsign=false")
-    command = ["git", *options, *arguments]
-    return subprocess.run(command, cwd=directory, check=True, capture_output=True, text=True).stdout
-
-
 @pytest.fixture
 def project(tmp_path: Path) -> Iterator[Path]:
     """A project in a directory of a git repository, with a commit on main."""
@@ -42,12 +36,10 @@ def project(tmp_path: Path) -> Iterator[Path]:
     (project / "Pulumi.yaml").write_text("name: shop\nruntime: python\n")
     (project / "Pulumi.dev.yaml").write_text(DEV)
     (project / "__main__.py").write_text(PROGRAM)
-    _git(tmp_path, "init", "--quiet", "--initial-branch", "main")
-    _git(tmp_path, "add", ".")
-    _git(tmp_path, "commit", "--quiet", "--message", "first")
+    commit_all(tmp_path)
     yield project
     # Nothing of a review stays in the repository, however it ends.
-    assert len(_git(tmp_path, "worktree", "list").splitlines()) == 1
+    assert len(git(tmp_path, "worktree", "list").splitlines()) == 1
 
 
 def _review(project: Path, *arguments: str) -> Result:
@@ -79,8 +71,8 @@ def test_the_program_of_the_ref_is_recorded(project: Path) -> None:
     """The ref's program runs with its own modules, and HEAD does not change."""
     (project / "__main__.py").write_text(PROGRAM + "from names import NAME\nLABEL = NAME\n")
     (project / "names.py").write_text("NAME = 'old'\n")
-    _git(project, "add", ".")
-    _git(project, "commit", "--quiet", "--message", "second")
+    git(project, "add", ".")
+    git(project, "commit", "--quiet", "--message", "second")
     more = 'gcp.storage.Bucket("more", name=NAME, location="US")\n'
     (project / "__main__.py").write_text(PROGRAM + "from names import NAME\n" + more)
     (project / "names.py").write_text("NAME = 'new'\n")
@@ -151,14 +143,14 @@ def test_no_such_version(project: Path, against: str, message: str) -> None:
 def test_a_program_that_failed_at_the_ref(project: Path) -> None:
     """The error says which version it is of."""
     (project / "__main__.py").write_text("raise ValueError('broken then')\n")
-    _git(project, "commit", "--all", "--quiet", "--message", "broken")
+    git(project, "commit", "--all", "--quiet", "--message", "broken")
     (project / "__main__.py").write_text(PROGRAM)
     message = _refused(_review(project, "--against", "HEAD"))
     assert "At HEAD, the program cannot be recorded:" in message
     assert "broken then" in message
 
 
-def test_no_repository_and_no_git(tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_repository_and_nogit(tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Files can be compared without."""
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
     (tmp_path / ".git").rename(tmp_path / "hidden")

@@ -8,6 +8,7 @@ import pytest
 
 from ebbtide.runs.pending.cause import Actor
 from ebbtide.runs.pending.causes import cause_of
+from tests.pages import output
 from tests.repository import ROOT
 from tests.unit.runs.waiting import (
     SHORT,
@@ -28,7 +29,8 @@ ABOVE = (
 
 
 def test_quota_held_by_others() -> None:
-    """The largest holders of the missing resource are named, of other namespaces with their namespace."""
+    """The largest holders of the missing resource are named, of other namespaces with their namespace, as in
+    docs/workloads.md."""
     holders = [holder("bert", "speech", 12), holder("vit", "vision", 4), holder("a", "vision", 0)]
     cause = found(workload=refused(SHORT), workloads=holders, is_complete=True)
     assert (cause.reason, cause.actor) == ("WaitingForQuota", Actor.OTHERS)
@@ -36,6 +38,8 @@ def test_quota_held_by_others() -> None:
         "queue gpus lacks 4 nvidia.com/gpu of free quota in flavor t4, held by speech/bert (12 "
         "nvidia.com/gpu) and vit (4 nvidia.com/gpu)"
     )
+    one = found(workload=refused(SHORT), workloads=[holder("bert", "speech", 4)], is_complete=True)
+    assert output("docs/workloads.md", "Job train waits:") == [f"Job train waits: {one}\n"]
     hidden = found(workload=refused(SHORT), workloads=holders[1:])
     assert "or of namespaces that you may not read" in hidden.remedy
     alone = found(workload=refused(SHORT))
