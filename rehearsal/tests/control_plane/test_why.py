@@ -234,11 +234,15 @@ def test_capacity(api: Api, cluster_profile: Profile) -> None:
     cause = why(api, "queued", cluster_profile, "WaitingForCapacity")
     assert cause.actor is Actor.CLOUD
     assert cause.message.endswith("its nodes from the cloud: Waiting for resources in us-central1-a")
+    failed_at = clock.now()
     set_condition("Failed", "True", "Out of stock")
-    failed = why(api, "queued", cluster_profile, "StockOut")
+    # The request says that it failed before Kueue has decided when to repeat it.
+    failed = wait(
+        lambda: why(api, "queued", cluster_profile, "StockOut"), lambda cause: cause.until is not None
+    )
     assert failed.message == "the cloud did not provision its nodes: Out of stock"
     assert failed.until is not None
-    assert failed.until > clock.now()
+    assert failed.until > failed_at
 
 
 def test_work_that_kueue_does_not_manage(api: Api, cluster_profile: Profile) -> None:
