@@ -29,6 +29,10 @@ _DECIDED_HERE: Final = {
     "GOFLAGS": "-mod=readonly",
 }
 """Fixed build settings. Module sources and their verification stay the user's settings."""
+_DEFAULTS: Final = {"GOGC": "400"}
+"""Settings that a user's own replace: the compiler collects garbage more rarely (kwok and Kueue: 150 s for
+166 s, 2026-11).
+"""
 _CROSS: Final = frozenset({"GOOS", "GOARCH"})
 
 
@@ -168,4 +172,4 @@ def _needed(group: str) -> tuple[int, int]:
 
 def _environment() -> dict[str, str]:
     inherited = {name: value for name, value in os.environ.items() if name not in _CROSS}
-    return {**inherited, **_DECIDED_HERE}
+    return {**_DEFAULTS, **inherited, **_DECIDED_HERE}

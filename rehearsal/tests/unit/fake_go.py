@@ -56,7 +56,7 @@ def build(arguments: list[str]) -> None:
     if source and not Path(source).is_dir():
         refuse(f"go: {module}@{modules[module]} (replaced by {source}): no such file or directory")
     with Path(os.environ["FAKE_GO_BUILDS"]).open("a") as builds:
-        builds.write(f"{package} {os.getpid()}\n")
+        builds.write(f"{package} {os.getpid()} {os.environ['GOGC']}\n")
     print(package, file=sys.stderr, flush=True)  # noqa: T201
     match os.environ.get("FAKE_GO_MODE"):
         case "fail":

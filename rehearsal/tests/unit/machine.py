@@ -53,7 +53,8 @@ class Machine:
 def machine_in(root: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     """A machine below a directory, with an empty cache, as the environment has it."""
     made = Machine(root)
-    monkeypatch.delenv("KUBEBUILDER_ASSETS", raising=False)
+    for name in ("KUBEBUILDER_ASSETS", "GOGC"):
+        monkeypatch.delenv(name, raising=False)
     for name, value in {
         "PATH": str(made.bin),
         "EBBTIDE_CACHE": str(root / "cache"),

@@ -94,6 +94,15 @@ def test_constants_that_are_not_there_are_named(machine: Machine, texts: dict[st
     assert entries() == set()
 
 
+def test_garbage_is_collected_rarely(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A build takes more memory and less time by default, and a user can decide otherwise."""
+    machine.go()
+    ensure(["etcd"], on_step=silent)
+    monkeypatch.setenv("GOGC", "50")
+    ensure(["kubectl"], on_step=silent)
+    assert [line.split()[-1] for line in machine.builds.read_text().splitlines()] == ["400", "50"]
+
+
 def test_a_failed_build_says_why(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     """The compiler's last lines, and where all of them are; what was built before stays."""
     machine.go()
