@@ -18,6 +18,10 @@ from ebbtide.model.waiting import WAITING
 Schema = dict[str, Any]
 
 PACKAGE: Final = "ebbtide"
+NAMESPACE: Final = "pulumi"
+"""Part of the names of SDKs, which are generated and not published: nobody else can publish one of this name.
+Without it, Pulumi takes the owner of the repository if the package is added by its URL.
+"""
 CLUSTER: Final = "ebbtide:index:Cluster"
 NODE_POOL: Final = "ebbtide:index:NodePool"
 
@@ -65,6 +69,7 @@ class _Package:
         outputs["kubeconfig"]["secret"] = True
         return {
             "name": PACKAGE,
+            "namespace": NAMESPACE,
             "displayName": "Ebbtide",
             "version": __version__,
             "description": "ML clusters on GKE and AKS, declared once.",

