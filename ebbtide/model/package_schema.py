@@ -19,8 +19,8 @@ Schema = dict[str, Any]
 
 PACKAGE: Final = "ebbtide"
 NAMESPACE: Final = "pulumi"
-"""Part of the names of SDKs, which are generated and not published: nobody else can publish one of this name.
-Without it, Pulumi takes the owner of the repository if the package is added by its URL.
+"""Prefix of the names of generated SDKs, as of those without a namespace: only Pulumi can publish packages
+with these names. Without it, Pulumi uses the owner of the repository if the package is added by its URL.
 """
 CLUSTER: Final = "ebbtide:index:Cluster"
 NODE_POOL: Final = "ebbtide:index:NodePool"

@@ -11,7 +11,7 @@ from ebbtide.review.baseline import Baseline
 from ebbtide.review.build_report import review_of
 from ebbtide.review.render import render
 from tests.declarations import pool
-from tests.pages import of_kind
+from tests.pages import output
 from tests.repository import ROOT, declaration
 from tests.synth import synth_stack
 
@@ -28,5 +28,4 @@ def test_the_page_shows_the_review_of_its_changes() -> None:
     after = record(ROOT, project="ebbtide", stack="dev", config=config, updates=earlier.updates)
     screen = io.StringIO()
     render(review_of(after, earlier), Console(file=screen, width=80))
-    block = next(block.text for block in of_kind("text") if block.page == "docs/review.md")
-    assert block == screen.getvalue()
+    assert [screen.getvalue()] == output("docs/review.md", "WARN ebbtide/dev")

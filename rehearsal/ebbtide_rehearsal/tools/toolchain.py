@@ -30,8 +30,8 @@ _DECIDED_HERE: Final = {
 }
 """Fixed build settings. Module sources and their verification stay the user's settings."""
 _DEFAULTS: Final = {"GOGC": "400"}
-"""Settings that a user's own replace: the compiler collects garbage more rarely (kwok and Kueue: 150 s for
-166 s, 2026-11).
+"""Default build settings, which the user's environment overrides. With fewer garbage collections of the
+compiler, kwok and Kueue take 150 s instead of 166 s (2026-11).
 """
 _CROSS: Final = frozenset({"GOOS", "GOARCH"})
 

@@ -17,7 +17,7 @@ from ebbtide.kubernetes_api import Api
 from ebbtide.workloads import submission
 from tests.pages import commands, output
 from tests.unit.workloads.clusters import DEV
-from tests.unit.workloads.recorded import condition
+from tests.unit.workloads.recorded import condition, event, pod
 
 Object = dict[str, Any]
 
@@ -92,31 +92,15 @@ class _Preempting(_Server):
         return [first[self._now]] if self._now < 2 else [first[-1], second[self._now - 2]]
 
     def _pod(self, name: str, phase: str, started: str = "", **status: Any) -> Object:
-        return {
-            "metadata": {
-                "name": f"train-{name}",
-                "namespace": "vision",
-                "uid": name,
-                "labels": {"batch.kubernetes.io/controller-uid": "u"},
-                "creationTimestamp": _at("14:04:50"),
-            },
-            "spec": self._job["spec"]["template"]["spec"]
-            | {"nodeSelector": {"ebbtide.dev/pool": "t4-spot"}, "tolerations": [{"operator": "Exists"}]}
-            | ({"nodeName": "n"} if started else {}),
-            "status": {"phase": phase, **({"startTime": _at(started)} if started else {}), **status},
-        }
+        metadata = {"namespace": "vision", "labels": {"batch.kubernetes.io/controller-uid": "u"}}
+        since = {"startTime": _at(started)} if started else {}
+        made = pod(name, phase, node="n" if started else "", metadata=metadata, **since, **status)
+        placed = {"nodeSelector": {"ebbtide.dev/pool": "t4-spot"}, "tolerations": [{"operator": "Exists"}]}
+        return made | {"spec": {**self._job["spec"]["template"]["spec"], **placed, **made["spec"]}}
 
     def _events(self) -> list[Object]:
-        return [
-            {
-                "metadata": {"creationTimestamp": _at(at)},
-                "involvedObject": {"kind": "Pod", "uid": uid},
-                "reason": "TriggeredScaleUp",
-                "message": "",
-                "lastTimestamp": _at(at),
-            }
-            for uid, at in (("a", "14:05:00"), ("b", "14:26:04"))
-        ]
+        starts = {"a": "14:05:00", "b": "14:26:04"}
+        return [event(uid, "TriggeredScaleUp", at=_at(at)) for uid, at in starts.items()]
 
 
 def test_a_job_that_survives_a_preemption(monkeypatch: pytest.MonkeyPatch) -> None:

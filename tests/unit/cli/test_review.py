@@ -150,7 +150,7 @@ def test_a_program_that_failed_at_the_ref(project: Path) -> None:
     assert "broken then" in message
 
 
-def test_no_repository_and_nogit(tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_repository_and_no_git(tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Files can be compared without."""
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
     (tmp_path / ".git").rename(tmp_path / "hidden")
