@@ -57,6 +57,9 @@ _LONGEST: Final = 300
 _LONGEST_NAME: Final = 150
 _LONGEST_VALUE: Final = 60
 _SPECIAL: Final = re.compile(r"[\\`*{}\[\]<>#|~&$]|(?<![^\W_])_|_(?![^\W_])")
+_REWRITTEN: Final = re.compile(r"@|:(?=[\w+-]+:)")
+"""Beginnings of GitHub's mentions and emoji."""
+
 _SIMPLE: Final = re.compile(r"[\w ./:=,()+-]+")
 
 
@@ -407,14 +410,16 @@ def _clip(text: str, length: int) -> str:
 
 
 def _text(text: str) -> str:
-    """Escape text. Code in backticks is unchanged; `@` is followed by a comment, to notify no account."""
+    """Escape text. Code in backticks is unchanged; a comment after `@` and after the first colon of `:x:`
+    prevents notifications and emoji."""
     parts = re.split(r"`([^`]+)`", _clip(text, _LONGEST))
     pairs = zip(parts[::2], chain(parts[1::2], [""]), strict=True)
     return "".join(f"{_plain(text)}{_code(code) if code else ''}" for text, code in pairs)
 
 
 def _plain(text: str) -> str:
-    return _SPECIAL.sub(lambda match: f"&#{ord(match[0])};", text).replace("@", "@<!-- -->")
+    escaped = _SPECIAL.sub(lambda match: f"&#{ord(match[0])};", text)
+    return _REWRITTEN.sub(r"\g<0><!-- -->", escaped)
 
 
 def _code(text: str) -> str:

@@ -86,9 +86,11 @@ def test_more_findings_than_fit_are_counted() -> None:
 _HOSTILE = '<script>alert("x")</script>|`a` ``` @team *x* [l](javascript:x) \\| #1 "]; end'
 
 
-@pytest.mark.parametrize("name", [_HOSTILE, "a|b", "</details>", "```", "@everyone", "\n\n# t", "$x$ $"])
+@pytest.mark.parametrize(
+    "name", [_HOSTILE, "a|b", "</details>", "```", "@everyone", "\n\n# t", "$x$ $", "a:x:"]
+)
 def test_hostile_names_are_text(name: str) -> None:
-    """No name or message opens a tag, a fence, a cell or a heading, or notifies a user."""
+    """No name or message opens a tag, a fence, a cell or a heading, notifies a user or becomes an emoji."""
     text = render(hostile(name))
     _assert_well_formed(text)
     assert "<script" not in text
@@ -96,6 +98,7 @@ def test_hostile_names_are_text(name: str) -> None:
     assert "@everyone" not in text
     assert "\n# " not in text
     assert "](javascript" not in text
+    assert ":x:" not in re.sub(r"`[^`]*`|<code>.*?</code>", "", text)
 
 
 @settings(max_examples=30)
