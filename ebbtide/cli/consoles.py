@@ -111,7 +111,7 @@ def console(stream: IO[str], *, plain: bool = False) -> "Console":
     force = False if plain else None
     if not stream.isatty():
         stream = cast("IO[str]", _Trimmed(stream))
-    return _console_class()(file=stream, width=width, force_terminal=force, highlight=False)
+    return _console_class()(file=stream, width=width, force_terminal=force, highlight=False, emoji=False)
 
 
 @contextmanager

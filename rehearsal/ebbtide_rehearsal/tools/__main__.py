@@ -30,7 +30,7 @@ def table(tools: Iterable[AvailableTool]) -> str:
 
 def main(names: Sequence[str] = ()) -> int:
     """Find or build the named tools; all of them without names."""
-    errors = Console(stderr=True)
+    errors = Console(stderr=True, emoji=False)
     if unknown := sorted(set(names) - set(all_items())):
         errors.print(
             f"No such tool: {', '.join(unknown)}. There are {', '.join(all_items())}.", soft_wrap=True
