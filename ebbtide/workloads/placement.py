@@ -190,10 +190,9 @@ def _in_queue(profile: Profile, task: Task) -> Placement:
     )
     pools = [profile.pool(name) for name in queue.pools]
     malformed = Problems()
-    with malformed.collecting():
-        _ = task.cpu_m
-    with malformed.collecting():
-        _ = task.memory_b
+    for amount in ("cpu_m", "memory_b", "max_run_seconds"):
+        with malformed.collecting():
+            getattr(task, amount)
     fitting = [
         pool for pool in pools if {*_obstacles(pool, task, profile.cloud, run=False)} <= {*malformed.all}
     ]

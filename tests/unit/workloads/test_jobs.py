@@ -251,6 +251,10 @@ def test_the_bucket_mount_needs_room() -> None:
         ({"queue": "vision/big", "namespace": "speech"}, "queue is vision/big, and namespace is speech"),
         ({"queue": "t4", "gpus": 1, "cpu": "1", "memory": "1GB"}, "memory is '1GB', which is not an amount"),
         (
+            {"queue": "t4", "gpus": 1, "cpu": "1", "memory": "1Gi", "max_run": "3x"},
+            "max_run is '3x', which is not a duration",
+        ),
+        (
             {"pool": "a100-queued", "gpus": 1},
             "only for work that was admitted from a queue: name queue a100 instead",
         ),
