@@ -92,8 +92,10 @@ def _read(
             f"No pod of {name} runs in namespace {options['namespace']}, and a Job has to read its outputs: "
             "name a pool (--pool) or a queue (--queue) for it."
         )
-    fields = {key: value for key, value in fields_of(name, None, options).items() if key != "name"}
-    reader = submission.submit(api, outputs.reader(cluster, name, user_of(api), **fields))
+    with fields_of(name, None, options) as fields:
+        others = {key: value for key, value in fields.items() if key != "name"}
+        manifest = outputs.reader(cluster, name, user_of(api), **others)
+    reader = submission.submit(api, manifest)
     try:
         address = outputs.address_of(cluster, name, options["namespace"], options["volume"])
         also = f", which are also at {address}" if address else ""

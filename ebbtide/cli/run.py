@@ -140,16 +140,17 @@ def create(
     if not options["queue"]:
         options["namespace"] = options["namespace"] or api.namespace
     parameters = {key: value for key, value in options.items() if value and key not in UNRECORDED}
-    manifest, *dependents = runs.objects_of(
-        cluster,
-        folder,
-        user_of(api),
-        parameters | ({"setup": setup} if setup else {}),
-        build=build,
-        setup=setup,
-        code_in=code_in,
-        **fields_of(name, command, options),
-    )
+    with fields_of(name, command, options) as fields:
+        manifest, *dependents = runs.objects_of(
+            cluster,
+            folder,
+            user_of(api),
+            parameters | ({"setup": setup} if setup else {}),
+            build=build,
+            setup=setup,
+            code_in=code_in,
+            **fields,
+        )
     if options.get("when"):
         from ebbtide.cli.when import show_when  # noqa: PLC0415
 

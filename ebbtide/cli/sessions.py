@@ -112,8 +112,8 @@ class _Session:
         if not options["queue"]:
             options["namespace"] = options["namespace"] or api.namespace
         recorded = {key: value for key, value in (options | own).items() if value and key not in UNRECORDED}
-        fields = {key: value for key, value in fields_of(name, None, options).items() if key != "command"}
-        manifest, *dependents = objects_of(cluster, folder, user_of(api), recorded, **own, **fields)
+        with fields_of(name, None, options) as fields:
+            manifest, *dependents = objects_of(cluster, folder, user_of(api), recorded, **own, **fields)
         namespace = manifest["metadata"].get("namespace") or api.namespace
         submission.dry_run(api, namespace, manifest, *dependents)
         check_pods(api, manifest, namespace)

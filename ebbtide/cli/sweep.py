@@ -66,7 +66,9 @@ def sweep(  # noqa: PLR0913 - one parameter an option
         if value:
             raise WorkloadError(f"{option} needs the folder of the code: --code DIR.")
     cluster = with_defaults(options)
-    give(build(cluster, fields_of(name, command, options)), cluster, options)
+    with fields_of(name, command, options) as fields:
+        manifests = build(cluster, fields)
+    give(manifests, cluster, options)
 
 
 def _value(text: str) -> "Value":

@@ -5,7 +5,8 @@ Only --submit creates objects. Dependencies are imported on execution.
 
 import json
 import os
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Sequence
+from contextlib import contextmanager
 from inspect import Parameter, Signature, signature
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -18,6 +19,7 @@ from ebbtide.cli.options import PreviewFormat
 
 if TYPE_CHECKING:
     from ebbtide.placement import Profile
+    from ebbtide.workloads.errors import Problems
     from ebbtide.workloads.tasks import TaskFields
 
 _PROFILE: Final = "EBBTIDE_PROFILE"
@@ -256,12 +258,12 @@ def job(
     from ebbtide.workloads import jobs, several_nodes  # noqa: PLC0415
 
     cluster = with_defaults(options)
-    fields = fields_of(name, command, options)
-    manifests = (
-        (jobs.job(cluster, **fields),)
-        if nodes == 1
-        else several_nodes.job_over_nodes(cluster, nodes, **fields)
-    )
+    with fields_of(name, command, options) as fields:
+        manifests = (
+            (jobs.job(cluster, **fields),)
+            if nodes == 1
+            else several_nodes.job_over_nodes(cluster, nodes, **fields)
+        )
     give(manifests, cluster, options)
 
 
@@ -270,23 +272,27 @@ _PAIRS: Final = {"env": "env", "secret_env": "secret-env", "secret_volumes": "se
 """Fields that are mappings, with their options."""
 
 
-def fields_of(name: str, command: list[str] | None, options: dict[str, Any]) -> "TaskFields":
-    """Return the given options that are fields of a task."""
+@contextmanager
+def fields_of(name: str, command: list[str] | None, options: dict[str, Any]) -> "Generator[TaskFields]":
+    """Yield the given options that are fields of a task; their problems are raised with those of the block,
+    which builds the task."""
+    from ebbtide.workloads.errors import Problems  # noqa: PLC0415
+
+    problems = Problems()
     given = {"name": name, "command": command, **options}
     fields = {key: value for key, value in given.items() if key not in _NOT_FIELDS and value is not None}
     for field, option in _PAIRS.items():
         if field in fields:
-            fields[field] = pairs_of(option, fields[field])
+            fields[field] = _pairs_of(option, fields[field], problems)
     if "mounts" in fields:
-        fields["mounts"] = _mounts_of(fields["mounts"])
-    return fields  # pyright: ignore[reportReturnType]  # the options are called as the fields are
+        fields["mounts"] = _mounts_of(fields["mounts"], problems)
+    with problems.collecting():
+        yield fields  # pyright: ignore[reportReturnType]  # the options are called as the fields are
+    problems.end()
 
 
-def _mounts_of(given: Iterable[str]) -> dict[str, str]:
+def _mounts_of(given: Iterable[str], problems: "Problems") -> dict[str, str]:
     """Parse `ADDRESS:PATH` of `--mount`."""
-    from ebbtide.workloads.errors import Problems  # noqa: PLC0415
-
-    problems = Problems()
     mounts: dict[str, str] = {}
     for text in given:
         address, _, path = text.rpartition(":")
@@ -295,8 +301,8 @@ def _mounts_of(given: Iterable[str]) -> dict[str, str]:
             f"--mount has {text!r}; write ADDRESS:PATH, such as gs://bucket/data:/data.",
         )
         problems.check(address not in mounts, f"--mount has {address} twice.")
-        mounts[address] = path
-    problems.end()
+        if "://" in address:
+            mounts[address] = path
     return mounts
 
 
@@ -321,6 +327,12 @@ def pairs_of(option: str, given: Iterable[str]) -> dict[str, str]:
     from ebbtide.workloads.errors import Problems  # noqa: PLC0415
 
     problems = Problems()
+    pairs = _pairs_of(option, given, problems)
+    problems.end()
+    return pairs
+
+
+def _pairs_of(option: str, given: Iterable[str], problems: "Problems") -> dict[str, str]:
     pairs: dict[str, str] = {}
     for text in given:
         key, equals, value = text.partition("=")
@@ -328,8 +340,8 @@ def pairs_of(option: str, given: Iterable[str]) -> dict[str, str]:
         shown = repr(text) if not equals else "a value without a name"
         problems.check(key and equals, f"--{option} has {shown}; write NAME=VALUE.")
         problems.check(key not in pairs, f"--{option} has {key} twice.")
-        pairs[key] = value
-    problems.end()
+        if key and equals:
+            pairs[key] = value
     return pairs
 
 

@@ -99,7 +99,7 @@ def _of_kubeconfig(namespace: str, context: str) -> Mapping[str, Any]:
     except ProfileError as error:
         raise ProfileError(
             f"No profile is named, the variable {VARIABLE} is not set, and {_described(namespace)} has none: "
-            f"{str(error).rstrip('.')}. Choose another namespace, or write the profile with "
+            f"{str(error).rstrip('.?')}. Choose another namespace, or write the profile with "
             f"`{command_line('profile', '--out', 'profile.json')}` and set the variable: "
             f"`export {VARIABLE}=profile.json`."
         ) from None

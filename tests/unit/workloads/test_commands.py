@@ -227,10 +227,21 @@ def test_invalid_arguments(profile: Path) -> None:
     [
         (("--env", "A"), "--env has 'A'; write NAME=VALUE."),
         (("--env", "A=1", "--env", "A=2"), "--env has A twice."),
+        (
+            ("--mount", "s3:x:/d"),
+            "--mount has 's3:x:/d'; write ADDRESS:PATH, such as gs://bucket/data:/data.",
+        ),
+        (
+            ("--secret-env", "B", "--env", "A", "--cpu", "x"),
+            (
+                "--env has 'A'; write NAME=VALUE.\n--secret-env has 'B'; write NAME=VALUE.\n"
+                "cpu is 'x', which is not an amount of CPU: write cores, such as 4, or 500m."
+            ),
+        ),
     ],
 )
 def test_a_pair_that_is_none(args: tuple[str, ...], message: str, profile: Path) -> None:
-    """Is shown as it was written."""
+    """Each is shown as it was written, with the faults of the task."""
     call = ("job", "train", "--image", "busybox", "--pool", "cpu-spot", *args)
     assert _refused(*call, EBBTIDE_PROFILE=str(profile)) == message + "\n"
 
