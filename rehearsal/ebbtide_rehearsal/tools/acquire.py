@@ -12,7 +12,7 @@ from typing import Final
 from ebbtide_rehearsal.tools.background import in_background
 from ebbtide_rehearsal.tools.build import build
 from ebbtide_rehearsal.tools.download import download
-from ebbtide_rehearsal.tools.items import Item
+from ebbtide_rehearsal.tools.items import Item, Tool
 from ebbtide_rehearsal.tools.releases import Release
 from ebbtide_rehearsal.tools.steps import Finished, OnStep, Started
 from ebbtide_rehearsal.tools.toolchain import Go, find_go
@@ -39,16 +39,19 @@ def acquire(
         ToolError: Go is missing or too old, or a build failed.
     """
     unbuilt: list[Item] = []
+    commands: list[Sequence[Item]] = []
     toolchains: list[Go] = []
     tasks: set[Future[frozenset[str]]] = set()
     numbers, stopped = count(1), Event()
 
-    def build_all(go: Go, items: Sequence[Item]) -> frozenset[str]:
-        for item in items:
-            on_step(Started(item.name, item.version, next(numbers), len(unbuilt), item.minutes))
+    def build_all(go: Go, module: Sequence[Sequence[Item]]) -> frozenset[str]:
+        for items in module:
+            name = ", ".join(item.name for item in items)
+            minutes = sum(item.minutes for item in items)
+            on_step(Started(name, next(numbers), len(commands), minutes))
             start = time.monotonic()
-            build(replace(go, name=item.name), root, item)
-            on_step(Finished(item.name, time.monotonic() - start))
+            build(replace(go, name=name), root, items)
+            on_step(Finished(name, time.monotonic() - start))
         return frozenset()
 
     def submit(items: Sequence[Item]) -> None:
@@ -56,7 +59,9 @@ def acquire(
             return
         toolchains.append(find_go(items, on_step))
         unbuilt.extend(items)
-        tasks.update(pool.submit(build_all, toolchains[-1], group) for group in _by_module(items))
+        modules = [_by_command(module) for module in _by_module(items)]
+        commands.extend(command for module in modules for command in module)
+        tasks.update(pool.submit(build_all, toolchains[-1], module) for module in modules)
 
     released = {release.program for release in releases}
     with ThreadPoolExecutor(max_workers=_AT_ONCE) as pool:
@@ -85,3 +90,12 @@ def _by_module(items: Iterable[Item]) -> list[list[Item]]:
     for item in items:
         modules.setdefault(item.group, []).append(item)
     return sorted(modules.values(), key=lambda module: -sum(item.minutes for item in module))
+
+
+def _by_command(module: Iterable[Item]) -> list[list[Item]]:
+    """Group the items of a module by command: one program is linked while the next is compiled."""
+    commands: dict[object, list[Item]] = {}
+    for item in module:
+        key = item.compiler_flags if isinstance(item, Tool) else item.name
+        commands.setdefault(key, []).append(item)
+    return list(commands.values())

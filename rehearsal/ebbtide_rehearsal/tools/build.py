@@ -1,63 +1,85 @@
-"""Build of a program or data directory, published atomically."""
+"""Build of programs or of a data directory, published atomically."""
 
 import json
+import re
 import shutil
 import stat
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Final
 
 from ebbtide_rehearsal.tools.cache import adding, inputs, location
 from ebbtide_rehearsal.tools.errors import ToolError
 from ebbtide_rehearsal.tools.items import Data, Item, Part, Tool
 from ebbtide_rehearsal.tools.toolchain import Go
 
+_MAJOR_VERSION: Final = re.compile(r"/v\d+$")
 
-def build(go: Go, root: Path, item: Item) -> None:
-    """Build or fetch an item into the cache.
+
+def build(go: Go, root: Path, items: Sequence[Item]) -> None:
+    """Build or fetch items into the cache.
 
     Args:
         go: the Go toolchain.
         root: the cache; the caller holds its build lock.
-        item: the item.
+        items: programs of one module with the same compiler flags, or data.
 
     Raises:
         ToolError: the build failed; the cache is unchanged.
     """
     logs = root / "logs"
     logs.mkdir(exist_ok=True)
-    log = logs / f"{item.name}-{item.version}.log"
+    log = logs / f"{'+'.join(f'{item.name}-{item.version}' for item in items)}.log"
     log.unlink(missing_ok=True)
-    with adding(root, location(root, item)) as target:
-        work = target.parent / "module"
+    with ExitStack() as stack:
+        targets = [stack.enter_context(adding(root, location(root, item))) for item in items]
+        work = targets[0].parent / "module"
         work.mkdir()
-        for path in inputs(item.group):
+        for path in inputs(items[0].group):
             shutil.copyfile(path, work / path.name)
-        match item:
-            case Tool():
-                if item.changes:
+        programs: dict[Path, Tool] = {}
+        for item, target in zip(items, targets, strict=True):
+            match item:
+                case Tool():
                     _change(go, item, work, log)
-                _compile(go, item, work, target, log)
-            case Data():
-                for part in item.parts:
-                    _copy(module_directory(go, part.module, part.version, work, log), part, target)
+                    programs[target / item.name] = item
+                case Data():
+                    for part in item.parts:
+                        _copy(module_directory(go, part.module, part.version, work, log), part, target)
+        if programs:
+            _compile(go, programs, work, log)
 
 
-def _compile(go: Go, tool: Tool, work: Path, target: Path, log: Path) -> None:
+def _compile(go: Go, programs: Mapping[Path, Tool], work: Path, log: Path) -> None:
+    """Compile programs to their files; one is linked while the next is compiled."""
+    tools = tuple(programs.values())
+    compiled = work.parent / "compiled"
+    compiled.mkdir()
+    linked = (f"-ldflags={tool.package}={tool.linker_flags}" for tool in tools)
+    packages = (tool.package for tool in tools)
     go.run(
-        ["build", "-v", *tool.flags, "-o", str(target / tool.name), tool.package],
+        ["build", "-v", *tools[0].compiler_flags, *linked, "-o", f"{compiled}/", *packages],
         directory=work,
         log=log,
-        purpose=f"{tool.name} {tool.version} could not be built",
+        purpose=f"{', '.join(f'{tool.name} {tool.version}' for tool in tools)} could not be built",
     )
-    if not (target / tool.name).is_file():
-        raise ToolError(f"Go built no {tool.name} of {tool.package}, and reported no reason: {log}.")
+    for target, tool in programs.items():
+        # Go's name for a program, unless -o names a file.
+        program = compiled / Path(_MAJOR_VERSION.sub("", tool.package)).name
+        if not program.is_file():
+            raise ToolError(f"Go built no {tool.name} of {tool.package}, and reported no reason: {log}.")
+        program.rename(target)
 
 
 def _change(go: Go, tool: Tool, work: Path, log: Path) -> None:
-    """Build a tool's module from a patched copy.
+    """Build a tool's module from a patched copy, if there are changes.
 
     Go's overlays do not apply to its module cache (cmd/go, modload, 1.26).
     """
-    source = work.parent / "source"
+    if not tool.changes:
+        return
+    source = work.parent / f"source-of-{tool.name}"
     _writable_copy(module_directory(go, tool.module, f"v{tool.version}", work, log), source)
     for change in tool.changes:
         file = source / change.file

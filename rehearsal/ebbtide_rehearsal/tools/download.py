@@ -85,7 +85,7 @@ def download(root: Path, releases: Iterable[Release], on_step: OnStep, stopped: 
         on_step(NotDownloaded(_programs(unanswered), _no_answers(unanswered, answers)))
     received: dict[Future[None], _Archive] = {}
     for number, (archive, response) in enumerate(answered.items(), 1):
-        on_step(Started(archive.name, archive.releases[0].version, number, len(answered), 0))
+        on_step(Started(archive.name, number, len(answered), 0))
         received[in_background(_fetch, root, archive, response, on_step, stopped)] = archive
     failed = list(unanswered)
     for future in as_completed(received):

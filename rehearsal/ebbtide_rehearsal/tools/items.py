@@ -132,17 +132,22 @@ class Tool:
         return PINS[self.pin].version
 
     @property
-    def flags(self) -> tuple[str, ...]:
-        """Arguments of `go build`; a binary without symbols is a third smaller."""
-        linked = " ".join(("-s -w", *(f"-X {variable}={value}" for variable, value in self.stamps)))
+    def compiler_flags(self) -> tuple[str, ...]:
+        """Arguments of `go build` for each package."""
         tags = (f"-tags={','.join(self.tags)}",) if self.tags else ()
         unoptimized = (_unoptimized(self.unoptimized),) if self.unoptimized else ()
-        return (*BUILD_FLAGS, *unoptimized, *tags, f"-ldflags={linked}")
+        return (*BUILD_FLAGS, *unoptimized, *tags)
+
+    @property
+    def linker_flags(self) -> str:
+        """Arguments of the linker; a binary without symbols is a third smaller."""
+        return " ".join(("-s -w", *(f"-X {variable}={value}" for variable, value in self.stamps)))
 
     @property
     def recipe(self) -> tuple[str, ...]:
         """Build inputs besides go.mod and go.sum."""
-        return (self.package, *self.flags, *map(repr, self.changes))
+        linked = f"-ldflags={self.linker_flags}"
+        return (self.package, *self.compiler_flags, linked, *map(repr, self.changes))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -90,7 +90,7 @@ def _plain(console: Console, step: Step) -> None:
 
 
 def _started(step: Started) -> str:
-    name = f"[{step.number}/{step.of}] {step.name} {step.version}"
+    name = f"[{step.number}/{step.of}] {step.name}"
     if not step.minutes:
         return f"{name}: fetching"
     return f"{name}: building, {durations.rounded(round(step.minutes) * 60)} from scratch on 2 cores"

@@ -14,15 +14,13 @@ class Started:
     """A build or download has started.
 
     Attributes:
-        name: the item's name.
-        version: its version.
+        name: the names of the items.
         number: its position among the pending builds, from 1.
         of: the number of pending builds.
         minutes: duration of a cold build on 2 cores; 0 for a download.
     """
 
     name: str
-    version: str
     number: int
     of: int
     minutes: float
@@ -33,7 +31,7 @@ class Worked:
     """A line of Go's output, a downloaded module or a compiled package, or the progress of a download.
 
     Attributes:
-        name: the item's name.
+        name: the names of the items.
         line: the line.
     """
 
@@ -43,11 +41,11 @@ class Worked:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The item is in the cache.
+    """The items are in the cache.
 
     Attributes:
-        name: the item's name.
-        seconds: its duration.
+        name: their names.
+        seconds: the duration.
     """
 
     name: str

@@ -40,11 +40,23 @@ def check_sum(module: str, version: str) -> None:
 
 
 def build(arguments: list[str]) -> None:
-    """`go build FLAGS -o FILE PACKAGE`."""
-    package, target = arguments[-1], Path(arguments[arguments.index("-o") + 1])
-    modules = required()
+    """`go build FLAGS -o DIRECTORY/ PACKAGES`."""
+    output = arguments.index("-o")
+    directory, packages = arguments[output + 1], arguments[output + 2 :]
     if "-mod=readonly" not in arguments:
         refuse("this fake builds with -mod=readonly only")
+    if not (directory.endswith("/") and Path(directory).is_dir()):
+        refuse("this fake builds into a directory only")
+    for package in packages:
+        words = package.split("/")
+        numbered = words[-1][0] == "v" and words[-1][1:].isdigit()
+        linked = [argument for argument in arguments if argument.startswith(f"-ldflags={package}=")]
+        build_one(package, linked, Path(directory) / words[-2 if numbered else -1])
+
+
+def build_one(package: str, linked: list[str], target: Path) -> None:
+    """Build one package's program."""
+    modules = required()
     module = next((name for name in modules if package == name or package.startswith(f"{name}/")), None)
     if package == Path("go.mod").read_text().split()[1] and list(Path().glob("*.go")):
         module = next(iter(modules))
@@ -69,7 +81,8 @@ def build(arguments: list[str]) -> None:
         case _:
             pass
     files = [path for path in Path(source).rglob("*") if path.is_file()] if source else []
-    target.write_text("\n# ".join(["#!/bin/sh\necho built", *(path.read_text() for path in files)]) + "\n")
+    texts = [*linked, *(path.read_text() for path in files)]
+    target.write_text("\n# ".join(["#!/bin/sh\necho built", *texts]) + "\n")
     target.chmod(0o755)
 
 

@@ -103,6 +103,28 @@ def test_garbage_is_collected_rarely(machine: Machine, monkeypatch: pytest.Monke
     assert [line.split()[-1] for line in machine.builds.read_text().splitlines()] == ["400", "50"]
 
 
+def test_programs_of_a_module_are_built_by_one_command(machine: Machine) -> None:
+    """One is linked while the other is compiled, and each has its own linker variables and place."""
+    machine.go()
+    kwok = all_items()["kwok"]
+    assert isinstance(kwok, Tool)
+    texts: dict[str, str] = {}
+    for change in kwok.changes:
+        texts[change.file] = texts.get(change.file, "") + change.before
+    machine.module(f"{kwok.module}@v{kwok.version}", texts=texts)
+    steps: list[Step] = []
+    tools = ensure(["kueue", "etcd", "kwok"], on_step=steps.append)
+    started = {step.name: step.of for step in steps if isinstance(step, Started)}
+    assert started == {"kueue, kwok": 2, "etcd": 2}
+    processes = {line.split()[0]: line.split()[1] for line in machine.builds.read_text().splitlines()}
+    assert processes[kwok.package] == processes["sigs.k8s.io/kueue/cmd/kueue"]
+    assert len(set(processes.values())) == 2
+    for name, variable in {"kwok": "consts.Version", "kueue": "version.GitVersion"}.items():
+        linked = [line for line in tools.path(name).read_text().splitlines() if "ldflags" in line]
+        assert len(linked) == 1
+        assert f"-X sigs.k8s.io/{name}/pkg/{variable}=" in linked[0]
+
+
 def test_a_failed_build_says_why(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     """The compiler's last lines, and where all of them are; what was built before stays."""
     machine.go()
