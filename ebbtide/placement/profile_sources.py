@@ -33,6 +33,8 @@ _STACK: Final = "stack:"
 _CONFIG_MAP: Final = "configmap:"
 _KLOG: Final = re.compile(r"[EWI]\d{4} ")
 """The start of a line of kubectl's own log, whose last attempt is also its error."""
+_WITHOUT_KUBECONFIG: Final = "localhost:8080"
+"""Address that kubectl uses without a kubeconfig (client-go, tools/clientcmd, 1.36)."""
 _TIMEOUT: Final = 60
 """Time limit in seconds for a program, including a login over the network."""
 
@@ -99,7 +101,7 @@ def _of_kubeconfig(namespace: str, context: str) -> Mapping[str, Any]:
     except ProfileError as error:
         raise ProfileError(
             f"No profile is named, the variable {VARIABLE} is not set, and {_described(namespace)} has none: "
-            f"{str(error).rstrip('.?')}. Choose another namespace, or write the profile with "
+            f"{str(error).rstrip('.')}. Choose another namespace, or write the profile with "
             f"`{command_line('profile', '--out', 'profile.json')}` and set the variable: "
             f"`export {VARIABLE}=profile.json`."
         ) from None
@@ -144,6 +146,8 @@ def _run(*command: str) -> str:
     if done.returncode:
         lines = [line for line in done.stderr.splitlines() if not _KLOG.match(line)]
         message = " ".join(" ".join(lines).split()) or f"it ended with status {done.returncode}"
+        if _WITHOUT_KUBECONFIG in message:
+            message = "there is no kubeconfig for a cluster."
         raise ProfileError(f"The profile cannot be read with `{' '.join(command)}`: {message}")
     return done.stdout
 

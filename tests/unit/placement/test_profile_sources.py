@@ -116,6 +116,17 @@ def test_the_kubeconfig(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "export EBBTIDE_PROFILE=profile.json" in message
 
 
+def test_no_kubeconfig(programs: Path) -> None:
+    """A refused connection to kubectl's default address is not what is wrong."""
+    refused = (
+        "The connection to the server localhost:8080 was refused - did you specify the right host or port?"
+    )
+    (programs / "kubectl").write_text(f"#!{sys.executable} -S\nimport sys\nsys.exit({refused!r})\n")
+    message = _refused(None)
+    assert ": there is no kubeconfig for a cluster. Choose another namespace, or write" in message
+    assert "8080" not in message
+
+
 @pytest.mark.usefixtures("programs")
 def test_a_config_map() -> None:
     """The ConfigMap in a team's namespace, under its own name or another."""
