@@ -146,7 +146,7 @@ def _run(*command: str) -> str:
     if done.returncode:
         lines = [line for line in done.stderr.splitlines() if not _KLOG.match(line)]
         message = " ".join(" ".join(lines).split()) or f"it ended with status {done.returncode}"
-        if _WITHOUT_KUBECONFIG in message:
+        if command[0] == "kubectl" and _WITHOUT_KUBECONFIG in message:
             message = "there is no kubeconfig for a cluster."
         raise ProfileError(f"The profile cannot be read with `{' '.join(command)}`: {message}")
     return done.stdout

@@ -117,14 +117,16 @@ def test_the_kubeconfig(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_no_kubeconfig(programs: Path) -> None:
-    """A refused connection to kubectl's default address is not what is wrong."""
+    """A connection that kubectl's default address refuses is not what is wrong, but one of pulumi is."""
     refused = (
         "The connection to the server localhost:8080 was refused - did you specify the right host or port?"
     )
-    (programs / "kubectl").write_text(f"#!{sys.executable} -S\nimport sys\nsys.exit({refused!r})\n")
+    for name in ("kubectl", "pulumi"):
+        (programs / name).write_text(f"#!{sys.executable} -S\nimport sys\nsys.exit({refused!r})\n")
     message = _refused(None)
     assert ": there is no kubeconfig for a cluster. Choose another namespace, or write" in message
     assert "8080" not in message
+    assert refused in _refused("stack:dev")
 
 
 @pytest.mark.usefixtures("programs")
