@@ -49,12 +49,13 @@ def sweep(  # noqa: PLR0913 - one parameter an option
     JOB_COMPLETION_INDEX. With --code, it is created with the code of a folder, and its logs are printed. With
     --code or --submit, exit status 1 says that it failed.
     """
-    from ebbtide.workloads.errors import WorkloadError  # noqa: PLC0415
+    from ebbtide.workloads.errors import Problems, WorkloadError  # noqa: PLC0415
     from ebbtide.workloads.sweeps import sweep as made  # noqa: PLC0415
 
-    grid = {
-        key: [_value(text) for text in values.split(",")] for key, values in pairs_of("set", axes).items()
-    }
+    problems = Problems()
+    pairs = pairs_of("set", axes, problems)
+    problems.end()
+    grid = {key: [_value(text) for text in values.split(",")] for key, values in pairs.items()}
 
     def build(profile: "Profile", task: "TaskFields") -> "Sequence[Object]":
         return (made(profile, grid, parallelism=parallelism, max_failed=max_failed, **task),)

@@ -283,7 +283,7 @@ def fields_of(name: str, command: list[str] | None, options: dict[str, Any]) -> 
     fields = {key: value for key, value in given.items() if key not in _NOT_FIELDS and value is not None}
     for field, option in _PAIRS.items():
         if field in fields:
-            fields[field] = _pairs_of(option, fields[field], problems)
+            fields[field] = pairs_of(option, fields[field], problems)
     if "mounts" in fields:
         fields["mounts"] = _mounts_of(fields["mounts"], problems)
     with problems.collecting():
@@ -322,17 +322,8 @@ def with_defaults(options: dict[str, Any]) -> "Profile":
     return cluster
 
 
-def pairs_of(option: str, given: Iterable[str]) -> dict[str, str]:
+def pairs_of(option: str, given: Iterable[str], problems: "Problems") -> dict[str, str]:
     """Parse `NAME=VALUE` of a repeatable option."""
-    from ebbtide.workloads.errors import Problems  # noqa: PLC0415
-
-    problems = Problems()
-    pairs = _pairs_of(option, given, problems)
-    problems.end()
-    return pairs
-
-
-def _pairs_of(option: str, given: Iterable[str], problems: "Problems") -> dict[str, str]:
     pairs: dict[str, str] = {}
     for text in given:
         key, equals, value = text.partition("=")

@@ -38,7 +38,6 @@ def acquire(
     Raises:
         ToolError: Go is missing or too old, or a build failed.
     """
-    unbuilt: list[Item] = []
     commands: list[Sequence[Item]] = []
     toolchains: list[Go] = []
     tasks: set[Future[frozenset[str]]] = set()
@@ -58,7 +57,6 @@ def acquire(
         if not items:
             return
         toolchains.append(find_go(items, on_step))
-        unbuilt.extend(items)
         modules = [_by_command(module) for module in _by_module(items)]
         commands.extend(command for module in modules for command in module)
         tasks.update(pool.submit(build_all, toolchains[-1], module) for module in modules)
@@ -81,7 +79,7 @@ def acquire(
                 go.stop()
             pool.shutdown(cancel_futures=True)
             raise
-    return frozenset(item.name for item in unbuilt)
+    return frozenset(item.name for items in commands for item in items)
 
 
 def _by_module(items: Iterable[Item]) -> list[list[Item]]:

@@ -8,6 +8,7 @@ import pytest
 
 from ebbtide_rehearsal.tools import Step
 from ebbtide_rehearsal.tools.cache import directory
+from ebbtide_rehearsal.tools.items import Tool
 
 _FAKE_GO = Path(__file__).with_name("fake_go.py")
 
@@ -65,6 +66,14 @@ def machine_in(root: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     }.items():
         monkeypatch.setenv(name, value)
     return made
+
+
+def patched_files(tool: Tool) -> dict[str, str]:
+    """Return the texts of a module's files that a tool's changes apply to."""
+    texts: dict[str, str] = {}
+    for change in tool.changes:
+        texts[change.file] = texts.get(change.file, "") + change.before
+    return texts
 
 
 def silent(_: Step) -> None:

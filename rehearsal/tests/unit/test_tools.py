@@ -13,7 +13,7 @@ from ebbtide_rehearsal.tools import __main__ as command
 from ebbtide_rehearsal.tools.items import Data, Tool
 from ebbtide_rehearsal.tools.plugins import plugin_file, sdk_version
 from ebbtide_rehearsal.tools.steps import Finished, Started, Worked
-from rehearsal.tests.unit.machine import Machine, machine_in, silent
+from rehearsal.tests.unit.machine import Machine, machine_in, patched_files, silent
 
 
 @pytest.fixture
@@ -142,9 +142,7 @@ def test_the_command_shows_what_was_found(machine: Machine, capsys: pytest.Captu
     for item in all_items().values():
         match item:
             case Tool():
-                files = modules[f"{item.module}@v{item.version}"]
-                for change in item.changes:
-                    files[change.file] = files.get(change.file, "") + change.before
+                modules[f"{item.module}@v{item.version}"] |= patched_files(item)
             case Data():
                 for part in item.parts:
                     modules[f"{part.module}@{part.version}"][f"{part.source}/some.yaml"] = ""
@@ -155,6 +153,8 @@ def test_the_command_shows_what_was_found(machine: Machine, capsys: pytest.Captu
     rows = output.out.splitlines()
     assert rows[0].split() == ["name", "version", "from", "path"]
     assert [row.split()[0] for row in rows[1:]] == list(all_items())
+    started = sum(line.startswith("[") for line in output.err.splitlines())
+    assert f"[{started}/{started}]" in output.err
     kubernetes = "kube-apiserver, kube-controller-manager, kube-scheduler, kubectl"
     assert f"{kubernetes}: building, 4 minutes from scratch on 2 cores" in output.err
 

@@ -17,7 +17,7 @@ from ebbtide_rehearsal.tools import cache as cache_module
 from ebbtide_rehearsal.tools.cache import directory, key
 from ebbtide_rehearsal.tools.items import Data, SourcePatch, Tool
 from ebbtide_rehearsal.tools.steps import Started, Waiting, Worked
-from rehearsal.tests.unit.machine import Machine, entries, machine_in, silent
+from rehearsal.tests.unit.machine import Machine, entries, machine_in, patched_files, silent
 from tests.repository import ROOT
 
 
@@ -108,10 +108,7 @@ def test_programs_of_a_module_are_built_by_one_command(machine: Machine) -> None
     machine.go()
     kwok = all_items()["kwok"]
     assert isinstance(kwok, Tool)
-    texts: dict[str, str] = {}
-    for change in kwok.changes:
-        texts[change.file] = texts.get(change.file, "") + change.before
-    machine.module(f"{kwok.module}@v{kwok.version}", texts=texts)
+    machine.module(f"{kwok.module}@v{kwok.version}", texts=patched_files(kwok))
     steps: list[Step] = []
     tools = ensure(["kueue", "etcd", "kwok"], on_step=steps.append)
     started = {step.name: step.of for step in steps if isinstance(step, Started)}
