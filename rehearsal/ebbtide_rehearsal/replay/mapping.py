@@ -22,7 +22,7 @@ ANY: Final = "*"
 _MIB: Final = 1 << 20
 _GIB: Final = 1 << 30
 _SMALLEST: Final = 10
-"""Requests are rounded up to so many MiB, and CPU to so many millicores."""
+"""Requests are rounded up to so many MiB, and CPU to so many millicores, if as many pods fit a node."""
 
 
 class Table(Declared):
@@ -238,16 +238,19 @@ class Mapper:
         """Return the number of pods and their requests on nodes of a pool."""
         pods = job.pods or _pods(job, node)
         gpus = job.gpus if job.pods else math.ceil(job.gpus / pods)
-        share = min(1.0, gpus / node.gpus) if node.gpus and gpus else 0.0
         total = 1 if job.pods else pods
-        cpu = math.ceil(job.cpu * 1000 / total) if job.cpu else int(node.cpu * share) or 1000
-        if job.memory:
-            memory = math.ceil(job.memory / _MIB / total)
+        part = min(gpus, node.gpus)
+        if job.cpu:
+            cpu = _rounded(job.cpu * 1000 / total, node.cpu)
         else:
-            memory = int(node.memory * (share or min(1.0, cpu / max(1, node.cpu))))
-        return pods, Shape(
-            _rounded(cpu, node.cpu), _rounded(memory, node.memory), gpus, node.resource if gpus else ""
-        )
+            cpu = node.cpu * part // node.gpus if part else 1000
+        if job.memory:
+            memory = _rounded(job.memory / _MIB / total, node.memory)
+        elif part:
+            memory = node.memory * part // node.gpus
+        else:
+            memory = node.memory * min(cpu, node.cpu) // max(1, node.cpu)
+        return pods, Shape(cpu, memory, gpus, node.resource if gpus else "")
 
     def _why_not(
         self, job: TraceJob, queue: LocalQueue, pools: Iterable[str], pods: int, shape: Shape
@@ -303,10 +306,11 @@ def _pods(job: TraceJob, node: Shape) -> int:
     return max(1, *(math.ceil(need / whole) for need, whole in needs if whole))
 
 
-def _rounded(amount: int, whole: int) -> int:
-    """Round a request up, but not beyond a node: jobs with equal requests are scheduled together."""
-    rounded = math.ceil(amount / _SMALLEST) * _SMALLEST
-    return whole if amount <= whole < rounded else rounded
+def _rounded(amount: float, whole: int) -> int:
+    """Round a request up while as many pods fit a node: jobs with equal requests are scheduled together."""
+    least = math.ceil(round(amount, 3))
+    rounded = -(-least // _SMALLEST) * _SMALLEST
+    return min(rounded, whole // (whole // least)) if least <= whole else rounded
 
 
 def check_table(mappers: Iterable[Mapper]) -> None:

@@ -77,11 +77,36 @@ def test_totals_are_split_by_the_nodes() -> None:
     trace = Trace("t", "philly", [a_job(gpus=6), a_job(gpus=3), a_job(cpu=9.0)], 0.0)
     mapped = mapper(own=False, queues={"": "vision/t4"}).mapped(trace)
     assert [(work.pods, work.shape) for work in mapped.work] == [
-        (2, Shape(6000, 24580, 3, "nvidia.com/gpu")),
-        (1, Shape(6000, 24580, 3, "nvidia.com/gpu")),
-        (2, Shape(4500, 18440)),
+        (2, Shape(6000, 24576, 3, "nvidia.com/gpu")),
+        (1, Shape(6000, 24576, 3, "nvidia.com/gpu")),
+        (2, Shape(4500, 18432)),
     ]
     assert mapped.rows == {("", "", "vision/t4"): 1, ("", "any", "vision/t4"): 2}
+
+
+@pytest.mark.parametrize("gpus", [1, 2, 4])
+def test_shares_of_a_node_fill_it(gpus: int) -> None:
+    """As many pods fit a node as have its GPUs, whatever its CPU and memory divide to."""
+    declaration = a_declaration()
+    node = Shape(15490, 55163, 4, "nvidia.com/gpu")
+    odd = replace(declaration, capacity={**declaration.capacity, "t4": node})
+    trace = Trace("t", "csv", [a_job(queue="vision/t4", pods=1, gpus=gpus)], 0.0)
+    (work,) = Mapper(odd, Table(), own=True).mapped(trace).work
+    count = 4 // gpus
+    assert node.cpu - count < count * work.shape.cpu <= node.cpu
+    assert node.memory - count < count * work.shape.memory <= node.memory
+
+
+@pytest.mark.parametrize(
+    ("requested", "rounded"), [(3.872, 3872), (3.0, 3000), (2.583, 2590), (0.1, 100), (20.001, 20010)]
+)
+def test_requests_are_rounded_while_as_many_pods_fit(requested: float, rounded: int) -> None:
+    """Requests are rounded up to 10 millicores, unless a node had fewer pods then."""
+    declaration = a_declaration()
+    odd = replace(declaration, capacity={**declaration.capacity, "cpu": Shape(15490, 55163)})
+    trace = Trace("t", "csv", [a_job(queue="vision/cpu", pods=1, cpu=requested)], 0.0)
+    (work,) = Mapper(odd, Table(), own=True).mapped(trace).work
+    assert work.shape.cpu == rounded
 
 
 def test_names_of_a_public_trace_take_turns() -> None:
@@ -106,7 +131,7 @@ def test_requests_are_counted_with_their_pods() -> None:
         (
             (
                 "2 pods, each 0.5 CPU, 512 MiB",
-                "2 pods, each 0.5 CPU, 520 MiB",
+                "2 pods, each 0.5 CPU, 512 MiB",
             ),
             1,
         ),
