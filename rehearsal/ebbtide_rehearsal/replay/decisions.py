@@ -15,12 +15,14 @@ class Decision:
         kind: `reserved`: quota is reserved, and an admission check decides; `admitted`: its pods are created;
             `evicted`: its pods are deleted, and it waits again; `deactivated`: it is never admitted again.
         job: name of the job.
+        at: time of the decision.
         flavor: name of its flavor; empty for an eviction, and for work in no queue.
         reason: reason of an eviction, such as `Preempted`.
     """
 
     kind: Literal["reserved", "admitted", "evicted", "deactivated"]
     job: str
+    at: float
     flavor: str = ""
     reason: str = ""
 
@@ -28,8 +30,8 @@ class Decision:
 class Scheduler(Protocol):
     """The scheduler of jobs, on the same virtual clock. Times are seconds and never decrease."""
 
-    def submit(self, at: float, work: Work) -> None:
-        """Create a job."""
+    def submit(self, work: Work) -> None:
+        """Create a job at its time, which may be later; earlier jobs come first."""
         ...
 
     def finish(self, at: float, job: str) -> None:
@@ -44,12 +46,13 @@ class Scheduler(Protocol):
         """Set the admission check of a job: ready, or to be retried with the reason of its failure."""
         ...
 
-    def step(self, at: float) -> Sequence[Decision]:
-        """Decide until nothing changes at a time."""
+    def step(self, at: float, before: float) -> Sequence[Decision]:
+        """Decide until nothing changes at a time; without a decision, go on until the first one before
+        another time."""
         ...
 
     def next_time(self) -> float:
-        """Return the time of the next retry; infinite for none."""
+        """Return the time of the next submission or retry; infinite for none."""
         ...
 
     def pending(self) -> Mapping[str, str]:

@@ -172,6 +172,7 @@ Action: TypeAlias = Submit | PodsReady | Finish | Evict | Check | Timer | Apply
 @dataclass(frozen=True, slots=True)
 class _Run:
     until: float | None
+    before: float | None
 
 
 @cache
@@ -253,7 +254,8 @@ class Kueue:
         objects: manifests of a declaration; those of kinds that are not in `ORDER` are ignored.
         configuration: Kueue's configuration, API config.kueue.x-k8s.io/v1beta2.
         namespaces: labels of the namespaces of LocalQueues, besides the label of their name.
-        answered: whether events are answered; if not, a run needs a third less time.
+        answered: whether events are answered; if not, only decisions are reported: `check`, `admitted`,
+            `evicted` and `deactivated`.
         exhaustive: let Kueue look for victims of every job, also where the shares of the queues show that
             there are none. The events are the same.
     """
@@ -305,13 +307,18 @@ class Kueue:
         """Add actions before a run, or between runs."""
         self._actions += actions
 
-    def run(self, answer: Answer = _ignore, until: float | None = None) -> End:
+    def run(self, answer: Answer = _ignore, until: float | None = None, before: float | None = None) -> End:
         """Let time pass until a time, or until nothing more can happen.
+
+        Args:
+            answer: answers events, or receives decisions.
+            until: the time; None for no limit.
+            before: a later time, before which the run ends with the first time that has a decision.
 
         Raises:
             KueueError: an action is invalid, or Kueue has failed.
         """
-        self._write([*self._actions, _Run(until)])
+        self._write([*self._actions, _Run(until, before)])
         self._actions = []
         output = self._stream(self._process.stdout)
         while line := output.readline():

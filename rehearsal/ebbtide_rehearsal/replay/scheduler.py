@@ -1,6 +1,7 @@
 """The real Kueue as the scheduler of a replay."""
 
 import math
+from collections import deque
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +14,8 @@ from ebbtide_rehearsal.replay.kueue import Action, Check, Event, Finish, Kueue, 
 from ebbtide_rehearsal.replay.mapping import Work
 
 _MAIN: Final = "main"
+_BLOCK: Final = 1000
+"""Number of jobs that Kueue's process receives together, to submit each at its time."""
 _TOLERATIONS: Final = ({"operator": "Exists"},)
 
 
@@ -22,6 +25,7 @@ class KueueScheduler:
     def __init__(self, kueue: Kueue, declaration: Declaration) -> None:
         """Schedule the jobs of a declaration."""
         self._kueue, self._declaration = kueue, declaration
+        self._submits = deque[Work]()
         self._actions: list[Action] = []
         self._is_due = False
         self._decisions: list[Decision] = []
@@ -29,8 +33,12 @@ class KueueScheduler:
         self._next = math.inf
         self._pending: Mapping[str, str] = {}
 
-    def submit(self, at: float, work: Work) -> None:
-        """Create a job; its pods tolerate all taints, and select their flavor, or the type of their
+    def submit(self, work: Work) -> None:
+        """Create a job at its time."""
+        self._submits.append(work)
+
+    def _submit(self, work: Work) -> Submit:
+        """Return a job whose pods tolerate all taints, and select their flavor, or the type of their
         accelerators."""
         shape = work.shape
         requests = {"cpu": f"{shape.cpu}m", "memory": f"{shape.memory}Mi"}
@@ -42,7 +50,7 @@ class KueueScheduler:
         elif work.accelerator:
             selector = self._declaration.selector(work.queue.pools, work.accelerator)
         pods = PodSet(_MAIN, work.pods, requests, selector, _TOLERATIONS)
-        self._add(Submit(at, work.name, work.queue.name, [pods], work.priority))
+        return Submit(work.job.submit, work.name, work.queue.name, [pods], work.priority)
 
     def finish(self, at: float, job: str) -> None:
         """End an admitted job."""
@@ -62,20 +70,27 @@ class KueueScheduler:
         self._actions.append(action)
         self._is_due = self._is_due or due
 
-    def step(self, at: float) -> Sequence[Decision]:
-        """Let Kueue decide until nothing changes at a time."""
-        if not self._is_due and at < self._next:
+    def step(self, at: float, before: float) -> Sequence[Decision]:
+        """Let Kueue decide until nothing changes at a time, or until the first decision."""
+        if not self._is_due and self.next_time() > at and self.next_time() >= before:
             return ()
+        if self._next_submit() <= at:
+            block = [self._submits.popleft() for _ in range(min(_BLOCK, len(self._submits)))]
+            self._actions += map(self._submit, block)
         self._kueue.add(*self._actions)
         self._actions, self._decisions, self._is_due = [], [], False
-        end = self._kueue.run(self._follow, until=at)
+        end = self._kueue.run(self._follow, until=at, before=min(before, self._next_submit()))
         self._next = math.inf if end.next is None else end.next
         self._pending = end.pending
         return self._decisions
 
     def next_time(self) -> float:
-        """Return the time of the next retry; infinite for none."""
-        return self._next
+        """Return the time of the next submission or retry; infinite for none."""
+        return min(self._next_submit(), self._next)
+
+    def _next_submit(self) -> float:
+        """Return the time of the first job that Kueue's process has not received."""
+        return self._submits[0].job.submit if self._submits else math.inf
 
     def pending(self) -> Mapping[str, str]:
         """Return the jobs without quota once nothing more can happen, each with Kueue's reason."""
@@ -85,13 +100,13 @@ class KueueScheduler:
         match event.kind:
             case "check":
                 self._checks[event.job] = event.check
-                self._decisions.append(Decision("reserved", event.job, _flavor(event)))
+                self._decisions.append(Decision("reserved", event.job, event.at, _flavor(event)))
             case "admitted":
-                self._decisions.append(Decision("admitted", event.job, _flavor(event)))
+                self._decisions.append(Decision("admitted", event.job, event.at, _flavor(event)))
             case "evicted":
-                self._decisions.append(Decision("evicted", event.job, reason=event.reason))
+                self._decisions.append(Decision("evicted", event.job, event.at, reason=event.reason))
             case "deactivated":
-                self._decisions.append(Decision("deactivated", event.job))
+                self._decisions.append(Decision("deactivated", event.job, event.at))
             case _:
                 pass
         return ()

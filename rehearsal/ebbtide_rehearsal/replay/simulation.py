@@ -43,30 +43,25 @@ class _Replay:
         jobs = [JobOutcome(one, why_not=one.why_not) for one in work]
         self.outcome = Outcome(declaration, jobs)
         self._states = {job.work.name: _State(job) for job in jobs if not job.why_not}
+        self._left = len(self._states)
         self._ends: list[tuple[float, str, int, bool]] = []
         self._checked: list[tuple[float, str, str]] = []
         self._failed: list[_State] = []
-        self._progress = 0.0
+        self._progress = max((one.job.submit for one in work), default=0.0)
         self._nodes = Nodes(declaration.pools, declaration.capacity, cloud, self)
 
     def run(self, awaited: Collection[str], horizon: float) -> Outcome:
         """Replay all jobs, or until some have started, or until a time."""
-        submits = iter([state.outcome.work for state in self._states.values()])
-        upcoming = next(submits, None)
-        left, now = len(self._states), 0.0
-        while left or self._is_shrinking(now):
-            submit_at = upcoming.job.submit if upcoming else math.inf
-            end_at = self._ends[0][0] if self._ends else math.inf
-            now = min(submit_at, end_at, self._nodes.next_time(), self._scheduler.next_time())
-            if now == math.inf or now > horizon or (left and upcoming is None and self._is_stuck(now)):
+        for state in self._states.values():
+            self._scheduler.submit(state.outcome.work)
+        now = 0.0
+        while self._left or self._is_shrinking(now):
+            now = min(self._next_time(), self._scheduler.next_time())
+            if now == math.inf or now > horizon or (self._left and self._is_stuck(now)):
                 break
             self._nodes.advance(now)
-            left -= self._end_jobs(now)
-            while upcoming and upcoming.job.submit <= now:
-                self._scheduler.submit(now, upcoming)
-                self._progress = now
-                upcoming = next(submits, None)
-            left -= self._decide(now)
+            self._end_jobs(now)
+            now = self._decide(now, horizon)
             if awaited and all(self._states[name].outcome.started is not None for name in awaited):
                 break
         pending = self._scheduler.pending()
@@ -77,6 +72,10 @@ class _Replay:
         for machine in self._nodes.machines():
             self.outcome.busy_hours[machine.pool] += self._nodes.busy_seconds(machine, now) / 3600
         return self.outcome
+
+    def _next_time(self) -> float:
+        """Return the time of the next end or event of nodes; infinite for none."""
+        return min(self._ends[0][0] if self._ends else math.inf, self._nodes.next_time())
 
     def _is_shrinking(self, now: float) -> bool:
         """Return whether nodes above a pool's minimum exist, which the autoscaler may still remove; those
@@ -93,23 +92,24 @@ class _Replay:
         is_held = any(state.run for state in self._states.values()) if now > self._progress + _DAY else True
         return not self._ends and now > self._progress + (_MONTH if is_held else _DAY)
 
-    def _decide(self, now: float) -> int:
-        """Give the scheduler what happened, and apply its decisions, until nothing changes.
+    def _decide(self, now: float, horizon: float) -> float:
+        """Give the scheduler what happened, and apply its decisions until the next other event.
 
         Returns:
-            the number of jobs that will never run again.
+            the time of the last decision.
         """
-        deactivated = 0
         while True:
             checks, self._checked = self._checked, []
             for _, job, failure in checks:
                 self._scheduler.checked(now, job, failure)
-            decisions = self._scheduler.step(now)
+            # A day later, it may turn out that nothing happens any more.
+            before = min(self._next_time(), horizon, self._progress + _DAY)
+            decisions = self._scheduler.step(now, before)
             for decision in decisions:
+                now = max(now, decision.at)
                 self._apply(now, decision)
-                deactivated += decision.kind == "deactivated"
             if not (decisions or self._checked):
-                return deactivated
+                return now
 
     def _apply(self, now: float, decision: Decision) -> None:
         state = self._states[decision.job]
@@ -120,6 +120,7 @@ class _Replay:
                 self._nodes.admit(now, state.run or self._run(state, decision.flavor))
             case "deactivated":
                 state.outcome.why_not = "Kueue has deactivated it after its last retry"
+                self._left -= 1
             case "evicted" if state.run is not None:
                 if state.run.started:
                     state.outcome.preemptions += 1
@@ -143,8 +144,7 @@ class _Replay:
         state.run = Run(work.name, pools or chosen.pools, work.pods, work.shape, queued=chosen.queued)
         return state.run
 
-    def _end_jobs(self, now: float) -> int:
-        ended = 0
+    def _end_jobs(self, now: float) -> None:
         while self._ends and self._ends[0][0] <= now:
             at, name, version, fails = heapq.heappop(self._ends)
             state = self._states[name]
@@ -156,20 +156,19 @@ class _Replay:
                 continue
             state.outcome.ended = at
             self._finish(now, state)
-            ended += 1
         failed, self._failed = self._failed, []
         for state in failed:
             state.outcome.why_not = f"it was interrupted {_MOST_INTERRUPTIONS} times"
             self._finish(now, state)
-        return ended + len(failed)
 
     def _finish(self, now: float, state: _State) -> None:
         state.version += 1
+        self._left -= 1
         if state.run:
             self._nodes.release(now, state.run)
         state.run = None
         self._scheduler.finish(now, state.outcome.work.name)
-        self._progress = now
+        self._progress = max(self._progress, now)
 
     def _interrupt(self, now: float, state: _State, why: str) -> None:
         """Interrupt a job; it fails for good after many interruptions."""
@@ -194,7 +193,8 @@ class _Replay:
         state = self._states[run.name]
         if state.outcome.started is None:
             state.outcome.started = at
-        state.since = self._progress = at
+        state.since = at
+        self._progress = max(self._progress, at)
         self._scheduler.ready(at, run.name, ready=True)
         state.version += 1
         end = at + max(0.0, state.outcome.work.job.seconds - state.done)

@@ -127,12 +127,12 @@ class _Noting:
         self.checked, self.next_time = scheduler.checked, scheduler.next_time
         self.pending = scheduler.pending
 
-    def step(self, at: float) -> Sequence[Decision]:
-        """Decide, and note the first reservation of each job."""
-        decisions = self._scheduler.step(at)
+    def step(self, at: float, before: float) -> Sequence[Decision]:
+        """Decide, and note when each job first has quota."""
+        decisions = self._scheduler.step(at, before)
         for decision in decisions:
             if decision.kind in ("reserved", "admitted"):
-                self.reserved.setdefault(decision.job, at)
+                self.reserved.setdefault(decision.job, decision.at)
         return decisions
 
 

@@ -15,7 +15,7 @@ from ebbtide_rehearsal.replay.compare import replay as replay_all
 from ebbtide_rehearsal.replay.decisions import Decision, Scheduler
 from ebbtide_rehearsal.replay.declared import Declaration
 from ebbtide_rehearsal.replay.document import ColumnReport, ReplayReport
-from ebbtide_rehearsal.replay.mapping import Table, Work
+from ebbtide_rehearsal.replay.mapping import Table
 from ebbtide_rehearsal.replay.trace import Trace
 
 SECONDS: Final = 60.0
@@ -39,18 +39,15 @@ class _Limited:
 
     def __init__(self, scheduler: Scheduler, is_over: Callable[[], bool]) -> None:
         self._scheduler, self._is_over = scheduler, is_over
-        self.finish, self.ready, self.checked = scheduler.finish, scheduler.ready, scheduler.checked
-        self.next_time, self.pending = scheduler.next_time, scheduler.pending
+        self.submit, self.finish, self.ready = scheduler.submit, scheduler.finish, scheduler.ready
+        self.checked, self.next_time = scheduler.checked, scheduler.next_time
+        self.pending = scheduler.pending
 
-    def submit(self, at: float, work: Work) -> None:
-        """Create a job."""
-        self._scheduler.submit(at, work)
-
-    def step(self, at: float) -> Sequence[Decision]:
+    def step(self, at: float, before: float) -> Sequence[Decision]:
         """Decide, unless the time is up."""
         if self._is_over():
             raise _TimeIsUpError
-        return self._scheduler.step(at)
+        return self._scheduler.step(at, before)
 
 
 def summarize(

@@ -32,15 +32,15 @@ class FirstIn:
     def __init__(self, declaration: Declaration) -> None:
         """Start with the capacity of all pools free."""
         self._declaration = declaration
+        self._submits: list[Work] = []
         self._waiting: list[Work] = []
         self._reserved: dict[str, tuple[Work, str]] = {}
         self._decisions: list[Decision] = []
         self.retries: list[tuple[float, str]] = []
 
-    def submit(self, at: float, work: Work) -> None:
-        """Queue a job."""
-        del at
-        self._waiting.append(work)
+    def submit(self, work: Work) -> None:
+        """Queue a job at its time."""
+        self._submits.append(work)
 
     def finish(self, at: float, job: str) -> None:
         """Free a job's quota."""
@@ -55,21 +55,23 @@ class FirstIn:
         work, flavor = self._reserved[job]
         if failure:
             del self._reserved[job]
-            self._decisions.append(Decision("evicted", job, reason="AdmissionCheck"))
+            self._decisions.append(Decision("evicted", job, at, reason="AdmissionCheck"))
             self._waiting.append(work)
             self.retries.append((at, failure))
         else:
-            self._decisions.append(Decision("admitted", job, flavor))
+            self._decisions.append(Decision("admitted", job, at, flavor))
 
-    def evict(self, job: str) -> None:
+    def evict(self, at: float, job: str) -> None:
         """Evict a job at the next step."""
         work, _ = self._reserved.pop(job)
-        self._decisions.append(Decision("evicted", job, reason="Preempted"))
+        self._decisions.append(Decision("evicted", job, at, reason="Preempted"))
         self._waiting.append(work)
 
-    def step(self, at: float) -> Sequence[Decision]:
-        """Reserve quota for the first jobs that fit."""
-        del at
+    def step(self, at: float, before: float) -> Sequence[Decision]:
+        """Reserve quota for the first jobs that fit; nothing changes later."""
+        del before
+        while self.next_time() <= at:
+            self._waiting.append(self._submits.pop(0))
         decisions, self._decisions = self._decisions, []
         if any(decision.kind == "evicted" for decision in decisions):
             return decisions
@@ -88,12 +90,12 @@ class FirstIn:
             self._waiting.remove(work)
             self._reserved[work.name] = work, flavor.name
             kind = "reserved" if flavor.queued else "admitted"
-            decisions.append(Decision(kind, work.name, flavor.name))
+            decisions.append(Decision(kind, work.name, at, flavor.name))
         return decisions
 
     def next_time(self) -> float:
-        """Return that nothing is retried."""
-        return math.inf
+        """Return the time of the next job; nothing is retried."""
+        return self._submits[0].job.submit if self._submits else math.inf
 
     def pending(self) -> Mapping[str, str]:
         """Return the queued jobs."""

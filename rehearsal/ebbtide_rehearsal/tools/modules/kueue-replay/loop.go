@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -29,6 +30,9 @@ const (
 	// mostCycles at one time are a livelock.
 	mostCycles = 100_000
 )
+
+// decisions are the events that concern a job's pods.
+var decisions = []string{"check", "admitted", "evicted", "deactivated"}
 
 // moment is an entry of the heap: what happens at a time, unless it concerns a Workload that no longer exists.
 type moment struct {
@@ -69,6 +73,7 @@ type replay struct {
 	queue    []types.NamespacedName
 	queued   map[types.NamespacedName]bool
 	stopped  []*job
+	decided  bool
 }
 
 func newReplay(first setup, p *pipe) (*replay, error) {
@@ -125,7 +130,7 @@ func (r *replay) act(item action) error {
 		if item.Until != nil {
 			until = duration(*item.Until)
 		}
-		return r.run(until)
+		return r.run(until, duration(item.Before))
 	case "PodsReady", "Finish", "Evict", "Check":
 		found, ok := r.jobs[item.Job]
 		if !ok {
@@ -157,8 +162,13 @@ func (r *replay) change(content json.RawMessage) error {
 	return err
 }
 
-// ask reports an event of now, and carries out the answer.
+// ask reports an event of now, and carries out the answer; without answers, only decisions are reported.
 func (r *replay) ask(item report) error {
+	decision := slices.Contains(decisions, item.Event)
+	r.decided = r.decided || decision
+	if r.pipe.unanswered && !decision {
+		return nil
+	}
 	item.At, item.Cycles = r.now.Seconds(), r.cycles
 	actions, err := r.pipe.ask(item)
 	if err != nil {
@@ -167,9 +177,11 @@ func (r *replay) ask(item report) error {
 	return r.accept(actions)
 }
 
-// run lets time pass until nothing happens any more, or until a time.
-func (r *replay) run(until time.Duration) error {
-	for r.next() <= until && len(r.heap) > 0 {
+// run lets time pass until nothing happens any more, or until a time, and then until the first decision before
+// another time.
+func (r *replay) run(until, before time.Duration) error {
+	r.decided = false
+	for next := r.next(); len(r.heap) > 0 && (next <= until || next < before && !r.decided); next = r.next() {
 		next := heap.Pop(&r.heap).(moment)
 		r.now = next.at
 		r.tick()

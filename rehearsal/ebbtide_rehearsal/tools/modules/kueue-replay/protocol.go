@@ -6,8 +6,8 @@
 //
 // Standard input is JSON, a value per line. The first is the setup; each further one is an array of actions, and
 // the last action before a run is "Run". During the run, every line of standard output is an event, answered by
-// one array of actions, unless the setup says that events are not answered; the event "end" needs no answer, and
-// another run may follow it.
+// one array of actions; the event "end" needs no answer, and another run may follow it. If the setup says that
+// events are not answered, only decisions are reported.
 package main
 
 import (
@@ -59,6 +59,7 @@ type action struct {
 	Tag       string          `json:"tag"`
 	Manifest  json.RawMessage `json:"manifest"`
 	Until     *float64        `json:"until"`
+	Before    float64         `json:"before"`
 }
 
 // report is an event of the run.
