@@ -79,11 +79,17 @@ class Job:
     priority: int = 0
 
 
-def trace(count: int, seed: int, queues: Sequence[str], priorities: Sequence[int] = (0,)) -> list[Job]:
+def trace(
+    count: int,
+    seed: int,
+    queues: Sequence[str],
+    priorities: Sequence[int] = (0,),
+    sizes: Sequence[int] = (1, 2),
+) -> list[Job]:
     """Return jobs on a grid of 4 seconds, with ends between its lines."""
     random = Random(seed)  # noqa: S311
     return [
-        Job(4.0 * at, random.choice(queues), random.choice((1, 2)), 4.0 * random.randint(2, 8) + 2, priority)
+        Job(4.0 * at, random.choice(queues), random.choice(sizes), 4.0 * random.randint(2, 8) + 2, priority)
         for at in range(count)
         for priority in [random.choice(priorities)]
     ]

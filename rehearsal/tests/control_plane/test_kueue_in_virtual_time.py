@@ -266,6 +266,27 @@ def test_a_run_reaches_the_next_event_after_months(program: Path) -> None:
     assert end.next is None
 
 
+def test_a_run_ends_with_the_first_decision(program: Path) -> None:
+    """Without answers, only decisions are reported, and a run stops after the first one before a time."""
+    objects, pods = [*flavors("f"), *queue("a", {"f": 2})], [PodSet("main", 1, {"cpu": "2"})]
+    told: list[tuple[str, str, float]] = []
+
+    def note(event: Event) -> Iterable[Action]:
+        told.append((event.kind, event.job, event.at))
+        return ()
+
+    with Kueue(program, objects, CONFIGURATION, answered=False) as kueue:
+        kueue.add(*(Submit(at, job, f"{NAMESPACE}/a", pods) for job, at in (("x", 5), ("y", 10), ("z", 30))))
+        ends = [kueue.run(note, until=0, before=5)]
+        ends += [kueue.run(note, until=0, before=100)]
+        ends += [kueue.run(note, until=5, before=30)]
+        kueue.add(Finish(30, "x"))
+        ends += [kueue.run(note, until=30, before=100)]
+    assert told == [("admitted", "x", 5), ("admitted", "y", 31)]
+    assert [end.at for end in ends] == [0, 5, 10, 31]
+    assert [end.next for end in ends[:3]] == [5, 10, 30]
+
+
 @pytest.mark.parametrize("priorities", [(0,), (0, 100)])
 def test_equal_input_gives_equal_events(program: Path, priorities: tuple[int, ...]) -> None:
     """Three runs of 300 jobs in two cohorts report the same events at the same times, with evictions."""
@@ -284,20 +305,25 @@ def test_equal_input_gives_equal_events(program: Path, priorities: tuple[int, ..
     assert first.at("evicted")
 
 
-@pytest.mark.parametrize(("priorities", "nominal"), [((0,), 0), ((0,), 1), ((0, 0, 100), 1)])
+@pytest.mark.parametrize("kinds", ["f", "fg"])
+@pytest.mark.parametrize("weights", ["111", "124"])
+@pytest.mark.parametrize(("priorities", "nominal"), [((0,), 0), ((0,), 1), ((-100, 0, 100), 1)])
 def test_jobs_without_victims_are_passed_over(
-    program: Path, priorities: tuple[int, ...], nominal: int
+    program: Path, priorities: tuple[int, ...], nominal: int, weights: str, kinds: str
 ) -> None:
-    """Jobs in a full cohort with fair sharing have the events of a Kueue that looks for victims of each."""
-    objects = [*flavors("f"), *queue("owner", {"f": 6}, "all")]
-    for name in "abc":
-        objects += queue(name, {"f": nominal}, "all", preemption=RECLAIM)
-    jobs = trace(200, 3, "abc", priorities)
+    """Jobs in a full cohort with fair sharing have the events of a Kueue that looks for victims of each, in
+    fewer cycles."""
+    objects = [*flavors(*kinds), *queue("owner", dict.fromkeys(kinds, 6), "all")]
+    for name, weight in zip("abc", weights, strict=True):
+        quotas, sharing = dict.fromkeys(kinds, nominal), {"weight": weight}
+        objects += queue(name, quotas, "all", preemption=RECLAIM, fairSharing=sharing)
+    jobs = trace(200, 3, "abc", priorities, sizes=(1, 2, 4))
     passed, every = (
         play(program, objects, jobs, configuration=FAIR, exhaustive=exhaustive)
         for exhaustive in (False, True)
     )
     assert passed.events == every.events
+    assert passed.end.cycles < every.end.cycles
     assert len(passed.at("finished")) == len(jobs)
     assert passed.at("evicted")
 

@@ -3,6 +3,7 @@ package main
 import (
 	"math"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
@@ -10,15 +11,16 @@ import (
 	schdcache "sigs.k8s.io/kueue/pkg/cache/scheduler"
 	"sigs.k8s.io/kueue/pkg/resources"
 	"sigs.k8s.io/kueue/pkg/scheduler/preemption"
+	"sigs.k8s.io/kueue/pkg/scheduler/preemption/common"
 	"sigs.k8s.io/kueue/pkg/util/priority"
 	"sigs.k8s.io/kueue/pkg/workload"
 )
 
 // Most scheduling cycles of a full cohort with fair sharing are for heads that cannot have quota, for each of which
-// Kueue looks for victims among all admitted Workloads of the cohort, a resource after the other. The sums of the
-// queues are enough to tell that there are none: the search lets a queue preempt another only if its own share, with
-// the head, is not larger than that of the other. Such a head goes where Kueue would put it, and its queue has no
-// head in this cycle, so that those of the other queues meet as they would.
+// Kueue looks for victims among all admitted Workloads of the cohort, a resource after the other. The shares of the
+// queues are often enough to tell that there are too few: the search lets a queue preempt another only if its own
+// share, with the head, is not larger than that of the other. Such a head goes where Kueue would put it, and its queue
+// has no head in this cycle, so that those of the other queues meet as they would.
 
 // checker tells Kueue's queues that a queue has no head in a cycle.
 type checker struct {
@@ -40,16 +42,10 @@ func (r *replay) cycle() error {
 	return err
 }
 
-// view is a snapshot of Kueue's cache, with the lowest priority that is admitted in a queue.
-type view struct {
-	*schdcache.Snapshot
-	lowest map[kueue.ClusterQueueReference]int32
-}
-
 // passHopeless takes the hopeless heads out of the cycle, and tells whether others are left. Cycles in which all
 // heads are hopeless change nothing: they become one.
 func (r *replay) passHopeless() (bool, error) {
-	var seen *view
+	var seen *schdcache.Snapshot
 	for {
 		some := false
 		for _, name := range r.names {
@@ -65,13 +61,12 @@ func (r *replay) passHopeless() (bool, error) {
 				continue
 			}
 			if seen == nil {
-				taken, err := r.cache.Snapshot(r.ctx)
-				if err != nil {
+				var err error
+				if seen, err = r.cache.Snapshot(r.ctx); err != nil {
 					return false, err
 				}
-				seen = &view{taken, map[kueue.ClusterQueueReference]int32{}}
 			}
-			if !seen.hopeless(name, head) {
+			if !r.hopeless(seen.ClusterQueue(name), head) {
 				some = true
 				continue
 			}
@@ -86,11 +81,9 @@ func (r *replay) passHopeless() (bool, error) {
 	}
 }
 
-// hopeless tells whether a head of a queue has neither quota nor victims, with fair sharing: in each flavor, the
-// quota that is left is too little, no Workload of the queue has a lower priority, and the queue's share would be
-// larger than those of all others. A queue that has not reserved what it cannot have leaves no trace in the cycle.
-func (v *view) hopeless(name kueue.ClusterQueueReference, head *workload.Info) bool {
-	queue := v.ClusterQueue(name)
+// hopeless tells whether a head of a queue has neither quota nor enough victims, with fair sharing, in any flavor. A
+// queue that has not reserved what it cannot have leaves no trace in the cycle.
+func (r *replay) hopeless(queue *schdcache.ClusterQueueSnapshot, head *workload.Info) bool {
 	if queue == nil || !queue.HasParent() || !preemption.CanAlwaysReclaim(queue) || len(queue.ResourceGroups) != 1 ||
 		len(head.TotalRequests) != 1 || queue.FlavorFungibility.WhenCanPreempt != kueue.TryNextFlavor {
 		return false
@@ -99,59 +92,162 @@ func (v *view) hopeless(name kueue.ClusterQueueReference, head *workload.Info) b
 	if cohort.HasParent() || len(cohort.ChildCohorts()) > 0 {
 		return false
 	}
-	for _, flavor := range queue.ResourceGroups[0].Flavors {
-		if !outranked(queue, cohort, flavor, head.TotalRequests[0].Requests) {
-			return false
-		}
-	}
+	var lower []*workload.Info
 	switch queue.Preemption.WithinClusterQueue {
 	case kueue.PreemptionPolicyNever:
-		return true
 	case kueue.PreemptionPolicyLowerPriority:
-		return v.lowestPriority(queue) >= priority.Priority(head.Obj)
-	}
-	return false
-}
-
-func (v *view) lowestPriority(queue *schdcache.ClusterQueueSnapshot) int32 {
-	lowest, ok := v.lowest[queue.Name]
-	if !ok {
-		lowest = math.MaxInt32
 		for _, item := range queue.Workloads {
-			lowest = min(lowest, priority.Priority(item.Obj))
+			if priority.Priority(item.Obj) < priority.Priority(head.Obj) {
+				lower = append(lower, item)
+			}
 		}
-		v.lowest[queue.Name] = lowest
-	}
-	return lowest
-}
-
-// outranked tells whether a flavor has too little quota left for requests, all of it is shared by others, and the
-// queue's share with the requests is larger than that of every other queue.
-func outranked(
-	queue *schdcache.ClusterQueueSnapshot, cohort *schdcache.CohortSnapshot,
-	flavor kueue.ResourceFlavorReference, requests resources.Requests,
-) bool {
-	usage := workload.Usage{Quota: resources.FlavorResourceQuantities{}}
-	fits, covered, borrows := true, true, true
-	requests.ForEach(func(name corev1.ResourceName, value int64) {
-		resource, amount := resources.FlavorResource{Flavor: flavor, Resource: name}, resources.NewAmount(value)
-		covered = covered && queue.ResourceGroups[0].CoveredResources.Has(name)
-		usage.Quota[resource] = amount
-		if amount.Cmp(queue.Available(resource)) > 0 {
-			fits = false
-			borrows = borrows && queue.BorrowingWith(resource, amount)
-		}
-	})
-	if fits || !covered || !borrows {
+	default:
 		return false
 	}
-	revert := queue.SimulateUsageAddition(usage)
-	defer revert()
-	share := queue.DominantResourceShare()
-	for _, other := range cohort.ChildCQs() {
-		if other != queue && schdcache.CompareDRS(share, other.DominantResourceShare()) <= 0 {
+	for _, flavor := range queue.ResourceGroups[0].Flavors {
+		if !r.short(queue, flavor, head.TotalRequests[0].Requests, lower) {
 			return false
 		}
 	}
 	return true
 }
+
+// short tells whether a flavor has too little quota for requests of a queue, even without all that Kueue might preempt:
+// the queue's Workloads of lower priority, and a part of those of queues with a larger share.
+func (r *replay) short(
+	queue *schdcache.ClusterQueueSnapshot, flavor kueue.ResourceFlavorReference, requests resources.Requests,
+	lower []*workload.Info,
+) bool {
+	usage := workload.Usage{Quota: resources.FlavorResourceQuantities{}}
+	missing := amounts{}
+	covered, borrows := true, true
+	requests.ForEach(func(name corev1.ResourceName, value int64) {
+		resource, amount := resources.FlavorResource{Flavor: flavor, Resource: name}, resources.NewAmount(value)
+		covered = covered && queue.ResourceGroups[0].CoveredResources.Has(name)
+		usage.Quota[resource] = amount
+		if left := queue.Available(resource); amount.Cmp(left) > 0 {
+			missing[name] = number(amount.Sub(left))
+			borrows = borrows && queue.BorrowingWith(resource, amount)
+		}
+	})
+	// A queue within its quota takes it back from others, whatever the shares are.
+	if len(missing) == 0 || !covered || !borrows {
+		return false
+	}
+	defer queue.SimulateUsageAddition(usage)()
+	for _, item := range lower {
+		defer queue.SimulateUsageRemoval(workload.Usage{Quota: item.FlavorResourceUsage()})()
+		used := usedOf(item, flavor)
+		for name := range missing {
+			missing[name] -= used[name]
+		}
+	}
+	share := queue.DominantResourceShare()
+	if share.IsZero() || math.IsInf(share.PreciseWeightedShare(), 1) {
+		return false
+	}
+	for _, other := range queue.Parent().ChildCQs() {
+		if other != queue && schdcache.CompareDRS(share, other.DominantResourceShare()) <= 0 {
+			r.takeFrom(other, flavor, share, missing)
+		}
+	}
+	for _, amount := range missing {
+		if amount > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// takeFrom subtracts the most that Kueue would take of a flavor from a queue, for another one whose share is given with
+// its head (runFirstFsStrategy and runSecondFsStrategy, 0.19.2): Workloads without which the queue's share is still not
+// smaller, and then, if its share is larger, the first candidate that is none of these.
+func (r *replay) takeFrom(
+	queue *schdcache.ClusterQueueSnapshot, flavor kueue.ResourceFlavorReference, share schdcache.DRS, missing amounts,
+) {
+	lendable, here, elsewhere := amounts{}, amounts{}, amounts{}
+	for resource, quota := range queue.Parent().ResourceNode.SubtreeQuota {
+		lendable[resource.Resource] += number(quota)
+		borrowed := number(queue.ResourceNode.Usage[resource].Sub(queue.ResourceNode.SubtreeQuota[resource]))
+		if resource.Flavor == flavor {
+			here[resource.Resource] += max(0, borrowed)
+		} else {
+			elsewhere[resource.Resource] += max(0, borrowed)
+		}
+	}
+	var candidates []amounts
+	var first *workload.Info
+	var firstUsed amounts
+	for _, item := range queue.Workloads {
+		used := usedOf(item, flavor)
+		if !used.hasAny(missing) {
+			continue
+		}
+		candidates = append(candidates, used)
+		if first == nil || common.CandidatesOrdering(logr.Discard(), false, item, first, "", r.clock.Now()) < 0 {
+			first, firstUsed = item, used
+		}
+	}
+	larger := schdcache.CompareDRS(share, queue.DominantResourceShare()) < 0
+	level := share.PreciseWeightedShare()*queue.FairWeight/1000 - 1e-6 // A millionth for rounding.
+	for wanted := range missing {
+		least, most, total := math.Inf(1), 0.0, 0.0
+		for _, used := range candidates {
+			least, most, total = min(least, used[wanted]), max(most, used[wanted]), total+used[wanted]
+		}
+		kept := 0.0
+		for name, all := range lendable {
+			beyond := here[name] + elsewhere[name] - level*all
+			switch {
+			case all == 0 || beyond <= 0:
+			case elsewhere[name] >= level*all:
+				kept = math.Inf(1)
+			default:
+				kept = max(kept, beyond/leastPerUnit(candidates, name, wanted))
+			}
+		}
+		switch {
+		case kept >= least:
+			missing[wanted] -= min(kept+most, total)
+		case larger && !r.admissionFair:
+			missing[wanted] -= firstUsed[wanted]
+		case larger:
+			missing[wanted] -= most
+		}
+	}
+}
+
+// leastPerUnit returns the least amount of a resource that a candidate has for each unit of the wanted one.
+func leastPerUnit(candidates []amounts, name, wanted corev1.ResourceName) float64 {
+	least := math.Inf(1)
+	for _, used := range candidates {
+		if used[wanted] > 0 {
+			least = min(least, used[name]/used[wanted])
+		}
+	}
+	return least
+}
+
+type amounts map[corev1.ResourceName]float64
+
+func (a amounts) hasAny(wanted amounts) bool {
+	for name := range wanted {
+		if _, ok := a[name]; ok {
+			return true
+		}
+	}
+	return false
+}
+
+// usedOf returns what a Workload uses of a flavor.
+func usedOf(item *workload.Info, flavor kueue.ResourceFlavorReference) amounts {
+	used := amounts{}
+	for resource, amount := range item.FlavorResourceUsage() {
+		if resource.Flavor == flavor {
+			used[resource.Resource] = number(amount)
+		}
+	}
+	return used
+}
+
+func number(amount resources.Amount) float64 { return float64(amount.Int64()) }

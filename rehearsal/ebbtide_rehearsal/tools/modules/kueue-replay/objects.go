@@ -53,6 +53,7 @@ type controllers struct {
 	podsReady     bool
 	checker       *checker
 	fair          bool
+	admissionFair bool
 }
 
 func configured(content []byte) (*configapi.Configuration, error) {
@@ -111,7 +112,7 @@ func newControllers(content []byte) (*controllers, error) {
 	}
 	k.cache = schdcache.New(k.store, cacheOptions...)
 	k.checker = &checker{k.cache, map[kueue.ClusterQueueReference]bool{}}
-	k.fair = fairsharing.Enabled(cfg.FairSharing)
+	k.fair, k.admissionFair = fairsharing.Enabled(cfg.FairSharing), cfg.AdmissionFairSharing != nil
 	queues, requeuer := qcache.NewManagerForUnitTestsWithRequeuer(k.store, k.checker, queueOptions...)
 	k.queues, k.requeuer = queues, requeuer
 	k.scheduler = scheduler.New(queues, k.cache, k.store, k.recorder,
