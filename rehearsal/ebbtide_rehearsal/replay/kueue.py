@@ -257,7 +257,7 @@ class Kueue:
         answered: whether events are answered; if not, only decisions are reported: `check`, `admitted`,
             `evicted` and `deactivated`.
         exhaustive: let Kueue look for victims of every job, also where the shares of the queues show that
-            there are none. The events are the same.
+            there are too few, and compute hashes that it does not use. The events are the same.
     """
 
     def __init__(

@@ -56,7 +56,7 @@ func (r *replay) passHopeless() (bool, error) {
 			}
 			// Kueue has to give the reason once.
 			found := r.shown[client.ObjectKeyFromObject(head.Obj)]
-			if !r.fair || r.reason(found) == "" || queue.IsPreemptor(head) || head.LastAssignment.PendingFlavors() {
+			if !r.fair || r.exhaustive || r.reason(found) == "" || queue.IsPreemptor(head) || head.LastAssignment.PendingFlavors() {
 				some = true
 				continue
 			}
@@ -96,9 +96,11 @@ func (r *replay) hopeless(queue *schdcache.ClusterQueueSnapshot, head *workload.
 	switch queue.Preemption.WithinClusterQueue {
 	case kueue.PreemptionPolicyNever:
 	case kueue.PreemptionPolicyLowerPriority:
-		for _, item := range queue.Workloads {
-			if priority.Priority(item.Obj) < priority.Priority(head.Obj) {
-				lower = append(lower, item)
+		if own := priority.Priority(head.Obj); own > r.lowest {
+			for _, item := range queue.Workloads {
+				if priority.Priority(item.Obj) < own {
+					lower = append(lower, item)
+				}
 			}
 		}
 	default:

@@ -64,6 +64,7 @@ func (r *replay) submit(item action) error {
 		created: epoch.Add(duration(item.At) + time.Duration(r.number)),
 	}
 	r.jobs[item.Job] = created
+	r.lowest = min(r.lowest, item.Priority)
 	r.at(duration(item.At), func() error {
 		members.waiting = append(members.waiting, created)
 		return r.show(members)

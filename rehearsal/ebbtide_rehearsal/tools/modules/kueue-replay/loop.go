@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+	"sigs.k8s.io/kueue/pkg/workload"
 )
 
 const (
@@ -57,7 +58,8 @@ func (m *moments) Pop() any {
 	return last
 }
 
-// replay is a run: Kueue, the jobs, and the heap of what will happen.
+// replay is a run: Kueue, the jobs and their lowest priority, and the heap of what will happen. An exhaustive one leaves
+// nothing out of Kueue's work, to compare.
 type replay struct {
 	*controllers
 	ctx      context.Context
@@ -74,6 +76,9 @@ type replay struct {
 	queued   map[types.NamespacedName]bool
 	stopped  []*job
 	decided  bool
+	lowest   int32
+
+	exhaustive bool
 }
 
 func newReplay(first setup, p *pipe) (*replay, error) {
@@ -84,9 +89,9 @@ func newReplay(first setup, p *pipe) (*replay, error) {
 	r := &replay{
 		controllers: k, ctx: ctrl.LoggerInto(context.Background(), logr.Discard()), pipe: p,
 		jobs: map[string]*job{}, shown: map[types.NamespacedName]*job{}, classes: map[string]*class{},
-		requeues: map[any]bool{}, queued: map[types.NamespacedName]bool{},
+		requeues: map[any]bool{}, queued: map[types.NamespacedName]bool{}, lowest: math.MaxInt32,
+		exhaustive: first.Exhaustive,
 	}
-	r.fair = r.fair && !first.Exhaustive
 	for name, labels := range first.Namespaces {
 		k.store.put(namespaceObject(name, labels))
 	}
@@ -283,7 +288,7 @@ func (r *replay) drain() error {
 		}
 		for _, item := range changes {
 			r.tick()
-			r.workloads.Update(event.TypedUpdateEvent[*kueue.Workload]{ObjectOld: item.old, ObjectNew: item.new})
+			r.update(event.TypedUpdateEvent[*kueue.Workload]{ObjectOld: item.old, ObjectNew: item.new})
 			r.enqueue(client.ObjectKeyFromObject(item.new))
 			if err := r.observe(item); err != nil {
 				return err
@@ -312,6 +317,16 @@ func (r *replay) drain() error {
 				return err
 			}
 		}
+	}
+}
+
+// update calls Kueue's event handler, without the scheduling hash of a Workload with quota: that of one that waits is
+// computed again.
+func (r *replay) update(item event.TypedUpdateEvent[*kueue.Workload]) {
+	if workload.HasQuotaReservation(item.ObjectNew) && !r.exhaustive {
+		r.hashes.without(func() { r.workloads.Update(item) })
+	} else {
+		r.workloads.Update(item)
 	}
 }
 

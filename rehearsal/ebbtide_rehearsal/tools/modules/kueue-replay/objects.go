@@ -26,6 +26,7 @@ import (
 	schdcache "sigs.k8s.io/kueue/pkg/cache/scheduler"
 	kueueconfig "sigs.k8s.io/kueue/pkg/config"
 	"sigs.k8s.io/kueue/pkg/controller/core"
+	"sigs.k8s.io/kueue/pkg/features"
 	"sigs.k8s.io/kueue/pkg/scheduler"
 	preemptexpectations "sigs.k8s.io/kueue/pkg/scheduler/preemption/expectations"
 	"sigs.k8s.io/kueue/pkg/scheduler/preemption/fairsharing"
@@ -54,6 +55,7 @@ type controllers struct {
 	checker       *checker
 	fair          bool
 	admissionFair bool
+	hashes        gate
 }
 
 func configured(content []byte) (*configapi.Configuration, error) {
@@ -110,6 +112,7 @@ func newControllers(content []byte) (*controllers, error) {
 		queueOptions = append(queueOptions,
 			qcache.WithExcludedResourcePrefixes(excluded), qcache.WithResourceTransformations(transformed))
 	}
+	k.hashes = newGate(features.SchedulingEquivalenceHashing)
 	k.cache = schdcache.New(k.store, cacheOptions...)
 	k.checker = &checker{k.cache, map[kueue.ClusterQueueReference]bool{}}
 	k.fair, k.admissionFair = fairsharing.Enabled(cfg.FairSharing), cfg.AdmissionFairSharing != nil

@@ -139,7 +139,7 @@ func serve(p *pipe) error {
 }
 
 func main() {
-	debug.SetGCPercent(500)
+	debug.SetGCPercent(1000)
 	ctrl.SetLogger(logr.Discard())
 	if err := serve(newPipe(os.Stdin, os.Stdout)); err != nil {
 		fmt.Fprintln(os.Stderr, err)
