@@ -56,7 +56,8 @@ func (r *replay) passHopeless() (bool, error) {
 			}
 			// Kueue has to give the reason once.
 			found := r.shown[client.ObjectKeyFromObject(head.Obj)]
-			if !r.fair || r.exhaustive || r.reason(found) == "" || queue.IsPreemptor(head) || head.LastAssignment.PendingFlavors() {
+			if !r.fair || r.exhaustive || r.reason(found) == "" || queue.IsPreemptor(head) ||
+				head.LastAssignment.PendingFlavors() {
 				some = true
 				continue
 			}
@@ -136,14 +137,20 @@ func (r *replay) short(
 	if len(missing) == 0 || !covered || !borrows {
 		return false
 	}
-	defer queue.SimulateUsageAddition(usage)()
+	own := workload.Usage{Quota: resources.FlavorResourceQuantities{}}
 	for _, item := range lower {
-		defer queue.SimulateUsageRemoval(workload.Usage{Quota: item.FlavorResourceUsage()})()
-		used := usedOf(item, flavor)
-		for name := range missing {
-			missing[name] -= used[name]
+		for resource, amount := range item.FlavorResourceUsage() {
+			own.Quota[resource] = own.Quota[resource].Add(amount)
+			if _, ok := missing[resource.Resource]; ok && resource.Flavor == flavor {
+				missing[resource.Resource] -= number(amount)
+			}
+		}
+		if !missing.some() {
+			return false
 		}
 	}
+	defer queue.SimulateUsageAddition(usage)()
+	defer queue.SimulateUsageRemoval(own)()
 	share := queue.DominantResourceShare()
 	if share.IsZero() || math.IsInf(share.PreciseWeightedShare(), 1) {
 		return false
@@ -153,12 +160,7 @@ func (r *replay) short(
 			r.takeFrom(other, flavor, share, missing)
 		}
 	}
-	for _, amount := range missing {
-		if amount > 0 {
-			return true
-		}
-	}
-	return false
+	return missing.some()
 }
 
 // takeFrom subtracts the most that Kueue would take of a flavor from a queue, for another one whose share is given with
@@ -232,6 +234,17 @@ func leastPerUnit(candidates []amounts, name, wanted corev1.ResourceName) float6
 
 type amounts map[corev1.ResourceName]float64
 
+// some tells whether some amount is positive.
+func (a amounts) some() bool {
+	for _, amount := range a {
+		if amount > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// hasAny tells whether a resource of others is in it.
 func (a amounts) hasAny(wanted amounts) bool {
 	for name := range wanted {
 		if _, ok := a[name]; ok {

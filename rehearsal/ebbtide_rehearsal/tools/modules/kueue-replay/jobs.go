@@ -347,9 +347,6 @@ func (r *replay) reason(found *job) string {
 func (r *replay) pending() map[string]string {
 	waiting := map[string]string{}
 	for _, members := range r.classes {
-		if members.head != nil {
-			waiting[members.head.id] = r.reason(members.head)
-		}
 		for _, item := range members.waiting {
 			waiting[item.id] = r.reason(members.head)
 		}
