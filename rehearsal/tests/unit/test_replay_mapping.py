@@ -86,7 +86,7 @@ def test_totals_are_split_by_the_nodes() -> None:
 
 @pytest.mark.parametrize("gpus", [1, 2, 4])
 def test_shares_of_a_node_fill_it(gpus: int) -> None:
-    """As many pods fit a node as have its GPUs, whatever its CPU and memory divide to."""
+    """Pods with a part of its GPUs fill a node, whatever its CPU and memory divide to."""
     declaration = a_declaration()
     node = Shape(15490, 55163, 4, "nvidia.com/gpu")
     odd = replace(declaration, capacity={**declaration.capacity, "t4": node})
