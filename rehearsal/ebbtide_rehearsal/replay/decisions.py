@@ -58,3 +58,13 @@ class Scheduler(Protocol):
     def pending(self) -> Mapping[str, str]:
         """Return the jobs without quota once nothing more can happen, each with the reason."""
         ...
+
+
+class Forwarding:
+    """A scheduler that leaves all but its own methods to another."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+        self.submit, self.finish, self.ready = scheduler.submit, scheduler.finish, scheduler.ready
+        self.checked, self.next_time = scheduler.checked, scheduler.next_time
+        self.pending = scheduler.pending

@@ -22,7 +22,7 @@ ANY: Final = "*"
 _MIB: Final = 1 << 20
 _GIB: Final = 1 << 30
 _SMALLEST: Final = 10
-"""Requests are rounded up to so many MiB, and CPU to so many millicores, if as many pods fit a node."""
+"""Requests are rounded up to multiples of it, in MiB and millicores, unless fewer pods would fit a node."""
 
 
 class Table(Declared):

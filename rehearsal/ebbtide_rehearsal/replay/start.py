@@ -14,7 +14,7 @@ from ebbtide.wording import and_list, several
 from ebbtide_rehearsal.cloud.pools import NodePool
 from ebbtide_rehearsal.replay.cloud_model import Cloud, CloudModel
 from ebbtide_rehearsal.replay.compare import Schedulers
-from ebbtide_rehearsal.replay.decisions import Decision, Scheduler
+from ebbtide_rehearsal.replay.decisions import Decision, Forwarding, Scheduler
 from ebbtide_rehearsal.replay.declared import Declaration
 from ebbtide_rehearsal.replay.mapping import Mapper, Table, Work
 from ebbtide_rehearsal.replay.present import needed_nodes, present_declaration, with_nodes
@@ -117,15 +117,12 @@ class _PresentCloud(Cloud):
         return 0.0 if request in self._running else super().queued_seconds(request)
 
 
-class _Noting:
+class _Noting(Forwarding):
     """A scheduler whose decisions about quota are noted."""
 
     def __init__(self, scheduler: Scheduler) -> None:
-        self._scheduler = scheduler
+        super().__init__(scheduler)
         self.reserved: dict[str, float] = {}
-        self.submit, self.finish, self.ready = scheduler.submit, scheduler.finish, scheduler.ready
-        self.checked, self.next_time = scheduler.checked, scheduler.next_time
-        self.pending = scheduler.pending
 
     def step(self, at: float, before: float) -> Sequence[Decision]:
         """Decide, and note when each job first has quota."""

@@ -12,7 +12,7 @@ from ebbtide.wording import and_list, several
 from ebbtide_rehearsal.replay.cloud_model import CloudModel, Recorded
 from ebbtide_rehearsal.replay.compare import Schedulers
 from ebbtide_rehearsal.replay.compare import replay as replay_all
-from ebbtide_rehearsal.replay.decisions import Decision, Scheduler
+from ebbtide_rehearsal.replay.decisions import Decision, Forwarding, Scheduler
 from ebbtide_rehearsal.replay.declared import Declaration
 from ebbtide_rehearsal.replay.document import ColumnReport, ReplayReport
 from ebbtide_rehearsal.replay.mapping import Table
@@ -34,14 +34,12 @@ class _TimeIsUpError(Exception):
     """The time limit has passed."""
 
 
-class _Limited:
+class _Limited(Forwarding):
     """A scheduler that ends with a time limit."""
 
     def __init__(self, scheduler: Scheduler, is_over: Callable[[], bool]) -> None:
-        self._scheduler, self._is_over = scheduler, is_over
-        self.submit, self.finish, self.ready = scheduler.submit, scheduler.finish, scheduler.ready
-        self.checked, self.next_time = scheduler.checked, scheduler.next_time
-        self.pending = scheduler.pending
+        super().__init__(scheduler)
+        self._is_over = is_over
 
     def step(self, at: float, before: float) -> Sequence[Decision]:
         """Decide, unless the time is up."""

@@ -13,7 +13,7 @@ from rich.console import Console
 from ebbtide.preview.record_stack import record_stack
 from ebbtide.preview.stack_files import read_stack
 from ebbtide_rehearsal.replay.cloud_model import Cloud, CloudModel
-from ebbtide_rehearsal.replay.decisions import Decision, Scheduler
+from ebbtide_rehearsal.replay.decisions import Decision, Forwarding
 from ebbtide_rehearsal.replay.declared import declaration
 from ebbtide_rehearsal.replay.kueue import PROGRAM
 from ebbtide_rehearsal.replay.mapping import Mapper, Table
@@ -63,14 +63,8 @@ def test_the_example_of_the_page_has_its_output(project: Path) -> None:
         assert part.strip() in printed
 
 
-class _Stepwise:
+class _Stepwise(Forwarding):
     """Kueue that is asked again at each of its own events."""
-
-    def __init__(self, scheduler: Scheduler) -> None:
-        self._scheduler = scheduler
-        self.submit, self.finish, self.ready = scheduler.submit, scheduler.finish, scheduler.ready
-        self.checked, self.next_time = scheduler.checked, scheduler.next_time
-        self.pending = scheduler.pending
 
     def step(self, at: float, before: float) -> Sequence[Decision]:
         """Decide at a time alone."""

@@ -61,12 +61,6 @@ class FirstIn:
         else:
             self._decisions.append(Decision("admitted", job, at, flavor))
 
-    def evict(self, at: float, job: str) -> None:
-        """Evict a job at the next step."""
-        work, _ = self._reserved.pop(job)
-        self._decisions.append(Decision("evicted", job, at, reason="Preempted"))
-        self._waiting.append(work)
-
     def step(self, at: float, before: float) -> Sequence[Decision]:
         """Reserve quota for the first jobs that fit; nothing changes later."""
         del before
