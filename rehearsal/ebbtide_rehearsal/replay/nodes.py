@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from operator import attrgetter
 from typing import Final
 
 from ebbtide.placement.profile import Toleration
@@ -37,6 +38,7 @@ _SCAN: Final = 10.0
 _ROUNDING: Final = 1e-3
 """Seconds by which a node's removal is reviewed later: a sum of times may be rounded down, and the node would
 be unneeded for a little less than the delay, without another review."""
+_RANK: Final = attrgetter("rank")
 _ANY: Final = (Toleration("", "Exists", "", ""),)
 
 
@@ -153,22 +155,19 @@ class Nodes:
 
     def _schedule(self, now: float) -> None:
         """Place pending pods, and scale up for those that fit no node."""
-        closed: set[int] = set()
+        closed = {kind for kind, until in self._no_growth_until.items() if now < until}
         for run in list(self._pending.values()):
+            if run.kind in closed and run.kind in self._full and not run.queued:
+                continue
             self._place(now, run)
-            if (
-                len(run.nodes) < run.pods
-                and not run.queued
-                and run.kind not in closed
-                and now >= self._no_growth_until.get(run.kind, 0.0)
-            ):
+            if len(run.nodes) < run.pods and not run.queued and run.kind not in closed:
                 self._scale_up(now, run)
                 self._place(now, run)
                 if len(run.nodes) < run.pods:
                     closed.add(run.kind)
             if len(run.nodes) == run.pods:
                 del self._pending[run.name]
-                if all(node.ready for node, _ in run.nodes):
+                if all(node.node for node, _ in run.nodes):
                     self._start(now, run)
 
     def _start(self, now: float, run: Run) -> None:
@@ -188,10 +187,8 @@ class Nodes:
                 if not run.queued:
                     self._full.add(run.kind)
                 return
-            chosen = max(fitting, key=self._free_share)
-            chosen.cpu -= shape.cpu
-            chosen.memory -= shape.memory
-            chosen.gpus -= shape.gpus
+            chosen = max(fitting, key=_RANK)
+            chosen.take(shape)
             if not chosen.runs:
                 chosen.busy_since = now
             chosen.runs.append(run)
@@ -204,18 +201,11 @@ class Nodes:
             if kind in self._full and node.pool.name in pools and node.fits(shape):
                 self._full.discard(kind)
 
-    def _free_share(self, node: SimulatedNode) -> tuple[bool, float]:
-        """Rank a node: ready ones first, then by free CPU and memory."""
-        whole = self._capacity[node.pool.name]
-        return node.ready, node.cpu / max(1, whole.cpu) + node.memory / max(1, whole.memory)
-
     def _unplace(self, now: float, run: Run) -> None:
         for node, since in run.nodes:
-            node.cpu += run.shape.cpu
-            node.memory += run.shape.memory
-            node.gpus += run.shape.gpus
+            node.free(run.shape)
             node.runs.remove(run)
-            hours = (now - max(since, node.machine.created)) / _HOUR * self._share(node, run.shape)
+            hours = (now - max(since, node.machine.created)) / _HOUR * node.share(run.shape)
             self._watch.used(run, node.pool.name, hours, hours * node.machine.hourly)
             if not node.runs:
                 node.busy_seconds += now - max(node.busy_since, node.machine.created)
@@ -223,12 +213,6 @@ class Nodes:
                 self._freed(node)
                 self._check_scale_down(now, node.pool.name)
         run.nodes.clear()
-
-    def _share(self, node: SimulatedNode, shape: Shape) -> float:
-        """Return the part of a node that a pod takes: its largest share of a resource."""
-        whole = self._capacity[node.pool.name]
-        pairs = ((shape.cpu, whole.cpu), (shape.memory, whole.memory), (shape.gpus, whole.gpus))
-        return max(part / all_ for part, all_ in pairs if all_)
 
     def _scale_up(self, now: float, run: Run) -> None:
         """Order nodes for the pods of a job that fit no node, pool after pool."""
@@ -269,8 +253,7 @@ class Nodes:
         machine = Machine(
             pool.cluster, pool.name, name, zone, pool.cloud, pool.hourly, now, "starting", due, request
         )
-        whole = self._capacity[pool.name]
-        node = SimulatedNode(machine, pool, whole.cpu, whole.memory, whole.gpus)
+        node = SimulatedNode(machine, pool, self._capacity[pool.name])
         self._nodes[pool.name][name] = node
         self._freed(node)
         self._watch.node_added(now, machine)
@@ -278,27 +261,28 @@ class Nodes:
         return node
 
     def _ready(self, now: float, node: SimulatedNode) -> None:
-        node.ready = True
         pool = node.pool
-        node.machine = node.machine.having(state="running", since=now)
-        node.node = Node(
-            name=node.machine.name,
-            labels=labels(pool, node.machine.zone, node.machine.name),
-            annotations={},
-            taints=pool.taints,
-            allocatable=amounts(provides(pool)),
-            ready=True,
-            cordoned=False,
+        node.become_ready(
+            now,
+            Node(
+                name=node.machine.name,
+                labels=labels(pool, node.machine.zone, node.machine.name),
+                annotations={},
+                taints=pool.taints,
+                allocatable=amounts(provides(pool)),
+                ready=True,
+                cordoned=False,
+            ),
         )
         self._at(self._cloud.reclaim_at(pool, node.machine.name, now), "reclaim", pool.name, node)
         if pool.max_run_seconds is not None:
             self._at(now + pool.max_run_seconds, "expire", pool.name, node)
         request = self._requests.get(node.machine.request, ())
-        if request and all(other.ready for other in request) and node.machine.request in self._waiting:
+        if request and all(other.node for other in request) and node.machine.request in self._waiting:
             run, *_ = self._waiting.pop(node.machine.request)
             self._watch.provisioned(now, run, "")
         for run in list(dict.fromkeys(node.runs)):
-            if len(run.nodes) == run.pods and not run.started and all(other.ready for other, _ in run.nodes):
+            if len(run.nodes) == run.pods and not run.started and all(other.node for other, _ in run.nodes):
                 self._start(now, run)
         self._check_scale_down(now, pool.name)
 
@@ -408,7 +392,7 @@ class Nodes:
             if node.node and (node.gpus or not node.pool.accelerator)
         }
         limit = self._autoscaling.utilization
-        if all(self._used_share(node) >= limit for node in partly.values()):
+        if all(node.used_share() >= limit for node in partly.values()):
             self._reviews[pool] = _NOTHING
             return
         snapshot = self._snapshot(now, (pool,), partly)
@@ -430,12 +414,6 @@ class Nodes:
             if due > now and self._checks.get(pool, math.inf) > due:
                 self._checks[pool] = due
                 self._at(due, "scale-down", pool)
-
-    def _used_share(self, node: SimulatedNode) -> float:
-        whole = self._capacity[node.pool.name]
-        if whole.gpus:
-            return 1 - node.gpus / whole.gpus
-        return 1 - min(node.cpu / max(1, whole.cpu), node.memory / max(1, whole.memory))
 
     # Views for the autoscaler's decisions
 

@@ -52,32 +52,77 @@ class SimulatedNode:
     Attributes:
         machine: the machine.
         pool: its pool.
-        cpu: free CPU in millicores.
-        memory: free memory in MiB.
-        gpus: free accelerators.
+        whole: its capacity for pods.
         runs: the job of each of its pods.
-        ready: whether its pods can start.
         gone: whether it was removed.
         node: its Node; None until it is ready.
         busy_since: time of its first pod since it had none.
         busy_seconds: how long it had pods before that.
+        cpu: free CPU in millicores.
+        memory: free memory in MiB.
+        gpus: free accelerators.
+        rank: whether it is ready, and the sum of its free shares of CPU and memory: the largest is preferred.
     """
 
     machine: Machine
     pool: NodePool
-    cpu: int
-    memory: int
-    gpus: int
+    whole: Shape
     runs: list[Run] = field(default_factory=list[Run])
-    ready: bool = False
     gone: bool = False
     node: Node | None = None
     busy_since: float = 0.0
     busy_seconds: float = 0.0
+    cpu: int = field(init=False)
+    memory: int = field(init=False)
+    gpus: int = field(init=False)
+    rank: tuple[bool, float] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Start without pods."""
+        self.cpu, self.memory, self.gpus = self.whole.cpu, self.whole.memory, self.whole.gpus
+        self._rank()
 
     def fits(self, shape: Shape) -> bool:
         """Return whether a pod fits the free capacity."""
         return self.gpus >= shape.gpus and self.cpu >= shape.cpu and self.memory >= shape.memory
+
+    def take(self, shape: Shape) -> None:
+        """Use the requests of a pod."""
+        self.cpu -= shape.cpu
+        self.memory -= shape.memory
+        self.gpus -= shape.gpus
+        self._rank()
+
+    def free(self, shape: Shape) -> None:
+        """Free the requests of a pod."""
+        self.cpu += shape.cpu
+        self.memory += shape.memory
+        self.gpus += shape.gpus
+        self._rank()
+
+    def become_ready(self, now: float, node: Node) -> None:
+        """Let pods start."""
+        self.machine, self.node = self.machine.having(state="running", since=now), node
+        self._rank()
+
+    def _rank(self) -> None:
+        shares = self.cpu / max(1, self.whole.cpu) + self.memory / max(1, self.whole.memory)
+        self.rank = self.node is not None, shares
+
+    def share(self, shape: Shape) -> float:
+        """Return the part of the node that a pod takes: its largest share of a resource."""
+        pairs = (
+            (shape.cpu, self.whole.cpu),
+            (shape.memory, self.whole.memory),
+            (shape.gpus, self.whole.gpus),
+        )
+        return max(part / all_ for part, all_ in pairs if all_)
+
+    def used_share(self) -> float:
+        """Return the used part of its accelerators, or without these of its CPU and memory."""
+        if self.whole.gpus:
+            return 1 - self.gpus / self.whole.gpus
+        return 1 - min(self.cpu / max(1, self.whole.cpu), self.memory / max(1, self.whole.memory))
 
 
 class Watch(Protocol):
