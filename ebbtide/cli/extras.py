@@ -24,6 +24,7 @@ MODULES: Final[Mapping[str, tuple[str, ...]]] = {
         "filelock",
         "google.rpc",
         "kubernetes",
+        "msgspec",
         "platformdirs",
         "requests",
         "trustme",

@@ -7,10 +7,12 @@ own timers are between the slots.
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from typing import Any, Protocol, TypeAlias
+
+from msgspec.structs import replace
 
 from ebbtide_rehearsal.replay.kueue import (
     Apply,

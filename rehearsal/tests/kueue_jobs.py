@@ -6,8 +6,10 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from msgspec.structs import replace
+
 from ebbtide.kueue_api import API_VERSION
-from ebbtide_rehearsal.replay.kueue import Action, End, Event, Finish, Kueue, PodSet, PodsReady, Submit
+from ebbtide_rehearsal.replay.kueue import Action, Event, Finish, Kueue, PodSet, PodsReady, Submit
 
 Manifest = dict[str, Any]
 NAMESPACE = "default"
@@ -100,12 +102,12 @@ class Played:
     """Events of Kueue in virtual time.
 
     Attributes:
-        events: its events.
+        events: its events, without the number of their cycle.
         end: the end.
     """
 
     events: list[Event]
-    end: End
+    end: Event
 
     def rows(self) -> list[tuple[str, str, str]]:
         """Return phase, job and flavor of each event."""
@@ -137,7 +139,7 @@ def play(
     events: list[Event] = []
 
     def follow(event: Event) -> Iterable[Action]:
-        events.append(event)
+        events.append(replace(event, cycles=0))
         further = list(answer(event))
         if event.kind == "admitted" and not further:
             yield PodsReady(event.at, event.job)

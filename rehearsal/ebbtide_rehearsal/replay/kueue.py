@@ -4,15 +4,15 @@ Time and the heap of events are in that process (`tools/modules/kueue-replay`); 
 reads what follows from it. Equal input gives equal events.
 """
 
-import json
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
-from functools import cache
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, Final, Literal, Self, TypeAlias, cast
+from typing import IO, Any, Final, Literal, Self, TypeAlias
+
+from msgspec import Struct
+from msgspec.json import Decoder, Encoder
 
 from ebbtide_rehearsal.failures import RehearsalError
 
@@ -37,8 +37,7 @@ class KueueError(RehearsalError):
     """The process has rejected its input or failed; the message is its own."""
 
 
-@dataclass(frozen=True, slots=True)
-class PodSet:
+class PodSet(Struct, frozen=True):
     """Equal pods of a job.
 
     Attributes:
@@ -52,12 +51,15 @@ class PodSet:
     name: str
     count: int
     requests: Mapping[str, str]
-    node_selector: Mapping[str, str] = field(default_factory=dict[str, str])
+    node_selector: Mapping[str, str] = {}
     tolerations: Sequence[Mapping[str, Any]] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Submit:
+class _Act(Struct, frozen=True, tag_field="do", tag=True):
+    pass
+
+
+class Submit(_Act, frozen=True):
     """Create a job at a time.
 
     Attributes:
@@ -75,8 +77,7 @@ class Submit:
     priority: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class PodsReady:
+class PodsReady(_Act, frozen=True):
     """Set whether all pods of an admitted job are ready; void once the job is evicted.
 
     Attributes:
@@ -90,8 +91,7 @@ class PodsReady:
     ready: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Finish:
+class Finish(_Act, frozen=True):
     """End a job; void once it is evicted.
 
     Attributes:
@@ -105,8 +105,7 @@ class Finish:
     succeeded: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Evict:
+class Evict(_Act, frozen=True):
     """Evict a job with quota, as for a failed node; it is requeued. Void once it is evicted.
 
     Attributes:
@@ -120,8 +119,7 @@ class Evict:
     reason: str = "NodeFailures"
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(_Act, frozen=True):
     """Set an admission check of a job; void once it is evicted.
 
     Attributes:
@@ -140,8 +138,7 @@ class Check:
     after: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Timer:
+class Timer(_Act, frozen=True):
     """Report an event `timer` at a time.
 
     Attributes:
@@ -153,8 +150,7 @@ class Timer:
     tag: str
 
 
-@dataclass(frozen=True, slots=True)
-class Apply:
+class Apply(_Act, frozen=True):
     """Create or change an object: a quota, a stop policy, a flavor.
 
     Attributes:
@@ -169,37 +165,20 @@ class Apply:
 Action: TypeAlias = Submit | PodsReady | Finish | Evict | Check | Timer | Apply
 
 
-@dataclass(frozen=True, slots=True)
-class _Run:
+class _Run(_Act, frozen=True, tag="Run"):
     until: float | None
     before: float | None
 
 
-@cache
-def _fields(kind: type[object]) -> tuple[str, ...]:
-    return tuple(item.name for item in fields(kind)) if is_dataclass(kind) else ()
-
-
-def _plain(value: Any) -> dict[str, Any]:
-    """Convert an action or its parts for JSON."""
-    if names := _fields(cast("type[object]", type(value))):
-        return {"do": type(value).__name__.lstrip("_"), **{name: getattr(value, name) for name in names}}
-    return dict(cast("Mapping[str, Any]", value))
-
-
-_encoded: Final = json.JSONEncoder(default=_plain).encode
-
-
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(Struct, frozen=True, rename={"kind": "event"}):
     """A decision of Kueue, or what happened.
 
     Attributes:
         kind: `reserved`: the job has quota; `check`: an admission check is due; `admitted`: its pods are
             created; `evicted`: its pods are deleted; `deactivated`: it is never admitted again; `finished`;
-            `timer`.
+            `timer`; `end`: the run has ended.
         at: seconds from the start.
-        job: name of the job; empty for a timer.
+        job: name of the job; empty for a timer and an end.
         flavors: its flavors, of `reserved`, `check` and `admitted`.
         reason: reason of an eviction, such as `Preempted`, or of the end.
         message: Kueue's message of an eviction.
@@ -207,36 +186,26 @@ class Event:
         attempt: number of the ProvisioningRequest, from 1.
         tag: the timer's tag.
         cycles: number of scheduling cycles since the start.
+        next: time of what happens after an end; None if nothing more can happen.
+        pending: jobs without quota at the end of a run without a limit, each with Kueue's reason.
     """
 
-    kind: Literal["reserved", "check", "admitted", "evicted", "deactivated", "finished", "timer"]
+    kind: Literal["reserved", "check", "admitted", "evicted", "deactivated", "finished", "timer", "end"]
     at: float
     job: str = ""
-    flavors: Flavors = field(default_factory=dict[str, Mapping[str, str]])
+    flavors: Flavors = {}
     reason: str = ""
     message: str = ""
     check: str = ""
     attempt: int = 0
     tag: str = ""
-    cycles: int = field(default=0, compare=False)
+    cycles: int = 0
+    next: float | None = None
+    pending: Mapping[str, str] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class End:
-    """The end of a run.
-
-    Attributes:
-        at: seconds from the start.
-        next: time of the next event; None if nothing more can happen.
-        pending: jobs without quota once nothing more can happen, each with Kueue's reason.
-        cycles: number of scheduling cycles since the start.
-    """
-
-    at: float
-    next: float | None
-    pending: Mapping[str, str]
-    cycles: int
-
+_ENCODER: Final = Encoder(enc_hook=dict)
+_DECODER: Final = Decoder(Event)
 
 Answer: TypeAlias = Callable[[Event], Iterable[Action]]
 """Returns what follows from an event, now or later."""
@@ -278,7 +247,7 @@ class Kueue:
         self._answered = answered
         self._errors = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115 # closed with the process
         self._process = subprocess.Popen(  # noqa: S603
-            [program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, text=True
+            [program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors
         )
         self._write(
             {
@@ -307,13 +276,16 @@ class Kueue:
         """Add actions before a run, or between runs."""
         self._actions += actions
 
-    def run(self, answer: Answer = _ignore, until: float | None = None, before: float | None = None) -> End:
+    def run(self, answer: Answer = _ignore, until: float | None = None, before: float | None = None) -> Event:
         """Let time pass until a time, or until nothing more can happen.
 
         Args:
             answer: answers events, or receives decisions.
             until: the time; None for no limit.
             before: a later time, before which the run ends with the first time that has a decision.
+
+        Returns:
+            the end.
 
         Raises:
             KueueError: an action is invalid, or Kueue has failed.
@@ -322,11 +294,10 @@ class Kueue:
         self._actions = []
         output = self._stream(self._process.stdout)
         while line := output.readline():
-            event = json.loads(line)
-            kind = event.pop("event")
-            if kind == "end":
-                return End(event["at"], event.get("next"), event.get("pending", {}), event.get("cycles", 0))
-            actions = [*answer(Event(kind, **event))]
+            event = _DECODER.decode(line)
+            if event.kind == "end":
+                return event
+            actions = [*answer(event)]
             if self._answered:
                 self._write(actions)
         self._process.wait()
@@ -337,12 +308,12 @@ class Kueue:
     def _write(self, value: Any) -> None:
         stream = self._stream(self._process.stdin)
         try:
-            stream.write(f"{_encoded(value)}\n")
+            stream.write(_ENCODER.encode(value) + b"\n")
             stream.flush()
         except BrokenPipeError:
             return  # The output has ended, too: `run` raises the reason.
 
     @staticmethod
-    def _stream(stream: IO[str] | None) -> IO[str]:
+    def _stream(stream: IO[bytes] | None) -> IO[bytes]:
         assert stream is not None  # noqa: S101 # created with pipes
         return stream

@@ -3,12 +3,12 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Final
 
 import pytest
+from msgspec.structs import replace
 from rich.console import Console
 
 from ebbtide.kueue_api import API_VERSION
