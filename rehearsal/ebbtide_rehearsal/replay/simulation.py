@@ -56,8 +56,11 @@ class _Replay:
             self._scheduler.submit(state.outcome.work)
         now = 0.0
         while self._left or self._is_shrinking(now):
-            now = min(self._next_time(), self._scheduler.next_time())
-            if now == math.inf or now > horizon or (self._left and self._is_stuck(now)):
+            following = min(self._next_time(), self._scheduler.next_time())
+            if following == math.inf:
+                break
+            now = following
+            if now > horizon or (self._left and self._is_stuck(now)):
                 break
             self._nodes.advance(now)
             self._end_jobs(now)

@@ -32,7 +32,7 @@ class FirstIn:
     def __init__(self, declaration: Declaration) -> None:
         """Start with the capacity of all pools free."""
         self._declaration = declaration
-        self._submits: list[Work] = []
+        self.submits: list[Work] = []
         self._waiting: list[Work] = []
         self._reserved: dict[str, tuple[Work, str]] = {}
         self._decisions: list[Decision] = []
@@ -40,7 +40,7 @@ class FirstIn:
 
     def submit(self, work: Work) -> None:
         """Queue a job at its time."""
-        self._submits.append(work)
+        self.submits.append(work)
 
     def finish(self, at: float, job: str) -> None:
         """Free a job's quota."""
@@ -65,7 +65,7 @@ class FirstIn:
         """Reserve quota for the first jobs that fit; nothing changes later."""
         del before
         while self.next_time() <= at:
-            self._waiting.append(self._submits.pop(0))
+            self._waiting.append(self.submits.pop(0))
         decisions, self._decisions = self._decisions, []
         if any(decision.kind == "evicted" for decision in decisions):
             return decisions
@@ -89,7 +89,7 @@ class FirstIn:
 
     def next_time(self) -> float:
         """Return the time of the next job; nothing is retried."""
-        return self._submits[0].job.submit if self._submits else math.inf
+        return self.submits[0].job.submit if self.submits else math.inf
 
     def pending(self) -> Mapping[str, str]:
         """Return the queued jobs."""
