@@ -31,7 +31,6 @@ class KueueScheduler:
         self._decisions: list[Decision] = []
         self._checks: dict[str, str] = {}
         self._next = math.inf
-        self._pending: Mapping[str, str] = {}
 
     def submit(self, work: Work) -> None:
         """Create a job at its time."""
@@ -81,7 +80,6 @@ class KueueScheduler:
         self._actions, self._decisions, self._is_due = [], [], False
         end = self._kueue.run(self._follow, until=at, before=min(before, self._next_submit()))
         self._next = math.inf if end.next is None else end.next
-        self._pending = end.pending
         return self._decisions
 
     def next_time(self) -> float:
@@ -94,7 +92,7 @@ class KueueScheduler:
 
     def pending(self) -> Mapping[str, str]:
         """Return the jobs without quota once nothing more can happen, each with Kueue's reason."""
-        return self._pending
+        return self._kueue.run().pending if self.next_time() == math.inf else {}
 
     def _follow(self, event: Event) -> Iterable[Action]:
         match event.kind:

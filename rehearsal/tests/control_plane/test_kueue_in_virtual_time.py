@@ -267,7 +267,8 @@ def test_a_run_reaches_the_next_event_after_months(program: Path) -> None:
 
 
 def test_a_run_ends_with_the_first_decision(program: Path) -> None:
-    """Without answers, only decisions are reported, and a run stops after the first one before a time."""
+    """Without answers, only decisions are reported, and a run stops after the first one before a time. A job
+    to come changes nothing while an equal one waits."""
     objects, pods = [*flavors("f"), *queue("a", {"f": 2})], [PodSet("main", 1, {"cpu": "2"})]
     told: list[tuple[str, str, float]] = []
 
@@ -284,7 +285,8 @@ def test_a_run_ends_with_the_first_decision(program: Path) -> None:
         ends += [kueue.run(note, until=30, before=100)]
     assert told == [("admitted", "x", 5), ("admitted", "y", 31)]
     assert [end.at for end in ends] == [0, 5, 10, 31]
-    assert [end.next for end in ends[:3]] == [5, 10, 30]
+    assert [end.next for end in ends[:2]] == [5, 10]
+    assert (ends[2].next or 0) > 1000
 
 
 @pytest.mark.parametrize("priorities", [(0,), (0, 100)])

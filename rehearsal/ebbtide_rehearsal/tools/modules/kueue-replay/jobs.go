@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"container/heap"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -27,13 +28,15 @@ type job struct {
 	id        string
 	key       types.NamespacedName
 	class     *class
-	created   time.Time
+	at        time.Duration
+	number    int64
 	evictions int
 	evicted   time.Duration
 }
 
 // class is the jobs that Kueue cannot tell apart: it sees the first of those that wait, and the next one once
-// that has quota. Each release of quota would retry all of them. The reason is why the last one waited.
+// that has quota. Each release of quota would retry all of them. Those to come are among those that wait: they change
+// nothing as long as there is a first one. The reason is why the last one waited.
 type class struct {
 	queue    kueue.LocalQueueName
 	priority int32
@@ -59,17 +62,22 @@ func (r *replay) submit(item action) error {
 	}
 	r.number++
 	created := &job{
-		id: item.Job, class: members,
-		key:     types.NamespacedName{Namespace: namespace, Name: fmt.Sprintf("w%012d", r.number)},
-		created: epoch.Add(duration(item.At) + time.Duration(r.number)),
+		id: item.Job, class: members, at: duration(item.At), number: r.number,
+		key: types.NamespacedName{Namespace: namespace, Name: fmt.Sprintf("w%012d", r.number)},
 	}
 	r.jobs[item.Job] = created
 	r.lowest = min(r.lowest, item.Priority)
-	r.at(duration(item.At), func() error {
-		members.waiting = append(members.waiting, created)
-		return r.show(members)
-	})
+	members.waiting = append(members.waiting, created)
+	if members.head == nil && len(members.waiting) == 1 {
+		r.await(members)
+	}
 	return nil
+}
+
+// await shows the first job that waits when its time comes.
+func (r *replay) await(members *class) {
+	next := members.waiting[0]
+	heap.Push(&r.heap, moment{max(next.at, r.now), next.number, func() error { return r.show(members) }, nil})
 }
 
 func podSets(items []podSet) []kueue.PodSet {
@@ -92,13 +100,17 @@ func (r *replay) show(members *class) error {
 		return nil
 	}
 	first := members.waiting[0]
+	if first.at > r.now {
+		r.await(members)
+		return nil
+	}
 	members.waiting = members.waiting[1:]
 	members.head = first
 	item := &kueue.Workload{
 		TypeMeta: metav1.TypeMeta{APIVersion: kueue.SchemeGroupVersion.String(), Kind: "Workload"},
 		ObjectMeta: metav1.ObjectMeta{
 			Name: first.key.Name, Namespace: first.key.Namespace, UID: types.UID(first.key.Name), Generation: 1,
-			CreationTimestamp: metav1.NewTime(first.created),
+			CreationTimestamp: metav1.NewTime(epoch.Add(first.at + time.Duration(first.number))),
 		},
 		Spec: kueue.WorkloadSpec{
 			QueueName: members.queue, PodSets: members.podSets, Active: ptr.To(true), Priority: ptr.To(members.priority),

@@ -208,7 +208,7 @@ func (r *replay) run(until, before time.Duration) error {
 			seconds = math.Nextafter(seconds, math.Inf(1))
 		}
 		told.Next = &seconds
-	} else {
+	} else if until == math.MaxInt64 {
 		told.Pending = r.pending()
 	}
 	return r.pipe.tell(told)
