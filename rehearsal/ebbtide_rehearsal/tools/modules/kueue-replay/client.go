@@ -52,16 +52,24 @@ func (s *store) put(object client.Object) client.Object {
 	return previous
 }
 
+// copyOf returns a Workload with a status of its own. Kueue changes nothing else in what it has read, but by replacing it.
+func copyOf(item *kueue.Workload) *kueue.Workload {
+	copied := *item
+	item.Status.DeepCopyInto(&copied.Status)
+	return &copied
+}
+
+// Get reads an object, which shares all but a Workload's status with the stored one.
 func (s *store) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	if wanted, ok := into.(*kueue.Workload); ok {
 		if found, ok := s.workloads[key]; ok {
-			found.DeepCopyInto(wanted)
+			*wanted = *copyOf(found)
 			return nil
 		}
 	} else if found, ok := s.objects[reflect.TypeOf(into)][key]; ok {
-		reflect.ValueOf(into).Elem().Set(reflect.ValueOf(found.DeepCopyObject()).Elem())
+		reflect.ValueOf(into).Elem().Set(reflect.ValueOf(found).Elem())
 		return nil
 	}
 	kind := reflect.TypeOf(into).Elem().Name()
@@ -142,7 +150,7 @@ func (s *store) setStatus(written *kueue.Workload) error {
 	if !s.onlyWaits(key, current, next) {
 		s.replace(next)
 	}
-	next.DeepCopyInto(written)
+	written.TypeMeta, written.ObjectMeta, written.Spec = next.TypeMeta, next.ObjectMeta, next.Spec
 	return nil
 }
 

@@ -250,7 +250,7 @@ func (r *replay) decide(found *job, item action) error {
 	if current == nil {
 		return fmt.Errorf("the job %s has no quota yet", found.id)
 	}
-	target := current.DeepCopy()
+	target := copyOf(current)
 	switch item.Do {
 	case "Finish":
 		reason := kueue.WorkloadFinishedReasonFailed
@@ -334,7 +334,7 @@ func (r *replay) stop(found *job) error {
 	if current == nil || !workload.HasQuotaReservation(current) {
 		return nil
 	}
-	target := current.DeepCopy()
+	target := copyOf(current)
 	evicted := apimeta.FindStatusCondition(target.Status.Conditions, kueue.WorkloadEvicted)
 	return workloadpatching.PatchAdmissionStatus(r.ctx, r.store, target, r.clock, func(item *kueue.Workload) (bool, error) {
 		again := evicted.Reason == kueue.WorkloadEvictedByPreemption || evicted.Reason == kueue.WorkloadEvictedDueToNodeFailures
