@@ -32,6 +32,7 @@ from rehearsal.tests.kueue_jobs import (
     NAMESPACE,
     RECLAIM,
     Job,
+    Played,
     flavors,
     play,
     provisioning,
@@ -328,6 +329,27 @@ def test_jobs_without_victims_are_passed_over(
     assert passed.end.cycles < every.end.cycles
     assert len(passed.at("finished")) == len(jobs)
     assert passed.at("evicted")
+
+
+def test_equal_jobs_wait_together_while_evicted_ones_do(program: Path) -> None:
+    """Jobs of which every fifth is evicted have the events of a Kueue that always looks for equal ones."""
+    objects = [*flavors("f"), *queue("a", {"f": 6}, "all"), *queue("b", {"f": 2}, "all")]
+    jobs = trace(200, 3, "ab", sizes=(1, 2, 4))
+
+    def run(*, exhaustive: bool) -> Played:
+        evicted: set[str] = set()
+
+        def evict(event: Event) -> Iterable[Action]:
+            if event.kind == "admitted" and int(event.job) % 5 == 0 and event.job not in evicted:
+                evicted.add(event.job)
+                yield Evict(event.at + 3, event.job)
+
+        return play(program, objects, jobs, answer=evict, exhaustive=exhaustive)
+
+    passed, every = run(exhaustive=False), run(exhaustive=True)
+    assert passed.events == every.events
+    assert len(passed.at("evicted")) == 40
+    assert len(passed.at("finished")) == len(jobs)
 
 
 def test_the_objects_of_a_declaration_are_read(program: Path) -> None:

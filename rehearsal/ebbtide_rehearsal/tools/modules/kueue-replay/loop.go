@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+	qcache "sigs.k8s.io/kueue/pkg/cache/queue"
 	"sigs.k8s.io/kueue/pkg/workload"
 )
 
@@ -76,6 +77,7 @@ type replay struct {
 	queued   map[types.NamespacedName]bool
 	stopped  []*job
 	decided  bool
+	evicted  map[*job]bool
 	lowest   int32
 
 	exhaustive bool
@@ -86,10 +88,13 @@ func newReplay(first setup, p *pipe) (*replay, error) {
 	if err != nil {
 		return nil, err
 	}
+	if !first.Exhaustive {
+		k.hashes.close()
+	}
 	r := &replay{
 		controllers: k, ctx: ctrl.LoggerInto(context.Background(), logr.Discard()), pipe: p,
 		jobs: map[string]*job{}, shown: map[types.NamespacedName]*job{}, classes: map[string]*class{},
-		requeues: map[any]bool{}, queued: map[types.NamespacedName]bool{}, lowest: math.MaxInt32,
+		requeues: map[any]bool{}, evicted: map[*job]bool{}, queued: map[types.NamespacedName]bool{}, lowest: math.MaxInt32,
 		exhaustive: first.Exhaustive,
 	}
 	for name, labels := range first.Namespaces {
@@ -327,6 +332,34 @@ func (r *replay) update(item event.TypedUpdateEvent[*kueue.Workload]) {
 		r.hashes.without(func() { r.workloads.Update(item) })
 	} else {
 		r.workloads.Update(item)
+	}
+}
+
+// hash lets Kueue compute scheduling hashes, by which it finds equal Workloads that wait, as long as evicted ones do: it is
+// shown one of each class otherwise. What it would have recorded before is recorded then.
+func (r *replay) hash(item *job, waits bool) {
+	before := len(r.evicted)
+	if waits {
+		r.evicted[item] = true
+	} else {
+		delete(r.evicted, item)
+	}
+	switch after := len(r.evicted); {
+	case r.exhaustive || (before > 0) == (after > 0):
+	case after == 0:
+		r.hashes.close()
+	default:
+		r.hashes.open()
+		for _, name := range r.names {
+			queue := getClusterQueue(r.queues, name)
+			tried, _ := queue.DumpInadmissible()
+			for _, item := range queue.Snapshot() {
+				item.UpdateSchedulingHash(logr.Discard())
+				if slices.Contains(tried, workload.Key(item.Obj)) {
+					handleInadmissibleHash(queue, item.SchedulingHash, qcache.QuotaReservedReasonWaitingForQuota)
+				}
+			}
+		}
 	}
 }
 

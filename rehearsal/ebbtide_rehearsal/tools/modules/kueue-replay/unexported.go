@@ -38,6 +38,9 @@ func requeueWorkloadsCQ(ctx context.Context, m *qcache.Manager, name kueue.Clust
 //go:linkname requeueWorkloadsCohort sigs.k8s.io/kueue/pkg/cache/queue.requeueWorkloadsCohort
 func requeueWorkloadsCohort(ctx context.Context, m *qcache.Manager, name kueue.CohortReference) int
 
+//go:linkname handleInadmissibleHash sigs.k8s.io/kueue/pkg/cache/queue.(*ClusterQueue).handleInadmissibleHash
+func handleInadmissibleHash(q *qcache.ClusterQueue, hash workload.EquivalenceHash, reason qcache.QuotaReservedReason) int
+
 //go:linkname waitForPodsReady sigs.k8s.io/kueue/pkg/controller/core.waitForPodsReady
 func waitForPodsReady(cfg *configapi.WaitForPodsReady) unsafe.Pointer
 
@@ -90,10 +93,13 @@ func newGate(feature featuregate.Feature) gate {
 
 // without calls a function with the gate off.
 func (g gate) without(function func()) {
-	g.enabled.Store(g.off)
-	defer g.enabled.Store(g.on)
+	before := g.enabled.Swap(g.off)
+	defer g.enabled.Store(before)
 	function()
 }
+
+func (g gate) open()  { g.enabled.Store(g.on) }
+func (g gate) close() { g.enabled.Store(g.off) }
 
 // inline calls what Kueue runs in a goroutine at once.
 type inline struct{}
