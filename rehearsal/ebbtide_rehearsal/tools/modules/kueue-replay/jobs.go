@@ -139,7 +139,7 @@ func (r *replay) observe(item change) error {
 		}
 	}
 	if !had && has {
-		r.hash(found, false)
+		r.track(found, false)
 		found.class.reason = r.reason(found)
 		delete(r.store.waiting, found.key)
 		if err := r.ask(report{Event: "reserved", Job: found.id, Flavors: flavors(item.new)}); err != nil {
@@ -158,7 +158,7 @@ func (r *replay) observe(item change) error {
 	}
 	if !workloadevict.IsEvicted(item.old) && workloadevict.IsEvicted(item.new) {
 		found.evictions++
-		r.hash(found, active)
+		r.track(found, active)
 		r.release(found)
 		condition := apimeta.FindStatusCondition(item.new.Status.Conditions, kueue.WorkloadEvicted)
 		told := report{Event: "evicted", Job: found.id, Reason: condition.Reason, Message: condition.Message}
@@ -167,7 +167,7 @@ func (r *replay) observe(item change) error {
 		}
 	}
 	if workload.IsActive(item.old) && !active {
-		r.hash(found, false)
+		r.track(found, false)
 		return r.ask(report{Event: "deactivated", Job: found.id})
 	}
 	if finished {

@@ -88,9 +88,7 @@ func newReplay(first setup, p *pipe) (*replay, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !first.Exhaustive {
-		k.hashes.close()
-	}
+	k.hash(first.Exhaustive)
 	r := &replay{
 		controllers: k, ctx: ctrl.LoggerInto(context.Background(), logr.Discard()), pipe: p,
 		jobs: map[string]*job{}, shown: map[types.NamespacedName]*job{}, classes: map[string]*class{},
@@ -329,15 +327,16 @@ func (r *replay) drain() error {
 // computed again.
 func (r *replay) update(item event.TypedUpdateEvent[*kueue.Workload]) {
 	if workload.HasQuotaReservation(item.ObjectNew) && !r.exhaustive {
-		r.hashes.without(func() { r.workloads.Update(item) })
-	} else {
-		r.workloads.Update(item)
+		defer r.hash(len(r.evicted) > 0)
+		r.hash(false)
 	}
+	r.workloads.Update(item)
 }
 
-// hash lets Kueue compute scheduling hashes, by which it finds equal Workloads that wait, as long as evicted ones do: it is
-// shown one of each class otherwise. What it would have recorded before is recorded then.
-func (r *replay) hash(item *job, waits bool) {
+// track notes whether a job waits after an eviction. As long as one does, Kueue computes scheduling hashes, by which it
+// finds equal Workloads that wait: it is shown one of each class otherwise. What it would have recorded before is recorded
+// then.
+func (r *replay) track(item *job, waits bool) {
 	before := len(r.evicted)
 	if waits {
 		r.evicted[item] = true
@@ -347,9 +346,9 @@ func (r *replay) hash(item *job, waits bool) {
 	switch after := len(r.evicted); {
 	case r.exhaustive || (before > 0) == (after > 0):
 	case after == 0:
-		r.hashes.close()
+		r.hash(false)
 	default:
-		r.hashes.open()
+		r.hash(true)
 		for _, name := range r.names {
 			queue := getClusterQueue(r.queues, name)
 			tried, _ := queue.DumpInadmissible()

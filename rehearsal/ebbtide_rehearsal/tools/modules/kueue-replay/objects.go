@@ -13,7 +13,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/component-base/featuregate"
 	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -36,10 +38,46 @@ import (
 // (WorkloadReconciler.Update, 0.19.2) and must not have passed.
 var epoch = time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)
 
+// clock is the time of a run. Kueue asks for it whenever it compares two Workloads, while nothing sets it: without a lock.
+type clock struct {
+	*clocktesting.FakeClock
+	now time.Time
+}
+
+func (c *clock) Now() time.Time { return c.now }
+
+func (c *clock) SetTime(now time.Time) {
+	c.now = now
+	c.FakeClock.SetTime(now)
+}
+
+// gates is the feature gates as they are configured, for which Kueue asks as often: without a record of who asked.
+type gates struct {
+	featuregate.FeatureGate
+	enabled map[featuregate.Feature]bool
+}
+
+func (g gates) Enabled(feature featuregate.Feature) bool { return g.enabled[feature] }
+
+func useGates() gates {
+	all := utilfeature.DefaultMutableFeatureGate
+	used := gates{all, map[featuregate.Feature]bool{}}
+	for feature := range all.GetAll() {
+		used.enabled[feature] = all.Enabled(feature)
+	}
+	utilfeature.DefaultFeatureGate = used
+	return used
+}
+
+// hash sets whether Kueue computes scheduling hashes, if it is configured to.
+func (k *controllers) hash(enabled bool) {
+	k.gates.enabled[features.SchedulingEquivalenceHashing] = enabled && k.hashes
+}
+
 // controllers is Kueue, assembled as its command does (cmd/kueue/main.go and core.SetupControllers, 0.19.2),
 // without the controllers that only write what people read.
 type controllers struct {
-	clock         *clocktesting.FakeClock
+	clock         *clock
 	store         *store
 	recorder      events.EventRecorder
 	cache         *schdcache.Cache
@@ -55,7 +93,8 @@ type controllers struct {
 	checker       *checker
 	fair          bool
 	admissionFair bool
-	hashes        gate
+	gates         gates
+	hashes        bool
 }
 
 func configured(content []byte) (*configapi.Configuration, error) {
@@ -93,9 +132,10 @@ func newControllers(content []byte) (*controllers, error) {
 		order = ptr.Deref(cfg.WaitForPodsReady.RequeuingStrategy.Timestamp, order)
 	}
 	k := &controllers{
-		clock: clocktesting.NewFakeClock(epoch), store: newStore(), recorder: &events.FakeRecorder{},
-		podsReady: cfg.WaitForPodsReady != nil,
+		clock: &clock{clocktesting.NewFakeClock(epoch), epoch}, store: newStore(), recorder: &events.FakeRecorder{},
+		podsReady: cfg.WaitForPodsReady != nil, gates: useGates(),
 	}
+	k.hashes = features.Enabled(features.SchedulingEquivalenceHashing)
 	cacheOptions := []schdcache.Option{
 		schdcache.WithFairSharing(fairsharing.Enabled(cfg.FairSharing)),
 		schdcache.WithAdmissionFairSharing(cfg.AdmissionFairSharing),
@@ -112,7 +152,6 @@ func newControllers(content []byte) (*controllers, error) {
 		queueOptions = append(queueOptions,
 			qcache.WithExcludedResourcePrefixes(excluded), qcache.WithResourceTransformations(transformed))
 	}
-	k.hashes = newGate(features.SchedulingEquivalenceHashing)
 	k.cache = schdcache.New(k.store, cacheOptions...)
 	k.checker = &checker{k.cache, map[kueue.ClusterQueueReference]bool{}}
 	k.fair, k.admissionFair = fairsharing.Enabled(cfg.FairSharing), cfg.AdmissionFairSharing != nil

@@ -2,14 +2,10 @@ package main
 
 import (
 	"context"
-	"maps"
 	"reflect"
-	"sync/atomic"
 	"unsafe"
 
 	"k8s.io/apimachinery/pkg/util/sets"
-	utilfeature "k8s.io/apiserver/pkg/util/feature"
-	"k8s.io/component-base/featuregate"
 	configapi "sigs.k8s.io/kueue/apis/config/v1beta2"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 	qcache "sigs.k8s.io/kueue/pkg/cache/queue"
@@ -76,30 +72,6 @@ func first(queue *qcache.ClusterQueue) *workload.Info {
 	key := workload.Reference(keys.Index(0).String())
 	return waiting.Addr().Interface().(*heap.Heap[workload.Info, workload.Reference]).GetByKey(key)
 }
-
-// gate switches a feature gate as often as needed: setting it by its API copies all gates.
-type gate struct {
-	enabled *atomic.Value
-	on, off map[featuregate.Feature]bool
-}
-
-func newGate(feature featuregate.Feature) gate {
-	enabled := field(utilfeature.DefaultMutableFeatureGate, "enabled").Addr().Interface().(*atomic.Value)
-	on := enabled.Load().(map[featuregate.Feature]bool)
-	off := maps.Clone(on)
-	off[feature] = false
-	return gate{enabled, on, off}
-}
-
-// without calls a function with the gate off.
-func (g gate) without(function func()) {
-	before := g.enabled.Swap(g.off)
-	defer g.enabled.Store(before)
-	function()
-}
-
-func (g gate) open()  { g.enabled.Store(g.on) }
-func (g gate) close() { g.enabled.Store(g.off) }
 
 // inline calls what Kueue runs in a goroutine at once.
 type inline struct{}
