@@ -179,11 +179,11 @@ func (r *replay) takeFrom(
 			elsewhere[resource.Resource] += max(0, borrowed)
 		}
 	}
-	var candidates []amounts
+	var candidates []usage
 	var first *workload.Info
-	var firstUsed amounts
+	var firstUsed usage
 	for _, item := range queue.Workloads {
-		used := usedOf(item, flavor)
+		used := usageOf(item, flavor)
 		if !used.hasAny(missing) {
 			continue
 		}
@@ -197,7 +197,8 @@ func (r *replay) takeFrom(
 	for wanted := range missing {
 		least, most, total := math.Inf(1), 0.0, 0.0
 		for _, used := range candidates {
-			least, most, total = min(least, used[wanted]), max(most, used[wanted]), total+used[wanted]
+			amount := used.of(wanted)
+			least, most, total = min(least, amount), max(most, amount), total+amount
 		}
 		kept := 0.0
 		for name, all := range lendable {
@@ -214,7 +215,7 @@ func (r *replay) takeFrom(
 		case kept >= least:
 			missing[wanted] -= min(kept+most, total)
 		case larger && !r.admissionFair:
-			missing[wanted] -= firstUsed[wanted]
+			missing[wanted] -= firstUsed.of(wanted)
 		case larger:
 			missing[wanted] -= most
 		}
@@ -222,11 +223,11 @@ func (r *replay) takeFrom(
 }
 
 // leastPerUnit returns the least amount of a resource that a candidate has for each unit of the wanted one.
-func leastPerUnit(candidates []amounts, name, wanted corev1.ResourceName) float64 {
+func leastPerUnit(candidates []usage, name, wanted corev1.ResourceName) float64 {
 	least := math.Inf(1)
 	for _, used := range candidates {
-		if used[wanted] > 0 {
-			least = min(least, used[name]/used[wanted])
+		if amount := used.of(wanted); amount > 0 {
+			least = min(least, used.of(name)/amount)
 		}
 	}
 	return least
@@ -244,25 +245,49 @@ func (a amounts) some() bool {
 	return false
 }
 
+// used is an amount of a resource.
+type used struct {
+	name   corev1.ResourceName
+	amount float64
+}
+
+// usage is what a Workload uses of a flavor, for each of its pod sets.
+type usage []used
+
+// usageOf returns what a Workload uses of a flavor.
+func usageOf(item *workload.Info, flavor kueue.ResourceFlavorReference) usage {
+	var all usage
+	for _, set := range item.TotalRequests {
+		if set.Requests != nil {
+			set.Requests.ForEach(func(name corev1.ResourceName, value int64) {
+				if set.Flavors[name] == flavor {
+					all = append(all, used{name, float64(value)})
+				}
+			})
+		}
+	}
+	return all
+}
+
+// of returns the amount of a resource.
+func (u usage) of(name corev1.ResourceName) float64 {
+	sum := 0.0
+	for _, item := range u {
+		if item.name == name {
+			sum += item.amount
+		}
+	}
+	return sum
+}
+
 // hasAny tells whether a resource of others is in it.
-func (a amounts) hasAny(wanted amounts) bool {
-	for name := range wanted {
-		if _, ok := a[name]; ok {
+func (u usage) hasAny(wanted amounts) bool {
+	for _, item := range u {
+		if _, ok := wanted[item.name]; ok {
 			return true
 		}
 	}
 	return false
-}
-
-// usedOf returns what a Workload uses of a flavor.
-func usedOf(item *workload.Info, flavor kueue.ResourceFlavorReference) amounts {
-	used := amounts{}
-	for resource, amount := range item.FlavorResourceUsage() {
-		if resource.Flavor == flavor {
-			used[resource.Resource] = number(amount)
-		}
-	}
-	return used
 }
 
 func number(amount resources.Amount) float64 { return float64(amount.Int64()) }
