@@ -122,11 +122,13 @@ def _phase(snapshot: JobSnapshot, waiting: Sequence[Object], running: int) -> tu
     if snapshot.job["spec"].get("suspend"):
         return Phase.QUEUED, queued_for(snapshot.workload)
     without = no_node(waiting[0], snapshot.events) if waiting else ""
-    if running:
+    # A Job is not complete yet when its pods have succeeded, and no longer starting.
+    succeeded = sum(phase_of(pod) == "Succeeded" for pod in snapshot.pods)
+    if running or succeeded >= (snapshot.job["spec"].get("completions") or 1):
         return Phase.RUNNING, without
     if waiting:
         return Phase.WAITING, without
-    return Phase.STARTING, not_started(snapshot.pods, snapshot.job["spec"].get("completions") or 1)
+    return Phase.STARTING, not_started(snapshot.pods)
 
 
 def _retries(spec: Object, status: Object, failed: int, *, over: bool) -> int:

@@ -61,16 +61,13 @@ def shortened(message: str) -> str:
     return first.partition(" preemption:")[0].strip().rstrip(".")
 
 
-def not_started(pods: Sequence[Object], completions: int) -> str:
+def not_started(pods: Sequence[Object]) -> str:
     """Return why no container of a Job runs; empty if the containers are being created.
 
     Args:
         pods: the Job's pods, including finished ones.
-        completions: number of its pods that have to succeed.
     """
     pending = [pod for pod in pods if phase_of(pod) == "Pending"]
-    if sum(phase_of(pod) == "Succeeded" for pod in pods) >= completions:
-        return "its pods have succeeded"
     if pods and not pending:
         return "waiting before the next try"
     for pod in pending:

@@ -110,7 +110,7 @@ _WORDS: list[tuple[str, JobSnapshot, str]] = [
     (
         "succeeded",
         look_at(job(active=1), preempted("a"), pod("b", "Succeeded")),
-        "starting: its pods have succeeded; 1 disruption survived",
+        "running; 1 disruption survived",
     ),
     (
         "ending",
