@@ -300,15 +300,20 @@ def _pods(job: TraceJob, node: Shape) -> int:
     """Return the least number of equal pods that fit nodes of a pool."""
     needs = (
         (job.gpus, node.gpus),
-        (math.ceil((job.cpu or 0) * 1000), node.cpu),
-        (math.ceil((job.memory or 0) / _MIB), node.memory),
+        (_least((job.cpu or 0) * 1000), node.cpu),
+        (_least((job.memory or 0) / _MIB), node.memory),
     )
     return max(1, *(math.ceil(need / whole) for need, whole in needs if whole))
 
 
+def _least(amount: float) -> int:
+    """Round an amount up, but for the error of a floating-point product."""
+    return math.ceil(round(amount, 3))
+
+
 def _rounded(amount: float, whole: int) -> int:
     """Round a request up while as many pods fit a node: jobs with equal requests are scheduled together."""
-    least = math.ceil(round(amount, 3))
+    least = _least(amount)
     rounded = -(-least // _SMALLEST) * _SMALLEST
     return min(rounded, whole // (whole // least)) if least <= whole else rounded
 

@@ -109,6 +109,15 @@ def test_requests_are_rounded_while_as_many_pods_fit(requested: float, rounded: 
     assert work.shape.cpu == rounded
 
 
+def test_a_job_that_fills_a_node_is_one_pod() -> None:
+    """Sixteen and a tenth CPUs are 16,100 millicores, although their product is a little more."""
+    declaration = a_declaration()
+    exact = replace(declaration, capacity={**declaration.capacity, "cpu": Shape(16100, 55163)})
+    trace = Trace("t", "csv", [a_job(queue="vision/cpu", cpu=16.1)], 0.0)
+    (work,) = Mapper(exact, Table(), own=True).mapped(trace).work
+    assert (work.pods, work.shape.cpu) == (1, 16100)
+
+
 def test_names_of_a_public_trace_take_turns() -> None:
     """Queues of a public trace are spread over those whose pools fit, the same name always to the same."""
     jobs = [a_job(gpus=1, queue=name) for name in ("a", "b", "a", "c")] + [a_job(cpu=1.0, queue="a")]
