@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from ebbtide.kubernetes_api import Api
 from ebbtide.placement.member_policy import HIGHEST_PRIORITY
-from ebbtide_rehearsal.control_plane.stages import FAKE, KUBELET
+from ebbtide_rehearsal.control_plane.stages import FAKE, KUBELET, RUNS_FOR
 
 Object = dict[str, Any]
 T = TypeVar("T")
@@ -28,6 +28,13 @@ def wait(read: Callable[[], T], done: Callable[[T], bool], *, seconds: float = 1
 def gone(api: Api, path: str, *, seconds: float = 180) -> None:
     """Wait until the object does not exist."""
     wait(lambda: api.find(path), lambda item: item is None, seconds=seconds)
+
+
+def run_for(manifest: Object, seconds: float) -> Object:
+    """Let each pod of a Job run for some seconds, and return the metadata of its template."""
+    metadata = manifest["spec"]["template"].setdefault("metadata", {})
+    metadata.setdefault("annotations", {})[RUNS_FOR] = f"{seconds:.0f}s"
+    return metadata
 
 
 def node(api: Api, name: str, *, labels: dict[str, str] | None = None, **more: Any) -> None:

@@ -18,7 +18,7 @@ from ebbtide.preview.record_stack import record_stack
 from ebbtide.preview.stack_files import read_stack
 from ebbtide.workloads.jobs import job
 from ebbtide_rehearsal.cloud.store import Event
-from ebbtide_rehearsal.control_plane import RUNS_FOR, ControlPlane, ControlPlaneSettings, ControlPlaneTools
+from ebbtide_rehearsal.control_plane import ControlPlane, ControlPlaneSettings, ControlPlaneTools
 from ebbtide_rehearsal.replay.cloud_model import Cloud, CloudModel, Startup
 from ebbtide_rehearsal.replay.declared import Declaration, declaration
 from ebbtide_rehearsal.replay.kueue import PROGRAM
@@ -28,7 +28,7 @@ from ebbtide_rehearsal.replay.simulation import simulate
 from ebbtide_rehearsal.replay.trace import Trace
 from ebbtide_rehearsal.replay.trace_rows import TraceJob
 from ebbtide_rehearsal.tools import ensure
-from rehearsal.tests.control_plane.cluster import wait
+from rehearsal.tests.control_plane.cluster import run_for, wait
 from rehearsal.tests.control_plane.commands import Kubectl, rendered
 from rehearsal.tests.control_plane.kueue import (
     GKE_PORTS,
@@ -114,8 +114,7 @@ def _submit(api: Api, cluster: Profile, trace: Sequence[TraceJob]) -> None:
             cpu=str(row.cpu),
             memory=str(row.memory),
         )
-        metadata = manifest["spec"]["template"].setdefault("metadata", {})
-        metadata.setdefault("annotations", {})[RUNS_FOR] = f"{row.seconds / SPEED:.0f}s"
+        run_for(manifest, row.seconds / SPEED)
         time.sleep(max(0.0, begun + row.submit / SPEED - time.time()))
         api.create(JOBS, manifest)
 

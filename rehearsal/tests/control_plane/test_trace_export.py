@@ -16,10 +16,10 @@ from ebbtide.model import Cluster, declare
 from ebbtide.placement import Profile
 from ebbtide.placement.derive import profile
 from ebbtide.workloads.jobs import job
-from ebbtide_rehearsal.control_plane import RUNS_FOR, ControlPlane, ControlPlaneTools
+from ebbtide_rehearsal.control_plane import ControlPlane, ControlPlaneTools
 from ebbtide_rehearsal.replay.kueue import PROGRAM
 from ebbtide_rehearsal.tools import ensure
-from rehearsal.tests.control_plane.cluster import gone, wait
+from rehearsal.tests.control_plane.cluster import gone, run_for, wait
 from rehearsal.tests.control_plane.commands import Ebbtide, Kubectl
 from rehearsal.tests.control_plane.cost_recorder import Installed, install_recorder
 from rehearsal.tests.control_plane.kueue import create_queues, gpu_node, started
@@ -76,9 +76,7 @@ def _submit(api: Api, cluster: Profile, name: str, gpus: int, seconds: int) -> N
     manifest = job(
         cluster, name=name, namespace="vision", image="busybox", queue="t4", gpus=gpus, cpu="1", memory="2Gi"
     )
-    metadata = manifest["spec"]["template"].setdefault("metadata", {})
-    metadata.setdefault("annotations", {})[RUNS_FOR] = f"{seconds}s"
-    metadata.setdefault("labels", {})["ebbtide.dev/owner"] = "ada"
+    run_for(manifest, seconds).setdefault("labels", {})["ebbtide.dev/owner"] = "ada"
     api.create(JOBS, manifest)
 
 

@@ -13,11 +13,11 @@ from ebbtide.placement import Profile
 from ebbtide.placement.derive import profile
 from ebbtide.traces.present import read_present
 from ebbtide.workloads.jobs import job
-from ebbtide_rehearsal.control_plane import RUNS_FOR, ControlPlane, ControlPlaneTools
+from ebbtide_rehearsal.control_plane import ControlPlane, ControlPlaneTools
 from ebbtide_rehearsal.replay.kueue import PROGRAM
 from ebbtide_rehearsal.replay.present import present_declaration
 from ebbtide_rehearsal.tools import ensure
-from rehearsal.tests.control_plane.cluster import wait
+from rehearsal.tests.control_plane.cluster import run_for, wait
 from rehearsal.tests.control_plane.commands import Ebbtide
 from rehearsal.tests.control_plane.kueue import create_queues, create_teams, gpu_node, started
 from tests.declarations import GKE, changed
@@ -78,8 +78,7 @@ def _submit(api: Api, cluster: Profile, name: str, seconds: int, limit: str | No
     """Create a Job of all GPUs that runs for some seconds."""
     more: dict[str, Any] = {"max_run": limit} if limit else {}
     manifest = job(cluster, name=name, namespace="vision", **_PLACE, **more)
-    metadata = manifest["spec"]["template"].setdefault("metadata", {})
-    metadata.setdefault("annotations", {})[RUNS_FOR] = f"{seconds}s"
+    run_for(manifest, seconds)
     api.create(JOBS, manifest)
 
 
