@@ -66,6 +66,13 @@ def test_jobs_wait_for_quota_in_order(program: Path) -> None:
     assert (played.end.next, dict(played.end.pending)) == (None, {})
 
 
+def test_jobs_of_one_time_start_in_order(program: Path) -> None:
+    """A job of another size between equal ones starts between them, also at the same time."""
+    jobs = [Job(5, "a", cpus, 10) for cpus in (1, 1, 4, 1, 4, 1)]
+    played = play(program, [*flavors("f"), *queue("a", {"f": 20})], jobs)
+    assert list(played.at("admitted")) == [str(number) for number in range(6)]
+
+
 def test_all_jobs_are_retried(program: Path) -> None:
     """A small job takes free quota also behind eight larger ones, each of another size."""
     jobs = [Job(0, "a", 8, 100), Job(0, "a", 1, 50)]

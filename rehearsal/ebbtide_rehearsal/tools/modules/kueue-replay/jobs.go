@@ -100,7 +100,8 @@ func (r *replay) show(members *class) error {
 		return nil
 	}
 	first := members.waiting[0]
-	if first.at > r.now {
+	// Jobs of one time have their turn in order, also those of other classes in between.
+	if first.at > r.now || first.at == r.now && first.number > r.turn {
 		r.await(members)
 		return nil
 	}

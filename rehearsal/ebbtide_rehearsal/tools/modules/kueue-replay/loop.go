@@ -68,6 +68,7 @@ type replay struct {
 	now      time.Duration
 	heap     moments
 	number   int64
+	turn     int64
 	cycles   int64
 	jobs     map[string]*job
 	shown    map[types.NamespacedName]*job
@@ -191,7 +192,7 @@ func (r *replay) run(until, before time.Duration) error {
 	r.decided = false
 	for next := r.next(); len(r.heap) > 0 && (next <= until || next < before && !r.decided); next = r.next() {
 		next := heap.Pop(&r.heap).(moment)
-		r.now = next.at
+		r.now, r.turn = next.at, next.number
 		r.tick()
 		if err := next.happen(); err != nil {
 			return err
