@@ -275,7 +275,7 @@ def test_a_run_reaches_the_next_event_after_months(program: Path) -> None:
 
 
 def test_a_run_ends_with_the_first_decision(program: Path) -> None:
-    """Without answers, only decisions are reported, and a run stops after the first one before a time. A job
+    """Without answers, only decisions are reported, and a run stops after the first one before a time; a job
     to come changes nothing while an equal one waits."""
     objects, pods = [*flavors("f"), *queue("a", {"f": 2})], [PodSet("main", 1, {"cpu": "2"})]
     told: list[tuple[str, str, float]] = []
