@@ -106,8 +106,11 @@ class SimulatedNode:
         self._rank()
 
     def _rank(self) -> None:
-        shares = self.cpu / max(1, self.whole.cpu) + self.memory / max(1, self.whole.memory)
-        self.rank = self.node is not None, shares
+        self.rank = self.node is not None, sum(self._free_shares())
+
+    def _free_shares(self) -> tuple[float, float]:
+        """Return the free parts of its CPU and memory."""
+        return self.cpu / max(1, self.whole.cpu), self.memory / max(1, self.whole.memory)
 
     def share(self, shape: Shape) -> float:
         """Return the part of the node that a pod takes: its largest share of a resource."""
@@ -122,7 +125,7 @@ class SimulatedNode:
         """Return the used part of its accelerators, or without these of its CPU and memory."""
         if self.whole.gpus:
             return 1 - self.gpus / self.whole.gpus
-        return 1 - min(self.cpu / max(1, self.whole.cpu), self.memory / max(1, self.whole.memory))
+        return 1 - min(self._free_shares())
 
 
 class Watch(Protocol):

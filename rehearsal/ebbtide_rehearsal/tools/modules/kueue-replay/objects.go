@@ -71,7 +71,8 @@ func useGates() gates {
 
 // hash sets whether Kueue computes scheduling hashes, if it is configured to.
 func (k *controllers) hash(enabled bool) {
-	k.gates.enabled[features.SchedulingEquivalenceHashing] = enabled && k.hashes
+	hashing := features.SchedulingEquivalenceHashing
+	k.gates.enabled[hashing] = enabled && k.gates.FeatureGate.Enabled(hashing)
 }
 
 // controllers is Kueue, assembled as its command does (cmd/kueue/main.go and core.SetupControllers, 0.19.2),
@@ -94,7 +95,6 @@ type controllers struct {
 	fair          bool
 	admissionFair bool
 	gates         gates
-	hashes        bool
 }
 
 func configured(content []byte) (*configapi.Configuration, error) {
@@ -135,7 +135,6 @@ func newControllers(content []byte) (*controllers, error) {
 		clock: &clock{clocktesting.NewFakeClock(epoch), epoch}, store: newStore(), recorder: &events.FakeRecorder{},
 		podsReady: cfg.WaitForPodsReady != nil, gates: useGates(),
 	}
-	k.hashes = features.Enabled(features.SchedulingEquivalenceHashing)
 	cacheOptions := []schdcache.Option{
 		schdcache.WithFairSharing(fairsharing.Enabled(cfg.FairSharing)),
 		schdcache.WithAdmissionFairSharing(cfg.AdmissionFairSharing),
