@@ -32,7 +32,7 @@ class FirstIn:
     def __init__(self, declaration: Declaration) -> None:
         """Start with the capacity of all pools free."""
         self._declaration = declaration
-        self.submits: list[Work] = []
+        self._submits: list[Work] = []
         self._waiting: list[Work] = []
         self._reserved: dict[str, tuple[Work, str]] = {}
         self._decisions: list[Decision] = []
@@ -40,7 +40,7 @@ class FirstIn:
 
     def submit(self, work: Work) -> None:
         """Queue a job at its time."""
-        self.submits.append(work)
+        self._submits.append(work)
 
     def finish(self, at: float, job: str) -> None:
         """Free a job's quota."""
@@ -65,7 +65,7 @@ class FirstIn:
         """Reserve quota for the first jobs that fit; nothing changes later."""
         del before
         while self.next_time() <= at:
-            self._waiting.append(self.submits.pop(0))
+            self._waiting.append(self._submits.pop(0))
         decisions, self._decisions = self._decisions, []
         if any(decision.kind == "evicted" for decision in decisions):
             return decisions
@@ -89,7 +89,7 @@ class FirstIn:
 
     def next_time(self) -> float:
         """Return the time of the next job; nothing is retried."""
-        return self.submits[0].job.submit if self.submits else math.inf
+        return self._submits[0].job.submit if self._submits else math.inf
 
     def pending(self) -> Mapping[str, str]:
         """Return the queued jobs."""
@@ -168,9 +168,16 @@ def a_model(**changes: Any) -> CloudModel:
 
 
 def replay(
-    declaration: Declaration, *jobs: TraceJob, model: CloudModel | None = None, seed: int = 1
+    declaration: Declaration,
+    *jobs: TraceJob,
+    model: CloudModel | None = None,
+    seed: int = 1,
+    quota: Declaration | None = None,
 ) -> Outcome:
-    """Replay jobs on a declaration with the first-in, first-out scheduler."""
+    """Replay jobs on a declaration with the first-in, first-out scheduler, which has its quota, or that of
+    another one."""
     trace = Trace("jobs.csv", "csv", jobs, 0.0)
     work = Mapper(declaration, Table(), own=True).mapped(trace).work
-    return simulate(declaration, work, FirstIn(declaration), Cloud(model or a_model(), {}, seed, 0.0))
+    return simulate(
+        declaration, work, FirstIn(quota or declaration), Cloud(model or a_model(), {}, seed, 0.0)
+    )

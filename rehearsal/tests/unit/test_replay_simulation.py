@@ -8,7 +8,7 @@ import pytest
 from ebbtide_rehearsal.replay.cloud_model import CloudModel
 from ebbtide_rehearsal.replay.outcome import quantile, thinned, waits
 from ebbtide_rehearsal.replay.trace_rows import TraceJob
-from rehearsal.tests.unit.replays import FirstIn, a_declaration, a_model, replay
+from rehearsal.tests.unit.replays import a_declaration, a_model, replay
 
 
 def a_job(submit: float = 0.0, seconds: float = 3600.0, **fields: Any) -> TraceJob:
@@ -68,21 +68,9 @@ def test_a_job_that_is_interrupted_again_and_again_fails() -> None:
     assert outcome.jobs[0].lost == 100 * 600
 
 
-def test_a_job_without_quota_waits_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_job_without_quota_waits_at_the_end() -> None:
     """A replay of a job that the scheduler never admits ends when nothing more can happen."""
-
-    def nothing(scheduler: FirstIn, at: float, before: float) -> tuple[()]:
-        del at, before
-        scheduler.submits.clear()
-        return ()
-
-    def waiting(scheduler: FirstIn) -> dict[str, str]:
-        del scheduler
-        return {"job-1": "insufficient quota"}
-
-    monkeypatch.setattr(FirstIn, "step", nothing)
-    monkeypatch.setattr(FirstIn, "pending", waiting)
-    outcome = replay(a_declaration(), a_job(50))
+    outcome = replay(a_declaration(), a_job(50), quota=a_declaration(maximum=0))
     assert (outcome.end, outcome.jobs[0].why_not) == (50, "insufficient quota")
 
 
