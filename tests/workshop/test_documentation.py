@@ -16,9 +16,10 @@ import pytest
 import yaml
 
 import ebbtide
-from docs.generate import PAGES
+from docs.generate import PAGES, field_limits
 from ebbtide.catalog import PINS
 from ebbtide.model import declare
+from ebbtide.model.rules import RULES
 from ebbtide.placement.derive import profile
 from ebbtide.policy.check import policy_of
 from ebbtide.policy.settings import KEY
@@ -300,3 +301,12 @@ def test_decisions_are_listed() -> None:
         re.findall(r"\]\((\d{4}-[\w-]+\.md)\)", (directory / "README.md").read_text(encoding="utf-8"))
     )
     assert listed == {path.name for path in directory.glob("[0-9]*.md")}
+
+
+def test_limits_are_of_fields_and_checked_by_rules() -> None:
+    """A row of the table of limits has a document, its date or version, a limit, and rules that exist."""
+    known = {rule.id for rule in RULES} | {"type"}
+    for row in field_limits():
+        assert all(row[column] for column in ("field", "document", "date", "limit")), row
+        assert row["cloud"] in ("", "gke", "aks")
+        assert set(row["rule"].split()) <= known, row
