@@ -105,7 +105,7 @@ def run(
         fields = {**fields, "namespace": fields.get("namespace") or api.namespace}
     cluster = profile or Profile.load(namespace=fields.get("namespace", ""), context=context)
     if not fields.get("image"):
-        chosen = {key: fields[key] for key in ("pool", "queue") if fields.get(key)}
+        chosen = {key: fields[key] for key in ("pool", "queue", "namespace") if fields.get(key)}
         fields = {**fields, "image": cluster.default_image(**chosen)}
     storage = _storage(code_in)
     folder = read_folder(root)

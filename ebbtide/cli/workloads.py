@@ -317,7 +317,7 @@ def with_defaults(options: dict[str, Any]) -> "Profile":
     )
     if not options["image"] and (options["pool"] or options["queue"]):
         options["image"] = cluster.default_image(
-            pool=options["pool"], queue=options["queue"].rpartition("/")[2]
+            pool=options["pool"], queue=options["queue"], namespace=options["namespace"]
         )
     return cluster
 

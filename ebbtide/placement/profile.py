@@ -266,13 +266,43 @@ class Profile:
         """
         return _named("queue", name, {queue.name: queue for queue in self.queues}, self.cluster)
 
-    def default_image(self, *, pool: str = "", queue: str = "") -> str:
-        """Return the default image of work on a pool or in a queue, pinned by digest.
+    def find_queue(self, reference: str, namespace: str = "") -> tuple[QueueProfile, str]:
+        """Return a queue, and the namespace of work in it; empty if that is still to be chosen.
+
+        Args:
+            reference: the queue's name in the declaration, or a LocalQueue: `big`, or `vision/big`.
+            namespace: the namespace of the work; empty if it follows from the queue.
+
+        Raises:
+            ProfileError: the cluster has no such queue, or several.
+        """
+        if any(queue.name == reference for queue in self.queues):
+            return self.queue(reference), namespace
+        given, _, name = reference.rpartition("/")
+        if given and namespace not in ("", given):
+            raise ProfileError(f"queue is {reference}, and namespace is {namespace}: write one namespace.")
+        named = [
+            (queue, local)
+            for queue in self.queues
+            for local in queue.local_queues
+            if local.name == name and (given or namespace) in ("", local.namespace)
+        ]
+        if len({(queue.name, local.namespace) for queue, local in named}) == 1:
+            queue, local = named[0]
+            return queue, local.namespace
+        if named:
+            listed = ", ".join(f"{local.namespace}/{local.name}" for _, local in named)
+            raise ProfileError(f"Several queues have the name {name}: write one of {listed}.")
+        return self.queue(reference), namespace
+
+    def default_image(self, *, pool: str = "", queue: str = "", namespace: str = "") -> str:
+        """Return the default image of work on a pool or in a queue, pinned by digest; arguments of a queue as
+        for `find_queue`.
 
         Raises:
             ProfileError: the cluster has no such pool or queue, or its pools have no common default.
         """
-        pools = self.queue(queue).pools if queue else (pool,)
+        pools = self.find_queue(queue, namespace)[0].pools if queue else (pool,)
         images = {self.pool(name).image for name in pools}
         image = images.pop()
         if images or not image:

@@ -236,32 +236,13 @@ def _check_priority(profile: Profile, task: Task, problems: Problems) -> None:
 
 
 def queue_of(profile: Profile, task: Task) -> tuple[QueueProfile, Task]:
-    """Return a task's queue, and the task in its namespace. A queue is named as in the declaration, or by a
-    LocalQueue: `big` in the task's namespace, or `vision/big`.
+    """Return a task's queue, and the task in its namespace.
 
     Raises:
-        ProfileError: the cluster has no such queue.
-        WorkloadError: several queues have the name.
+        ProfileError: the cluster has no such queue, or several.
     """
-    if any(queue.name == task.queue for queue in profile.queues):
-        return profile.queue(task.queue), task
-    given, _, name = task.queue.rpartition("/")
-    if given and task.namespace not in ("", given):
-        raise WorkloadError(f"queue is {task.queue}, and namespace is {task.namespace}: write one namespace.")
-    namespace = given or task.namespace
-    named = [
-        (queue, local)
-        for queue in profile.queues
-        for local in queue.local_queues
-        if local.name == name and namespace in ("", local.namespace)
-    ]
-    if len({(queue.name, local.namespace) for queue, local in named}) == 1:
-        queue, local = named[0]
-        return queue, replace(task, namespace=local.namespace)
-    if named:
-        listed = ", ".join(f"{local.namespace}/{local.name}" for _, local in named)
-        raise WorkloadError(f"Several queues have the name {name}: write one of {listed}.")
-    return profile.queue(task.queue), task
+    queue, namespace = profile.find_queue(task.queue, task.namespace)
+    return queue, replace(task, namespace=namespace)
 
 
 def _local_queue(queue: QueueProfile, task: Task) -> tuple[str, str]:

@@ -60,6 +60,16 @@ def test_manifests_as_json(profile: Path) -> None:
     assert (document["kind"], [item["kind"] for item in document["items"]]) == ("List", ["Job"])
 
 
+@pytest.mark.parametrize("queue", ["a100", "big", "vision/big"])
+def test_default_image_of_a_queue(profile: Path, queue: str) -> None:
+    """A queue's default image follows from each of its names."""
+    done = _ebbtide("job", "train", "--profile", str(profile), "--queue", queue, "--gpus", "1", "--cpu", "1",
+                    "--memory", "1Gi")  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    (container,) = yaml.safe_load(done.stdout)["spec"]["template"]["spec"]["containers"]
+    assert container["image"] == DEV.default_image(queue="a100")
+
+
 def test_a_job_with_everything(profile: Path) -> None:
     """The same manifest as from Python with the same fields."""
     done = _ebbtide(
