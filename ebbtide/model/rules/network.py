@@ -1,6 +1,6 @@
 """Rules for address ranges of the cluster's network and of clients of the control plane."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from ipaddress import IPv4Network
 from itertools import combinations
 
@@ -9,18 +9,37 @@ from ebbtide.model.cloud import Aks, AksNetwork, GkeNetwork
 from ebbtide.model.cluster import Cluster
 from ebbtide.model.faults import Fault
 from ebbtide.model.rules.rule import Severity, cluster_rule
+from ebbtide.model.rules.words import service_name
 
 _PATH = "cloud.network"
-_AKS_PLANNING = "azure-aks-docs concepts-network-ip-address-planning.md (2024-05-28)"
+_AKS_PLANNING = "azure-aks-docs concepts-network-ip-address-planning.md (2026-04-16)"
+_AKS_OVERLAY = "azure-aks-docs concepts-network-azure-cni-overlay.md (2026-07-31)"
+_VIRTUAL_NETWORK = "Azure docs, virtual-networks-faq (learn.microsoft.com/azure/virtual-network, 2026)"
 _CIDR_SOURCE = f"RFC 4632; GKE docs, alias-ips (2026); {_AKS_PLANNING}"
-_AKS_SERVICES_PREFIX = 12
-_AKS_RESERVED = tuple(
-    IPv4Network(text) for text in ("169.254.0.0/16", "172.30.0.0/16", "172.31.0.0/16", "192.0.2.0/24")
-)
+_RESERVED: Mapping[CloudKind, Mapping[str, tuple[str, ...]]] = {
+    CloudKind.AKS: {
+        # azure-aks-docs concepts-network-cni-overview.md (2026-07-10); Azure/AKS#2234.
+        "AKS": ("169.254.0.0/16", "172.30.0.0/16", "172.31.0.0/16", "192.0.2.0/24"),
+        # The FAQ excludes them from virtual networks; the operating system routes them nowhere else either.
+        "Azure": ("127.0.0.0/8", "168.63.129.16/32", "224.0.0.0/4", "255.255.255.255/32"),
+    },
+}
+"""Ranges that no node, pod or service can have, by cloud and by who reserves them."""
+
+_PREFIXES: Mapping[CloudKind, Mapping[str, tuple[int, int]]] = {
+    CloudKind.AKS: {
+        "nodes": (8, 29),  # A subnet's, in the FAQ of virtual networks.
+        "pods": (0, 24),  # A node takes a /24 (concepts-network-azure-cni-overlay.md).
+        # "Smaller than /12"; 8 addresses at least (kubernetes 1.34, pkg/controlplane, ServiceIPRange).
+        "services": (13, 29),
+    },
+}
+"""Shortest and longest prefix of each range, by cloud."""
+
 _RESERVED_ADDRESSES = {CloudKind.GKE: 4, CloudKind.AKS: 5}
 """Addresses of a subnet that no node can have (VPC docs, subnets; Azure docs, virtual-networks-faq; 2026)."""
 _GKE_PODS_PER_NODE = 110
-_AKS_NODE_PREFIX = 24
+_AKS_NODE_ADDRESSES = 256
 
 
 def _parsed(text: str) -> IPv4Network | None:
@@ -119,34 +138,47 @@ def _existing_vpc_is_whole(cluster: Cluster) -> Iterator[Fault]:
         )
 
 
-@cluster_rule("AKS service range size", _AKS_PLANNING, CloudKind.AKS)
-def _aks_services(cluster: Cluster) -> Iterator[Fault]:
-    services = _parsed(cluster.cloud.network.services)
-    if services is not None and services.prefixlen <= _AKS_SERVICES_PREFIX:
-        yield Fault(
-            f"{_PATH}.services",
-            f"The range of services, {services}, is too large for AKS.",
-            "The cluster could not be created.",
-            f"Write a range smaller than /{_AKS_SERVICES_PREFIX}, such as 10.0.0.0/16.",
-        )
+@cluster_rule("supported range size", f"{_AKS_PLANNING}; {_AKS_OVERLAY}; {_VIRTUAL_NETWORK}")
+def _sizes(cluster: Cluster) -> Iterator[Fault]:
+    prefixes = _PREFIXES.get(cluster.site.cloud, {})
+    for field, text in _ranges(cluster.cloud.network).items():
+        parsed = _parsed(text)
+        if parsed is None or field not in prefixes:
+            continue
+        largest, smallest = prefixes[field]
+        if not largest <= parsed.prefixlen <= smallest:
+            too_large = parsed.prefixlen < largest
+            size, limit, other = ("large", largest, "smaller") if too_large else ("small", smallest, "larger")
+            yield Fault(
+                f"{_PATH}.{field}",
+                f"The range of {field}, {parsed}, is too {size} for {service_name(cluster.site.cloud)}.",
+                "The cluster could not be created.",
+                f"Write a /{limit} or a {other} range, such as "
+                f"{type(cluster.cloud.network).model_fields[field].default}.",
+            )
 
 
 @cluster_rule(
-    "no range reserved by AKS",
-    "Azure docs, configure-azure-cni (learn.microsoft.com/azure/aks, 2025); Azure/AKS#2234",
-    CloudKind.AKS,
+    "no reserved range",
+    f"azure-aks-docs concepts-network-cni-overview.md (2026-07-10); Azure/AKS#2234; {_VIRTUAL_NETWORK}",
 )
-def _aks_reserved(cluster: Cluster) -> Iterator[Fault]:
+def _reserved(cluster: Cluster) -> Iterator[Fault]:
+    reserved = {
+        IPv4Network(text): owner
+        for owner, texts in _RESERVED.get(cluster.site.cloud, {}).items()
+        for text in texts
+    }
     for field, text in _ranges(cluster.cloud.network).items():
         parsed = _parsed(text)
-        taken = next((own for own in _AKS_RESERVED if parsed is not None and parsed.overlaps(own)), None)
+        taken = next((own for own in reserved if parsed is not None and parsed.overlaps(own)), None)
         if taken is not None:
             yield Fault(
                 f"{_PATH}.{field}",
-                f"The range of {field}, {text}, overlaps {taken}, which AKS reserves.",
+                f"The range of {field}, {text}, overlaps {taken}, which {reserved[taken]} reserves.",
                 "The cluster could not be created.",
-                f"Write another private range, such as {AksNetwork.model_fields[field].default}, that does "
-                f"not overlap {', '.join(map(str, _AKS_RESERVED))}.",
+                f"Write another private range, such as "
+                f"{type(cluster.cloud.network).model_fields[field].default}, that does not overlap "
+                f"{', '.join(map(str, reserved))}.",
             )
 
 
@@ -154,7 +186,7 @@ def _nodes_for_pods(cluster: Cluster, pods: IPv4Network) -> int:
     """Return the number of nodes that fit in the range of pods: on AKS a node takes a /24, on GKE twice its
     maximum number of pods, rounded up to a power of two."""
     if isinstance(cluster.cloud, Aks):
-        return 2 ** max(_AKS_NODE_PREFIX - pods.prefixlen, 0)
+        return pods.num_addresses // _AKS_NODE_ADDRESSES
     per_node = max(
         (pool.max_pods_per_node or _GKE_PODS_PER_NODE for pool in cluster.pools), default=_GKE_PODS_PER_NODE
     )
@@ -164,7 +196,7 @@ def _nodes_for_pods(cluster: Cluster, pods: IPv4Network) -> int:
 
 @cluster_rule(
     "sufficient pod addresses",
-    "GKE docs, flexible-pod-cidr (2026); azure-aks-docs concepts-network-ip-address-planning.md (2024-05-28)",
+    "GKE docs, flexible-pod-cidr (2026); azure-aks-docs concepts-network-azure-cni-overlay.md (2026-07-31)",
     severity=Severity.WARNED,
 )
 def _room_for_all_nodes(cluster: Cluster) -> Iterator[Fault]:
