@@ -18,8 +18,11 @@ from ebbtide_rehearsal.replay.unqueued import Unqueued
 
 _DAY: Final = 86400.0
 _MONTH: Final = 30 * _DAY
+_LONGEST: Final = 250 * 365 * _DAY
+"""Latest end of a replay, seconds: Kueue's process counts nanoseconds in 64 bits, which are 292 years."""
 _MOST_INTERRUPTIONS: Final = 100
 _NO_NODES: Final = "it was still waiting for nodes when nothing more could happen"
+_NO_END: Final = "it had not ended after 250 years"
 
 
 @dataclass(slots=True)
@@ -70,7 +73,7 @@ class _Replay:
         pending = self._scheduler.pending()
         for name, state in self._states.items():
             if state.outcome.ended is None and not state.outcome.why_not:
-                state.outcome.why_not = pending.get(name) or _NO_NODES
+                state.outcome.why_not = _NO_END if now > _LONGEST else pending.get(name) or _NO_NODES
         self.outcome.end = now
         for machine in self._nodes.machines():
             self.outcome.busy_hours[machine.pool] += self._nodes.busy_seconds(machine, now) / 3600
@@ -242,7 +245,7 @@ def simulate(
     cloud: Cloud,
     *,
     awaited: Collection[str] = (),
-    horizon: float = math.inf,
+    horizon: float = _LONGEST,
 ) -> Outcome:
     """Replay jobs on a declaration.
 

@@ -19,6 +19,9 @@ MOST_JOBS: Final = 1_000_000
 _PART: Final = "Write a part of it to a file of its own, such as a week."
 _MOST_FAULTS: Final = 20
 _DAY: Final = 86400
+_YEARS: Final = 10
+_LONGEST: Final = _YEARS * 365 * _DAY
+"""Maximum seconds of a job, and from the first submission to the last: longer ones are milliseconds."""
 
 _HEADS: Final[Mapping[tuple[str, ...], Format]] = {
     ("timestamp", "duration", "num_gpus", "gpu_time", "cluster"): "philly",
@@ -84,7 +87,7 @@ def read_trace(path: Path, check: Check = lambda _: ()) -> Trace:
     except UserFileError as error:
         is_large = path.is_file() and path.stat().st_size > LARGEST_GENERATED
         raise TraceError(f"{path}: {error}{f' {_PART}' if is_large else ''}") from error
-    lines = text.split("\n")
+    lines = text.removesuffix("\n").split("\n")
     if len(lines) > MOST_JOBS + 1:
         raise TraceError(
             f"{path}:{MOST_JOBS + 2}: The trace has {len(lines) - 1:,} lines, and {MOST_JOBS:,} jobs are the "
@@ -150,11 +153,13 @@ class _Reading:
             jobs.append(job)
         if not (jobs or faults.count):
             faults.add(1, ["The trace has no job. Write a line for each job below the line of columns."])
+        first = min((job.submit for job in jobs), default=0.0)
+        for line, fault in _too_long(jobs, first):
+            faults.add(line, [fault])
         faults.raise_if_any()
         notes = [f"{several(count, 'job')} {why}" for why, count in skipped.items()]
         if self._format in NOTES:
             notes.append(NOTES[self._format])
-        first = min(job.submit for job in jobs)
         ordered = sorted(jobs, key=lambda job: (job.submit, job.line)) if sorts else jobs
         return Trace(
             str(self._path),
@@ -163,6 +168,17 @@ class _Reading:
             first % _DAY,
             tuple(notes),
         )
+
+
+def _too_long(jobs: Iterable[TraceJob], first: float) -> Iterator[tuple[int, str]]:
+    for job in jobs:
+        for seconds, start in ((job.submit - first, "is submitted after"), (job.seconds, "takes")):
+            if seconds > _LONGEST:
+                years = f"{seconds / (365 * _DAY):,.0f} years"
+                yield (
+                    job.line,
+                    f"The job {start} {years}, and {_YEARS} are the most that is replayed. Write seconds.",
+                )
 
 
 _BACKWARDS: Final = "submit is earlier than in a line above. Sort the lines by submit."

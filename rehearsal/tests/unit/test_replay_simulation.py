@@ -74,6 +74,15 @@ def test_a_job_without_quota_waits_at_the_end() -> None:
     assert (outcome.end, outcome.jobs[0].why_not) == (50, "insufficient quota")
 
 
+def test_a_replay_ends_before_kueues_clock() -> None:
+    """Jobs that wait for each other longer than 250 years are not done, and their times are not negative."""
+    years = 365 * 86400
+    outcome = replay(a_declaration(maximum=1), *(a_job(seconds=10 * years) for _ in range(30)))
+    assert [job.why_not for job in outcome.jobs[24:]] == ["it had not ended after 250 years"] * 6
+    assert all(job.ended for job in outcome.jobs[:24])
+    assert outcome.end < 292 * years
+
+
 @pytest.mark.parametrize("number", range(20))
 def test_every_idle_node_is_removed(number: int) -> None:
     """A node goes after its delay also if the sum of the times is rounded down."""

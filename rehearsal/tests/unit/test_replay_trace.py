@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from ebbtide.user_files import LARGEST_GENERATED
+from ebbtide_rehearsal.replay import trace as traces
 from ebbtide_rehearsal.replay.trace import MOST_JOBS, TraceError, read_trace
 from ebbtide_rehearsal.replay.trace_rows import TraceJob
 
@@ -112,7 +113,29 @@ def test_many_faults_are_counted(file: Path) -> None:
 def test_millions_of_lines_are_refused_before_they_are_read(file: Path) -> None:
     """The line of the first job too many is named."""
     (fault,) = faults(file, "submit,duration\n" + "0,1\n" * (MOST_JOBS + 5))
-    assert fault.startswith(f":{MOST_JOBS + 2}: The trace has 1,000,006 lines")
+    assert fault.startswith(f":{MOST_JOBS + 2}: The trace has 1,000,005 lines")
+
+
+@pytest.mark.parametrize("end", ["", "\n"])
+def test_the_largest_trace_is_read(file: Path, end: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Jobs are counted without the end of the last line."""
+    monkeypatch.setattr(traces, "MOST_JOBS", 3)
+    file.write_text("submit,duration\n" + "\n".join(["0,1"] * 3) + end, encoding="utf-8")
+    assert len(read_trace(file).jobs) == 3
+
+
+@pytest.mark.parametrize("head", ["submit,duration", "timestamp,duration,num_gpus,gpu_time,cluster"])
+def test_times_of_many_years_are_refused(file: Path, head: str) -> None:
+    """Kueue's clock ends after 292 years, and milliseconds reach it in a trace of months."""
+    rest = "," * (head.count(",") - 1) if head.startswith("submit") else ",1,,vc"
+    years = 365 * 86400
+    assert faults(file, f"{head}\n0,60{rest}\n{11 * years},60{rest}\n{12 * years},{20 * years}{rest}\n") == [
+        ":3: The job is submitted after 11 years, and 10 are the most that is replayed. Write seconds.",
+        ":4: The job is submitted after 12 years, and 10 are the most that is replayed. Write seconds.",
+        ":4: The job takes 20 years, and 10 are the most that is replayed. Write seconds.",
+    ]
+    file.write_text(f"{head}\n0,60{rest}\n{10 * years},{10 * years}{rest}\n", encoding="utf-8")
+    assert read_trace(file).jobs[1].submit == 10 * years
 
 
 def test_further_faults_of_a_declaration_are_reported_with_the_line(file: Path) -> None:
