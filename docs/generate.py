@@ -1,11 +1,11 @@
-"""Generator of the pages that are derived from the code: `make docs`."""
+"""Generator of the pages that are derived from the code, and of the templates' copies: `make docs`."""
 
 import csv
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Final
@@ -475,7 +475,22 @@ def tools() -> str:
     return f"{NOTE}\n\n# Tools and paths\n\n{_TOOLS}\n\n{table}\n\n{_PATHS}\n"
 
 
-PAGES: Final = {
+_SHARED: Final = (
+    *(f"workflows/{name}.yml" for name in ("destroy", "preview", "reap", "sleep", "stack", "up")),
+    "actions/tools/action.yml",
+)
+"""Files of `.github` that each template has, too: copies, since a link would leave the template."""
+
+
+def _copies() -> Iterator[tuple[str, Callable[[], str]]]:
+    for cloud in ("gke", "aks"):
+        for name in _SHARED:
+            yield f"template/{cloud}/.github/{name}", (ROOT / ".github" / name).read_text
+    install = ".github/actions/install/action.yml"
+    yield f"template/aks/{install}", (ROOT / "template/gke" / install).read_text
+
+
+PAGES: Final[Mapping[str, Callable[[], str]]] = {
     "README.md": readme,
     "docs/declaration.md": declaration,
     "docs/errors.md": errors,
@@ -487,6 +502,7 @@ PAGES: Final = {
     "docs/security.md": security,
     "docs/tools.md": tools,
     "docs/stack.schema.json": lambda: json.dumps(stack_schema(), indent=2) + "\n",
+    **dict(_copies()),
 }
 
 if __name__ == "__main__":

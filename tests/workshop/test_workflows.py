@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -162,11 +163,12 @@ def test_kubelogin_is_the_catalogs() -> None:
 
 
 @pytest.mark.parametrize("template", ["gke", "aks"])
-def test_templates_share_the_workflows(template: str) -> None:
-    """A template has the workflows of stacks, but for its list of them and the installation of the wheel."""
+def test_templates_have_the_workflows_of_stacks(template: str, tmp_path: Path) -> None:
+    """A copy of a template has them, but for its list of stacks and the installation of the wheel."""
     copied = (path for path in (*_WORKFLOWS, _ACTIONS[0]) if path.name not in _OF_THE_PACKAGE)
     shared = {path.relative_to(ROOT) for path in copied}
-    directory = PROJECTS[template]
+    directory = tmp_path / "project"
+    shutil.copytree(PROJECTS[template], directory, symlinks=True)
     files = {path.relative_to(directory) for path in (directory / ".github").rglob("*") if path.is_file()}
     assert files == shared | {Path(".github/stacks.json"), Path(".github/actions/install/action.yml")}
     for path in shared:
