@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from ebbtide.kubernetes_api import Api, ApiError
-from ebbtide.kubernetes_api.parts import part, parts, text
+from ebbtide.kubernetes_api.parts import part, parts, text, words
 from ebbtide.kueue_api import API_PATH
 from ebbtide.placement import Profile
 from ebbtide.placement.profile import QUEUE_LABEL
@@ -19,7 +19,7 @@ from ebbtide.runs.pod_costs import Cost, cost_of, seconds_between, selected_pool
 from ebbtide.workloads.cluster import ClusterError, explained
 from ebbtide.workloads.job_progress import JobSnapshot, Phase, Progress, progress
 from ebbtide.workloads.kinds import EXPERIMENT, JOB, TRIAL_LABEL, WORKLOADS, Kind, kind_of, lost, trials
-from ebbtide.workloads.objects import Object, condition
+from ebbtide.workloads.objects import Object, condition, message_of
 from ebbtide.workloads.submission import JOB_UID
 from ebbtide.workloads.sweeps import POINTS
 
@@ -193,11 +193,11 @@ class _Objects:
         self.events: dict[str, list[Object]] = defaultdict(list)
         for event in of_pods:
             self.events[text(event, "involvedObject", "uid")].append(event)
-        self._created: dict[str, set[str]] = defaultdict(set)
+        self._created: dict[str, list[Object]] = defaultdict(list)
         for event in self._optional(f"{core}events", fieldSelector="involvedObject.kind=Job"):
             uid = text(event, "involvedObject", "uid")
             if event.get("reason") == "SuccessfulCreate":
-                self._created[uid].add(text(event, "message").removeprefix(_CREATED))
+                self._created[uid].append(event)
             elif event.get("reason") == "FailedCreate":
                 self.events[uid].append(event)
         self._workloads = self._optional(self._path(f"{API_PATH}/namespaces/{{}}/workloads"))
@@ -225,9 +225,14 @@ class _Objects:
         return self._pods[namespace, key, value]
 
     def created(self, job: Object, pods: Sequence[Object]) -> int:
-        """Return the number of pods that a Job has had, as far as the cluster knows."""
-        known = {pod["metadata"]["name"] for pod in pods}
-        return len(known | self._created[job["metadata"]["uid"]])
+        """Return the number of pods that a Job has had, as far as the cluster knows.
+
+        A combined event names the last of its pods, and counts them.
+        """
+        events = self._created[job["metadata"]["uid"]]
+        names = {message_of(event).removeprefix(_CREATED) for event in events}
+        known = {pod["metadata"]["name"] for pod in pods} | names
+        return max(len(known), sum(int(event.get("count") or 1) for event in events))
 
     def position(self, namespace: str, queue: str, workload: Object) -> int | None:
         """Return the position of a waiting workload in its queue, from 1; None if Kueue does not tell it."""
@@ -347,7 +352,9 @@ def _replaced(cluster: _Objects, job: Object, pods: Sequence[Object]) -> int:
     """Return the number of a Job's pods that are neither alive nor completions nor failures."""
     status = part(job, "status")
     known = sum(int(status.get(field) or 0) for field in ("succeeded", "failed", "active", "terminating"))
-    return cluster.created(job, pods) - known
+    uncounted = part(status, "uncountedTerminatedPods")
+    ended = sum(len(words(uncounted, field)) for field in ("succeeded", "failed"))
+    return cluster.created(job, pods) - known - ended
 
 
 def _started(job: Object, pods: Sequence[Object]) -> datetime | None:

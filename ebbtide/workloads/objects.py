@@ -1,9 +1,13 @@
 """Common queries of Kubernetes objects."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
 Object = dict[str, Any]
+
+_COMBINED: Final = "(combined from similar events): "
+"""Prefix of the message of an event that stands for all after the tenth similar one (client-go 0.36,
+tools/record/events_cache.go)."""
 
 
 def condition(item: Mapping[str, Any] | None, kind: str, status: str = "True") -> Object:
@@ -29,3 +33,8 @@ def disrupted(pod: Object) -> bool:
     """Check that a disruption ended a pod, or is terminating it (Kubernetes docs, disruptions, pod disruption
     conditions)."""
     return bool(condition(pod, "DisruptionTarget"))
+
+
+def message_of(event: Mapping[str, Any]) -> str:
+    """Return an event's message; of a combined event that of the last one."""
+    return str(event.get("message") or "").removeprefix(_COMBINED).strip()

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from ebbtide.workloads.objects import Object, condition, phase_of
+from ebbtide.workloads.objects import Object, condition, message_of, phase_of
 
 _SCALING: Final = {
     "TriggeredScaleUp": "a node is being created for it",
@@ -47,7 +47,7 @@ def no_node(pod: Object, events: Sequence[Object]) -> str:
     ]
     if messages:
         newest = max(messages, key=_when)
-        return _SCALING[newest["reason"]] or (newest.get("message") or "").strip().rstrip(".")
+        return _SCALING[newest["reason"]] or message_of(newest).rstrip(".")
     return shortened(condition(pod, "PodScheduled", "False").get("message") or "")
 
 

@@ -10,7 +10,7 @@ from ebbtide.placement import PoolProfile
 from ebbtide.runs.pending.cause import Actor, Cause
 from ebbtide.runs.pending.evidence import Evidence, clock_time, event_time
 from ebbtide.wording import and_list, or_list
-from ebbtide.workloads.objects import Object, condition, phase_of, waits
+from ebbtide.workloads.objects import Object, condition, message_of, phase_of, waits
 from ebbtide.workloads.reasons import shortened
 from ebbtide.workloads.unplaceable import misfit
 
@@ -32,7 +32,7 @@ def missing_pods(evidence: Evidence, job: Object) -> Cause | None:
     failed = evidence.events_of(job["metadata"]["uid"], *_FAILED_CREATE)
     if not failed:
         return None
-    message = text(failed[-1], "message").removeprefix("Error creating: ").rstrip(".")
+    message = message_of(failed[-1]).removeprefix("Error creating: ").rstrip(".")
     if "exceeded quota" in message:
         return Cause(
             reason="ResourceQuota",
@@ -97,7 +97,7 @@ def _autoscaler(evidence: Evidence, pod: Object) -> Cause | None:
     events = evidence.events_of(pod["metadata"]["uid"], *_SCALING)
     if not events:
         return None
-    newest, message = events[-1], text(events[-1], "message").strip().rstrip(".")
+    newest, message = events[-1], message_of(events[-1]).rstrip(".")
     pools = candidates(evidence, pod)
     of_pools = f" of pool {or_list(pool.name for pool in pools)}" if pools else ""
     failures = [item for item in events if item["reason"] == "FailedScaleUp"]
@@ -146,7 +146,7 @@ def _stock_out(evidence: Evidence, failures: list[Object], of_pools: str) -> Cau
     doublings = sum(int(item.get("count") or 1) for item in failures) - 1
     at = datetime.fromisoformat(event_time(newest))
     until = at + min(_LONGEST, _BACKOFF * 2 ** min(doublings, 8))
-    message = text(newest, "message").strip().rstrip(".")
+    message = message_of(newest).rstrip(".")
     quota = "quota" in message.lower()
     again = f"the autoscaler tries again at about {clock_time(until)}"
     return Cause(
@@ -172,7 +172,7 @@ def _unschedulable(evidence: Evidence, pod: Object) -> Cause:
         )
     events = evidence.events_of(pod["metadata"]["uid"], *_SCALING)
     scheduler = shortened(text(condition(pod, "PodScheduled", "False"), "message"))
-    newest = text(events[-1], "message").strip().rstrip(".") if events else scheduler
+    newest = message_of(events[-1]).rstrip(".") if events else scheduler
     if not newest:
         return Cause(
             reason="New",

@@ -117,6 +117,21 @@ def test_attempts_and_preemptions(control_plane: ControlPlane, ebbtide: Ebbtide)
     assert (ended["attempts"], ended["preemptions"]) == (2, 0)
 
 
+def test_a_job_of_many_pods(control_plane: ControlPlane, ebbtide: Ebbtide) -> None:
+    """The events of more than ten pods, which the API combines, lose none and hide none that is lost."""
+    api, place = control_plane.api, namespace(control_plane.api, "many")
+    template = pod({RUNS_FOR: "600"}, container={"resources": {"requests": {"cpu": "10m"}}})
+    api.create(
+        f"/apis/batch/v1/namespaces/{place}/jobs", job("train", template, parallelism=12, completions=12)
+    )
+    pods = f"/api/v1/namespaces/{place}/pods"
+    wait(lambda: len(api.items(pods)), lambda count: count == 12, seconds=90)
+    events = api.items(f"/api/v1/namespaces/{place}/events", fieldSelector="reason=SuccessfulCreate")
+    assert any(event["message"].startswith("(combined from similar events)") for event in events)
+    row = _listed(ebbtide, place)["train"]
+    assert (row["attempts"], row["preemptions"]) == (1, 0)
+
+
 def test_a_cancelled_job(control_plane: ControlPlane, ebbtide: Ebbtide) -> None:
     """A cancelled Job is deleted with its pods; a similar name is suggested, and a distant one is not."""
     api, place = control_plane.api, namespace(control_plane.api, "cancelled")
