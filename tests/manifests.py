@@ -17,7 +17,7 @@ from copy import deepcopy
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import kubernetes_validate  # pyright: ignore[reportMissingTypeStubs] - it has none
 import yaml
@@ -28,6 +28,7 @@ from components.addons.pipelines import kustomization
 from components.addons.system_placement import SystemPlacement
 from ebbtide.catalog import PINS
 from ebbtide.errors import EbbtideError
+from ebbtide.pod_requests import pod_requests
 from ebbtide_rehearsal.sources import mirror
 from ebbtide_rehearsal.tools import ToolError, ensure, narration
 from ebbtide_rehearsal.tools import cache as tools_cache
@@ -169,24 +170,10 @@ def assert_valid(manifest: Object, version: str) -> None:
 
 
 def requests(manifest: Object) -> tuple[float, float]:
-    """Return the requests of an object's pods at once: millicores and MiB, times replicas.
-
-    Containers that only start a pod run before the others, so that the larger of the two counts.
-    """
-    spec = pod_spec(manifest)
-    running = [_requests(item) for item in spec.get("containers", ())]
-    starting = [_requests(item) for item in spec.get("initContainers", ())]
-    totals = [
-        max(sum(item[index] for item in running), max((item[index] for item in starting), default=0))
-        for index in (0, 1)
-    ]
+    """Return the requests of an object's pods at once: millicores and MiB, times replicas."""
+    needs = pod_requests(pod_spec(manifest))
     replicas = manifest.get("spec", {}).get("replicas", 1)
-    return totals[0] * replicas, totals[1] * replicas
-
-
-def _requests(container: Object) -> tuple[float, float]:
-    requested: dict[str, Any] = container.get("resources", {}).get("requests", {})
-    return millicores(requested.get("cpu", "0")), mebibytes(requested.get("memory", "0"))
+    return float(needs.get("cpu", 0)) * 1000 * replicas, float(needs.get("memory", 0)) / 2**20 * replicas
 
 
 def millicores(text: object) -> float:

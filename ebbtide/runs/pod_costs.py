@@ -7,8 +7,9 @@ from typing import Any, Final
 
 from ebbtide.kubernetes_api.parts import part, parts, text, words
 from ebbtide.placement import PoolProfile, Profile
-from ebbtide.workloads.amounts import MEBIBYTE, memory_bytes, millicores
+from ebbtide.pod_requests import node_share, pod_requests
 from ebbtide.workloads.objects import Object, condition, phase_of
+from ebbtide.workloads.unplaceable import offered
 
 _POOL_LABELS: Final = ("ebbtide.dev/pool", "cloud.google.com/gke-nodepool", "kubernetes.azure.com/agentpool")
 _HOUR: Final = 3600
@@ -70,20 +71,12 @@ def _end(pod: Object, now: datetime) -> datetime:
 
 
 def _share(pod: Object, pool: PoolProfile) -> float | None:
-    """Return a pod's share of a node: of its accelerators, or else the mean of CPU and memory, so that the
-    shares of all pods are at most 1; None if the machine or an amount is unknown."""
-    requests = [part(container, "resources", "requests") for container in parts(pod, "spec", "containers")]
+    """Return a pod's share of a node; None if the machine or an amount is unknown."""
+    resource = pool.accelerator.resource if pool.accelerator else ""
     try:
-        if pool.accelerator:
-            resource = pool.accelerator.resource
-            return min(1.0, sum(int(item.get(resource, 0)) for item in requests) / pool.accelerator.count)
-        if not pool.cpu_m or not pool.memory_mib:
-            return None
-        cpu = sum(millicores(item["cpu"]) for item in requests if "cpu" in item)
-        memory = sum(memory_bytes(item["memory"]) for item in requests if "memory" in item)
+        return node_share(pod_requests(part(pod, "spec")), offered(pool), resource)
     except ValueError:
         return None
-    return min(1.0, (cpu / pool.cpu_m + memory / (pool.memory_mib * MEBIBYTE)) / 2)
 
 
 def selected_pools(spec: Mapping[str, Any], profile: Profile | None) -> list[str]:

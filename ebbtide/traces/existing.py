@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from ebbtide.costs.recorder import OWNER_LABEL, requested
+from ebbtide.costs.recorder import OWNER_LABEL
 from ebbtide.kubernetes_api import Api, ApiError
 from ebbtide.kubernetes_api.parts import part, parts, text
 from ebbtide.kueue_api import API_PATH
 from ebbtide.placement import Profile
 from ebbtide.placement.profile import PRIORITY_LABEL, QUEUE_LABEL
+from ebbtide.pod_requests import pod_requests
 from ebbtide.runs.pod_costs import selected_pools
 from ebbtide.workloads.cluster import ClusterError, explained
 from ebbtide.workloads.objects import Object, condition
@@ -265,10 +266,9 @@ def _uids(pods: Iterable[Object]) -> frozenset[str]:
 
 def _amounts(spec: Mapping[str, Any]) -> Iterator[float]:
     """Yield the CPUs, bytes and accelerators that a pod requests."""
-    pod = {"spec": dict(spec)}
-    yield requested(pod, "cpu")
-    yield requested(pod, "memory")
-    yield sum(requested(pod, resource) for resource in ACCELERATORS)
+    requests = pod_requests(spec)
+    for resources in (("cpu",), ("memory",), ACCELERATORS):
+        yield float(sum(requests.get(resource, 0) for resource in resources))
 
 
 def _at_once(job: Object) -> int:

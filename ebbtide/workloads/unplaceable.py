@@ -1,6 +1,5 @@
 """Waiting work that no pool of its queue can run, not even without other work."""
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from typing import Any, Final
@@ -8,6 +7,7 @@ from typing import Any, Final
 from ebbtide import quantities
 from ebbtide.kubernetes_api.parts import part, parts
 from ebbtide.placement import PoolProfile
+from ebbtide.pod_requests import pod_requests
 from ebbtide.wording import several
 
 _MEBIBYTE: Final = 1024 * 1024
@@ -38,10 +38,10 @@ def _reasons(pod_set: Mapping[str, Any], pool: PoolProfile) -> Iterator[str]:
     for label, value in part(spec, "nodeSelector").items():
         if pool.labels.get(label, value) != value:
             yield f"its node selector {label}={value} excludes pool {pool.name}"
-    offered = _offered(pool)
+    node = offered(pool)
     fits: list[Decimal] = []
-    for resource, request in _requests(spec).items():
-        have = offered.get(resource, Decimal(0) if resource.startswith(_ACCELERATORS) else None)
+    for resource, request in pod_requests(spec).items():
+        have = node.get(resource, Decimal(0) if resource.startswith(_ACCELERATORS) else None)
         if have is None or not request:
             continue
         if request > have:
@@ -54,25 +54,13 @@ def _reasons(pod_set: Mapping[str, Any], pool: PoolProfile) -> Iterator[str]:
         yield f"it needs {several(count, 'pod')} at once, and pool {pool.name} has capacity for {most}"
 
 
-def _offered(pool: PoolProfile) -> Mapping[str, Decimal]:
+def offered(pool: PoolProfile) -> Mapping[str, Decimal]:
     """Return the known resources of a node, in units of the API."""
     known = {"cpu": Decimal(pool.cpu_m) / 1000, "memory": Decimal(pool.memory_mib) * _MEBIBYTE}
-    offered = {resource: amount for resource, amount in known.items() if amount}
+    node = {resource: amount for resource, amount in known.items() if amount}
     if pool.accelerator:
-        offered[pool.accelerator.resource] = Decimal(pool.accelerator.count)
-    return offered
-
-
-def _requests(spec: Mapping[str, Any]) -> Mapping[str, Decimal]:
-    """Return the requests of a pod: the sum of its containers, or its largest init container."""
-    total: defaultdict[str, Decimal] = defaultdict(Decimal)
-    for container in parts(spec, "containers"):
-        for resource, amount in part(container, "resources", "requests").items():
-            total[resource] += quantities.parse(str(amount))
-    for container in parts(spec, "initContainers"):
-        for resource, amount in part(container, "resources", "requests").items():
-            total[resource] = max(total[resource], quantities.parse(str(amount)))
-    return total
+        node[pool.accelerator.resource] = Decimal(pool.accelerator.count)
+    return node
 
 
 def amount_text(resource: str, amount: Decimal) -> str:

@@ -14,12 +14,12 @@ from operator import attrgetter
 from typing import Final
 
 from ebbtide.placement.profile import Toleration
+from ebbtide.pod_requests import amounts
 from ebbtide_rehearsal.cloud.nodes.backoff import Backoff
 from ebbtide_rehearsal.cloud.nodes.cluster import ClusterSnapshot, Node, PodSet, ProvisioningRequest
 from ebbtide_rehearsal.cloud.nodes.decisions import QUEUED, Order
 from ebbtide_rehearsal.cloud.nodes.machines import Machine
 from ebbtide_rehearsal.cloud.nodes.names import group
-from ebbtide_rehearsal.cloud.nodes.objects import amounts
 from ebbtide_rehearsal.cloud.nodes.pods import Pod
 from ebbtide_rehearsal.cloud.nodes.preferences import best
 from ebbtide_rehearsal.cloud.nodes.provisioning_requests import decide

@@ -4,10 +4,10 @@ from typing import Any
 
 from ebbtide.placement import NodeTaint
 from ebbtide.placement.profile import Toleration
+from ebbtide.pod_requests import amounts
 from ebbtide_rehearsal.cloud.nodes.cluster import ClusterSnapshot, Node
 from ebbtide_rehearsal.cloud.nodes.machines import Machine
 from ebbtide_rehearsal.cloud.nodes.names import group
-from ebbtide_rehearsal.cloud.nodes.objects import amounts
 from ebbtide_rehearsal.cloud.nodes.pods import Pod
 from ebbtide_rehearsal.cloud.nodes.templates import labels, provides
 from ebbtide_rehearsal.cloud.pools import NodePool

@@ -16,6 +16,7 @@ import pytest
 from ebbtide.catalog import COMPUTE_CLASS
 from ebbtide.placement import NodeTaint
 from ebbtide.placement.profile import Toleration
+from ebbtide.pod_requests import amounts
 from ebbtide_rehearsal.cloud.clock import Clock
 from ebbtide_rehearsal.cloud.faults import NO_STOCK, QUOTA, InjectedFault
 from ebbtide_rehearsal.cloud.nodes.actuator import Actuator
@@ -24,7 +25,7 @@ from ebbtide_rehearsal.cloud.nodes.cluster import ClusterSnapshot, Node
 from ebbtide_rehearsal.cloud.nodes.fleet import Fleet
 from ebbtide_rehearsal.cloud.nodes.machines import put
 from ebbtide_rehearsal.cloud.nodes.message_ids import OUT_OF_RESOURCES, QUOTA_EXCEEDED, SKIPPED
-from ebbtide_rehearsal.cloud.nodes.objects import Object, amounts
+from ebbtide_rehearsal.cloud.nodes.objects import Object
 from ebbtide_rehearsal.cloud.nodes.pods import Pod
 from ebbtide_rehearsal.cloud.nodes.settings import NodeSettings
 from ebbtide_rehearsal.cloud.pools import NodePool, register

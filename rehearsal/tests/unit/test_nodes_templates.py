@@ -67,24 +67,6 @@ def test_accelerators_are_seen_with_their_driver(
     assert has_driver(bare, pool, pods) is expected
 
 
-def test_requests_are_counted_as_the_scheduler_does() -> None:
-    """Containers and sidecars together, or the largest step before them, and the overhead."""
-
-    def container(cpu: str, **more: str) -> dict[str, Any]:
-        return {"name": "c", "resources": {"requests": {"cpu": cpu}}, **more}
-
-    pod = read_pod(
-        {
-            "spec": {
-                "containers": [container("1"), container("500m")],
-                "initContainers": [container("2", restartPolicy="Always"), container("3"), container("100m")],
-                "overhead": {"cpu": "250m"},
-            }
-        }
-    )
-    assert pod.requests == {"cpu": Decimal("5.25"), "pods": 1}
-
-
 @pytest.mark.parametrize("shutdown", [True, False])
 def test_a_pod_s_end_is_a_kubelet_s(*, shutdown: bool) -> None:
     """A shutdown leaves reason, message and condition; a plain end leaves the exit status alone."""

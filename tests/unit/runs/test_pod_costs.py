@@ -52,3 +52,18 @@ def test_a_pod_without_a_known_price() -> None:
     other["spec"]["nodeSelector"] = {"ebbtide.dev/pool": "other"}
     assert cost_of([(other, _START)], DEV, complete=True) is None
     assert cost_of([], DEV, complete=True) is None
+
+
+def test_a_pod_pays_for_all_that_it_requests() -> None:
+    """On a pool without accelerators, sidecars and requests of the pod itself count in its share."""
+    pool = DEV.pool("cpu-spot")
+    half = {"cpu": f"{pool.cpu_m // 2}m", "memory": f"{pool.memory_mib // 2}Mi"}
+    sidecar = {"restartPolicy": "Always", "resources": {"requests": half}}
+    container = {"resources": {"requests": {"cpu": "1m", "memory": "1Mi"}}}
+    price = pool.price.per_hour
+    assert price is not None
+    for spec in ({"initContainers": [sidecar]}, {"resources": {"requests": half}}):
+        item = _pod("a") | {"spec": {"nodeSelector": dict(pool.labels), "containers": [container], **spec}}
+        cost = cost_of([(item, _START + timedelta(hours=1))], DEV, complete=True)
+        assert cost is not None
+        assert cost.amount == pytest.approx(price / 2, rel=0.01)

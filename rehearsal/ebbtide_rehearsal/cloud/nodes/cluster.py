@@ -7,9 +7,10 @@ from typing import Any
 
 from ebbtide.kubernetes_api.parts import part, parts, text
 from ebbtide.placement import NodeTaint
+from ebbtide.pod_requests import Amounts, amounts
 from ebbtide_rehearsal.cloud.autoscaling import Autoscaling
 from ebbtide_rehearsal.cloud.nodes.machines import Machine
-from ebbtide_rehearsal.cloud.nodes.objects import Amounts, Object, amounts
+from ebbtide_rehearsal.cloud.nodes.objects import Object
 from ebbtide_rehearsal.cloud.nodes.pods import Pod, Term, requirements
 from ebbtide_rehearsal.cloud.nodes.scheduling import NodeInfo
 from ebbtide_rehearsal.cloud.pools import NodePool

@@ -14,9 +14,9 @@ from decimal import Decimal
 from typing import Final
 
 from ebbtide.catalog import COMPUTE_CLASS
+from ebbtide.pod_requests import Amounts, amounts
 from ebbtide_rehearsal.cloud.nodes.cluster import ClusterSnapshot
 from ebbtide_rehearsal.cloud.nodes.machines import billed_count
-from ebbtide_rehearsal.cloud.nodes.objects import Amounts, amounts
 from ebbtide_rehearsal.cloud.nodes.pods import Pod
 from ebbtide_rehearsal.cloud.nodes.templates import capacity, labels
 from ebbtide_rehearsal.cloud.pools import NodePool

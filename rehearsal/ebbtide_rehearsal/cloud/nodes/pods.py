@@ -7,7 +7,8 @@ from typing import Any
 
 from ebbtide.kubernetes_api.parts import part, parts, text
 from ebbtide.placement.profile import Toleration
-from ebbtide_rehearsal.cloud.nodes.objects import Amounts, Object, amounts, most, total
+from ebbtide.pod_requests import Amounts, pod_requests, total
+from ebbtide_rehearsal.cloud.nodes.objects import Object
 
 CONSUMES = (
     "autoscaling.x-k8s.io/consume-provisioning-request",
@@ -134,7 +135,7 @@ def read_pod(raw: Object, zones: frozenset[str] = frozenset()) -> Pod:
         uid=text(metadata, "uid"),
         node=text(spec, "nodeName"),
         phase=text(raw, "status", "phase") or "Pending",
-        requests=_requests(spec),
+        requests=total(pod_requests(spec), {"pods": Decimal(1)}),
         labels=part(metadata, "labels"),
         annotations=part(metadata, "annotations"),
         selector=part(spec, "nodeSelector"),
@@ -167,22 +168,3 @@ def _affinity(spec: Object) -> tuple[Term, ...]:
         )
         for term in parts(required, "nodeSelectorTerms")
     )
-
-
-def _requests(spec: Object) -> dict[str, Decimal]:
-    """Return a pod's requests as counted by the scheduler: the sum over containers and sidecars, or the
-    largest init container if that is more, plus the overhead (Kubernetes docs, Init Containers and Sidecar
-    Containers, 1.36)."""
-    first: dict[str, Decimal] = {}
-    beside: dict[str, Decimal] = {}
-    for container in parts(spec, "initContainers"):
-        together = total(beside, _container_requests(container))
-        first = most(first, together)
-        if container.get("restartPolicy") == "Always":
-            beside = together
-    running = total(beside, *(_container_requests(container) for container in parts(spec, "containers")))
-    return total(most(first, running), amounts(part(spec, "overhead")), {"pods": Decimal(1)})
-
-
-def _container_requests(container: Object) -> dict[str, Decimal]:
-    return amounts({**part(container, "resources", "limits"), **part(container, "resources", "requests")})

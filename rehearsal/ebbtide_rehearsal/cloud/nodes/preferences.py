@@ -11,11 +11,12 @@ import yaml
 
 from ebbtide.catalog import COMPUTE_CLASS
 from ebbtide.kubernetes_api.parts import part, parts
+from ebbtide.pod_requests import Amounts
 from ebbtide_rehearsal.cloud.autoscaling import Expander
 from ebbtide_rehearsal.cloud.nodes import gke_price
 from ebbtide_rehearsal.cloud.nodes.cluster import ClusterSnapshot
 from ebbtide_rehearsal.cloud.nodes.names import group
-from ebbtide_rehearsal.cloud.nodes.objects import Amounts, Object
+from ebbtide_rehearsal.cloud.nodes.objects import Object
 from ebbtide_rehearsal.cloud.nodes.pods import Pod
 from ebbtide_rehearsal.cloud.nodes.scheduling import NodeInfo
 from ebbtide_rehearsal.cloud.pools import NodePool

@@ -9,9 +9,9 @@ from decimal import Decimal
 from typing import Any, Final
 
 from ebbtide.catalog import CloudKind, find_machine
+from ebbtide.pod_requests import amounts, total
 from ebbtide_rehearsal.cloud.nodes.machines import Machine
 from ebbtide_rehearsal.cloud.nodes.names import group, provider_id, resize_request
-from ebbtide_rehearsal.cloud.nodes.objects import amounts, total
 from ebbtide_rehearsal.cloud.nodes.pods import Pod
 from ebbtide_rehearsal.cloud.nodes.scheduling import ZONE, NodeInfo, tolerates
 from ebbtide_rehearsal.cloud.pools import NodePool
