@@ -1,4 +1,4 @@
-"""Rules for overrides of provider inputs: known fields, valid types, and no derived inputs."""
+"""Rules for overrides of provider inputs: known fields, valid types and values, and no derived inputs."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -13,6 +13,7 @@ from ebbtide.model.faults import Fault
 from ebbtide.model.rules.derived_inputs import CLUSTERS, POOLS, Overridable
 from ebbtide.model.rules.rule import PoolIn, cluster_rule, pool_rule
 from ebbtide.paths import path_keys, path_text
+from ebbtide.providers.constraints import Limit, constraints_of
 from ebbtide.wording import described, did_you_mean, or_list
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ _PYTHON: Final[Mapping[str, tuple[type, ...]]] = {
     "map": (Mapping,),
     "object": (Mapping,),
 }
+_OUT_OF_LIMITS: Final = "The cloud refuses the resource."
 _TOO_MANY: Final = 12
 _DEEP: Final = 3
 
@@ -73,6 +75,12 @@ class _At:
     def input(self) -> str:
         """Path in the resource's inputs, as in the table of derived inputs."""
         return ".".join(str(key) for key in self.keys[self.below :])
+
+    @property
+    def limits(self) -> list[Limit]:
+        """Limits of the input's value in the tables of the providers' constraints."""
+        property_path = ".".join(key for key in self.keys[self.below :] if isinstance(key, str))
+        return [limit for limit in constraints_of(self.of.token).limits if limit.path == property_path]
 
     @property
     def shown(self) -> str:
@@ -130,7 +138,7 @@ def _of_fields(at: _At, known: Mapping[str, "Property"], value: Mapping[str, Any
 
 
 def _of_value(at: _At, hint: Any, value: Any) -> Iterator[Fault]:
-    from ebbtide.provider_schema import alternatives, item_of, properties_of, word  # noqa: PLC0415 - as above
+    from ebbtide.provider_schema import alternatives, word  # noqa: PLC0415 - as above
 
     choices = alternatives(hint)
     fitting = [choice for choice in choices if _is_of(word(choice), value)]
@@ -139,15 +147,27 @@ def _of_value(at: _At, hint: Any, value: Any) -> Iterator[Fault]:
     elif words := [str(member.value) for choice in choices for member in _members(choice)]:
         if value not in words:
             yield _unknown_word(at, str(value), words)
-    elif word(fitting[0]) == "object":
-        yield from _of_fields(at, properties_of(fitting[0]), value)
-    elif word(fitting[0]) == "map":
-        for key, item in value.items():
-            yield from _of_value(at / key, item_of(fitting[0]), item)
-    elif word(fitting[0]) == "list":
-        for index, item in enumerate(value):
-            yield from _of_value(at / index, item_of(fitting[0]), item)
-            yield from _missing(at / index, item_of(fitting[0]), item)
+    else:
+        yield from _outside(at, value)
+        yield from _within(at, fitting[0], value)
+
+
+def _within(at: _At, hint: Any, value: Any) -> Iterator[Fault]:
+    """Yield the faults of what an object, a map or a list contains."""
+    from ebbtide.provider_schema import item_of, properties_of, word  # noqa: PLC0415 - as above
+
+    match word(hint):
+        case "object":
+            yield from _of_fields(at, properties_of(hint), value)
+        case "map":
+            for key, item in value.items():
+                yield from _of_value(at / key, item_of(hint), item)
+        case "list":
+            for index, item in enumerate(value):
+                yield from _of_value(at / index, item_of(hint), item)
+                yield from _missing(at / index, item_of(hint), item)
+        case _:
+            pass
 
 
 def _members(choice: Any) -> list[Enum]:
@@ -193,6 +213,60 @@ def _unknown_word(at: _At, value: str, words: list[str]) -> Fault:
         _REFUSED,
         f"Write {or_list(words)}.",
     )
+
+
+def _outside(at: _At, value: object) -> Iterator[Fault]:
+    """Yield the faults of a value that a limit does not allow; limits of a list are those of its items."""
+    if isinstance(value, list | tuple):
+        return
+    broken = [limit for limit in at.limits if not limit.allows(value)]
+    if isinstance(value, Mapping):
+        for limit in broken:
+            for key in limit.wrong_keys(cast("Mapping[str, Any]", value)):
+                yield _wrong_key((at / limit.choices[0] if limit.name == "paired" else at) / key, key, limit)
+    elif broken and broken[0].name == "enum":
+        yield _unknown_word(at, str(value), list(broken[0].choices))
+    elif broken:
+        problem = f"{at.shown} cannot be {described(value)}."
+        yield Fault(at.path, problem, _OUT_OF_LIMITS, f"Write {_allowed(at, broken[0])}.")
+
+
+def _wrong_key(at: _At, key: str, limit: Limit) -> Fault:
+    others = [choice for choice in limit.choices if choice != key]
+    match limit.name:
+        case "keys":
+            near = did_you_mean(key, others)
+            others = others if near == "." else [near.removeprefix("; did you mean ").removesuffix("?")]
+            problem, fix = f"{at.shown} is not supported{near}", f"Remove it, or write {or_list(others)}."
+        case "reserved":
+            problem, fix = f"{at.shown} is reserved by the cloud.", "Remove it."
+        case "exclusive":
+            problem = f"{at.shown} cannot be combined with {or_list(others)}."
+            fix = "Remove one of them."
+        case "paired":
+            problem = f"{at.shown} has no {limit.choices[1]}."
+            fix = f"Write {limit.choices[1]}.{key} too."
+        case _:
+            below = limit.choices[limit.choices.index(key) - 1]
+            problem, fix = f"{at.shown} is not above {below}.", f"Write a value above that of {below}."
+    return Fault(at.path, problem, _OUT_OF_LIMITS, fix)
+
+
+def _allowed(at: _At, limit: Limit) -> str:
+    """Describe the values that a limit and its counterpart allow."""
+    ends = {other.name: other.value for other in at.limits}
+    match limit.name:
+        case "pattern":
+            return f"text that matches {limit.value}"
+        case "seconds":
+            return f"seconds with their unit, such as 600s{f', at most {limit.value}s' * bool(limit.value)}"
+        case "shortest" | "longest":
+            least, most, unit = ends.get("shortest"), ends.get("longest"), " characters"
+        case _:
+            least, most, unit = ends.get("minimum"), ends.get("maximum"), ""
+    if least is not None and most is not None:
+        return f"{'' if unit else 'a value '}from {least} to {most}{unit}"
+    return f"at least {least}{unit}" if most is None else f"at most {most}{unit}"
 
 
 def _unknown(at: _At, key: str, known: Mapping[str, "Property"]) -> Fault:

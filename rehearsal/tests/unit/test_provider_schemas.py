@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ebbtide.provider_schema import arguments, properties_of
-from ebbtide.providers.constraints import constraints_of
+from ebbtide.providers.constraints import Limit, constraints_of
 from rehearsal.provider_schemas import azure, kubernetes
 from rehearsal.provider_schemas.__main__ import TABLES
 from rehearsal.provider_schemas.constraints import Row, as_csv, from_csv
@@ -44,6 +44,38 @@ def test_documented_replacements_are_in_the_table(token: str) -> None:
         if "forces a new resource" in str(getattr(class_, item.python).__doc__)
     }
     assert documented <= constraints_of(token).replaces
+
+
+@pytest.mark.parametrize(
+    ("name", "limit", "allowed", "refused"),
+    [
+        ("enum", "A|B", ["A"], ["C", "a"]),
+        ("minimum", "8", [8, 9.5, "8", True, None], [7, 7.9, "7"]),
+        ("maximum", "8", [8, -1, "words"], [9, "9"]),
+        ("minimum", "1ms", ["1ms", "0.5s", "1m0.5s", "2h45m"], ["999us", "1", "1 s", "1d", "s"]),
+        ("maximum", "1s", ["1s", "1000ms"], ["1.1s", "1m"]),
+        ("minimum", "10Mi", ["10Mi", "1Gi"], ["10Ki", "10", "10M"]),
+        ("maximum", "50%", ["50%", "7.5%"], ["51%", "0.5", "50"]),
+        ("shortest", "2", ["ab", 1], ["a"]),
+        ("longest", "2", ["ab", 333], ["abc"]),
+        ("pattern", "^a", ["ab", 1], ["ba"]),
+        ("seconds", "", ["0s", "1.5s", 3], ["1m", "-1s", "s"]),
+        ("seconds", "10", ["10s"], ["10.1s"]),
+        ("keys", "a|b", [{}, {"b": 1}], [{"c": 1}]),
+        ("reserved", "a|b", [{}, {"c": 1}], [{"b": 1}]),
+        ("exclusive", "a|b", [{"a": 1}, {"a": None, "b": 2}], [{"a": 1, "b": 0}]),
+        ("rising", "a|b", [{"a": 1}, {"a": 1, "b": 2}, {"b": 2}], [{"a": 2, "b": 2}, {"a": 3, "b": 2}]),
+        ("paired", "a|b", [{}, {"b": {"x": 1}}, {"a": {"x": 1}, "b": {"x": 2}}], [{"a": {"x": 1}}]),
+        ("validate", "a function", ["anything"], []),
+    ],
+)
+def test_a_limit_allows_its_own_values_and_those_of_other_types(
+    name: str, limit: str, allowed: list[Any], refused: list[Any]
+) -> None:
+    """A number, or an amount in the unit of the row; keys of maps and objects."""
+    row = Limit("path", name, limit)
+    assert [value for value in allowed if not row.allows(value)] == []
+    assert [value for value in refused if row.allows(value)] == []
 
 
 SCHEMA = """

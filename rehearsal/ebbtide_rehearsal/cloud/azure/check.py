@@ -4,7 +4,6 @@ Source: pulumi-azure-native, provider/pkg/provider/provider.go (`applyDefaults`,
 `validateProperty`).
 """
 
-import re
 from collections.abc import Mapping
 from typing import Any, Final, cast
 from uuid import uuid4
@@ -18,7 +17,6 @@ from ebbtide_rehearsal.cloud import schema
 from ebbtide_rehearsal.cloud.azure import ids
 from ebbtide_rehearsal.cloud.azure.arm import Arm
 from ebbtide_rehearsal.cloud.azure.resource_kind import ResourceKind
-from ebbtide_rehearsal.cloud.core.check import is_within
 from ebbtide_rehearsal.cloud.provider import Call, Failure, Properties
 
 API_VERSION: Final = "azureApiVersion"
@@ -72,22 +70,23 @@ class AzureNativeWording:
             case "unknown":
                 return None
 
-    def limit_message(self, where: str, value: Any, limit: Limit) -> str | None:
+    def limit_message(self, where: str, value: Any, limit: Limit) -> str | None:  # noqa: PLR0911 - a case each
         """See `Wording.limit_message`."""
-        if limit.name == "pattern":
-            matches = not isinstance(value, str) or re.search(limit.value, value)
-            return None if matches else f"'{where}' does not match expression '{limit.value}'"
-        if is_within(limit, value):
+        if limit.allows(value):
             return None
         match limit.name:
+            case "pattern":
+                return f"'{where}' does not match expression '{limit.value}'"
             case "shortest":
                 return f"'{where}' is too short ({len(value)}): at least {limit.value} characters required"
             case "longest":
                 return f"'{where}' is too long ({len(value)}): at most {limit.value} characters allowed"
-            case "minimum":
+            case "minimum" if not isinstance(value, str):
                 return f"'{where}' is too low ({value:f} < {limit.number:f})"
-            case _:
+            case "maximum" if not isinstance(value, str):
                 return f"'{where}' is too high ({value:f} > {limit.number:f})"
+            case _:
+                return f"'{where}' has an invalid value: {value}"
 
 
 def unknown(token: str, inputs: Properties) -> list[str]:

@@ -38,20 +38,3 @@ def failures(
             reason = wording.limit_message(where, value, limit)
             if reason is not None:
                 yield Failure(where, reason)
-
-
-def is_within(limit: Limit, value: Any) -> bool:
-    """Return whether a value is within a limit on numbers and lengths; true for other types."""
-    if isinstance(value, bool):
-        return True
-    match limit.name:
-        case "minimum" if isinstance(value, int | float):
-            return value >= limit.number
-        case "maximum" if isinstance(value, int | float):
-            return value <= limit.number
-        case "shortest" if isinstance(value, str):
-            return len(value) >= limit.number
-        case "longest" if isinstance(value, str):
-            return len(value) <= limit.number
-        case _:
-            return True

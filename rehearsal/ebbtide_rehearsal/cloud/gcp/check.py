@@ -14,7 +14,6 @@ from typing import Any, Final, assert_never
 from ebbtide.providers.constraints import Limit
 from ebbtide.providers.property_path import plain_path, with_defaults
 from ebbtide.recording.values import Plain
-from ebbtide_rehearsal.cloud.core.check import is_within
 from ebbtide_rehearsal.cloud.gcp.resource_kind import ResourceKind
 from ebbtide_rehearsal.cloud.provider import Call, Failure, Properties
 from ebbtide_rehearsal.cloud.schema import SchemaViolation
@@ -61,22 +60,25 @@ class TerraformWording:
     def limit_message(self, where: str, value: Any, limit: Limit) -> str | None:  # noqa: PLR0911 - a case each
         """See `Wording.limit_message`."""
         path = plain_path(where)
+        if limit.name == "validate":
+            validation = VALIDATIONS.get(limit.value)
+            return validation(limit.path, value) if validation else None
+        if limit.allows(value):
+            return None
         match limit.name:
-            case "enum" if value not in limit.choices:
+            case "enum":
                 listed = " ".join(f'"{choice}"' for choice in limit.choices)
                 return f"expected {path} to be one of [{listed}], got {value}"
-            case "minimum" if not is_within(limit, value):
+            case "minimum":
                 return f"expected {path} to be at least ({limit.value}), got {value}"
-            case "maximum" if not is_within(limit, value):
+            case "maximum":
                 return f"expected {path} to be at most ({limit.value}), got {value}"
-            case "longest" if not is_within(limit, value):
+            case "longest":
                 return f"expected length to be in the range (0 - {limit.value}), got {len(value)}"
             case "pattern":
                 return _unmatched(limit.path, value, limit.value)
-            case "validate" if limit.value in VALIDATIONS:
-                return VALIDATIONS[limit.value](limit.path, value)
             case _:
-                return None
+                return f"Invalid value for {path}: {value}"
 
 
 def _unmatched(name: str, value: Any, pattern: str) -> str | None:
