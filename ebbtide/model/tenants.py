@@ -1,7 +1,11 @@
 """Tenants of the cluster: the declared teams, and namespaces without a team."""
 
+from fnmatch import fnmatchcase
+from functools import cache
 from typing import Final
 
+from ebbtide.catalog.tables import rows
+from ebbtide.cloud_kind import CloudKind
 from ebbtide.model.addons import Pipelines
 from ebbtide.model.cluster import Cluster
 from ebbtide.model.tenancy import Namespace, QueueUse, Team
@@ -14,11 +18,28 @@ OPERATOR_NAMESPACE: Final = "gpu-operator"
 """Namespace of NVIDIA's operator."""
 
 
+@cache
+def reserved_owner(namespace: str, cloud: CloudKind | None = None) -> str | None:
+    """Return the component of Kubernetes or of a cloud that a namespace is reserved for; None for any other
+    namespace.
+
+    Args:
+        namespace: its name.
+        cloud: the cloud; None for all clouds.
+    """
+    for row in rows("namespaces"):
+        if row["cloud"] in ("", cloud or row["cloud"]) and any(
+            fnmatchcase(namespace, name) for name in row["names"].split()
+        ):
+            return row["owner"]
+    return None
+
+
 def system_owner(cluster: Cluster, namespace: str) -> str | None:
-    """Return the owner of a namespace that is not for work: Kubernetes, or an add-on that the stack installs;
-    None for any other namespace."""
-    if namespace.startswith("kube-"):
-        return "Kubernetes"
+    """Return the owner of a namespace that is not for work: Kubernetes, the cloud, or an add-on that the
+    stack installs; None for any other namespace."""
+    if (owner := reserved_owner(namespace, cluster.cloud.kind)) is not None:
+        return owner
     if namespace == OPERATOR_NAMESPACE and cluster.addons.drivers == "gpu-operator":
         return "NVIDIA's operator"
     own = (add_on.spec for add_on in cluster.installed if not add_on.spec.runs_work)

@@ -11,13 +11,11 @@ from typing import Any, Final
 
 from ebbtide.kubernetes_api import Object
 from ebbtide.kubernetes_api.parts import part, parts, text
+from ebbtide.model.tenants import reserved_owner
 from ebbtide.operations.snapshot import Snapshot
 from ebbtide.operations.state import ObjectReference, State
 from ebbtide.placement import Profile
 
-_CLOUDS_OWN: Final = ("kube-", "gke-", "gmp-", "aks-", "azure-", "calico-", "tigera-", "gatekeeper-")
-"""Prefixes of namespaces reserved by Kubernetes, GKE and AKS (GKE docs, system namespaces; AKS docs, support
-policies; 2026)."""
 _OVER: Final = frozenset({"Succeeded", "Failed"})
 _ENDED: Final = frozenset({"Complete", "Completed", "Failed", "Finished"})
 _WAIT_FOR_KUEUE: Final = ("Job", "JobSet", "TrainJob")
@@ -67,7 +65,8 @@ def work(snapshot: Snapshot, profile: Profile, state: State) -> list[Work]:
         return state.owns_cluster or namespace in state.namespaces
 
     def is_users(item: ObjectReference) -> bool:
-        return item not in state.objects and item.namespace not in addons and not _is_clouds(item.namespace)
+        is_ours = item in state.objects or item.namespace in addons
+        return not is_ours and reserved_owner(item.namespace) is None
 
     for pod in snapshot.pods:
         pool = pool_of.get(text(pod, "spec", "nodeName"))
@@ -179,7 +178,3 @@ def _is(obj: Object, kind: str) -> bool:
 
 def _namespace(obj: Object) -> str:
     return text(obj, "metadata", "namespace")
-
-
-def _is_clouds(namespace: str) -> bool:
-    return namespace.startswith(_CLOUDS_OWN)

@@ -9,7 +9,10 @@ from ebbtide.model.tenancy import LocalQueue
 from ebbtide.model.tenants import system_owner, tenants_of
 
 _KUEUE = "Kueue 0.19.2, LocalQueue v1beta2 (2026-08-20)"
-_SYSTEM_NAMESPACES = "kubernetes.io/docs/concepts/overview/working-with-objects/namespaces (2026)"
+_SYSTEM_NAMESPACES = (
+    "kubernetes.io/docs/concepts/overview/working-with-objects/namespaces, and those of "
+    "GKE and AKS in ebbtide/catalog/data/namespaces.csv (2026)"
+)
 
 
 def _local_queues(cluster: Cluster) -> Iterator[tuple[str, str, LocalQueue]]:

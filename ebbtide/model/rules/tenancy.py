@@ -15,7 +15,10 @@ from ebbtide.wording import and_list, did_you_mean
 
 _MOST_POOLS = 64
 _KUEUE = "Kueue 0.19.2, ClusterQueue v1beta2 (2026-08-20)"
-_SYSTEM_NAMESPACES = "kubernetes.io/docs/concepts/overview/working-with-objects/namespaces (2026)"
+_SYSTEM_NAMESPACES = (
+    "kubernetes.io/docs/concepts/overview/working-with-objects/namespaces, and those of "
+    "GKE and AKS in ebbtide/catalog/data/namespaces.csv (2026)"
+)
 
 
 def _namespace_path(index: int, team: Team) -> str:

@@ -71,6 +71,8 @@ def test_what_is_no_work() -> None:
             pod("failed", phase="Failed"),
             pod("dns", "kube-system"),
             pod("metrics", "gmp-system"),
+            pod("state-metrics", "gke-managed-cim"),
+            pod("invoked", "aks-command"),
             pod("critical", "default", priority="system-node-critical"),
             pod("agent", owner=("DaemonSet", agent)),
             pod("mirrored", owner=("Node", mirrored)),
