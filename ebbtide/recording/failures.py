@@ -79,14 +79,16 @@ def _message(error: Exception, position: str) -> str:
 def _duplicate(error: DuplicateResourceError, program: Path | None) -> tuple[str, str, int]:
     """Return the message with the places in the program where the two resources' stack traces part, and the
     second place."""
-    pairs = list(zip(*(reversed(frames) for frames in error.frames), strict=False))
+    one, other = ([_position([frame], program) for frame in reversed(frames)] for frames in error.frames)
+    pairs = [pair for pair in zip(one, other, strict=False) if pair[0][0] and pair[1][0]]
     parted = next((pair for pair in pairs if pair[0] != pair[1]), pairs[-1] if pairs else ())
-    first, second = [_position([place], program) for place in parted] or [("", 0)] * 2
+    first, second = parted or [("", 0)] * 2
     places = f": one in {first[0]}, line {first[1]}, the other in {second[0]}, line {second[1]}"
+    if first == second:
+        places = f": both in {first[0]}, line {first[1]}, which runs twice" if first[0] else ""
     message = (
-        f"Two resources have the URN {error.urn}{places if first[0] and second[0] else ''}. Pulumi would "
-        "reject the second, since a URN consists of the parents' types, the type and the name. Rename one of "
-        "them."
+        f"Two resources have the URN {error.urn}{places}. Pulumi would reject the second, since a URN "
+        "consists of the parents' types, the type and the name. Rename one of them."
     )
     return message, *second
 

@@ -21,6 +21,25 @@ def _members(cluster: Cluster) -> Texts:
             yield f"teams[{number}].members[{index}]", member
 
 
+@cluster_rule("members written once", "Pulumi docs, resource names: URNs are unique (2026-08)")
+def _once(cluster: Cluster) -> Iterator[Fault]:
+    """Each member of a team and each administrator has grants of that name in the stack."""
+    lists = {f"teams[{number}].members": team.members for number, team in enumerate(cluster.teams)}
+    if isinstance(cluster.cloud, Aks):
+        lists["cloud.access.admins"] = cluster.cloud.access.admins
+    for path, names in lists.items():
+        # Addresses and object ids are the same in any case; subjects of a workforce pool are not.
+        same = [name if "://" in name else name.casefold() for name in names]
+        for index, name in enumerate(names):
+            if (first := same.index(same[index])) < index:
+                yield Fault(
+                    f"{path}[{index}]",
+                    f"{name} is already in {path}[{first}].",
+                    "Pulumi refuses two resources with the same URN, here two grants.",
+                    "Remove one of the two.",
+                )
+
+
 @cluster_rule("unique member kind", "cloud.google.com/iam/docs/principal-identifiers (2026)", CloudKind.GKE)
 def _one_kind(cluster: Cluster) -> Iterator[Fault]:
     """Refuse a name that is a group's and another's: the grants of both would have one name in the stack."""

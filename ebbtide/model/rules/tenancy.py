@@ -10,7 +10,7 @@ from ebbtide.model.rules.kubernetes import DNS_LABEL, DNS_LABEL_WORDS, NAMES_SOU
 from ebbtide.model.rules.rule import ClusterRule, Severity, cluster_rule
 from ebbtide.model.rules.syntax import Syntax, Texts, cluster_rules
 from ebbtide.model.tenancy import Team
-from ebbtide.model.tenants import system_owner
+from ebbtide.model.tenants import PIPELINES_NAMESPACE, system_owner, tenants_of
 from ebbtide.wording import and_list, did_you_mean
 
 _MOST_POOLS = 64
@@ -178,6 +178,19 @@ def _namespaces_for_people(cluster: Cluster) -> Iterator[Fault]:
                 f"The namespace {name} belongs to {owner}.",
                 "The team could change components of the cluster.",
                 "Write a namespace of the team's own.",
+            )
+
+
+@cluster_rule("team name of Kubeflow Pipelines", "Pulumi docs, resource names: URNs are unique (2026-08)")
+def _named_as_pipelines(cluster: Cluster) -> Iterator[Fault]:
+    derived = [tenant.name for tenant in tenants_of(cluster) if tenant not in cluster.teams]
+    for index, team in enumerate(cluster.teams):
+        if team.name == PIPELINES_NAMESPACE and team.name in derived:
+            yield Fault(
+                f"teams[{index}].name",
+                f"{team.name} is the name of what addons.pipelines creates for its own namespace.",
+                "Pulumi refuses two resources with the same URN.",
+                "Write another name, or omit namespace for a team in the namespace of Kubeflow Pipelines.",
             )
 
 

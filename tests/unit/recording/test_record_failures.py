@@ -197,6 +197,16 @@ def test_two_resources_of_one_urn_have_their_places(tmp_path: Path) -> None:
     assert (caught.value.file, caught.value.line) == ("__main__.py", 4)
 
 
+def test_two_resources_of_one_line_have_their_place(tmp_path: Path) -> None:
+    """The message has the line of the program's that runs twice."""
+    main = "import pulumi\nfor _ in range(2):\n    pulumi.ComponentResource('acme:Net', 'net')\n"
+    (tmp_path / "__main__.py").write_text(main)
+    with pytest.raises(ProgramError) as caught:
+        record(tmp_path, project="shop", stack="dev")
+    assert ": both in __main__.py, line 3, which runs twice. Pulumi would reject" in str(caught.value)
+    assert (caught.value.file, caught.value.line) == ("__main__.py", 3)
+
+
 def test_a_directory_without_a_program(tmp_path: Path) -> None:
     """The message says what was looked for, and where."""
     with pytest.raises(ProgramError, match=r"There is no program at .*__main__\.py\."):
