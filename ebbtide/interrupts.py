@@ -1,4 +1,4 @@
-"""Ctrl-C, deferred during an engine run and repeated elsewhere.
+"""Ctrl-C, deferred during an engine run and repeated elsewhere; and the end by other signals.
 
 A terminal also signals the engine, which finishes pending operations and starts no others (Pulumi docs,
 `pulumi cancel`). The parent has to wait for the engine: the Automation API does not, and its output readers
@@ -75,6 +75,25 @@ def repeated_interrupts() -> Generator[None]:
     finally:
         if interrupts.received:  # otherwise the timer may be another's
             signal.setitimer(signal.ITIMER_REAL, 0)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def ending_signals() -> Generator[None]:
+    """Raise SystemExit on SIGTERM and SIGHUP, which would otherwise end the process without its `finally`
+    blocks."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def end(number: int, _frame: FrameType | None) -> None:
+        raise SystemExit(128 + number)
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGHUP, signal.SIGTERM)}
+    try:
+        yield
+    finally:
         for number, handler in before.items():
             signal.signal(number, handler)
 

@@ -1,6 +1,7 @@
 """The `cp` command. Dependencies are imported on execution."""
 
 import sys
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -9,12 +10,15 @@ import typer
 
 from ebbtide.cli.config import namespace_of
 from ebbtide.cli.consoles import console, say
+from ebbtide.cli.exit_status import ExitStatus
 from ebbtide.cli.kubectl import kubectl_command
 from ebbtide.cli.workloads import fields_of, with_defaults, with_shared_options
+from ebbtide.interrupts import ending_signals
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from ebbtide.kubernetes_api import Api
-    from ebbtide.runs.outputs import Copied
     from ebbtide.workloads.objects import Object
 
 _NOT_READ: Final = (
@@ -45,42 +49,54 @@ _NOT_READ: Final = (
 def cp(
     source: Annotated[str, typer.Argument(metavar="NAME:PATH", help="A Job, and a path in its outputs.")],
     directory: Annotated[Path, typer.Argument(metavar="[DIR]", help="The target.")] = Path(),
+    *,
+    force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
     **options: Any,
 ) -> None:
     """Copy outputs of a Job to this machine, also after its deletion.
 
     A file is copied into DIR, and of a folder its files; `NAME:` is all of the outputs. They are read in the
     Job's running pod. Without one, a Job on the pool or in the queue reads them, and is deleted again; if the
-    Job still exists, it has the same pool or queue, and image.
+    Job still exists, it has the same pool or queue, and image. Only files and directories are copied: no
+    links, nothing into `.git`, and nothing over an existing file without --force. Exit status 1: something
+    was not copied; its name is printed.
     """
     from ebbtide.kubernetes_api import Api  # noqa: PLC0415
     from ebbtide.runs import outputs  # noqa: PLC0415
     from ebbtide.runs.folder import size_text  # noqa: PLC0415
     from ebbtide.wording import several  # noqa: PLC0415
+    from ebbtide.workloads.errors import WorkloadError  # noqa: PLC0415
 
     name, path = outputs.parse(source)
+    if directory.exists() and not directory.is_dir():
+        raise WorkloadError(f"{directory} is not a directory: write the target's directory.")
     api = Api.of_user(options["context"])
     namespace = namespace_of(api, options["namespace"])
     kubectl = kubectl_command(namespace, options["context"])
     existing = outputs.find(api, name, namespace)
     pod = outputs.running_pod(api, existing) if existing else None
     if pod is not None:
-        copied = outputs.receive(kubectl, pod, path, directory)
+        copied = outputs.receive(kubectl, pod, path, directory, overwrite=force)
     else:
         if existing and not (options["pool"] or options["queue"]):
             options |= {key: value for key, value in outputs.options_of(existing).items() if not options[key]}
-        copied = _read(api, name, path, directory, kubectl, {**options, "namespace": namespace})
+        with _reading(api, name, {**options, "namespace": namespace}) as pod:
+            copied = outputs.receive(kubectl, pod, path, directory, overwrite=force)
     if copied.warning:
         say(f"Files changed while they were read, and may be incomplete: {copied.warning}", err=True)
-    for link in copied.skipped:
-        say(f"{link} is a link to outside of the folder, and is not copied.", err=True)
-    say(f"{several(copied.files, 'file')}, {size_text(copied.size)}, copied to {directory}.")
+    extracted = copied.extracted
+    for name in extracted.skipped:
+        say(f"Not copied: {name}.", err=True)
+    if unnamed := extracted.skipped_count - len(extracted.skipped):
+        say(f"Not copied: {unnamed} more.", err=True)
+    say(f"{several(extracted.files, 'file')}, {size_text(extracted.size)}, copied to {directory}.")
+    if extracted.skipped:
+        raise typer.Exit(ExitStatus.FOUND)
 
 
-def _read(
-    api: "Api", name: str, path: str, directory: Path, kubectl: list[str], options: dict[str, Any]
-) -> "Copied":
-    """Read the outputs in the pod of a Job of its own, and delete it."""
+@contextmanager
+def _reading(api: "Api", name: str, options: dict[str, Any]) -> "Generator[Object]":
+    """Yield the pod of a Job that reads the outputs, and delete it."""
     from ebbtide.runs import outputs, sessions  # noqa: PLC0415
     from ebbtide.runs.metadata import user_of  # noqa: PLC0415
     from ebbtide.workloads import submission  # noqa: PLC0415
@@ -95,14 +111,20 @@ def _read(
     with fields_of(name, None, options) as fields:
         others = {key: value for key, value in fields.items() if key != "name"}
         manifest = outputs.reader(cluster, name, user_of(api), **others)
-    reader = submission.submit(api, manifest)
-    try:
-        address = outputs.address_of(cluster, name, options["namespace"], options["volume"])
-        also = f", which are also at {address}" if address else ""
-        say(f"No pod of {name} runs: Job {reader['metadata']['name']} reads its outputs{also}.", err=True)
-        return outputs.receive(kubectl, _wait(api, reader), path, directory)
-    finally:
-        sessions.delete(api, reader)
+    with ending_signals():
+        try:
+            reader = submission.submit(api, manifest)
+        except (KeyboardInterrupt, SystemExit):
+            sessions.delete(api, manifest)  # the request may have arrived
+            raise
+        try:
+            address = outputs.address_of(cluster, name, options["namespace"], options["volume"])
+            also = f", which are also at {address}" if address else ""
+            say(f"No pod of {name} runs: Job {reader['metadata']['name']} reads its outputs{also}.", err=True)
+            with outputs.kept(api, reader):
+                yield _wait(api, reader)
+        finally:
+            sessions.delete(api, reader)
 
 
 def _wait(api: "Api", reader: "Object") -> "Object":

@@ -6,10 +6,12 @@ import re
 import secrets
 import shlex
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from ebbtide.kubernetes_api import Api, ApiError
+from ebbtide.kubernetes_api.parts import text
 from ebbtide.runs.listing import USER
+from ebbtide.user_files import parse_json
 from ebbtide.workloads.names import LABEL_LENGTH
 from ebbtide.workloads.objects import Object
 
@@ -87,6 +89,15 @@ def described(
     }
 
 
-def label_value(text: str) -> str:
+def parameters_of(job: Object) -> Mapping[str, Any]:
+    """Return the recorded options of a Job; empty if they are no JSON, as after a change by another user."""
+    try:
+        recorded = parse_json(text(job, "metadata", "annotations", PARAMETERS))
+    except ValueError:
+        return {}
+    return cast("dict[str, Any]", recorded) if isinstance(recorded, dict) else {}
+
+
+def label_value(value: str) -> str:
     """Return a text as a label's value: up to 63 letters, digits, `-`, `_` and `.`."""
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", text)[:LABEL_LENGTH].strip("-._") or "unknown"
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", value)[:LABEL_LENGTH].strip("-._") or "unknown"

@@ -1,18 +1,20 @@
 """Outputs of Jobs: the folder on a volume or in a bucket, and the copy of its files to this machine."""
 
-import json
 import subprocess
-import tarfile
 import tempfile
-from collections.abc import Mapping, Sequence
+import threading
+import time
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
+from ebbtide.archives import ArchiveError, Extracted, extract
 from ebbtide.kubernetes_api import Api, ApiError
 from ebbtide.kubernetes_api.parts import text
 from ebbtide.placement import Profile
-from ebbtide.runs.metadata import PARAMETERS, application, described, name_of
+from ebbtide.runs.metadata import application, described, name_of, parameters_of
 from ebbtide.workloads.cluster import ClusterError, explained
 from ebbtide.workloads.errors import WorkloadError
 from ebbtide.workloads.jobs import CONTAINER, job
@@ -21,33 +23,43 @@ from ebbtide.workloads.objects import Object, phase_of
 from ebbtide.workloads.volumes import OUTPUTS, outputs_folder
 
 _PATH: Final = "/outputs"
-_TIME: Final = "1h"
-"""Time after which a reader ends that was not deleted."""
-_SAME: Final = (
-    "pool",
-    "queue",
-    "image",
-    "image_pull_secrets",
-    "run_as_user",
-    "service_account",
-    "volume",
-)
-"""Options of a run that its reader has too."""
+LIFE: Final = 600
+"""Seconds after which a reader ends whose command does not extend its life any more."""
+_BEAT: Final = 120.0
+_SAME: Final[Mapping[str, type]] = {
+    "pool": str,
+    "queue": str,
+    "image": str,
+    "image_pull_secrets": list,
+    "run_as_user": int,
+    "service_account": str,
+    "volume": str,
+}
+"""Options of a run that its reader has too, with their types."""
 _MISSING: Final = 66
 _CHANGED: Final = "command terminated with exit code 1\n"
 """End of kubectl's error output after tar read a file that changed (GNU tar manual, Return Values)."""
+_LAST: Final = 10.0
+"""Seconds until kubectl ends after its output."""
+_REST: Final = 1 << 20
+"""Bytes that may follow the end of an archive; tar fills its last record."""
+_MESSAGE: Final = 1 << 16
+"""Bytes of kubectl's error output that are read."""
 _SEND: Final = f"""
 cd "${OUTPUTS}" 2>/dev/null || exit {_MISSING}
 if [ -d "./$1" ]; then cd "./$1" && set -- .
 elif [ -e "./$1" ]; then cd "$(dirname "./$1")" && set -- "$(basename "./$1")"
 else ls >&2; exit {_MISSING}
 fi
-if command -v tar >/dev/null; then exec tar -cf - -- "$1"; fi
+if command -v tar >/dev/null; then
+  case $(tar --version 2>/dev/null) in *'GNU tar'*) exec tar --hard-dereference -cf - -- "$1" ;; esac
+  exec tar -cf - -- "$1"
+fi
 exec python3 -c 'import sys, tarfile
 with tarfile.open(fileobj=sys.stdout.buffer, mode="w|") as archive:
     archive.add(sys.argv[1])' "$1"
 """
-# An image without tar may still have Python.
+# An image without tar may still have Python. Only GNU's tar sends the files of hard links.
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,15 +67,11 @@ class Copied:
     """Files that were copied.
 
     Attributes:
-        files: number of files.
-        size: their size in bytes.
-        skipped: paths of links that lead out of the folder, which are not copied.
+        extracted: the files, and what was not copied.
         warning: message about files that changed while they were read; empty for none.
     """
 
-    files: int
-    size: int
-    skipped: tuple[str, ...] = ()
+    extracted: Extracted
     warning: str = ""
 
 
@@ -128,9 +136,8 @@ def _folder(pod: Object) -> str | None:
 
 def options_of(job_object: Object) -> dict[str, Any]:
     """Return the options of a run that its reader has too."""
-    recorded = text(job_object, "metadata", "annotations", PARAMETERS)
-    parameters: Mapping[str, Any] = json.loads(recorded) if recorded else {}
-    return {key: parameters[key] for key in _SAME if key in parameters}
+    parameters = parameters_of(job_object)
+    return {key: parameters[key] for key, kind in _SAME.items() if isinstance(parameters.get(key), kind)}
 
 
 def address_of(profile: Profile, name: str, namespace: str, volume: str = "") -> str:
@@ -162,7 +169,7 @@ def reader(profile: Profile, name: str, user: str, **fields: Any) -> Object:
     Raises:
         WorkloadError: it cannot run as described; the message lists all problems.
     """
-    command = ("sleep", "3600")
+    command = ("sleep", "604800")  # see `kept`
     own: dict[str, Any] = {
         "name": name_of(f"{name}-cp"),
         "command": command,
@@ -171,10 +178,10 @@ def reader(profile: Profile, name: str, user: str, **fields: Any) -> Object:
         "gpus": 0,
         "retries": 3,
         "ttl": "1m",
-        "max_run": _TIME,
         "outputs": _PATH,
     }
     manifest = job(profile, **{**fields, **own})
+    manifest["spec"]["activeDeadlineSeconds"] = LIFE
     container: Object = manifest["spec"]["template"]["spec"]["containers"][0]
     # The folder of a name without outputs would be created by its mount.
     for mount in container["volumeMounts"]:
@@ -186,7 +193,41 @@ def reader(profile: Profile, name: str, user: str, **fields: Any) -> Object:
     return described(manifest, application(name), user, command, {})
 
 
-def receive(kubectl: Sequence[str], pod: Object, path: str, directory: Path) -> Copied:
+@contextmanager
+def kept(api: Api, reader: Object) -> Generator[None]:
+    """Extend the life of a reader during a block, while it waits for a node as well.
+
+    A command that is killed leaves one that ends after `LIFE` seconds. The time in a queue does not count
+    (Kubernetes docs, Jobs, suspending a Job: it resets the start time).
+
+    Args:
+        api: the cluster's API, of a user who may patch Jobs; otherwise its life is not extended.
+        reader: the created Job.
+    """
+    metadata = reader["metadata"]
+    path, ended = f"{JOB.path.format(metadata['namespace'])}/{metadata['name']}", threading.Event()
+
+    def extend() -> None:
+        started, since = "", time.monotonic()
+        while not ended.wait(_BEAT):
+            past = int(time.monotonic() - since) if started else 0
+            try:
+                current = api.patch(path, {"spec": {"activeDeadlineSeconds": LIFE + past}})
+            except ApiError:
+                continue  # the next ones are in time
+            if (start := text(current, "status", "startTime")) != started:
+                started, since = start, time.monotonic()
+
+    threading.Thread(target=extend, daemon=True).start()
+    try:
+        yield
+    finally:
+        ended.set()
+
+
+def receive(
+    kubectl: Sequence[str], pod: Object, path: str, directory: Path, *, overwrite: bool = False
+) -> Copied:
     """Copy a file, or the files of a folder, from the outputs in a pod into a directory.
 
     Args:
@@ -194,39 +235,38 @@ def receive(kubectl: Sequence[str], pod: Object, path: str, directory: Path) -> 
         pod: the pod, with the variable `EBBTIDE_OUTPUTS`.
         path: path in the outputs; empty for all.
         directory: the directory, which is created if necessary.
+        overwrite: whether files of the directory are replaced.
 
     Raises:
-        WorkloadError: there is no such file.
+        WorkloadError: there is no such file, or the directory cannot be written.
         ClusterError: the connection was lost, or the image has neither tar nor Python.
     """
     words = ["exec", pod["metadata"]["name"], "-c", CONTAINER, "--", "sh", "-c", _SEND, "send", path or "."]
-    skipped: list[str] = []
-    files = size = 0
-
-    def accepted(member: tarfile.TarInfo, target: str) -> tarfile.TarInfo | None:
-        nonlocal files, size
-        try:
-            entry = tarfile.data_filter(member, target)
-        except tarfile.FilterError:
-            skipped.append(member.name)
-            return None
-        files, size = files + (not member.isdir()), size + member.size
-        return entry
-
+    extracted: Extracted | None = None
     with (
-        tempfile.TemporaryFile("w+") as errors,
+        tempfile.TemporaryFile("w+", errors="replace") as errors,
         subprocess.Popen([*kubectl, *words], stdout=subprocess.PIPE, stderr=errors) as process,  # noqa: S603 - kubectl
     ):
-        is_whole = True
+        assert process.stdout is not None  # noqa: S101 - a pipe
         try:
-            with tarfile.open(fileobj=process.stdout, mode="r|") as archive:
-                directory.mkdir(parents=True, exist_ok=True)
-                archive.extractall(directory, filter=accepted)  # noqa: S202 - filtered
-        except tarfile.ReadError:
-            is_whole = False
-        status = process.wait()
+            with suppress(ArchiveError):  # explained by kubectl's error output
+                extracted = extract(process.stdout, directory, overwrite=overwrite)
+                process.stdout.read(_REST)
+            process.stdout.close()
+            status = process.wait(_LAST)
+        except OSError as error:
+            process.kill()
+            raise WorkloadError(
+                f"Nothing more can be written to {directory}: {error.strerror}. What was copied before stays."
+            ) from None
+        except subprocess.TimeoutExpired:
+            process.kill()
+            status = process.wait()
+        except BaseException:
+            process.kill()
+            raise
         errors.seek(0)
-        message = errors.read()
+        message = errors.read(_MESSAGE)
     if status == _MISSING:
         listed = ", ".join(message.split("\n")[:-2])
         raise WorkloadError(
@@ -234,8 +274,8 @@ def receive(kubectl: Sequence[str], pod: Object, path: str, directory: Path) -> 
             if listed
             else "The Job has written no outputs, or none has its name: see `ebbtide jobs --all`."
         )
-    if not is_whole or (status and not message.endswith(_CHANGED)):
+    if extracted is None or (status and not message.endswith(_CHANGED)):
         raise ClusterError(
             f"The copy from pod {pod['metadata']['name']} is incomplete: {message.strip()} Run it again."
         )
-    return Copied(files, size, tuple(skipped), message.strip() if status else "")
+    return Copied(extracted, message.strip() if status else "")

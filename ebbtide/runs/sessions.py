@@ -220,13 +220,18 @@ def end_of(api: Api, job: Object, pod: Object, idle: str, *, killed: bool) -> st
 def delete(api: Api, job: Object) -> None:
     """Delete the Job of a session, unless another has its name.
 
+    Args:
+        api: the cluster's API.
+        job: the Job; without a UID, as before its creation, its name has to be unique.
+
     Raises:
         ClusterError: the cluster is unreachable, or refuses it.
     """
     metadata = job["metadata"]
     path = f"{JOB.path.format(metadata['namespace'])}/{metadata['name']}"
+    same = {"preconditions": {"uid": metadata["uid"]}} if "uid" in metadata else {}
     try:
-        api.delete(path, propagationPolicy="Background", preconditions={"uid": metadata["uid"]})
+        api.delete(path, propagationPolicy="Background", **same)
     except ApiError as error:
         if not error.conflict:  # another Job has the name
             raise ClusterError(explained(error)) from None

@@ -1,6 +1,7 @@
 """Runs of Python functions: the folder of the code, the command, and what is refused."""
 
 import base64
+import gzip
 import importlib
 import io
 import json
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 
 from ebbtide import functions
+from ebbtide.archives import extract
 from ebbtide.kubernetes_api import Api
 from ebbtide.workloads.errors import WorkloadError
 from tests.declarations import GKE, changed
@@ -78,9 +80,8 @@ def test_a_function_of_a_package(api: _Recorder, module: Any, tmp_path: Path) ->
     created = functions.run(module.train, 0.1, [64, 64], profile=DEV, pool="cpu-spot", image="python")
     job, config_map = api.created
     assert (created.name, created.namespace) == (job["metadata"]["name"], "lab")
-    archive = io.BytesIO(base64.b64decode(config_map["binaryData"]["code.tar.gz"]))
-    with tarfile.open(fileobj=archive) as packed:
-        packed.extractall(tmp_path / "code", filter="data")
+    archive = gzip.decompress(base64.b64decode(config_map["binaryData"]["code.tar.gz"]))
+    extract(io.BytesIO(archive), tmp_path / "code")
     command = job["spec"]["template"]["spec"]["containers"][0]["args"]
     assert command[0] == "python"
     done = subprocess.run(

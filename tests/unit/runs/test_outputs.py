@@ -2,13 +2,15 @@
 
 import os
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ebbtide.runs.outputs import address_of, options_of, parse, reader, receive
+from ebbtide.archives import Extracted
+from ebbtide.runs.outputs import LIFE, address_of, options_of, parse, reader, receive
 from ebbtide.workloads.cluster import ClusterError
 from ebbtide.workloads.errors import WorkloadError
 from tests.declarations import GKE, changed
@@ -42,8 +44,7 @@ def _kubectl(tmp_path: Path, folder: Path, *, path: str = "", after: str = "") -
 
 @pytest.mark.parametrize("tools", [("tar", "dirname", "basename"), ("python3", "dirname", "basename")])
 def test_copies(tmp_path: Path, outputs: Path, tools: tuple[str, ...]) -> None:
-    """A file, the files of a folder, and all, with tar or with Python; a link out of the folder is not
-    copied."""
+    """A file, the files of a folder, and all, with tar or with Python; links are not copied, and named."""
     programs = tmp_path / "bin"
     programs.mkdir()
     for tool in (*tools, "sh", "ls"):
@@ -51,16 +52,57 @@ def test_copies(tmp_path: Path, outputs: Path, tools: tuple[str, ...]) -> None:
         (programs / tool).symlink_to(Path(found or "").resolve())
     kubectl = _kubectl(tmp_path, outputs, path=str(programs))
     file = receive(kubectl, _POD, "model.txt", tmp_path / "file")
-    assert (file.files, file.size, file.skipped, file.warning) == (1, 5, (), "")
+    assert (file.extracted, file.warning) == (Extracted(1, 5), "")
     assert (tmp_path / "file/model.txt").read_text() == "model"
     receive(kubectl, _POD, "steps", tmp_path / "folder")
     assert (tmp_path / "folder/1.txt").read_text() == "one"
     receive(kubectl, _POD, "steps/1.txt", tmp_path / "deep")
     assert (tmp_path / "deep/1.txt").read_text() == "one"
     every = receive(kubectl, _POD, "", tmp_path / "all")
-    assert (every.files, [Path(name).name for name in every.skipped]) == (3, ["elsewhere"])
-    assert (tmp_path / "all/latest").read_text() == "model"
-    assert not (tmp_path / "all/elsewhere").is_symlink()
+    assert (every.extracted.files, sorted(every.extracted.skipped)) == (
+        2,
+        ["./elsewhere is a symbolic link", "./latest is a symbolic link"],
+    )
+    assert sorted(path.name for path in (tmp_path / "all").iterdir()) == ["model.txt", "steps"]
+
+
+def test_a_copy_over_existing_files(tmp_path: Path, outputs: Path) -> None:
+    """A file with other content is kept and named, and replaced with --force; the same content is no loss."""
+    target = tmp_path / "target"
+    (target / "steps").mkdir(parents=True)
+    (target / "model.txt").write_text("my own")
+    (target / "steps/1.txt").write_text("one")
+    kept = receive(_kubectl(tmp_path, outputs), _POD, "", target).extracted
+    assert (kept.files, kept.skipped_count) == (1, 3)
+    assert "./model.txt exists with other content" in kept.skipped
+    assert (target / "model.txt").read_text() == "my own"
+    receive(_kubectl(tmp_path, outputs), _POD, "", target, overwrite=True)
+    assert (target / "model.txt").read_text() == "model"
+    assert [path.name for path in target.rglob(".ebbtide-*")] == []
+
+
+def test_a_disk_without_space(tmp_path: Path, outputs: Path) -> None:
+    """A target that cannot be written ends with its reason, and without a part of a file."""
+    (outputs / "large").write_bytes(b"x" * 100_000)
+    script = (
+        "import resource, signal, sys; from pathlib import Path; from ebbtide.runs.outputs import receive\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))\n"
+        "receive([sys.argv[1]], {'metadata': {'name': 'train-x'}}, 'large', Path(sys.argv[2]))"
+    )
+    kubectl = _kubectl(tmp_path, outputs)
+    words = [sys.executable, "-c", script, *kubectl, str(tmp_path / "target")]
+    ended = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert "target: File too large. What was copied before stays." in ended.stderr
+    assert list((tmp_path / "target").iterdir()) == []
+
+
+def test_a_pod_that_does_not_end(tmp_path: Path, outputs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pod that sends more after its archive, without an end, is an error."""
+    monkeypatch.setattr("ebbtide.runs.outputs._LAST", 0.2)
+    endless = _kubectl(tmp_path, outputs, after="\nexec sh -c 'trap \"\" PIPE; yes; exec sleep 100'")
+    with pytest.raises(ClusterError, match="incomplete"):
+        receive(endless, _POD, "model.txt", tmp_path / "target")
 
 
 def test_copies_that_fail(tmp_path: Path, outputs: Path) -> None:
@@ -110,7 +152,21 @@ def test_the_reader() -> None:
     ]
     assert container["env"] == [{"name": "EBBTIDE_OUTPUTS", "value": "/outputs/train"}]
     assert "nvidia.com/gpu" not in container["resources"]["requests"]
-    annotations = {"ebbtide.dev/parameters": '{"pool": "t4", "gpus": 1, "image": "python"}'}
+    assert made["spec"]["activeDeadlineSeconds"] == LIFE
     assert address_of(profile, "train", "vision") == "gs://acme-ml-train-vision/outputs/train"
     assert address_of(profile, "train", "vision", "own") == ""
-    assert options_of({"metadata": {"annotations": annotations}}) == {"pool": "t4", "image": "python"}
+
+
+@pytest.mark.parametrize(
+    ("recorded", "options"),
+    [
+        ('{"pool": "t4", "gpus": 1, "image": "python"}', {"pool": "t4", "image": "python"}),
+        ('{"pool": ["t4"], "run_as_user": "root", "image": "python"}', {"image": "python"}),
+        ("not JSON", {}),
+        ('["t4"]', {}),
+        ("[" * 100_000, {}),
+    ],
+)
+def test_recorded_options(recorded: str, options: Any) -> None:
+    """Options of the Job that its reader has too; what a colleague may have written instead is ignored."""
+    assert options_of({"metadata": {"annotations": {"ebbtide.dev/parameters": recorded}}}) == options

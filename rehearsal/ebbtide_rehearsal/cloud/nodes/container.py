@@ -8,18 +8,19 @@ ports by free ones of this machine. Paths in the program itself are not: the pro
 package installed."""
 
 import base64
+import gzip
 import io
 import json
 import os
 import re
 import sys
-import tarfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 import ebbtide
+from ebbtide.archives import ArchiveError, extract
 from ebbtide.cloud_kind import CloudKind
 from ebbtide.kubernetes_api import Api
 from ebbtide.kubernetes_api.parts import part, parts, text, words
@@ -33,6 +34,7 @@ from ebbtide_rehearsal.control_plane.ports import PortReservation
 from ebbtide_rehearsal.pipelines.runs import RUNS
 
 _WHITEOUT = ".wh."
+_GZIP: Final = b"\x1f\x8b"
 
 
 def unpack(image: str, root: Path) -> list[str]:
@@ -47,6 +49,7 @@ def unpack(image: str, root: Path) -> list[str]:
 
     Raises:
         RegistryError: the image does not exist, or the registry does not answer.
+        ArchiveError: the layer is no archive.
     """
     if not image.startswith(("localhost:", "localhost/")):
         return []
@@ -56,10 +59,17 @@ def unpack(image: str, root: Path) -> list[str]:
     with Repository(reference, lambda _: None) as repository:
         manifest = json.loads(repository.manifest(reference.version).content)
         layer = repository.blob(manifest["layers"][-1]["digest"])
-    with tarfile.open(fileobj=io.BytesIO(layer)) as archive:
-        entries = [entry for entry in archive if not PurePosixPath(entry.name).name.startswith(_WHITEOUT)]
-        archive.extractall(root, entries, filter="data")
-    return sorted({f"/{PurePosixPath(entry.name).parts[0]}" for entry in entries})
+    content = io.BytesIO(layer)
+    directories: set[str] = set()
+
+    def ignored(name: str) -> bool:
+        path = PurePosixPath(name)
+        directories.update(f"/{part}" for part in path.parts[:1])
+        return path.name.startswith(_WHITEOUT)
+
+    with gzip.open(content) if layer.startswith(_GZIP) else content as archive:
+        extract(archive, root, links=True, ignored=ignored)
+    return sorted(directories)
 
 
 ROOT: Final = "EBBTIDE_REHEARSAL_ROOT"
@@ -150,7 +160,7 @@ def _unpack(image: str, root: Path) -> list[str]:
     """Write an image's code; return its directories in the container."""
     try:
         return unpack(image, root)
-    except RegistryError as error:
+    except (RegistryError, ArchiveError) as error:
         raise ContainerError(f"failed to pull image {image!r}: {error}") from None
 
 
