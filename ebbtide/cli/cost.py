@@ -3,7 +3,6 @@
 import csv
 import io
 import json
-import time
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -72,10 +71,10 @@ def cost(
     from ebbtide.kubernetes_api import Api  # noqa: PLC0415
 
     length = duration(since) if not month else timedelta()
-    now = time.time()
-    first = datetime.fromtimestamp(now, UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
-    start = first.timestamp() if month else now - length.total_seconds()
-    made = report(read_record(Api.of_user(context), start, now), start, by.value)
+    api = Api.of_user(context)
+    now = api.now()
+    start = now.replace(day=1, hour=0, minute=0, second=0, microsecond=0) if month else now - length
+    made = report(read_record(api, start.timestamp(), now.timestamp()), start.timestamp(), by.value)
     compared = compare(billing, made.nodes, made.currency) if billing else ()
     match format_:
         case CostFormat.TEXT:

@@ -1,16 +1,13 @@
 """The `status` command. Its dependencies are imported on execution."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from ebbtide.cli.consoles import show, write
 from ebbtide.cli.options import BackendStack, ConfigFile, Cwd, PreviewFormat, stack_name
 from ebbtide.errors import EbbtideError
-
-if TYPE_CHECKING:
-    from ebbtide.operations.status import StatusSource
 
 
 class WatchError(EbbtideError):
@@ -50,16 +47,9 @@ def status(
     with files.prices():
         source = statuses.source(name, opened.exported(), opened.outputs())
         if format_ is PreviewFormat.JSON:
-            write(_read(source).model_dump_json(indent=2) + "\n", None)
+            write(statuses.read(source).model_dump_json(indent=2) + "\n", None)
         else:
             from ebbtide.cli.status_tables import tables  # noqa: PLC0415
             from ebbtide.operations.errors import OperationError  # noqa: PLC0415
 
-            show(lambda: tables(_read(source)), OperationError, watch=watch)
-
-
-def _read(source: "StatusSource"):  # noqa: ANN202 - its type is imported on execution
-    from ebbtide import clock  # noqa: PLC0415
-    from ebbtide.operations.status import read  # noqa: PLC0415
-
-    return read(source, clock.now())
+            show(lambda: tables(statuses.read(source)), OperationError, watch=watch)

@@ -8,6 +8,7 @@ import requests
 from requests.adapters import HTTPAdapter
 from urllib3.util import Retry
 
+from ebbtide import clock
 from ebbtide.cloud_apis.errors import CloudApiError
 
 _TIMEOUT: Final = 30  # seconds
@@ -103,6 +104,7 @@ def send(
             f"{host} cannot be reached ({type(error).__name__}). Check the network and its proxy, then run "
             "this again."
         ) from error
+    clock.heard(str(host), response.headers.get("Date"))
     if not response.ok:
         status = response.status_code
         raise CloudApiError(refusal(str(host), status, _message(_document(response)), advice), status)

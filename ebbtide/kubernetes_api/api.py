@@ -1,9 +1,11 @@
 """A JSON client for an API server."""
 
 from collections.abc import Iterator, Mapping
+from datetime import datetime
 from types import ModuleType
 from typing import Any, Final, Self, TypeAlias, cast
 
+from ebbtide import clock
 from ebbtide.kubernetes_api.errors import ApiError, MissingClientError
 
 Object: TypeAlias = dict[str, Any]
@@ -144,6 +146,11 @@ class Api:
         except ApiError as error:
             if not error.not_found:
                 raise
+
+    def now(self) -> datetime:
+        """Return the time, which is the server's if this machine's clock is wrong."""
+        self.get("/version")
+        return clock.now()
 
     def close(self) -> None:
         """Close the connections."""

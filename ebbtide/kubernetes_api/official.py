@@ -16,6 +16,7 @@ from kubernetes.client.exceptions import (  # pyright: ignore[reportMissingTypeS
 )
 from urllib3.exceptions import HTTPError
 
+from ebbtide import clock
 from ebbtide.kubernetes_api.errors import ApiError, KubeconfigError
 
 _CONNECTIONS: Final = 64
@@ -72,7 +73,7 @@ def call(
         ApiError: the request was rejected, or not answered.
     """
     with _errors(api_client):
-        return api_client.call_api(
+        answer, _, answer_headers = api_client.call_api(
             path,
             method,
             query_params=list(query.items()),
@@ -80,9 +81,10 @@ def call(
             body=body,
             response_type="object",
             auth_settings=["BearerToken"],
-            _return_http_data_only=True,
             _request_timeout=_TIMEOUT,
         )
+    clock.heard(str(urlsplit(str(api_client.configuration.host)).hostname), answer_headers.get("Date"))
+    return answer
 
 
 def lines(api_client: Any, path: str, query: Mapping[str, str], headers: Mapping[str, str]) -> Iterator[str]:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from enum import Enum, auto
 from typing import Any, Final
 
+from ebbtide import clock
 from ebbtide.catalog.amounts import Amount
 from ebbtide.costs.ledger import Report, find_record, report
 from ebbtide.costs.rates import Rates, deployed, rates_of
@@ -82,18 +83,18 @@ def source(name: str, exported: Mapping[str, Any], outputs: Mapping[str, Any]) -
     )
 
 
-def read(source: StatusSource, now: datetime) -> Status:
+def read(source: StatusSource) -> Status:
     """Read the status.
 
     Args:
         source: the stack.
-        now: the time.
 
     Raises:
         OperationError: the cluster does not answer, or denies access.
     """
     with access.reaching_own(UNKNOWN, source.name, source.state):
         snapshot, queueing = take(source.api), take_queueing(source.api)
+        now = clock.now()  # by the cluster's clock, once it has answered
         start = (now - _SPENT).timestamp()
         record = find_record(source.api, start, now.timestamp())
     has_gpus = any(pool.accelerator is not None for pool in source.profile.pools)

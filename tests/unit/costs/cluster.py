@@ -155,8 +155,12 @@ class Cluster(Api):
 class Reader:
     """The API as `ebbtide cost` uses it, over the same ConfigMaps."""
 
-    def __init__(self, maps: Mapping[str, Object], status: int = 200) -> None:
-        self._maps, self._status = maps, status
+    def __init__(self, maps: Mapping[str, Object], status: int = 200, time: float = 0.0) -> None:
+        self._maps, self._status, self._time = maps, status, time
+
+    def now(self) -> datetime:
+        """Return the time of the server."""
+        return datetime.fromtimestamp(self._time, UTC)
 
     def find(self, path: str) -> Object | None:
         """Return a ConfigMap."""

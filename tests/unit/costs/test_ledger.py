@@ -82,13 +82,12 @@ def test_a_cluster_without_record() -> None:
 @pytest.fixture
 def command(monkeypatch: pytest.MonkeyPatch) -> Any:
     """The command on the recorded cluster, after four hours."""
-    reader = Reader(_recorded().maps)
+    reader = Reader(_recorded().maps, time=START + 4 * _HOUR)
 
     def of_user(_: str) -> Reader:
         return reader
 
     monkeypatch.setattr(Api, "of_user", of_user)
-    monkeypatch.setattr("time.time", lambda: START + 4 * _HOUR)
 
     def run(*words: str) -> str:
         done = CliRunner().invoke(app, ["cost", *words], env={"COLUMNS": "80"})

@@ -5,7 +5,9 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
+from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, cast
@@ -13,6 +15,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from ebbtide import clock
 from ebbtide.invocation import install_command
 from ebbtide.kubernetes_api import JSON_PATCH, Api, ApiError, KubeconfigError
 from tests.repository import ROOT
@@ -109,6 +112,22 @@ def test_what_is_sent(server: _Server, api: Api) -> None:
     assert got["query"] == {"labelSelector": "a=b"}
     assert {request["token"] for request in server.asked} == {"Bearer secret"}
     assert api.namespace == "vision"
+
+
+@pytest.mark.parametrize(("ahead", "is_wrong"), [(-86400, True), (90, True), (30, False), (-30, False)])
+def test_the_time_is_the_servers(
+    api: Api, monkeypatch: pytest.MonkeyPatch, ahead: float, *, is_wrong: bool
+) -> None:
+    """It is this machine's only if that differs by less than a minute."""
+    monkeypatch.setattr("ebbtide.clock._ahead", clock.difference())  # restored afterwards
+    date = formatdate(time.time() - ahead, usegmt=True)
+    monkeypatch.setattr(_Answering, "date_time_string", lambda _: date)
+    now = api.now().timestamp()
+    assert abs(now - time.time() + (ahead if is_wrong else 0)) < 10
+    assert clock.difference()[1] == "127.0.0.1"
+    clock.heard("other", "yesterday")
+    clock.heard("other", None)
+    assert clock.difference()[1] == "127.0.0.1"
 
 
 def test_as_another_user(server: _Server, api: Api) -> None:
