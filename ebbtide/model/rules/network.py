@@ -15,8 +15,16 @@ _PATH = "cloud.network"
 _AKS_PLANNING = "azure-aks-docs concepts-network-ip-address-planning.md (2026-04-16)"
 _AKS_OVERLAY = "azure-aks-docs concepts-network-azure-cni-overlay.md (2026-07-31)"
 _VIRTUAL_NETWORK = "Azure docs, virtual-networks-faq (learn.microsoft.com/azure/virtual-network, 2026)"
+_VPC = "VPC docs, subnets: IPv4 subnet ranges (cloud.google.com/vpc, 2026)"
+_ALIAS_IPS = "GKE docs, alias-ips: range management (2026)"
 _CIDR_SOURCE = f"RFC 4632; GKE docs, alias-ips (2026); {_AKS_PLANNING}"
 _RESERVED: Mapping[CloudKind, Mapping[str, tuple[str, ...]]] = {
+    CloudKind.GKE: {
+        "Google Cloud": (
+            *("0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "224.0.0.0/4", "255.255.255.255/32"),
+            *("199.36.153.4/30", "199.36.153.8/30"),  # Its private virtual IP addresses.
+        ),
+    },
     CloudKind.AKS: {
         # azure-aks-docs concepts-network-cni-overview.md (2026-07-10); Azure/AKS#2234.
         "AKS": ("169.254.0.0/16", "172.30.0.0/16", "172.31.0.0/16", "192.0.2.0/24"),
@@ -27,6 +35,8 @@ _RESERVED: Mapping[CloudKind, Mapping[str, tuple[str, ...]]] = {
 """Ranges that no node, pod or service can have, by cloud and by who reserves them."""
 
 _PREFIXES: Mapping[CloudKind, Mapping[str, tuple[int, int]]] = {
+    # Of a subnet and its secondary ranges that are not managed by GKE.
+    CloudKind.GKE: {"nodes": (8, 29), "pods": (9, 24), "services": (16, 28)},
     CloudKind.AKS: {
         "nodes": (8, 29),  # A subnet's, in the FAQ of virtual networks.
         "pods": (0, 24),  # A node takes a /24 (concepts-network-azure-cni-overlay.md).
@@ -138,12 +148,12 @@ def _existing_vpc_is_whole(cluster: Cluster) -> Iterator[Fault]:
         )
 
 
-@cluster_rule("supported range size", f"{_AKS_PLANNING}; {_AKS_OVERLAY}; {_VIRTUAL_NETWORK}")
+@cluster_rule("supported range size", f"{_ALIAS_IPS}; {_AKS_PLANNING}; {_AKS_OVERLAY}; {_VIRTUAL_NETWORK}")
 def _sizes(cluster: Cluster) -> Iterator[Fault]:
-    prefixes = _PREFIXES.get(cluster.site.cloud, {})
+    prefixes = _PREFIXES[cluster.site.cloud]
     for field, text in _ranges(cluster.cloud.network).items():
         parsed = _parsed(text)
-        if parsed is None or field not in prefixes:
+        if parsed is None:
             continue
         largest, smallest = prefixes[field]
         if not largest <= parsed.prefixlen <= smallest:
@@ -160,13 +170,12 @@ def _sizes(cluster: Cluster) -> Iterator[Fault]:
 
 @cluster_rule(
     "no reserved range",
-    f"azure-aks-docs concepts-network-cni-overview.md (2026-07-10); Azure/AKS#2234; {_VIRTUAL_NETWORK}",
+    f"{_VPC}; azure-aks-docs concepts-network-cni-overview.md (2026-07-10); Azure/AKS#2234; "
+    f"{_VIRTUAL_NETWORK}",
 )
 def _reserved(cluster: Cluster) -> Iterator[Fault]:
     reserved = {
-        IPv4Network(text): owner
-        for owner, texts in _RESERVED.get(cluster.site.cloud, {}).items()
-        for text in texts
+        IPv4Network(text): owner for owner, texts in _RESERVED[cluster.site.cloud].items() for text in texts
     }
     for field, text in _ranges(cluster.cloud.network).items():
         parsed = _parsed(text)
