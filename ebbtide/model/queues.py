@@ -1,7 +1,15 @@
 """Queues of a cluster: as declared, or one for each kind of hardware."""
 
+from ebbtide.kueue_api import API_VERSION
 from ebbtide.model.cluster import Cluster
 from ebbtide.model.tenancy import Queue
+from ebbtide.providers.constraints import most
+
+FLAVORS_IN_A_GROUP = most(f"kubernetes:{API_VERSION}:ClusterQueue", "spec.resourceGroups.flavors")
+"""Kueue's limit for the flavors of one resource group."""
+
+TAINTS_OF_A_FLAVOR = most(f"kubernetes:{API_VERSION}:ResourceFlavor", "spec.nodeTaints")
+"""Kueue's limit for the taints of a flavor, and for its tolerations."""
 
 CPU_QUEUE = "cpu"
 """Default queue over the pools without accelerators."""

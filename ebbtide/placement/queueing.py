@@ -7,13 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ebbtide.model import Cluster, Queue, Team
-from ebbtide.model.queues import queues_of
+from ebbtide.model.queues import FLAVORS_IN_A_GROUP, queues_of
 from ebbtide.model.resolved_pool import ResolvedPool
 from ebbtide.model.tenants import tenants_of
 from ebbtide.placement.quotas import Flavor, fallback_flavor, flavor
-
-FLAVORS_IN_A_GROUP = 64
-"""Kueue's limit for the flavors of one resource group (its CRDs, 0.19.2)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,13 +1,14 @@
 """Constraints of a type's properties, from the tables `schemas/*.csv`.
 
 `python -m rehearsal.provider_schemas` generates `gcp.csv`, `azure_native.csv` and `kubernetes.csv` from the
-providers' own sources; `noted.csv` has constraints that are missing there. Each row has its source.
+providers' own sources, and `kueue.csv` from Kueue's definitions; `noted.csv` has constraints that are missing
+there. Each row has its source.
 Constraints: `replace` (a change needs a new resource; `within`: also a change below the property; `unless
 SETTING`: unless an input of the provider is true), `computed` (if omitted, the cloud's value stays),
 `default` (JSON), `required`, `same` (the name of the comparison that ignores a difference), and the limits
 `enum`, `minimum`, `maximum` (a number, or an amount with its unit: `300s`, `10Mi`, `15%`), `shortest`,
 `longest`, `pattern`, `seconds` (text such as `600s`; the maximum, if there is one), `validate` (the name of a
-validation function); of a map, `keys` (the only ones) and
+validation function), `most` (items of a list, or keys of a map); of a map, `keys` (the only ones) and
 `reserved` (keys that it cannot have); of an object, `rising` (properties whose values increase), `exclusive`
 (properties of which it has at most one) and `paired` (the second has each key of the first).
 """
@@ -15,7 +16,7 @@ validation function); of a map, `keys` (the only ones) and
 import csv
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache
@@ -25,11 +26,11 @@ from typing import Any, Final, cast
 
 from ebbtide.paths import ancestors
 
-_TABLES: Final = ("gcp.csv", "azure_native.csv", "kubernetes.csv", "noted.csv")
+_TABLES: Final = ("gcp.csv", "azure_native.csv", "kubernetes.csv", "kueue.csv", "noted.csv")
 _UNLESS: Final = "unless "
 _LIMITS: Final = (
     *("enum", "minimum", "maximum", "shortest", "longest", "pattern", "validate"),
-    *("seconds", "keys", "reserved", "rising", "exclusive", "paired"),
+    *("seconds", "most", "keys", "reserved", "rising", "exclusive", "paired"),
 )
 _SECONDS: Final = re.compile(r"(\d+(?:\.\d{1,9})?)s")
 _AMOUNT: Final = re.compile(r"(\d+(?:\.\d*)?|\.\d+)([a-zA-Zµ%]*)")
@@ -81,6 +82,8 @@ class Limit:
                 return len(value) >= self.number
             case "longest" if isinstance(value, str):
                 return len(value) <= self.number
+            case "most" if isinstance(value, list | tuple | Mapping):
+                return len(cast("Collection[Any]", value)) <= self.number
             case "pattern" if isinstance(value, str):
                 return re.search(self.value, value) is not None
             case "seconds" if isinstance(value, str):
@@ -182,6 +185,12 @@ def constraints_of(token: str) -> Constraints:
         same={path: value for path, constraint, value in rows if constraint == "same"},
         limits=tuple(Limit(*row) for row in rows if row[1] in _LIMITS),
     )
+
+
+def most(token: str, path: str) -> int:
+    """Return the maximum number of items of a list, or of keys of a map."""
+    limits = (limit for limit in constraints_of(token).limits if (limit.path, limit.name) == (path, "most"))
+    return int(next(limits).value)
 
 
 @cache

@@ -1,19 +1,25 @@
 """Write the tables: `python -m rehearsal.provider_schemas --google-beta DIR --azure-native DIR
---kubernetes DIR`.
+--kubernetes DIR --kueue FILE`.
 
-The directories are checkouts; without an option, its table is not written. The limits of Azure's SDK packages
-that are not installed are unchanged.
+The directories are checkouts, and the file has Kueue's CustomResourceDefinitions (`make manifests`); without
+an option, its table is not written. The limits of Azure's SDK packages that are not installed are unchanged.
 """
 
 import argparse
 import subprocess
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+import yaml
+
+from ebbtide.catalog import PINS
+from ebbtide.kueue_api import API_VERSION
 from rehearsal.provider_schemas import azure, kubernetes
 from rehearsal.provider_schemas.constraints import Row, as_csv, from_csv
 from rehearsal.provider_schemas.terraform import Provider
 
+KUEUE_KINDS: Final = ("ClusterQueue", "Cohort", "LocalQueue", "ResourceFlavor")
 TABLES: Final = Path(__file__).parents[2] / "ebbtide" / "providers" / "schemas"
 
 
@@ -25,6 +31,7 @@ def main() -> None:
     )
     parser.add_argument("--azure-native", type=Path, help="checkout of pulumi/pulumi-azure-native")
     parser.add_argument("--kubernetes", type=Path, help="checkout of pulumi/pulumi-kubernetes")
+    parser.add_argument("--kueue", type=Path, help="CustomResourceDefinitions of Kueue")
     options = parser.parse_args()
     if options.google_beta:
         (TABLES / "gcp.csv").write_text(as_csv(Provider(options.google_beta).rows()))
@@ -38,6 +45,15 @@ def main() -> None:
         revision = subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()  # noqa: S603 - git
         rows = kubernetes.replacements(options.kubernetes, revision)
         (TABLES / "kubernetes.csv").write_text(as_csv(rows))
+    if options.kueue:
+        (TABLES / "kueue.csv").write_text(as_csv(kueue_limits(yaml.safe_load_all(options.kueue.read_text()))))
+
+
+def kueue_limits(definitions: Iterable[Mapping[str, Any]]) -> list[Row]:
+    """Return the limits of the kinds of Kueue that Ebbtide creates."""
+    source = f"Kueue {PINS['kueue'].version}, CustomResourceDefinitions"
+    created = [it for it in definitions if it["spec"]["names"]["kind"] in KUEUE_KINDS]
+    return list(kubernetes.custom_limits(created, API_VERSION.rpartition("/")[2], source))
 
 
 def _is_kept(row: Row) -> bool:

@@ -1,11 +1,12 @@
-"""Immutable fields of Kubernetes objects, from the source of pulumi-kubernetes.
+"""Immutable fields of Kubernetes objects, from the source of pulumi-kubernetes, and limits of custom
+resources, from their definitions.
 
 The provider has a table of the fields whose change replaces an object, `forceNew` in
 provider/pkg/provider/diff.go, and two kinds that a provider input can make mutable.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -41,6 +42,47 @@ def replacements(checkout: Path, revision: str) -> Iterator[Row]:
             for kind, listed in reader.keyed(kinds).items():
                 for path in reader.paths(listed):
                     yield Row(f"kubernetes:{group}/{version}:{kind}", path, "replace", "within", source)
+
+
+_LIMITS: Final = {
+    "maxItems": "most",
+    "maxProperties": "most",
+    "maxLength": "longest",
+    "minLength": "shortest",
+    "maximum": "maximum",
+    "minimum": "minimum",
+    "pattern": "pattern",
+    "enum": "enum",
+}
+
+
+def custom_limits(definitions: Iterable[Mapping[str, Any]], version: str, source: str) -> Iterator[Row]:
+    """Yield the limits of the specs of custom resources.
+
+    Args:
+        definitions: CustomResourceDefinitions.
+        version: the version of the API.
+        source: the rows' source.
+    """
+    for definition in definitions:
+        spec = definition["spec"]
+        for served in spec["versions"]:
+            if served["name"] == version:
+                schema = served["schema"]["openAPIV3Schema"]["properties"].get("spec", {})
+                token = f"kubernetes:{spec['group']}/{version}:{spec['names']['kind']}"
+                for path, name, value in _limits(schema, "spec"):
+                    yield Row(token, path, name, value, source)
+
+
+def _limits(schema: Mapping[str, Any], path: str) -> Iterator[tuple[str, str, str]]:
+    for keyword, name in _LIMITS.items():
+        if keyword in schema:
+            value = schema[keyword]
+            yield path, name, "|".join(value) if keyword == "enum" else str(value)
+    for key, inner in schema.get("properties", {}).items():
+        yield from _limits(inner, f"{path}.{key}")
+    if "items" in schema:
+        yield from _limits(schema["items"], path)
 
 
 class _Reader:

@@ -2,10 +2,12 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from itertools import chain
 
 from ebbtide.model.cluster import Cluster
 from ebbtide.model.faults import Fault
-from ebbtide.model.queues import queues_of
+from ebbtide.model.pool import Taint
+from ebbtide.model.queues import FLAVORS_IN_A_GROUP, TAINTS_OF_A_FLAVOR, queues_of
 from ebbtide.model.rules.kubernetes import DNS_LABEL, DNS_LABEL_WORDS, NAMES_SOURCE
 from ebbtide.model.rules.rule import ClusterRule, Severity, cluster_rule
 from ebbtide.model.rules.syntax import Syntax, Texts, cluster_rules
@@ -13,7 +15,6 @@ from ebbtide.model.tenancy import Team
 from ebbtide.model.tenants import PIPELINES_NAMESPACE, system_owner, tenants_of
 from ebbtide.wording import and_list, did_you_mean
 
-_MOST_POOLS = 64
 _KUEUE = "Kueue 0.19.2, ClusterQueue v1beta2 (2026-08-20)"
 _SYSTEM_NAMESPACES = (
     "kubernetes.io/docs/concepts/overview/working-with-objects/namespaces, and those of "
@@ -111,15 +112,39 @@ def _one_of(names: Iterable[str], otherwise: str) -> str:
     return f"Write one of {', '.join(known)}." if known else otherwise
 
 
-@cluster_rule("maximum pools in queue", f"{_KUEUE}: resourceGroups[].flavors, maxItems 64")
+@cluster_rule("maximum pools in queue", "ebbtide/providers/schemas/kueue.csv: resourceGroups.flavors")
 def _not_too_many_pools(cluster: Cluster) -> Iterator[Fault]:
-    for index, queue in enumerate(cluster.queues):
-        if len(queue.pools) > _MOST_POOLS:
+    for index, queue in enumerate(queues_of(cluster)):
+        if len(queue.pools) > FLAVORS_IN_A_GROUP and not queue.fallback:
             yield Fault(
-                f"queues[{index}].pools",
-                f"The queue has {len(queue.pools)} pools.",
-                "Kueue supports at most 64 flavors in a queue.",
-                "Split the queue into several.",
+                f"queues[{index}].pools" if cluster.queues else "pools",
+                f"The queue {queue.name} has {len(queue.pools)} pools.",
+                f"Kueue supports at most {FLAVORS_IN_A_GROUP} flavors in a queue.",
+                "Split the queue into several." if cluster.queues else "Write queues, each with fewer pools.",
+            )
+
+
+@cluster_rule(
+    "maximum taints in queue", "ebbtide/providers/schemas/kueue.csv: ResourceFlavor nodeTaints, tolerations"
+)
+def _not_too_many_taints(cluster: Cluster) -> Iterator[Fault]:
+    paths = {pool.name: f"pools[{index}].taints" for index, pool in enumerate(cluster.pools)}
+    taints = {pool.name: pool.labels_and_taints.all_taints for pool in cluster.resolved_pools}
+    flavors: dict[str, tuple[str, set[Taint]]] = {}
+    for number, queue in enumerate(queues_of(cluster)):
+        names = [name for name in queue.pools if name in taints]
+        if queue.fallback:
+            together = set(chain.from_iterable(taints[name] for name in names))
+            flavors[queue.name] = (f"queues[{number}].pools", together)
+        else:
+            flavors |= {name: (paths[name], set(taints[name])) for name in names}
+    for path, together in flavors.values():
+        if len(together) > TAINTS_OF_A_FLAVOR:
+            yield Fault(
+                path,
+                f"The nodes have {len(together)} different taints, with those that the cloud adds.",
+                f"Kueue supports at most {TAINTS_OF_A_FLAVOR} taints of a flavor, and would refuse it.",
+                "Remove some of them, or write one taint that stands for several.",
             )
 
 

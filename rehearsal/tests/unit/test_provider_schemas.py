@@ -10,10 +10,11 @@ import pytest
 from ebbtide.provider_schema import arguments, properties_of
 from ebbtide.providers.constraints import Limit, constraints_of
 from rehearsal.provider_schemas import azure, kubernetes
-from rehearsal.provider_schemas.__main__ import TABLES
+from rehearsal.provider_schemas.__main__ import TABLES, kueue_limits
 from rehearsal.provider_schemas.constraints import Row, as_csv, from_csv
 from rehearsal.provider_schemas.go_literals import Call, Literal, Source
 from rehearsal.provider_schemas.terraform import Provider, schemas
+from tests.manifests import KUEUE, upstream
 
 
 def test_limits_of_aks_are_those_of_the_installed_sdk() -> None:
@@ -26,7 +27,13 @@ def test_limits_of_aks_are_those_of_the_installed_sdk() -> None:
     assert len(installed) > 50
 
 
-@pytest.mark.parametrize("name", ["gcp.csv", "azure_native.csv", "kubernetes.csv"])
+@pytest.mark.released(KUEUE)
+def test_limits_of_kueue_are_those_of_its_definitions() -> None:
+    """After an update of Kueue, `python -m rehearsal.provider_schemas --kueue` is due."""
+    assert from_csv(TABLES / "kueue.csv") == sorted(set(kueue_limits(upstream(KUEUE))))
+
+
+@pytest.mark.parametrize("name", ["gcp.csv", "azure_native.csv", "kubernetes.csv", "kueue.csv"])
 def test_tables_are_as_the_generator_writes_them(name: str) -> None:
     """In order, without repetition, each row with its source and version."""
     rows = from_csv(TABLES / name)
@@ -58,6 +65,7 @@ def test_documented_replacements_are_in_the_table(token: str) -> None:
         ("maximum", "50%", ["50%", "7.5%"], ["51%", "0.5", "50"]),
         ("shortest", "2", ["ab", 1], ["a"]),
         ("longest", "2", ["ab", 333], ["abc"]),
+        ("most", "2", [[1, 2], {"a": 1}, "abc"], [[1, 2, 3], {"a": 1, "b": 2, "c": 3}]),
         ("pattern", "^a", ["ab", 1], ["ba"]),
         ("seconds", "", ["0s", "1.5s", 3], ["1m", "-1s", "s"]),
         ("seconds", "10", ["10s"], ["10.1s"]),

@@ -63,23 +63,29 @@ def edited(written: Any, changes: dict[str, Any], drops: list[str]) -> Any:
     return whole["it"]
 
 
-def too_many_pools() -> Case:
-    """A queue over 65 pools, which would be long to read as data."""
+def many_pools(count: int) -> Any:
+    """A declaration with a number of CPU pools, which would be long to read as data."""
     pools = [
         {"name": f"cpu-{number}", "machine": "n2-standard-8", "capacity": "spot", "nodes": {"max": 1}}
-        for number in range(65)
+        for number in range(count)
     ]
-    queue = {"name": "cpu", "pools": [pool["name"] for pool in pools]}
     gke = base("gke")
+    return {**gke, "pools": [gke["pools"][0], *pools], "queues": [], "teams": [], "addons": {"kueue": {}}}
+
+
+def too_many_pools(*, declared: bool) -> Case:
+    """A queue over 65 pools, or as many pools without a declared queue."""
+    written = many_pools(65)
+    names = [pool["name"] for pool in written["pools"][1:]]
     return Case(
-        name="queues: too many pools",
-        written={**gke, "pools": [gke["pools"][0], *pools], "queues": [queue], "teams": []},
+        name=f"queues: too many pools{'' if declared else ' in the default queue'}",
+        written={**written, "queues": [{"name": "cpu", "pools": names}] if declared else []},
         faults=(
             Fault(
-                path="queues[0].pools",
-                problem="The queue has 65 pools.",
+                path="queues[0].pools" if declared else "pools",
+                problem="The queue cpu has 65 pools.",
                 consequence="Kueue supports at most 64 flavors in a queue.",
-                fix="Split the queue into several.",
+                fix="Split the queue into several." if declared else "Write queues, each with fewer pools.",
             ),
         ),
     )
@@ -107,7 +113,7 @@ def too_many_disks() -> Case:
 
 def bad_cases() -> list[Case]:
     """Declarations that are refused."""
-    return [*cases("bad"), too_many_pools(), too_many_disks()]
+    return [*cases("bad"), too_many_pools(declared=True), too_many_pools(declared=False), too_many_disks()]
 
 
 def cases(directory: str) -> list[Case]:

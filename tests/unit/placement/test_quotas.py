@@ -10,9 +10,10 @@ from ebbtide.catalog import CloudKind
 from ebbtide.model import Cluster, declare
 from ebbtide.model.tenants import tenants_of
 from ebbtide.placement.derive import profile
-from ebbtide.placement.queueing import FLAVORS_IN_A_GROUP, Queueing, queueing
+from ebbtide.placement.queueing import Queueing, queueing
 from ebbtide.placement.quotas import covered, flavor, largest_node, quantity
 from tests.declarations import AKS, BASES, GKE, Declaration, changed, declarations
+from tests.unit.model.cases import many_pools
 
 generated = settings(max_examples=40, deadline=None)
 
@@ -251,8 +252,15 @@ def test_many_pools_are_owned_by_cohorts_below() -> None:
     top, *below = admission.cohorts
     assert top.owned == ()
     assert {cohort.parent for cohort in below} == {top.name}
-    assert all(len(cohort.owned) <= FLAVORS_IN_A_GROUP for cohort in below)
+    assert [len(cohort.owned) for cohort in below] == [64, 36]
     assert {queue.cohort for queue in admission.cluster_queues} == {top.name}
+
+
+def test_the_flavors_of_one_group_are_owned_by_one_cohort() -> None:
+    """Exactly as many pools as Kueue's definition allows in a group are one queue of one cohort."""
+    _, admission = derived(many_pools(64))
+    assert [(cohort.parent, len(cohort.owned)) for cohort in admission.cohorts] == [("", 64)]
+    assert [len(queue.flavors) for queue in admission.cluster_queues] == [64]
 
 
 def test_teams_do_not_collide() -> None:
