@@ -1,13 +1,24 @@
 """Check of a stack's recorded resources against the policy rules."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any
 
 from ebbtide.costs.charges import Charge
-from ebbtide.policy.rules import BY_ID, EXCEPTIONS, RULES, Reviewed, Rule, Subject, Violation
-from ebbtide.policy.settings import Level, Policy, PolicyException, read_policy
+from ebbtide.policy.rules import (
+    BY_ID,
+    EXCEPTIONS,
+    LOOSENED,
+    RULES,
+    WHOLE,
+    Reviewed,
+    Rule,
+    Subject,
+    Violation,
+)
+from ebbtide.policy.settings import Level, Policy, PolicyException, loosened, read_policy
 from ebbtide.reading import ClusterFacts, RecordedPool
 from ebbtide.recording.recording import Recording
 
@@ -63,6 +74,8 @@ def check(
     cost: Sequence[Charge],
     settings: Policy,
     today: date | None = None,
+    *,
+    earlier: Policy | None = None,
 ) -> tuple[Finding, ...]:
     """Check a stack against all rules.
 
@@ -73,6 +86,7 @@ def check(
         cost: its charges.
         settings: levels, limits and exceptions.
         today: date to compare the exceptions with; by default the current date.
+        earlier: the policy before the change under review, if any: of the two, the stricter finding counts.
 
     Returns:
         The findings: refused, then advisory, then excepted ones, each in the order of the rules.
@@ -81,6 +95,23 @@ def check(
         recording=recording, clusters=clusters, pools=pools, charges=cost, limits=settings.limits
     )
     day = today or date.today()  # noqa: DTZ011 - days of the policy have no time zone
+    findings, used = _violations(stack, settings, day)
+    if earlier is not None:
+        before, _ = _violations(replace(stack, limits=earlier.limits), earlier, day)
+        findings = [*_stricter(before, findings), *_loosened(earlier, settings)]
+    level = _strictest(EXCEPTIONS, settings, earlier or settings)
+    findings += _exceptions(settings, used, day, level)
+    order = {rule.id: index for index, rule in enumerate(RULES)}
+    return tuple(
+        sorted(
+            findings,
+            key=lambda finding: (bool(finding.exception), not finding.is_refused, order[finding.rule.id]),
+        )
+    )
+
+
+def _violations(stack: Reviewed, settings: Policy, day: date) -> tuple[list[Finding], list[PolicyException]]:
+    """Return the findings of all rules, and the exceptions that excuse any."""
     current = [item for item in settings.exceptions if item.until is None or item.until >= day]
     used: set[int] = set()
     findings: list[Finding] = []
@@ -91,8 +122,41 @@ def check(
             if exception is not None:
                 used.update(id(item) for item in current if _excuses(item, rule, violation))
             findings.append(_finding(rule, level, violation, exception.reason if exception else ""))
-    findings += _exceptions(settings, [item for item in current if id(item) in used], day)
-    return tuple(sorted(findings, key=lambda finding: (bool(finding.exception), not finding.is_refused)))
+    return findings, [item for item in current if id(item) in used]
+
+
+def _stricter(earlier: Iterable[Finding], findings: Iterable[Finding]) -> Iterator[Finding]:
+    """Yield, for each rule and object, the findings of the policy that is stricter about them."""
+    before: dict[tuple[str, Subject], list[Finding]] = defaultdict(list)
+    after: dict[tuple[str, Subject], list[Finding]] = defaultdict(list)
+    for found, by in ((earlier, before), (findings, after)):
+        for finding in found:
+            by[finding.rule.id, finding.subject].append(finding)
+    for key in dict.fromkeys((*after, *before)):
+        if _strictness(before[key]) <= _strictness(after[key]):
+            yield from after[key]
+        else:
+            for finding in before[key]:
+                yield replace(finding, message=f"{finding.message} The policy before this change decides.")
+
+
+def _strictness(findings: Iterable[Finding]) -> int:
+    return max((3 if item.is_refused else 1 if item.exception else 2 for item in findings), default=0)
+
+
+def _loosened(earlier: Policy, settings: Policy) -> Iterator[Finding]:
+    """Yield a finding for each part of the policy that a change loosens, at the stricter level of the two."""
+    level = _strictest(LOOSENED, earlier, settings)
+    if level is Level.DISABLED:
+        return
+    for part in loosened(earlier, settings, {rule.id: rule.level for rule in RULES}):
+        message = f"The change loosens the policy: {part}. Review it by itself, before what it permits."
+        yield Finding(LOOSENED, level, WHOLE, message)
+
+
+def _strictest(rule: Rule, *policies: Policy) -> Level:
+    levels = (policy.levels.get(rule.id, rule.level) for policy in policies)
+    return max(levels, key=lambda level: level.strictness)
 
 
 def _finding(rule: Rule, level: Level, violation: Violation, exception: str = "") -> Finding:
@@ -104,9 +168,10 @@ def _excuses(exception: PolicyException, rule: Rule, violation: Violation) -> bo
     return exception.rule == rule.id and exception.resource in violation.subject.names
 
 
-def _exceptions(settings: Policy, used: Sequence[PolicyException], day: date) -> Iterator[Finding]:
+def _exceptions(
+    settings: Policy, used: Sequence[PolicyException], day: date, level: Level
+) -> Iterator[Finding]:
     """Yield findings for expired and unused exceptions."""
-    level = settings.levels.get(EXCEPTIONS.id, EXCEPTIONS.level)
     if level is Level.DISABLED:
         return
     for exception in settings.exceptions:

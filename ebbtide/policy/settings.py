@@ -1,5 +1,6 @@
 """The policy of a stack: levels, limits and exceptions under `ebbtide:policy` in its file."""
 
+import json
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from datetime import date
@@ -8,6 +9,7 @@ from enum import StrEnum
 from typing import Annotated, Final, Self, cast
 
 from pydantic import Field, ValidationError
+from pydantic.alias_generators import to_camel
 
 from ebbtide.model.base import Declared, Name
 from ebbtide.model.faults import DeclarationError, Fault
@@ -20,6 +22,8 @@ KEY: Final = "ebbtide:policy"
 Usd = Annotated[float, Field(ge=0)]
 """USD per hour."""
 
+_Limit = float | bool | tuple[str, ...] | None
+
 
 class Level(StrEnum):
     """Consequence of a broken rule."""
@@ -27,6 +31,11 @@ class Level(StrEnum):
     ADVISORY = "advisory"
     MANDATORY = "mandatory"
     DISABLED = "disabled"
+
+    @property
+    def strictness(self) -> int:
+        """Rank of the level, higher if stricter."""
+        return (Level.DISABLED, Level.ADVISORY, Level.MANDATORY).index(self)
 
 
 class Limits(Declared):
@@ -78,6 +87,50 @@ class Policy(Declared):
         if self.limits.ci is not None or not is_job:
             return self
         return self.model_copy(update={"limits": self.limits.model_copy(update={"ci": True})})
+
+
+def loosened(earlier: Policy, policy: Policy, defaults: Mapping[str, Level]) -> Iterator[str]:
+    """Yield a clause for each part of a policy that is looser than in an earlier one.
+
+    Args:
+        earlier: the earlier policy.
+        policy: the policy.
+        defaults: default levels of all rules, by id.
+    """
+    for rule, default in defaults.items():
+        before, after = (item.levels.get(rule, default) for item in (earlier, policy))
+        if after.strictness < before.strictness:
+            yield f"{rule} is {after}, and was {before}"
+    for name in Limits.model_fields:
+        before, after = (cast("_Limit", getattr(item.limits, name)) for item in (earlier, policy))
+        if _is_looser(name, before, after):
+            key = to_camel(name)
+            yield f"limits.{key} is {_written(after)}, and was {_written(before)}"
+    for item in policy.exceptions:
+        same = [
+            known
+            for known in earlier.exceptions
+            if (known.rule, known.resource) == (item.rule, item.resource)
+        ]
+        if not any(known.until is None or (item.until and item.until <= known.until) for known in same):
+            yield f"an exception to {item.rule} for {item.resource} is new or lasts longer"
+
+
+def _is_looser(name: str, before: _Limit, after: _Limit) -> bool:
+    """Return whether a limit is looser: a higher number, more approved names, fewer ephemeral stacks."""
+    if before is None or before is False or before == after:
+        return False
+    if isinstance(before, tuple) and isinstance(after, tuple):
+        return not (set(before) <= set(after) if name == "ephemeral_stacks" else set(after) <= set(before))
+    if isinstance(before, bool | tuple) or isinstance(after, bool | tuple | None):
+        return True
+    return after > before
+
+
+def _written(limit: _Limit) -> str:
+    if limit is None:
+        return "not set"
+    return f"[{', '.join(limit)}]" if isinstance(limit, tuple) else json.dumps(limit)
 
 
 class PolicyError(DeclarationError):

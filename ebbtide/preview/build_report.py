@@ -60,6 +60,7 @@ def preview_of(
     today: date | None = None,
     *,
     declaration: Declaration | None = None,
+    earlier_policy: Policy | None = None,
 ) -> Preview:
     """Build the document of a recording.
 
@@ -69,12 +70,13 @@ def preview_of(
         policy: the stack's policy; None for the default one.
         today: date to compare the policy's exceptions with; by default the current date.
         declaration: the stack's declaration, for the files that it extends.
+        earlier_policy: the policy before the change under review, if any.
     """
     pools, clusters = read_pools(recording), read_clusters(recording)
     cost = charges(recording, clusters, pools)
     cost_report = _cost(cost)
     of_pools = (charge for charge in cost_report.charges if charge.pool)
-    findings = check(recording, clusters, pools, cost, policy or Policy(), today)
+    findings = check(recording, clusters, pools, cost, policy or Policy(), today, earlier=earlier_policy)
     queues = read_queues(recording, pools)
     fallbacks, gpu_hours = read_fallbacks(recording, pools, queues), _gpu_hours(pools, queues)
     messages = [*(Message(severity="warning", text=text) for text in warnings), *recording.messages]

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from ebbtide.errors import EbbtideError
+from ebbtide.policy.settings import Policy, PolicyError
 from ebbtide.preview.record_stack import record_stack
 from ebbtide.preview.stack_files import StackFileError, StackFiles, read_stack
 from ebbtide.reading import state
@@ -39,11 +40,13 @@ class Baseline:
         name: name as given on the command line.
         recording: its recording; None if the stack did not exist.
         deployed: True for a deployed state.
+        policy: its policy; None if the stack did not exist, and for a state, which has none.
     """
 
     name: str
     recording: Recording | None
     deployed: bool = False
+    policy: Policy | None = None
 
     @property
     def state(self) -> Recording | None:
@@ -70,7 +73,7 @@ def baseline(files: StackFiles, against: str) -> Baseline:
         raise BaselineError(f"There is no file {against}, named by --against.")
     if path.suffix in _STACK_FILES:
         old = read_stack(files.root, files.stack, config_file=path)
-        return Baseline(against, _recorded(old, f"With {against}"))
+        return _version(against, old, f"With {against}")
     if path.is_file():
         try:
             text = read_text(path, LARGEST_GENERATED)
@@ -78,18 +81,22 @@ def baseline(files: StackFiles, against: str) -> Baseline:
             raise BaselineError(f"{against}: {error}") from error
         recording = state.recording_of(text, project=files.project, stack=files.stack, file=against)
         return Baseline(against, recording, deployed=True)
-    return Baseline(against, _at_ref(files, against))
+    return _at_ref(files, against)
 
 
-def _recorded(files: StackFiles, version: str) -> Recording:
+def _version(name: str, files: StackFiles, version: str) -> Baseline:
+    """Return the earlier version in a stack's files."""
     try:
-        return record_stack(files)
+        return Baseline(name, record_stack(files), policy=files.policy().in_ci(os.environ))
     except ProgramError as error:
         raise BaselineError(f"{version}, the program cannot be recorded: {error}") from error
+    except PolicyError as error:
+        invalid = str(error)
+    raise BaselineError(f"{version}, the policy is invalid: {invalid}")  # without positions in a work tree
 
 
-def _at_ref(files: StackFiles, ref: str) -> Recording | None:
-    """Return the recording of a stack at a git ref, made in a temporary work tree."""
+def _at_ref(files: StackFiles, ref: str) -> Baseline:
+    """Return a stack's version at a git ref, recorded in a temporary work tree."""
     root = Path(_git(files.root, "rev-parse", "--show-toplevel"))
     commit = _commit(files.root, ref)
     directory = files.root.resolve().relative_to(root.resolve())
@@ -98,12 +105,15 @@ def _at_ref(files: StackFiles, ref: str) -> Recording | None:
         if config_file.is_relative_to(root.resolve()):
             config_file = tree / config_file.relative_to(root.resolve())
         if not (tree / directory / "Pulumi.yaml").is_file() or not config_file.is_file():
-            return None
+            return Baseline(ref, None)
         try:
             old = read_stack(tree / directory, files.stack, config_file=config_file)
         except StackFileError as error:
             raise BaselineError(f"At {ref}, the stack's files are invalid: {error}") from error
-        return _moved(_recorded(old, f"At {ref}"), str(tree), str(root.resolve()))
+        recorded = _version(ref, old, f"At {ref}")
+        assert recorded.recording is not None  # noqa: S101 - the stack exists at the ref
+        moved = _moved(recorded.recording, str(tree), str(root.resolve()))
+        return replace(recorded, recording=moved)
 
 
 def _moved(recording: Recording, old: str, new: str) -> Recording:

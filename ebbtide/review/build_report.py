@@ -42,7 +42,8 @@ def review_of(
         declaration: the stack's declaration, for the files that it extends.
         replay: the replay of a trace, if any.
     """
-    preview = preview_of(after, warnings, policy, declaration=declaration)
+    earlier = before.policy if before else None
+    preview = preview_of(after, warnings, policy, declaration=declaration, earlier_policy=earlier)
     difference = _difference(before, after, preview) if before else None
     return Review(
         preview=preview,

@@ -3,10 +3,21 @@
 from typing import Final
 
 from ebbtide.policy.rules import benchmarks, limits, pools, protection, versions
-from ebbtide.policy.rules.rule import STACK, Reviewed, Rule, Subject, Violation
+from ebbtide.policy.rules.rule import STACK, WHOLE, Reviewed, Rule, Subject, Violation
 from ebbtide.policy.settings import Level
 
-__all__ = ["BY_ID", "EXCEPTIONS", "RULES", "STACK", "Reviewed", "Rule", "Subject", "Violation"]
+__all__ = [
+    "BY_ID",
+    "EXCEPTIONS",
+    "LOOSENED",
+    "RULES",
+    "STACK",
+    "WHOLE",
+    "Reviewed",
+    "Rule",
+    "Subject",
+    "Violation",
+]
 
 EXCEPTIONS: Final = Rule(
     id="current-exceptions",
@@ -17,6 +28,16 @@ EXCEPTIONS: Final = Rule(
     check=lambda _: (),  # its violations depend on all other rules; `check` of policy.py yields them
 )
 
+LOOSENED: Final = Rule(
+    id="policy-not-loosened",
+    title="A change does not loosen the policy that it is reviewed by.",
+    level=Level.ADVISORY,
+    reason="Of the policies before and after a change, the stricter decides. Advisory, since a team may "
+    "loosen its policy: first the policy alone, then what it permits.",
+    source="the policy of the earlier version, with `ebbtide review --against`",
+    check=lambda _: (),  # it is about two policies; `check` of policy.py yields its violations
+)
+
 RULES: Final = (
     *(
         rule
@@ -25,6 +46,7 @@ RULES: Final = (
         if isinstance(rule, Rule)
     ),
     EXCEPTIONS,
+    LOOSENED,
     *benchmarks.RULES,
 )
 """All rules, in the order of the documentation."""

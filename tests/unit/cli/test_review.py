@@ -175,6 +175,23 @@ def test_a_broken_mandatory_rule(project: Path) -> None:
         assert "matches no violation" in result.stdout
 
 
+def test_a_change_cannot_remove_the_policy_that_refuses_it(project: Path) -> None:
+    """The policy at the ref decides, in another stack file too; an invalid one there is an error."""
+    config = project / "Pulumi.dev.yaml"
+    config.write_text(f"{DEV}  ebbtide:policy: {{levels: {{current-exceptions: mandatory}}}}\n")
+    commit_all(project.parent)
+    exception = "{rule: lifetime, resource: stack, reason: unused}"
+    for policy in (f"levels: {{current-exceptions: disabled}}, exceptions: [{exception}]", "levels: {}"):
+        config.write_text(f"{DEV}  ebbtide:policy: {{{policy}}}\n")
+        (project / "old.yaml").write_text(git(project, "show", "HEAD:./Pulumi.dev.yaml"))
+        for against in ("main", str(project / "old.yaml")):
+            result = _review(project, "--against", against)
+            assert result.exit_code == ("exceptions" in policy.replace("current-exceptions", ""))
+            assert "The change loosens the policy: current-exceptions is " in " ".join(result.stdout.split())
+    (project / "old.yaml").write_text(f"{DEV}  ebbtide:policy: {{levels: {{no-such: mandatory}}}}\n")
+    assert "the policy is invalid:" in _refused(_review(project, "--against", str(project / "old.yaml")))
+
+
 def test_without_an_earlier_version(project: Path, tmp_path: Path) -> None:
     """Everything but the difference, also in a file."""
     out = tmp_path / "review.txt"

@@ -1,5 +1,6 @@
 """Policy rules over recorded resources: each has a stack that breaks it, and one that does not."""
 
+import copy
 import json
 from collections.abc import Iterator
 from datetime import date
@@ -8,9 +9,9 @@ from typing import Any, cast
 import pytest
 
 from ebbtide.policy.benchmarks import BENCHMARKS
-from ebbtide.policy.check import Finding
+from ebbtide.policy.check import Finding, policy_of
 from ebbtide.policy.expectations import RequiredProperty
-from ebbtide.policy.rules import BY_ID, EXCEPTIONS, RULES, benchmarks
+from ebbtide.policy.rules import BY_ID, EXCEPTIONS, LOOSENED, RULES, benchmarks
 from ebbtide.policy.settings import Level
 from ebbtide.recording.recording import Resource, Secret
 from ebbtide.recording.values import UNKNOWN
@@ -225,8 +226,10 @@ def test_a_kept_rule_is_silent(rule: str, stack: tuple[Resource, ...]) -> None:
 
 
 def test_every_rule_has_both_cases() -> None:
-    """Items of benchmarks have theirs below, and exceptions too."""
-    expected = {rule.id for rule in RULES} - {rule.id for rule in benchmarks.RULES} - {EXCEPTIONS.id}
+    """Items of benchmarks have theirs below, and the rules about the policy itself too."""
+    expected = (
+        {rule.id for rule in RULES} - {rule.id for rule in benchmarks.RULES} - {EXCEPTIONS.id, LOOSENED.id}
+    )
     assert set(_BROKEN) == set(_KEPT) == expected
 
 
@@ -372,3 +375,108 @@ def test_an_unknown_price_leaves_a_limit_undecided() -> None:
     ((level, message),) = messages[100]
     assert level is Level.ADVISORY
     assert "z9-standard-8" in message
+
+
+_STRICT: dict[str, Any] = {
+    "levels": {"spot-system": "mandatory"},
+    "limits": {
+        "maximumUsdPerHour": 0.01,
+        "regions": ["us-central1"],
+        "ephemeralStacks": ["pr", "pr-*", "dev"],
+        "ci": True,
+    },
+    "exceptions": [{"rule": "private-nodes", "resource": "cpu", "reason": "a test", "until": "2027-01-31"}],
+}
+_LOOSE: dict[str, tuple[dict[str, Any], str]] = {
+    "level": ({"levels": {"spot-system": "advisory"}}, "spot-system is advisory, and was mandatory"),
+    "limit raised": ({"limits.maximumUsdPerHour": 20}, "limits.maximumUsdPerHour is 20.0, and was 0.01"),
+    "limit removed": (
+        {"limits.maximumUsdPerHour": None},
+        "limits.maximumUsdPerHour is not set, and was 0.01",
+    ),
+    "regions": (
+        {"limits.regions": ["us-central1", "*"]},
+        "limits.regions is [us-central1, *], and was [us-central1]",
+    ),
+    "ephemeral stacks": (
+        {"limits.ephemeralStacks": ["pr-*", "other"]},
+        "limits.ephemeralStacks is [pr-*, other], and was [pr, pr-*, dev]",
+    ),
+    "ci": ({"limits.ci": False}, "limits.ci is false, and was true"),
+    "exception": (
+        {
+            "exceptions": [
+                *_STRICT["exceptions"],
+                {"rule": "lifetime", "resource": "stack", "reason": "a test"},
+            ]
+        },
+        "an exception to lifetime for stack is new or lasts longer",
+    ),
+    "longer exception": (
+        {"exceptions": [{**_STRICT["exceptions"][0], "until": "2027-02-01"}]},
+        "an exception to private-nodes for cpu is new or lasts longer",
+    ),
+}
+_TIGHT: dict[str, dict[str, Any]] = {
+    "the same": {},
+    "level": {"levels": {"spot-system": "mandatory", "work-pools-from-zero": "mandatory"}},
+    "limit lowered": {"limits.maximumUsdPerHour": 0.001},
+    "limit added": {"limits.idleUsdPerHour": 1},
+    "regions": {"limits.regions": []},
+    "ephemeral stacks": {"limits.ephemeralStacks": ["pr", "pr-*", "dev", "test-*"]},
+    "exception": {"exceptions": []},
+}
+
+
+def _changed_policy(changes: dict[str, Any]) -> dict[str, Any]:
+    policy: dict[str, Any] = copy.deepcopy(_STRICT)
+    for path, value in changes.items():
+        *parents, key = path.split(".")
+        (policy[parents[0]] if parents else policy)[key] = value
+    return policy
+
+
+def _against(earlier: object, policy: object, *stack: Resource) -> list[Finding]:
+    found = _own(*stack, policy=policy, earlier=policy_of(earlier), today=_TODAY)
+    return [item for item in found if item.rule != EXCEPTIONS]
+
+
+@pytest.mark.parametrize(("changes", "part"), _LOOSE.values(), ids=_LOOSE)
+def test_a_loosened_policy_is_a_finding(changes: dict[str, Any], part: str) -> None:
+    """Each part of it, even if nothing violates it."""
+    (finding,) = _against(_STRICT, _changed_policy(changes))
+    assert (finding.rule, finding.level) == (LOOSENED, Level.ADVISORY)
+    assert finding.message.startswith(f"The change loosens the policy: {part}. ")
+
+
+@pytest.mark.parametrize("changes", _TIGHT.values(), ids=_TIGHT)
+def test_a_tightened_policy_is_none(changes: dict[str, Any]) -> None:
+    """Nor is one that stays."""
+    assert _against(_STRICT, _changed_policy(changes)) == []
+
+
+def test_a_change_cannot_allow_itself_to_loosen_the_policy() -> None:
+    """The stricter level of that rule counts as well."""
+    earlier = {"levels": {LOOSENED.id: "mandatory"}}
+    (finding,) = _against(earlier, {"levels": {LOOSENED.id: "disabled"}})
+    assert finding.is_refused
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"limits": {}},
+        {"limits.maximumUsdPerHour": 1000},
+        {"levels": {"maximum-cost": "disabled"}},
+        {"exceptions": [{"rule": "maximum-cost", "resource": "stack", "reason": "mine"}]},
+    ],
+)
+def test_the_stricter_policy_decides(changes: dict[str, Any]) -> None:
+    """A violation of the earlier policy is refused once, whatever the new one permits; and in a policy that
+    becomes stricter, the new one decides."""
+    stack = (*_BROKEN["maximum-cost"][0], _life(1))
+    for before, after in ((_STRICT, _changed_policy(changes)), (_changed_policy(changes), _STRICT)):
+        (finding,) = [item for item in _against(before, after, *stack) if item.rule.id == "maximum-cost"]
+        assert finding.is_refused
+        assert "the limit is 0.01." in finding.message
+        assert ("before this change decides" in finding.message) == (before is _STRICT)
