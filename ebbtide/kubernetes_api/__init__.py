@@ -4,7 +4,7 @@ Kubernetes and no custom resources such as Kueue's.
 Only this package imports the client, and only on first use: code that only writes manifests does not need it.
 """
 
-from ebbtide.kubernetes_api.api import APPLY, JSON, JSON_PATCH, MERGE_PATCH, Api, Object
+from ebbtide.kubernetes_api.api import APPLY, JSON, JSON_PATCH, MERGE_PATCH, METADATA, Api, Object
 from ebbtide.kubernetes_api.errors import ApiError, KubeconfigError, MissingClientError
 
 __all__ = [
@@ -12,6 +12,7 @@ __all__ = [
     "JSON",
     "JSON_PATCH",
     "MERGE_PATCH",
+    "METADATA",
     "Api",
     "ApiError",
     "KubeconfigError",

@@ -1,5 +1,6 @@
 """A JSON client for an API server."""
 
+import time
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from types import ModuleType
@@ -13,17 +14,31 @@ Object: TypeAlias = dict[str, Any]
 
 JSON: Final = "application/json"
 APPLY: Final = "application/apply-patch+yaml"  # JSON is YAML
+METADATA: Final = (
+    "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io,"
+    "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"
+)
+"""An object, or the objects of a list, without anything but their metadata (Kubernetes API concepts,
+metadata-only fetches, 1.35)."""
 JSON_PATCH: Final = "application/json-patch+json"
 MERGE_PATCH: Final = "application/merge-patch+json"
 
 _MANAGER: Final = "ebbtide"
 _STRICT: Final = {"fieldValidation": "Strict"}
+_PAUSES: Final = (0.3, 1.0, 3.0)
+"""Seconds before each repetition of a request."""
+_LONGEST_PAUSE: Final = 30.0
+"""Maximum of a pause that the API server asks for, in seconds."""
+_LAST: Final = 60.0
+"""Seconds after which a request is not repeated any more."""
 
 
 class Api:
     """A client for an API server with a single identity. It is thread-safe and connects on first use.
 
-    Every method raises `ApiError` if the API server rejects the request or does not answer, without retries.
+    Requests whose answer is lost, and those that the API server answers with 429 or 5xx, are repeated, up to
+    three times within a minute: after a lost answer, `create` can find its own object and raise
+    `AlreadyExists`. Every method raises `ApiError` if the API server rejects the request or does not answer.
     Keyword arguments are the API's query parameters, such as `labelSelector`.
 
     Attributes:
@@ -134,17 +149,19 @@ class Api:
         """Patch an object, by default with a JSON merge patch."""
         return self._call("PATCH", path, query, body, content=kind)
 
-    def delete(self, path: str, **options: Any) -> None:
+    def delete(self, path: str, *, uid: str = "", **options: Any) -> None:
         """Delete an object; a missing object is no error.
 
         Args:
             path: the object's path.
+            uid: its UID: another object that has its name by now is not deleted, which is no error.
             options: delete options, such as `propagationPolicy`.
         """
+        only = {"preconditions": {"uid": uid}} if uid else {}
         try:
-            self._call("DELETE", path, {}, {"apiVersion": "v1", "kind": "DeleteOptions", **options})
+            self._call("DELETE", path, {}, {"apiVersion": "v1", "kind": "DeleteOptions", **only, **options})
         except ApiError as error:
-            if not error.not_found:
+            if not (error.not_found or (uid and error.conflict)):
                 raise
 
     def now(self) -> datetime:
@@ -167,6 +184,14 @@ class Api:
         accept: str = JSON,
     ) -> Object:
         headers = {**self._headers(accept), "Content-Type": content}
+        end = time.monotonic() + _LAST
+        for pause in _PAUSES:
+            try:
+                return _official().call(self._client, method, path, query, headers, body)
+            except ApiError as error:
+                if not error.repeatable or time.monotonic() > end:
+                    raise
+                time.sleep(min(max(pause, error.retry_after), _LONGEST_PAUSE))
         return _official().call(self._client, method, path, query, headers, body)
 
     def _headers(self, accept: str) -> dict[str, str]:

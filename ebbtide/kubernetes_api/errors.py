@@ -16,6 +16,8 @@ class ApiError(EbbtideError):
         message: message of the API server, or of the connection error.
         reason: reason given by the API, such as `AlreadyExists`; empty for none.
         causes: details of the error, if any: `reason`, `message`, `field`.
+        retry_after: seconds after which the API server accepts the request again; 0 if it names none.
+        is_sent: whether the request may have reached the API server.
     """
 
     def __init__(
@@ -25,10 +27,13 @@ class ApiError(EbbtideError):
         *,
         reason: str = "",
         causes: Sequence[Mapping[str, Any]] = (),
+        retry_after: float = 0,
+        is_sent: bool = True,
     ) -> None:
         super().__init__(message)
         self.status, self.message, self.reason = status, message, reason
         self.causes = tuple(causes)
+        self.retry_after, self.is_sent = retry_after, is_sent
 
     @property
     def not_found(self) -> bool:
@@ -57,6 +62,13 @@ class ApiError(EbbtideError):
             self.status in {0, HTTPStatus.TOO_MANY_REQUESTS}
             or self.status >= HTTPStatus.INTERNAL_SERVER_ERROR
         )
+
+    @property
+    def repeatable(self) -> bool:
+        """An immediate repetition may succeed. A refused connection is reported at once; an eviction that a
+        PodDisruptionBudget forbids has its own pace (Kubernetes docs, API-initiated eviction)."""
+        guarded = any(cause.get("reason") == "DisruptionBudget" for cause in self.causes)
+        return self.unanswered and self.is_sent and not guarded
 
 
 class KubeconfigError(EbbtideError):

@@ -14,7 +14,7 @@ from kubernetes import client, config  # pyright: ignore[reportMissingTypeStubs]
 from kubernetes.client.exceptions import (  # pyright: ignore[reportMissingTypeStubs] - it has none
     ApiException,
 )
-from urllib3.exceptions import HTTPError
+from urllib3.exceptions import ConnectTimeoutError, HTTPError, ProxyError, SSLError
 
 from ebbtide import clock
 from ebbtide.kubernetes_api.errors import ApiError, KubeconfigError
@@ -22,6 +22,7 @@ from ebbtide.kubernetes_api.errors import ApiError, KubeconfigError
 _CONNECTIONS: Final = 64
 _TIMEOUT: Final = (10.0, 60.0)  # seconds to connect, and to wait for a response
 _CHUNK: Final = 1 << 16
+_NOT_SENT: Final = (ConnectTimeoutError, ProxyError, SSLError)
 _config: Any = config
 
 
@@ -125,7 +126,11 @@ def _errors(api_client: Any) -> Generator[None]:
         raise _refusal(error) from None
     except (HTTPError, HTTPException, OSError) as error:
         host = api_client.configuration.host
-        raise ApiError(0, f"The API server at {host} cannot be reached ({_briefly(error)})") from None
+        raise ApiError(
+            0,
+            f"The API server at {host} cannot be reached ({_briefly(error)})",
+            is_sent=not isinstance(error, _NOT_SENT),
+        ) from None
 
 
 def _client(settings: Any) -> Any:
@@ -170,6 +175,9 @@ def _is_loopback(host: str) -> bool:
 
 def _refusal(error: Any) -> ApiError:
     status = int(error.status or 0)
+    # The other form is a date, which no API server sends (RFC 9110, 10.2.3).
+    after = "" if error.headers is None else str(error.headers.get("Retry-After", ""))
+    retry_after = float(after) if after.isdecimal() else 0.0
     try:
         status_object: Any = json.loads(error.body)
         details: Any = status_object.get("details") or {}
@@ -178,9 +186,10 @@ def _refusal(error: Any) -> ApiError:
             str(status_object["message"]),
             reason=str(status_object.get("reason") or ""),
             causes=details.get("causes") or (),
+            retry_after=retry_after,
         )
     except (AttributeError, KeyError, TypeError, ValueError):
-        return ApiError(status, str(error.body or error.reason))
+        return ApiError(status, str(error.body or error.reason), retry_after=retry_after)
 
 
 def _briefly(error: Exception) -> str:

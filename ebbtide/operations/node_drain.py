@@ -205,18 +205,19 @@ def _terminates(pod: Object) -> bool:
 
 
 def _evict(api: Api, pod: Object) -> None:
-    """Evict a pod, unless a PodDisruptionBudget currently forbids it (Kubernetes docs, API-initiated
-    eviction)."""
+    """Evict a pod, unless a PodDisruptionBudget currently forbids it, or another pod has its name by now
+    (Kubernetes docs, API-initiated eviction)."""
     name, namespace = text(pod, "metadata", "name"), text(pod, "metadata", "namespace")
     body = {
         "apiVersion": "policy/v1",
         "kind": "Eviction",
         "metadata": {"name": name, "namespace": namespace},
+        "deleteOptions": {"preconditions": {"uid": text(pod, "metadata", "uid")}},
     }
     try:
         api.create(f"/api/v1/namespaces/{namespace}/pods/{name}/eviction", body)
     except ApiError as error:
-        if not error.not_found and error.status != _TOO_MANY:
+        if not (error.not_found or error.conflict) and error.status != _TOO_MANY:
             raise
 
 

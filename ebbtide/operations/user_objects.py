@@ -195,7 +195,7 @@ def delete(api: Api, objects: Sequence[UserObject]) -> None:
     """
     for item in objects:
         if not item.is_volume:
-            api.delete(item.path, propagationPolicy="Background")
+            api.delete(item.path, uid=item.uid, propagationPolicy="Background")
     claims = {(item.namespace, item.name) for item in objects if item.kind == "PersistentVolumeClaim"}
     # A StatefulSet would recreate its claims, and a running pod keeps its claims (finalizer
     # kubernetes.io/pvc-protection).
@@ -205,11 +205,11 @@ def delete(api: Api, objects: Sequence[UserObject]) -> None:
             text(volume, "persistentVolumeClaim", "claimName") for volume in parts(pod, "spec", "volumes")
         }
         if any((namespace, name) in claims for name in mounted):
-            for path in _with_owners(api, pod):
-                api.delete(path, propagationPolicy="Background")
+            for path, uid in _with_owners(api, pod):
+                api.delete(path, uid=uid, propagationPolicy="Background")
     for item in objects:
         if item.is_volume:
-            api.delete(item.path)
+            api.delete(item.path, uid=item.uid)
 
 
 def remaining(
@@ -245,8 +245,8 @@ def volumes_of(api: Api, objects: Iterable[UserObject]) -> frozenset[str]:
     )
 
 
-def _with_owners(api: Api, pod: Object) -> Iterator[str]:
-    """Yield the path of a pod's topmost controller, and of the pod."""
+def _with_owners(api: Api, pod: Object) -> Iterator[tuple[str, str]]:
+    """Yield path and UID of a pod's topmost controller, and of the pod."""
     namespace, item = pod["metadata"]["namespace"], pod
     top = ""
     while owner := next((o for o in parts(item, "metadata", "ownerReferences") if o.get("controller")), None):
@@ -256,8 +256,8 @@ def _with_owners(api: Api, pod: Object) -> Iterator[str]:
             break
         top, item = path, owning
     if top:
-        yield top
-    yield f"/api/v1/namespaces/{namespace}/pods/{pod['metadata']['name']}"
+        yield top, item["metadata"]["uid"]
+    yield f"/api/v1/namespaces/{namespace}/pods/{pod['metadata']['name']}", pod["metadata"]["uid"]
 
 
 def _path_of(api: Api, owner: Any, namespace: str) -> str:

@@ -229,9 +229,7 @@ def delete(api: Api, job: Object) -> None:
     """
     metadata = job["metadata"]
     path = f"{JOB.path.format(metadata['namespace'])}/{metadata['name']}"
-    same = {"preconditions": {"uid": metadata["uid"]}} if "uid" in metadata else {}
     try:
-        api.delete(path, propagationPolicy="Background", **same)
+        api.delete(path, uid=metadata.get("uid", ""), propagationPolicy="Background")
     except ApiError as error:
-        if not error.conflict:  # another Job has the name
-            raise ClusterError(explained(error)) from None
+        raise ClusterError(explained(error)) from None

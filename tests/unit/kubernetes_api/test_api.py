@@ -30,6 +30,8 @@ class _Server(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Answering)
         self.asked: list[dict[str, Any]] = []
         self.status, self.answer = 200, json.dumps({"kind": "Pod"})
+        self.headers: dict[str, str] = {}
+        self.lost = 0  # number of the next requests that are not answered
 
     @property
     def url(self) -> str:
@@ -53,8 +55,14 @@ class _Answering(BaseHTTPRequestHandler):
                 "body": json.loads(body) if body else None,
             }
         )
+        if server.lost:
+            server.lost -= 1
+            self.close_connection = True
+            return
         content = server.answer.encode()
         self.send_response(server.status)
+        for name, value in server.headers.items():
+            self.send_header(name, value)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(content)))
         self.end_headers()
@@ -168,14 +176,58 @@ def test_what_is_not_there(server: _Server, api: Api) -> None:
     assert missing.value.not_found
 
 
+@pytest.fixture
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The pauses before repetitions, which take no time."""
+    taken: list[float] = []
+    monkeypatch.setattr("ebbtide.kubernetes_api.api.time.sleep", taken.append)
+    return taken
+
+
 @pytest.mark.parametrize("status", [429, 500, 503])
-def test_no_answer_now(server: _Server, api: Api, status: int) -> None:
-    """A busy API server may answer later, and no request is repeated automatically."""
+def test_no_answer_now(server: _Server, api: Api, pauses: list[float], status: int) -> None:
+    """A busy API server may answer later: the request is repeated three times, with longer pauses."""
     server.status = status
     with pytest.raises(ApiError) as refused:
         api.find(_PODS)
     assert refused.value.unanswered
-    assert len(server.asked) == 1
+    assert len(server.asked) == 4
+    assert pauses == [0.3, 1.0, 3.0]
+
+
+def test_an_answer_that_names_its_time(server: _Server, api: Api, pauses: list[float]) -> None:
+    """`Retry-After` is waited for, up to half a minute."""
+    for given, waited in (("7", 7.0), ("3000", 30.0), ("Wed, 21 Oct 2026 07:28:00 GMT", 3.0)):
+        server.status, server.headers = 429, {"Retry-After": given}
+        with pytest.raises(ApiError):
+            api.patch(f"{_PODS}/a", {})
+        assert pauses[-1] == waited
+
+
+def test_a_lost_answer(server: _Server, api: Api, pauses: list[float]) -> None:
+    """A connection that the server closes without an answer is tried again."""
+    server.lost = 2
+    assert api.get(_PODS) == {"kind": "Pod"}
+    assert (len(server.asked), len(pauses)) == (3, 2)
+
+
+def test_an_eviction_that_a_budget_forbids(server: _Server, api: Api, pauses: list[float]) -> None:
+    """An eviction that a PodDisruptionBudget forbids is not repeated: a drain has its own pace."""
+    cause = {"reason": "DisruptionBudget", "message": "The disruption budget needs 1 healthy pod"}
+    server.status, server.answer = 429, json.dumps({"message": "no", "details": {"causes": [cause]}})
+    with pytest.raises(ApiError):
+        api.create(f"{_PODS}/a/eviction", {})
+    assert (len(server.asked), pauses) == (1, [])
+
+
+def test_a_deletion_by_uid(server: _Server, api: Api) -> None:
+    """The API server compares the UID; another object of the name is no error."""
+    api.delete(f"{_PODS}/a", uid="u", propagationPolicy="Background")
+    assert server.asked[0]["body"]["preconditions"] == {"uid": "u"}
+    server.status, server.answer = 409, json.dumps({"message": "another UID", "reason": "Conflict"})
+    api.delete(f"{_PODS}/a", uid="u")
+    with pytest.raises(ApiError, match="another UID"):
+        api.delete(f"{_PODS}/a")
 
 
 def test_an_unreachable_server(monkeypatch: pytest.MonkeyPatch) -> None:
