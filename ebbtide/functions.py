@@ -16,7 +16,7 @@ from ebbtide.runs.existing import cancel
 from ebbtide.runs.folder import read_folder
 from ebbtide.runs.log_stream import LogStream
 from ebbtide.runs.metadata import user_of
-from ebbtide.runs.run import check, delete, objects_of
+from ebbtide.runs.run import check, objects_of
 from ebbtide.workloads import submission
 from ebbtide.workloads.errors import WorkloadError
 from ebbtide.workloads.job_progress import Phase
@@ -115,9 +115,7 @@ def run(
     namespace = manifest["metadata"].get("namespace") or api.namespace
     earlier = check(api, (manifest, *dependents), namespace, replace=replace)
     manifest, _ = uploaded(manifest, cluster, namespace, folder, storage)
-    if earlier:
-        delete(api, (manifest, *dependents), earlier, namespace)
-    submission.submit(api, manifest, *dependents)
+    submission.submit(api, manifest, *dependents, earlier=earlier)
     return Run(manifest["metadata"]["name"], namespace, api)
 
 

@@ -97,6 +97,7 @@ def submit(
     format_: PreviewFormat,
     logs: bool = False,
     notes: Iterable[str] = (),
+    earlier: dict[str, Any] | None = None,
 ) -> None:
     """Create a Job and its dependent objects on the cluster, and follow it to its end.
 
@@ -108,6 +109,7 @@ def submit(
         format_: format of the end; progress is text, on standard error beside a document.
         logs: print the pods' logs as they are written.
         notes: lines to print after the creation.
+        earlier: the Job with its name, which it replaces.
 
     Raises:
         ClusterError: the cluster rejects the Job or is unreachable.
@@ -120,10 +122,9 @@ def submit(
     api = Api.of_user(context)
     metadata = {"namespace": api.namespace, **manifest["metadata"]}
     try:
-        submission.submit(api, manifest, *dependents)
-    except KeyboardInterrupt:
-        again = _command("follow", metadata["name"], metadata["namespace"], context)
-        say(f"Interrupted while the Job was being created; check whether it exists with: {again}", err=True)
+        submission.submit(api, manifest, *dependents, earlier=earlier)
+    except KeyboardInterrupt as error:
+        say(f"Interrupted during the creation of Job {metadata['name']}. {error}".rstrip(), err=True)
         raise SystemExit(ExitStatus.INTERRUPTED) from None
     with _interruptible(metadata["name"], metadata["namespace"], context, logs=logs):
         for line in (f"Job {metadata['name']} is created in namespace {metadata['namespace']}.", *notes):

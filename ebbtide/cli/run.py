@@ -167,11 +167,10 @@ def create(
     ]
     manifest, note = with_code(manifest, cluster, namespace, folder, code_in, options)
     notes += [note] if note else []
-    if earlier:
-        runs.delete(api, (manifest, *dependents), earlier, namespace)
     follow_command.submit(
         manifest,
         *dependents,
+        earlier=earlier,
         profile=cluster,
         context=options["context"],
         format_=options["format_"],

@@ -11,7 +11,7 @@ from typing import Final
 from ebbtide.placement import Profile
 from ebbtide.runs.code_in import CodeIn
 from ebbtide.runs.folder import Folder, size_text
-from ebbtide.runs.metadata import application
+from ebbtide.runs.metadata import application, suffixed
 from ebbtide.workloads.errors import WorkloadError
 from ebbtide.workloads.objects import Object
 from ebbtide.workloads.storage import CheckpointError, write_once
@@ -139,7 +139,7 @@ def with_directory(job: Object) -> Object:
 def in_config_map(job: Object, folder: Folder) -> tuple[Object, Object]:
     """Return a Job whose pods unpack the folder to `/code`, and the ConfigMap with it.
 
-    The ConfigMap should have the Job as its owner.
+    The ConfigMap has a name of its own, and should have the Job as its owner.
 
     Raises:
         WorkloadError: the code is too large for a ConfigMap.
@@ -151,7 +151,8 @@ def in_config_map(job: Object, folder: Folder) -> tuple[Object, Object]:
             f"{size_text(_LARGEST)}. The largest files: {folder.largest()}. List files that the command does "
             "not read in .dockerignore, or use the team's bucket (--code-in bucket) or registry."
         )
-    metadata: Object = {"name": f"{job['metadata']['name']}-code"}
+    # That of an earlier Job of the name is deleted with it, later.
+    metadata: Object = {"name": suffixed(f"{job['metadata']['name']}-code")}
     if "namespace" in job["metadata"]:
         metadata["namespace"] = job["metadata"]["namespace"]
     labels = job["metadata"].get("labels")

@@ -9,14 +9,14 @@ from ebbtide.kubernetes_api import Api, ApiError
 from ebbtide.kubernetes_api.parts import text
 from ebbtide.kueue_api import API_PATH
 from ebbtide.placement.profile import QUEUE_LABEL
-from ebbtide.wording import several
+from ebbtide.wording import and_list, several
 from ebbtide.workloads.cluster import ClusterError, explained
 from ebbtide.workloads.errors import WorkloadError
 from ebbtide.workloads.job_progress import Phase, progress
-from ebbtide.workloads.kinds import EXPERIMENT, JOB, PIPELINE_RUN, TRAIN_JOB, Kind, kind_of
+from ebbtide.workloads.kinds import EXPERIMENT, JOB, PIPELINE_RUN, TRAIN_JOB, Kind, NoWorkloadError, kind_of
 from ebbtide.workloads.names import is_label
 from ebbtide.workloads.objects import Object, phase_of
-from ebbtide.workloads.submission import JOB_UID, submit, take_snapshot
+from ebbtide.workloads.submission import JOB_UID, remove_unowned, submit, take_snapshot
 from ebbtide.workloads.volumes import move_outputs
 
 RERUN_OF: Final = "ebbtide.dev/rerun-of"
@@ -36,12 +36,18 @@ backend/src/common/util/execution_spec.go, `GetTerminatePatch`)."""
 
 
 def cancel(api: Api, name: str, namespace: str) -> str:
-    """Delete a workload with its pods; end a pipeline run, whose record stays. Return a sentence about it.
+    """Delete a workload with its pods, or what an interrupted creation of a Job has left; end a pipeline run,
+    whose record stays. Return a sentence about it.
 
     Raises:
         ClusterError: there is none, deleting it is forbidden, or the API server does not respond.
     """
-    kind, name = kind_of(api, name, namespace)
+    try:
+        kind, name = kind_of(api, name, namespace)
+    except NoWorkloadError:
+        if left := remove_unowned(api, namespace, name=name):
+            return f"Deleted {and_list(left)} in namespace {namespace}, which a creation of Job {name} left."
+        raise
     path = f"{kind.path.format(namespace)}/{name}"
     title = f"{kind.name} {name} in namespace {namespace}"
     try:
@@ -49,11 +55,13 @@ def cancel(api: Api, name: str, namespace: str) -> str:
         if kind is PIPELINE_RUN:
             api.patch(path, _TERMINATED)
         else:
-            api.delete(path, propagationPolicy="Background")
+            api.delete(path, uid=snapshot.job["metadata"]["uid"], propagationPolicy="Background")
     except ApiError as error:
         if error.forbidden:
             raise ClusterError(f"You may not cancel the {title}: {error.message}") from None
         raise ClusterError(explained(error)) from None
+    if kind is JOB:
+        remove_unowned(api, namespace, name=name)
     state = progress(snapshot).phase
     pods = sum(phase_of(pod) in {"Pending", "Running"} for pod in snapshot.pods)
     if state in {Phase.COMPLETED, Phase.FAILED}:

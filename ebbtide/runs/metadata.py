@@ -35,8 +35,12 @@ _LONGEST: Final = 40
 
 def name_of(folder: str) -> str:
     """Return a name for a run of a folder: the folder's name with a random suffix."""
-    suffix = "".join(secrets.choice(_CHARACTERS) for _ in range(_SUFFIX))
-    return f"{application(folder)}-{suffix}"
+    return suffixed(application(folder))
+
+
+def suffixed(name: str) -> str:
+    """Return a name with a random suffix."""
+    return f"{name}-{''.join(secrets.choice(_CHARACTERS) for _ in range(_SUFFIX))}"
 
 
 def application(folder: str) -> str:

@@ -1,6 +1,5 @@
 """A run of a folder of code: its objects, and their creation."""
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any, Final
@@ -32,9 +31,6 @@ from ebbtide.workloads.submission import dry_run, path_of
 from ebbtide.workloads.tasks import Sidecar, Task, TaskFields
 
 _SCRIPTS: Final = (".py", ".sh")
-_PAUSE: Final = 0.3
-_DELETION: Final = 120.0
-"""Time limit in seconds for the deletion of a Job with its pods."""
 
 
 def objects_of(
@@ -208,36 +204,3 @@ def _check_replacement(api: Api, manifests: Sequence[Object], namespace: str) ->
     except ClusterError as error:
         if "exceeded quota" not in str(error):  # which the earlier Job uses
             raise
-
-
-def delete(api: Api, manifests: Sequence[Object], job_object: Object, namespace: str) -> None:
-    """Delete the Job that has the name of a run, with its pods and its dependent objects.
-
-    Raises:
-        ClusterError: it is not deleted within a time limit, or the cluster is unreachable.
-    """
-    try:
-        _delete(api, manifests, job_object, namespace)
-    except ApiError as error:
-        raise ClusterError(explained(error)) from None
-
-
-def _delete(api: Api, manifests: Sequence[Object], job_object: Object, namespace: str) -> None:
-    uid = job_object["metadata"]["uid"]
-    paths = [f"{path_of(item, namespace)}/{item['metadata']['name']}" for item in manifests]
-    api.delete(paths[0], propagationPolicy="Foreground", preconditions={"uid": uid})
-    deadline = time.monotonic() + _DELETION
-    for path in paths:
-        while (item := api.find(path)) is not None and _belongs(item, uid):
-            if time.monotonic() > deadline:
-                raise ClusterError(
-                    f"The deletion of Job {job_object['metadata']['name']} in namespace {namespace} is not "
-                    f"done after {_DELETION:.0f} s: its pods are still terminating. Try again later."
-                )
-            time.sleep(_PAUSE)
-
-
-def _belongs(item: Object, uid: str) -> bool:
-    """Check that an object is the Job, or owned by it."""
-    owners = item["metadata"].get("ownerReferences") or ()
-    return uid in (item["metadata"]["uid"], *(owner["uid"] for owner in owners))

@@ -1,13 +1,18 @@
 """Submission of Jobs, and following workloads to their end."""
 
 import http
+import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from ebbtide.invocation import command_line
-from ebbtide.kubernetes_api import Api, ApiError
+from ebbtide.kubernetes_api import METADATA, Api, ApiError
+from ebbtide.kubernetes_api.parts import text
 from ebbtide.kueue_api import API_PATH
+from ebbtide.wording import and_list
 from ebbtide.workloads.cluster import ClusterError, explained
 from ebbtide.workloads.job_progress import JobSnapshot, Phase, Progress, progress
 from ebbtide.workloads.kinds import JOB, Kind, kind_of, lost
@@ -15,6 +20,16 @@ from ebbtide.workloads.objects import Object, waits
 
 JOB_UID: Final = "kueue.x-k8s.io/job-uid"
 """The label by which Kueue's Workload names its Job (kueue, pkg/controller/constants, 0.19)."""
+REQUEST: Final = "ebbtide.dev/request"
+"""Annotation with the id of the request that created a Job and its dependents: an object of its name without
+it is another's."""
+CREATED_FOR: Final = "ebbtide.dev/created-for"
+"""Label with the Job's name on a dependent that the Job does not own yet."""
+_CREATION: Final = timedelta(minutes=15)
+"""Maximum time between a dependent and its Job, with repeated requests."""
+_PATIENCE: Final = 120.0
+"""Time limit in seconds for the deletion of a Job with its pods, and for the creation of its successor."""
+_SHORT_PAUSE: Final = 0.3
 _WORKLOADS: Final = f"{API_PATH}/namespaces/{{}}/workloads"
 _PAUSE: Final = 2.0
 _SHARE: Final = 10
@@ -24,41 +39,143 @@ _TIMEOUT: Final = 600.0
 minutes."""
 
 
-def submit(api: Api, manifest: Object, *dependents: Object) -> Object:
+def submit(api: Api, manifest: Object, *dependents: Object, earlier: Object | None = None) -> Object:
     """Create a Job and its dependents, after a dry run of all of them.
 
     The dry run includes strict validation and webhooks, so that nothing is created if an object is rejected.
-    Dependents are owned by the Job, and deleted with it.
+    The Job comes last, since a pod without its dependents would wait on its node; then the Job becomes their
+    owner, and they are deleted with it. Dependents that an interrupted creation left without an owner are
+    removed by a later one.
 
     Args:
         api: the cluster's API.
         manifest: the Job. Default namespace: that of the kubeconfig's context.
-        *dependents: Services, in the same namespace.
+        *dependents: ConfigMaps and Services, in the same namespace.
+        earlier: the Job with its name, which it replaces. Services may have the names of the earlier ones,
+            ConfigMaps not.
 
     Returns:
         The created Job.
 
     Raises:
-        ClusterError: the cluster rejects an object, or is unreachable.
+        ClusterError: the cluster rejects an object, or is unreachable; the message has what remains.
+        KeyboardInterrupt: it was interrupted; the message is only what remains.
     """
     namespace = manifest["metadata"].get("namespace") or api.namespace
-    dry_run(api, namespace, manifest, *dependents)
-    created = _create(api, manifest, namespace)
-    owner = {
-        "apiVersion": created["apiVersion"],
-        "kind": created["kind"],
-        "name": created["metadata"]["name"],
-        "uid": created["metadata"]["uid"],
-    }
-    for item in dependents:
-        owned = {**item, "metadata": {**item["metadata"], "ownerReferences": [owner]}}
-        try:
-            _create(api, owned, namespace)
-        except ClusterError:
-            path = f"{path_of(manifest, namespace)}/{owner['name']}"
-            api.delete(path, propagationPolicy="Background")
-            raise
+    if earlier is None:
+        dry_run(api, namespace, manifest, *dependents)
+    name, request = manifest["metadata"]["name"], secrets.token_hex(8)
+    maps = [_marked(item, request, name) for item in dependents if item["kind"] == "ConfigMap"]
+    others = [_marked(item, request, name) for item in dependents if item["kind"] != "ConfigMap"]
+    job = _marked(manifest, request)
+    attempted: list[Object] = []
+
+    def create(item: Object, patience: float = 0) -> Object:
+        attempted.append(item)
+        return _create(api, item, namespace, patience)
+
+    replaced = False
+    try:
+        made = [create(item) for item in maps]
+        if earlier is not None:
+            replaced = True
+            delete(api, earlier, namespace, others)
+        # The earlier Job does not exist any more: its successor is worth more patience.
+        patience = _PATIENCE if replaced else 0
+        made += [create(item, patience) for item in others]
+        if made:
+            remove_unowned(api, namespace, before=made[0])
+        created = create(job, patience)
+        for item in made:
+            _own(api, item, created, namespace)
+    except (ClusterError, KeyboardInterrupt) as error:
+        notes = _remains(api, attempted, namespace)
+        if replaced:
+            notes.insert(0, f"The earlier Job {name} is deleted, or is being deleted.")
+        if isinstance(error, KeyboardInterrupt):
+            notes = notes or ["Nothing remains of it."]
+        raise type(error)(" ".join(filter(None, (str(error), *notes)))) from None
     return created
+
+
+def delete(api: Api, job_object: Object, namespace: str, also: Sequence[Object] = ()) -> None:
+    """Delete a Job with its pods, and wait until neither it exists nor dependents of some names.
+
+    Args:
+        api: the cluster's API.
+        job_object: the Job. Another one that has its name by now stays.
+        namespace: its namespace.
+        also: objects with the names of the dependents.
+
+    Raises:
+        ClusterError: it is not deleted within a time limit, or the cluster is unreachable.
+    """
+    uid = job_object["metadata"]["uid"]
+    paths = [_path_of_object(item, namespace) for item in (job_object, *also)]
+    deadline = time.monotonic() + _PATIENCE
+    try:
+        api.delete(paths[0], uid=uid, propagationPolicy="Foreground")
+        for path in paths:
+            while (item := api.find(path)) is not None and _belongs(item, uid):
+                if time.monotonic() > deadline:
+                    raise ClusterError(
+                        f"The deletion of Job {job_object['metadata']['name']} in namespace {namespace} is "
+                        f"not done after {_PATIENCE:.0f} s: its pods are still terminating. Try again later."
+                    )
+                time.sleep(_SHORT_PAUSE)
+    except ApiError as error:
+        raise ClusterError(explained(error)) from None
+
+
+def _belongs(item: Object, uid: str) -> bool:
+    """Return whether an object is the Job, or owned by it."""
+    owners = item["metadata"].get("ownerReferences") or ()
+    return uid in (item["metadata"]["uid"], *(owner["uid"] for owner in owners))
+
+
+def remove_unowned(api: Api, namespace: str, *, before: Object | None = None, name: str = "") -> list[str]:
+    """Give dependents that an interrupted creation left to their Job, and delete those without one.
+
+    Args:
+        api: the cluster's API.
+        namespace: the namespace.
+        before: only dependents so much older than this object that no creation still works on them. Errors
+            are ignored then.
+        name: only dependents of Jobs of this name.
+
+    Returns:
+        What was deleted, such as `ConfigMap train-code-x7k2p`.
+
+    Raises:
+        ClusterError: the cluster is unreachable, or refuses it.
+    """
+    try:
+        return list(_removed_unowned(api, namespace, before, name))
+    except ApiError as error:
+        if before is not None:
+            return []
+        raise ClusterError(explained(error)) from None
+
+
+def _removed_unowned(api: Api, namespace: str, before: Object | None, name: str) -> Iterator[str]:
+    for kind in ("ConfigMap", "Service"):
+        path = f"/api/v1/namespaces/{namespace}/{kind.lower()}s"
+        selector = f"{CREATED_FOR}={name}" if name else CREATED_FOR
+        # Without the data, which may be a megabyte each.
+        for item in api.get(path, accept=METADATA, labelSelector=selector).get("items") or ():
+            metadata = item["metadata"]
+            if before is not None and _time(before) - _time(item) < _CREATION:
+                continue
+            job = api.find(f"{JOB.path.format(namespace)}/{metadata['labels'][CREATED_FOR]}")
+            if job is not None and _request_of(job) == _request_of(item):
+                api.patch(f"{path}/{metadata['name']}", _owned(item, job))
+                continue
+            api.delete(f"{path}/{metadata['name']}", uid=metadata["uid"])
+            yield f"{kind} {metadata['name']}"
+
+
+def _time(item: Object) -> datetime:
+    return datetime.fromisoformat(item["metadata"]["creationTimestamp"])
 
 
 def dry_run(api: Api, namespace: str, *manifests: Object) -> None:
@@ -68,7 +185,10 @@ def dry_run(api: Api, namespace: str, *manifests: Object) -> None:
         ClusterError: it rejects one, or is unreachable.
     """
     for item in manifests:
-        _create(api, item, namespace, dryRun="All")
+        try:
+            api.create(path_of(item, namespace), item, dryRun="All")
+        except ApiError as error:
+            raise ClusterError(_refusal(error, item, namespace)) from None
 
 
 def path_of(manifest: Object, namespace: str) -> str:
@@ -78,16 +198,97 @@ def path_of(manifest: Object, namespace: str) -> str:
     return f"{group}/namespaces/{namespace}/{manifest['kind'].lower()}s"
 
 
-def _create(api: Api, manifest: Object, namespace: str, **query: str) -> Object:
+def _path_of_object(manifest: Object, namespace: str) -> str:
+    return f"{path_of(manifest, namespace)}/{manifest['metadata']['name']}"
+
+
+def _marked(manifest: Object, request: str, created_for: str = "") -> Object:
+    """Return an object with the id of its request, and a dependent with the name of its Job."""
+    metadata: Object = manifest["metadata"]
+    marked: Object = {**metadata, "annotations": {**(metadata.get("annotations") or {}), REQUEST: request}}
+    if created_for:
+        marked["labels"] = {**(metadata.get("labels") or {}), CREATED_FOR: created_for}
+    return {**manifest, "metadata": marked}
+
+
+def _request_of(item: Object) -> str:
+    return text(item, "metadata", "annotations", REQUEST)
+
+
+def _create(api: Api, manifest: Object, namespace: str, patience: float) -> Object:
+    """Create an object, or return it if an earlier try whose answer was lost has created it.
+
+    Args:
+        api: the cluster's API.
+        manifest: the object, with the id of its request.
+        namespace: its namespace.
+        patience: seconds during which an API server that does not answer is asked again.
+    """
+    end = time.monotonic() + patience
+    while True:
+        try:
+            return api.create(path_of(manifest, namespace), manifest)
+        except ApiError as error:
+            if error.already_exists or error.unanswered:
+                with suppress(ApiError):
+                    existing = api.find(_path_of_object(manifest, namespace))
+                    if existing is not None and _request_of(existing) == _request_of(manifest):
+                        return existing
+            if not error.unanswered or time.monotonic() > end:
+                raise ClusterError(_refusal(error, manifest, namespace)) from None
+        time.sleep(_PAUSE)
+
+
+def _own(api: Api, item: Object, job: Object, namespace: str) -> None:
+    """Make a Job the owner of a dependent, which then is deleted with it.
+
+    An API server that does not answer now is no error: a later creation does it.
+
+    Raises:
+        ClusterError: the dependent does not exist any more.
+    """
     try:
-        return api.create(path_of(manifest, namespace), manifest, **query)
+        api.patch(_path_of_object(item, namespace), _owned(item, job))
     except ApiError as error:
-        raise ClusterError(
-            _refusal(error, manifest["kind"], manifest["metadata"]["name"], namespace)
-        ) from None
+        if error.not_found or error.conflict:
+            raise ClusterError(
+                f"{item['kind']} {item['metadata']['name']} in namespace {namespace} was deleted during the "
+                "creation of its Job: run the command again."
+            ) from None
 
 
-def _refusal(error: ApiError, kind: str, name: str, namespace: str) -> str:
+def _owned(item: Object, job: Object) -> Object:
+    """Return the patch that makes a Job the owner of this very dependent."""
+    owner = {
+        "apiVersion": job["apiVersion"],
+        "kind": job["kind"],
+        "name": job["metadata"]["name"],
+        "uid": job["metadata"]["uid"],
+    }
+    uid = item["metadata"]["uid"]
+    return {"metadata": {"uid": uid, "labels": {CREATED_FOR: None}, "ownerReferences": [owner]}}
+
+
+def _remains(api: Api, attempted: Sequence[Object], namespace: str) -> list[str]:
+    """Delete what a failed creation has made, the Job first; return a sentence about what may remain."""
+    left = list(reversed(attempted))
+    with suppress(ApiError):
+        while left:
+            path = _path_of_object(left[0], namespace)
+            existing = api.find(path)
+            if existing is not None and _request_of(existing) == _request_of(left[0]):
+                api.delete(path, uid=existing["metadata"]["uid"], propagationPolicy="Background")
+            left.pop(0)
+    if not left:
+        return []
+    names = and_list(f"{item['kind']} {item['metadata']['name']}" for item in left)
+    job = text(left[0], "metadata", "labels", CREATED_FOR) or left[0]["metadata"]["name"]
+    command = command_line("cancel", job, "-n", namespace)
+    return [f"{names} may exist in namespace {namespace}: delete what exists with `{command}`."]
+
+
+def _refusal(error: ApiError, manifest: Object, namespace: str) -> str:
+    kind, name = manifest["kind"], manifest["metadata"]["name"]
     match error.status, error.reason:
         case _, "AlreadyExists":
             command = command_line("follow", name, "-n", namespace)

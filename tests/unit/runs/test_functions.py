@@ -18,9 +18,8 @@ from ebbtide.archives import extract
 from ebbtide.kubernetes_api import Api
 from ebbtide.workloads.errors import WorkloadError
 from tests.declarations import GKE, changed
+from tests.unit.api_objects import ObjectsApi
 from tests.unit.workloads.clusters import DEV, derived
-
-Object = dict[str, Any]
 
 _PROGRAM = """
 def train(lr, layers):
@@ -34,32 +33,12 @@ outer = lambda: None
 """
 
 
-class _Recorder(Api):
-    """A fake API server that records the created objects."""
-
-    def __init__(self) -> None:
-        super().__init__(None, "lab")
-        self.created: list[Object] = []
-
-    def create(self, path: str, body: Any, **query: str) -> Object:
-        """Return an object as the API server does, and record it unless it is a dry run."""
-        if path.endswith("selfsubjectreviews"):
-            return {"status": {"userInfo": {"username": "ada"}}}
-        if "dryRun" not in query:
-            self.created.append(body)
-        return {**body, "metadata": {**body["metadata"], "uid": "u"}}
-
-    def find(self, path: str, **query: str) -> Object | None:  # noqa: ARG002 - as its base
-        """Return nothing: no name is taken."""
-        return None
-
-
 @pytest.fixture
-def api(monkeypatch: pytest.MonkeyPatch) -> _Recorder:
+def api(monkeypatch: pytest.MonkeyPatch) -> ObjectsApi:
     """The API server of the kubeconfig."""
-    recorder = _Recorder()
-    monkeypatch.setattr(Api, "of_user", lambda _context="": recorder)
-    return recorder
+    objects = ObjectsApi()
+    monkeypatch.setattr(Api, "of_user", lambda _context="": objects)
+    return objects
 
 
 @pytest.fixture
@@ -75,10 +54,10 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         del sys.modules[name]
 
 
-def test_a_function_of_a_package(api: _Recorder, module: Any, tmp_path: Path) -> None:
+def test_a_function_of_a_package(api: ObjectsApi, module: Any, tmp_path: Path) -> None:
     """The Job has the folder of the package, and its command calls the function with the arguments there."""
     created = functions.run(module.train, 0.1, [64, 64], profile=DEV, pool="cpu-spot", image="python")
-    job, config_map = api.created
+    config_map, job = api.objects.values()
     assert (created.name, created.namespace) == (job["metadata"]["name"], "lab")
     archive = gzip.decompress(base64.b64decode(config_map["binaryData"]["code.tar.gz"]))
     extract(io.BytesIO(archive), tmp_path / "code")
@@ -91,7 +70,7 @@ def test_a_function_of_a_package(api: _Recorder, module: Any, tmp_path: Path) ->
     assert json.loads(command[-1]) == [0.1, [64, 64]]
 
 
-def test_functions_that_are_refused(api: _Recorder, module: Any) -> None:
+def test_functions_that_are_refused(api: ObjectsApi, module: Any) -> None:
     """A method, a lambda, a function of no file and an argument that is no JSON each are an error."""
     cases: list[tuple[Any, list[Any], str]] = [
         (module.Model.train, [], "Model.train is not a function at the top level of a module"),
@@ -104,10 +83,12 @@ def test_functions_that_are_refused(api: _Recorder, module: Any) -> None:
             functions.run(function, *arguments, profile=DEV, pool="cpu-spot", image="python")
     with pytest.raises(WorkloadError, match="write one of image, config-map, bucket"):
         functions.run(module.train, profile=DEV, pool="cpu-spot", image="python", code_in="disk")
-    assert api.created == []
+    assert api.objects == {}
 
 
-def test_code_in_the_bucket_of_the_team(api: _Recorder, module: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_code_in_the_bucket_of_the_team(
+    api: ObjectsApi, module: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """With `code_in`, the archive is in the team's bucket and the Job mounts it, without a ConfigMap."""
     written: dict[str, bytes] = {}
 
@@ -119,7 +100,7 @@ def test_code_in_the_bucket_of_the_team(api: _Recorder, module: Any, monkeypatch
     profile = derived(changed(GKE, teams=[{"name": "vision", "requireQueue": False, "volume": {}}]))
     fields: Any = {"pool": "cpu", "namespace": "vision", "image": "python", "code_in": "bucket"}
     functions.run(module.train, 0.1, [], profile=profile, **fields)
-    (job,) = api.created
+    (job,) = api.objects.values()
     ((path, content),) = written.items()
     (container,) = job["spec"]["template"]["spec"]["containers"]
     assert path == f"{profile.teams[0].bucket}/{container['volumeMounts'][0]['subPath']}/code.tar.gz"
@@ -128,13 +109,13 @@ def test_code_in_the_bucket_of_the_team(api: _Recorder, module: Any, monkeypatch
 
 
 def test_a_module_that_calls_run_when_it_is_imported(
-    api: _Recorder, module: Any, monkeypatch: pytest.MonkeyPatch
+    api: ObjectsApi, module: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The pod's import creates no further Job."""
     functions.run(module.train, 0.1, [], profile=DEV, pool="cpu-spot", image="python")
-    container = api.created[0]["spec"]["template"]["spec"]["containers"][0]
+    container = next(reversed(api.objects.values()))["spec"]["template"]["spec"]["containers"][0]
     for variable in container["env"]:
         monkeypatch.setenv(variable["name"], variable.get("value", ""))
     with pytest.raises(WorkloadError, match="would create a Job for each Job"):
         functions.run(module.train, 0.1, [], profile=DEV, pool="cpu-spot", image="python")
-    assert len(api.created) == 2
+    assert len(api.objects) == 2

@@ -72,7 +72,8 @@ def test_objects(root: Path, profile: Profile) -> None:
     job, config_map = _run(root, profile, namespace="lab")
     name = job["metadata"]["name"]
     assert name.startswith("my-model-")
-    assert (config_map["metadata"]["name"], config_map["metadata"]["namespace"]) == (f"{name}-code", "lab")
+    assert config_map["metadata"]["name"].startswith(f"{name}-code-")
+    assert (config_map["metadata"]["namespace"], config_map["immutable"]) == ("lab", True)
     labels = {
         "app.kubernetes.io/name": "my-model",
         "app.kubernetes.io/instance": name,
@@ -253,7 +254,7 @@ def test_a_sweep(root: Path) -> None:
     assert job["spec"]["completions"] == 2
     assert _container(job)["args"] == ["python", "train.py"]
     assert _container(job)["resources"] == _container(_run(root)[0])["resources"]
-    assert config_map["metadata"]["name"] == "grid-code"
+    assert config_map["metadata"]["name"].startswith("grid-code-")
 
 
 def test_names() -> None:
