@@ -25,6 +25,7 @@ class Evidence:
         now: the current time.
         job: the workload in the form of a Job; None for a pod.
         pods: its pods.
+        missing: names of the ConfigMaps that its pods mount and that do not exist.
         events: events of the workload, of its pods and of its Workload.
         workload: its Kueue Workload.
         local_queues: the LocalQueues of its namespace.
@@ -44,6 +45,7 @@ class Evidence:
     now: datetime
     job: Object | None = None
     pods: Sequence[Object] = ()
+    missing: Sequence[str] = ()
     events: Sequence[Object] = ()
     workload: Object | None = None
     local_queues: Sequence[Object] = ()

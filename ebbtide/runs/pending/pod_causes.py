@@ -282,6 +282,16 @@ def _not_started(evidence: Evidence, pod: Object) -> Cause:
             remedy="its owner can correct the pod template and submit it again",
             actor=Actor.OWNER,
         )
+    if evidence.missing:
+        return Cause(
+            reason="ConfigMap",
+            message=(
+                f"its ConfigMap {and_list(evidence.missing)} does not exist, and it waits on node "
+                f"{text(pod, 'spec', 'nodeName')} without an end"
+            ),
+            remedy="its owner can cancel it and submit it again; the node is billed meanwhile",
+            actor=Actor.OWNER,
+        )
     if failed := evidence.events_of(pod["metadata"]["uid"], *_NOT_STARTED):
         return Cause(
             reason=text(failed[-1], "reason"),
@@ -292,7 +302,7 @@ def _not_started(evidence: Evidence, pod: Object) -> Cause:
     return Cause(
         reason="Starting",
         message=f"its containers are being created on node {text(pod, 'spec', 'nodeName')}",
-        remedy="it starts when its image is pulled",
+        remedy="it starts when its volumes are mounted and its image is pulled",
         actor=Actor.TIME,
     )
 

@@ -1,22 +1,24 @@
 """Reader of the objects of a waiting workload, with the rights of its user."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
 
-from ebbtide.kubernetes_api import Api, ApiError
-from ebbtide.kubernetes_api.parts import parts, text
+from ebbtide.kubernetes_api import METADATA, Api, ApiError
+from ebbtide.kubernetes_api.parts import part, parts, text
 from ebbtide.kueue_api import API_PATH
 from ebbtide.placement import Profile
 from ebbtide.runs.pending.evidence import Evidence, is_gated
 from ebbtide.runs.pending.queue_causes import owner_name
 from ebbtide.workloads.cluster import ClusterError
 from ebbtide.workloads.kinds import EXPERIMENT, JOB, TRAIN_JOB, WORKLOADS, Kind, kind_of, lost, trials
-from ebbtide.workloads.objects import Object, condition
+from ebbtide.workloads.objects import Object, condition, phase_of, waits
 from ebbtide.workloads.submission import JOB_UID
 
 POSITIONS: Final = "/apis/visibility.kueue.x-k8s.io/v1beta2/namespaces/{}/localqueues/{}/pendingworkloads"
+_MAPS: Final = "/api/v1/namespaces/{}/configmaps"
 _REQUESTS: Final = "/apis/autoscaling.x-k8s.io/v1/namespaces/{}/provisioningrequests"
 _TRAINER: Final = "/openapi/v3/apis/trainer.kubeflow.org/v1alpha1"
 
@@ -81,6 +83,15 @@ class _Reader:
         listed: Any = (self.find(path, **query) or {}).get("items")
         return listed or []
 
+    def is_missing(self, path: str) -> bool:
+        """Return whether an object does not exist; false if the user may not read it."""
+        try:
+            return self._api.find(path.format(self.namespace), accept=METADATA) is None
+        except ApiError as error:
+            if error.forbidden or (error.unanswered and error.status):
+                return False
+            raise
+
     def workload(self, item: Object) -> Object | None:
         """Return the newest Workload of an object."""
         selector = f"{JOB_UID}={item['metadata']['uid']}"
@@ -128,12 +139,22 @@ def _complete(reader: _Reader, evidence: Evidence) -> Evidence:
     )
     complete = replace(
         evidence,
+        missing=[name for name in _maps(evidence.pods) if reader.is_missing(f"{_MAPS}/{name}")],
         events=reader.items("/api/v1/namespaces/{}/events"),
         local_queues=reader.items(f"{API_PATH}/namespaces/{{}}/localqueues"),
         workloads=workloads,
         is_complete=everywhere is not None,
     )
     return _with_queue(reader, complete, evidence.workload) if evidence.workload else complete
+
+
+def _maps(pods: Sequence[Object]) -> list[str]:
+    """Return the names of the ConfigMaps without which pods that have a node do not start."""
+    starting = [pod for pod in pods if phase_of(pod) == "Pending" and not waits(pod)]
+    sources = [part(volume, "configMap") for pod in starting for volume in parts(pod, "spec", "volumes")]
+    return list(
+        dict.fromkeys(text(source, "name") for source in sources if source and not source.get("optional"))
+    )
 
 
 def _with_queue(reader: _Reader, evidence: Evidence, workload: Object) -> Evidence:

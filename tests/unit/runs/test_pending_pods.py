@@ -134,4 +134,6 @@ def test_containers_that_do_not_start() -> None:
     usual = starting("ContainerCreating", "")
     mount = event("a", "FailedMount", "MountVolume.SetUp failed: timed out.")
     assert found(job=job(), pods=[usual], events=[mount]).reason == "FailedMount"
+    cause = found(job=job(), pods=[usual], events=[mount], missing=["train-code"])
+    assert cause.message.startswith("its ConfigMap train-code does not exist, and it waits on node n")
     assert found(job=job(), pods=[usual]).reason == "Starting"
