@@ -112,11 +112,7 @@ def _reading(api: "Api", name: str, options: dict[str, Any]) -> "Generator[Objec
         others = {key: value for key, value in fields.items() if key != "name"}
         manifest = outputs.reader(cluster, name, user_of(api), **others)
     with ending_signals():
-        try:
-            reader = submission.submit(api, manifest)
-        except (KeyboardInterrupt, SystemExit):
-            sessions.delete(api, manifest)  # the request may have arrived
-            raise
+        reader = submission.submit(api, manifest)
         try:
             address = outputs.address_of(cluster, name, options["namespace"], options["volume"])
             also = f", which are also at {address}" if address else ""

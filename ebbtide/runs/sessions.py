@@ -222,7 +222,7 @@ def delete(api: Api, job: Object) -> None:
 
     Args:
         api: the cluster's API.
-        job: the Job; without a UID, as before its creation, its name has to be unique.
+        job: the Job.
 
     Raises:
         ClusterError: the cluster is unreachable, or refuses it.
@@ -230,6 +230,6 @@ def delete(api: Api, job: Object) -> None:
     metadata = job["metadata"]
     path = f"{JOB.path.format(metadata['namespace'])}/{metadata['name']}"
     try:
-        api.delete(path, uid=metadata.get("uid", ""), propagationPolicy="Background")
+        api.delete(path, uid=metadata["uid"], propagationPolicy="Background")
     except ApiError as error:
         raise ClusterError(explained(error)) from None

@@ -60,6 +60,7 @@ def submit(api: Api, manifest: Object, *dependents: Object, earlier: Object | No
     Raises:
         ClusterError: the cluster rejects an object, or is unreachable; the message has what remains.
         KeyboardInterrupt: it was interrupted; the message is only what remains.
+        SystemExit: a handler of a signal raised it; what was created is deleted.
     """
     namespace = manifest["metadata"].get("namespace") or api.namespace
     if earlier is None:
@@ -88,6 +89,9 @@ def submit(api: Api, manifest: Object, *dependents: Object, earlier: Object | No
         created = create(job, patience)
         for item in made:
             _own(api, item, created, namespace)
+    except SystemExit:
+        _remains(api, attempted, namespace)
+        raise
     except (ClusterError, KeyboardInterrupt) as error:
         notes = _remains(api, attempted, namespace)
         if replaced:

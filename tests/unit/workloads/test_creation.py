@@ -27,6 +27,10 @@ _LOST = ApiError(0, "The API server cannot be reached (no answer)")
 _CANCEL = command_line("cancel", "train", "-n", "lab")
 
 
+class _Killed(BaseException):
+    """The end of the process, which cleans nothing up."""
+
+
 @pytest.fixture
 def api(monkeypatch: pytest.MonkeyPatch) -> ObjectsApi:
     """An API server, and no pauses."""
@@ -104,9 +108,12 @@ def _refuse(*_: Any, **__: Any) -> None:
 
 
 def test_an_interrupt_removes_what_was_created(api: ObjectsApi) -> None:
-    """Ctrl-C before the Job's answer deletes its code."""
+    """Ctrl-C before the Job's answer deletes its code, and so does SIGTERM where it is handled."""
     api.on_write = _failing(("POST", _JOBS), KeyboardInterrupt())
     with pytest.raises(KeyboardInterrupt, match=r"^Nothing remains of it\.$"):
+        submission.submit(api, _JOB, _CODE)
+    api.on_write = _failing(("POST", _JOBS), SystemExit(143))
+    with pytest.raises(SystemExit, match="143"):
         submission.submit(api, _JOB, _CODE)
     assert api.objects == {}
 
@@ -195,11 +202,11 @@ def test_the_next_creation_removes_what_a_killed_one_left(api: ObjectsApi) -> No
     for name, created in (("old", "10:00"), ("ran", "10:01"), ("new", "10:10")):
         api.clock = f"2026-11-20T{created}:00Z"
         at = ("PATCH", f"{_MAPS}/ran-code") if name == "ran" else ("POST", _JOBS)
-        api.on_write = _failing(at, SystemExit())
+        api.on_write = _failing(at, _Killed())
         job, code = (
             {**item, "metadata": {"name": f"{name}{end}"}} for item, end in ((_JOB, ""), (_CODE, "-code"))
         )
-        with pytest.raises(SystemExit):
+        with pytest.raises(_Killed):
             submission.submit(api, job, code)
     assert api.names("configmaps") == ["old-code", "ran-code", "new-code"]
     api.on_write = lambda _method, _path: None
