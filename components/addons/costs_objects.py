@@ -24,6 +24,8 @@ NAMESPACE = RECORDER["namespace"]
 _MINUTES = 5
 _RBAC = "rbac.authorization.k8s.io"
 _PROGRAM, _SETTINGS, _FOLDER = "recorder.py", "settings.json", "/recorder"
+_MODULES = ("pod_requests.py", "quantities.py")
+"""Modules of Ebbtide that the program imports, which need no package either."""
 
 
 def objects(declaration: Cluster) -> Iterator[dict[str, Any]]:
@@ -48,7 +50,8 @@ def objects(declaration: Cluster) -> Iterator[dict[str, Any]]:
 
 
 def _data(declaration: Cluster) -> dict[str, str]:
-    """Return the program and its settings: the pools with their prices, and the teams by namespace."""
+    """Return the program, its modules and its settings: the pools with their prices, and the teams by
+    namespace."""
     placed = profile(declaration)
     settings = {
         "pools": [
@@ -63,8 +66,10 @@ def _data(declaration: Cluster) -> dict[str, str]:
         ],
         "teams": {team.namespace: team.name for team in placed.teams},
     }
-    program = (files("ebbtide") / "costs" / _PROGRAM).read_text(encoding="utf-8")
-    return {_PROGRAM: program, _SETTINGS: json.dumps(settings, indent=2)}
+    package = files("ebbtide")
+    sources = {_PROGRAM: package / "costs" / _PROGRAM, **{name: package / name for name in _MODULES}}
+    texts = {name: source.read_text(encoding="utf-8") for name, source in sources.items()}
+    return {**texts, _SETTINGS: json.dumps(settings, indent=2)}
 
 
 def _cron_job(declaration: Cluster) -> dict[str, Any]:
@@ -82,6 +87,8 @@ def _cron_job(declaration: Cluster) -> dict[str, Any]:
         },
         "volumeMounts": [{"name": NAME, "mountPath": _FOLDER, "readOnly": True}],
     }
+    paths = {_PROGRAM: _PROGRAM, _SETTINGS: _SETTINGS, **{name: f"ebbtide/{name}" for name in _MODULES}}
+    items = [{"key": key, "path": path} for key, path in paths.items()]
     pod = {
         "serviceAccountName": NAME,
         "automountServiceAccountToken": True,
@@ -95,7 +102,7 @@ def _cron_job(declaration: Cluster) -> dict[str, Any]:
             "seccompProfile": {"type": "RuntimeDefault"},
         },
         "containers": [container],
-        "volumes": [{"name": NAME, "configMap": {"name": NAME}}],
+        "volumes": [{"name": NAME, "configMap": {"name": NAME, "items": items}}],
     }
     job = {
         "backoffLimit": 0,

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final, Literal, TypeAlias, cast
 
-from ebbtide.costs.recorder import MONTH_LABEL, NAMESPACE, STATE, months
+from ebbtide.costs.recorder import MONTH_LABEL, NAMESPACE, STATE, months, state_of
 from ebbtide.errors import EbbtideError
 from ebbtide.kubernetes_api import Api, ApiError
 
@@ -204,12 +204,14 @@ def find_record(api: Api, start: float, now: float) -> Record | None:
     state = api.find(f"{path}/{STATE}")
     if state is None:
         return None
-    kept = json.loads(state["data"][STATE])
+    kept, last = state_of(state), dict[str, Any]()
+    for name in kept["parts"]:
+        last |= state_of(api.find(f"{path}/{name}"))
     written: dict[str, dict[str, Any]] = {}
     for item in api.items(path, labelSelector=f"{MONTH_LABEL} in ({','.join(months(start, now))})"):
         data: dict[str, str] = item.get("data") or {}
         written |= {key: json.loads(text) for key, text in data.items()}
-    still = {key: line for key, line in kept["open"].items() if key not in written}
+    still = {key: line for key, line in last.items() if line and key not in written}
     lines = (
         *(_line(uid, item, item["end"], is_open=False) for uid, item in written.items()),
         *(_line(uid, item, now, is_open=True) for uid, item in still.items()),

@@ -1,39 +1,55 @@
 """The cost recorder: a program that writes one line for each ended attempt and each node that left.
 
-A CronJob runs it with Python's standard library alone, from a ConfigMap. Lines are data of ConfigMaps, one
-key each, in as many ConfigMaps per month as their size requires. A line's key is the UID of its pod or node,
-and a line that exists is never written again, so that a run that was interrupted can be repeated. The
-ConfigMap `state` has the attempts and nodes of the last run that had not ended.
+A CronJob runs it with Python's standard library alone, from a ConfigMap with the two modules of Ebbtide that
+it imports. Lines are data of ConfigMaps, one key each, in as many ConfigMaps per month as their size
+requires. A line's key is the UID of its pod or node, and a line that exists is never written again, so that a
+run that was interrupted can be repeated.
+
+The state is what the next run needs: the lines of the attempts and nodes that have not ended, and the UIDs of
+the recorded pods that still exist. It alternates between two sets of ConfigMaps; the ConfigMap `state`, which
+is written last, names the set that is complete.
 
 An object that left between two runs ended when an event says so. Without an event, half of the time between
 the runs counts, and `uncertain` is the other half. Events are kept for one hour (Kubernetes docs,
 kube-apiserver, `--event-ttl`, 2026). Attempts that start and are deleted between two runs are not recorded;
 their node's time is.
+
+A namespace that cannot be read, or an object that cannot be understood, keeps its open lines and stops
+nothing else. Lists are read object by object, and lines are kept as text: members decide on the number and
+the size of their pods, and the pod of this program has little memory.
 """
 
 import argparse
+import io
 import json
+import re
 import ssl
 import sys
 import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
+from http.client import HTTPException
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import IO, Any, Final, NamedTuple, cast
+
+from ebbtide.pod_requests import Amounts, amounts, node_share, pod_requests
 
 NAMESPACE: Final = "ebbtide-costs"
 STATE: Final = "state"
-"""ConfigMap with the attempts and nodes that have not ended; also its key."""
+"""ConfigMap that names the complete state; also the key of its data, and of that of the state's parts."""
 MONTH_LABEL: Final = "ebbtide.dev/cost-month"
 """Label of the ConfigMaps with lines: the month in which they ended, in UTC, as 2026-11."""
 OWNER_LABEL: Final = "ebbtide.dev/owner"
 """Label of a pod with the user who created the work."""
 
 _LARGEST: Final = 900_000
-"""Maximum bytes of lines in a ConfigMap, whose own maximum is 1 MiB (Kubernetes docs, ConfigMap, 2026)."""
+"""Maximum bytes of lines and their keys in a ConfigMap, whose own maximum is 1 MiB (Kubernetes docs,
+ConfigMap, 2026)."""
+_MAPS: Final = f"/api/v1/namespaces/{NAMESPACE}/configmaps"
 _MOUNTED: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
 _JOBS: Final = (
     "jobset.sigs.k8s.io/jobset-name",
@@ -49,11 +65,28 @@ _LEFT: Final = ("RemovingNode", "DeletingNode")
 _STOPPED: Final = ("Killing", "Preempted", "Evicted", "TaintManagerEviction")
 """Reasons of events about a pod that is stopped (Kubernetes 1.36, kubelet, scheduler and taint eviction)."""
 _NOT_FOUND: Final = 404
-_SUFFIXES: Final = {"m": 1e-3, "": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15} | {
-    f"{letter}i": 1024.0**power for power, letter in enumerate("KMGTP", 1)
-}
+_RECORDED: Final = "null"
+"""Entry of the state of a recorded pod that still exists."""
+_CHUNK: Final = 1 << 16
+_ITEMS: Final = re.compile(r'"items"\s*:\s*\[')
+_SEPARATOR: Final = re.compile(r"[\s,]*")
+_UNREADABLE: Final = (OSError, HTTPException, ValueError)
+"""Errors of requests, and of responses that are cut off."""
+_MALFORMED: Final = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
 Object = dict[str, Any]
+
+
+class RequestError(OSError):
+    """The API server refuses a request.
+
+    Attributes:
+        code: HTTP status.
+    """
+
+    def __init__(self, error: urllib.error.HTTPError) -> None:
+        super().__init__(str(error))
+        self.code = error.code
 
 
 class Api:
@@ -63,24 +96,33 @@ class Api:
         self._server, self._token = server, Path(token)
         self._context = ssl.create_default_context(cafile=authority)
 
-    def request(self, method: str, path: str, body: Object | None = None) -> Object:
-        """Send a request, and return the object."""
+    def send(self, method: str, path: str, body: Object | None = None) -> IO[bytes]:
+        """Send a request, and return the response."""
         request = urllib.request.Request(  # noqa: S310 - the server is the cluster's
             self._server + path, None if body is None else json.dumps(body).encode(), method=method
         )
         request.add_header("Authorization", f"Bearer {self._token.read_text().strip()}")
         kind = "merge-patch+json" if method == "PATCH" else "json"
         request.add_header("Content-Type", f"application/{kind}")
-        with urllib.request.urlopen(request, timeout=60, context=self._context) as answer:  # noqa: S310
-            return cast("Object", json.load(answer))
+        try:
+            response = urllib.request.urlopen(request, timeout=60, context=self._context)  # noqa: S310
+        except urllib.error.HTTPError as error:
+            with error:
+                raise RequestError(error) from None
+        return cast("IO[bytes]", response)
+
+    def request(self, method: str, path: str, body: Object | None = None) -> Object:
+        """Send a request, and return the object."""
+        with self.send(method, path, body) as response:
+            return cast("Object", json.load(response))
 
     def items(self, path: str, **query: str) -> Iterator[Object]:
-        """Yield the objects of a list, by pages."""
+        """Yield the objects of a list, of which at most one is in memory."""
         token = ""
         while True:
             page = {"limit": "500", **query, **({"continue": token} if token else {})}
-            answer = self.request("GET", f"{path}?{urllib.parse.urlencode(page)}")
-            yield from answer.get("items") or []
+            with self.send("GET", f"{path}?{urllib.parse.urlencode(page)}") as response:
+                answer = yield from objects(response)
             token = answer["metadata"].get("continue", "")
             if not token:
                 return
@@ -89,21 +131,45 @@ class Api:
         """Return an object; empty if it does not exist."""
         try:
             return self.request("GET", path)
-        except urllib.error.HTTPError as error:
+        except RequestError as error:
             if error.code == _NOT_FOUND:
                 return {}
             raise
 
-    def merge(self, namespace: str, name: str, manifest: Object) -> None:
+    def merge(self, name: str, manifest: Object) -> None:
         """Merge data into a ConfigMap, which is created if it does not exist."""
-        path = f"/api/v1/namespaces/{namespace}/configmaps"
         try:
-            self.request("PATCH", f"{path}/{name}", manifest)
-        except urllib.error.HTTPError as error:
+            self.request("PATCH", f"{_MAPS}/{name}", manifest)
+        except RequestError as error:
             if error.code != _NOT_FOUND:
                 raise
             metadata = {"name": name, **manifest.get("metadata", {})}
-            self.request("POST", path, {**manifest, "metadata": metadata})
+            self.request("POST", _MAPS, {**manifest, "metadata": metadata})
+
+
+def objects(response: IO[bytes]) -> Generator[Object, None, Object]:
+    """Yield the objects of a list as they are read; return the list without them."""
+    source, decoder = io.TextIOWrapper(response, "utf-8"), json.JSONDecoder()
+    text, more = "", source.read(_CHUNK)
+    while more and not _ITEMS.search(text := text + more):
+        more = source.read(_CHUNK)
+    found = _ITEMS.search(text)
+    if found is None:
+        return cast("Object", json.loads(text))
+    head, at = text[: found.end()], found.end()
+    while True:
+        at = cast("re.Match[str]", _SEPARATOR.match(text, at)).end()
+        if text.startswith("]", at):
+            return cast("Object", json.loads(head + text[at:] + source.read()))
+        try:
+            item, at = decoder.raw_decode(text, at)
+        except json.JSONDecodeError:
+            more = source.read(max(_CHUNK, len(text) - at))
+            if not more:
+                raise
+            text, at = text[at:] + more, 0
+            continue
+        yield item
 
 
 def seconds(text: str | None) -> float | None:
@@ -116,32 +182,6 @@ def month(moment: float) -> str:
     return f"{datetime.fromtimestamp(moment, UTC):%Y-%m}"
 
 
-def quantity(text: object) -> float:
-    """Parse a quantity, such as 500m or 4Gi."""
-    written = str(text or "0")
-    number = written.rstrip("mkMGTPi")
-    return float(number) * _SUFFIXES[written[len(number) :]]
-
-
-def requested(pod: Object, resource: str) -> float:
-    """Return what the containers of a pod request together, sidecars included."""
-    spec = pod["spec"]
-    sidecars = [item for item in spec.get("initContainers", ()) if item.get("restartPolicy") == "Always"]
-    return sum(
-        quantity(item.get("resources", {}).get("requests", {}).get(resource))
-        for item in (*spec["containers"], *sidecars)
-    )
-
-
-def share(pod: Object, node: Object, resource: str) -> float:
-    """Return the share of a node that a pod has: of its accelerators, or else the mean of CPU and memory, so
-    that the shares of all pods are at most 1."""
-    resources = (resource,) if resource else ("cpu", "memory")
-    has = node["status"].get("allocatable", {})
-    parts = [requested(pod, name) / (quantity(has.get(name)) or float("inf")) for name in resources]
-    return min(1.0, round(sum(parts) / len(parts), 6))
-
-
 def pool_of(node: Object, pools: Iterable[Object]) -> Object | None:
     """Return the pool whose labels a node has; None for a node of another pool."""
     labels = node["metadata"].get("labels", {})
@@ -151,14 +191,18 @@ def pool_of(node: Object, pools: Iterable[Object]) -> Object | None:
 def finished(pod: Object) -> float | None:
     """Return when a finished pod's last container ended; None for one that has not finished."""
     status = pod.get("status", {})
-    if status.get("phase") not in ("Succeeded", "Failed"):
+    if not _is_over(pod):
         return None
     ends = [
         seconds(item.get("state", {}).get("terminated", {}).get("finishedAt"))
-        for item in status.get("containerStatuses", ())
+        for item in (*status.get("initContainerStatuses", ()), *status.get("containerStatuses", ()))
     ]
     disrupted = [seconds(item.get("lastTransitionTime")) for item in _disruptions(pod)]
     return max((end for end in (*ends, *disrupted) if end), default=None)
+
+
+def _is_over(pod: Object) -> bool:
+    return pod.get("status", {}).get("phase") in ("Succeeded", "Failed")
 
 
 def owner(pod: Object) -> Object:
@@ -168,18 +212,26 @@ def owner(pod: Object) -> Object:
     return next((item for item in references if item.get("controller")), none)
 
 
-def submission(pod: Object, job: Object | None) -> Object:
-    """Return when and how a pod's work was submitted: by its Job, or by itself without one."""
-    submitted = (job or pod)["metadata"]
-    labels = {**pod["metadata"].get("labels", {}), **submitted.get("labels", {})}
+def submission(submitted: Object) -> Object:
+    """Return when and how work was submitted, by its Job or its pod."""
+    meta = submitted["metadata"]
+    labels = meta.get("labels", {})
     return {
-        "submitted": seconds(submitted["creationTimestamp"]),
+        "submitted": seconds(meta["creationTimestamp"]),
         "queue": next((labels[label] for label in _QUEUE if label in labels), ""),
         "priority": labels.get(_PRIORITY, ""),
     }
 
 
-def attempt(pod: Object, node: Object, pool: Object, team: str, now: float) -> Object:
+class Place(NamedTuple):
+    """A node that pods run on, its pool, and what it offers them."""
+
+    node: str
+    pool: Object
+    offers: Amounts
+
+
+def attempt(pod: Object, place: Place, team: str, now: float) -> Object:
     """Return the line of an attempt that has not ended."""
     meta, labels = pod["metadata"], pod["metadata"].get("labels", {})
     owners = [owner(pod)["name"]] if owner(pod) else []
@@ -189,6 +241,7 @@ def attempt(pod: Object, node: Object, pool: Object, team: str, now: float) -> O
         if item["type"] == "PodScheduled"
     )
     named = [labels[label] for label in _JOBS if label in labels]
+    requests, resource = pod_requests(pod["spec"]), place.pool["resource"]
     return {
         "kind": "attempt",
         "team": team,
@@ -196,15 +249,15 @@ def attempt(pod: Object, node: Object, pool: Object, team: str, now: float) -> O
         "job": (*named, *owners, meta["name"])[0],
         "namespace": meta["namespace"],
         "name": meta["name"],
-        "node": node["metadata"]["name"],
+        "node": place.node,
         "start": seconds(next(scheduled, None)) or seconds(meta["creationTimestamp"]),
         "seen": now,
-        "share": share(pod, node, pool["resource"]),
-        "cpu": round(requested(pod, "cpu"), 3),
-        "memory": round(requested(pod, "memory")),
-        "gpus": round(requested(pod, pool["resource"])) if pool["resource"] else 0,
+        "share": round(node_share(requests, place.offers, resource) or 0.0, 6),
+        "cpu": round(float(requests.get("cpu", 0)), 3),
+        "memory": round(requests.get("memory", 0)),
+        "gpus": round(requests.get(resource, 0)) if resource else 0,
         "disruptions": len(_disruptions(pod)),
-        **_priced(pool),
+        **_priced(place.pool),
     }
 
 
@@ -219,13 +272,6 @@ def node_line(node: Object, pool: Object, before: Mapping[str, Any], now: float)
         "disruptions": before.get("disruptions", 0),
         **_priced(pool),
     }
-
-
-def ended(line: Object, end: float, uncertain: float = 0.0) -> Object:
-    """Return the line of an attempt or a node that ended."""
-    kept = {key: value for key, value in line.items() if key != "seen"}
-    length = round(max(0.0, end - line["start"]), 3)
-    return {**kept, "end": end, "seconds": length, "uncertain": round(uncertain, 3)}
 
 
 def _priced(pool: Object) -> Object:
@@ -245,156 +291,206 @@ def _disruptions(pod: Object) -> list[Object]:
 
 
 class Recorder:
-    """One run of the recorder.
-
-    Attributes:
-        lines: the lines of what ended since the last run, by UID.
-    """
+    """One run of the recorder."""
 
     def __init__(self, api: Api, settings: Object, now: float) -> None:
         self._api, self._settings, self._now = api, settings, now
-        kept = api.find(f"/api/v1/namespaces/{NAMESPACE}/configmaps/{STATE}")
-        self._before: Object = json.loads(kept.get("data", {}).get(STATE, "{}"))
-        self._open: dict[str, Object] = {}
-        self._recorded: set[str] = set()
-        self.lines: dict[str, Object] = {}
+        self._kept = state_of(api.find(f"{_MAPS}/{STATE}"))
+        self._before: dict[str, str] = {}
+        """The last run's state by UID, without the objects that this run has seen."""
+        for name in self._kept.get("parts", ()):
+            part = state_of(api.find(f"{_MAPS}/{name}"))
+            self._before |= {uid: _text(line) for uid, line in part.items()}
+        self._state: dict[str, str] = {}
+        self._nodes: dict[str, Object] = {}
+        """The lines of the nodes that have not left, by UID."""
+        self._left: dict[str, dict[str, str]] = defaultdict(dict)
+        """The lines by UID of the attempts whose end is not known yet, by namespace."""
+        self._disrupted: dict[str, int] = defaultdict(int)
+        """The disruptions that this run has recorded, by node."""
+        self._node_ends: dict[str, float] = {}
+        self._lines: dict[str, dict[str, str]] = defaultdict(dict)
+        """The new lines by UID, by month."""
+        self._first = now
 
     def run(self) -> int:
         """Write the lines, then the state; return the count of new lines."""
-        present = self._nodes()
-        unreadable = self._pods(present)
-        known: dict[str, Object] = self._before.get("open", {})
-        left = {
-            uid: line
-            for uid, line in known.items()
-            if uid not in self._open and uid not in self.lines and line.get("namespace") not in unreadable
-        }
-        for uid, line in sorted(left.items(), key=lambda item: item[1]["kind"] == "attempt"):
-            self.lines[uid] = self._vanished(line)
-        self._open |= {uid: line for uid, line in known.items() if line.get("namespace") in unreadable}
+        places = self._places()
+        teams: dict[str, str] = self._settings["teams"]
+        self._leave(
+            {namespace for namespace, team in teams.items() if not self._read(namespace, team, places)}
+        )
         written = self._write()
-        state = {
-            "since": self._before.get("since", self._now),
-            "last": self._now,
-            "open": self._open,
-            "recorded": sorted(self._recorded),
-        }
-        self._api.merge(NAMESPACE, STATE, {"data": {STATE: json.dumps(state)}})
+        self._save()
         return written
 
-    def _nodes(self) -> dict[str, tuple[Object, Object]]:
-        """Add the nodes of the stack's pools; return them with their pools, by name."""
-        present: dict[str, tuple[Object, Object]] = {}
+    def _places(self) -> dict[str, Place]:
+        """Add the nodes of the stack's pools; return them by name."""
+        places: dict[str, Place] = {}
         for node in self._api.items("/api/v1/nodes"):
             pool = pool_of(node, self._settings["pools"])
             if pool is not None:
-                uid = node["metadata"]["uid"]
-                present[node["metadata"]["name"]] = node, pool
-                before = self._before.get("open", {}).get(uid, {})
-                self._open[uid] = node_line(node, pool, before, self._now)
-        return present
+                name, uid = node["metadata"]["name"], node["metadata"]["uid"]
+                places[name] = Place(name, pool, amounts(node["status"].get("allocatable")))
+                before = json.loads(self._before.pop(uid, "{}"))
+                self._nodes[uid] = node_line(node, pool, before, self._now)
+        return places
 
-    def _pods(self, present: Mapping[str, tuple[Object, Object]]) -> set[str]:
-        """Add the attempts of the teams' namespaces; return the namespaces that cannot be read."""
-        unreadable: set[str] = set()
-        for namespace, team in self._settings["teams"].items():
-            try:
-                pods = list(self._api.items(f"/api/v1/namespaces/{namespace}/pods"))
-                jobs = list(self._api.items(f"/apis/batch/v1/namespaces/{namespace}/jobs"))
-            except urllib.error.HTTPError as error:
-                sys.stdout.write(f"The pods and Jobs of namespace {namespace} cannot be listed: {error}\n")
-                unreadable.add(namespace)
-                continue
-            by_uid = {job["metadata"]["uid"]: job for job in jobs}
+    def _read(self, namespace: str, team: str, places: Mapping[str, Place]) -> bool:
+        """Add the attempts of a namespace; return whether it can be read."""
+        try:
+            jobs = {
+                job["metadata"]["uid"]: submission(job)
+                for job in self._api.items(f"/apis/batch/v1/namespaces/{namespace}/jobs")
+            }
+            pods = self._api.items(f"/api/v1/namespaces/{namespace}/pods", fieldSelector="spec.nodeName!=")
             for pod in pods:
-                self._pod(pod, by_uid.get(owner(pod).get("uid", "")), team, present)
-        return unreadable
+                self._try(pod, jobs.get(owner(pod).get("uid", "")), team, places)
+        except _UNREADABLE as error:
+            _say(f"The pods and Jobs of namespace {namespace} cannot be listed: {error}")
+            return False
+        return True
 
-    def _pod(
-        self, pod: Object, job: Object | None, team: str, present: Mapping[str, tuple[Object, Object]]
-    ) -> None:
+    def _try(self, pod: Object, submitted: Object | None, team: str, places: Mapping[str, Place]) -> None:
+        """Add a pod; one that cannot be understood stays as it was."""
+        meta = pod["metadata"]
+        try:
+            self._add(pod, submitted, team, places)
+        except _MALFORMED as error:
+            _say(f"Pod {meta['name']} of namespace {meta['namespace']} cannot be recorded: {error!r}")
+            if meta["uid"] in self._before:
+                self._state[meta["uid"]] = self._before[meta["uid"]]
+        self._before.pop(meta["uid"], None)
+
+    def _add(self, pod: Object, submitted: Object | None, team: str, places: Mapping[str, Place]) -> None:
         uid = pod["metadata"]["uid"]
-        known: Object | None = self._before.get("open", {}).get(uid)
-        if uid in self._before.get("recorded", ()):
-            self._recorded.add(uid)
+        known: Object | None = json.loads(self._before.get(uid, "{}"))
+        if known is None:
+            self._state[uid] = _RECORDED
             return
-        on = present.get(pod["spec"].get("nodeName", ""))
-        if on is None and known is None:
+        place = places.get(pod["spec"].get("nodeName", ""))
+        if place is None and not known:
             return
-        line = attempt(pod, *on, team, self._now) if on else {**cast("Object", known), "seen": self._now}
-        submitted = submission(pod, job)
-        line |= submitted if job or not known else {key: known.get(key, submitted[key]) for key in submitted}
+        line: Object = attempt(pod, place, team, self._now) if place else known | {"seen": self._now}
+        own = submission(pod)
+        line |= submitted or {key: known.get(key, own[key]) for key in own}
+        line["queue"] = line["queue"] or own["queue"]
+        line["priority"] = line["priority"] or own["priority"]
         line["disruptions"] = len(_disruptions(pod))
         end = finished(pod)
         if end is not None:
-            self.lines[uid] = ended(line, end)
-        elif on is None or pod["status"].get("phase") in ("Succeeded", "Failed"):
-            self.lines[uid] = self._vanished(cast("Object", known or line))
+            self._end(uid, line, end)
+        elif place is None or _is_over(pod):
+            self._left[line["namespace"]][uid] = _text(known or line)
         else:
-            self._open[uid] = line
+            self._state[uid] = _text(line)
             return
-        self._recorded.add(uid)
-        self._count_disruption(line)
+        self._state[uid] = _RECORDED
+        self._disrupted[line["node"]] += line["disruptions"]
 
-    def _count_disruption(self, line: Object) -> None:
-        """Count a disrupted attempt on its node, while the node exists."""
-        for other in (*self._open.values(), *self._before.get("open", {}).values()):
-            if other["kind"] == "node" and other["node"] == line["node"]:
-                other["disruptions"] += line["disruptions"]
+    def _leave(self, unreadable: Collection[str]) -> None:
+        """Record what is no longer there: its end is known from events, from its node's end, or between the
+        two runs."""
+        nodes: dict[str, Object] = {}
+        for uid, text in self._before.items():
+            if text == _RECORDED:
+                continue
+            line: Object = json.loads(text)
+            if line["kind"] == "node":
+                nodes[uid] = line
+            elif line["namespace"] in unreadable:
+                self._state[uid] = text
+            else:
+                self._left[line["namespace"]][uid] = text
+        for node in (*self._nodes.values(), *nodes.values()):
+            node["disruptions"] += self._disrupted[node["node"]]
+        events = self._events("default", "Node", _LEFT) if nodes else {}
+        for uid, node in nodes.items():
+            if self._vanished(uid, node, events.get(node["node"], ())):
+                self._node_ends[node["node"]] = node["end"]
+        for namespace, left in self._left.items():
+            events = self._events(namespace, "Pod", _STOPPED)
+            for uid, text in left.items():
+                line = json.loads(text)
+                of_node = (self._node_ends[line["node"]],) if line["node"] in self._node_ends else ()
+                self._vanished(uid, line, (*events.get(line["name"], ()), *of_node))
 
-    def _vanished(self, line: Object) -> Object:
-        """Return the line of an attempt or a node that is no longer there, with its end from events, from its
-        node's end, or from the two runs."""
-        is_node = line["kind"] == "node"
-        namespace, name = ("default", line["node"]) if is_node else (line["namespace"], line["name"])
-        kind, reasons = ("Node", _LEFT) if is_node else ("Pod", _STOPPED)
-        selector = f"involvedObject.kind={kind},involvedObject.name={name}"
-        events = self._api.items(f"/api/v1/namespaces/{namespace}/events", fieldSelector=selector)
-        times = [
-            seconds(item.get("lastTimestamp") or item.get("eventTime") or item.get("firstTimestamp"))
-            for item in events
-            if item.get("reason") in reasons
-        ]
-        if not is_node:
-            times += [
-                other["end"]
-                for other in self.lines.values()
-                if other["kind"] == "node" and other["node"] == line["node"] and not other["uncertain"]
-            ]
-        known = [moment for moment in times if moment and line["start"] <= moment <= self._now]
+    def _vanished(self, uid: str, line: Object, times: Iterable[float]) -> bool:
+        """Record the end of an object: the known time that is nearest to when it was last seen, or the middle
+        of the two runs; return whether it is known."""
+        known = [moment for moment in times if line["start"] <= moment <= self._now]
         if known:
-            return ended(line, min(known, key=lambda moment: abs(moment - line["seen"])))
-        half = (self._now - line["seen"]) / 2
-        return ended(line, line["seen"] + half, half)
+            self._end(uid, line, min(known, key=lambda moment: abs(moment - line["seen"])))
+        else:
+            half = (self._now - line["seen"]) / 2
+            self._end(uid, line, line["seen"] + half, half)
+        return bool(known)
+
+    def _events(self, namespace: str, kind: str, reasons: Iterable[str]) -> dict[str, list[float]]:
+        """Return the times of events with one of the reasons, by the names of their objects; empty if they
+        cannot be read, as after the removal of a team."""
+        times: dict[str, list[float]] = defaultdict(list)
+        try:
+            for reason in reasons:
+                selector = f"involvedObject.kind={kind},reason={reason}"
+                for item in self._api.items(f"/api/v1/namespaces/{namespace}/events", fieldSelector=selector):
+                    moment = item.get("lastTimestamp") or item.get("eventTime") or item.get("firstTimestamp")
+                    times[item["involvedObject"]["name"]].append(seconds(moment) or 0.0)
+        except _UNREADABLE as error:
+            _say(f"The events of namespace {namespace} cannot be listed: {error}")
+        return times
+
+    def _end(self, uid: str, line: Object, end: float, uncertain: float = 0.0) -> None:
+        """Add the line of an attempt or a node that ended."""
+        line |= {"end": end, "seconds": round(max(0.0, end - line["start"]), 3)}
+        line["uncertain"] = round(uncertain, 3)
+        self._lines[month(end)][uid] = _text({key: line[key] for key in line if key != "seen"})
+        self._first = min(self._first, line["start"])
 
     def _write(self) -> int:
         """Write the lines that are not recorded yet, by month; return their count."""
-        written = 0
-        first = min((line["start"] for line in self.lines.values()), default=self._now)
-        present = list(months(first, self._now)) if self.lines else []
-        path = f"/api/v1/namespaces/{NAMESPACE}/configmaps"
-        maps = (
-            list(self._api.items(path, labelSelector=f"{MONTH_LABEL} in ({','.join(present)})"))
-            if present
-            else []
-        )
-        exists = {key for item in maps for key in cast("dict[str, str]", item.get("data") or {})}
-        by_month: dict[str, dict[str, str]] = {}
-        for uid, line in self.lines.items():
-            if uid not in exists:
-                text = json.dumps(line, separators=(",", ":"))
-                by_month.setdefault(month(line["end"]), {})[uid] = text
-        for label, lines in by_month.items():
-            sizes = {
-                item["metadata"]["name"]: _size(item.get("data") or {})
-                for item in maps
-                if item["metadata"]["labels"][MONTH_LABEL] == label
-            }
-            for name, part in _parts(label, lines, sizes):
-                manifest = {"metadata": {"labels": {MONTH_LABEL: label}}, "data": part}
-                self._api.merge(NAMESPACE, name, manifest)
-                written += len(part)
-        return written
+        if not self._lines:
+            return 0
+        new = {uid for lines in self._lines.values() for uid in lines}
+        exists: set[str] = set()
+        sizes: dict[str, dict[str, int]] = defaultdict(dict)
+        present = ",".join(months(self._first, self._now))
+        for item in self._api.items(_MAPS, labelSelector=f"{MONTH_LABEL} in ({present})"):
+            data: dict[str, str] = item.get("data") or {}
+            exists |= data.keys() & new
+            size = sum(len(uid) + len(line) for uid, line in data.items())
+            sizes[item["metadata"]["labels"][MONTH_LABEL]][item["metadata"]["name"]] = size
+        for label, lines in self._lines.items():
+            unwritten = {uid: line for uid, line in lines.items() if uid not in exists}
+            for name, part in _parts(f"costs-{label}", unwritten, sizes[label]):
+                self._api.merge(name, {"metadata": {"labels": {MONTH_LABEL: label}}, "data": part})
+        return len(new - exists)
+
+    def _save(self) -> None:
+        """Write the state to the set of ConfigMaps that is not current, and make it current."""
+        self._state |= {uid: _text(line) for uid, line in self._nodes.items()}
+        current = "b" if f"{STATE}-a-1" in self._kept.get("parts", ()) else "a"
+        names: list[str] = []
+        for name, part in _parts(f"{STATE}-{current}", self._state, {}):
+            text = ",".join(f'"{uid}":{line}' for uid, line in part.items())
+            self._api.merge(name, {"data": {STATE: f"{{{text}}}"}})
+            names.append(name)
+        state = {"since": self._kept.get("since", self._now), "last": self._now, "parts": names}
+        self._api.merge(STATE, {"data": {STATE: _text(state)}})
+
+
+def state_of(config_map: Mapping[str, Any] | None) -> Object:
+    """Return the data of the state's ConfigMap: `since`, `last`, and the names of its `parts`. The data of a
+    part are lines by UID, or null for a recorded pod that still exists. Empty without the ConfigMap."""
+    return cast("Object", json.loads((config_map or {}).get("data", {}).get(STATE, "{}")))
+
+
+def _text(line: object) -> str:
+    return json.dumps(line, separators=(",", ":"))
+
+
+def _say(message: str) -> None:
+    sys.stdout.write(f"{message}\n")
 
 
 def months(first: float, last: float) -> Iterator[str]:
@@ -406,25 +502,22 @@ def months(first: float, last: float) -> Iterator[str]:
         year, number = (year + 1, 1) if number == 12 else (year, number + 1)  # noqa: PLR2004 - of a year
 
 
-def _size(lines: Mapping[str, str]) -> int:
-    return sum(len(key) + len(line) for key, line in lines.items())
-
-
 def _parts(
-    label: str, lines: Mapping[str, str], sizes: dict[str, int]
+    prefix: str, lines: Mapping[str, str], sizes: Mapping[str, int]
 ) -> Iterator[tuple[str, dict[str, str]]]:
-    """Yield new lines by the ConfigMap that they fit in, after what the ConfigMaps have."""
+    """Yield lines by the ConfigMap that they fit in, after what the ConfigMaps have."""
     number = max(len(sizes), 1)
     part: dict[str, str] = {}
-    size = sizes.get(f"costs-{label}-{number}", 0)
-    for key, line in lines.items():
-        if size + len(key) + len(line) > _LARGEST:
+    size = sizes.get(f"{prefix}-{number}", 0)
+    for uid, line in lines.items():
+        if size + len(uid) + len(line) > _LARGEST:
             if part:
-                yield f"costs-{label}-{number}", part
+                yield f"{prefix}-{number}", part
             number, part, size = number + 1, {}, 0
-        part[key] = line
-        size += len(key) + len(line)
-    yield f"costs-{label}-{number}", part
+        part[uid] = line
+        size += len(uid) + len(line)
+    if part:
+        yield f"{prefix}-{number}", part
 
 
 def main() -> None:
@@ -437,7 +530,7 @@ def main() -> None:
     given = parser.parse_args()
     api = Api(given.server, given.authority, given.token)
     count = Recorder(api, json.loads(given.settings.read_text()), time.time()).run()
-    sys.stdout.write(f"{count} lines written.\n")
+    _say(f"{count} lines written.")
 
 
 if __name__ == "__main__":

@@ -55,8 +55,11 @@ def install_recorder(
         "create", "job", "once", "--namespace", NAMESPACE, "--from", "cronjob/recorder", "--dry-run=server"
     )
     source = next(item for item in made if item["kind"] == "ConfigMap")
-    for name, text in source["data"].items():
-        (directory / name).write_text(text)
+    (volume,) = pod["volumes"]
+    for item in volume["configMap"]["items"]:
+        file = directory / item["path"]
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(source["data"][item["key"]])
     token = directory / "token"
     token.write_text(kubectl("create", "token", pod["serviceAccountName"], "--namespace", NAMESPACE))
     entry = yaml.safe_load(control_plane.plan.kubeconfig.read_text())["clusters"][0]["cluster"]

@@ -12,6 +12,7 @@ from ebbtide.model import declare
 from ebbtide.model.labels_and_taints import labels_and_taints
 from ebbtide.placement.derive import profile
 from ebbtide.workloads.jobs import job
+from ebbtide.workloads.objects import phase_of
 from ebbtide_rehearsal.control_plane import RUNS_FOR, ControlPlane, ControlPlaneTools
 from rehearsal.tests.control_plane.cluster import node, wait
 from rehearsal.tests.control_plane.commands import Ebbtide, Kubectl
@@ -38,14 +39,19 @@ def _lines(api: Api) -> dict[str, dict[str, Any]]:
     return {key: json.loads(text) for item in maps for key, text in item["data"].items()}
 
 
-def test_the_record(installed: Installed, control_plane: ControlPlane) -> None:
-    """A finished Job and a node that left have one line each, also after another run, and a member sees what
-    they have cost."""
-    api = control_plane.api
+def _worker(installed: Installed, api: Api) -> None:
+    """A node of the pool `cpu`."""
     pool = next(item for item in installed.cluster.pools if item.name == "cpu")
     placed = labels_and_taints(pool, installed.cluster.site.cloud)
     taints = [{"key": item.key, "value": item.value, "effect": item.effect} for item in placed.all_taints]
     node(api, "worker", labels=dict(placed.all_labels), taints=taints)
+
+
+def test_the_record(installed: Installed, control_plane: ControlPlane) -> None:
+    """A finished Job and a node that left have one line each, also after another run, and a member sees what
+    they have cost."""
+    api = control_plane.api
+    _worker(installed, api)
     cluster = profile(installed.cluster)
     manifest = job(
         cluster, name="train", namespace="vision", image="busybox", pool="cpu", cpu="1", memory="1Gi"
@@ -80,3 +86,42 @@ def test_the_record(installed: Installed, control_plane: ControlPlane) -> None:
     assert member.items(path)
     with pytest.raises(ApiError, match="cannot patch"):
         member.patch(f"{path}/state", {"data": {"state": "{}"}})
+
+
+def test_a_team_that_is_removed_while_its_work_runs(
+    installed: Installed, control_plane: ControlPlane, tmp_path: Path
+) -> None:
+    """Its attempts end at its removal, with their share as the scheduler counts it, and the recorder goes on
+    though it may read nothing of the team any longer."""
+    api = control_plane.api
+    _worker(installed, api)
+    manifest = job(
+        profile(installed.cluster),
+        name="train",
+        namespace="vision",
+        image="busybox",
+        pool="cpu",
+        cpu="10m",
+        memory="64Mi",
+    )
+    template = manifest["spec"]["template"]
+    template["metadata"] = {"annotations": {RUNS_FOR: "600s", "note": "x" * 250_000}}
+    template["spec"]["resources"] = {"requests": {"cpu": "7", "memory": "1Gi"}}
+    api.create("/apis/batch/v1/namespaces/vision/jobs", manifest)
+    pods = "/api/v1/namespaces/vision/pods"
+    wait(lambda: api.items(pods), lambda items: [phase_of(item) for item in items] == ["Running"])
+    assert installed.run() == "0 lines written.\n"
+    api.delete("/apis/rbac.authorization.k8s.io/v1/namespaces/vision/roles/cost-recorder")
+    refused = installed.run()
+    assert "The pods and Jobs of namespace vision cannot be listed: HTTP Error 403" in refused
+    assert refused.endswith("\n0 lines written.\n")
+    settings = json.loads((tmp_path / "settings.json").read_text())
+    (tmp_path / "settings.json").write_text(json.dumps(settings | {"teams": {}}))
+    refused = installed.run()
+    assert refused.startswith("The events of namespace vision cannot be listed: HTTP Error 403")
+    assert refused.endswith("\n1 lines written.\n")
+    assert installed.run() == "0 lines written.\n"
+    (attempt,) = _lines(api).values()
+    assert (attempt["cpu"], attempt["memory"]) == (7, 1 << 30)
+    assert attempt["share"] == pytest.approx((7 / 8 + 1 / 32) / 2, abs=1e-6)
+    assert attempt["uncertain"] > 0

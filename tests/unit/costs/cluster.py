@@ -2,14 +2,15 @@
 
 import io
 import json
+import re
 import urllib.error
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.message import Message
-from typing import Any
+from typing import IO, Any
 from urllib.parse import parse_qs, urlsplit
 
-from ebbtide.costs.recorder import MONTH_LABEL, Api
+from ebbtide.costs.recorder import MONTH_LABEL, Api, RequestError
 from ebbtide.kubernetes_api import ApiError
 
 Object = dict[str, Any]
@@ -88,7 +89,8 @@ class Cluster(Api):
         jobs: its Jobs.
         events: its events.
         maps: the recorder's ConfigMaps.
-        broken: substring of the paths whose requests fail.
+        broken: pattern of the requests that fail; empty for none.
+        cut: end of the paths whose responses are cut off; empty for none.
     """
 
     def __init__(self) -> None:
@@ -97,26 +99,33 @@ class Cluster(Api):
         self.jobs: list[Object] = []
         self.events: list[Object] = []
         self.maps: dict[str, Object] = {}
-        self.broken = ""
+        self.broken, self.cut = "", ""
 
-    def request(self, method: str, path: str, body: Object | None = None) -> Object:
+    def send(self, method: str, path: str, body: Object | None = None) -> IO[bytes]:
         """Return the API server's response to a request."""
         address = urlsplit(path)
-        if self.broken and self.broken in f"{method} {address.path}":
+        if self.broken and re.search(self.broken, f"{method} {address.path}"):
             raise _error(path, 403)
         parts = address.path.split("/")
         if parts[-2] == "configmaps" or parts[-1] == "configmaps":
-            return self._maps(method, path, body)
+            return _response(self._maps(method, path, body))
+        selected = parse_qs(address.query).get("fieldSelector", [""])[0]
         if parts[-1] == "nodes":
             items = self.nodes
         elif parts[-1] in {"pods", "jobs"}:
+            assert (selected == "spec.nodeName!=") == (parts[-1] == "pods")
             listed = self.pods if parts[-1] == "pods" else self.jobs
             items = [item for item in listed if item["metadata"]["namespace"] == parts[-2]]
         else:
             assert parts[-1] == "events"
-            name = parse_qs(address.query)["fieldSelector"][0].rpartition("=")[2]
-            items = [item for item in self.events if item["involvedObject"]["name"] == name]
-        return {"metadata": {}, "items": items}
+            kind, reason = (item.partition("=")[2] for item in selected.split(","))
+            items = [
+                item
+                for item in self.events
+                if (item["involvedObject"]["kind"], item["reason"]) == (kind, reason)
+            ]
+        response = _response({"metadata": {}, "items": items})
+        return io.BytesIO(response.read()[:-9]) if self.cut and address.path.endswith(self.cut) else response
 
     def _maps(self, method: str, path: str, body: Object | None) -> Object:
         name = urlsplit(path).path.rpartition("/")[2]
@@ -140,13 +149,14 @@ class Cluster(Api):
                 self.maps[name]["data"].update(body["data"])
             case _:
                 pass
+        assert sum(map(len, self.maps[name]["data"].values())) <= 1 << 20
         return self.maps[name]
 
     def lines(self) -> dict[str, Object]:
         """The recorded lines, by UID."""
         found: dict[str, Object] = {}
         for name, item in self.maps.items():
-            if name != "state":
+            if not name.startswith("state"):
                 assert not found.keys() & item["data"].keys()
                 found |= {key: json.loads(text) for key, text in item["data"].items()}
         return found
@@ -175,5 +185,10 @@ class Reader:
         return [item for item, labels in found if labels and labels[MONTH_LABEL] in labelSelector]
 
 
-def _error(path: str, code: int) -> urllib.error.HTTPError:
-    return urllib.error.HTTPError(path, code, "refused", Message(), io.BytesIO())
+def _response(item: Object) -> IO[bytes]:
+    return io.BytesIO(json.dumps(item).encode())
+
+
+def _error(path: str, code: int) -> RequestError:
+    with urllib.error.HTTPError(path, code, "refused", Message(), io.BytesIO()) as error:
+        return RequestError(error)

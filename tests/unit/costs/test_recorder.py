@@ -1,15 +1,23 @@
 """The cost recorder, on a cluster in memory."""
 
-import ast
+import io
+import json
+import subprocess
 import sys
 from pathlib import Path
+from typing import cast
 
 import pytest
 
+from components.addons.costs_objects import objects
 from ebbtide.costs import recorder
-from ebbtide.costs.recorder import Recorder, quantity
+from ebbtide.costs.ledger import find_record
+from ebbtide.costs.recorder import Recorder
+from ebbtide.kubernetes_api import Api
+from ebbtide.model import declare
 from ebbtide.model.addons import Costs
-from tests.unit.costs.cluster import SETTINGS, START, Cluster, done, node, pod, when
+from tests.declarations import GKE, changed
+from tests.unit.costs.cluster import SETTINGS, START, Cluster, Object, Reader, done, node, pod, when
 
 _DISRUPTED = {"type": "DisruptionTarget", "status": "True"}
 
@@ -33,19 +41,20 @@ def test_the_namespace_is_that_of_the_add_on() -> None:
     assert Costs.spec.namespace == recorder.NAMESPACE
 
 
-def test_only_the_standard_library_is_imported() -> None:
-    """The program needs no package besides Python."""
-    tree = ast.parse(Path(recorder.__file__).read_text())
-    names = {
-        alias.name.partition(".")[0]
-        for statement in ast.walk(tree)
-        if isinstance(statement, ast.Import)
-        for alias in statement.names
-    }
-    names |= {
-        str(item.module).partition(".")[0] for item in ast.walk(tree) if isinstance(item, ast.ImportFrom)
-    }
-    assert names <= sys.stdlib_module_names
+def test_the_program_needs_no_package(tmp_path: Path) -> None:
+    """The files of its ConfigMap, where its volume has them, run with Python's standard library alone."""
+    made = list(objects(declare(changed(GKE, addons={"costs": {}}))))
+    data = next(item for item in made if item["kind"] == "ConfigMap")["data"]
+    job = next(item for item in made if item["kind"] == "CronJob")["spec"]["jobTemplate"]["spec"]
+    (volume,) = job["template"]["spec"]["volumes"]
+    for item in volume["configMap"]["items"]:
+        file = tmp_path / item["path"]
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(data[item["key"]])
+    command = [sys.executable, "-S", str(tmp_path / "recorder.py"), "--help"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env={}, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert {item["key"] for item in volume["configMap"]["items"]} == data.keys()
 
 
 def test_a_finished_attempt(cluster: Cluster) -> None:
@@ -110,6 +119,18 @@ def test_an_event_has_the_end_of_a_deleted_pod(cluster: Cluster) -> None:
     assert cluster.lines()["pod-train-0"]["end"] == START + 20
 
 
+def test_an_event_before_the_start_is_of_an_earlier_object(cluster: Cluster) -> None:
+    """Events are found by name: one of an earlier pod or node of that name says nothing."""
+    cluster.events = [
+        {"involvedObject": {"kind": kind, "name": name}, "reason": reason, "lastTimestamp": when(START - 900)}
+        for kind, name, reason in (("Pod", "train-0", "Killing"), ("Node", "one", "RemovingNode"))
+    ]
+    cluster.nodes, cluster.pods = [], []
+    assert _run(cluster, 300) == 2
+    for line in cluster.lines().values():
+        assert (line["end"], line["uncertain"]) == (START + 150, 150)
+
+
 def test_a_disruption(cluster: Cluster) -> None:
     """A disrupted attempt is counted as such, once, on its line and on its node's."""
     ended = done("train-0", "one", START - 300, START + 60, phase="Failed", conditions=[_DISRUPTED])
@@ -149,33 +170,112 @@ def test_a_namespace_that_cannot_be_read(cluster: Cluster) -> None:
     assert cluster.lines()["pod-train-0"]["seconds"] == 400
 
 
+def test_a_removed_team(cluster: Cluster) -> None:
+    """The attempts of a team that was removed while they ran end between the runs, though its events may no
+    longer be read, and other teams' attempts are recorded."""
+    cluster.pods += [done("other", "one", START, START + 60)]
+    cluster.pods[-1]["metadata"]["namespace"] = "speech"
+    cluster.broken = "GET /api/v1/namespaces/vision/"
+    assert Recorder(cluster, SETTINGS | {"teams": {"speech": "speech"}}, START + 300).run() == 2
+    assert cluster.lines()["pod-train-0"]["uncertain"] == 150
+    assert cluster.lines()["pod-other"]["end"] == START + 60
+    assert Recorder(cluster, SETTINGS | {"teams": {"speech": "speech"}}, START + 600).run() == 0
+
+
+@pytest.mark.parametrize("fault", ["cut off", "malformed"])
+def test_a_pod_that_cannot_be_read_stops_nothing_else(
+    cluster: Cluster, capsys: pytest.CaptureFixture[str], fault: str
+) -> None:
+    """An attempt stays open while its pod, or the list with it, cannot be read, and others are recorded."""
+    (good,) = cluster.pods
+    bad = json.loads(json.dumps(good))
+    if fault == "malformed":
+        bad["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "many"
+    else:
+        cluster.cut = "/pods"
+    other = done("other", "one", START, START + 60)
+    other["metadata"]["namespace"] = "speech"
+    cluster.pods = [bad, other, done("train-1", "one", START, START + 90)]
+    assert _run(cluster, 300) == (2 if fault == "malformed" else 0)
+    assert "vision" in capsys.readouterr().out
+    cluster.cut = ""
+    cluster.pods = [done("train-0", "one", START - 300, START + 100), *cluster.pods[1:]]
+    assert _run(cluster, 600) == (1 if fault == "malformed" else 3)
+    assert cluster.lines()["pod-train-0"]["seconds"] == 400
+
+
+@pytest.mark.parametrize("size", [1, 1 << 15, 1 << 16, 300_000])
+@pytest.mark.parametrize("spaces", [None, 1])
+def test_lists_are_read_object_by_object(size: int, spaces: int | None) -> None:
+    """Objects of any size are found where they end, with the list's own fields before or after them; a list
+    that is cut off is an error."""
+    items = [{"name": f"é]}}{{[{index}", "text": "ü" * size} for index in range(5)]
+    metadata = {"continue": "x"}
+    for document in ({"metadata": metadata, "items": items}, {"items": items, "metadata": metadata}):
+        text = json.dumps(document, indent=spaces, ensure_ascii=False).encode()
+        read = recorder.objects(io.BytesIO(text))
+        assert [next(read) for _ in items] == items
+        with pytest.raises(StopIteration) as ended:
+            next(read)
+        assert ended.value.value["metadata"] == metadata
+        with pytest.raises((json.JSONDecodeError, UnicodeDecodeError)):
+            list(recorder.objects(io.BytesIO(text[: len(text) * 9 // 10])))
+    assert list(recorder.objects(io.BytesIO(b'{"metadata":{},"items":null}'))) == []
+
+
+def test_the_state_of_many_attempts(cluster: Cluster) -> None:
+    """The state is in as many ConfigMaps as it needs, and one that was not written whole is not used."""
+    cluster.pods = [pod(f"train-{index}", "one", START) for index in range(3000)]
+    assert _run(cluster, 300) == 0
+    assert {"state-b-1", "state-b-2"} <= cluster.maps.keys()
+    record = find_record(cast("Api", Reader(cluster.maps)), START, START)
+    assert record is not None
+    assert sum(line.is_open for line in record.lines) == 3001
+    cluster.pods = []
+    cluster.broken = "PATCH .*/state$"
+    with pytest.raises(OSError, match="refused"):
+        _run(cluster, 600)
+    lines = cluster.lines()
+    assert {(line["end"], line["uncertain"]) for line in lines.values()} == {(START + 450, 150)}
+    cluster.maps = {name: item for name, item in cluster.maps.items() if name.startswith("state")}
+    cluster.broken = ""
+    assert _run(cluster, 600) == 3000
+    assert cluster.lines() == lines
+
+
 def test_lines_of_two_months(cluster: Cluster) -> None:
     """A line is in the ConfigMap of the month in which it ended, and large months have several."""
     text = "x" * 200
     cluster.pods = [done(f"{text}-{index}", "one", START, START + index * 600) for index in range(3000)]
     end = 31 * 24 * 3600
     assert _run(cluster, end) == 3001
-    assert set(cluster.maps) == {"state"} | {
+    assert {name for name in cluster.maps if not name.startswith("state")} == {
         f"costs-2026-{part}" for part in ("09-1", "09-2", "10-1", "10-2")
     }
     for item in cluster.maps.values():
         assert sum(len(key) + len(line) for key, line in item["data"].items()) < 1 << 20
 
 
-def test_shares_of_cpu() -> None:
-    """On a node without accelerators, the share is the mean of CPU and memory."""
+@pytest.mark.parametrize(
+    ("spec", "share"),
+    [
+        ({}, (0.5 / 8 + 4 / 32) / 2),
+        ({"resources": {"requests": {"cpu": "7"}}}, (7 / 8 + 4 / 32) / 2),
+        ({"initContainers": [{"resources": {"requests": {"cpu": "6"}}}]}, (6 / 8 + 4 / 32) / 2),
+        (
+            {"initContainers": [{"restartPolicy": "Always", "resources": {"requests": {"cpu": "6"}}}]},
+            (6.5 / 8 + 4 / 32) / 2,
+        ),
+        ({"overhead": {"memory": "4Gi"}}, (0.5 / 8 + 8 / 32) / 2),
+    ],
+)
+def test_shares_of_cpu(spec: Object, share: float) -> None:
+    """Without accelerators, the share is the mean of CPU and memory, as the scheduler counts them."""
     cluster = Cluster()
     cluster.nodes = [node("one", START, pool="cpu")]
     cluster.pods = [done("train-0", "one", START, START + 10)]
+    cluster.pods[0]["spec"] |= spec
     assert _run(cluster, 300) == 1
     (line,) = cluster.lines().values()
-    assert line["share"] == pytest.approx((0.5 / 8 + 4 / 32) / 2, abs=1e-6)
+    assert line["share"] == pytest.approx(share, abs=1e-6)
     assert line["price"] is None
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"), [("500m", 0.5), ("4", 4), ("4Gi", 4 << 30), ("1k", 1000), (None, 0), ("1.5", 1.5)]
-)
-def test_quantities(text: object, expected: float) -> None:
-    """Kubernetes' quantities are read with their suffixes."""
-    assert quantity(text) == expected

@@ -1,0 +1,63 @@
+"""The cost recorder's objects: what its pod may do, and who may change its record."""
+
+from typing import Any
+
+import pytest
+
+from components.addons.costs_objects import objects
+from ebbtide.catalog import footprint
+from ebbtide.model import declare
+from tests.declarations import BASES, changed
+
+Object = dict[str, Any]
+
+_TEAM = {"name": "vision", "members": ["ada@acme.example"]}
+
+
+@pytest.fixture(params=BASES)
+def made(request: pytest.FixtureRequest) -> list[Object]:
+    """The objects of the add-on for a team with a member."""
+    return list(objects(declare(changed(BASES[request.param], teams=[_TEAM], addons={"costs": {}}))))
+
+
+def _named(made: list[Object], kind: str, name: str) -> Object:
+    return next(item for item in made if (item["kind"], item["metadata"]["name"]) == (kind, name))
+
+
+def test_one_run_at_a_time(made: list[Object]) -> None:
+    """None starts while another works, and each ends before the next is due."""
+    spec = _named(made, "CronJob", "recorder")["spec"]
+    assert (spec["schedule"], spec["concurrencyPolicy"]) == ("*/5 * * * *", "Forbid")
+    job = spec["jobTemplate"]["spec"]
+    assert job["backoffLimit"] == 0
+    assert job["activeDeadlineSeconds"] < 5 * 60
+
+
+def test_the_pod_of_the_recorder(made: list[Object]) -> None:
+    """It writes to no file, has no privilege and no more memory than the system pool reserves for it."""
+    pod = _named(made, "CronJob", "recorder")["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    assert pod["securityContext"]["runAsNonRoot"]
+    assert all(mount["readOnly"] for mount in container["volumeMounts"])
+    limit = f"{footprint('costs').most.memory_mib:.0f}Mi"
+    assert container["resources"]["requests"]["memory"] == container["resources"]["limits"]["memory"] == limit
+
+
+def test_members_read_the_record_alone(made: list[Object]) -> None:
+    """The recorder alone writes in its namespace; members of teams get and list its ConfigMaps."""
+    granted: dict[str, set[str]] = {}
+    for binding in made:
+        if binding["kind"] == "RoleBinding" and binding["metadata"]["namespace"] == "ebbtide-costs":
+            rules = _named(made, "Role", binding["roleRef"]["name"])["rules"]
+            assert [(rule["apiGroups"], rule["resources"]) for rule in rules] == [([""], ["configmaps"])]
+            for subject in binding["subjects"]:
+                granted.setdefault(subject["name"], set()).update(rules[0]["verbs"])
+    assert granted == {
+        "recorder": {"get", "list", "create", "patch"},
+        "ada@acme.example": {"get", "list"},
+    }
