@@ -205,7 +205,7 @@ def find_record(api: Api, start: float, now: float) -> Record | None:
     if state is None:
         return None
     kept, last = state_of(state), dict[str, Any]()
-    for name in kept["parts"]:
+    for name in kept.get("parts", ()):
         last |= state_of(api.find(f"{path}/{name}"))
     written: dict[str, dict[str, Any]] = {}
     for item in api.items(path, labelSelector=f"{MONTH_LABEL} in ({','.join(months(start, now))})"):

@@ -39,8 +39,9 @@ class _Lists:
     def find(self, path: str, **query: str) -> Object | None:
         """Return an object or a list."""
         del query
-        if path.endswith("/state"):
-            return self._recorded.maps["state"] if self._recorded else None
+        name = path.rpartition("/")[2]
+        if name.startswith("state"):
+            return self._recorded.maps[name] if self._recorded else None
         return {"items": self.items(path)}
 
 

@@ -153,11 +153,8 @@ def test_a_member_knows_running_work_of_other_teams_from_the_cost_record(cluster
         "memory": 2.0**30,
         "gpus": 4,
     }
-    state = {
-        "since": START,
-        "last": NOW,
-        "open": {"a": line, "b": line, "own": line | {"namespace": "vision"}},
-    }
+    state = {"since": START, "last": NOW, "parts": ["state-a-1"]}
+    part = {"a": line, "b": line, "own": line | {"namespace": "vision"}, "recorded": None}
     ended = line | {"job": "talk", "start": START, "end": START + 500.0, "submitted": START}
     maps = f"/api/v1/namespaces/{NAMESPACE}/configmaps"
     job = _job("train")
@@ -166,6 +163,7 @@ def test_a_member_knows_running_work_of_other_teams_from_the_cost_record(cluster
         _answers("namespaces/vision/", job, workloads=[_workload(job)])
         | {
             f"{maps}/{STATE}": {"data": {STATE: json.dumps(state)}},
+            f"{maps}/state-a-1": {"data": {STATE: json.dumps(part)}},
             maps: [{"data": {"c": json.dumps(ended)}}],
         },
     )
