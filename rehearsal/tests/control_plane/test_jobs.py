@@ -124,10 +124,12 @@ def test_a_job_of_many_pods(control_plane: ControlPlane, ebbtide: Ebbtide) -> No
     api.create(
         f"/apis/batch/v1/namespaces/{place}/jobs", job("train", template, parallelism=12, completions=12)
     )
-    pods = f"/api/v1/namespaces/{place}/pods"
-    wait(lambda: len(api.items(pods)), lambda count: count == 12, seconds=90)
-    events = api.items(f"/api/v1/namespaces/{place}/events", fieldSelector="reason=SuccessfulCreate")
-    assert any(event["message"].startswith("(combined from similar events)") for event in events)
+    events = f"/api/v1/namespaces/{place}/events"
+    created = wait(
+        lambda: api.items(events, fieldSelector="reason=SuccessfulCreate"),
+        lambda found: sum(event["count"] for event in found) == 12,
+    )
+    assert any(event["message"].startswith("(combined from similar events)") for event in created)
     row = _listed(ebbtide, place)["train"]
     assert (row["attempts"], row["preemptions"]) == (1, 0)
 
