@@ -26,6 +26,12 @@ def _run(cluster: Cluster, after: float) -> int:
     return Recorder(cluster, SETTINGS, START + after).run()
 
 
+def _open(cluster: Cluster) -> set[str]:
+    record = find_record(cast("Api", Reader(cluster.maps)), START, START)
+    assert record is not None
+    return {line.uid for line in record.lines if line.is_open}
+
+
 @pytest.fixture
 def cluster() -> Cluster:
     """A node with a running attempt, which the recorder has seen."""
@@ -89,6 +95,18 @@ def test_a_finished_attempt(cluster: Cluster) -> None:
     }
     assert _run(cluster, 600) == 0
     assert len(cluster.lines()) == 1
+
+
+def test_an_attempt_that_failed_before_its_containers(cluster: Cluster) -> None:
+    """The end of an init container is that of its pod, whose containers have not run."""
+    ended = done("train-0", "one", START - 300, START + 60, phase="Failed")
+    status = ended["status"]
+    status["initContainerStatuses"] = status["containerStatuses"]
+    status["containerStatuses"] = [{"state": {"waiting": {"reason": "PodInitializing"}}}]
+    cluster.pods = [ended]
+    assert _run(cluster, 300) == 1
+    (line,) = cluster.lines().values()
+    assert (line["seconds"], line["uncertain"]) == (360, 0)
 
 
 def test_a_node_that_left_with_its_attempt(cluster: Cluster) -> None:
@@ -198,6 +216,7 @@ def test_a_pod_that_cannot_be_read_stops_nothing_else(
     cluster.pods = [bad, other, done("train-1", "one", START, START + 90)]
     assert _run(cluster, 300) == (2 if fault == "malformed" else 0)
     assert "vision" in capsys.readouterr().out
+    assert "pod-train-0" in _open(cluster)
     cluster.cut = ""
     cluster.pods = [done("train-0", "one", START - 300, START + 100), *cluster.pods[1:]]
     assert _run(cluster, 600) == (1 if fault == "malformed" else 3)
@@ -228,9 +247,7 @@ def test_the_state_of_many_attempts(cluster: Cluster) -> None:
     cluster.pods = [pod(f"train-{index}", "one", START) for index in range(3000)]
     assert _run(cluster, 300) == 0
     assert {"state-b-1", "state-b-2"} <= cluster.maps.keys()
-    record = find_record(cast("Api", Reader(cluster.maps)), START, START)
-    assert record is not None
-    assert sum(line.is_open for line in record.lines) == 3001
+    assert len(_open(cluster)) == 3001
     cluster.pods = []
     cluster.broken = "PATCH .*/state$"
     with pytest.raises(OSError, match="refused"):
