@@ -15,7 +15,7 @@ from ebbtide.catalog.accelerators import (
     short_for,
     tpu_topologies,
 )
-from ebbtide.catalog.allocatable import Resources, allocatable
+from ebbtide.catalog.allocatable import NodeSettings, Resources
 from ebbtide.catalog.cloud_specs import (
     CLOUD_SPECS,
     COMPUTE_CLASS,
@@ -69,6 +69,7 @@ __all__ = [
     "Locations",
     "Machine",
     "MachineSeries",
+    "NodeSettings",
     "Offering",
     "Pin",
     "Price",
@@ -76,7 +77,6 @@ __all__ = [
     "Resources",
     "Retirement",
     "TpuTopologies",
-    "allocatable",
     "attachable_counts",
     "attachable_types",
     "boot_disk_types",

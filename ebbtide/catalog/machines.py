@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from ebbtide.catalog import prices
-from ebbtide.catalog.allocatable import Resources, allocatable
+from ebbtide.catalog.allocatable import DEFAULT_NODE, NodeSettings, Resources, allocatable
 from ebbtide.catalog.tables import rows
 from ebbtide.cloud_kind import CloudKind
 
@@ -40,12 +40,13 @@ class Machine:
     source: str = "declared"
     threads_per_core: int | None = None
 
-    @property
-    def allocatable(self) -> Resources:
-        """Allocatable resources of one machine: those not reserved for kubelet and system. With one thread
-        per core, a node has half of the vCPUs that are billed and count against the quota."""
+    def allocatable(self, node: NodeSettings = DEFAULT_NODE) -> Resources:
+        """Return the allocatable resources of one machine: those not reserved for kubelet and system.
+
+        With one thread per core, a node has half of the vCPUs that are billed and count against the quota.
+        """
         cpus = max(1, self.vcpus // 2) if self.threads_per_core == 1 else self.vcpus
-        return allocatable(self.cloud, self.name, cpus, self.memory_gib)
+        return allocatable(self.cloud, self.name, cpus, self.memory_gib, node)
 
 
 @cache
@@ -135,7 +136,7 @@ def cheapest(
 
     def candidates() -> Iterator[tuple[float, Machine]]:
         for machine in _machines().values():
-            if machine.cloud != cloud or machine.accelerator or not machine.allocatable.holds(need):
+            if machine.cloud != cloud or machine.accelerator or not machine.allocatable().holds(need):
                 continue
             if machine.vcpus < least_vcpus or machine.family in without:
                 continue

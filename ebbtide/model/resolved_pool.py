@@ -13,6 +13,7 @@ from ebbtide.catalog import (
     SMT_DISABLED,
     CloudKind,
     Machine,
+    NodeSettings,
     Resources,
     boot_disk_types,
     chips_of,
@@ -194,14 +195,21 @@ class ResolvedPool(Pool):
             return (CLOUD_SPECS[self.site.cloud].gpu_node_footprint, "driver-daemonset")
         return ("gpu-operator-node",)
 
-    @cached_property
-    def offered(self) -> Resources | None:
-        """A node's capacity for work, in whole millicores and MiB: the allocatable resources of its machine,
-        less the requests of DaemonSets; None for an unknown machine."""
+    @property
+    def allocatable(self) -> Resources | None:
+        """Allocatable resources of a node; None for an unknown machine."""
         if self.hardware is None:
             return None
-        has, daemons = self.hardware.allocatable, self.daemon_requests
-        return Resources(
+        return self.hardware.allocatable(
+            NodeSettings(self.max_pods_per_node, image_streaming=bool(self.image_streaming))
+        )
+
+    @cached_property
+    def offered(self) -> Resources | None:
+        """A node's capacity for work, in whole millicores and MiB: its allocatable resources, less the
+        requests of DaemonSets; None for an unknown machine."""
+        has, daemons = self.allocatable, self.daemon_requests
+        return has and Resources(
             max(0, int(has.cpu_m - daemons.cpu_m)), max(0, int(has.memory_mib - daemons.memory_mib))
         )
 

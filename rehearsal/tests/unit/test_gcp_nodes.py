@@ -103,7 +103,7 @@ def test_a_spot_pool_in_full(tmp_path: Path) -> None:
     assert made.taints == (NodeTaint("cloud.google.com/gke-spot", "true", "NoSchedule"),)
     assert made.allocatable == {
         "cpu": "7910m",
-        "memory": "29022Mi",
+        "memory": "28386Mi",
         "pods": "110",
         "ephemeral-storage": "49Gi",
     }

@@ -16,12 +16,12 @@ def test_the_cheapest_holds_what_is_needed_and_no_other_costs_less(cloud: CloudK
     region = _REGIONS[cloud]
     chosen = cheapest(cloud, region, need)
     assert chosen is not None
-    assert chosen.allocatable.holds(need)
+    assert chosen.allocatable().holds(need)
     assert not chosen.accelerator
     prices = [
         price.on_demand
         for machine in filter(None, (find_machine(cloud, name) for name in machine_names(cloud)))
-        if not machine.accelerator and machine.allocatable.holds(need)
+        if not machine.accelerator and machine.allocatable().holds(need)
         if (price := machine_price(cloud, region, machine.name)) and price.on_demand is not None
     ]
     own = machine_price(cloud, region, chosen.name)

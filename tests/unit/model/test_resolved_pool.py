@@ -1,5 +1,7 @@
 """Resolved pools: facts that are derived once, from the pool, its site and the add-ons."""
 
+from typing import Any
+
 import pytest
 
 from components.gke import NodePool, NodePoolArgs
@@ -85,3 +87,23 @@ def test_a_component_checks_no_pool_of_a_declaration_again(monkeypatch: pytest.M
     assert checked == ["copied"]
     pools = [resource.inputs["name"] for resource in recording.of_type("gcp:container/nodePool:NodePool")]
     assert pools == [work.name, "copied"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "cpu_m", "memory_mib"),
+    [
+        ({"maxPodsPerNode": 200}, 400, 0),
+        ({"maxPodsPerNode": 110}, 0, 0),
+        ({"imageStreaming": True}, 0, 144),
+        ({"secondaryBootDisks": [{"diskImage": "global/images/i", "mode": "CONTAINER_IMAGE_CACHE"}]}, 0, 144),
+        ({"secondaryBootDisks": [{"diskImage": "global/images/i"}]}, 0, 0),
+    ],
+)
+def test_less_is_allocatable(fields: dict[str, Any], cpu_m: float, memory_mib: float) -> None:
+    """GKE reserves more for many pods, and for image streaming, which a disk with images switches on."""
+    plain = Pool(name="p", machine="n2-standard-8")
+    has = resolve(plain, _SITE).allocatable
+    less = resolve(Pool(name="p", machine="n2-standard-8", **fields), _SITE).allocatable
+    assert has is not None
+    assert less is not None
+    assert (has.cpu_m - less.cpu_m, round(has.memory_mib - less.memory_mib)) == (cpu_m, memory_mib)

@@ -215,8 +215,8 @@ def test_a_node_offers_what_is_left(cloud: str) -> None:
         assert machine is not None
         node = flavor(pool).node
         kept = pool.daemon_requests
-        assert node["cpu"] == int(machine.allocatable.cpu_m - kept.cpu_m) < machine.vcpus * 1000
-        assert node["memory"] == int(machine.allocatable.memory_mib - kept.memory_mib)
+        assert node["cpu"] == int(machine.allocatable().cpu_m - kept.cpu_m) < machine.vcpus * 1000
+        assert node["memory"] == int(machine.allocatable().memory_mib - kept.memory_mib)
         assert node["memory"] < machine.memory_gib * 1024
 
 

@@ -53,7 +53,8 @@ def machine_pool(request: Request, cluster: str, cluster_zones: tuple[str, ...])
     fields = request.fields
     pool = read_pool(fields, region_of(cluster_zones[0]), default_zones=cluster_zones)
     machine, kind = pool.hardware, pool.capacity.kind
-    if machine is None:
+    has = pool.allocatable
+    if machine is None or has is None:
         raise LookupError(pool.machine_type)
     zones = pool.zones or cluster_zones
     accelerator = (pool.accelerator.type, pool.accelerator.count) if pool.accelerator else None
@@ -66,8 +67,8 @@ def machine_pool(request: Request, cluster: str, cluster_zones: tuple[str, ...])
         labels={**added_labels(fields, machine, kind, accelerator, zones), **pool.labels},
         taints=(*declared_taints(fields), *added_taints(fields, machine, kind, accelerator)),
         allocatable={
-            "cpu": f"{int(machine.allocatable.cpu_m)}m",
-            "memory": f"{int(machine.allocatable.memory_mib)}Mi",
+            "cpu": f"{int(has.cpu_m)}m",
+            "memory": f"{int(has.memory_mib)}Mi",
             "pods": str(pool.max_pods_per_node or _PODS),
             "ephemeral-storage": f"{ephemeral_gib(pool)}Gi",
         },

@@ -36,7 +36,7 @@ def test_the_largest_node_is_the_most() -> None:
     assert limit_range is not None
     (container,) = limit_range["spec"]["limits"]
     assert container["type"] == "Container"
-    assert container["max"] == container["default"] == {"cpu": "7560m", "memory": "47513Mi"}
+    assert container["max"] == container["default"] == {"cpu": "7560m", "memory": "46456Mi"}
     assert container["defaultRequest"] == {"cpu": "100m", "memory": "256Mi"}
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from ebbtide.catalog import CloudKind, Machine, allocatable, machine_price
+from ebbtide.catalog import CloudKind, Machine, NodeSettings, machine_price
 from ebbtide.reading.aks import read_pool
 from ebbtide.reading.inputs import Inputs
 from ebbtide_rehearsal.cloud.azure.aks import labels_and_taints
@@ -42,7 +42,7 @@ def node_pool(pool: PoolRequest, state: Mapping[str, Any]) -> NodePool:
 def _allocatable(machine: Machine, state: Mapping[str, Any]) -> dict[str, str]:
     """Return the allocatable resources of a node, including its disk less the kubelet's eviction
     threshold."""
-    offer = allocatable(CloudKind.AKS, machine.name, machine.vcpus, machine.memory_gib)
+    offer = machine.allocatable(NodeSettings(int(state["maxPods"])))
     disk = int(state["osDiskSizeGB"])
     return {
         "cpu": f"{int(offer.cpu_m)}m",
