@@ -9,12 +9,15 @@ from ebbtide.catalog import PINS
 from ebbtide.remote_inputs import remote_inputs
 
 from .add_on import AddOnArgs, AddOnComponent
-from .chart_order import post_renderer
 from .deletion import deleted_with_cluster
 from .kueue_values import NAMESPACE, VISIBILITY_PORT, network_policies, values
+from .post_renderer import post_renderer
 
 RELEASE = "kueue"
 """Name of the release, which Kueue's certificates depend on (kueue#6797)."""
+
+_VISIBILITY = f"{RELEASE}-visibility-server"
+"""Service whose target port is fixed in the chart, unlike the port of its server."""
 
 _CHART = f"oci://registry.k8s.io/kueue/charts/kueue@{PINS['kueue'].digest}"
 """Helm fetches the digest, and fails if the version's tag has another one (helm v3.18.6, pkg/registry)."""
@@ -48,26 +51,12 @@ class Kueue(AddOnComponent):
         chart = helm.v4.Chart(
             f"{name}-chart",
             **inputs,
-            post_renderer=post_renderer(),
+            post_renderer=post_renderer({_VISIBILITY: VISIBILITY_PORT}),
             opts=pulumi.ResourceOptions(
                 parent=self,
                 depends_on=[namespace, *args.depends_on],
-                transforms=[reachable, *deleted_with_cluster(args.deleted_with)],
+                transforms=deleted_with_cluster(args.deleted_with),
             ),
         )
         self.ready = (chart,)
         self.register_outputs(remote_inputs(inputs))
-
-
-def reachable(args: pulumi.ResourceTransformArgs) -> pulumi.ResourceTransformResult | None:
-    """Set the port of the visibility server's Service to the configured one; the chart has no value for
-    it."""
-    if args.type_ != "kubernetes:core/v1:Service":
-        return None
-    props: dict[str, Any] = dict(args.props)
-    if not str(props.get("metadata", {}).get("name", "")).endswith("-visibility-server"):
-        return None
-    ports = [{**port, "targetPort": VISIBILITY_PORT} for port in props["spec"]["ports"]]
-    return pulumi.ResourceTransformResult(
-        props={**props, "spec": {**props["spec"], "ports": ports}}, opts=args.opts
-    )

@@ -10,9 +10,9 @@ from ebbtide.catalog import PINS
 from ebbtide.remote_inputs import remote_inputs
 
 from .add_on import AddOnArgs, AddOnComponent
-from .chart_order import post_renderer
 from .members import readers
 from .patches import for_readers, on_system_pool
+from .post_renderer import post_renderer
 from .system_placement import system_placement
 from .trainer_objects import NAMESPACE, PATCHES, RUNTIME_PATCHES, network_policies, values
 from .transforms import patch_transform

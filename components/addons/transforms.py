@@ -7,6 +7,7 @@ import pulumi
 from .credentials import IGNORED_CHANGES
 from .deletion import has_cloud_resources
 from .objects import Object, Patch, is_, kind_of, patched
+from .post_renderer import without_descriptions
 
 
 def is_deleted_with_cluster(manifest: Object) -> bool:
@@ -35,7 +36,7 @@ def patch_transform(
     def transform(args: pulumi.ResourceTransformArgs) -> pulumi.ResourceTransformResult | None:
         if not args.custom or not args.type_.startswith("kubernetes:"):
             return None
-        manifest = patched(dict(args.props), patches)
+        manifest = patched(without_descriptions(dict(args.props)), patches)
         is_generated = is_(manifest, "Secret", *generated_secrets) if generated_secrets else False
         options = pulumi.ResourceOptions(
             deleted_with=deleted_with if is_deleted_with_cluster(manifest) else None,

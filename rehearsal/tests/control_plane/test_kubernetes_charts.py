@@ -11,7 +11,7 @@ from pulumi_kubernetes import Provider, helm
 from pulumi_kubernetes.kustomize import v2 as kustomize
 
 from components.addons.deletion import deleted_with_cluster
-from components.addons.kueue import NAMESPACE, RELEASE, reachable
+from components.addons.kueue import NAMESPACE, RELEASE
 from components.addons.kueue_values import values
 from components.addons.manifest import Manifest, obj
 from components.addons.system_placement import system_placement
@@ -77,7 +77,7 @@ def _program(kubeconfig: str) -> Program:
         cluster = Manifest("cluster", obj("v1", "ConfigMap", "cluster", "default"), options)
         namespace = Manifest("namespace", obj("v1", "Namespace", NAMESPACE), options)
         with_transforms = pulumi.ResourceOptions(
-            parent=above, depends_on=[namespace], transforms=[reachable, *deleted_with_cluster(None)]
+            parent=above, depends_on=[namespace], transforms=deleted_with_cluster(None)
         )
         chart = helm.v4.Chart(
             "kueue",

@@ -7,8 +7,7 @@ import pytest
 import yaml
 
 from components.addons.deletion import deleted_with_cluster, has_cloud_resources
-from components.addons.kueue import reachable
-from components.addons.kueue_values import VISIBILITY_PORT, WEBHOOK_PORT, configuration, values
+from components.addons.kueue_values import WEBHOOK_PORT, configuration, values
 from ebbtide.catalog import PINS, footprint
 from ebbtide.model import declare
 from tests.declarations import AKS, GKE, Declaration, changed, pool
@@ -129,18 +128,6 @@ def _args(kind: str, props: dict[str, Any], *, custom: bool = True) -> pulumi.Re
     return pulumi.ResourceTransformArgs(
         custom=custom, type_=kind, name="x", props=props, opts=pulumi.ResourceOptions()
     )
-
-
-def test_the_service_of_pending_work_leads_to_its_port() -> None:
-    """The chart has no value for it, so a transform says it; other services stay as they are."""
-    spec = {"ports": [{"name": "https", "port": 443, "targetPort": 8082}]}
-    kind = "kubernetes:core/v1:Service"
-    changed_ = reachable(_args(kind, {"metadata": {"name": "kueue-visibility-server"}, "spec": spec}))
-    assert changed_ is not None
-    props: Any = changed_.props
-    assert props["spec"]["ports"] == [{"name": "https", "port": 443, "targetPort": VISIBILITY_PORT}]
-    assert reachable(_args(kind, {"metadata": {"name": "kueue-webhook-service"}, "spec": spec})) is None
-    assert reachable(_args("kubernetes:apps/v1:Deployment", {})) is None
 
 
 HOLDERS: list[tuple[str, dict[str, Any], bool]] = [

@@ -1,4 +1,4 @@
-"""The post-renderer that orders a chart's objects, run as Helm runs it."""
+"""The post-renderer of a chart's objects, run as Helm runs it."""
 
 import subprocess
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from components.addons.chart_order import DEPENDS_ON, post_renderer
+from components.addons.post_renderer import DEPENDS_ON, post_renderer
 from ebbtide.recording.recording import Recording
 from tests.declarations import GKE, changed
 from tests.synth import synth
@@ -19,12 +19,26 @@ kind: CustomResourceDefinition
 metadata:
   name: workloads.kueue.x-k8s.io
 spec:
-  description: |
-    Text with a line of its own:
-      --- it starts no document
-  enabled: on
+  versions:
+  - name: v1beta2
+    schema:
+      openAPIV3Schema:
+        description: |
+          Text with a line of its own:
+            --- it starts no document
+        properties:
+          description: {type: string, description: A field of that name.}
+          since: {type: string, enum: ["on", 2026-01-01], default: {description: kept}}
+          items: {items: {description: An item., type: integer}}
 ---
 # Source: kueue/templates/empty.yaml
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: kueue-system}
+spec:
+  description: of no kind
+  enabled: on
 ---
 # Source: kueue/templates/rbac.yaml
 apiVersion: rbac.authorization.k8s.io/v1
@@ -55,6 +69,12 @@ metadata: {name: in-the-namespace-of-the-release}
 apiVersion: v1
 kind: Service
 metadata: {name: kueue-webhook-service, namespace: kueue-system}
+spec: {ports: [{port: 443, targetPort: 9443}]}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: kueue-visibility-server, namespace: kueue-system}
+spec: {ports: [{name: https, port: 443, targetPort: 8082}]}
 ---
 apiVersion: apps/v1
 kind: Deployment
@@ -72,7 +92,7 @@ metadata: {name: kueue-validating-webhook-configuration}
 
 def rendered(manifests: str) -> str:
     """Pipe manifests through the program that a chart names."""
-    program: Any = post_renderer()
+    program: Any = post_renderer({"kueue-visibility-server": 443})
     command = [program["command"], *program["args"]]
     return subprocess.run(command, input=manifests, capture_output=True, text=True, check=True).stdout
 
@@ -96,13 +116,34 @@ def test_a_controller_depends_on_what_it_needs_when_it_starts() -> None:
     ]
 
 
+def test_kinds_have_no_descriptions() -> None:
+    """A field of that name stays, and so does a default; text stays text."""
+    (version,) = by_kind(rendered(CHART))["CustomResourceDefinition"]["spec"]["versions"]
+    assert version["schema"]["openAPIV3Schema"] == {
+        "properties": {
+            "description": {"type": "string"},
+            "since": {"type": "string", "enum": ["on", "2026-01-01"], "default": {"description": "kept"}},
+            "items": {"items": {"type": "integer"}},
+        }
+    }
+
+
+def test_a_service_leads_to_its_port() -> None:
+    """The chart has no value for the port of the visibility server's Service."""
+    services = [item for item in yaml.safe_load_all(rendered(CHART)) if item and item["kind"] == "Service"]
+    assert [item["spec"]["ports"] for item in services] == [
+        [{"port": 443, "targetPort": 9443}],
+        [{"name": "https", "port": 443, "targetPort": 443}],
+    ]
+
+
 def test_other_documents_are_unchanged() -> None:
     """To the letter, so that YAML which Helm and PyYAML read differently stays as it is."""
     output = rendered(CHART)
     assert "  enabled: on\n" in output
     before, after = by_kind(CHART), by_kind(output)
     assert before.keys() == after.keys()
-    for kind in before.keys() - {"Deployment"}:
+    for kind in before.keys() - {"Deployment", "Service", "CustomResourceDefinition"}:
         assert DEPENDS_ON not in str(after[kind])
         assert before[kind] == after[kind]
 
@@ -120,8 +161,8 @@ def recording() -> Recording:
     return synth(changed(GKE, queues=[{"name": "gpus", "pools": ["t4"]}], addons={"trainer": {}}))
 
 
-@pytest.mark.parametrize("addon", ["kueue", "trainer"])
-def test_charts_with_controllers_are_ordered(recording: Recording, addon: str) -> None:
+@pytest.mark.parametrize(("addon", "ports"), [("kueue", {"kueue-visibility-server": 443}), ("trainer", {})])
+def test_charts_with_controllers_are_ordered(recording: Recording, addon: str, ports: dict[str, int]) -> None:
     """Kueue and Trainer restarted three and four times in a first update."""
     (chart,) = (item for item in recording.of_type("kubernetes:helm.sh/v4:Chart") if addon in item.name)
-    assert chart.inputs["postRenderer"] == post_renderer()
+    assert chart.inputs["postRenderer"] == post_renderer(ports)
