@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import pulumi
 
@@ -15,6 +15,12 @@ from ebbtide.placement.queueing import Queueing
 
 from .deletion import leaf_options
 from .manifest import Manifest
+
+_REPLACED_WITH_ITS_QUEUE: Final = pulumi.ResourceOptions(
+    replace_on_changes=["spec.clusterQueue"], delete_before_replace=True
+)
+"""A LocalQueue cannot move to another ClusterQueue; Workloads wait for their queue by name (Kueue 0.19.2,
+localqueue_types.go)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,11 +88,10 @@ class Queues(pulumi.ComponentResource):
         manifest = _with_cloud_names(manifest, args)
         namespaces = args.namespaces.get(metadata.get("namespace", ""), ())
         logical_name = "/".join(filter(None, (metadata.get("namespace"), metadata["name"])))
-        return Manifest(
-            f"{name}-{manifest['kind'].lower()}-{logical_name}",
-            manifest,
-            leaf_options(self, args.deleted_with, (*before, *namespaces)),
-        )
+        options = leaf_options(self, args.deleted_with, (*before, *namespaces))
+        if manifest["kind"] == "LocalQueue":
+            options = pulumi.ResourceOptions.merge(options, _REPLACED_WITH_ITS_QUEUE)
+        return Manifest(f"{name}-{manifest['kind'].lower()}-{logical_name}", manifest, options)
 
 
 def _with_cloud_names(manifest: Mapping[str, Any], args: QueuesArgs) -> Mapping[str, Any]:

@@ -10,6 +10,7 @@ from ebbtide.model import declare
 from ebbtide.placement.derive import profile
 from ebbtide.placement.profile import PoolProfile, Profile
 from ebbtide.placement.profile_sources import CONFIG_MAP
+from ebbtide.review.difference import compare
 from ebbtide.workloads.jobs import job
 from tests.declarations import GKE, Declaration, changed
 from tests.repository import ROOT
@@ -187,6 +188,26 @@ def test_dependencies_are_linear() -> None:
                 assert queue.endswith(f"-clusterqueue-{namespace}.{name}")
                 assert team.endswith(f"-namespace-{namespace}")
     assert edges[2] - edges[1] == edges[1] - edges[0]
+
+
+def test_a_local_queue_is_replaced_with_its_cluster_queue() -> None:
+    """Kueue forbids the update, and both have the same name."""
+    queues = [{"name": "t4", "pools": ["t4"]}, {"name": "any", "pools": ["t4"]}]
+    uses = (
+        [{"queue": "t4", "as": "big"}, {"queue": "any"}],
+        [{"queue": "any", "as": "big"}, {"queue": "t4"}],
+    )
+    before, after_ = (
+        synth(changed(GKE, queues=queues, teams=[{"name": "vision", "queues": use}])) for use in uses
+    )
+    big = {
+        change.action: change.new
+        for change in compare(before, after_)
+        if change.resource.name.endswith("localqueue-vision/big")
+    }
+    assert list(big) == ["replace"]
+    assert big["replace"] is not None
+    assert big["replace"].delete_before_replace
 
 
 def test_a_teams_profile_has_its_own_queues() -> None:
