@@ -14,12 +14,9 @@ Object: TypeAlias = dict[str, Any]
 
 JSON: Final = "application/json"
 APPLY: Final = "application/apply-patch+yaml"  # JSON is YAML
-METADATA: Final = (
-    "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io,"
-    "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"
-)
-"""An object, or the objects of a list, without anything but their metadata (Kubernetes API concepts,
-metadata-only fetches, 1.35)."""
+METADATA: Final = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"
+"""The objects of a list without anything but their metadata (Kubernetes API concepts, metadata-only fetches,
+1.35)."""
 JSON_PATCH: Final = "application/json-patch+json"
 MERGE_PATCH: Final = "application/merge-patch+json"
 

@@ -18,7 +18,6 @@ from ebbtide.workloads.objects import Object, condition, phase_of, waits
 from ebbtide.workloads.submission import JOB_UID
 
 POSITIONS: Final = "/apis/visibility.kueue.x-k8s.io/v1beta2/namespaces/{}/localqueues/{}/pendingworkloads"
-_MAPS: Final = "/api/v1/namespaces/{}/configmaps"
 _REQUESTS: Final = "/apis/autoscaling.x-k8s.io/v1/namespaces/{}/provisioningrequests"
 _TRAINER: Final = "/openapi/v3/apis/trainer.kubeflow.org/v1alpha1"
 
@@ -83,14 +82,11 @@ class _Reader:
         listed: Any = (self.find(path, **query) or {}).get("items")
         return listed or []
 
-    def is_missing(self, path: str) -> bool:
-        """Return whether an object does not exist; false if the user may not read it."""
-        try:
-            return self._api.find(path.format(self.namespace), accept=METADATA) is None
-        except ApiError as error:
-            if error.forbidden or (error.unanswered and error.status):
-                return False
-            raise
+    def missing(self, path: str, names: Sequence[str]) -> list[str]:
+        """Return which objects of a list do not exist; none if the user may not read them."""
+        listed = self.find(path, accept=METADATA) if names else None
+        existing = {item["metadata"]["name"] for item in (listed or {}).get("items") or ()}
+        return [name for name in names if name not in existing] if listed else []
 
     def workload(self, item: Object) -> Object | None:
         """Return the newest Workload of an object."""
@@ -139,7 +135,7 @@ def _complete(reader: _Reader, evidence: Evidence) -> Evidence:
     )
     complete = replace(
         evidence,
-        missing=[name for name in _maps(evidence.pods) if reader.is_missing(f"{_MAPS}/{name}")],
+        missing=reader.missing("/api/v1/namespaces/{}/configmaps", _maps(evidence.pods)),
         events=reader.items("/api/v1/namespaces/{}/events"),
         local_queues=reader.items(f"{API_PATH}/namespaces/{{}}/localqueues"),
         workloads=workloads,
