@@ -1,9 +1,9 @@
 """Faults between the API server and what `ebbtide sleep`, `wake`, `up` and `destroy` change on a cluster.
 
-A command that was killed is one whose later requests are not sent: it is run again.
+To the API server, a killed command is one whose later requests are not sent: it is run again.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -22,13 +22,16 @@ from ebbtide.operations.state import State
 from ebbtide_rehearsal.control_plane import ControlPlane
 from ebbtide_rehearsal.tools import ensure, narration
 from rehearsal.tests.control_plane.cluster import Object, namespace, node, wait
-from rehearsal.tests.control_plane.fault_proxy import Fault, FaultProxy
+from rehearsal.tests.control_plane.fault_proxy import ONCE, Fault, FaultProxy
+from rehearsal.tests.engine.projects import project_in
+from tests.unit.operations.objects import PROFILE
 
 pytestmark = [pytest.mark.rehearsal, pytest.mark.timeout(7200)]
 
 _PLACE = "operated"
 _CORE = f"/api/v1/namespaces/{_PLACE}"
 _KUEUE = "/apis/kueue.x-k8s.io/v1beta2"
+_FINALIZER = "service.kubernetes.io/load-balancer-cleanup"
 _QUEUE = f"{_KUEUE}/clusterqueues/cpu"
 _POOL = DrainedPool("cpu", "pool", "cpu-old", timedelta())
 _STATE = State(
@@ -92,10 +95,10 @@ def _is_drained(api: Api) -> bool:
     )
 
 
-def _with_load_balancers(api: Api) -> None:
+def _with_load_balancers(api: Api, finalizers: Sequence[str] = (_FINALIZER,)) -> None:
     for name in ("web", "api"):
         spec = {"type": "LoadBalancer", "ports": [{"port": 80}]}
-        metadata = {"name": name, "finalizers": ["service.kubernetes.io/load-balancer-cleanup"]}
+        metadata = {"name": name, "finalizers": list(finalizers)}
         api.create(
             f"{_CORE}/services", {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec}
         )
@@ -177,3 +180,56 @@ def test_an_operation_with_a_fault(
             operation.run(proxied)
             assert operation.is_done(api), (at, fault, proxy.requests)
     proxied.close()
+
+
+@pytest.mark.usefixtures("proxy")
+def test_an_object_of_the_same_name(control_plane: ControlPlane) -> None:
+    """Only what was listed is deleted: a Service that has the name by then stays."""
+    api = control_plane.api
+    _with_load_balancers(api, finalizers=[])
+    listed = user_objects.list_objects(api, CloudKind.GKE, _STATE)
+    for name in ("web", "api"):
+        api.delete(f"{_CORE}/services/{name}")
+    _with_load_balancers(api, finalizers=[])
+    user_objects.delete(api, listed)
+    assert len(api.items(f"{_CORE}/services")) == len(listed) == 2
+    _clean_up(api)
+    assert api.items(f"{_CORE}/services") == []
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("shift", range(len(ONCE)))
+def test_a_destroy_with_a_fault(
+    control_plane: ControlPlane, proxy: FaultProxy, tmp_path: Path, shift: int
+) -> None:
+    """Each request of `ebbtide destroy` meets a fault, the kinds in turn: the stack is destroyed, or by its
+    repetition after a kill, and users' load balancers with it."""
+    api, project = control_plane.api, project_in(tmp_path)
+    kubeconfig = proxy.kubeconfig(tmp_path / "kubeconfig").read_text()
+
+    def begin() -> None:
+        _with_load_balancers(api, finalizers=[])
+        outputs = {"kubeconfig": kubeconfig, "placementProfile": PROFILE.output()}
+        stack = {"type": "pulumi:pulumi:Stack", "name": "tried-dev", "outputs": outputs}
+        if (project.root / "Pulumi.dev.yaml").exists():
+            project.pulumi("stack", "rm", "dev", "--yes")
+        project.holds("dev", stack, {"type": "gcp:container/cluster:Cluster", "name": "train"})
+
+    def destroy(fault: Fault | None = None, at: int = -1) -> tuple[int, str]:
+        started = project.start("destroy", "dev", "--yes")
+        proxy.inject(fault, at, started.kill)
+        output, _ = started.communicate(timeout=300)
+        assert "Traceback" not in output
+        return started.returncode, output
+
+    begin()
+    assert destroy()[0] == 0
+    for at in range(len(proxy.requests)):
+        begin()
+        fault = ONCE[(at + shift) % len(ONCE)]
+        status, output = destroy(fault, at)
+        is_killed = fault in (Fault.KILLED, Fault.KILLED_AFTER)
+        assert (status == 0) is not is_killed, (at, fault, output)
+        if is_killed:
+            assert destroy()[0] == 0, (at, fault)
+        assert not api.items(f"{_CORE}/services"), (at, fault)

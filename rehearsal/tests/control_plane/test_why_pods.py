@@ -111,7 +111,7 @@ def test_volumes(control_plane: ControlPlane, place: str) -> None:
 
 
 def test_single_pods(control_plane: ControlPlane, place: str) -> None:
-    """A gated pod, and one whose image its node cannot pull."""
+    """A gated pod, one whose image its node cannot pull, and one whose ConfigMap does not exist yet."""
     api, pods = control_plane.api, f"/api/v1/namespaces/{place}/pods"
 
     def create(name: str, **spec: Any) -> None:
@@ -127,6 +127,12 @@ def test_single_pods(control_plane: ControlPlane, place: str) -> None:
     api.patch(f"{pods}/pulling/status", {"status": status})
     cause = why(api, place, "pulling", "ImagePull")
     assert cause.message == "the node cannot pull its image busybox: ImagePullBackOff: Back-off pulling image"
+    volumes = [{"name": "code", "configMap": {"name": "train-code"}}]
+    create("mounting", nodeName="elsewhere", volumes=volumes)
+    assert "its ConfigMap train-code does not exist" in why(api, place, "mounting", "ConfigMap").message
+    code = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "train-code"}}
+    api.create(f"/api/v1/namespaces/{place}/configmaps", code)
+    assert why(api, place, "mounting", "Starting").actor is Actor.TIME
 
 
 def test_a_job_between_tries(control_plane: ControlPlane, place: str) -> None:

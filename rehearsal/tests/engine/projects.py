@@ -57,17 +57,22 @@ class Project:
 
     def ebbtide(self, *args: str) -> tuple[int, str, str]:
         """Exit status, standard output and standard error of an `ebbtide` command."""
-        done = subprocess.run(
+        started = self.start(*args)
+        out, errors = started.communicate()
+        assert "Traceback" not in errors
+        return started.returncode, out, errors
+
+    def start(self, *args: str) -> subprocess.Popen[str]:
+        """Start an `ebbtide` command."""
+        return subprocess.Popen(
             [sys.executable, "-m", "ebbtide", *args, "--cwd", str(self.root)],
             cwd=ROOT,
             env=self.environment,
             stdin=subprocess.DEVNULL,
-            capture_output=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
-            check=False,
         )
-        assert "Traceback" not in done.stderr
-        return done.returncode, done.stdout, done.stderr
 
 
 def project_in(directory: Path) -> Project:

@@ -230,8 +230,8 @@ def test_a_deletion_by_uid(server: _Server, api: Api) -> None:
         api.delete(f"{_PODS}/a")
 
 
-def test_an_unreachable_server(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error names the server and the cause; no proxy leads to this machine."""
+def test_an_unreachable_server(monkeypatch: pytest.MonkeyPatch, pauses: list[float]) -> None:
+    """The error names the server and the cause, at once; no proxy leads to this machine."""
     monkeypatch.setenv("HTTPS_PROXY", "http://proxy.invalid:1")
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # and does not listen
@@ -240,6 +240,7 @@ def test_an_unreachable_server(monkeypatch: pytest.MonkeyPatch) -> None:
             Api.of_kubeconfig(_kubeconfig(server)).get("/version")
     assert refused.value.unanswered
     assert str(refused.value) == f"The API server at {server} cannot be reached (Connection refused)"
+    assert pauses == []
 
 
 def test_a_proxy(server: _Server, monkeypatch: pytest.MonkeyPatch) -> None:

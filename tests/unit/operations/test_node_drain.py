@@ -21,7 +21,7 @@ class _Api:
         self.node: dict[str, Any] = {"metadata": {"name": "n1"}, "spec": {}}
         self.pods = {
             name: {
-                "metadata": {"name": name, "namespace": "lab", **pod.pop("metadata", {})},
+                "metadata": {"name": name, "namespace": "lab", "uid": name, **pod.pop("metadata", {})},
                 "spec": {"nodeName": "n1", "restartPolicy": "Never", **pod},
                 "status": {"phase": "Running"},
             }
@@ -56,9 +56,10 @@ class _Api:
         if item is not self.node:
             self.changes.append((path.rpartition("/")[2], item["spec"]["active"]))
 
-    def create(self, path: str, _body: dict[str, Any]) -> None:
-        """Evict a pod."""
+    def create(self, path: str, body: dict[str, Any]) -> None:
+        """Evict a pod, by its UID."""
         name = path.split("/")[-2]
+        assert body["deleteOptions"]["preconditions"] == {"uid": self.pods[name]["metadata"]["uid"]}
         if name in self.guarded:
             raise ApiError(429, "Cannot evict pod as it would violate the pod's disruption budget.")
         self.evicted.append(name)

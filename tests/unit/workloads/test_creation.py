@@ -136,17 +136,22 @@ def test_a_lost_answer_is_recognized_as_ours(api: ObjectsApi, monkeypatch: pytes
     assert api.objects[f"{_JOBS}/train"] == job
 
 
-def test_code_that_is_deleted_during_the_creation(api: ObjectsApi) -> None:
-    """The Job, whose pods would wait for ever, is deleted."""
+@pytest.mark.parametrize("again", [False, True])
+def test_code_that_is_deleted_during_the_creation(api: ObjectsApi, *, again: bool) -> None:
+    """The Job, whose pods would wait for ever, is deleted; another ConfigMap of the name stays as it is."""
+    code = f"{_MAPS}/train-code-1"
 
     def forget(method: str, path: str) -> None:
         if (method, path) == ("POST", _JOBS):
-            del api.objects[f"{_MAPS}/train-code-1"]
+            del api.objects[code]
+            if again:
+                api.create(_MAPS, _CODE)
 
     api.on_write = forget
     with pytest.raises(ClusterError, match="ConfigMap train-code-1 in namespace lab was deleted during"):
         submission.submit(api, _JOB, _CODE)
-    assert api.objects == {}
+    assert list(api.objects) == ([code] if again else [])
+    assert not again or "ownerReferences" not in api.objects[code]["metadata"]
 
 
 def test_a_replacement(api: ObjectsApi) -> None:
