@@ -1,18 +1,21 @@
-"""AKS rules for spot pools, ephemeral disks, pool sizes and upgrades."""
+"""AKS rules for spot pools, ephemeral disks, numbers of pools and nodes, and upgrades."""
 
 from collections.abc import Iterator
 from decimal import Decimal
 
 from ebbtide.catalog import LARGEST_EPHEMERAL_GIB, CloudKind, can_be_spot, ephemeral_gib
 from ebbtide.model.capacity import Spot
+from ebbtide.model.cluster import Cluster
 from ebbtide.model.faults import Fault
-from ebbtide.model.rules.rule import PoolIn, Severity, pool_rule
+from ebbtide.model.rules.rule import PoolIn, Severity, cluster_rule, pool_rule
 
 _SPOT_DOCS = "azure-aks-docs spot-node-pool.md (2025-04-06)"
 _UPGRADE_DOCS = "azure-aks-docs upgrade-aks-node-pools-rolling.md (2026-05-29)"
 _DECIMALS = 5
 _NO_POOL = "The node pool could not be created."
+_LIMITS = "azure-aks-docs quotas-skus-regions.md (2026-08-03), container-service-limits"
 _MOST_NODES = 1000
+_MOST_POOLS = 100
 
 
 @pool_rule("no spot system pool", f"{_SPOT_DOCS}; use-system-pools.md (2026-04-30)", CloudKind.AKS)
@@ -67,7 +70,19 @@ def _ephemeral_disk_fits(pool: PoolIn) -> Iterator[Fault]:
         )
 
 
-@pool_rule("maximum nodes in AKS pool", "azure-aks-docs quotas-skus-regions.md (2026)", CloudKind.AKS)
+@cluster_rule("maximum pools in AKS cluster", _LIMITS, CloudKind.AKS)
+def _not_too_many_pools(cluster: Cluster) -> Iterator[Fault]:
+    number = len(cluster.pools)
+    if number > _MOST_POOLS:
+        yield Fault(
+            "pools",
+            f"A cluster on AKS has at most {_MOST_POOLS} node pools, and {number} are declared.",
+            "The last ones could not be created.",
+            "Declare fewer pools, or a second cluster.",
+        )
+
+
+@pool_rule("maximum nodes in AKS pool", _LIMITS, CloudKind.AKS)
 def _not_too_many_nodes(pool: PoolIn) -> Iterator[Fault]:
     nodes = pool.pool.nodes
     for field, number in (("max", nodes.max), ("count", nodes.count)):

@@ -63,6 +63,32 @@ def edited(written: Any, changes: dict[str, Any], drops: list[str]) -> Any:
     return whole["it"]
 
 
+def aks_pools(number: int) -> Any:
+    """A declaration on AKS with a number of pools."""
+    aks = base("aks")
+    spare = [
+        {"name": f"cpu{index}", "machine": "Standard_D8as_v5", "nodes": {"max": 1}}
+        for index in range(number - len(aks["pools"]))
+    ]
+    return {**aks, "pools": [*aks["pools"], *spare]}
+
+
+def too_many_pools_in_a_cluster() -> Case:
+    """A cluster of 101 pools, which would be long to read as data."""
+    return Case(
+        name="aks_pools: too many pools",
+        written=aks_pools(101),
+        faults=(
+            Fault(
+                path="pools",
+                problem="A cluster on AKS has at most 100 node pools, and 101 are declared.",
+                consequence="The last ones could not be created.",
+                fix="Declare fewer pools, or a second cluster.",
+            ),
+        ),
+    )
+
+
 def many_pools(count: int) -> Any:
     """A declaration with a number of CPU pools, which would be long to read as data."""
     pools = [
@@ -113,7 +139,13 @@ def too_many_disks() -> Case:
 
 def bad_cases() -> list[Case]:
     """Declarations that are refused."""
-    return [*cases("bad"), too_many_pools(declared=True), too_many_pools(declared=False), too_many_disks()]
+    return [
+        *cases("bad"),
+        too_many_pools(declared=True),
+        too_many_pools(declared=False),
+        too_many_pools_in_a_cluster(),
+        too_many_disks(),
+    ]
 
 
 def cases(directory: str) -> list[Case]:

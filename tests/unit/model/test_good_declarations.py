@@ -8,7 +8,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from ebbtide.model import Cluster, DeclarationError, advice, declaration_schema, declare
-from tests.unit.model.cases import Case, base, cases, paths, put
+from tests.unit.model.cases import Case, aks_pools, base, cases, paths, put
 
 _GOOD = cases("good")
 
@@ -75,3 +75,8 @@ def test_null_is_no_value(case: Case) -> None:
 def test_the_bases_are_worth_no_warning(cloud: str) -> None:
     """The declarations that the others are edits of cause no warning."""
     assert advice(declare(base(cloud))) == ()
+
+
+def test_as_many_pools_as_aks_has() -> None:
+    """A cluster of 100 pools is accepted."""
+    assert len(declare(aks_pools(100)).pools) == 100
