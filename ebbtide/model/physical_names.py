@@ -9,6 +9,17 @@ _ACCOUNT_HASH = 12
 _ARM = "Azure resource-name-rules (learn.microsoft.com/azure/azure-resource-manager/management, 2026)"
 _GOOGLE = "hashicorp/terraform-provider-google-beta 7.45"
 
+AZURE_RESERVED = (
+    "(?i)microsoft|windows|xbox|^login|^("
+    "access|app_(code|themes|data|globalresources|localresources|webreferences|browsers)|azure|bing|bizspark"
+    "|biztalk|cortana|directx|dotnet|dynamics|excel|exchange|forefront|groove|hololens|hyperv|kinect|lync"
+    "|msdn|o365|office|office365|onedrive|onenote|outlook|powerpoint|sharepoint|skype|visio|visualstudio"
+    "|web.config)$"
+)
+"""Reserved words in names of Azure resources with a host name: anywhere, at the start, or as the whole name
+(learn.microsoft.com/azure/azure-resource-manager/troubleshooting/error-reserved-resource-name, 2023-04-05;
+MicrosoftDocs/azure-docs#104539 for `xbox` anywhere)."""
+
 
 @dataclass(frozen=True, slots=True)
 class NameLimit:
@@ -53,17 +64,33 @@ FEDERATED_CREDENTIAL = NameLimit(
     3, 120, "A-Za-z0-9_-", "azure-rest-api-specs, Microsoft.ManagedIdentity (2024-11)"
 )
 RESOURCE_GROUP = NameLimit(1, 90, "A-Za-z0-9_.()-", f"{_ARM}, Microsoft.Resources")
-DNS_PREFIX = NameLimit(1, 54, "A-Za-z0-9-", "azure-rest-api-specs, Microsoft.ContainerService: dnsPrefix")
+DNS_PREFIX = NameLimit(
+    1,
+    54,
+    "A-Za-z0-9-",
+    "azure-rest-api-specs, Microsoft.ContainerService: dnsPrefix",
+    reserved=AZURE_RESERVED,
+)
 VIRTUAL_NETWORK = NameLimit(2, 64, "A-Za-z0-9_.-", f"{_ARM}, Microsoft.Network")
-WORKSPACE = NameLimit(4, 63, "A-Za-z0-9-", f"{_ARM}, Microsoft.OperationalInsights")
+WORKSPACE = NameLimit(4, 63, "A-Za-z0-9-", f"{_ARM}, Microsoft.OperationalInsights", reserved=AZURE_RESERVED)
 MONITOR_WORKSPACE = NameLimit(
-    4, 44, "A-Za-z0-9-", "azure-rest-api-specs, Microsoft.Monitor 2023-04-03: azureMonitorWorkspaceName"
+    4,
+    44,
+    "A-Za-z0-9-",
+    "azure-rest-api-specs, Microsoft.Monitor 2023-04-03: azureMonitorWorkspaceName",
+    reserved=AZURE_RESERVED,
 )
 DATA_COLLECTION = NameLimit(
-    3, 44, "A-Za-z0-9-", "azure-monitor docs, prometheus-metrics-enable (2026): 44 characters for an endpoint"
+    3,
+    44,
+    "A-Za-z0-9-",
+    "azure-monitor docs, prometheus-metrics-enable (2026): 44 characters for an endpoint",
+    reserved=AZURE_RESERVED,
 )
-STORAGE_ACCOUNT = NameLimit(3, 24, "a-z0-9", f"{_ARM}, Microsoft.Storage")
-CONTAINER_REGISTRY = NameLimit(5, 50, "A-Za-z0-9", f"{_ARM}, Microsoft.ContainerRegistry")
+STORAGE_ACCOUNT = NameLimit(3, 24, "a-z0-9", f"{_ARM}, Microsoft.Storage", reserved=AZURE_RESERVED)
+CONTAINER_REGISTRY = NameLimit(
+    5, 50, "A-Za-z0-9", f"{_ARM}, Microsoft.ContainerRegistry", reserved=AZURE_RESERVED
+)
 SUBDOMAIN = NameLimit(
     1, 253, "a-z0-9-", "kubernetes.io, overview/working-with-objects/names (2026): DNS subdomain"
 )
@@ -79,9 +106,15 @@ def fitting(name: str, limit: NameLimit) -> str:
     digest = sha256(name.encode()).hexdigest()[:_HASH]
     spelled = name if "A-Z" in limit.characters else name.lower()
     allowed = re.sub(f"[^{limit.characters}]", "-", spelled)
-    if limit.reserved:
-        allowed = re.sub(limit.reserved, "g", allowed)
+    allowed = _without(limit.reserved, allowed)
     return f"{allowed[: limit.longest - _HASH - 1].rstrip('-')}-{digest}"
+
+
+def _without(reserved: str, name: str) -> str:
+    """Return a name with the first letter of each reserved word in its place."""
+    while reserved and (word := re.search(reserved, name)):
+        name = name[: word.start() + 1] + name[word.end() :]
+    return name
 
 
 def account_name(*parts: str) -> str:
@@ -89,5 +122,6 @@ def account_name(*parts: str) -> str:
     since it must be globally unique."""
     text = "-".join(parts)
     letters = "".join(letter for letter in parts[-1].lower() if letter.isascii() and letter.isalnum())
+    letters = _without(STORAGE_ACCOUNT.reserved, letters)
     digits = STORAGE_ACCOUNT.longest - _ACCOUNT_HASH
     return f"{letters[:_ACCOUNT_HASH]}{sha256(text.encode()).hexdigest()[:digits]}"

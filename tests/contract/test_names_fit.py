@@ -17,6 +17,8 @@ from tests.synth import synth
 _KUBERNETES = "kubernetes.io, overview/working-with-objects/names and labels (2026)"
 _ARM = "Azure resource-name-rules (2026)"
 _GKE = "GKE v1 API (2026)"
+_UNRESERVED = "(?!(?i:login))(?!.*(?i:microsoft|windows|xbox))"
+"""Azure docs, error-reserved-resource-name (2023-04-05)."""
 
 LIMITS: dict[tuple[str, str], tuple[str, str]] = {
     ("gcp:container/cluster:Cluster", "name"): (r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?", _GKE),
@@ -52,7 +54,7 @@ LIMITS: dict[tuple[str, str], tuple[str, str]] = {
         _ARM,
     ),
     ("azure-native:containerservice:ManagedCluster", "dnsPrefix"): (
-        r"[A-Za-z0-9]([-A-Za-z0-9]{0,52}[A-Za-z0-9])?",
+        rf"{_UNRESERVED}[A-Za-z0-9]([-A-Za-z0-9]{{0,52}}[A-Za-z0-9])?",
         "azure-rest-api-specs, Microsoft.ContainerService",
     ),
     ("azure-native:containerservice:AgentPool", "agentPoolName"): (r"[a-z][a-z0-9]{0,11}", _ARM),
@@ -64,10 +66,10 @@ LIMITS: dict[tuple[str, str], tuple[str, str]] = {
         "azure-native:managedidentity:FederatedIdentityCredential",
         "federatedIdentityCredentialResourceName",
     ): (r"[A-Za-z0-9][-\w]{2,119}", "azure-rest-api-specs, Microsoft.ManagedIdentity (2024-11)"),
-    ("azure-native:storage:StorageAccount", "accountName"): (r"[a-z0-9]{3,24}", _ARM),
+    ("azure-native:storage:StorageAccount", "accountName"): (rf"{_UNRESERVED}[a-z0-9]{{3,24}}", _ARM),
     ("azure-native:storage:BlobContainer", "containerName"): (r"[a-z0-9][-a-z0-9]{1,61}[a-z0-9]", _ARM),
     ("azure-native:storage:FileShare", "shareName"): (r"[a-z0-9][-a-z0-9]{1,61}[a-z0-9]", _ARM),
-    ("azure-native:containerregistry:Registry", "registryName"): (r"[A-Za-z0-9]{5,50}", _ARM),
+    ("azure-native:containerregistry:Registry", "registryName"): (rf"{_UNRESERVED}[A-Za-z0-9]{{5,50}}", _ARM),
     ("azure-native:operationalinsights:Workspace", "workspaceName"): (
         r"[A-Za-z0-9][-A-Za-z0-9]{2,61}[A-Za-z0-9]",
         _ARM,
@@ -100,13 +102,15 @@ _CLUSTER = {
     "gke": st.from_regex(r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?", fullmatch=True)
     | st.sampled_from(["x", "x" * 40, "google-lab", "x-" + "y" * 38]),
     "aks": st.from_regex(r"[A-Za-z0-9]([-_A-Za-z0-9]{0,61}[A-Za-z0-9])?", fullmatch=True)
-    | st.sampled_from(["x", "X" * 63, "a_b", "a" + "_" * 61 + "b", "9"]),
+    | st.sampled_from(["x", "X" * 63, "Windows-lab", "a_b", "a" + "_" * 61 + "b", "9"]),
 }
 _POOL = {
     "gke": st.from_regex(r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?", fullmatch=True) | st.just("p" * 40),
     "aks": st.from_regex(r"[a-z][a-z0-9]{0,11}", fullmatch=True) | st.just("p" * 12),
 }
-_DNS = st.from_regex(_LABEL, fullmatch=True) | st.sampled_from(["0", "ml", "a" * 63, "google"])
+_DNS = st.from_regex(_LABEL, fullmatch=True) | st.sampled_from(
+    ["0", "ml", "a" * 63, "google", "microsoft-ml", "login"]
+)
 _PROJECTS = st.sampled_from(["acme-ml", "p" * 30, "acme.example:ml-lab", "google.com:skia-buildbots"])
 
 
@@ -186,6 +190,15 @@ def test_any_name_is_made_to_fit(limit: NameLimit, name: str) -> None:
     fitted = fitting(name, limit)
     assert limit.holds(fitted)
     assert (fitted == name) is limit.holds(name)
+
+
+@pytest.mark.parametrize("word", ["microsoft", "windows", "WWindowsindows", "xbox-live", "login", "azure"])
+def test_reserved_words_are_left_out(word: str) -> None:
+    """Azure refuses public names with a reserved word, so a derived name has another one in its place."""
+    prefix, account = fitting(word, physical_names.DNS_PREFIX), account_name("s", "train", word)
+    for name in (prefix, account):
+        assert not re.search(r"microsoft|windows|xbox|^login|^azure$", name, re.IGNORECASE), name
+    assert fitting("lab-login", physical_names.DNS_PREFIX) == "lab-login"
 
 
 @given(st.text(max_size=80), st.text(max_size=80))

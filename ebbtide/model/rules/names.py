@@ -1,12 +1,15 @@
 """Syntax of names and ids in each cloud."""
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
 
 from ebbtide.catalog import CloudKind
 from ebbtide.model.capacity import Reservation
 from ebbtide.model.cloud import Aks, Gke
 from ebbtide.model.cluster import Cluster
-from ebbtide.model.rules.rule import ClusterRule, PoolIn, PoolRule
+from ebbtide.model.faults import Fault
+from ebbtide.model.physical_names import AZURE_RESERVED
+from ebbtide.model.rules.rule import ClusterRule, PoolIn, PoolRule, Severity, cluster_rule
 from ebbtide.model.rules.syntax import Syntax, Texts, cluster_rules, pool_rules
 
 _RFC1035_40 = r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?"
@@ -276,3 +279,21 @@ POOL_RULES: tuple[PoolRule, ...] = pool_rules(
 )
 
 RULES: tuple[ClusterRule | PoolRule, ...] = (*CLUSTER_RULES, *POOL_RULES)
+
+
+@cluster_rule(
+    "cluster name without reserved word",
+    "Azure docs, error-reserved-resource-name (learn.microsoft.com/azure/azure-resource-manager/"
+    "troubleshooting, 2023-04-05)",
+    CloudKind.AKS,
+    Severity.WARNED,
+)
+def _reserved_word(cluster: Cluster) -> Iterator[Fault]:
+    word = re.search(AZURE_RESERVED, cluster.name)
+    if word is not None and cluster.cloud.existing is None:
+        yield Fault(
+            "name",
+            f"{word[0]} is a reserved word of Azure.",
+            "Azure refuses such words in names of resources with a host name, and may refuse the cluster.",
+            "Write another name.",
+        )
