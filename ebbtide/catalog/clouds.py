@@ -6,6 +6,8 @@ _ZONE = re.compile(r"^(?P<region>[a-z]+-[a-z]+[0-9]+)-(?:ai[0-9]+)?[a-z]$")
 """A zone, or an AI zone such as `us-central1-ai1a`, in which GKE also creates nodes (Compute docs, ai-zones,
 2026)."""
 
+_DISPLAYED = re.compile(r"[A-Za-z]+( ?[A-Za-z0-9]+)*")
+
 GKE_REGION_ZONES = 3
 """Default number of zones with nodes of a regional cluster (GKE docs, regional-clusters, 2026)."""
 
@@ -22,6 +24,13 @@ def region_of(location: str) -> str:
 def is_gke_zone(location: str) -> bool:
     """Return whether a GKE location is a zone (`us-central1-a`) and not a region (`us-central1`)."""
     return _ZONE.match(location) is not None
+
+
+def azure_region(text: str) -> str:
+    """Return the name of an Azure region that is written as Azure displays it: `East US` and `EastUS` are
+    `eastus` (azure-cli, `az account list-locations`: `displayName` and `name`, 2026). Other texts are
+    unchanged."""
+    return text.replace(" ", "").lower() if _DISPLAYED.fullmatch(text) else text
 
 
 def account_host(project: str) -> str:

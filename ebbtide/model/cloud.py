@@ -8,7 +8,7 @@ from ebbtide.catalog import CloudKind
 from ebbtide.model.base import Converted, Count, Declared, Name, Names, Overrides, Positive, default
 from ebbtide.model.keys import AksKeys, GkeKeys
 from ebbtide.model.maintenance import Maintenance
-from ebbtide.model.region import Region
+from ebbtide.model.region import AzureRegion, Region
 from ebbtide.model.site import Site
 
 
@@ -148,8 +148,9 @@ class Aks(Declared):
     resource_group: Name | None = None
     """Resource group to create for the cluster, or the one of the existing cluster. Default: the cluster's
     name."""
-    location: Name
-    """Region, such as `eastus`. A region that is newer than Ebbtide's table is added under `regions`."""
+    location: AzureRegion
+    """Region, such as `eastus`, also as Azure displays it, `East US`. A region that is newer than Ebbtide's
+    table is added under `regions`."""
     tier: Literal["free", "standard"] = "free"
     """Pricing tier of the control plane: without (`free`) or with (`standard`) an uptime SLA."""
     upgrade_channel: Literal["rapid", "stable", "patch", "node-image", "none"] = "patch"

@@ -126,7 +126,10 @@ def whole_schema() -> dict[str, Any]:
         **schema["properties"],
     }
     for name, cloud in (("Gke", CloudKind.GKE), ("Aks", CloudKind.AKS)):
-        known = {"properties": {"location": {"enum": Locations(cloud).names()}}}
+        listed: dict[str, Any] = {"enum": Locations(cloud).names()}
+        displayed = {"pattern": "[A-Z ]"}  # as Azure displays it
+        location = {"anyOf": [listed, displayed]} if cloud is CloudKind.AKS else listed
+        known = {"properties": {"location": location}}
         schema["$defs"][name] |= {"if": {"not": {"required": ["regions"]}}, "then": known}
     return schema
 

@@ -1,13 +1,26 @@
 """Regions that a declaration adds to Ebbtide's tables."""
 
+from typing import Annotated
+
+from pydantic import BeforeValidator
+
+from ebbtide.catalog.clouds import azure_region
 from ebbtide.model.base import Declared, Name, Zone
+
+
+def _named(value: object) -> object:
+    return azure_region(value) if isinstance(value, str) else value
+
+
+AzureRegion = Annotated[Name, BeforeValidator(_named, json_schema_input_type=Name)]
+"""A region by its name, or on Azure as it is displayed."""
 
 
 class Region(Declared):
     """An addition to Ebbtide's table of locations: a newer region, or more zones or hardware of a listed
     one."""
 
-    name: Name
+    name: AzureRegion
     """Name in the cloud: `us-central1`, `eastus`."""
     zones: tuple[Zone, ...] = ()
     """Zones that the table lacks. GKE: their names, including AI zones; AKS: their numbers, `1`."""

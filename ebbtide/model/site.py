@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ebbtide.catalog import CloudKind, Locations
-from ebbtide.catalog.clouds import is_gke_zone, region_of
+from ebbtide.catalog.clouds import azure_region, is_gke_zone, region_of
 from ebbtide.model.faults import DeclarationError, Fault
 from ebbtide.model.region import Region
 from ebbtide.wording import did_you_mean
@@ -49,7 +49,8 @@ class Site:
             )
             raise DeclarationError([fault], subject="Site(…)")
         object.__setattr__(self, "cloud", CloudKind(cloud))
-        object.__setattr__(self, "location", location)
+        is_azure = self.cloud is CloudKind.AKS
+        object.__setattr__(self, "location", azure_region(location) if is_azure else location)
         object.__setattr__(self, "kubernetes_version", kubernetes_version)
         object.__setattr__(self, "regions", regions)
 

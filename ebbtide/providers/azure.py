@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+from ebbtide.catalog.clouds import azure_region
 from ebbtide.providers.constraints import constraints_of
 from ebbtide.providers.property_path import top_level
 from ebbtide.recording.answers_azure import RESOURCES
@@ -50,4 +51,4 @@ def needs_new(token: str, path: str) -> bool:
 
 def same_region(region: str, other: str) -> bool:
     """Return whether two names are of the same region: `West US 2` is `westus2`."""
-    return region.replace(" ", "").lower() == other.replace(" ", "").lower()
+    return azure_region(region) == azure_region(other)
