@@ -149,6 +149,9 @@ def _inputs(args: ClusterArgs, pool: Mapping[str, Any]) -> dict[str, Any]:
         "resource_group_name": args.resource_group,
         "location": cloud.location,
         "sku": {"name": "Base", "tier": cloud.tier.capitalize()},
+        # AKS enables and disables long-term support with the tier Premium only (azure-aks-docs,
+        # free-standard-pricing-tiers, 2026-07-06). Sent for every tier: an omitted plan stays.
+        "support_plan": "AKSLongTermSupport" if cloud.tier == "premium" else "KubernetesOfficial",
         # A prefix of host names: a cluster's name may contain an underscore, a host name may not.
         "dns_prefix": fitting(declaration.name.replace("_", "-"), DNS_PREFIX),
         "kubernetes_version": cloud.kubernetes_version,

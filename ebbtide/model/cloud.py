@@ -151,8 +151,9 @@ class Aks(Declared):
     location: AzureRegion
     """Region, such as `eastus`, also as Azure displays it, `East US`. A region that is newer than Ebbtide's
     table is added under `regions`."""
-    tier: Literal["free", "standard"] = "free"
-    """Pricing tier of the control plane: without (`free`) or with (`standard`) an uptime SLA."""
+    tier: Literal["free", "standard", "premium"] = "free"
+    """Pricing tier of the control plane: without (`free`) or with (`standard`) an uptime SLA; `premium` also
+    has a second year of support for each Kubernetes version (AKSLongTermSupport)."""
     upgrade_channel: Literal["rapid", "stable", "patch", "node-image", "none"] = "patch"
     """Upgrade channel."""
     kubernetes_version: str | None = None

@@ -127,7 +127,7 @@ AKS_CLOUD = [
     flip("AksConsolidation.delay_minutes", AKS, "cloud.consolidation.delayMinutes", 3),
     flip("AksConsolidation.after_add_minutes", AKS, "cloud.consolidation.afterAddMinutes", 1),
     flip("Aks.maintenance", AKS, "cloud.maintenance", MAINTENANCE),
-    flip("Aks.overrides", AKS, "cloud.overrides", {"supportPlan": "AKSLongTermSupport"}),
+    flip("Aks.overrides", AKS, "cloud.overrides", {"nodeResourceGroup": "nodes"}),
     Flip("Aks.existing", AKS_SPOT, AKS_EXISTING),
     flip("Existing.name", AKS_EXISTING, "cloud.existing.name", "others"),
     flip("AksNetwork.subnet", AKS_EXISTING, "cloud.network.subnet", SUBNET),

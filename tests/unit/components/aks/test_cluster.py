@@ -185,10 +185,19 @@ def test_volumes_are_disks_and_files() -> None:
     }
 
 
-@pytest.mark.parametrize(("tier", "expected"), [("free", "Free"), ("standard", "Standard")])
-def test_the_tier_is_the_declared_one(tier: str, expected: str) -> None:
-    """The uptime agreement costs money, so that it is never there unasked."""
-    assert cluster(synth(cloud(tier=tier)))["sku"] == {"name": "Base", "tier": expected}
+@pytest.mark.parametrize(
+    ("tier", "expected", "plan"),
+    [
+        ("free", "Free", "KubernetesOfficial"),
+        ("standard", "Standard", "KubernetesOfficial"),
+        ("premium", "Premium", "AKSLongTermSupport"),
+    ],
+)
+def test_the_tier_is_the_declared_one(tier: str, expected: str, plan: str) -> None:
+    """The uptime agreement and long-term support cost money, so that they are never there unasked."""
+    inputs = cluster(synth(cloud(tier=tier)))
+    assert inputs["sku"] == {"name": "Base", "tier": expected}
+    assert inputs["supportPlan"] == plan
 
 
 @pytest.mark.parametrize(
