@@ -33,7 +33,7 @@ _LIMITS: Final = (
     *("seconds", "most", "keys", "reserved", "rising", "exclusive", "paired"),
 )
 _SECONDS: Final = re.compile(r"(\d+(?:\.\d{1,9})?)s")
-_AMOUNT: Final = re.compile(r"(\d+(?:\.\d*)?|\.\d+)([a-zA-Zµ%]*)")
+_AMOUNT: Final = re.compile(r"(-?\d+(?:\.\d*)?|\.\d+)([a-zA-Zµ%]*)")
 _UNITS: Final = {
     "": ("number", "1"),
     "%": ("percentage", "1"),

@@ -7,7 +7,8 @@ from ebbtide.catalog import LARGEST_EPHEMERAL_GIB, CloudKind, can_be_spot, ephem
 from ebbtide.model.capacity import Spot
 from ebbtide.model.cluster import Cluster
 from ebbtide.model.faults import Fault
-from ebbtide.model.rules.rule import PoolIn, Severity, cluster_rule, pool_rule
+from ebbtide.model.rules.rule import PoolIn, Severity, cluster_rule, pool_rule, pools_of
+from ebbtide.wording import and_list
 
 _SPOT_DOCS = "azure-aks-docs spot-node-pool.md (2025-04-06)"
 _UPGRADE_DOCS = "azure-aks-docs upgrade-aks-node-pools-rolling.md (2026-05-29)"
@@ -16,6 +17,7 @@ _NO_POOL = "The node pool could not be created."
 _LIMITS = "azure-aks-docs quotas-skus-regions.md (2026-08-03), container-service-limits"
 _MOST_NODES = 1000
 _MOST_POOLS = 100
+_PROXIMITY = "proximityPlacementGroupID"
 
 
 @pool_rule("no spot system pool", f"{_SPOT_DOCS}; use-system-pools.md (2026-04-30)", CloudKind.AKS)
@@ -92,6 +94,29 @@ def _not_too_many_nodes(pool: PoolIn) -> Iterator[Fault]:
                 f"A node pool on AKS has at most {_MOST_NODES} nodes, and {field} is {number}.",
                 _NO_POOL,
                 f"Write {field}: {_MOST_NODES} or less, and add a second pool for more nodes.",
+            )
+
+
+@cluster_rule(
+    "proximity placement group in one zone",
+    "azure-aks-docs reduce-latency-ppg.md (2023-06-19)",
+    CloudKind.AKS,
+)
+def _one_zone(cluster: Cluster) -> Iterator[Fault]:
+    zones_of_group: dict[str, set[str]] = {}
+    for pool in pools_of(cluster):
+        group = pool.pool.overrides.get(_PROXIMITY)
+        if not isinstance(group, str):
+            continue
+        zones = zones_of_group.setdefault(group.lower(), set())
+        zones |= {*pool.pool.zones}
+        if len(zones) > 1:
+            yield Fault(
+                pool.at(f"overrides.{_PROXIMITY}"),
+                "A proximity placement group is in one zone, and its nodes are declared in zones "
+                f"{and_list(sorted(zones))}.",
+                _NO_POOL,
+                "Write one zone under zones, and another group for each other zone.",
             )
 
 

@@ -197,6 +197,11 @@ _AKS_CLUSTER_RELIED: Final = {
     ),
     "networkProfile.networkDataplane": Relied(_NO_POLICIES, value="cilium"),
     "networkProfile.networkPolicy": Relied(_NO_POLICIES, value="cilium"),
+    "networkProfile.loadBalancerSku": Relied(
+        "AKS creates no cluster with a Basic load balancer since 2025-09-30 (azure-aks-docs, "
+        "quotas-skus-regions, 2026-08).",
+        value="standard",
+    ),
     "storageProfile.diskCSIDriver.enabled": Relied(
         "Volumes of add-ons and of work would stay pending.", value=True
     ),

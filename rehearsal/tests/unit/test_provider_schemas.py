@@ -59,6 +59,7 @@ def test_documented_replacements_are_in_the_table(token: str) -> None:
         ("enum", "A|B", ["A"], ["C", "a"]),
         ("minimum", "8", [8, 9.5, "8", True, None], [7, 7.9, "7"]),
         ("maximum", "8", [8, -1, "words"], [9, "9"]),
+        ("minimum", "-1", [-1, 0, "-1"], [-2, "-2"]),
         ("minimum", "1ms", ["1ms", "0.5s", "1m0.5s", "2h45m"], ["999us", "1", "1 s", "1d", "s"]),
         ("maximum", "1s", ["1s", "1000ms"], ["1.1s", "1m"]),
         ("minimum", "10Mi", ["10Mi", "1Gi"], ["10Ki", "10", "10M"]),
