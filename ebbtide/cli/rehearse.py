@@ -14,6 +14,7 @@ from ebbtide.cli.consoles import screen as screen_of
 from ebbtide.cli.exit_status import ExitStatus
 from ebbtide.cli.extras import require
 from ebbtide.cli.options import ConfigFile, Cwd, Stack, duration, stack_files
+from ebbtide.interrupts import ending_signals
 from ebbtide.invocation import install_command
 
 if TYPE_CHECKING:
@@ -169,7 +170,7 @@ def rehearse(  # noqa: PLR0913 - one parameter an option
         installed = rehearsing.tools(on_step, needs)
     screen.print(render.heading(selected.title, files.stack, selected.speed))
 
-    with progress.narration(screen) as watch:
+    with ending_signals(), progress.narration(screen) as watch:
         report = rehearsing.rehearse(
             files,
             selected,
@@ -224,7 +225,7 @@ def _stay(
     from ebbtide_rehearsal import stay as staying  # noqa: PLC0415
     from ebbtide_rehearsal.tools import narration  # noqa: PLC0415
 
-    with ExitStack() as ending:
+    with ending_signals(), ExitStack() as ending:
         with narration(screen) as on_step:
             installed = rehearsing.tools(on_step, needs)
             up = ending.enter_context(

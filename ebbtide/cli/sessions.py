@@ -1,15 +1,14 @@
 """The commands for interactive sessions: `shell` and `notebook`. Dependencies are imported on execution."""
 
-import json
 import re
-import signal
+import secrets
 import subprocess
 import sys
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -24,7 +23,9 @@ from ebbtide.cli.kubectl import kubectl_command
 from ebbtide.cli.run import UNRECORDED, Code, CodeInOption, Setup, with_code
 from ebbtide.cli.workloads import fields_of, with_defaults, with_shared_options
 from ebbtide.errors import EbbtideError
+from ebbtide.interrupts import ending_signals
 from ebbtide.invocation import command_line
+from ebbtide.wording import printable, several
 
 if TYPE_CHECKING:
     from ebbtide.kubernetes_api import Api
@@ -64,12 +65,16 @@ class _Session:
         job: its Job.
         context: the kubeconfig's context; empty for the current one.
         profile: the cluster's profile; None if it is unknown.
+        is_new: whether this command has created it.
+        is_own: whether its user has.
     """
 
     api: "Api"
     job: Object
     context: str
     profile: "Profile | None"
+    is_new: bool = False
+    is_own: bool = True
 
     @classmethod
     def open(
@@ -103,9 +108,14 @@ class _Session:
         api = Api.of_user(context)
         if name and (job := sessions.find(api, name, options["namespace"] or api.namespace, kind)):
             profile = available_profile(options["profile"], job["metadata"]["namespace"], context)
-            session = cls(api=api, job=job, context=context, profile=profile)
-            if reason := sessions.earlier_end(job, session.idle):
-                session.report_end(f"{reason} Its Job is deleted; the same command starts a new one.")
+            is_own = sessions.owner_of(job) == user_of(api)
+            session = cls(api=api, job=job, context=context, profile=profile, is_own=is_own)
+            if reason := sessions.earlier_end(job):
+                session.report_end(reason)
+            say(
+                f"{name} is {session.whose}, and keeps its own pool, image and code: options of this command "
+                "do not apply."
+            )
             return session
         cluster = with_defaults(options)
         folder = read_folder(code)
@@ -120,7 +130,7 @@ class _Session:
         manifest, _ = with_code(manifest, cluster, namespace, folder, own["code_in"], options)
         job = submission.submit(api, manifest, *dependents)
         say(f"Job {job['metadata']['name']} is created, in namespace {namespace}.")
-        return cls(api=api, job=job, context=context, profile=cluster)
+        return cls(api=api, job=job, context=context, profile=cluster, is_new=True)
 
     @property
     def name(self) -> str:
@@ -129,10 +139,18 @@ class _Session:
 
     @property
     def idle(self) -> str:
-        """Its `--idle`."""
-        from ebbtide.runs.metadata import PARAMETERS  # noqa: PLC0415
+        """The time of its `--idle`."""
+        from ebbtide.runs import sessions  # noqa: PLC0415
 
-        return json.loads(self.job["metadata"]["annotations"][PARAMETERS])["idle"]
+        return sessions.idle_words(self.job)
+
+    @property
+    def whose(self) -> str:
+        """Whose session it is."""
+        from ebbtide.runs import sessions  # noqa: PLC0415
+
+        owner = printable(sessions.owner_of(self.job), one_line=True)
+        return "your session" if self.is_own else f"a session of {owner}"
 
     @property
     def kubectl(self) -> list[str]:
@@ -160,7 +178,7 @@ class _Session:
         from ebbtide.workloads.cluster import ClusterError  # noqa: PLC0415
 
         try:
-            return sessions.end_of(self.api, self.job, pod, self.idle, killed=killed)
+            return sessions.end_of(self.api, self.job, pod, killed=killed)
         except ClusterError as error:
             say(str(error), err=True)
             return ""
@@ -172,30 +190,56 @@ class _Session:
         sessions.delete(self.api, self.job)
 
     def report_end(self, reason: str) -> NoReturn:
-        """Delete the Job of a session whose pod has ended, and report the reason."""
-        self.delete()
-        say(f"{self.name} has ended. {reason}", err=True)
+        """Report why a session's pod has ended, and delete its Job if it is the user's own."""
+        if self.is_own:
+            self.delete()
+            remains = "Its Job is deleted; the same command starts a new one."
+        else:
+            remains = f"It is {self.whose}, and its Job stays: write another name for one of your own."
+        say(f"{self.name} has ended. {reason} {remains}", err=True)
         raise SystemExit(ExitStatus.FOUND)
 
     @contextmanager
     def deleting(self) -> Generator[None]:
-        """Delete the Job if the block fails or is interrupted, or the terminal is closed."""
-
-        def hang_up(number: int, _: object) -> None:
-            raise SystemExit(128 + number)
-
-        before = {number: signal.signal(number, hang_up) for number in (signal.SIGHUP, signal.SIGTERM)}
+        """Delete a Job that this command has created if the block fails or is interrupted."""
         try:
             yield
         except BaseException as error:
-            self.delete()
+            if self.is_new:
+                self.delete()
             if not isinstance(error, KeyboardInterrupt):
                 raise
-            say(f"Interrupted: Job {self.name} is deleted.", err=True)
+            say(f"Interrupted: Job {self.name} {'is deleted' if self.is_new else 'stays'}.", err=True)
             raise SystemExit(ExitStatus.INTERRUPTED) from None
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
+
+    def leave(self, pod: Object, terminal: str) -> None:
+        """Delete the Job after the end of a terminal, if it is the user's own and no other one is open.
+
+        Args:
+            pod: the pod.
+            terminal: name of the terminal.
+        """
+        from ebbtide.runs import sessions  # noqa: PLC0415
+
+        if not self.is_own:
+            why = f"It is {self.whose}"
+        elif (others := sessions.other_terminals(self.kubectl, pod, terminal)) is None:
+            why = "Whether another terminal is open in it could not be read"
+        elif others:
+            why = f"{several(others, 'other terminal is', 'other terminals are')} open in it"
+        else:
+            self.delete()
+            say(f"{self.name} has ended, and its Job is deleted.")
+            return
+        say(f"{why}, and its Job stays. {self.until_idle}")
+
+    @property
+    def until_idle(self) -> str:
+        """Sentence about the end of a session that continues, and the commands for it."""
+        return (
+            f"It ends once no process of yours has run for {self.idle}.\nOpen another terminal: "
+            f"{self.command('shell')}\nEnd it: {self.command('cancel')}"
+        )
 
 
 @partial(with_shared_options, without=_NO_TASK)
@@ -211,9 +255,10 @@ def shell(
     """Open a terminal on a pod with the code of a folder.
 
     The pod is that of an ordinary Job, on a pool or in a queue, with the folder's files in /code. The Job is
-    deleted with the end of the terminal. After a lost connection it ends once no process of yours has run for
-    the time of --idle, and until then its name opens another terminal. A shell that waits for input does not
-    count. Exit status 1: the pod ended first, or the connection was lost.
+    deleted with the end of its creator's last terminal. After a lost connection it ends once no process of
+    yours has run for the time of --idle, and until then its name opens another terminal, also for colleagues,
+    who delete nothing. A shell that waits for input does not count. Exit status 1: the pod ended first, or
+    the connection was lost.
     """
     from ebbtide.runs import sessions  # noqa: PLC0415
 
@@ -223,33 +268,36 @@ def shell(
             f"`{command_line('run')}`."
         )
     own = {"idle": idle, "setup": setup, "code_in": code_in}
-    session = _Session.open(sessions.TERMINAL, sessions.session, name, code, options, **own)
-    with session.deleting():
-        pod = session.wait()
-        ended, status = _terminal(session, pod)
+    with ending_signals():
+        session = _Session.open(sessions.TERMINAL, sessions.session, name, code, options, **own)
+        with session.deleting():
+            pod = session.wait()
+        terminal = secrets.token_hex(8)
+        try:
+            ended, status = _terminal(session, pod, terminal)
+        except (KeyboardInterrupt, SystemExit) as error:
+            with suppress(OSError):  # the terminal may be closed
+                session.leave(pod, terminal)
+            status = error.code if isinstance(error, SystemExit) else ExitStatus.INTERRUPTED
+            raise SystemExit(status) from None
     reason = session.end_of(pod, killed=status in _KILLED)
     if reason:
         session.report_end(reason)
     if not ended:
-        say(
-            f"The connection to {session.name} was lost. It ends once no process of yours has run for "
-            f"{session.idle}.\nOpen another terminal: {session.command('shell')}\n"
-            f"End it: {session.command('cancel')}",
-            err=True,
-        )
+        say(f"The connection to {session.name} was lost. {session.until_idle}", err=True)
         raise SystemExit(ExitStatus.FOUND)
-    session.delete()
-    say(f"{session.name} has ended, and its Job is deleted.")
+    session.leave(pod, terminal)
 
 
-def _terminal(session: _Session, pod: Object) -> tuple[bool, int]:
+def _terminal(session: _Session, pod: Object, terminal: str) -> tuple[bool, int]:
     """Run a shell in a pod; return whether it ended of itself, and its exit status."""
-    from ebbtide.runs.sessions import SHELL  # noqa: PLC0415
+    from ebbtide.runs.sessions import SHELL, presence  # noqa: PLC0415
     from ebbtide.workloads.jobs import CONTAINER  # noqa: PLC0415
 
     words = [*session.kubectl, "exec", "-it", pod["metadata"]["name"], "-c", CONTAINER, "--", *SHELL]
-    # Standard error is kubectl's own: on a terminal, that of the command is in standard output.
-    ended = subprocess.run(words, stderr=subprocess.PIPE, text=True, check=False)  # noqa: S603 - kubectl
+    with presence(session.kubectl, pod, terminal):
+        # Standard error is kubectl's own: on a terminal, that of the command is in standard output.
+        ended = subprocess.run(words, stderr=subprocess.PIPE, text=True, check=False)  # noqa: S603 - kubectl
     if ended.returncode == 0 or _ENDED in ended.stderr:
         return True, ended.returncode
     say(ended.stderr.strip(), err=True)
@@ -282,13 +330,14 @@ def notebook(
 
     own = {"idle": idle, "setup": setup, "code_in": code_in}
     objects_of = partial(notebooks.notebook, version=PINS["jupyterlab"].version)
-    session = _Session.open(sessions.NOTEBOOK, objects_of, name, code, options, **own)
-    with session.deleting():
-        pod = session.wait()
-        while not (token := notebooks.read_token(session.kubectl, pod)):
-            if reason := session.end_of(pod):
-                session.report_end(f"{reason} Its log: {session.command('logs')}")
-            time.sleep(_PAUSE)
+    with ending_signals():
+        session = _Session.open(sessions.NOTEBOOK, objects_of, name, code, options, **own)
+        with session.deleting():
+            pod = session.wait()
+            while not (token := notebooks.read_token(session.kubectl, pod)):
+                if reason := session.end_of(pod):
+                    session.report_end(f"{reason} Its log: {session.command('logs')}")
+                time.sleep(_PAUSE)
     try:
         port = _forward(session, pod, port, token, first=True)
         while not (reason := session.end_of(pod)):

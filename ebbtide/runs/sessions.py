@@ -5,8 +5,12 @@ such process. Its pod is not replaced: what ran in it would be lost.
 """
 
 import secrets
+import subprocess
+import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from subprocess import DEVNULL, PIPE
 from typing import Any, Final
 
 from ebbtide import durations
@@ -14,13 +18,15 @@ from ebbtide.kubernetes_api import Api, ApiError
 from ebbtide.kubernetes_api.parts import text
 from ebbtide.placement import Profile
 from ebbtide.runs.folder import Folder
-from ebbtide.runs.metadata import COMMAND
+from ebbtide.runs.listing import USER
+from ebbtide.runs.metadata import COMMAND, parameters_of
 from ebbtide.runs.run import objects_of
 from ebbtide.workloads.amounts import seconds
 from ebbtide.workloads.cluster import ClusterError, explained
 from ebbtide.workloads.errors import Problems
 from ebbtide.workloads.job_messages import failure_text
 from ebbtide.workloads.job_progress import Progress
+from ebbtide.workloads.jobs import CONTAINER
 from ebbtide.workloads.kinds import JOB
 from ebbtide.workloads.objects import Object, condition, disrupted, phase_of
 from ebbtide.workloads.submission import follow
@@ -35,6 +41,8 @@ _LEAST_IDLE: Final = 5
 _LAST: Final = 10.0
 """Seconds until the status of an ended pod is written."""
 _PAUSE: Final = 0.5
+_COUNTED: Final = 30.0
+"""Time limit in seconds for a command in the pod."""
 
 _KEEPER: Final = f"""
 trap 'exit 143' TERM
@@ -58,6 +66,18 @@ done
 # The container's processes have its environment. The fields of /proc/PID/stat after the name are state,
 # parent, group, session and terminal (proc_pid_stat(5)): the leader of a session with a terminal is a shell,
 # which alone does not keep the session.
+
+
+_BEAT: Final = 20.0
+_OPEN: Final = ".ebbtide-terminal-"
+_PRESENT: Final = f"""
+file=${{TMPDIR:-/tmp}}/{_OPEN}$0
+trap 'rm -f "$file"' EXIT
+while read -r beat; do : >"$file" && echo; done
+"""
+_TERMINALS: Final = f'find "${{TMPDIR:-/tmp}}" -maxdepth 1 -name "{_OPEN}*" -mmin -2'
+# The shell of a lost connection stays in the pod, so a process on the user's machine shows that a terminal is
+# open. In the pod it is no process of the session, which it would keep.
 
 
 def session(
@@ -155,40 +175,102 @@ def wait_until_running(
     return running[0]
 
 
-def idle_end(job: Object, idle: str) -> str:
-    """Return why the program of a session's pod has ended, as a sentence.
+def owner_of(job: Object) -> str:
+    """Return the name of the user who created a session."""
+    return text(job, "metadata", "annotations", USER) or "another user"
+
+
+@contextmanager
+def presence(kubectl: Sequence[str], pod: Object, terminal: str) -> Generator[None]:
+    """Show in a session's pod that a terminal is open, during a block.
 
     Args:
-        job: the session's Job.
-        idle: time after which the session ends.
+        kubectl: the command of kubectl, with the pod's namespace.
+        pod: the pod.
+        terminal: name of the terminal.
     """
-    limit = durations.in_words(durations.parse(idle))
+    words = _in_pod(kubectl, pod, f'{_MARK}=; exec sh -c "$1" "$0"', terminal, _PRESENT)
+    shown, ended = threading.Event(), threading.Event()
+
+    def show() -> None:
+        while not ended.is_set():
+            with (
+                suppress(OSError),  # the connection is lost
+                subprocess.Popen(  # noqa: S603 - kubectl
+                    words, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, start_new_session=True
+                ) as process,
+            ):
+                assert process.stdin and process.stdout  # noqa: S101, PT018 - pipes
+                while process.poll() is None:
+                    process.stdin.write(b"\n")
+                    process.stdin.flush()
+                    process.stdout.readline()
+                    shown.set()
+                    if ended.wait(_BEAT):
+                        return
+            shown.set()
+            ended.wait(_PAUSE)
+
+    threading.Thread(target=show, daemon=True).start()
+    shown.wait(_COUNTED)
+    try:
+        yield
+    finally:
+        ended.set()
+
+
+def other_terminals(kubectl: Sequence[str], pod: Object, terminal: str) -> int | None:
+    """Return the number of open terminals in a session's pod; None if it cannot be read.
+
+    Args:
+        kubectl: the command of kubectl, with the pod's namespace.
+        pod: the pod.
+        terminal: name of the one that has ended, which is not counted.
+    """
+    words = _in_pod(kubectl, pod, _TERMINALS)
+    try:
+        result = subprocess.run(words, capture_output=True, text=True, timeout=_COUNTED, check=True)  # noqa: S603 - kubectl
+    except subprocess.SubprocessError:
+        return None
+    return sum(not line.endswith(f"{_OPEN}{terminal}") for line in result.stdout.splitlines())
+
+
+def _in_pod(kubectl: Sequence[str], pod: Object, *script: str) -> list[str]:
+    """Return the command that runs a shell script in a session's pod."""
+    return [*kubectl, "exec", "-i", pod["metadata"]["name"], "-c", CONTAINER, "--", "sh", "-c", *script]
+
+
+def idle_words(job: Object) -> str:
+    """Return the time after which a session ends that no process of its user keeps, in words."""
+    try:
+        return durations.in_words(durations.parse(parameters_of(job).get("idle")))
+    except ValueError:
+        return "the time of its --idle"
+
+
+def idle_end(job: Object) -> str:
+    """Return why the program of a session's pod has ended, as a sentence."""
+    limit = idle_words(job)
     if text(job, "metadata", "annotations", COMMAND) == NOTEBOOK:
         return f"JupyterLab had no activity for {limit} (--idle), or was shut down in the browser."
     return f"No process of its user had run for {limit} (--idle)."
 
 
-def earlier_end(job: Object, idle: str) -> str:
-    """Return why an existing session has ended, as a sentence; empty if it has not.
-
-    Args:
-        job: its Job.
-        idle: time after which the session ends.
-    """
+def earlier_end(job: Object) -> str:
+    """Return why an existing session has ended, as a sentence; empty if it has not."""
     if condition(job, "Complete"):
-        return idle_end(job, idle)
+        return idle_end(job)
     failed = condition(job, "Failed")
     return f"Its pod failed or was lost: {text(failed, 'message').rstrip('.')}." if failed else ""
 
 
-def end_of(api: Api, job: Object, pod: Object, idle: str, *, killed: bool) -> str:
+def end_of(api: Api, job: Object, pod: Object, *, killed: bool) -> str:
     """Return why a session's pod has ended, as a sentence; empty if it still runs.
 
     Args:
         api: the cluster's API.
         job: the session's Job.
         pod: the pod.
-        idle: time after which the session ends.
         killed: a command in the pod was killed, possibly with the pod: its status may follow.
 
     Raises:
@@ -207,7 +289,7 @@ def end_of(api: Api, job: Object, pod: Object, idle: str, *, killed: bool) -> st
         if disrupted(current):
             return "Its pod was lost to a disruption of its node, such as the preemption of a spot node."
         if phase_of(current) == "Succeeded":
-            return idle_end(job, idle)
+            return idle_end(job)
         if phase_of(current) == "Failed":
             return f"Its pod failed: {failure_text(current)}."
         if "deletionTimestamp" in current["metadata"]:

@@ -12,6 +12,7 @@ from ebbtide.model import declare
 from ebbtide.model.labels_and_taints import labels_and_taints
 from ebbtide.placement import NodeTaint, Profile
 from ebbtide.placement.derive import profile
+from ebbtide.runs.metadata import PARAMETERS
 from ebbtide_rehearsal.control_plane import ControlPlane, ControlPlaneTools
 from rehearsal.tests.control_plane.cluster import gone, wait
 from rehearsal.tests.control_plane.commands import Ebbtide
@@ -108,13 +109,46 @@ def test_a_lost_connection(
     os.kill(int(kubectl), signal.SIGKILL)
     output = first.read("End it: ")
     assert first.end() == 1
-    assert "The connection to dev was lost. It ends once no process of yours has run for 1h." in output
+    assert "The connection to dev was lost. It ends once no process of yours has run for 1 hour." in output
     assert _jobs(control_plane, place) == ["dev"]
     second = start(place, "dev")
     second.write("cat file; exit\n")
     second.read("kept")
     second.read("has ended, and its Job is deleted.")
     assert second.end() == 0
+    assert _jobs(control_plane, place) == []
+
+
+def test_a_second_terminal(
+    control_plane: ControlPlane, cloud: tuple[str, str, Profile], start: Start
+) -> None:
+    """Neither its end nor its loss ends the work in the first one, whose end then deletes the Job; recorded
+    options may be no JSON."""
+    place = process_namespace(control_plane.api, f"second-{cloud[0]}")
+    first = start(place, "dev")
+    first.read("is created, in namespace")
+    first.write("echo open-$((1 + 1))\n")
+    first.read("open-2")
+    job = f"/apis/batch/v1/namespaces/{place}/jobs/dev"
+    control_plane.api.patch(job, {"metadata": {"annotations": {PARAMETERS: "no JSON"}}})
+    for how, status in (("exit", 0), ("SIGHUP", 129), ("SIGTERM", 143), ("SIGKILL", -9)):
+        second = start(place, "dev")
+        second.read("dev is your session, and keeps its own pool, image and code")
+        second.write("echo second-$((1 + 1))\n")
+        second.read("second-2")
+        if how == "exit":
+            second.write("exit\n")
+            second.read(
+                "1 other terminal is open in it, and its Job stays. It ends once no process of yours has"
+            )
+        else:
+            second.process.send_signal(signal.Signals[how])
+        assert second.end() == status
+        assert "deletionTimestamp" not in control_plane.api.get(job)["metadata"]
+    first.write("echo alive-$((1 + 1)); exit\n")
+    first.read("alive-2")
+    first.read("dev has ended, and its Job is deleted.")
+    assert first.end() == 0
     assert _jobs(control_plane, place) == []
 
 

@@ -31,9 +31,9 @@ from tests.declarations import BASES, changed
 pytestmark = pytest.mark.rehearsal
 
 _TEAM, _QUEUE = "vision", "cpus"
-_ADA = "ada@acme.example"
-_MEMBERS = {"gke": _ADA, "aks": "11111111-1111-1111-1111-111111111111"}
-"""The declared member: a user, and on Azure the object id of a group that she is in."""
+_ADA, _BOB = "ada@acme.example", "bob@acme.example"
+_MEMBERS = {"gke": [_ADA, _BOB], "aks": ["11111111-1111-1111-1111-111111111111"]}
+"""The declared members: users, and on Azure the object id of a group that they are in."""
 _JOBS = f"/apis/batch/v1/namespaces/{_TEAM}/jobs"
 _WORKLOADS = f"/apis/kueue.x-k8s.io/v1beta2/namespaces/{_TEAM}/workloads"
 Start = Callable[..., Terminal]
@@ -44,7 +44,7 @@ def _declaration(cloud: str) -> Cluster:
     teams = [
         {
             "name": _TEAM,
-            "members": [_MEMBERS[cloud]],
+            "members": _MEMBERS[cloud],
             "namespace": {"name": _TEAM, "podSecurity": "restricted"},
         }
     ]
@@ -60,9 +60,8 @@ def cluster(
 ) -> Iterator[ControlPlane]:
     """A control plane with nodes, Kueue, its queue, and the team's namespace with its profile and roles."""
     declaration = _declaration(request.param)
-    settings = ControlPlaneSettings(
-        name="team", cloud=request.param, members={_ADA: [_MEMBERS[request.param]]}
-    )
+    members: dict[str, list[str]] = dict.fromkeys((_ADA, _BOB), _MEMBERS[request.param])
+    settings = ControlPlaneSettings(name="team", cloud=request.param, members=members)
     directory = tmp_path_factory.mktemp("team")
     pools = [
         work_pool(
@@ -91,28 +90,30 @@ def cluster(
 
 
 @pytest.fixture
-def access(cluster: ControlPlane, tmp_path: Path) -> Path:
-    """The member's kubeconfig, which names the team's namespace."""
+def access(cluster: ControlPlane, tmp_path: Path) -> dict[str, Path]:
+    """The members' kubeconfigs, which name the team's namespace."""
     plan = cluster.plan
-    user = {"token": plan.identities.members[_ADA].token}
     authority = plan.certificates.authority_data()
-    file = tmp_path / "kubeconfig"
-    file.write_text(
-        json.dumps(kubeconfig(server=plan.server, authority=authority, user=user, namespace=_TEAM))
-    )
-    return file
+    files: dict[str, Path] = {}
+    for member, identity in plan.identities.members.items():
+        files[member] = tmp_path / f"{member}.kubeconfig"
+        content = kubeconfig(
+            server=plan.server, authority=authority, user={"token": identity.token}, namespace=_TEAM
+        )
+        files[member].write_text(json.dumps(content))
+    return files
 
 
 @pytest.fixture
-def start(access: Path, tools: ControlPlaneTools, tmp_path: Path) -> Start:
-    """Start a command of the member in a terminal, with the code of a folder and the namespace's profile."""
+def start(access: dict[str, Path], tools: ControlPlaneTools, tmp_path: Path) -> Start:
+    """Start a command of a member in a terminal, with the code of a folder and the namespace's profile."""
     folder = tmp_path / "my_model"
     folder.mkdir()
     (folder / "train.py").write_text("print('trained')")
 
-    def started(verb: str, name: str, *words: str) -> Terminal:
+    def started(verb: str, name: str, *words: str, user: str = _ADA) -> Terminal:
         options = ("--queue", _QUEUE, "--code", str(folder), "--image", "python", "--run-as-user", "1000")
-        return Terminal(tools.path("kubectl"), access, None, verb, name, *options, *words)
+        return Terminal(tools.path("kubectl"), access[user], None, verb, name, *options, *words)
 
     return started
 
@@ -122,7 +123,7 @@ def _workload(api: Api) -> Object:
     return item
 
 
-def test_a_terminal(cluster: ControlPlane, access: Path, start: Start) -> None:
+def test_a_terminal(cluster: ControlPlane, access: dict[str, Path], start: Start) -> None:
     """Kueue holds the Job until the queue is released, and `follow` says so; the member's terminal has the
     code, and its end deletes the Job."""
     api = cluster.api
@@ -131,7 +132,7 @@ def test_a_terminal(cluster: ControlPlane, access: Path, start: Start) -> None:
     terminal = start("shell", "dev")
     terminal.read("is created, in namespace vision")
     assert _workload(api)["spec"]["queueName"] == _QUEUE
-    followed = Ebbtide(access, profile(_declaration(cluster.plan.cloud))).start("follow", "dev")
+    followed = Ebbtide(access[_ADA], profile(_declaration(cluster.plan.cloud))).start("follow", "dev")
     assert followed.stdout is not None
     line = followed.stdout.readline()
     assert line.startswith("queued: queue cpus is held and admits nothing; an administrator can release it")
@@ -145,6 +146,40 @@ def test_a_terminal(cluster: ControlPlane, access: Path, start: Start) -> None:
     assert terminal.end() == 0
     assert {"trained", "code"} <= {line.strip() for line in output.splitlines()}
     gone(api, f"{_JOBS}/dev")
+
+
+def test_a_colleague_in_a_session(cluster: ControlPlane, start: Start) -> None:
+    """A member who enters another one's session is told whose it is, and deletes it neither by leaving it nor
+    after its end; its creator does, but not while the colleague's terminal is open."""
+    api = cluster.api
+    ada = start("shell", "shared", "--idle", "20s")
+    ada.write("echo here-$((1 + 1))\n")
+    ada.read("here-2", seconds=600)
+    for number in (signal.SIGHUP, None):
+        bob = start("shell", "shared", user=_BOB)
+        bob.write("echo there-$((1 + 1))\n")
+        output = bob.read("there-2")
+        assert f"shared is a session of {_ADA}, and keeps its own pool, image and code" in output
+        if number:
+            bob.process.send_signal(number)
+            assert bob.end() == 128 + number
+    ada.write("exit\n")
+    ada.read("1 other terminal is open in it, and its Job stays.")
+    assert ada.end() == 0
+    bob.write("echo still-$((1 + 1)); exit\n")
+    bob.read("still-2")
+    bob.read(
+        f"It is a session of {_ADA}, and its Job stays. It ends once no process of yours has run for 20 s"
+    )
+    assert bob.end() == 0
+    wait(lambda: api.get(f"{_JOBS}/shared"), lambda job: bool(condition(job, "Complete")), seconds=120)
+    late = start("shell", "shared", user=_BOB)
+    late.read(f"It is a session of {_ADA}, and its Job stays: write another name for one of your own.")
+    assert late.end() == 1
+    own = start("shell", "shared")
+    own.read("Its Job is deleted; the same command starts a new one.")
+    assert own.end() == 1
+    gone(api, f"{_JOBS}/shared")
 
 
 @pytest.mark.long
