@@ -20,7 +20,7 @@ from ebbtide.policy.rules import (
 )
 from ebbtide.policy.settings import Level, Policy, PolicyException, loosened, read_policy
 from ebbtide.reading import ClusterFacts, RecordedPool
-from ebbtide.recording.recording import Recording
+from ebbtide.recording.recording import Recording, Resource
 
 __all__ = ["Finding", "check", "policy_of", "policy_schema"]
 
@@ -76,6 +76,7 @@ def check(
     today: date | None = None,
     *,
     earlier: Policy | None = None,
+    deleted: Sequence[Resource] = (),
 ) -> tuple[Finding, ...]:
     """Check a stack against all rules.
 
@@ -87,17 +88,23 @@ def check(
         settings: levels, limits and exceptions.
         today: date to compare the exceptions with; by default the current date.
         earlier: the policy before the change under review, if any: of the two, the stricter finding counts.
+        deleted: resources that the change under review deletes.
 
     Returns:
         The findings: refused, then advisory, then excepted ones, each in the order of the rules.
     """
     stack = Reviewed(
-        recording=recording, clusters=clusters, pools=pools, charges=cost, limits=settings.limits
+        recording=recording,
+        clusters=clusters,
+        pools=pools,
+        charges=cost,
+        limits=settings.limits,
+        deleted=deleted,
     )
     day = today or date.today()  # noqa: DTZ011 - days of the policy have no time zone
     findings, used = _violations(stack, settings, day)
     if earlier is not None:
-        before, _ = _violations(replace(stack, limits=earlier.limits), earlier, day)
+        before, _ = _violations(replace(stack, limits=earlier.limits, deleted=()), earlier, day)
         findings = [*_stricter(before, findings), *_loosened(earlier, settings)]
     level = _strictest(EXCEPTIONS, settings, earlier or settings)
     findings += _exceptions(settings, used, day, level)
@@ -149,7 +156,9 @@ def _loosened(earlier: Policy, settings: Policy) -> Iterator[Finding]:
     level = _strictest(LOOSENED, earlier, settings)
     if level is Level.DISABLED:
         return
-    for part in loosened(earlier, settings, {rule.id: rule.level for rule in RULES}):
+    consented = tuple(item for item in settings.exceptions if not BY_ID[item.rule].is_of_change)
+    permanent = settings.model_copy(update={"exceptions": consented})
+    for part in loosened(earlier, permanent, {rule.id: rule.level for rule in RULES}):
         message = f"The change loosens the policy: {part}. Review it by itself, before what it permits."
         yield Finding(LOOSENED, level, WHOLE, message)
 

@@ -61,6 +61,7 @@ def preview_of(
     *,
     declaration: Declaration | None = None,
     earlier_policy: Policy | None = None,
+    deleted: Sequence[Resource] = (),
 ) -> Preview:
     """Build the document of a recording.
 
@@ -71,12 +72,22 @@ def preview_of(
         today: date to compare the policy's exceptions with; by default the current date.
         declaration: the stack's declaration, for the files that it extends.
         earlier_policy: the policy before the change under review, if any.
+        deleted: resources that the change under review deletes.
     """
     pools, clusters = read_pools(recording), read_clusters(recording)
     cost = charges(recording, clusters, pools)
     cost_report = _cost(cost)
     of_pools = (charge for charge in cost_report.charges if charge.pool)
-    findings = check(recording, clusters, pools, cost, policy or Policy(), today, earlier=earlier_policy)
+    findings = check(
+        recording,
+        clusters,
+        pools,
+        cost,
+        policy or Policy(),
+        today,
+        earlier=earlier_policy,
+        deleted=deleted,
+    )
     queues = read_queues(recording, pools)
     fallbacks, gpu_hours = read_fallbacks(recording, pools, queues), _gpu_hours(pools, queues)
     messages = [*(Message(severity="warning", text=text) for text in warnings), *recording.messages]

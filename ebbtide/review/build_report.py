@@ -1,6 +1,6 @@
 """Build the document of a review from recordings."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final, Literal
 
 from ebbtide.policy.settings import Policy
@@ -11,7 +11,7 @@ from ebbtide.recording.recording import Recording
 from ebbtide.recording.values import masked
 from ebbtide.review.baseline import Baseline
 from ebbtide.review.consequences import consequences, new_pools_beside, refusals
-from ebbtide.review.difference import Change, compare
+from ebbtide.review.difference import Change, compare, deleted
 from ebbtide.review.report import (
     ChangeReport,
     DifferenceReport,
@@ -42,9 +42,17 @@ def review_of(
         declaration: the stack's declaration, for the files that it extends.
         replay: the replay of a trace, if any.
     """
-    earlier = before.policy if before else None
-    preview = preview_of(after, warnings, policy, declaration=declaration, earlier_policy=earlier)
-    difference = _difference(before, after, preview) if before else None
+    old = (before and before.recording) or Recording(project=after.project, stack=after.stack)
+    changes = compare(old, after, deployed=before.deployed) if before else ()
+    preview = preview_of(
+        after,
+        warnings,
+        policy,
+        declaration=declaration,
+        earlier_policy=before.policy if before else None,
+        deleted=deleted(changes),
+    )
+    difference = _difference(before, old, after, changes, preview) if before else None
     return Review(
         preview=preview,
         difference=difference,
@@ -54,9 +62,10 @@ def review_of(
     )
 
 
-def _difference(before: Baseline, after: Recording, preview: Preview) -> DifferenceReport:
-    old = before.recording or Recording(project=after.project, stack=after.stack)
-    changes, old_preview = compare(old, after, deployed=before.deployed), preview_of(old)
+def _difference(
+    before: Baseline, old: Recording, after: Recording, changes: Sequence[Change], preview: Preview
+) -> DifferenceReport:
+    old_preview = preview_of(old)
     beside = tuple(message.text for message in new_pools_beside(after))
     if before.recording is None:
         effects = (f"Stack {after.stack} does not exist at {before.name}: everything is created.",)

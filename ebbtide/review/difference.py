@@ -81,6 +81,15 @@ def compare(before: Recording, after: Recording, *, deployed: bool = False) -> t
     return (*plan.changes.values(), *deleted)
 
 
+def deleted(changes: Iterable[Change]) -> tuple[Resource, ...]:
+    """Return the resources that changes delete from the cloud, also those that are created again."""
+    return tuple(
+        change.old
+        for change in changes
+        if change.action in ("delete", "replace") and change.old and not change.old.retain_on_delete
+    )
+
+
 def updates(
     before: Recording, after: Recording, *, deployed: bool = False
 ) -> list[tuple[Resource, Resource]]:

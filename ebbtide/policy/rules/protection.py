@@ -6,7 +6,7 @@ from typing import Final
 
 from ebbtide.catalog import CloudKind
 from ebbtide.model.expiry import LABEL
-from ebbtide.policy.rules.rule import Reviewed, Violation, of_cluster, of_pool, rule
+from ebbtide.policy.rules.rule import Reviewed, Subject, Violation, of_cluster, of_pool, rule
 from ebbtide.policy.settings import Level
 from ebbtide.reading import gke
 from ebbtide.reading.inputs import Inputs
@@ -144,3 +144,34 @@ def _permanent_protected(stack: Reviewed) -> Iterator[Violation]:
             continue
         message = "It has no lifetime, and nothing prevents its deletion. Protect it, or declare a lifetime."
         yield Violation(of_cluster(cluster), message)
+
+
+_DATA: Final = {
+    "gcp:storage/bucket:Bucket": ("bucket", "name"),
+    "gcp:filestore/instance:Instance": ("file share", "name"),
+    "gcp:artifactregistry/repository:Repository": ("registry", "repositoryId"),
+    "azure-native:storage:StorageAccount": ("storage account", "accountName"),
+    "azure-native:containerregistry:Registry": ("registry", "registryName"),
+}
+"""What contains people's data: in words, and the input with its name."""
+
+
+@rule(
+    "data-kept",
+    title="A change deletes nothing that contains people's data.",
+    level=Level.MANDATORY,
+    reason="Outputs of Jobs, checkpoints and images cannot be created again. An exception, also in the "
+    "change itself, says that the deletion is meant.",
+    source="the earlier version, with `ebbtide review --against` and `ebbtide up`",
+    is_of_change=True,
+)
+def _deleted_data(stack: Reviewed) -> Iterator[Violation]:
+    for resource in stack.deleted:
+        if resource.type in _DATA:
+            kind, key = _DATA[resource.type]
+            name = str(resource.inputs.get(key) or resource.name)
+            yield Violation(
+                Subject("", name, resource.urn),
+                f"The {kind} {name} is deleted, with everything in it. Keep its declaration, or copy what is "
+                f"needed and declare an exception to data-kept for {name}.",
+            )

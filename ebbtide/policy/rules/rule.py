@@ -66,6 +66,7 @@ class Reviewed:
         pools: its node pools.
         charges: its cost.
         limits: the limits of its policy.
+        deleted: resources that the change under review deletes, with what they contain.
     """
 
     recording: Recording
@@ -73,6 +74,7 @@ class Reviewed:
     pools: Sequence[RecordedPool]
     charges: Sequence[Charge]
     limits: Limits
+    deleted: Sequence[Resource] = ()
 
     @property
     def clouds(self) -> frozenset[CloudKind]:
@@ -102,6 +104,7 @@ class Rule:
         reason: purpose, and reason for the default level.
         source: documentation or benchmark, with version or date.
         check: yields the violations.
+        is_of_change: True for a rule on a change, not on a stack: an exception in the same change excuses it.
     """
 
     id: str
@@ -110,13 +113,22 @@ class Rule:
     reason: str
     source: str
     check: Callable[[Reviewed], Iterable[Violation]]
+    is_of_change: bool = False
 
 
 def rule(
-    id_: str, /, *, title: str, level: Level, reason: str, source: str
+    id_: str, /, *, title: str, level: Level, reason: str, source: str, is_of_change: bool = False
 ) -> Callable[[Callable[[Reviewed], Iterable[Violation]]], Rule]:
     """Return a decorator that makes a check a `Rule`."""
-    return lambda check: Rule(id=id_, title=title, level=level, reason=reason, source=source, check=check)
+    return lambda check: Rule(
+        id=id_,
+        title=title,
+        level=level,
+        reason=reason,
+        source=source,
+        check=check,
+        is_of_change=is_of_change,
+    )
 
 
 def of_pool(pool: RecordedPool) -> Subject:

@@ -57,13 +57,14 @@ def test_uncommitted_changes_are_the_new_version(project: Path) -> None:
     """And repeated reviews are byte-identical, without the secret."""
     (project / "Pulumi.dev.yaml").write_text(f"{DEV}  shop:place: EU\n")
     first, second = (_review(project, "--against", "main", "--format", "json") for _ in range(2))
-    assert first.exit_code == 0
+    assert first.exit_code == 1
     assert first.stdout == second.stdout
     document = json.loads(first.stdout)
     (change,) = document["difference"]["changes"]
     assert (change["name"], change["action"]) == ("data", "replace")
     assert change["fields"] == [{"path": "location", "old": "US", "new": "EU", "replaces": True}]
-    assert document["verdict"] == "warn"
+    assert document["verdict"] == "fail"
+    assert [item["rule"] for item in document["findings"]] == ["data-kept"]
     assert "encrypted-in" not in first.stdout
 
 
@@ -103,7 +104,7 @@ def test_another_stack_file(project: Path, tmp_path: Path) -> None:
     ("location", "verdict", "message"),
     [
         ("US", "PASS", "no change"),
-        ("ASIA", "WARN", "location: ASIA -> US forces replacement"),
+        ("ASIA", "FAIL", "location: ASIA -> US forces replacement"),
     ],
 )
 def test_an_exported_state(project: Path, tmp_path: Path, location: str, verdict: str, message: str) -> None:

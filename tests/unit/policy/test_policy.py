@@ -228,7 +228,10 @@ def test_a_kept_rule_is_silent(rule: str, stack: tuple[Resource, ...]) -> None:
 def test_every_rule_has_both_cases() -> None:
     """Items of benchmarks have theirs below, and the rules about the policy itself too."""
     expected = (
-        {rule.id for rule in RULES} - {rule.id for rule in benchmarks.RULES} - {EXCEPTIONS.id, LOOSENED.id}
+        {rule.id for rule in RULES}
+        - {rule.id for rule in benchmarks.RULES}
+        - {EXCEPTIONS.id, LOOSENED.id}
+        - {rule.id for rule in RULES if rule.is_of_change}
     )
     assert set(_BROKEN) == set(_KEPT) == expected
 

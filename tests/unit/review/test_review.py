@@ -14,7 +14,7 @@ from ebbtide.recording.recording import Recording
 from ebbtide.review.baseline import Baseline
 from ebbtide.review.build_report import review_of
 from ebbtide.review.report import Review
-from tests.declarations import GKE, Declaration, changed, pool
+from tests.declarations import AKS, GKE, Declaration, changed, pool
 from tests.repository import ROOT
 from tests.synth import synth
 from tests.unit.policy.stacks_in_memory import resource
@@ -206,3 +206,48 @@ def test_the_verdict_follows_the_findings(policy: object, verdict: str) -> None:
     pod = resource("kubernetes:core/v1:Pod", {"spec.containers": [{"image": "busybox"}]})
     review = review_of(Recording(project="p", stack="s", resources=(pod,)), policy=policy_of(policy))
     assert review.verdict == verdict
+
+
+_KINDS = {
+    "filestore": ["bucket", "file share", "registry"],
+    "azure-files": ["registry", "storage account", "storage account"],
+}
+_PLAIN: Declaration = {"name": "vision"}
+
+
+def _deleted(cloud: Declaration, before: Declaration, after: Declaration, *, policy: Any = None) -> Review:
+    """The review of a change of a team on an ephemeral cluster."""
+    earlier, later = (synth(changed(cloud, lifetime={"hours": 8}, teams=[team])) for team in (before, after))
+    return review_of(later, Baseline("main", earlier), policy=policy_of(policy))
+
+
+def _lost(review: Review) -> list[str]:
+    return [item.message.partition(" is deleted")[0] for item in review.findings if item.rule == "data-kept"]
+
+
+@pytest.mark.parametrize(("cloud", "kind"), [(GKE, "filestore"), (AKS, "azure-files")], ids=["gke", "aks"])
+@pytest.mark.parametrize("is_renamed", [True, False])
+def test_deleted_data_fails_a_review(cloud: Declaration, kind: str, *, is_renamed: bool) -> None:
+    """A renamed team and one without its storage lose what they have, unless an exception says that it is
+    meant."""
+    storage = {"bucket": {}, "volume": {"kind": kind}, "registry": {}}
+    before, after = _PLAIN | storage, {"name": "speech", **storage} if is_renamed else _PLAIN
+    assert _lost(_deleted(cloud, before, before)) == []
+    review = _deleted(cloud, before, after)
+    assert sorted(text.removeprefix("The ").rpartition(" ")[0] for text in _lost(review)) == _KINDS[kind]
+    assert review.verdict == "fail"
+    exceptions = [
+        {"rule": "data-kept", "resource": text.rpartition(" ")[2], "reason": "copied"}
+        for text in _lost(review)
+    ]
+    meant = _deleted(cloud, before, after, policy={"exceptions": exceptions})
+    assert meant.verdict == "warn"
+    assert [item.exception for item in meant.findings if item.rule == "data-kept"] == ["copied"] * 3
+
+
+def test_kept_data_passes_a_review() -> None:
+    """A bucket that outlives the stack is removed from it, and nothing is lost."""
+    review = _deleted(GKE, {"name": "vision", "bucket": {"keep": True}}, _PLAIN)
+    assert _lost(review) == []
+    assert review.difference is not None
+    assert any("retained in the cloud" in text for text in review.difference.consequences)
