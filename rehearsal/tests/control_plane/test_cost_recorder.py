@@ -86,6 +86,8 @@ def test_the_record(installed: Installed, control_plane: ControlPlane) -> None:
     assert member.items(path)
     with pytest.raises(ApiError, match="cannot patch"):
         member.patch(f"{path}/state", {"data": {"state": "{}"}})
+    with pytest.raises(ApiError, match="cannot create"):
+        member.create(path, {"metadata": {"name": "costs-2026-11-2"}, "data": {}})
 
 
 def test_a_team_that_is_removed_while_its_work_runs(
