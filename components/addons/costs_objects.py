@@ -24,6 +24,7 @@ NAMESPACE = RECORDER["namespace"]
 _MINUTES = 5
 _RBAC = "rbac.authorization.k8s.io"
 _PROGRAM, _SETTINGS, _FOLDER = "recorder.py", "settings.json", "/recorder"
+_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 _MODULES = ("pod_requests.py", "quantities.py")
 """Modules of Ebbtide that the program imports, which need no package either."""
 
@@ -78,7 +79,13 @@ def _cron_job(declaration: Cluster) -> dict[str, Any]:
     container = {
         "name": NAME,
         "image": PINS["image-python"].version,
-        "command": ["python3", f"{_FOLDER}/{_PROGRAM}", f"{_FOLDER}/{_SETTINGS}"],
+        "command": [
+            "python3",
+            f"{_FOLDER}/{_PROGRAM}",
+            f"{_FOLDER}/{_SETTINGS}",
+            f"--authority={_ACCOUNT}/ca.crt",
+            f"--token={_ACCOUNT}/token",
+        ],
         "resources": {"requests": requests, "limits": {"memory": requests["memory"]}},
         "securityContext": {
             "allowPrivilegeEscalation": False,

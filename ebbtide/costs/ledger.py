@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final, Literal, TypeAlias, cast
 
-from ebbtide.costs.recorder import MONTH_LABEL, NAMESPACE, STATE, months, state_of
+from ebbtide.costs.recorder import MONTH_LABEL, NAMESPACE, PROGRAM, STATE, months, state_of
 from ebbtide.errors import EbbtideError
 from ebbtide.kubernetes_api import Api, ApiError
 
@@ -188,8 +188,14 @@ def read_record(api: Api, start: float, now: float) -> Record:
     """
     try:
         record = find_record(api, start, now)
+        installed = record is None and api.find(f"/api/v1/namespaces/{NAMESPACE}/configmaps/{PROGRAM}")
     except ApiError as error:
         raise CostRecordError(f"The cost record in namespace {NAMESPACE} cannot be read: {error}") from None
+    if installed:
+        raise CostRecordError(
+            "The cost recorder has not completed its first run; it runs every five minutes. See `kubectl get "
+            f"jobs --namespace {NAMESPACE}`."
+        )
     if record is None:
         raise CostRecordError(
             f"Namespace {NAMESPACE} has no cost record, so past costs are unknown. Declare `addons: {{costs: "

@@ -22,6 +22,7 @@ the size of their pods, and the pod of this program has little memory.
 import argparse
 import io
 import json
+import os
 import re
 import ssl
 import sys
@@ -39,6 +40,8 @@ from typing import IO, Any, Final, NamedTuple, cast
 from ebbtide.pod_requests import Amounts, amounts, node_share, pod_requests
 
 NAMESPACE: Final = "ebbtide-costs"
+PROGRAM: Final = "recorder"
+"""ConfigMap with this program."""
 STATE: Final = "state"
 """ConfigMap that names the complete state; also the key of its data, and of that of the state's parts."""
 MONTH_LABEL: Final = "ebbtide.dev/cost-month"
@@ -50,7 +53,6 @@ _LARGEST: Final = 900_000
 """Maximum bytes of lines and their keys in a ConfigMap, whose own maximum is 1 MiB (Kubernetes docs,
 ConfigMap, 2026)."""
 _MAPS: Final = f"/api/v1/namespaces/{NAMESPACE}/configmaps"
-_MOUNTED: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
 _JOBS: Final = (
     "jobset.sigs.k8s.io/jobset-name",
     "batch.kubernetes.io/job-name",
@@ -524,13 +526,20 @@ def main() -> None:
     """Run once, in a pod or with the given server."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("settings", type=Path)
-    parser.add_argument("--server", default="https://kubernetes.default.svc")
-    parser.add_argument("--authority", default=f"{_MOUNTED}/ca.crt")
-    parser.add_argument("--token", default=f"{_MOUNTED}/token")
+    parser.add_argument("--server", default="", help="by default that of the pod's cluster")
+    parser.add_argument("--authority", required=True)
+    parser.add_argument("--token", required=True)
     given = parser.parse_args()
-    api = Api(given.server, given.authority, given.token)
+    api = Api(given.server or _cluster_server(), given.authority, given.token)
     count = Recorder(api, json.loads(given.settings.read_text()), time.time()).run()
     _say(f"{count} lines written.")
+
+
+def _cluster_server() -> str:
+    """Return the API server's address, from the environment of a pod (Kubernetes docs, accessing the API from
+    a pod)."""
+    host, port = (os.environ[f"KUBERNETES_SERVICE_{part}"] for part in ("HOST", "PORT"))
+    return f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
 
 
 if __name__ == "__main__":

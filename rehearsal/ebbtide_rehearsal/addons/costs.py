@@ -1,4 +1,4 @@
-"""The cost recorder, which is a part of Ebbtide."""
+"""The cost recorder, which is a part of Ebbtide and runs as a process."""
 
 from typing import Final
 

@@ -40,12 +40,14 @@ def install(api: Api, cloud: CloudName, provisioning_requests: Path) -> None:
         api.apply(f"{_KINDS}/{item['metadata']['name']}", item)
     if cloud == "gke":
         api.apply(f"{_KINDS}/{compute_class.NAME}", compute_class.DEFINITION)
-        _install_policy(api, compute_class.TOLERATIONS, compute_class.BINDING)
-    _install_policy(api, code_pods.POLICY, code_pods.BINDING)
+        install_policy(api, compute_class.TOLERATIONS, compute_class.BINDING)
+    for policy, binding in code_pods.POLICIES:
+        install_policy(api, policy, binding)
     install_definitions(api, provisioning_requests)
 
 
-def _install_policy(api: Api, policy: dict[str, Any], binding: dict[str, Any]) -> None:
+def install_policy(api: Api, policy: dict[str, Any], binding: dict[str, Any]) -> None:
+    """Create a mutating policy and its binding."""
     for plural, item in (
         ("mutatingadmissionpolicies", policy),
         ("mutatingadmissionpolicybindings", binding),

@@ -10,7 +10,7 @@ from typing import Any
 from ebbtide.kubernetes_api import Api, Object
 
 _DATA = "..data"
-_SERVICE_ACCOUNTS = "/var/run/secrets/kubernetes.io/serviceaccount"
+SERVICE_ACCOUNTS = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 
 class NotMountedError(Exception):
@@ -35,7 +35,7 @@ def mount(api: Api, pod: Object, root: Path) -> None:
     (container,) = pod["spec"]["containers"]
     for volume_mount in container.get("volumeMounts", []):
         target = inside(root, volume_mount["mountPath"])
-        if volume_mount["mountPath"] == _SERVICE_ACCOUNTS:
+        if volume_mount["mountPath"] == SERVICE_ACCOUNTS:
             _write(target / "namespace", namespace.encode())
             continue
         files = _files(api, namespace, volumes[volume_mount["name"]])
@@ -76,21 +76,32 @@ def _publish(target: Path, files: Mapping[str, bytes]) -> None:
     target.mkdir(parents=True, exist_ok=True)
     current = target / _DATA
     before = current.resolve()
-    existing = {file.name: file.read_bytes() for file in before.iterdir()} if current.is_symlink() else {}
+    existing = (
+        {str(file.relative_to(before)): file.read_bytes() for file in before.rglob("*") if file.is_file()}
+        if current.is_symlink()
+        else {}
+    )
     if existing == files:
         return
     new = Path(tempfile.mkdtemp(prefix="..", dir=target))
     for name, content in files.items():
+        (new / name).parent.mkdir(parents=True, exist_ok=True)
         (new / name).write_bytes(content)
     link = target / f"{_DATA}_new"
     link.symlink_to(new.name)
     link.replace(current)
-    for name in existing.keys() - files.keys():
+    linked, entries = _entries(existing), _entries(files)
+    for name in linked - entries:
         (target / name).unlink()
-    for name in files.keys() - existing.keys():
+    for name in entries - linked:
         (target / name).symlink_to(Path(_DATA) / name)
     if before != current:
         shutil.rmtree(before)
+
+
+def _entries(files: Mapping[str, bytes]) -> set[str]:
+    """Return the files and directories at the top of a volume."""
+    return {Path(name).parts[0] for name in files}
 
 
 def _files(api: Api, namespace: str, volume: Mapping[str, Any]) -> dict[str, bytes]:

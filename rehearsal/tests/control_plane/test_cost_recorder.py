@@ -93,8 +93,8 @@ def test_the_record(installed: Installed, control_plane: ControlPlane) -> None:
 def test_a_team_that_is_removed_while_its_work_runs(
     installed: Installed, control_plane: ControlPlane, tmp_path: Path
 ) -> None:
-    """Its attempts end at its removal, with their share as the scheduler counts it, and the recorder goes on
-    though it may read nothing of the team any longer."""
+    """The attempts end at the team's removal, with their share as the scheduler counts it, and the recorder
+    goes on though it may read nothing of the team any longer."""
     api = control_plane.api
     _worker(installed, api)
     manifest = job(

@@ -72,9 +72,12 @@ def test_what_was_not_recorded_is_named() -> None:
 
 
 def test_a_cluster_without_record() -> None:
-    """A missing record, and one that may not be read, are errors that name the add-on or the namespace."""
+    """A missing record, one that is not written yet, and one that may not be read, are errors that name the
+    add-on, the next run or the namespace."""
     with pytest.raises(CostRecordError, match=r"addons: \{costs: \{\}\}"):
         read_record(cast("Api", Reader({})), START, START)
+    with pytest.raises(CostRecordError, match="has not completed its first run"):
+        read_record(cast("Api", Reader({"recorder": {"data": {}}})), START, START)
     with pytest.raises(CostRecordError, match="in namespace ebbtide-costs cannot be read"):
         read_record(cast("Api", Reader({}, status=403)), START, START)
 

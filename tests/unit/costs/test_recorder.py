@@ -50,7 +50,9 @@ def test_the_namespace_is_that_of_the_add_on() -> None:
 def test_the_program_needs_no_package(tmp_path: Path) -> None:
     """The files of its ConfigMap, where its volume has them, run with Python's standard library alone."""
     made = list(objects(declare(changed(GKE, addons={"costs": {}}))))
-    data = next(item for item in made if item["kind"] == "ConfigMap")["data"]
+    config_map = next(item for item in made if item["kind"] == "ConfigMap")
+    assert config_map["metadata"]["name"] == recorder.PROGRAM
+    data = config_map["data"]
     job = next(item for item in made if item["kind"] == "CronJob")["spec"]["jobTemplate"]["spec"]
     (volume,) = job["template"]["spec"]["volumes"]
     for item in volume["configMap"]["items"]:

@@ -165,7 +165,7 @@ def _run(server: _Server, directory: Path) -> tuple[str, int]:
 
 
 def test_twenty_thousand_pods(server: _Server, tmp_path: Path) -> None:
-    """They are recorded while they run, when all have ended and while they still exist, large annotations
+    """All are recorded while they run, when all have ended and while they still exist, large annotations
     included, in 60 % of the memory of the recorder's pod; no ConfigMap is too large."""
     limit = footprint("costs").most.memory_mib
     server.pod = _json(_shaped(pod("x", "one", START + 60)))

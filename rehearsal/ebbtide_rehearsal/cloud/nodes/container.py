@@ -29,7 +29,13 @@ from ebbtide.registries.errors import RegistryError
 from ebbtide.registries.reference import Reference
 from ebbtide_rehearsal.cloud.nodes.argo import command_of, is_step, main_container, output_directories
 from ebbtide_rehearsal.cloud.nodes.objects import Object
-from ebbtide_rehearsal.control_plane.mounts import NotMountedError, inside, mount
+from ebbtide_rehearsal.control_plane.mounts import (
+    SERVICE_ACCOUNTS,
+    NotMountedError,
+    account_token,
+    inside,
+    mount,
+)
 from ebbtide_rehearsal.control_plane.ports import PortReservation
 from ebbtide_rehearsal.pipelines.runs import RUNS
 
@@ -138,6 +144,9 @@ def prepare(api: Api, pod: Object, root: Path, shared: Path) -> Container:
         "HOSTNAME": text(pod, "metadata", "name"),
         ROOT: str(root),
     }
+    if any(map(_of_account, parts(container, "volumeMounts"))):
+        base |= _account(api, pod, root)
+        paths.append(SERVICE_ACCOUNTS)
     if is_step(pod):
         base[RUNS] = str(shared / "runs")
     declared = [int(port["containerPort"]) for port in parts(container, "ports")]
@@ -194,7 +203,19 @@ def _mount(
 
 
 def _of_account(volume_mount: Object) -> bool:
-    return str(volume_mount["mountPath"]).startswith("/var/run/secrets/kubernetes.io/serviceaccount")
+    return str(volume_mount["mountPath"]).startswith(SERVICE_ACCOUNTS)
+
+
+def _account(api: Api, pod: Object, root: Path) -> dict[str, str]:
+    """Write the files of the pod's service account; return the variables with the API server's address."""
+    directory = inside(root, SERVICE_ACCOUNTS)
+    account_token(api, dict(pod), directory / "token")
+    (directory / "namespace").write_text(text(pod, "metadata", "namespace"))
+    authority = _data(api, pod, "configmaps", {"name": "kube-root-ca.crt"})
+    (directory / "ca.crt").write_text(authority["ca.crt"])
+    address = api.get("/api")["serverAddressByClientCIDRs"][0]["serverAddress"]
+    host, _, port = str(address).rpartition(":")
+    return {"KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": port}
 
 
 def _persistent_path(api: Api, pod: Object, volume: Object) -> str:

@@ -34,7 +34,7 @@ def test_one_run_at_a_time(made: list[Object]) -> None:
 
 
 def test_the_pod_of_the_recorder(made: list[Object]) -> None:
-    """It writes to no file, has no privilege and no more memory than the system pool reserves for it."""
+    """The pod writes to no file, has no privilege and no more memory than the system pool reserves for it."""
     pod = _named(made, "CronJob", "recorder")["spec"]["jobTemplate"]["spec"]["template"]["spec"]
     (container,) = pod["containers"]
     assert container["securityContext"] == {
