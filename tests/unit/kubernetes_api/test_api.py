@@ -126,7 +126,7 @@ def test_what_is_sent(server: _Server, api: Api) -> None:
 def test_the_time_is_the_servers(
     api: Api, monkeypatch: pytest.MonkeyPatch, ahead: float, *, is_wrong: bool
 ) -> None:
-    """It is this machine's only if that differs by less than a minute."""
+    """The server's time is used unless it differs by less than a minute."""
     monkeypatch.setattr("ebbtide.clock._ahead", clock.difference())  # restored afterwards
     date = formatdate(time.time() - ahead, usegmt=True)
     monkeypatch.setattr(_Answering, "date_time_string", lambda _: date)
