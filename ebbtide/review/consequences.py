@@ -1,12 +1,15 @@
 """Effects of a difference on running work, and reasons why its update would fail, as sentences."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final
+from datetime import timedelta
+from typing import Any, Final
 
+from ebbtide.model import expiry
 from ebbtide.preview.report import PoolReport, Preview, QueueReport, QuotaReport
 from ebbtide.preview.words import type_words
-from ebbtide.recording.recording import Message, Recording
+from ebbtide.recording.recording import Message, Recording, Resource
 from ebbtide.review.difference import Change
+from ebbtide.wording import and_list
 
 _RECREATED: Final = (
     "nodeConfig.machineType",
@@ -18,6 +21,7 @@ _RECREATED: Final = (
 cluster_service.proto, UpdateNodePoolRequest, cf6f9ee1).
 """
 _NAMESPACE: Final = "kubernetes:core/v1:Namespace"
+_ROLE_BINDING: Final = "kubernetes:rbac.authorization.k8s.io/v1:RoleBinding"
 POOL_NAMES: Final = {"ebbtide:gke:NodePool": "name", "ebbtide:aks:NodePool": "agentPoolName"}
 """Input with a pool's name, by the type of its component."""
 
@@ -60,14 +64,56 @@ def consequences(
     return tuple(
         dict.fromkeys(
             (
+                *_lifetime(before, after),
                 *_clusters(before, possible),
                 *_pools(before, possible),
                 *_queues(before, after),
                 *_largest_pods(before, after),
+                *_members(possible),
                 *_others(possible),
             )
         )
     )
+
+
+def _lifetime(before: Preview, after: Preview) -> Iterator[str]:
+    """Yield the end of a cluster that comes earlier, or never."""
+    old, new = _hours(before), _hours(after)
+    if old is not None and new is None:
+        yield "The cluster no longer expires: it is protected, and billed until it is destroyed."
+    elif new is not None and (old is None or new < old):
+        # Known only from a deployed state.
+        stashes = [item for item in before.resources if item.type == "pulumi:index:Stash"]
+        starts = [start for item in stashes if (start := expiry.parsed(str(item.inputs.get("input"))))]
+        time = f", at {expiry.text(starts[0] + timedelta(hours=new))}" if starts else ""
+        instead = "" if old is None else f" instead of {old} h"
+        yield (
+            f"The cluster expires {new} h after its first update{instead}{time}: the next `ebbtide reap` "
+            "destroys it with its work then."
+        )
+
+
+def _hours(preview: Preview) -> int | None:
+    """Return the lifetime of a stack's cluster; None for a permanent one."""
+    hours = (item.inputs.get("hours") for item in preview.resources if item.type == expiry.COMPONENT)
+    return next((int(value) for value in hours if isinstance(value, int | float)), None)
+
+
+def _members(changes: Iterable[Change]) -> Iterator[str]:
+    """Yield the users and groups who lose their rights in a namespace that stays."""
+    for change in changes:
+        if change.old is None or change.new is None or change.old.type != _ROLE_BINDING:
+            continue
+        removed = _subjects(change.old) - _subjects(change.new)
+        if removed:
+            namespace = _metadata(change).get("namespace", "")
+            yield f"{and_list(sorted(removed))} can no longer submit, see or stop work in {namespace}."
+
+
+def _subjects(binding: Resource) -> set[str]:
+    subjects = binding.inputs.get("subjects")
+    items = subjects if isinstance(subjects, list) else []
+    return {str(item["name"]) for item in items if isinstance(item, dict) and "name" in item}
 
 
 def _clusters(before: Preview, changes: Iterable[Change]) -> Iterator[str]:
@@ -124,7 +170,14 @@ def _queues(before: Preview, after: Preview) -> Iterator[str]:
             continue
         now = {(quota.flavor, quota.resource): quota for quota in new.quotas}
         for quota in _shown(old):
-            most, less = _most(quota), _most(now.get((quota.flavor, quota.resource)))
+            left = now.get((quota.flavor, quota.resource))
+            most, less = _most(quota), _most(left)
+            guarantee = left.nominal if left else 0
+            if guarantee < quota.nominal:
+                yield (
+                    f"Queue {_name(old)} is guaranteed {guarantee:g} {quota.resource} of {quota.flavor}, "
+                    f"{quota.nominal:g} before: other queues can preempt its work beyond that."
+                )
             if less < most:
                 yield (
                     f"Queue {_name(old)} loses capacity: at most {less:g} {quota.resource} of {quota.flavor}"
@@ -191,10 +244,13 @@ def _others(changes: Iterable[Change]) -> Iterator[str]:
             yield f"Namespace {_object_name(change)} is deleted, with everything in it."
 
 
-def _object_name(change: Change) -> str:
+def _metadata(change: Change) -> Mapping[str, Any]:
     metadata = change.resource.inputs.get("metadata")
-    name = metadata.get("name") if isinstance(metadata, dict) else None
-    return str(name or change.resource.name)
+    return metadata if isinstance(metadata, dict) else {}
+
+
+def _object_name(change: Change) -> str:
+    return str(_metadata(change).get("name") or change.resource.name)
 
 
 def _because(change: Change) -> str:

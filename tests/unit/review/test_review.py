@@ -178,6 +178,41 @@ def test_a_deleted_pool_and_a_moved_cluster() -> None:
     assert forcing == {name: ["location"] for name in names}
 
 
+_TEAM: Declaration = {
+    "name": "vision",
+    "members": ["ada@acme.example", "group:lab@acme.example"],
+    "queues": ["t4"],
+    "guarantee": {"t4": 2},
+}
+_SHARED = changed(GKE, lifetime={"hours": 8}, queues=[{"name": "t4", "pools": ["t4"]}], teams=[_TEAM])
+_PERMANENT = {key: value for key, value in _SHARED.items() if key != "lifetime"}
+
+
+@pytest.mark.parametrize(
+    ("declaration", "consequence"),
+    [
+        (
+            changed(_SHARED, lifetime={"hours": 4}),
+            "The cluster expires 4 h after its first update instead of 8 h: ",
+        ),
+        (_PERMANENT, "The cluster no longer expires: it is protected, and billed until it is destroyed."),
+        (
+            changed(_SHARED, teams=[_TEAM | {"guarantee": {"t4": 1}}]),
+            "Queue vision/t4 is guaranteed 4 nvidia.com/gpu of t4, 8 before",
+        ),
+        (
+            changed(_SHARED, teams=[_TEAM | {"members": ["ada@acme.example"]}]),
+            "lab@acme.example can no longer submit, see or stop work in vision.",
+        ),
+    ],
+)
+def test_shorter_lives_lower_guarantees_and_fewer_members(declaration: Declaration, consequence: str) -> None:
+    """Each has a sentence with what it does to whom."""
+    difference = review_of(synth(declaration), Baseline("main", synth(_SHARED))).difference
+    assert difference is not None
+    assert any(text.startswith(consequence) for text in difference.consequences), difference.consequences
+
+
 def test_a_new_stack_and_an_unchanged_one() -> None:
     """Everything is created, and nothing changes."""
     review = review_of(_before(), Baseline("main", None))
