@@ -1,35 +1,120 @@
 """The stacks of a project, in the backend that `pulumi` is logged in to."""
 
-from collections.abc import Collection, Iterator
+import json
+import re
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Final
 
 from pulumi import automation
 
-from ebbtide.operations.failures import explained
+from ebbtide.operations.errors import OperationError
+from ebbtide.operations.failures import explained, output_of
 from ebbtide.operations.stack import Stack, exported
 
 _DIRECTORY: Final = "file://"
+_PARTLY_WRITTEN: Final = re.compile(r"^(failed to load checkpoint: )?EOF$|\.pulumi/locks/.*code=NotFound")
+"""Errors of a command that reads a file while another engine writes or deletes it."""
+_INVALID: Final = re.compile(r"^(failed to load checkpoint: )?(place \d+: .*)")
+"""Errors of a command that reads a state that is no JSON (pulumi 3.259)."""
+_ATTEMPTS: Final = 20
+_REPAIR_AT: Final = 10
+_PAUSE: Final = 0.1
+
+
+class _Pulumi(automation.PulumiCommand):
+    """The `pulumi` command, repeated if it meets a file of the backend that another engine is writing.
+
+    The library of a directory backend writes a file of attributes beside each file, not atomically: while
+    it is empty, every command that reads the state fails with `EOF`, before it has done anything. A killed
+    engine leaves it so; without it, nothing is missing (gocloud.dev 0.46.1, blob/fileblob/attrs.go).
+    """
+
+    def run(
+        self,
+        args: list[str],
+        cwd: str,
+        additional_env: Mapping[str, str],
+        on_output: Callable[[str], Any] | None = None,
+        on_error: Callable[[str], Any] | None = None,
+    ) -> automation.CommandResult:
+        """Run a command.
+
+        Raises:
+            CommandError: the command fails.
+            OperationError: a state is no JSON.
+        """
+
+        def url() -> str:
+            read = super(_Pulumi, self).run(["whoami", "--json"], cwd, additional_env)
+            return str(json.loads(read.stdout).get("url") or "")
+
+        for attempt in range(_ATTEMPTS):
+            try:
+                return super().run([*args], cwd, additional_env, on_output, on_error)
+            except automation.CommandError as error:
+                reason = output_of(error)
+                if invalid := _INVALID.search(reason):
+                    raise OperationError("\n".join(_unreadable(url(), invalid[2]))) from None
+                if not _PARTLY_WRITTEN.search(reason) or attempt == _ATTEMPTS - 1:
+                    raise
+                if attempt == _REPAIR_AT:
+                    repaired(url())
+            time.sleep(_PAUSE)
+        raise AssertionError  # the last attempt returns or raises
+
+
+def _path(url: str) -> Path | None:
+    """Return the directory of a backend; None for a bucket or a service."""
+    if not url.startswith(_DIRECTORY):
+        return None
+    return Path(url.removeprefix(_DIRECTORY).partition("?")[0]).expanduser() / ".pulumi"
 
 
 def repaired(url: str) -> bool:
-    """Delete the empty attribute files of a backend; return whether there were any.
-
-    A killed engine leaves them: its library writes one beside each file of a directory backend, not
-    atomically. With an empty one every command fails with `EOF`; a missing one is harmless (gocloud.dev
-    0.46.1, blob/fileblob/attrs.go; run with pulumi 3.259).
+    """Delete the empty files of attributes of a backend; return whether there were any.
 
     Args:
         url: URL of the backend.
     """
-    if not url.startswith(_DIRECTORY):
-        return False
-    directory = Path(url.removeprefix(_DIRECTORY).partition("?")[0]).expanduser()
-    empty = [file for file in directory.glob(".pulumi/**/*.attrs") if file.stat().st_size == 0]
+    directory = _path(url)
+    empty = [file for file in directory.rglob("*.attrs") if not file.stat().st_size] if directory else []
     for file in empty:
         file.unlink(missing_ok=True)
     return bool(empty)
+
+
+def _unreadable(url: str, reason: str) -> Iterator[str]:
+    """Yield a message for each state of a backend that is no JSON."""
+    directory = _path(url)
+    files = sorted(directory.glob("stacks/**/*.json")) if directory else []
+    broken = [(file, problem) for file in files if (problem := _problem(file))]
+    for file, problem in broken:
+        backup = file.with_name(f"{file.name}.bak")
+        fix = (
+            f"Its backup from before the last change is {backup}: while no update runs, copy it over that "
+            f"file, then compare it with the cloud by `pulumi refresh --stack {file.stem}`."
+            if _problem(backup) is None
+            else "It has no readable backup beside it; the states after earlier updates are in "
+            f"{directory}/history."
+        )
+        yield f"The state of stack {file.stem}, {file}, is no JSON: {problem}. {fix}"
+    if not broken:
+        yield (
+            f"A state in {url} is unreadable: {reason}. Beside each state in .pulumi/stacks is its backup "
+            "from before the last change, with the suffix .bak."
+        )
+
+
+def _problem(file: Path) -> str | None:
+    """Return why a file is no JSON; None if it is."""
+    try:
+        json.loads(file.read_bytes())
+    except (OSError, ValueError) as error:
+        return str(error)
+    return None
 
 
 _ENVIRONMENT: Final = {
@@ -60,8 +145,10 @@ class Backend:
             OperationError: `pulumi` is missing, too old or not logged in, or the backend is unreachable.
         """
         with explained(""):
-            self._workspace = automation.LocalWorkspace(work_dir=str(root), env_vars=_ENVIRONMENT)
-            stacks = self._listed()
+            self._workspace = automation.LocalWorkspace(
+                work_dir=str(root), env_vars=_ENVIRONMENT, pulumi_command=_Pulumi()
+            )
+            stacks = self._workspace.list_stacks()
         self.selected = next((stack.name for stack in stacks if stack.current), None)
         self.stacks = tuple(
             stack.name
@@ -69,14 +156,6 @@ class Backend:
             if stack.resource_count != 0
             and (not patterns or any(fnmatchcase(stack.name.rpartition("/")[2], item) for item in patterns))
         )
-
-    def _listed(self) -> list[automation.StackSummary]:
-        try:
-            return self._workspace.list_stacks()
-        except automation.CommandError as error:
-            if "EOF" not in str(error) or not repaired(self._workspace.who_am_i().url or ""):
-                raise
-        return self._workspace.list_stacks()
 
     def exported(self, name: str) -> dict[str, Any]:
         """Return `Stack.exported` of a stack; needs neither the stack's file nor its passphrase.

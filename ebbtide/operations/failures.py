@@ -8,6 +8,7 @@ from pulumi.automation import errors
 
 from ebbtide.operations.errors import OperationError
 from ebbtide.operations.locks import LockedError, locks_of
+from ebbtide.wording import and_list
 
 _KNOWN: Final[Mapping[str, str]] = {
     "incorrect passphrase": (
@@ -49,13 +50,15 @@ def explained(stack: str, diagnostics: list[str] | None = None) -> Generator[Non
             f"--all` lists the existing ones, and `pulumi stack init {stack}` creates it."
         ) from None
     except errors.ConcurrentUpdateError as error:
+        locks = locks_of(str(error))
+        by = f", by {and_list(map(str, locks))}" if locks else ""
         raise LockedError(
-            locks_of(str(error)),
-            f"Another update of stack {stack} is in progress. Wait for its end; if it no longer runs, "
+            locks,
+            f"Another update of stack {stack} is in progress{by}. Wait for its end; if it no longer runs, "
             f"unlock the stack with `pulumi cancel --stack {stack}`.",
         ) from None
     except errors.CommandError as error:
-        output = _output(error)
+        output = output_of(error)
         for message, sentence in _KNOWN.items():
             if message in output:
                 raise OperationError(sentence.format(stack=stack)) from None
@@ -65,7 +68,7 @@ def explained(stack: str, diagnostics: list[str] | None = None) -> Generator[Non
             diagnostics.append(output)
 
 
-def _output(error: errors.CommandError) -> str:
+def output_of(error: errors.CommandError) -> str:
     """Return the standard error of `pulumi`, or else its standard output."""
     code, _, rest = str(error).partition("\n stdout: ")
     stdout, _, stderr = rest.partition("\n stderr: ")

@@ -36,6 +36,9 @@ class Lock:
     host: str
     pid: int
 
+    def __str__(self) -> str:
+        return f"{self.user} on {self.host} (process {self.pid})"
+
     @property
     def is_local(self) -> bool:
         """True if its process is, or was, of this user on this machine."""
@@ -104,7 +107,7 @@ def unlocking(run: Callable[[], _T], unlock: Callable[[], object], log: Callable
                 log(f"The engine that locked the stack (process {pids}) has ended; its lock is removed.")
                 unlock()
             elif held != announced:
-                log(f"Waiting for another engine on this machine (process {held[0].pid}).")
+                log(f"Waiting for another update of the stack, by {held[0]}.")
                 announced = held
             if held:
                 time.sleep(_STEP)

@@ -110,6 +110,34 @@ def test_an_interrupted_update_continues(gke: Site) -> None:
     assert "interrupted" not in out
 
 
+def test_updates_at_once_follow_each_other(gke: Site) -> None:
+    """Each waits for the one before, which it names, and reads no file that another has half written."""
+    processes = [gke.start() for _ in range(3)]
+    outputs = [process.communicate(timeout=900)[0] for process in processes]
+    assert [process.returncode for process in processes] == [0, 0, 0], outputs
+    waits = [out for out in outputs if "Waiting for another update of the stack, by " in out]
+    assert len(waits) == 2, outputs
+    assert gke.pools() == {"system", "cpu"}
+
+
+def test_a_state_that_is_not_whole(gke: Site) -> None:
+    """Attributes that a killed engine left empty are removed; a state that is no JSON is named, with its
+    backup."""
+    (file,) = gke.terminal.root.parent.glob("state/.pulumi/stacks/*/dev.json")
+    file.with_name(f"{file.name}.attrs").write_bytes(b"")
+    status, out = gke.run(confirmed=False)
+    assert (status, "EOF" in out) == (1, False), out
+    text = file.read_bytes()
+    file.write_bytes(text[:40])
+    status, out = gke.run(confirmed=False)
+    assert status == 2, out
+    out = " ".join(out.split())
+    assert f"The state of stack dev, {file}, is no JSON: " in out
+    assert f"Its backup from before the last change is {file}.bak: " in out
+    file.with_name(f"{file.name}.bak").unlink()
+    assert "It has no readable backup beside it" in " ".join(gke.run(confirmed=False)[1].split())
+
+
 @pytest.mark.long
 def test_a_killed_update_continues(site: Site) -> None:
     """Killed with its engine while the new pool is created, while work ends, and while the old pool is

@@ -91,4 +91,5 @@ def test_a_living_engine_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
         return "done"
 
     assert unlocking(run, pytest.fail, lines.append) == "done"
-    assert lines == ["Waiting for another engine on this machine (process 7)."]
+    (lock,) = _locks(7)
+    assert lines == [f"Waiting for another update of the stack, by {lock.user} on {lock.host} (process 7)."]
