@@ -104,10 +104,12 @@ def _updated(
         plan = plan_of(recording, before, files, rolling.refused(recording), drain_timeout, done)
     for line in plan.lines:
         update.log(line)
+    refusals: list[str] = []
     if not plan.is_refused:
-        for line in update.unplaceable(recording):
+        refusals = update.refusals(recording, deployment)
+        for line in (*refusals, *update.unplaceable(recording)):
             update.log(line)
-    if plan.is_refused or (quotas and not _within_quotas(files, recording, output)):
+    if plan.is_refused or refusals or (quotas and not _within_quotas(files, recording, output)):
         return ExitStatus.FOUND
     options = [*drain_option(drain_timeout), *record_option(record)]
     if not _confirmed(plan.question, name, config_file, cwd, options, yes=yes):

@@ -71,6 +71,11 @@ _CAUSES: Final = (
         "declaration.",
     ),
     _Cause(
+        'namespaces "[^"]*" already exists',
+        "The namespace exists, and not from this stack. Write `namespace: {{name: NAME, create: false}}` in "
+        "the team to use it as it is, or choose another name.",
+    ),
+    _Cause(
         "already ?exists|Error 409",
         "It exists in the cloud but not in the stack. Delete it there, declare another name, or adopt it "
         "with `pulumi import`.",

@@ -49,6 +49,19 @@ def never(queue: str, work: WaitingWork) -> str:
     )
 
 
+def existing_namespace(name: str, *, of_team: bool) -> str:
+    """Return the message about a namespace that an update would create and that exists."""
+    fix = (
+        f"Write `namespace: {{name: {name}, create: false}}` in the team to use it as it is, or another name"
+        if of_team
+        else "Remove its add-on from the declaration, or from the cluster"
+    )
+    return (
+        f"Nothing was changed: namespace {name} exists, and not from this stack. If the stack took it over, "
+        f"its contents would be deleted with it. {fix}."
+    )
+
+
 def time(moment: datetime) -> str:
     """Format a time of expiry, such as `2026-11-22 20:00 UTC`."""
     return f"{moment:%Y-%m-%d %H:%M} UTC"

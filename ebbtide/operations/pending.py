@@ -5,12 +5,14 @@ cloud. This module adds them to the state with the ids that follow from their in
 a refresh queries the cloud, again until it answers (`pulumi refresh --import-pending-creates` of 3.259 leaves
 them pending). Then they get their inputs back: without earlier outputs, a refresh adds all of the cloud's
 defaults to the inputs, and the next update would replace an AKS cluster for it. Resources whose id does not
-follow from their inputs are created again.
+follow from their inputs are created again, and so are patches of Kubernetes objects. A Kubernetes object that
+the provider did not create is not the stack's: it is removed from the state again, and its creation fails.
 """
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ebbtide.kubernetes_api.parts import parts, text
 from ebbtide.operations.records import record, with_record
 from ebbtide.operations.stack import Stack
 from ebbtide.recording.assumed_values import is_assumed
@@ -19,7 +21,9 @@ from ebbtide.recording.assumptions import ASSUMPTIONS
 from ebbtide.urns import urn_name
 
 _KUBERNETES = "kubernetes:"
-"""The Kubernetes provider updates an existing object (server-side apply)."""
+_FIELD_MANAGER = "pulumi-kubernetes"
+"""Field manager of what the Kubernetes provider creates, or its prefix before 4.29 (pulumi-kubernetes,
+pkg/await/await.go, `Creation`)."""
 _INTERRUPTED = "The creation was interrupted."
 _RECORD = "ebbtidePendingInputs"
 """Record of the inputs of adopted resources, by URN."""
@@ -58,7 +62,11 @@ def resolve(stack: Stack, log: Callable[[str], object]) -> list[str]:
         return []
     document = stack.exported()
     deployment = document["deployment"]
-    existing: dict[str, Mapping[str, Any]] = {item["urn"]: item for item in deployment["resources"]}
+    existing: dict[str, Mapping[str, Any]] = {
+        item["urn"]: item
+        for item in deployment["resources"]
+        if item["urn"] not in sent or not _is_foreign(item)
+    }
     restored = [{**item, "inputs": sent[urn]} if urn in sent else item for urn, item in existing.items()]
     deployment = with_record({**deployment, "resources": restored}, _RECORD, None)
     stack.replace_state({**document, "deployment": deployment})
@@ -82,10 +90,22 @@ def _creations(deployment: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     ]
 
 
+def _is_foreign(resource: Mapping[str, Any]) -> bool:
+    """Return whether a Kubernetes object was created by another client than the provider."""
+    managers = (text(fields, "manager") for fields in parts(resource, "outputs", "metadata", "managedFields"))
+    return str(resource["type"]).startswith(_KUBERNETES) and not any(
+        manager.startswith(_FIELD_MANAGER) for manager in managers
+    )
+
+
 def _id(resource: Mapping[str, Any], deployment: Mapping[str, Any]) -> str | None:
     """Return the id that a resource would have in the cloud; None if it does not follow from the inputs."""
-    if not resource.get("custom") or str(resource["type"]).startswith((_KUBERNETES, "pulumi:")):
+    if not resource.get("custom") or str(resource["type"]).startswith("pulumi:"):
         return None
+    if str(resource["type"]).startswith(_KUBERNETES):
+        is_patch = str(resource["type"]).endswith("Patch")
+        named = (text(resource, "inputs", "metadata", key) for key in ("namespace", "name"))
+        return None if is_patch else "/".join(filter(None, named)) or None
     provider = str(resource.get("provider") or "").rpartition("::")[0]
     resources: list[dict[str, Any]] = deployment.get("resources") or []
     inputs: dict[str, Any] = resource.get("inputs") or {}

@@ -187,6 +187,17 @@ class Stack:
             self._stack.preview_destroy(on_event=events.take, config_file=self._config_file)
         return events.errors
 
+    def preview(self) -> list[str]:
+        """Return the errors of the preview of an update; empty if there are none.
+
+        Raises:
+            OperationError: another update of the stack is in progress.
+        """
+        events = _Events(_unwatched)
+        with self._engine(events.errors):
+            self._stack.preview(on_event=events.take, config_file=self._config_file)
+        return events.errors
+
     def destroy(self, watch: Callable[[Removal], None], *, without_cluster: bool = False) -> list[str]:
         """Destroy the stack.
 

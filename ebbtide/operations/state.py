@@ -21,7 +21,7 @@ _REGISTRIES: Final = frozenset(
 _KUBERNETES: Final = re.compile(r"^kubernetes:[^:]+:(?P<kind>\w+?)(?P<patch>Patch)?$")
 _STASH: Final = f"{expiry.COMPONENT}$pulumi:index:Stash"
 """Types in the URN of the time of the first `up`."""
-_TENANT: Final = "ebbtide:addons:Tenant$"
+TENANT: Final = "ebbtide:addons:Tenant$"
 """Parent type in the URN of every resource in a team's namespace."""
 
 
@@ -99,7 +99,7 @@ def read(deployment: Mapping[str, Any]) -> State:
         item, patch = kubernetes
         if not patch:
             objects.add(item)
-        if _TENANT in resource["urn"] and (
+        if TENANT in resource["urn"] and (
             namespace := item.name if item.kind == "Namespace" else item.namespace
         ):
             teams.add(namespace)

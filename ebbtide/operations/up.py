@@ -20,8 +20,10 @@ from ebbtide import durations
 from ebbtide.interrupts import deferred_interrupts
 from ebbtide.invocation import command_line
 from ebbtide.kubernetes_api import Api
-from ebbtide.operations import access, messages, node_drain, pending, queue_status, rolling
+from ebbtide.kubernetes_api.parts import parts, text
+from ebbtide.operations import access, messages, node_drain, pending, queue_status, rolling, state
 from ebbtide.operations.advice import explanation
+from ebbtide.operations.cloud_state import CLUSTERS
 from ebbtide.operations.errors import OperationError
 from ebbtide.operations.locks import unlocking
 from ebbtide.operations.progress import narration
@@ -37,6 +39,8 @@ from ebbtide.reading.state import recording_of
 from ebbtide.recording.recording import Recording
 from ebbtide.review.baseline import Baseline
 
+_NAMESPACE: Final = "kubernetes:core/v1:Namespace"
+_UNKNOWN: Final = "existing namespaces are unknown"
 _QUIET: Final = frozenset({"same", "read", "read-replacement", "replace"})
 
 
@@ -108,6 +112,42 @@ class Update:
         except (OperationError, ProfileError):
             return []
         return [messages.never(queue.name, item) for queue, item in waiting]
+
+    def refusals(self, recording: Recording, deployment: Mapping[str, Any]) -> list[str]:
+        """Return messages about namespaces that the update would create and that exist.
+
+        The provider refuses to create them as well, but after other changes. Without an output `kubeconfig`,
+        as before the first update on an existing cluster, its preview asks that cluster. If the cluster does
+        not answer, there are no messages.
+
+        Args:
+            recording: the program.
+            deployment: the `deployment` of the stack's state.
+        """
+        own = state.read(deployment).namespaces
+        interrupted = {text(item, "resource", "urn") for item in parts(deployment, "pending_operations")}
+        names = {
+            name: state.TENANT in resource.urn
+            for resource in recording.of_type(_NAMESPACE)
+            if (name := text(resource.inputs, "metadata", "name")) not in own
+            and resource.urn not in interrupted
+        }
+        if not names:
+            return []
+        outputs = self.stack.outputs()
+        if "kubeconfig" not in outputs:
+            if any(resource.type in CLUSTERS and not resource.read for resource in recording):
+                return []
+            errors = self.stack.preview()
+            lines = explanation(self.stack.name, errors, verbose=self.verbose)
+            return [*lines, "Nothing was changed: the preview of the update fails."] if errors else []
+        try:
+            api, _ = access.connected(outputs, _UNKNOWN)
+            with access.reaching(_UNKNOWN):
+                existing = [name for name in names if api.find(f"/api/v1/namespaces/{name}")]
+        except OperationError:
+            return []
+        return [messages.existing_namespace(name, of_team=names[name]) for name in existing]
 
     def run(self) -> UpOutcome:
         """Update the stack until it matches its declaration.

@@ -2,13 +2,17 @@
 Kubernetes provider and control plane are real.
 """
 
+import copy
+import json
 from collections.abc import Generator
 from pathlib import Path
 
 import pytest
 
+from ebbtide.kubernetes_api import Api
+from ebbtide.urns import urn_name
 from rehearsal.tests.control_plane.live import live
-from rehearsal.tests.engine.terminal import Terminal
+from rehearsal.tests.engine.sites import Checkout
 from tests.declarations import Declaration
 
 pytestmark = [pytest.mark.rehearsal, pytest.mark.long]
@@ -28,14 +32,15 @@ DECLARED: Declaration = {
 
 
 @pytest.fixture
-def terminal(tmp_path: Path, request: pytest.FixtureRequest) -> Generator[Terminal]:
+def site(tmp_path: Path, request: pytest.FixtureRequest) -> Generator[Checkout]:
     """A copy of the checkout with a stack that has a queue and a team, and a fake cloud."""
     with live(tmp_path, DECLARED, request) as site:
-        yield site.terminal
+        yield site
 
 
-def test_a_stack_comes_up_stays_the_same_and_goes(terminal: Terminal) -> None:
+def test_a_stack_comes_up_stays_the_same_and_goes(site: Checkout) -> None:
     """After `up`, neither `refresh` nor `up` has anything to change."""
+    terminal = site.terminal
     terminal.run("pulumi preview --stack dev")
     terminal.run("pulumi up --stack dev")
     assert "lined" in terminal.run("pulumi stack output clusterName --stack dev")
@@ -44,3 +49,61 @@ def test_a_stack_comes_up_stays_the_same_and_goes(terminal: Terminal) -> None:
     terminal.run("pulumi up --stack dev --expect-no-changes")
     terminal.run("pulumi destroy --stack dev")
     terminal.run("pulumi stack rm dev --yes")
+
+
+def test_an_existing_namespace_is_not_taken_over(site: Checkout, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is refused as a team's own, and stays with its contents if it is used as it is; that of an
+    interrupted update is the stack's."""
+    assert site.up()[0] == 0
+    monkeypatch.setenv("PATH", site.terminal.environment["PATH"])  # the credential plugin's
+    kubeconfig = site.terminal.run("pulumi stack output kubeconfig --stack dev --show-secrets")
+    api = Api.of_kubeconfig(json.loads(kubeconfig))
+    metadata = {"name": "legacy"}
+    api.create("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
+    contents = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "theirs"}}
+    api.create("/api/v1/namespaces/legacy/configmaps", contents)
+    before = api.get("/api/v1/namespaces/legacy")
+
+    declared = copy.deepcopy(DECLARED)
+    declared["teams"].append({"name": "legacy"})
+    site.declare(declared)
+    status, out = site.up()
+    assert status == 1, out
+    assert "Nothing was changed: namespace legacy exists, and not from this stack." in " ".join(out.split())
+    assert "`namespace: {name: legacy, create: false}`" in " ".join(out.split())
+    assert api.get("/api/v1/namespaces/legacy") == before
+
+    declared["teams"][-1]["namespace"] = {"name": "legacy", "create": False}
+    declared["teams"].append({"name": "speech"})
+    site.declare(declared)
+    status, out = site.up()
+    assert status == 0, out
+    _forget(site, "speech")
+    del declared["teams"][1]
+    site.declare(declared)
+    status, out = site.up()
+    assert status == 0, out
+    assert "while it created lined-addons-team-speech-namespace-speech; it exists in the cloud" in out
+    assert "created: " not in out
+    assert api.find("/api/v1/namespaces/legacy/configmaps/theirs")
+    site.declare(DECLARED)
+    assert site.up()[0] == 0
+    assert api.find("/api/v1/namespaces/speech") is None
+
+
+def _forget(site: Checkout, part: str) -> None:
+    """Turn the creation of a stack's Kubernetes objects into one that a killed engine has not recorded."""
+    (file,) = site.terminal.root.parent.rglob("state/.pulumi/stacks/*/dev.json")
+    document = json.loads(file.read_text(encoding="utf-8"))
+    latest = document["checkpoint"]["latest"]
+    lost = [
+        item
+        for item in latest["resources"]
+        if item["type"].startswith("kubernetes:") and part in urn_name(item["urn"])
+    ]
+    assert lost
+    latest["resources"] = [item for item in latest["resources"] if item not in lost]
+    for item in lost:
+        del item["id"], item["outputs"]
+    latest["pending_operations"] = [{"type": "creating", "resource": item} for item in lost]
+    file.write_text(json.dumps(document), encoding="utf-8")

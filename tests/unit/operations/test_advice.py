@@ -32,6 +32,7 @@ from ebbtide.operations.advice import advice, causes, explanation
             "wake dev",
         ),
         ("configured Kubernetes cluster is unreachable: unable to load schema", "wake dev"),
+        ('vision: namespaces "vision" already exists', "`namespace: {name: NAME, create: false}`"),
         ("googleapi: Error 409: Already exists: projects/p/.../nodePools/cpu.", "not in the stack"),
     ],
 )

@@ -31,6 +31,14 @@ _CLUSTER = {
 }
 
 
+_NAMESPACE = {
+    "urn": f"{_PREFIX}::kubernetes:core/v1:Namespace::vision",
+    "type": "kubernetes:core/v1:Namespace",
+    "custom": True,
+    "inputs": {"kind": "Namespace", "metadata": {"name": "vision"}},
+}
+
+
 class _KilledError(Exception):
     """The command was killed."""
 
@@ -38,9 +46,9 @@ class _KilledError(Exception):
 class _Stack:
     """A stack whose engine was killed while it created a cluster."""
 
-    def __init__(self, *, exists: bool) -> None:
-        self._exists = exists
-        operations = [{"resource": _CLUSTER, "type": "creating"}]
+    def __init__(self, *, exists: bool, creating: dict[str, Any] = _CLUSTER, manager: str = "") -> None:
+        self._exists, self._manager = exists, manager
+        operations = [{"resource": creating, "type": "creating"}]
         self.deployment: dict[str, Any] = {"resources": _STAYS, "pending_operations": operations}
         self.errors: list[str] = []
         self.writes_before_kill = 9
@@ -61,13 +69,16 @@ class _Stack:
         if self.errors:
             return [self.errors.pop()]
         resources: list[dict[str, Any]] = []
+        outputs: dict[str, Any] = {"fqdn": "train.example"}
+        if self._manager:
+            outputs = {"metadata": {"managedFields": [{"manager": self._manager}]}}
         for item in self.deployment["resources"]:
             if item["urn"] not in urns:
                 resources.append(item)
             elif self._exists:
                 item.pop("initErrors")
                 inputs = item["inputs"] | {"nodeResourceGroup": "MC_ml_train"}
-                resources.append({**item, "inputs": inputs, "outputs": {"fqdn": "train.example"}})
+                resources.append({**item, "inputs": inputs, "outputs": outputs})
         self.deployment["resources"] = resources
         return []
 
@@ -121,3 +132,37 @@ def test_a_kill_at_any_write_loses_nothing(writes: int) -> None:
     stack.writes_before_kill = 9
     assert _resolve(stack)[0] == []
     assert _is_resolved(stack)
+
+
+@pytest.mark.parametrize("manager", ["pulumi-kubernetes", "pulumi-kubernetes-1a2b3c4d"])
+def test_an_object_that_the_provider_created_is_the_stacks(manager: str) -> None:
+    """Creating it again would fail, since it exists."""
+    stack = _Stack(exists=True, creating=_NAMESPACE, manager=manager)
+    assert _resolve(stack)[0] == []
+    *_, namespace = stack.deployment["resources"]
+    assert (namespace["id"], namespace["inputs"]) == ("vision", _NAMESPACE["inputs"])
+
+
+def test_an_object_of_another_client_is_not_taken_over() -> None:
+    """Otherwise it would be deleted with the stack."""
+    stack = _Stack(exists=True, creating=_NAMESPACE, manager="kubectl-create")
+    assert _resolve(stack) == ([], ["An earlier update was interrupted before it created vision."])
+    assert stack.deployment == {"resources": _STAYS, "pending_operations": []}
+
+
+@pytest.mark.parametrize(
+    ("type_", "metadata", "identity"),
+    [
+        ("kubernetes:core/v1:ConfigMap", {"name": "profile", "namespace": "vision"}, "vision/profile"),
+        ("kubernetes:core/v1:NamespacePatch", {"name": "vision"}, None),
+        ("kubernetes:helm.sh/v3:Release", {}, None),
+    ],
+)
+def test_objects_have_the_ids_of_the_provider(
+    type_: str, metadata: dict[str, str], identity: str | None
+) -> None:
+    """Namespace and name; a patch is applied again."""
+    creating: dict[str, Any] = {**_NAMESPACE, "type": type_, "inputs": {"metadata": metadata}}
+    stack = _Stack(exists=True, creating=creating, manager="pulumi-kubernetes")
+    assert _resolve(stack)[0] == []
+    assert [item["id"] for item in stack.deployment["resources"][2:]] == ([identity] if identity else [])
