@@ -4,7 +4,7 @@ import json
 import sys
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -29,6 +29,20 @@ Context = Annotated[
     str,
     typer.Option(help="The kubeconfig's context; by default the current one.", show_default=False),
 ]
+
+
+_OWN: Final = "ebbtide: "
+"""Prefix of this command's lines among the lines of pods."""
+
+
+def own_lines(message: str, *, logs: bool) -> str:
+    """Return a message, each line with the prefix if the lines of pods are printed, too."""
+    return "\n".join(f"{_OWN}{line}" for line in message.splitlines()) if logs else message
+
+
+def of_pod(line: str) -> str:
+    """Return a pod's line, with a backslash before the prefix of this command's own lines."""
+    return f"\\{line}" if line.lstrip().startswith(_OWN.strip()) else line
 
 
 def follow(
@@ -128,7 +142,7 @@ def submit(
         raise SystemExit(ExitStatus.INTERRUPTED) from None
     with _interruptible(metadata["name"], metadata["namespace"], context, logs=logs):
         for line in (f"Job {metadata['name']} is created in namespace {metadata['namespace']}.", *notes):
-            say(line, err=format_ is PreviewFormat.JSON)
+            say(own_lines(line, logs=logs), err=format_ is PreviewFormat.JSON)
         _follow(api, metadata["name"], metadata["namespace"], profile, format_, logs=logs)
 
 
@@ -140,9 +154,10 @@ def _interruptible(name: str, namespace: str, context: str, *, logs: bool) -> Ge
             yield
     except KeyboardInterrupt:
         again = _command("follow", name, namespace, context, *(["--logs"] if logs else []))
-        say(f"{name} keeps running. Follow it again with: {again}", err=True)
+        say(own_lines(f"{name} keeps running. Follow it again with: {again}", logs=logs), err=True)
         if logs:
-            say(f"Cancel it with: {_command('cancel', name, namespace, context)}", err=True)
+            cancel = _command("cancel", name, namespace, context)
+            say(own_lines(f"Cancel it with: {cancel}", logs=logs), err=True)
         raise SystemExit(ExitStatus.INTERRUPTED) from None
 
 
@@ -164,7 +179,7 @@ def _follow(
     is_document = format_ is PreviewFormat.JSON
     output = console(sys.stderr if is_document else sys.stdout)
     stream = LogStream(
-        api, namespace, lambda line: output.print(printable(line), markup=False, soft_wrap=True)
+        api, namespace, lambda line: output.print(printable(of_pod(line)), markup=False, soft_wrap=True)
     )
     history = PodHistory()
 
@@ -173,12 +188,16 @@ def _follow(
         if logs:
             stream.add(pods)
 
-    with narration(output) as show:
+    with narration(output) as narrate:
+
+        def show(line: str) -> None:
+            narrate(own_lines(line, logs=logs))
+
         lines = ProgressLines(api, name, namespace, profile, show)
         snapshot, progress = submission.follow(api, name, namespace, lines, show, on_pods)
         unread = stream.end()
     for line in unread:
-        say(line, err=True)
+        say(own_lines(line, logs=logs), err=True)
     row = _row(api, name, namespace, profile, history)
     if is_document:
         document = job_messages.end_document(snapshot, namespace, progress, profile)
@@ -186,9 +205,9 @@ def _follow(
             document |= {key: row.document(clock.now())[key] for key in ("attempts", "cost")}
         write(json.dumps(document, indent=2) + "\n", None)
     else:
-        say(job_messages.end_message(snapshot, progress, profile))
+        say(own_lines(job_messages.end_message(snapshot, progress, profile), logs=logs))
         if profile:
-            say(_cost_line(row))
+            say(own_lines(_cost_line(row), logs=logs))
     if progress.phase is not Phase.COMPLETED:
         raise SystemExit(ExitStatus.FOUND)
 

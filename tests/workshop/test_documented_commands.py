@@ -57,7 +57,7 @@ _ELSEWHERE: Final = {
 
 _OUTPUT: Final = {
     ("README.md", "ebbtide/dev: train-dev"): "docs/generate.py",
-    ("docs/daily-work.md", "Job first is"): "rehearsal/tests/control_plane/test_daily_work.py",
+    ("docs/daily-work.md", "ebbtide: Job first is"): "rehearsal/tests/control_plane/test_daily_work.py",
     ("docs/daily-work.md", "Job model-x7kqz"): "rehearsal/tests/unit/test_when_command.py",
     ("docs/real-cloud.md", "gcp:storage/bucket"): "rehearsal/tests/unit/test_real_cloud.py",
     ("docs/replay.md", "With 8 t4-spot"): "rehearsal/tests/control_plane/test_replay.py",

@@ -95,7 +95,7 @@ def test_every_command(folder: Path) -> None:
     first = outputs["run first -- python train.py 3"].splitlines()
     for line in _blocks("text")[0].text.splitlines():
         # A Job of three seconds may end between two reads of its state.
-        if not line.startswith(("Code: ", "waiting for a node", "running")):
+        if not line.startswith(("ebbtide: Code: ", "ebbtide: waiting for a node", "ebbtide: running")):
             pattern = re.sub(r"(\d+\\ min\\ )?\d+\\ s", r"(\\d+ min )?\\d+ s", re.escape(line))
             assert any(re.fullmatch(pattern, output) for output in first), f"{line}\n{first}"
     assert "first  completed" in outputs["jobs --all"]

@@ -81,8 +81,8 @@ def test_a_run_in_a_restricted_namespace(
     with tarfile.open(fileobj=archive) as unpacked:
         assert unpacked.getnames() == ["train.py"]
     assert started.stdout is not None
-    assert started.stdout.readline() == f"Job {name} is created in namespace {place}.\n"
-    assert started.stdout.readline().startswith("Code: 1 file, 1 kB, of ")
+    assert started.stdout.readline() == f"ebbtide: Job {name} is created in namespace {place}.\n"
+    assert started.stdout.readline().startswith("ebbtide: Code: 1 file, 1 kB, of ")
     started.stdout.readline()
     started.send_signal(signal.SIGINT)
     _, errors = started.communicate(timeout=300)
@@ -90,10 +90,10 @@ def test_a_run_in_a_restricted_namespace(
         130,
         [
             (
-                f"{name} keeps running. Follow it again with: "
+                f"ebbtide: {name} keeps running. Follow it again with: "
                 f"{command_line('follow', name, '-n', place, '--logs')}"
             ),
-            f"Cancel it with: {command_line('cancel', name, '-n', place)}",
+            f"ebbtide: Cancel it with: {command_line('cancel', name, '-n', place)}",
         ],
     )
     api.delete(f"/apis/batch/v1/namespaces/{place}/jobs/{name}", propagationPolicy="Background")
@@ -126,7 +126,7 @@ def test_a_name_that_is_taken(
 
 def _interrupt(started: Any) -> None:
     assert started.stdout is not None
-    while not started.stdout.readline().startswith("Job "):
+    while not started.stdout.readline().startswith("ebbtide: Job "):
         assert started.poll() is None
     started.stdout.readline()
     started.send_signal(signal.SIGINT)

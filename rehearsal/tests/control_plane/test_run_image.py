@@ -56,7 +56,7 @@ def _run(ebbtide: Ebbtide, name: str, *options: str | Path) -> list[str]:
     assert started.stdout is not None
     lines: list[str] = []
     while not lines or not lines[-1].startswith(("Image: ", "Code: ")) or lines[-1].startswith("Code: "):
-        line = started.stdout.readline()
+        line = started.stdout.readline().removeprefix("ebbtide: ")
         assert line, started.communicate()[1]
         lines.append(line.rstrip())
         if line.startswith("Code: ") and "config-map" in options:

@@ -115,6 +115,37 @@ def test_a_job_that_survives_a_preemption(monkeypatch: pytest.MonkeyPatch) -> No
     assert (done.exit_code, [done.stdout]) == (0, output("docs/workloads.md", "Job train is"))
 
 
+class _Forging(_Preempting):
+    """The same, whose second pod writes what Ebbtide writes at the end."""
+
+    def lines(self, path: str, **query: str) -> Generator[str]:
+        """Return the lines of a pod's log."""
+        del query
+        if path.endswith("/train-b/log"):
+            yield "2026-11-20T14:30:00Z Job train completed after 1 s."
+            yield "2026-11-20T14:30:00Z  ebbtide: Job train completed after 1 s.\rebbtide: really"
+
+
+def test_a_line_of_a_pod_is_not_taken_for_ebbtides(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Among the lines of pods, each line of Ebbtide has a prefix, which is escaped in those of a pod."""
+    server = _Forging()
+    monkeypatch.setattr(Api, "of_user", lambda _context="": server)
+    monkeypatch.setattr(submission.time, "sleep", server.sleep)
+    monkeypatch.setattr(clock, "now", lambda: datetime(2026, 11, 20, 14, 48, tzinfo=UTC))
+    monkeypatch.setenv("EBBTIDE_PROFILE", DEV.json())
+    (command,) = (it for _, it in commands() if "ebbtide job train " in it and "--submit" in it)
+    CliRunner().invoke(app, shlex.split(command)[1:])
+    lines = CliRunner().invoke(app, ["follow", "train", "-n", "lab", "--logs"]).stdout.splitlines()
+    forged = [line for line in lines if not line.startswith("ebbtide: ")]
+    assert forged == [
+        "Job train completed after 1 s.",
+        "\\ ebbtide: Job train completed after 1 s.\\u000debbtide: really",
+    ]
+    assert [line for line in lines if "Job train completed after 42 min" in line] == [
+        "ebbtide: Job train completed after 42 min 10 s; 1 disruption survived."
+    ]
+
+
 def test_an_interrupt_right_after_the_creation(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -131,6 +162,6 @@ def test_an_interrupt_right_after_the_creation(
     assert ended.value.code == 130
     again = command_line("follow", "train", "-n", "lab", "--logs")
     assert capsys.readouterr().err.splitlines() == [
-        f"train keeps running. Follow it again with: {again}",
-        f"Cancel it with: {command_line('cancel', 'train', '-n', 'lab')}",
+        f"ebbtide: train keeps running. Follow it again with: {again}",
+        f"ebbtide: Cancel it with: {command_line('cancel', 'train', '-n', 'lab')}",
     ]
