@@ -78,12 +78,13 @@ def test_an_existing_namespace_is_not_taken_over(site: Checkout, monkeypatch: py
     site.declare(declared)
     status, out = site.up()
     assert status == 0, out
-    _forget(site, "speech")
+    _forget(site, "speech-configmap")
     del declared["teams"][1]
     site.declare(declared)
     status, out = site.up()
     assert status == 0, out
-    assert "while it created lined-addons-team-speech-namespace-speech; it exists in the cloud" in out
+    profile = "lined-addons-team-speech-configmap-ebbtide-profile"
+    assert f"while it created {profile}; it exists in the cloud" in " ".join(out.split())
     assert "created: " not in out
     assert api.find("/api/v1/namespaces/legacy/configmaps/theirs")
     site.declare(DECLARED)
