@@ -37,17 +37,19 @@ def identify(clouds: Clouds, clusters: Iterable[ClusterIdentity], names: CloudNa
 
     Args:
         clouds: access to the clouds.
-        clusters: the clusters of a stack.
-        names: names known to the cluster; empty for a cluster that does not answer.
+        clusters: the clusters of a stack, of which an earlier destroy may have deleted some.
+        names: names known to the cluster that exists; empty if it does not answer.
     """
     identified: list[ClusterIdentity] = []
     for cluster in clusters:
-        known = replace(
-            cluster,
-            namespace_uid=names.namespace_uid or cluster.namespace_uid,
-            handles=names.handles | cluster.handles,
-            load_balancers=names.load_balancers | cluster.load_balancers,
-        )
+        known = cluster
+        if cluster.namespace_uid in ("", names.namespace_uid):
+            known = replace(
+                cluster,
+                namespace_uid=names.namespace_uid,
+                handles=names.handles | cluster.handles,
+                load_balancers=names.load_balancers | cluster.load_balancers,
+            )
         inventory = clouds.inventories.get(cluster.account)
         try:
             identified.append(inventory.identify(known) if inventory else known)
