@@ -147,6 +147,16 @@ def test_requests_are_counted_with_their_pods() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("checkpoint", "fits"), [(None, False), (7 * 86400.0, True), (7 * 86400.0 + 1, False)]
+)
+def test_work_fits_nodes_that_live_until_its_next_checkpoint(checkpoint: float | None, fits: bool) -> None:  # noqa: FBT001
+    """Nodes of queued capacity live 7 days: a longer job needs a checkpoint in that time."""
+    job = replace(a_job(queue="speech/queued", gpus=1, checkpoint=checkpoint), seconds=8 * 86400.0)
+    (work,) = mapper().mapped(Trace("t", "csv", [job], 0.0)).work
+    assert (work.why_not == "") == fits
+
+
 def test_work_without_accelerators_never_runs_on_queued_nodes_with_them() -> None:
     """Pods of the job are not in the request for such nodes; a public trace's work avoids these queues."""
     (work,) = mapper().mapped(Trace("t", "csv", [a_job(queue="speech/queued", cpu=1.0)], 0.0)).work
