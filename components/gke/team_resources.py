@@ -7,6 +7,7 @@ from pulumi_gcp import compute, container
 
 from ebbtide.model import Cluster as Declaration
 from ebbtide.model import Gke, Team
+from ebbtide.model.pool import DEFAULT_ACCOUNT
 from ebbtide.placement.team_storage import bucket_name, keeps_registry, registry_name
 
 from ..addons.add_on import ArtifactStore
@@ -66,7 +67,12 @@ def _last(path: str | None) -> str:
 def _registry(name: str, team: Team, declaration: Declaration, cloud: Gke, topology: Topology) -> None:
     if team.registry is None:
         return
-    accounts = dict.fromkeys(pool.service_account for pool in declaration.pools if pool.service_account)
+    # The e-mail of the project's default account has the project's number, and is not known here.
+    accounts = dict.fromkeys(
+        pool.service_account
+        for pool in declaration.pools
+        if pool.service_account and pool.service_account != DEFAULT_ACCOUNT
+    )
     args = RegistryArgs(
         declared=team.registry,
         name=registry_name(declaration, team),

@@ -88,6 +88,7 @@ CLOUD_SPECS: Final[Mapping[CloudKind, CloudSpec]] = {
                 COMPUTE_CLASS,
                 SMT_DISABLED,
                 "cloud.google.com/gke-kdump-enabled",
+                "cloud.google.com/gke-max-pods-constraint-off",  # Users report it; no document names it.
                 "cloud.google.com/gke-queued",
                 "node.kubernetes.io/exclude-from-external-load-balancers",
             }

@@ -1,5 +1,6 @@
 """Facts about machine series."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Final
@@ -18,12 +19,16 @@ class MachineSeries:
         compact: True if it supports compact placement.
         compact_max_nodes: maximum number of nodes of one compact placement; None if unknown.
         gvnic_only: True if gVNIC is its only network interface.
+        threads: threads of a core, if no machine of the series can change them.
+        confidential: types of confidential nodes, each with the prefix of the machine types that support it.
     """
 
     name: str
     compact: bool
     compact_max_nodes: int | None
     gvnic_only: bool
+    threads: int | None
+    confidential: Mapping[str, str]
 
 
 SPOT_OR_FLEX_START: Final = frozenset({"a3-highgpu-1g", "a3-highgpu-2g", "a3-highgpu-4g"})
@@ -47,6 +52,10 @@ def machine_series(machine: str) -> MachineSeries | None:
         compact=row["compact"] == "yes",
         compact_max_nodes=int(row["compact_max_nodes"]) if row["compact_max_nodes"] else None,
         gvnic_only=row["gvnic_only"] == "yes",
+        threads=int(row["threads"]) if row["threads"] else None,
+        confidential={
+            kind: prefix for kind, _, prefix in (it.partition(":") for it in row["confidential"].split())
+        },
     )
 
 

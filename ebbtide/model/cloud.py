@@ -73,8 +73,8 @@ class Gke(Declared):
     release_channel: Literal["rapid", "regular", "stable", "extended"] = "regular"
     """Release channel."""
     kubernetes_version: str | None = None
-    """Minimum version of the control plane, or `latest`. Nodes are created with the control plane's version.
-    Default: the release channel's."""
+    """Minimum version of the control plane, `latest`, or `-` for GKE's default. Nodes are created with the
+    control plane's version. Default: the release channel's."""
     access: GkeAccess = GkeAccess()
     network: GkeNetwork = GkeNetwork()
     keys: GkeKeys = GkeKeys()

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
@@ -21,6 +21,9 @@ from ebbtide.model.base import (
 )
 from ebbtide.model.capacity import Capacity, OnDemand
 from ebbtide.model.provider_inputs import aks, aks_fixed, gke, gke_fixed, only_aks, only_gke
+
+DEFAULT_ACCOUNT: Final = "default"
+"""Value of `serviceAccount` for the project's Compute Engine default account (GKE v1 API, NodeConfig)."""
 
 
 class Role(StrEnum):
@@ -291,7 +294,8 @@ class Pool(Declared):
             source="azure-native 3.29.0, AgentPool; azure-aks-docs use-managed-identity.md (2026)",
         ),
     ] = None
-    """GKE: e-mail of the nodes' service account. Default: the cluster's own."""
+    """GKE: e-mail of the nodes' service account, or `default` for the project's Compute Engine default
+    service account. Default: the cluster's own."""
     network_tags: Annotated[
         Names,
         gke("nodeConfig.tags"),

@@ -1,6 +1,7 @@
 """Rules for machine types: declared, known, and consistent with the catalog."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
 
 from ebbtide.catalog import (
     CLOUD_SPECS,
@@ -10,11 +11,13 @@ from ebbtide.catalog import (
     machine_names,
     retirement,
 )
+from ebbtide.model.cluster import Cluster
 from ebbtide.model.faults import Fault
 from ebbtide.model.pool import MachineShape
-from ebbtide.model.rules.rule import PoolIn, pool_rule
+from ebbtide.model.rules.rule import PoolIn, cluster_rule, pool_rule, pools_of
 from ebbtide.model.rules.words import service_name
-from ebbtide.wording import did_you_mean
+from ebbtide.paths import path_text, value_at
+from ebbtide.wording import did_you_mean, or_list, several
 
 _DOCS = "GKE and AKS node pools, machineType and vmSize (pulumi-gcp 10.2.0, azure-native 3.29.0)"
 
@@ -109,3 +112,71 @@ def _gvnic(pool: PoolIn) -> Iterator[Fault]:
             "The node pool could not be created.",
             "Remove gvnic.",
         )
+
+
+@pool_rule(
+    "settable threads per core",
+    "Compute Engine docs, set-threads-per-core and compute-optimized-machines (2026); "
+    "catalog/data/machine_series.csv: threads",
+    CloudKind.GKE,
+)
+def _threads(pool: PoolIn) -> Iterator[Fault]:
+    machine, series = pool.machine, pool.resolved.series
+    if pool.pool.threads_per_core is None or machine is None:
+        return
+    if series is not None and series.threads is not None:
+        problem = (
+            f"Cores of the {series.name} series have {several(series.threads, 'thread')}, which is fixed."
+        )
+    elif machine.vcpus < _CPUS_OF_A_CORE or machine.name in _SHARED_CORES:
+        problem = f"{machine.name} has no core of its own."
+    else:
+        return
+    yield Fault(
+        pool.at("threadsPerCore"),
+        problem,
+        "The node pool could not be created, or its capacity would be counted wrongly.",
+        "Remove threadsPerCore.",
+    )
+
+
+_CPUS_OF_A_CORE = 2
+_SHARED_CORES = ("e2-micro", "e2-small", "e2-medium")
+
+
+def _confidential_type(overrides: Mapping[str, Any], *keys: str) -> str | None:
+    """Return the type of confidential nodes that overrides enable; None if they enable none."""
+    nodes = value_at(overrides, path_text([*keys, "confidentialNodes"]))
+    if not isinstance(nodes, Mapping):
+        return None
+    written = cast("Mapping[str, Any]", nodes)
+    kind = written.get("confidentialInstanceType")
+    return str(kind or "SEV") if kind or written.get("enabled") is True else None
+
+
+@cluster_rule(
+    "confidential nodes supported by machine",
+    "GKE docs, confidential-gke-nodes (2026); catalog/data/machine_series.csv: confidential",
+    CloudKind.GKE,
+)
+def _confidential(cluster: Cluster) -> Iterator[Fault]:
+    everywhere = None if cluster.cloud.existing else _confidential_type(cluster.cloud.overrides)
+    for pool in pools_of(cluster):
+        own = _confidential_type(pool.pool.overrides, "nodeConfig")
+        kind, machine, series = own or everywhere, pool.machine, pool.resolved.series
+        if kind is None or machine is None or series is None:
+            continue
+        supported = {it for it, prefix in series.confidential.items() if machine.name.startswith(prefix)}
+        if kind not in supported:
+            yield Fault(
+                pool.at("overrides.nodeConfig.confidentialNodes")
+                if own
+                else "cloud.overrides.confidentialNodes",
+                f"{machine.name}, the machine of {pool.pool.name}, does not support confidential nodes of "
+                f"type {kind}.",
+                "The node pool could not be created.",
+                f"Write {or_list(sorted(supported))}."
+                if supported
+                else "Write a machine of another series, such as "
+                "n2d-standard-4, or remove confidentialNodes.",
+            )

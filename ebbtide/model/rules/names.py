@@ -55,6 +55,7 @@ def _reservation(pool: PoolIn) -> Texts:
         yield pool.at("capacity.name"), pool.pool.capacity.name
 
 
+_NOT_IN_PROJECT_IDS = "google|null|undefined|ssl"
 _NETWORK_TAG = r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?"
 _NETWORK_TAG_WORDS = (
     "at most 63 lower-case letters, digits and hyphens, starting with a letter and not ending with a hyphen"
@@ -90,9 +91,9 @@ CLUSTER_RULES: tuple[ClusterRule, ...] = cluster_rules(
     Syntax(
         what="project id",
         whose="Google Cloud",
-        pattern=r"([a-z0-9.-]+:)?[a-z][-a-z0-9]{4,28}[a-z0-9]",
+        pattern=rf"([a-z0-9.-]+:)?(?!.*({_NOT_IN_PROJECT_IDS}))[a-z][-a-z0-9]{{4,28}}[a-z0-9]",
         wants="6 to 30 lower-case letters, digits and hyphens, starting with a letter and not ending with a "
-        "hyphen",
+        f"hyphen, without the words {_NOT_IN_PROJECT_IDS.replace('|', ', ')}",
         example="acme-ml",
         consequence="Every call to the cloud would fail.",
         source="Resource Manager docs, creating-managing-projects (cloud.google.com, 2026)",
@@ -113,8 +114,8 @@ CLUSTER_RULES: tuple[ClusterRule, ...] = cluster_rules(
     Syntax(
         what="version",
         whose="GKE",
-        pattern=r"latest|\d+\.\d+(\.\d+(-gke\.\d+)?)?",
-        wants="a version of Kubernetes or of GKE, or latest",
+        pattern=r"latest|-|\d+\.\d+(\.\d+(-gke\.\d+)?)?",
+        wants="a version of Kubernetes or of GKE, latest, or - for GKE's default",
         example="1.33 or 1.33.5-gke.1080000",
         consequence=_NO_CLUSTER,
         source="GKE docs, versioning (cloud.google.com, 2026)",
@@ -218,8 +219,8 @@ POOL_RULES: tuple[PoolRule, ...] = pool_rules(
     Syntax(
         what="service account",
         whose="GKE",
-        pattern=r"[a-z0-9][-a-z0-9]*@[a-z0-9.-]+\.gserviceaccount\.com",
-        wants="its e-mail",
+        pattern=r"default|[a-z0-9][-a-z0-9]*@[a-z0-9.-]+\.gserviceaccount\.com",
+        wants="its e-mail, or default for that of the project",
         example="nodes@acme-ml.iam.gserviceaccount.com",
         consequence=_NO_POOL,
         source="pulumi-gcp 10.2.0, container.NodePool nodeConfig.serviceAccount",

@@ -3,14 +3,17 @@
 from collections.abc import Iterator
 
 from ebbtide.catalog import CLOUD_SPECS, CloudKind
+from ebbtide.model.cloud import Gke
+from ebbtide.model.cluster import Cluster
 from ebbtide.model.faults import Fault
-from ebbtide.model.rules.rule import PoolIn, Severity, pool_rule
+from ebbtide.model.rules.rule import PoolIn, Severity, cluster_rule, pool_rule, pools_of
 from ebbtide.model.rules.words import dollars, service_name
 from ebbtide.wording import several
 
 _AKS_SYSTEM_PODS = 30
 _GKE_NODES_IN_ZONE = 1000
 _GKE_SURGE = 20
+_NETWORK_TAGS = 64
 _NO_POOL = "The node pool could not be created."
 _TOOLKIT = "cluster-toolkit modules/compute/gke-node-pool/main.tf@01a7a3ed, preconditions"
 
@@ -189,3 +192,31 @@ def _never_zero(pool: PoolIn) -> Iterator[Fault]:
         if field == "min"
         else "Write max instead of count, so that it scales to zero.",
     )
+
+
+@cluster_rule(
+    "network tags of a node", "Compute docs, add-remove-network-tags (2026): at most 64", CloudKind.GKE
+)
+def _network_tags(cluster: Cluster) -> Iterator[Fault]:
+    common = cluster.cloud.network_tags if isinstance(cluster.cloud, Gke) else ()
+    yield from _repeated_tags("cloud.networkTags", common)
+    for pool in pools_of(cluster):
+        own, path = pool.pool.network_tags, pool.at("networkTags")
+        yield from _repeated_tags(path, own)
+        count = len({*common, *own})
+        if count > _NETWORK_TAGS:
+            yield Fault(
+                path if own else "cloud.networkTags",
+                f"A node of {pool.pool.name} has {count} network tags, and Compute Engine supports at most "
+                f"{_NETWORK_TAGS}.",
+                _NO_POOL,
+                "Remove some of them.",
+            )
+
+
+def _repeated_tags(path: str, tags: tuple[str, ...]) -> Iterator[Fault]:
+    for index, tag in enumerate(tags):
+        if tag in tags[:index]:
+            yield Fault(
+                f"{path}[{index}]", f"The network tag {tag} is written twice.", _NO_POOL, "Remove it."
+            )

@@ -6,6 +6,7 @@ from ebbtide.catalog import CloudKind
 from ebbtide.model.cluster import Cluster
 from ebbtide.model.faults import Fault
 from ebbtide.model.members import is_object_id
+from ebbtide.model.pool import DEFAULT_ACCOUNT
 from ebbtide.model.rules.rule import Severity, cluster_rule, pools_of
 from ebbtide.model.tenancy import Registry, Team
 
@@ -70,19 +71,20 @@ def _user_names(cluster: Cluster) -> Iterator[Fault]:
                 )
 
 
-@cluster_rule("registry pull on existing cluster", _PULLS, CloudKind.GKE, Severity.WARNED)
+@cluster_rule("registry pull by default account", _PULLS, CloudKind.GKE, Severity.WARNED)
 def _default_account(cluster: Cluster) -> Iterator[Fault]:
-    if cluster.cloud.existing is None or not any(_registries(cluster)):
+    if not any(_registries(cluster)):
         return
     for pool in pools_of(cluster):
-        if pool.pool.service_account is None:
+        account = pool.pool.service_account or (DEFAULT_ACCOUNT if cluster.cloud.existing else None)
+        if account == DEFAULT_ACCOUNT:
             yield Fault(
                 pool.at("serviceAccount"),
                 "Nodes of this pool use the project's default service account, which has no access to the "
                 "teams' registries.",
                 "Pods with a team's image fail with ImagePullBackOff, unless that account already has "
                 "access.",
-                "Write serviceAccount.",
+                "Write the e-mail of another account.",
             )
 
 

@@ -41,11 +41,14 @@ def _work_pools_tainted(stack: Reviewed) -> Iterator[Violation]:
             clusters.add(pool.cluster)
             if is_first or pool.site.cloud is CloudKind.AKS:
                 continue
-        message = (
-            "It has no taint, so any pod can be scheduled on it and keep its nodes. Add a taint with the "
-            "effect NoSchedule."
-        )
-        yield Violation(of_pool(pool), message)
+        if (
+            not pool.labels_and_taints.all_taints
+        ):  # One that is preferred is a choice, of which preview warns.
+            message = (
+                "It has no taint, so any pod can be scheduled on it and keep its nodes. Add a taint with the "
+                "effect NoSchedule."
+            )
+            yield Violation(of_pool(pool), message)
 
 
 @rule(

@@ -89,6 +89,28 @@ def too_many_pools_in_a_cluster() -> Case:
     )
 
 
+def many_tags(count: int) -> Any:
+    """A declaration whose work pool has a number of network tags, one of them of the cluster."""
+    tags = [f"tag-{number}" for number in range(count)]
+    return edited(base("gke"), {"cloud.networkTags": tags[:1], "pools[1].networkTags": tags}, [])
+
+
+def too_many_tags() -> Case:
+    """A node with 65 network tags."""
+    return Case(
+        name="nodes: too many network tags",
+        written=many_tags(65),
+        faults=(
+            Fault(
+                path="pools[1].networkTags",
+                problem="A node of cpu-spot has 65 network tags, and Compute Engine supports at most 64.",
+                consequence="The node pool could not be created.",
+                fix="Remove some of them.",
+            ),
+        ),
+    )
+
+
 def many_pools(count: int) -> Any:
     """A declaration with a number of CPU pools, which would be long to read as data."""
     pools = [
@@ -139,13 +161,8 @@ def too_many_disks() -> Case:
 
 def bad_cases() -> list[Case]:
     """Declarations that are refused."""
-    return [
-        *cases("bad"),
-        too_many_pools(declared=True),
-        too_many_pools(declared=False),
-        too_many_pools_in_a_cluster(),
-        too_many_disks(),
-    ]
+    pools = [too_many_pools(declared=declared) for declared in (True, False)]
+    return [*cases("bad"), *pools, too_many_pools_in_a_cluster(), too_many_tags(), too_many_disks()]
 
 
 def cases(directory: str) -> list[Case]:

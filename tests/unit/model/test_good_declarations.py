@@ -8,7 +8,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from ebbtide.model import Cluster, DeclarationError, advice, declaration_schema, declare
-from tests.unit.model.cases import Case, aks_pools, base, cases, paths, put
+from tests.unit.model.cases import Case, aks_pools, base, cases, many_pools, many_tags, paths, put
 
 _GOOD = cases("good")
 
@@ -30,6 +30,12 @@ def test_accepted(case: Case) -> None:
     before = copy.deepcopy(case.written)
     assert isinstance(declare(case.written), Cluster)
     assert case.written == before
+
+
+@pytest.mark.parametrize("written", [many_tags(64), many_pools(64)], ids=["tags", "pools"])
+def test_the_largest_are_accepted(written: Any) -> None:
+    """As many network tags as a node can have, and as many pools as a queue."""
+    assert isinstance(declare(written), Cluster)
 
 
 @pytest.mark.parametrize("case", _GOOD, ids=str)

@@ -75,7 +75,6 @@ _BROKEN: dict[str, list[tuple[Resource, ...]]] = {
     "work-pools-tainted": [
         (resource(GKE_POOL, {"nodeConfig.taints": None}),),
         (resource(AKS_POOL, {"nodeTaints": []}),),
-        (resource(AKS_POOL, {"nodeTaints": ["a=b:PreferNoSchedule"]}),),
         (_SYSTEM, resource(GKE_POOL, {"nodeConfig.taints": None, "autoscaling.totalMinNodeCount": 1})),
     ],
     "work-pools-from-zero": [
@@ -147,6 +146,7 @@ _KEPT: dict[str, list[tuple[Resource, ...]]] = {
     "work-pools-tainted": [
         (_gke(), _SYSTEM, _POOL),
         (resource(AKS), resource(AKS_POOL)),
+        (resource(AKS_POOL, {"nodeTaints": ["a=b:PreferNoSchedule"]}),),
         (resource(GKE_POOL, {"nodeConfig.taints": None, "nodeConfig.machineType": "a2-highgpu-1g"}),),
     ],
     "work-pools-from-zero": [(_SYSTEM, _POOL), (resource(AKS), resource(AKS_POOL))],
