@@ -458,6 +458,21 @@ def test_a_tightened_policy_is_none(changes: dict[str, Any]) -> None:
     assert _against(_STRICT, _changed_policy(changes)) == []
 
 
+def test_a_limit_that_was_off_is_not_loosened() -> None:
+    """Whether it is then omitted or set."""
+    for limits in ({}, {"ci": True}):
+        assert _against({"limits": {"ci": False}}, {"limits": limits}) == []
+
+
+def test_of_two_equal_findings_the_new_policy_has_its_own() -> None:
+    """With its own limit, and without the words about the earlier policy."""
+    stack = (*_BROKEN["maximum-cost"][0], _life(1))
+    found = _against(_STRICT, _changed_policy({"limits.maximumUsdPerHour": 0.02}), *stack)
+    (message,) = [item.message for item in found if item.rule.id == "maximum-cost"]
+    assert "the limit is 0.02." in message
+    assert "decides" not in message
+
+
 def test_a_change_cannot_allow_itself_to_loosen_the_policy() -> None:
     """The stricter level of that rule counts as well."""
     earlier = {"levels": {LOOSENED.id: "mandatory"}}
