@@ -15,7 +15,10 @@ _ANY = r"/subscriptions/[^/]+/resourceGroups/[^/]+/providers/"
 _VAULT = re.compile(rf"{_ANY}Microsoft\.KeyVault/vaults/(?P<name>[^/]+)", re.IGNORECASE)
 _SET = re.compile(rf"{_ANY}Microsoft\.Compute/diskEncryptionSets/[^/]+", re.IGNORECASE)
 _GKE_KEYS = "GKE docs, encrypting-secrets and using-cmek (2026)"
-_AKS_SECRETS = "azure-aks-docs use-kms-etcd-encryption.md (2025-12-22)"
+_AKS_SECRETS = (
+    "azure-aks-docs use-kms-etcd-encryption.md (2025-12-22); kms-data-encryption.md (2025-12-19): a key "
+    "without a version is for a preview that azure-native 3.29.0 does not have"
+)
 _AKS_DISKS = "azure-aks-docs azure-disk-customer-managed-keys.md (2024-02-01)"
 _NO_CLUSTER = "The cluster could not be created."
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from ipaddress import IPv4Network
 from itertools import combinations
+from typing import cast
 
 from ebbtide.catalog import CloudKind
 from ebbtide.model.cloud import Aks, AksNetwork, GkeNetwork
@@ -17,6 +18,9 @@ _AKS_OVERLAY = "azure-aks-docs concepts-network-azure-cni-overlay.md (2026-07-31
 _VIRTUAL_NETWORK = "Azure docs, virtual-networks-faq (learn.microsoft.com/azure/virtual-network, 2026)"
 _VPC = "VPC docs, subnets: IPv4 subnet ranges (cloud.google.com/vpc, 2026)"
 _ALIAS_IPS = "GKE docs, alias-ips: range management (2026)"
+_OUTBOUND_DOCS = "azure-aks-docs egress-outboundtype.md (2026-08-05)"
+_MANAGED_NETWORK = "managedNATGateway"
+_OWN_EGRESS = {"userAssignedNATGateway": "a NAT gateway", "userDefinedRouting": "a route to the internet"}
 _CIDR_SOURCE = f"RFC 4632; GKE docs, alias-ips (2026); {_AKS_PLANNING}"
 _RESERVED: Mapping[CloudKind, Mapping[str, tuple[str, ...]]] = {
     CloudKind.GKE: {
@@ -225,6 +229,30 @@ def _room_for_all_nodes(cluster: Cluster) -> Iterator[Fault]:
                 "Pools could not scale beyond that number, without an error.",
                 "Write a larger range, or smaller pools.",
             )
+
+
+@cluster_rule("outbound type of own network", _OUTBOUND_DOCS, CloudKind.AKS)
+def _outbound(cluster: Cluster) -> Iterator[Fault]:
+    cloud = cluster.cloud
+    profile = cloud.overrides.get("networkProfile")
+    if not isinstance(cloud, Aks) or cloud.existing is not None or not isinstance(profile, Mapping):
+        return
+    outbound = cast("Mapping[str, object]", profile).get("outboundType")
+    if outbound == _MANAGED_NETWORK:
+        needs, fix = (
+            "a network that AKS manages",
+            "Write userAssignedNATGateway, and network.subnet, or omit it.",
+        )
+    elif outbound in _OWN_EGRESS and cloud.network.subnet is None:
+        needs, fix = f"a subnet with {_OWN_EGRESS[str(outbound)]}", "Write network.subnet, or omit it."
+    else:
+        return
+    yield Fault(
+        "cloud.overrides.networkProfile.outboundType",
+        f"The outbound type {outbound} needs {needs}.",
+        "The cluster could not be created.",
+        fix,
+    )
 
 
 @cluster_rule(
