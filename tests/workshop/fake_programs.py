@@ -16,8 +16,9 @@ from typing import Any, NoReturn, cast
 _LONGEST_COMMENT = 65_536
 
 
-def _fail(message: str) -> NoReturn:
-    sys.exit(f"{Path(sys.argv[0]).name}: {message}")
+def _fail(message: str, status: int = 1) -> NoReturn:
+    sys.stderr.write(f"{Path(sys.argv[0]).name}: {message}\n")
+    sys.exit(status)
 
 
 def _home() -> Path:
@@ -89,11 +90,14 @@ def _filtered(program: str, document: Any) -> list[str]:
 
 def jq(words: list[str]) -> None:
     """Filter a file, or standard input."""
-    parser = _parser("--compact-output", "--exit-status")
+    parser = _parser("--compact-output", "--exit-status", "--null-input")
     parser.add_argument("program")
     parser.add_argument("file", nargs="?")
     given = parser.parse_args(words)
-    text = Path(given.file).read_text(encoding="utf-8") if given.file else sys.stdin.read()
+    if given.null_input:
+        text = "null"
+    else:
+        text = Path(given.file).read_text(encoding="utf-8") if given.file else sys.stdin.read()
     results = _filtered(given.program, json.loads(text))
     _print("\n".join(results))
     if given.exit_status and results[-1:] in ([], ["false"], ["null"]):
@@ -139,10 +143,15 @@ def ebbtide(words: list[str]) -> None:
     if "--record" in words:
         recording = Path(words[words.index("--record") + 1])
         recording.mkdir(exist_ok=True)
-        text = Path(f"Pulumi.{words[1]}.yaml").read_text()
+        text = json.dumps({file.name: file.read_text() for file in Path().glob("*.yaml")}) + "\n"
         (recording / f"{len(list(recording.iterdir())) + 1}-{words[0]}.jsonl").write_text(text)
     if project := os.environ.get("GOOGLE_CLOUD_PROJECT"):
-        _fail(f"Nothing was changed: GOOGLE_CLOUD_PROJECT names project {project}.")
+        _fail(f"Nothing was changed: GOOGLE_CLOUD_PROJECT names project {project}.", 2)
+    if "--only-resources" in words:
+        stacks = (_home() / "stacks").read_text().split() if (_home() / "stacks").exists() else []
+        expired = [{"stack": f"acme/{name}", "outcome": "expired"} for name in stacks if name[:3] == "pr-"]
+        _print(json.dumps({"stacks": expired, "resources": []}))
+        sys.exit(int(bool(expired)))
     if words[0] in ("up", "destroy", "wake") and not Path(f"Pulumi.{words[1]}.yaml").is_file():
         _fail(f"There is no stack {words[1]}.")
 

@@ -187,11 +187,12 @@ class Runner:
     def run(self, name: str, inputs: Mapping[str, Any] | None = None) -> dict[str, str]:
         """Run a workflow; return the results of its jobs."""
         workflow = yaml.safe_load((self.root / ".github/workflows" / name).read_text(encoding="utf-8"))
-        return self._run(workflow, dict(inputs or {}), {"contents": "write", "id-token": "write"})
+        needs = self._run(workflow, dict(inputs or {}), {"contents": "write", "id-token": "write"})
+        return {name: need["result"] for name, need in needs.items()}
 
     def _run(
         self, workflow: Mapping[Any, Any], inputs: dict[str, Any], rights: Mapping[str, str]
-    ) -> dict[str, str]:
+    ) -> dict[str, Any]:
         assert workflow["permissions"] == {}
         needs: dict[str, Any] = {}
         repository = {key: value for key, value in self.variables.items() if isinstance(value, str)}
@@ -211,17 +212,22 @@ class Runner:
             assert all(rights.get(key) in (right, "write") for key, right in asked.items() if key in rights)
             if "uses" in job:
                 called = yaml.safe_load((self.root / job["uses"]).read_text(encoding="utf-8"))
-                given = evaluated(job.get("with", {}), contexts)
-                results = self._run(called, self._inputs(called[True]["workflow_call"], given), asked)
-                needs[name]["result"] = "failure" if "failure" in results.values() else "success"
+                given, declared = evaluated(job.get("with", {}), contexts), called[True]["workflow_call"]
+                jobs = self._run(called, self._inputs(declared, given), asked)
+                failed = any(item["result"] == "failure" for item in jobs.values())
+                outputs = {key: item["value"] for key, item in declared.get("outputs", {}).items()}
+                needs[name] = {
+                    "result": "failure" if failed else "success",
+                    "outputs": evaluated(outputs, {"jobs": jobs}),
+                }
                 continue
             matrix = evaluated(job.get("strategy", {}).get("matrix", {"include": [{}]}), contexts)
             for item in self._items(matrix):
                 done, outputs = self._job(job, {**contexts, "matrix": item})
                 needs[name]["outputs"] |= outputs
-                needs[name]["result"] = "failure" if not done else max(needs[name]["result"], "success")
-            needs[name]["result"] = needs[name]["result"].replace("skipped", "success")
-        return {name: need["result"] for name, need in needs.items()}
+                if needs[name]["result"] != "failure":
+                    needs[name]["result"] = "success" if done else "failure"
+        return needs
 
     @staticmethod
     def _inputs(declared: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Effects of the workflows for an event, run by a fake of GitHub Actions."""
 
+import json
 import re
 import shlex
 import shutil
@@ -13,6 +14,7 @@ from typer.main import get_command
 
 from ebbtide.cli import app
 from ebbtide.model import declare
+from ebbtide.project.extends import extended
 from tests.repository import ROOT
 from tests.workshop.github_runner import Runner
 
@@ -22,7 +24,7 @@ PROJECTS = {"repository": ROOT, "gke": ROOT / "template/gke", "aks": ROOT / "tem
 _IDENTITY = {
     "GOOGLE_PROVIDER": "projects/1/providers/github",
     "AZURE_TENANT_ID": "t",
-    "AZURE_SUBSCRIPTION_ID": "s",
+    "AZURE_SUBSCRIPTION_ID": "11111111-2222-3333-4444-555555555555",
 }
 _VARIABLES: dict[str, Any] = {
     "EBBTIDE_DEPLOY": "true",
@@ -154,12 +156,16 @@ def test_every_ephemeral_stack_is_reaped(start: Start, project: str) -> None:
     """Each stack that up.yml creates and that expires has a reaper with the identity that created it."""
     root = PROJECTS[project]
     runner = start(root, event_name="schedule", event={})
+    (runner.home / "stacks").write_text("dev prod pr-42 pr-7 pr-x")
     runner.run("reap.yml")
     reapers = {command.split()[1]: login for command, login in _logins(runner).items()}
     creators = {command.split()[1]: login for command, login in _MERGED[project].items()}
     cloud = "pull-requests-client" if project == "aks" else "pull-requests@acme.example"
     expiring = {stack for stack in creators if _has_lifetime(root / f"Pulumi.{stack}.yaml")}
-    assert reapers == {stack: creators[stack] for stack in expiring} | {"pr-*": cloud}
+    of_pull_requests = dict.fromkeys(("pr-*", "pr-42", "pr-7"), cloud)
+    assert reapers == {stack: creators[stack] for stack in expiring} | of_pull_requests
+    assert "reap pr-* --only-resources --yes --format json" in runner.commands("ebbtide")
+    assert runner.groups == [f"stack-{command.split()[1]}" for command in runner.commands("ebbtide")]
 
 
 def _has_lifetime(file: Path) -> bool:
@@ -172,7 +178,7 @@ def test_an_identity_names_no_other_project(start: Start) -> None:
     action = runner.root / ".github/actions/tools/action.yml"
     text = action.read_text(encoding="utf-8")
     action.write_text(text.replace("export_environment_variables: false", ""), encoding="utf-8")
-    assert runner.run("reap.yml") == {"reap": "failure"}
+    assert runner.run("reap.yml") == {"expired": "failure", "reap": "failure"}
     assert "GOOGLE_CLOUD_PROJECT names project acme" in (runner.home / "output").read_text()
 
 
@@ -257,7 +263,7 @@ _RECORDED = {
 }
 
 
-def test_the_real_clouds_are_recorded(start: Start) -> None:
+def test_the_real_clouds_are_recorded(start: Start, tmp_path: Path) -> None:
     """Both stacks are created, used, changed, destroyed and compared, on the owner's account; the
     declarations are valid, and the change replaces the pool."""
     runner = start(event_name="workflow_dispatch", event={})
@@ -266,24 +272,26 @@ def test_the_real_clouds_are_recorded(start: Start) -> None:
     assert (runner.home / "stacks").read_text() == ""
     assert "budget experiments" in (runner.home / "summary").read_text()
     for stack, pool in (("dev", "cpu-spot"), ("dev-aks", "cpuspot")):
-        text = runner.artifacts[f"recording-{stack}"]
-        assert text.endswith("3 recordings compared\n")
-        assert all(word not in text for word in ("acme-ml", "00000000-0000", "members:", "access:"))
-        first, second, _ = re.split(r"(?m)^# yaml-language-server.*$", text)[1:]
+        first, second, _, comparison = runner.artifacts[f"recording-{stack}"].splitlines()
+        assert comparison == "3 recordings compared"
+        declared = [_declared(json.loads(files), stack, tmp_path) for files in (first, second)]
+        for item in declared:
+            declare(item, default_name="train")
+            text = json.dumps(item)
+            assert all(word not in text for word in ("acme-ml", "00000000000", "members", "access"))
         capacities = [
-            [item.get("capacity") for item in _pools(part) if item["name"] == pool]
-            for part in (first, second)
+            [item.get("capacity") for item in one["pools"] if item["name"] == pool] for one in declared
         ]
         assert capacities == [["spot"], ["on-demand"]]
 
 
-def _pools(text: str) -> list[dict[str, Any]]:
-    """Return the pools of a stack's file, which is valid."""
-    declared: dict[str, Any] = yaml.safe_load(text)["config"]["ebbtide:cluster"]
-    if declared["cloud"]["kind"] == "aks":
-        declared["cloud"]["subscription"] = "00000000-0000-0000-0000-000000000001"  # the runner's is not one
-    declare(declared, default_name="train")
-    return declared["pools"]
+def _declared(files: dict[str, str], stack: str, directory: Path) -> dict[str, Any]:
+    """Return the declaration of a stack in a project's files."""
+    for name, text in files.items():
+        (directory / name).write_text(text, encoding="utf-8")
+    return extended(
+        yaml.safe_load(files[f"Pulumi.{stack}.yaml"])["config"]["ebbtide:cluster"], directory
+    ).value
 
 
 def test_a_failed_recording_is_destroyed_and_uploaded(start: Start) -> None:
