@@ -12,7 +12,7 @@ from ebbtide.cli.options import Cwd, PreviewFormat
 from ebbtide.invocation import command_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from datetime import datetime
 
     from rich.table import Table
@@ -47,6 +47,10 @@ def reap(
         list[str] | None,
         _account("Subscription"),
     ] = None,
+    only_resources: Annotated[
+        bool,
+        typer.Option("--only-resources", help="Destroy resources without a stack alone; list the stacks."),
+    ] = False,
     delete_data: Annotated[
         bool, typer.Option("--delete-data", help="Also delete disks and snapshots without a stack.")
     ] = False,
@@ -55,10 +59,11 @@ def reap(
     """List expired stacks and resources, or destroy them.
 
     The stacks are those of `pulumi stack ls`, with your backend and login; the expiry is in their state. Each
-    is destroyed as by `ebbtide destroy`, and a failure does not stop the others. With credentials, the cloud
-    is asked for expired resources that no state of the backend knows. Name the stacks of one identity if the
-    project has several, as in CI. Exit status 1: an expired stack or
-    resource remains. Exit status 2: with --yes, none could be started.
+    is destroyed as by `ebbtide destroy`, and a failure does not stop the others. The expiry is read again
+    while nobody else can update the stack. With credentials, the cloud is asked for expired resources that no
+    state of the backend knows. Name the stacks of one identity if the project has several, as in CI. Exit
+    status 1: an expired stack or resource remains. Exit status 2: the machine's clock is wrong, or with --yes
+    none could be started.
     """
     from ebbtide import clock  # noqa: PLC0415
     from ebbtide.catalog import CloudKind  # noqa: PLC0415
@@ -69,7 +74,11 @@ def reap(
     from ebbtide.project.source import project_directory  # noqa: PLC0415
 
     again = _again(
-        cwd, stacks or (), google_project or (), azure_subscription or (), deletes_data=delete_data
+        cwd,
+        stacks or (),
+        google_project or (),
+        azure_subscription or (),
+        {"--only-resources": only_resources, "--delete-data": delete_data},
     )
     now = clock.now()
     backend = Backend(project_directory(cwd.resolve()), stacks or ())
@@ -78,6 +87,7 @@ def reap(
         *(Account(CloudKind.AKS, name) for name in azure_subscription or ()),
     ]
     groups, notes = unmanaged.find(backend, accounts, now)
+    reaping.check_clock()
     report = reaping.expired(backend, now, groups, notes)
     if yes:
         try:
@@ -87,6 +97,7 @@ def reap(
                 groups,
                 now,
                 console(sys.stderr if format_ is PreviewFormat.JSON else sys.stdout),
+                only_resources=only_resources,
                 deletes_data=delete_data,
             )
         except KeyboardInterrupt:
@@ -109,14 +120,13 @@ def _again(
     stacks: "Iterable[str]",
     projects: "Iterable[str]",
     subscriptions: "Iterable[str]",
-    *,
-    deletes_data: bool,
+    flags: "Mapping[str, bool]",
 ) -> str:
     options = [
         *stacks,
         *(part for name in projects for part in ("--google-project", name)),
         *(part for name in subscriptions for part in ("--azure-subscription", name)),
-        *(["--delete-data"] if deletes_data else []),
+        *(flag for flag, is_set in flags.items() if is_set),
         *(["--cwd", str(cwd)] if cwd != Path() else []),
     ]
     return command_line("reap", "--yes", *options)

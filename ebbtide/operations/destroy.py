@@ -56,6 +56,8 @@ class Options:
         config: the stack's configuration, by full key.
         declaration: its declared cluster; empty without one.
         keep_volumes: True to keep the disks of users' volumes.
+        check: raises an `OperationError` if the stack, with a state, must not be destroyed. Called before
+            anything is changed, and again while nobody else can change the stack. None for no check.
     """
 
     config_file: str
@@ -65,6 +67,7 @@ class Options:
     config: Mapping[str, str] = field(default_factory=dict[str, str])
     declaration: Mapping[str, Any] = field(default_factory=dict[str, Any])
     keep_volumes: bool = False
+    check: Callable[[State], None] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +115,8 @@ def destroy(stack: Stack, options: Options, console: Console) -> DestroyOutcome 
         The result; None if the user declined and nothing was changed.
 
     Raises:
-        OperationError: the stack was made in another project or subscription, the engine rejects the
-            destroy, or the stack does not exist; nothing was changed.
+        OperationError: the stack was made in another project or subscription, the engine or the check
+            rejects the destroy, or the stack does not exist; nothing was changed.
     """
     exported = stack.exported()
     state = states.read(exported["deployment"])
@@ -135,11 +138,19 @@ def destroy(stack: Stack, options: Options, console: Console) -> DestroyOutcome 
         return None
     known = deleted_clusters.merged(state.identities, state.deleted.identities)
     identities = orphans.identify(run.clouds, known, cluster.names)
+    if options.check:
+        return _checked(run, cluster, identities, options.check)
+    return _unchecked(run, cluster, identities)
+
+
+def _unchecked(run: _Run, cluster: Inspection, identities: Iterable[ClusterIdentity]) -> DestroyOutcome:
+    """Destroy a stack after what people have on the cluster."""
+    stack = run.stack
     try:
         _drain(run, cluster)
         cluster, unfinished = _without_users_objects(run, cluster)
     except KeyboardInterrupt:
-        run.print(messages.drained(stack.name, queue_drain.queues(state)))
+        run.print(messages.drained(stack.name, queue_drain.queues(run.state)))
         return DestroyOutcome(done=False, interrupted=True)
     if unfinished:
         for line in messages.unfinished(stack.name, unfinished):
@@ -150,6 +161,46 @@ def destroy(stack: Stack, options: Options, console: Console) -> DestroyOutcome 
     if not (outcome.done or outcome.interrupted) and _freed(run, cluster, identities):
         outcome = _destroyed(run, cluster)
     return _reported(run, cluster, identities) if outcome.done else outcome
+
+
+class _UnfinishedError(OperationError):
+    """Controllers are still deleting users' objects."""
+
+
+def _checked(
+    run: _Run,
+    cluster: Inspection,
+    identities: Iterable[ClusterIdentity],
+    check: Callable[[State], None],
+) -> DestroyOutcome:
+    """Destroy a stack if a check passes while the engine holds its lock, when no update can change it.
+
+    What people have on the cluster is deleted under the lock, too.
+    """
+    before = run.stack.last_start()
+
+    def first() -> None:
+        nonlocal cluster
+        check(run.stack.state())
+        if run.stack.last_start() != before:  # and its state may be that before it, with the record
+            raise OperationError(messages.updated(run.stack.name))
+        _drain(run, cluster)
+        cluster, unfinished = _without_users_objects(run, cluster)
+        if unfinished:
+            for line in messages.unfinished(run.stack.name, unfinished):
+                run.print(line)
+            raise _UnfinishedError(unfinished[0])
+
+    _record(run, cluster, identities)
+    try:
+        outcome = _destroyed(run, cluster, first)
+    except _UnfinishedError as error:
+        return DestroyOutcome(done=False, error=str(error))
+    if outcome.done:
+        return _reported(run, cluster, identities)
+    if not outcome.interrupted:
+        _freed(run, cluster, identities)
+    return outcome
 
 
 def _inspected(run: _Run) -> Inspection:
@@ -171,6 +222,8 @@ def _record(run: _Run, cluster: Inspection, identities: Iterable[ClusterIdentity
     # `pulumi stack import` drops pending operations, which the report needs.
     if record.identities and record != run.state.deleted and not run.state.pending:
         document = run.stack.exported()
+        if run.options.check:
+            run.options.check(states.read(document["deployment"]))
         changed = {**document, "deployment": deleted_clusters.with_clusters(document["deployment"], record)}
         if changed != document:
             unlocking(lambda: run.stack.replace_state(changed), run.stack.unlock, run.print)
@@ -180,9 +233,12 @@ def _confirmed(run: _Run, cluster: Inspection) -> bool:
     """Ask the user to confirm, for a permanent stack by typing its name.
 
     Raises:
-        OperationError: the engine rejects the destroy, or the name of a permanent stack is not given.
+        OperationError: the engine or the check rejects the destroy, or the name of a permanent stack is not
+            given.
     """
     stack, state, options = run.stack, run.state, run.options
+    if options.check:
+        options.check(state)
     refusals = stack.refusals()
     if not state.protected:
         if refusals:
@@ -246,7 +302,7 @@ def _without_users_objects(run: _Run, cluster: Inspection) -> tuple[Inspection, 
     return replace(cluster, names=names, volumes=volumes), unfinished
 
 
-def _destroyed(run: _Run, cluster: Inspection) -> DestroyOutcome:
+def _destroyed(run: _Run, cluster: Inspection, first: Callable[[], None] | None = None) -> DestroyOutcome:
     stack, state = run.stack, run.state
     if state.protected:
         stack.unprotect()
@@ -260,7 +316,9 @@ def _destroyed(run: _Run, cluster: Inspection) -> DestroyOutcome:
         ) as interrupts,
     ):
         errors = unlocking(
-            lambda: stack.destroy(watch, without_cluster=without_cluster), stack.unlock, run.print
+            lambda: stack.destroy(watch, without_cluster=without_cluster, first=first),
+            stack.unlock,
+            run.print,
         )
     # An interrupted engine exits with status 0 (pulumi 3.259); only its state reveals the interruption.
     remaining = stack.state().resources

@@ -165,6 +165,14 @@ def pending(stack: str, names: Sequence[str], *, is_gone: bool) -> Iterator[str]
         )
 
 
+def updated(stack: str) -> str:
+    """Return the message about an update between the decision to destroy a stack and its lock."""
+    return (
+        f"Nothing was destroyed: stack {stack} was updated at the same time. If it is to stay, update it "
+        f"again with: {command_line('up', stack)}"
+    )
+
+
 def drained(stack: str, queues: Iterable[str]) -> str:
     """Return the advice after work was drained and nothing was destroyed."""
     return (

@@ -70,7 +70,10 @@ def left(clouds: Clouds, cluster: ClusterIdentity) -> Leftovers:
 
 
 def delete(
-    inventory: Inventory, resources: Iterable[CloudResource], log: Callable[[str], None]
+    inventory: Inventory,
+    resources: Iterable[CloudResource],
+    log: Callable[[str], None],
+    is_doomed: Callable[[CloudResource], bool] = lambda _: True,
 ) -> dict[str, str]:
     """Delete resources one by one; a failure does not stop the others.
 
@@ -78,6 +81,7 @@ def delete(
         inventory: their project or subscription.
         resources: the resources, in order of deletion; a resource whose group is included is deleted with it.
         log: called with a line for each resource.
+        is_doomed: called with each resource before its deletion; False to keep it.
 
     Returns:
         The errors, by the resource's id.
@@ -89,6 +93,8 @@ def delete(
         if resource.group in groups:
             continue
         try:
+            if not is_doomed(resource):
+                continue
             inventory.delete(resource)
             log(f"deleted: {resource.kind} {resource.name} in {resource.location}")
         except CloudApiError as error:

@@ -4,23 +4,28 @@ The expiry is read from each stack's state; the stack's file and passphrase are 
 """
 
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final
 
 from rich.console import Console
 
+from ebbtide import clock, durations
 from ebbtide.cloud_apis.interfaces import Account, CloudResource
 from ebbtide.documents import DocumentPart
 from ebbtide.errors import EbbtideError
 from ebbtide.model import expiry
-from ebbtide.operations import state
+from ebbtide.operations import messages, state
 from ebbtide.operations.backend import Backend
 from ebbtide.operations.costs import cost_of, idle_cost
 from ebbtide.operations.destroy import Options, destroy
+from ebbtide.operations.errors import OperationError
+from ebbtide.operations.state import State
 from ebbtide.operations.unmanaged import Unmanaged, delete
 
 VERSION: Final = "ebbtide.dev/reap/v1"
+_CLOCKS_AGREE: Final = timedelta(minutes=5)
+"""Maximum difference to a server's clock: a few minutes more or less of a lifetime do not matter."""
 
 
 class ReapOutcome(StrEnum):
@@ -28,6 +33,7 @@ class ReapOutcome(StrEnum):
 
     EXPIRED = "expired"
     DESTROYED = "destroyed"
+    EXTENDED = "extended"
     LEFTOVERS = "leftovers"
     REFUSED = "refused"
     FAILED = "failed"
@@ -57,8 +63,9 @@ class ReapedStack(DocumentPart):
     estimated: bool = False
     """Whether a price of it is an estimate."""
     outcome: ReapOutcome
-    """`expired` without --yes; `leftovers` if buckets, registries or disks remain; `refused` if nothing was
-    changed; `failed` if some resources remain; `unreadable` if the state is."""
+    """`expired` without --yes; `extended` if it has been since; `leftovers` if buckets, registries or disks
+    remain; `refused` if nothing was changed; `failed` if some resources remain; `unreadable` if the state
+    is."""
     error: str = ""
     """Reason of the outcome; empty for none."""
 
@@ -81,7 +88,8 @@ class ReapedResource(DocumentPart):
     usd_per_hour: float | None = None
     """Cost, USD per hour; null if no price is known."""
     outcome: ResourceOutcome
-    """`expired` without --yes; `kept` if it holds data; `failed` if the cloud rejected its deletion."""
+    """`expired` without --yes; `kept` if it holds data, or no longer expires; `failed` if the cloud rejected
+    its deletion."""
     error: str = ""
     """Reason of the outcome; empty for none."""
 
@@ -108,8 +116,29 @@ class Reaping(DocumentPart):
     @property
     def is_done(self) -> bool:
         """True if no expired stack or resource remains."""
-        outcomes = [*(item.outcome for item in self.stacks), *(item.outcome for item in self.resources)]
-        return all(outcome in {ReapOutcome.DESTROYED, ResourceOutcome.DESTROYED} for outcome in outcomes)
+        return all(
+            stack.outcome in {ReapOutcome.DESTROYED, ReapOutcome.EXTENDED} for stack in self.stacks
+        ) and all(resource.outcome is ResourceOutcome.DESTROYED for resource in self.resources)
+
+
+class _ExtendedError(OperationError):
+    """A stack no longer expires, or later."""
+
+
+def check_clock() -> None:
+    """Check this machine's clock, which decides what has expired, against that of the server which answered
+    last.
+
+    Raises:
+        OperationError: they differ by minutes.
+    """
+    ahead, server = clock.difference()
+    if abs(ahead) > _CLOCKS_AGREE:
+        side = "ahead of" if ahead > timedelta() else "behind"
+        raise OperationError(
+            f"Nothing was changed: this machine's clock is {durations.rounded(abs(ahead))} {side} that of "
+            f"{server}, and decides what has expired. Set it, for example with NTP, then run this again."
+        )
 
 
 def reap_schema() -> dict[str, Any]:
@@ -187,6 +216,7 @@ def reap(
     now: datetime,
     console: Console,
     *,
+    only_resources: bool = False,
     deletes_data: bool = False,
 ) -> Reaping:
     """Destroy stacks one by one as `ebbtide destroy` does, then resources. Failures do not stop the others.
@@ -197,12 +227,15 @@ def reap(
         unmanaged: expired resources that are in no state.
         now: the time of the report.
         console: the output for progress.
+        only_resources: True to keep the stacks.
         deletes_data: True to delete disks and snapshots, too.
 
     Raises:
         KeyboardInterrupt: Ctrl-C was pressed; the engine has finished its current operations.
     """
-    stacks = tuple(_reaped(backend, stack, console) for stack in report.stacks)
+    stacks = report.stacks
+    if not only_resources:
+        stacks = tuple(_reaped(backend, stack, console) for stack in stacks)
     resources = [
         _resource(group.account, item, now, _outcome(error), error or "")
         for group in unmanaged
@@ -225,8 +258,15 @@ def _reaped(backend: Backend, stack: ReapedStack, console: Console) -> ReapedSta
         return stack
     console.print(f"Stack {stack.stack}:", markup=False, soft_wrap=True)
     try:
-        options = Options(config_file=f"Pulumi.{stack.stack}.yaml", confirm=lambda _: True)
+        options = Options(
+            config_file=f"Pulumi.{stack.stack}.yaml",
+            confirm=lambda _: True,
+            check=lambda contents: _check_expired(stack.stack, contents),
+        )
         done = destroy(backend.opened(stack.stack), options, console)
+    except _ExtendedError as error:
+        console.print(str(error), markup=False, soft_wrap=True)
+        return stack.model_copy(update={"outcome": ReapOutcome.EXTENDED, "error": str(error)})
     except EbbtideError as error:
         console.print(str(error), markup=False, soft_wrap=True)
         return stack.model_copy(update={"outcome": ReapOutcome.REFUSED, "error": str(error)})
@@ -237,3 +277,18 @@ def _reaped(backend: Backend, stack: ReapedStack, console: Console) -> ReapedSta
         return stack.model_copy(update={"outcome": ReapOutcome.FAILED, "error": done.error})
     outcome = ReapOutcome.LEFTOVERS if done.leftovers else ReapOutcome.DESTROYED
     return stack.model_copy(update={"outcome": outcome})
+
+
+def _check_expired(stack: str, contents: State) -> None:
+    """Check that a stack has expired.
+
+    Raises:
+        OperationError: it has not (`_ExtendedError`), or the clock is wrong.
+    """
+    check_clock()
+    if contents.expires is None:
+        raise _ExtendedError(f"Nothing was changed: stack {stack} no longer expires.")
+    if contents.expires > clock.now():
+        raise _ExtendedError(
+            f"Nothing was changed: stack {stack} was extended until {messages.time(contents.expires)}."
+        )

@@ -16,7 +16,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, cast
 
-from pulumi import automation
+from pulumi import Output, RunError, automation, export
 from pulumi.automation.events import EngineEvent, StepEventMetadata
 
 from ebbtide.operations import provider_plugins, state
@@ -198,23 +198,57 @@ class Stack:
             self._stack.preview(on_event=events.take, config_file=self._config_file)
         return events.errors
 
-    def destroy(self, watch: Callable[[Removal], None], *, without_cluster: bool = False) -> list[str]:
+    def destroy(
+        self,
+        watch: Callable[[Removal], None],
+        *,
+        without_cluster: bool = False,
+        first: Callable[[], None] | None = None,
+    ) -> list[str]:
         """Destroy the stack.
 
         Args:
             watch: called for each resource when its removal begins and ends, from another thread.
             without_cluster: True to drop Kubernetes objects of a cluster that does not answer from the state
                 (pulumi-kubernetes 4.34, `deleteUnreachable`).
+            first: called from another thread while the engine holds the stack's lock and has removed
+                nothing yet. What it raises ends the destroy.
 
         Returns:
             The errors; empty if everything was removed.
 
         Raises:
             OperationError: another update of the stack is in progress; nothing was changed.
+            Exception: what `first` raised; the engine has removed nothing.
         """
         events = _Events(watch)
+        failures: list[Exception] = []
+
+        def program() -> None:
+            # The engine runs a program under the lock, and removes everything after its end (`pulumi destroy
+            # --run-program`; pulumi 3.259, deployment_executor.go).
+            try:
+                if first:
+                    first()
+                with explained(self.name):
+                    outputs = self._stack.outputs()
+            except Exception as error:
+                failures.append(error)
+                raise RunError(str(error)) from error
+            # Until the last resource is removed, the stack keeps the outputs of this program.
+            for name, output in outputs.items():
+                export(name, Output.secret(output.value) if output.secret else output.value)
+
         with self._engine(events.errors, {_UNREACHABLE: "true"} if without_cluster else {}):
-            self._stack.destroy(on_event=events.take, config_file=self._config_file, show_secrets=False)
+            self._stack.destroy(
+                on_event=events.take,
+                config_file=self._config_file,
+                show_secrets=False,
+                program=program if first else None,
+                run_program=True if first else None,
+            )
+        if failures:
+            raise failures[0]
         return events.errors
 
     def up(self, watch: Callable[[Removal], None], config_file: Path | None = None) -> list[str]:
@@ -296,13 +330,26 @@ class Stack:
         Raises:
             OperationError: the engine cannot read the history.
         """
-        runs: list[dict[str, Any]] = json.loads(self.run("stack", "history", "--json"))
         ends = (
             datetime.fromisoformat(run["endTime"])
-            for run in runs
+            for run in self._history()
             if run["result"] == "succeeded" and run.get("message") != _STEP
         )
         return max(ends, default=None)
+
+    def last_start(self) -> str:
+        """Return the start of the last run that has ended; empty if there is none.
+
+        Raises:
+            OperationError: the engine cannot read the history.
+        """
+        return max(
+            (run["startTime"] for run in self._history() if run["result"] != "in-progress"), default=""
+        )
+
+    def _history(self) -> list[dict[str, Any]]:
+        """Return the last runs."""
+        return json.loads(self.run("stack", "history", "--json"))
 
     def unlock(self) -> None:
         """Remove the stack's locks (`pulumi cancel`)."""

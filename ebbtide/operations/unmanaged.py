@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
+from ebbtide import clock
 from ebbtide.cloud_apis.errors import CloudApiError
 from ebbtide.cloud_apis.interfaces import Account, CloudResource, Inventory
 from ebbtide.errors import EbbtideError
@@ -75,7 +76,7 @@ def find(backend: Backend, accounts: Iterable[Account], now: datetime) -> tuple[
 def delete(
     unmanaged: Unmanaged, log: Callable[[str], None], *, deletes_data: bool
 ) -> Iterator[tuple[CloudResource, str | None]]:
-    """Delete resources; a failure does not stop the others.
+    """Delete resources; a failure does not stop the others. The expiry of each is read again before.
 
     Args:
         unmanaged: the resources.
@@ -83,12 +84,24 @@ def delete(
         deletes_data: True to delete resources that hold data, too.
 
     Returns:
-        Each resource with its error: empty if it is deleted, None if it is kept because it holds data.
+        Each resource with its error: empty if it is deleted, None if it is kept because it holds data or no
+        longer expires.
     """
-    chosen = [item for item in unmanaged.resources if deletes_data or not item.holds_data]
-    errors = orphans.delete(unmanaged.inventory, chosen, log)
+    inventory = unmanaged.inventory
+    kept = {item.id for item in unmanaged.resources if item.holds_data and not deletes_data}
+
+    def is_doomed(resource: CloudResource) -> bool:
+        expired = {item.id for item in inventory.expiring() if _is_expired(item, clock.now())}
+        if resource.id not in expired:
+            kept.add(resource.id)
+            log(f"{resource.kind} {resource.name} is kept: it has been extended, or is gone.")
+        return resource.id in expired
+
+    chosen = [item for item in unmanaged.resources if item.id not in kept]
+    errors = orphans.delete(inventory, chosen, log, is_doomed)
     for item in unmanaged.resources:
-        yield item, (errors.get(item.id) or errors.get(item.group, "")) if item in chosen else None
+        is_kept = item.id in kept or item.group in kept
+        yield item, None if is_kept else (errors.get(item.id) or errors.get(item.group, ""))
 
 
 def _unknown(resources: Iterable[CloudResource], known: set[str]) -> list[CloudResource]:

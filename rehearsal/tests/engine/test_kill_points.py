@@ -117,3 +117,25 @@ def test_every_step_may_be_the_last(site: Site, stride: int, request: pytest.Fix
         summary = f"{counts['killed']} kills, {counts['failed']} failures"
         request.node.user_properties.append((f"{request.node.callspec.id}, {phase}", summary))
     assert all(counts["killed"] for counts in ends.values())
+
+
+@pytest.mark.parametrize("stride", [16, pytest.param(1, marks=pytest.mark.long)])
+def test_a_reaper_may_be_killed_at_every_step(
+    site: Site, stride: int, request: pytest.FixtureRequest
+) -> None:
+    """The next one completes, since the stack remains expired; a stack that has not expired is as it was."""
+    _ended(site, "up", _MOST)
+    with_work(site)
+    before = {"resources": site.state(), "cloud": len(site.store.resources())}
+    assert site.run("reap")[1].startswith("No stack has expired.")
+    assert before == {"resources": site.state(), "cloud": len(site.store.resources())}
+    text = site.terminal.run("pulumi stack export --stack dev")
+    expired = re.sub(r'("expires": )"[^"]+"', r'\1"2026-11-22T20:00Z"', text)
+    (site.terminal.root / "state.json").write_text(expired)
+    site.terminal.run("pulumi stack import --stack dev --file state.json")
+    ends = _ended(site, "reap", stride)
+    assert [resource for resource in site.store.resources() if resource.urn] == []
+    assert site.run("reap")[1].startswith("No stack has expired.")
+    summary = f"{ends['killed']} kills, {ends['failed']} failures"
+    request.node.user_properties.append((f"{request.node.callspec.id}, reap", summary))
+    assert ends["killed"]

@@ -2,14 +2,18 @@
 
 import json
 import os
+import re
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from ebbtide import clock
+from ebbtide.cli.entry_point import app
 from ebbtide.model import expiry
+from ebbtide.operations.stack import Stack
 from rehearsal.tests.engine.projects import Project, project_in
 
 pytestmark = pytest.mark.engine
@@ -116,6 +120,48 @@ def test_nothing_is_touched_without_a_way_to_the_state(project: Project, tmp_pat
         status, out, errors = other.ebbtide("reap", "--yes")
         assert status == 2
         assert sentence in errors + out
+    assert project.ebbtide("reap")[0] == 1
+
+
+@pytest.mark.parametrize("step", ["exported", "refusals", "last_start", "destroy"])
+def test_a_stack_that_is_extended_meanwhile_stays(
+    project: Project, step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The expiry is read again while the engine holds the lock, whenever the stack is extended before."""
+    site = {"type": "acme:web:Site", "name": "site"}
+    _stacks(project, {"slow": [*_life(-2), site], "dev": [*_life(-1), site]})
+    for name, value in project.environment.items():
+        monkeypatch.setenv(name, value)
+    done, pending = getattr(Stack, step), ["dev"]
+
+    def extended(stack: Stack, *args: Any, **options: Any) -> Any:
+        if stack.name in pending:
+            pending.remove(stack.name)
+            text = project.pulumi("stack", "export", "--stack", "dev")
+            later = re.sub(r'("expires": )"[^"]+"', rf'\1"{_time(8)}"', text)
+            project.pulumi("stack", "import", "--stack", "dev", stdin=later)
+        return done(stack, *args, **options)
+
+    monkeypatch.setattr(Stack, step, extended)
+    ended = CliRunner().invoke(app, ["reap", "--yes", "--format", "json", "--cwd", str(project.root)])
+    outcomes = {item["stack"]: item["outcome"] for item in json.loads(ended.stdout)["stacks"]}
+    assert (ended.exit_code, outcomes) == (0, {"slow": "destroyed", "dev": "extended"})
+    resources = json.loads(project.pulumi("stack", "export", "--stack", "dev"))["deployment"]["resources"]
+    assert [item["type"] for item in resources if item["type"] == "acme:web:Site"]
+    assert ended.stderr.count("Nothing was changed: stack dev was extended until ") == 1
+
+
+def test_a_stack_that_is_updated_meanwhile_stays(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An update of which the reaper knows nothing but that there was one is not undone."""
+    site = {"type": "acme:web:Site", "name": "site"}
+    _stacks(project, {"dev": [*_life(-1), site]})
+    for name, value in project.environment.items():
+        monkeypatch.setenv(name, value)
+    starts = iter(["2026-11-22T20:00:00.000Z", "2026-11-22T20:00:01.000Z"])
+    monkeypatch.setattr(Stack, "last_start", lambda _: next(starts))
+    ended = CliRunner().invoke(app, ["reap", "--yes", "--cwd", str(project.root)])
+    assert ended.exit_code == 2
+    assert "Nothing was destroyed: stack dev was updated at the same time." in ended.stdout
     assert project.ebbtide("reap")[0] == 1
 
 

@@ -1,15 +1,20 @@
 """`ebbtide reap` on the real engine and the fake clouds' REST APIs: expired resources that no state knows."""
 
 import json
+import time
 from collections.abc import Generator
+from email.utils import formatdate
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
 
+from ebbtide import clock
 from ebbtide.catalog import CloudKind
 from ebbtide.cloud_apis import connect
 from ebbtide.cloud_apis.errors import CredentialsError
 from ebbtide.cloud_apis.interfaces import Account
+from ebbtide.model import expiry
 from ebbtide_rehearsal.cloud.faults import API_ERROR, InjectedFault
 from ebbtide_rehearsal.cloud.gcp.request import NODE_POOL
 from ebbtide_rehearsal.cloud.rest import azure_resources
@@ -45,6 +50,7 @@ def test_resources_that_no_state_knows(run: Commands) -> None:
     put_disk(run.clouds, "of-known", "known", labels=_EXPIRED)
     put_cluster(run.clouds, "later", **{"ebbtide-expires": FUTURE})
     put_cluster(run.clouds, "permanent")
+    put_cluster(run.clouds, "odd", **{"ebbtide-expires": "2025-01-01"})
     shared = put_cluster(run.clouds, "shared")
     before = {resource.id for resource in run.clouds.store.resources()}
     pool = f"{shared}/nodePools/lost"
@@ -77,6 +83,34 @@ def test_resources_that_no_state_knows(run: Commands) -> None:
     status, out, _ = run.run("reap", "--yes", "--delete-data")
     assert status == 0, out
     assert {resource.id for resource in run.clouds.store.resources()} == before
+
+
+def test_a_wrong_clock_is_refused(run: Commands, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What has expired is not decided by a clock that differs from the cloud's by more than minutes."""
+    monkeypatch.setattr("ebbtide.clock._ahead", clock.difference())  # restored afterwards
+    yesterday = formatdate(time.time() - 86_400, usegmt=True)
+    monkeypatch.setattr(BaseHTTPRequestHandler, "date_time_string", lambda *_: yesterday)
+    put_cluster(run.clouds, "lost", **_EXPIRED)
+    before = len(list(run.clouds.store.resources()))
+    for options in ((), ("--yes",)):
+        status, out, errors = run.run("reap", *options, "--google-project", PROJECT)
+        assert (status, out) == (2, "")
+        assert "Nothing was changed: this machine's clock is 1 day ahead of that of " in errors
+    assert len(list(run.clouds.store.resources())) == before
+
+
+def test_resources_alone(run: Commands) -> None:
+    """A job of CI deletes resources without a stack, and lists the stacks for others."""
+    put_cluster(run.clouds, "lost", **_EXPIRED)
+    life = {"type": expiry.COMPONENT, "name": "l", "outputs": {expiry.OUTPUT: "2025-01-01T00:00Z"}}
+    run.project.holds("pr-42", life)
+    status, out, _ = run.run(
+        "reap", "pr-*", "--only-resources", "--yes", "--format", "json", "--google-project", PROJECT
+    )
+    document = json.loads(out)
+    assert [(item["stack"], item["outcome"]) for item in document["stacks"]] == [("pr-42", "expired")]
+    assert [(item["name"], item["outcome"]) for item in document["resources"]] == [("lost", "destroyed")]
+    assert status == 1
 
 
 def test_the_states_of_other_projects_count(run: Commands, tmp_path: Path) -> None:

@@ -1,11 +1,18 @@
 """Expired stacks, from the states of a backend."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
+import pytest
+
+from ebbtide import clock
+from ebbtide.catalog import CloudKind
+from ebbtide.cloud_apis import connect
+from ebbtide.cloud_apis.interfaces import Account, CloudResource
+from ebbtide.operations import unmanaged
 from ebbtide.operations.backend import Backend
 from ebbtide.operations.errors import OperationError
-from ebbtide.operations.reap import ReapOutcome, expired
+from ebbtide.operations.reap import ReapOutcome, check_clock, expired
 from tests.unit.policy.stacks_in_memory import GKE, resource, system_pool
 
 _NOW = datetime(2026, 11, 22, 20, 0, tzinfo=UTC)
@@ -28,6 +35,9 @@ class _States:
     def __init__(self, **states: dict[str, Any] | str) -> None:
         self.stacks = tuple(states)
         self._states = states
+
+    def exported_by_all(self) -> list[dict[str, Any]]:
+        return [self.exported(name) for name in self.stacks]
 
     def exported(self, name: str) -> dict[str, Any]:
         state = self._states[name]
@@ -57,3 +67,64 @@ def test_the_longest_expired_comes_first() -> None:
     assert early.idle_usd_per_hour > 0
     assert torn.error == "The state is torn."
     assert not report.is_done
+
+
+class _Inventory:
+    """Disks with labels of expiry, by name."""
+
+    def __init__(self, **labels: str) -> None:
+        self.labels = labels
+        self.deleted: list[str] = []
+
+    def check(self) -> None:
+        """Have access."""
+
+    def expiring(self) -> list[CloudResource]:
+        return [
+            CloudResource(kind="address", id=name, name=name, location="z", expires=label)
+            for name, label in self.labels.items()
+        ]
+
+    def delete(self, resource: CloudResource) -> None:
+        self.deleted.append(resource.name)
+        self.labels["extended"] = "2126-11-22t20-00z"
+
+
+def _serve(inventory: _Inventory, monkeypatch: pytest.MonkeyPatch) -> None:
+    def connected(_account: Account) -> _Inventory:
+        return inventory
+
+    monkeypatch.setattr(connect, "inventory", connected)
+
+
+@pytest.mark.parametrize(
+    "label", ["someday", "2026-11-22", "2026-13-22t20-00z", "8h-after-the-first-up", "-"]
+)
+def test_a_label_that_cannot_be_read_never_expires(label: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is deleted because its label was changed by hand."""
+    inventory = _Inventory(odd=label, old="2026-11-22t19-59z", new="2026-11-22t20-01z")
+    _serve(inventory, monkeypatch)
+    ((group,), notes) = unmanaged.find(cast("Backend", _States()), [Account(CloudKind.GKE, "acme")], _NOW)
+    assert ([item.name for item in group.resources], notes) == (["old"], [])
+
+
+def test_an_expiry_is_read_again_before_each_deletion(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A resource that is extended while others are deleted is kept."""
+    inventory = _Inventory(old="2026-11-22t19-59z", extended="2026-11-22t19-59z")
+    _serve(inventory, monkeypatch)
+    monkeypatch.setattr(clock, "now", lambda: _NOW)
+    ((group,), _) = unmanaged.find(cast("Backend", _States()), [Account(CloudKind.GKE, "acme")], _NOW)
+    lines: list[str] = []
+    outcomes = {item.name: error for item, error in unmanaged.delete(group, lines.append, deletes_data=True)}
+    assert (outcomes, inventory.deleted) == ({"old": "", "extended": None}, ["old"])
+    assert lines[1] == "address extended is kept: it has been extended, or is gone."
+
+
+@pytest.mark.parametrize(("minutes", "words"), [(1500, "1 day ahead of"), (-90, "1 hour behind")])
+def test_a_wrong_clock_is_refused(minutes: int, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A difference of a few minutes to a server's clock is none."""
+    monkeypatch.setattr(clock, "difference", lambda: (timedelta(minutes=minutes), "compute.googleapis.com"))
+    with pytest.raises(OperationError, match=f"clock is {words} that of compute.googleapis.com"):
+        check_clock()
+    monkeypatch.setattr(clock, "difference", lambda: (timedelta(minutes=4), "compute.googleapis.com"))
+    check_clock()
