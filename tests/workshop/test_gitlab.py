@@ -15,6 +15,7 @@ import yaml
 from ebbtide.catalog import PINS
 from tests.repository import ROOT
 from tests.workshop.github_runner import PROGRAMS, install_fakes
+from tests.workshop.test_hostile_inputs import HOSTILE
 
 _PAGE = (ROOT / "docs/gitlab.md").read_text(encoding="utf-8")
 _FAKES = (*(name for name in PROGRAMS if name != "gh"), "apk", "apt-get", "curl", "git", "python3")
@@ -156,3 +157,41 @@ def test_a_review_is_one_note(tmp_path: Path) -> None:
         _run(home, pipeline, "comment")
     (note,) = json.loads((home / "comments.json").read_text())
     assert note["body"] == "<!-- ebbtide review-dev.md -->\nReview of dev\n"
+
+
+_INPUTS = ("CI_MERGE_REQUEST_IID", "CI_MERGE_REQUEST_TARGET_BRANCH_NAME", "STACK")
+"""Variables that others than owners may choose: a pipeline's own precede all others (GitLab docs,
+ci/variables, precedence, 2026-11)."""
+
+
+def _scripts() -> dict[str, str]:
+    """Return the scripts of the jobs, by name."""
+    pipeline = _pipeline("gke")
+    return {
+        name: "\n".join(_lines(pipeline, job["script"]))
+        for name, job in pipeline.items()
+        if name not in ("stages", "variables") and "script" in job
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "variable"),
+    [(name, item) for name, script in _scripts().items() for item in _INPUTS if f"${item}" in script],
+)
+def test_an_input_is_no_command(name: str, variable: str, tmp_path: Path) -> None:
+    """Whatever a variable has, a job runs no command of it."""
+    install_fakes(tmp_path / "bin", _FAKES)
+    for number, hostile in enumerate(HOSTILE):
+        home = tmp_path / str(number)
+        root = home / "a" / "project"
+        shutil.copytree(ROOT / "template/gke", root)
+        environment = {
+            "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}",
+            **dict.fromkeys(("HOME", "FAKE_HOME", "CI_BUILDS_DIR"), str(home)),
+            **_VARIABLES,
+            "STACK": "dev",
+            variable: hostile,
+        }
+        command = ["bash", "-eo", "pipefail", "-c", _scripts()[name]]
+        subprocess.run(command, cwd=root, env=environment, capture_output=True, check=False)
+        assert list(tmp_path.rglob("pwned*")) == [], hostile

@@ -314,6 +314,22 @@ def test_an_existing_stack_is_not_recorded(start: Start) -> None:
     assert "Stack dev exists" in (runner.home / "output").read_text()
 
 
+@pytest.mark.parametrize(
+    ("name", "inputs"),
+    [
+        ("up.yml", {"pull-request": "4/../2"}),
+        ("sleep.yml", {"command": "destroy-all"}),
+        ("real-cloud.yml", {**_REAL, "google-project": "z/;s/.*/touch pwned/e;#"}),
+        ("real-cloud.yml", {**_REAL, "budget": "none](javascript:)"}),
+    ],
+)
+def test_what_is_entered_is_checked(start: Start, name: str, inputs: dict[str, str]) -> None:
+    """Anything else than what an input is for ends the run before it has an identity."""
+    runner = start(event_name="workflow_dispatch", event={"schedule": ""})
+    assert set(runner.run(name, inputs).values()) <= {"failure", "skipped"}
+    assert runner.commands("pulumi") == runner.commands("ebbtide") == []
+
+
 def test_options_exist(start: Start) -> None:
     """Every call of Ebbtide in the workflows is one that its parser takes."""
     runner = start(event_name="push", event={"schedule": "23 19 * * 1-5"})
