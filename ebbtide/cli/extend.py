@@ -13,16 +13,19 @@ def extend(
     stack: Stack = None,
     *,
     hours: Annotated[int, typer.Option(min=1, help="Hours to add, from now on if it has expired.")],
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation of the update.")] = False,
     config_file: ConfigFile = None,
     cwd: Cwd = Path(),
 ) -> None:
     """Extend the lifetime of a stack.
 
-    It writes the longer `lifetime` to the stack's file; `pulumi up` then moves the label `ebbtide-expires` of
-    all resources, in place. A permanent stack, one without a cluster and one whose policy limits the lifetime
-    are refused.
+    It writes the longer `lifetime` to the stack's file, then updates the stack as `ebbtide up` does: the
+    label `ebbtide-expires` of all resources moves in place. A permanent stack, one without a cluster and one
+    whose policy limits the lifetime are refused. Exit status 1: the stack is not updated, and expires as
+    before.
     """
     from ebbtide import clock  # noqa: PLC0415
+    from ebbtide.cli.up import up  # noqa: PLC0415
     from ebbtide.operations import extend as extending  # noqa: PLC0415
     from ebbtide.operations.backend import Backend  # noqa: PLC0415
     from ebbtide.operations.messages import time  # noqa: PLC0415
@@ -34,7 +37,7 @@ def extend(
     extending.check_policy(name, files.policy(), extension.hours)
     opened.configure(extending.PATH, extension.hours)
     say(
-        f"Stack {name} expires at {time(extension.after)}, not at {time(extension.before)}: lifetime is "
-        f"{extension.hours} hours in {files.config_file.name}.\n"
-        f"Move the labels of its resources with: pulumi up --stack {name}"
+        f"Once it is updated, stack {name} expires at {time(extension.after)}, not at "
+        f"{time(extension.before)}: lifetime is {extension.hours} hours in {files.config_file.name}."
     )
+    up(name, yes=yes, config_file=config_file, cwd=cwd)

@@ -34,7 +34,7 @@ MODULES: Final[Mapping[str, tuple[str, ...]]] = {
 
 OF_COMMANDS: Final[Mapping[str, tuple[str, ...]]] = {
     "destroy": ("gke", "cluster"),
-    "extend": ("gke",),
+    "extend": ("gke", "cluster"),
     "prices refresh": ("gke", "clouds"),
     "quota": ("gke", "clouds"),
     "reap": ("gke", "cluster"),

@@ -3,7 +3,8 @@
 import json
 import os
 import re
-from datetime import timedelta
+from contextlib import contextmanager
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from ebbtide.cli.entry_point import app
 from ebbtide.model import expiry
 from ebbtide.operations.stack import Stack
 from rehearsal.tests.engine.projects import Project, project_in
+from rehearsal.tests.engine.sites import Site, site_on
 
 pytestmark = pytest.mark.engine
 
@@ -158,7 +160,11 @@ def test_a_stack_that_is_updated_meanwhile_stays(project: Project, monkeypatch: 
     for name, value in project.environment.items():
         monkeypatch.setenv(name, value)
     starts = iter(["2026-11-22T20:00:00.000Z", "2026-11-22T20:00:01.000Z"])
-    monkeypatch.setattr(Stack, "last_start", lambda _: next(starts))
+
+    def last_start(_stack: Stack) -> str:
+        return next(starts)
+
+    monkeypatch.setattr(Stack, "last_start", last_start)
     ended = CliRunner().invoke(app, ["reap", "--yes", "--cwd", str(project.root)])
     assert ended.exit_code == 2
     assert "Nothing was destroyed: stack dev was updated at the same time." in ended.stdout
@@ -174,14 +180,12 @@ config:
 
 
 def test_a_lifetime_is_extended(project: Project) -> None:
-    """By more hours in the stack's file, from the expiry on; the rest of the file stays."""
+    """The stack's file has more hours, counted from the expiry, and the rest of it stays."""
     _stacks(project, {"dev": _life(1), "late": _life(-5, -47.5), "fresh": [], "prod": []})
     for name in ("dev", "late", "fresh"):
         (project.root / f"Pulumi.{name}.yaml").write_text(_DECLARED, encoding="utf-8")
-    status, out, errors = project.ebbtide("extend", "dev", "--hours", "4")
-    assert (status, errors) == (0, "")
+    out = project.ebbtide("extend", "dev", "--hours", "4")[1]
     assert "lifetime is 53 hours in Pulumi.dev.yaml." in out
-    assert out.endswith("pulumi up --stack dev\n")
     file = (project.root / "Pulumi.dev.yaml").read_text(encoding="utf-8")
     assert file == _DECLARED.replace("49", "53")
 
@@ -197,6 +201,24 @@ def test_a_lifetime_is_extended(project: Project) -> None:
     permanent = _DECLARED.replace("    lifetime: {hours: 49} # two days\n", "")
     (project.root / "Pulumi.prod.yaml").write_text(permanent, encoding="utf-8")
     assert "its cluster is permanent" in project.ebbtide("extend", "prod", "--hours", "4")[2]
+
+
+def test_an_extension_is_an_update(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    """One command moves the expiry in the file, in the state and in the labels."""
+    with contextmanager(site_on)("gke", tmp_path, request) as site:
+        assert site.up()[0] == 0
+        expires = _expiries(site)
+        status, out = site.run("extend", "--hours", "4")
+        assert (status, "Once it is updated, stack dev expires at " in out) == (0, True)
+        assert _expiries(site) == {time + timedelta(hours=4) for time in expires}
+        assert site.run("extend", "--hours", "1", confirmed=False)[0] == 1
+
+
+def _expiries(site: Site) -> set[datetime]:
+    """Return the times of expiry in a stack's state: of the stack, and of the labels."""
+    text = json.dumps(site.state())
+    found = re.findall(r'"(?:expires|ebbtide-expires)": "([^"]+)"', text)
+    return {moment for label in found if (moment := expiry.of_label(label))}
 
 
 def test_an_expiry_is_read_without_the_passphrase(project: Project) -> None:
