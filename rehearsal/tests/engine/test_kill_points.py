@@ -125,7 +125,6 @@ def test_a_reaper_may_be_killed_at_every_step(
 ) -> None:
     """The next one completes, since the stack remains expired; a stack that has not expired is as it was."""
     _ended(site, "up", _MOST)
-    with_work(site)
     before = {"resources": site.state(), "cloud": len(site.store.resources())}
     assert site.run("reap")[1].startswith("No stack has expired.")
     assert before == {"resources": site.state(), "cloud": len(site.store.resources())}
