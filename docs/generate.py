@@ -115,8 +115,9 @@ together. A violation is either refused, and nothing is created, or warned of.""
 
 _LIMITS: Final = """\
 The documented limits of each field of the [declaration](declaration.md), the document that was read for them,
-when it was read or what version it has, and the [rules](rules.md) that check them. `type` is the field's own
-type: other values are no declaration. `unlimited` is a field for which the document has no limit.
+its date or the year of reading, and the [rules](rules.md) that check them. `type` is the field's own type:
+other values are no declaration. A field that is true or false, lists its values or has fields of its own is
+not in this table, except where a limit goes beyond.
 
 Values in `overrides` have a table of their own: a row for each limit of a provider's input, with its source,
 in [the providers' schemas](../ebbtide/providers/schemas/noted.csv)."""
@@ -333,15 +334,30 @@ def limits() -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def declared_fields() -> list[str]:
-    """Return the fields of the declaration's types in reading order, such as `Pool.name`."""
+def declared_fields() -> dict[str, bool]:
+    """Return the fields of the declaration's types in reading order, such as `Pool.name`, and whether their
+    values are open: neither listed by the type nor objects with fields of their own."""
     types: dict[str, Schema] = {"Cluster": whole_schema(), **whole_schema()["$defs"]}
-    return [
-        f"{name}.{field}"
+    return {
+        f"{name}.{field}": _is_open(schema, types)
         for name in _reached("Cluster", types)
         for field, schema in types[name].get("properties", {}).items()
         if "const" not in schema
-    ]
+    }
+
+
+def _is_open(schema: Schema, types: dict[str, Schema]) -> bool:
+    match schema:
+        case {"$ref": str(reference)}:
+            target = types[reference.rpartition("/")[2]]
+            return "properties" not in target and _is_open(target, types)
+        case {"anyOf": [*choices]} | {"oneOf": [*choices]}:
+            return any(_is_open(choice, types) for choice in choices)
+        case {"items": items}:
+            return _is_open(items, types)
+        case _:
+            closed = ("enum", "const", "properties")
+            return schema.get("type") not in ("boolean", "null") and not any(key in schema for key in closed)
 
 
 def field_limits() -> list[dict[str, str]]:

@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 import ebbtide
-from docs.generate import PAGES, field_limits
+from docs.generate import PAGES, declared_fields, field_limits
 from ebbtide.catalog import PINS
 from ebbtide.model import declare
 from ebbtide.model.rules import RULES
@@ -310,3 +310,9 @@ def test_limits_are_of_fields_and_checked_by_rules() -> None:
         assert all(row[column] for column in ("field", "document", "date", "limit")), row
         assert row["cloud"] in ("", "gke", "aks")
         assert set(row["rule"].split()) <= known, row
+
+
+def test_every_open_field_has_a_row_of_limits() -> None:
+    """A field whose type lists neither its values nor fields of its own names the document that was read."""
+    rows = {row["field"] for row in field_limits()}
+    assert [field for field, is_open in declared_fields().items() if is_open and field not in rows] == []
