@@ -52,7 +52,7 @@ def test_a_stack_comes_up_stays_the_same_and_goes(site: Checkout) -> None:
 
 
 def test_an_existing_namespace_is_not_taken_over(site: Checkout, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is refused as a team's own, and stays with its contents if it is used as it is; that of an
+    """An existing one is refused as a team's own, and stays with its contents if used as it is; that of an
     interrupted update is the stack's."""
     assert site.up()[0] == 0
     monkeypatch.setenv("PATH", site.terminal.environment["PATH"])  # the credential plugin's
