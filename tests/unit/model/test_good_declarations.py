@@ -34,7 +34,7 @@ def test_accepted(case: Case) -> None:
 
 @pytest.mark.parametrize("written", [many_tags(64), many_pools(64)], ids=["tags", "pools"])
 def test_the_largest_are_accepted(written: Any) -> None:
-    """As many network tags as a node can have, and as many pools as a queue."""
+    """A node may have its most network tags, and a queue its most pools."""
     assert isinstance(declare(written), Cluster)
 
 

@@ -459,7 +459,7 @@ def test_a_tightened_policy_is_none(changes: dict[str, Any]) -> None:
 
 
 def test_a_limit_that_was_off_is_not_loosened() -> None:
-    """Whether it is then omitted or set."""
+    """A limit may then be omitted or set."""
     for limits in ({}, {"ci": True}):
         assert _against({"limits": {"ci": False}}, {"limits": limits}) == []
 
