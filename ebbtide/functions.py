@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from ebbtide.kubernetes_api import Api
 from ebbtide.placement import Profile
-from ebbtide.runs.code import uploaded
+from ebbtide.runs.code import check_destination, uploaded
 from ebbtide.runs.code_in import CodeIn
 from ebbtide.runs.existing import cancel
 from ebbtide.runs.folder import read_folder
@@ -114,6 +114,7 @@ def run(
     )
     namespace = manifest["metadata"].get("namespace") or api.namespace
     earlier = check(api, (manifest, *dependents), namespace, replace=replace)
+    check_destination(api, cluster, namespace)
     manifest, _ = uploaded(manifest, cluster, namespace, folder, storage)
     submission.submit(api, manifest, *dependents, earlier=earlier)
     return Run(manifest["metadata"]["name"], namespace, api)

@@ -188,9 +188,11 @@ def with_code(
     options: dict[str, Any],
 ) -> "tuple[Object, str]":
     """Upload the code of a run and report copied layers of its base image; return the Job, and a line."""
-    from ebbtide.runs.code import image_repository, uploaded  # noqa: PLC0415
+    from ebbtide.kubernetes_api import Api  # noqa: PLC0415
+    from ebbtide.runs.code import check_destination, image_repository, uploaded  # noqa: PLC0415
     from ebbtide.runs.folder import size_text  # noqa: PLC0415
 
+    check_destination(Api.of_user(options["context"]), cluster, namespace)
     repository = image_repository(cluster, namespace, folder, code_in)
 
     def report(copied: int, total: int) -> None:

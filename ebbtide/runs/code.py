@@ -5,9 +5,11 @@ import base64
 import gzip
 import hashlib
 import logging
+import re
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from ebbtide.kubernetes_api import Api
 from ebbtide.placement import Profile
 from ebbtide.runs.code_in import CodeIn
 from ebbtide.runs.folder import Folder, size_text
@@ -124,6 +126,65 @@ def uploaded(
     except CheckpointError as error:
         raise WorkloadError(f"The code was not uploaded. {error}") from None
     return job, f"Archive: {address}{'' if new else ', which has it already'}"
+
+
+def check_destination(api: Api, profile: Profile, namespace: str) -> None:
+    """Check that the registry and the bucket that a profile names can be those of the team.
+
+    The profile is a ConfigMap of the team's namespace, and a policy of the stack keeps members from changing
+    it. Without that policy, such as on a cluster that an earlier Ebbtide created, the team's service account,
+    which no member may change, still names the cloud, and on Google Cloud the registry's
+    project.
+
+    Raises:
+        WorkloadError: they cannot.
+        ApiError: the API server does not answer.
+    """
+    team = profile.team_of(namespace)
+    if team is None or not (team.registry or team.bucket):
+        return
+    account: Object = api.find(f"/api/v1/namespaces/{namespace}/serviceaccounts/{_ACCOUNT}") or {}
+    annotations: Object = account.get("metadata", {}).get("annotations") or {}
+    email: str = annotations.get(_GOOGLE_IDENTITY, "")
+    cloud = "gke" if email else "aks" if _AZURE_IDENTITY in annotations else profile.cloud
+    project = email.partition("@")[2].removesuffix(".iam.gserviceaccount.com")
+    for kind, address in (("registry", team.registry), ("bucket", team.bucket)):
+        if address and not _is_of_team(address, cloud, project):
+            place = f"the project {project} of Google Cloud" if project else _CLOUDS.get(cloud, cloud)
+            raise WorkloadError(
+                f"The placement profile of namespace {namespace} names the {kind} {address}, which is not "
+                f"in {place}, the team's. Its owner would get the code, so nothing was written or created. "
+                "Ask the owner of the stack who changed the profile; `ebbtide up` restores it."
+            )
+
+
+_ACCOUNT: Final = "worker"
+"""The team's service account (`ebbtide.placement.team_storage`)."""
+_GOOGLE_IDENTITY: Final = "iam.gke.io/gcp-service-account"
+_AZURE_IDENTITY: Final = "azure.workload.identity/client-id"
+"""Annotations of a service account that acts as an identity of the cloud (GKE docs, workload-identity;
+azure-aks-docs, workload-identity-overview, 2026)."""
+_CLOUDS: Final = {"gke": "Google Cloud", "aks": "Azure"}
+_ADDRESSES: Final = {
+    "gke": re.compile(r"[a-z0-9-]+-docker\.pkg\.dev/(?P<project>[a-z0-9./-]+)/[a-z0-9-]+|gs://[a-z0-9-]+"),
+    "aks": re.compile(r"[a-z0-9]+\.azurecr\.io|abfss://[a-z0-9-]+@[a-z0-9]+\.dfs\.core\.windows\.net"),
+}
+"""Addresses of registries and buckets, as `ebbtide.placement.team_storage` forms them."""
+_LOCAL: Final = re.compile(r"(localhost|127\.0\.0\.1)(:\d+)?/.*")
+"""A registry on the user's machine."""
+
+
+def _is_of_team(address: str, cloud: str, project: str) -> bool:
+    """Return whether an address is one of the cloud; of a registry, whether it is in the project if that is
+    known. A bucket's name has no project."""
+    if _LOCAL.fullmatch(address):
+        return True
+    found = _ADDRESSES[cloud].fullmatch(address) if cloud in _ADDRESSES else None
+    if found is None:
+        return False
+    # A domain-scoped project, acme.example:ml, is acme.example/ml here, and ml.acme.example in an e-mail.
+    named = found.groupdict().get("project")
+    return not (named and project) or ".".join(reversed(named.split("/"))) == project
 
 
 def compressed(folder: Folder) -> bytes:

@@ -291,3 +291,56 @@ def test_code_that_is_too_large(root: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(code, "_LARGEST", 100)
     with pytest.raises(WorkloadError, match=r"and a ConfigMap can hold 1 kB\. The largest files: train\.py"):
         _run(root)
+
+
+def _account(**annotations: str) -> Any:
+    account: Object = {"metadata": {"annotations": annotations}}
+    return Mock(find=Mock(return_value=account))
+
+
+_OF_GOOGLE = _account(
+    **{"iam.gke.io/gcp-service-account": "train-team-vision@acme-ml.iam.gserviceaccount.com"}
+)
+_OF_AZURE = _account(**{"azure.workload.identity/client-id": "00000000-0000-0000-0000-000000000001"})
+
+
+@pytest.mark.parametrize(
+    ("api", "cloud", "registry", "bucket"),
+    [
+        (_OF_GOOGLE, "gke", "evil.example.com/x", ""),
+        (_OF_GOOGLE, "gke", "us-central1-docker.pkg.dev/evil/x", ""),
+        (_OF_GOOGLE, "gke", "us-central1-docker.pkg.dev.evil.example.com/acme-ml/x", ""),
+        (_OF_GOOGLE, "aks", "evil.azurecr.io", ""),
+        (_OF_GOOGLE, "gke", "", "abfss://shared@evil.dfs.core.windows.net"),
+        (_OF_AZURE, "aks", "evil.example.com", ""),
+        (_OF_AZURE, "gke", "us-central1-docker.pkg.dev/evil/x", ""),
+        (_OF_AZURE, "aks", "", "s3://evil"),
+    ],
+)
+def test_code_is_not_written_to_others(api: Any, cloud: str, registry: str, bucket: str) -> None:
+    """Whoever changed the profile gets no code: the service account, which no member changes, names the
+    team's cloud and project."""
+    team = TeamProfile("vision", "vision", registry=registry, bucket=bucket)
+    profile = replace(DEV, cloud=cloud, teams=(team,))
+    with pytest.raises(WorkloadError, match="nothing was written or created") as refused:
+        code.check_destination(api, profile, "vision")
+    assert (registry or bucket) in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("api", "declaration"), [(_OF_GOOGLE, GKE), (_OF_AZURE, AKS), (Mock(find=Mock(return_value=None)), GKE)]
+)
+def test_code_is_written_to_the_team(api: Any, declaration: Declaration) -> None:
+    """The addresses of every declared team, and a registry on the user's machine, are accepted."""
+    teams: list[Object] = [{"name": "vision", "registry": {}, "bucket": {}}]
+    profile = derived(changed(declaration, teams=teams))
+    code.check_destination(api, profile, "vision")
+    local = TeamProfile("vision", "vision", registry="localhost:5000/acme-ml/vision")
+    code.check_destination(api, replace(profile, teams=(local,)), "vision")
+
+
+def test_a_project_of_a_domain_is_recognized() -> None:
+    """`acme.example:ml` is a path of two parts in a registry, and reversed in the e-mail of an account."""
+    api = _account(**{"iam.gke.io/gcp-service-account": "a@ml.acme.example.iam.gserviceaccount.com"})
+    team = TeamProfile("vision", "vision", registry="us-central1-docker.pkg.dev/acme.example/ml/train-vision")
+    code.check_destination(api, replace(DEV, teams=(team,)), "vision")
