@@ -48,8 +48,9 @@ def member_rules(declaration: Cluster, team: Team) -> list[Rule]:
     Workloads are submitted as Jobs and as the kinds of the declared add-ons. The pods of a multi-node Job
     find each other by a headless Service; the namespace's quota admits no Service of type LoadBalancer. Not
     included: claims, whose disks would outlive the cluster (volumes are declared, with the team); reading
-    Secrets; roles, quotas, and anything outside of the namespace. `exec` into a running pod permits no more
-    than the Job that started it.
+    Secrets, which the answers to `patch` and `update` would be, dry runs of no change among them; roles,
+    quotas, and anything outside of the namespace. `exec` into a running pod permits no more than the Job that
+    started it. A Job can mount every Secret of its namespace, so none is there that members must not read.
     """
     rules = [
         rbac_rule("batch", ["jobs"], WORK),
@@ -57,7 +58,7 @@ def member_rules(declaration: Cluster, team: Team) -> list[Rule]:
         rbac_rule("", ["pods/log"], ["get"]),
         rbac_rule("", ["pods/exec", "pods/portforward"], ["create"]),
         rbac_rule("", ["configmaps", "services"], WORK),
-        rbac_rule("", ["secrets"], ["create", "update", "patch", "delete"]),
+        rbac_rule("", ["secrets"], ["create", "delete"]),
         # `kubectl top pods`, from the metrics server that both clouds run.
         rbac_rule("metrics.k8s.io", ["pods"], ["get", "list"]),
         rbac_rule("", ["events", "serviceaccounts", "persistentvolumeclaims", "limitranges"], READ),

@@ -1,9 +1,11 @@
 """Required values of resource properties, with their descriptions."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
+
+from ebbtide.recording.values import at
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,13 +29,17 @@ class RequiredProperty:
         type: Pulumi type of the resource; `Job` for a Job that Ebbtide creates.
         path: property path.
         expected: required value.
-        unless: property paths; a resource for which one is true is exempt.
+        unless: property paths; a resource that has one, other than false, is exempt.
     """
 
     type: str
     path: str
     expected: Expected
     unless: tuple[str, ...] = ()
+
+    def exempts(self, inputs: Mapping[str, Any]) -> bool:
+        """Return whether a resource is exempt, by its inputs."""
+        return any(at(dict(inputs), path) not in (None, False) for path in self.unless)
 
 
 def is_(value: Any) -> Expected:
@@ -59,7 +65,8 @@ def without(*words: str) -> Expected:
 
 def _reads_no_secrets(rules: Any) -> bool:
     verbs = {verb for rule in rules if "secrets" in rule["resources"] for verb in rule["verbs"]}
-    return verbs.isdisjoint({"get", "list", "watch", "*"})
+    # The API server answers a change with the object.
+    return verbs.isdisjoint({"get", "list", "watch", "update", "patch", "deletecollection", "*"})
 
 
 def _creates_no_pods(rules: Any) -> bool:

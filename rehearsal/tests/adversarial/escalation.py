@@ -71,7 +71,10 @@ POWERS: Final = {
     "reach kubelets": (Power("", ("nodes/proxy",), ("get", "create")),),
     "change nodes": (Power("", ("nodes", "nodes/status"), ("update", "patch", "delete")),),
     "create volumes": (Power("", ("persistentvolumes",), _WRITE),),
-    "read Secrets": (Power("", ("secrets",), ("get", "list", "watch")),),
+    # The API server answers a change with the object.
+    "read Secrets": (
+        Power("", ("secrets",), ("get", "list", "watch", "update", "patch", "deletecollection")),
+    ),
     "write Secrets": (Power("", ("secrets",), _WRITE),),
     "change ConfigMaps": (Power("", ("configmaps",), _WRITE),),
     "change namespaces": (Power("", ("namespaces",), _WRITE),),
