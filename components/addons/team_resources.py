@@ -7,14 +7,23 @@ from typing import Any
 import pulumi
 
 from ebbtide.model import Team
+from ebbtide.model.physical_names import SUBDOMAIN, fitting
 from ebbtide.model.tenants import PIPELINES_NAMESPACE
+from ebbtide.placement.team_storage import CLAIM
 
 PIPELINES_ACCOUNT = "pipeline-runner"
 """The service account that steps of Kubeflow Pipelines run as by default (kubeflow/pipelines 2.17.0,
 manifests/kustomize/base/pipeline/pipeline-runner-sa.yaml). The installation creates it."""
 
-MOUNT_SECRET = "shared-mount"  # noqa: S105 - the name of a secret, not one
-"""Name of the Secret in the team's namespace with the credentials to mount a volume, if it needs any."""
+MOUNT_NAMESPACE = "kube-system"
+"""Namespace of the Secrets with the credentials to mount volumes. A pod can mount any Secret of its own
+namespace, so they are in one without members; a volume refers to a Secret of any namespace, which the kubelet
+reads (Kubernetes docs, PersistentVolume, CSI, 2026)."""
+
+
+def volume_name(cluster: str, team: Team) -> str:
+    """Return the name of a team's volume, which is cluster-scoped, and of the Secret to mount it with."""
+    return fitting(f"{cluster}-{team.name}-{CLAIM}", SUBDOMAIN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

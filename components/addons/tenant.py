@@ -12,7 +12,7 @@ from ebbtide.placement.quotas import Flavor
 from . import team_objects
 from .deletion import leaf_options
 from .manifest import Manifest
-from .team_resources import MOUNT_SECRET, TeamResources
+from .team_resources import TeamResources
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,8 +45,9 @@ class TenantArgs:
 class Tenant(pulumi.ComponentResource):
     """A namespace, created or existing, with its members' permissions, queues, limits and identity.
 
-    An existing namespace is never created or deleted, and gets no limits, quota or network policy, since it
-    may have other workloads. It has the label that enables queueing while the team is declared.
+    An existing namespace is never created or deleted, and gets no limits, unless they are declared, and no
+    network policy, since it may have other workloads. It has the label that enables queueing while the team
+    is declared.
     """
 
     namespace: tuple[pulumi.Resource, ...]
@@ -82,6 +83,9 @@ class Tenant(pulumi.ComponentResource):
             limits = team_objects.limits(args.flavors, team)
             if limits is not None:
                 create(limits, *self.namespace)
+        objects = team_objects.objects(declaration, team)
+        if objects is not None:
+            create(objects, *self.namespace)
         roles = (*team_objects.members(declaration, team), *team_objects.attempts_readers(declaration, team))
         for manifest in roles:
             create(manifest, *self.namespace)
@@ -103,7 +107,7 @@ class Tenant(pulumi.ComponentResource):
             return
         needs = [*self.namespace, *resources.grants]
         if disk.credentials:
-            secret = team_objects.mount_secret(MOUNT_SECRET, team, disk.credentials)
+            secret = team_objects.mount_secret(declaration.name, team, disk.credentials)
             needs.append(
                 Manifest(f"{name}-mount", secret, leaf_options(self, args.deleted_with, self.namespace))
             )

@@ -16,7 +16,7 @@ from ebbtide.model.physical_names import (
 )
 from ebbtide.placement.team_storage import ACCOUNT, BUCKET_DRIVERS, CONTAINER
 
-from ..addons.team_resources import MOUNT_SECRET, SharedDisk, TeamResources, adopted_accounts
+from ..addons.team_resources import MOUNT_NAMESPACE, SharedDisk, TeamResources, adopted_accounts, volume_name
 from ..ownership import Labels
 from . import roles
 
@@ -263,8 +263,8 @@ def _files(name: str, args: TenantArgs, parent: Tenant, size: int) -> SharedDisk
                 "volumeHandle": pulumi.Output.format("{0}#{1}", account.name, CONTAINER),
                 "volumeAttributes": {"shareName": CONTAINER, "storageAccount": account.name},
                 "nodeStageSecretRef": {
-                    "name": MOUNT_SECRET,
-                    "namespace": args.team.namespace_name,
+                    "name": volume_name(args.cluster, args.team),
+                    "namespace": MOUNT_NAMESPACE,
                 },
             }
         },

@@ -258,6 +258,39 @@ def test_only_drivers_are_privileged(cloud: str) -> None:
     assert privileged == ["gpu-operator"]
 
 
+def test_no_secret_of_the_stack_is_where_a_job_mounts_it(recording: Recording) -> None:
+    """A pod mounts any Secret of its namespace, such as the key of the team's storage account."""
+    objects = [item for item in map(manifest, in_cluster(recording)) if item.get("kind") == "Secret"]
+    secrets = {item["metadata"]["namespace"] for item in objects}
+    assert secrets.isdisjoint({"vision", "audio", "default"})
+    volumes = [
+        item["spec"] for item in map(manifest, recording.of_type("kubernetes:core/v1:PersistentVolume"))
+    ]
+    references: list[Object] = [item["csi"] for item in volumes if "csi" in item]
+    mounted = [item["nodeStageSecretRef"] for item in references if "nodeStageSecretRef" in item]
+    assert mounted == [{key: item["metadata"][key] for key in ("name", "namespace")} for item in objects]
+
+
+def test_members_only_read_outside_of_their_namespaces(recording: Recording) -> None:
+    """Such as the record of costs: neither a member nor a pod of a team may change it."""
+    objects = [item for item in map(manifest, in_cluster(recording)) if "kind" in item]
+    roles = {
+        (item["kind"], item["metadata"].get("namespace"), item["metadata"]["name"]): item["rules"]
+        for item in objects
+        if item["kind"] in ("Role", "ClusterRole")
+    }
+    read: list[str] = []
+    for item in objects:
+        namespace = item["metadata"].get("namespace")
+        names = {subject["name"] for subject in item.get("subjects", ())}
+        if names.isdisjoint({"vision@acme.example", "system:serviceaccounts"}) or namespace == "vision":
+            continue
+        read.append(namespace)
+        for rule in roles[(item["roleRef"]["kind"], namespace, item["roleRef"]["name"])]:
+            assert {*rule["verbs"]} <= {"get", "list", "watch"}, (namespace, rule)
+    assert "ebbtide-costs" in read
+
+
 @pytest.mark.usefixtures("minimal_and_released")
 def test_the_kustomizations_namespaces_have_one() -> None:
     """Katib's is ours to label; that of pipelines comes labeled, and keeps it."""
