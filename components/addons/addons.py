@@ -129,9 +129,10 @@ class Addons(pulumi.ComponentResource):
         kinds = (*admitted, *kueue, *_ready(self._installed(_Stage.OTHERS, kueue)))
         hosts = self._installed(_Stage.WITH_WORK, kinds)
         self._existing_pipelines()
-        for manifest in member_policy.objects(args.declaration):
-            role = f"{name}-{manifest['kind'].lower()}-members"
-            Manifest(role, manifest, leaf_options(self, args.deleted_with))
+        for subject, policy in member_policy.objects(args.declaration).items():
+            for manifest in policy:
+                role = f"{name}-{manifest['kind'].lower()}-{subject}"
+                Manifest(role, manifest, leaf_options(self, args.deleted_with))
         self.tenants = dict(self._tenants(kinds, hosts))
         self._queues(
             kueue,

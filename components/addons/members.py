@@ -48,9 +48,10 @@ def member_rules(declaration: Cluster, team: Team) -> list[Rule]:
     Workloads are submitted as Jobs and as the kinds of the declared add-ons. The pods of a multi-node Job
     find each other by a headless Service; the namespace's quota admits no Service of type LoadBalancer. Not
     included: claims, whose disks would outlive the cluster (volumes are declared, with the team); reading
-    Secrets, which the answers to `patch` and `update` would be, dry runs of no change among them; roles,
-    quotas, and anything outside of the namespace. `exec` into a running pod permits no more than the Job that
-    started it. A Job can mount every Secret of its namespace, so none is there that members must not read.
+    Secrets, nor `patch` or `update`, whose answers have the object; roles, quotas, and anything outside of
+    the namespace. `exec` into a running pod permits no more than the Job that started it. That Job can mount
+    every Secret of its namespace, and the answer to `delete` in the foreground has the object too, so the
+    stack creates no Secret there.
     """
     rules = [
         rbac_rule("batch", ["jobs"], WORK),

@@ -50,8 +50,8 @@ def system_placement(declaration: Cluster) -> SystemPlacement:
 def priority_class(declaration: Cluster) -> dict[str, Any]:
     """Return the priority class of controllers.
 
-    A system pool without taints, which GKE's is, also takes pods that members create without a queue. These
-    are preempted if a controller finds no node: webhooks of Kueue, Trainer and Katib fail closed, so that
+    A system pool without taints, which GKE's is, also takes steps of Kubeflow Pipelines, and on an existing
+    cluster pods that members create without a queue. These are preempted if a controller finds no node: webhooks of Kueue, Trainer and Katib fail closed, so that
     without them no pod of any team would start. Not `system-cluster-critical`, which GKE admits outside of
     kube-system only with a quota (GKE docs, gpu-operator, 2026).
     """

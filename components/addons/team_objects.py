@@ -7,10 +7,9 @@ import pulumi
 
 from ebbtide.model import Cluster, Team
 from ebbtide.model.addons import Costs
-from ebbtide.model.physical_names import SUBDOMAIN, fitting
 from ebbtide.model.tenants import pod_security_of
 from ebbtide.placement.kueue import QUEUES_LABEL
-from ebbtide.placement.member_policy import LOAD_BALANCERS_LABEL, MEMBERS_LABEL, limits_members
+from ebbtide.placement.member_policy import LOAD_BALANCERS_LABEL, MEMBERS_LABEL, PODS_LABEL, limits_members
 from ebbtide.placement.profile import Profile
 from ebbtide.placement.profile_sources import CONFIG_MAP, KEY
 from ebbtide.placement.queue_policy import QUEUE_REQUIRED_LABEL, requires_queue
@@ -21,7 +20,7 @@ from .manifest import PATCH_FORCE, obj
 from .members import granted, member_rules, rbac_rule, subjects
 from .network_policies import called_from, egress_policies, from_outside, own_namespace
 from .pod_security import pod_security
-from .team_resources import SharedDisk, TeamResources
+from .team_resources import MOUNT_NAMESPACE, SharedDisk, TeamResources, volume_name
 
 SMALL = {"cpu": "100m", "memory": "256Mi"}
 """Default requests of a container."""
@@ -45,6 +44,8 @@ def namespace_labels(declaration: Cluster, team: Team) -> dict[str, str]:
         labels[MEMBERS_LABEL] = "true"
     if team.load_balancers:
         labels[LOAD_BALANCERS_LABEL] = "true"
+    if team.object_limits is not None:
+        labels[PODS_LABEL] = str(team.object_limits.pods)
     for add_on in declaration.installed:
         labels |= add_on.spec.namespace_labels
     return labels
@@ -115,6 +116,32 @@ def nothing_left_behind(team: Team) -> dict[str, Any]:
     )
 
 
+def objects(declaration: Cluster, team: Team) -> dict[str, Any] | None:
+    """Return the quota of objects in a tenant's namespace: those that members create, and those that Kueue
+    and Katib create for each of them; None without limits."""
+    limits = team.object_limits
+    if limits is None:
+        return None
+    hard = dict.fromkeys(("configmaps", "secrets", "services"), limits.objects) | {"jobs.batch": limits.jobs}
+    for add_on in declaration.installed:
+        for right in add_on.spec.rights:
+            if "create" in right.verbs:
+                hard |= dict.fromkeys((f"{kind}.{right.group}" for kind in right.resources), limits.jobs)
+        # Those of an add-on whose namespace is a tenant's run there.
+        if add_on.spec.untolerating and not add_on.spec.runs_work:
+            hard["deployments.apps"] = limits.experiments
+    if declaration.has_kueue:
+        hard["workloads.kueue.x-k8s.io"] = limits.jobs + limits.pods
+    counts = {"pods": limits.pods} | {f"count/{kind}": count for kind, count in hard.items()}
+    return obj(
+        "v1",
+        "ResourceQuota",
+        "objects",
+        team.namespace_name,
+        spec={"hard": {name: str(count) for name, count in sorted(counts.items())}},
+    )
+
+
 def network_policies(declaration: Cluster, team: Team) -> Iterator[dict[str, Any]]:
     """Yield policies that admit only pods of the same namespace, and add-ons' controllers and clients of load
     balancers if necessary. Egress is not restricted otherwise: data sets and registries are anywhere."""
@@ -168,11 +195,6 @@ def adopted(name: str, team: Team, resources: TeamResources) -> dict[str, Any]:
     )
 
 
-def volume_name(cluster: str, team: Team) -> str:
-    """Return the name of a team's volume, which is cluster-scoped."""
-    return fitting(f"{cluster}-{team.name}-{CLAIM}", SUBDOMAIN)
-
-
 def _size(disk: SharedDisk) -> dict[str, str]:
     return {"storage": f"{disk.size_gib}Gi"}
 
@@ -210,6 +232,7 @@ def claim(cluster: str, team: Team, disk: SharedDisk) -> dict[str, Any]:
     )
 
 
-def mount_secret(name: str, team: Team, data: Mapping[str, pulumi.Input[str]]) -> dict[str, Any]:
+def mount_secret(cluster: str, team: Team, data: Mapping[str, pulumi.Input[str]]) -> dict[str, Any]:
     """Return the Secret with the credentials to mount the volume."""
-    return obj("v1", "Secret", name, team.namespace_name, type="Opaque", stringData=dict(data))
+    name = volume_name(cluster, team)
+    return obj("v1", "Secret", name, MOUNT_NAMESPACE, type="Opaque", stringData=dict(data))

@@ -89,6 +89,21 @@ class Registry(Declared):
     """GKE: days after which an image without a tag is deleted. Default: never."""
 
 
+class Limits(Declared):
+    """Limits of the objects in a team's namespace, which keep the API server responsive. Queues limit what
+    the work uses."""
+
+    jobs: Positive = 2000
+    """Maximum number of Jobs, finished ones included, which a day after their end are deleted by default; and
+    of each kind of work of an add-on."""
+    pods: Positive = 5000
+    """Maximum number of pods that have not ended, and of those that one Job runs at once."""
+    experiments: Positive = 20
+    """Maximum number of Katib's experiments that run at once. Each has a pod on the system pool."""
+    objects: Positive = 1000
+    """Maximum number of ConfigMaps, of Secrets and of Services. The code of a run may be a ConfigMap."""
+
+
 def _use_from_name(value: object) -> object:
     return {"queue": value} if isinstance(value, str) else value
 
@@ -125,6 +140,8 @@ class Team(Declared):
     team's pods. With `externalTrafficPolicy: Local`, a Service keeps the client's address, by which it is
     admitted. The cloud bills the addresses, which are public unless an annotation makes them internal;
     `ebbtide destroy` deletes them."""
+    limits: Limits | None = None
+    """Limits of the objects in the namespace. Default: `{}`; none in an existing namespace."""
     weight: Positive = 1
     """Fair-sharing weight of the team, relative to other teams, for capacity that is not guaranteed."""
     bucket: Bucket | None = None
@@ -150,6 +167,11 @@ class Team(Declared):
         if self.namespace is not None and self.namespace.pod_security is not None:
             return self.namespace.pod_security
         return "baseline" if self.creates_namespace else None
+
+    @property
+    def object_limits(self) -> Limits | None:
+        """Limits of the objects in the namespace; None for none."""
+        return Limits() if self.limits is None and self.creates_namespace else self.limits
 
     @property
     def has_bucket(self) -> bool:

@@ -1,14 +1,17 @@
-"""The admission policy that keeps what members create, and their workloads, to what is theirs."""
+"""The admission policies that keep what members create, and their workloads, to what is theirs."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
-from ebbtide.catalog import CloudKind
+from ebbtide.catalog import CloudKind, resource_name
 from ebbtide.model import Cluster, Taint, Team
 from ebbtide.model.aks_labels_and_taints import SYSTEM_ONLY
 from ebbtide.model.physical_names import SUBDOMAIN, fitting
 from ebbtide.model.tenants import PIPELINES_NAMESPACE, tenants_of
+from ebbtide.placement.profile import QUEUE_LABEL
+from ebbtide.placement.profile_sources import CONFIG_MAP
 from ebbtide.placement.queue_policy import (
+    CONTROLLER,
     POD_RULES,
     POD_VARIABLES,
     Manifest,
@@ -29,6 +32,28 @@ MEMBERS_LABEL: Final = "ebbtide.dev/members"
 
 LOAD_BALANCERS_LABEL: Final = "ebbtide.dev/load-balancers"
 """Label of the namespaces where Services of type LoadBalancer are declared."""
+
+PODS_LABEL: Final = "ebbtide.dev/pods"
+"""Label of a namespace with the maximum number of its pods, as in its quota."""
+
+OWNER_LABEL: Final = "ebbtide.dev/owner"
+"""Label of work with its user, as a label's value (`ebbtide.runs.metadata`); the record of costs reads it."""
+
+_WORK_LABELS: Final = ("jobset.sigs.k8s.io/jobset-name", "workflows.argoproj.io/workflow")
+"""Labels of pods with the work that they belong to, which its controller sets; the record of costs reads
+them."""
+_JOB_LABEL: Final = "batch.kubernetes.io/job-name"
+"""The same of a Job's pods. The API server sets it in a Job's template."""
+
+_ANNOTATIONS: Final = 64 * 1024
+"""Maximum bytes of a pod's annotations. Kubernetes admits 256 KiB, and a Job repeats them in each pod."""
+
+_LONG_NAME: Final = 50
+"""Length of a label from which on the user's name may have been cut, after 63 characters."""
+
+_STEPS_ACCOUNT: Final = f"system:serviceaccount:{PIPELINES_NAMESPACE}:argo"
+"""Account of the controller that creates the steps of Kubeflow Pipelines, and their drivers, which cannot be
+placed (kubeflow/pipelines 2.17.0, argocompiler)."""
 
 _RULES: Final[tuple[Rule, ...]] = (*POD_RULES, ("batch", "v1", ("cronjobs",)), ("", "v1", ("services",)))
 
@@ -57,6 +82,12 @@ HIGHEST_PRIORITY: Final = 1_000_000_000
 """The highest value of a priority class besides those of Kubernetes (Kubernetes docs,
 pod-priority-preemption, 2026)."""
 
+_KUBERNETES: Final = (
+    "request.userInfo.username == 'system:kube-controller-manager' || "
+    "request.userInfo.username.startsWith('system:serviceaccount:kube-system:')"
+)
+"""Kubernetes' own controllers, whose accounts depend on the cloud."""
+
 _OWNERS: Final = (
     ("Pod", ("Job", "ReplicaSet", "StatefulSet", "DaemonSet")),
     ("ReplicaSet", ("Deployment",)),
@@ -81,6 +112,11 @@ def _name(cluster: Cluster) -> str:
     return fitting(f"ebbtide-members-{cluster.name}", SUBDOMAIN)
 
 
+def _profile_name(cluster: Cluster) -> str:
+    """Return the name of the policy on the placement profile, and of its binding."""
+    return fitting(f"ebbtide-profile-{cluster.name}", SUBDOMAIN)
+
+
 def controllers_priority(cluster: Cluster) -> str:
     """Return the name of the priority class of the add-ons' controllers."""
     return fitting(f"ebbtide-controllers-{cluster.name}", SUBDOMAIN)
@@ -93,13 +129,57 @@ def _system_taints(cluster: Cluster) -> tuple[Taint, ...]:
     return (SYSTEM_ONLY,) if cluster.site.cloud is CloudKind.AKS else (_GKE_SYSTEM_ONLY,)
 
 
+_ABSENT: Final = "-"
+"""Value of a label that a node does not have; it is not a valid one."""
+
+
+def _open_nodes(cluster: Cluster) -> Mapping[str, str]:
+    """Return every label of the pools' nodes, with its value on those of the system pool, if pods without
+    tolerations run there; empty if none do, or there is no other pool."""
+    pool = cluster.system_pool
+    if pool is None or repelling(pool) or not cluster.work_pools:
+        return {}
+    keys = [key for item in cluster.resolved_pools for key in item.labels_and_taints.all_labels]
+    return {key: pool.labels_and_taints.all_labels.get(key, _ABSENT) for key in keys}
+
+
+def _selects_other_nodes(cluster: Cluster) -> str:
+    """Return the CEL condition under which a pod cannot be scheduled on the nodes of `variables.nodes`: by
+    its node selector, by each term of its node affinity, or by accelerators, which they do not have."""
+    selector, nodes = "variables.pod.nodeSelector", "variables.nodes"
+    differs = (
+        f"e.key in {nodes} && (e.operator == 'In' ? !({nodes}[e.key] in e.values) : "
+        f"e.operator == 'NotIn' ? {nodes}[e.key] in e.values : "
+        f"e.operator == 'Exists' && {nodes}[e.key] == {quoted(_ABSENT)})"
+    )
+    accelerators = {
+        resource_name(pool.accelerator.type) for pool in cluster.work_pools if pool.accelerator is not None
+    }
+    positive = "quantity(string(l[r])).isGreaterThan(quantity('0'))"
+    by_term = f"has(t.matchExpressions) && t.matchExpressions.exists(e, {differs})"
+    return (
+        f"(has({selector}) && {selector}.exists(k, k in {nodes} && {selector}[k] != {nodes}[k])) || "
+        f"(size(variables.terms) > 0 && variables.terms.all(t, {by_term})) || "
+        f"variables.limits.exists(l, {listed(sorted(accelerators))}.exists(r, r in l && {positive}))"
+    )
+
+
+def _labelled(item: str) -> str:
+    """Return the CEL list of the labels of an object, and of the pods of its template."""
+    of = "has({0}.labels) ? {0}.labels : {{}}"
+    template = POD_VARIABLES["template"].replace("dyn(object)", item)
+    return (
+        f"[{of.format(f'{item}.metadata')}] + "
+        f"[{template}].filter(t, has(t.metadata)).map(t, {of.format('t.metadata')})"
+    )
+
+
 def _checked_with_owner() -> str:
     owned = " || ".join(
         f"(object.kind == {quoted(kind)} && o.kind in {listed(owners)})" for kind, owners in _OWNERS
     )
     return (
-        "(request.userInfo.username == 'system:kube-controller-manager' || "
-        "request.userInfo.username.startsWith('system:serviceaccount:kube-system:')) && "
+        f"({_KUBERNETES}) && "
         "has(dyn(object).metadata.ownerReferences) && dyn(object).metadata.ownerReferences.exists(o, "
         f"has(o.controller) && o.controller && ({owned}))"
     )
@@ -110,7 +190,8 @@ def _variables(cluster: Cluster) -> dict[str, str]:
     if drivers := _INLINE_DRIVERS[cluster.site.cloud]:
         harmless.append(f"(has(v.csi) && v.csi.driver in {listed(drivers)})")
     enforced = "'pod-security.kubernetes.io/enforce'"
-    policies = "authorizer.group('admissionregistration.k8s.io').resource('validatingadmissionpolicies')"
+    nodes = ", ".join(f"{quoted(key)}: {quoted(value)}" for key, value in _open_nodes(cluster).items())
+    claims = listed((OWNER_LABEL, _JOB_LABEL, *_WORK_LABELS))
     return {
         **POD_VARIABLES,
         "labels": "has(namespaceObject.metadata.labels) ? namespaceObject.metadata.labels : {}",
@@ -120,8 +201,26 @@ def _variables(cluster: Cluster) -> dict[str, str]:
         f".filter(v, !({' || '.join(harmless)})).map(v, v.name)",
         "priorityClass": "has(variables.pod.priorityClassName) ? variables.pod.priorityClassName : ''",
         "loadBalancers": f"{quoted(LOAD_BALANCERS_LABEL)} in variables.labels",
-        "administrator": f"{policies}.name({quoted(_name(cluster))}).check('update').allowed()",
+        # No pod of a suspended Job exists, and none with a gate is scheduled: Kueue resumes both with the
+        # labels of a pool.
+        "held": "object.kind == 'Job' ? has(dyn(object).spec.suspend) && dyn(object).spec.suspend : "
+        "has(variables.pod.schedulingGates) && size(variables.pod.schedulingGates) > 0",
+        **({"nodes": f"{{{nodes}}}"} if nodes else {}),
+        "annotations": "has(variables.template.metadata) && has(variables.template.metadata.annotations) "
+        "? variables.template.metadata.annotations : {}",
+        "labelled": _labelled("dyn(object)"),
+        "before": f"request.operation == 'CREATE' ? [] : {_labelled('dyn(oldObject)')}",
+        # An update of an object of another user keeps its labels.
+        "claims": f"{claims}.filter(k, variables.labelled.exists(l, k in l && "
+        "!variables.before.exists(b, k in b && b[k] == l[k])))",
+        **_administrator(cluster),
     }
+
+
+def _administrator(cluster: Cluster) -> dict[str, str]:
+    """Return the variable that is true for users who could change the policy."""
+    policies = "authorizer.group('admissionregistration.k8s.io').resource('validatingadmissionpolicies')"
+    return {"administrator": f"{policies}.name({quoted(_name(cluster))}).check('update').allowed()"}
 
 
 def _pod_checks(cluster: Cluster) -> Iterator[tuple[str, str]]:
@@ -162,6 +261,82 @@ def _pod_checks(cluster: Cluster) -> Iterator[tuple[str, str]]:
             ),
         )
 
+    if _open_nodes(cluster):
+        pools = ", ".join(pool.name for pool in cluster.work_pools)
+        queue = f"set the label {QUEUE_LABEL} to a queue, or " if cluster.has_kueue else ""
+        yield (
+            (
+                "!(object.kind in ['Pod', 'Job']) || variables.held || "
+                f"request.userInfo.username == {quoted(_STEPS_ACCOUNT)} || {_selects_other_nodes(cluster)}"
+            ),
+            quoted(
+                "could run on the system pool, which is for the pods of the cluster and counts towards no "
+                f"quota: {queue}select the nodes of a pool ({pools}) as `ebbtide job --pool` does"
+            ),
+        )
+
+
+def _claim_checks() -> Iterator[tuple[str, str]]:
+    """Yield the checks of what a pod says of itself in the record of costs.
+
+    The owner's label is the user's name, whose other characters are replaced (`ebbtide.runs.metadata`). A
+    long name is cut, so that only its beginning is compared.
+    """
+    owner = f"l[{quoted(OWNER_LABEL)}]"
+    name = (
+        f"'^[^A-Za-z0-9]*' + {owner}.replace('.', '[.]').replace('-', '[^A-Za-z0-9._]+') + "
+        f"(size({owner}) < {_LONG_NAME} ? '[^A-Za-z0-9]*$' : '')"
+    )
+    yield (
+        (
+            f"!({quoted(OWNER_LABEL)} in variables.claims) || variables.labelled.all(l, "
+            f"!({quoted(OWNER_LABEL)} in l) || request.userInfo.username.matches({name}))"
+        ),
+        (
+            f"'has the label {OWNER_LABEL} of another user than ' + request.userInfo.username + ', who "
+            "would be charged in the record of costs: omit the label'"
+        ),
+    )
+    job = quoted(_JOB_LABEL)
+    yield (
+        (
+            f"({CONTROLLER}) || request.userInfo.username == {quoted(_STEPS_ACCOUNT)} || "
+            f"!variables.claims.exists(k, k in {listed(_WORK_LABELS)} || (k == {job} && "
+            f"!variables.labelled.all(l, !({job} in l) || "
+            f"(object.kind == 'Job' && l[{job}] == dyn(object).metadata.name))))"
+        ),
+        (
+            "'has a label that its controller sets, and would count as part of other work in the record of "
+            f"costs: omit {', '.join((_JOB_LABEL, *_WORK_LABELS))}'"
+        ),
+    )
+
+
+def _size_checks() -> Iterator[tuple[str, str]]:
+    """Yield the checks of what the API server and its clients would have to hold."""
+    pods, parallelism = quoted(PODS_LABEL), "dyn(object).spec.parallelism"
+    yield (
+        (
+            f"object.kind != 'Job' || !({pods} in variables.labels) || !has({parallelism}) || "
+            f"{parallelism} <= int(variables.labels[{pods}])"
+        ),
+        (
+            f"'has a parallelism of ' + string({parallelism}) + ', and its namespace admits ' + "
+            f"variables.labels[{pods}] + ' pods: lower the parallelism, or ask for a higher limits.pods in "
+            "the declaration of the team'"
+        ),
+    )
+    yield (
+        (
+            "variables.annotations.map(k, size(k) + size(string(variables.annotations[k]))).sum() <= "
+            f"{_ANNOTATIONS}"
+        ),
+        quoted(
+            f"has more than {_ANNOTATIONS // 1024} KiB of annotations in each pod: write large texts to a "
+            "ConfigMap or a bucket"
+        ),
+    )
+
 
 _SERVICE_CHECKS: Final = (
     (
@@ -184,6 +359,8 @@ _SERVICE_CHECKS: Final = (
 def _validations(cluster: Cluster) -> list[Manifest]:
     checks = [(f"variables.exempt || {test}", message) for test, message in _pod_checks(cluster)]
     checks += [(f"object.kind != 'Service' || {test}", message) for test, message in _SERVICE_CHECKS]
+    of_work = (*_claim_checks(), *_size_checks())
+    checks += [(f"object.kind == 'Service' || {test}", message) for test, message in of_work]
     return [
         {
             "expression": f"{test} || variables.administrator",
@@ -194,22 +371,48 @@ def _validations(cluster: Cluster) -> list[Manifest]:
     ]
 
 
-def objects(cluster: Cluster) -> tuple[Manifest, ...]:
-    """Return the ValidatingAdmissionPolicy of a complete declaration, and its binding; empty if it has no
-    tenant whose members or steps create workloads.
+def _profile_policy(cluster: Cluster) -> Manifest:
+    """Return the policy on the placement profile: the commands of every member of the team follow it, such as
+    the registry that code is pushed to. Kubernetes' controllers delete it with its namespace."""
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"]}
+    rule |= {"resourceNames": [CONFIG_MAP], "operations": ["CREATE", "UPDATE", "DELETE"]}
+    return {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": _profile_name(cluster)},
+        "spec": {
+            "failurePolicy": "Fail",
+            "matchConstraints": {"resourceRules": [rule]},
+            "variables": named(_administrator(cluster)),
+            "validations": [
+                {
+                    "expression": f"{_KUBERNETES} || variables.administrator",
+                    "message": "is the placement profile, which the commands of all members follow: write "
+                    "another one to a file, and set EBBTIDE_PROFILE to its path",
+                    "reason": "Forbidden",
+                }
+            ],
+        },
+    }
+
+
+def objects(cluster: Cluster) -> Mapping[str, tuple[Manifest, Manifest]]:
+    """Return the ValidatingAdmissionPolicies of a complete declaration, each with its binding, by what they
+    are on; empty if it has no tenant whose members or steps create workloads.
 
     Refused are volumes of types that find storage by its name or address, such as the NFS share of another
-    team; Services with external IPs or of type LoadBalancer; and pods on the system pool or with the
-    priorities of its pods: Kueue's webhooks fail closed, so that no pod of any team starts while Kueue has no
-    node. A namespace whose pods may be privileged is exempt from the checks of pods: they can become root on
-    a node.
+    team; Services with external IPs or of type LoadBalancer; pods on the system pool or with the priorities
+    of its pods: Kueue's webhooks fail closed, so that no pod of any team starts while Kueue has no node, and
+    the pool would grow beyond every quota; labels of other users and their work; more pods than the
+    namespace admits; and changes of the placement profile. A namespace whose pods may be privileged is
+    exempt from the checks of pods: they can become root on a node.
 
     Requests of administrators, who could change the policy, are admitted, as are the pods of their
     DaemonSets and Deployments. Sources: Kubernetes docs, ValidatingAdmissionPolicy v1 (stable since 1.30),
     pod-priority-preemption and volumes (2026).
     """
     if not any(limits_members(cluster, team) for team in tenants_of(cluster)):
-        return ()
+        return {}
     name = _name(cluster)
     policy = assembled(
         name,
@@ -218,4 +421,7 @@ def objects(cluster: Cluster) -> tuple[Manifest, ...]:
         named(_variables(cluster)),
         _validations(cluster),
     )
-    return policy, binding(name, MEMBERS_LABEL)
+    return {
+        "members": (policy, binding(name, MEMBERS_LABEL)),
+        "profile": (_profile_policy(cluster), binding(_profile_name(cluster), MEMBERS_LABEL)),
+    }

@@ -38,7 +38,7 @@ _WITHOUT_POD_SPEC = ("JobSet", "TrainJob")
 _ADMITTED_WITH_OWNER = (("Pod", "Job"), ("Job", "JobSet"), ("JobSet", "TrainJob"))
 """Kinds that Kueue admits as part of their owner, whose label was checked."""
 
-_CONTROLLER = (
+CONTROLLER = (
     "request.userInfo.username.startsWith('system:') && "
     "!request.userInfo.username.startsWith('system:serviceaccount:' + request.namespace + ':')"
 )
@@ -155,7 +155,7 @@ def _validations(pools: Sequence[Pool]) -> list[Manifest]:
             "reason": "Forbidden",
         },
         {
-            "expression": f"!has(dyn(object).metadata.ownerReferences) || ({_CONTROLLER})",
+            "expression": f"!has(dyn(object).metadata.ownerReferences) || ({CONTROLLER})",
             "message": "has an owner reference, so Kueue would treat it as already admitted: "
             "omit metadata.ownerReferences",
             "reason": "Forbidden",
@@ -170,7 +170,7 @@ def _is_admitted_with_owner() -> str:
     )
     return (
         "has(dyn(object).metadata.ownerReferences) && dyn(object).metadata.ownerReferences.exists(o, "
-        f"has(o.controller) && o.controller && ({kinds})) && {_CONTROLLER}"
+        f"has(o.controller) && o.controller && ({kinds})) && {CONTROLLER}"
     )
 
 

@@ -90,7 +90,11 @@ _POLICIES: Final = RequiredProperty(
     "kubernetes:networking.k8s.io/v1:NetworkPolicy", "spec.policyTypes[0]", one_of("Ingress", "Egress")
 )
 _NO_LOAD_BALANCER: Final = RequiredProperty(
-    "kubernetes:core/v1:ResourceQuota", 'spec.hard["services.loadbalancers"]', is_("0")
+    "kubernetes:core/v1:ResourceQuota",
+    'spec.hard["services.loadbalancers"]',
+    is_("0"),
+    # The other quota of a team counts objects.
+    unless=("spec.hard.pods",),
 )
 
 

@@ -74,6 +74,14 @@ TENANCY = [
         value=True,
     ),
     team("Team.load_balancers", "loadBalancers", value=True),
+    team("Team.limits", "limits", {"objects": 10}),
+    *(team(f"Limits.{name}", "limits", {name: 10}, {}) for name in ("jobs", "pods", "objects")),
+    flip(
+        "Limits.experiments",
+        changed(TEAM, addons={"katib": {}}),
+        "teams.0.limits",
+        {"experiments": 10},
+    ),
     team("Team.queues", "queues", [{"queue": "gpus", "as": "mine"}]),
     team("QueueUse.as_", "queues", [{"queue": "gpus", "as": "mine"}], [{"queue": "gpus"}]),
     Flip(

@@ -9,7 +9,6 @@ from ebbtide.policy.benchmarks import BENCHMARKS, Item
 from ebbtide.policy.expectations import RequiredProperty
 from ebbtide.policy.rules.rule import Reviewed, Rule, Violation
 from ebbtide.policy.settings import Level
-from ebbtide.recording.recording import Resource
 from ebbtide.recording.values import UNKNOWN, at, masked, revealed
 
 _COVERED: Final = {"CIS GKE Benchmark 1.9.0": {"5.6.3", "5.6.5"}, "CIS AKS Benchmark 1.8.0": {"5.4.3"}}
@@ -28,17 +27,13 @@ def _check(stack: Reviewed, cloud: CloudKind, property_: RequiredProperty) -> It
     if cloud not in stack.clouds:
         return
     for resource in stack.created(property_.type):
-        if _is_exempt(resource, property_):
+        if property_.exempts(resource.inputs):
             continue
         value = at(dict(resource.inputs), property_.path)
         if value is UNKNOWN or property_.expected.holds(revealed(value)):
             continue
         message = f"{property_.path} is {_text(masked(value))}; expected: {property_.expected.text}."
         yield Violation(stack.subject(resource), message)
-
-
-def _is_exempt(resource: Resource, property_: RequiredProperty) -> bool:
-    return any(at(dict(resource.inputs), path) is True for path in property_.unless)
 
 
 def _text(value: object) -> str:

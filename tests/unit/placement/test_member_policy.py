@@ -2,10 +2,13 @@
 
 import pytest
 
+from components.addons.system_placement import priority_class
 from components.addons.team_objects import namespace_labels
+from ebbtide.costs import recorder
 from ebbtide.model import declare
 from ebbtide.model.tenants import tenants_of
 from ebbtide.placement import member_policy
+from ebbtide.runs import metadata
 from tests.declarations import AKS, GKE, Declaration, changed, pool
 
 MEMBER = ["ada@acme.example"]
@@ -14,7 +17,7 @@ EXISTING = {"name": "theirs", "create": False}
 
 def _tests(declaration: Declaration) -> str:
     """Return the expressions of the policy of a declaration."""
-    policy, binding = member_policy.objects(declare(declaration))
+    policy, binding = member_policy.objects(declare(declaration))["members"]
     assert binding["spec"]["policyName"] == policy["metadata"]["name"]
     return "\n".join(item["expression"] for item in policy["spec"]["validations"])
 
@@ -41,7 +44,7 @@ def test_the_namespace_of_pipelines_is_labeled_if_installed() -> None:
     cluster = declare(changed(GKE, addons={"pipelines": {}}))
     (tenant,) = tenants_of(cluster)
     assert namespace_labels(cluster, tenant)["ebbtide.dev/members"] == "true"
-    assert member_policy.objects(declare(changed(GKE, addons={"katib": {}}))) == ()
+    assert member_policy.objects(declare(changed(GKE, addons={"katib": {}}))) == {}
 
 
 def test_only_the_taints_of_the_system_pool_are_refused() -> None:
@@ -66,10 +69,47 @@ def test_an_undeclared_system_pool_has_the_documented_taint(base: Declaration, k
     assert f"'{key}'" in _tests(changed(base, pools=pools, teams=[{"name": "vision"}], cloud=cloud))
 
 
+def test_the_values_of_priorities_end_below_the_controllers() -> None:
+    """A pod of a priority class with another name has at most a value below that of the controllers, which is
+    the highest of a user's class."""
+    tests = _tests(changed(GKE, teams=[{"name": "vision"}]))
+    assert "variables.pod.priority < 1000000000)" in tests
+    assert priority_class(declare(GKE))["value"] == 1_000_000_000
+
+
+def test_an_open_system_pool_is_guarded() -> None:
+    """Without a taint, the labels of its nodes decide whether a pod could run there; an existing cluster's
+    nodes are not known, and without another pool there is no alternative."""
+    guarded = "could run on the system pool"
+
+    def messages(declaration: Declaration) -> str:
+        policy, _ = member_policy.objects(declare(declaration))["members"]
+        return "\n".join(item["messageExpression"] for item in policy["spec"]["validations"])
+
+    teams = [{"name": "vision"}]
+    assert guarded in messages(changed(GKE, teams=teams))
+    assert guarded in messages(changed(AKS, teams=teams, addons={"katib": {}}))
+    assert guarded not in messages(changed(AKS, teams=teams))
+    alone = [item for item in GKE["pools"] if item["name"] == "system"]
+    assert guarded not in messages(changed(GKE, teams=teams, pools=alone))
+    pools = [item for item in GKE["pools"] if item["name"] != "system"]
+    cloud = GKE["cloud"] | {"existing": {"name": "theirs"}}
+    assert guarded not in messages(changed(GKE, pools=pools, teams=teams, cloud=cloud))
+
+
+def test_labels_of_the_record_are_those_that_are_checked() -> None:
+    """What the record of costs reads of a pod, the policy compares with its user."""
+    assert member_policy.OWNER_LABEL == metadata.OWNER == recorder.OWNER_LABEL
+    policy, _ = member_policy.objects(declare(changed(GKE, teams=[{"name": "vision"}])))["members"]
+    (claims,) = [item for item in policy["spec"]["variables"] if item["name"] == "claims"]
+    for label in (recorder.OWNER_LABEL, *recorder._JOBS):  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+        assert f"'{label}'" in claims["expression"]
+
+
 @pytest.mark.parametrize(("base", "admitted"), [(GKE, True), (AKS, False)])
 def test_inline_volumes_use_the_identity_of_the_pod(base: Declaration, admitted: bool) -> None:  # noqa: FBT001
     """Cloud Storage FUSE mounts inline with the pod's identity; the drivers of AKS have other ways too."""
-    policy, _ = member_policy.objects(declare(changed(base, teams=[{"name": "vision"}])))
+    policy, _ = member_policy.objects(declare(changed(base, teams=[{"name": "vision"}])))["members"]
     (foreign,) = [item for item in policy["spec"]["variables"] if item["name"] == "foreign"]
     assert ("v.csi" in foreign["expression"]) is admitted
     assert "nfs" not in foreign["expression"]

@@ -6,7 +6,13 @@ from typing import Any, cast
 import pytest
 
 from components.addons.members import member_rules, subjects
-from components.addons.team_objects import limits, namespace_labels, network_policies, nothing_left_behind
+from components.addons.team_objects import (
+    limits,
+    namespace_labels,
+    network_policies,
+    nothing_left_behind,
+    objects,
+)
 from ebbtide.catalog import CloudKind
 from ebbtide.model import declare
 from ebbtide.placement.queueing import queueing
@@ -59,6 +65,7 @@ def test_a_namespace_is_seen_by_what_works_in_it() -> None:
         "pod-security.kubernetes.io/audit": "restricted",
         "katib.kubeflow.org/metrics-collector-injection": "enabled",
         "ebbtide.dev/members": "true",
+        "ebbtide.dev/pods": "5000",
     }
 
 
@@ -111,6 +118,51 @@ def test_nothing_is_left_behind(volume: Declaration | None, claims: str) -> None
     assert hard == {"persistentvolumeclaims": claims, "services.loadbalancers": "0"}
 
 
+def test_objects_are_counted_in_the_stacks_own_namespaces() -> None:
+    """What members create, and what Kueue and Katib create for it, has a limit that only the declaration
+    changes; in an existing namespace, only if it is declared."""
+    theirs = {"name": "theirs", "create": False}
+    teams: list[dict[str, Any]] = [
+        {"name": "vision"},
+        {"name": "speech", "limits": {"jobs": 10, "pods": 20, "objects": 30, "experiments": 4}},
+        {"name": "audio", "namespace": theirs},
+        {"name": "text", "namespace": theirs | {"name": "others"}, "limits": {"jobs": 10}},
+    ]
+    cluster = declare(changed(QUEUED, teams=teams, addons={"trainer": {}, "katib": {}}))
+    usual, declared, none, wished = (objects(cluster, team) for team in cluster.teams)
+    assert declared is not None
+    assert declared["spec"]["hard"] == {
+        "count/configmaps": "30",
+        "count/deployments.apps": "4",
+        "count/experiments.kubeflow.org": "10",
+        "count/jobs.batch": "10",
+        "count/secrets": "30",
+        "count/services": "30",
+        "count/trainjobs.trainer.kubeflow.org": "10",
+        "count/workloads.kueue.x-k8s.io": "30",
+        "pods": "20",
+    }
+    assert namespace_labels(cluster, cluster.teams[1])["ebbtide.dev/pods"] == "20"
+    assert usual is not None
+    assert usual["spec"]["hard"].keys() == declared["spec"]["hard"].keys()
+    assert none is None
+    assert "ebbtide.dev/pods" not in namespace_labels(cluster, cluster.teams[2])
+    assert wished is not None
+    assert wished["spec"]["hard"]["count/jobs.batch"] == "10"
+
+
+def test_every_kind_that_members_create_is_counted() -> None:
+    """No kind that the members' role creates is without a limit, with every add-on."""
+    addons: dict[str, Any] = {"trainer": {}, "katib": {}, "pipelines": {}, "costs": {}}
+    team = {"name": "vision", "members": ["ada@acme.example"], "interactive": True}
+    cluster = declare(changed(QUEUED, teams=[team], addons=addons))
+    quota = objects(cluster, cluster.teams[0])
+    assert quota is not None
+    counted = {name.removeprefix("count/").partition(".")[0] for name in quota["spec"]["hard"]}
+    created = {item for item, verb in _may(member_rules(cluster, cluster.teams[0])) if verb == "create"}
+    assert created - {"pods/exec", "pods/portforward"} <= counted
+
+
 def test_declared_load_balancers_have_clients() -> None:
     """A team with declared load balancers has no quota for them, and admits clients from outside."""
     cluster = declare(changed(QUEUED, teams=[{"name": "vision", "loadBalancers": True}]))
@@ -142,7 +194,10 @@ def test_members_may_run_work_and_no_more() -> None:
         ("experiments", "create"),
     } <= may
     assert ("workloads", "list") in may
-    assert not {("secrets", "get"), ("secrets", "list"), ("secrets", "watch")} & may
+    assert {verb for resource, verb in may if resource == "secrets"} == {"create", "delete"}
+    # The answer to a change has the object.
+    changed_kinds = {kind for kind, verb in may if verb in ("patch", "update", "deletecollection")}
+    assert changed_kinds <= {kind for kind, verb in may if verb == "get"}
     assert not {resource for resource, verb in may if verb == "create"} & {
         "persistentvolumeclaims",
         "roles",
