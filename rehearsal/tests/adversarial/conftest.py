@@ -6,24 +6,35 @@ import pytest
 from rich.console import Console
 
 from ebbtide_rehearsal.control_plane import NAMES
+from ebbtide_rehearsal.control_plane.plan import CloudName
 from ebbtide_rehearsal.tools import Tools, ensure, narration
 from rehearsal.tests.adversarial import stack
 from rehearsal.tests.adversarial.suite import MEMBER
-from tests.declarations import Declaration
+from tests.declarations import BASES, Declaration
 from tests.running import full
 
 _CONTROLLERS = ("katib-controller", "trainer-controller-manager", "jobset")
 
 
+@pytest.fixture(scope="session", params=BASES)
+def cloud(request: pytest.FixtureRequest) -> CloudName:
+    """The cloud of the stack."""
+    return request.param
+
+
 @pytest.fixture(scope="session")
-def declaration() -> Declaration:
-    """Every add-on, two teams whose namespaces the stack creates, and one in an existing namespace."""
+def declaration(cloud: CloudName) -> Declaration:
+    """Every add-on, teams whose namespaces the stack creates, one with small limits among them, and one in an
+    existing namespace."""
+    volume: dict[str, Any] = {"gke": {}, "aks": {"kind": "azure-files"}}[cloud]
+    few = {"jobs": 1, "pods": 10, "experiments": 1, "objects": 3}
     teams: list[dict[str, Any]] = [
-        {"name": "vision", "members": [MEMBER], "interactive": True},
+        {"name": "vision", "members": [MEMBER], "interactive": True, "volume": volume},
         {"name": "speech", "members": ["bob@acme.example"]},
+        {"name": "audio", "members": [MEMBER], "limits": few},
         {"name": "research", "members": [MEMBER], "namespace": {"name": "default", "create": False}},
     ]
-    return full("gke") | {"teams": teams}
+    return full(cloud) | {"teams": teams}
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,8 @@ Each file in `attempts/` is a section of docs/security.md, and each of its rows 
 
 `who` is a name of `IDENTITIES`. What is sent is one of:
 
-- `pod`, `job`: fields of the spec of a pod, or of a Job's pod, whose container has the fields of `container`;
+- `pod`, `job`: fields of the spec of a pod, or of a Job's pod, whose container has the fields of `container`,
+  and which selects the nodes of a pool unless `nodeSelector` is given;
 - `manifest`: an object, or a list of which the last is the attempt; an administrator creates the others;
 - `request`: a method and a path, as `GET /api/v1/nodes`, with the body `manifest` if there is one.
 
@@ -20,7 +21,8 @@ Its outcome is one of:
 - `admitted`: why it is harmless.
 
 Everything is sent as a dry run, except with `refused-later`. `namespace` is that of the identity unless it is
-given. To add an attempt, add a row, run `make docs`, and run the test: it says which mechanism refused it.
+given. Each attempt is made on both clouds, unless it names one as `cloud`. To add an attempt, add a row, run
+`make docs`, and run the test: it says which mechanism refused it.
 """
 
 import re
@@ -30,6 +32,8 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 import yaml
+
+from ebbtide.catalog import POOL_LABEL
 
 Object = dict[str, Any]
 
@@ -69,6 +73,7 @@ IDENTITIES: Final = {
         "the disabled cache's account", "kubeflow", "kubeflow-pipelines-cache-deployer-sa"
     ),
     "workflow": Identity.account("a Workflow's resource", "kubeflow", "argo"),
+    "katib": Identity.account("Katib's controller", "katib", "katib-controller"),
     "trial": Identity.account("a trial", "vision", "default"),
     "node": Identity("a node", f"system:node:{NODE}", ("system:nodes", _EVERYONE), "vision"),
 }
@@ -105,6 +110,7 @@ class Attempt:
         who: the identity.
         attempt: description of the attempt, an imperative.
         namespace: the namespace of the objects.
+        cloud: the cloud that it is made on; empty for both.
         before: objects that exist before.
         request: method and path; empty to create `body`.
         body: the object that is sent; None for a request without one.
@@ -117,6 +123,7 @@ class Attempt:
     who: str
     attempt: str
     namespace: str
+    cloud: str = ""
     before: tuple[Object, ...] = ()
     request: str = ""
     body: Object | None = None
@@ -141,6 +148,7 @@ class Attempt:
             who=row["who"],
             attempt=row["attempt"],
             namespace=row.get("namespace", IDENTITIES[row["who"]].namespace),
+            cloud=row.get("cloud", ""),
             before=tuple(objects[:-1]),
             request=row.get("request", ""),
             body=objects[-1] if objects else None,
@@ -167,7 +175,10 @@ class Attempt:
 
 
 _OUTCOMES: Final = {"refused", "refused-later", "admitted"}
-_FIELDS: Final = {"who", "attempt", "namespace", "pod", "job", "container", "manifest", "request"} | _OUTCOMES
+_FIELDS: Final = {
+    *("who", "attempt", "namespace", "cloud", "pod", "job", "container", "manifest", "request"),
+    *_OUTCOMES,
+}
 
 
 def _objects(row: Mapping[str, Any]) -> list[Object]:
@@ -175,7 +186,7 @@ def _objects(row: Mapping[str, Any]) -> list[Object]:
     spec: Object = row.get("pod") or row.get("job") or {}
     container = {"name": "main", "image": "busybox", **row.get("container", {})}
     metadata = {"name": re.sub("[^a-z]+", "-", row["attempt"].lower())[:50].strip("-")}
-    pod: Object = {"containers": [container], **spec}
+    pod: Object = {"containers": [container], "nodeSelector": {POOL_LABEL: "cpu"}, **spec}
     if "pod" in row:
         return [{"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": pod}]
     if "job" in row:

@@ -9,6 +9,7 @@ from components.addons.system_placement import system_placement
 from ebbtide.kubernetes_api import Api, ApiError
 from ebbtide.model import declare
 from ebbtide_rehearsal.control_plane import ControlPlane, ControlPlaneSettings
+from ebbtide_rehearsal.control_plane.plan import CloudName
 from ebbtide_rehearsal.tools import Tools
 from rehearsal.tests.adversarial import stack
 from rehearsal.tests.adversarial.suite import IDENTITIES, NODE, Attempt, Identity, attempts, mechanism
@@ -19,7 +20,7 @@ from tests.declarations import Declaration
 pytestmark = [pytest.mark.rehearsal, pytest.mark.released(*stack.MANIFESTS)]
 
 _FIRST = ("Namespace", "CustomResourceDefinition")
-_PORTS = frozenset({443, 10250})
+_PORTS: dict[CloudName, frozenset[int] | None] = {"gke": frozenset({443, 10250}), "aks": None}
 """Ports of nodes that a private GKE cluster's control plane reaches."""
 
 Answer = Callable[[Attempt], str]
@@ -29,6 +30,7 @@ Answer = Callable[[Attempt], str]
 @pytest.fixture(scope="module")
 def cluster(
     tools: Tools,
+    cloud: CloudName,
     declaration: Declaration,
     parts: list[stack.Part],
     tmp_path_factory: pytest.TempPathFactory,
@@ -36,7 +38,7 @@ def cluster(
     """A cluster with all objects of the stack, a node for its system pods and one for work."""
     directory = tmp_path_factory.mktemp("adversarial")
     users = {identity.user: identity.groups for identity in IDENTITIES.values()}
-    settings = ControlPlaneSettings(name="attacked", cloud="gke", members=users, open_ports=_PORTS)
+    settings = ControlPlaneSettings(name="attacked", cloud=cloud, members=users, open_ports=_PORTS[cloud])
     with ControlPlane.start(directory, tools, settings) as started:
         labels = {"kubernetes.io/os": "linux", **system_placement(declare(declaration)).node_selector}
         node(started.api, "system", labels=labels, resources={"cpu": "64", "memory": "256Gi"})
@@ -143,8 +145,12 @@ class _Kinds:
 
 
 @pytest.mark.parametrize("attempt", attempts(), ids=lambda attempt: f"{attempt.who}: {attempt.attempt}")
-def test_the_outcome_is_as_documented(cluster: ControlPlane, answer: Answer, attempt: Attempt) -> None:
+def test_the_outcome_is_as_documented(
+    cluster: ControlPlane, answer: Answer, attempt: Attempt, cloud: CloudName
+) -> None:
     """Each attempt is refused by what the table names, or admitted."""
+    if attempt.cloud not in ("", cloud):
+        return
     message = answer(attempt)
     if attempt.later:
         assert not message

@@ -12,8 +12,9 @@ from ebbtide.model import Cluster, declare
 from ebbtide.model.labels_and_taints import labels_and_taints
 from ebbtide.placement import member_policy, queue_policy
 from ebbtide.placement.profile import QUEUE_LABEL
+from ebbtide.placement.profile_sources import CONFIG_MAP
 from ebbtide_rehearsal.control_plane import ControlPlane, ControlPlaneTools
-from rehearsal.tests.control_plane.cluster import Object, wait
+from rehearsal.tests.control_plane.cluster import Object, gone, wait
 from rehearsal.tests.control_plane.commands import Kubectl
 from tests.declarations import GKE, changed, pool
 
@@ -33,6 +34,7 @@ DECLARATION = changed(
             "namespace": {"name": "speech"},
             "loadBalancers": True,
         },
+        {"name": "leaving", "members": [MEMBER]},
     ],
 )
 DECLARATION["pools"] = [dict(item) for item in DECLARATION["pools"]]
@@ -56,7 +58,7 @@ def create(tools: ControlPlaneTools, control_plane: ControlPlane, cluster: Clust
         kubectl.apply(team_objects.members(cluster, team))
         # Jobs are for members, Deployments for users who may create them: the policy covers all.
         kubectl("create", "rolebinding", "apps", "--clusterrole=admin", f"--user={MEMBER}", "-n", team.name)
-    for layer in (*queue_policy.layers(cluster), member_policy.objects(cluster)):
+    for layer in (*queue_policy.layers(cluster), *member_policy.objects(cluster).values()):
         kubectl.apply(layer)
 
     def create(
@@ -187,6 +189,18 @@ def test_pods_of_a_job_with_a_queue_start(
     assert create(admitted, user="system:serviceaccount:vision:worker").returncode != 0
 
 
+@pytest.mark.parametrize("controls", [True, False])
+def test_only_a_controller_is_an_owner(create: Create, cluster: Cluster, controls: bool) -> None:  # noqa: FBT001
+    """A pod that its Job controls was checked with it; another owner reference says nothing."""
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "done", "uid": "1", "controller": controls}
+    user = "system:serviceaccount:kube-system:job-controller"
+    queueless = create(work("Pod", _reaching(cluster, "t4"), ownerReferences=[owner]), user=user)
+    volumes = [{"name": "theirs", "nfs": {"server": "10.0.0.2", "path": "/shared"}}]
+    foreign = create(work("Pod", {"volumes": volumes}, ownerReferences=[owner]), user=user)
+    assert ("names no queue" in queueless.stderr) is not controls
+    assert ("by its name or address" in foreign.stderr) is not controls
+
+
 def test_a_trial_names_its_queue_too(create: Create, cluster: Cluster) -> None:
     """Kueue admits a Job of Katib's as it is: its owner is no kind that was checked."""
     owner = {
@@ -223,6 +237,23 @@ def test_pods_of_an_administrators_workload_start(create: Create, control_plane:
     job = work("Job", {"volumes": volumes}) | {"metadata": {"name": "administrators"}}
     api.create("/apis/batch/v1/namespaces/vision/jobs", job)
     wait(lambda: api.items("/api/v1/namespaces/vision/pods", labelSelector="job-name=administrators"), bool)
+
+
+def test_annotations_of_pods_are_small(create: Create) -> None:
+    """A Job repeats the annotations of its template in each of its pods."""
+    item = work("Job", {})
+    for size, refused in ((64_000, False), (66_000, True)):
+        item["spec"]["template"]["metadata"] = {"annotations": {"note": "x" * size}}
+        assert ("more than 64 KiB of annotations" in create(item).stderr) is refused
+
+
+def test_a_namespace_is_deleted_with_its_profile(create: Create, control_plane: ControlPlane) -> None:
+    """Kubernetes' controllers delete the profile that members may not."""
+    profile = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": CONFIG_MAP}}
+    assert "commands of all members follow" in create(profile, namespace="leaving").stderr
+    control_plane.api.create("/api/v1/namespaces/leaving/configmaps", profile)
+    control_plane.api.delete("/api/v1/namespaces/leaving")
+    gone(control_plane.api, "/api/v1/namespaces/leaving")
 
 
 def test_declared_load_balancers_are_admitted(create: Create) -> None:
