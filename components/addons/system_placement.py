@@ -51,9 +51,10 @@ def priority_class(declaration: Cluster) -> dict[str, Any]:
     """Return the priority class of controllers.
 
     A system pool without taints, which GKE's is, also takes steps of Kubeflow Pipelines, and on an existing
-    cluster pods that members create without a queue. These are preempted if a controller finds no node: webhooks of Kueue, Trainer and Katib fail closed, so that
-    without them no pod of any team would start. Not `system-cluster-critical`, which GKE admits outside of
-    kube-system only with a quota (GKE docs, gpu-operator, 2026).
+    cluster pods that members create without a queue. These are preempted if a controller finds no node:
+    webhooks of Kueue, Trainer and Katib fail closed, so that without them no pod of any team would start. Not
+    `system-cluster-critical`, which GKE admits outside of kube-system only with a quota (GKE docs,
+    gpu-operator, 2026).
     """
     return obj(
         "scheduling.k8s.io/v1",
