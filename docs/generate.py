@@ -154,6 +154,17 @@ rehearse` reads them from the objects of the same stack, with the released manif
 has one that is not listed. Service accounts are named with their namespace. No subject has these:
 """
 
+_COMMANDS: Final = """\
+What members may do to each other by what the commands read and write:
+
+- Outputs are written by programs of colleagues. `ebbtide cp` writes files and directories alone, below its
+  target, never through a link, into `.git`, or over a file without `--force`, and limits what it reads
+  (`ebbtide/archives.py`).
+- Members read each other's Jobs and ConfigMaps. `ebbtide run` refuses to send files that hold secrets, by the
+  patterns of `ebbtide/workloads/data/secrets.csv`, and tokens in commands, `--setup` and variables.
+- Members enter each other's pods. `ebbtide shell NAME` says whose session it is, and only its creator's last
+  terminal deletes it."""
+
 _POLICY: Final = """\
 Policy rules check the resources that a stack's program registers, including hand-written ones and overrides.
 `ebbtide preview` runs them and exits with status 1 if a mandatory rule is violated;
@@ -411,6 +422,7 @@ def security() -> str:
     for section, rows in groupby(attempts(), key=lambda attempt: attempt.section):
         cells = [(row.identity.title, row.attempt, row.outcome) for row in rows]
         parts += [f"### {section}", _table(("who", "attempt", "outcome"), cells)]
+    parts += ["## Commands", _COMMANDS]
     powers = [(f"`{item.subject}`", item.power, f"`{item.scope}`", item.why) for item in reasons()]
     absent = ", ".join(sorted(POWERS.keys() - {item.power for item in reasons()}))
     head = ("subject", "power", "namespaces", "reason")

@@ -48,7 +48,7 @@ CodeInOption = Annotated[
         show_default=False,
     ),
 ]
-UNRECORDED: Final = {"profile", "when", "context", "format_", "env", "secret_env", "secret_volumes"}
+UNRECORDED: Final = {"profile", "when", "context", "format_", "env", "secret_env", "secret_volumes", "setup"}
 """Options that the annotation with the parameters omits."""
 
 
@@ -145,7 +145,7 @@ def create(
             cluster,
             folder,
             user_of(api),
-            parameters | ({"setup": setup} if setup else {}),
+            parameters,
             build=build,
             setup=setup,
             code_in=code_in,
@@ -161,7 +161,7 @@ def create(
     notes = [
         f"Code: {several(len(folder.files), 'file')}, {size_text(folder.size)}, of {folder.root}",
         *(
-            f"{path} is a link to outside of the folder, and is not copied to the Job."
+            f"{path} is an absolute link, or one to outside of the folder, and is not copied to the Job."
             for path in folder.skipped
         ),
     ]

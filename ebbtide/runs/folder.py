@@ -6,6 +6,7 @@ import stat
 import tarfile
 from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path, PurePosixPath
 from typing import Final
 
@@ -13,12 +14,15 @@ from pathspec import GitIgnoreSpec, PathSpec
 
 from ebbtide.wording import printable
 from ebbtide.workloads.errors import WorkloadError
+from ebbtide.workloads.secret_patterns import secret_in_file
 
 LARGEST: Final = 200 * 10**6
 """Maximum size in bytes of the files of a folder; more is usually data or an environment."""
 
 _NEVER: Final = {".git", "__pycache__"}
 """Directories that no program reads from its code."""
+_BEGIN: Final = 1 << 20
+"""Bytes of a file that are searched for a secret."""
 _SHOWN: Final = 5
 """Number of large files in an error."""
 
@@ -47,7 +51,7 @@ class Folder:
     Attributes:
         root: the folder.
         files: its files, by path.
-        skipped: symbolic links that lead out of the folder, which the Job does not get.
+        skipped: absolute symbolic links, and those that lead out of the folder, which the Job does not get.
     """
 
     root: Path
@@ -121,27 +125,38 @@ def read_folder(root: Path) -> Folder:
     """Return the files of a folder, without those that `.dockerignore` or `.gitignore` exclude.
 
     Patterns of `.gitignore` also come from the folder's subdirectories, and from its parents up to the Git
-    repository. `.git` and `__pycache__` are never included.
+    repository. `.git` and `__pycache__` are never included, and a file with secrets only if `.dockerignore`
+    names it after `!`.
 
     Raises:
-        WorkloadError: it is no directory, it is empty, a directory or an ignore file cannot be read, or the
-            files have more than 200 MB.
+        WorkloadError: it is no directory, it is empty, a directory or an ignore file cannot be read, a file
+            holds secrets, or the files have more than 200 MB.
     """
     if not root.is_dir():
         raise WorkloadError(f"{root} is not a directory: write the folder of the code (--code DIR).")
     root = root.resolve()
     try:
-        found = list(_Walk(root).files(root, _parents(root)))
+        walk = _Walk(root)
+        found = list(walk.files(root, _parents(root)))
+        files = tuple(sorted(item for item in found if isinstance(item, CodeFile)))
+        secrets = list(walk.secrets(file.path for file in files if not file.target))
     except OSError as error:
         raise WorkloadError(
             f"{error.filename} cannot be read ({error.strerror}): correct its permissions, or list it in "
             f"{root / '.dockerignore'}."
         ) from None
     skipped = tuple(sorted(item for item in found if isinstance(item, str)))
-    folder = Folder(root, tuple(sorted(item for item in found if isinstance(item, CodeFile))), skipped)
+    folder = Folder(root, files, skipped)
     if not folder.files:
         raise WorkloadError(
             f"{root} has no files that are not ignored: write the folder of the code (--code DIR)."
+        )
+    if secrets:
+        raise WorkloadError(
+            f"The code in {root} has files that hold secrets, and everyone with access to the Job could read "
+            f"them: {', '.join(secrets)}. List them in .dockerignore, and put what the command needs of them "
+            "into a Secret (--secret-env, --secret-volume). To send one all the same, name it there with its "
+            f"path, as in `!{secrets[0].rpartition(' (')[0]}`."
         )
     if folder.size > LARGEST:
         raise WorkloadError(
@@ -173,6 +188,7 @@ class _Walk:
         file = root / ".dockerignore"
         lines = _docker_patterns(_lines(file)) if file.is_file() else []
         self._docker = PathSpec.from_lines("gitignore", lines)
+        self._named = {line.removeprefix("!/") for line in lines if line.startswith("!/")}
         # Docker includes files of an excluded directory again, Git does not.
         self._may_include_again = any(line.startswith("!") for line in lines)
 
@@ -196,16 +212,33 @@ class _Walk:
                 elif not excluded:
                     yield from self._file(entry, relative)
 
+    def secrets(self, paths: Iterable[str]) -> Generator[str]:
+        """Yield the files that hold secrets and are not named in `.dockerignore`, with what they hold."""
+        for path in paths:
+            if path not in self._named and (held := secret_in_file(path, lambda: self._begin(path))):  # noqa: B023 - called at once
+                yield f"{printable(path, one_line=True)} ({held})"
+
+    def _begin(self, path: str) -> str:
+        with (self._root / path).open("rb") as file:
+            return file.read(_BEGIN).decode(errors="replace")
+
     def _file(self, entry: os.DirEntry[str], relative: str) -> Generator[CodeFile | str]:
         if entry.is_symlink():
-            link = Path(entry.path)
-            target, inside = link.readlink(), link.resolve().is_relative_to(self._root)
-            is_kept = inside and not target.is_absolute()
+            target = Path(entry.path).readlink()
+            # Not `Path.resolve`, which fails on a link to itself.
+            is_inside = Path(os.path.realpath(entry.path)).is_relative_to(self._root)
+            is_kept = is_inside and not target.is_absolute() and not _leaves(relative, target)
             yield CodeFile(relative, 0, target=str(target)) if is_kept else relative
             return
         status = entry.stat(follow_symlinks=False)
         if stat.S_ISREG(status.st_mode):
             yield CodeFile(relative, status.st_size, bool(status.st_mode & stat.S_IXUSR))
+
+
+def _leaves(link: str, target: Path) -> bool:
+    """Check whether a link's target is by way of a directory above the folder: the pod has no such one."""
+    depths = accumulate((-1 if part == ".." else 1 for part in target.parts), initial=link.count("/"))
+    return min(depths) < 0
 
 
 def _is_git_ignored(path: Path, ignored: Sequence[_Ignored], *, is_directory: bool) -> bool:

@@ -27,6 +27,7 @@ from ebbtide.workloads.errors import Problems, WorkloadError
 from ebbtide.workloads.jobs import job
 from ebbtide.workloads.objects import Object
 from ebbtide.workloads.placement import queue_of, sidecars_of
+from ebbtide.workloads.secrets import check_text
 from ebbtide.workloads.submission import dry_run, path_of
 from ebbtide.workloads.tasks import Sidecar, Task, TaskFields
 
@@ -65,6 +66,7 @@ def objects_of(
     problems = Problems()
     with problems.collecting():
         _check_command(folder, command)
+    check_text("setup (--setup)", setup, problems)
     task = with_share(profile, task)
     for name, path in Task(**task).mount_paths:
         problems.check(

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from ebbtide.workloads.errors import Problems
 from ebbtide.workloads.names import is_data_key, is_subdomain, is_variable
+from ebbtide.workloads.secret_patterns import secret_in_text
 
 Manifest = dict[str, Any]
 
@@ -13,6 +14,8 @@ _SECRET_NAMES: Final = re.compile(
     r"(?:.*_)?(?:API_?KEY|ACCESS_KEY|SECRET_KEY|PRIVATE_KEY|SECRET|PASSWORD|PASSWD|CREDENTIALS?)",
     re.IGNORECASE,
 )
+_ASSIGNED: Final = re.compile(r"(?<![\w$-])(?P<name>[A-Za-z_]\w*)=(?P<value>(?!['\"]?\$)[^\s;&|]+)")
+"""An assignment of a shell, but not of another variable or a command's output."""
 _TOKEN: Final = re.compile(r"(?:.*_)?TOKEN", re.IGNORECASE)
 _TOKEN_LENGTH: Final = 16
 """Minimum length in characters of a token that looks like a credential: `PAD_TOKEN=<pad>` does not."""
@@ -34,11 +37,29 @@ def check_env(env: Mapping[str, str], secret_env: Mapping[str, str], problems: P
         problems.check(is_variable(name), f"env has {name!r}, which is not a valid name of a variable.")
         problems.check(name not in secret_env, f"env and secret_env both have {name}: write it once.")
         problems.check(
-            not looks_secret(name, value),
+            not looks_secret(name, value) and not secret_in_text(value),
             f"env has {name}, which looks like a secret: everyone with access to the Job could read it. Put "
             "it into a Secret (kubectl create secret generic NAME --from-literal KEY=…), and write "
             f"secret_env (--secret-env) {name}=NAME/KEY.",
         )
+
+
+def check_text(field: str, text: str, problems: Problems) -> None:
+    """Report a command, or commands of a shell, with a secret. Messages do not contain it.
+
+    Args:
+        field: name of the field.
+        text: the text.
+        problems: collects the problems.
+    """
+    set_here = (match for match in _ASSIGNED.finditer(text) if looks_secret(match["name"], match["value"]))
+    held = secret_in_text(text) or next((f"a value of {match['name']}" for match in set_here), "")
+    problems.check(
+        not held,
+        f"{field} has {held}, which everyone with access to the Job could read. Put it into a Secret "
+        "(kubectl create secret generic NAME --from-literal KEY=…), write secret_env (--secret-env) "
+        "VARIABLE=NAME/KEY, and use $VARIABLE.",
+    )
 
 
 def check_secrets(

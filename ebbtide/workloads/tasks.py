@@ -8,7 +8,7 @@ from typing import Final, Required, TypedDict
 from ebbtide.workloads.amounts import memory_bytes, millicores, seconds
 from ebbtide.workloads.errors import Problems
 from ebbtide.workloads.names import LABEL_LENGTH, is_label, is_subdomain
-from ebbtide.workloads.secrets import check_env, check_image_pull_secrets, check_secrets
+from ebbtide.workloads.secrets import check_env, check_image_pull_secrets, check_secrets, check_text
 
 _STOPPED: Final = {137: "SIGKILL", 143: "SIGTERM"}
 _HIGHEST_EXIT_CODE: Final = 255
@@ -202,6 +202,7 @@ def check(task: Task, problems: Problems, *, name_length: int = LABEL_LENGTH) ->
             not isinstance(words, str),
             f"{name} is a text; write its words as a list, ['python', 'train.py'].",
         )
+        check_text(name, " ".join(words), problems)
     check_secrets(task.secret_env, task.secret_volumes, problems)
     check_image_pull_secrets(task.image_pull_secrets, problems)
     check_env(task.env, task.secret_env, problems)

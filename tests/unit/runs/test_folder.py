@@ -45,15 +45,77 @@ def test_dockerignore(tmp_path: Path) -> None:
 
 
 def test_links(tmp_path: Path) -> None:
-    """Links within the folder stay links; those that lead out of it are listed."""
+    """Links within the folder stay links; absolute ones, and those that lead out of it, are listed."""
     root = tmp_path / "code"
     _file(root, "train.py")
     (root / "main.py").symlink_to("train.py")
     (root / "data").symlink_to("/etc")
     (root / "up").symlink_to("../..")
+    (root / "back").symlink_to("../code/train.py")
+    (root / "absolute").symlink_to(root / "train.py")
+    (root / "itself").symlink_to("itself")
     folder = read_folder(root)
-    assert [(file.path, file.target) for file in folder.files] == [("main.py", "train.py"), ("train.py", "")]
-    assert folder.skipped == ("data", "up")
+    assert [(file.path, file.target) for file in folder.files] == [
+        ("itself", "itself"),
+        ("main.py", "train.py"),
+        ("train.py", ""),
+    ]
+    assert folder.skipped == ("absolute", "back", "data", "up")
+
+
+_KEY = "-----BEGIN OPENSSH PRIVATE KEY-----"  # gitleaks:allow
+
+
+@pytest.mark.parametrize(
+    ("path", "content", "held"),
+    [
+        (".env", "x", "environment variables with their secrets"),
+        ("sub/.ENV", "x", "environment variables with their secrets"),
+        (".env.production", "x", "environment variables with their secrets"),
+        ("config/prod.env", "x", "environment variables with their secrets"),
+        ("id_ed25519", "x", "a private SSH key"),
+        ("certs/server.key", _KEY, "a private key"),
+        ("credentials.json", "{}", "the credentials of an application"),
+        ("acme-ml-0a1b2c.json", '{"private_key": "x"}', "a key of a Google Cloud service account"),
+        (".aws/credentials", "x", "access to AWS"),
+        ("home/.kube/config", "x", "access to clusters"),
+        (".npmrc", "//registry.npmjs.org/:_authToken=x", "a token of a package registry"),
+    ],
+)
+def test_secrets(tmp_path: Path, path: str, content: str, held: str) -> None:
+    """A file that holds secrets is refused with what it holds, and sent if its path is named."""
+    _file(tmp_path, "train.py")
+    _file(tmp_path, path, content)
+    with pytest.raises(WorkloadError) as caught:
+        read_folder(tmp_path)
+    assert f"could read them: {path} ({held})." in str(caught.value)
+    assert f"as in `!{path}`." in str(caught.value)
+    _file(tmp_path, ".dockerignore", f"!**/{Path(path).name}\n")
+    with pytest.raises(WorkloadError, match="hold secrets"):  # not named, but matched
+        read_folder(tmp_path)
+    _file(tmp_path, ".dockerignore", f".dockerignore\n!{path}\n")
+    assert _taken(tmp_path) == sorted([path, "train.py"])
+    _file(tmp_path, ".dockerignore", f".dockerignore\n{path}\n")
+    assert _taken(tmp_path) == ["train.py"]
+
+
+def test_files_that_hold_no_secrets(tmp_path: Path) -> None:
+    """Templates, certificates, public keys, code and other JSON are sent."""
+    files = {
+        ".env.example": "TOKEN=",
+        "ca.pem": "-----BEGIN CERTIFICATE-----",
+        "id_rsa.pub": "ssh-rsa",
+        "secrets.py": "import secrets",
+        "credentials.py": "pass",
+        "config.json": '{"lr": 0.1}',
+        "token": "x",
+        "slides.key": "x",
+        ".npmrc": "save-exact=true",
+        "env": "x",
+    }
+    for path, content in files.items():
+        _file(tmp_path, path, content)
+    assert _taken(tmp_path) == sorted(files)
 
 
 def test_the_archive_is_reproducible(tmp_path: Path) -> None:

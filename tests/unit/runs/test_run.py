@@ -13,6 +13,7 @@ from unittest.mock import Mock
 
 import pytest
 
+from ebbtide.cli.run import UNRECORDED
 from ebbtide.placement import Profile
 from ebbtide.placement.profile import TeamProfile
 from ebbtide.runs import code
@@ -103,6 +104,13 @@ def test_objects_with_a_registry(root: Path) -> None:
     assert len(_run(root, profile, namespace="images", code_in=CodeIn.CONFIG_MAP)) == 2
     assert len(_run(root, profile, namespace="lab")) == 2
     assert image_repository(profile, "images", read_folder(root), None) == "acme.example/ml/my-model"
+
+
+def test_a_setup_with_a_token(root: Path) -> None:
+    """A setup with a token is refused, and no setup is in an annotation, which is listed with the Job."""
+    with pytest.raises(WorkloadError, match=r"setup \(--setup\) has a token of Hugging Face, which everyone"):
+        _run(root, DEV, setup=f"huggingface-cli login --token hf_{'a' * 34}")
+    assert "setup" in UNRECORDED
 
 
 @pytest.mark.parametrize("profile", [DEV, DEV_AKS], ids=["gke", "aks"])

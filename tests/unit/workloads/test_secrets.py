@@ -1,12 +1,14 @@
 """Secrets of Jobs and sweeps: references in the manifest, and no value anywhere."""
 
 import json
+import re
 from typing import Any
 
 import pytest
 
-from ebbtide.workloads.errors import WorkloadError
+from ebbtide.workloads.errors import Problems, WorkloadError
 from ebbtide.workloads.jobs import job
+from ebbtide.workloads.secrets import check_text
 from ebbtide.workloads.sweeps import sweep
 from tests.manifests import assert_valid
 from tests.unit.workloads.clusters import DEV
@@ -77,6 +79,58 @@ def test_a_value_that_looks_secret_is_refused(name: str, value: str) -> None:
     assert problem.startswith(f"env has {name}, which looks like a secret")
     assert problem.endswith(f"write secret_env (--secret-env) {name}=NAME/KEY.")
     assert value not in problem
+
+
+_A, _B = "a" * 40, "B" * 40
+
+
+@pytest.mark.parametrize(
+    ("text", "held"),
+    [
+        (f"pip install git+https://ghp_{_A}@github.com/acme/lib", "a token of GitHub"),
+        (f"huggingface-cli login --token hf_{_A}", "a token of Hugging Face"),
+        (f"curl -H 'Authorization: Bearer eyJ{_A}.eyJ{_A}.x'", "a JSON Web Token"),
+        ("pip install -i https://ada:s3cret@pypi.acme.example/simple", "a password in a URL"),
+        (f"echo {'-' * 5}BEGIN RSA PRIVATE KEY{'-' * 5}", "a private key"),
+        ("export WANDB_API_KEY=5f0c && wandb login", "a value of WANDB_API_KEY"),
+        (f"export AWS_ACCESS_KEY_ID=AKIA{_B[:16]}", "an access key of AWS"),
+    ],
+)
+def test_a_secret_in_commands(text: str, held: str) -> None:
+    """Commands of a shell with a token or a password are refused, without repeating it."""
+    problems = Problems()
+    check_text("setup", text, problems)
+    (problem,) = problems.all
+    assert problem.startswith(f"setup has {held}, which everyone with access to the Job could read.")
+    assert not {_A, "s3cret", "5f0c"} & set(re.split(r"\W", problem))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "pip install -r requirements.txt",
+        "pip install git+https://$GITHUB_TOKEN@github.com/acme/lib",
+        "pip install -i https://ada:$PASSWORD@pypi.acme.example/simple",
+        "export HF_TOKEN=$(cat /secrets/hf/token)",
+        'export API_KEY="$WANDB_API_KEY"',
+        "python train.py --pad-token '<pad>' --max_tokens=4096 --tokenizer=sk-learn",
+        "git clone git@github.com:acme/lib.git",
+        "curl http://localhost:8080/a@b",
+    ],
+)
+def test_commands_without_a_secret(text: str) -> None:
+    """References to variables and files, and names that are similar, are no secrets."""
+    problems = Problems()
+    check_text("setup", text, problems)
+    assert problems.all == ()
+
+
+@pytest.mark.parametrize("field", ["command", "args"])
+def test_a_secret_in_a_command(field: str) -> None:
+    """The words of a command are checked as well, and values of variables of any name."""
+    (problem,) = _problems(**{field: ["python", "train.py", f"--key=hf_{_A}"]})
+    assert problem.startswith(f"{field} has a token of Hugging Face")
+    assert _problems(env={"KEY": f"hf_{_A}"})
 
 
 @pytest.mark.parametrize(
