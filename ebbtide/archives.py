@@ -6,6 +6,7 @@ or into a Git repository's own directory, whose hooks and settings Git executes.
 """
 
 import errno
+import gzip
 import os
 import re
 import secrets
@@ -90,7 +91,7 @@ class _Header(tarfile.TarInfo):
 
 
 def extract(
-    archive: IO[bytes],
+    archive: IO[bytes] | gzip.GzipFile,
     directory: Path,
     *,
     overwrite: bool = False,

@@ -129,7 +129,11 @@ def test_the_time_is_the_servers(
     """The server's time is used unless it differs by less than a minute."""
     monkeypatch.setattr("ebbtide.clock._ahead", clock.difference())  # restored afterwards
     date = formatdate(time.time() - ahead, usegmt=True)
-    monkeypatch.setattr(_Answering, "date_time_string", lambda _: date)
+
+    def answered(_: object) -> str:
+        return date
+
+    monkeypatch.setattr(_Answering, "date_time_string", answered)
     now = api.now().timestamp()
     assert abs(now - time.time() + (ahead if is_wrong else 0)) < 10
     assert clock.difference()[1] == "127.0.0.1"
