@@ -98,7 +98,7 @@ def test_an_open_system_pool_is_guarded() -> None:
 
 
 def test_labels_of_the_record_are_those_that_are_checked() -> None:
-    """What the record of costs reads of a pod, the policy compares with its user."""
+    """Labels by which the record of costs names a pod's user are compared with the user."""
     assert member_policy.OWNER_LABEL == metadata.OWNER == recorder.OWNER_LABEL
     policy, _ = member_policy.objects(declare(changed(GKE, teams=[{"name": "vision"}])))["members"]
     (claims,) = [item for item in policy["spec"]["variables"] if item["name"] == "claims"]

@@ -119,7 +119,7 @@ def test_nothing_is_left_behind(volume: Declaration | None, claims: str) -> None
 
 
 def test_objects_are_counted_in_the_stacks_own_namespaces() -> None:
-    """What members create, and what Kueue and Katib create for it, has a limit that only the declaration
+    """Objects of members, and those of Kueue and Katib for them, have a limit that only the declaration
     changes; in an existing namespace, only if it is declared."""
     theirs = {"name": "theirs", "create": False}
     teams: list[dict[str, Any]] = [
