@@ -15,6 +15,7 @@ from ebbtide.model.rules.derived_inputs import CLUSTERS, POOLS, Overridable
 from ebbtide.model.site import CloudKind
 from ebbtide.preview.build_report import preview_of
 from ebbtide.provider_schema import alternatives, properties, properties_of, word
+from ebbtide.providers.constraints import constraints_of
 from ebbtide.recording.recording import Recording, Resource
 from ebbtide.recording.values import at
 from tests.declarations import BASES, Declaration
@@ -25,17 +26,34 @@ _CLOUDS = list(CloudKind)
 _ANYTHING: st.SearchStrategy[Any] = st.one_of(st.booleans(), st.text(), st.integers(), st.just([]))
 
 
+_TEXTS = ("10", "0.5", "10s", "10m", "1024 60999")
+
+
 def _scalars(known: Any, of: Overridable, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Every scalar input that can be overridden, with a value for it."""
+    """Every scalar input that can be overridden, with a value within its limits."""
     for name, schema in known.items():
         here = f"{path}.{name}" if path else name
-        if here in of.derived or here in of.relied_on:
+        if here in of.derived or here in of.relied_on or here in _with_another(of):
             continue
         kind = alternatives(schema.hint)[-1]
         if word(kind) == "object":
             yield from _scalars(properties_of(kind), of, here)
         elif word(kind) in _SAMPLES:
-            yield here, _words(kind)[0] if _words(kind) else _SAMPLES[word(kind)]
+            yield here, _words(kind)[0] if _words(kind) else _within_limits(of, here, _SAMPLES[word(kind)])
+
+
+def _with_another(of: Overridable) -> set[str]:
+    """Inputs that cannot be set alone."""
+    paired = [limit for limit in constraints_of(of.token).limits if limit.name == "paired"]
+    return {f"{limit.path}.{limit.choices[0]}" for limit in paired}
+
+
+def _within_limits(of: Overridable, path: str, sample: Any) -> Any:
+    limits = [limit for limit in constraints_of(of.token).limits if limit.path == path]
+    bounds = [limit.value for limit in limits if limit.name in {"minimum", "maximum"}]
+    others = [*(_TEXTS if isinstance(sample, str) else ()), *(type(sample)(bound) for bound in bounds)]
+    words = [word for limit in limits if limit.name == "enum" for word in limit.choices]
+    return next(value for value in (sample, *words, *others) if all(limit.allows(value) for limit in limits))
 
 
 def _words(kind: Any) -> list[Any]:

@@ -33,6 +33,7 @@ def _hooked(old: Declaration, new: Declaration) -> None:
 
 
 CPU = only(GKE, machine="n2-standard-8")
+AMD = only(GKE, machine="n2d-standard-4")
 SPOT = only(GKE, machine="n2-standard-8", capacity="spot")
 GPU = only(GKE, machine="n1-standard-8", accelerator=T4, capacity="spot")
 
@@ -72,8 +73,8 @@ REFUSED: list[tuple[Declaration, Declaration, str]] = [
         "overrides.nodeConfig.minCpuPlatform (nodeConfig.minCpuPlatform) from none to Intel Ice Lake.",
     ),
     (
-        CPU,
-        _work(CPU, overrides={"nodeConfig": {"confidentialNodes": {"confidentialInstanceType": "SEV"}}}),
+        AMD,
+        _work(AMD, overrides={"nodeConfig": {"confidentialNodes": {"confidentialInstanceType": "SEV"}}}),
         "(nodeConfig.confidentialNodes.confidentialInstanceType) from none to SEV.",
     ),
     (

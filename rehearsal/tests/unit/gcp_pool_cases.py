@@ -268,12 +268,6 @@ CASES: list[tuple[str, dict[str, Any], str, str]] = [
     ("cpu", {"nodeConfig__taints": [_taint("a"), _taint("a", "b")]}, "taints", 'Duplicate taint "a"'),
     (
         "cpu",
-        {"nodeConfig__metadata": {"kube-env": "x"}},
-        "no metadata of GKE's own",
-        'Metadata key "kube-env" is reserved.',
-    ),
-    (
-        "cpu",
         {"nodeConfig__serviceAccount": "nodes"},
         "a service account by e-mail",
         'Service account "nodes" does not exist.',

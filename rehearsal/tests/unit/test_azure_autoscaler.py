@@ -64,7 +64,6 @@ def test_a_profile_that_is_left_out_of_a_change_stays(tmp_path: Path) -> None:
     [
         ({"expander": "price"}, "expander"),
         ({"scaleDownUnneededTime": "10"}, "scale-down-unneeded-time"),
-        ({"scaleDownUtilizationThreshold": "50%"}, "scale-down-utilization-threshold"),
         ({"skipNodesWithSystemPods": "no"}, "skip-nodes-with-system-pods"),
     ],
 )

@@ -71,7 +71,6 @@ CLUSTERS: list[tuple[dict[str, Any], str, str]] = [
         "Too many authorized networks: 101",
     ),
     ({"networkPolicy": {"enabled": True}}, "one network policy engine", "ADVANCED_DATAPATH is not allowed"),
-    ({"loggingConfig__enableComponents": ["PODS"]}, "components that log", '"PODS"'),
     (
         {"privateClusterConfig": {"enablePrivateNodes": False, "enablePrivateEndpoint": True}},
         "private nodes are VPC-native",

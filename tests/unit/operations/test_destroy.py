@@ -80,9 +80,9 @@ class _Stack:
     def unlock(self) -> None:
         """Do nothing."""
 
-    def destroy(self, watch: Callable[[Removal], None], *, without_cluster: bool) -> list[str]:
+    def destroy(self, watch: Callable[[Removal], None], *, without_cluster: bool, first: object) -> list[str]:
         """Delete everything, or fail."""
-        del watch, without_cluster
+        del watch, without_cluster, first
         if self._fails:
             return ["Error 503"]
         self.deployment = {"resources": []}

@@ -14,16 +14,6 @@ from ebbtide_rehearsal.cloud.regions import locations
 
 _VERSION: Final = re.compile(r"^(latest|-|1\.[3-4]\d(\.\d+(-gke\.\d+)?)?)$")
 _MOST_NETWORKS: Final = 100
-_COMPONENTS: Final = {
-    "SYSTEM_COMPONENTS",
-    "APISERVER",
-    "CONTROLLER_MANAGER",
-    "SCHEDULER",
-    "WORKLOADS",
-    "KCP_CONNECTION",
-    "KCP_SSHD",
-    "KCP_HPA",
-}
 
 
 def _bad(message: str) -> str:
@@ -166,14 +156,6 @@ def _policy(request: Request) -> str | None:
     return None
 
 
-def _components(request: Request) -> str | None:
-    for component in request.fields.texts("loggingConfig.enableComponents"):
-        if component not in _COMPONENTS:
-            field = "cluster.logging_config.component_config.enable_components"
-            return _bad(f"Invalid value at '{field}', \"{component}\"")
-    return None
-
-
 def _private(request: Request) -> str | None:
     """Private nodes require alias IP addresses, not routes."""
     fields = request.fields
@@ -208,6 +190,5 @@ RULES: Final = (
     Rule("exclusions within limits", "GKE docs, maintenance-windows-and-exclusions (2026-06)", _maintenance),
     Rule("authorized networks", "GKE docs, authorized-networks (2026): up to 100", _networks),
     Rule("one network policy engine", "GKE docs, dataplane-v2 (2026)", _policy),
-    Rule("components that log", f"{_CLUSTER_API}, LoggingComponentConfig", _components),
     Rule("private nodes are VPC-native", "GKE docs, private-clusters (2026)", _private),
 )

@@ -11,21 +11,6 @@ _DOMAIN: Final = re.compile(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9
 _DOMAIN_LENGTH: Final = 253
 _KUBERNETES: Final = ("kubernetes.io", "k8s.io")
 _LET_IN: Final = ("kubelet.kubernetes.io", "node.kubernetes.io", "node-restriction.kubernetes.io")
-_METADATA: Final = {
-    "cluster-location",
-    "cluster-name",
-    "cluster-uid",
-    "configure-sh",
-    "containerd-configure-sh",
-    "enable-oslogin",
-    "gci-ensure-gke-docker",
-    "gci-metrics-enabled",
-    "gci-update-strategy",
-    "instance-template",
-    "kube-env",
-    "startup-script",
-    "user-data",
-}
 
 
 def is_key(text: str) -> bool:
@@ -68,13 +53,6 @@ def _taints(pool: PoolRequest) -> str | None:
     return None
 
 
-def _metadata(pool: PoolRequest) -> str | None:
-    for key in pool.fields.labels("nodeConfig.metadata"):
-        if key in _METADATA:
-            return f'Metadata key "{key}" is reserved.'
-    return None
-
-
 def _billing(pool: PoolRequest) -> str | None:
     given = pool.fields.labels("nodeConfig.resourceLabels")
     return bad_labels({key: value for key, value in given.items() if not key.startswith("goog-gke")})
@@ -94,6 +72,5 @@ RULES: Final = (
         "v1.36.2 pkg/apis/core/validation",
         _taints,
     ),
-    pool_rule("no metadata of GKE's own", "GKE v1 API, NodeConfig.metadata (2026)", _metadata),
     pool_rule("labels of the bill", "Resource Manager docs, creating-managing-labels (2026)", _billing),
 )
