@@ -266,14 +266,7 @@ def _drain(run: _Run, cluster: Inspection) -> None:
     names = queue_drain.queues(run.state)
     if not names or not cluster.work or cluster.api is None:
         return
-    run.print("Queues are drained before deletion; pods end within their grace period.")
-    try:
-        remaining = queue_drain.drain(cluster.api, names)
-    except ApiError as error:
-        run.print(f"The queues cannot be drained, and the engine may time out deleting them: {error}")
-        return
-    if remaining:
-        run.print(f"{several(remaining, 'piece')} of work still reserve quota; the engine waits for them.")
+    queue_drain.drain_and_report(cluster.api, names, run.print)
 
 
 def _without_users_objects(run: _Run, cluster: Inspection) -> tuple[Inspection, list[str]]:

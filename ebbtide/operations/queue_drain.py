@@ -7,22 +7,43 @@ ClusterQueue, stop policy, 0.19).
 """
 
 import time
+from collections.abc import Callable
 from typing import Final
 
-from ebbtide.kubernetes_api import Api, Object
+from ebbtide.kubernetes_api import Api, ApiError, Object
 from ebbtide.kubernetes_api.parts import parts, text
 from ebbtide.kueue_api import API_PATH
 from ebbtide.operations.state import State
+from ebbtide.wording import several
 
 _TIMEOUT: Final = 600.0  # seconds; pods may have a long grace period
 _STEP: Final = 1.0
 
 
 def queues(state: State) -> frozenset[str]:
-    """Return the ClusterQueues to stop: none if the cluster itself is deleted."""
-    if state.owns_cluster:
-        return frozenset()
-    return frozenset(item.name for item in state.objects if item.kind == "ClusterQueue")
+    """Return the ClusterQueues to stop before a destroy: none if the cluster itself is deleted."""
+    return frozenset() if state.owns_cluster else state.queues
+
+
+def drain_and_report(api: Api, names: frozenset[str], report: Callable[[str], None]) -> None:
+    """Drain queues that are to be deleted, as far as the cluster answers.
+
+    Args:
+        api: the cluster.
+        names: names of the ClusterQueues.
+        report: prints a line.
+    """
+    report(
+        f"Before their deletion, the queues {', '.join(sorted(names))} are drained; pods end within their "
+        "grace period."
+    )
+    try:
+        remaining = drain(api, names)
+    except ApiError as error:
+        report(f"The queues cannot be drained, and the engine may time out deleting them: {error}")
+        return
+    if remaining:
+        report(f"{several(remaining, 'piece')} of work still reserve quota; the engine waits for them.")
 
 
 def drain(api: Api, names: frozenset[str]) -> int:

@@ -13,7 +13,6 @@ from ebbtide.kubernetes_api import Api, ApiError
 from ebbtide.kubernetes_api.parts import part, text
 from ebbtide.kueue_api import API_PATH
 from ebbtide.operations.queue_drain import reserves_quota
-from ebbtide.operations.state import State
 
 _QUEUES: Final = f"{API_PATH}/clusterqueues"
 _WORKLOADS: Final = f"{API_PATH}/workloads"
@@ -21,11 +20,6 @@ ASLEEP: Final = "ebbtide.dev/asleep"
 """Annotation of a ClusterQueue that is held while its stack sleeps."""
 _TIMEOUT: Final = 900.0  # seconds until system nodes and Kueue's webhooks run; nodes take 1 to 5 minutes
 _STEP: Final = 5.0
-
-
-def queues(state: State) -> frozenset[str]:
-    """Return the names of the ClusterQueues that the stack created."""
-    return frozenset(item.name for item in state.objects if item.kind == "ClusterQueue")
 
 
 def hold(api: Api, names: Iterable[str], *, drain: bool) -> None:

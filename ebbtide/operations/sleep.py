@@ -200,7 +200,7 @@ def sleep(
         wait, now = (command_line("sleep", sleeper.name, option) for option in ("--wait", "--now"))
         log(f"Nothing was changed. Wait for its end with: {wait}\nEnd it, to run again later, with: {now}")
         return False
-    names = queue_hold.queues(sleeper.state)
+    names = sleeper.state.queues
     with access.reaching(_UNCHANGED):
         queue_hold.hold(api, names, drain=running is Running.END)
     if names:
@@ -230,7 +230,7 @@ def wake(sleeper: Sleeper, log: Callable[[str], None]) -> None:
     sleeper.power.start(lambda step: log(f"{step} …"))
     consequence = "its queues are still held"
     api, _ = access.connected(sleeper.outputs, consequence)
-    names = queue_hold.queues(sleeper.state)
+    names = sleeper.state.queues
     if names:
         log("Waiting for Kueue to release the queues …")
     with access.reaching(consequence):

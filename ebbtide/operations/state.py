@@ -76,6 +76,11 @@ class State:
         return frozenset(item.name for item in self.objects if item.kind == "Namespace")
 
     @property
+    def queues(self) -> frozenset[str]:
+        """Names of the ClusterQueues that the stack created."""
+        return frozenset(item.name for item in self.objects if item.kind == "ClusterQueue")
+
+    @property
     def may_be_stopped(self) -> bool:
         """True if the stack created a cluster whose cloud can stop its API server, as AKS can."""
         return any(cluster.account.cloud is CloudKind.AKS for cluster in self.identities)

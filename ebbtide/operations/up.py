@@ -21,7 +21,16 @@ from ebbtide.interrupts import deferred_interrupts
 from ebbtide.invocation import command_line
 from ebbtide.kubernetes_api import Api
 from ebbtide.kubernetes_api.parts import parts, text
-from ebbtide.operations import access, messages, node_drain, pending, queue_status, rolling, state
+from ebbtide.operations import (
+    access,
+    messages,
+    node_drain,
+    pending,
+    queue_drain,
+    queue_status,
+    rolling,
+    state,
+)
 from ebbtide.operations.advice import explanation
 from ebbtide.operations.cloud_state import CLUSTERS
 from ebbtide.operations.errors import OperationError
@@ -37,6 +46,7 @@ from ebbtide.preview.stack_files import StackFiles
 from ebbtide.project import yaml_file
 from ebbtide.reading.state import recording_of
 from ebbtide.recording.recording import Recording
+from ebbtide.recording.values import at
 from ebbtide.review.baseline import Baseline
 
 _NAMESPACE: Final = "kubernetes:core/v1:Namespace"
@@ -169,6 +179,7 @@ class Update:
                     return outcome
                 continue
             recording = self.recorded(self.baseline(document))
+            self._drain_removed_queues(document, recording)
             replaced = set(rolling.refused(recording)) & pools.keys()
             following = {name.removesuffix(SUFFIX) for name in pools if name.endswith(SUFFIX)} & pools.keys()
             if not replaced | following:
@@ -176,6 +187,18 @@ class Update:
                 return outcome or UpOutcome()
             if outcome := self._replace(document, recording, replaced, following):
                 return outcome
+
+    def _drain_removed_queues(self, document: Mapping[str, Any], recording: Recording) -> None:
+        """Drain the queues that the update deletes: the engine would wait in vain for those in use."""
+        declared = {
+            str(at(dict(item.inputs), "metadata.name"))
+            for item in recording
+            if item.type.endswith(":ClusterQueue")
+        }
+        removed = state.read(document["deployment"]).queues - declared
+        if removed:
+            api, _ = access.connected(self.stack.outputs(), "the removed queues cannot be drained")
+            queue_drain.drain_and_report(api, removed, self.log)
 
     def _replace(
         self, document: dict[str, Any], recording: Recording, replaced: set[str], following: set[str]

@@ -166,7 +166,9 @@ def _queues(before: Preview, after: Preview) -> Iterator[str]:
     for old in before.queues:
         new = queues.get(old.name)
         if new is None:
-            yield f"Queue {_name(old)} is removed: workloads in it are no longer admitted."
+            yield (
+                f"Queue {_name(old)} is removed: its running work is evicted, and pending work stays pending."
+            )
             continue
         now = {(quota.flavor, quota.resource): quota for quota in new.quotas}
         for quota in _shown(old):

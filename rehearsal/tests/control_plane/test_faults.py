@@ -31,6 +31,7 @@ _PLACE = "faulty"
 _ON = ("-n", _PLACE, "--image", "python", "--pool", "cpu-spot", "--run-as-user", "1000")
 _JOBS = f"/apis/batch/v1/namespaces/{_PLACE}/jobs"
 _CORE = f"/api/v1/namespaces/{_PLACE}"
+_READER_ENDS = 600  # seconds
 _EXISTING = frozenset({"replacement", "rerun", "cancel"})
 """Commands on an existing Job of two nodes."""
 
@@ -182,26 +183,30 @@ def test_every_fault_at_every_request(user: _User, case: str, fault: Fault) -> N
 
 
 @pytest.mark.parametrize("kills", [5, pytest.param(100, marks=pytest.mark.long)])
-def test_kills_at_random_moments(user: _User, kills: int, request: pytest.FixtureRequest) -> None:
-    """SIGKILL of `ebbtide run` leaves no pod that waits in vain, and nothing that `ebbtide cancel` keeps."""
+@pytest.mark.parametrize("case", ["run", "notebook", "reader"])
+def test_kills_at_random_moments(user: _User, case: str, kills: int, request: pytest.FixtureRequest) -> None:
+    """SIGKILL of a command leaves no pod that waits in vain, nothing that `ebbtide cancel` keeps, and of
+    `ebbtide cp` no Job without an end."""
     moments = random.Random(kills)  # noqa: S311 - for a test
-    user.prepare("run")
+    user.prepare(case)
     begun = time.monotonic()
-    assert user.run("run")[0] == 0
+    assert user.run(case)[0] == 0
     length = time.monotonic() - begun
-    ends = {"nothing": 0, "code alone": 0, "a Job with its code": 0}
+    ends = {"nothing": 0, "code alone": 0, "a Job": 0}
     for _ in range(kills):
-        user.prepare("run")
-        started = user.start("run")
+        user.prepare(case)
+        started = user.start(case)
         with suppress(subprocess.TimeoutExpired):
             started.wait(length * moments.uniform(0.7, 1.05))
         started.kill()
         started.communicate()
         assert user.waits_in_vain() == []
         left = user.left()
-        end = "a Job with its code" if f"{_JOBS}/train" in left else "code alone" if left else "nothing"
-        ends[end] += 1
+        jobs = user.api.items(_JOBS)
+        if case == "reader":
+            assert all(job["spec"]["activeDeadlineSeconds"] <= _READER_ENDS for job in jobs)
+        ends["a Job" if jobs else "code alone" if left else "nothing"] += 1
         user.remove_remains()
     request.node.user_properties.append(
-        (f"{kills} kills of run", ", ".join(f"{n} {end}" for end, n in ends.items()))
+        (f"{kills} kills of {case}", ", ".join(f"{n} {end}" for end, n in ends.items()))
     )

@@ -1,4 +1,4 @@
-"""A pool is replaced while a Job of a queue runs on it: engine, Kueue and control plane are real."""
+"""A pool is replaced, and a queue removed, while a Job runs: engine, Kueue and control plane are real."""
 
 import json
 from pathlib import Path
@@ -17,7 +17,7 @@ from ebbtide_rehearsal.scenarios.observer import POOL_LABELS
 from rehearsal.tests.control_plane.cluster import Object, wait
 from rehearsal.tests.control_plane.live import live
 from rehearsal.tests.engine.sites import Checkout, until
-from tests.declarations import Declaration, pool
+from tests.declarations import Declaration, changed, pool
 
 pytestmark = [pytest.mark.rehearsal, pytest.mark.long]
 
@@ -80,14 +80,14 @@ class _Cluster:
         (cluster,) = [item for item in site.store.resources() if item.type == CLUSTER]
         self.api = Api.of_kubeconfig(json.loads(Path(cluster.state["kubeconfig"]).read_text()))
 
-    def submit(self, profile: Profile, name: str, cpu: str, script: str) -> None:
+    def submit(self, profile: Profile, name: str, cpu: str, script: str, queue: str = "cpu") -> None:
         """Create a Job in the queue whose pod runs a script on this machine."""
         manifest = job(
             profile,
             name=name,
             image="busybox",
             command=["sh", "-c", script],
-            queue="cpu",
+            queue=queue,
             cpu=cpu,
             memory="1Gi",
             namespace="research",
@@ -196,4 +196,39 @@ def test_a_job_ends_on_the_pool_that_is_replaced(
         wait(cluster.pools, lambda pools: old not in pools, seconds=120)
         assert cluster.quota() == pytest.approx(_cpus(replaced))
         assert cluster.quota() > before
+        assert "Stack dev: no change." in site.up()[1]
+
+
+def test_a_removed_queue_is_drained(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    """Its ClusterQueue is in use, which the engine would wait for in vain; its local name moves to another
+    ClusterQueue, where its Job runs again."""
+    declared, _ = _CASES["gke"]
+    uses: list[Declaration] = [{"queue": "cpu"}, {"queue": "other", "as": "spare"}]
+    declared = changed(
+        declared,
+        queues=[{"name": "cpu", "pools": ["cpu"]}, {"name": "other", "pools": ["cpu"]}],
+        teams=[{"name": "research", "queues": uses}],
+    )
+    ran, end = tmp_path / "ran", tmp_path / "end"
+    with live(tmp_path, declared, request) as site:
+        status, out = site.up()
+        assert status == 0, out
+        cluster = _Cluster(site)
+        script = f"echo ran >> {ran}; until [ -e {end} ]; do sleep 0.2; done"
+        cluster.submit(_profile(site), "first", "2", script, queue="other")
+        wait(ran.exists, bool, seconds=300)
+        first = cluster.pod("first")
+        teams = [{"name": "research", "queues": [{"queue": "cpu", "as": "spare"}]}]
+        site.declare(changed(site.declared(), queues=[{"name": "cpu", "pools": ["cpu"]}], teams=teams))
+        status, out = site.up()
+        assert status == 0, out
+        assert "Before their deletion, the queues research.other are drained" in out
+        again = wait(
+            lambda: cluster.api.items(_PODS, labelSelector="batch.kubernetes.io/job-name=first"),
+            lambda pods: [pod["status"].get("phase") for pod in pods] == ["Running"],
+            seconds=300,
+        )[0]
+        assert again["metadata"]["uid"] != first["metadata"]["uid"]
+        end.touch()
+        assert cluster.succeeded("first")["status"]["succeeded"] == 1
         assert "Stack dev: no change." in site.up()[1]
