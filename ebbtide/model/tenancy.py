@@ -94,8 +94,8 @@ class Limits(Declared):
     the work uses."""
 
     jobs: Positive = 2000
-    """Maximum number of Jobs, finished ones included, which a day after their end are deleted by default; and
-    of each kind of work of an add-on."""
+    """Maximum number of Jobs, finished ones included, which a day after their end are deleted by default, and
+    those of add-ons."""
     pods: Positive = 5000
     """Maximum number of pods that have not ended, and of those that one Job runs at once."""
     experiments: Positive = 20
