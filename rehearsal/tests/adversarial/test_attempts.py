@@ -92,11 +92,16 @@ def answer(cluster: ControlPlane) -> Answer:
             cluster.api.create(kinds.path(item, attempt.namespace), item)
         path = "" if attempt.request else kinds.path(attempt.body or {}, attempt.namespace)
         method, path = (attempt.request or f"POST {path}").split()
-        try:
-            _send(clients[attempt.who], method, path, attempt)
-        except ApiError as error:
-            return "" if error.not_found and attempt.request else error.message
-        return ""
+
+        def sent() -> str:
+            try:
+                _send(clients[attempt.who], method, path, attempt)
+            except ApiError as error:
+                return "" if error.not_found and attempt.request else error.message
+            return ""
+
+        # The API server's admission learns of a new PriorityClass a moment after its creation.
+        return wait(sent, lambda message: "no PriorityClass with name" not in message)
 
     return answer
 

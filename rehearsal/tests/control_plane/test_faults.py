@@ -55,7 +55,7 @@ class _User:
             "sweep": ("sweep", "train", *_ON, *code, "--set", "lr=1,2", *command),
             "job": ("job", "train", *_ON, "--nodes", "2", "--submit", "--", "true"),
             "notebook": ("notebook", "train", *_ON, *code),
-            "reader": ("cp", "train:", str(files / "copied"), *_ON),
+            "reader": ("cp", "train:", str(files / "copied"), *_ON, "--volume", "outputs"),
             "rerun": ("rerun", "train", "-n", _PLACE),
             "cancel": ("cancel", "train", "-n", _PLACE),
         }
@@ -190,7 +190,8 @@ def test_kills_at_random_moments(user: _User, case: str, kills: int, request: py
     moments = random.Random(kills)  # noqa: S311 - for a test
     user.prepare(case)
     begun = time.monotonic()
-    assert user.run(case)[0] == 0
+    status, output = user.run(case)
+    assert status == 0, output
     length = time.monotonic() - begun
     ends = {"nothing": 0, "code alone": 0, "a Job": 0}
     for _ in range(kills):
