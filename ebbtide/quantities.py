@@ -38,6 +38,11 @@ def memory(mebibytes: int) -> str:
     return _in_largest_unit(mebibytes, 1024, ("Mi", "Gi", "Ti"))
 
 
+def count(number: int) -> str:
+    """Format a number of objects in Kubernetes' canonical form: `20`, `2k`."""
+    return _in_largest_unit(number, 1000, ("", "k", "M", "G"))
+
+
 def _in_largest_unit(amount: int, base: int, units: tuple[str, ...]) -> str:
     unit = 0
     while amount and unit < len(units) - 1 and amount % base == 0:

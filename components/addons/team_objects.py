@@ -5,6 +5,7 @@ from typing import Any
 
 import pulumi
 
+from ebbtide import quantities
 from ebbtide.model import Cluster, Team
 from ebbtide.model.addons import Costs
 from ebbtide.model.tenants import pod_security_of
@@ -132,13 +133,13 @@ def objects(declaration: Cluster, team: Team) -> dict[str, Any] | None:
     # Those of an add-on whose namespace is a tenant's run there.
     if any(item.spec.untolerating and not item.spec.runs_work for item in declaration.installed):
         hard["deployments.apps"] = limits.experiments
-    counts = {"pods": limits.pods} | {f"count/{kind}": count for kind, count in hard.items()}
+    counts = {"pods": limits.pods} | {f"count/{kind}": number for kind, number in hard.items()}
     return obj(
         "v1",
         "ResourceQuota",
         "objects",
         team.namespace_name,
-        spec={"hard": {name: str(count) for name, count in sorted(counts.items())}},
+        spec={"hard": {name: quantities.count(number) for name, number in sorted(counts.items())}},
     )
 
 

@@ -41,3 +41,9 @@ def test_they_are_written_in_canonical_form(millicores: int, mebibytes: int, cpu
     assert quantities.cpu(millicores) == cpu
     assert quantities.memory(mebibytes) == memory
     assert quantities.parse(cpu) == Decimal(millicores) / 1000
+
+
+@pytest.mark.parametrize(("number", "written"), [(20, "20"), (1500, "1500"), (2000, "2k"), (5_000_000, "5M")])
+def test_numbers_of_objects(number: int, written: str) -> None:
+    """The API server answers in this form, and another would be an update each time."""
+    assert quantities.count(number) == written
