@@ -26,6 +26,8 @@ _CLOUDS = list(CloudKind)
 _ANYTHING: st.SearchStrategy[Any] = st.one_of(st.booleans(), st.text(), st.integers(), st.just([]))
 
 
+_BY_MACHINE = {"confidentialNodes", "nodeConfig.confidentialNodes"}
+"""Inputs that only some machines have."""
 _TEXTS = ("10", "0.5", "10s", "10m", "1024 60999")
 
 
@@ -33,7 +35,7 @@ def _scalars(known: Any, of: Overridable, path: str = "") -> Iterator[tuple[str,
     """Every scalar input that can be overridden, with a value within its limits."""
     for name, schema in known.items():
         here = f"{path}.{name}" if path else name
-        if here in of.derived or here in of.relied_on or here in _with_another(of):
+        if here in of.derived or here in of.relied_on or here in _with_another(of) | _BY_MACHINE:
             continue
         kind = alternatives(schema.hint)[-1]
         if word(kind) == "object":

@@ -200,7 +200,7 @@ def test_a_job_ends_on_the_pool_that_is_replaced(
 
 
 def test_a_removed_queue_is_drained(tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    """Its ClusterQueue is in use, which the engine would wait for in vain; its local name moves to another
+    """The engine would wait in vain for a ClusterQueue in use; the queue's local name moves to another
     ClusterQueue, where its Job runs again."""
     declared, _ = _CASES["gke"]
     uses: list[Declaration] = [{"queue": "cpu"}, {"queue": "other", "as": "spare"}]

@@ -149,8 +149,8 @@ def test_objects_are_counted_in_the_stacks_own_namespaces() -> None:
 
 
 def test_every_kind_that_members_create_is_counted() -> None:
-    """No built-in kind that the members' role creates is without a limit. Custom kinds have none, since the
-    quota would refuse them for minutes after their installation."""
+    """A limit for each built-in kind that members create, and none for custom kinds, which the quota would
+    refuse for minutes after their installation."""
     addons: dict[str, Any] = {"trainer": {}, "katib": {}, "pipelines": {}, "costs": {}}
     team = {"name": "vision", "members": ["ada@acme.example"], "interactive": True}
     cluster = declare(changed(QUEUED, teams=[team], addons=addons))
