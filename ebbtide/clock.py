@@ -12,7 +12,7 @@ _EXACT: Final = timedelta(minutes=1)
 """Differences up to this are those of slow answers, and ignored."""
 
 _ahead: tuple[timedelta, str] = (timedelta(), "")
-"""How far this machine's clock is ahead, and of which server; empty before the first answer."""
+"""Lead of this machine's clock, and the server that it was compared with; empty before the first answer."""
 
 
 def now() -> datetime:

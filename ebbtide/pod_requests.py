@@ -1,4 +1,4 @@
-"""What a pod requests, as the scheduler counts it, and its share of a node.
+"""Requests of a pod, as the scheduler counts them, and its share of a node.
 
 It uses only the standard library and `quantities`, which the cost recorder has in its pod.
 """

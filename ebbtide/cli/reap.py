@@ -60,7 +60,7 @@ def reap(
 
     The stacks are those of `pulumi stack ls`, with your backend and login; the expiry is in their state. Each
     is destroyed as by `ebbtide destroy`, and a failure does not stop the others. The expiry is read again
-    while nobody else can update the stack. With credentials, the cloud is asked for expired resources that no
+    under the lock of the stack. With credentials, the cloud is asked for expired resources that no
     state of the backend knows. Name the stacks of one identity if the project has several, as in CI. Exit
     status 1: an expired stack or resource remains. Exit status 2: the machine's clock is wrong, or with --yes
     none could be started.

@@ -57,7 +57,7 @@ class Options:
         declaration: its declared cluster; empty without one.
         keep_volumes: True to keep the disks of users' volumes.
         check: raises an `OperationError` if the stack, with a state, must not be destroyed. Called before
-            anything is changed, and again while nobody else can change the stack. None for no check.
+            anything is changed, and again under the stack's lock. None for no check.
     """
 
     config_file: str

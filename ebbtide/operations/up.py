@@ -46,7 +46,6 @@ from ebbtide.preview.stack_files import StackFiles
 from ebbtide.project import yaml_file
 from ebbtide.reading.state import recording_of
 from ebbtide.recording.recording import Recording
-from ebbtide.recording.values import at
 from ebbtide.review.baseline import Baseline
 
 _NAMESPACE: Final = "kubernetes:core/v1:Namespace"
@@ -191,9 +190,7 @@ class Update:
     def _drain_removed_queues(self, document: Mapping[str, Any], recording: Recording) -> None:
         """Drain the queues that the update deletes: the engine would wait in vain for those in use."""
         declared = {
-            str(at(dict(item.inputs), "metadata.name"))
-            for item in recording
-            if item.type.endswith(":ClusterQueue")
+            text(item.inputs, "metadata", "name") for item in recording if item.type.endswith(":ClusterQueue")
         }
         removed = state.read(document["deployment"]).queues - declared
         if removed:

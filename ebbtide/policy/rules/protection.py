@@ -153,7 +153,7 @@ _DATA: Final = {
     "azure-native:storage:StorageAccount": ("storage account", "accountName"),
     "azure-native:containerregistry:Registry": ("registry", "registryName"),
 }
-"""What contains people's data: in words, and the input with its name."""
+"""Resources that contain people's data: the noun for each, and the input with its name."""
 
 
 @rule(

@@ -20,7 +20,7 @@ _HEADERS: Final = ("Accept", "Authorization", "Content-Type", "User-Agent")
 
 
 class Fault(StrEnum):
-    """What happens to a request."""
+    """Fault of a request."""
 
     KILLED = "the command is killed before the API server has it"
     KILLED_AFTER = "the API server has done it, and the command is killed before the answer"

@@ -48,7 +48,7 @@ _FAULTS = (Fault.LOST, Fault.GONE, Fault.BUSY, Fault.ERROR, Fault.LATE)
 
 @dataclass(frozen=True, slots=True)
 class _Operation:
-    """What a command changes on a cluster.
+    """Changes of a command on a cluster.
 
     Attributes:
         prepare: brings the cluster into the state before it.

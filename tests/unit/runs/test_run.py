@@ -326,7 +326,7 @@ _OF_AZURE = _account(**{"azure.workload.identity/client-id": "00000000-0000-0000
     ],
 )
 def test_code_is_not_written_to_others(api: Any, cloud: str, registry: str, bucket: str) -> None:
-    """Whoever changed the profile gets no code: the service account, which no member changes, names the
+    """A changed profile diverts no code: the service account, which no member changes, names the
     team's cloud and project."""
     team = TeamProfile("vision", "vision", registry=registry, bucket=bucket)
     profile = replace(DEV, cloud=cloud, teams=(team,))

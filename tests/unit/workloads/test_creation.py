@@ -138,7 +138,7 @@ def test_a_lost_answer_is_recognized_as_ours(api: ObjectsApi, monkeypatch: pytes
 
 @pytest.mark.parametrize("again", [False, True])
 def test_code_that_is_deleted_during_the_creation(api: ObjectsApi, *, again: bool) -> None:
-    """The Job, whose pods would wait for ever, is deleted; another ConfigMap of the name stays as it is."""
+    """The Job, whose pods could never start, is deleted; another ConfigMap of the name stays as it is."""
     code = f"{_MAPS}/train-code-1"
 
     def forget(method: str, path: str) -> None:
