@@ -3,7 +3,7 @@
 import csv
 import re
 from collections.abc import Collection, Generator, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from datetime import date
@@ -68,7 +68,8 @@ class Price:
 PriceKey: TypeAlias = tuple[str, str, str]
 """Cloud, region or `global`, and item."""
 
-_Prices: TypeAlias = Mapping[PriceKey, Price]
+Prices: TypeAlias = Mapping[PriceKey, Price]
+"""Prices by key."""
 
 _REQUIRED: Final = ("cloud", "region", "item", "usd_per_hour_on_demand", "as_of")
 _OPTIONAL: Final = ("usd_per_hour_spot", "usd_per_hour_flex", "note", "source")
@@ -78,7 +79,7 @@ _COLUMNS: Final = ("cloud", "region", "item", *_RATES, "note", "as_of", "source"
 _RATE: Final = re.compile(r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]{1,2})?")
 _DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}(?:-[0-9]{2})?")
 
-_own: ContextVar[_Prices] = ContextVar("own", default={})  # noqa: B039 - never changed
+_own: ContextVar[Prices] = ContextVar("own", default={})  # noqa: B039 - never changed
 _lookups: ContextVar[set[PriceKey] | None] = ContextVar("lookups", default=None)
 
 
@@ -88,9 +89,8 @@ class PriceFileError(EbbtideError):
     rule = "prices"
 
 
-@contextmanager
-def own_prices(file: Path, regions: Collection[str] = ()) -> Generator[None]:
-    """Replace rows of the price table within a context.
+def own_prices(file: Path, regions: Collection[str] = ()) -> AbstractContextManager[None]:
+    """Return a context with rows of the price table replaced by those of a file.
 
     Args:
         file: CSV with the columns of `data/prices.csv`: cloud, region or `global`, item, USD per hour and
@@ -100,7 +100,13 @@ def own_prices(file: Path, regions: Collection[str] = ()) -> Generator[None]:
     Raises:
         PriceFileError: the file is invalid; the message has every fault.
     """
-    token = _own.set(_read(file, regions))
+    return replaced_prices(_read(file, regions))
+
+
+@contextmanager
+def replaced_prices(prices: Prices) -> Generator[None]:
+    """Replace rows of the price table within a context, and none of an outer one."""
+    token = _own.set(prices)
     try:
         yield
     finally:
@@ -118,12 +124,12 @@ def price_lookups() -> Generator[set[PriceKey]]:
         _lookups.reset(token)
 
 
-def current_own_prices() -> _Prices:
+def current_own_prices() -> Prices:
     """Return the prices of `own_prices`; empty outside of its context."""
     return _own.get()
 
 
-def price_file(prices: _Prices) -> str:
+def price_file(prices: Prices) -> str:
     """Format prices as a file for `own_prices`; an unknown rate is left empty."""
     text = StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -138,7 +144,7 @@ def _cell(rate: float | None) -> str:
     return "" if rate is None else f"{rate:.9f}".rstrip("0").rstrip(".")
 
 
-def _read(file: Path, regions: Collection[str]) -> _Prices:
+def _read(file: Path, regions: Collection[str]) -> Prices:
     """Read a price file; `regions` are known besides those of the tables."""
     try:
         text = read_text(file)
@@ -234,12 +240,12 @@ def _price(row: Mapping[str, str], source: str) -> Price:
 
 
 @cache
-def _prices() -> _Prices:
+def _prices() -> Prices:
     prices = {_key(row): _price(row, "") for row in rows("prices")}
     return prices | dict(_estimated(prices))
 
 
-def _estimated(prices: _Prices) -> Iterator[tuple[PriceKey, Price]]:
+def _estimated(prices: Prices) -> Iterator[tuple[PriceKey, Price]]:
     """Yield the prices of AKS machines whose spot price is known in other regions only, with an estimate: the
     on-demand price, times the highest share that spot has of it in another region.
 
@@ -256,7 +262,7 @@ def _estimated(prices: _Prices) -> Iterator[tuple[PriceKey, Price]]:
             yield key, replace(price, spot=spot, spot_estimated=True)
 
 
-def _table() -> _Prices:
+def _table() -> Prices:
     """Return the list prices, overridden by the user's own."""
     own = _own.get()
     if not own:

@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Mapping
+from contextlib import nullcontext
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -112,7 +113,8 @@ def _replayed(path: Path, stack: str, after: "Recording", before: "Baseline | No
     jobs, progress = read_trace(path), console(sys.stderr)
     try:
         earlier = before.recording if before and not before.deployed else None
-        versions = [declaration(before.name, earlier)] if before and earlier else []
+        with before.prices() if before else nullcontext():
+            versions = [declaration(before.name, earlier)] if before and earlier else []
         versions.append(declaration(stack, after))
         mappers = [Mapper(version, Table(), own=True) for version in versions]
         read_trace(path, lambda job: dict.fromkeys(fault for item in mappers for fault in item.faults(job)))

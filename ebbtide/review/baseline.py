@@ -4,11 +4,12 @@ import os
 import subprocess
 import tempfile
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
+from ebbtide.catalog.prices import PriceFileError, Prices, current_own_prices, replaced_prices
 from ebbtide.errors import EbbtideError
 from ebbtide.policy.settings import Policy, PolicyError
 from ebbtide.preview.record_stack import record_stack
@@ -41,12 +42,18 @@ class Baseline:
         recording: its recording; None if the stack did not exist.
         deployed: True for a deployed state.
         policy: its policy; None if the stack did not exist, and for a state, which has none.
+        own_prices: the prices of its `ebbtide:prices`; None for a state, which has none.
     """
 
     name: str
     recording: Recording | None
     deployed: bool = False
     policy: Policy | None = None
+    own_prices: Prices | None = None
+
+    def prices(self) -> AbstractContextManager[None]:
+        """Return a context with its prices; for a state, with those around."""
+        return nullcontext() if self.own_prices is None else replaced_prices(self.own_prices)
 
     @property
     def state(self) -> Recording | None:
@@ -87,9 +94,13 @@ def baseline(files: StackFiles, against: str) -> Baseline:
 def _version(name: str, files: StackFiles, version: str) -> Baseline:
     """Return the earlier version in a stack's files."""
     try:
-        return Baseline(name, record_stack(files), policy=files.policy().in_ci(os.environ))
+        with files.prices():
+            policy = files.policy().in_ci(os.environ)
+            return Baseline(name, record_stack(files), policy=policy, own_prices=current_own_prices())
     except ProgramError as error:
         raise BaselineError(f"{version}, the program cannot be recorded: {error}") from error
+    except PriceFileError as error:
+        raise BaselineError(f"{version}, the prices are invalid: {error}") from error
     except PolicyError as error:
         invalid = str(error)
     raise BaselineError(f"{version}, the policy is invalid: {invalid}")  # without positions in a work tree

@@ -65,7 +65,8 @@ def review_of(
 def _difference(
     before: Baseline, old: Recording, after: Recording, changes: Sequence[Change], preview: Preview
 ) -> DifferenceReport:
-    old_preview = preview_of(old)
+    with before.prices():
+        old_preview = preview_of(old)
     beside = tuple(message.text for message in new_pools_beside(after))
     if before.recording is None:
         effects = (f"Stack {after.stack} does not exist at {before.name}: everything is created.",)

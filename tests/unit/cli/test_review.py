@@ -24,6 +24,12 @@ config = pulumi.Config()
 labels = {"p": config.require_secret("password"), "team": config.get("team") or "vision"}
 gcp.storage.Bucket("data", name="data", location=config.get("place") or "US", labels=labels)
 """
+POOL = """
+import pulumi_gcp as gcp
+
+machine = {"machineType": "n2-standard-8"}
+gcp.container.NodePool("cpu", cluster="train", location="us-central1-a", node_count=1, node_config=machine)
+"""
 SECURE = "v1:AAAAAAAAAAAAAAAA:BBBBBBBBBBBBBBBBBBBBBBBB"
 DEV = f"config:\n  shop:password:\n    secure: {SECURE}\n"
 
@@ -98,6 +104,27 @@ def test_another_stack_file(project: Path, tmp_path: Path) -> None:
     result = _review(project, "--against", str(other))
     assert result.exit_code == 0
     assert "labels.team: audio -> vision" in result.stdout
+
+
+def test_each_version_has_its_own_prices(project: Path) -> None:
+    """A change of the prices alone changes the cost; a price file of the earlier version that is invalid is
+    named with the version."""
+    (project / "__main__.py").write_text(POOL)
+    (project / "Pulumi.dev.yaml").write_text("config:\n  ebbtide:prices: prices.csv\n")
+    row = "cloud,region,item,usd_per_hour_on_demand,as_of\ngke,us-central1,n2-standard-8,{},2026-11\n"
+    prices = project / "prices.csv"
+    for price in ("a lot", "3", "2"):
+        prices.write_text(row.format(price))
+        commit_all(project.parent)
+    prices.write_text(row.format("1"))
+    result = _review(project, "--against", "main", "--format", "json")
+    document = json.loads(result.stdout)
+    after, before = document["preview"]["cost"], document["difference"]["cost_before"]
+    assert before["maximum"]["usd"] - after["maximum"]["usd"] == pytest.approx(1)
+    assert document["difference"]["changes"] == []
+    refusal = _refused(_review(project, "--against", "main~2"))
+    assert "At main~2, the prices are invalid" in refusal
+    assert "usd_per_hour_on_demand is a lot" in refusal
 
 
 @pytest.mark.parametrize(
