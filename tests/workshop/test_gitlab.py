@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from string import Template
 from typing import Any
 
 import pytest
@@ -21,7 +22,9 @@ _PAGE = (ROOT / "docs/gitlab.md").read_text(encoding="utf-8")
 _FAKES = (*(name for name in PROGRAMS if name != "gh"), "apk", "apt-get", "curl", "git", "python3")
 _VARIABLES = {
     "CI_API_V4_URL": "https://gitlab.example/api/v4",
+    "CI_COMMIT_SHA": "0123456789abcdef",
     "CI_PROJECT_ID": "1",
+    "CI_PROJECT_PATH": "acme/ml",
     "CI_MERGE_REQUEST_IID": "42",
     "CI_MERGE_REQUEST_TARGET_BRANCH_NAME": "main",
     "PULUMI_BACKEND_URL": "gs://acme-ml-pulumi",
@@ -64,9 +67,11 @@ def _pipeline(cloud: str) -> dict[str, Any]:
 
 
 def _job(pipeline: dict[str, Any], name: str) -> dict[str, Any]:
-    """Return a job with what it extends."""
+    """Return a job with what it extends: mappings are merged (GitLab docs, ci/yaml, extends, 2026-11)."""
     job: dict[str, Any] = pipeline[name]
-    return {**_job(pipeline, job["extends"]), **job} if "extends" in job else job
+    base = _job(pipeline, job["extends"]) if "extends" in job else {}
+    merged = {key: base[key] | job[key] for key in base if isinstance(base[key], dict) and key in job}
+    return {**base, **job, **merged}
 
 
 def _lines(pipeline: dict[str, Any], items: list[Any]) -> list[str]:
@@ -102,7 +107,15 @@ def _run(home: Path, pipeline: dict[str, Any], name: str, **variables: str) -> N
     done = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     for artifact in job.get("artifacts", {}).get("paths", []):
-        shutil.copy(root / artifact.replace("$STACK", environment["STACK"]), home)
+        shutil.copy(root / artifact.replace("$STACK", environment.get("STACK", "")), home)
+
+
+def _check_schema(file: Path) -> None:
+    """Check a pipeline against GitLab's JSON Schema."""
+    program = Path(sys.executable).with_name("check-jsonschema")
+    options = ("--builtin-schema", "vendor.gitlab-ci", "--data-transform", "gitlab-ci")
+    done = subprocess.run([program, *options, file], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
 
 
 @pytest.mark.parametrize("cloud", ["gke", "aks"])
@@ -110,10 +123,7 @@ def test_the_pipeline_follows_the_schema(cloud: str, tmp_path: Path) -> None:
     """The pipeline follows GitLab's JSON Schema, and the jobs and stages that it names exist."""
     file = tmp_path / ".gitlab-ci.yml"
     file.write_text(_text(cloud), encoding="utf-8")
-    program = Path(sys.executable).with_name("check-jsonschema")
-    options = ("--builtin-schema", "vendor.gitlab-ci", "--data-transform", "gitlab-ci")
-    done = subprocess.run([program, *options, file], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout
+    _check_schema(file)
     pipeline = _pipeline(cloud)
     assert pipeline["up of the merge request"]["environment"]["on_stop"] in pipeline
     jobs = [_job(pipeline, name) for name, job in pipeline.items() if "script" in job]
@@ -129,10 +139,11 @@ def test_the_pipeline_follows_the_schema(cloud: str, tmp_path: Path) -> None:
 def test_jobs_run(cloud: str, identity: str, tmp_path: Path) -> None:
     """Each job calls Ebbtide with the identity of its cloud."""
     home, pipeline = tmp_path / "home", _pipeline(cloud)
-    for name in ("up", "up of the merge request", "destroy of the merge request"):
+    for name in ("up", "up of the merge request", "reap", "expired"):
         _run(home, pipeline, name)
-    for item in pipeline["reap"]["parallel"]["matrix"]:
-        _run(home, pipeline, "reap", STACK=item["STACK"])
+    child = pipeline | _child(home)
+    for name in ("reap pr-42", "destroy of the merge request"):
+        _run(home, child, name)
     calls = [json.loads(line) for line in (home / "calls").read_text().splitlines()]
     logins = {
         " ".join(call["argv"][1:]): Path(call["login"]).name for call in calls if call["argv"][0] == "ebbtide"
@@ -141,12 +152,50 @@ def test_jobs_run(cloud: str, identity: str, tmp_path: Path) -> None:
         (
             "up dev --yes --drain-timeout 1h",
             "up pr-42 --yes --drain-timeout 1h",
-            "destroy pr-42 --yes",
             "reap dev --yes",
-            "reap pr-* --yes",
+            "reap pr-* --only-resources --yes --format json",
+            "reap pr-42 --yes",
+            "destroy pr-42 --yes",
         ),
         identity,
     )
+
+
+def _child(home: Path) -> dict[str, Any]:
+    """Return the jobs of the child pipeline that the job `expired` has written."""
+    _check_schema(home / "reap.yml")
+    child = json.loads((home / "reap.yml").read_text())
+    assert child.pop("include") == [
+        {"project": "acme/ml", "ref": "0123456789abcdef", "file": ".gitlab-ci.yml"}
+    ]
+    return child
+
+
+def test_jobs_on_a_stack_wait_for_each_other(tmp_path: Path) -> None:
+    """Updates, destructions and the reaper of a stack are in its resource group, and in its environment."""
+    home, pipeline = tmp_path / "home", _pipeline("gke")
+    _run(home, pipeline, "expired")
+    assert list(_child(home)) == ["nothing expired"]
+    _run(home, pipeline, "up of the merge request")
+    _run(home, pipeline, "expired")
+    every = pipeline | _child(home)
+    jobs = {name: _job(every, name) for name in every if name not in ("stages", "variables")}
+    places: dict[tuple[str, str], list[str]] = {}
+    for name, job in jobs.items():
+        if "resource_group" in job:
+            variables = _VARIABLES | job.get("variables", {})
+            texts: tuple[Any, Any] = (job["resource_group"], job["environment"])
+            names = [text if isinstance(text, str) else text["name"] for text in texts]
+            group, environment = (Template(text).substitute(variables) for text in names)
+            places.setdefault((group, environment), []).append(name)
+    assert places == {
+        ("stack-dev", "dev"): ["up", "reap"],
+        ("stack-pr-42", "pull-requests/42"): [
+            "up of the merge request",
+            "destroy of the merge request",
+            "reap pr-42",
+        ],
+    }
 
 
 def test_a_review_is_one_note(tmp_path: Path) -> None:
