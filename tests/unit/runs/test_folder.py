@@ -80,6 +80,12 @@ _KEY = "-----BEGIN OPENSSH PRIVATE KEY-----"  # gitleaks:allow
         (".aws/credentials", "x", "access to AWS"),
         ("home/.kube/config", "x", "access to clusters"),
         (".npmrc", "//registry.npmjs.org/:_authToken=x", "a token of a package registry"),
+        (".npmrc", "//npm.acme.example/:_password=eA==", "a password of a package registry"),
+        ("id_mldsa44_ed25519", "x", "a private SSH key"),
+        (".config/git/credentials", "https://ada:x@acme.example", "passwords"),
+        (".kaggle/access_token", "x", "a token of Kaggle"),
+        ("huggingface/stored_tokens", "[default]", "tokens of Hugging Face"),
+        ("terraform.tfstate.backup", "{}", "a state with secrets in plain text"),
     ],
 )
 def test_secrets(tmp_path: Path, path: str, content: str, held: str) -> None:
@@ -110,7 +116,7 @@ def test_files_that_hold_no_secrets(tmp_path: Path) -> None:
         "config.json": '{"lr": 0.1}',
         "token": "x",
         "slides.key": "x",
-        ".npmrc": "save-exact=true",
+        ".npmrc": "always-auth=true",
         "env": "x",
     }
     for path, content in files.items():

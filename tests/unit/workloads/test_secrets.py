@@ -92,6 +92,9 @@ _A, _B = "a" * 40, "B" * 40
         (f"curl -H 'Authorization: Bearer eyJ{_A}.eyJ{_A}.x'", "a JSON Web Token"),
         ("pip install -i https://ada:s3cret@pypi.acme.example/simple", "a password in a URL"),
         (f"echo {'-' * 5}BEGIN RSA PRIVATE KEY{'-' * 5}", "a private key"),
+        (f"echo {'-' * 5}BEGIN PGP PRIVATE KEY BLOCK{'-' * 5}", "a private key"),
+        (f"docker login --password dckr_oat_{_A}", "a token of Docker Hub"),
+        (f"az login --password aaa8Q~{_A[:31]}", "a secret of an application in Entra ID"),
         ("export WANDB_API_KEY=5f0c && wandb login", "a value of WANDB_API_KEY"),
         (f"export AWS_ACCESS_KEY_ID=AKIA{_B[:16]}", "an access key of AWS"),
     ],
@@ -115,6 +118,7 @@ def test_a_secret_in_commands(text: str, held: str) -> None:
         'export API_KEY="$WANDB_API_KEY"',
         "python train.py --pad-token '<pad>' --max_tokens=4096 --tokenizer=sk-learn",
         "git clone git@github.com:acme/lib.git",
+        f"pip install pypi-{'a-' * 30}mirror",
         "curl http://localhost:8080/a@b",
     ],
 )
