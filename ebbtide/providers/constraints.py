@@ -8,9 +8,10 @@ SETTING`: unless an input of the provider is true), `computed` (if omitted, the 
 `default` (JSON), `required`, `same` (the name of the comparison that ignores a difference), and the limits
 `enum`, `minimum`, `maximum` (a number, or an amount with its unit: `300s`, `10Mi`, `15%`), `shortest`,
 `longest`, `pattern`, `seconds` (text such as `600s`; the maximum, if there is one), `validate` (the name of a
-validation function), `most` (items of a list, or keys of a map); of a map, `keys` (the only ones) and
-`reserved` (keys that it cannot have); of an object, `rising` (properties whose values increase), `exclusive`
-(properties of which it has at most one) and `paired` (the second has each key of the first).
+validation function), `multiple` (of a number), `most` (items of a list, or keys of a map); of a map, `keys`
+(the only ones) and `reserved` (keys that it cannot have); of an object, `rising` (properties whose values
+increase, each with the cloud's default: `low=80|high=85`), `exclusive` (properties of which it has at most
+one) and `paired` (the second has each key of the first).
 """
 
 import csv
@@ -30,8 +31,11 @@ _TABLES: Final = ("gcp.csv", "azure_native.csv", "kubernetes.csv", "kueue.csv", 
 _UNLESS: Final = "unless "
 _LIMITS: Final = (
     *("enum", "minimum", "maximum", "shortest", "longest", "pattern", "validate"),
-    *("seconds", "most", "keys", "reserved", "rising", "exclusive", "paired"),
+    *("seconds", "multiple", "most", "keys", "reserved", "rising", "exclusive", "paired"),
 )
+_POOL: Final = "azure-native:containerservice:AgentPool"
+_INLINE_POOL: Final = ("azure-native:containerservice:ManagedCluster", "agentPoolProfiles")
+"""The inline pools of a cluster, to which the noted limits of pools apply too."""
 _SECONDS: Final = re.compile(r"(\d+(?:\.\d{1,9})?)s")
 _AMOUNT: Final = re.compile(r"(-?\d+(?:\.\d*)?|\.\d+)([a-zA-Zµ%]*)")
 _UNITS: Final = {
@@ -69,7 +73,13 @@ class Limit:
     @property
     def choices(self) -> tuple[str, ...]:
         """The values of an enum, or the names of keys or properties."""
-        return tuple(self.value.split("|"))
+        return tuple(self.defaults) if self.name == "rising" else tuple(self.value.split("|"))
+
+    @property
+    def defaults(self) -> dict[str, int]:
+        """The cloud's default of each property whose value increases, in order."""
+        parts = (part.partition("=") for part in self.value.split("|"))
+        return {name: int(default) for name, _, default in parts}
 
     def allows(self, value: Any) -> bool:  # noqa: PLR0911 - a case each
         """Return whether a value is within the limit; true for other types, and for `validate`."""
@@ -82,6 +92,8 @@ class Limit:
                 return len(value) >= self.number
             case "longest" if isinstance(value, str):
                 return len(value) <= self.number
+            case "multiple" if isinstance(value, int):
+                return value % self.number == 0
             case "most" if isinstance(value, list | tuple | Mapping):
                 return len(cast("Collection[Any]", value)) <= self.number
             case "pattern" if isinstance(value, str):
@@ -97,7 +109,7 @@ class Limit:
     def _allows_amount(self, value: Any) -> bool:
         bound, amount = _amount(self.value), _amount(value)
         if bound is None or amount is None or bound[0] != amount[0]:
-            return bound is None or bound[0] == "number"
+            return bound is None or (bound[0] == "number" and not isinstance(value, str))
         return amount[1] >= bound[1] if self.name == "minimum" else amount[1] <= bound[1]
 
     def wrong_keys(self, value: Mapping[str, Any]) -> list[str]:
@@ -112,8 +124,10 @@ class Limit:
                 first, second = (cast("Mapping[str, Any]", value.get(key) or {}) for key in self.choices)
                 return [key for key in first if key not in second]
             case "rising":
-                amounts = {key: _amount(value[key]) or ("", Decimal()) for key in given}
-                return [high for low, high in pairwise(given) if not amounts[low] < amounts[high]]
+                defaults: Mapping[str, Any] = self.defaults
+                amounts = {key: _amount(value.get(key, defaults[key])) or ("", Decimal()) for key in defaults}
+                wrong = [pair for pair in pairwise(defaults) if not amounts[pair[0]] < amounts[pair[1]]]
+                return [next(key for key in (high, low) if key in given) for low, high in wrong if given]
             case _:
                 return []
 
@@ -200,5 +214,9 @@ def _rows() -> dict[str, list[tuple[str, str, str]]]:
     for name in _TABLES:
         text = (resources.files("ebbtide.providers") / "schemas" / name).read_text()
         for row in csv.DictReader(text.splitlines()):
-            result.setdefault(row["type"], []).append((row["property"], row["constraint"], row["value"]))
+            limit = (row["constraint"], row["value"])
+            result.setdefault(row["type"], []).append((row["property"], *limit))
+            if name == "noted.csv" and row["type"] == _POOL:
+                type_, inside = _INLINE_POOL
+                result.setdefault(type_, []).append((f"{inside}.{row['property']}", *limit))
     return result

@@ -23,7 +23,7 @@ def top_level(path: str) -> str:
 
 def values_at(values: Plain, path: str, where: str = "") -> Iterator[tuple[str, Any]]:
     """Yield all known values at a path without indices, with their paths; lists on the path yield a value for
-    each item."""
+    each item. The last key may contain dots."""
     head, _, rest = path.partition(".")
     if isinstance(values, list):
         for index, item in enumerate(values):
@@ -32,6 +32,7 @@ def values_at(values: Plain, path: str, where: str = "") -> Iterator[tuple[str, 
         if values is not None and values is not UNKNOWN:
             yield where, values
     elif isinstance(values, dict):
+        head, rest = (path, "") if path in values else (head, rest)
         yield from values_at(values.get(head), rest, f"{where}.{head}" if where else head)
 
 

@@ -221,9 +221,10 @@ def _outside(at: _At, value: object) -> Iterator[Fault]:
         return
     broken = [limit for limit in at.limits if not limit.allows(value)]
     if isinstance(value, Mapping):
+        written = cast("Mapping[str, Any]", value)
         for limit in broken:
-            for key in limit.wrong_keys(cast("Mapping[str, Any]", value)):
-                yield _wrong_key((at / limit.choices[0] if limit.name == "paired" else at) / key, key, limit)
+            inside = at / limit.choices[0] if limit.name == "paired" else at
+            yield from (_wrong_key(inside / key, written, limit) for key in limit.wrong_keys(written))
     elif broken and broken[0].name == "enum":
         yield _unknown_word(at, str(value), list(broken[0].choices))
     elif broken:
@@ -231,7 +232,8 @@ def _outside(at: _At, value: object) -> Iterator[Fault]:
         yield Fault(at.path, problem, _OUT_OF_LIMITS, f"Write {_allowed(at, broken[0])}.")
 
 
-def _wrong_key(at: _At, key: str, limit: Limit) -> Fault:
+def _wrong_key(at: _At, written: Mapping[str, Any], limit: Limit) -> Fault:
+    key = str(at.keys[-1])
     others = [choice for choice in limit.choices if choice != key]
     match limit.name:
         case "keys":
@@ -247,8 +249,10 @@ def _wrong_key(at: _At, key: str, limit: Limit) -> Fault:
             problem = f"{at.shown} has no {limit.choices[1]}."
             fix = f"Write {limit.choices[1]}.{key} too."
         case _:
-            below = limit.choices[limit.choices.index(key) - 1]
-            problem, fix = f"{at.shown} is not above {below}.", f"Write a value above that of {below}."
+            side = "below" if key == limit.choices[0] else "above"
+            (other,) = others
+            its = "" if other in written else f", which is {limit.defaults[other]} by default"
+            problem, fix = f"{at.shown} is not {side} {other}{its}.", f"Write a value {side} that of {other}."
     return Fault(at.path, problem, _OUT_OF_LIMITS, fix)
 
 
@@ -258,6 +262,8 @@ def _allowed(at: _At, limit: Limit) -> str:
     match limit.name:
         case "pattern":
             return f"text that matches {limit.value}"
+        case "multiple":
+            return f"a multiple of {limit.value}"
         case "seconds":
             return f"seconds with their unit, such as 600s{f', at most {limit.value}s' * bool(limit.value)}"
         case "shortest" | "longest":
