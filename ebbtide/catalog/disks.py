@@ -12,7 +12,7 @@ _NO_HYPERDISK = ("pd-balanced", "pd-standard", "pd-ssd")
 _NO_STANDARD = ("pd-balanced", "pd-ssd", "hyperdisk-balanced")
 _AKS = ("managed", "ephemeral")
 
-_HYPERDISK_ONLY = frozenset({"a3-ultra", "a4", "c4", "c4a", "c4d", "ct6e", "g4", "h4d", "n4", "n4d"})
+_HYPERDISK_ONLY = frozenset({"a3-ultra", "a4", "c4", "c4a", "c4d", "ct6e", "g4", "h4d", "n4", "n4a", "n4d"})
 """Families with only Hyperdisk as boot disk: the fourth generation and newer, and A3 Ultra (Compute v1 API,
 AttachedDiskInitializeParams.diskType, 2026; kubernetes/k8s.io#8325, 2025-07;
 hashicorp/terraform-provider-google#19890, 2024-10; Vertex AI DiskSpec for A3 Ultra, 2026-04)."""
