@@ -104,8 +104,8 @@ def run(
     if not fields.get("queue"):
         fields = {**fields, "namespace": fields.get("namespace") or api.namespace}
     cluster = profile or Profile.load(namespace=fields.get("namespace", ""), context=context)
+    chosen = {key: fields[key] for key in ("pool", "queue", "namespace") if fields.get(key)}
     if not fields.get("image"):
-        chosen = {key: fields[key] for key in ("pool", "queue", "namespace") if fields.get(key)}
         fields = {**fields, "image": cluster.default_image(**chosen)}
     storage = _storage(code_in)
     folder = read_folder(root)
@@ -115,7 +115,7 @@ def run(
     namespace = manifest["metadata"].get("namespace") or api.namespace
     earlier = check(api, (manifest, *dependents), namespace, replace=replace)
     check_destination(api, cluster, namespace)
-    manifest, _ = uploaded(manifest, cluster, namespace, folder, storage)
+    manifest, _ = uploaded(manifest, cluster, namespace, folder, storage, chosen)
     submission.submit(api, manifest, *dependents, earlier=earlier)
     return Run(manifest["metadata"]["name"], namespace, api)
 

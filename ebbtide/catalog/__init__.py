@@ -34,7 +34,15 @@ from ebbtide.catalog.disks import (
 from ebbtide.catalog.footprints import Footprint, footprint, has_footprint
 from ebbtide.catalog.local_ssds import LOCAL_SSD_GIB, LocalSsds, local_ssds
 from ebbtide.catalog.locations import Locations, Offering, Region
-from ebbtide.catalog.machine_series import MachineSeries, can_be_spot, machine_series
+from ebbtide.catalog.machine_series import (
+    AMD64,
+    ARCHITECTURE,
+    ARM64,
+    MachineSeries,
+    architecture,
+    can_be_spot,
+    machine_series,
+)
 from ebbtide.catalog.machines import (
     Machine,
     attachable_counts,
@@ -52,6 +60,9 @@ from ebbtide.catalog.versions import PINS, Pin
 from ebbtide.cloud_kind import CloudKind
 
 __all__ = [
+    "AMD64",
+    "ARCHITECTURE",
+    "ARM64",
     "CLOUD_SPECS",
     "COMPUTE_CLASS",
     "FALLBACK",
@@ -77,6 +88,7 @@ __all__ = [
     "Resources",
     "Retirement",
     "TpuTopologies",
+    "architecture",
     "attachable_counts",
     "attachable_types",
     "boot_disk_types",

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
+from ebbtide.catalog.machine_series import AMD64
 from ebbtide.catalog.tables import rows
 from ebbtide.catalog.versions import PINS
 
@@ -25,15 +26,20 @@ _PASCAL: Final = ("nvidia-tesla-p4", "nvidia-tesla-p100")
 """GPUs without code in PyTorch's builds for CUDA 12.8 (pytorch/test-infra#7046, 2025-08)."""
 
 
-def default_image(accelerator: str) -> str:
+def default_image(accelerator: str, architecture: str) -> str:
     """Return the image, pinned by digest, of work that names none; empty for accelerators without one.
 
-    It is Python's for no accelerator, and PyTorch's for GPUs. No digest of Google's JAX images for TPUs is
-    published.
+    It is Python's for no accelerator, and PyTorch's for NVIDIA's GPUs on amd64. No digest of Google's JAX
+    images for TPUs is published.
+
+    Args:
+        accelerator: accelerator type; empty for none.
+        architecture: architecture of the nodes.
     """
     if not accelerator:
         return PINS["image-python"].version
-    return "" if is_tpu(accelerator) or accelerator in _PASCAL else PINS["image-pytorch"].version
+    has_image = architecture == AMD64 and not is_tpu(accelerator) and accelerator not in _PASCAL
+    return PINS["image-pytorch"].version if has_image else ""
 
 
 def _parts(name: str) -> set[str]:

@@ -6,6 +6,7 @@ from functools import cache
 
 from ebbtide.catalog import prices
 from ebbtide.catalog.allocatable import DEFAULT_NODE, NodeSettings, Resources, allocatable
+from ebbtide.catalog.machine_series import AMD64, architecture
 from ebbtide.catalog.tables import rows
 from ebbtide.cloud_kind import CloudKind
 
@@ -124,7 +125,8 @@ def attachable_counts(machine: Machine, accelerator: str) -> list[int]:
 def cheapest(
     cloud: CloudKind, region: str, need: Resources, *, least_vcpus: int = 1, without: tuple[str, ...] = ()
 ) -> Machine | None:
-    """Return the machine type without accelerators that offers `need` to pods at the lowest on-demand price.
+    """Return the amd64 machine type without accelerators that offers `need` to pods at the lowest on-demand
+    price.
 
     Args:
         cloud: cloud of the machine types.
@@ -138,7 +140,8 @@ def cheapest(
         for machine in _machines().values():
             if machine.cloud != cloud or machine.accelerator or not machine.allocatable().holds(need):
                 continue
-            if machine.vcpus < least_vcpus or machine.family in without:
+            is_arm = architecture(machine.cloud, machine.name) != AMD64
+            if is_arm or machine.vcpus < least_vcpus or machine.family in without:
                 continue
             price = prices.machine_price(cloud, region, machine.name) or prices.lowest_price(
                 cloud, machine.name

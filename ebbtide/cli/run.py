@@ -206,8 +206,9 @@ def with_code(
             err=options.get("format_") is PreviewFormat.JSON,
         )
 
+    chosen = {key: options[key] or "" for key in ("pool", "queue", "namespace")}
     try:
-        return uploaded(manifest, cluster, namespace, folder, code_in, report)
+        return uploaded(manifest, cluster, namespace, folder, code_in, chosen, report)
     except KeyboardInterrupt:
         say("Interrupted before a Job was created. What was uploaded is kept and not sent again.", err=True)
         raise SystemExit(ExitStatus.INTERRUPTED) from None

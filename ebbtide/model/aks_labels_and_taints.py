@@ -43,8 +43,8 @@ def taints(pool: Pool, own: Taint) -> tuple[Taint, ...]:
     return (*(fixed or (own,)), *gpu)
 
 
-def cloud_taints(pool: Pool) -> tuple[Taint, ...]:
-    """Return the taints that AKS adds."""
+def cloud_taints(pool: Pool, _architecture: str) -> tuple[Taint, ...]:
+    """Return the taints that AKS adds; none on Arm nodes (azure-aks-docs use-arm64-vms.md, 2025-02)."""
     return (Taint(key=SPOT, value="spot"),) if _is_spot(pool) else ()
 
 

@@ -3,7 +3,7 @@
 
 from typing import assert_never
 
-from ebbtide.catalog import COMPUTE_CLASS, is_tpu, one_host_topology, resource_name
+from ebbtide.catalog import AMD64, ARCHITECTURE, COMPUTE_CLASS, is_tpu, one_host_topology, resource_name
 from ebbtide.model.capacity import FlexStart, OnDemand, Preemptible, Queued, Reservation, Spot
 from ebbtide.model.pool import Accelerator, Pool, Taint
 
@@ -123,13 +123,16 @@ def _class_taints(pool: Pool) -> tuple[Taint, ...]:
     return (Taint(key=COMPUTE_CLASS, value=name),)
 
 
-def cloud_taints(pool: Pool) -> tuple[Taint, ...]:
-    """Return the taints that GKE adds: on nodes with accelerators, and on queued nodes."""
+def cloud_taints(pool: Pool, architecture: str) -> tuple[Taint, ...]:
+    """Return the taints that GKE adds: on nodes with accelerators, on queued nodes, and on Arm nodes (GKE
+    docs, prepare-arm-workloads-for-deployment, 2026)."""
     taints: tuple[Taint, ...] = ()
     if isinstance(pool.capacity, Queued):
         taints += (Taint(key=QUEUED, value="true"),)
     if pool.accelerator is not None:
         taints += (Taint(key=resource_name(pool.accelerator.type), value="present"),)
+    if architecture != AMD64:
+        taints += (Taint(key=ARCHITECTURE, value=architecture),)
     return taints
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import assert_never
 
-from ebbtide.catalog import FALLBACK, POOL_LABEL, CloudKind
+from ebbtide.catalog import AMD64, ARCHITECTURE, FALLBACK, POOL_LABEL, CloudKind, architecture
 from ebbtide.model import aks_labels_and_taints, gke_labels_and_taints
 from ebbtide.model.pool import Pool, Taint
 
@@ -52,12 +52,14 @@ def labels_and_taints(pool: Pool, cloud: CloudKind) -> LabelsAndTaints:
     shared = pool.labels.get(FALLBACK)
     own = Taint(key=FALLBACK, value=shared) if shared else Taint(key=POOL_LABEL, value=pool.name)
     labels = {POOL_LABEL: pool.name, **module.labels(pool), **pool.labels}
-    cloud_labels = module.cloud_labels(pool)
+    processors = architecture(cloud, pool.machine.type) if pool.machine else AMD64
+    # Every node has the label; only that of Arm nodes selects a pool.
+    other = {ARCHITECTURE: processors} if processors != AMD64 else {}
     return LabelsAndTaints(
         labels=labels,
-        cloud_labels=cloud_labels,
+        cloud_labels=module.cloud_labels(pool) | other,
         taints=module.taints(pool, own),
-        cloud_taints=module.cloud_taints(pool),
-        distinguishing=(POOL_LABEL, *module.distinguishing(pool)),
+        cloud_taints=module.cloud_taints(pool, processors),
+        distinguishing=(POOL_LABEL, *module.distinguishing(pool), *other),
         pool_label=module.pool_label(pool),
     )

@@ -1,5 +1,6 @@
 """Queues of a cluster: as declared, or one for each kind of hardware."""
 
+from ebbtide.catalog import AMD64
 from ebbtide.kueue_api import API_VERSION
 from ebbtide.model.cluster import Cluster
 from ebbtide.model.tenancy import Queue
@@ -16,13 +17,15 @@ CPU_QUEUE = "cpu"
 
 
 def queues_of(cluster: Cluster) -> tuple[Queue, ...]:
-    """Return the cluster's queues: the declared ones; by default `cpu` over the CPU pools and one for each
-    accelerator type, named after the type without its vendor (`t4`, `a100-80gb`), in the order of the
-    declaration. Empty without Kueue. The result is the same before and after completion."""
+    """Return the cluster's queues: the declared ones; by default `cpu` over the CPU pools, `cpu-arm64` over
+    those with Arm processors, and one for each accelerator type, named after the type without its vendor
+    (`t4`, `a100-80gb`), in the order of the declaration. Empty without Kueue. The result is the same before
+    and after completion."""
     if cluster.queues or not cluster.has_kueue:
         return cluster.queues
     pools: dict[str, list[str]] = {CPU_QUEUE: []}
     for pool in cluster.work_pools:
         hardware = pool.accelerator_type.removeprefix("nvidia-").removeprefix("tesla-")
-        pools.setdefault(hardware or CPU_QUEUE, []).append(pool.name)
+        cpus = CPU_QUEUE if pool.architecture == AMD64 else f"{CPU_QUEUE}-{pool.architecture}"
+        pools.setdefault(hardware or cpus, []).append(pool.name)
     return tuple(Queue(name=name, pools=tuple(names)) for name, names in pools.items() if names)

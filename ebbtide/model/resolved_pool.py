@@ -15,6 +15,7 @@ from ebbtide.catalog import (
     Machine,
     NodeSettings,
     Resources,
+    architecture,
     boot_disk_types,
     chips_of,
     find_machine,
@@ -65,6 +66,11 @@ class ResolvedPool(Pool):
     def machine_type(self) -> str:
         """Machine type; empty if unknown."""
         return self.machine.type if self.machine else ""
+
+    @property
+    def architecture(self) -> str:
+        """Architecture of its nodes: `amd64` or `arm64`."""
+        return architecture(self.site.cloud, self.machine_type)
 
     @property
     def accelerator_type(self) -> str:

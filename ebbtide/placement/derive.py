@@ -95,7 +95,7 @@ def pool_profile(pool: ResolvedPool, queues: tuple[Queue, ...]) -> PoolProfile:
         affinity=affinity(derived),
         queues=tuple(queue.name for queue in queues if pool.name in queue.pools),
         price=_price(pool),
-        image=default_image(pool.accelerator_type),
+        image=default_image(pool.accelerator_type, pool.architecture),
     )
 
 

@@ -21,6 +21,8 @@ QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
 """Label with the WorkloadPriorityClass of a workload (Kueue docs, run Jobs with WorkloadPriority, 2026)."""
 
+_ARCHITECTURE = "kubernetes.io/arch"
+
 SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 """Annotation of pods that says whether the cluster autoscaler may evict them to remove their node."""
 
@@ -154,6 +156,11 @@ class PoolProfile:
     queues: tuple[str, ...]
     price: PriceProfile = PriceProfile()
     image: str = ""
+
+    @property
+    def architecture(self) -> str:
+        """Architecture of its nodes: `amd64` or `arm64`."""
+        return self.labels.get(_ARCHITECTURE, "amd64")
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,8 +309,7 @@ class Profile:
         Raises:
             ProfileError: the cluster has no such pool or queue, or its pools have no common default.
         """
-        pools = self.find_queue(queue, namespace)[0].pools if queue else (pool,)
-        images = {self.pool(name).image for name in pools}
+        images = {item.image for item in self._pools_of(pool, queue, namespace)}
         image = images.pop()
         if images or not image:
             raise ProfileError(
@@ -311,6 +317,26 @@ class Profile:
                 "image. Name one with --image."
             )
         return image
+
+    def architecture(self, *, pool: str = "", queue: str = "", namespace: str = "") -> str:
+        """Return the architecture of the nodes of a pool, or of the pools of a queue; arguments of a queue as
+        for `find_queue`.
+
+        Raises:
+            ProfileError: the cluster has no such pool or queue, or its pools have no common architecture.
+        """
+        pools = self._pools_of(pool, "" if pool else queue, namespace)
+        names = sorted({item.architecture for item in pools}) or ["amd64"]
+        if len(names) > 1:
+            raise ProfileError(
+                f"Queue {queue} of cluster {self.cluster} has pools of {' and '.join(names)}, and an image "
+                "with code has one platform. Name a pool with --pool, or use --code-in config-map."
+            )
+        return names[0]
+
+    def _pools_of(self, pool: str, queue: str, namespace: str) -> list[PoolProfile]:
+        names = self.find_queue(queue, namespace)[0].pools if queue else (pool,) if pool else ()
+        return [self.pool(name) for name in names]
 
     def is_restricted(self, namespace: str) -> bool:
         """Return whether pods in a namespace have to satisfy the Pod Security Standard `restricted`; known

@@ -24,8 +24,6 @@ _LAYERS: Final = {
 }
 """Media type of a compressed layer, by that of its image's manifest."""
 _INDEXES: Final = {f"{_OCI}.index.v1+json", f"{_DOCKER}.distribution.manifest.list.v2+json"}
-_PLATFORM: Final = ("linux", "amd64")
-"""Platform of every machine in the catalog."""
 _TAG_LENGTH: Final = 20
 
 Document = dict[str, Any]
@@ -54,7 +52,9 @@ class CodeImage:
     base_layers: tuple[tuple[str, int], ...] = ()
 
 
-def code_image(base: str, repository: str, layer: bytes, credentials: Credentials) -> CodeImage:
+def code_image(
+    base: str, repository: str, layer: bytes, credentials: Credentials, architecture: str = "amd64"
+) -> CodeImage:
     """Return the image of a layer on a base image; nothing is pushed.
 
     Args:
@@ -62,6 +62,7 @@ def code_image(base: str, repository: str, layer: bytes, credentials: Credential
         repository: repository of the image, with its registry.
         layer: the layer, a tar archive.
         credentials: returns the user's credentials for a registry.
+        architecture: architecture of the nodes, such as `amd64`.
 
     Raises:
         RegistryError: the base image does not exist or is for another platform, or a registry rejects a
@@ -77,12 +78,15 @@ def code_image(base: str, repository: str, layer: bytes, credentials: Credential
         if digest is None:
             raise _missing(source)
         pinned = Reference(source.name, source.host, source.repository, source.tag, digest)
-        tag = hashlib.sha256(f"{digest} {diff}".encode()).hexdigest()[:_TAG_LENGTH]
+        tag = hashlib.sha256(f"{digest} {diff} {architecture}".encode()).hexdigest()[:_TAG_LENGTH]
         if existing := destination.digest(tag):
             return CodeImage(f"{repository}:{tag}@{existing}", tag, pinned)
-        manifest = _of_platform(origin, origin.manifest(digest), base)
+        manifest = _of_platform(origin, origin.manifest(digest), base, architecture)
         document = json.loads(manifest.content)
-        config = _extended_config(json.loads(origin.blob(document["config"]["digest"])), diff)
+        settings: Document = json.loads(origin.blob(document["config"]["digest"]))
+        if settings.get("architecture", architecture) != architecture:
+            raise _no_variant(base, architecture)
+        config = _extended_config(settings, diff)
     compressed = gzip.compress(layer, mtime=0)
     text = _extended_manifest(document, manifest.media_type, config, compressed)
     return CodeImage(
@@ -105,13 +109,14 @@ def push_code(
     repository: str,
     layer: bytes,
     credentials: Credentials,
+    architecture: str,
     on_copy: Callable[[int, int], object] = _ignored,
 ) -> str:
     """Push the image of a layer on a base image, unless its repository has it; return its name.
 
     Arguments and errors are those of `code_image` and `push`.
     """
-    image = code_image(base, repository, layer, credentials)
+    image = code_image(base, repository, layer, credentials, architecture)
     push(image, credentials, on_copy)
     return image.name
 
@@ -144,18 +149,22 @@ def push(image: CodeImage, credentials: Credentials, on_copy: Callable[[int, int
         destination.set_manifest(image.tag, image.manifest)
 
 
-def _of_platform(origin: Repository, manifest: Manifest, base: str) -> Manifest:
+def _no_variant(base: str, architecture: str) -> RegistryError:
+    return RegistryError(
+        f"Image {base} has no variant for linux/{architecture}, the platform of the nodes: name another with "
+        "--image."
+    )
+
+
+def _of_platform(origin: Repository, manifest: Manifest, base: str, architecture: str) -> Manifest:
     """Return the manifest for the nodes' platform."""
     if manifest.media_type in _INDEXES:
         entries: Sequence[Document] = json.loads(manifest.content)["manifests"]
         for entry in entries:
             platform: Document = entry.get("platform") or {}
-            if (platform.get("os"), platform.get("architecture")) == _PLATFORM:
+            if (platform.get("os"), platform.get("architecture")) == ("linux", architecture):
                 return origin.manifest(entry["digest"])
-        raise RegistryError(
-            f"Image {base} has no variant for {'/'.join(_PLATFORM)}, the platform of the nodes: name another "
-            "with --image."
-        )
+        raise _no_variant(base, architecture)
     if manifest.media_type not in _LAYERS:
         raise RegistryError(
             f"Image {base} has a manifest of type {manifest.media_type}, which cannot be extended: name an "

@@ -6,7 +6,7 @@ import gzip
 import hashlib
 import logging
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from ebbtide.kubernetes_api import Api
@@ -91,6 +91,7 @@ def uploaded(
     namespace: str,
     folder: Folder,
     code_in: CodeIn | None,
+    chosen: Mapping[str, str],
     on_copied: Callable[[int, int], object] = lambda _copied, _total: None,
 ) -> tuple[Object, str]:
     """Write a run's code to its registry or bucket, unless that has it; return the Job with the image, and a
@@ -102,9 +103,11 @@ def uploaded(
         namespace: the Job's namespace.
         folder: the code.
         code_in: storage of the code; see `storage_of`.
+        chosen: `pool` or `queue` of the Job, and `namespace`, which determine the platform of its image.
         on_copied: called with copied and total bytes of the base image's layers, if they are copied.
 
     Raises:
+        ProfileError: the pools of the Job's queue have several architectures.
         RegistryError: the registry or the base image cannot be used.
         WorkloadError: the bucket cannot be used, or a library is not installed.
     """
@@ -114,7 +117,8 @@ def uploaded(
         from ebbtide.registries.credentials import user_credentials  # noqa: PLC0415
 
         base, layer = _container(job)["image"], folder.archive(DIRECTORY.lstrip("/"))
-        image = push_code(base, repository, layer, user_credentials, on_copied)
+        architecture = profile.architecture(**chosen)
+        image = push_code(base, repository, layer, user_credentials, architecture, on_copied)
         return _with_pod(job, containers=[{**_container(job), "image": image}]), f"Image: {image}"
     if storage_of(profile, namespace, folder, code_in) is not CodeIn.BUCKET:
         return job, ""

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from ebbtide.catalog import PINS, default_image
+from ebbtide.catalog import AMD64, ARM64, PINS, default_image
 from ebbtide.costs.charges import node_price
 from ebbtide.model import declare
 from ebbtide.placement import Profile, ProfileError
@@ -71,8 +71,12 @@ def test_images_are_pinned_by_digest() -> None:
     """Each default image has a digest; TPUs and the GPUs that its PyTorch lacks have none."""
     images = [pin.version for name, pin in PINS.items() if name.startswith("image-")]
     assert all(re.search(r"@sha256:[0-9a-f]{64}$", image) for image in images)
-    assert {default_image(name) for name in ("", "nvidia-l4", "nvidia-tesla-v100")} == set(images)
-    assert {default_image(name) for name in ("tpu-v6e-slice", "nvidia-tesla-p100")} == {""}
+    assert {default_image(name, AMD64) for name in ("", "nvidia-l4", "nvidia-tesla-v100")} == set(images)
+    assert {default_image(name, AMD64) for name in ("tpu-v6e-slice", "nvidia-tesla-p100")} == {""}
+    assert (default_image("", ARM64), default_image("nvidia-gb200", ARM64)) == (
+        PINS["image-python"].version,
+        "",
+    )
     made = profile(declare(_declared("gke")))
     gpu = next(pool for pool in made.pools if pool.accelerator)
     assert made.default_image(pool=gpu.name) == PINS["image-pytorch"].version

@@ -34,7 +34,7 @@ def _spot_is_no_system_pool(pool: PoolIn) -> Iterator[Fault]:
 @pool_rule("machine available as spot", "catalog/data/series.csv, a source in each row", CloudKind.AKS)
 def _spot_of_a_series_that_has_it(pool: PoolIn) -> Iterator[Fault]:
     machine = pool.machine
-    if isinstance(pool.pool.capacity, Spot) and machine is not None and not can_be_spot(machine):
+    if isinstance(pool.pool.capacity, Spot) and machine is not None and not can_be_spot(machine.family):
         yield Fault(
             pool.at("capacity"),
             f"Azure does not offer {machine.name} as spot.",

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from ebbtide.catalog import CLOUD_SPECS, CloudKind
+from ebbtide.catalog import AMD64, CLOUD_SPECS, CloudKind
 from ebbtide.model.cluster import Cluster
 from ebbtide.model.faults import Fault
 from ebbtide.model.pool import TaintEffect
@@ -34,6 +34,23 @@ def _exactly_one(cluster: Cluster) -> Iterator[Fault]:
             f"There is already a system pool, {system[0]}.",
             "Add-ons would be spread over both, and neither size could be checked.",
             "Remove role here.",
+        )
+
+
+@pool_rule(
+    "system pool has amd64 nodes",
+    "kubeflow/pipelines#13957 (2026-09): images for amd64 only; GKE docs, "
+    "prepare-arm-workloads-for-deployment (2026)",
+)
+def _amd64(pool: PoolIn) -> Iterator[Fault]:
+    if pool.pool.is_system and pool.resolved.architecture != AMD64:
+        yield Fault(
+            pool.at("machine"),
+            f"{pool.resolved.machine_type} has Arm processors, and this is the system pool.",
+            "Images of Kubeflow Pipelines exist for amd64 only, and on GKE system pods without a toleration "
+            "for Arm nodes would stay pending.",
+            f"Write a machine type with amd64 processors, such as "
+            f"{CLOUD_SPECS[pool.site.cloud].machine_example}, and a work pool of Arm machines.",
         )
 
 

@@ -166,6 +166,24 @@ def _one_accelerator_type(cluster: Cluster) -> Iterator[Fault]:
             )
 
 
+@cluster_rule(
+    "one architecture in queue",
+    "GKE docs, prepare-arm-workloads-for-deployment (2026): an image for amd64 does not run on Arm nodes",
+    severity=Severity.WARNED,
+)
+def _one_architecture(cluster: Cluster) -> Iterator[Fault]:
+    by_name = {pool.name: pool.architecture for pool in cluster.resolved_pools}
+    for index, queue in enumerate(cluster.queues):
+        names = list(dict.fromkeys(by_name[name] for name in queue.pools if name in by_name))
+        if len(names) > 1:
+            yield Fault(
+                f"queues[{index}].pools",
+                f"The pools of the queue have different architectures, {and_list(names)}.",
+                "An image for one of them fails on the nodes of the other with exec format error.",
+                "Declare a queue for each, unless all images have both platforms.",
+            )
+
+
 @cluster_rule("team queues exist", f"{_KUEUE}: LocalQueue.spec.clusterQueue")
 def _teams_name_queues(cluster: Cluster) -> Iterator[Fault]:
     queues = [queue.name for queue in queues_of(cluster)]

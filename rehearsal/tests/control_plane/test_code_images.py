@@ -83,7 +83,7 @@ def test_layers_of_another_registry_are_copied(address: str, tmp_path: Path) -> 
 
 
 def test_the_platform_of_the_nodes(address: str) -> None:
-    """The base is the linux/amd64 image of an index; an index without one is refused."""
+    """The base is the image of an index for the nodes' architecture; without one it is refused."""
     entries = [
         {"mediaType": OCI.format("manifest"), "size": 1, "platform": {"os": "linux", "architecture": of}}
         | {"digest": put_image(f"{address}/bases/many:{of}", {"etc/of": of}, architecture=of)}
@@ -92,10 +92,14 @@ def test_the_platform_of_the_nodes(address: str) -> None:
     index = {"schemaVersion": 2, "mediaType": OCI.format("index")}
     put_manifest(f"{address}/bases/many:1", {**index, "manifests": entries})
     put_manifest(f"{address}/bases/many:2", {**index, "manifests": entries[:1]})
-    image, _ = _pushed(f"{address}/bases/many:1", f"{address}/team/many")
-    assert read_image(image.name)[2][0] == {"etc/of": "amd64"}
-    with pytest.raises(RegistryError, match="many:2 has no variant for linux/amd64"):
-        code_image(f"{address}/bases/many:2", f"{address}/team/many", _CODE, anonymous)
+    target = f"{address}/team/many"
+    for architecture in ("amd64", "arm64"):
+        image = code_image(f"{address}/bases/many:1", target, _CODE, anonymous, architecture)
+        push(image, anonymous, print)
+        assert read_image(image.name)[2][0] == {"etc/of": architecture}
+    for base, architecture in (("many:2", "amd64"), ("many:amd64", "arm64")):
+        with pytest.raises(RegistryError, match=f"{base} has no variant for linux/{architecture}"):
+            code_image(f"{address}/bases/{base}", target, _CODE, anonymous, architecture)
 
 
 def test_a_base_that_does_not_exist(address: str) -> None:

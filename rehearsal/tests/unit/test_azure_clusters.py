@@ -272,6 +272,14 @@ def test_the_nodes_of_a_spot_pool(tmp_path: Path) -> None:
     assert (pool.minimum, pool.maximum, pool.initial) == (0, 10, 0)
 
 
+def test_the_nodes_of_an_arm_pool(tmp_path: Path) -> None:
+    """AKS labels Arm nodes as Kubernetes does, and taints none (azure-aks-docs use-arm64-vms.md, 2025-02)."""
+    azure = Azure(tmp_path).with_cluster()
+    azure.make("containerservice:AgentPool", **POOL | {"vmSize": "Standard_D8ps_v6", "nodeTaints": []})
+    (pool,) = (node_pool for node_pool in pools(azure.store, CLUSTER) if node_pool.name == "work")
+    assert (pool.labels["kubernetes.io/arch"], pool.taints) == ("arm64", ())
+
+
 def test_zones_of_nodes(tmp_path: Path) -> None:
     """Zones are distinguished by region and number; without zones there is only `0`."""
     azure = Azure(tmp_path).with_cluster()

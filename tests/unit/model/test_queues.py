@@ -33,6 +33,13 @@ def test_derived_queues_are_one_for_each_kind_of_hardware() -> None:
     }
 
 
+def test_arm_machines_have_a_queue_of_their_own() -> None:
+    """An image for one architecture does not run on the other, so no derived queue has both."""
+    arm = {"name": "arm", "machine": "c4a-standard-8", "nodes": {"max": 2}}
+    queues = _queues({"pools[4]": arm}, ["queues", "teams"])
+    assert (queues["cpu"], queues["cpu-arm64"]) == (("cpu-spot",), ("arm",))
+
+
 def test_there_is_no_queue_over_nothing() -> None:
     """Without CPU pools there is no queue for them."""
     assert _queues({}, ["pools[1]", "queues", "teams"]) == {"t4": ("t4-spot",), "a100": ("a100-queued",)}

@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 from ebbtide.catalog import CloudKind
 from ebbtide.model import Cluster, declare
 from ebbtide.model.tenants import tenants_of
+from ebbtide.placement import ProfileError
 from ebbtide.placement.derive import profile
 from ebbtide.placement.queueing import Queueing, queueing
 from ebbtide.placement.quotas import covered, flavor, largest_node, quantity
-from tests.declarations import AKS, BASES, GKE, Declaration, changed, declarations
+from tests.declarations import AKS, BASES, GKE, Declaration, changed, declarations, only
 from tests.unit.model.cases import many_pools
 
 generated = settings(max_examples=40, deadline=None)
@@ -335,3 +336,40 @@ def test_resources_come_in_one_order() -> None:
 def test_clouds_are_both_here() -> None:
     """The bases of these tests stand on every cloud there is."""
     assert {BASES[name]["cloud"]["kind"] for name in BASES} == {kind.value for kind in CloudKind}
+
+
+@pytest.mark.parametrize(
+    ("base", "machine", "taint"),
+    [(GKE, "c4a-standard-8", [("kubernetes.io/arch", "arm64", "NoSchedule")]), (AKS, "Standard_D8ps_v6", [])],
+    ids=["gke", "aks"],
+)
+def test_arm_nodes(base: Declaration, machine: str, taint: list[tuple[str, str, str]]) -> None:
+    """Jobs select Arm nodes, tolerate GKE's taint on them, and get an image for them; the flavor has both."""
+    described = {"type": machine, "vcpus": 8, "memoryGib": 32}
+    cluster = declare(only(base, machine=described, capacity="spot"))
+    (pool,) = cluster.work_pools
+    made = profile(cluster)
+    work = made.pool("work")
+    own = flavor(next(item for item in cluster.resolved_pools if item.name == pool.name))
+    assert ("kubernetes.io/arch", ("arm64",)) in [(term.key, term.values) for term in work.affinity]
+    assert own.labels["kubernetes.io/arch"] == "arm64"
+    for taints in (work.taints, own.taints):
+        found = [(item.key, item.value, item.effect) for item in taints if item.key == "kubernetes.io/arch"]
+        assert found == taint
+    tolerated = {(item.key, item.value) for item in own.tolerations}
+    assert {(key, value) for key, value, _ in taint} <= tolerated
+    assert (made.architecture(pool="work"), made.architecture(pool="system")) == ("arm64", "amd64")
+
+
+def test_an_image_of_two_architectures() -> None:
+    """A queue over Arm and other machines has no single platform for an image with code; a pool has one."""
+    pools = [
+        GKE["pools"][0],
+        {"name": "arm", "machine": "c4a-standard-8", "nodes": {"max": 2}},
+        {"name": "x86", "machine": "n2-standard-8", "nodes": {"max": 2}},
+    ]
+    queues = [{"name": "any", "pools": ["arm", "x86"]}]
+    made = profile(declare(changed(GKE, pools=pools, queues=queues)))
+    with pytest.raises(ProfileError, match="has pools of amd64 and arm64, and an image with code has one"):
+        made.architecture(queue="any")
+    assert made.architecture(queue="any", pool="arm") == "arm64"

@@ -209,14 +209,14 @@ def test_the_upload_to_the_bucket(root: Path, bucket: Bucket, tmp_path: Path) ->
     folder, team = read_folder(root), TeamProfile("vision", "vision", bucket=f"gs://{bucket.name}")
     profile = replace(DEV, teams=(team,))
     address = bucket_folder(profile, "vision", folder)
-    notes = [uploaded({}, profile, "vision", folder, CodeIn.BUCKET)[1] for _ in range(2)]
+    notes = [uploaded({}, profile, "vision", folder, CodeIn.BUCKET, {})[1] for _ in range(2)]
     assert notes == [f"Archive: {address}", f"Archive: {address}, which has it already"]
     bucket.files.get_file(f"{address.removeprefix('gs://')}/code.tar.gz", str(tmp_path / "code.tar.gz"))
     with tarfile.open(tmp_path / "code.tar.gz") as archive:
         assert sorted(archive.getnames()) == ["lib/data.txt", "train.py"]
     other = replace(DEV, teams=(replace(team, bucket="gs://no-such-bucket"),))
     with pytest.raises(WorkloadError, match=r"The code was not uploaded\. gs://no-such-bucket/code/"):
-        uploaded({}, other, "vision", folder, CodeIn.BUCKET)
+        uploaded({}, other, "vision", folder, CodeIn.BUCKET, {})
 
 
 def test_an_upload_without_a_login(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -226,7 +226,7 @@ def test_an_upload_without_a_login(root: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr("ebbtide.workloads.storage._opened", opened)
     profile = replace(DEV, teams=(TeamProfile("vision", "vision", bucket="gs://vision"),))
     with pytest.raises(WorkloadError) as error:
-        uploaded({}, profile, "vision", read_folder(root), CodeIn.BUCKET)
+        uploaded({}, profile, "vision", read_folder(root), CodeIn.BUCKET, {})
     assert str(error.value).endswith(
         "could not be used: DefaultAzureCredential failed. Check that you are logged in to the cloud, and "
         "may write there."

@@ -8,7 +8,16 @@ GoogleCloudPlatform/container-engine-accelerators@992db812 for the label of the 
 from collections.abc import Iterator
 from typing import Final
 
-from ebbtide.catalog import Machine, is_tpu, one_host_topology, resource_name
+from ebbtide.catalog import (
+    ARCHITECTURE,
+    ARM64,
+    CloudKind,
+    Machine,
+    architecture,
+    is_tpu,
+    one_host_topology,
+    resource_name,
+)
 from ebbtide.catalog.clouds import region_of
 from ebbtide.model.capacity import CapacityKind
 from ebbtide.placement import NodeTaint
@@ -21,7 +30,6 @@ _EFFECTS: Final = {
     "NO_EXECUTE": "NoExecute",
 }
 _API_EFFECTS: Final = {effect: api for api, effect in _EFFECTS.items()}
-_ARM: Final = frozenset({"t2a", "c4a", "n4a", "a4x"})
 _KINDS: Final[dict[CapacityKind, tuple[str, ...]]] = {
     "on-demand": (),
     "reservation": (),
@@ -48,7 +56,6 @@ def added_labels(
     zones: tuple[str, ...],
 ) -> dict[str, str]:
     """Return the labels that GKE adds to a pool's nodes, without those of a single node and its zone."""
-    arm = machine.family in _ARM
     labels = {
         f"{_PREFIX}gke-nodepool": fields.text("name"),
         f"{_PREFIX}gke-provisioning": _PROVISIONING[capacity],
@@ -56,7 +63,7 @@ def added_labels(
         f"{_PREFIX}gke-container-runtime": "containerd",
         f"{_PREFIX}gke-os-distribution": _distribution(fields),
         f"{_PREFIX}machine-family": machine.name.partition("-")[0],
-        "kubernetes.io/arch": "arm64" if arm else "amd64",
+        ARCHITECTURE: architecture(CloudKind.GKE, machine.name),
         "kubernetes.io/os": "linux",
         "node.kubernetes.io/instance-type": machine.name,
         "topology.kubernetes.io/region": region_of(zones[0]),
@@ -121,8 +128,8 @@ def _added(
         yield NodeTaint(f"{_PREFIX}gke-queued", "true", "NoSchedule")
     if accelerator is not None:
         yield NodeTaint(resource_name(accelerator[0]), "present", "NoSchedule")
-    if machine.family in _ARM:
-        yield NodeTaint("kubernetes.io/arch", "arm64", "NoSchedule")
+    if (processors := architecture(CloudKind.GKE, machine.name)) == ARM64:
+        yield NodeTaint(ARCHITECTURE, processors, "NoSchedule")
 
 
 def in_api_words(taint: NodeTaint) -> dict[str, str]:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any, Final
 
-from ebbtide.catalog import CloudKind, find_machine
+from ebbtide.catalog import ARCHITECTURE, CloudKind, architecture, find_machine
 from ebbtide.pod_requests import amounts, total
 from ebbtide_rehearsal.cloud.nodes.machines import Machine
 from ebbtide_rehearsal.cloud.nodes.names import group, provider_id, resize_request
@@ -27,16 +27,15 @@ NOT_READY: Final = "node.kubernetes.io/not-ready"
 """Key of Kubernetes' taint on a node until its kubelet is ready."""
 
 _PODS: Final = {"gke": 110, "aks": 250}
-_ARM: Final = ("t2a-", "c4a-", "n4a-", "a4x-")
 
 
 def labels(pool: NodePool, zone: str, name: str) -> dict[str, str]:
     """Return the labels of a node: its pool's, and those for its name, machine and zone."""
     region = zone.rsplit("-", 1)[0]
-    arch = "arm64" if pool.machine.startswith(_ARM) else "amd64"
+    arch = architecture(CloudKind(pool.cloud), pool.machine)
     own = {
         "kubernetes.io/hostname": name,
-        "kubernetes.io/arch": arch,
+        ARCHITECTURE: arch,
         "kubernetes.io/os": "linux",
         "beta.kubernetes.io/arch": arch,
         "beta.kubernetes.io/os": "linux",
@@ -127,7 +126,7 @@ def node(pool: NodePool, machine: Machine, version: str) -> dict[str, Any]:
         "status": {
             "allocatable": allocatable,
             "capacity": capacity(pool),
-            "nodeInfo": _information(node_labels["kubernetes.io/arch"], version),
+            "nodeInfo": _information(node_labels[ARCHITECTURE], version),
         },
     }
 

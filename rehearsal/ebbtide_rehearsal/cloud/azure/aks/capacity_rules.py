@@ -27,7 +27,7 @@ def _spot_is_a_scale_set(pool: PoolRequest) -> str | None:
 
 
 def _spot_of_a_series_that_has_it(pool: PoolRequest) -> str | None:
-    if not pool.is_spot or can_be_spot(pool.machine):
+    if not pool.is_spot or can_be_spot(pool.machine.family):
         return None
     return refused(
         "BadRequest",

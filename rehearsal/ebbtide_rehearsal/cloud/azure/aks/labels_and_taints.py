@@ -7,6 +7,7 @@ still added (azure-aks-docs, use-nvidia-gpu, 2026; Azure/AKS#1568).
 from collections.abc import Mapping
 from typing import Any, Final
 
+from ebbtide.catalog import ARCHITECTURE, CloudKind, architecture
 from ebbtide.placement import NodeTaint
 from ebbtide_rehearsal.cloud.azure.aks.pool_request import PoolRequest
 from ebbtide_rehearsal.cloud.azure.values import inner, items
@@ -55,7 +56,7 @@ def labels(pool: PoolRequest, state: Mapping[str, Any]) -> dict[str, str]:
         f"{_AZURE}/storageprofile": str(state["osDiskType"]).lower(),
         "failure-domain.beta.kubernetes.io/region": pool.location,
         "beta.kubernetes.io/instance-type": str(state["vmSize"]),
-        "kubernetes.io/arch": "amd64",
+        ARCHITECTURE: architecture(CloudKind.AKS, machine.name),
         "kubernetes.io/os": str(state["osType"]).lower(),
         "node.kubernetes.io/instance-type": str(state["vmSize"]),
         "topology.kubernetes.io/region": pool.location,
