@@ -56,9 +56,10 @@ class GkeConsolidation(Declared):
     profile: Literal["balanced", "optimize-utilization"] = "optimize-utilization"
     """The cluster's autoscaling profile: `balanced` keeps spare nodes, `optimize-utilization` removes nodes
     sooner. Google publishes no times for either."""
-    delay_minutes: Positive | None = None
-    """Idle minutes before a node of a queue with `fallback` is removed; set in the queue's ComputeClass.
-    Nodes of other pools follow the profile. Default: GKE's own."""
+    delay_minutes: Annotated[int, Field(strict=True, ge=1, le=1440)] | None = None
+    """Idle minutes before a node of a queue with `fallback` is removed, up to a day; set in the queue's
+    ComputeClass (its CustomResourceDefinition, in @kubernetes-models/gke 4.6.2, 2026). Nodes of other pools
+    follow the profile. Default: GKE's own."""
 
 
 class Gke(Declared):

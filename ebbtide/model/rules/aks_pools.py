@@ -5,6 +5,7 @@ from decimal import Decimal
 
 from ebbtide.catalog import LARGEST_EPHEMERAL_GIB, CloudKind, can_be_spot, ephemeral_gib
 from ebbtide.model.capacity import Spot
+from ebbtide.model.cloud import Aks
 from ebbtide.model.cluster import Cluster
 from ebbtide.model.faults import Fault
 from ebbtide.model.rules.rule import PoolIn, Severity, cluster_rule, pool_rule, pools_of
@@ -16,6 +17,7 @@ _DECIMALS = 5
 _NO_POOL = "The node pool could not be created."
 _LIMITS = "azure-aks-docs quotas-skus-regions.md (2026-08-03), container-service-limits"
 _MOST_NODES = 1000
+_MOST_IN_CLUSTER = {"free": 1000, "standard": 5000, "premium": 5000}
 _MOST_POOLS = 100
 _PROXIMITY = "proximityPlacementGroupID"
 
@@ -95,6 +97,27 @@ def _not_too_many_nodes(pool: PoolIn) -> Iterator[Fault]:
                 _NO_POOL,
                 f"Write {field}: {_MOST_NODES} or less, and add a second pool for more nodes.",
             )
+
+
+@cluster_rule(
+    "maximum nodes in AKS cluster",
+    "azure-aks-docs core-aks-concepts.md (2026-07-29), free-standard-pricing-tiers.md (2026-07-06)",
+    CloudKind.AKS,
+    Severity.WARNED,
+)
+def _too_many_nodes_together(cluster: Cluster) -> Iterator[Fault]:
+    if not isinstance(cluster.cloud, Aks) or cluster.cloud.existing is not None:
+        return
+    tier, number = cluster.cloud.tier, sum(pool.max_nodes for pool in cluster.resolved_pools)
+    most = _MOST_IN_CLUSTER[tier]
+    if number > most:
+        larger = "tier: standard, " if tier == "free" else ""
+        yield Fault(
+            "pools",
+            f"A cluster of the tier {tier} has at most {most} nodes, and the pools may have {number}.",
+            "Pools could not scale beyond that number.",
+            f"Write {larger}smaller pools, or a second cluster.",
+        )
 
 
 @cluster_rule(

@@ -38,6 +38,16 @@ _RESERVED: Mapping[CloudKind, Mapping[str, tuple[str, ...]]] = {
 }
 """Ranges that no node, pod or service can have, by cloud and by who reserves them."""
 
+_PRIVATE = [
+    IPv4Network(text)
+    for text in (
+        *("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24"),
+        *("198.51.100.0/24", "203.0.113.0/24", "198.18.0.0/15", "240.0.0.0/4"),
+    )
+]
+"""Ranges that VPC supports by an RFC each (VPC docs, subnets: valid IPv4 ranges; 2026); all others are public
+addresses, used privately."""
+
 _PREFIXES: Mapping[CloudKind, Mapping[str, tuple[int, int]]] = {
     # Of a subnet and its secondary ranges that are not managed by GKE.
     CloudKind.GKE: {"nodes": (8, 29), "pods": (9, 24), "services": (16, 28)},
@@ -192,6 +202,24 @@ def _reserved(cluster: Cluster) -> Iterator[Fault]:
                 f"Write another private range, such as "
                 f"{type(cluster.cloud.network).model_fields[field].default}, that does not overlap "
                 f"{', '.join(map(str, reserved))}.",
+            )
+
+
+@cluster_rule(
+    "range within one RFC",
+    f"{_VPC}: no range spans several RFCs, or an RFC and public addresses",
+    CloudKind.GKE,
+)
+def _spans(cluster: Cluster) -> Iterator[Fault]:
+    for field, text in _ranges(cluster.cloud.network).items():
+        parsed = _parsed(text)
+        part = next((own for own in _PRIVATE if parsed is not None and parsed.supernet_of(own)), None)
+        if part is not None and parsed != part:
+            yield Fault(
+                f"{_PATH}.{field}",
+                f"The range of {field}, {text}, contains {part} and other addresses.",
+                "The cluster could not be created: VPC supports no range that is private in part.",
+                f"Write {part}, a range within it, or one that does not overlap it.",
             )
 
 

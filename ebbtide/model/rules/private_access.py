@@ -8,7 +8,7 @@ from ebbtide.catalog import CLOUD_SPECS, CloudKind
 from ebbtide.model.cloud import Aks
 from ebbtide.model.cluster import Cluster
 from ebbtide.model.faults import Fault
-from ebbtide.model.rules.rule import Severity, cluster_rule
+from ebbtide.model.rules.rule import Severity, cluster_rule, pools_of
 
 _AKS_DOCS = "azure-aks-docs private-clusters.md (2026-08-05)"
 _AKS_RANGES = "azure-aks-docs api-server-authorized-ip-ranges.md (2026-08-03)"
@@ -32,6 +32,22 @@ def _no_ranges_on_aks(cluster: Cluster) -> Iterator[Fault]:
             "AKS refuses the cluster.",
             "Remove networks, and restrict access to the cluster's network, or omit private.",
         )
+
+
+@cluster_rule("authorized ranges and public nodes", _AKS_RANGES, CloudKind.AKS)
+def _public_nodes(cluster: Cluster) -> Iterator[Fault]:
+    if not isinstance(cluster.cloud, Aks) or not cluster.cloud.access.networks:
+        return
+    for pool in pools_of(cluster):
+        overrides = pool.pool.overrides
+        if overrides.get("enableNodePublicIP") is True and not overrides.get("nodePublicIPPrefixID"):
+            yield Fault(
+                pool.at("overrides.enableNodePublicIP"),
+                "The API server has authorized ranges, and the nodes have public addresses without a prefix.",
+                "The nodes could not reach the API server, and would never be ready.",
+                "Write nodePublicIPPrefixID too, and the prefix's range under cloud.access.networks, or "
+                "remove enableNodePublicIP.",
+            )
 
 
 @cluster_rule("private DNS zone", _AKS_DOCS, CloudKind.AKS)
