@@ -4,10 +4,14 @@ import os
 import shutil
 import subprocess
 import sys
+import tomllib
 import zipfile
+from collections.abc import Callable, Iterator
+from importlib.metadata import Distribution, distribution
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 from tests.repository import ROOT
 
@@ -53,3 +57,44 @@ def unpacked(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(directory)
     return directory
+
+
+@pytest.fixture(scope="session")
+def install(unpacked: Path) -> Callable[[Path, Requirement], None]:
+    """Install the wheel, `ebbtide` with extras, or another distribution in a directory of packages: the wheel
+    unpacked, and links to what it requires in the versions of this environment."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras: dict[str, list[str]] = project["optional-dependencies"]
+
+    def installed(site: Path, requirement: Requirement) -> None:
+        if requirement.name == "ebbtide":
+            shutil.copytree(unpacked, site, dirs_exist_ok=True)
+            required = [
+                *project["dependencies"],
+                *(it for extra in requirement.extras for it in extras[extra]),
+            ]
+        else:
+            required = [str(requirement)]
+        for brought in _closure([Requirement(text) for text in required]):
+            tops = {
+                file.parts[0] for file in brought.files or [] if file.parts[0] not in ("..", "__pycache__")
+            }
+            for top in tops:
+                if not (site / top).exists():
+                    (site / top).symlink_to(Path(str(brought.locate_file(top))))
+
+    return installed
+
+
+def _closure(requirements: list[Requirement]) -> Iterator[Distribution]:
+    """The distributions that are installed with these, in the versions of this environment."""
+    names: list[str] = []
+    for requirement in requirements:
+        if requirement.name not in names:
+            names.append(requirement.name)
+            for text in distribution(requirement.name).requires or []:
+                needed = Requirement(text)
+                marker, asked = needed.marker, requirement.extras or {""}
+                if marker is None or any(marker.evaluate({"extra": extra}) for extra in asked):
+                    requirements.append(needed)  # read in turn
+    return map(distribution, names)

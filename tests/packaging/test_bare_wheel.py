@@ -7,8 +7,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
-from importlib.metadata import Distribution, distribution
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -19,28 +18,11 @@ from ebbtide.cli.extras import MODULES, OF_COMMANDS
 from tests.repository import ROOT
 
 
-def _closure(requirements: list[str]) -> Iterator[Distribution]:
-    """The distributions that are installed with these, in the versions of this environment."""
-    names: list[str] = []
-    for text in requirements:
-        requirement = Requirement(text)
-        marker = requirement.marker
-        if requirement.name not in names and (marker is None or marker.evaluate({"extra": ""})):
-            names.append(requirement.name)
-            requirements += distribution(requirement.name).requires or []  # grows while it is read
-    return map(distribution, names)
-
-
 @pytest.fixture(scope="session")
-def bare(unpacked: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def bare(install: Callable[[Path, Requirement], None], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A directory of packages as `pip install` of the wheel leaves it, without extras."""
     site = tmp_path_factory.mktemp("bare")
-    shutil.copytree(unpacked, site, dirs_exist_ok=True)
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    for installed in _closure(list(project["dependencies"])):
-        tops = {file.parts[0] for file in installed.files or [] if file.parts[0] not in ("..", "__pycache__")}
-        for top in tops:
-            (site / top).symlink_to(Path(str(installed.locate_file(top))))
+    install(site, Requirement("ebbtide"))
     return site
 
 

@@ -15,6 +15,8 @@ from tests.repository import ROOT, commit_all, git, relative
 from tests.unit.workloads.clusters import DEV
 
 _WHOLE: Final = {
+    "docs/existing-cluster.md": "tests/packaging/test_pages_of_the_wheel.py",
+    "docs/testing.md": "tests/packaging/test_pages_of_the_wheel.py",
     "docs/daily-work.md": "rehearsal/tests/control_plane/test_daily_work.py",
     "docs/destroying.md": "rehearsal/tests/control_plane/test_stay.py",
     "docs/rehearsing.md": "rehearsal/tests/control_plane/test_stay.py",
@@ -158,7 +160,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-_STACKS: Final = {"README.md": "mine", "docs/existing-cluster.md": "shared", "docs/observability.md": "dev"}
+_STACKS: Final = {"README.md": "mine", "docs/observability.md": "dev"}
 """The stack whose file a page shows."""
 
 _SUBMIT: Final = " --submit"
