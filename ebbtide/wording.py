@@ -7,8 +7,8 @@ from typing import Final
 
 
 def several(number: object, singular: str, more: str = "") -> str:
-    """Format a count: `1 node`, `2 nodes`; `more` is an irregular plural."""
-    return f"{number} {singular if number == 1 else more or singular + 's'}"
+    """Format a count, also a formatted one: `1 node`, `2,000 nodes`; `more` is an irregular plural."""
+    return f"{number} {singular if str(number) == '1' else more or singular + 's'}"
 
 
 def and_list(items: Iterable[object]) -> str:

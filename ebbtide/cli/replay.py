@@ -74,7 +74,7 @@ def replay(  # noqa: PLR0913 - one parameter an option
 
     The scheduler is the real Kueue on a virtual clock; node pools and the cloud are simulated. With
     --against, the trace is also replayed on an earlier version of the stack. The first run builds Kueue from
-    its Go module. Nothing is paid for.
+    its Go module. Nothing is paid for. Exit status 1: no job of the trace runs on the stack.
     """
     require("rehearse")
     from ebbtide_rehearsal.replay import cloud_model as model  # noqa: PLC0415
@@ -109,6 +109,8 @@ def replay(  # noqa: PLR0913 - one parameter an option
                 on_replay=lambda name: status.update(f"Replaying {name}"),
             )
     _write(report, format_, out)
+    if not report.columns[-1].waits[0].jobs:
+        raise typer.Exit(1)
 
 
 def _declarations(files: "StackFiles", against: str | None, config_file: Path | None) -> "list[Declaration]":

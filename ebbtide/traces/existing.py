@@ -12,7 +12,7 @@ from ebbtide.kubernetes_api import Api, ApiError
 from ebbtide.kubernetes_api.parts import part, parts, text
 from ebbtide.kueue_api import API_PATH
 from ebbtide.placement import Profile
-from ebbtide.placement.profile import PRIORITY_LABEL, QUEUE_LABEL
+from ebbtide.placement.profile import PRIORITY_LABEL, QUEUE_LABEL, SAFE_TO_EVICT
 from ebbtide.pod_requests import pod_requests
 from ebbtide.runs.pod_costs import selected_pools
 from ebbtide.workloads.cluster import ClusterError, explained
@@ -39,6 +39,7 @@ class PodRequests:
         is_mixed: whether they request different amounts.
         pool: the pool that they select; empty for any of their queue's.
         limit: time limit in seconds, of one attempt if it is the pods'; None without one.
+        keep_node: whether one of them lets no scale-down end it.
     """
 
     pods: int
@@ -48,6 +49,7 @@ class PodRequests:
     is_mixed: bool = False
     pool: str = ""
     limit: int | None = None
+    keep_node: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -238,7 +240,8 @@ def _requests(
     specs = [part(template, "spec") for _, template in templates]
     sizes = [tuple(_amounts(spec)) for spec in specs]
     pools = {name for spec in specs for name in selected_pools(spec, profile)}
-    asked = (part(template, "metadata", "annotations").get(MAX_RUN_ANNOTATION) for _, template in templates)
+    annotations = [part(template, "metadata", "annotations") for _, template in templates]
+    asked = (item.get(MAX_RUN_ANNOTATION) for item in annotations)
     rounds = math.ceil(int(part(job, "spec").get("completions") or 1) / _at_once(job)) if job else 1
     of_pods = (*(spec.get("activeDeadlineSeconds") for spec in specs), *asked)
     limits = [rounds * int(seconds) for seconds in of_pods if seconds]
@@ -251,6 +254,7 @@ def _requests(
         is_mixed=len(set(sizes)) > 1,
         pool=pools.pop() if len(pools) == 1 else "",
         limit=min((*limits, *(int(seconds) for seconds in whole if seconds)), default=None),
+        keep_node=any(item.get(SAFE_TO_EVICT) == "false" for item in annotations),
     )
 
 

@@ -171,6 +171,7 @@ class _Merging:
             gpu_type=self._accelerator(pool) if requests.gpus else "",
             queue=self._queue(work.namespace, work.queue, pool or next((line.pool for line in lines), "")),
             priority=work.priority,
+            keep_node=requests.keep_node,
         )
 
     def _recorded(self, lines: Sequence[Line]) -> Iterator[TraceRow]:

@@ -25,6 +25,7 @@ OPTIONAL: Final = (
     "priority",
     "checkpoint",
     "deadline",
+    "keep_node",
 )
 
 _MIB: Final = 1 << 20
@@ -46,6 +47,7 @@ class TraceRow:
         gpu_type: type of the accelerators; empty for any of its queue's.
         queue: its LocalQueue as `namespace/name`, or the pool of work in none; empty if unknown.
         priority: name of its WorkloadPriorityClass; empty for none.
+        keep_node: whether no scale-down ends it; None if unknown.
     """
 
     submit: float
@@ -59,6 +61,7 @@ class TraceRow:
     gpu_type: str = ""
     queue: str = ""
     priority: str = ""
+    keep_node: bool | None = None
 
 
 def to_csv(rows: Iterable[TraceRow]) -> str:
@@ -86,6 +89,7 @@ def _cells(row: TraceRow) -> dict[str, str]:
         "gpu_type": row.gpu_type,
         "queue": row.queue,
         "priority": row.priority,
+        "keep_node": "" if row.keep_node is None else str(row.keep_node).lower(),
     }
 
 

@@ -4,6 +4,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from itertools import groupby
+from random import Random
 from statistics import fmean, median
 from typing import Final, TypeAlias
 
@@ -24,7 +26,7 @@ from ebbtide_rehearsal.replay.document import (
     Spread,
     WaitReport,
 )
-from ebbtide_rehearsal.replay.mapping import Mapped, Mapper, Table
+from ebbtide_rehearsal.replay.mapping import Mapped, Mapper, Table, Work
 from ebbtide_rehearsal.replay.outcome import JobOutcome, Outcome, quantile, sizes, thinned, waits
 from ebbtide_rehearsal.replay.simulation import simulate
 from ebbtide_rehearsal.replay.trace import Trace
@@ -39,6 +41,14 @@ _SHAPES: Final = 20
 _USERS: Final = 20
 _HOUR: Final = 3600
 _CLEAR: Final = 0.005
+_CAUSES: Final = {
+    "preemption": ("preemption",),
+    "reclaim": ("reclaim",),
+    "scale-down": ("scale-down",),
+    "node expired": ("end of a node's run", "ends of nodes' runs"),
+    "failure": ("failure",),
+}
+"""What interrupts jobs, in words."""
 
 Schedulers: TypeAlias = Callable[[Declaration], AbstractContextManager[Scheduler]]
 """Starts a scheduler with a declaration's objects."""
@@ -83,7 +93,7 @@ def replay(
     def outcome(declaration: Declaration, mapped: Mapped, seed: int, cloud_model: CloudModel) -> Outcome:
         with schedulers(declaration) as scheduler:
             cloud = Cloud(cloud_model, model[1], seed, trace.midnight)
-            return simulate(declaration, mapped.work, scheduler, cloud)
+            return simulate(declaration, _in_order(mapped.work, seed), scheduler, cloud)
 
     columns: list[_Column] = []
     for declaration in declarations:
@@ -103,6 +113,16 @@ def replay(
                 other = outcome(last.declaration, last.mapped, 1, changed)
                 effects.append(_effect(name, factor, last.outcomes[0], other, until))
     return _report(trace, columns, until, sorted(effects, key=lambda effect: effect.name))
+
+
+def _in_order(work: Sequence[Work], seed: int) -> Sequence[Work]:
+    """Return the jobs in the order of their submission: those of the same time in the trace's order with the
+    first seed, and in a drawn one with each other."""
+    if seed == 1:
+        return work
+    random = Random(seed)  # noqa: S311 - a simulation
+    groups = (list(group) for _, group in groupby(work, lambda one: one.job.submit))
+    return [one for group in groups for one in random.sample(group, len(group))]
 
 
 def _matters(name: str, declaration: Declaration) -> bool:
@@ -311,7 +331,7 @@ def _verdict(columns: Sequence[_Column], reports: Sequence[ColumnReport]) -> Ite
     if len(columns) > 1:
         changes = list(_changes(columns[0].declaration, columns[1].declaration))
         subject = f"With {and_list(changes)}" if changes else "With other settings alone"
-        yield f"{subject}: {_compared(*reports)}."
+        yield f"{subject}: {_compared(len(columns[0].mapped.work), *reports)}."
     for column, report in zip(columns, reports, strict=True):
         yield from _alone(column, report, named=len(columns) > 1)
 
@@ -346,11 +366,19 @@ def _queues(declaration: Declaration, *, whole: bool) -> list[object]:
     return [item if whole else (item["kind"], item["metadata"]["name"]) for item in objects]
 
 
-def _compared(old: ColumnReport, new: ColumnReport) -> str:
-    """Return the change of waiting and cost in words."""
+def _compared(jobs: int, old: ColumnReport, new: ColumnReport) -> str:
+    """Return the work that one of them has not done, then the change of waiting and cost, in words."""
     old_wait, new_wait = old.waits[0].mean, new.waits[0].mean
     waiting = _change(old_wait, new_wait, "waiting") if old_wait and new_wait else "no waiting to compare"
-    return f"{waiting}, {_change(old.usd, new.usd, 'cost')}"
+    done = [
+        f"{after:,} of {whole} {what} {f'instead of {before:,}' if after != before else 'in both'}"
+        for what, whole, before, after in (
+            ("jobs ended", jobs, round(old.ended.median), round(new.ended.median)),
+            ("deadlines met", old.deadlines, *(c.deadlines - round(c.missed.median) for c in (old, new))),
+        )
+        if min(before, after) < whole
+    ]
+    return ", ".join((*done, waiting, _change(old.usd, new.usd, "cost")))
 
 
 def _change(old: Spread, new: Spread, what: str) -> str:
@@ -365,19 +393,44 @@ def _change(old: Spread, new: Spread, what: str) -> str:
 def _alone(column: _Column, report: ColumnReport, *, named: bool) -> Iterator[str]:
     wait, jobs = report.waits[0], len(column.mapped.work)
     rates = column.declaration.rates
-    name = f"{report.name}: " if named else ""
-    cost = f"{bound(rates.unknown, rates.estimated)}${report.usd.median:,.2f}"
+    undone = list(_undone(jobs, report))
+    who = "those that ran" if undone else "the jobs"
     waited = (
-        f"{'half' if named else 'Half'} of the jobs waited up to "
-        f"{durations.elapsed(wait.half.median)}, 95 % up to "
+        f"half of {who} waited up to {durations.elapsed(wait.half.median)}, 95 % up to "
         f"{durations.elapsed(wait.most.median)}"
         if wait.half and wait.most
-        else f"{'no' if named else 'No'} job ran"
+        else "no job ran"
     )
+    cost = f"{bound(rates.unknown, rates.estimated)}${report.usd.median:,.2f}"
     queued = {pool for queue in column.declaration.queues.values() for pool in queue.pools}
     work = [pool for pool in report.pools if pool.pool in queued]
     hours, idle = (sum(getattr(pool, key).median for pool in work) for key in ("node_hours", "idle_hours"))
     share = f", {idle / hours:.0%}".replace("%", " %") + " of its queues' node hours idle" if hours else ""
-    yield f"{name}{waited}; {cost}{share}."
+    yield _sentence(report, f"{'; '.join((*undone, waited))}; {cost}{share}", named=named)
+    if repeated := _repeated(report):
+        yield _sentence(report, repeated, named=named)
+
+
+def _sentence(report: ColumnReport, words: str, *, named: bool) -> str:
+    return f"{report.name}: {words}." if named else f"{words[0].upper()}{words[1:]}."
+
+
+def _undone(jobs: int, report: ColumnReport) -> Iterator[str]:
+    """Yield the work that was not done."""
     if lost := round(jobs - report.ended.median):
-        yield f"{name}{lost:,} of {several(f'{jobs:,}', 'job', 'jobs')} never ended."
+        yield f"{lost:,} of {several(f'{jobs:,}', 'job')} never ended"
+    if missed := round(report.missed.median):
+        yield f"{missed:,} of {several(report.deadlines, 'deadline')} missed"
+
+
+def _repeated(report: ColumnReport) -> str:
+    """Return how much work was repeated, why, and what avoids it; empty for less than an hour."""
+    if report.lost_hours.median < 1:
+        return ""
+    spreads = {"preemption": report.preemptions, **report.interruptions}
+    counts = {cause: round(spread.median) for cause, spread in spreads.items()}
+    causes = [several(f"{count:,}", *_CAUSES[cause]) for cause, count in counts.items() if count]
+    after = f" after {and_list(causes)}" if causes else ""
+    advised = counts.get("scale-down", 0) > 0
+    advice = "; --keep-node (keep_node in a trace) lets no scale-down end a job" if advised else ""
+    return f"{several(f'{report.lost_hours.median:,.0f}', 'hour')} of work repeated{after}{advice}"

@@ -1,7 +1,9 @@
 """Node pools in virtual time, with the decisions of the rehearsal's autoscaler.
 
-Pods go to the fitting node with the most free CPU and memory: LeastAllocated, the scheduler's default
-(kubernetes.io/docs/reference/scheduling/config, 2026).
+Pods are bound to ready nodes alone, in the order of their creation, each to the fitting node with the most
+free CPU and memory: LeastAllocated, the scheduler's default (kubernetes.io/docs/reference/scheduling/config,
+2026). The autoscaler counts on nodes that boot when it decides how many more are needed; a pod waits for none
+of them in particular (kubernetes/autoscaler, FAQ, "How does scale-up work?", 2026).
 """
 
 import heapq
@@ -13,7 +15,7 @@ from decimal import Decimal
 from operator import attrgetter
 from typing import Final
 
-from ebbtide.placement.profile import Toleration
+from ebbtide.placement.profile import SAFE_TO_EVICT, Toleration
 from ebbtide.pod_requests import amounts
 from ebbtide_rehearsal.cloud.nodes.backoff import Backoff
 from ebbtide_rehearsal.cloud.nodes.cluster import ClusterSnapshot, Node, PodSet, ProvisioningRequest
@@ -81,9 +83,9 @@ class Nodes:
         self._reviews = dict.fromkeys(self._pools, _NOTHING)
         self._last_scale_up: float | None = None
         self._checks: dict[str, float] = {}
-        self._pods: dict[tuple[Shape, str], Pod] = {}
+        self._pods: dict[tuple[Shape, str, bool], Pod] = {}
         self._kinds: dict[tuple[tuple[str, ...], Shape], int] = {}
-        self._full: set[int] = set()  # kinds that fit no node
+        self._full: set[tuple[int, bool]] = set()  # kinds that fit no node of those that are ready, or boot
         self._no_growth_until: dict[int, float] = {}
         self._refill(0.0, new=True)
 
@@ -108,14 +110,12 @@ class Nodes:
         self._pending.pop(run.name, None)
         self._waiting.pop(run.name, None)
         self._unplace(now, run)
-        run.started = False
         self._requests.pop(run.name, None)
         self._schedule(now)
 
     def restart(self, now: float, run: Run) -> None:
         """Create the pods of a running job again after a failure of its own."""
         self._unplace(now, run)
-        run.started = False
         self.admit(now, run)
 
     def advance(self, now: float) -> None:
@@ -145,7 +145,7 @@ class Nodes:
     def busy_seconds(self, machine: Machine, now: float) -> float:
         """Return how long an existing machine had pods."""
         node = self._nodes[machine.pool][machine.name]
-        return node.busy_seconds + (now - max(node.busy_since, machine.created) if node.runs else 0.0)
+        return node.busy_seconds + (now - node.busy_since if node.runs else 0.0)
 
     def _at(self, when: float, kind: str, pool: str, subject: object = None) -> None:
         if when < math.inf:
@@ -154,61 +154,80 @@ class Nodes:
     # Scheduling and scale-up
 
     def _schedule(self, now: float) -> None:
-        """Place pending pods, and scale up for those that fit no node."""
-        closed = {kind for kind, until in self._no_growth_until.items() if now < until}
+        """Bind pending pods to ready nodes, and scale up for those that fit no node."""
         for run in list(self._pending.values()):
-            if run.kind in closed and run.kind in self._full and not run.queued:
-                continue
-            self._place(now, run)
-            if len(run.nodes) < run.pods and not run.queued and run.kind not in closed:
-                self._scale_up(now, run)
-                self._place(now, run)
-                if len(run.nodes) < run.pods:
-                    closed.add(run.kind)
+            self._bind(now, run)
             if len(run.nodes) == run.pods:
                 del self._pending[run.name]
-                if all(node.node for node, _ in run.nodes):
-                    self._start(now, run)
+                run.started = True
+                self._watch.started(now, run)
+        closed = {kind for kind, until in self._no_growth_until.items() if now < until}
+        for run in self._pending.values():
+            if run.queued or (run.kind in closed and (run.kind, False) in self._full):
+                continue
+            self._expect(run)
+            if run.missing and run.kind not in closed:
+                self._scale_up(now, run)
+                self._expect(run)
+                if run.missing:
+                    closed.add(run.kind)
 
-    def _start(self, now: float, run: Run) -> None:
-        run.started = True
-        self._watch.started(now, run)
+    def _fitting(self, run: Run, *, ready: bool) -> SimulatedNode | None:
+        """Return the emptiest node that fits a pod of a job, of those that are ready or those that boot."""
+        if (run.kind, ready) in self._full:
+            return None
+        candidates = (
+            self._requests.get(run.name, ())
+            if run.queued
+            else (node for name in run.pools for node in self._nodes[name].values())
+        )
+        fitting = [node for node in candidates if (node.node is not None) is ready and node.fits(run.shape)]
+        if fitting:
+            return max(fitting, key=_RANK)
+        if not run.queued:
+            self._full.add((run.kind, ready))
+        return None
 
-    def _candidates(self, run: Run) -> Iterable[SimulatedNode]:
-        if run.queued:
-            return self._requests.get(run.name, ())
-        return (node for name in run.pools for node in self._nodes[name].values())
+    def _bind(self, now: float, run: Run) -> None:
+        """Bind pods of a job to ready nodes; each needs no node that boots any more."""
+        while len(run.nodes) < run.pods and (node := self._fitting(run, ready=True)):
+            node.take(run)
+            if len(node.runs) == 1:
+                node.busy_since = now
+            run.nodes.append((node, now))
+            self._check_scale_down(now, node.pool.name)
+            if run.missing < 0:
+                self._drop(run, run.expected[-1])
 
-    def _place(self, now: float, run: Run) -> None:
-        shape = run.shape
-        while len(run.nodes) < run.pods and (run.queued or run.kind not in self._full):
-            fitting = [node for node in self._candidates(run) if node.fits(shape)]
-            if not fitting:
-                if not run.queued:
-                    self._full.add(run.kind)
-                return
-            chosen = max(fitting, key=_RANK)
-            chosen.take(shape)
-            if not chosen.runs:
-                chosen.busy_since = now
-            chosen.runs.append(run)
-            run.nodes.append((chosen, now))
-            self._check_scale_down(now, chosen.pool.name)
+    def _expect(self, run: Run) -> None:
+        """Count on nodes that boot for the pods of a job that fit no ready node."""
+        while run.missing and (node := self._fitting(run, ready=False)):
+            node.take(run)
+            run.expected.append(node)
+
+    def _drop(self, run: Run, node: SimulatedNode) -> None:
+        """Count on a node that boots for another pod."""
+        run.expected.remove(node)
+        node.free(run)
+        self._freed(node)
 
     def _freed(self, node: SimulatedNode) -> None:
         """Let pods be placed again that fit a node with more free capacity than before."""
+        ready = node.node is not None
         for (pools, shape), kind in self._kinds.items():
-            if kind in self._full and node.pool.name in pools and node.fits(shape):
-                self._full.discard(kind)
+            if (kind, ready) in self._full and node.pool.name in pools and node.fits(shape):
+                self._full.discard((kind, ready))
 
     def _unplace(self, now: float, run: Run) -> None:
+        run.started = False
+        for node in list(run.expected):
+            self._drop(run, node)
         for node, since in run.nodes:
-            node.free(run.shape)
-            node.runs.remove(run)
-            hours = (now - max(since, node.machine.created)) / _HOUR * node.share(run.shape)
+            node.free(run)
+            hours = (now - since) / _HOUR * node.share(run.shape)
             self._watch.used(run, node.pool.name, hours, hours * node.machine.hourly)
             if not node.runs:
-                node.busy_seconds += now - max(node.busy_since, node.machine.created)
+                node.busy_seconds += now - node.busy_since
             if not node.gone:
                 self._freed(node)
                 self._check_scale_down(now, node.pool.name)
@@ -216,11 +235,11 @@ class Nodes:
 
     def _scale_up(self, now: float, run: Run) -> None:
         """Order nodes for the pods of a job that fit no node, pool after pool."""
-        missing = run.pods - len(run.nodes)
+        missing = run.missing
         while missing > 0:
             snapshot = self._snapshot(now, run.pools)
             offered = list(expansion_options(snapshot, self._backoff.until))
-            pods = [self._pod(run.shape, "")] * missing
+            pods = [self._pod(run, "")] * missing
             chosen = best(list(options(pods, offered)), snapshot)
             if chosen is None:
                 # No pool can grow for such pods until a node is removed or a backoff ends.
@@ -262,6 +281,8 @@ class Nodes:
 
     def _ready(self, now: float, node: SimulatedNode) -> None:
         pool = node.pool
+        for run in list(node.runs):
+            self._drop(run, node)
         node.become_ready(
             now,
             Node(
@@ -281,9 +302,8 @@ class Nodes:
         if request and all(other.node for other in request) and node.machine.request in self._waiting:
             run, *_ = self._waiting.pop(node.machine.request)
             self._watch.provisioned(now, run, "")
-        for run in list(dict.fromkeys(node.runs)):
-            if len(run.nodes) == run.pods and not run.started and all(other.node for other, _ in run.nodes):
-                self._start(now, run)
+        self._freed(node)
+        self._schedule(now)
         self._check_scale_down(now, pool.name)
 
     # Loss of nodes
@@ -317,7 +337,6 @@ class Nodes:
         for run in runs:
             was_started = run.started
             self._unplace(now, run)
-            run.started = False
             if was_started:
                 self._watch.lost(now, run, why)
             if run.queued:
@@ -344,7 +363,7 @@ class Nodes:
             name=run.name,
             uid=run.name,
             kind=QUEUED,
-            sets=(PodSet(self._pod(run.shape, ""), run.pods),),
+            sets=(PodSet(self._pod(run, ""), run.pods),),
             parameters={},
             conditions=frozenset({"Accepted"}),
         )
@@ -429,13 +448,12 @@ class Nodes:
             nodes={name: node.node for name, node in existing.items() if node.node},
             pods=(),
             autoscaling=self._autoscaling,
-            pods_of={
-                name: [self._pod(run.shape, name) for run in node.runs] for name, node in existing.items()
-            },
+            pods_of={name: [self._pod(run, name) for run in node.runs] for name, node in existing.items()},
         )
 
-    def _pod(self, shape: Shape, node: str) -> Pod:
-        if (shape, node) not in self._pods:
+    def _pod(self, run: Run, node: str) -> Pod:
+        shape, key = run.shape, (run.shape, node, run.keep_node)
+        if key not in self._pods:
             requests = {
                 "cpu": Decimal(shape.cpu) / 1000,
                 "memory": Decimal(shape.memory) * (1 << 20),
@@ -443,14 +461,15 @@ class Nodes:
             }
             if shape.gpus:
                 requests[shape.resource] = Decimal(shape.gpus)
-            self._pods[shape, node] = Pod(
+            self._pods[key] = Pod(
                 namespace="",
                 name=node or "new",
                 uid=str(shape),
                 node=node,
                 requests=requests,
+                annotations={SAFE_TO_EVICT: "false"} if run.keep_node else {},
                 tolerations=_ANY,
                 owner="Job",
                 unschedulable=not node,
             )
-        return self._pods[shape, node]
+        return self._pods[key]

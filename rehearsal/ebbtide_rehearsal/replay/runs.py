@@ -30,8 +30,10 @@ class Run:
         pods: number of its pods.
         shape: requests of each.
         queued: whether its nodes are provisioned by a ProvisioningRequest.
+        keep_node: whether no scale-down ends it.
         kind: number of its pools and shape: pods of a kind fit the same nodes.
-        nodes: node of each placed pod, and the time since which it is there.
+        nodes: node of each bound pod, and the time since which it is there.
+        expected: nodes that boot, one for each pod for which the autoscaler counts on one.
         started: whether all of its pods run.
     """
 
@@ -40,9 +42,16 @@ class Run:
     pods: int
     shape: Shape
     queued: bool = False
+    keep_node: bool = False
     kind: int = -1
     nodes: "list[tuple[SimulatedNode, float]]" = field(default_factory=list["tuple[SimulatedNode, float]"])
+    expected: "list[SimulatedNode]" = field(default_factory=list["SimulatedNode"])
     started: bool = False
+
+    @property
+    def missing(self) -> int:
+        """Number of its pods without a node, ready or not."""
+        return self.pods - len(self.nodes) - len(self.expected)
 
 
 @dataclass(slots=True, eq=False)
@@ -53,7 +62,7 @@ class SimulatedNode:
         machine: the machine.
         pool: its pool.
         whole: its capacity for pods.
-        runs: the job of each of its pods.
+        runs: the job of each of its pods; before it is ready, of each pod that may come to it.
         gone: whether it was removed.
         node: its Node; None until it is ready.
         busy_since: time of its first pod since it had none.
@@ -61,7 +70,7 @@ class SimulatedNode:
         cpu: free CPU in millicores.
         memory: free memory in MiB.
         gpus: free accelerators.
-        rank: whether it is ready, and the sum of its free shares of CPU and memory: the largest is preferred.
+        rank: sum of its free shares of CPU and memory: the largest is preferred.
     """
 
     machine: Machine
@@ -75,7 +84,7 @@ class SimulatedNode:
     cpu: int = field(init=False)
     memory: int = field(init=False)
     gpus: int = field(init=False)
-    rank: tuple[bool, float] = field(init=False)
+    rank: float = field(init=False)
 
     def __post_init__(self) -> None:
         """Start without pods."""
@@ -86,27 +95,28 @@ class SimulatedNode:
         """Return whether a pod fits the free capacity."""
         return self.gpus >= shape.gpus and self.cpu >= shape.cpu and self.memory >= shape.memory
 
-    def take(self, shape: Shape) -> None:
-        """Use the requests of a pod."""
-        self.cpu -= shape.cpu
-        self.memory -= shape.memory
-        self.gpus -= shape.gpus
-        self._rank()
+    def take(self, run: Run) -> None:
+        """Use the requests of a job's pod."""
+        self.runs.append(run)
+        self._use(run.shape, 1)
 
-    def free(self, shape: Shape) -> None:
-        """Free the requests of a pod."""
-        self.cpu += shape.cpu
-        self.memory += shape.memory
-        self.gpus += shape.gpus
+    def free(self, run: Run) -> None:
+        """Free the requests of a job's pod."""
+        self.runs.remove(run)
+        self._use(run.shape, -1)
+
+    def _use(self, shape: Shape, pods: int) -> None:
+        self.cpu -= pods * shape.cpu
+        self.memory -= pods * shape.memory
+        self.gpus -= pods * shape.gpus
         self._rank()
 
     def become_ready(self, now: float, node: Node) -> None:
         """Let pods start."""
         self.machine, self.node = self.machine.having(state="running", since=now), node
-        self._rank()
 
     def _rank(self) -> None:
-        self.rank = self.node is not None, sum(self._free_shares())
+        self.rank = sum(self._free_shares())
 
     def _free_shares(self) -> tuple[float, float]:
         """Return the free parts of its CPU and memory."""

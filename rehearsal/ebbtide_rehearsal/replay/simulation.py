@@ -139,7 +139,7 @@ class _Replay:
     def _run(self, state: _State, flavor: str) -> Run:
         work = state.outcome.work
         if work.queue.is_pool:
-            state.run = Run(work.name, work.queue.pools, work.pods, work.shape)
+            state.run = Run(work.name, work.queue.pools, work.pods, work.shape, keep_node=work.job.keep_node)
             return state.run
         chosen = self._declaration.flavors[flavor]
         pools = tuple(
@@ -147,7 +147,14 @@ class _Replay:
             for name in chosen.pools
             if not work.accelerator or self._declaration.accelerators[name] == work.accelerator
         )
-        state.run = Run(work.name, pools or chosen.pools, work.pods, work.shape, queued=chosen.queued)
+        state.run = Run(
+            work.name,
+            pools or chosen.pools,
+            work.pods,
+            work.shape,
+            queued=chosen.queued,
+            keep_node=work.job.keep_node,
+        )
         return state.run
 
     def _end_jobs(self, now: float) -> None:

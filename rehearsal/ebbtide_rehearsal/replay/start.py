@@ -219,6 +219,7 @@ def _row(work: ExistingWork) -> TraceJob:
         gpus=requests.gpus,
         queue=f"{work.namespace}/{work.queue or requests.pool}",
         priority=work.priority,
+        keep_node=requests.keep_node,
     )
 
 

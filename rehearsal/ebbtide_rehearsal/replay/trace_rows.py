@@ -40,6 +40,7 @@ class TraceJob:
         checkpoint: seconds between checkpoints; None if an eviction loses everything.
         deadline: seconds from the first job's submission; None for none.
         user: its user; empty for none.
+        keep_node: whether no scale-down ends it.
     """
 
     line: int
@@ -56,6 +57,7 @@ class TraceJob:
     checkpoint: float | None = None
     deadline: float | None = None
     user: str = ""
+    keep_node: bool = False
 
 
 Row: TypeAlias = Mapping[str, str]
@@ -148,7 +150,10 @@ def _own(line: int, row: Row) -> TraceJob:
         checkpoint=_seconds(row, "checkpoint", faults) if row["checkpoint"] else None,
         deadline=_time(row, "deadline", faults) if row["deadline"] else None,
         user=row["user"],
+        keep_node=row["keep_node"] == "true",
     )
+    if row["keep_node"] not in ("", "true", "false"):
+        faults.append(f"keep_node is {row['keep_node']}. Write true, false, or leave it empty.")
     if job.gpu_type and not job.gpus:
         faults.append("gpu_type needs gpus. Write their number, or leave gpu_type empty.")
     if job.checkpoint == 0:

@@ -1,10 +1,13 @@
-"""Agreement of a replay's node hours with those of the same jobs on a rehearsal's nodes."""
+"""Agreement of a replay's node hours and waiting with those of the same jobs on a rehearsal's nodes."""
 
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from random import Random
+from statistics import fmean
 
 import pytest
 
@@ -23,6 +26,7 @@ from ebbtide_rehearsal.replay.cloud_model import Cloud, CloudModel, Startup
 from ebbtide_rehearsal.replay.declared import Declaration, declaration
 from ebbtide_rehearsal.replay.kueue import PROGRAM
 from ebbtide_rehearsal.replay.mapping import Mapper, Table
+from ebbtide_rehearsal.replay.outcome import waits
 from ebbtide_rehearsal.replay.scheduler import schedulers
 from ebbtide_rehearsal.replay.simulation import simulate
 from ebbtide_rehearsal.replay.trace import Trace
@@ -48,6 +52,8 @@ SPEED = 15
 """Simulated seconds per second: Kubernetes' own delays of some seconds are part of the node hours."""
 MOST = 0.03
 """Largest difference of node hours."""
+MOST_SECONDS = 30.0
+"""Largest difference of the mean wait, simulated seconds: two seconds of the real controllers."""
 JOBS = "/apis/batch/v1/namespaces/vision/jobs"
 
 
@@ -69,7 +75,7 @@ def declared() -> Declared:
     )
 
 
-def _trace() -> Iterator[TraceJob]:
+def _stream() -> Iterator[TraceJob]:
     """Yield jobs of 15 to 40 minutes.
 
     Those without GPUs take more than half of a node, so that scale-down does not interrupt them: which of two
@@ -92,6 +98,24 @@ def _trace() -> Iterator[TraceJob]:
         )
 
 
+def _burst() -> Iterator[TraceJob]:
+    """Yield jobs of whole T4 nodes that leave theirs while others boot for later ones."""
+    for number, (submit, seconds) in enumerate(
+        ((0, 150), (15, 300), (450, 900), (540, 300), (750, 600), (1200, 150)), start=2
+    ):
+        yield TraceJob(
+            line=number,
+            name=f"job-{number}",
+            submit=float(submit),
+            seconds=float(seconds),
+            pods=1,
+            cpu=2,
+            memory=4 * 2**30,
+            gpus=4,
+            queue="vision/t4",
+        )
+
+
 def _recorded(declared: Declared, directory: Path) -> Declaration:
     project = {"name": "ebbtide", "runtime": "python", "main": str(ROOT)}
     (directory / "Pulumi.yaml").write_text(json.dumps(project), encoding="utf-8")
@@ -100,7 +124,8 @@ def _recorded(declared: Declared, directory: Path) -> Declaration:
     return declaration("dev", record_stack(read_stack(directory, "dev")))
 
 
-def _submit(api: Api, cluster: Profile, trace: Sequence[TraceJob]) -> None:
+def _submit(api: Api, cluster: Profile, trace: Sequence[TraceJob]) -> float:
+    """Create each job at its time, and return the time of the first."""
     begun = time.time()
     for row in trace:
         namespace, _, queue = row.queue.partition("/")
@@ -117,6 +142,18 @@ def _submit(api: Api, cluster: Profile, trace: Sequence[TraceJob]) -> None:
         run_for(manifest, row.seconds / SPEED)
         time.sleep(max(0.0, begun + row.submit / SPEED - time.time()))
         api.create(JOBS, manifest)
+    return begun
+
+
+def _mean_wait(api: Api, begun: float, trace: Sequence[TraceJob]) -> float:
+    """Return the mean of the simulated seconds from submissions to starts: the ends without the run times."""
+    rows = {row.name: row for row in trace}
+    waits: list[float] = []
+    for item in api.items(JOBS):
+        row = rows[item["metadata"]["name"]]
+        ended = datetime.fromisoformat(item["status"]["completionTime"]).timestamp()
+        waits.append(SPEED * (ended - begun) - row.seconds - row.submit)
+    return fmean(waits)
 
 
 def _is_over(cloud: Running, trace: Sequence[TraceJob]) -> bool:
@@ -131,36 +168,43 @@ def _hours(events: Sequence[Event], pool: str) -> float:
     return sum(signs[event.kind] * event.at for event in own) / 3600
 
 
-def test_node_hours_agree_with_a_rehearsal(
+@pytest.mark.parametrize(("jobs", "startup"), [(_stream, 90), (_burst, 600)])
+def test_nodes_and_waiting_agree_with_a_rehearsal(
+    jobs: Callable[[], Iterator[TraceJob]],
+    startup: int,
     tools: ControlPlaneTools,
     chart_tools: ControlPlaneTools,
     declared: Declared,
     tmp_path: Path,
 ) -> None:
-    """A trace has the node hours of the same Jobs on the real control plane with the rehearsal's nodes,
-    within 3 % in each pool."""
+    """A trace has the node hours and the waiting of the same Jobs on the real control plane, whose scheduler
+    binds pods to the rehearsal's nodes: within 3 % in each pool, and 30 simulated seconds."""
     program = ensure([PROGRAM], on_step=lambda _: None).path(PROGRAM)
-    recorded, trace = _recorded(declared, tmp_path), list(_trace())
+    recorded, trace = _recorded(declared, tmp_path), list(jobs())
     pools = [pool.having(cluster=CLUSTER) for pool in recorded.pools]
     cluster = declare(declared)
     chart = rendered(chart_tools, values(cluster), NAMESPACE, tmp_path)
     settings = ControlPlaneSettings(name="hours", cloud="gke", open_ports=GKE_PORTS)
     with (
         ControlPlane.start(tmp_path / "control-plane", tools, settings) as started,
-        running(started.api, tmp_path, *pools, settings=QUICK, speed=SPEED) as cloud,
+        running(
+            started.api, tmp_path, *pools, settings=replace(QUICK, startup_seconds=startup), speed=SPEED
+        ) as cloud,
     ):
         kubectl = Kubectl(tools, started)
         install_on_nodes(started, kubectl, with_visibility_port(chart), cluster)
         create_teams(kubectl, cluster)
         create_queues(kubectl, cluster)
-        _submit(started.api, profile(cluster), trace)
+        begun = _submit(started.api, profile(cluster), trace)
         wait(lambda: _is_over(cloud, trace), bool, seconds=900)
-        events = cloud.store.events()
+        events, rehearsed_wait = cloud.store.events(), _mean_wait(started.api, begun, trace)
     work = Mapper(recorded, Table(), own=True).mapped(Trace("", "csv", trace, 0.0)).work
-    model = CloudModel(startup=Startup(spread=0), reclaims={})
+    model = CloudModel(startup=Startup(seconds=startup, spread=0), reclaims={})
     with schedulers(program)(recorded) as scheduler:
         replayed = simulate(recorded, work, scheduler, Cloud(model, {}, 1, 0.0))
     hours = {name: (_hours(events, name), _hours(replayed.events, name)) for name in recorded.work_pools}
-    print(hours)  # noqa: T201
+    wait_ = fmean(waits(replayed.jobs))
+    print(hours, rehearsed_wait, wait_)  # noqa: T201
     for rehearsed, own in hours.values():
         assert own == pytest.approx(rehearsed, rel=MOST), hours
+    assert wait_ == pytest.approx(rehearsed_wait, abs=MOST_SECONDS)

@@ -80,6 +80,16 @@ def test_the_report_is_text_or_a_page(tmp_path: Path) -> None:
     assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
 
 
+@pytest.mark.usefixtures("first_in")
+def test_a_trace_of_which_no_job_runs_fails(tmp_path: Path) -> None:
+    """Status 1 after the report, whose first line says it, if every job is too large."""
+    trace = _written(tmp_path / "t.csv", "submit,duration,pods,gpus,queue", "0,60,900,1,t4", "9,60,1,64,t4")
+    status, text = _invoke(trace, "--seeds", "1")
+    assert status == 1, text
+    assert text.startswith("2 of 2 jobs never ended; no job ran; ")
+    assert "a pod is larger than every node of queue vision/t4" in text
+
+
 def test_faults_of_a_trace_are_reported_with_their_lines(tmp_path: Path) -> None:
     """Status 2 and every fault, before Kueue is built."""
     trace = _written(

@@ -69,10 +69,58 @@ def text(report: ReplayReport, width: int = 80) -> str:
 
 
 def test_the_verdict_names_the_change_and_its_effect(compared: ReplayReport) -> None:
-    """More nodes mean less waiting; the sentence has both numbers of nodes."""
-    assert compared.verdict[0].startswith("With 4 t4 nodes instead of 2: ")
-    assert " % less waiting, " in compared.verdict[0]
-    assert compared.verdict[-1] == "dev: 1 of 40 jobs never ended."
+    """Work that was not done comes first, then waiting and cost; each declaration has what it repeated."""
+    first, old, repeated, *_ = compared.verdict
+    assert first.startswith(
+        "With 4 t4 nodes instead of 2: 39 of 40 jobs ended in both, 6 of 30 deadlines met instead of 2, "
+    )
+    assert " % less waiting, " in first
+    assert old.startswith(
+        "main: 1 of 40 jobs never ended; 28 of 30 deadlines missed; half of those that ran "
+    )
+    assert repeated == "main: 14 hours of work repeated after 19 reclaims."
+
+
+def test_the_verdict_names_what_spares_repeated_work() -> None:
+    """Work that scale-down interrupts is counted, with the option that avoids it."""
+    rows = [
+        TraceJob(n, "", at, seconds, pods=1, cpu=1, memory=2.0**30, gpus=gpus, queue="vision/t4")
+        for n, (at, seconds, gpus) in enumerate(
+            ((0.0, 300.0, 4), (0.0, 5000.0, 4), (500.0, 2e4, 1), (5110.0, 2e4, 2)), start=2
+        )
+    ]
+    trace = Trace("jobs.csv", "csv", rows, 0.0)
+    report = replay(trace, [a_declaration()], Table(), (a_model(), {}), first_in, seeds=1)
+    assert report.verdict[-1] == (
+        "1 hour of work repeated after 1 scale-down; --keep-node (keep_node in a trace) lets no scale-down "
+        "end a job."
+    )
+
+
+def test_no_work_at_all_is_said_first() -> None:
+    """A declaration whose nodes are too small for every job has no waiting to compare."""
+    small = a_declaration("dev", maximum=0)
+    trace = Trace("jobs.csv", "csv", jobs()[:30], 0.0)
+    report = replay(trace, [a_declaration("main"), small], Table(), (a_model(), {}), first_in, seeds=1)
+    assert report.verdict[0].startswith(
+        "With 0 t4 nodes instead of 2: 0 of 30 jobs ended instead of 30, 0 of 30 deadlines met instead of 2, "
+        "no waiting to compare, "
+    )
+    assert report.verdict[-1].startswith(
+        "dev: 30 of 30 jobs never ended; 30 of 30 deadlines missed; no job ran"
+    )
+
+
+def test_jobs_of_one_time_are_submitted_in_an_order_of_each_seed() -> None:
+    """The first seed has the trace's order, others draw one: the range of waiting is of both."""
+    same = [
+        TraceJob(n + 2, "", 0.0, 60.0 * (1 + n % 7), pods=1, gpus=4, queue="vision/t4") for n in range(40)
+    ]
+    trace = Trace("jobs.csv", "csv", same, 0.0)
+    (column,) = replay(trace, [a_declaration()], Table(), (a_model(), {}), first_in, seeds=3).columns
+    mean = column.waits[0].mean
+    assert mean
+    assert mean.least < mean.most
 
 
 def test_columns_have_cost_waiting_and_work(compared: ReplayReport) -> None:
@@ -143,6 +191,6 @@ def test_the_page_has_each_declaration_above_the_other(compared: ReplayReport) -
 def test_one_declaration_has_one_column() -> None:
     """Without another declaration, the verdict is about waiting, cost and idle nodes."""
     report = replayed(a_declaration(), seeds=1)
-    assert report.verdict[0].startswith("Half of the jobs waited up to ")
+    assert report.verdict[0].startswith("1 of 40 jobs never ended; 28 of 30 deadlines missed; half of those ")
     assert "of its queues' node hours idle." in report.verdict[0]
     assert "<h3>" not in page.render(report)

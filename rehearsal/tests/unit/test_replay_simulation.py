@@ -24,9 +24,23 @@ def test_a_job_waits_for_its_node_and_the_node_for_scale_down() -> None:
     assert (job.started, job.ended) == (100, 3700)
     assert outcome.end == pytest.approx(3700 + 600, abs=20)
     assert outcome.node_hours(outcome.end)["t4"] == pytest.approx(4310 / 3600, abs=0.01)
-    assert outcome.busy_hours["t4"] == pytest.approx(3700 / 3600, abs=0.01)
+    assert outcome.busy_hours["t4"] == 1
     assert outcome.costs(outcome.end).pools["t4"] == pytest.approx(0.5 * 4310 / 3600, abs=0.01)
-    assert outcome.team_usd["vision"] == pytest.approx(0.5 * 3700 / 3600, abs=0.01)
+    assert outcome.team_usd["vision"] == 0.5
+
+
+def test_a_pod_is_bound_to_the_node_that_is_free_first() -> None:
+    """A job for which a node boots starts on the node that another job leaves before."""
+    outcome = replay(a_declaration(), a_job(seconds=30), a_job(80, 30))
+    assert [job.started for job in outcome.jobs] == [100, 130]
+    assert max(count for _, count in outcome.nodes("t4")) == 2
+
+
+def test_an_expected_node_is_there_for_the_next_job() -> None:
+    """A third job needs no third node: the second one's, which boots, is not needed any more."""
+    outcome = replay(a_declaration(maximum=3), a_job(seconds=30), a_job(80, 3600), a_job(135, 3600))
+    assert [job.started for job in outcome.jobs] == [100, 130, 180]
+    assert max(count for _, count in outcome.nodes("t4")) == 2
 
 
 def test_jobs_share_a_node_and_wait_for_quota() -> None:
@@ -35,6 +49,16 @@ def test_jobs_share_a_node_and_wait_for_quota() -> None:
     assert [job.started for job in outcome.jobs] == [100, 100, 3700]
     assert outcome.nodes("t4") == [(0, 0), (0, 1), (outcome.end, 0)]
     assert max(waiting for _, waiting in outcome.waiting()) == 3
+
+
+@pytest.mark.parametrize("keep_node", [False, True])
+def test_a_scale_down_interrupts_no_job_that_keeps_its_node(*, keep_node: bool) -> None:
+    """A job on a node that is less than half used begins anew elsewhere, unless it keeps the node."""
+    small: dict[str, Any] = {"cpu": 1, "memory": 2**30}
+    first, other = a_job(seconds=300), a_job(seconds=9000, gpus=2, **small)
+    outcome = replay(a_declaration(), first, other, a_job(500, 5000, gpus=1, keep_node=keep_node, **small))
+    assert [job.interruptions["scale-down"] for job in outcome.jobs] == [0, 0, not keep_node]
+    assert outcome.jobs[2].ended == 500 + 5000 if keep_node else outcome.jobs[2].lost > 500
 
 
 def test_pods_of_a_job_start_together() -> None:

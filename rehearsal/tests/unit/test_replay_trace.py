@@ -27,10 +27,10 @@ def faults(path: Path, text: str) -> list[str]:
 def test_every_column_of_a_csv_is_read(file: Path) -> None:
     """Times count from the first submission, quantities are Kubernetes' own, durations may have units."""
     file.write_text(
-        "submit,duration,name,pods,cpu,memory,gpus,gpu_type,queue,priority,checkpoint,deadline,user\n"
+        "submit,duration,name,pods,cpu,memory,gpus,gpu_type,queue,priority,checkpoint,deadline,user,keep_node\n"
         "2026-11-02T08:00:00Z,90m,a,2,500m,1Gi,4,nvidia-tesla-t4,vision/t4,ebbtide-high,10m,"
-        "2026-11-02T10:00:00+00:00,ada\n"
-        "2026-11-02T08:01:00,60,,,,,,,,,,,\n",
+        "2026-11-02T10:00:00+00:00,ada,true\n"
+        "2026-11-02T08:01:00,60,,,,,,,,,,,,\n",
         encoding="utf-8",
     )
     trace = read_trace(file)
@@ -50,6 +50,7 @@ def test_every_column_of_a_csv_is_read(file: Path) -> None:
             600.0,
             7200.0,
             "ada",
+            keep_node=True,
         ),
         TraceJob(3, "", 60.0, 60.0),
     ]

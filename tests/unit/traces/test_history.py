@@ -12,6 +12,7 @@ from ebbtide.placement import Profile
 from ebbtide.placement.derive import profile
 from ebbtide.traces.history import History, TraceExportError, read_history
 from ebbtide.traces.rows import TraceRow, anonymous, to_csv
+from ebbtide.workloads.placement import KEPT
 from tests.declarations import GKE
 from tests.unit.costs.cluster import SETTINGS, START, Cluster, done, node, pod, when
 
@@ -100,6 +101,7 @@ def _record(*attempts: Object, jobs: list[Object]) -> Cluster:
 def test_a_workload_that_has_ended() -> None:
     """A finished Workload has the submission of its Job, and ran from its pods' readiness to its end."""
     job = _job("train", START)
+    job["spec"]["template"]["metadata"] = {"annotations": KEPT}
     ended = (
         _condition(kind, START + at)
         for kind, at in (("Admitted", 60), ("PodsReady", 160), ("Finished", 1000))
@@ -116,8 +118,10 @@ def test_a_workload_that_has_ended() -> None:
             gpus=1,
             queue="vision/t4",
             priority="ebbtide-high",
+            keep_node=True,
         )
     ]
+    assert to_csv(history.rows).endswith(",true\n")
     assert [note.partition(":")[0] for note in history.notes] == ["Deleted jobs are missing"]
 
 

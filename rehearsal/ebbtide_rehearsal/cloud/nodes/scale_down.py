@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from ebbtide.catalog import COMPUTE_CLASS
 from ebbtide.kubernetes_api.parts import part
+from ebbtide.placement.profile import SAFE_TO_EVICT
 from ebbtide_rehearsal.cloud.nodes import message_ids
 from ebbtide_rehearsal.cloud.nodes.cluster import ClusterSnapshot, Node, share
 from ebbtide_rehearsal.cloud.nodes.machines import Machine, billed_count
@@ -20,7 +21,6 @@ UNNEEDED = "it was not needed for"
 """Beginning of the autoscaler's reason for removing a node."""
 
 _MINUTE = 60
-SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 SCALE_DOWN_DISABLED = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
 
 
