@@ -15,8 +15,8 @@ Labels: TypeAlias = Mapping[str, pulumi.Input[str]]
 
 def _label_value(text: str) -> str:
     """Convert a text to a value that is valid for both Google Cloud labels and Azure tags: lower-case
-    letters, digits, `_` and `-`."""
-    return re.sub(r"[^a-z0-9_-]", "-", text.lower())[:63]
+    letters of any script, digits, `_` and `-`."""
+    return re.sub(r"[^\w-]", "-", text.lower())[:63]
 
 
 def of_pool(labels: Labels, pool: str) -> Labels:

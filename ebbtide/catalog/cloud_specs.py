@@ -81,15 +81,21 @@ CLOUD_SPECS: Final[Mapping[CloudKind, CloudSpec]] = {
         account_config="gcp:project",
         quota_page="https://console.cloud.google.com/iam-admin/quotas?project={account}",
         fallback_key=COMPUTE_CLASS,
-        # GKE docs, sandbox-pods; GoogleCloudPlatform/k8s-node-tools, kdump; cluster-toolkit, gke-node-pool;
-        # Kubernetes docs, labels-annotations-taints (2026).
+        # GKE docs, sandbox-pods, allocate-network-resources-dra and tpu-multislice; cluster-toolkit,
+        # gke-node-pool; GoogleCloudPlatform/k8s-node-tools, kdump; GoogleCloudPlatform/cluster-autoscaler@
+        # 7d250507, labels/system_labels.go; Kubernetes docs, labels-annotations-taints (2026).
         allowed_labels=frozenset(
             {
                 COMPUTE_CLASS,
                 SMT_DISABLED,
                 "cloud.google.com/gke-kdump-enabled",
                 "cloud.google.com/gke-max-pods-constraint-off",  # Users report it; no document names it.
+                "cloud.google.com/gke-networking-dra-driver",
+                "cloud.google.com/gke-nodepool-group-name",
+                "cloud.google.com/gke-nvidia-gpu-dra-driver",
                 "cloud.google.com/gke-queued",
+                "cloud.google.com/gke-tpu-dra-driver",
+                "cloud.google.com/gke-workload-type",
                 "node.kubernetes.io/exclude-from-external-load-balancers",
             }
         ),

@@ -40,7 +40,7 @@ def _somewhere_untainted(cluster: Cluster) -> Iterator[Fault]:
                 pool.at(f"taints[{hard[0]}]"),
                 f"The pods of {and_list(makers)} tolerate no taint, and every pool has one.",
                 "They would stay pending.",
-                "Remove taints here, or write taints: [] on a work pool that they may use.",
+                "Remove taints here, or write the effect PreferNoSchedule for all taints of a work pool.",
             )
 
 

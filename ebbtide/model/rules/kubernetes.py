@@ -57,35 +57,38 @@ def _taint_values(pool: PoolIn) -> Texts:
 _RESERVED = (
     ("kubernetes.io", "Kubernetes"),
     ("k8s.io", "Kubernetes"),
-    ("cloud.google.com", "GKE"),
-    ("kubernetes.azure.com", "AKS"),
     ("ebbtide.dev", "Ebbtide"),
 )
+_RESERVED_ON = {
+    CloudKind.GKE: ("cloud.google.com", "GKE"),
+    CloudKind.AKS: ("kubernetes.azure.com", "AKS"),
+}
 
 
-def _owner(key: str) -> str:
-    """Return the owner of a key by its prefix; empty for none."""
+def _owner(key: str, cloud: CloudKind) -> str:
+    """Return the owner of a key by its prefix; empty for none, and for one of the other cloud."""
     domain = key.rpartition("/")[0]
-    owners = (owner for name, owner in _RESERVED if domain == name or domain.endswith(f".{name}"))
-    return next(owners, "")
+    reserved = (*_RESERVED, _RESERVED_ON[cloud])
+    return next((owner for name, owner in reserved if f".{domain}".endswith(f".{name}")), "")
 
 
 @pool_rule(
     "no reserved label prefix",
     "hashicorp/terraform-provider-google#6003 (2020-03), #19677 (2024-09); "
-    "hashicorp/terraform-provider-azurerm#18567 "
-    "(2022-09); ams0/aks-nvme-ssd-provisioner#5 (2023-04)",
+    "azure-aks-docs use-labels.md (2024-06-10): reserved prefixes",
 )
 def _reserved_labels(pool: PoolIn) -> Iterator[Fault]:
     for path, key in _label_keys(pool):
-        if key and (owner := _owner(key)) and key not in CLOUD_SPECS[pool.site.cloud].allowed_labels:
+        cloud = pool.site.cloud
+        if key and (owner := _owner(key, cloud)) and key not in CLOUD_SPECS[cloud].allowed_labels:
             yield _reserved("label", path, key, owner)
 
 
 @pool_rule("no reserved taint prefix", "kubernetes.io/docs/reference/labels-annotations-taints (2026)")
 def _reserved_taints(pool: PoolIn) -> Iterator[Fault]:
     for path, key in _taint_keys(pool):
-        if key and (owner := _owner(key)) and key not in CLOUD_SPECS[pool.site.cloud].allowed_taints:
+        cloud = pool.site.cloud
+        if key and (owner := _owner(key, cloud)) and key not in CLOUD_SPECS[cloud].allowed_taints:
             yield _reserved("taint", path, key, owner)
 
 

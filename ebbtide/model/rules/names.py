@@ -103,11 +103,11 @@ CLUSTER_RULES: tuple[ClusterRule, ...] = cluster_rules(
     Syntax(
         what="label value",
         whose="Google Cloud",
-        pattern=r"[a-z0-9_-]{1,63}",
+        pattern=r"(?!.*[A-Z])[\w-]{1,63}",
         wants="at most 63 lower-case letters, digits, underscores and hyphens",
         example="vision-team",
         consequence="The billing label of the owner could not be set.",
-        source="Resource Manager docs, creating-managing-labels (cloud.google.com, 2026)",
+        source="gcloud CLI 556.0.0, util/args/labels_util.py: letters of any script (2026-02-10)",
         texts=lambda cluster: [("owner", cluster.owner)],
         cloud=CloudKind.GKE,
     ),

@@ -9,18 +9,28 @@ from ebbtide.model.cloud import Aks
 from ebbtide.model.cluster import Cluster
 from ebbtide.model.faults import Fault
 from ebbtide.model.rules.rule import Severity, cluster_rule, pools_of
+from ebbtide.paths import value_at
 
 _AKS_DOCS = "azure-aks-docs private-clusters.md (2026-08-05)"
 _AKS_RANGES = "azure-aks-docs api-server-authorized-ip-ranges.md (2026-08-03)"
-_GKE_RANGES = "GKE docs, authorized-networks (2026): up to 100"
+_GKE_RANGES = (
+    "gcloud CLI 556.0.0, api_lib/container/api_adapter.py (2026-02-10): up to 100 with private nodes"
+)
 _ZONE = re.compile(
     r"/subscriptions/[^/]+/resourceGroups/[^/]+/providers/Microsoft\.Network/privateDnsZones/"
     r"(?P<name>[^/]+)",
     re.IGNORECASE,
 )
 _ZONE_WORDS = ("system", "none")
+_DOMAIN, _GOVERNMENT_DOMAIN = "azmk8s.io", "cx.aks.containerservice.azure.us"
+_RANGES_OF_INTEGRATION = 2000
 _LONGEST_SUBZONE = 32
 _NETWORKS = "cloud.access.networks"
+
+
+def _is_integrated(cluster: Cluster) -> bool:
+    """Return whether overrides put the API server of AKS into a subnet (API Server VNet Integration)."""
+    return value_at(cluster.cloud.overrides, "apiServerAccessProfile.enableVnetIntegration") is True
 
 
 @cluster_rule("authorized ranges need a public API server", _AKS_DOCS, CloudKind.AKS)
@@ -50,7 +60,11 @@ def _public_nodes(cluster: Cluster) -> Iterator[Fault]:
             )
 
 
-@cluster_rule("private DNS zone", _AKS_DOCS, CloudKind.AKS)
+@cluster_rule(
+    "private DNS zone",
+    f"{_AKS_DOCS}; MicrosoftDocs/azure-docs#119624 (2024-02-07): zones in Azure Government",
+    CloudKind.AKS,
+)
 def _zone(cluster: Cluster) -> Iterator[Fault]:
     if not isinstance(cluster.cloud, Aks):
         return
@@ -65,23 +79,30 @@ def _zone(cluster: Cluster) -> Iterator[Fault]:
         return
     if zone in _ZONE_WORDS:
         return
-    name = f"privatelink.{cluster.cloud.location}.azmk8s.io"
+    location = cluster.cloud.location
+    domain = _GOVERNMENT_DOMAIN if location.startswith("usgov") else _DOMAIN
+    names = [f"privatelink.{location}.{domain}"]
+    names += [f"private.{location}.{domain}"] if _is_integrated(cluster) else []
     match = _ZONE.fullmatch(zone)
     subzone, _, rest = match["name"].partition(".") if match else ("", "", "")
-    own = match is not None and match["name"] == name
-    if not own and (rest != name or len(subzone) > _LONGEST_SUBZONE):
+    own = match is not None and match["name"] in names
+    if not own and (rest not in names or len(subzone) > _LONGEST_SUBZONE):
         yield Fault(
             path,
-            f"{zone} is not a private DNS zone for an API server in {cluster.cloud.location}.",
+            f"{zone} is not a private DNS zone for an API server in {location}.",
             "The cluster could not be created.",
             "Write system, none, or the resource id of a zone "
-            f"/subscriptions/…/resourceGroups/…/providers/Microsoft.Network/privateDnsZones/{name}.",
+            f"/subscriptions/…/resourceGroups/…/providers/Microsoft.Network/privateDnsZones/{names[-1]}.",
         )
 
 
-@cluster_rule("maximum authorized ranges", f"{_GKE_RANGES}; {_AKS_RANGES}: up to 200")
+@cluster_rule(
+    "maximum authorized ranges",
+    f"{_GKE_RANGES}; {_AKS_RANGES}: up to 200, and 2,000 with API Server VNet Integration",
+)
 def _number_of_ranges(cluster: Cluster) -> Iterator[Fault]:
     most, number = CLOUD_SPECS[cluster.site.cloud].authorized_networks, len(cluster.cloud.access.networks)
+    most = _RANGES_OF_INTEGRATION if _is_integrated(cluster) else most
     if number > most:
         yield Fault(
             _NETWORKS,

@@ -111,6 +111,13 @@ def too_many_tags() -> Case:
     )
 
 
+def many_ranges(count: int) -> Any:
+    """A declaration whose API server lies in a subnet and has a number of authorized ranges."""
+    ranges = [f"203.0.{number // 256}.{number % 256}/32" for number in range(count)]
+    integration = {"cloud.overrides": {"apiServerAccessProfile": {"enableVnetIntegration": True}}}
+    return edited(base("aks"), {"cloud.access.networks": ranges, **integration}, [])
+
+
 def many_pools(count: int) -> Any:
     """A declaration with a number of CPU pools, which would be long to read as data."""
     pools = [

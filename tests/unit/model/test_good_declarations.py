@@ -8,7 +8,17 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from ebbtide.model import Cluster, DeclarationError, advice, declaration_schema, declare
-from tests.unit.model.cases import Case, aks_pools, base, cases, many_pools, many_tags, paths, put
+from tests.unit.model.cases import (
+    Case,
+    aks_pools,
+    base,
+    cases,
+    many_pools,
+    many_ranges,
+    many_tags,
+    paths,
+    put,
+)
 
 _GOOD = cases("good")
 
@@ -32,9 +42,11 @@ def test_accepted(case: Case) -> None:
     assert case.written == before
 
 
-@pytest.mark.parametrize("written", [many_tags(64), many_pools(64)], ids=["tags", "pools"])
+@pytest.mark.parametrize(
+    "written", [many_tags(64), many_pools(64), many_ranges(2000)], ids=["tags", "pools", "ranges"]
+)
 def test_the_largest_are_accepted(written: Any) -> None:
-    """A node may have its most network tags, and a queue its most pools."""
+    """A node may have its most network tags, a queue its most pools, an API server its most ranges."""
     assert isinstance(declare(written), Cluster)
 
 
