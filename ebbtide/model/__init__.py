@@ -35,7 +35,7 @@ from ebbtide.model.pool import (
 )
 from ebbtide.model.region import Region
 from ebbtide.model.site import Site
-from ebbtide.model.tenancy import LocalQueue, Namespace, Queue, QueueUse, Registry, Team
+from ebbtide.model.tenancy import Cohort, LocalQueue, Namespace, Preemption, Queue, QueueUse, Registry, Team
 
 __all__ = [
     "Accelerator",
@@ -46,6 +46,7 @@ __all__ = [
     "AksNetwork",
     "Capacity",
     "Cluster",
+    "Cohort",
     "DeclarationError",
     "Disk",
     "Existing",
@@ -69,6 +70,7 @@ __all__ = [
     "OnDemand",
     "Pool",
     "Preemptible",
+    "Preemption",
     "Queue",
     "QueueUse",
     "Queued",

@@ -14,7 +14,7 @@ from ebbtide.model.cloud import Cloud
 from ebbtide.model.pool import Pool
 from ebbtide.model.resolved_pool import ResolvedPool, resolve
 from ebbtide.model.site import Site
-from ebbtide.model.tenancy import Queue, Team
+from ebbtide.model.tenancy import Cohort, Queue, Team
 
 
 class Lifetime(Declared):
@@ -40,6 +40,7 @@ class Cluster(Declared):
     pools: Converted[tuple[Pool, ...], Sequence[Pool]] = Field(min_length=1)
     queues: Converted[tuple[Queue, ...], Sequence[Queue]] = default(())
     """Queues over the pools. Default with Kueue: one for the CPU pools and one for each accelerator type."""
+    cohort: Cohort = Cohort()
     teams: Converted[tuple[Team, ...], Sequence[Team]] = default(())
     addons: Addons = Addons()
 

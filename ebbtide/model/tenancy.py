@@ -19,6 +19,29 @@ class LocalQueue(Declared):
     """Name. Default: the queue's name."""
 
 
+class Preemption(Declared):
+    """Eviction of admitted work in favor of waiting work. Evicted work waits again, and starts anew."""
+
+    within_cluster_queue: Literal["Never", "LowerPriority", "LowerOrNewerEqualPriority"] | None = None
+    """Whose work the same team's waiting work evicts. Default: `LowerPriority`. If `reclaimWithinCohort` is
+    `Never`, only up to the team's guarantee: Kueue preempts for borrowed nodes only if both are allowed."""
+    reclaim_within_cohort: Literal["Never", "LowerPriority", "Any"] | None = None
+    """Whose work on borrowed nodes a team's waiting work evicts, up to its guarantee, and beyond it up to its
+    fair share. Default: `Any` for a team with a guarantee in the queue, `LowerPriority` for the others."""
+
+
+QueueingStrategy = Literal["BestEffortFIFO", "StrictFIFO"]
+
+
+class Cohort(Declared):
+    """Settings of all queues, which share one cohort; a queue's own settings replace them."""
+
+    preemption: Preemption | None = None
+    """Preemption in queues without their own."""
+    queueing_strategy: QueueingStrategy | None = None
+    """Strategy of queues without their own. Default: `BestEffortFIFO`."""
+
+
 class Queue(Declared):
     """A queue of work for pools, in order of preference."""
 
@@ -35,6 +58,14 @@ class Queue(Declared):
     pools whose capacity is `queued`."""
     local_queues: Converted[tuple[LocalQueue, ...], Sequence[LocalQueue]] = default(())
     """Local queues in namespaces without a team. Teams' local queues are derived."""
+    preemption: Preemption | None = None
+    """Preemption by the queue's work. Default: the cohort's."""
+    queueing_strategy: QueueingStrategy | None = None
+    """`BestEffortFIFO`: work that does not fit yet lets later work pass. `StrictFIFO`: the oldest work of
+    the highest priority holds up all others of its team. Default: the cohort's."""
+    borrowing_limit: dict[Name, Count] = Field(default_factory=dict[Name, Count])
+    """The most nodes that a team, or the namespaces without one, use through the queue beyond a guarantee, by
+    pool. Default: all nodes that are free."""
 
 
 class Namespace(Declared):
@@ -129,6 +160,11 @@ class Team(Declared):
     """Queues that the team uses. Default: all queues."""
     guarantee: dict[Name, Count] = Field(default_factory=dict[Name, Count])
     """Nodes guaranteed to the team, by pool; other teams borrow them while the team does not use them."""
+    borrowing_limit: dict[Name, Count] = Field(default_factory=dict[Name, Count])
+    """The most nodes that the team uses beyond its guarantee through each of its queues, by pool. Default:
+    the queue's limit."""
+    lending_limit: dict[Name, Count] = Field(default_factory=dict[Name, Count])
+    """The most of the guaranteed nodes that other teams borrow, by pool. Default: all of them."""
     require_queue: bool | None = None
     """Require work that could run on a queue's pools to name a queue; the API server rejects it otherwise.
     Default: true, but false in an existing namespace."""

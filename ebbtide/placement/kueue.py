@@ -47,11 +47,29 @@ def flavor_object(item: Flavor) -> Manifest:
     )
 
 
-def _group(flavors: Sequence[tuple[Flavor, Mapping[str, int]]]) -> list[Manifest]:
-    """Return one resource group over flavors, each with the quota of its pools' nodes."""
+def _group(
+    flavors: Sequence[tuple[Flavor, Mapping[str, int]]], limits: Mapping[str, Mapping[str, int]] | None = None
+) -> list[Manifest]:
+    """Return one resource group over flavors, each with the quota of its pools' nodes.
+
+    Args:
+        flavors: the flavors, with the nodes of each pool.
+        limits: numbers of nodes by pool, by the name of the limit. A flavor of several pools has a limit if
+            one of its pools has.
+    """
     if not flavors:
         return []
     resources = covered(item for item, _ in flavors)
+
+    def quotas(item: Flavor, nodes: Mapping[str, int]) -> dict[str, Mapping[str, int]]:
+        most = {"borrowingLimit": {offer.pool: offer.nodes for offer in item.offers}, "lendingLimit": nodes}
+        limited = {
+            name: item.offer({**most[name], **limit})
+            for name, limit in (limits or {}).items()
+            if any(offer.pool in limit for offer in item.offers)
+        }
+        return {"nominalQuota": item.offer(nodes), **limited}
+
     return [
         {
             "coveredResources": list(resources),
@@ -59,11 +77,13 @@ def _group(flavors: Sequence[tuple[Flavor, Mapping[str, int]]]) -> list[Manifest
                 {
                     "name": item.name,
                     "resources": [
-                        {"name": name, "nominalQuota": quantity(name, item.offer(nodes).get(name, 0))}
+                        {"name": name}
+                        | {key: quantity(name, amounts.get(name, 0)) for key, amounts in quota.items()}
                         for name in resources
                     ],
                 }
                 for item, nodes in flavors
+                for quota in [quotas(item, nodes)]
             ],
         }
     ]
@@ -87,15 +107,19 @@ def cluster_queue_object(queue: ClusterQueue) -> Manifest:
     """Return the ClusterQueue of a team, or of namespaces without one.
 
     Kueue uses the first flavor with free quota, including borrowed quota: flavors are in order of preference.
-    Guaranteed quota is reclaimed from its borrowers; within a queue, lower priority is preempted.
     """
     spec: Manifest = {
         "cohortName": queue.cohort,
-        "queueingStrategy": "BestEffortFIFO",
+        "queueingStrategy": queue.order.strategy,
         "namespaceSelector": _named(queue.namespaces),
-        "resourceGroups": _group(queue.flavors),
+        "resourceGroups": _group(
+            queue.flavors, {"borrowingLimit": queue.borrowing_limit, "lendingLimit": queue.lending_limit}
+        ),
         "flavorFungibility": {"whenCanBorrow": "MayStopSearch", "whenCanPreempt": "TryNextFlavor"},
-        "preemption": {"reclaimWithinCohort": "Any", "withinClusterQueue": "LowerPriority"},
+        "preemption": {
+            "reclaimWithinCohort": queue.order.reclaim_within_cohort,
+            "withinClusterQueue": queue.order.within_cluster_queue,
+        },
         "fairSharing": {"weight": str(queue.weight)},
     }
     if queue.checks:

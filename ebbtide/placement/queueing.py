@@ -29,6 +29,25 @@ class Cohort:
 
 
 @dataclass(frozen=True, slots=True)
+class Order:
+    """Preemption and strategy of a cluster queue.
+
+    By default, a team without guarantees preempts no work of equal priority. `Never` would end preemption by
+    priority within the queue as well, which borrows its quota (Kueue 0.19.2, flavorassigner,
+    canPreemptWhileBorrowing).
+
+    Attributes:
+        within_cluster_queue: whose work of the queue its waiting work preempts.
+        reclaim_within_cohort: whose borrowed quota its waiting work preempts.
+        strategy: its queueing strategy.
+    """
+
+    within_cluster_queue: str = "LowerPriority"
+    reclaim_within_cohort: str = "LowerPriority"
+    strategy: str = "BestEffortFIFO"
+
+
+@dataclass(frozen=True, slots=True)
 class ClusterQueue:
     """A queue for one team, or shared by namespaces without a team.
 
@@ -37,6 +56,9 @@ class ClusterQueue:
         cohort: the cohort that it borrows from.
         flavors: flavors in order of preference, with the guaranteed nodes of each pool.
         weight: its weight in fair sharing of borrowed quota.
+        order: its preemption and queueing strategy.
+        borrowing_limit: limit of the nodes that it borrows, for the pools that have one.
+        lending_limit: limit of the guaranteed nodes that it lends, for the pools that have one.
         namespaces: namespaces of its workloads.
         checks: names of the admission checks, with the flavors of each.
     """
@@ -45,6 +67,9 @@ class ClusterQueue:
     cohort: str
     flavors: tuple[tuple[Flavor, Mapping[str, int]], ...]
     weight: int
+    order: Order = Order()
+    borrowing_limit: Mapping[str, int] = field(default_factory=dict[str, int])
+    lending_limit: Mapping[str, int] = field(default_factory=dict[str, int])
     namespaces: tuple[str, ...] = ()
     checks: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
 
@@ -164,6 +189,22 @@ def _guarantees(tenant: Team, queues: Sequence[Queue]) -> dict[str, dict[str, in
     }
 
 
+def _order(cluster: Cluster, queue: Queue, guaranteed: Mapping[str, int]) -> Order:
+    """Return a queue's order: its own settings, the cohort's, or the defaults; a guarantee is reclaimed from
+    any work."""
+    settings = (queue, cluster.cohort)
+    preemption = [item.preemption for item in settings if item.preemption is not None]
+    order = Order(reclaim_within_cohort="Any") if any(guaranteed.values()) else Order()
+    within = next((item.within_cluster_queue for item in preemption if item.within_cluster_queue), None)
+    reclaim = next((item.reclaim_within_cohort for item in preemption if item.reclaim_within_cohort), None)
+    strategy = next((item.queueing_strategy for item in settings if item.queueing_strategy), None)
+    return Order(
+        within or order.within_cluster_queue,
+        reclaim or order.reclaim_within_cohort,
+        strategy or order.strategy,
+    )
+
+
 def _flavors_of(queue: Queue, pools: Mapping[str, ResolvedPool], cluster: Cluster) -> tuple[Flavor, ...]:
     """Return a queue's flavors in order of preference; a single one if its pools are alternatives."""
     if queue.fallback:
@@ -212,6 +253,9 @@ def queueing(cluster: Cluster) -> Queueing:
                     (item, {offer.pool: own.get(offer.pool, 0) for offer in item.offers}) for item in mine
                 ),
                 weight=tenant.weight,
+                order=_order(cluster, queue, own),
+                borrowing_limit={**queue.borrowing_limit, **tenant.borrowing_limit},
+                lending_limit={pool: nodes for pool, nodes in tenant.lending_limit.items() if pool in own},
                 checks=_checks_of(queue, mine),
             )
             local_queues += [

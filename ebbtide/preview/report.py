@@ -183,7 +183,7 @@ class QuotaReport(DocumentPart):
     nominal: float
     """Guaranteed quota."""
     cohort: float
-    """Guaranteed quota of the whole cohort, including this queue's."""
+    """Its own guarantee, and what the rest of the cohort lends."""
     borrowing_limit: float | None
     """Borrowing limit; null for no limit."""
 

@@ -35,7 +35,7 @@ class QuotaFacts:
 
     Attributes:
         nominal: the guarantee.
-        cohort: the guarantees of the whole cohort, its own included.
+        cohort: its own guarantee, and what the rest of the cohort lends.
         borrowing_limit: the most to borrow; None for no limit.
     """
 

@@ -68,20 +68,21 @@ def read_cluster_queues(recording: Recording) -> list[QueueFacts]:
         name = f"{item.text('metadata.namespace')}/{item.text('metadata.name')}"
         local_queues.setdefault(item.text("spec.clusterQueue"), []).append(name)
     cluster_queues = list(_kind(recording, "ClusterQueue"))
-    totals: defaultdict[tuple[str, str, str], float] = defaultdict(float)
+    lent: defaultdict[tuple[str, str, str], float] = defaultdict(float)
     for cohort, item in (
         *((item.text("metadata.name"), item) for item in _kind(recording, "Cohort")),
         *((item.text("spec.cohortName"), item) for item in cluster_queues),
     ):
         for flavor, resource in _quotas(item):
-            totals[cohort, flavor, resource.text("name")] += _amount(resource, "nominalQuota") or 0.0
+            lent[cohort, flavor, resource.text("name")] += _lendable(resource)
     queues: list[QueueFacts] = []
     for item in cluster_queues:
         name, cohort = item.text("metadata.name"), item.text("spec.cohortName")
         quotas: dict[str, dict[str, QuotaFacts]] = {}
         for flavor, resource in _quotas(item):
             nominal = _amount(resource, "nominalQuota") or 0.0
-            total = totals[cohort, flavor, resource.text("name")] if cohort else nominal
+            borrowed = lent[cohort, flavor, resource.text("name")] - _lendable(resource) if cohort else 0.0
+            total = nominal + borrowed
             limit = _amount(resource, "borrowingLimit")
             quotas.setdefault(flavor, {})[resource.text("name")] = QuotaFacts(nominal, total, limit)
         if name in local_queues:
@@ -97,6 +98,11 @@ def _quotas(item: Inputs) -> Iterator[tuple[str, Inputs]]:
             for resource in flavor.parts("resources"):
                 if resource.text("name") not in _BYTES:
                     yield flavor.text("name"), resource
+
+
+def _lendable(resource: Inputs) -> float:
+    limit = _amount(resource, "lendingLimit")
+    return (_amount(resource, "nominalQuota") or 0.0) if limit is None else limit
 
 
 def _amount(resource: Inputs, path: str) -> float | None:

@@ -42,6 +42,22 @@ TENANCY = [
         [{"namespace": "default", "name": "mine"}],
         [{"namespace": "default"}],
     ),
+    flip("Queue.borrowing_limit", TEAM, "queues.0.borrowingLimit", {"t4": 1}),
+    *(
+        flip(f"{owner}.{field}", TEAM, f"{path}.{key}", value)
+        for owner, path in (("Queue", "queues.0"), ("Cohort", "cohort"))
+        for field, key, value in (
+            ("preemption", "preemption", {"withinClusterQueue": "Never"}),
+            ("queueing_strategy", "queueingStrategy", "StrictFIFO"),
+        )
+    ),
+    *(
+        flip(f"Preemption.{field}", TEAM, f"queues.0.preemption.{key}", "Never")
+        for field, key in (
+            ("within_cluster_queue", "withinClusterQueue"),
+            ("reclaim_within_cohort", "reclaimWithinCohort"),
+        )
+    ),
     flip("Queue.fallback", STEADY, "queues.0.fallback", True),  # noqa: FBT003 - a value of the declaration
     flip(
         "GkeConsolidation.delay_minutes",
@@ -96,6 +112,13 @@ TENANCY = [
         ),
     ),
     team("Team.guarantee", "guarantee", {"t4": 1}),
+    team("Team.borrowing_limit", "borrowingLimit", {"t4": 1}),
+    flip(
+        "Team.lending_limit",
+        with_value(TEAM, "teams.0.guarantee", {"t4": 2}),
+        "teams.0.lendingLimit",
+        {"t4": 1},
+    ),
     team("Team.weight", "weight", 3),
     team("Team.bucket", "bucket", {}),
     team("Bucket.keep", "bucket", {"keep": False}, {}),

@@ -1,16 +1,19 @@
 """Rules for teams' guaranteed nodes and for Kueue's settings."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from ebbtide.catalog import CloudKind
 from ebbtide.model.cluster import Cluster
 from ebbtide.model.faults import Fault
 from ebbtide.model.queues import queues_of
 from ebbtide.model.rules.rule import Severity, cluster_rule
-from ebbtide.wording import did_you_mean
+from ebbtide.model.tenancy import Team
+from ebbtide.wording import and_list, did_you_mean
 
 _KUEUE = "Kueue 0.19.2, ClusterQueue and Cohort v1beta2, nominalQuota and fairSharing (2026-08-20)"
 _CONFIG = "Kueue 0.19.2, apis/config/v1beta2, Integrations (2026-08-20)"
+
+_NO_QUEUE = "None of the team's queues has a pool"
 
 FRAMEWORKS = (
     "batch/job",
@@ -37,18 +40,78 @@ FRAMEWORKS = (
 
 @cluster_rule("guaranteed pool in team queues", _KUEUE)
 def _guarantees_name_pools(cluster: Cluster) -> Iterator[Fault]:
-    queues = queues_of(cluster)
+    consequence = "Its nodes would be reserved for a team that cannot use them."
     for number, team in enumerate(cluster.teams):
-        mine = {pool for queue in queues if team.queues_used(queue.name) for pool in queue.pools}
-        for pool in team.guarantee:
-            if pool not in mine:
+        path = f"teams[{number}].guarantee"
+        yield from _in_pools(path, team.guarantee, _pools_of(cluster, team), _NO_QUEUE, consequence)
+
+
+@cluster_rule("limited pool in queue", _KUEUE)
+def _limits_name_pools(cluster: Cluster) -> Iterator[Fault]:
+    consequence = "The limit would have no effect."
+    for number, queue in enumerate(cluster.queues):
+        path, pools = f"queues[{number}].borrowingLimit", set(queue.pools)
+        yield from _in_pools(path, queue.borrowing_limit, pools, "The queue has no pool", consequence)
+    for number, team in enumerate(cluster.teams):
+        path, pools = f"teams[{number}].borrowingLimit", _pools_of(cluster, team)
+        yield from _in_pools(path, team.borrowing_limit, pools, _NO_QUEUE, consequence)
+
+
+def _pools_of(cluster: Cluster, team: Team) -> set[str]:
+    return {pool for queue in queues_of(cluster) if team.queues_used(queue.name) for pool in queue.pools}
+
+
+def _in_pools(
+    path: str, named: Iterable[str], pools: Collection[str], problem: str, consequence: str
+) -> Iterator[Fault]:
+    for pool in named:
+        if pool not in pools:
+            yield Fault(
+                f"{path}.{pool}",
+                f"{problem} {pool}{did_you_mean(pool, pools)}",
+                consequence,
+                f"Write one of {', '.join(sorted(pools))}."
+                if pools
+                else "Declare a queue for the team first.",
+            )
+
+
+@cluster_rule("lending limit within guarantee", f"{_KUEUE}; lendingLimit")
+def _lends_what_it_has(cluster: Cluster) -> Iterator[Fault]:
+    for number, team in enumerate(cluster.teams):
+        for pool, nodes in team.lending_limit.items():
+            guaranteed = team.guarantee.get(pool, 0)
+            if nodes > guaranteed:
                 yield Fault(
-                    f"teams[{number}].guarantee.{pool}",
-                    f"None of the team's queues has a pool {pool}{did_you_mean(pool, mine)}",
-                    "Its nodes would be reserved for a team that cannot use them.",
-                    f"Write one of {', '.join(sorted(mine))}."
-                    if mine
-                    else "Declare a queue for the team first.",
+                    f"teams[{number}].lendingLimit.{pool}",
+                    f"The team lends up to {nodes} nodes of {pool}, and {guaranteed} are guaranteed to it.",
+                    "Kueue refuses a lendingLimit beyond the nominalQuota.",
+                    f"Write {guaranteed} or less, or a larger guarantee."
+                    if guaranteed
+                    else "Write a guarantee, or remove the limit.",
+                )
+
+
+@cluster_rule(
+    "guarantees reclaimed", f"{_KUEUE}; ClusterQueuePreemption.reclaimWithinCohort", severity=Severity.WARNED
+)
+def _guarantees_come_back(cluster: Cluster) -> Iterator[Fault]:
+    everywhere = cluster.cohort.preemption.reclaim_within_cohort if cluster.cohort.preemption else None
+    warned: set[str] = set()
+    for number, queue in enumerate(queues_of(cluster)):
+        own = queue.preemption.reclaim_within_cohort if queue.preemption else None
+        path = f"queues[{number}].preemption" if own else "cohort.preemption"
+        reclaimed = own or everywhere or "Any"
+        for team in cluster.teams:
+            mine = [pool for pool, nodes in team.guarantee.items() if nodes and pool in queue.pools]
+            if reclaimed != "Any" and mine and team.queues_used(queue.name) and path not in warned:
+                warned.add(path)
+                yield Fault(
+                    f"{path}.reclaimWithinCohort",
+                    f"{team.name} has guaranteed nodes of {and_list(mine)}, and reclaims them from "
+                    + ("no work." if reclaimed == "Never" else "work of lower priority alone."),
+                    "Its work waits until that of the teams that borrow the nodes ends.",
+                    "Write Any, unless waiting is better than evicting the borrowers' work.",
                 )
 
 

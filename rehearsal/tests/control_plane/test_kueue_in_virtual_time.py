@@ -1,6 +1,7 @@
 """Kueue in virtual time: its decisions about small queues, without an API server."""
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -380,6 +381,73 @@ def test_the_objects_of_a_declaration_are_read(program: Path) -> None:
         end = kueue.run(follow)
     assert (end.next, dict(end.pending)) == (None, {})
     assert admitted[0].flavors == {"main": dict.fromkeys(("cpu", "memory", "nvidia.com/gpu"), "t4")}
+
+
+def _evictions(program: Path, jobs: Sequence[Job], **declared: Any) -> Counter[str]:
+    """Count the evictions of jobs of teams `a` and `b`, by reason; both use the four T4 nodes of 4 GPUs."""
+    teams = [{"name": "a"}, {"name": "b"}]
+    cluster = declare(changed(GKE, queues=[{"name": "t4", "pools": ["t4"]}], teams=teams) | declared)
+    objects = [item for layer in layers(queueing(cluster)) for item in layer]
+    reasons: Counter[str] = Counter()
+
+    def follow(event: Event) -> Iterable[Action]:
+        if event.kind == "evicted":
+            reasons["fair sharing" if "Fair Sharing" in event.message else "priority"] += 1
+        if event.kind == "admitted":
+            yield Finish(event.at + jobs[int(event.job)].seconds, event.job)
+
+    settings = {"fairSharing": configuration(cluster)["fairSharing"]}
+    with Kueue(program, objects, CONFIGURATION | settings) as kueue:
+        for number, job in enumerate(jobs):
+            requests = {"cpu": "1", "memory": "1Gi", "nvidia.com/gpu": str(job.cpus)}
+            pods = [PodSet("main", 1, requests)]
+            kueue.add(Submit(job.at, str(number), f"{job.queue}/t4", pods, job.priority))
+        kueue.run(follow)
+    return reasons
+
+
+def test_teams_without_guarantees_do_not_preempt_equal_work(program: Path) -> None:
+    """In 200 jobs of one priority no job restarts, while `Any` costs some of them their progress."""
+    jobs = trace(200, 1, "aab", sizes=(2, 4))
+    assert _evictions(program, jobs) == {}
+    cohort = {"preemption": {"reclaimWithinCohort": "Any"}}
+    assert _evictions(program, jobs, cohort=cohort)["fair sharing"] > 10
+
+
+def test_never_ends_preemption_of_borrowers_within_their_queue(program: Path) -> None:
+    """Higher priority preempts in a queue that borrows, unless it is not allowed to preempt in its cohort."""
+    jobs = trace(200, 1, "a", priorities=(0, 1000), sizes=(2, 4))
+    assert _evictions(program, jobs)["priority"] > 10
+    assert _evictions(program, jobs, cohort={"preemption": {"reclaimWithinCohort": "Never"}}) == {}
+
+
+def test_a_limit_of_nodes_is_a_limit_of_what_runs(program: Path) -> None:
+    """A team with a limit of one node runs one job of a node at a time; with strict order, a job that waits
+    holds up a smaller one behind it."""
+
+    def started(**declared: Any) -> list[float]:
+        cluster = declare(
+            changed(GKE, queues=[{"name": "t4", "pools": ["t4"]}], teams=[{"name": "a"}]) | declared
+        )
+        objects = [item for layer in layers(queueing(cluster)) for item in layer]
+        times: list[float] = []
+
+        def follow(event: Event) -> Iterable[Action]:
+            if event.kind == "admitted":
+                times.append(event.at)
+                yield Finish(event.at + 100, event.job)
+
+        with Kueue(program, objects, CONFIGURATION) as kueue:
+            for number, gpus in enumerate((3, 4, 1)):
+                pods = [PodSet("main", 1, {"cpu": "1", "memory": "1Gi", "nvidia.com/gpu": str(gpus)})]
+                kueue.add(Submit(number, str(number), "a/t4", pods))
+            kueue.run(follow)
+        return times
+
+    assert started() == [0, 1, 2]
+    limited = {"teams": [{"name": "a", "borrowingLimit": {"t4": 1}}]}
+    assert started(**limited) == [0, 2, 103]
+    assert started(**limited, cohort={"queueingStrategy": "StrictFIFO"}) == [0, 100, 200]
 
 
 def test_invalid_input_is_reported(program: Path) -> None:

@@ -39,6 +39,7 @@ def declaration() -> Cluster:
         GKE,
         queues=[{"name": name, "pools": [pool]} for name, pool in (("cpus", "cpu"), ("gpus", "t4"))]
         + [{"name": "big", "pools": ["a100"]}],
+        cohort={"preemption": {"reclaimWithinCohort": "Any"}},
         teams=[{"name": "vision", "members": [MEMBER]}, {"name": "speech", "members": ["bob@acme.example"]}],
     )
     for name in ("cpu", "t4"):

@@ -144,7 +144,10 @@ def test_a_queue_prefers_and_borrows() -> None:
     spec = object_of(QUEUED, "ClusterQueue", "gpus")["spec"]
     assert spec["cohortName"] == "train"
     assert spec["flavorFungibility"] == {"whenCanBorrow": "MayStopSearch", "whenCanPreempt": "TryNextFlavor"}
-    assert spec["preemption"] == {"reclaimWithinCohort": "Any", "withinClusterQueue": "LowerPriority"}
+    assert spec["preemption"] == {
+        "reclaimWithinCohort": "LowerPriority",
+        "withinClusterQueue": "LowerPriority",
+    }
     assert spec["namespaceSelector"] == {"matchLabels": {"kubernetes.io/metadata.name": "default"}}
     assert spec["admissionChecksStrategy"]["admissionChecks"] == [
         {"name": "queued-nvidia", "onFlavors": ["a100"]}
@@ -195,3 +198,70 @@ def test_a_check_of_aks_is_for_all_pods() -> None:
     spec = object_of(declaration, "ProvisioningRequestConfig", "together")["spec"]
     assert "podSetUpdates" not in spec
     assert "managedResources" not in spec
+
+
+TEAMS = [{"name": "vision", "guarantee": {"t4": 1}}, {"name": "speech"}]
+
+
+def _preemption(**fields: Any) -> dict[str, list[str]]:
+    """Whose work the T4 queues of two teams preempt in their queue and in the cohort; the first has a
+    guarantee."""
+    declaration = changed(GKE, queues=[{"name": "gpus", "pools": ["t4"]}], teams=TEAMS)
+    for path, value in fields.items():
+        declaration = changed(declaration, **{path: value})
+    preemption = [
+        item["spec"]["preemption"] for item in objects(declaration) if item["kind"] == "ClusterQueue"
+    ]
+    return {key: [item[key] for item in preemption] for key in preemption[0]}
+
+
+def test_only_a_guarantee_is_reclaimed_from_equal_work() -> None:
+    """A team without a guarantee evicts no work of another team that has its priority."""
+    assert _preemption()["reclaimWithinCohort"] == ["Any", "LowerPriority"]
+
+
+def test_a_queue_has_its_own_preemption_or_that_of_the_cohort() -> None:
+    """Each of the two settings is the queue's, else the cohort's, else the default."""
+    cohort = {"preemption": {"reclaimWithinCohort": "Never", "withinClusterQueue": "Never"}}
+    assert _preemption(cohort=cohort) == {
+        "reclaimWithinCohort": ["Never", "Never"],
+        "withinClusterQueue": ["Never", "Never"],
+    }
+    own = [{"name": "gpus", "pools": ["t4"], "preemption": {"reclaimWithinCohort": "Any"}}]
+    assert _preemption(cohort=cohort, queues=own) == {
+        "reclaimWithinCohort": ["Any", "Any"],
+        "withinClusterQueue": ["Never", "Never"],
+    }
+
+
+def _quota(declaration: Declaration, name: str) -> list[tuple[str, str, str | None, str | None]]:
+    """Flavor, quota and limits of the accelerators of a ClusterQueue."""
+    return [
+        (flavor["name"], item["nominalQuota"], item.get("borrowingLimit"), item.get("lendingLimit"))
+        for group in object_of(declaration, "ClusterQueue", name)["spec"]["resourceGroups"]
+        for flavor in group["flavors"]
+        for item in flavor["resources"]
+        if item["name"] == "nvidia.com/gpu"
+    ]
+
+
+def test_limits_are_of_nodes() -> None:
+    """A limit of nodes of a pool is one of each resource that these nodes have; a team's replaces that of its
+    queue."""
+    queue = {"name": "gpus", "pools": ["t4", "a100"], "borrowingLimit": {"t4": 2}}
+    teams = [
+        {"name": "vision", "guarantee": {"t4": 2}, "borrowingLimit": {"t4": 0}, "lendingLimit": {"t4": 1}},
+        {"name": "speech"},
+    ]
+    declaration = changed(GKE, queues=[queue], teams=teams)
+    assert _quota(declaration, "vision.gpus") == [("t4", "8", "0", "4"), ("a100", "0", None, None)]
+    assert _quota(declaration, "speech.gpus") == [("t4", "0", "8", None), ("a100", "0", None, None)]
+
+
+def test_the_limit_of_a_pool_that_falls_back_is_part_of_that_of_its_queue() -> None:
+    """The single flavor of a fallback queue is limited by the pools with a limit, and has all nodes of the
+    others."""
+    steady = {**GKE["pools"][2], "name": "steady", "capacity": "on-demand"}
+    queue = {"name": "gpus", "pools": ["t4", "steady"], "fallback": True, "borrowingLimit": {"steady": 1}}
+    declaration = changed(GKE, pools=[*GKE["pools"], steady], queues=[queue])
+    assert _quota(declaration, "gpus") == [("gpus.pools", "0", "20", None)]

@@ -67,9 +67,26 @@ def queued(draw: st.DrawFn) -> Declaration:
             guarantee[pool] = draw(st.integers(0, most[pool]))
             most[pool] -= guarantee[pool]
         teams.append(
-            {"name": team, "queues": uses, "guarantee": guarantee, "weight": draw(st.integers(1, 9))}
+            {
+                "name": team,
+                "queues": uses,
+                "guarantee": guarantee,
+                "weight": draw(st.integers(1, 9)),
+                "borrowingLimit": {pool: 1 for pool in reach if draw(st.booleans())},
+                "lendingLimit": {
+                    pool: draw(st.integers(0, nodes))
+                    for pool, nodes in guarantee.items()
+                    if draw(st.booleans())
+                },
+            }
         )
-    return {**declaration, "teams": teams}
+    preemption = {
+        "withinClusterQueue": draw(st.sampled_from(["Never", "LowerPriority", "LowerOrNewerEqualPriority"])),
+        "reclaimWithinCohort": draw(st.sampled_from(["Never", "LowerPriority", "Any"])),
+    }
+    strategy = draw(st.sampled_from(["BestEffortFIFO", "StrictFIFO"]))
+    cohort = draw(st.sampled_from([{}, {"preemption": preemption, "queueingStrategy": strategy}]))
+    return {**declaration, "teams": teams, "cohort": cohort}
 
 
 def derived(declaration: Declaration) -> tuple[Cluster, Queueing]:

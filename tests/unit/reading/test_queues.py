@@ -5,7 +5,7 @@ from typing import Any
 import pulumi_gcp as gcp
 import pulumi_kubernetes as k8s
 
-from ebbtide.reading import read_pools, read_queues
+from ebbtide.reading import read_cluster_queues, read_pools, read_queues
 from ebbtide.recording.record import record
 
 _API = "kueue.x-k8s.io/v1beta2"
@@ -51,3 +51,25 @@ def test_queues_lead_to_the_pools_of_their_flavors() -> None:
 
     recording = record(program, project="shop", stack="dev")
     assert read_queues(recording, read_pools(recording)) == [("vision/gpus",), ("vision/gpus",), ()]
+
+
+def test_a_team_counts_on_what_others_lend() -> None:
+    """A queue uses at most its own quota and what the others of its cohort lend."""
+
+    def quota(flavor: str, **quotas: str) -> dict[str, Any]:
+        return {"name": flavor, "resources": [{"name": "nvidia.com/gpu", **quotas}]}
+
+    def program() -> None:
+        _object("Cohort", "all", {"resourceGroups": [{"flavors": [quota("t4", nominalQuota="8")]}]})
+        for name, quotas in (
+            ("lends", {"nominalQuota": "4", "lendingLimit": "1"}),
+            ("borrows", {"nominalQuota": "2"}),
+        ):
+            groups = [{"flavors": [quota("t4", **quotas, borrowingLimit="3")]}]
+            _object("ClusterQueue", name, {"cohortName": "all", "resourceGroups": groups})
+            _object("LocalQueue", name, {"clusterQueue": name}, "vision")
+
+    queues = read_cluster_queues(record(program, project="shop", stack="dev"))
+    quotas = {queue.name: queue.quotas["t4"]["nvidia.com/gpu"] for queue in queues}
+    assert (quotas["lends"].nominal, quotas["lends"].cohort, quotas["lends"].borrowing_limit) == (4, 14, 3)
+    assert (quotas["borrows"].nominal, quotas["borrows"].cohort) == (2, 11)
