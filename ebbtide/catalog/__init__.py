@@ -6,6 +6,8 @@ The data files are in `data/`: `machines.csv`, `attachable.csv`, `prices.csv`, `
 """
 
 from ebbtide.catalog.accelerators import (
+    AMD,
+    NVIDIA,
     TpuTopologies,
     chips_of,
     default_image,
@@ -14,6 +16,7 @@ from ebbtide.catalog.accelerators import (
     resource_name,
     short_for,
     tpu_topologies,
+    vendor,
 )
 from ebbtide.catalog.allocatable import NodeSettings, Resources
 from ebbtide.catalog.cloud_specs import (
@@ -60,6 +63,7 @@ from ebbtide.catalog.versions import PINS, Pin
 from ebbtide.cloud_kind import CloudKind
 
 __all__ = [
+    "AMD",
     "AMD64",
     "ARCHITECTURE",
     "ARM64",
@@ -69,6 +73,7 @@ __all__ = [
     "GKE_REGION_ZONES",
     "LARGEST_EPHEMERAL_GIB",
     "LOCAL_SSD_GIB",
+    "NVIDIA",
     "PINS",
     "POOL_LABEL",
     "PREEMPTIBLE_SECONDS",
@@ -117,4 +122,5 @@ __all__ = [
     "short_for",
     "spelled",
     "tpu_topologies",
+    "vendor",
 ]

@@ -16,10 +16,21 @@ def is_tpu(accelerator: str) -> bool:
     return accelerator.startswith("tpu")
 
 
+NVIDIA: Final = "nvidia"
+AMD: Final = "amd"
+
+
+def vendor(accelerator: str) -> str:
+    """Return the vendor of an accelerator type, as its name begins: `nvidia`, `amd`, or `google` for TPUs;
+    empty for any other."""
+    prefix = accelerator.partition("-")[0]
+    return "google" if is_tpu(accelerator) else prefix if prefix in (NVIDIA, AMD) else ""
+
+
 def resource_name(accelerator: str) -> str:
-    """Return the resource that a pod requests for an accelerator type, which is also the key of GKE's
-    taint."""
-    return "google.com/tpu" if is_tpu(accelerator) else "nvidia.com/gpu"
+    """Return the resource that a pod requests for an accelerator type, which is also the key of GKE's taint:
+    the name of the vendor's device plugin (NVIDIA/k8s-device-plugin and ROCm/k8s-device-plugin, 2026)."""
+    return "google.com/tpu" if is_tpu(accelerator) else f"{vendor(accelerator) or NVIDIA}.com/gpu"
 
 
 _PASCAL: Final = ("nvidia-tesla-p4", "nvidia-tesla-p100")
@@ -38,13 +49,13 @@ def default_image(accelerator: str, architecture: str) -> str:
     """
     if not accelerator:
         return PINS["image-python"].version
-    has_image = architecture == AMD64 and not is_tpu(accelerator) and accelerator not in _PASCAL
+    has_image = (architecture, vendor(accelerator)) == (AMD64, NVIDIA) and accelerator not in _PASCAL
     return PINS["image-pytorch"].version if has_image else ""
 
 
 def _parts(name: str) -> set[str]:
     """Return the distinguishing parts of an accelerator's name: model and memory."""
-    return set(name.lower().replace("_", "-").split("-")) - {"nvidia", "tesla"}
+    return set(name.lower().replace("_", "-").split("-")) - {NVIDIA, AMD, "tesla"}
 
 
 def short_for(written: str, known: Iterable[str]) -> list[str]:

@@ -69,7 +69,9 @@ def premium_disk(size_gib: int) -> str | None:
     return next((item for item, gib in _PREMIUM.items() if gib >= size_gib), None)
 
 
-_NO_TEMPORARY_DISK = frozenset({"Dasv5", "Dsv5", "Esv5"})
+_NO_TEMPORARY_DISK = frozenset(
+    {"Dasv5", "Dasv6", "Dpsv6", "Dsv5", "Dsv6", "Easv6", "Epsv6", "Esv5", "Esv6", "Fasv6"}
+)
 """Azure families without a temporary disk and without `d` in their names (Azure docs,
 azure-vms-no-temp-disk, 2026)."""
 

@@ -1,6 +1,7 @@
-"""Labels and taints of AKS nodes, AKS's and Ebbtide's: azure-aks-docs, spot-node-pool and use-system-pools
-(2026)."""
+"""Labels and taints of AKS nodes, AKS's and Ebbtide's: azure-aks-docs, spot-node-pool, use-system-pools,
+use-nvidia-gpu and use-amd-gpus (2026)."""
 
+from ebbtide.catalog import NVIDIA, resource_name, vendor
 from ebbtide.model.capacity import Spot
 from ebbtide.model.pool import Pool, Taint
 
@@ -10,7 +11,6 @@ AGENT_POOL = "kubernetes.azure.com/agentpool"
 ACCELERATOR = "accelerator"
 
 SYSTEM_ONLY = Taint(key="CriticalAddonsOnly", value="true")
-GPU = Taint(key="nvidia.com/gpu", value="present")
 
 
 def _is_spot(pool: Pool) -> bool:
@@ -27,7 +27,7 @@ def cloud_labels(pool: Pool) -> dict[str, str]:
     """Return the labels that AKS adds."""
     labels = {AGENT_POOL: pool.name, MODE: pool.role.value if pool.is_system else "user"}
     if pool.accelerator is not None:
-        labels[ACCELERATOR] = "nvidia"
+        labels[ACCELERATOR] = vendor(pool.accelerator.type) or NVIDIA
     return labels
 
 
@@ -39,7 +39,8 @@ def taints(pool: Pool, own: Taint) -> tuple[Taint, ...]:
         return tuple(dict.fromkeys((*pool.taints, *fixed)))
     if pool.is_system:
         return (SYSTEM_ONLY,)
-    gpu = (GPU,) if pool.accelerator is not None else ()
+    kind = pool.accelerator.type if pool.accelerator else ""
+    gpu = (Taint(key=resource_name(kind), value="present"),) if kind else ()
     return (*(fixed or (own,)), *gpu)
 
 

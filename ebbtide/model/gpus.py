@@ -1,4 +1,4 @@
-"""Pools with GPUs, by the installer of their drivers."""
+"""Pools with NVIDIA's GPUs, by the installer of their drivers."""
 
 from ebbtide.catalog import CloudKind
 from ebbtide.model.cluster import Cluster
@@ -6,8 +6,8 @@ from ebbtide.model.resolved_pool import ResolvedPool
 
 
 def gpu_pools(cluster: Cluster) -> tuple[ResolvedPool, ...]:
-    """Return the pools whose nodes have GPUs."""
-    return tuple(pool for pool in cluster.resolved_pools if pool.has_gpus)
+    """Return the pools whose nodes have NVIDIA's GPUs."""
+    return tuple(pool for pool in cluster.resolved_pools if pool.has_gpus and not pool.has_amd_gpus)
 
 
 def pools_left_to_us(cluster: Cluster) -> tuple[ResolvedPool, ...]:

@@ -1,6 +1,6 @@
 """Queues of a cluster: as declared, or one for each kind of hardware."""
 
-from ebbtide.catalog import AMD64
+from ebbtide.catalog import AMD64, vendor
 from ebbtide.kueue_api import API_VERSION
 from ebbtide.model.cluster import Cluster
 from ebbtide.model.tenancy import Queue
@@ -25,7 +25,8 @@ def queues_of(cluster: Cluster) -> tuple[Queue, ...]:
         return cluster.queues
     pools: dict[str, list[str]] = {CPU_QUEUE: []}
     for pool in cluster.work_pools:
-        hardware = pool.accelerator_type.removeprefix("nvidia-").removeprefix("tesla-")
+        kind = pool.accelerator_type
+        hardware = kind.removeprefix(f"{vendor(kind)}-").removeprefix("tesla-")
         cpus = CPU_QUEUE if pool.architecture == AMD64 else f"{CPU_QUEUE}-{pool.architecture}"
         pools.setdefault(hardware or cpus, []).append(pool.name)
     return tuple(Queue(name=name, pools=tuple(names)) for name, names in pools.items() if names)

@@ -7,6 +7,7 @@ from typing import Any, Final
 from pydantic import ConfigDict
 
 from ebbtide.catalog import (
+    AMD,
     CLOUD_SPECS,
     GKE_REGION_ZONES,
     PREEMPTIBLE_SECONDS,
@@ -25,6 +26,7 @@ from ebbtide.catalog import (
     local_ssds,
     machine_series,
     partitions,
+    vendor,
 )
 from ebbtide.catalog.amounts import PricedNode
 from ebbtide.catalog.machine_series import MachineSeries
@@ -86,6 +88,11 @@ class ResolvedPool(Pool):
     def has_gpus(self) -> bool:
         """True if a node has GPUs. TPUs are excluded, since they need no driver."""
         return self.accelerator is not None and not self.has_tpus
+
+    @property
+    def has_amd_gpus(self) -> bool:
+        """True if a node has GPUs of AMD, for which no cloud installs a driver."""
+        return vendor(self.accelerator_type) == AMD
 
     @property
     def has_cloud_driver(self) -> bool:
@@ -192,7 +199,7 @@ class ResolvedPool(Pool):
 
     @property
     def _gpu_daemons(self) -> tuple[str, ...]:
-        if not self.has_gpus:
+        if not self.has_gpus or self.has_amd_gpus:
             return ()
         if self.has_cloud_driver or self.addons.drivers in ("managed", "none"):
             exporter = ("dcgm-exporter-node",) if self.addons.metrics is not None else ()
@@ -279,7 +286,8 @@ def _hardware(pool: Pool, site: Site) -> Machine | None:
 
 def _accelerator(pool: Pool, hardware: Machine | None, addons: Addons) -> Accelerator | None:
     """Return a pool's accelerators, by default those of the machine, with the driver that the cloud installs,
-    unless the cluster declares another installer; a TPU has no driver."""
+    unless the cluster declares another installer; a TPU has no driver, and AMD's is never installed
+    (azure-aks-docs use-amd-gpus.md, 2025-06)."""
     accelerator = pool.accelerator
     if accelerator is None:
         if hardware is None or not hardware.accelerator:
@@ -287,7 +295,8 @@ def _accelerator(pool: Pool, hardware: Machine | None, addons: Addons) -> Accele
         accelerator = Accelerator(type=hardware.accelerator, count=hardware.accelerator_count)
     if is_tpu(accelerator.type):
         return accelerator
-    driver = accelerator.driver or ("default" if addons.drivers == "managed" else "none")
+    has_managed = addons.drivers == "managed" and vendor(accelerator.type) != AMD
+    driver = accelerator.driver or ("default" if has_managed else "none")
     return accelerator.model_copy(update={"driver": driver})
 
 

@@ -19,7 +19,7 @@ from ebbtide.workloads.cluster import ClusterError, explained
 from ebbtide.workloads.objects import Object, condition
 from ebbtide.workloads.placement import MAX_RUN_ANNOTATION
 
-ACCELERATORS: Final = ("nvidia.com/gpu", "google.com/tpu")
+ACCELERATORS: Final = ("nvidia.com/gpu", "amd.com/gpu", "google.com/tpu")
 """Resources of accelerators."""
 
 _NONE: Final[Mapping[str, Any]] = {}

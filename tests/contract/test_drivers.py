@@ -118,3 +118,25 @@ def test_instances_of_a_gpu_have_a_plugin_of_their_own() -> None:
     assert "add" not in whole["securityContext"]["capabilities"]
     assert parts["securityContext"]["capabilities"] == {"drop": ["ALL"], "add": ["SYS_ADMIN"]}
     assert {"name": "MIG_STRATEGY", "value": "single"} in parts["env"]
+
+
+def test_gpus_of_amd_get_nothing_of_nvidia() -> None:
+    """AKS installs no driver on MI300X, no plugin of NVIDIA runs there, and Jobs request AMD's resource."""
+    machine = {"name": "amd", "machine": "Standard_ND96isr_MI300X_v5", "nodes": {"max": 2}}
+    declaration = changed(AKS, pools=[*AKS["pools"], machine], addons={"kueue": {}, "metrics": {}})
+    recording = synth(declaration)
+    assert cloud_drivers(recording)["amd"] is False
+    assert not [name for name, spec in daemon_sets(recording) if "amd" in pools_of(spec["affinity"])]
+    made = profile(declare(declaration))
+    pool = made.pool("amd")
+    assert pool.accelerator is not None
+    assert (pool.accelerator.resource, pool.accelerator.count, pool.image) == ("amd.com/gpu", 8, "")
+    assert ("amd.com/gpu", "present") in [(taint.key, taint.value) for taint in pool.taints]
+    assert pool.labels["accelerator"] == "amd"
+    assert [queue.name for queue in made.queues if "amd" in queue.pools] == ["mi300x"]
+    (cluster_queue,) = (
+        manifest(item)
+        for item in recording.of_type("kubernetes:kueue.x-k8s.io/v1beta2:ClusterQueue")
+        if manifest(item)["metadata"]["name"] == "mi300x"
+    )
+    assert "amd.com/gpu" in cluster_queue["spec"]["resourceGroups"][0]["coveredResources"]

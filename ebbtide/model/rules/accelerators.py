@@ -4,14 +4,18 @@ from collections.abc import Iterator
 from functools import cache
 
 from ebbtide.catalog import (
+    AMD,
+    NVIDIA,
     CloudKind,
     Machine,
     attachable_counts,
     attachable_types,
     find_machine,
+    is_tpu,
     machine_names,
     retired_names,
     short_for,
+    vendor,
 )
 from ebbtide.model.faults import Fault
 from ebbtide.model.pool import Accelerator
@@ -83,6 +87,31 @@ def _is_known(pool: PoolIn) -> Iterator[Fault]:
         f"No accelerator {accelerator.type} is known on {service_name(cloud)}{near}",
         _NO_POOL,
         fix,
+    )
+
+
+_VENDORS = {CloudKind.GKE: (NVIDIA,), CloudKind.AKS: (NVIDIA, AMD)}
+
+
+@pool_rule(
+    "accelerator has known resource",
+    "GKE docs, gpus and tpus (2026); azure-aks-docs use-nvidia-gpu.md and use-amd-gpus.md (2025-06)",
+)
+def _has_resource(pool: PoolIn) -> Iterator[Fault]:
+    """Require a known vendor of the accelerators of a declared machine, since the resource of pods follows
+    from it."""
+    shape, cloud = pool.pool.machine, pool.site.cloud
+    declared = shape.accelerators if shape else None
+    if declared is None or vendor(declared.type) in _VENDORS[cloud]:
+        return
+    if cloud is CloudKind.GKE and is_tpu(declared.type):
+        return
+    prefixes = or_list([f"{name}-" for name in _VENDORS[cloud]])
+    yield Fault(
+        pool.at("machine.accelerators.type"),
+        f"No resource is known for the accelerators {declared.type} on {service_name(cloud)}.",
+        "Pods would request a resource that no device plugin offers, and stay pending.",
+        f"Write a type that begins with {prefixes}, such as nvidia-l4.",
     )
 
 

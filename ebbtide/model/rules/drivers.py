@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from ebbtide.catalog import CloudKind
+from ebbtide.catalog import CloudKind, resource_name
 from ebbtide.model.cluster import Cluster
 from ebbtide.model.faults import Fault
 from ebbtide.model.gpus import gpu_pools
@@ -15,9 +15,10 @@ _NO_DRIVER = "Pods that request a GPU would stay pending, because the nodes woul
 
 
 def _left(cluster: Cluster) -> Iterator[PoolIn]:
-    """Return the GPU pools, as written, whose driver the cloud does not install."""
+    """Return the pools of NVIDIA's GPUs, as written, whose driver the cloud does not install."""
     for pool in pools_of(cluster):
-        if pool.resolved.has_gpus and not pool.resolved.has_cloud_driver:
+        resolved = pool.resolved
+        if resolved.has_gpus and not resolved.has_amd_gpus and not resolved.has_cloud_driver:
             yield pool
 
 
@@ -40,7 +41,11 @@ def _something_to_install_on(cluster: Cluster) -> Iterator[Fault]:
     mode = cluster.addons.drivers
     if mode in ("managed", "none") or any(_left(cluster)):
         return
-    why = "every GPU pool has the cloud's driver" if gpu_pools(cluster) else "the cluster has no GPU pool"
+    why = (
+        "every GPU pool has the cloud's driver"
+        if gpu_pools(cluster)
+        else "the cluster has no pool with NVIDIA's GPUs"
+    )
     yield Fault(
         "addons.drivers",
         f"There is no pool on which {mode} would install a driver: {why}.",
@@ -131,4 +136,42 @@ def _no_declared_driver(cluster: Cluster) -> Iterator[Fault]:
             "No GPU driver is installed on this pool: addons.drivers is none.",
             "Until you install a driver and a device plugin, pods that request a GPU stay pending.",
             "No change is needed if you install them yourself.",
+        )
+
+
+_AMD_DOCS = "azure-aks-docs use-amd-gpus.md (2025-06)"
+
+
+@cluster_rule("AMD GPU driver not installed", _AMD_DOCS, CloudKind.AKS, Severity.WARNED)
+def _amd_operator(cluster: Cluster) -> Iterator[Fault]:
+    for pool in pools_of(cluster):
+        if pool.resolved.has_amd_gpus and not pool.resolved.has_cloud_driver:
+            kind = pool.resolved.accelerator_type
+            yield Fault(
+                pool.at("machine"),
+                f"Neither AKS nor Ebbtide installs the driver and the device plugin of {kind}.",
+                "Until AMD's GPU operator runs on the nodes, pods that request amd.com/gpu stay pending.",
+                f"Install AMD's GPU operator, with a toleration for the taint {resource_name(kind)}.",
+            )
+
+
+@pool_rule("no cloud driver for AMD GPUs", _AMD_DOCS, CloudKind.AKS)
+def _amd_driver(pool: PoolIn) -> Iterator[Fault]:
+    if pool.resolved.has_amd_gpus and pool.resolved.has_cloud_driver:
+        yield Fault(
+            pool.at("accelerator.driver"),
+            "AKS installs no driver for AMD's GPUs.",
+            "The node pool could not be created.",
+            "Remove driver, and install AMD's GPU operator.",
+        )
+
+
+@pool_rule("AMD GPUs need Ubuntu", _AMD_DOCS, CloudKind.AKS)
+def _amd_image(pool: PoolIn) -> Iterator[Fault]:
+    if pool.resolved.has_amd_gpus and pool.pool.image == "azure-linux":
+        yield Fault(
+            pool.at("image"),
+            "AKS does not support Azure Linux on machines with AMD's GPUs.",
+            "The node pool could not be created.",
+            "Write image: ubuntu, or omit it.",
         )

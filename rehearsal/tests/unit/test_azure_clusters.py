@@ -272,6 +272,17 @@ def test_the_nodes_of_a_spot_pool(tmp_path: Path) -> None:
     assert (pool.minimum, pool.maximum, pool.initial) == (0, 10, 0)
 
 
+def test_the_nodes_of_amd_gpus(tmp_path: Path) -> None:
+    """AKS names the vendor in its label, and installs neither driver nor plugin (azure-aks-docs
+    use-amd-gpus.md, 2025-06)."""
+    azure = Azure(tmp_path).with_cluster()
+    machine = {"vmSize": "Standard_ND96isr_MI300X_v5", "gpuProfile": {"driver": "None"}}
+    azure.make("containerservice:AgentPool", **POOL | machine)
+    (pool,) = (node_pool for node_pool in pools(azure.store, CLUSTER) if node_pool.name == "work")
+    assert (pool.labels["accelerator"], pool.accelerators) == ("amd", {"amd.com/gpu": "8"})
+    assert not pool.driver_installed
+
+
 def test_the_nodes_of_an_arm_pool(tmp_path: Path) -> None:
     """AKS labels Arm nodes as Kubernetes does, and taints none (azure-aks-docs use-arm64-vms.md, 2025-02)."""
     azure = Azure(tmp_path).with_cluster()

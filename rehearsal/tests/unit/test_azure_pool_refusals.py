@@ -93,6 +93,20 @@ MAKING: dict[str, list[tuple[dict[str, Any], dict[str, Any], str]]] = {
         (SPOT, {"capacityReservationGroupID": _RESERVED}, "Spot pools can't use reserved capacity"),
         (POOL, {"capacityReservationGroupID": "mine"}, "not the resource id of a capacity reservation group"),
     ],
+    "no driver for AMD's GPUs": [
+        (
+            POOL,
+            {"vmSize": "Standard_ND96isr_MI300X_v5"},
+            "it must be None on Standard_ND96isr_MI300X_v5",
+        ),
+    ],
+    "Ubuntu for AMD's GPUs": [
+        (
+            POOL,
+            {"vmSize": "Standard_ND96isr_MI300X_v5", "gpuProfile": {"driver": "None"}, "osSKU": "AzureLinux"},
+            "Standard_ND96isr_MI300X_v5 does not support it",
+        ),
+    ],
     "spot has no surge": [
         (
             SPOT,

@@ -50,6 +50,8 @@ def test_a_new_node_does_not_show_its_accelerators_yet() -> None:
         ({}, {NO_PLUGIN: "true"}, "nvidia-device-plugin-daemonset", "", True),
         ({}, {NO_PLUGIN: "true"}, "ours", "cos-nvidia-installer:fixed", False),
         ({"cloud": "aks"}, {}, "nvidia-device-plugin", "", True),
+        ({"cloud": "aks", "accelerator_resource": "amd.com/gpu"}, {}, "", "", False),
+        ({"cloud": "aks", "accelerator_resource": "amd.com/gpu"}, {}, "amdgpu-device-plugin", "", True),
     ],
 )
 def test_accelerators_are_seen_with_their_driver(

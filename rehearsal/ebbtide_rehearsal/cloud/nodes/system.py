@@ -106,9 +106,10 @@ _INSTALLER: Final = "nvidia-installer"
 `gke-nvidia-installer`, in any DaemonSet (container-engine-accelerators, nvidia-driver-installer,
 daemonset-preloaded.yaml). These nodes have GKE's device plugin."""
 
-_PLUGIN: Final = "nvidia-device-plugin"
-"""Common part of the DaemonSet names of NVIDIA's device plugin, standalone or of the GPU operator
-(k8s-device-plugin, gpu-operator). AKS installs the driver; the operator's plugin waits for the operator's."""
+_PLUGINS: Final = {"nvidia.com/gpu": "nvidia-device-plugin", "amd.com/gpu": "device-plugin"}
+"""Common part of the DaemonSet names of a vendor's device plugin, standalone or of its GPU operator, by
+resource (NVIDIA's k8s-device-plugin and gpu-operator; ROCm's k8s-device-plugin and gpu-operator). AKS
+installs NVIDIA's driver; the operators' plugins wait for the operators' drivers."""
 
 
 def has_driver(node: Node, pool: NodePool, pods: Sequence[Pod]) -> bool:
@@ -121,11 +122,12 @@ def has_driver(node: Node, pool: NodePool, pods: Sequence[Pod]) -> bool:
     """
     if pool.accelerator is None or pool.accelerator_resource in node.allocatable:
         return False
-    if pool.driver_installed or pool.accelerator_resource != "nvidia.com/gpu":
+    plugin = _PLUGINS.get(pool.accelerator_resource)
+    if pool.driver_installed or plugin is None:
         return True
     own = pool.cloud == "gke" and node.labels.get(NO_PLUGIN) != "true"
     running = [pod for pod in pods if pod.phase == "Running"]
-    return any(_installs(pod) for pod in running) if own else any(_PLUGIN in _daemon(pod) for pod in running)
+    return any(_installs(pod) for pod in running) if own else any(plugin in _daemon(pod) for pod in running)
 
 
 def _installs(pod: Pod) -> bool:

@@ -7,7 +7,7 @@ still added (azure-aks-docs, use-nvidia-gpu, 2026; Azure/AKS#1568).
 from collections.abc import Mapping
 from typing import Any, Final
 
-from ebbtide.catalog import ARCHITECTURE, CloudKind, architecture
+from ebbtide.catalog import ARCHITECTURE, CloudKind, architecture, vendor
 from ebbtide.placement import NodeTaint
 from ebbtide_rehearsal.cloud.azure.aks.pool_request import PoolRequest
 from ebbtide_rehearsal.cloud.azure.values import inner, items
@@ -62,7 +62,8 @@ def labels(pool: PoolRequest, state: Mapping[str, Any]) -> dict[str, str]:
         "topology.kubernetes.io/region": pool.location,
     }
     if machine.accelerator:
-        added |= {"accelerator": "nvidia", f"{_AZURE}/accelerator": "nvidia"}
+        maker = vendor(machine.accelerator)
+        added |= {"accelerator": maker, f"{_AZURE}/accelerator": maker}
     return {**added, **{key: str(value) for key, value in state["nodeLabels"].items()}}
 
 

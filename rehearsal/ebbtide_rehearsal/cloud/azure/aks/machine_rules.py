@@ -4,12 +4,14 @@ import re
 from typing import Final
 
 from ebbtide.catalog import (
+    AMD,
     LARGEST_EPHEMERAL_GIB,
     CloudKind,
     ephemeral_gib,
     has_temporary_disk,
     partitions,
     retirement,
+    vendor,
 )
 from ebbtide_rehearsal.cloud.azure.aks.machines import machine
 from ebbtide_rehearsal.cloud.azure.aks.pool_request import PoolRequest, PoolRule
@@ -109,6 +111,18 @@ def _driver_needs_a_gpu(pool: PoolRequest) -> str | None:
     return invalid("agentPoolProfile.gpuProfile.driver", f"{pool.machine.name} has no GPU")
 
 
+def _no_driver_for_amd(pool: PoolRequest) -> str | None:
+    if vendor(pool.machine.accelerator) != AMD or inner(pool.given, "gpuProfile").get("driver") == "None":
+        return None
+    return invalid("agentPoolProfile.gpuProfile.driver", f"it must be None on {pool.machine.name}")
+
+
+def _ubuntu_for_amd(pool: PoolRequest) -> str | None:
+    if vendor(pool.machine.accelerator) != AMD or pool.properties["osSKU"] == "Ubuntu":
+        return None
+    return invalid("agentPoolProfile.osSKU", f"{pool.machine.name} does not support it")
+
+
 def _profile_needs_such_a_gpu(pool: PoolRequest) -> str | None:
     profile, machine = pool.given.get("gpuInstanceProfile"), pool.machine
     if profile is None or not machine.family or profile in partitions(CloudKind.AKS, machine.accelerator):
@@ -165,6 +179,8 @@ RULES: Final = (
     ),
     PoolRule("10 to 250 pods a node", f"{_SYSTEM}; Azure/AKS#931", _pods),
     PoolRule("a driver for a GPU", "Azure/azure-rest-api-specs#26072", _driver_needs_a_gpu),
+    PoolRule("no driver for AMD's GPUs", "azure-aks-docs, use-amd-gpus (2025-06)", _no_driver_for_amd),
+    PoolRule("Ubuntu for AMD's GPUs", "azure-aks-docs, use-amd-gpus (2025-06)", _ubuntu_for_amd),
     PoolRule("a temporary disk for the kubelet", "Azure docs, azure-vms-no-temp-disk (2026)", _kubelet_disk),
     PoolRule(
         "an instance profile for its GPU",
