@@ -8,7 +8,7 @@ import statistics
 from benchmarks.preview import ROUNDS
 from benchmarks.queues import measured
 
-MODULES = ("ebbtide.workloads", "ebbtide.workloads.jobs", "ebbtide.workloads.pipelines")
+MODULES = ("ebbtide.work", "ebbtide.work.jobs", "ebbtide.work.pipelines")
 CLIENTS = ("kubernetes.client", "kfp")
 
 

@@ -5,8 +5,8 @@ from typing import TypeVar
 
 import pulumi
 
-from ebbtide.model import Aks, Cluster, DeclarationError, Fault, Gke, Pool, Site, check_pool
-from ebbtide.model.resolved_pool import ResolvedPool
+from ebbtide.declaration.model import Aks, Cluster, DeclarationError, Fault, Gke, Pool, Site, check_pool
+from ebbtide.declaration.model.resolved_pool import ResolvedPool
 
 
 def resolved_pool(pool: Pool, site: Site) -> ResolvedPool:

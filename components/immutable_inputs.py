@@ -18,10 +18,10 @@ from typing import Any, Final, cast
 import pulumi
 from pulumi.runtime import settings
 
-from ebbtide.catalog import CloudKind
-from ebbtide.model.pool_fields import field_by_input
-from ebbtide.paths import is_within, value_at
-from ebbtide.providers.constraints import constraints_of
+from ebbtide.declaration.catalog import CloudKind
+from ebbtide.declaration.model.pool_fields import field_by_input
+from ebbtide.declaration.providers.constraints import constraints_of
+from ebbtide.values.paths import is_within, value_at
 
 NEW_POOL_BESIDE: Final = (
     "`ebbtide up {stack}` creates the new pool beside it, lets its work finish, and then deletes it."

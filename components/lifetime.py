@@ -2,8 +2,8 @@
 
 import pulumi
 
-from ebbtide import clock
-from ebbtide.model import Cluster, expiry
+from ebbtide.declaration.model import Cluster, expiry
+from ebbtide.values import clock
 
 
 class Lifetime(pulumi.ComponentResource):

@@ -3,7 +3,14 @@
 from collections.abc import Mapping
 from typing import Any, TypeVar, cast
 
-from ebbtide.provider_schema import Property, alternatives, item_of, properties, properties_of, word
+from ebbtide.declaration.providers.schema import (
+    Property,
+    alternatives,
+    item_of,
+    properties,
+    properties_of,
+    word,
+)
 
 _Inputs = TypeVar("_Inputs", bound=Mapping[str, object])
 

@@ -6,8 +6,8 @@ from typing import TypeAlias
 
 import pulumi
 
-from ebbtide.model import Cluster
-from ebbtide.model.expiry import LABEL, label
+from ebbtide.declaration.model import Cluster
+from ebbtide.declaration.model.expiry import LABEL, label
 
 Labels: TypeAlias = Mapping[str, pulumi.Input[str]]
 """Billing labels."""

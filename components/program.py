@@ -6,11 +6,11 @@ from typing import Any, Protocol, assert_never, cast
 
 import pulumi
 
-from ebbtide.model import Aks, Cluster, DeclarationError, Gke, advice, declare, expiry
+from ebbtide.declaration.model import Aks, Cluster, DeclarationError, Gke, advice, declare, expiry
+from ebbtide.declaration.project.extends import ExtendsError, extended, inherited
+from ebbtide.declaration.project.misplaced_keys import NAMESPACE
+from ebbtide.declaration.project.source import find_source, parsed, project_directory
 from ebbtide.placement.derive import profile
-from ebbtide.project.extends import ExtendsError, extended, inherited
-from ebbtide.project.misplaced_keys import NAMESPACE
-from ebbtide.project.source import find_source, parsed, project_directory
 
 
 class Deployed(Protocol):
@@ -41,7 +41,7 @@ def declared(written: object, **defaults: Any) -> Cluster:
     except ExtendsError as error:
         raise pulumi.RunError(str(error)) from None
     except DeclarationError as error:
-        from ebbtide.project.diagnostics import declaration_text  # noqa: PLC0415 - for errors alone
+        from ebbtide.declaration.project.diagnostics import declaration_text  # noqa: PLC0415 - for errors alone
 
         source = find_source(Path.cwd(), pulumi.get_stack())
         raise pulumi.RunError(declaration_text(error, source)) from None

@@ -12,9 +12,9 @@ from typing import Any, ClassVar, Protocol, TypeVar
 
 import pulumi
 
-from ebbtide.model import Pool
+from ebbtide.declaration.model import Pool
+from ebbtide.declaration.providers.schema import properties
 from ebbtide.placement.replacements import CONFIG, NAMESPACE, SUFFIX
-from ebbtide.provider_schema import properties
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,17 +12,17 @@ from typing import Any, Final
 
 import yaml
 
-from ebbtide.catalog import CloudKind
-from ebbtide.model.declare import whole_schema
-from ebbtide.model.pool_fields import PoolField, pool_fields
-from ebbtide.model.rules import RULES
-from ebbtide.policy.benchmarks import BENCHMARKS, Item
-from ebbtide.policy.expectations import RequiredProperty
-from ebbtide.policy.rules import RULES as POLICY_RULES
-from ebbtide.policy.rules.benchmarks import RULES as BENCHMARK_RULES
-from ebbtide.policy.settings import Policy
-from ebbtide.preview.stack_schema import stack_schema
-from ebbtide.project.diagnostics import OTHER_RULES, report_schema
+from ebbtide.analysis.policy.benchmarks import BENCHMARKS, Item
+from ebbtide.analysis.policy.expectations import RequiredProperty
+from ebbtide.analysis.policy.rules import RULES as POLICY_RULES
+from ebbtide.analysis.policy.rules.benchmarks import RULES as BENCHMARK_RULES
+from ebbtide.analysis.policy.settings import Policy
+from ebbtide.analysis.preview.stack_schema import stack_schema
+from ebbtide.declaration.catalog import CloudKind
+from ebbtide.declaration.model.declare import whole_schema
+from ebbtide.declaration.model.pool_fields import PoolField, pool_fields
+from ebbtide.declaration.model.rules import RULES
+from ebbtide.declaration.project.diagnostics import OTHER_RULES, report_schema
 from ebbtide_rehearsal.scenarios import Scenario, built_in, read
 from ebbtide_rehearsal.tools import all_items
 from ebbtide_rehearsal.tools.items import Tool, VersionRule
@@ -120,7 +120,7 @@ other values are no declaration. A field that is true or false, lists its values
 not in this table, except where a limit goes beyond.
 
 Values in `overrides` have a table of their own: a row for each limit of a provider's input, with its source,
-in [the providers' schemas](../ebbtide/providers/schemas/noted.csv)."""
+in [the providers' schemas](../ebbtide/declaration/providers/schemas/noted.csv)."""
 
 _SECURITY: Final = """\
 Items of the CIS Benchmarks that a declaration decides. `default`: a new cluster satisfies it. `option`: a
@@ -159,9 +159,9 @@ What members may do to each other by what the commands read and write:
 
 - Outputs are written by programs of colleagues. `ebbtide cp` writes files and directories alone, below its
   target, never through a link, into `.git`, or over a file without `--force`, and limits what it reads
-  (`ebbtide/archives.py`).
+  (`ebbtide/work/runs/archives.py`).
 - Members read each other's Jobs and ConfigMaps. `ebbtide run` refuses to send files that hold secrets, by the
-  patterns of `ebbtide/workloads/data/secrets.csv`, and tokens in commands, `--setup` and variables.
+  patterns of `ebbtide/work/data/secrets.csv`, and tokens in commands, `--setup` and variables.
 - Members enter each other's pods. `ebbtide shell NAME` says whose session it is, and only its creator's last
   terminal deletes it."""
 

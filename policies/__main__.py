@@ -1,4 +1,4 @@
-"""The policy rules of `ebbtide/policy/rules`, as a Pulumi policy pack.
+"""The policy rules of `ebbtide/analysis/policy/rules`, as a Pulumi policy pack.
 
 Levels, limits and exceptions come from the stack's file, under `ebbtide:policy`; the pack has one policy for
 each level, since a policy's level is fixed before the engine passes the stack's name.
@@ -20,13 +20,13 @@ from pulumi_policy import (
 )
 from pulumi_policy.proxy import UnknownValueError
 
-from ebbtide.costs.charges import charges
+from ebbtide.analysis.costs.charges import charges
+from ebbtide.analysis.policy.check import Finding, check
+from ebbtide.analysis.preview.stack_files import read_stack
+from ebbtide.analysis.reading import read_clusters, read_pools
+from ebbtide.analysis.recording.recording import Recording, Resource
+from ebbtide.analysis.recording.values import UNKNOWN, Plain
 from ebbtide.errors import EbbtideError
-from ebbtide.policy.check import Finding, check
-from ebbtide.preview.stack_files import read_stack
-from ebbtide.reading import read_clusters, read_pools
-from ebbtide.recording.recording import Recording, Resource
-from ebbtide.recording.values import UNKNOWN, Plain
 
 
 def plain(value: Any) -> Plain:

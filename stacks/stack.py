@@ -5,9 +5,9 @@ from pathlib import Path
 import pulumi
 
 from components import program
-from ebbtide.model import Cluster
-from ebbtide.project.misplaced_keys import NAMESPACE
-from ebbtide.project.source import find_misplaced, parsed
+from ebbtide.declaration.model import Cluster
+from ebbtide.declaration.project.misplaced_keys import NAMESPACE
+from ebbtide.declaration.project.source import find_misplaced, parsed
 
 
 def cluster() -> Cluster:

@@ -7,10 +7,17 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from ebbtide.catalog import CloudKind, Locations, attachable_types, find_machine, machine_names, retired_names
-from ebbtide.catalog.clouds import region_of
-from ebbtide.model import DeclarationError, advice, declare
-from ebbtide.model.maintenance import DAYS
+from ebbtide.declaration.catalog import (
+    CloudKind,
+    Locations,
+    attachable_types,
+    find_machine,
+    machine_names,
+    retired_names,
+)
+from ebbtide.declaration.catalog.clouds import region_of
+from ebbtide.declaration.model import DeclarationError, advice, declare
+from ebbtide.declaration.model.maintenance import DAYS
 from tests.declarations import BASES, Declaration
 
 _PART = re.compile(

@@ -10,11 +10,11 @@ import pytest
 from pulumi_kubernetes import helm
 
 from components.addons.add_on import AddOnArgs, AddOnComponent
-from ebbtide.catalog import PINS, Pin, footprint
-from ebbtide.catalog.tables import rows
-from ebbtide.model import Cluster, declare
-from ebbtide.model.add_on import WORK, AddOn, AddOnSpec, Right
-from ebbtide.model.addons import ADD_ONS, Addons
+from ebbtide.declaration.catalog import PINS, Pin, footprint
+from ebbtide.declaration.catalog.tables import rows
+from ebbtide.declaration.model import Cluster, declare
+from ebbtide.declaration.model.add_on import WORK, AddOn, AddOnSpec, Right
+from ebbtide.declaration.model.addons import ADD_ONS, Addons
 
 CHART = "oci://registry.example.com/charts/gadget"
 
@@ -75,7 +75,7 @@ def register(monkeypatch: pytest.MonkeyPatch) -> None:
     known = {row["item"]: footprint(row["item"]) for row in rows("footprints")}
     known["gadget"] = replace(known["katib"], item="gadget", volumes_gib=(33,))
     known["gadget-node"] = replace(known["logs-node"], item="gadget-node")
-    monkeypatch.setattr("ebbtide.catalog.footprints._footprints", lambda: known)
+    monkeypatch.setattr("ebbtide.declaration.catalog.footprints._footprints", lambda: known)
     module = ModuleType("components.addons.gadget")
     module.__dict__["Gadget"] = GadgetComponent
     monkeypatch.setitem(sys.modules, module.__name__, module)

@@ -26,9 +26,9 @@ from rich.console import Console
 from components.addons.objects import Object, Patch, kind_of, name_of, patched, pod_spec
 from components.addons.pipelines import kustomization
 from components.addons.system_placement import SystemPlacement
-from ebbtide.catalog import PINS
+from ebbtide.declaration.catalog import PINS
 from ebbtide.errors import EbbtideError
-from ebbtide.pod_requests import pod_requests
+from ebbtide.values.pod_requests import pod_requests
 from ebbtide_rehearsal.sources import mirror
 from ebbtide_rehearsal.tools import ToolError, ensure, narration
 from ebbtide_rehearsal.tools import cache as tools_cache

@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from ebbtide.project.extends import extended
+from ebbtide.declaration.project.extends import extended
 
 ROOT = Path(__file__).parent.parent
 

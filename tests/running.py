@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, cast
 
-from ebbtide.model.addons import ADD_ONS
-from ebbtide.recording.recording import Recording, Resource, Secret
+from ebbtide.analysis.recording.recording import Recording, Resource, Secret
+from ebbtide.declaration.model.addons import ADD_ONS
 from tests.declarations import AKS, BASES, GKE, Declaration, changed, pool
 
 KUBERNETES = "1.37"

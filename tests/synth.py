@@ -6,8 +6,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ebbtide.recording.record import record
-from ebbtide.recording.recording import Recording
+from ebbtide.analysis.recording.record import record
+from ebbtide.analysis.recording.recording import Recording
 from tests.repository import ROOT, declaration
 
 

@@ -4,8 +4,8 @@ import sys
 
 from declared import recording
 
-from ebbtide.review.build_report import review_of
-from ebbtide.review.markdown import render
+from ebbtide.analysis.review.build_report import review_of
+from ebbtide.analysis.review.markdown import render
 
 _LONGEST = 65_536
 """Characters of a comment on GitHub, at most."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import pulumi
 
-from ebbtide.model import Cluster
+from ebbtide.declaration.model import Cluster
 
 from .deletion import leaf_options
 from .manifest import Manifest

@@ -8,9 +8,9 @@ from typing import Any
 
 import pulumi
 
-from ebbtide.model import Cluster, Kueue
-from ebbtide.model.add_on import AddOn
-from ebbtide.model.tenants import tenants_of
+from ebbtide.declaration.model import Cluster, Kueue
+from ebbtide.declaration.model.add_on import AddOn
+from ebbtide.declaration.model.tenants import tenants_of
 from ebbtide.placement import member_policy, queue_policy
 from ebbtide.placement.derive import tenant_profiles
 from ebbtide.placement.fallback import fallback_objects

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import pulumi
 from pulumi_gcp import serviceaccount, storage
 
-from ebbtide.model.physical_names import BUCKET, SERVICE_ACCOUNT, fitting
+from ebbtide.declaration.model.physical_names import BUCKET, SERVICE_ACCOUNT, fitting
 
 from ..ownership import Labels
 from .add_on import ArtifactStore

@@ -6,8 +6,8 @@ from dataclasses import asdict
 from importlib.resources import files
 from typing import Any
 
-from ebbtide.catalog import PINS, footprint
-from ebbtide.model import Cluster
+from ebbtide.declaration.catalog import PINS, footprint
+from ebbtide.declaration.model import Cluster
 from ebbtide.placement.derive import profile
 
 from .manifest import obj
@@ -68,7 +68,8 @@ def _data(declaration: Cluster) -> dict[str, str]:
         "teams": {team.namespace: team.name for team in placed.teams},
     }
     package = files("ebbtide")
-    sources = {_PROGRAM: package / "costs" / _PROGRAM, **{name: package / name for name in _MODULES}}
+    modules = {name: package / "values" / name for name in _MODULES}
+    sources = {_PROGRAM: package / "in_pods" / "cost_recorder.py", **modules}
     texts = {name: source.read_text(encoding="utf-8") for name, source in sources.items()}
     return {**texts, _SETTINGS: json.dumps(settings, indent=2)}
 
@@ -94,7 +95,11 @@ def _cron_job(declaration: Cluster) -> dict[str, Any]:
         },
         "volumeMounts": [{"name": NAME, "mountPath": _FOLDER, "readOnly": True}],
     }
-    paths = {_PROGRAM: _PROGRAM, _SETTINGS: _SETTINGS, **{name: f"ebbtide/{name}" for name in _MODULES}}
+    paths = {
+        _PROGRAM: _PROGRAM,
+        _SETTINGS: _SETTINGS,
+        **{name: f"ebbtide/values/{name}" for name in _MODULES},
+    }
     items = [{"key": key, "path": path} for key, path in paths.items()]
     pod = {
         "serviceAccountName": NAME,

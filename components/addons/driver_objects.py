@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ebbtide.catalog import PINS, POOL_LABEL, CloudKind, footprint
-from ebbtide.model import Cluster, Pool
-from ebbtide.model.gpus import gpu_pools, pools_left_to_us
-from ebbtide.model.resolved_pool import ResolvedPool
-from ebbtide.model.tenants import OPERATOR_NAMESPACE
+from ebbtide.declaration.catalog import PINS, POOL_LABEL, CloudKind, footprint
+from ebbtide.declaration.model import Cluster, Pool
+from ebbtide.declaration.model.gpus import gpu_pools, pools_left_to_us
+from ebbtide.declaration.model.resolved_pool import ResolvedPool
+from ebbtide.declaration.model.tenants import OPERATOR_NAMESPACE
 from ebbtide.placement.derive import toleration
 
 from .manifest import obj

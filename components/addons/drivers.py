@@ -6,10 +6,10 @@ from typing import Any
 import pulumi
 from pulumi_kubernetes import helm
 
-from ebbtide.catalog import PINS, CloudKind
-from ebbtide.model import Cluster
-from ebbtide.model.tenants import OPERATOR_NAMESPACE
-from ebbtide.remote_inputs import remote_inputs
+from ebbtide.declaration.catalog import PINS, CloudKind
+from ebbtide.declaration.model import Cluster
+from ebbtide.declaration.model.tenants import OPERATOR_NAMESPACE
+from ebbtide.values.remote_inputs import remote_inputs
 
 from .deletion import deleted_with_cluster, leaf_options
 from .driver_objects import (

@@ -8,7 +8,7 @@ from typing import Any
 
 import pulumi
 
-from ebbtide.model import Pipelines as Declared
+from ebbtide.declaration.model import Pipelines as Declared
 
 from .manifest import PATCH_FORCE, Manifest, obj
 from .pipelines_objects import NAMESPACE

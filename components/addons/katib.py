@@ -3,8 +3,8 @@
 import pulumi
 from pulumi_kubernetes.kustomize import v2 as kustomize
 
-from ebbtide.catalog import PINS
-from ebbtide.remote_inputs import remote_inputs
+from ebbtide.declaration.catalog import PINS
+from ebbtide.values.remote_inputs import remote_inputs
 
 from .add_on import AddOnArgs, AddOnComponent
 from .credentials import generated

@@ -5,7 +5,7 @@ from typing import Any, Final, cast
 
 import yaml
 
-from ebbtide.model import Katib
+from ebbtide.declaration.model import Katib
 
 from .manifest import obj
 from .network_policies import labeled, namespaces, own_namespace, policy, ports

@@ -5,8 +5,8 @@ from typing import Any
 import pulumi
 from pulumi_kubernetes import helm
 
-from ebbtide.catalog import PINS
-from ebbtide.remote_inputs import remote_inputs
+from ebbtide.declaration.catalog import PINS
+from ebbtide.values.remote_inputs import remote_inputs
 
 from .add_on import AddOnArgs, AddOnComponent
 from .deletion import deleted_with_cluster

@@ -5,11 +5,11 @@ from typing import Any, Final
 
 import yaml
 
-from ebbtide import durations
-from ebbtide.catalog import PINS
-from ebbtide.model import Cluster, FlexStart, Kueue
-from ebbtide.model.queues import queues_of
+from ebbtide.declaration.catalog import PINS
+from ebbtide.declaration.model import Cluster, FlexStart, Kueue
+from ebbtide.declaration.model.queues import queues_of
 from ebbtide.placement.kueue import QUEUES_LABEL
+from ebbtide.values import durations
 
 from .network_policies import policy, ports
 from .system_placement import system_placement

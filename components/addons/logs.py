@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 import pulumi
 from pulumi_azure_native import monitor, operationalinsights
 
-from ebbtide.model import Logs
-from ebbtide.model.physical_names import WORKSPACE, fitting
+from ebbtide.declaration.model import Logs
+from ebbtide.declaration.model.physical_names import WORKSPACE, fitting
 
 from ..ownership import Labels
 

@@ -4,10 +4,10 @@ workloads."""
 from collections.abc import Iterator, Sequence
 from typing import Any, assert_never
 
-from ebbtide.catalog import CloudKind
-from ebbtide.model import Cluster, Team
-from ebbtide.model.add_on import READ, WORK
-from ebbtide.model.members import is_group, is_object_id, name_of
+from ebbtide.declaration.catalog import CloudKind
+from ebbtide.declaration.model import Cluster, Team
+from ebbtide.declaration.model.add_on import READ, WORK
+from ebbtide.declaration.model.members import is_group, is_object_id, name_of
 
 from .manifest import obj
 

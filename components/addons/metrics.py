@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import pulumi
 from pulumi_azure_native import monitor
 
-from ebbtide.model.physical_names import DATA_COLLECTION, MONITOR_WORKSPACE, fitting
+from ebbtide.declaration.model.physical_names import DATA_COLLECTION, MONITOR_WORKSPACE, fitting
 
 from ..ownership import Labels
 

@@ -5,9 +5,9 @@ GKE runs its own DCGM exporter (`components/gke/cluster.py`).
 
 from typing import Any, Final
 
-from ebbtide.catalog import PINS, CloudKind
-from ebbtide.model import Cluster
-from ebbtide.model.gpus import measured_pools
+from ebbtide.declaration.catalog import PINS, CloudKind
+from ebbtide.declaration.model import Cluster
+from ebbtide.declaration.model.gpus import measured_pools
 
 from .driver_objects import SYSTEM, daemon_set, mounts_of, requests_of
 from .kueue_values import METRICS_PORT, NAMESPACE

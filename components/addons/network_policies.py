@@ -9,8 +9,8 @@ Prometheus with another one. Source: Kubernetes docs, network policies (2026).
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from ebbtide.catalog import CloudKind
-from ebbtide.model.add_on import AddOnSpec
+from ebbtide.declaration.catalog import CloudKind
+from ebbtide.declaration.model.add_on import AddOnSpec
 
 from .manifest import obj
 

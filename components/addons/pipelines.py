@@ -3,10 +3,10 @@
 import pulumi
 from pulumi_kubernetes.kustomize import v2 as kustomize
 
-from ebbtide.catalog import PINS
-from ebbtide.model import Pipelines as Declared
-from ebbtide.model.tenants import tenants_of
-from ebbtide.remote_inputs import remote_inputs
+from ebbtide.declaration.catalog import PINS
+from ebbtide.declaration.model import Pipelines as Declared
+from ebbtide.declaration.model.tenants import tenants_of
+from ebbtide.values.remote_inputs import remote_inputs
 
 from .add_on import AddOnArgs, AddOnComponent
 from .credentials import encoded, generated

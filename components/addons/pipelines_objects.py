@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from ebbtide.model import Pipelines
+from ebbtide.declaration.model import Pipelines
 
 from .network_policies import labeled, own_namespace, policy, ports
 from .objects import Object, Patch, is_, updated

@@ -4,9 +4,9 @@ priority over other pods there."""
 from dataclasses import dataclass
 from typing import Any
 
-from ebbtide.catalog import POOL_LABEL, CloudKind
-from ebbtide.model import Cluster
-from ebbtide.model.aks_labels_and_taints import MODE, SYSTEM_ONLY
+from ebbtide.declaration.catalog import POOL_LABEL, CloudKind
+from ebbtide.declaration.model import Cluster
+from ebbtide.declaration.model.aks_labels_and_taints import MODE, SYSTEM_ONLY
 from ebbtide.placement.derive import toleration
 from ebbtide.placement.member_policy import HIGHEST_PRIORITY, controllers_priority
 

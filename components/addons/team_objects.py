@@ -5,10 +5,9 @@ from typing import Any
 
 import pulumi
 
-from ebbtide import quantities
-from ebbtide.model import Cluster, Team
-from ebbtide.model.addons import Costs
-from ebbtide.model.tenants import pod_security_of
+from ebbtide.declaration.model import Cluster, Team
+from ebbtide.declaration.model.addons import Costs
+from ebbtide.declaration.model.tenants import pod_security_of
 from ebbtide.placement.kueue import QUEUES_LABEL
 from ebbtide.placement.member_policy import LOAD_BALANCERS_LABEL, MEMBERS_LABEL, PODS_LABEL, limits_members
 from ebbtide.placement.profile import Profile
@@ -16,6 +15,7 @@ from ebbtide.placement.profile_sources import CONFIG_MAP, KEY
 from ebbtide.placement.queue_policy import QUEUE_REQUIRED_LABEL, requires_queue
 from ebbtide.placement.quotas import Flavor, largest_node
 from ebbtide.placement.team_storage import ACCOUNT, CLAIM
+from ebbtide.values import quantities
 
 from .manifest import PATCH_FORCE, obj
 from .members import granted, member_rules, rbac_rule, subjects

@@ -6,9 +6,9 @@ from typing import Any
 
 import pulumi
 
-from ebbtide.model import Team
-from ebbtide.model.physical_names import SUBDOMAIN, fitting
-from ebbtide.model.tenants import PIPELINES_NAMESPACE
+from ebbtide.declaration.model import Team
+from ebbtide.declaration.model.physical_names import SUBDOMAIN, fitting
+from ebbtide.declaration.model.tenants import PIPELINES_NAMESPACE
 from ebbtide.placement.team_storage import CLAIM
 
 PIPELINES_ACCOUNT = "pipeline-runner"

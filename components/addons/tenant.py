@@ -5,7 +5,7 @@ from typing import Any
 
 import pulumi
 
-from ebbtide.model import Cluster, Team
+from ebbtide.declaration.model import Cluster, Team
 from ebbtide.placement.profile import Profile
 from ebbtide.placement.quotas import Flavor
 

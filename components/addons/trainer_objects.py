@@ -4,8 +4,8 @@ from typing import Any, Final
 
 import yaml
 
-from ebbtide.catalog import PINS
-from ebbtide.model import Trainer
+from ebbtide.declaration.catalog import PINS
+from ebbtide.declaration.model import Trainer
 
 from .network_policies import policy, ports
 from .objects import Object, Patch, data_of, is_, kind_of, updated
@@ -81,7 +81,7 @@ def _jobset_listening(manifest: Object) -> Object:
 
 
 def _secured(manifest: Object) -> Object:
-    """Apply the security settings of Jobs to a runtime's pods: see `ebbtide.workloads.jobs`. Pods of
+    """Apply the security settings of Jobs to a runtime's pods: see `ebbtide.work.jobs`. Pods of
     Trainer's own runtimes need no Kubernetes API access, except those with a service account."""
     if kind_of(manifest) != "ClusterTrainingRuntime":
         return manifest

@@ -5,8 +5,8 @@ from typing import NotRequired, TypedDict, assert_never
 import pulumi
 from pulumi_azure_native import containerservice
 
-from ebbtide.model import FlexStart, OnDemand, Pool, Preemptible, Queued, Reservation, Spot
-from ebbtide.model.resolved_pool import ResolvedPool
+from ebbtide.declaration.model import FlexStart, OnDemand, Pool, Preemptible, Queued, Reservation, Spot
+from ebbtide.declaration.model.resolved_pool import ResolvedPool
 
 from ..overrides import without_none
 from ..ownership import Labels

@@ -8,9 +8,9 @@ from typing import Any, Final, cast
 import pulumi
 from pulumi_azure_native import authorization, containerservice
 
-from ebbtide.model import Aks, AksConsolidation
-from ebbtide.model import Cluster as Declaration
-from ebbtide.model.physical_names import DNS_PREFIX, fitting
+from ebbtide.declaration.model import Aks, AksConsolidation
+from ebbtide.declaration.model import Cluster as Declaration
+from ebbtide.declaration.model.physical_names import DNS_PREFIX, fitting
 from ebbtide.placement.team_storage import mounts_buckets
 
 from ..overrides import overridden, overridden_item, without_none

@@ -3,8 +3,8 @@
 import pulumi
 import pulumi_azure_native as azure_native
 
-from ebbtide.model import Aks
-from ebbtide.model import Cluster as Declaration
+from ebbtide.declaration.model import Aks
+from ebbtide.declaration.model import Cluster as Declaration
 
 from ..addons import Addons, AddonsArgs, has_add_ons
 from ..faults import require_cloud

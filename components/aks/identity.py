@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import pulumi
 from pulumi_azure_native import authorization, managedidentity
 
-from ebbtide.model.keys import AksKeys
+from ebbtide.declaration.model.keys import AksKeys
 
 from ..ownership import Labels
 from . import roles

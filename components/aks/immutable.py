@@ -11,7 +11,7 @@ mode and upgrade settings can change.
 
 from typing import Final
 
-from ebbtide.catalog import CloudKind
+from ebbtide.declaration.catalog import CloudKind
 
 from ..immutable_inputs import NEW_POOL_BESIDE, ImmutableInputs
 

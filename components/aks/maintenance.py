@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import pulumi
 from pulumi_azure_native import containerservice
 
-from ebbtide.model.maintenance import DAYS, Maintenance
+from ebbtide.declaration.model.maintenance import DAYS, Maintenance
 
 _SCHEDULES = ("aksManagedAutoUpgradeSchedule", "aksManagedNodeOSUpgradeSchedule")
 """Names of AKS's maintenance configurations for Kubernetes versions and for node images."""

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import pulumi
 
-from ebbtide.model import Aks
-from ebbtide.model import Cluster as Declaration
-from ebbtide.model.members import members_of
+from ebbtide.declaration.model import Aks
+from ebbtide.declaration.model import Cluster as Declaration
+from ebbtide.declaration.model.members import members_of
 
 from . import roles
 

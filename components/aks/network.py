@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import pulumi
 from pulumi_azure_native import network
 
-from ebbtide.model import AksNetwork
-from ebbtide.model.physical_names import VIRTUAL_NETWORK, fitting
+from ebbtide.declaration.model import AksNetwork
+from ebbtide.declaration.model.physical_names import VIRTUAL_NETWORK, fitting
 
 from ..ownership import Labels
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 import pulumi
 from pulumi_azure_native import containerservice
 
-from ebbtide.model import Pool, Site
+from ebbtide.declaration.model import Pool, Site
 
 from ..faults import resolved_pool
 from ..overrides import overridden, without_none

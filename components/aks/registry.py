@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import pulumi
 from pulumi_azure_native import authorization, containerregistry, resources
 
-from ebbtide.model.physical_names import RESOURCE_GROUP, fitting
+from ebbtide.declaration.model.physical_names import RESOURCE_GROUP, fitting
 
 from ..ownership import Labels
 from . import roles

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 import pulumi
 from pulumi_azure_native import authorization
 
-from ebbtide.model.members import is_object_id
+from ebbtide.declaration.model.members import is_object_id
 
 NETWORK_CONTRIBUTOR = "4d97b98b-1d4f-4787-a291-c67834d212e7"
 PRIVATE_DNS_ZONE_CONTRIBUTOR = "b12aa53e-6015-4669-85d0-8515ebb3ae7f"

@@ -6,8 +6,8 @@ from typing import Any
 import pulumi
 from pulumi_azure_native import containerservice
 
-from ebbtide.model import Aks, Team
-from ebbtide.model import Cluster as Declaration
+from ebbtide.declaration.model import Aks, Team
+from ebbtide.declaration.model import Cluster as Declaration
 from ebbtide.placement.team_storage import bucket_name, keeps_registry, registry_name
 
 from ..addons.team_resources import CreateTeamResources, TeamResources

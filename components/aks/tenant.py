@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 import pulumi
 from pulumi_azure_native import authorization, managedidentity, resources, storage
 
-from ebbtide.catalog import CloudKind
-from ebbtide.model import Team
-from ebbtide.model.physical_names import (
+from ebbtide.declaration.catalog import CloudKind
+from ebbtide.declaration.model import Team
+from ebbtide.declaration.model.physical_names import (
     FEDERATED_CREDENTIAL,
     IDENTITY,
     RESOURCE_GROUP,

@@ -7,9 +7,9 @@ import pulumi
 from pulumi_azure_native import resources
 from pulumi_kubernetes import Provider as KubernetesProvider
 
-from ebbtide.model import Aks, Reservation
-from ebbtide.model import Cluster as Declaration
-from ebbtide.model.members import members_of
+from ebbtide.declaration.model import Aks, Reservation
+from ebbtide.declaration.model import Cluster as Declaration
+from ebbtide.declaration.model.members import members_of
 
 from .. import kubernetes
 from ..addons.logs import LogCollection, LogCollectionArgs, LogStore, LogStoreArgs

@@ -6,10 +6,10 @@ from typing import Any, Final
 import pulumi
 from pulumi_gcp import container
 
-from ebbtide.model import Cluster as Declaration
-from ebbtide.model import Gke
-from ebbtide.model.gpus import measured_pools
-from ebbtide.model.members import groups_domain
+from ebbtide.declaration.model import Cluster as Declaration
+from ebbtide.declaration.model import Gke
+from ebbtide.declaration.model.gpus import measured_pools
+from ebbtide.declaration.model.members import groups_domain
 
 from ..overrides import overridden, without_none
 from ..ownership import billing_labels

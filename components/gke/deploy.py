@@ -3,8 +3,8 @@
 import pulumi
 import pulumi_gcp as gcp
 
-from ebbtide.model import Cluster as Declaration
-from ebbtide.model import Gke
+from ebbtide.declaration.model import Cluster as Declaration
+from ebbtide.declaration.model import Gke
 
 from ..addons import Addons, AddonsArgs, has_add_ons
 from ..faults import require_cloud

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import pulumi
 from pulumi_gcp import projects, serviceaccount
 
-from ebbtide.model.physical_names import SERVICE_ACCOUNT, fitting
+from ebbtide.declaration.model.physical_names import SERVICE_ACCOUNT, fitting
 
 GRANTS = ("roles/container.defaultNodeServiceAccount", "roles/artifactregistry.reader")
 """Everything that a node needs: to write logs and metrics, and to pull images (GKE docs, hardening, 2026)."""

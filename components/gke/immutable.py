@@ -1,16 +1,16 @@
 """Immutable properties of GKE node pools.
 
 Source: the properties whose change makes terraform-provider-google-beta 7.45 replace a pool
-(ebbtide/providers/schemas/gcp.csv). Those of a pool's fields are marked there (`gke_fixed` in
-ebbtide/model/pool.py); overrides are compared at all others. The machine type, the disk's size and type,
-labels, taints, network tags, zones, limits, image, version, repair and upgrade settings and gVNIC can change:
-for some of them, GKE recreates the nodes, a few at a time, and keeps the pool. The cluster, its project and
-its location are not included: with another cluster, every pool is another pool.
+(ebbtide/declaration/providers/schemas/gcp.csv). Those of a pool's fields are marked there (`gke_fixed` in
+ebbtide/declaration/model/pool.py); overrides are compared at all others. The machine type, the disk's size
+and type, labels, taints, network tags, zones, limits, image, version, repair and upgrade settings and gVNIC
+can change: for some of them, GKE recreates the nodes, a few at a time, and keeps the pool. The cluster, its
+project and its location are not included: with another cluster, every pool is another pool.
 """
 
 from typing import Final
 
-from ebbtide.catalog import CloudKind
+from ebbtide.declaration.catalog import CloudKind
 
 from ..immutable_inputs import NEW_NAME, NEW_POOL_BESIDE, ImmutableInputs
 

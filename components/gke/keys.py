@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import pulumi
 from pulumi_gcp import kms, organizations
 
-from ebbtide.model.keys import GkeKeys
+from ebbtide.declaration.model.keys import GkeKeys
 
 _ROLE = "roles/cloudkms.cryptoKeyEncrypterDecrypter"
 _AGENTS = {"secrets": "container-engine-robot", "disks": "compute-system"}

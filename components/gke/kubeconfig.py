@@ -3,7 +3,7 @@
 import pulumi
 from pulumi_gcp import container
 
-from ebbtide.model import Gke
+from ebbtide.declaration.model import Gke
 
 from ..kubernetes import exec_kubeconfig
 from .cluster import Cluster

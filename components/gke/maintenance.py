@@ -4,7 +4,7 @@ from datetime import UTC, date, datetime, time, timedelta
 
 from pulumi_gcp import container
 
-from ebbtide.model.maintenance import DAYS, Maintenance, MaintenanceExclusion
+from ebbtide.declaration.model.maintenance import DAYS, Maintenance, MaintenanceExclusion
 
 _MONDAY = date(2024, 1, 1)
 """A fixed past date from which windows recur: with the current date, every update would change the policy."""

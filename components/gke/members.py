@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import pulumi
 from pulumi_gcp import projects
 
-from ebbtide.model import Cluster as Declaration
-from ebbtide.model import Gke
-from ebbtide.model.members import members_of, name_of, principal
+from ebbtide.declaration.model import Cluster as Declaration
+from ebbtide.declaration.model import Gke
+from ebbtide.declaration.model.members import members_of, name_of, principal
 
 ROLE = "roles/container.clusterViewer"
 """The least-privileged predefined role that reaches a control plane: `container.clusters.get` for the

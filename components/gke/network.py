@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import pulumi
 from pulumi_gcp import compute
 
-from ebbtide.model import GkeNetwork
-from ebbtide.model.physical_names import ROUTER_NAT, fitting
+from ebbtide.declaration.model import GkeNetwork
+from ebbtide.declaration.model.physical_names import ROUTER_NAT, fitting
 
 PODS_RANGE = "pods"
 SERVICES_RANGE = "services"

@@ -7,8 +7,7 @@ from typing import Any, Final, assert_never
 import pulumi
 from pulumi_gcp import container
 
-from ebbtide import durations
-from ebbtide.model import (
+from ebbtide.declaration.model import (
     Accelerator,
     FlexStart,
     OnDemand,
@@ -21,7 +20,8 @@ from ebbtide.model import (
     Spot,
     Taint,
 )
-from ebbtide.model.resolved_pool import ResolvedPool
+from ebbtide.declaration.model.resolved_pool import ResolvedPool
+from ebbtide.values import durations
 
 from ..faults import resolved_pool
 from ..overrides import overridden, without_none

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 import pulumi
 from pulumi_gcp import artifactregistry
 
-from ebbtide.model import Registry as Declared
-from ebbtide.model.members import name_of, principal
+from ebbtide.declaration.model import Registry as Declared
+from ebbtide.declaration.model.members import name_of, principal
 
 from ..ownership import Labels
 

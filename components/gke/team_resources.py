@@ -5,9 +5,9 @@ import re
 import pulumi
 from pulumi_gcp import compute, container
 
-from ebbtide.model import Cluster as Declaration
-from ebbtide.model import Gke, Team
-from ebbtide.model.pool import DEFAULT_ACCOUNT
+from ebbtide.declaration.model import Cluster as Declaration
+from ebbtide.declaration.model import Gke, Team
+from ebbtide.declaration.model.pool import DEFAULT_ACCOUNT
 from ebbtide.placement.team_storage import bucket_name, keeps_registry, registry_name
 
 from ..addons.add_on import ArtifactStore

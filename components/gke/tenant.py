@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 import pulumi
 from pulumi_gcp import filestore, serviceaccount, storage
 
-from ebbtide.catalog import CloudKind
-from ebbtide.model import Team
-from ebbtide.model.members import name_of, principal
-from ebbtide.model.physical_names import FILESTORE, SERVICE_ACCOUNT, fitting
+from ebbtide.declaration.catalog import CloudKind
+from ebbtide.declaration.model import Team
+from ebbtide.declaration.model.members import name_of, principal
+from ebbtide.declaration.model.physical_names import FILESTORE, SERVICE_ACCOUNT, fitting
 from ebbtide.placement.team_storage import ACCOUNT, BUCKET_DRIVERS
 
 from ..addons.artifacts import IDENTITY

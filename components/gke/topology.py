@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import pulumi
 from pulumi_kubernetes import Provider as KubernetesProvider
 
-from ebbtide.model import Cluster as Declaration
-from ebbtide.model import Gke
-from ebbtide.model.members import members_of
+from ebbtide.declaration.model import Cluster as Declaration
+from ebbtide.declaration.model import Gke
+from ebbtide.declaration.model.members import members_of
 
 from .. import kubernetes
 from ..faults import require_cloud

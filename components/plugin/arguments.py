@@ -7,7 +7,7 @@ from typing import Any, cast
 import pulumi
 from pulumi.output import Unknown
 
-from ebbtide.paths import child_path
+from ebbtide.values.paths import child_path
 
 
 class Unusable:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pulumi
 
-from ebbtide.model.package_schema import CLUSTER
+from ebbtide.declaration.model.package_schema import CLUSTER
 
 from .. import program
 from .declared import Declared

@@ -7,9 +7,9 @@ from typing import Any, Final, cast
 
 import pulumi
 
-from ebbtide.model import Cluster, DeclarationError, Fault, advice, declare
-from ebbtide.model.waiting import waiting_field, waiting_paths
-from ebbtide.paths import is_within, path_keys, position
+from ebbtide.declaration.model import Cluster, DeclarationError, Fault, advice, declare
+from ebbtide.declaration.model.waiting import waiting_field, waiting_paths
+from ebbtide.values.paths import is_within, path_keys, position
 
 from ..faults import input_errors
 from .arguments import Arguments

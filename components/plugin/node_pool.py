@@ -4,8 +4,8 @@ from typing import Any, assert_never
 
 import pulumi
 
-from ebbtide.model import Aks, Cluster, Gke
-from ebbtide.model.package_schema import NODE_POOL
+from ebbtide.declaration.model import Aks, Cluster, Gke
+from ebbtide.declaration.model.package_schema import NODE_POOL
 from ebbtide.placement.derive import profile
 
 from ..ownership import billing_labels, of_pool

@@ -8,7 +8,7 @@ import pulumi
 from pulumi import provider
 
 from ebbtide import __version__
-from ebbtide.model.package_schema import CLUSTER, NODE_POOL, package_schema
+from ebbtide.declaration.model.package_schema import CLUSTER, NODE_POOL, package_schema
 
 from ..immutable_inputs import constructed
 from .arguments import plain

@@ -10,12 +10,11 @@ import typer
 
 from ebbtide.cli.consoles import say
 from ebbtide.errors import EbbtideError
-from ebbtide.invocation import command_line
-from ebbtide.user_files import UserFileError, parse_json, read_text
-from ebbtide.wording import did_you_mean, printable
+from ebbtide.text import command_line, did_you_mean, printable
+from ebbtide.values.user_files import UserFileError, parse_json, read_text
 
 if TYPE_CHECKING:
-    from ebbtide.kubernetes_api import Api
+    from ebbtide.clients.kubernetes import Api
 
 PROJECT_FILE: Final = ".ebbtide.json"
 """Name of the file in the project's folder, which is the current one or the nearest above it."""

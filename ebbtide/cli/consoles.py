@@ -15,7 +15,7 @@ from typing import IO, TYPE_CHECKING, Any, Final, cast
 
 import typer
 
-from ebbtide.wording import printable
+from ebbtide.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable

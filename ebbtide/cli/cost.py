@@ -19,8 +19,8 @@ from ebbtide.cli.options import duration
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ebbtide.costs.billing import Comparison
-    from ebbtide.costs.ledger import Report, Sum
+    from ebbtide.operations.billing import Comparison
+    from ebbtide.operations.ledger import Report, Sum
 
 
 class CostFormat(StrEnum):
@@ -66,9 +66,9 @@ def cost(
     accelerators, or of CPU and memory. The rest of a node's cost is idle. Exit status 1: a pool's cost
     differs from the billing export by more than 3 %.
     """
-    from ebbtide.costs.billing import compare  # noqa: PLC0415
-    from ebbtide.costs.ledger import read_record, report  # noqa: PLC0415
-    from ebbtide.kubernetes_api import Api  # noqa: PLC0415
+    from ebbtide.clients.kubernetes import Api  # noqa: PLC0415
+    from ebbtide.operations.billing import compare  # noqa: PLC0415
+    from ebbtide.operations.ledger import read_record, report  # noqa: PLC0415
 
     length = duration(since) if not month else timedelta()
     api = Api.of_user(context)
@@ -123,7 +123,7 @@ def _csv(made: "Report") -> str:
 def _show(made: "Report", output: "Console") -> None:
     from rich.text import Text  # noqa: PLC0415
 
-    from ebbtide.costs.ledger import moment  # noqa: PLC0415
+    from ebbtide.operations.ledger import moment  # noqa: PLC0415
 
     output.print(Text(f"Since {moment(made.start)}, in {made.currency}\n"))
     output.print(_table(made.by, made.work, attempts=True))

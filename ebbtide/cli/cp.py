@@ -13,13 +13,13 @@ from ebbtide.cli.consoles import console, say
 from ebbtide.cli.exit_status import ExitStatus
 from ebbtide.cli.kubectl import kubectl_command
 from ebbtide.cli.workloads import fields_of, with_defaults, with_shared_options
-from ebbtide.interrupts import ending_signals
+from ebbtide.operations.interrupts import ending_signals
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from ebbtide.kubernetes_api import Api
-    from ebbtide.workloads.objects import Object
+    from ebbtide.clients.kubernetes import Api
+    from ebbtide.work.objects import Object
 
 _NOT_READ: Final = (
     "gpus",
@@ -61,11 +61,11 @@ def cp(
     links, nothing into `.git`, and nothing over an existing file without --force. Exit status 1: something
     was not copied; its name is printed.
     """
-    from ebbtide.kubernetes_api import Api  # noqa: PLC0415
-    from ebbtide.runs import outputs  # noqa: PLC0415
-    from ebbtide.runs.folder import size_text  # noqa: PLC0415
-    from ebbtide.wording import several  # noqa: PLC0415
-    from ebbtide.workloads.errors import WorkloadError  # noqa: PLC0415
+    from ebbtide.clients.kubernetes import Api  # noqa: PLC0415
+    from ebbtide.text import several  # noqa: PLC0415
+    from ebbtide.work.errors import WorkloadError  # noqa: PLC0415
+    from ebbtide.work.runs import outputs  # noqa: PLC0415
+    from ebbtide.work.runs.folder import size_text  # noqa: PLC0415
 
     name, path = outputs.parse(source)
     if directory.exists() and not directory.is_dir():
@@ -97,10 +97,10 @@ def cp(
 @contextmanager
 def _reading(api: "Api", name: str, options: dict[str, Any]) -> "Generator[Object]":
     """Yield the pod of a Job that reads the outputs, and delete it."""
-    from ebbtide.runs import outputs, sessions  # noqa: PLC0415
-    from ebbtide.runs.metadata import user_of  # noqa: PLC0415
-    from ebbtide.workloads import submission  # noqa: PLC0415
-    from ebbtide.workloads.errors import WorkloadError  # noqa: PLC0415
+    from ebbtide.work import submission  # noqa: PLC0415
+    from ebbtide.work.errors import WorkloadError  # noqa: PLC0415
+    from ebbtide.work.runs import outputs, sessions  # noqa: PLC0415
+    from ebbtide.work.runs.metadata import user_of  # noqa: PLC0415
 
     cluster = with_defaults(options)
     if not (options["pool"] or options["queue"]):
@@ -126,8 +126,8 @@ def _reading(api: "Api", name: str, options: dict[str, Any]) -> "Generator[Objec
 def _wait(api: "Api", reader: "Object") -> "Object":
     """Wait until a reader runs, with the reasons of the wait; return its pod."""
     from ebbtide.cli.follow_progress import narration  # noqa: PLC0415
-    from ebbtide.runs.sessions import wait_until_running  # noqa: PLC0415
-    from ebbtide.workloads import job_messages  # noqa: PLC0415
+    from ebbtide.work import job_messages  # noqa: PLC0415
+    from ebbtide.work.runs.sessions import wait_until_running  # noqa: PLC0415
 
     metadata = reader["metadata"]
     with narration(console(sys.stderr)) as show:

@@ -34,11 +34,11 @@ def dashboard(
     the file in Grafana, whose data source is the stack's managed Prometheus, or create it with
     `gcloud monitoring dashboards create --config-from-file FILE`.
     """
-    from ebbtide import metrics  # noqa: PLC0415
-    from ebbtide.catalog import CloudKind  # noqa: PLC0415
-    from ebbtide.costs.rates import rates_of  # noqa: PLC0415
-    from ebbtide.preview.record_stack import record_stack  # noqa: PLC0415 - loads Pulumi
-    from ebbtide.reading import read_pools  # noqa: PLC0415
+    from ebbtide.analysis import metrics  # noqa: PLC0415
+    from ebbtide.analysis.costs.rates import rates_of  # noqa: PLC0415
+    from ebbtide.analysis.preview.record_stack import record_stack  # noqa: PLC0415 - loads Pulumi
+    from ebbtide.analysis.reading import read_pools  # noqa: PLC0415
+    from ebbtide.declaration.catalog import CloudKind  # noqa: PLC0415
 
     files = stack_files(stack, config_file, cwd)
     with files.prices():

@@ -10,7 +10,7 @@ import typer
 from ebbtide.cli.consoles import console, say
 from ebbtide.cli.exit_status import ExitStatus
 from ebbtide.cli.options import ConfigFile, Cwd, Record, SelectedStack, record_option, stack_name
-from ebbtide.invocation import command_line
+from ebbtide.text import command_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -102,9 +102,9 @@ def _selected(cwd: Path) -> str:
     Raises:
         OperationError: none is selected.
     """
+    from ebbtide.declaration.project.source import project_directory  # noqa: PLC0415
     from ebbtide.operations.backend import Backend  # noqa: PLC0415
     from ebbtide.operations.errors import OperationError  # noqa: PLC0415
-    from ebbtide.project.source import project_directory  # noqa: PLC0415
 
     if (name := Backend(project_directory(cwd.resolve())).selected) is None:
         again = command_line("destroy", "STACK")
@@ -113,10 +113,10 @@ def _selected(cwd: Path) -> str:
 
 
 def _destroyed(stack: str | None, config_file: Path | None, cwd: Path, choices: _Choices) -> int:
+    from ebbtide.analysis.preview.stack_files import read_stack  # noqa: PLC0415
+    from ebbtide.analysis.recording.provider_calls import Recorder  # noqa: PLC0415
     from ebbtide.operations import destroy as destroying  # noqa: PLC0415
     from ebbtide.operations.backend import Backend  # noqa: PLC0415
-    from ebbtide.preview.stack_files import read_stack  # noqa: PLC0415
-    from ebbtide.recording.provider_calls import Recorder  # noqa: PLC0415
 
     name = stack_name(stack, config_file) if stack or config_file else _selected(cwd)
     files = read_stack(cwd, name.rpartition("/")[2], config_file=config_file)

@@ -19,6 +19,7 @@ import typer
 from typer.core import TyperGroup
 
 from ebbtide import __version__, lazy_packages
+from ebbtide.analysis.recording.garbage import collect_rarely
 from ebbtide.cli import config as config_commands
 from ebbtide.cli import help_examples
 from ebbtide.cli.consoles import discard_output, prepare_streams, say, screen, write
@@ -50,10 +51,9 @@ from ebbtide.cli.trace import trace_export, trace_fetch
 from ebbtide.cli.up import up
 from ebbtide.cli.why import why
 from ebbtide.cli.workloads import job
-from ebbtide.garbage import collect_rarely
 
 if TYPE_CHECKING:
-    from ebbtide.project.source import Source
+    from ebbtide.declaration.project.source import Source
 
 _P = ParamSpec("_P")
 
@@ -194,7 +194,7 @@ def _source(options: Mapping[str, Any]) -> "Source | None":
     """Return the stack's file of a command, for the positions of errors."""
     if "config_file" not in options:
         return None
-    from ebbtide.preview.stack_config import StackFileError  # noqa: PLC0415
+    from ebbtide.analysis.preview.stack_config import StackFileError  # noqa: PLC0415
 
     with contextlib.suppress(StackFileError):
         return stack_files(options["stack"], options["config_file"], options["cwd"]).source
@@ -221,8 +221,8 @@ def preview(
     Values that only a cloud knows are assumed, and marked as such. Exit status 1: the program logged an
     error, or the stack breaks a mandatory rule of its policy.
     """
-    from ebbtide.preview.build_report import preview_of  # noqa: PLC0415
-    from ebbtide.preview.record_stack import record_stack  # noqa: PLC0415 - loads Pulumi
+    from ebbtide.analysis.preview.build_report import preview_of  # noqa: PLC0415
+    from ebbtide.analysis.preview.record_stack import record_stack  # noqa: PLC0415 - loads Pulumi
 
     files = stack_files(stack, config_file, cwd)
     policy = files.policy()
@@ -232,7 +232,7 @@ def preview(
     if format_ is PreviewFormat.JSON:
         write(document.model_dump_json(indent=2) + "\n", out)
     else:
-        from ebbtide.preview.render import render  # noqa: PLC0415
+        from ebbtide.analysis.preview.render import render  # noqa: PLC0415
 
         with screen(out) as output:
             render(document, output, tree=tree, values=values)

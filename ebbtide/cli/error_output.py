@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final
 from ebbtide.errors import EbbtideError
 
 if TYPE_CHECKING:
-    from ebbtide.model import DeclarationError
-    from ebbtide.project.diagnostics import Report, Style
-    from ebbtide.project.source import Source
+    from ebbtide.declaration.model import DeclarationError
+    from ebbtide.declaration.project.diagnostics import Report, Style
+    from ebbtide.declaration.project.source import Source
 
 _NOT_WRITTEN: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 """Errors of writing; `consoles.write` adds the name of a file."""
@@ -47,7 +47,7 @@ class Explained:
             screen.print(line, style=style or None, markup=False, soft_wrap=True)
 
     def _lines(self, width: int | None) -> "Iterable[tuple[Style, str]]":
-        from ebbtide.project.diagnostics import declaration_lines, wrapped  # noqa: PLC0415
+        from ebbtide.declaration.project.diagnostics import declaration_lines, wrapped  # noqa: PLC0415
 
         if self.refusal is not None:
             return declaration_lines(self.refusal, self.report, width)
@@ -62,8 +62,13 @@ def explain(error: BaseException, source: "Source | None" = None, advice: str | 
         source: the file of the command's cluster declaration.
         advice: message that replaces the error's own, such as an installation command.
     """
-    from ebbtide.project.diagnostics import Diagnostic, Report, declaration_report, declaration_text  # noqa: PLC0415
-    from ebbtide.project.source import Position  # noqa: PLC0415
+    from ebbtide.declaration.project.diagnostics import (  # noqa: PLC0415
+        Diagnostic,
+        Report,
+        declaration_report,
+        declaration_text,
+    )
+    from ebbtide.declaration.project.source import Position  # noqa: PLC0415
 
     chain = list(_chain(error))
     program = _of_rule(chain, "program")
@@ -97,7 +102,7 @@ def explain(error: BaseException, source: "Source | None" = None, advice: str | 
 
 def unexplained(error: BaseException) -> Explained:
     """Return the report of a bug for an error that cannot be explained."""
-    from ebbtide.project.diagnostics import Diagnostic, Report  # noqa: PLC0415
+    from ebbtide.declaration.project.diagnostics import Diagnostic, Report  # noqa: PLC0415
 
     text = bug_report(error)
     return Explained(Report(errors=(Diagnostic(message=text, rule="internal"),)), text, is_internal=True)

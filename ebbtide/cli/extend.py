@@ -24,11 +24,11 @@ def extend(
     whose policy limits the lifetime are refused. Exit status 1: the stack is not updated, and expires as
     before.
     """
-    from ebbtide import clock  # noqa: PLC0415
     from ebbtide.cli.up import up  # noqa: PLC0415
     from ebbtide.operations import extend as extending  # noqa: PLC0415
     from ebbtide.operations.backend import Backend  # noqa: PLC0415
     from ebbtide.operations.messages import time  # noqa: PLC0415
+    from ebbtide.values import clock  # noqa: PLC0415
 
     name = stack_name(stack, config_file)
     files = stack_files(name.rpartition("/")[2], config_file, cwd)

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 from typing import Final
 
-from ebbtide.invocation import install_command
+from ebbtide.text import install_command
 
 MODULES: Final[Mapping[str, tuple[str, ...]]] = {
     "gke": ("pulumi", "pulumi_gcp", "pulumi_kubernetes"),

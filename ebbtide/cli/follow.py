@@ -8,20 +8,19 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from ebbtide import clock, durations
 from ebbtide.cli.config import namespace_of
 from ebbtide.cli.consoles import console, say, write
 from ebbtide.cli.exit_status import ExitStatus
 from ebbtide.cli.options import PreviewFormat
-from ebbtide.interrupts import repeated_interrupts
-from ebbtide.invocation import command_line
-from ebbtide.wording import printable
+from ebbtide.operations.interrupts import repeated_interrupts
+from ebbtide.text import command_line, printable
+from ebbtide.values import clock, durations
 
 if TYPE_CHECKING:
-    from ebbtide.kubernetes_api import Api
+    from ebbtide.clients.kubernetes import Api
     from ebbtide.placement import Profile
-    from ebbtide.runs.listing import ListedWorkload
-    from ebbtide.runs.pod_history import PodHistory
+    from ebbtide.work.runs.listing import ListedWorkload
+    from ebbtide.work.runs.pod_history import PodHistory
 
 
 Format = Annotated[PreviewFormat, typer.Option("--format", help="Text for people, or JSON.")]
@@ -80,7 +79,7 @@ def follow(
 
     Ctrl-C leaves it running. Exit status: 0 if it completed, 1 if it failed.
     """
-    from ebbtide.kubernetes_api import Api  # noqa: PLC0415
+    from ebbtide.clients.kubernetes import Api  # noqa: PLC0415
 
     _check(name, namespace)
     api = Api.of_user(context)
@@ -91,8 +90,8 @@ def follow(
 
 
 def _check(name: str, namespace: str) -> None:
-    from ebbtide.workloads.errors import Problems  # noqa: PLC0415
-    from ebbtide.workloads.names import is_label, is_subdomain  # noqa: PLC0415
+    from ebbtide.work.errors import Problems  # noqa: PLC0415
+    from ebbtide.work.names import is_label, is_subdomain  # noqa: PLC0415
 
     problems = Problems()
     problems.check(is_subdomain(name), f"{name!r} is not a valid Job name.")
@@ -130,8 +129,8 @@ def submit(
         KubeconfigError: there is no usable kubeconfig.
         MissingClientError: the Kubernetes client is not installed.
     """
-    from ebbtide.kubernetes_api import Api  # noqa: PLC0415
-    from ebbtide.workloads import submission  # noqa: PLC0415
+    from ebbtide.clients.kubernetes import Api  # noqa: PLC0415
+    from ebbtide.work import submission  # noqa: PLC0415
 
     api = Api.of_user(context)
     metadata = {"namespace": api.namespace, **manifest["metadata"]}
@@ -171,10 +170,10 @@ def _follow(
     logs: bool,
 ) -> None:
     from ebbtide.cli.follow_progress import ProgressLines, narration  # noqa: PLC0415
-    from ebbtide.runs.log_stream import LogStream  # noqa: PLC0415
-    from ebbtide.runs.pod_history import PodHistory  # noqa: PLC0415
-    from ebbtide.workloads import job_messages, submission  # noqa: PLC0415
-    from ebbtide.workloads.job_progress import Phase  # noqa: PLC0415
+    from ebbtide.work import job_messages, submission  # noqa: PLC0415
+    from ebbtide.work.job_progress import Phase  # noqa: PLC0415
+    from ebbtide.work.runs.log_stream import LogStream  # noqa: PLC0415
+    from ebbtide.work.runs.pod_history import PodHistory  # noqa: PLC0415
 
     is_document = format_ is PreviewFormat.JSON
     output = console(sys.stderr if is_document else sys.stdout)
@@ -232,8 +231,8 @@ def _row(
     api: "Api", name: str, namespace: str, profile: "Profile | None", history: "PodHistory"
 ) -> "ListedWorkload | None":
     """Return a workload that has ended as in the list; None if it cannot be read."""
-    from ebbtide.runs.listing import read_workload  # noqa: PLC0415
-    from ebbtide.workloads.cluster import ClusterError  # noqa: PLC0415
+    from ebbtide.work.cluster import ClusterError  # noqa: PLC0415
+    from ebbtide.work.runs.listing import read_workload  # noqa: PLC0415
 
     try:
         return read_workload(api, name, namespace, clock.now(), profile, history.deleted())

@@ -10,15 +10,15 @@ from rich.console import Console
 from rich.progress import Progress as Bar
 from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from ebbtide import clock
-from ebbtide.kubernetes_api import Api
+from ebbtide.clients.kubernetes import Api
 from ebbtide.placement import Profile
-from ebbtide.runs.pending.cause import OBVIOUS, Cause
-from ebbtide.runs.pending.causes import cause_of
-from ebbtide.runs.pending.reader import read_evidence
-from ebbtide.workloads.cluster import ClusterError
-from ebbtide.workloads.job_messages import progress_line
-from ebbtide.workloads.job_progress import Phase, Progress
+from ebbtide.values import clock
+from ebbtide.work.cluster import ClusterError
+from ebbtide.work.job_messages import progress_line
+from ebbtide.work.job_progress import Phase, Progress
+from ebbtide.work.runs.pending.cause import OBVIOUS, Cause
+from ebbtide.work.runs.pending.causes import cause_of
+from ebbtide.work.runs.pending.reader import read_evidence
 
 _WAITING: Final = frozenset({Phase.QUEUED, Phase.WAITING, Phase.STARTING})
 _AGAIN: Final = 15.0

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from ebbtide.invocation import command_line
+from ebbtide.text import command_line
 
 EXAMPLES: Final[Mapping[str, str]] = {
     "preview": "preview dev --format json --out preview.json",

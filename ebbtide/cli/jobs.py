@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ebbtide import durations
 from ebbtide.cli.config import namespace_of
 from ebbtide.cli.consoles import say, show, write
 from ebbtide.cli.follow import Context, Format, available_profile
 from ebbtide.cli.options import PreviewFormat
 from ebbtide.cli.status import WatchError
-from ebbtide.invocation import command_line
-from ebbtide.workloads.job_progress import Phase
+from ebbtide.text import command_line
+from ebbtide.values import durations
+from ebbtide.work.job_progress import Phase
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rich.console import RenderableType
 
-    from ebbtide.runs.listing import ListedWorkload
+    from ebbtide.work.runs.listing import ListedWorkload
     from ebbtide_rehearsal.replay.start import Estimate
 
 Namespace = Annotated[
@@ -53,7 +53,7 @@ def check_namespaces(namespace: str, *, all_namespaces: bool) -> None:
     Raises:
         WorkloadError: both are given.
     """
-    from ebbtide.workloads.errors import WorkloadError  # noqa: PLC0415
+    from ebbtide.work.errors import WorkloadError  # noqa: PLC0415
 
     if namespace and all_namespaces:
         raise WorkloadError("--namespace and --all-namespaces exclude each other: write one of them.")
@@ -80,10 +80,10 @@ def jobs(
     disruptions (LOST), running time, cost until now at the profile's list prices, and user. `+` after a cost
     means that pods are gone whose part is unknown.
     """
-    from ebbtide import clock  # noqa: PLC0415
-    from ebbtide.kubernetes_api import Api  # noqa: PLC0415
-    from ebbtide.runs import listing  # noqa: PLC0415
-    from ebbtide.workloads.cluster import ClusterError  # noqa: PLC0415
+    from ebbtide.clients.kubernetes import Api  # noqa: PLC0415
+    from ebbtide.values import clock  # noqa: PLC0415
+    from ebbtide.work.cluster import ClusterError  # noqa: PLC0415
+    from ebbtide.work.runs import listing  # noqa: PLC0415
 
     if watch and (when or format_ is PreviewFormat.JSON):
         raise WatchError(
@@ -192,8 +192,8 @@ def cancel(
 
     It does not ask. Checkpoints and outputs on volumes and in buckets stay.
     """
-    from ebbtide.kubernetes_api import Api  # noqa: PLC0415
-    from ebbtide.runs import existing  # noqa: PLC0415
+    from ebbtide.clients.kubernetes import Api  # noqa: PLC0415
+    from ebbtide.work.runs import existing  # noqa: PLC0415
 
     api = Api.of_user(context)
     say(existing.cancel(api, name, namespace_of(api, namespace)))
@@ -220,8 +220,8 @@ def rerun(
     of the earlier one. Arguments after `--` replace those of the container, or its command if it has no
     arguments.
     """
-    from ebbtide.kubernetes_api import Api  # noqa: PLC0415
-    from ebbtide.runs import existing  # noqa: PLC0415
+    from ebbtide.clients.kubernetes import Api  # noqa: PLC0415
+    from ebbtide.work.runs import existing  # noqa: PLC0415
 
     api = Api.of_user(context)
     created = existing.rerun(api, name, namespace_of(api, namespace), words or (), new_name)

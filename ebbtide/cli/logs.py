@@ -14,11 +14,11 @@ from ebbtide.cli.workloads import ProfileSource
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ebbtide.kubernetes_api import Api
+    from ebbtide.clients.kubernetes import Api
     from ebbtide.placement import Profile
-    from ebbtide.workloads.job_progress import JobSnapshot
-    from ebbtide.workloads.kinds import Kind
-    from ebbtide.workloads.objects import Object
+    from ebbtide.work.job_progress import JobSnapshot
+    from ebbtide.work.kinds import Kind
+    from ebbtide.work.objects import Object
 
 _LINKS: Final = ("pod", "job", "label")
 
@@ -64,10 +64,10 @@ def logs(  # noqa: PLR0913 - one parameter an option
     trial. The cloud's log store keeps the logs of deleted pods: --pod, --job or --label instead of NAME
     prints a link to it, and the query.
     """
-    from ebbtide.kubernetes_api import Api  # noqa: PLC0415
+    from ebbtide.clients.kubernetes import Api  # noqa: PLC0415
     from ebbtide.placement import Profile  # noqa: PLC0415
-    from ebbtide.workloads.errors import WorkloadError  # noqa: PLC0415
-    from ebbtide.workloads.kinds import NoWorkloadError, kind_of  # noqa: PLC0415
+    from ebbtide.work.errors import WorkloadError  # noqa: PLC0415
+    from ebbtide.work.kinds import NoWorkloadError, kind_of  # noqa: PLC0415
 
     links = {key: value for key, value in zip(_LINKS, (pod, job, label), strict=True) if value}
     if not name:
@@ -102,17 +102,17 @@ def logs(  # noqa: PLR0913 - one parameter an option
 
 
 def _links(profile: "Profile", namespace: str, workspace: str, pods: "Mapping[str, str]") -> str:
-    from ebbtide.workloads.logs import log_link, log_query  # noqa: PLC0415
+    from ebbtide.work.logs import log_link, log_query  # noqa: PLC0415
 
     link = log_link(profile, namespace=namespace, workspace=workspace, **pods)
     return "\n\n".join(filter(None, (link, log_query(profile, namespace=namespace, **pods))))
 
 
 def _snapshot(api: "Api", name: str, namespace: str, kind: "Kind") -> "JobSnapshot":
-    from ebbtide.kubernetes_api import ApiError  # noqa: PLC0415
-    from ebbtide.workloads.cluster import ClusterError  # noqa: PLC0415
-    from ebbtide.workloads.kinds import lost  # noqa: PLC0415
-    from ebbtide.workloads.submission import take_snapshot  # noqa: PLC0415
+    from ebbtide.clients.kubernetes import ApiError  # noqa: PLC0415
+    from ebbtide.work.cluster import ClusterError  # noqa: PLC0415
+    from ebbtide.work.kinds import lost  # noqa: PLC0415
+    from ebbtide.work.submission import take_snapshot  # noqa: PLC0415
 
     try:
         return take_snapshot(api, name, namespace, kind)
@@ -121,7 +121,7 @@ def _snapshot(api: "Api", name: str, namespace: str, kind: "Kind") -> "JobSnapsh
 
 
 def _check_index(job: "Object", index: int | None) -> None:
-    from ebbtide.workloads.errors import WorkloadError  # noqa: PLC0415
+    from ebbtide.work.errors import WorkloadError  # noqa: PLC0415
 
     name, spec = job["metadata"]["name"], job["spec"]
     if index is not None and spec.get("completionMode") != "Indexed":
@@ -136,9 +136,9 @@ def _print(api: "Api", snapshot: "JobSnapshot", namespace: str, index: int | Non
     Returns:
         False if a log could not be read, as after the deletion of the pod's node.
     """
-    from ebbtide.runs.log_stream import has_started, of_index, print_logs  # noqa: PLC0415
-    from ebbtide.workloads.job_messages import progress_line  # noqa: PLC0415
-    from ebbtide.workloads.job_progress import progress  # noqa: PLC0415
+    from ebbtide.work.job_messages import progress_line  # noqa: PLC0415
+    from ebbtide.work.job_progress import progress  # noqa: PLC0415
+    from ebbtide.work.runs.log_stream import has_started, of_index, print_logs  # noqa: PLC0415
 
     pods = of_index(snapshot.pods, index)
     unread = print_logs(api, namespace, pods, say, prefixed=index is None)
@@ -153,8 +153,8 @@ def _print(api: "Api", snapshot: "JobSnapshot", namespace: str, index: int | Non
 def _follow(api: "Api", name: str, namespace: str, index: int | None, profile: "Profile | None") -> None:
     """Print lines until the end of the workload, and changes of its state on standard error."""
     from ebbtide.cli.follow_progress import Changes, ProgressLines  # noqa: PLC0415
-    from ebbtide.runs.log_stream import LogStream, of_index  # noqa: PLC0415
-    from ebbtide.workloads import submission  # noqa: PLC0415
+    from ebbtide.work import submission  # noqa: PLC0415
+    from ebbtide.work.runs.log_stream import LogStream, of_index  # noqa: PLC0415
 
     show = Changes(console(sys.stderr))
     stream = LogStream(api, namespace, say, prefixed=index is None)
@@ -183,9 +183,9 @@ def _print_link(
     is_complete: bool,
 ) -> None:
     """Print the link to the logs on standard error, if some were not read, or pods are deleted."""
-    from ebbtide import clock  # noqa: PLC0415
-    from ebbtide.runs.listing import read_workload  # noqa: PLC0415
-    from ebbtide.workloads.job_progress import progress  # noqa: PLC0415
+    from ebbtide.values import clock  # noqa: PLC0415
+    from ebbtide.work.job_progress import progress  # noqa: PLC0415
+    from ebbtide.work.runs.listing import read_workload  # noqa: PLC0415
 
     name = snapshot.job["metadata"]["name"]
     deleted = read_workload(api, name, namespace, clock.now(), profile).deleted_pods

@@ -8,13 +8,13 @@ import typer
 from ebbtide.cli.consoles import console, say, write
 from ebbtide.cli.exit_status import ExitStatus
 from ebbtide.cli.options import PreviewFormat
-from ebbtide.cloud_kind import CloudKind
+from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.errors import EbbtideError
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from ebbtide.catalog.machine_offers import MachineOffer
+    from ebbtide.declaration.catalog.machine_offers import MachineOffer
 
 
 class MachineSearchError(EbbtideError):
@@ -25,14 +25,14 @@ class MachineSearchError(EbbtideError):
 
 def _accelerators() -> list[str]:
     """Return the accelerator types of both clouds, for shell completion."""
-    from ebbtide.catalog.machine_offers import accelerator_types  # noqa: PLC0415
+    from ebbtide.declaration.catalog.machine_offers import accelerator_types  # noqa: PLC0415
 
     return sorted({name for cloud in CloudKind for name in accelerator_types(cloud)})
 
 
 def _regions() -> list[str]:
     """Return the regions of both clouds, for shell completion."""
-    from ebbtide.catalog import Locations  # noqa: PLC0415
+    from ebbtide.declaration.catalog import Locations  # noqa: PLC0415
 
     return sorted(region for cloud in CloudKind for region in Locations(cloud).regions())
 
@@ -72,7 +72,7 @@ def machines(
     """
     import json  # noqa: PLC0415
 
-    from ebbtide.catalog.machine_offers import machine_offers  # noqa: PLC0415
+    from ebbtide.declaration.catalog.machine_offers import machine_offers  # noqa: PLC0415
 
     clouds = _clouds(gpu, cloud, region)
     if carbon:
@@ -97,9 +97,9 @@ def _clouds(gpu: str, cloud: CloudKind | None, region: str) -> "list[CloudKind]"
     Raises:
         MachineSearchError: no cloud has the region or the accelerator.
     """
-    from ebbtide.catalog import Locations, short_for  # noqa: PLC0415
-    from ebbtide.catalog.machine_offers import accelerator_types  # noqa: PLC0415
-    from ebbtide.wording import did_you_mean  # noqa: PLC0415
+    from ebbtide.declaration.catalog import Locations, short_for  # noqa: PLC0415
+    from ebbtide.declaration.catalog.machine_offers import accelerator_types  # noqa: PLC0415
+    from ebbtide.text import did_you_mean  # noqa: PLC0415
 
     clouds = [cloud] if cloud else list(CloudKind)
     if region:
@@ -122,8 +122,8 @@ def _by_carbon(clouds: "list[CloudKind]", gpu: str, region: str) -> "list[Machin
     Raises:
         MachineSearchError: only AKS is searched.
     """
-    from ebbtide.catalog.locations import carbon  # noqa: PLC0415
-    from ebbtide.catalog.machine_offers import machine_offers  # noqa: PLC0415
+    from ebbtide.declaration.catalog.locations import carbon  # noqa: PLC0415
+    from ebbtide.declaration.catalog.machine_offers import machine_offers  # noqa: PLC0415
 
     if CloudKind.GKE not in clouds:
         raise MachineSearchError("Azure publishes no carbon data of its regions: omit --carbon.")
@@ -137,7 +137,7 @@ def _by_carbon(clouds: "list[CloudKind]", gpu: str, region: str) -> "list[Machin
 def _document(offer: "MachineOffer", *, carbon: bool) -> "dict[str, Any]":
     from dataclasses import asdict  # noqa: PLC0415
 
-    from ebbtide.catalog import locations  # noqa: PLC0415
+    from ebbtide.declaration.catalog import locations  # noqa: PLC0415
 
     return asdict(offer) | ({"carbon": asdict(locations.carbon()[offer.region])} if carbon else {})
 
@@ -146,7 +146,7 @@ def _show_carbon(offers: "list[MachineOffer]") -> None:
     """Print a row for each region."""
     from rich.table import Table  # noqa: PLC0415
 
-    from ebbtide.catalog.locations import carbon  # noqa: PLC0415
+    from ebbtide.declaration.catalog.locations import carbon  # noqa: PLC0415
 
     table = Table(box=None, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("REGION", no_wrap=True)
@@ -219,7 +219,7 @@ def _dollars(price: float | None) -> str:
 
 def _where(locations: tuple[str, ...]) -> str:
     """Return the zones if they are in one region, else the number of regions; empty if unknown."""
-    from ebbtide.catalog.clouds import region_of  # noqa: PLC0415
+    from ebbtide.declaration.catalog.clouds import region_of  # noqa: PLC0415
 
     regions = {region_of(location) for location in locations}
     return ", ".join(locations) if len(regions) == 1 else f"in {len(regions)} regions" if regions else ""

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from ebbtide import durations
+from ebbtide.values import durations
 
 if TYPE_CHECKING:
-    from ebbtide.preview.stack_files import StackFiles
+    from ebbtide.analysis.preview.stack_files import StackFiles
 
 _DEFAULT: Final = "dev"
 
@@ -24,7 +24,7 @@ class PreviewFormat(StrEnum):
 
 def stack_names(context: typer.Context) -> list[str]:
     """Return the names of the stacks whose files are in the project's directory, for shell completion."""
-    from ebbtide.preview.stack_files import stack_named_by  # noqa: PLC0415
+    from ebbtide.analysis.preview.stack_files import stack_named_by  # noqa: PLC0415
 
     files = Path(context.params.get("cwd") or Path()).glob("Pulumi.*.y*ml")
     return sorted(name for path in files if (name := stack_named_by(path)))
@@ -104,7 +104,7 @@ def duration(written: str) -> timedelta:
 
 def stack_name(stack: str | None, config_file: Path | None) -> str:
     """Return the given name, by default the one in the file's name, or else dev."""
-    from ebbtide.preview.stack_files import stack_named_by  # noqa: PLC0415
+    from ebbtide.analysis.preview.stack_files import stack_named_by  # noqa: PLC0415
 
     return stack or (stack_named_by(config_file) if config_file else None) or _DEFAULT
 
@@ -115,6 +115,6 @@ def stack_files(stack: str | None, config_file: Path | None, cwd: Path) -> "Stac
     Raises:
         StackFileError: a file is missing, malformed or has the wrong structure.
     """
-    from ebbtide.preview.stack_files import read_stack  # noqa: PLC0415
+    from ebbtide.analysis.preview.stack_files import read_stack  # noqa: PLC0415
 
     return read_stack(cwd, stack_name(stack, config_file), config_file=config_file)

@@ -10,15 +10,15 @@ import typer
 
 from ebbtide.cli.consoles import console, write
 from ebbtide.cli.options import ConfigFile, Cwd, Out, Stack, stack_files
-from ebbtide.cloud_kind import CloudKind
+from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.errors import EbbtideError
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from ebbtide.catalog.prices import Price, PriceKey
-    from ebbtide.cloud_apis.refresh import Refreshed
-    from ebbtide.preview.stack_files import StackFiles
+    from ebbtide.analysis.preview.stack_files import StackFiles
+    from ebbtide.clients.clouds.refresh import Refreshed
+    from ebbtide.declaration.catalog.prices import Price, PriceKey
 
 
 class PriceSelectionError(EbbtideError):
@@ -48,9 +48,9 @@ def prices_refresh(
     file is written to standard output or --out, a table of what changed to standard error. Prices of the
     stack's own file that come from no list stay.
     """
-    from ebbtide.catalog.prices import price_file  # noqa: PLC0415
-    from ebbtide.cloud_apis.connect import price_source  # noqa: PLC0415
-    from ebbtide.cloud_apis.refresh import merged, refresh  # noqa: PLC0415
+    from ebbtide.clients.clouds.connect import price_source  # noqa: PLC0415
+    from ebbtide.clients.clouds.refresh import merged, refresh  # noqa: PLC0415
+    from ebbtide.declaration.catalog.prices import price_file  # noqa: PLC0415
 
     is_table = bool(cloud or region)
     if is_table and (stack or config_file):
@@ -83,10 +83,10 @@ def _advice(out: Path, files: "StackFiles | None") -> str:
 
 def _stack_keys(files: "StackFiles") -> "set[PriceKey]":
     """Return the keys of the prices in a stack's cost."""
-    from ebbtide.catalog.prices import price_lookups  # noqa: PLC0415
-    from ebbtide.costs.charges import charges  # noqa: PLC0415
-    from ebbtide.preview.record_stack import record_stack  # noqa: PLC0415 - loads Pulumi
-    from ebbtide.reading import read_clusters, read_pools  # noqa: PLC0415
+    from ebbtide.analysis.costs.charges import charges  # noqa: PLC0415
+    from ebbtide.analysis.preview.record_stack import record_stack  # noqa: PLC0415 - loads Pulumi
+    from ebbtide.analysis.reading import read_clusters, read_pools  # noqa: PLC0415
+    from ebbtide.declaration.catalog.prices import price_lookups  # noqa: PLC0415
 
     recording = record_stack(files)
     with price_lookups() as keys:
@@ -96,9 +96,9 @@ def _stack_keys(files: "StackFiles") -> "set[PriceKey]":
 
 def _table_keys(cloud: CloudKind | None, regions: list[str]) -> "set[PriceKey]":
     """Return the keys of the table's prices in regions, by default all regions of a cloud."""
-    from ebbtide.catalog import Locations  # noqa: PLC0415
-    from ebbtide.catalog.prices import regional_items, regions_with_prices  # noqa: PLC0415
-    from ebbtide.wording import did_you_mean  # noqa: PLC0415
+    from ebbtide.declaration.catalog import Locations  # noqa: PLC0415
+    from ebbtide.declaration.catalog.prices import regional_items, regions_with_prices  # noqa: PLC0415
+    from ebbtide.text import did_you_mean  # noqa: PLC0415
 
     known = {name: kind for kind in CloudKind for name in Locations(kind).regions()}
     faults = [

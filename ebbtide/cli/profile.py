@@ -11,9 +11,9 @@ from ebbtide.cli.options import ConfigFile, Cwd, Out, PreviewFormat, Stack, stac
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from ebbtide.analysis.preview.stack_files import StackFiles
+    from ebbtide.analysis.recording.values import Plain
     from ebbtide.placement.profile import Profile
-    from ebbtide.preview.stack_files import StackFiles
-    from ebbtide.recording.values import Plain
 
 _REPOSITORY: Final = Path(__file__).resolve().parents[2]
 
@@ -46,7 +46,7 @@ def _is_own_program(files: "StackFiles") -> bool:
 
 def _derived(files: "StackFiles") -> "Profile":
     """Derive the profile from the declaration in the stack's file, without Pulumi."""
-    from ebbtide.model import declare  # noqa: PLC0415
+    from ebbtide.declaration.model import declare  # noqa: PLC0415
     from ebbtide.placement.derive import profile as derived  # noqa: PLC0415
 
     return derived(declare(files.declaration(), default_name=files.cluster_name))
@@ -58,8 +58,8 @@ def _exported(files: "StackFiles") -> "Profile":
     Raises:
         ModuleNotFoundError: Pulumi is not installed, and the stack's file has no complete declaration.
     """
-    from ebbtide.model import DeclarationError  # noqa: PLC0415
-    from ebbtide.preview.stack_config import StackFileError  # noqa: PLC0415
+    from ebbtide.analysis.preview.stack_config import StackFileError  # noqa: PLC0415
+    from ebbtide.declaration.model import DeclarationError  # noqa: PLC0415
 
     try:
         return _recorded(files)
@@ -106,12 +106,12 @@ def _outputs(files: "StackFiles") -> "Mapping[str, Plain]":
     Raises:
         ProgramError: the program fails.
     """
-    from ebbtide.preview.record_stack import record_stack  # noqa: PLC0415 - loads Pulumi
+    from ebbtide.analysis.preview.record_stack import record_stack  # noqa: PLC0415 - loads Pulumi
 
     return record_stack(files).outputs
 
 
 def _is_plain(value: "Plain") -> bool:
-    from ebbtide.recording.values import UNKNOWN, Secret, leaves  # noqa: PLC0415
+    from ebbtide.analysis.recording.values import UNKNOWN, Secret, leaves  # noqa: PLC0415
 
     return not any(isinstance(leaf, Secret) or leaf is UNKNOWN for _, leaf in leaves(value))

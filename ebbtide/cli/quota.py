@@ -15,10 +15,10 @@ from ebbtide.errors import EbbtideError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ebbtide.catalog import CloudKind
-    from ebbtide.preview.stack_files import StackFiles
-    from ebbtide.quotas import Quota, QuotaCheck
-    from ebbtide.recording.recording import Recording
+    from ebbtide.analysis.preview.stack_files import StackFiles
+    from ebbtide.analysis.quotas import Quota, QuotaCheck
+    from ebbtide.analysis.recording.recording import Recording
+    from ebbtide.declaration.catalog import CloudKind
 
     Checks = dict[tuple[CloudKind, str], list[QuotaCheck]]
     """Comparisons by cloud and account."""
@@ -47,9 +47,9 @@ def quota(
     """
     import json  # noqa: PLC0415
 
-    from ebbtide.preview.record_stack import record_stack  # noqa: PLC0415 - loads Pulumi
-    from ebbtide.quotas import without_quota  # noqa: PLC0415
-    from ebbtide.reading import read_pools  # noqa: PLC0415
+    from ebbtide.analysis.preview.record_stack import record_stack  # noqa: PLC0415 - loads Pulumi
+    from ebbtide.analysis.quotas import without_quota  # noqa: PLC0415
+    from ebbtide.analysis.reading import read_pools  # noqa: PLC0415
 
     files = stack_files(stack, config_file, cwd)
     recording = record_stack(files)
@@ -72,8 +72,8 @@ def quota_checks(files: "StackFiles", recording: "Recording") -> "Checks":
         EbbtideError: the project or subscription is unknown, or the cloud rejects the request or does not
             answer.
     """
-    from ebbtide.quotas import quotas  # noqa: PLC0415
-    from ebbtide.reading import read_accounts, read_pools  # noqa: PLC0415
+    from ebbtide.analysis.quotas import quotas  # noqa: PLC0415
+    from ebbtide.analysis.reading import read_accounts, read_pools  # noqa: PLC0415
 
     needs = quotas(read_pools(recording))
     checks: Checks = {}
@@ -92,7 +92,7 @@ def show_checks(files: "StackFiles", checks: "Checks") -> None:
 
 
 def _account(cloud: "CloudKind", accounts: list[str]) -> str:
-    from ebbtide.catalog import CLOUD_SPECS  # noqa: PLC0415
+    from ebbtide.declaration.catalog import CLOUD_SPECS  # noqa: PLC0415
 
     word = CLOUD_SPECS[cloud].account
     if len(accounts) > 1:
@@ -109,8 +109,8 @@ def _account(cloud: "CloudKind", accounts: list[str]) -> str:
 
 
 def _checks(cloud: "CloudKind", account: str, needs: "Sequence[Quota]") -> "list[QuotaCheck]":
-    from ebbtide.cloud_apis.connect import quota_source  # noqa: PLC0415
-    from ebbtide.quotas import check_quotas  # noqa: PLC0415
+    from ebbtide.analysis.quotas import check_quotas  # noqa: PLC0415
+    from ebbtide.clients.clouds.connect import quota_source  # noqa: PLC0415
 
     source = quota_source(cloud, account)
     names: dict[str, list[str]] = {}
@@ -140,7 +140,7 @@ def _show(cloud: "CloudKind", account: str, checks: "Sequence[QuotaCheck]") -> N
     """Print the table of a project or subscription, and the limits to request."""
     from rich.table import Table  # noqa: PLC0415
 
-    from ebbtide.catalog import CLOUD_SPECS  # noqa: PLC0415
+    from ebbtide.declaration.catalog import CLOUD_SPECS  # noqa: PLC0415
 
     output = console(sys.stdout)
     output.print(f"{cloud}: {CLOUD_SPECS[cloud].account} {account}", soft_wrap=True)
@@ -160,7 +160,7 @@ def _show(cloud: "CloudKind", account: str, checks: "Sequence[QuotaCheck]") -> N
 
 
 def _remarks(cloud: "CloudKind", account: str, checks: "Sequence[QuotaCheck]") -> list[str]:
-    from ebbtide.catalog import CLOUD_SPECS  # noqa: PLC0415
+    from ebbtide.declaration.catalog import CLOUD_SPECS  # noqa: PLC0415
 
     lines: list[str] = []
     if any(check.request is not None for check in checks):

@@ -9,7 +9,7 @@ import typer
 from ebbtide.cli.consoles import console, say, write
 from ebbtide.cli.exit_status import ExitStatus
 from ebbtide.cli.options import Cwd, PreviewFormat
-from ebbtide.invocation import command_line
+from ebbtide.text import command_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -65,13 +65,13 @@ def reap(
     status 1: an expired stack or resource remains. Exit status 2: the machine's clock is wrong, or with --yes
     none could be started.
     """
-    from ebbtide import clock  # noqa: PLC0415
-    from ebbtide.catalog import CloudKind  # noqa: PLC0415
-    from ebbtide.cloud_apis.interfaces import Account  # noqa: PLC0415
+    from ebbtide.clients.clouds.interfaces import Account  # noqa: PLC0415
+    from ebbtide.declaration.catalog import CloudKind  # noqa: PLC0415
+    from ebbtide.declaration.project.source import project_directory  # noqa: PLC0415
     from ebbtide.operations import reap as reaping  # noqa: PLC0415
     from ebbtide.operations import unmanaged  # noqa: PLC0415
     from ebbtide.operations.backend import Backend  # noqa: PLC0415
-    from ebbtide.project.source import project_directory  # noqa: PLC0415
+    from ebbtide.values import clock  # noqa: PLC0415
 
     again = _again(
         cwd,
@@ -173,8 +173,8 @@ def _resources(report: "Reaping") -> "Table":
 def _table(report: "Reaping", now: "datetime") -> "Table":
     from rich.table import Table  # noqa: PLC0415
 
-    from ebbtide import durations  # noqa: PLC0415
     from ebbtide.operations.messages import time  # noqa: PLC0415
+    from ebbtide.values import durations  # noqa: PLC0415
 
     table = Table(box=None, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("STACK", no_wrap=True)

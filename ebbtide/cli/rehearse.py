@@ -14,13 +14,13 @@ from ebbtide.cli.consoles import screen as screen_of
 from ebbtide.cli.exit_status import ExitStatus
 from ebbtide.cli.extras import require
 from ebbtide.cli.options import ConfigFile, Cwd, Stack, duration, stack_files
-from ebbtide.interrupts import ending_signals
-from ebbtide.invocation import install_command
+from ebbtide.operations.interrupts import ending_signals
+from ebbtide.text import install_command
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ebbtide.preview.stack_files import StackFiles
+    from ebbtide.analysis.preview.stack_files import StackFiles
     from ebbtide_rehearsal.report.document import Report
 
 
@@ -220,7 +220,7 @@ def _stay(
     """Create the stack, print the environment for other terminals, and wait."""
     from contextlib import ExitStack  # noqa: PLC0415
 
-    from ebbtide import clock  # noqa: PLC0415
+    from ebbtide.values import clock  # noqa: PLC0415
     from ebbtide_rehearsal import rehearse as rehearsing  # noqa: PLC0415
     from ebbtide_rehearsal import stay as staying  # noqa: PLC0415
     from ebbtide_rehearsal.tools import narration  # noqa: PLC0415

@@ -13,7 +13,7 @@ from ebbtide.cli.extras import require
 from ebbtide.cli.options import ConfigFile, Cwd, Out, Stack, stack_files
 
 if TYPE_CHECKING:
-    from ebbtide.preview.stack_files import StackFiles
+    from ebbtide.analysis.preview.stack_files import StackFiles
     from ebbtide_rehearsal.replay.declared import Declaration
     from ebbtide_rehearsal.replay.document import ReplayReport
 
@@ -119,8 +119,8 @@ def _declarations(files: "StackFiles", against: str | None, config_file: Path | 
     Raises:
         BaselineError: there is no such earlier version, or it is a deployed state.
     """
-    from ebbtide.preview.record_stack import record_stack  # noqa: PLC0415 - loads Pulumi
-    from ebbtide.review.baseline import BaselineError, baseline  # noqa: PLC0415
+    from ebbtide.analysis.preview.record_stack import record_stack  # noqa: PLC0415 - loads Pulumi
+    from ebbtide.analysis.review.baseline import BaselineError, baseline  # noqa: PLC0415
     from ebbtide_rehearsal.replay.declared import declaration  # noqa: PLC0415
 
     after = declaration(config_file.name if config_file else files.stack, record_stack(files))

@@ -13,13 +13,13 @@ import typer
 from ebbtide.cli.consoles import console, screen, write
 from ebbtide.cli.exit_status import ExitStatus
 from ebbtide.cli.options import ConfigFile, Cwd, Out, Stack, stack_files, stack_name
-from ebbtide.wording import several
+from ebbtide.text import several
 
 if TYPE_CHECKING:
-    from ebbtide.project.diagnostics import Report
-    from ebbtide.recording.recording import Recording
-    from ebbtide.review.baseline import Baseline
-    from ebbtide.review.report import FailedReview, ReplaySummary, Review
+    from ebbtide.analysis.recording.recording import Recording
+    from ebbtide.analysis.review.baseline import Baseline
+    from ebbtide.analysis.review.report import FailedReview, ReplaySummary, Review
+    from ebbtide.declaration.project.diagnostics import Report
 
 
 class ReviewFormat(StrEnum):
@@ -64,9 +64,9 @@ def review(
     and what they would cost on both versions. Exit status 1: the update would fail,
     or breaks a mandatory rule of the policy. Exit status 2: there are errors, which are the review.
     """
-    from ebbtide.preview.record_stack import record_stack  # noqa: PLC0415 - loads Pulumi
-    from ebbtide.review.baseline import baseline  # noqa: PLC0415
-    from ebbtide.review.build_report import review_of  # noqa: PLC0415
+    from ebbtide.analysis.preview.record_stack import record_stack  # noqa: PLC0415 - loads Pulumi
+    from ebbtide.analysis.review.baseline import baseline  # noqa: PLC0415
+    from ebbtide.analysis.review.build_report import review_of  # noqa: PLC0415
 
     files = stack_files(stack, config_file, cwd)
     policy = files.policy().in_ci(os.environ)
@@ -93,9 +93,9 @@ def _replayed(path: Path, stack: str, after: "Recording", before: "Baseline | No
     Raises:
         TraceError: the trace itself is invalid.
     """
+    from ebbtide.analysis.review.report import ReplaySummary  # noqa: PLC0415
     from ebbtide.cli.extras import advice, require  # noqa: PLC0415
     from ebbtide.errors import EbbtideError  # noqa: PLC0415
-    from ebbtide.review.report import ReplaySummary  # noqa: PLC0415
 
     try:
         require("rehearse")
@@ -135,7 +135,7 @@ def write_failure(report: "Report", options: Mapping[str, Any]) -> None:
         report: the errors, which are also on standard error.
         options: the options of the command.
     """
-    from ebbtide.review.report import FailedReview  # noqa: PLC0415
+    from ebbtide.analysis.review.report import FailedReview  # noqa: PLC0415
 
     format_, out = options["format_"], options["out"]
     if out is not None or format_ is not ReviewFormat.TEXT:
@@ -146,7 +146,7 @@ def write_failure(report: "Report", options: Mapping[str, Any]) -> None:
 def _write(document: "Review | FailedReview", format_: ReviewFormat, out: Path | None) -> None:
     """Write the review: text is coloured on a terminal, plain in a pipe or a file."""
     if format_ is ReviewFormat.TEXT:
-        from ebbtide.review.render import render  # noqa: PLC0415
+        from ebbtide.analysis.review.render import render  # noqa: PLC0415
 
         with screen(out) as output:
             render(document, output)
@@ -155,7 +155,7 @@ def _write(document: "Review | FailedReview", format_: ReviewFormat, out: Path |
 
 
 def _rendered(document: "Review | FailedReview", format_: ReviewFormat) -> str:
-    from ebbtide.review import markdown, page  # noqa: PLC0415
+    from ebbtide.analysis.review import markdown, page  # noqa: PLC0415
 
     match format_:
         case ReviewFormat.MARKDOWN:

@@ -12,15 +12,15 @@ from ebbtide.cli.consoles import say
 from ebbtide.cli.exit_status import ExitStatus
 from ebbtide.cli.options import PreviewFormat
 from ebbtide.cli.workloads import Command, fields_of, with_defaults, with_shared_options
-from ebbtide.runs.code_in import CodeIn
+from ebbtide.work.runs.code_in import CodeIn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ebbtide.placement import Profile
-    from ebbtide.runs.folder import Folder
-    from ebbtide.workloads.objects import Object
-    from ebbtide.workloads.tasks import TaskFields
+    from ebbtide.work.objects import Object
+    from ebbtide.work.runs.folder import Folder
+    from ebbtide.work.tasks import TaskFields
 
 
 class RunCommand(TyperCommand):
@@ -88,7 +88,7 @@ def run(
     requested accelerators. The logs are printed until the Job ends; Ctrl-C leaves it running. Exit status 1:
     the Job failed.
     """
-    from ebbtide.workloads.several_nodes import job_over_nodes  # noqa: PLC0415
+    from ebbtide.work.several_nodes import job_over_nodes  # noqa: PLC0415
 
     def build(profile: "Profile", task: "TaskFields") -> "Sequence[Object]":
         return job_over_nodes(profile, nodes, **task)
@@ -128,11 +128,11 @@ def create(
         replace: whether an existing Job of that name is deleted.
         build: function that returns the Job for a task, and its Services; default: an ordinary Job.
     """
-    from ebbtide.kubernetes_api import Api  # noqa: PLC0415
-    from ebbtide.runs import run as runs  # noqa: PLC0415
-    from ebbtide.runs.folder import read_folder, size_text  # noqa: PLC0415
-    from ebbtide.runs.metadata import user_of  # noqa: PLC0415
-    from ebbtide.wording import several  # noqa: PLC0415
+    from ebbtide.clients.kubernetes import Api  # noqa: PLC0415
+    from ebbtide.text import several  # noqa: PLC0415
+    from ebbtide.work.runs import run as runs  # noqa: PLC0415
+    from ebbtide.work.runs.folder import read_folder, size_text  # noqa: PLC0415
+    from ebbtide.work.runs.metadata import user_of  # noqa: PLC0415
 
     cluster = with_defaults(options)
     folder = read_folder(code)
@@ -188,9 +188,9 @@ def with_code(
     options: dict[str, Any],
 ) -> "tuple[Object, str]":
     """Upload the code of a run and report copied layers of its base image; return the Job, and a line."""
-    from ebbtide.kubernetes_api import Api  # noqa: PLC0415
-    from ebbtide.runs.code import check_destination, image_repository, uploaded  # noqa: PLC0415
-    from ebbtide.runs.folder import size_text  # noqa: PLC0415
+    from ebbtide.clients.kubernetes import Api  # noqa: PLC0415
+    from ebbtide.work.runs.code import check_destination, image_repository, uploaded  # noqa: PLC0415
+    from ebbtide.work.runs.folder import size_text  # noqa: PLC0415
 
     check_destination(Api.of_user(options["context"]), cluster, namespace)
     repository = image_repository(cluster, namespace, folder, code_in)

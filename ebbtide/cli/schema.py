@@ -24,14 +24,14 @@ class SchemaOf(StrEnum):
 
 
 _SCHEMAS: Final = {
-    SchemaOf.DECLARATION: ("ebbtide.model", "declaration_schema"),
-    SchemaOf.STACK: ("ebbtide.preview.stack_schema", "stack_schema"),
-    SchemaOf.POLICY: ("ebbtide.policy.check", "policy_schema"),
-    SchemaOf.PREVIEW: ("ebbtide.preview.report", "preview_schema"),
-    SchemaOf.REVIEW: ("ebbtide.review.report", "review_schema"),
+    SchemaOf.DECLARATION: ("ebbtide.declaration.model", "declaration_schema"),
+    SchemaOf.STACK: ("ebbtide.analysis.preview.stack_schema", "stack_schema"),
+    SchemaOf.POLICY: ("ebbtide.analysis.policy.check", "policy_schema"),
+    SchemaOf.PREVIEW: ("ebbtide.analysis.preview.report", "preview_schema"),
+    SchemaOf.REVIEW: ("ebbtide.analysis.review.report", "review_schema"),
     SchemaOf.STATUS: ("ebbtide.operations.status_report", "status_schema"),
     SchemaOf.REAP: ("ebbtide.operations.reap", "reap_schema"),
-    SchemaOf.ERRORS: ("ebbtide.project.diagnostics", "report_schema"),
+    SchemaOf.ERRORS: ("ebbtide.declaration.project.diagnostics", "report_schema"),
 }
 """Module and function of each schema."""
 

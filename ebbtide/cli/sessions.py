@@ -23,12 +23,11 @@ from ebbtide.cli.kubectl import kubectl_command
 from ebbtide.cli.run import UNRECORDED, Code, CodeInOption, Setup, with_code
 from ebbtide.cli.workloads import fields_of, with_defaults, with_shared_options
 from ebbtide.errors import EbbtideError
-from ebbtide.interrupts import ending_signals
-from ebbtide.invocation import command_line
-from ebbtide.wording import printable, several
+from ebbtide.operations.interrupts import ending_signals
+from ebbtide.text import command_line, printable, several
 
 if TYPE_CHECKING:
-    from ebbtide.kubernetes_api import Api
+    from ebbtide.clients.kubernetes import Api
     from ebbtide.placement import Profile
 
 Object = dict[str, Any]
@@ -96,12 +95,12 @@ class _Session:
             options: the shared options.
             **own: its own options.
         """
-        from ebbtide.kubernetes_api import Api  # noqa: PLC0415
-        from ebbtide.runs import sessions  # noqa: PLC0415
-        from ebbtide.runs.folder import read_folder  # noqa: PLC0415
-        from ebbtide.runs.metadata import user_of  # noqa: PLC0415
-        from ebbtide.runs.run import check_pods  # noqa: PLC0415
-        from ebbtide.workloads import submission  # noqa: PLC0415
+        from ebbtide.clients.kubernetes import Api  # noqa: PLC0415
+        from ebbtide.work import submission  # noqa: PLC0415
+        from ebbtide.work.runs import sessions  # noqa: PLC0415
+        from ebbtide.work.runs.folder import read_folder  # noqa: PLC0415
+        from ebbtide.work.runs.metadata import user_of  # noqa: PLC0415
+        from ebbtide.work.runs.run import check_pods  # noqa: PLC0415
 
         kubectl_command()
         context = options["context"]
@@ -140,14 +139,14 @@ class _Session:
     @property
     def idle(self) -> str:
         """The time of its `--idle`."""
-        from ebbtide.runs import sessions  # noqa: PLC0415
+        from ebbtide.work.runs import sessions  # noqa: PLC0415
 
         return sessions.idle_words(self.job)
 
     @property
     def whose(self) -> str:
         """Whose session it is."""
-        from ebbtide.runs import sessions  # noqa: PLC0415
+        from ebbtide.work.runs import sessions  # noqa: PLC0415
 
         owner = printable(sessions.owner_of(self.job), one_line=True)
         return "your session" if self.is_own else f"a session of {owner}"
@@ -165,7 +164,7 @@ class _Session:
     def wait(self) -> Object:
         """Wait until the pod runs, with the reasons of the wait; return the pod."""
         from ebbtide.cli.follow_progress import ProgressLines, narration  # noqa: PLC0415
-        from ebbtide.runs.sessions import wait_until_running  # noqa: PLC0415
+        from ebbtide.work.runs.sessions import wait_until_running  # noqa: PLC0415
 
         namespace = self.job["metadata"]["namespace"]
         with narration(console(sys.stdout)) as show:
@@ -174,8 +173,8 @@ class _Session:
 
     def end_of(self, pod: Object, *, killed: bool = False) -> str:
         """Return why the pod has ended; empty if it runs, or the cluster is unreachable."""
-        from ebbtide.runs import sessions  # noqa: PLC0415
-        from ebbtide.workloads.cluster import ClusterError  # noqa: PLC0415
+        from ebbtide.work.cluster import ClusterError  # noqa: PLC0415
+        from ebbtide.work.runs import sessions  # noqa: PLC0415
 
         try:
             return sessions.end_of(self.api, self.job, pod, killed=killed)
@@ -185,7 +184,7 @@ class _Session:
 
     def delete(self) -> None:
         """Delete the Job."""
-        from ebbtide.runs import sessions  # noqa: PLC0415
+        from ebbtide.work.runs import sessions  # noqa: PLC0415
 
         sessions.delete(self.api, self.job)
 
@@ -219,7 +218,7 @@ class _Session:
             pod: the pod.
             terminal: name of the terminal.
         """
-        from ebbtide.runs import sessions  # noqa: PLC0415
+        from ebbtide.work.runs import sessions  # noqa: PLC0415
 
         if not self.is_own:
             why = f"It is {self.whose}"
@@ -260,7 +259,7 @@ def shell(
     who delete nothing. A shell that waits for input does not count. Exit status 1: the pod ended first, or
     the connection was lost.
     """
-    from ebbtide.runs import sessions  # noqa: PLC0415
+    from ebbtide.work.runs import sessions  # noqa: PLC0415
 
     if not sys.stdin.isatty():
         raise SessionError(
@@ -291,8 +290,8 @@ def shell(
 
 def _terminal(session: _Session, pod: Object, terminal: str) -> tuple[bool, int]:
     """Run a shell in a pod; return whether it ended of itself, and its exit status."""
-    from ebbtide.runs.sessions import SHELL, presence  # noqa: PLC0415
-    from ebbtide.workloads.jobs import CONTAINER  # noqa: PLC0415
+    from ebbtide.work.jobs import CONTAINER  # noqa: PLC0415
+    from ebbtide.work.runs.sessions import SHELL, presence  # noqa: PLC0415
 
     words = [*session.kubectl, "exec", "-it", pod["metadata"]["name"], "-c", CONTAINER, "--", *SHELL]
     with presence(session.kubectl, pod, terminal):
@@ -324,9 +323,9 @@ def notebook(
     it again. Jupyter ends kernels and terminals without activity for the time of --idle, and then itself; an
     open browser tab is no activity. Exit status 1: the pod ended.
     """
-    from ebbtide.catalog import PINS  # noqa: PLC0415
-    from ebbtide.runs import notebook as notebooks  # noqa: PLC0415
-    from ebbtide.runs import sessions  # noqa: PLC0415
+    from ebbtide.declaration.catalog import PINS  # noqa: PLC0415
+    from ebbtide.work.runs import notebook as notebooks  # noqa: PLC0415
+    from ebbtide.work.runs import sessions  # noqa: PLC0415
 
     own = {"idle": idle, "setup": setup, "code_in": code_in}
     objects_of = partial(notebooks.notebook, version=PINS["jupyterlab"].version)
@@ -359,7 +358,7 @@ def _forward(session: _Session, pod: Object, port: int, token: str, *, first: bo
     Raises:
         SessionError: the first connection fails.
     """
-    from ebbtide.runs.notebook import PORT  # noqa: PLC0415
+    from ebbtide.work.runs.notebook import PORT  # noqa: PLC0415
 
     words = ["port-forward", f"pod/{pod['metadata']['name']}", f"{port or ''}:{PORT}"]
     with subprocess.Popen(  # noqa: S603 - kubectl

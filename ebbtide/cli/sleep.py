@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ebbtide import durations
 from ebbtide.cli.consoles import say
 from ebbtide.cli.exit_status import ExitStatus
 from ebbtide.cli.options import BackendStack, ConfigFile, Cwd, duration, stack_name
 from ebbtide.errors import EbbtideError
-from ebbtide.invocation import command_line
+from ebbtide.text import command_line
+from ebbtide.values import durations
 
 if TYPE_CHECKING:
     from ebbtide.operations.sleep import Sleeper
@@ -77,10 +77,10 @@ def wake(stack: BackendStack = None, *, config_file: ConfigFile = None, cwd: Cwd
 
 
 def _opened(stack: str | None, config_file: Path | None, cwd: Path) -> "Sleeper":
-    from ebbtide.cloud_apis import connect  # noqa: PLC0415
+    from ebbtide.analysis.preview.stack_files import read_stack  # noqa: PLC0415
+    from ebbtide.clients.clouds import connect  # noqa: PLC0415
     from ebbtide.operations.backend import Backend  # noqa: PLC0415
     from ebbtide.operations.sleep import sleeper  # noqa: PLC0415
-    from ebbtide.preview.stack_files import read_stack  # noqa: PLC0415
 
     name = stack_name(stack, config_file)
     files = read_stack(cwd, name.rpartition("/")[2], config_file=config_file)

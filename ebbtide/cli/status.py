@@ -33,9 +33,9 @@ def status(
     It reads the stack's state and the cluster's API, and changes nothing. The cost is that of this
     moment, at list prices.
     """
+    from ebbtide.analysis.preview.stack_files import read_stack  # noqa: PLC0415
     from ebbtide.operations import status as statuses  # noqa: PLC0415
     from ebbtide.operations.backend import Backend  # noqa: PLC0415
-    from ebbtide.preview.stack_files import read_stack  # noqa: PLC0415
 
     if watch and format_ is PreviewFormat.JSON:
         raise WatchError(

@@ -9,8 +9,6 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from ebbtide import durations
-from ebbtide.invocation import command_line
 from ebbtide.operations.messages import never, time
 from ebbtide.operations.status_report import (
     GpuStatus,
@@ -20,7 +18,8 @@ from ebbtide.operations.status_report import (
     WaitingWork,
     WorkStatus,
 )
-from ebbtide.wording import bound, several
+from ebbtide.text import bound, command_line, several
+from ebbtide.values import durations
 
 _SHOWN: Final = 10
 """Maximum number of rows for work, and for the waiting work of a queue."""

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ebbtide.placement import Profile
-    from ebbtide.workloads.objects import Object
-    from ebbtide.workloads.sweeps import Value
-    from ebbtide.workloads.tasks import TaskFields
+    from ebbtide.work.objects import Object
+    from ebbtide.work.sweeps import Value
+    from ebbtide.work.tasks import TaskFields
 
 
 @with_shared_options
@@ -45,12 +45,12 @@ def sweep(  # noqa: PLR0913 - one parameter an option
     """Print the manifest of a sweep over parameters: an Indexed Job.
 
     One index runs for each point of the grid. It reads its parameters with
-    `ebbtide.workloads.sweeps.parameters()`, or from the variables EBBTIDE_SWEEP (a JSON list) and
+    `ebbtide.work.sweeps.parameters()`, or from the variables EBBTIDE_SWEEP (a JSON list) and
     JOB_COMPLETION_INDEX. With --code, it is created with the code of a folder, and its logs are printed. With
     --code or --submit, exit status 1 says that it failed.
     """
-    from ebbtide.workloads.errors import Problems, WorkloadError  # noqa: PLC0415
-    from ebbtide.workloads.sweeps import sweep as made  # noqa: PLC0415
+    from ebbtide.work.errors import Problems, WorkloadError  # noqa: PLC0415
+    from ebbtide.work.sweeps import sweep as made  # noqa: PLC0415
 
     problems = Problems()
     pairs = pairs_of("set", axes, problems)
@@ -74,7 +74,7 @@ def sweep(  # noqa: PLR0913 - one parameter an option
 
 def _value(text: str) -> "Value":
     """Parse a number, true or false; return any other text as it is."""
-    from ebbtide.user_files import parse_json  # noqa: PLC0415
+    from ebbtide.values.user_files import parse_json  # noqa: PLC0415
 
     try:
         value = parse_json(text)

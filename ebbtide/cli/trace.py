@@ -72,9 +72,9 @@ def trace_export(
     What it lacks is on standard error. Queues and priorities keep their names, also with --anonymous: the
     declaration has them.
     """
-    from ebbtide.kubernetes_api import Api  # noqa: PLC0415
-    from ebbtide.traces import rows  # noqa: PLC0415
-    from ebbtide.traces.history import read_history  # noqa: PLC0415
+    from ebbtide.clients.kubernetes import Api  # noqa: PLC0415
+    from ebbtide.operations.traces import rows  # noqa: PLC0415
+    from ebbtide.operations.traces.history import read_history  # noqa: PLC0415
 
     length = duration(since)
     check_namespaces(namespace, all_namespaces=all_namespaces)

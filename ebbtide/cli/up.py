@@ -19,13 +19,13 @@ from ebbtide.cli.options import (
     stack_files,
     stack_name,
 )
-from ebbtide.invocation import command_line
+from ebbtide.text import command_line
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ebbtide.preview.stack_files import StackFiles
-    from ebbtide.recording.recording import Recording
+    from ebbtide.analysis.preview.stack_files import StackFiles
+    from ebbtide.analysis.recording.recording import Recording
 
 
 def up(
@@ -83,11 +83,11 @@ def _updated(
     quotas: bool,
     verbose: bool,
 ) -> int:
+    from ebbtide.analysis.recording.provider_calls import Recorder  # noqa: PLC0415
     from ebbtide.operations import access, rolling, state  # noqa: PLC0415
     from ebbtide.operations.backend import Backend  # noqa: PLC0415
     from ebbtide.operations.plan import done_since, plan_of  # noqa: PLC0415
     from ebbtide.operations.up import Update, drain_option  # noqa: PLC0415
-    from ebbtide.recording.provider_calls import Recorder  # noqa: PLC0415
 
     name = stack_name(stack, config_file)
     files = stack_files(name.rpartition("/")[2], config_file, cwd)

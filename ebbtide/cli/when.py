@@ -12,17 +12,17 @@ from ebbtide.cli.options import PreviewFormat
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ebbtide.kubernetes_api import Api
+    from ebbtide.clients.kubernetes import Api
+    from ebbtide.operations.traces.existing import ExistingWork
+    from ebbtide.operations.traces.present import Present
     from ebbtide.placement import Profile
-    from ebbtide.traces.existing import ExistingWork
-    from ebbtide.traces.present import Present
     from ebbtide_rehearsal.replay.start import Estimate
 
 
 def show_when(manifest: dict[str, Any], profile: "Profile", context: str, format_: PreviewFormat) -> None:
     """Tell when a Job would start, which is not created."""
-    from ebbtide.kubernetes_api import Api  # noqa: PLC0415
-    from ebbtide.traces.existing import planned  # noqa: PLC0415
+    from ebbtide.clients.kubernetes import Api  # noqa: PLC0415
+    from ebbtide.operations.traces.existing import planned  # noqa: PLC0415
     from ebbtide_rehearsal.replay.start import VERSION  # noqa: PLC0415
 
     api = Api.of_user(context)
@@ -75,7 +75,7 @@ def _estimates(
 ) -> "tuple[Present, Sequence[Estimate]]":
     """Read the state of the queues, and replay it."""
     require("rehearse")
-    from ebbtide.traces.present import read_present  # noqa: PLC0415
+    from ebbtide.operations.traces.present import read_present  # noqa: PLC0415
     from ebbtide_rehearsal.replay.kueue import PROGRAM  # noqa: PLC0415
     from ebbtide_rehearsal.replay.scheduler import schedulers  # noqa: PLC0415
     from ebbtide_rehearsal.replay.start import estimate  # noqa: PLC0415

@@ -12,7 +12,7 @@ from ebbtide.cli.jobs import Namespace, Profile
 from ebbtide.cli.options import PreviewFormat
 
 if TYPE_CHECKING:
-    from ebbtide.runs.pending.evidence import Evidence
+    from ebbtide.work.runs.pending.evidence import Evidence
 
 
 def why(
@@ -34,11 +34,11 @@ def why(
     One sentence from Kueue's objects, the pods and their events. What the user may not read, such as
     workloads of other teams, is not in it.
     """
-    from ebbtide import clock  # noqa: PLC0415
-    from ebbtide.kubernetes_api import Api  # noqa: PLC0415
-    from ebbtide.runs.pending.cause import VERSION  # noqa: PLC0415
-    from ebbtide.runs.pending.causes import cause_of  # noqa: PLC0415
-    from ebbtide.runs.pending.reader import read_evidence  # noqa: PLC0415
+    from ebbtide.clients.kubernetes import Api  # noqa: PLC0415
+    from ebbtide.values import clock  # noqa: PLC0415
+    from ebbtide.work.runs.pending.cause import VERSION  # noqa: PLC0415
+    from ebbtide.work.runs.pending.causes import cause_of  # noqa: PLC0415
+    from ebbtide.work.runs.pending.reader import read_evidence  # noqa: PLC0415
 
     api = Api.of_user(context)
     place = namespace_of(api, namespace)
@@ -61,8 +61,8 @@ def why(
 
 def _phase(evidence: "Evidence") -> str:
     """Return the clause about the phase of a workload that does not wait; empty if it has none."""
-    from ebbtide.workloads.job_progress import JobSnapshot, progress  # noqa: PLC0415
-    from ebbtide.workloads.objects import phase_of  # noqa: PLC0415
+    from ebbtide.work.job_progress import JobSnapshot, progress  # noqa: PLC0415
+    from ebbtide.work.objects import phase_of  # noqa: PLC0415
 
     if evidence.job is not None:
         return f": it is {progress(JobSnapshot(job=evidence.job, pods=evidence.pods)).phase}"

@@ -19,8 +19,8 @@ from ebbtide.cli.options import PreviewFormat
 
 if TYPE_CHECKING:
     from ebbtide.placement import Profile
-    from ebbtide.workloads.errors import Problems
-    from ebbtide.workloads.tasks import TaskFields
+    from ebbtide.work.errors import Problems
+    from ebbtide.work.tasks import TaskFields
 
 _PROFILE: Final = "EBBTIDE_PROFILE"
 
@@ -255,7 +255,7 @@ def job(
     Job at once. With --nodes, a headless Service comes with the Job. With --submit, exit status 1 says that
     the Job failed.
     """
-    from ebbtide.workloads import jobs, several_nodes  # noqa: PLC0415
+    from ebbtide.work import jobs, several_nodes  # noqa: PLC0415
 
     cluster = with_defaults(options)
     with fields_of(name, command, options) as fields:
@@ -276,7 +276,7 @@ _PAIRS: Final = {"env": "env", "secret_env": "secret-env", "secret_volumes": "se
 def fields_of(name: str, command: list[str] | None, options: dict[str, Any]) -> "Generator[TaskFields]":
     """Yield the given options that are fields of a task; their problems are raised with those of the block,
     which builds the task."""
-    from ebbtide.workloads.errors import Problems  # noqa: PLC0415
+    from ebbtide.work.errors import Problems  # noqa: PLC0415
 
     problems = Problems()
     given = {"name": name, "command": command, **options}
@@ -338,7 +338,7 @@ def pairs_of(option: str, given: Iterable[str], problems: "Problems") -> dict[st
 
 def give(manifests: Sequence[dict[str, Any]], profile: "Profile", options: dict[str, Any]) -> None:
     """Create a Job and its dependent objects on the cluster, print them, or tell when it would start."""
-    from ebbtide.workloads.errors import WorkloadError  # noqa: PLC0415
+    from ebbtide.work.errors import WorkloadError  # noqa: PLC0415
 
     if options["when"]:
         from ebbtide.cli.when import show_when  # noqa: PLC0415

@@ -5,11 +5,11 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from ebbtide.invocation import command_line
-from ebbtide.kubernetes_api import Api, ApiError, KubeconfigError, MissingClientError
+from ebbtide.clients.kubernetes import Api, ApiError, KubeconfigError, MissingClientError
 from ebbtide.operations.errors import OperationError
 from ebbtide.operations.state import State
 from ebbtide.placement import Profile, ProfileError
+from ebbtide.text import command_line
 
 
 class UnansweredError(OperationError):

@@ -6,9 +6,9 @@ A destroy with other credentials would find nothing to delete, and drop existing
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from ebbtide.catalog import CLOUD_SPECS, CloudKind
-from ebbtide.cloud_apis.interfaces import Account
-from ebbtide.kubernetes_api.parts import text
+from ebbtide.clients.clouds.interfaces import Account
+from ebbtide.clients.kubernetes.parts import text
+from ebbtide.declaration.catalog import CLOUD_SPECS, CloudKind
 from ebbtide.operations.errors import OperationError
 
 _VARIABLES: Final = {

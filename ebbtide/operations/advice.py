@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from ebbtide.invocation import command_line
+from ebbtide.text import command_line
 
 _LINES: Final = 6
 """Lines of an error that are shown."""

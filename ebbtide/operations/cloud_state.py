@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from ebbtide.catalog import CloudKind
-from ebbtide.cloud_apis.interfaces import Account, ClusterIdentity
-from ebbtide.kubernetes_api.parts import part, text
+from ebbtide.clients.clouds.interfaces import Account, ClusterIdentity
+from ebbtide.clients.kubernetes.parts import part, text
+from ebbtide.declaration.catalog import CloudKind
 
 Item = Mapping[str, Any]
 

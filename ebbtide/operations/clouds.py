@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Final
 
-from ebbtide.catalog import CloudKind
-from ebbtide.cloud_apis import connect
-from ebbtide.cloud_apis.errors import CloudApiError
-from ebbtide.cloud_apis.interfaces import Account, ClusterIdentity, Inventory
-from ebbtide.invocation import install_command
+from ebbtide.clients.clouds import connect
+from ebbtide.clients.clouds.errors import CloudApiError
+from ebbtide.clients.clouds.interfaces import Account, ClusterIdentity, Inventory
+from ebbtide.declaration.catalog import CloudKind
 from ebbtide.operations.errors import OperationError
+from ebbtide.text import install_command
 
 _DENIED: Final = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND)
 _LOGINS: Final = {CloudKind.GKE: "gcloud auth application-default login", CloudKind.AKS: "az login"}

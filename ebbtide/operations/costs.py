@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
-from ebbtide.catalog import CloudKind, find_price
-from ebbtide.catalog.amounts import Amount
-from ebbtide.catalog.clouds import region_of
-from ebbtide.cloud_apis.interfaces import CloudResource
-from ebbtide.costs.rates import rates
+from ebbtide.analysis.costs.rates import rates
+from ebbtide.clients.clouds.interfaces import CloudResource
+from ebbtide.declaration.catalog import CloudKind, find_price
+from ebbtide.declaration.catalog.amounts import Amount
+from ebbtide.declaration.catalog.clouds import region_of
 
 
 def idle_cost(exported: Mapping[str, Any]) -> Amount | None:

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from pydantic import TypeAdapter, ValidationError
 
-from ebbtide.cloud_apis.interfaces import ClusterIdentity
+from ebbtide.clients.clouds.interfaces import ClusterIdentity
 from ebbtide.operations.records import record, with_record
 
 OUTPUT: Final = "ebbtideDeletedClusters"

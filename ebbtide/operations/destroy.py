@@ -10,12 +10,10 @@ from typing import Any
 
 from rich.console import Console
 
-from ebbtide import clock
-from ebbtide.catalog.amounts import Amount
-from ebbtide.cloud_apis.interfaces import ClusterIdentity
-from ebbtide.interrupts import deferred_interrupts
-from ebbtide.invocation import command_line
-from ebbtide.kubernetes_api import ApiError
+from ebbtide.analysis.reading.state import StateError
+from ebbtide.clients.clouds.interfaces import ClusterIdentity
+from ebbtide.clients.kubernetes import ApiError
+from ebbtide.declaration.catalog.amounts import Amount
 from ebbtide.operations import (
     access,
     accounts,
@@ -35,12 +33,13 @@ from ebbtide.operations.costs import idle_cost
 from ebbtide.operations.deleted_clusters import DeletedClusters
 from ebbtide.operations.errors import OperationError
 from ebbtide.operations.inspection import Inspection
+from ebbtide.operations.interrupts import deferred_interrupts
 from ebbtide.operations.locks import unlocking
 from ebbtide.operations.progress import narration
 from ebbtide.operations.stack import Stack
 from ebbtide.operations.state import State
-from ebbtide.reading.state import StateError
-from ebbtide.wording import bound, several
+from ebbtide.text import bound, command_line, several
+from ebbtide.values import clock
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final, cast
 
-from ebbtide.kubernetes_api.parts import part
+from ebbtide.analysis.policy.rules.limits import LONGEST_LIFETIME
+from ebbtide.analysis.policy.settings import Level, Policy
+from ebbtide.clients.kubernetes.parts import part
 from ebbtide.operations.errors import OperationError
 from ebbtide.operations.state import State
-from ebbtide.policy.rules.limits import LONGEST_LIFETIME
-from ebbtide.policy.settings import Level, Policy
 
 PATH: Final = "ebbtide:cluster.lifetime.hours"
 """Path of the lifetime in the stack's configuration."""

@@ -8,7 +8,7 @@ from pulumi.automation import errors
 
 from ebbtide.operations.errors import OperationError
 from ebbtide.operations.locks import LockedError, locks_of
-from ebbtide.wording import and_list
+from ebbtide.text import and_list
 
 _KNOWN: Final[Mapping[str, str]] = {
     "incorrect passphrase": (

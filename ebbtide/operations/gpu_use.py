@@ -3,10 +3,10 @@
 from collections import Counter
 from typing import Final
 
-from ebbtide.cloud_apis.connect import metric_source
-from ebbtide.cloud_apis.errors import CloudApiError
-from ebbtide.metrics import MetricSources
-from ebbtide.metrics.queries import Series
+from ebbtide.analysis.metrics import MetricSources
+from ebbtide.analysis.metrics.queries import Series
+from ebbtide.clients.clouds.connect import metric_source
+from ebbtide.clients.clouds.errors import CloudApiError
 from ebbtide.operations.status_report import GpuStatus, UnusedGpus
 
 HOURS: Final = 1

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ebbtide.catalog import CloudKind
-from ebbtide.kubernetes_api import Api, ApiError
+from ebbtide.clients.kubernetes import Api, ApiError
+from ebbtide.declaration.catalog import CloudKind
 from ebbtide.operations import access, snapshot, user_objects, volumes
 from ebbtide.operations.errors import OperationError
 from ebbtide.operations.state import State

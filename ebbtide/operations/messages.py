@@ -4,15 +4,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Final
 
-from ebbtide import durations
-from ebbtide.invocation import command_line
 from ebbtide.operations.inspection import Inspection
 from ebbtide.operations.state import State
 from ebbtide.operations.status_report import WaitingWork
 from ebbtide.operations.user_objects import UserObject
 from ebbtide.operations.volumes import Volume
 from ebbtide.operations.work import Work
-from ebbtide.wording import several
+from ebbtide.text import command_line, several
+from ebbtide.values import durations
 
 _SHOWN: Final = 20
 

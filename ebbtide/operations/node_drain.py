@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from ebbtide import clock
-from ebbtide.kubernetes_api import Api, ApiError, Object
-from ebbtide.kubernetes_api.parts import part, parts, text
-from ebbtide.kueue_api import API_PATH
-from ebbtide.wording import several
-from ebbtide.workloads.objects import condition
+from ebbtide.clients.kubernetes import Api, ApiError, Object
+from ebbtide.clients.kubernetes.parts import part, parts, text
+from ebbtide.text import several
+from ebbtide.values import clock
+from ebbtide.values.kueue_api import API_PATH
+from ebbtide.work.objects import condition
 
 SINCE: Final = "ebbtide.dev/draining-since"
 """Annotation of a cordoned node: time of the cordon."""

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from ebbtide.catalog import CloudKind
-from ebbtide.cloud_apis.errors import CloudApiError
-from ebbtide.cloud_apis.interfaces import CloudResource, ClusterIdentity, Inventory
+from ebbtide.clients.clouds.errors import CloudApiError
+from ebbtide.clients.clouds.interfaces import CloudResource, ClusterIdentity, Inventory
+from ebbtide.declaration.catalog import CloudKind
 from ebbtide.operations.clouds import Clouds, commands
 from ebbtide.operations.costs import cost_of
 from ebbtide.operations.user_objects import CloudNames

@@ -12,13 +12,13 @@ the provider did not create is not the stack's: it is removed from the state aga
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ebbtide.kubernetes_api.parts import parts, text
+from ebbtide.analysis.recording.assumed_values import is_assumed
+from ebbtide.analysis.recording.assumption_tables import Question
+from ebbtide.analysis.recording.assumptions import ASSUMPTIONS
+from ebbtide.analysis.urns import urn_name
+from ebbtide.clients.kubernetes.parts import parts, text
 from ebbtide.operations.records import record, with_record
 from ebbtide.operations.stack import Stack
-from ebbtide.recording.assumed_values import is_assumed
-from ebbtide.recording.assumption_tables import Question
-from ebbtide.recording.assumptions import ASSUMPTIONS
-from ebbtide.urns import urn_name
 
 _KUBERNETES = "kubernetes:"
 _FIELD_MANAGER = "pulumi-kubernetes"

@@ -5,19 +5,19 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from ebbtide import durations
-from ebbtide.kubernetes_api.parts import parts
+from ebbtide.analysis.preview.report import CostReport
+from ebbtide.analysis.preview.stack_files import StackFiles
+from ebbtide.analysis.recording.recording import Recording
+from ebbtide.analysis.review.baseline import Baseline
+from ebbtide.analysis.review.build_report import review_of
+from ebbtide.analysis.review.consequences import new_pools_beside
+from ebbtide.analysis.review.report import DifferenceReport, Review
+from ebbtide.analysis.review.summary import action_counts, change_of, dollars
+from ebbtide.analysis.urns import urn_name
+from ebbtide.clients.kubernetes.parts import parts
 from ebbtide.operations import rolling
-from ebbtide.preview.report import CostReport
-from ebbtide.preview.stack_files import StackFiles
-from ebbtide.recording.recording import Recording
-from ebbtide.review.baseline import Baseline
-from ebbtide.review.build_report import review_of
-from ebbtide.review.consequences import new_pools_beside
-from ebbtide.review.report import DifferenceReport, Review
-from ebbtide.review.summary import action_counts, change_of, dollars
-from ebbtide.urns import urn_name
-from ebbtide.wording import several
+from ebbtide.text import several
+from ebbtide.values import durations
 
 _SHOWN: Final = 20
 _PATHS: Final = 3

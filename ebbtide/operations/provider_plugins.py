@@ -6,10 +6,10 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, Final, Protocol
 
+from ebbtide.analysis.recording.provider_calls import PACKAGES
+from ebbtide.analysis.recording.provider_proxy import Plugin, Upstream
 from ebbtide.operations.errors import OperationError
-from ebbtide.pulumi_home import plugin_file, pulumi_home
-from ebbtide.recording.provider_calls import PACKAGES
-from ebbtide.recording.provider_proxy import Plugin, Upstream
+from ebbtide.operations.pulumi_home import plugin_file, pulumi_home
 
 DEBUG_PROVIDERS: Final = "PULUMI_DEBUG_PROVIDERS"
 """Environment variable of the engine with ports of providers that run already, by package."""

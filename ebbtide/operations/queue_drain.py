@@ -10,11 +10,11 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from ebbtide.kubernetes_api import Api, ApiError, Object
-from ebbtide.kubernetes_api.parts import parts, text
-from ebbtide.kueue_api import API_PATH
+from ebbtide.clients.kubernetes import Api, ApiError, Object
+from ebbtide.clients.kubernetes.parts import parts, text
 from ebbtide.operations.state import State
-from ebbtide.wording import several
+from ebbtide.text import several
+from ebbtide.values.kueue_api import API_PATH
 
 _TIMEOUT: Final = 600.0  # seconds; pods may have a long grace period
 _STEP: Final = 1.0

@@ -9,10 +9,10 @@ import time
 from collections.abc import Iterable
 from typing import Final
 
-from ebbtide.kubernetes_api import Api, ApiError
-from ebbtide.kubernetes_api.parts import part, text
-from ebbtide.kueue_api import API_PATH
+from ebbtide.clients.kubernetes import Api, ApiError
+from ebbtide.clients.kubernetes.parts import part, text
 from ebbtide.operations.queue_drain import reserves_quota
+from ebbtide.values.kueue_api import API_PATH
 
 _QUEUES: Final = f"{API_PATH}/clusterqueues"
 _WORKLOADS: Final = f"{API_PATH}/workloads"

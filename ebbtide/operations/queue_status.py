@@ -5,19 +5,19 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from ebbtide import clock
-from ebbtide.kubernetes_api import Api, Object
-from ebbtide.kubernetes_api.parts import parts, text
-from ebbtide.kueue_api import API_PATH
+from ebbtide.clients.kubernetes import Api, Object
+from ebbtide.clients.kubernetes.parts import parts, text
 from ebbtide.operations import access
 from ebbtide.operations.snapshot import Snapshot, take
 from ebbtide.operations.status_report import QueueStatus, WaitingWork
 from ebbtide.operations.work import root_of, roots
 from ebbtide.placement import PoolProfile, Profile
-from ebbtide.runs.pending.evidence import Evidence
-from ebbtide.runs.pending.queue_causes import queue_cause
-from ebbtide.workloads.objects import condition
-from ebbtide.workloads.unplaceable import misfit
+from ebbtide.values import clock
+from ebbtide.values.kueue_api import API_PATH
+from ebbtide.work.objects import condition
+from ebbtide.work.runs.pending.evidence import Evidence
+from ebbtide.work.runs.pending.queue_causes import queue_cause
+from ebbtide.work.unplaceable import misfit
 
 _UNKNOWN: Final = "waiting work is unknown"
 _REQUESTS: Final = "/apis/autoscaling.x-k8s.io/v1/provisioningrequests"

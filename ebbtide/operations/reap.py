@@ -10,11 +10,9 @@ from typing import Any, Final
 
 from rich.console import Console
 
-from ebbtide import clock, durations
-from ebbtide.cloud_apis.interfaces import Account, CloudResource
-from ebbtide.documents import DocumentPart
+from ebbtide.clients.clouds.interfaces import Account, CloudResource
+from ebbtide.declaration.model import expiry
 from ebbtide.errors import EbbtideError
-from ebbtide.model import expiry
 from ebbtide.operations import messages, state
 from ebbtide.operations.backend import Backend
 from ebbtide.operations.costs import cost_of, idle_cost
@@ -22,6 +20,8 @@ from ebbtide.operations.destroy import Options, destroy
 from ebbtide.operations.errors import OperationError
 from ebbtide.operations.state import State
 from ebbtide.operations.unmanaged import Unmanaged, delete
+from ebbtide.values import clock, durations
+from ebbtide.values.documents import DocumentPart
 
 VERSION: Final = "ebbtide.dev/reap/v1"
 _CLOCKS_AGREE: Final = timedelta(minutes=5)

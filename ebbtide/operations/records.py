@@ -5,8 +5,8 @@ resource is deleted.
 from collections.abc import Mapping
 from typing import Any
 
-from ebbtide.kubernetes_api.parts import part, parts
-from ebbtide.urns import STACK_TYPE
+from ebbtide.analysis.urns import STACK_TYPE
+from ebbtide.clients.kubernetes.parts import part, parts
 
 
 def record(deployment: Mapping[str, Any], name: str) -> Any:

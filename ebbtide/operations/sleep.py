@@ -10,17 +10,16 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Any, Final
 
-from ebbtide import clock
-from ebbtide.catalog import CloudKind
-from ebbtide.cloud_apis.interfaces import ClusterPower
-from ebbtide.cloud_apis.node_pools import NodePoolSize
-from ebbtide.costs.rates import Rates, rates
-from ebbtide.invocation import command_line
-from ebbtide.kubernetes_api.parts import part, text, words
+from ebbtide.analysis.costs.rates import Rates, rates
+from ebbtide.clients.clouds.interfaces import ClusterPower
+from ebbtide.clients.clouds.node_pools import NodePoolSize
+from ebbtide.clients.kubernetes.parts import part, text, words
+from ebbtide.declaration.catalog import CloudKind
 from ebbtide.operations import access, messages, queue_hold, snapshot, state
 from ebbtide.operations.errors import OperationError
 from ebbtide.operations.work import Work, work
-from ebbtide.wording import bound
+from ebbtide.text import bound, command_line
+from ebbtide.values import clock
 
 _CLUSTERS: Final = {
     "gcp:container/cluster:Cluster": CloudKind.GKE,

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from ebbtide.kubernetes_api import Api, Object
-from ebbtide.kueue_api import API_PATH
+from ebbtide.clients.kubernetes import Api, Object
+from ebbtide.values.kueue_api import API_PATH
 
 _CONTROLLERS: Final = {
     "Job": "/apis/batch/v1/jobs",

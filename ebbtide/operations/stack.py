@@ -19,13 +19,13 @@ from typing import Any, Final, cast
 from pulumi import Output, RunError, automation, export
 from pulumi.automation.events import EngineEvent, StepEventMetadata
 
+from ebbtide.analysis.recording.provider_calls import Recorder
+from ebbtide.analysis.recording.provider_proxy import proxied
+from ebbtide.analysis.urns import STACK_TYPE, urn_name
 from ebbtide.operations import provider_plugins, state
 from ebbtide.operations.cloud_state import GKE_CLUSTER
 from ebbtide.operations.failures import explained
 from ebbtide.operations.provider_plugins import DEBUG_PROVIDERS
-from ebbtide.recording.provider_calls import Recorder
-from ebbtide.recording.provider_proxy import proxied
-from ebbtide.urns import STACK_TYPE, urn_name
 
 _COLOURS: Final = re.compile(r"<\{%.*?%\}>")
 _STEP: Final = "ebbtide: a step of an update"

@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
-from ebbtide.catalog import CloudKind
-from ebbtide.cloud_apis.interfaces import Account, ClusterIdentity
-from ebbtide.kubernetes_api.parts import part, parts, text
-from ebbtide.model import expiry
+from ebbtide.analysis.urns import STACK_TYPE, urn_name
+from ebbtide.clients.clouds.interfaces import Account, ClusterIdentity
+from ebbtide.clients.kubernetes.parts import part, parts, text
+from ebbtide.declaration.catalog import CloudKind
+from ebbtide.declaration.model import expiry
 from ebbtide.operations import cloud_state, deleted_clusters
 from ebbtide.operations.deleted_clusters import DeletedClusters
-from ebbtide.urns import STACK_TYPE, urn_name
 
 _BUCKETS: Final = frozenset({"gcp:storage/bucket:Bucket", "azure-native:storage:StorageAccount"})
 _REGISTRIES: Final = frozenset(

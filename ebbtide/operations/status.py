@@ -7,22 +7,22 @@ from datetime import UTC, datetime, timedelta
 from enum import Enum, auto
 from typing import Any, Final
 
-from ebbtide import clock
-from ebbtide.catalog.amounts import Amount
-from ebbtide.costs.ledger import Report, find_record, report
-from ebbtide.costs.rates import Rates, deployed, rates_of
-from ebbtide.kubernetes_api import Api, Object
-from ebbtide.kubernetes_api.parts import part, text
-from ebbtide.metrics import MetricSources, metric_sources
-from ebbtide.model.aks_labels_and_taints import AGENT_POOL
-from ebbtide.model.gke_labels_and_taints import NODE_POOL
+from ebbtide.analysis.costs.rates import Rates, deployed, rates_of
+from ebbtide.analysis.metrics import MetricSources, metric_sources
+from ebbtide.clients.kubernetes import Api, Object
+from ebbtide.clients.kubernetes.parts import part, text
+from ebbtide.declaration.catalog.amounts import Amount
+from ebbtide.declaration.model.aks_labels_and_taints import AGENT_POOL
+from ebbtide.declaration.model.gke_labels_and_taints import NODE_POOL
 from ebbtide.operations import access, gpu_use, state
+from ebbtide.operations.ledger import Report, find_record, report
 from ebbtide.operations.queue_status import QueueObjects, queue_statuses, take_queueing
 from ebbtide.operations.snapshot import Snapshot, take
 from ebbtide.operations.status_report import CostStatus, GpuStatus, PoolStatus, Status, WorkStatus
 from ebbtide.operations.work import pools_of_nodes, work
 from ebbtide.placement import PoolProfile, Profile
-from ebbtide.workloads.objects import condition
+from ebbtide.values import clock
+from ebbtide.work.objects import condition
 
 UNKNOWN: Final = "its status is unknown"
 _START: Final = timedelta(minutes=15)

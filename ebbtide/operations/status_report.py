@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any, Final
 
-from ebbtide.documents import DocumentPart
+from ebbtide.values.documents import DocumentPart
 
 VERSION: Final = "ebbtide.dev/status/v1"
 

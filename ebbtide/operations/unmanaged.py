@@ -5,15 +5,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from ebbtide import clock
-from ebbtide.cloud_apis.errors import CloudApiError
-from ebbtide.cloud_apis.interfaces import Account, CloudResource, Inventory
+from ebbtide.clients.clouds.errors import CloudApiError
+from ebbtide.clients.clouds.interfaces import Account, CloudResource, Inventory
+from ebbtide.clients.kubernetes.parts import parts, text
+from ebbtide.declaration.model import expiry
 from ebbtide.errors import EbbtideError
-from ebbtide.kubernetes_api.parts import parts, text
-from ebbtide.model import expiry
 from ebbtide.operations import clouds, orphans, state
 from ebbtide.operations.backend import Backend
 from ebbtide.operations.errors import OperationError
+from ebbtide.values import clock
 
 _NO_ACCOUNT: Final = (
     "Unmanaged resources were not searched: no state names a project or subscription. Name one with "

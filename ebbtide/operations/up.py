@@ -16,11 +16,14 @@ from typing import Any, Final
 
 from rich.console import Console
 
-from ebbtide import durations
-from ebbtide.interrupts import deferred_interrupts
-from ebbtide.invocation import command_line
-from ebbtide.kubernetes_api import Api
-from ebbtide.kubernetes_api.parts import parts, text
+from ebbtide.analysis.preview.record_stack import record_stack
+from ebbtide.analysis.preview.stack_files import StackFiles
+from ebbtide.analysis.reading.state import recording_of
+from ebbtide.analysis.recording.recording import Recording
+from ebbtide.analysis.review.baseline import Baseline
+from ebbtide.clients.kubernetes import Api
+from ebbtide.clients.kubernetes.parts import parts, text
+from ebbtide.declaration.project import yaml_file
 from ebbtide.operations import (
     access,
     messages,
@@ -34,6 +37,7 @@ from ebbtide.operations import (
 from ebbtide.operations.advice import explanation
 from ebbtide.operations.cloud_state import CLUSTERS
 from ebbtide.operations.errors import OperationError
+from ebbtide.operations.interrupts import deferred_interrupts
 from ebbtide.operations.locks import unlocking
 from ebbtide.operations.progress import narration
 from ebbtide.operations.rolling import StatePool
@@ -41,12 +45,8 @@ from ebbtide.operations.stack import Removal, Stack
 from ebbtide.placement import Profile, ProfileError
 from ebbtide.placement.profile_sources import OUTPUT
 from ebbtide.placement.replacements import CONFIG, NAMESPACE, SUFFIX
-from ebbtide.preview.record_stack import record_stack
-from ebbtide.preview.stack_files import StackFiles
-from ebbtide.project import yaml_file
-from ebbtide.reading.state import recording_of
-from ebbtide.recording.recording import Recording
-from ebbtide.review.baseline import Baseline
+from ebbtide.text import command_line
+from ebbtide.values import durations
 
 _NAMESPACE: Final = "kubernetes:core/v1:Namespace"
 _UNKNOWN: Final = "existing namespaces are unknown"

@@ -9,11 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
-from ebbtide import clock
-from ebbtide.kubernetes_api import Api, Object
-from ebbtide.kubernetes_api.parts import text, words
+from ebbtide.clients.kubernetes import Api, Object
+from ebbtide.clients.kubernetes.parts import text, words
 from ebbtide.operations import user_objects
 from ebbtide.operations.user_objects import UserObject
+from ebbtide.values import clock
 
 _TIMEOUT = 600.0  # seconds; a load balancer takes a few minutes
 _STEP = 1.0

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ebbtide.catalog import CloudKind
-from ebbtide.kubernetes_api import Api, Object
-from ebbtide.kubernetes_api.parts import part, parts, text
+from ebbtide.clients.kubernetes import Api, Object
+from ebbtide.clients.kubernetes.parts import part, parts, text
+from ebbtide.declaration.catalog import CloudKind
 from ebbtide.operations.state import ObjectReference, State
 
 _GATEWAYS: Final = "/apis/gateway.networking.k8s.io/v1/gateways"

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ebbtide.kubernetes_api import Object
-from ebbtide.kubernetes_api.parts import part, text
+from ebbtide.clients.kubernetes import Object
+from ebbtide.clients.kubernetes.parts import part, text
 from ebbtide.operations.state import State
 
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from ebbtide.kubernetes_api import Object
-from ebbtide.kubernetes_api.parts import part, parts, text
-from ebbtide.model.tenants import reserved_owner
+from ebbtide.clients.kubernetes import Object
+from ebbtide.clients.kubernetes.parts import part, parts, text
+from ebbtide.declaration.model.tenants import reserved_owner
 from ebbtide.operations.snapshot import Snapshot
 from ebbtide.operations.state import ObjectReference, State
 from ebbtide.placement import Profile

@@ -5,8 +5,8 @@ from dataclasses import replace
 from typing import assert_never
 from urllib.parse import quote
 
-from ebbtide.catalog import CloudKind, default_image, resource_name
-from ebbtide.model import (
+from ebbtide.declaration.catalog import CloudKind, default_image, resource_name
+from ebbtide.declaration.model import (
     Aks,
     Cluster,
     Gke,
@@ -16,10 +16,10 @@ from ebbtide.model import (
     Taint,
     Team,
 )
-from ebbtide.model.labels_and_taints import LabelsAndTaints
-from ebbtide.model.queues import queues_of
-from ebbtide.model.resolved_pool import ResolvedPool
-from ebbtide.model.tenants import tenants_of
+from ebbtide.declaration.model.labels_and_taints import LabelsAndTaints
+from ebbtide.declaration.model.queues import queues_of
+from ebbtide.declaration.model.resolved_pool import ResolvedPool
+from ebbtide.declaration.model.tenants import tenants_of
 from ebbtide.placement.priorities import PRIORITIES
 from ebbtide.placement.profile import (
     UNCONFIGURED,

@@ -6,7 +6,7 @@ from typing import Any, assert_never
 
 import yaml
 
-from ebbtide.model import Aks, Cluster, Gke, GkeConsolidation, Queue
+from ebbtide.declaration.model import Aks, Cluster, Gke, GkeConsolidation, Queue
 
 Manifest = dict[str, Any]
 

@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ebbtide.kueue_api import API_VERSION
 from ebbtide.placement.priorities import PRIORITIES
 from ebbtide.placement.queueing import Check, ClusterQueue, Cohort, LocalQueueObject, Queueing
 from ebbtide.placement.quotas import Flavor, covered, quantity
+from ebbtide.values.kueue_api import API_VERSION
 
 CONTROLLER = "kueue.x-k8s.io/provisioning-request"
 QUEUES_LABEL = "ebbtide.dev/queues"

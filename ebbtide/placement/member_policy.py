@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from ebbtide.catalog import CloudKind, resource_name
-from ebbtide.model import Cluster, Taint, Team
-from ebbtide.model.aks_labels_and_taints import SYSTEM_ONLY
-from ebbtide.model.physical_names import SUBDOMAIN, fitting
-from ebbtide.model.tenants import PIPELINES_NAMESPACE, tenants_of
+from ebbtide.declaration.catalog import CloudKind, resource_name
+from ebbtide.declaration.model import Cluster, Taint, Team
+from ebbtide.declaration.model.aks_labels_and_taints import SYSTEM_ONLY
+from ebbtide.declaration.model.physical_names import SUBDOMAIN, fitting
+from ebbtide.declaration.model.tenants import PIPELINES_NAMESPACE, tenants_of
 from ebbtide.placement.profile import QUEUE_LABEL
 from ebbtide.placement.profile_sources import CONFIG_MAP
 from ebbtide.placement.queue_policy import (
@@ -37,7 +37,8 @@ PODS_LABEL: Final = "ebbtide.dev/pods"
 """Label of a namespace with the maximum number of its pods, as in its quota."""
 
 OWNER_LABEL: Final = "ebbtide.dev/owner"
-"""Label of work with its user, as a label's value (`ebbtide.runs.metadata`); the record of costs reads it."""
+"""Label of work with its user, as a label's value (`ebbtide.work.runs.metadata`); the record of costs
+reads it."""
 
 _WORK_LABELS: Final = ("jobset.sigs.k8s.io/jobset-name", "workflows.argoproj.io/workflow")
 """Labels of pods with the work that they belong to, which its controller sets; the record of costs reads
@@ -279,8 +280,8 @@ def _pod_checks(cluster: Cluster) -> Iterator[tuple[str, str]]:
 def _claim_checks() -> Iterator[tuple[str, str]]:
     """Yield the checks of what a pod says of itself in the record of costs.
 
-    The owner's label is the user's name, whose other characters are replaced (`ebbtide.runs.metadata`). A
-    long name is cut, so that only its beginning is compared.
+    The owner's label is the user's name, whose other characters are replaced (`ebbtide.work.runs.metadata`).
+    A long name is cut, so that only its beginning is compared.
     """
     owner = f"l[{quoted(OWNER_LABEL)}]"
     name = (

@@ -17,9 +17,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from ebbtide.invocation import command_line
 from ebbtide.placement.errors import ProfileError
-from ebbtide.user_files import LARGEST_GENERATED, UserFileError, parse_json, read_text
+from ebbtide.text import command_line
+from ebbtide.values.user_files import LARGEST_GENERATED, UserFileError, parse_json, read_text
 
 VARIABLE: Final = "EBBTIDE_PROFILE"
 OUTPUT: Final = "placementProfile"

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from ebbtide.catalog import COMPUTE_CLASS, resource_name
-from ebbtide.model import Cluster, Pool, Taint, TaintEffect, Team
-from ebbtide.model.queues import queues_of
-from ebbtide.model.resolved_pool import ResolvedPool
+from ebbtide.declaration.catalog import COMPUTE_CLASS, resource_name
+from ebbtide.declaration.model import Cluster, Pool, Taint, TaintEffect, Team
+from ebbtide.declaration.model.queues import queues_of
+from ebbtide.declaration.model.resolved_pool import ResolvedPool
 from ebbtide.placement.profile import QUEUE_LABEL
 
 NAME = "ebbtide-queue-required"

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from ebbtide.model import Cluster, Queue, Team
-from ebbtide.model.queues import FLAVORS_IN_A_GROUP, queues_of
-from ebbtide.model.resolved_pool import ResolvedPool
-from ebbtide.model.tenants import tenants_of
+from ebbtide.declaration.model import Cluster, Queue, Team
+from ebbtide.declaration.model.queues import FLAVORS_IN_A_GROUP, queues_of
+from ebbtide.declaration.model.resolved_pool import ResolvedPool
+from ebbtide.declaration.model.tenants import tenants_of
 from ebbtide.placement.quotas import Flavor, fallback_flavor, flavor
 
 

@@ -4,12 +4,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ebbtide import quantities
-from ebbtide.catalog import CLOUD_SPECS, resource_name
-from ebbtide.model import Cluster, Queue, Queued, Taint
-from ebbtide.model.resolved_pool import ResolvedPool
+from ebbtide.declaration.catalog import CLOUD_SPECS, resource_name
+from ebbtide.declaration.model import Cluster, Queue, Queued, Taint
+from ebbtide.declaration.model.resolved_pool import ResolvedPool
 from ebbtide.placement.derive import toleration
 from ebbtide.placement.profile import NodeTaint, Toleration
+from ebbtide.values import quantities
 
 CPU = "cpu"
 MEMORY = "memory"

@@ -2,11 +2,11 @@
 
 from typing import Final, assert_never
 
-from ebbtide.catalog import CloudKind
-from ebbtide.model.cloud import Aks, Gke
-from ebbtide.model.cluster import Cluster
-from ebbtide.model.physical_names import BUCKET, REPOSITORY, account_name, fitting
-from ebbtide.model.tenancy import Team
+from ebbtide.declaration.catalog import CloudKind
+from ebbtide.declaration.model.cloud import Aks, Gke
+from ebbtide.declaration.model.cluster import Cluster
+from ebbtide.declaration.model.physical_names import BUCKET, REPOSITORY, account_name, fitting
+from ebbtide.declaration.model.tenancy import Team
 
 CLAIM: Final = "shared"
 """The claim of a team's shared volume."""

@@ -5,7 +5,7 @@ from typing import IO, TYPE_CHECKING
 
 from kfp import compiler, dsl
 
-from ebbtide.workloads.pipelines import every_step, retry_disruptions, use_pool
+from ebbtide.work.pipelines import every_step, retry_disruptions, use_pool
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,7 +10,7 @@ import yaml
 from trainer import IMAGE
 
 from ebbtide.placement import Profile
-from ebbtide.workloads.jobs import job
+from ebbtide.work.jobs import job
 
 CLAIM = "checkpoints"
 STEPS, EVERY = 130_000_000, 1_300_000

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from kfp import compiler, components, dsl, kubernetes
 
-from ebbtide.workloads.pipelines import retry_disruptions, use_identity, use_pool, use_volume
+from ebbtide.work.pipelines import retry_disruptions, use_identity, use_pool, use_volume
 
 VOLUME = "shared"
 """The claim that the stack creates, with the team's bucket mounted."""

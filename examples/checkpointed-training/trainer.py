@@ -20,7 +20,7 @@ def copydata(source: str, directory: str, run: str = "") -> int:
     Returns:
         The step that training goes on from: 0 for the copy.
     """
-    from ebbtide.workloads.checkpoints import Checkpoints
+    from ebbtide.in_pods.checkpoints import Checkpoints
 
     return Checkpoints(f"{directory.rstrip('/')}/{run}" if run else directory).seed(source).step
 
@@ -43,8 +43,8 @@ def train(data: str, directory: str, steps: int, every: int, run: str = "") -> f
     import tempfile
     from pathlib import Path
 
-    from ebbtide.workloads.checkpoints import Checkpoints
-    from ebbtide.workloads.storage import copy
+    from ebbtide.in_pods.checkpoints import Checkpoints
+    from ebbtide.in_pods.storage import copy
 
     rate = 0.05
     checkpoints = Checkpoints(f"{directory.rstrip('/')}/{run}" if run else directory)

@@ -3,7 +3,7 @@ from EBBTIDE_PROFILE."""
 
 from kfp import compiler, dsl
 
-from ebbtide.workloads.pipelines import every_step, retry_disruptions, use_pool
+from ebbtide.work.pipelines import every_step, retry_disruptions, use_pool
 
 IMAGE = "python:3.12"
 

@@ -6,7 +6,7 @@ from typing import Any
 import yaml
 
 from ebbtide.placement import PoolProfile, Profile
-from ebbtide.workloads.jobs import job
+from ebbtide.work.jobs import job
 
 POOLS = ("dws-t4-nodepool", "dws-a100-nodepool", "dws-h100-nodepool")
 

@@ -7,7 +7,7 @@ import random
 import sys
 from pathlib import Path
 
-from ebbtide.workloads.sweeps import parameters
+from ebbtide.work.sweeps import parameters
 
 
 def loss(seed: int, rate: float, steps: int = 400) -> float:

@@ -6,7 +6,7 @@ from typing import Any
 import yaml
 
 from ebbtide.placement import Profile
-from ebbtide.workloads.sweeps import sweep
+from ebbtide.work.sweeps import sweep
 
 IMAGE = "experiment:1"
 """Image in the team's own registry."""

@@ -19,12 +19,12 @@ from pulumi.runtime._grpc_settings import (
     _GRPC_CHANNEL_OPTIONS,  # pyright: ignore[reportPrivateUsage] - no public form
 )
 
-from ebbtide.interrupts import deferred_interrupts
-from ebbtide.preview.record_stack import record_stack
-from ebbtide.preview.stack_files import StackFiles
-from ebbtide.recording import program
-from ebbtide.recording.recording import Recording
-from ebbtide.urns import STACK_TYPE, urn_name
+from ebbtide.analysis.preview.record_stack import record_stack
+from ebbtide.analysis.preview.stack_files import StackFiles
+from ebbtide.analysis.recording import program
+from ebbtide.analysis.recording.recording import Recording
+from ebbtide.analysis.urns import STACK_TYPE, urn_name
+from ebbtide.operations.interrupts import deferred_interrupts
 from ebbtide_rehearsal.shell import PASSPHRASE
 from ebbtide_rehearsal.tools import plugins
 

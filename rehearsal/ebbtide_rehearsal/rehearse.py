@@ -5,10 +5,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
 
-from ebbtide.model import Aks, Cluster, DeclarationError, Gke, declare
-from ebbtide.preview.record_stack import record_stack
-from ebbtide.preview.stack_files import StackFiles, read_stack, stack_named_by
-from ebbtide.recording.failures import ProgramError
+from ebbtide.analysis.preview.record_stack import record_stack
+from ebbtide.analysis.preview.stack_files import StackFiles, read_stack, stack_named_by
+from ebbtide.analysis.recording.failures import ProgramError
+from ebbtide.declaration.model import Aks, Cluster, DeclarationError, Gke, declare
 from ebbtide_rehearsal.cloud.settings import CloudSettings
 from ebbtide_rehearsal.failures import RehearsalError
 from ebbtide_rehearsal.report.document import Report

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 import certifi
 
-from ebbtide.kubernetes_api import Api
-from ebbtide.preview.stack_files import StackFiles
+from ebbtide.analysis.preview.stack_files import StackFiles
+from ebbtide.clients.kubernetes import Api
 from ebbtide_rehearsal.cloud.azure import DIRECTORY
 from ebbtide_rehearsal.cloud.clusters import CLUSTER
 from ebbtide_rehearsal.cloud.existing import introduce

@@ -16,10 +16,10 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
-from ebbtide.interrupts import deferred_interrupts
-from ebbtide.preview.stack_config import PLACEHOLDER
-from ebbtide.preview.stack_files import StackFileError, StackFiles, read_stack, stack_named_by
-from ebbtide.wording import did_you_mean
+from ebbtide.analysis.preview.stack_config import PLACEHOLDER
+from ebbtide.analysis.preview.stack_files import StackFileError, StackFiles, read_stack, stack_named_by
+from ebbtide.operations.interrupts import deferred_interrupts
+from ebbtide.text import did_you_mean
 from ebbtide_rehearsal.cloud.existing import introduce
 from ebbtide_rehearsal.cloud.faults import RECLAIM, InjectedFault
 from ebbtide_rehearsal.cloud.nodes.machines import all_machines

@@ -8,10 +8,10 @@ the program.
 from collections.abc import Iterator
 from typing import Any, Final, cast
 
-from ebbtide.kubernetes_api import Api, ApiError
-from ebbtide.kubernetes_api.api import APPLY
-from ebbtide.recording.recording import Recording
-from ebbtide.recording.values import UNKNOWN, leaves, revealed
+from ebbtide.analysis.recording.recording import Recording
+from ebbtide.analysis.recording.values import UNKNOWN, leaves, revealed
+from ebbtide.clients.kubernetes import Api, ApiError
+from ebbtide.clients.kubernetes.api import APPLY
 from ebbtide_rehearsal.control_plane.discovery import Discovery, UnknownKindError
 
 _QUERY: Final = {

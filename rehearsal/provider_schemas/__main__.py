@@ -13,14 +13,14 @@ from typing import Any, Final
 
 import yaml
 
-from ebbtide.catalog import PINS
-from ebbtide.kueue_api import API_VERSION
+from ebbtide.declaration.catalog import PINS
+from ebbtide.values.kueue_api import API_VERSION
 from rehearsal.provider_schemas import azure, kubernetes
 from rehearsal.provider_schemas.constraints import Row, as_csv, from_csv
 from rehearsal.provider_schemas.terraform import Provider
 
 KUEUE_KINDS: Final = ("ClusterQueue", "Cohort", "LocalQueue", "ResourceFlavor")
-TABLES: Final = Path(__file__).parents[2] / "ebbtide" / "providers" / "schemas"
+TABLES: Final = Path(__file__).parents[2] / "ebbtide" / "declaration" / "providers" / "schemas"
 
 
 def main() -> None:

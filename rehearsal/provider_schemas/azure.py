@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
-from ebbtide.provider_schema import arguments
+from ebbtide.declaration.providers.schema import arguments
 from rehearsal.provider_schemas.constraints import Row, descendants
 
 RESOURCES: Final[Mapping[str, tuple[str, str]]] = {

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ebbtide.provider_schema import Property, alternatives, item_of, properties_of, word
+from ebbtide.declaration.providers.schema import Property, alternatives, item_of, properties_of, word
 
 
 class Row(NamedTuple):
-    """A constraint of a property, in the form that `ebbtide.providers.constraints` reads."""
+    """A constraint of a property, in the form that `ebbtide.declaration.providers.constraints` reads."""
 
     type: str
     property: str

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from ebbtide.provider_schema import arguments, properties_of
+from ebbtide.declaration.providers.schema import arguments, properties_of
 from rehearsal.provider_schemas.constraints import Row, inner_class
 from rehearsal.provider_schemas.go_literals import Call, Literal, Source
 

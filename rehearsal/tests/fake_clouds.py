@@ -5,9 +5,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Protocol, cast
 
-from ebbtide.catalog.clouds import region_of
-from ebbtide.recording.recording import Recording, Resource
-from ebbtide.recording.values import revealed
+from ebbtide.analysis.recording.recording import Recording, Resource
+from ebbtide.analysis.recording.values import revealed
+from ebbtide.declaration.catalog.clouds import region_of
 from ebbtide_rehearsal.cloud import existing
 from ebbtide_rehearsal.cloud.azure import AzureProvider
 from ebbtide_rehearsal.cloud.clusters import Clusters

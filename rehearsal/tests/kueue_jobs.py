@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from ebbtide.kueue_api import API_VERSION
+from ebbtide.values.kueue_api import API_VERSION
 from ebbtide_rehearsal.replay.kueue import Action, Event, Finish, Kueue, PodSet, PodsReady, Submit
 
 Manifest = dict[str, Any]

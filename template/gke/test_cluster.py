@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from ebbtide.preview.record_stack import record_stack
-from ebbtide.preview.stack_files import read_stack
-from ebbtide.reading import read_pools
-from ebbtide.recording.recording import Recording
+from ebbtide.analysis.preview.record_stack import record_stack
+from ebbtide.analysis.preview.stack_files import read_stack
+from ebbtide.analysis.reading import read_pools
+from ebbtide.analysis.recording.recording import Recording
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ebbtide.model.addons import ADD_ONS
+from ebbtide.declaration.model.addons import ADD_ONS
 from tests.contract.flips import ADMINS, AKS_EXISTING, GKE_CPU, GKE_EXISTING, GKE_GPU, Flip, flip, with_value
 from tests.declarations import AKS, GKE, changed
 

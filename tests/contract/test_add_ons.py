@@ -11,15 +11,15 @@ import yaml
 from components.addons import Addons, AddonsArgs
 from components.addons.addons import component
 from components.addons.team_resources import TeamResources
-from ebbtide.catalog import footprint
-from ebbtide.costs.charges import footprints_with_disks
-from ebbtide.model import Cluster, DeclarationError, declare
-from ebbtide.model.addons import ADD_ONS
-from ebbtide.model.addons import Addons as Declared
-from ebbtide.model.resolved_pool import resolve
-from ebbtide.model.rules.free_capacity import system_pods
-from ebbtide.recording.record import record
-from ebbtide.recording.recording import Recording
+from ebbtide.analysis.costs.charges import footprints_with_disks
+from ebbtide.analysis.recording.record import record
+from ebbtide.analysis.recording.recording import Recording
+from ebbtide.declaration.catalog import footprint
+from ebbtide.declaration.model import Cluster, DeclarationError, declare
+from ebbtide.declaration.model.addons import ADD_ONS
+from ebbtide.declaration.model.addons import Addons as Declared
+from ebbtide.declaration.model.resolved_pool import resolve
+from ebbtide.declaration.model.rules.free_capacity import system_pods
 from tests.declarations import GKE, changed, pool
 from tests.made_up_add_on import CHART, register
 from tests.running import manifest

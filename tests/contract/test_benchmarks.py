@@ -6,14 +6,14 @@ from typing import Any, cast
 
 import pytest
 
-from ebbtide.model import Cluster, declare
+from ebbtide.analysis.policy.benchmarks import BENCHMARKS, Item
+from ebbtide.analysis.policy.expectations import RequiredProperty
+from ebbtide.analysis.preview.build_report import preview_of
+from ebbtide.analysis.recording.recording import Recording
+from ebbtide.analysis.recording.values import at
+from ebbtide.declaration.model import Cluster, declare
 from ebbtide.placement.derive import profile
-from ebbtide.policy.benchmarks import BENCHMARKS, Item
-from ebbtide.policy.expectations import RequiredProperty
-from ebbtide.preview.build_report import preview_of
-from ebbtide.recording.recording import Recording
-from ebbtide.recording.values import at
-from ebbtide.workloads.jobs import job
+from ebbtide.work.jobs import job
 from tests.declarations import BASES, Declaration
 from tests.running import full, manifest
 from tests.synth import synth

@@ -6,9 +6,9 @@ from typing import Any
 import kubernetes_validate  # pyright: ignore[reportMissingTypeStubs]
 import pytest
 
-from ebbtide.model import declare
+from ebbtide.analysis.recording.recording import Recording
+from ebbtide.declaration.model import declare
 from ebbtide.placement.derive import profile
-from ebbtide.recording.recording import Recording
 from tests.declarations import AKS, GKE, Declaration, changed
 from tests.running import KUBERNETES, MODES, manifest, operator, over_images
 from tests.synth import synth

@@ -6,8 +6,8 @@ from typing import Any, cast, get_args
 import pytest
 from pydantic import BaseModel
 
-from ebbtide.model import Cluster, DeclarationError, advice, declare
-from ebbtide.recording.recording import Recording, Secret
+from ebbtide.analysis.recording.recording import Recording, Secret
+from ebbtide.declaration.model import Cluster, DeclarationError, advice, declare
 from tests.contract.cloud_flips import AKS_CLOUD, CLUSTER, GKE_CLOUD
 from tests.contract.flips import Flip
 from tests.contract.pool_flips import AKS_POOL, GKE_POOL

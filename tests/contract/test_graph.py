@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from hypothesis import example, given, settings
 
-from ebbtide.model import declare
+from ebbtide.analysis.reading import read_pools
+from ebbtide.analysis.recording.recording import Recording, Resource, Secret
+from ebbtide.declaration.model import declare
 from ebbtide.placement.derive import profile
-from ebbtide.reading import read_pools
-from ebbtide.recording.recording import Recording, Resource, Secret
 from tests.declarations import BASES, Declaration, changed, declarations
 from tests.pools import pools_made
 from tests.synth import synth

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import yaml
 
-from ebbtide.catalog import CloudKind, Resources, find_price, machine_price
-from ebbtide.catalog.prices import Price
-from ebbtide.model import Cluster, declare
-from ebbtide.model.rules.free_capacity import system_pods
+from ebbtide.declaration.catalog import CloudKind, Resources, find_price, machine_price
+from ebbtide.declaration.catalog.prices import Price
+from ebbtide.declaration.model import Cluster, declare
+from ebbtide.declaration.model.rules.free_capacity import system_pods
 from tests.repository import ROOT
 
 LOWEST_PUBLISHED = 0.125

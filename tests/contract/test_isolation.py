@@ -11,7 +11,7 @@ from components.addons.katib_objects import INJECTED
 from components.addons.katib_objects import patches as katib_patches
 from components.addons.objects import Object
 from components.addons.patches import EVERYONE, for_readers
-from ebbtide.recording.recording import Recording
+from ebbtide.analysis.recording.recording import Recording
 from tests.declarations import BASES
 from tests.manifests import HOME, KATIB, PIPELINES, PIPELINES_CLUSTER, after, upstream
 from tests.running import full, in_cluster, manifest

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ebbtide.model import physical_names
-from ebbtide.model.physical_names import NameLimit, account_name, fitting
-from ebbtide.recording.recording import Recording, Resource
+from ebbtide.analysis.recording.recording import Recording, Resource
+from ebbtide.declaration.model import physical_names
+from ebbtide.declaration.model.physical_names import NameLimit, account_name, fitting
 from tests.declarations import BASES, Declaration, changed
 from tests.synth import synth
 

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ebbtide.model import DeclarationError, declare
-from ebbtide.model.rules.derived_inputs import CLUSTERS, POOLS, Overridable
-from ebbtide.model.site import CloudKind
-from ebbtide.preview.build_report import preview_of
-from ebbtide.provider_schema import alternatives, properties, properties_of, word
-from ebbtide.providers.constraints import constraints_of
-from ebbtide.recording.recording import Recording, Resource
-from ebbtide.recording.values import at
+from ebbtide.analysis.preview.build_report import preview_of
+from ebbtide.analysis.recording.recording import Recording, Resource
+from ebbtide.analysis.recording.values import at
+from ebbtide.declaration.model import DeclarationError, declare
+from ebbtide.declaration.model.rules.derived_inputs import CLUSTERS, POOLS, Overridable
+from ebbtide.declaration.model.site import CloudKind
+from ebbtide.declaration.providers.constraints import constraints_of
+from ebbtide.declaration.providers.schema import alternatives, properties, properties_of, word
 from tests.declarations import BASES, Declaration
 from tests.synth import synth
 

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from ebbtide.recording.record import record
-from ebbtide.recording.recording import Recording
-from ebbtide.review.difference import compare
+from ebbtide.analysis.recording.record import record
+from ebbtide.analysis.recording.recording import Recording
+from ebbtide.analysis.review.difference import compare
 from tests.declarations import BASES, changed
 from tests.repository import ROOT
 

@@ -4,12 +4,12 @@ import re
 
 import pytest
 
-from ebbtide.catalog import AMD64, ARM64, PINS, default_image
-from ebbtide.costs.charges import node_price
-from ebbtide.model import declare
+from ebbtide.analysis.costs.charges import node_price
+from ebbtide.analysis.reading import read_pools
+from ebbtide.declaration.catalog import AMD64, ARM64, PINS, default_image
+from ebbtide.declaration.model import declare
 from ebbtide.placement import Profile, ProfileError
 from ebbtide.placement.derive import profile
-from ebbtide.reading import read_pools
 from tests.declarations import BASES, Declaration, changed
 from tests.running import manifest
 from tests.synth import synth

@@ -6,12 +6,12 @@ from pathlib import Path
 import yaml
 from hypothesis import given, settings
 
-from ebbtide.model import declare
+from ebbtide.analysis.review.difference import compare
+from ebbtide.declaration.model import declare
 from ebbtide.placement.derive import profile
 from ebbtide.placement.profile import PoolProfile, Profile
 from ebbtide.placement.profile_sources import CONFIG_MAP
-from ebbtide.review.difference import compare
-from ebbtide.workloads.jobs import job
+from ebbtide.work.jobs import job
 from tests.declarations import GKE, Declaration, changed
 from tests.repository import ROOT
 from tests.running import after, in_cluster, manifest

@@ -4,7 +4,7 @@ from typing import Any, cast
 
 import pytest
 
-from ebbtide.recording.values import revealed
+from ebbtide.analysis.recording.values import revealed
 from tests.declarations import AKS, GKE, Declaration, changed
 from tests.repository import STACK_FILES, declaration, relative
 from tests.running import full

@@ -7,7 +7,7 @@ from typing import Any, cast
 import kubernetes_validate  # pyright: ignore[reportMissingTypeStubs]
 import pytest
 
-from ebbtide.recording.recording import Recording
+from ebbtide.analysis.recording.recording import Recording
 from tests.declarations import BASES, Declaration, changed, pool
 from tests.running import (
     BUILT_IN,

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from ebbtide.model import declare
+from ebbtide.analysis.preview.build_report import preview_of
+from ebbtide.declaration.model import declare
 from ebbtide.placement import Profile
 from ebbtide.placement.derive import profile
-from ebbtide.preview.build_report import preview_of
 from tests.repository import ROOT, STACK_FILES, STORIES, declaration, relative
 from tests.synth import synth_stack
 

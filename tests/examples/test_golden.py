@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 import yaml
 
+from ebbtide.analysis.recording.recording import Resource
+from ebbtide.analysis.recording.values import UNKNOWN, Secret
 from ebbtide.placement import Profile
-from ebbtide.recording.recording import Resource
-from ebbtide.recording.values import UNKNOWN, Secret
-from ebbtide.workloads.jobs import job
+from ebbtide.work.jobs import job
 from tests.repository import ROOT, STACK_FILES, relative
 from tests.synth import synth_stack
 from tests.unit.workloads.clusters import PROFILES, ways

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from ebbtide.recording.recording import Recording
+from ebbtide.analysis.recording.recording import Recording
 from tests.examples.workloads import EXAMPLES, module, profile_of
 from tests.manifests import assert_valid
 from tests.repository import ROOT, declaration

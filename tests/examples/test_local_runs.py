@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from kfp import components
 
-from ebbtide.archives import extract
+from ebbtide.work.runs.archives import extract
 from tests.buckets import Bucket, bucket
 from tests.examples.workloads import EXAMPLES, outputs, start_locally
 

@@ -10,7 +10,7 @@ from kfp import dsl, kubernetes
 from kfp.dsl.base_component import BaseComponent
 
 from ebbtide.placement import PoolProfile
-from ebbtide.workloads.logs import log_link
+from ebbtide.work.logs import log_link
 from tests.examples.workloads import EXAMPLES, compiled, module, profile_of
 from tests.unit.workloads.steps import led, tolerated
 

@@ -5,9 +5,9 @@ from typing import Any, cast
 
 import pytest
 
+from ebbtide.analysis.recording.recording import Recording
 from ebbtide.placement import Profile
-from ebbtide.recording.recording import Recording
-from ebbtide.workloads.pipelines.queues import NAMESPACE
+from ebbtide.work.pipelines.queues import NAMESPACE
 from tests.examples.workloads import compiled, module
 from tests.repository import ROOT, STORIES
 from tests.synth import synth_stack

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 
-from ebbtide.workloads.checkpoints import Checkpoints
+from ebbtide.in_pods.checkpoints import Checkpoints
 from tests.examples.workloads import EXAMPLES, module
 from tests.repository import ROOT
 

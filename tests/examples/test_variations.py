@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from ebbtide.model import declare
+from ebbtide.analysis.preview.build_report import preview_of
+from ebbtide.analysis.preview.report import PoolReport
+from ebbtide.analysis.preview.words import accelerator_words, capacity_limit
+from ebbtide.declaration.model import declare
 from ebbtide.placement.fallback import fallback_objects
 from ebbtide.placement.quotas import flavor
-from ebbtide.preview.build_report import preview_of
-from ebbtide.preview.report import PoolReport
-from ebbtide.preview.words import accelerator_words, capacity_limit
 from tests.declarations import Declaration, pool
 from tests.repository import ROOT, declaration
 from tests.synth import synth

@@ -135,7 +135,7 @@ def test_uv_records_the_origin(wheel: Path, tmp_path: Path) -> None:
     install = ["pip", "install", "--no-deps", "--no-index", "--python", python, wheel]
     for command in (["venv", "--python", sys.executable, ".venv"], install):
         subprocess.run([uv, "--quiet", "--offline", *command], cwd=tmp_path, check=True)
-    code = "from ebbtide.invocation import install_command; print(install_command('kfp'))"
+    code = "from ebbtide.text import install_command; print(install_command('kfp'))"
     done = subprocess.run([python, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.stdout == f"uv pip install --python .venv/bin/python '{wheel}[kfp]'\n", done.stderr
 

@@ -27,8 +27,8 @@ import json, sys
 from pathlib import Path
 import ebbtide
 from ebbtide.placement import Profile
-from ebbtide.preview.record_stack import record_stack
-from ebbtide.preview.stack_files import read_stack
+from ebbtide.analysis.preview.record_stack import record_stack
+from ebbtide.analysis.preview.stack_files import read_stack
 recording = record_stack(read_stack(Path.cwd(), "dev"))
 print(json.dumps({
     "ebbtide": ebbtide.__file__,

@@ -6,7 +6,7 @@
 from datetime import timedelta
 from typing import assert_type
 
-from ebbtide.model import (
+from ebbtide.declaration.model import (
     Accelerator,
     Addons,
     AksAccess,
@@ -32,7 +32,7 @@ from ebbtide.model import (
     Team,
     check_pool,
 )
-from ebbtide.model.site import CloudKind
+from ebbtide.declaration.model.site import CloudKind
 
 GKE = Site(cloud="gke", location="us-central1-a")
 AKS = Site("aks", "eastus", kubernetes_version="1.33")

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ebbtide.kubernetes_api import JSON, MERGE_PATCH, Api, ApiError, Object
+from ebbtide.clients.kubernetes import JSON, MERGE_PATCH, Api, ApiError, Object
 
 
 class ObjectsApi(Api):

@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from ebbtide.archives import ArchiveError, extract
+from ebbtide.work.runs.archives import ArchiveError, extract
 
 _LONG = "x" * 300
 

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from ebbtide import durations
+from ebbtide.values import durations
 
 _LENGTHS = {
     "0s": timedelta(),

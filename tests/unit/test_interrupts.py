@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ebbtide.interrupts import deferred_interrupts, repeated_interrupts
+from ebbtide.operations.interrupts import deferred_interrupts, repeated_interrupts
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ebbtide.invocation import install_command
+from ebbtide.text import install_command
 
 _REQUIRES = 'Requires-Dist: kfp[kubernetes]<2.18,>=2.17; extra == "kfp"\nRequires-Dist: rich>=14\n'
 

@@ -59,7 +59,7 @@ def test_the_kubernetes_client_without_its_models() -> None:
     models, kinds = _run(f"""
         import json, sys
         {_INSTALL}
-        import ebbtide.kubernetes_api.official
+        import ebbtide.clients.kubernetes.official
         models = [name for name in sys.modules if name.startswith("kubernetes.client.models.")]
         import kubernetes
         from kubernetes import client, watch
@@ -75,7 +75,7 @@ def test_the_kubernetes_client_without_cryptography() -> None:
     before, after, kind = _run(f"""
         import json, sys
         {_INSTALL}
-        from ebbtide.kubernetes_api import Api
+        from ebbtide.clients.kubernetes import Api
         Api.of_token("https://localhost", "", "token")
         before = "cryptography.x509" in sys.modules
         from google.auth.transport.requests import AuthorizedSession

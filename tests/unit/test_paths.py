@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from ebbtide.paths import Key, is_within, path_keys, path_text, position
+from ebbtide.values.paths import Key, is_within, path_keys, path_text, position
 
 
 @pytest.mark.parametrize(

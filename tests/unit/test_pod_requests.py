@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from ebbtide.pod_requests import node_share, pod_requests
+from ebbtide.values.pod_requests import node_share, pod_requests
 
 _GPU = "nvidia.com/gpu"
 

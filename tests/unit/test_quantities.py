@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from kubernetes.utils import quantity as untyped  # pyright: ignore[reportMissingTypeStubs] - it has none
 
-from ebbtide import quantities
+from ebbtide.values import quantities
 
 _official: Any = untyped
 

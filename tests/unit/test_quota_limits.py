@@ -4,9 +4,9 @@ import math
 
 import pytest
 
-from ebbtide.catalog import CloudKind
-from ebbtide.cloud_apis.interfaces import QuotaLimit
-from ebbtide.quotas import Quota, QuotaCheck, Verdict, check_quotas
+from ebbtide.analysis.quotas import Quota, QuotaCheck, Verdict, check_quotas
+from ebbtide.clients.clouds.interfaces import QuotaLimit
+from ebbtide.declaration.catalog import CloudKind
 
 
 def _need(name: str, amount: int, *pools: str, region: str = "us-central1") -> Quota:

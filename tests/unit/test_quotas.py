@@ -1,8 +1,8 @@
 """Quotas that stacks need, by the clouds' own names."""
 
-from ebbtide.preview.build_report import preview_of
-from ebbtide.quotas import GLOBAL, quotas, without_quota
-from ebbtide.reading import read_pools
+from ebbtide.analysis.preview.build_report import preview_of
+from ebbtide.analysis.quotas import GLOBAL, quotas, without_quota
+from ebbtide.analysis.reading import read_pools
 from tests.declarations import AKS, GKE, Declaration, only
 from tests.synth import synth
 

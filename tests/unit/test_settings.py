@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from ebbtide.preview.stack_files import read_stack
-from ebbtide.recording.failures import ProgramError
-from ebbtide.recording.record import record
+from ebbtide.analysis.preview.stack_files import read_stack
+from ebbtide.analysis.recording.failures import ProgramError
+from ebbtide.analysis.recording.record import record
 from tests.repository import ROOT
 
 _DEV = """\

@@ -12,14 +12,14 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ebbtide.analysis.preview.stack_files import read_stack
+from ebbtide.analysis.reading.state import recording_of
+from ebbtide.declaration.model import declare
+from ebbtide.declaration.project.yaml_file import YamlFileError, read
 from ebbtide.errors import EbbtideError
-from ebbtide.model import declare
 from ebbtide.placement import Profile
 from ebbtide.placement.derive import profile
-from ebbtide.preview.stack_files import read_stack
-from ebbtide.project.yaml_file import YamlFileError, read
-from ebbtide.reading.state import recording_of
-from ebbtide.user_files import LARGEST, UserFileError, parse_json, read_text
+from ebbtide.values.user_files import LARGEST, UserFileError, parse_json, read_text
 from tests.declarations import GKE
 
 _POLICY = {"limits": {"idleUsdPerHour": 1}, "levels": {"spot-system": "disabled"}}

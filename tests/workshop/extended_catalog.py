@@ -5,8 +5,8 @@ attached to N1, with prices and quotas, on both clouds. Sizes are the clouds' ow
 them lower than any other.
 """
 
-from ebbtide.catalog import footprints, machines, prices, quotas
-from ebbtide.catalog.tables import rows
+from ebbtide.declaration.catalog import footprints, machines, prices, quotas
+from ebbtide.declaration.catalog.tables import rows
 
 _TABLES = {
     "machines": (

@@ -11,7 +11,12 @@ _PROGRAM = [ROOT / "__main__.py", *sources("stacks", "components")]
 _FOR_WORKLOADS = ROOT / "ebbtide/placement/profile_sources.py"
 _MODEL = [
     path
-    for path in sources("ebbtide/catalog", "ebbtide/model", "ebbtide/placement", "ebbtide/reading")
+    for path in sources(
+        "ebbtide/declaration/catalog",
+        "ebbtide/declaration/model",
+        "ebbtide/placement",
+        "ebbtide/analysis/reading",
+    )
     if path != _FOR_WORKLOADS
 ]
 

@@ -16,13 +16,13 @@ import yaml
 
 import ebbtide
 from docs.generate import PAGES, declared_fields, field_limits
-from ebbtide.catalog import PINS
-from ebbtide.model import declare
-from ebbtide.model.rules import RULES
+from ebbtide.analysis.policy.check import policy_of
+from ebbtide.analysis.policy.settings import KEY
+from ebbtide.declaration.catalog import PINS
+from ebbtide.declaration.model import declare
+from ebbtide.declaration.model.rules import RULES
+from ebbtide.declaration.project.extends import DECLARATION, extended
 from ebbtide.placement.derive import profile
-from ebbtide.policy.check import policy_of
-from ebbtide.policy.settings import KEY
-from ebbtide.project.extends import DECLARATION, extended
 from tests.pages import BLOCKS, FILES, Block, commands, of_kind
 from tests.repository import ROOT, STACK_FILES, declaration, makefile_targets, relative
 

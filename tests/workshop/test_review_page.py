@@ -6,10 +6,10 @@ import json
 
 from rich.console import Console
 
-from ebbtide.recording.record import record
-from ebbtide.review.baseline import Baseline
-from ebbtide.review.build_report import review_of
-from ebbtide.review.render import render
+from ebbtide.analysis.recording.record import record
+from ebbtide.analysis.review.baseline import Baseline
+from ebbtide.analysis.review.build_report import review_of
+from ebbtide.analysis.review.render import render
 from tests.declarations import pool
 from tests.pages import output
 from tests.repository import ROOT, declaration

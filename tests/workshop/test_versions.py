@@ -2,12 +2,15 @@
 
 import re
 
-from ebbtide.catalog import PINS
+from ebbtide.declaration.catalog import PINS
 from tests.repository import ROOT, code_strings, relative, sources, syntax
 
-_VERSIONS = ROOT / "ebbtide" / "catalog" / "versions.py"
+_VERSIONS = ROOT / "ebbtide" / "declaration" / "catalog" / "versions.py"
 _OWN = [ROOT / "ebbtide" / "__init__.py", ROOT / "rehearsal" / "ebbtide_rehearsal" / "__init__.py"]
-_BENCHMARKS = [ROOT / "ebbtide/policy/benchmarks.py", ROOT / "ebbtide/policy/rules/benchmarks.py"]
+_BENCHMARKS = [
+    ROOT / "ebbtide/analysis/policy/benchmarks.py",
+    ROOT / "ebbtide/analysis/policy/rules/benchmarks.py",
+]
 """The numbers of a benchmark's items look like versions."""
 
 _PYTHON = [

@@ -13,8 +13,8 @@ import yaml
 from typer.main import get_command
 
 from ebbtide.cli import app
-from ebbtide.model import declare
-from ebbtide.project.extends import extended
+from ebbtide.declaration.model import declare
+from ebbtide.declaration.project.extends import extended
 from tests.repository import ROOT
 from tests.workshop.github_runner import Runner
 

@@ -5,7 +5,7 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from ebbtide.model.addons import ADD_ONS
+from ebbtide.declaration.model.addons import ADD_ONS
 
 if TYPE_CHECKING:  # their modules read this one
     from ebbtide_rehearsal.addons.definition import Rehearsed

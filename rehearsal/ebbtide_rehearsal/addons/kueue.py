@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from ebbtide.catalog import PINS
+from ebbtide.declaration.catalog import PINS
 from ebbtide_rehearsal.addons.definition import Rehearsed, Revision
 from ebbtide_rehearsal.control_plane.mounts import inside
 from ebbtide_rehearsal.control_plane.ports import LOCALHOST

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, assert_never
 
-from ebbtide.kubernetes_api import Api, ApiError
-from ebbtide.model import Aks, Cluster, DeclarationError, Gke, declare
-from ebbtide.model.members import is_object_id, members_of
-from ebbtide.model.tenants import PIPELINES_NAMESPACE, local_queue_tenants
+from ebbtide.clients.kubernetes import Api, ApiError
+from ebbtide.declaration.model import Aks, Cluster, DeclarationError, Gke, declare
+from ebbtide.declaration.model.members import is_object_id, members_of
+from ebbtide.declaration.model.tenants import PIPELINES_NAMESPACE, local_queue_tenants
 from ebbtide_rehearsal.cloud.azure import know, seed_subnet
 from ebbtide_rehearsal.cloud.azure import seed_cluster as seed_aks
 from ebbtide_rehearsal.cloud.clusters import BEHIND, Clusters

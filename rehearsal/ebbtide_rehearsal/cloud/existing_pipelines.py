@@ -5,9 +5,9 @@ import time
 from pathlib import Path
 from typing import Any, Final
 
-from ebbtide.catalog import PINS
-from ebbtide.kubernetes_api import Api
-from ebbtide.model.tenants import PIPELINES_NAMESPACE
+from ebbtide.clients.kubernetes import Api
+from ebbtide.declaration.catalog import PINS
+from ebbtide.declaration.model.tenants import PIPELINES_NAMESPACE
 from ebbtide_rehearsal.cloud.clusters import BEHIND
 from ebbtide_rehearsal.cloud.store import Store
 

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, Literal, Self
 
-from ebbtide.catalog import resource_name
-from ebbtide.model.capacity import CapacityKind
+from ebbtide.analysis.reading import RecordedPool
+from ebbtide.declaration.catalog import resource_name
+from ebbtide.declaration.model.capacity import CapacityKind
 from ebbtide.placement import NodeTaint
-from ebbtide.reading import RecordedPool
 from ebbtide_rehearsal.cloud.store import Resource, Store
 
 _CLOUD: Final = "nodes"

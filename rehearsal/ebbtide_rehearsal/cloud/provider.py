@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
-from ebbtide.recording.values import Plain
+from ebbtide.analysis.recording.values import Plain
 
 Properties: TypeAlias = Mapping[str, Plain]
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from ebbtide.catalog import CloudKind, Locations, Region
+from ebbtide.declaration.catalog import CloudKind, Locations, Region
 from ebbtide_rehearsal.cloud.store import Resource, Store
 
 REGIONS: Final = "regions"

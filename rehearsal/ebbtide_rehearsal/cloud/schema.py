@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
-from ebbtide.paths import child_path
-from ebbtide.provider_schema import alternatives, arguments, item_of, properties_of, word
-from ebbtide.recording.values import UNKNOWN, Plain, Secret
+from ebbtide.analysis.recording.values import UNKNOWN, Plain, Secret
+from ebbtide.declaration.providers.schema import alternatives, arguments, item_of, properties_of, word
+from ebbtide.values.paths import child_path
 
 Problem = Literal["unknown", "missing", "type"]
 

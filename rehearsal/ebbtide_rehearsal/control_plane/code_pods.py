@@ -4,11 +4,11 @@ the code of `ebbtide run`, or with outputs, in namespaces of users (not of Kuber
 
 from typing import Any, Final
 
-from ebbtide.model.addons import ADD_ONS, Costs
-from ebbtide.model.tenants import OPERATOR_NAMESPACE
-from ebbtide.runs.code import DIRECTORY
-from ebbtide.runs.metadata import MANAGED_BY
-from ebbtide.workloads.volumes import OUTPUTS
+from ebbtide.declaration.model.addons import ADD_ONS, Costs
+from ebbtide.declaration.model.tenants import OPERATOR_NAMESPACE
+from ebbtide.work.runs.code import DIRECTORY
+from ebbtide.work.runs.metadata import MANAGED_BY
+from ebbtide.work.volumes import OUTPUTS
 from ebbtide_rehearsal.control_plane.stages import RUNS
 
 _API: Final = "admissionregistration.k8s.io/v1"

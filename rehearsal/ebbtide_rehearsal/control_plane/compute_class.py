@@ -7,7 +7,7 @@ auto-created pools (`nodePoolConfig`, a rule's hardware) are not validated.
 
 from typing import Any, Final
 
-from ebbtide.catalog import COMPUTE_CLASS
+from ebbtide.declaration.catalog import COMPUTE_CLASS
 
 Schema = dict[str, Any]
 

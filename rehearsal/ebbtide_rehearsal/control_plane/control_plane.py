@@ -14,7 +14,7 @@ from typing import Self
 
 import yaml
 
-from ebbtide.kubernetes_api import Api, ApiError
+from ebbtide.clients.kubernetes import Api, ApiError
 from ebbtide_rehearsal.control_plane import arguments
 from ebbtide_rehearsal.control_plane.available import available_programs
 from ebbtide_rehearsal.control_plane.certificates import issue

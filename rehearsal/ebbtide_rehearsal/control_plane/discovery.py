@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Any, Final
 
+from ebbtide.clients.kubernetes import JSON, Api
+from ebbtide.clients.kubernetes.parts import parts
 from ebbtide.errors import EbbtideError
-from ebbtide.kubernetes_api import JSON, Api
-from ebbtide.kubernetes_api.parts import parts
 
 _AGGREGATED: Final = f"{JSON};g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from ebbtide.kubernetes_api import ApiError
+from ebbtide.clients.kubernetes import ApiError
 
 Route = Callable[[str, int], tuple[str, int] | Path]
 """Map address and port of a service or a node to those of a process, or to its socket. Raises

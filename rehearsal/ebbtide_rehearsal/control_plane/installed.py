@@ -5,7 +5,7 @@ from typing import Any
 
 import yaml
 
-from ebbtide.kubernetes_api import Api
+from ebbtide.clients.kubernetes import Api
 from ebbtide_rehearsal.control_plane import code_pods, compute_class, monitors
 from ebbtide_rehearsal.control_plane.plan import CloudName
 from ebbtide_rehearsal.control_plane.storage_classes import storage_classes

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ebbtide.kubernetes_api import Api, Object
+from ebbtide.clients.kubernetes import Api, Object
 
 _DATA = "..data"
 SERVICE_ACCOUNTS = "/var/run/secrets/kubernetes.io/serviceaccount"

@@ -16,8 +16,8 @@ from typing import Any
 
 import yaml
 
-from ebbtide.kubernetes_api import Api, ApiError, Object
-from ebbtide.paths import value_at
+from ebbtide.clients.kubernetes import Api, ApiError, Object
+from ebbtide.values.paths import value_at
 from ebbtide_rehearsal.control_plane.available import AvailableProgram
 from ebbtide_rehearsal.control_plane.failures import ControlPlaneError
 from ebbtide_rehearsal.control_plane.identities import kubeconfig

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ebbtide.kubernetes_api import Api, Object
+from ebbtide.clients.kubernetes import Api, Object
 from ebbtide_rehearsal.control_plane.arguments import KUBELET_PORT, NODE_ADDRESS
 from ebbtide_rehearsal.control_plane.egress import NoRouteError
 from ebbtide_rehearsal.control_plane.ports import LOCALHOST

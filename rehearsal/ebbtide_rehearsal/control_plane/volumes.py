@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from ebbtide.kubernetes_api import Api, ApiError, Object
+from ebbtide.clients.kubernetes import Api, ApiError, Object
 
 _CLAIMS = "/api/v1/persistentvolumeclaims"
 _VOLUMES = "/api/v1/persistentvolumes"

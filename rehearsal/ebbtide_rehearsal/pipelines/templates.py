@@ -5,8 +5,8 @@ import copy
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from ebbtide.catalog import PINS
-from ebbtide.kubernetes_api import Object
+from ebbtide.clients.kubernetes import Object
+from ebbtide.declaration.catalog import PINS
 from ebbtide_rehearsal.pipelines.compiled import Compiled
 from ebbtide_rehearsal.pipelines.pod_spec import LAUNCHER
 

@@ -11,8 +11,8 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from ebbtide.kubernetes_api import Object
-from ebbtide.kubernetes_api.parts import part, text
+from ebbtide.clients.kubernetes import Object
+from ebbtide.clients.kubernetes.parts import part, text
 from ebbtide_rehearsal.pipelines.compiled import Compiled
 from ebbtide_rehearsal.pipelines.templates import argument_list, drivers, executor, input_
 

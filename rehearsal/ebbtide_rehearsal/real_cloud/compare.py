@@ -12,15 +12,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final, Literal, cast
 
-from ebbtide.documents import DocumentPart
-from ebbtide.paths import path_keys
-from ebbtide.providers.property_path import differences, plain_path, top_level
-from ebbtide.recording import answers_azure, answers_gcp, assumed_azure, assumed_gcp
-from ebbtide.recording.assumed_values import ADDRESS, CERTIFICATE_BASE64, WORD, uuid_for
-from ebbtide.recording.assumption_tables import Assumptions, Question
-from ebbtide.recording.provider_calls import ProviderCall, read
-from ebbtide.recording.templates import ResourceTemplate
-from ebbtide.recording.values import leaves
+from ebbtide.analysis.providers.property_path import differences, plain_path, top_level
+from ebbtide.analysis.recording import answers_azure, answers_gcp, assumed_azure, assumed_gcp
+from ebbtide.analysis.recording.assumed_values import ADDRESS, CERTIFICATE_BASE64, WORD, uuid_for
+from ebbtide.analysis.recording.assumption_tables import Assumptions, Question
+from ebbtide.analysis.recording.provider_calls import ProviderCall, read
+from ebbtide.analysis.recording.templates import ResourceTemplate
+from ebbtide.analysis.recording.values import leaves
+from ebbtide.values.documents import DocumentPart
+from ebbtide.values.paths import path_keys
 from ebbtide_rehearsal.cloud.azure import AzureProvider, know
 from ebbtide_rehearsal.cloud.azure.arm import DEPLOYER
 from ebbtide_rehearsal.cloud.azure.roles import ASSIGNMENT

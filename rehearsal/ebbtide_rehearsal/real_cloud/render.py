@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 from itertools import groupby
 
-from ebbtide.wording import several
+from ebbtide.text import several
 from ebbtide_rehearsal.real_cloud.compare import Comparison, Difference
 
 _LONGEST = 200

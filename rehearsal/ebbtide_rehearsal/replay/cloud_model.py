@@ -16,10 +16,10 @@ from typing import Annotated, Any, Final, Literal, Self, TypeAlias
 
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError, model_validator
 
-from ebbtide.model.base import Declared
-from ebbtide.model.faults import DeclarationError
-from ebbtide.project import yaml_file
-from ebbtide.user_files import LARGEST_GENERATED, UserFileError, parse_json, read_text
+from ebbtide.declaration.model.base import Declared
+from ebbtide.declaration.model.faults import DeclarationError
+from ebbtide.declaration.project import yaml_file
+from ebbtide.values.user_files import LARGEST_GENERATED, UserFileError, parse_json, read_text
 from ebbtide_rehearsal.cloud.autoscaling import Autoscaling
 from ebbtide_rehearsal.cloud.nodes.reclaiming import RECLAIMABLE
 from ebbtide_rehearsal.cloud.nodes.settings import NodeSettings

@@ -9,8 +9,8 @@ from random import Random
 from statistics import fmean, median
 from typing import Final, TypeAlias
 
-from ebbtide import durations
-from ebbtide.wording import and_list, bound, several
+from ebbtide.text import and_list, bound, several
+from ebbtide.values import durations
 from ebbtide_rehearsal.replay.cloud_model import Cloud, CloudModel, Recorded, assumptions
 from ebbtide_rehearsal.replay.decisions import Scheduler
 from ebbtide_rehearsal.replay.declared import Declaration

@@ -6,13 +6,13 @@ from typing import Any, Final, cast
 
 import yaml
 
-from ebbtide.catalog import CloudKind
-from ebbtide.costs.charges import node_price
+from ebbtide.analysis.costs.charges import node_price
+from ebbtide.analysis.reading import RecordedPool, read_pools
+from ebbtide.analysis.recording.recording import Recording
+from ebbtide.declaration.catalog import CloudKind
 from ebbtide.placement import NodeTaint
 from ebbtide.placement.profile import PoolProfile, Profile
 from ebbtide.placement.profile_sources import is_profile_text
-from ebbtide.reading import RecordedPool, read_pools
-from ebbtide.recording.recording import Recording
 from ebbtide_rehearsal.cloud.pools import NO_ZONE, NodePool, node_pool
 from ebbtide_rehearsal.failures import RehearsalError
 from ebbtide_rehearsal.replay.runs import Shape

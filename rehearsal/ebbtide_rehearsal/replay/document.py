@@ -2,7 +2,7 @@
 
 from typing import Final, Literal
 
-from ebbtide.documents import DocumentPart
+from ebbtide.values.documents import DocumentPart
 
 VERSION: Final = "ebbtide.dev/replay/v1"
 

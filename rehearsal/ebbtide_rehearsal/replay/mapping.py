@@ -9,10 +9,10 @@ from typing import Final
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from ebbtide.model.base import Declared
-from ebbtide.model.faults import DeclarationError
-from ebbtide.project import yaml_file
-from ebbtide.wording import did_you_mean, or_list, several
+from ebbtide.declaration.model.base import Declared
+from ebbtide.declaration.model.faults import DeclarationError
+from ebbtide.declaration.project import yaml_file
+from ebbtide.text import did_you_mean, or_list, several
 from ebbtide_rehearsal.replay.declared import Declaration, LocalQueue
 from ebbtide_rehearsal.replay.runs import Shape
 from ebbtide_rehearsal.replay.trace import Trace, TraceError

@@ -16,7 +16,7 @@ from operator import attrgetter
 from typing import Final
 
 from ebbtide.placement.profile import SAFE_TO_EVICT, Toleration
-from ebbtide.pod_requests import amounts
+from ebbtide.values.pod_requests import amounts
 from ebbtide_rehearsal.cloud.nodes.backoff import Backoff
 from ebbtide_rehearsal.cloud.nodes.cluster import ClusterSnapshot, Node, PodSet, ProvisioningRequest
 from ebbtide_rehearsal.cloud.nodes.decisions import QUEUED, Order

@@ -5,7 +5,7 @@ from functools import cache
 
 from jinja2 import Environment
 
-from ebbtide.html.environment import environment
+from ebbtide.analysis.html.environment import environment
 from ebbtide_rehearsal.replay.document import ColumnReport, ReplayReport, SeriesReport
 from ebbtide_rehearsal.replay.render import change, named, notes, sections, span, usd, usd_range, wait
 from ebbtide_rehearsal.report.charts import Chart, line, steps, ticks, x

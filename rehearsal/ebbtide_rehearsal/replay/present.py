@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, cast
 
-from ebbtide.model.capacity import CapacityKind
+from ebbtide.declaration.model.capacity import CapacityKind
+from ebbtide.operations.traces.present import Present
 from ebbtide.placement.kueue import layers
 from ebbtide.placement.profile import PoolProfile, Profile
 from ebbtide.placement.queueing import Check, ClusterQueue, Cohort, LocalQueueObject, Queueing
 from ebbtide.placement.quotas import CPU, MEMORY, Flavor, Offer
-from ebbtide.traces.present import Present
 from ebbtide_rehearsal.cloud.pools import NO_ZONE, NodePool
 from ebbtide_rehearsal.replay.declared import Declaration, assembled
 from ebbtide_rehearsal.replay.mapping import Work

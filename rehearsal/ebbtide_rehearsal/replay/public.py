@@ -13,7 +13,7 @@ from typing import Final
 from urllib.error import URLError
 from urllib.request import urlopen
 
-from ebbtide.wording import did_you_mean
+from ebbtide.text import did_you_mean
 from ebbtide_rehearsal.failures import RehearsalError
 
 SITE: Final = "https://raw.githubusercontent.com"

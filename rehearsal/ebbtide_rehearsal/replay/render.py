@@ -8,8 +8,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from ebbtide import durations
-from ebbtide.wording import several
+from ebbtide.text import several
+from ebbtide.values import durations
 from ebbtide_rehearsal.replay.document import (
     ColumnReport,
     MappingReport,

@@ -6,11 +6,11 @@ from random import Random
 from statistics import median
 from typing import Any, Final
 
-from ebbtide import durations
+from ebbtide.operations.traces.existing import ExistingWork
+from ebbtide.operations.traces.present import Present, PresentJob
 from ebbtide.placement import Profile
-from ebbtide.traces.existing import ExistingWork
-from ebbtide.traces.present import Present, PresentJob
-from ebbtide.wording import and_list, several
+from ebbtide.text import and_list, several
+from ebbtide.values import durations
 from ebbtide_rehearsal.cloud.pools import NodePool
 from ebbtide_rehearsal.replay.cloud_model import Cloud, CloudModel
 from ebbtide_rehearsal.replay.compare import Schedulers

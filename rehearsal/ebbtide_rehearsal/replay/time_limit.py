@@ -6,9 +6,9 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Final
 
-from ebbtide import durations
-from ebbtide.review.report import ReplayColumn, ReplaySummary
-from ebbtide.wording import and_list, several
+from ebbtide.analysis.review.report import ReplayColumn, ReplaySummary
+from ebbtide.text import and_list, several
+from ebbtide.values import durations
 from ebbtide_rehearsal.replay.cloud_model import CloudModel, Recorded
 from ebbtide_rehearsal.replay.compare import Schedulers
 from ebbtide_rehearsal.replay.compare import replay as replay_all

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from ebbtide.errors import EbbtideError
-from ebbtide.traces.rows import OPTIONAL, REQUIRED
-from ebbtide.user_files import LARGEST_GENERATED, UserFileError, read_text
-from ebbtide.wording import printable, several
+from ebbtide.operations.traces.rows import OPTIONAL, REQUIRED
+from ebbtide.text import printable, several
+from ebbtide.values.user_files import LARGEST_GENERATED, UserFileError, read_text
 from ebbtide_rehearsal.replay.trace_rows import NOTES, READERS, Format, Row, RowError, TraceJob
 
 MOST_JOBS: Final = 1_000_000

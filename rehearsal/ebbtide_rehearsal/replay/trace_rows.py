@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final, Literal, TypeAlias
 
-from ebbtide import durations, quantities
+from ebbtide.values import durations, quantities
 
 Format: TypeAlias = Literal["csv", "swf", "philly", "pai", "openb"]
 

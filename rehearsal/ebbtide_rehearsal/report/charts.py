@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-from ebbtide import durations
+from ebbtide.values import durations
 from ebbtide_rehearsal.report.series import Series
 
 _WIDTH: Final = 1000

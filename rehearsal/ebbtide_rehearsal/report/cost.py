@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from ebbtide.catalog.amounts import Amount
-from ebbtide.costs.charges import CLOUD_NAT, charges, cloud_nat
-from ebbtide.reading import read_clusters, read_pools
-from ebbtide.recording.recording import Recording
+from ebbtide.analysis.costs.charges import CLOUD_NAT, charges, cloud_nat
+from ebbtide.analysis.reading import read_clusters, read_pools
+from ebbtide.analysis.recording.recording import Recording
+from ebbtide.declaration.catalog.amounts import Amount
 from ebbtide_rehearsal.cloud.clock import ClusterTime
 from ebbtide_rehearsal.cloud.store import Event
 

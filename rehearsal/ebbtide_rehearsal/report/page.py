@@ -5,8 +5,8 @@ from functools import cache
 
 from jinja2 import Environment
 
-from ebbtide import durations
-from ebbtide.html.environment import environment
+from ebbtide.analysis.html.environment import environment
+from ebbtide.values import durations
 from ebbtide_rehearsal.report.charts import Chart, line, steps, ticks, x
 from ebbtide_rehearsal.report.document import Report
 from ebbtide_rehearsal.report.render import cost_rows, price_gaps, total_words, verdict, zero_words

@@ -9,8 +9,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from ebbtide import durations
-from ebbtide.wording import bound
+from ebbtide.text import bound
+from ebbtide.values import durations
 from ebbtide_rehearsal.report.document import Report, StepReport
 
 _INDENT: Final = (0, 0, 0, 2)

@@ -13,8 +13,8 @@ from typing import Any, Final
 
 import yaml
 
-from ebbtide.catalog import PINS
-from ebbtide.kubernetes_api import Api
+from ebbtide.clients.kubernetes import Api
+from ebbtide.declaration.catalog import PINS
 from ebbtide_rehearsal.cloud.existing_pipelines import NAME, SPEC_PATCH
 from ebbtide_rehearsal.control_plane import ControlPlaneTools
 from ebbtide_rehearsal.control_plane.processes import Process, Processes

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field, NonNegativeFloat, model_validator
 
-from ebbtide.model.base import Count, Declared
+from ebbtide.declaration.model.base import Count, Declared
 from ebbtide_rehearsal.cloud.store import Event
 
 

@@ -14,11 +14,11 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final, assert_never, cast
 
 import ebbtide
-from ebbtide.kubernetes_api import ApiError
-from ebbtide.kubernetes_api.parts import part
+from ebbtide.clients.kubernetes import ApiError
+from ebbtide.clients.kubernetes.parts import part
+from ebbtide.declaration.project.yaml_file import YamlFileError
 from ebbtide.placement import Profile, ProfileError
-from ebbtide.project.yaml_file import YamlFileError
-from ebbtide.workloads.errors import WorkloadError
+from ebbtide.work.errors import WorkloadError
 from ebbtide_rehearsal.cloud.clock import ClusterTime
 from ebbtide_rehearsal.cloud.faults import InjectedFault
 from ebbtide_rehearsal.control_plane.discovery import Discovery

@@ -6,7 +6,7 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from ebbtide.project import yaml_file
+from ebbtide.declaration.project import yaml_file
 from ebbtide_rehearsal.failures import RehearsalError
 from ebbtide_rehearsal.scenarios.model import Scenario
 

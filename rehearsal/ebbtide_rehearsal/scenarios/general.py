@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ebbtide.model import Cluster
+from ebbtide.declaration.model import Cluster
 from ebbtide_rehearsal.scenarios.model import Scenario
 
 _STARTING = 240.0  # wall-clock seconds for each Job, including node startup

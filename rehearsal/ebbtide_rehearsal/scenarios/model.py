@@ -5,8 +5,8 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import AfterValidator, Field, PositiveFloat, PositiveInt, model_validator
 from pydantic.alias_generators import to_snake
 
-from ebbtide.model.base import Count, Declared
-from ebbtide.workloads.tasks import TaskFields
+from ebbtide.declaration.model.base import Count, Declared
+from ebbtide.work.tasks import TaskFields
 from ebbtide_rehearsal.scenarios.conditions import Condition
 
 Share = Annotated[float, Field(gt=0, le=1)]
@@ -54,9 +54,9 @@ class Submit(Declared):
     stack's profile.
     """
     job: Annotated[dict[str, Any], AfterValidator(lambda fields: _known(fields, _TASK))] | None = None
-    """A Job built from the profile: the fields of `ebbtide.workloads.jobs.job`."""
+    """A Job built from the profile: the fields of `ebbtide.work.jobs.job`."""
     sweep: Annotated[dict[str, Any], AfterValidator(lambda fields: _known(fields, _SWEEP))] | None = None
-    """A sweep built from the profile: `grid` and the fields of `ebbtide.workloads.sweeps.sweep`."""
+    """A sweep built from the profile: `grid` and the fields of `ebbtide.work.sweeps.sweep`."""
     count: PositiveInt = 1
     """Number of copies; a number is appended to each name if there are several."""
     runs_for: PositiveFloat | None = None

@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from ebbtide.kubernetes_api import Api
-from ebbtide.kueue_api import API_PATH
+from ebbtide.clients.kubernetes import Api
+from ebbtide.values.kueue_api import API_PATH
 from ebbtide_rehearsal.cloud.clock import ClusterTime
 from ebbtide_rehearsal.cloud.store import Store
 from ebbtide_rehearsal.pipelines.templates import LAUNCHED

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final, assert_never
 
-from ebbtide.wording import several
+from ebbtide.text import several
 from ebbtide_rehearsal.cloud.clock import ClusterTime
 from ebbtide_rehearsal.report.cost import ledger, timed
 from ebbtide_rehearsal.report.document import EventReport, MoneyReport, Report, StepReport

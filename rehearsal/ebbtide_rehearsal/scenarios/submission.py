@@ -11,10 +11,10 @@ from typing import Any, Final, cast
 import yaml
 
 import ebbtide
+from ebbtide.declaration.project.yaml_file import load_all
 from ebbtide.placement import Profile
-from ebbtide.project.yaml_file import load_all
-from ebbtide.workloads.jobs import job
-from ebbtide.workloads.sweeps import sweep
+from ebbtide.work.jobs import job
+from ebbtide.work.sweeps import sweep
 from ebbtide_rehearsal.control_plane.stages import EXIT_CODE, RUNS, RUNS_FOR
 from ebbtide_rehearsal.failures import RehearsalError
 from ebbtide_rehearsal.scenarios.model import EveryPool, Submit

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from ebbtide.catalog import PINS
+from ebbtide.declaration.catalog import PINS
 
 _RARELY_RUN: Final = (
     "cloud.google.com/go/...",

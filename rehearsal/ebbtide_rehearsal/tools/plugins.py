@@ -3,7 +3,7 @@
 from importlib import metadata
 from pathlib import Path
 
-from ebbtide import pulumi_home
+from ebbtide.operations import pulumi_home
 from ebbtide_rehearsal.tools.items import Tool
 
 

@@ -7,7 +7,7 @@ from typing import Final, assert_never
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
-from ebbtide import durations
+from ebbtide.values import durations
 from ebbtide_rehearsal.tools.steps import Finished, NotDownloaded, OnStep, Started, Step, Waiting, Worked
 
 _WAITING: Final = "Another rehearsal is building; waiting for it."

@@ -1,18 +1,18 @@
 """All programs and data of a rehearsal.
 
-Versions are in `ebbtide.catalog.versions`, hashes in `modules/*/go.sum`. Six modules' hashes are not from
-Go's checksum database: those of argo-workflows are from the go.sum of Kubeflow Pipelines 2.17.0, those of
-sigs.k8s.io/scheduler-library from the go.sum of Kueue 0.19.2, those of go-containerregistry's k8schain from
-the go.sum of Katib 0.19.0, those of katib and of Kubeflow Pipelines were computed from the files of their
-tags (commits 578e60f1 and 4a3592cb), and those of pulumi-kubernetes' provider (commit f47bc2d6) and of
-cluster-autoscaler from what Go's module proxy has (2026-11-22).
+Versions are in `ebbtide.declaration.catalog.versions`, hashes in `modules/*/go.sum`. Six modules' hashes are
+not from Go's checksum database: those of argo-workflows are from the go.sum of Kubeflow Pipelines 2.17.0,
+those of sigs.k8s.io/scheduler-library from the go.sum of Kueue 0.19.2, those of go-containerregistry's
+k8schain from the go.sum of Katib 0.19.0, those of katib and of Kubeflow Pipelines were computed from the
+files of their tags (commits 578e60f1 and 4a3592cb), and those of pulumi-kubernetes' provider (commit
+f47bc2d6) and of cluster-autoscaler from what Go's module proxy has (2026-11-22).
 """
 
 from collections.abc import Container, Mapping
 from functools import cache
 from typing import Final
 
-from ebbtide.catalog import PINS
+from ebbtide.declaration.catalog import PINS
 from ebbtide_rehearsal.addons import rehearsed
 from ebbtide_rehearsal.tools.data import DATA
 from ebbtide_rehearsal.tools.items import Condition, Item, OnPath, SourcePatch, Tool, VersionRule

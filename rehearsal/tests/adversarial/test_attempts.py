@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 import pytest
 
 from components.addons.system_placement import system_placement
-from ebbtide.kubernetes_api import Api, ApiError
-from ebbtide.model import declare
+from ebbtide.clients.kubernetes import Api, ApiError
+from ebbtide.declaration.model import declare
 from ebbtide_rehearsal.control_plane import ControlPlane, ControlPlaneSettings
 from ebbtide_rehearsal.control_plane.plan import CloudName
 from ebbtide_rehearsal.tools import Tools

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ebbtide.model.addons import ADD_ONS
+from ebbtide.declaration.model.addons import ADD_ONS
 from rehearsal.tests.adversarial import stack
 from rehearsal.tests.adversarial.escalation import POWERS, holders, reasons
 

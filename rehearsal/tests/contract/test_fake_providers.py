@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from ebbtide import provider_schema
-from ebbtide.providers.constraints import constraints_of
+from ebbtide.declaration.providers import schema as provider_schema
+from ebbtide.declaration.providers.constraints import constraints_of
 from ebbtide_rehearsal.cloud.azure import AzureProvider
 from ebbtide_rehearsal.cloud.core.read_back import as_read, defaults_of
 from ebbtide_rehearsal.cloud.gcp import Gcp

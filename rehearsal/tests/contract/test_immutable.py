@@ -9,9 +9,9 @@ import pytest
 from components.aks.immutable import POOLS as AKS_POOLS
 from components.gke.immutable import POOLS
 from components.immutable_inputs import ImmutableInputError, ImmutableInputs
-from ebbtide.paths import is_within, value_at
-from ebbtide.provider_schema import properties, properties_of
-from ebbtide.providers.constraints import constraints_of
+from ebbtide.declaration.providers.constraints import constraints_of
+from ebbtide.declaration.providers.schema import properties, properties_of
+from ebbtide.values.paths import is_within, value_at
 from ebbtide_rehearsal.cloud.gcp.request import NODE_POOL
 from tests.declarations import AKS, GKE, Declaration, only, pool
 from tests.synth import synth

@@ -12,9 +12,9 @@ import yaml
 from _pytest.mark import ParameterSet
 from pydantic import ValidationError
 
-from ebbtide.model import Cluster
-from ebbtide.model.rules import Severity, cluster_faults
-from ebbtide.recording.failures import ProgramError
+from ebbtide.analysis.recording.failures import ProgramError
+from ebbtide.declaration.model import Cluster
+from ebbtide.declaration.model.rules import Severity, cluster_faults
 from rehearsal.tests.fake_clouds import refusals
 from tests.synth import synth
 from tests.unit.model.cases import Case, bad_cases
@@ -52,7 +52,7 @@ def _params() -> Iterator[ParameterSet]:
 @pytest.fixture
 def _without_rules(monkeypatch: pytest.MonkeyPatch) -> None:
     """Accept every declaration."""
-    module = sys.modules["ebbtide.model.declare"]
+    module = sys.modules["ebbtide.declaration.model.declare"]
     for name in ("cluster_faults", "pool_faults"):
         monkeypatch.setattr(module, name, _no_faults)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from ebbtide.kubernetes_api import Api
+from ebbtide.clients.kubernetes import Api
 from ebbtide_rehearsal.control_plane import RUNS, ControlPlane, ControlPlaneTools
 from ebbtide_rehearsal.control_plane.processes import Processes
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ebbtide.kubernetes_api import Api
+from ebbtide.clients.kubernetes import Api
 from ebbtide_rehearsal.cloud.autoscaling import Autoscaling, Expander, put_settings
 from ebbtide_rehearsal.cloud.nodes.actuator import Actuator
 from ebbtide_rehearsal.cloud.nodes.cluster import read_node

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from ebbtide.kubernetes_api import Api
+from ebbtide.clients.kubernetes import Api
 from ebbtide.placement.member_policy import HIGHEST_PRIORITY
 from ebbtide_rehearsal.control_plane.stages import FAKE, KUBELET, RUNS_FOR
 

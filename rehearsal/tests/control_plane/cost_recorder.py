@@ -12,8 +12,8 @@ from components.addons.costs_objects import objects
 from components.addons.pod_security import system_namespace
 from components.addons.system_placement import priority_class
 from components.addons.team_objects import attempts_readers, namespace
-from ebbtide.costs.recorder import NAMESPACE
-from ebbtide.model import Cluster
+from ebbtide.declaration.model import Cluster
+from ebbtide.in_pods.cost_recorder import NAMESPACE
 from ebbtide_rehearsal.control_plane import ControlPlane
 from rehearsal.tests.control_plane.cluster import wait
 from rehearsal.tests.control_plane.commands import Kubectl

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from ebbtide.kubernetes_api import Api
+from ebbtide.clients.kubernetes import Api
 from rehearsal.tests.control_plane.argo import GROUP, NODE_ID, NODES, WORKFLOW, Kubelet, disruption, path
 from rehearsal.tests.control_plane.cluster import Object, node
 

@@ -9,9 +9,9 @@ import yaml
 from components.addons import team_objects
 from components.addons.kueue import NAMESPACE
 from components.addons.kueue_values import VISIBILITY_PORT, values
-from ebbtide.kubernetes_api import Api
-from ebbtide.model import Cluster
-from ebbtide.model.labels_and_taints import labels_and_taints
+from ebbtide.clients.kubernetes import Api
+from ebbtide.declaration.model import Cluster
+from ebbtide.declaration.model.labels_and_taints import labels_and_taints
 from ebbtide.placement.kueue import layers
 from ebbtide.placement.member_policy import controllers_priority
 from ebbtide.placement.queueing import queueing

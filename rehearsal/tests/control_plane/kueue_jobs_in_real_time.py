@@ -12,9 +12,9 @@ from queue import Empty, SimpleQueue
 from threading import Event as Flag
 from threading import Thread
 
-from ebbtide.kubernetes_api import Api, ApiError
-from ebbtide.kueue_api import API_PATH, API_VERSION
-from ebbtide.workloads.objects import condition
+from ebbtide.clients.kubernetes import Api, ApiError
+from ebbtide.values.kueue_api import API_PATH, API_VERSION
+from ebbtide.work.objects import condition
 from ebbtide_rehearsal.replay.kueue import Apply, Check, Event, Finish, PodsReady, Submit
 from rehearsal.tests.control_plane.cluster import Object, job, pod
 from rehearsal.tests.kueue_grid import STEP, Case, Decision, Row, Script, run

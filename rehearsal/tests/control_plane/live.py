@@ -8,7 +8,7 @@ import pytest
 import yaml
 from rich.console import Console
 
-from ebbtide.preview.stack_files import read_stack
+from ebbtide.analysis.preview.stack_files import read_stack
 from ebbtide_rehearsal.stay import stay
 from ebbtide_rehearsal.tools import ensure, narration, needed
 from rehearsal.tests.engine.sites import Checkout, checkout_in

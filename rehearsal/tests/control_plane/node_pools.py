@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from ebbtide.kubernetes_api import Api
+from ebbtide.clients.kubernetes import Api
 from ebbtide.placement import NodeTaint
 from ebbtide_rehearsal.cloud.faults import RECLAIM, InjectedFault
 from ebbtide_rehearsal.cloud.nodes import NodeLoop, NodeSettings

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from components.addons import team_objects
-from ebbtide.model import Cluster, declare
-from ebbtide.model.labels_and_taints import labels_and_taints
+from ebbtide.declaration.model import Cluster, declare
+from ebbtide.declaration.model.labels_and_taints import labels_and_taints
 from ebbtide.placement import member_policy, queue_policy
 from ebbtide.placement.profile import QUEUE_LABEL
 from ebbtide.placement.profile_sources import CONFIG_MAP

@@ -14,7 +14,7 @@ from typing import Any, cast
 
 import pytest
 
-from ebbtide.kubernetes_api import Api
+from ebbtide.clients.kubernetes import Api
 from ebbtide.placement import NodeTaint
 from ebbtide_rehearsal.cloud.autoscaling import Expander
 from ebbtide_rehearsal.cloud.faults import NO_STOCK, InjectedFault

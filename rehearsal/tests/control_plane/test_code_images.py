@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import trustme
 
-from ebbtide.registries.code_image import CodeImage, code_image, push
-from ebbtide.registries.errors import RegistryError
-from ebbtide.registries.repository import digest_of
+from ebbtide.work.registries.code_image import CodeImage, code_image, push
+from ebbtide.work.registries.errors import RegistryError
+from ebbtide.work.registries.repository import digest_of
 from rehearsal.tests.registry import (
     DOCKER,
     OCI,

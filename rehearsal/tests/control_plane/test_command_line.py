@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from ebbtide.kubernetes_api import Api
-from ebbtide.urns import urn_name
+from ebbtide.analysis.urns import urn_name
+from ebbtide.clients.kubernetes import Api
 from rehearsal.tests.control_plane.live import live
 from rehearsal.tests.engine.sites import Checkout
 from tests.declarations import Declaration

@@ -6,11 +6,11 @@ from http import HTTPStatus
 import pytest
 
 from components.addons.monitors import monitors
-from ebbtide.kubernetes_api import ApiError
-from ebbtide.model import declare
-from ebbtide.runs.code import DIRECTORY
-from ebbtide.runs.metadata import MANAGED_BY
-from ebbtide.workloads.objects import condition
+from ebbtide.clients.kubernetes import ApiError
+from ebbtide.declaration.model import declare
+from ebbtide.work.objects import condition
+from ebbtide.work.runs.code import DIRECTORY
+from ebbtide.work.runs.metadata import MANAGED_BY
 from ebbtide_rehearsal.control_plane import EXIT_CODE, RUNS, RUNS_FOR, ControlPlane
 from ebbtide_rehearsal.control_plane.monitors import definitions
 from rehearsal.tests.control_plane.cluster import Object, gone, job, namespace, node, pod, wait

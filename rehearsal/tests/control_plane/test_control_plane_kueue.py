@@ -11,10 +11,9 @@ import yaml
 
 from components.addons.kueue import NAMESPACE
 from components.addons.kueue_values import values
-from ebbtide import clock
-from ebbtide.kubernetes_api import ApiError
-from ebbtide.model import Cluster, declare
-from ebbtide.model.labels_and_taints import labels_and_taints
+from ebbtide.clients.kubernetes import ApiError
+from ebbtide.declaration.model import Cluster, declare
+from ebbtide.declaration.model.labels_and_taints import labels_and_taints
 from ebbtide.operations import queue_hold
 from ebbtide.operations.queue_status import queue_statuses, take_queueing
 from ebbtide.operations.snapshot import take
@@ -22,8 +21,9 @@ from ebbtide.operations.status_report import WaitingWork
 from ebbtide.placement.derive import profile
 from ebbtide.placement.kueue import QUEUES_LABEL, layers
 from ebbtide.placement.queueing import queueing
-from ebbtide.workloads.objects import condition
-from ebbtide.workloads.several_nodes import job_over_nodes
+from ebbtide.values import clock
+from ebbtide.work.objects import condition
+from ebbtide.work.several_nodes import job_over_nodes
 from ebbtide_rehearsal.control_plane import RUNS_FOR, ControlPlane, ControlPlaneSettings, ControlPlaneTools
 from rehearsal.tests.control_plane.cluster import Object, gone, job, node, pod, wait
 from rehearsal.tests.control_plane.commands import Kubectl, rendered, run

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ebbtide.kubernetes_api import Api, ApiError
+from ebbtide.clients.kubernetes import Api, ApiError
 from ebbtide_rehearsal.control_plane import (
     NAMES,
     ControlPlane,

@@ -9,12 +9,12 @@ import yaml
 from rich.console import Console
 
 from components.addons.katib_objects import DATABASE_SECRET, INJECTED, NAMESPACE, patches
-from ebbtide.kubernetes_api import Api, ApiError
-from ebbtide.model import declare
+from ebbtide.clients.kubernetes import Api, ApiError
+from ebbtide.declaration.model import declare
 from ebbtide.placement.derive import profile
-from ebbtide.workloads.experiments import experiment
-from ebbtide.workloads.objects import condition
-from ebbtide.workloads.search_spaces import Categorical, Discrete, Double, Int, Space
+from ebbtide.work.experiments import experiment
+from ebbtide.work.objects import condition
+from ebbtide.work.search_spaces import Categorical, Discrete, Double, Int, Space
 from ebbtide_rehearsal.control_plane import NAMES, ControlPlane, ControlPlaneSettings
 from ebbtide_rehearsal.tools import Tools, ensure, narration
 from rehearsal.tests.control_plane.cluster import Object, namespace, node, pod, priority_class, wait

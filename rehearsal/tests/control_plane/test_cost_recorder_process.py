@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from components.addons.system_placement import system_placement
-from ebbtide.costs.recorder import NAMESPACE
-from ebbtide.model import declare
+from ebbtide.declaration.model import declare
+from ebbtide.in_pods.cost_recorder import NAMESPACE
 from ebbtide.placement.derive import profile
 from ebbtide_rehearsal.control_plane import ControlPlane, ControlPlaneTools, code_pods
 from ebbtide_rehearsal.control_plane.installed import install_policy

@@ -12,11 +12,11 @@ import jsonschema
 import pytest
 from rich.console import Console
 
-from ebbtide.invocation import command_line
+from ebbtide.analysis.preview.stack_files import read_stack
 from ebbtide.operations.status_report import status_schema
 from ebbtide.placement import Profile
-from ebbtide.preview.stack_files import read_stack
-from ebbtide.workloads.jobs import job
+from ebbtide.text import command_line
+from ebbtide.work.jobs import job
 from ebbtide_rehearsal.cloud.settings import CloudSettings
 from ebbtide_rehearsal.control_plane import RUNS_FOR
 from ebbtide_rehearsal.stage import Stage, stage

@@ -8,7 +8,7 @@ import pytest
 
 from components.addons.existing_pipelines import PATCHED_IMAGE, VARIABLE, patchable_image, patched_spec
 from components.addons.retry import spec_patch
-from ebbtide.kubernetes_api import APPLY, Api, ApiError
+from ebbtide.clients.kubernetes import APPLY, Api, ApiError
 from ebbtide_rehearsal.cloud.clusters import BEHIND, CLUSTER
 from ebbtide_rehearsal.cloud.existing_pipelines import seed_pipelines
 from ebbtide_rehearsal.cloud.store import Resource, Store

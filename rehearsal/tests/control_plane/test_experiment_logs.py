@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from ebbtide.kubernetes_api import Api, ApiError
-from ebbtide.model import declare
+from ebbtide.clients.kubernetes import Api, ApiError
+from ebbtide.declaration.model import declare
 from ebbtide.placement.derive import profile
 from ebbtide_rehearsal.control_plane import RUNS, ControlPlane
 from ebbtide_rehearsal.control_plane.installed import install_definitions

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from ebbtide.kubernetes_api.parts import part, parts, text
-from ebbtide.model import declare
+from ebbtide.clients.kubernetes.parts import part, parts, text
+from ebbtide.declaration.model import declare
 from ebbtide.placement.derive import profile
-from ebbtide.runs.existing import cancel
-from ebbtide.workloads.cluster import ClusterError
-from ebbtide.workloads.submission import CREATED_FOR
+from ebbtide.work.cluster import ClusterError
+from ebbtide.work.runs.existing import cancel
+from ebbtide.work.submission import CREATED_FOR
 from ebbtide_rehearsal.control_plane import ControlPlane, ControlPlaneTools
 from rehearsal.tests.control_plane.cluster import namespace, wait
 from rehearsal.tests.control_plane.commands import Ebbtide

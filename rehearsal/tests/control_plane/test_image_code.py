@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from ebbtide.registries.code_image import code_image, push
-from ebbtide.runs.folder import read_folder
+from ebbtide.work.registries.code_image import code_image, push
+from ebbtide.work.runs.folder import read_folder
 from ebbtide_rehearsal.control_plane import RUNS, ControlPlane
 from rehearsal.tests.control_plane.cluster import Object, namespace, wait
 from rehearsal.tests.control_plane.node_pools import Running, running, work, work_pool

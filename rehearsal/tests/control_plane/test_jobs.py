@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from ebbtide.model import declare
-from ebbtide.model.labels_and_taints import labels_and_taints
+from ebbtide.declaration.model import declare
+from ebbtide.declaration.model.labels_and_taints import labels_and_taints
 from ebbtide.placement.derive import profile
 from ebbtide_rehearsal.control_plane import EXIT_CODE, RUNS_FOR, ControlPlane
 from rehearsal.tests.control_plane.cluster import Object, gone, job, namespace, node, pod, wait

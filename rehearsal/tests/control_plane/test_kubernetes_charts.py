@@ -15,8 +15,8 @@ from components.addons.kueue import NAMESPACE, RELEASE
 from components.addons.kueue_values import values
 from components.addons.manifest import Manifest, obj
 from components.addons.system_placement import system_placement
-from ebbtide.catalog import PINS
-from ebbtide.model import declare
+from ebbtide.declaration.catalog import PINS
+from ebbtide.declaration.model import declare
 from ebbtide_rehearsal.control_plane import ControlPlane
 from ebbtide_rehearsal.sources import INDEX, link_charts, mirror
 from ebbtide_rehearsal.tools import Tools

@@ -11,7 +11,7 @@ from pulumi import automation
 from pulumi_kubernetes import Provider
 
 from components.addons.manifest import Manifest, obj
-from ebbtide.recording.record import record
+from ebbtide.analysis.recording.record import record
 from ebbtide_rehearsal.cloud.faults import API_ERROR, SLOW, InjectedFault
 from ebbtide_rehearsal.cloud.store import Store
 from ebbtide_rehearsal.control_plane import ControlPlane

@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from components.addons.kueue_values import configuration
-from ebbtide.model import declare
+from ebbtide.declaration.model import declare
 from ebbtide.placement.kueue import QUEUES_LABEL
 from ebbtide_rehearsal.control_plane import ControlPlaneTools
 from ebbtide_rehearsal.replay.kueue import ORDER, PROGRAM

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from components.addons.kueue_values import configuration
-from ebbtide.model import declare
+from ebbtide.declaration.model import declare
 from ebbtide.placement.kueue import layers
 from ebbtide.placement.queueing import queueing
 from ebbtide_rehearsal.replay.kueue import (

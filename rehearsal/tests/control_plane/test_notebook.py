@@ -11,8 +11,8 @@ from typing import Any
 import aiohttp
 import pytest
 
-from ebbtide.model import declare
-from ebbtide.model.labels_and_taints import labels_and_taints
+from ebbtide.declaration.model import declare
+from ebbtide.declaration.model.labels_and_taints import labels_and_taints
 from ebbtide.placement import NodeTaint
 from ebbtide.placement.derive import profile
 from ebbtide_rehearsal.control_plane import ControlPlane, ControlPlaneTools

@@ -12,9 +12,9 @@ import pytest
 import yaml
 from rich.console import Console
 
-from ebbtide.catalog import CloudKind
-from ebbtide.kubernetes_api import Api, ApiError
-from ebbtide.kubernetes_api import api as client
+from ebbtide.clients.kubernetes import Api, ApiError
+from ebbtide.clients.kubernetes import api as client
+from ebbtide.declaration.catalog import CloudKind
 from ebbtide.operations import node_drain, queue_hold, user_cleanup, user_objects
 from ebbtide.operations.node_drain import DrainedPool
 from ebbtide.operations.queue_hold import ASLEEP

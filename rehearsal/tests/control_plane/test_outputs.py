@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from ebbtide.model import Cluster, declare
-from ebbtide.model.labels_and_taints import labels_and_taints
+from ebbtide.declaration.model import Cluster, declare
+from ebbtide.declaration.model.labels_and_taints import labels_and_taints
 from ebbtide.placement import NodeTaint
 from ebbtide.placement.derive import profile
 from ebbtide_rehearsal.cloud.autoscaling import Autoscaling, put_settings

@@ -13,7 +13,7 @@ import pytest
 from rich.console import Console
 
 from components.addons.retry import CONFIG, retrying, spec_patch
-from ebbtide.kubernetes_api import Api
+from ebbtide.clients.kubernetes import Api
 from ebbtide_rehearsal.control_plane import ControlPlane, ControlPlaneTools
 from ebbtide_rehearsal.tools import ensure, narration
 from rehearsal.tests.control_plane.argo import (

@@ -18,8 +18,8 @@ from kfp import compiler, dsl
 from rich.console import Console
 
 from components.addons.retry import CONFIG, retrying
-from ebbtide.kubernetes_api import Api
-from ebbtide.model import declare
+from ebbtide.clients.kubernetes import Api
+from ebbtide.declaration.model import declare
 from ebbtide.placement import NodeTaint
 from ebbtide.placement.derive import profile
 from ebbtide_rehearsal.cloud.pools import NodePool

@@ -13,13 +13,13 @@ from components.addons.kueue_values import values
 from components.addons.objects import Object, has_pods
 from components.addons.pipelines_objects import patches as pipelines_patches
 from components.addons.pod_security import pod_security
-from ebbtide.model import Pipelines, declare
+from ebbtide.declaration.model import Pipelines, declare
 from ebbtide.placement.derive import profile
-from ebbtide.workloads.experiments import Double, experiment
-from ebbtide.workloads.jobs import job
-from ebbtide.workloads.several_nodes import job_over_nodes
-from ebbtide.workloads.sweeps import sweep
-from ebbtide.workloads.tasks import TaskFields
+from ebbtide.work.experiments import Double, experiment
+from ebbtide.work.jobs import job
+from ebbtide.work.several_nodes import job_over_nodes
+from ebbtide.work.sweeps import sweep
+from ebbtide.work.tasks import TaskFields
 from ebbtide_rehearsal.control_plane import ControlPlane, ControlPlaneTools
 from rehearsal.tests.control_plane.commands import Kubectl, rendered
 from tests.declarations import AKS, GKE, changed

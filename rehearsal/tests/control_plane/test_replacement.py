@@ -6,11 +6,11 @@ from typing import Any, Final
 
 import pytest
 
-from ebbtide import quantities
-from ebbtide.kubernetes_api import Api
+from ebbtide.clients.kubernetes import Api
 from ebbtide.placement import PoolProfile, Profile
-from ebbtide.workloads.jobs import job
-from ebbtide.workloads.objects import condition
+from ebbtide.values import quantities
+from ebbtide.work.jobs import job
+from ebbtide.work.objects import condition
 from ebbtide_rehearsal.cloud.clusters import CLUSTER
 from ebbtide_rehearsal.control_plane import RUNS
 from ebbtide_rehearsal.scenarios.observer import POOL_LABELS

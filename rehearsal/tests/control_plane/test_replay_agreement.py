@@ -13,13 +13,13 @@ import pytest
 
 from components.addons.kueue import NAMESPACE
 from components.addons.kueue_values import values
-from ebbtide.kubernetes_api import Api
-from ebbtide.model import declare
+from ebbtide.analysis.preview.record_stack import record_stack
+from ebbtide.analysis.preview.stack_files import read_stack
+from ebbtide.clients.kubernetes import Api
+from ebbtide.declaration.model import declare
 from ebbtide.placement import Profile
 from ebbtide.placement.derive import profile
-from ebbtide.preview.record_stack import record_stack
-from ebbtide.preview.stack_files import read_stack
-from ebbtide.workloads.jobs import job
+from ebbtide.work.jobs import job
 from ebbtide_rehearsal.cloud.store import Event
 from ebbtide_rehearsal.control_plane import ControlPlane, ControlPlaneSettings, ControlPlaneTools
 from ebbtide_rehearsal.replay.cloud_model import Cloud, CloudModel, Startup

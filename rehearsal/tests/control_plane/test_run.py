@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from ebbtide.invocation import command_line
-from ebbtide.model import declare
+from ebbtide.declaration.model import declare
 from ebbtide.placement.derive import profile
+from ebbtide.text import command_line
 from ebbtide_rehearsal.control_plane import ControlPlane
 from rehearsal.tests.control_plane.cluster import Object, namespace, wait
 from rehearsal.tests.control_plane.commands import Ebbtide

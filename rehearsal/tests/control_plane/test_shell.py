@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from ebbtide.model import declare
-from ebbtide.model.labels_and_taints import labels_and_taints
+from ebbtide.declaration.model import declare
+from ebbtide.declaration.model.labels_and_taints import labels_and_taints
 from ebbtide.placement import NodeTaint, Profile
 from ebbtide.placement.derive import profile
-from ebbtide.runs.metadata import PARAMETERS
+from ebbtide.work.runs.metadata import PARAMETERS
 from ebbtide_rehearsal.control_plane import ControlPlane, ControlPlaneTools
 from rehearsal.tests.control_plane.cluster import gone, wait
 from rehearsal.tests.control_plane.commands import Ebbtide

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from ebbtide.invocation import command_line
-from ebbtide.model import declare
-from ebbtide.model.labels_and_taints import labels_and_taints
+from ebbtide.declaration.model import declare
+from ebbtide.declaration.model.labels_and_taints import labels_and_taints
 from ebbtide.placement.derive import profile
+from ebbtide.text import command_line
 from ebbtide_rehearsal.control_plane import EXIT_CODE, RUNS_FOR, ControlPlane
 from rehearsal.tests.control_plane.cluster import Object, namespace, node, wait
 from rehearsal.tests.control_plane.commands import Ebbtide

@@ -13,12 +13,12 @@ import pytest
 from components.addons import team_objects
 from components.addons.kueue import NAMESPACE
 from components.addons.kueue_values import values
-from ebbtide.kubernetes_api import Api
-from ebbtide.model import Cluster, declare
-from ebbtide.model.labels_and_taints import labels_and_taints
+from ebbtide.clients.kubernetes import Api
+from ebbtide.declaration.model import Cluster, declare
+from ebbtide.declaration.model.labels_and_taints import labels_and_taints
 from ebbtide.placement import NodeTaint
 from ebbtide.placement.derive import profile
-from ebbtide.workloads.objects import condition
+from ebbtide.work.objects import condition
 from ebbtide_rehearsal.control_plane import ControlPlane, ControlPlaneSettings, ControlPlaneTools
 from ebbtide_rehearsal.control_plane.identities import kubeconfig
 from rehearsal.tests.control_plane.cluster import Object, gone, wait

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from ebbtide.kubernetes_api import Api
-from ebbtide.model import Cluster, declare
+from ebbtide.clients.kubernetes import Api
+from ebbtide.declaration.model import Cluster, declare
 from ebbtide.placement import Profile
 from ebbtide.placement.derive import profile
-from ebbtide.workloads.jobs import job
+from ebbtide.work.jobs import job
 from ebbtide_rehearsal.control_plane import ControlPlane, ControlPlaneTools
 from ebbtide_rehearsal.replay.kueue import PROGRAM
 from ebbtide_rehearsal.tools import ensure

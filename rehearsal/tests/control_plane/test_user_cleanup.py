@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from ebbtide import clock
-from ebbtide.catalog import CloudKind
-from ebbtide.kubernetes_api import Api
+from ebbtide.clients.kubernetes import Api
+from ebbtide.declaration.catalog import CloudKind
 from ebbtide.operations import user_cleanup, user_objects
 from ebbtide.operations.state import ObjectReference, State
+from ebbtide.values import clock
 from ebbtide_rehearsal.control_plane import ControlPlane
 from rehearsal.tests.control_plane.cluster import Object, wait
 from rehearsal.tests.engine.projects import project_in

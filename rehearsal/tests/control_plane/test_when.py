@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from ebbtide.kubernetes_api import Api
-from ebbtide.model import Cluster, declare
+from ebbtide.clients.kubernetes import Api
+from ebbtide.declaration.model import Cluster, declare
+from ebbtide.operations.traces.present import read_present
 from ebbtide.placement import Profile
 from ebbtide.placement.derive import profile
-from ebbtide.traces.present import read_present
-from ebbtide.workloads.jobs import job
+from ebbtide.work.jobs import job
 from ebbtide_rehearsal.control_plane import ControlPlane, ControlPlaneTools
 from ebbtide_rehearsal.replay.kueue import PROGRAM
 from ebbtide_rehearsal.replay.present import present_declaration

@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from ebbtide import clock
-from ebbtide.kubernetes_api import Api
-from ebbtide.model import Cluster, declare
+from ebbtide.clients.kubernetes import Api
+from ebbtide.declaration.model import Cluster, declare
 from ebbtide.placement import Profile
 from ebbtide.placement.derive import profile
 from ebbtide.placement.profile import QUEUE_LABEL
-from ebbtide.runs.pending.cause import Actor, Cause
-from ebbtide.runs.pending.causes import cause_of
-from ebbtide.runs.pending.reader import read_evidence
+from ebbtide.values import clock
+from ebbtide.work.runs.pending.cause import Actor, Cause
+from ebbtide.work.runs.pending.causes import cause_of
+from ebbtide.work.runs.pending.reader import read_evidence
 from ebbtide_rehearsal.control_plane import RUNS_FOR, ControlPlane, ControlPlaneTools
 from rehearsal.tests.control_plane.cluster import Object, gone, job, namespace, pod, wait
 from rehearsal.tests.control_plane.commands import Ebbtide

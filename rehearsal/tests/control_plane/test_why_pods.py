@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from ebbtide import clock
-from ebbtide.kubernetes_api import Api
-from ebbtide.model import declare
-from ebbtide.model.labels_and_taints import labels_and_taints
+from ebbtide.clients.kubernetes import Api
+from ebbtide.declaration.model import declare
+from ebbtide.declaration.model.labels_and_taints import labels_and_taints
 from ebbtide.placement import Profile
 from ebbtide.placement.derive import profile
-from ebbtide.runs.pending.cause import Actor, Cause
-from ebbtide.runs.pending.causes import cause_of
-from ebbtide.runs.pending.reader import read_evidence
-from ebbtide.workloads.objects import condition
+from ebbtide.values import clock
+from ebbtide.work.objects import condition
+from ebbtide.work.runs.pending.cause import Actor, Cause
+from ebbtide.work.runs.pending.causes import cause_of
+from ebbtide.work.runs.pending.reader import read_evidence
 from ebbtide_rehearsal.cloud.faults import NO_STOCK, InjectedFault
 from ebbtide_rehearsal.cloud.nodes.actuator import Actuator
 from ebbtide_rehearsal.cloud.pools import NodePool

@@ -11,13 +11,13 @@ from rich.console import Console
 from components.addons import team_objects
 from components.addons.kueue import NAMESPACE
 from components.addons.kueue_values import values
-from ebbtide import clock
-from ebbtide.kubernetes_api import Api
-from ebbtide.model import Cluster, declare
+from ebbtide.clients.kubernetes import Api
+from ebbtide.declaration.model import Cluster, declare
 from ebbtide.placement.profile import QUEUE_LABEL
-from ebbtide.runs.pending.causes import cause_of
-from ebbtide.runs.pending.reader import read_evidence
-from ebbtide.workloads.objects import condition
+from ebbtide.values import clock
+from ebbtide.work.objects import condition
+from ebbtide.work.runs.pending.causes import cause_of
+from ebbtide.work.runs.pending.reader import read_evidence
 from ebbtide_rehearsal.control_plane import ControlPlane, ControlPlaneSettings, ControlPlaneTools
 from ebbtide_rehearsal.tools import ensure, narration
 from rehearsal.tests.control_plane.cluster import Object, wait

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from ebbtide.cli.entry_point import app
-from ebbtide.cloud_apis import azure_inventory, google_inventory
+from ebbtide.clients.clouds import azure_inventory, google_inventory
 from ebbtide_rehearsal.cloud.store import Store
 from rehearsal.tests.engine.projects import Project
 from rehearsal.tests.engine.sites import Site, site_on

@@ -23,7 +23,7 @@ import pytest
 import yaml
 from pulumi.runtime.proto import provider_pb2
 
-from ebbtide.model.package_schema import package_schema
+from ebbtide.declaration.model.package_schema import package_schema
 from ebbtide_rehearsal.cloud.azure import AzureProvider
 from ebbtide_rehearsal.cloud.gcp import Gcp
 from ebbtide_rehearsal.cloud.protocol import Servicer, serve

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ebbtide.invocation import command_line
+from ebbtide.text import command_line
 from rehearsal.tests.engine.projects import Project, project_in
 
 pytestmark = pytest.mark.engine

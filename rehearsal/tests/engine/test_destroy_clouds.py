@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from ebbtide.cloud_apis import connect
-from ebbtide.cloud_apis.errors import CredentialsError
-from ebbtide.cloud_apis.interfaces import Account
+from ebbtide.clients.clouds import connect
+from ebbtide.clients.clouds.errors import CredentialsError
+from ebbtide.clients.clouds.interfaces import Account
 from ebbtide_rehearsal.cloud.faults import API_ERROR, InjectedFault
 from rehearsal.tests.engine.cloud_commands import Commands, commands
 from rehearsal.tests.engine.projects import project_in

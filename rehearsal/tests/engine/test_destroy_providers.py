@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from ebbtide.cloud_apis import azure_inventory, google_inventory
+from ebbtide.clients.clouds import azure_inventory, google_inventory
 from ebbtide.operations.destroy import DestroyOutcome, Options, destroy
 from ebbtide.operations.stack import Stack as Opened
 from ebbtide_rehearsal.cloud.azure import AzureProvider

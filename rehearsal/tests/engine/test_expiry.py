@@ -8,8 +8,8 @@ from typing import Any, cast
 
 import pytest
 
-from ebbtide import clock
-from ebbtide.model.expiry import LABEL
+from ebbtide.declaration.model.expiry import LABEL
+from ebbtide.values import clock
 from ebbtide_rehearsal.cloud.azure import AzureProvider
 from ebbtide_rehearsal.cloud.gcp import Gcp
 from ebbtide_rehearsal.cloud.provider import Provider

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from ebbtide.catalog import CloudKind
-from ebbtide.costs.rates import deployed
-from ebbtide.metrics import metric_sources
+from ebbtide.analysis.costs.rates import deployed
+from ebbtide.analysis.metrics import metric_sources
+from ebbtide.declaration.catalog import CloudKind
 from rehearsal.tests.engine.sites import site_on
 from tests.declarations import GKE
 

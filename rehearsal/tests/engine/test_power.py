@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from ebbtide.catalog import CloudKind
-from ebbtide.cloud_apis import azure_power, google_power
-from ebbtide.cloud_apis.connect import cluster_power
-from ebbtide.cloud_apis.errors import CloudApiError
-from ebbtide.cloud_apis.interfaces import ClusterPower
+from ebbtide.clients.clouds import azure_power, google_power
+from ebbtide.clients.clouds.connect import cluster_power
+from ebbtide.clients.clouds.errors import CloudApiError
+from ebbtide.clients.clouds.interfaces import ClusterPower
+from ebbtide.declaration.catalog import CloudKind
 from ebbtide.operations.sleep import own_cluster
 from ebbtide_rehearsal.cloud.azure import AzureProvider
 from ebbtide_rehearsal.cloud.faults import API_ERROR, InjectedFault

@@ -12,12 +12,12 @@ import pytest
 from pulumi.automation import CommandError
 from pulumi.automation.events import EngineEvent
 
-from ebbtide.reading.state import recording_of
-from ebbtide.recording.record import record
-from ebbtide.recording.recording import Recording
-from ebbtide.review.baseline import Baseline
-from ebbtide.review.consequences import refusals
-from ebbtide.review.difference import compare
+from ebbtide.analysis.reading.state import recording_of
+from ebbtide.analysis.recording.record import record
+from ebbtide.analysis.recording.recording import Recording
+from ebbtide.analysis.review.baseline import Baseline
+from ebbtide.analysis.review.consequences import refusals
+from ebbtide.analysis.review.difference import compare
 from ebbtide_rehearsal.cloud.azure import AzureProvider
 from ebbtide_rehearsal.cloud.azure import seed_cluster as seed_aks
 from ebbtide_rehearsal.cloud.gcp import Gcp

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from ebbtide import clock
 from ebbtide.cli.entry_point import app
-from ebbtide.model import expiry
+from ebbtide.declaration.model import expiry
 from ebbtide.operations.stack import Stack
+from ebbtide.values import clock
 from rehearsal.tests.engine.projects import Project, project_in
 from rehearsal.tests.engine.sites import Site, site_on
 

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from ebbtide import clock
-from ebbtide.catalog import CloudKind
-from ebbtide.cloud_apis import connect
-from ebbtide.cloud_apis.errors import CredentialsError
-from ebbtide.cloud_apis.interfaces import Account
-from ebbtide.model import expiry
+from ebbtide.clients.clouds import connect
+from ebbtide.clients.clouds.errors import CredentialsError
+from ebbtide.clients.clouds.interfaces import Account
+from ebbtide.declaration.catalog import CloudKind
+from ebbtide.declaration.model import expiry
+from ebbtide.values import clock
 from ebbtide_rehearsal.cloud.faults import API_ERROR, InjectedFault
 from ebbtide_rehearsal.cloud.gcp.request import NODE_POOL
 from ebbtide_rehearsal.cloud.rest import azure_resources
@@ -87,7 +87,7 @@ def test_resources_that_no_state_knows(run: Commands) -> None:
 
 def test_a_wrong_clock_is_refused(run: Commands, monkeypatch: pytest.MonkeyPatch) -> None:
     """A clock that differs from the cloud's by more than minutes does not decide what has expired."""
-    monkeypatch.setattr("ebbtide.clock._ahead", clock.difference())  # restored afterwards
+    monkeypatch.setattr("ebbtide.values.clock._ahead", clock.difference())  # restored afterwards
     yesterday = formatdate(time.time() - 86_400, usegmt=True)
 
     def date(_server: BaseHTTPRequestHandler, _time: float | None = None) -> str:

@@ -16,9 +16,9 @@ import pytest
 from pulumi import automation
 
 from ebbtide import __version__
-from ebbtide.reading.state import recording_of
-from ebbtide.recording.record import record
-from ebbtide.review.difference import Change, compare
+from ebbtide.analysis.reading.state import recording_of
+from ebbtide.analysis.recording.record import record
+from ebbtide.analysis.review.difference import Change, compare
 from ebbtide_rehearsal.cloud.azure import AzureProvider, seed_cluster
 from ebbtide_rehearsal.cloud.existing import introduce
 from ebbtide_rehearsal.cloud.gcp import Gcp

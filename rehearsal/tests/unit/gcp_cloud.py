@@ -6,8 +6,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
-from ebbtide.recording.recording import Resource as Recorded
-from ebbtide.recording.values import revealed
+from ebbtide.analysis.recording.recording import Resource as Recorded
+from ebbtide.analysis.recording.values import revealed
 from ebbtide_rehearsal.cloud.gcp import Gcp
 from ebbtide_rehearsal.cloud.gcp.request import CLUSTER, NETWORK, NODE_POOL, SUBNETWORK, Request
 from ebbtide_rehearsal.cloud.pools import NodePool, pools

@@ -4,7 +4,7 @@ from typing import Any
 
 from ebbtide.placement import NodeTaint
 from ebbtide.placement.profile import Toleration
-from ebbtide.pod_requests import amounts
+from ebbtide.values.pod_requests import amounts
 from ebbtide_rehearsal.cloud.nodes.cluster import ClusterSnapshot, Node
 from ebbtide_rehearsal.cloud.nodes.machines import Machine
 from ebbtide_rehearsal.cloud.nodes.names import group

@@ -1,4 +1,4 @@
-"""The fake clouds' REST APIs for the clients in `ebbtide.cloud_apis`, with TLS and credentials."""
+"""The fake clouds' REST APIs for the clients in `ebbtide.clients.clouds`, with TLS and credentials."""
 
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
@@ -8,10 +8,10 @@ from typing import Any, Final
 
 import pytest
 
-from ebbtide.catalog import CloudKind
-from ebbtide.cloud_apis.azure import AzurePrices
-from ebbtide.cloud_apis.google import GooglePrices, google_session
-from ebbtide.cloud_apis.interfaces import PriceSource
+from ebbtide.clients.clouds.azure import AzurePrices
+from ebbtide.clients.clouds.google import GooglePrices, google_session
+from ebbtide.clients.clouds.interfaces import PriceSource
+from ebbtide.declaration.catalog import CloudKind
 from ebbtide_rehearsal.cloud.rest import Served, rest_access
 from ebbtide_rehearsal.cloud.store import Store
 

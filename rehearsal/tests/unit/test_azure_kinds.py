@@ -5,9 +5,9 @@ import json
 
 import pytest
 
-from ebbtide import provider_schema
-from ebbtide.recording.record import record
-from ebbtide.recording.recording import Recording
+from ebbtide.analysis.recording.record import record
+from ebbtide.analysis.recording.recording import Recording
+from ebbtide.declaration.providers import schema as provider_schema
 from ebbtide_rehearsal.cloud.azure.functions import FUNCTIONS
 from ebbtide_rehearsal.cloud.azure.ids import names
 from ebbtide_rehearsal.cloud.azure.kinds import KINDS

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from ebbtide.recording.values import UNKNOWN
+from ebbtide.analysis.recording.values import UNKNOWN
 from ebbtide_rehearsal.cloud.azure import AzureProvider, lock
 from ebbtide_rehearsal.cloud.azure.kinds import KINDS
 from ebbtide_rehearsal.cloud.provider import Call, Read, RefusedError

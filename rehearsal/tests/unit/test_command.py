@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from ebbtide import __version__
 from ebbtide.cli import app
-from ebbtide.invocation import install_command
+from ebbtide.text import install_command
 from ebbtide_rehearsal import rehearse
 from ebbtide_rehearsal.report.document import Report, StepReport
 from ebbtide_rehearsal.scenarios import built_in

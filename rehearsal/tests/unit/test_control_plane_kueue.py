@@ -6,8 +6,8 @@ from typing import Any, cast
 import pytest
 
 from components.addons.kueue_values import configuration
-from ebbtide.kubernetes_api import Api
-from ebbtide.model import declare
+from ebbtide.clients.kubernetes import Api
+from ebbtide.declaration.model import declare
 from ebbtide_rehearsal.addons.kueue import out_of_cluster
 from ebbtide_rehearsal.control_plane.arguments import KUBELET_PORT, NODE_ADDRESS
 from ebbtide_rehearsal.control_plane.egress import NoRouteError

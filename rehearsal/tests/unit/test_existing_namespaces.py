@@ -7,8 +7,8 @@ from unittest.mock import patch
 
 import pytest
 
-from ebbtide.kubernetes_api import Api, ApiError
-from ebbtide.model import declare
+from ebbtide.clients.kubernetes import Api, ApiError
+from ebbtide.declaration.model import declare
 from ebbtide_rehearsal.cloud.clusters import BEHIND, CLUSTER
 from ebbtide_rehearsal.cloud.existing import seed_namespaces
 from ebbtide_rehearsal.cloud.store import Resource, Store

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from ebbtide.recording.values import UNKNOWN
+from ebbtide.analysis.recording.values import UNKNOWN
 from ebbtide_rehearsal.cloud.gcp.request import (
     ACCOUNT,
     BUCKET,

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from ebbtide.model import declare
+from ebbtide.analysis.reading.gke import read_pool
+from ebbtide.analysis.reading.inputs import Inputs
+from ebbtide.declaration.model import declare
 from ebbtide.placement import NodeTaint
 from ebbtide.placement.derive import profile
-from ebbtide.reading.gke import read_pool
-from ebbtide.reading.inputs import Inputs
 from ebbtide_rehearsal.cloud.faults import NO_STOCK, InjectedFault
 from ebbtide_rehearsal.cloud.gcp import SeededNetwork, seed_cluster, seed_network
 from ebbtide_rehearsal.cloud.gcp.machine_pool import ephemeral_gib

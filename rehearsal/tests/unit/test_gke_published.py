@@ -13,10 +13,10 @@ from unittest.mock import create_autospec
 
 import pytest
 
-from ebbtide.catalog import COMPUTE_CLASS
+from ebbtide.declaration.catalog import COMPUTE_CLASS
 from ebbtide.placement import NodeTaint
 from ebbtide.placement.profile import Toleration
-from ebbtide.pod_requests import amounts
+from ebbtide.values.pod_requests import amounts
 from ebbtide_rehearsal.cloud.clock import Clock
 from ebbtide_rehearsal.cloud.faults import NO_STOCK, QUOTA, InjectedFault
 from ebbtide_rehearsal.cloud.nodes.actuator import Actuator

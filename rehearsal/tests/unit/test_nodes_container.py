@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from ebbtide.kubernetes_api import Api
+from ebbtide.clients.kubernetes import Api
 from ebbtide_rehearsal.cloud.nodes.container import ROOT, Container, ContainerError, prepare
 from ebbtide_rehearsal.cloud.nodes.guard import Guard
 from ebbtide_rehearsal.control_plane.mounts import NotMountedError

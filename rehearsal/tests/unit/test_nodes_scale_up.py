@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ebbtide.catalog import COMPUTE_CLASS
+from ebbtide.declaration.catalog import COMPUTE_CLASS
 from ebbtide.placement import NodeTaint
 from ebbtide_rehearsal.cloud.autoscaling import Autoscaling, Expander
 from ebbtide_rehearsal.cloud.nodes.cluster import ClusterSnapshot

@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import pytest
 
-from ebbtide.kubernetes_api import Api
+from ebbtide.clients.kubernetes import Api
 from ebbtide_rehearsal.cloud.clock import ClusterTime
 from ebbtide_rehearsal.cloud.store import Store
 from ebbtide_rehearsal.scenarios.conditions import ObservedJob

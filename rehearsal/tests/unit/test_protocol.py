@@ -11,8 +11,8 @@ import pytest
 from google.protobuf import struct_pb2
 from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc
 
-from ebbtide.recording.values import UNKNOWN, Plain, Secret
-from ebbtide.recording.wire import fill_struct, properties
+from ebbtide.analysis.recording.values import UNKNOWN, Plain, Secret
+from ebbtide.analysis.recording.wire import fill_struct, properties
 from ebbtide_rehearsal.cloud.faults import API_ERROR, SLOW, InjectedFault
 from ebbtide_rehearsal.cloud.protocol import serve
 from ebbtide_rehearsal.cloud.provider import (

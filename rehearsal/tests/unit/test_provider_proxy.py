@@ -14,12 +14,12 @@ import pytest
 from google.protobuf import empty_pb2, struct_pb2
 from pulumi.runtime.proto import plugin_pb2, provider_pb2, provider_pb2_grpc
 
+from ebbtide.analysis.recording.provider_calls import ProviderCallError, Recorder
+from ebbtide.analysis.recording.provider_proxy import Plugin, proxied
+from ebbtide.analysis.recording.values import Secret
+from ebbtide.analysis.recording.wire import fill_struct
 from ebbtide.operations import provider_plugins
 from ebbtide.operations.errors import OperationError
-from ebbtide.recording.provider_calls import ProviderCallError, Recorder
-from ebbtide.recording.provider_proxy import Plugin, proxied
-from ebbtide.recording.values import Secret
-from ebbtide.recording.wire import fill_struct
 
 _PLUGIN = """\
     #!{python}

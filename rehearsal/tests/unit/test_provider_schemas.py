@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from ebbtide.provider_schema import arguments, properties_of
-from ebbtide.providers.constraints import Limit, constraints_of
+from ebbtide.declaration.providers.constraints import Limit, constraints_of
+from ebbtide.declaration.providers.schema import arguments, properties_of
 from rehearsal.provider_schemas import azure, kubernetes
 from rehearsal.provider_schemas.__main__ import TABLES, kueue_limits
 from rehearsal.provider_schemas.constraints import Row, as_csv, from_csv

@@ -13,11 +13,11 @@ from google.protobuf import struct_pb2
 from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc
 from typer.testing import CliRunner
 
+from ebbtide.analysis.recording.provider_calls import Recorder
+from ebbtide.analysis.recording.provider_proxy import proxied
+from ebbtide.analysis.recording.values import revealed
+from ebbtide.analysis.recording.wire import fill_struct, properties
 from ebbtide.cli.entry_point import app
-from ebbtide.recording.provider_calls import Recorder
-from ebbtide.recording.provider_proxy import proxied
-from ebbtide.recording.values import revealed
-from ebbtide.recording.wire import fill_struct, properties
 from ebbtide_rehearsal.cloud.clusters import Endpoint
 from ebbtide_rehearsal.cloud.protocol import Servicer, serve
 from ebbtide_rehearsal.cloud.provider import Call, Created, Failure, Properties, RefusedError

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from ebbtide.catalog import CloudKind
+from ebbtide.declaration.catalog import CloudKind
 from ebbtide_rehearsal.cloud.existing import introduce, make
 from ebbtide_rehearsal.cloud.provider import RefusedError
 from ebbtide_rehearsal.cloud.regions import locations

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from ebbtide.model import DeclarationError
-from ebbtide.preview.stack_files import read_stack
+from ebbtide.analysis.preview.stack_files import read_stack
+from ebbtide.declaration.model import DeclarationError
 from ebbtide_rehearsal.cloud.settings import CloudSettings
 from ebbtide_rehearsal.failures import RehearsalError
 from ebbtide_rehearsal.rehearse import needs

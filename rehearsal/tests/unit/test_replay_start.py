@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from ebbtide.model import declare
+from ebbtide.declaration.model import declare
+from ebbtide.operations.traces.existing import ExistingWork, PodRequests
+from ebbtide.operations.traces.present import Present, PresentJob
 from ebbtide.placement import Profile
 from ebbtide.placement.derive import profile
-from ebbtide.traces.existing import ExistingWork, PodRequests
-from ebbtide.traces.present import Present, PresentJob
 from ebbtide_rehearsal.replay.present import present_declaration
 from ebbtide_rehearsal.replay.start import Estimate, estimate
 from rehearsal.tests.unit.replays import first_in

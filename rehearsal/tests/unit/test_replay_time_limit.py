@@ -4,7 +4,7 @@ from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from itertools import count
 
-from ebbtide.review.report import ReplaySummary
+from ebbtide.analysis.review.report import ReplaySummary
 from ebbtide_rehearsal.replay.decisions import Scheduler
 from ebbtide_rehearsal.replay.declared import Declaration
 from ebbtide_rehearsal.replay.mapping import Table

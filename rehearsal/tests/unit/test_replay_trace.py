@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ebbtide.user_files import LARGEST_GENERATED
+from ebbtide.values.user_files import LARGEST_GENERATED
 from ebbtide_rehearsal.replay import trace as traces
 from ebbtide_rehearsal.replay.trace import MOST_JOBS, TraceError, read_trace
 from ebbtide_rehearsal.replay.trace_rows import TraceJob

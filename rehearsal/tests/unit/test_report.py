@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from ebbtide.costs.charges import cloud_nat
-from ebbtide.recording.recording import Recording
+from ebbtide.analysis.costs.charges import cloud_nat
+from ebbtide.analysis.recording.recording import Recording
 from ebbtide_rehearsal.cloud.clock import Clock
 from ebbtide_rehearsal.cloud.nodes.scale_down import UNNEEDED
 from ebbtide_rehearsal.cloud.store import Event

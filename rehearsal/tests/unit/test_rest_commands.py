@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from ebbtide import clock
-from ebbtide.catalog import CloudKind, machine_price
-from ebbtide.catalog.prices import own_prices
 from ebbtide.cli.entry_point import app
-from ebbtide.cloud_apis import connect
+from ebbtide.clients.clouds import connect
+from ebbtide.declaration.catalog import CloudKind, machine_price
+from ebbtide.declaration.catalog.prices import own_prices
+from ebbtide.values import clock
 from ebbtide_rehearsal.cloud.faults import API_ERROR, QUOTA, InjectedFault
 from ebbtide_rehearsal.cloud.nodes.machines import put
 from ebbtide_rehearsal.cloud.pools import register

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from ebbtide.catalog import CloudKind
-from ebbtide.cloud_apis import azure_inventory, connect, google_inventory
-from ebbtide.cloud_apis.errors import CloudApiError
-from ebbtide.cloud_apis.interfaces import Account, ClusterIdentity
+from ebbtide.clients.clouds import azure_inventory, connect, google_inventory
+from ebbtide.clients.clouds.errors import CloudApiError
+from ebbtide.clients.clouds.interfaces import Account, ClusterIdentity
+from ebbtide.declaration.catalog import CloudKind
 from ebbtide_rehearsal.cloud.azure.locks import lock
 from ebbtide_rehearsal.cloud.faults import API_ERROR, InjectedFault
 from ebbtide_rehearsal.cloud.gcp.request import CLUSTER, NODE_POOL

@@ -6,9 +6,9 @@ from pathlib import Path
 import promql_parser
 import pytest
 
-from ebbtide.catalog import CloudKind
-from ebbtide.metrics import MetricSources
-from ebbtide.metrics.queries import Series
+from ebbtide.analysis.metrics import MetricSources
+from ebbtide.analysis.metrics.queries import Series
+from ebbtide.declaration.catalog import CloudKind
 from ebbtide.operations.gpu_use import HOURS, read
 from ebbtide.operations.status_report import GpuStatus, UnusedGpus
 from ebbtide_rehearsal.cloud.faults import API_ERROR, InjectedFault

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from ebbtide.catalog import CloudKind
-from ebbtide.catalog.prices import Price, PriceKey, machine_price, own_prices, price_file
-from ebbtide.cloud_apis import google
-from ebbtide.cloud_apis.errors import CloudApiError
-from ebbtide.cloud_apis.refresh import Refreshed, merged, refresh
+from ebbtide.clients.clouds import google
+from ebbtide.clients.clouds.errors import CloudApiError
+from ebbtide.clients.clouds.refresh import Refreshed, merged, refresh
+from ebbtide.declaration.catalog import CloudKind
+from ebbtide.declaration.catalog.prices import Price, PriceKey, machine_price, own_prices, price_file
 from ebbtide_rehearsal.cloud.faults import API_ERROR, InjectedFault
 from rehearsal.tests.unit.price_lists import ITEMS, SKUS
 from rehearsal.tests.unit.rest_clouds import RestClouds, rest_clouds

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import requests
 
-from ebbtide.catalog import CloudKind
-from ebbtide.cloud_apis.connect import quota_source
-from ebbtide.cloud_apis.errors import CloudApiError, CredentialsError
-from ebbtide.cloud_apis.interfaces import QuotaLimit
+from ebbtide.clients.clouds.connect import quota_source
+from ebbtide.clients.clouds.errors import CloudApiError, CredentialsError
+from ebbtide.clients.clouds.interfaces import QuotaLimit
+from ebbtide.declaration.catalog import CloudKind
 from ebbtide_rehearsal.cloud.faults import API_ERROR, QUOTA, InjectedFault
 from ebbtide_rehearsal.cloud.nodes.machines import put
 from ebbtide_rehearsal.cloud.pools import NodePool, register

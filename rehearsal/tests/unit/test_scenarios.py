@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from ebbtide.model import declare
+from ebbtide.declaration.model import declare
 from ebbtide_rehearsal.scenarios import ScenarioError, built_in, chosen, read
 from ebbtide_rehearsal.scenarios.general import general
 from ebbtide_rehearsal.scenarios.model import Scenario

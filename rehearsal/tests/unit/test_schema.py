@@ -2,8 +2,8 @@
 
 import pytest
 
-from ebbtide.provider_schema import properties
-from ebbtide.recording.values import UNKNOWN, Plain, Secret
+from ebbtide.analysis.recording.values import UNKNOWN, Plain, Secret
+from ebbtide.declaration.providers.schema import properties
 from ebbtide_rehearsal.cloud.schema import SchemaViolation, schema_violations
 
 NODE_POOL = "gcp:container/nodePool:NodePool"

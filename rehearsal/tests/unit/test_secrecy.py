@@ -1,6 +1,6 @@
 import pytest
 
-from ebbtide.recording.values import Plain, Secret
+from ebbtide.analysis.recording.values import Plain, Secret
 from ebbtide_rehearsal.cloud.protocol import as_secret_as
 
 

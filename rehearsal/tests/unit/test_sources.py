@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ebbtide.catalog import PINS
+from ebbtide.declaration.catalog import PINS
 from ebbtide_rehearsal.failures import RehearsalError
 from ebbtide_rehearsal.sources import INDEX, indexed, link_charts, mirror
 from ebbtide_rehearsal.tools import Tools

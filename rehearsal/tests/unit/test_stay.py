@@ -9,9 +9,9 @@ from typing import cast
 
 import yaml
 
-from ebbtide.catalog import CloudKind
-from ebbtide.preview.stack_config import PLACEHOLDER
-from ebbtide.preview.stack_files import read_stack
+from ebbtide.analysis.preview.stack_config import PLACEHOLDER
+from ebbtide.analysis.preview.stack_files import read_stack
+from ebbtide.declaration.catalog import CloudKind
 from ebbtide_rehearsal.cloud.regions import locations
 from ebbtide_rehearsal.cloud.running import RunningCloud
 from ebbtide_rehearsal.cloud.store import Store

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ebbtide.catalog import PINS
+from ebbtide.declaration.catalog import PINS
 from ebbtide_rehearsal.tools import Origin, Step, ToolError, all_items, ensure, needed
 from ebbtide_rehearsal.tools import __main__ as command
 from ebbtide_rehearsal.tools.items import Data, Tool

@@ -11,7 +11,7 @@ from threading import Event, main_thread
 
 import pytest
 
-from ebbtide.catalog import PINS
+from ebbtide.declaration.catalog import PINS
 from ebbtide_rehearsal.tools import Step, ToolError, all_items, ensure
 from ebbtide_rehearsal.tools import cache as cache_module
 from ebbtide_rehearsal.tools.cache import directory, key

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ebbtide.catalog import PINS
+from ebbtide.declaration.catalog import PINS
 from ebbtide_rehearsal.tools.cache import MODULES, pins
 from ebbtide_rehearsal.tools.items import Data, Part, Tool
 from ebbtide_rehearsal.tools.releases import Release, releases

@@ -9,8 +9,8 @@ import pytest
 from typer.testing import CliRunner
 
 from ebbtide.cli import app, extras
-from ebbtide.kubernetes_api import Api, ApiError
-from ebbtide.model import declare
+from ebbtide.clients.kubernetes import Api, ApiError
+from ebbtide.declaration.model import declare
 from ebbtide.placement import Profile
 from ebbtide.placement.derive import profile
 from rehearsal.tests.unit.replays import use_first_in

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ebbtide.catalog import CloudKind, Machine, NodeSettings
+from ebbtide.declaration.catalog import CloudKind, Machine, NodeSettings
 
 _GKE, _AKS = CloudKind.GKE, CloudKind.AKS
 

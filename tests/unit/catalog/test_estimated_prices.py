@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from ebbtide.catalog import CloudKind, machine_price
-from ebbtide.catalog.amounts import total
-from ebbtide.catalog.prices import own_prices
-from ebbtide.catalog.tables import rows
+from ebbtide.analysis.costs.charges import charges
+from ebbtide.analysis.reading import read_clusters, read_pools
 from ebbtide.cli.entry_point import app
-from ebbtide.costs.charges import charges
-from ebbtide.reading import read_clusters, read_pools
+from ebbtide.declaration.catalog import CloudKind, machine_price
+from ebbtide.declaration.catalog.amounts import total
+from ebbtide.declaration.catalog.prices import own_prices
+from ebbtide.declaration.catalog.tables import rows
 from tests.repository import ROOT
 from tests.synth import synth_stack
 

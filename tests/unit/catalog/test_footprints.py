@@ -6,9 +6,9 @@ import pytest
 
 from components.addons import katib_objects, pipelines_objects
 from components.addons.objects import Patch, has_pods
-from ebbtide.catalog import footprint
-from ebbtide.catalog.tables import rows
-from ebbtide.model import Pipelines
+from ebbtide.declaration.catalog import footprint
+from ebbtide.declaration.catalog.tables import rows
+from ebbtide.declaration.model import Pipelines
 from tests.manifests import (
     HOME,
     KATIB,

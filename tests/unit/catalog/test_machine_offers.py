@@ -5,11 +5,11 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from ebbtide.catalog import CloudKind, Locations, find_price, machine_price
-from ebbtide.catalog.locations import carbon
-from ebbtide.catalog.machine_offers import accelerator_types, machine_offers
-from ebbtide.catalog.prices import priced_regions
 from ebbtide.cli.entry_point import app
+from ebbtide.declaration.catalog import CloudKind, Locations, find_price, machine_price
+from ebbtide.declaration.catalog.locations import carbon
+from ebbtide.declaration.catalog.machine_offers import accelerator_types, machine_offers
+from ebbtide.declaration.catalog.prices import priced_regions
 
 
 def test_attached_accelerators_are_part_of_the_price() -> None:

@@ -2,7 +2,14 @@
 
 import pytest
 
-from ebbtide.catalog import CloudKind, Resources, cheapest, find_machine, machine_names, machine_price
+from ebbtide.declaration.catalog import (
+    CloudKind,
+    Resources,
+    cheapest,
+    find_machine,
+    machine_names,
+    machine_price,
+)
 
 _REGIONS = {CloudKind.GKE: "us-central1", CloudKind.AKS: "eastus"}
 

@@ -6,8 +6,9 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from ebbtide.catalog import CloudKind, find_price, machine_price
-from ebbtide.catalog.prices import (
+from ebbtide.cli.entry_point import app
+from ebbtide.declaration.catalog import CloudKind, find_price, machine_price
+from ebbtide.declaration.catalog.prices import (
     Price,
     PriceFileError,
     current_own_prices,
@@ -16,7 +17,6 @@ from ebbtide.catalog.prices import (
     price_file,
     price_lookups,
 )
-from ebbtide.cli.entry_point import app
 from tests.repository import ROOT
 
 _HEAD = "cloud,region,item,usd_per_hour_on_demand,usd_per_hour_spot,as_of\n"

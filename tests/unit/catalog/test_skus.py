@@ -2,10 +2,10 @@
 
 import pytest
 
-from ebbtide.catalog import CloudKind, find_machine
-from ebbtide.catalog.machines import machine_names
-from ebbtide.catalog.skus import components
-from ebbtide.catalog.tables import rows
+from ebbtide.declaration.catalog import CloudKind, find_machine
+from ebbtide.declaration.catalog.machines import machine_names
+from ebbtide.declaration.catalog.skus import components
+from ebbtide.declaration.catalog.tables import rows
 
 
 def _quantities(item: str) -> dict[str, float]:

@@ -10,9 +10,9 @@ import pytest
 from typer.main import get_command
 from typer.testing import CliRunner
 
+from ebbtide.analysis.preview.report import Preview
 from ebbtide.cli import app
 from ebbtide.placement import Profile
-from ebbtide.preview.report import Preview
 from tests.synth import ROOT
 
 _ENVIRONMENT = {
@@ -284,7 +284,7 @@ def test_the_profile_needs_no_pulumi(tmp_path: Path) -> None:
 
 _OWN_PROGRAM = """
 import pulumi
-from ebbtide.model import declare
+from ebbtide.declaration.model import declare
 from ebbtide.placement.derive import profile
 
 cluster = declare({

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from ebbtide.cli.config import complete, namespace_of
 from ebbtide.cli.entry_point import app
-from ebbtide.kubernetes_api import Api
+from ebbtide.clients.kubernetes import Api
 from tests.unit.workloads.clusters import DEV
 
 

@@ -7,13 +7,13 @@ import pulumi
 import pytest
 import typer
 
+from ebbtide.analysis.preview.stack_files import StackFileError
+from ebbtide.analysis.recording.failures import ProgramError
+from ebbtide.analysis.recording.record import record
 from ebbtide.cli import entry_point
 from ebbtide.cli.error_output import explain
-from ebbtide.model import DeclarationError, Fault
-from ebbtide.preview.stack_files import StackFileError
-from ebbtide.project.diagnostics import report_schema
-from ebbtide.recording.failures import ProgramError
-from ebbtide.recording.record import record
+from ebbtide.declaration.model import DeclarationError, Fault
+from ebbtide.declaration.project.diagnostics import report_schema
 
 _FAULTS = [
     Fault(

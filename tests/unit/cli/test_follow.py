@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from ebbtide import clock
 from ebbtide.cli import app
 from ebbtide.cli.follow import submit
 from ebbtide.cli.options import PreviewFormat
-from ebbtide.invocation import command_line
-from ebbtide.kubernetes_api import Api
-from ebbtide.workloads import submission
+from ebbtide.clients.kubernetes import Api
+from ebbtide.text import command_line
+from ebbtide.values import clock
+from ebbtide.work import submission
 from tests.pages import commands, output
 from tests.unit.workloads.clusters import DEV
 from tests.unit.workloads.recorded import condition, event, pod

@@ -12,7 +12,7 @@ import pytest
 
 from ebbtide import __version__
 from ebbtide.cli.help_examples import EXAMPLES
-from ebbtide.invocation import command_line
+from ebbtide.text import command_line
 from tests.repository import ROOT
 
 _COLUMNS = 80

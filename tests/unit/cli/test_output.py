@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ebbtide.cli.consoles import console, say, screen, write
-from ebbtide.wording import printable
+from ebbtide.text import printable
 from tests.repository import ROOT
 
 _PROGRAM = """

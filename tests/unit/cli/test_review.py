@@ -9,10 +9,10 @@ import jsonschema
 import pytest
 from typer.testing import CliRunner, Result
 
+from ebbtide.analysis.review import markdown
+from ebbtide.analysis.review.report import FailedReview, review_schema
 from ebbtide.cli.entry_point import app
-from ebbtide.project.diagnostics import Diagnostic
-from ebbtide.review import markdown
-from ebbtide.review.report import FailedReview, review_schema
+from ebbtide.declaration.project.diagnostics import Diagnostic
 from tests.html_pages import parsed, text_of
 from tests.repository import commit_all, git
 

@@ -10,9 +10,9 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
+from ebbtide.analysis.preview.stack_schema import stack_schema
 from ebbtide.cli.entry_point import app
 from ebbtide.cli.schema import SchemaOf
-from ebbtide.preview.stack_schema import stack_schema
 from tests.repository import ROOT, STACK_FILES, relative
 
 _MODELINE = "# yaml-language-server: $schema="

@@ -7,11 +7,11 @@ import pulumi
 import pytest
 
 from components.lifetime import Lifetime
-from ebbtide import clock
-from ebbtide.reading.state import recording_of
-from ebbtide.recording.record import record
-from ebbtide.recording.recording import Recording
-from ebbtide.review.difference import compare
+from ebbtide.analysis.reading.state import recording_of
+from ebbtide.analysis.recording.record import record
+from ebbtide.analysis.recording.recording import Recording
+from ebbtide.analysis.review.difference import compare
+from ebbtide.values import clock
 
 
 def _recorded(hours: int, state: Recording | None = None) -> Recording:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from ebbtide.recording.record import record
-from ebbtide.recording.recording import Recording, Resource
+from ebbtide.analysis.recording.record import record
+from ebbtide.analysis.recording.recording import Recording, Resource
 from tests.declarations import BASES, changed
 from tests.repository import ROOT
 from tests.running import manifest

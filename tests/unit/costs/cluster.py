@@ -10,8 +10,8 @@ from email.message import Message
 from typing import IO, Any
 from urllib.parse import parse_qs, urlsplit
 
-from ebbtide.costs.recorder import MONTH_LABEL, Api, RequestError
-from ebbtide.kubernetes_api import ApiError
+from ebbtide.clients.kubernetes import ApiError
+from ebbtide.in_pods.cost_recorder import MONTH_LABEL, Api, RequestError
 
 Object = dict[str, Any]
 

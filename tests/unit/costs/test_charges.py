@@ -6,12 +6,12 @@ from typing import Any
 import pulumi_gcp as gcp
 import pytest
 
-from ebbtide.catalog import CloudKind, find_price
-from ebbtide.catalog.amounts import Amount, total
-from ebbtide.costs.charges import Charge, charges, gpu_hour
-from ebbtide.reading import read_clusters, read_pools
-from ebbtide.recording.record import record
-from ebbtide.recording.recording import Recording
+from ebbtide.analysis.costs.charges import Charge, charges, gpu_hour
+from ebbtide.analysis.reading import read_clusters, read_pools
+from ebbtide.analysis.recording.record import record
+from ebbtide.analysis.recording.recording import Recording
+from ebbtide.declaration.catalog import CloudKind, find_price
+from ebbtide.declaration.catalog.amounts import Amount, total
 from tests.declarations import GKE, Declaration, changed, pool
 from tests.repository import ROOT
 from tests.synth import synth, synth_stack

@@ -11,10 +11,10 @@ import pytest
 from typer.testing import CliRunner
 
 from ebbtide.cli.entry_point import app
-from ebbtide.costs.billing import BillingFileError, compare
-from ebbtide.costs.ledger import CostRecordError, Record, read_record, report
-from ebbtide.costs.recorder import Recorder
-from ebbtide.kubernetes_api import Api
+from ebbtide.clients.kubernetes import Api
+from ebbtide.in_pods.cost_recorder import Recorder
+from ebbtide.operations.billing import BillingFileError, compare
+from ebbtide.operations.ledger import CostRecordError, Record, read_record, report
 from tests.pages import of_kind
 from tests.unit.costs.cluster import SETTINGS, START, Cluster, Reader, done, node, pod
 

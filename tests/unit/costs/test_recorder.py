@@ -10,12 +10,12 @@ from typing import cast
 import pytest
 
 from components.addons.costs_objects import objects
-from ebbtide.costs import recorder
-from ebbtide.costs.ledger import find_record
-from ebbtide.costs.recorder import Recorder
-from ebbtide.kubernetes_api import Api
-from ebbtide.model import declare
-from ebbtide.model.addons import Costs
+from ebbtide.clients.kubernetes import Api
+from ebbtide.declaration.model import declare
+from ebbtide.declaration.model.addons import Costs
+from ebbtide.in_pods import cost_recorder as recorder
+from ebbtide.in_pods.cost_recorder import Recorder
+from ebbtide.operations.ledger import find_record
 from tests.declarations import GKE, changed
 from tests.unit.costs.cluster import SETTINGS, START, Cluster, Object, Reader, done, node, pod, when
 

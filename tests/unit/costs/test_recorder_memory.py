@@ -14,7 +14,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 import trustme
 
-from ebbtide.catalog import footprint
+from ebbtide.declaration.catalog import footprint
 from tests.repository import ROOT
 from tests.unit.costs.cluster import SETTINGS, START, done, node, pod, when
 
@@ -24,7 +24,7 @@ _LARGE = 8
 _MEASURED = """
 import re, runpy, sys
 from pathlib import Path
-runpy.run_module("ebbtide.costs.recorder", run_name="__main__")
+runpy.run_module("ebbtide.in_pods.cost_recorder", run_name="__main__")
 print(re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text())[1], file=sys.stderr)
 """
 """The program; it ends with its peak memory in KiB (proc(5); `ru_maxrss` has that of the test as well)."""

@@ -6,9 +6,9 @@ from itertools import product
 
 import pytest
 
-from ebbtide.html.environment import breakable, prose
+from ebbtide.analysis.html.environment import breakable, prose
 
-_CSS = (files("ebbtide.html") / "templates" / "style.css").read_text(encoding="utf-8")
+_CSS = (files("ebbtide.analysis.html") / "templates" / "style.css").read_text(encoding="utf-8")
 _INK = ("ink", "quiet", "sea")
 _PAPER = ("page", "card", "soft")
 _TINTS = ("sea-soft", "sand-soft", "fail-soft", "violet-soft")

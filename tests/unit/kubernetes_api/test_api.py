@@ -15,9 +15,9 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from ebbtide import clock
-from ebbtide.invocation import install_command
-from ebbtide.kubernetes_api import JSON_PATCH, Api, ApiError, KubeconfigError
+from ebbtide.clients.kubernetes import JSON_PATCH, Api, ApiError, KubeconfigError
+from ebbtide.text import install_command
+from ebbtide.values import clock
 from tests.repository import ROOT
 
 _PODS = "/api/v1/namespaces/n/pods"
@@ -127,7 +127,7 @@ def test_the_time_is_the_servers(
     api: Api, monkeypatch: pytest.MonkeyPatch, ahead: float, *, is_wrong: bool
 ) -> None:
     """The server's time is used unless it differs by less than a minute."""
-    monkeypatch.setattr("ebbtide.clock._ahead", clock.difference())  # restored afterwards
+    monkeypatch.setattr("ebbtide.values.clock._ahead", clock.difference())  # restored afterwards
     date = formatdate(time.time() - ahead, usegmt=True)
 
     def answered(_: object) -> str:
@@ -184,7 +184,7 @@ def test_what_is_not_there(server: _Server, api: Api) -> None:
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The pauses before repetitions, which take no time."""
     taken: list[float] = []
-    monkeypatch.setattr("ebbtide.kubernetes_api.api.time.sleep", taken.append)
+    monkeypatch.setattr("ebbtide.clients.kubernetes.api.time.sleep", taken.append)
     return taken
 
 
@@ -263,7 +263,7 @@ def test_kubeconfigs_that_lead_nowhere(tmp_path: Path, monkeypatch: pytest.Monke
         Api.of_kubeconfig({})
     file = tmp_path / "config"
     file.write_text(json.dumps(_kubeconfig("https://127.0.0.1:1")))
-    code = "from ebbtide.kubernetes_api import Api, KubeconfigError\ntry: Api.of_user({!r})\n"
+    code = "from ebbtide.clients.kubernetes import Api, KubeconfigError\ntry: Api.of_user({!r})\n"
     code += "except KubeconfigError as error: print(error)"
     monkeypatch.setenv("KUBECONFIG", str(file))
     assert _printed(code.format("prod")).startswith("No kubeconfig has a usable context prod: ")
@@ -276,7 +276,7 @@ def test_without_the_client() -> None:
     """The error names what to install, on the first request and not before."""
     output = _printed(
         "import sys; sys.modules['kubernetes'] = None\n"
-        "from ebbtide.kubernetes_api import Api, MissingClientError\n"
+        "from ebbtide.clients.kubernetes import Api, MissingClientError\n"
         "try: Api.of_user()\n"
         "except MissingClientError as error: print(error)"
     )

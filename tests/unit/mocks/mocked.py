@@ -7,9 +7,9 @@ import pulumi
 from pulumi.runtime.mocks import MockCallArgs, MockMonitor, MockResourceArgs
 
 from components.faults import require_cloud
-from ebbtide.model import Aks, Cluster, Gke, Team, declare
-from ebbtide.recording.assumption_tables import Question
-from ebbtide.recording.assumptions import ASSUMPTIONS
+from ebbtide.analysis.recording.assumption_tables import Question
+from ebbtide.analysis.recording.assumptions import ASSUMPTIONS
+from ebbtide.declaration.model import Aks, Cluster, Gke, Team, declare
 from tests.running import full
 
 GKE = declare(full("gke", pipelines={"artifacts": "bucket"}))

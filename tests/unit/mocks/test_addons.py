@@ -21,9 +21,9 @@ from components.addons.queues import Queues, QueuesArgs
 from components.addons.team_resources import TeamResources
 from components.addons.tenant import Tenant, TenantArgs
 from components.addons.trainer import Trainer
-from ebbtide.catalog.versions import PINS
-from ebbtide.model import Cluster, Logs, declare
-from ebbtide.model import Pipelines as DeclaredPipelines
+from ebbtide.declaration.catalog.versions import PINS
+from ebbtide.declaration.model import Cluster, Logs, declare
+from ebbtide.declaration.model import Pipelines as DeclaredPipelines
 from ebbtide.placement import queue_policy
 from ebbtide.placement.derive import profile
 from ebbtide.placement.fallback import fallback_objects

@@ -8,7 +8,7 @@ import pytest
 from pulumi_azure_native import managedidentity
 
 from components import aks
-from ebbtide.model import Cluster, Lifetime, Maintenance, MaintenanceWindow, Taint
+from ebbtide.declaration.model import Cluster, Lifetime, Maintenance, MaintenanceWindow, Taint
 from ebbtide.placement.team_storage import bucket_name
 from tests.unit.mocks.mocked import AKS, AKS_CLOUD, Mocks, team
 

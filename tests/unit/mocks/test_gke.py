@@ -7,7 +7,7 @@ import pulumi
 import pytest
 
 from components import gke
-from ebbtide.model import (
+from ebbtide.declaration.model import (
     Cluster,
     FlexStart,
     GkeKeys,

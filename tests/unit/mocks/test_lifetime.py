@@ -7,8 +7,8 @@ import pulumi
 import pytest
 
 from components.lifetime import Lifetime, expires
-from ebbtide import clock
-from ebbtide.model import Lifetime as Declared
+from ebbtide.declaration.model import Lifetime as Declared
+from ebbtide.values import clock
 from tests.unit.mocks.mocked import GKE, Mocks
 
 _STASH = "pulumi:index:Stash"

@@ -7,8 +7,8 @@ from typing import Any, cast
 
 import yaml
 
-from ebbtide.model import Fault
-from ebbtide.paths import Key, path_keys
+from ebbtide.declaration.model import Fault
+from ebbtide.values.paths import Key, path_keys
 
 HERE = Path(__file__).parent
 

@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from ebbtide.catalog import machine_price
-from ebbtide.model import Cluster, DeclarationError, Fault, Site, advice, check_pool, declare
-from ebbtide.model.pool import Pool
-from ebbtide.model.rules import RULES
-from ebbtide.model.shape.findings import shape_faults
-from ebbtide.model.site import CloudKind
-from ebbtide.project.diagnostics import OTHER_RULES
+from ebbtide.declaration.catalog import machine_price
+from ebbtide.declaration.model import Cluster, DeclarationError, Fault, Site, advice, check_pool, declare
+from ebbtide.declaration.model.pool import Pool
+from ebbtide.declaration.model.rules import RULES
+from ebbtide.declaration.model.shape.findings import shape_faults
+from ebbtide.declaration.model.site import CloudKind
+from ebbtide.declaration.project.diagnostics import OTHER_RULES
 from tests.unit.model.cases import Case, bad_cases, base, cases, edited, paths, put
 
 _BAD, _WARNED = bad_cases(), cases("warned")

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from ebbtide.model import expiry
+from ebbtide.declaration.model import expiry
 
 
 @pytest.mark.parametrize(

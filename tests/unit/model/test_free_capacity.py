@@ -1,8 +1,8 @@
 """Resources of add-ons, subtracted from nodes and from the system pool."""
 
-from ebbtide.catalog import footprint
-from ebbtide.model import Cluster, declare
-from ebbtide.model.rules.free_capacity import largest_pod, system_pods
+from ebbtide.declaration.catalog import footprint
+from ebbtide.declaration.model import Cluster, declare
+from ebbtide.declaration.model.rules.free_capacity import largest_pod, system_pods
 from tests.unit.model.cases import base, edited
 
 

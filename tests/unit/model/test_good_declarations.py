@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from ebbtide.model import Cluster, DeclarationError, advice, declaration_schema, declare
+from ebbtide.declaration.model import Cluster, DeclarationError, advice, declaration_schema, declare
 from tests.unit.model.cases import (
     Case,
     aks_pools,

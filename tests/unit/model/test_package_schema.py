@@ -8,9 +8,9 @@ import pytest
 from jsonschema import Draft202012Validator
 from pydantic import BaseModel
 
-from ebbtide.model import Cluster
-from ebbtide.model.package_schema import CLUSTER, NODE_POOL, package_schema
-from ebbtide.model.waiting import WAITING
+from ebbtide.declaration.model import Cluster
+from ebbtide.declaration.model.package_schema import CLUSTER, NODE_POOL, package_schema
+from ebbtide.declaration.model.waiting import WAITING
 from tests.declarations import AKS, GKE
 from tests.repository import ROOT, declaration
 

@@ -5,7 +5,7 @@ import runpy
 
 import pytest
 
-from ebbtide.model import (
+from ebbtide.declaration.model import (
     DeclarationError,
     Nodes,
     Pool,
@@ -18,8 +18,8 @@ from ebbtide.model import (
     check_pool,
     declare,
 )
-from ebbtide.model.rules import overrides
-from ebbtide.model.site import CloudKind
+from ebbtide.declaration.model.rules import overrides
+from ebbtide.declaration.model.site import CloudKind
 from tests.declarations import GKE
 from tests.repository import ROOT
 

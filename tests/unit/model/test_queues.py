@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from ebbtide.model import Cluster, declare
-from ebbtide.model.queues import queues_of
+from ebbtide.declaration.model import Cluster, declare
+from ebbtide.declaration.model.queues import queues_of
 from tests.unit.model.cases import base, edited
 
 _FOUR = {"name": "a100-two", "machine": "a2-highgpu-2g", "capacity": "queued", "nodes": {"max": 2}}

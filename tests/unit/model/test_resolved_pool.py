@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from components.gke import NodePool, NodePoolArgs
-from ebbtide.catalog import CloudKind, Machine, find_machine
-from ebbtide.model import Pool, Site, check_pool, declare
-from ebbtide.model.resolved_pool import ResolvedPool, resolve
-from ebbtide.recording.record import record
+from ebbtide.analysis.recording.record import record
+from ebbtide.declaration.catalog import CloudKind, Machine, find_machine
+from ebbtide.declaration.model import Pool, Site, check_pool, declare
+from ebbtide.declaration.model.resolved_pool import ResolvedPool, resolve
 from tests.declarations import AKS, GKE, Declaration, changed
 from tests.synth import synth
 
@@ -34,7 +34,7 @@ def test_a_stack_resolves_each_pool_once(monkeypatch: pytest.MonkeyPatch) -> Non
         found.append(name)
         return find_machine(cloud, name)
 
-    monkeypatch.setattr("ebbtide.model.resolved_pool.find_machine", find)
+    monkeypatch.setattr("ebbtide.declaration.model.resolved_pool.find_machine", find)
     synth(GKE)
     assert found == [pool["machine"] for pool in GKE["pools"]]
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from ebbtide.model import Cluster, Fault
-from ebbtide.model.rules import RULES, ClusterRule, PoolRule, Severity
-from ebbtide.model.rules.rule import pools_of
+from ebbtide.declaration.model import Cluster, Fault
+from ebbtide.declaration.model.rules import RULES, ClusterRule, PoolRule, Severity
+from ebbtide.declaration.model.rules.rule import pools_of
 from tests.unit.model.cases import Case, bad_cases, cases
 
 Rule = PoolRule | ClusterRule

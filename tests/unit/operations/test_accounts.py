@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from ebbtide.catalog import CloudKind
-from ebbtide.cloud_apis.interfaces import Account, ClusterIdentity
+from ebbtide.clients.clouds.interfaces import Account, ClusterIdentity
+from ebbtide.declaration.catalog import CloudKind
 from ebbtide.operations import accounts
 from ebbtide.operations.clouds import commands
 from ebbtide.operations.errors import OperationError

@@ -9,8 +9,9 @@ from typing import Any, cast
 import pytest
 from rich.console import Console
 
-from ebbtide.catalog import CloudKind
-from ebbtide.cloud_apis.interfaces import Account, CloudResource, ClusterIdentity, Inventory
+from ebbtide.analysis.urns import STACK_TYPE
+from ebbtide.clients.clouds.interfaces import Account, CloudResource, ClusterIdentity, Inventory
+from ebbtide.declaration.catalog import CloudKind
 from ebbtide.operations import clouds, deleted_clusters, inspection
 from ebbtide.operations.clouds import Clouds
 from ebbtide.operations.deleted_clusters import DeletedClusters
@@ -19,7 +20,6 @@ from ebbtide.operations.inspection import Inspection
 from ebbtide.operations.stack import Removal, Stack
 from ebbtide.operations.state import State, read
 from ebbtide.operations.user_objects import CloudNames
-from ebbtide.urns import STACK_TYPE
 
 _ACCOUNT = Account(CloudKind.GKE, "acme-ml")
 _EARLIER = ClusterIdentity(

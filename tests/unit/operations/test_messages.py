@@ -3,11 +3,11 @@
 from dataclasses import replace
 from datetime import timedelta
 
-from ebbtide.invocation import command_line
 from ebbtide.operations import messages
 from ebbtide.operations.user_objects import UserObject
 from ebbtide.operations.volumes import Volume
 from ebbtide.operations.work import Work
+from ebbtide.text import command_line
 from tests.unit.operations.objects import NOW, STATE
 
 WORK = Work(

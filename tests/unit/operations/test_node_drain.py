@@ -5,10 +5,10 @@ from typing import Any, cast
 
 import pytest
 
-from ebbtide import clock
-from ebbtide.kubernetes_api import Api, ApiError
+from ebbtide.clients.kubernetes import Api, ApiError
 from ebbtide.operations import node_drain
 from ebbtide.operations.node_drain import REQUEUED, SINCE, DrainedPool
+from ebbtide.values import clock
 
 _BEGUN = datetime(2026, 11, 22, 12, tzinfo=UTC)
 _POOL = DrainedPool("cpu", "pool", "cpu-old", timedelta(hours=2))

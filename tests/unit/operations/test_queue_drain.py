@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any, cast
 
-from ebbtide.kubernetes_api import Api
+from ebbtide.clients.kubernetes import Api
 from ebbtide.operations import queue_drain
 from ebbtide.operations.state import ObjectReference
 from tests.unit.operations.objects import STATE, Object, made

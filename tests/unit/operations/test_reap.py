@@ -5,14 +5,14 @@ from typing import Any, cast
 
 import pytest
 
-from ebbtide import clock
-from ebbtide.catalog import CloudKind
-from ebbtide.cloud_apis import connect
-from ebbtide.cloud_apis.interfaces import Account, CloudResource
+from ebbtide.clients.clouds import connect
+from ebbtide.clients.clouds.interfaces import Account, CloudResource
+from ebbtide.declaration.catalog import CloudKind
 from ebbtide.operations import unmanaged
 from ebbtide.operations.backend import Backend
 from ebbtide.operations.errors import OperationError
 from ebbtide.operations.reap import ReapOutcome, check_clock, expired
+from ebbtide.values import clock
 from tests.unit.policy.stacks_in_memory import GKE, resource, system_pool
 
 _NOW = datetime(2026, 11, 22, 20, 0, tzinfo=UTC)

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from ebbtide.analysis.recording.recording import Recording, Resource
 from ebbtide.operations import rolling
-from ebbtide.recording.recording import Recording, Resource
 
 _PARENTS = {
     "gke": ("ebbtide:gke:Topology$ebbtide:gke:NodePool", "gcp:container/nodePool:NodePool", "name"),

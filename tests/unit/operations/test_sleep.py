@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
-from ebbtide import clock
-from ebbtide.catalog import CloudKind
-from ebbtide.catalog.amounts import Amount
-from ebbtide.costs.rates import BilledItem, Rates
-from ebbtide.kubernetes_api import JSON, MERGE_PATCH, Api, ApiError
-from ebbtide.kubernetes_api.parts import part
+from ebbtide.analysis.costs.rates import BilledItem, Rates
+from ebbtide.clients.kubernetes import JSON, MERGE_PATCH, Api, ApiError
+from ebbtide.clients.kubernetes.parts import part
+from ebbtide.declaration.catalog import CloudKind
+from ebbtide.declaration.catalog.amounts import Amount
 from ebbtide.operations import access, queue_hold
 from ebbtide.operations.errors import OperationError
 from ebbtide.operations.sleep import OwnCluster, Running, Sleeper, own_cluster, sleep, wake
 from ebbtide.operations.state import ObjectReference
 from ebbtide.placement import Profile
+from ebbtide.values import clock
 from tests.unit.operations.objects import PROFILE, STATE, Object, condition, made, node, pod
 
 _KUEUE = "/apis/kueue.x-k8s.io/v1beta2"

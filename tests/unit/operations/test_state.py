@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from ebbtide.catalog import CloudKind
-from ebbtide.cloud_apis.interfaces import Account, ClusterIdentity
+from ebbtide.analysis.urns import STACK_TYPE
+from ebbtide.clients.clouds.interfaces import Account, ClusterIdentity
+from ebbtide.declaration.catalog import CloudKind
 from ebbtide.operations import volumes
 from ebbtide.operations.deleted_clusters import OUTPUT, DeletedClusters, merged, with_clusters
 from ebbtide.operations.state import ObjectReference, State, read
 from ebbtide.operations.volumes import Volume
-from ebbtide.urns import STACK_TYPE
 from tests.unit.operations.objects import STATE
 
 _REPOSITORY = "gcp:artifactregistry/repository:Repository"

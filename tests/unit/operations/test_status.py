@@ -10,13 +10,13 @@ from typing import Any, cast
 import pytest
 from rich.console import Console
 
-from ebbtide.catalog.amounts import Amount
+from ebbtide.analysis.costs.rates import BilledItem, Rates
 from ebbtide.cli.status_tables import tables
-from ebbtide.costs.ledger import Report, Sum
-from ebbtide.costs.rates import BilledItem, Rates
-from ebbtide.kubernetes_api import Api
+from ebbtide.clients.kubernetes import Api
+from ebbtide.declaration.catalog.amounts import Amount
 from ebbtide.operations import access
 from ebbtide.operations.errors import OperationError
+from ebbtide.operations.ledger import Report, Sum
 from ebbtide.operations.queue_status import QueueObjects
 from ebbtide.operations.snapshot import Snapshot
 from ebbtide.operations.status import StatusSource, status

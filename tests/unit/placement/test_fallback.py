@@ -7,9 +7,9 @@ import pytest
 import yaml
 from hypothesis import given, settings
 
-from ebbtide.catalog import CloudKind
-from ebbtide.model import Pool, declare
-from ebbtide.model.labels_and_taints import labels_and_taints
+from ebbtide.declaration.catalog import CloudKind
+from ebbtide.declaration.model import Pool, declare
+from ebbtide.declaration.model.labels_and_taints import labels_and_taints
 from ebbtide.placement.derive import profile
 from ebbtide.placement.fallback import fallback_objects, priorities, with_names
 from ebbtide.placement.queueing import queueing

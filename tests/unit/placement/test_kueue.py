@@ -7,10 +7,10 @@ import jsonschema
 import pytest
 from hypothesis import given, settings
 
-from ebbtide.kueue_api import API_VERSION
-from ebbtide.model import declare
+from ebbtide.declaration.model import declare
 from ebbtide.placement.kueue import layers
 from ebbtide.placement.queueing import queueing
+from ebbtide.values.kueue_api import API_VERSION
 from tests.declarations import AKS, GKE, Declaration, changed
 from tests.manifests import KUEUE, upstream
 from tests.unit.placement.test_quotas import queued

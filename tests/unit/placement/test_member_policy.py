@@ -4,11 +4,11 @@ import pytest
 
 from components.addons.system_placement import priority_class
 from components.addons.team_objects import namespace_labels
-from ebbtide.costs import recorder
-from ebbtide.model import declare
-from ebbtide.model.tenants import tenants_of
+from ebbtide.declaration.model import declare
+from ebbtide.declaration.model.tenants import tenants_of
+from ebbtide.in_pods import cost_recorder as recorder
 from ebbtide.placement import member_policy
-from ebbtide.runs import metadata
+from ebbtide.work.runs import metadata
 from tests.declarations import AKS, GKE, Declaration, changed, pool
 
 MEMBER = ["ada@acme.example"]

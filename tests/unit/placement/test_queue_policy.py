@@ -2,7 +2,7 @@
 
 import pytest
 
-from ebbtide.model import Taint, declare
+from ebbtide.declaration.model import Taint, declare
 from ebbtide.placement import queue_policy
 from tests.declarations import AKS, GKE, Declaration, changed, pool
 

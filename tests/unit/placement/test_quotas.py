@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ebbtide.catalog import CloudKind
-from ebbtide.model import Cluster, declare
-from ebbtide.model.tenants import tenants_of
+from ebbtide.declaration.catalog import CloudKind
+from ebbtide.declaration.model import Cluster, declare
+from ebbtide.declaration.model.tenants import tenants_of
 from ebbtide.placement import ProfileError
 from ebbtide.placement.derive import profile
 from ebbtide.placement.queueing import Queueing, queueing

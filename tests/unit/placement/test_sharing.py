@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from ebbtide.model import declare
+from ebbtide.declaration.model import declare
 from ebbtide.placement.derive import profile
 from ebbtide.placement.profile import AcceleratorProfile, Profile
 from ebbtide.placement.quotas import flavor
-from ebbtide.workloads.errors import WorkloadError
-from ebbtide.workloads.jobs import job
+from ebbtide.work.errors import WorkloadError
+from ebbtide.work.jobs import job
 from tests.declarations import AKS, GKE, Declaration, only
 
 A100 = "nvidia-tesla-a100"

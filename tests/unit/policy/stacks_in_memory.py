@@ -3,10 +3,10 @@
 import copy
 from typing import Any
 
-from ebbtide.costs.charges import charges
-from ebbtide.policy.check import Finding, check, policy_of
-from ebbtide.reading import read_clusters, read_pools
-from ebbtide.recording.recording import Recording, Resource
+from ebbtide.analysis.costs.charges import charges
+from ebbtide.analysis.policy.check import Finding, check, policy_of
+from ebbtide.analysis.reading import read_clusters, read_pools
+from ebbtide.analysis.recording.recording import Recording, Resource
 
 GKE = "gcp:container/cluster:Cluster"
 GKE_POOL = "gcp:container/nodePool:NodePool"

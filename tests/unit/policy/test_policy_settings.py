@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from ebbtide.policy.check import policy_of
-from ebbtide.policy.settings import PolicyError
+from ebbtide.analysis.policy.check import policy_of
+from ebbtide.analysis.policy.settings import PolicyError
 
 _FAULTS: dict[str, tuple[Callable[[], object], list[str]]] = {
     "rules": (

@@ -6,15 +6,15 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from ebbtide.analysis.policy.check import policy_of, policy_schema
+from ebbtide.analysis.policy.rules import RULES
+from ebbtide.analysis.policy.settings import PolicyError
+from ebbtide.analysis.preview.build_report import preview_of
+from ebbtide.analysis.preview.render import render
+from ebbtide.analysis.preview.stack_files import StackFileError, StackFiles, read_stack
+from ebbtide.analysis.recording.recording import Recording, Resource
+from ebbtide.analysis.recording.values import Plain
 from ebbtide.cli.error_output import explain
-from ebbtide.policy.check import policy_of, policy_schema
-from ebbtide.policy.rules import RULES
-from ebbtide.policy.settings import PolicyError
-from ebbtide.preview.build_report import preview_of
-from ebbtide.preview.render import render
-from ebbtide.preview.stack_files import StackFileError, StackFiles, read_stack
-from ebbtide.recording.recording import Recording, Resource
-from ebbtide.recording.values import Plain
 from tests.repository import ROOT
 from tests.synth import synth_stack
 

@@ -8,10 +8,10 @@ import pytest
 from pulumi import Output, ResourceOptions
 from rich.console import Console
 
-from ebbtide.preview.build_report import preview_of
-from ebbtide.preview.render import render
-from ebbtide.preview.report import Preview
-from ebbtide.recording.recording import Recording
+from ebbtide.analysis.preview.build_report import preview_of
+from ebbtide.analysis.preview.render import render
+from ebbtide.analysis.preview.report import Preview
+from ebbtide.analysis.recording.recording import Recording
 from tests.unit.recording.programs import Part, network, run
 
 

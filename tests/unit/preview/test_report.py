@@ -10,9 +10,9 @@ import pytest
 from pulumi import Output, ResourceOptions
 from pydantic import ValidationError
 
-from ebbtide.preview.build_report import preview_of
-from ebbtide.preview.report import VERSION, Preview, ResourceReport, preview_schema
-from ebbtide.recording.recording import Recording
+from ebbtide.analysis.preview.build_report import preview_of
+from ebbtide.analysis.preview.report import VERSION, Preview, ResourceReport, preview_schema
+from ebbtide.analysis.recording.recording import Recording
 from tests.unit.recording.programs import Part, network, run
 
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from ebbtide.preview.stack_config import PLACEHOLDER
-from ebbtide.preview.stack_files import StackFileError, StackFiles, read_stack, stack_named_by
-from ebbtide.project.source import find_misplaced, find_source
+from ebbtide.analysis.preview.stack_config import PLACEHOLDER
+from ebbtide.analysis.preview.stack_files import StackFileError, StackFiles, read_stack, stack_named_by
+from ebbtide.declaration.project.source import find_misplaced, find_source
 
 PROJECT = "name: shop\nruntime: python\n"
 

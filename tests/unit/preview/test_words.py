@@ -2,8 +2,7 @@
 
 import pytest
 
-from ebbtide.catalog import CloudKind
-from ebbtide.preview.report import (
+from ebbtide.analysis.preview.report import (
     AcceleratorReport,
     AmountReport,
     ChargeReport,
@@ -11,7 +10,7 @@ from ebbtide.preview.report import (
     NodesReport,
     PoolReport,
 )
-from ebbtide.preview.words import (
+from ebbtide.analysis.preview.words import (
     accelerator_words,
     amount_words,
     capacity_limit,
@@ -19,6 +18,7 @@ from ebbtide.preview.words import (
     nodes_words,
     type_words,
 )
+from ebbtide.declaration.catalog import CloudKind
 
 _NOTHING = AmountReport(usd=0, unknown=())
 _POOL = PoolReport(

@@ -7,10 +7,10 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ebbtide.model import declare
-from ebbtide.preview.build_report import preview_of
-from ebbtide.preview.stack_files import StackFileError, read_stack
-from ebbtide.project.extends import ExtendsError, extended
+from ebbtide.analysis.preview.build_report import preview_of
+from ebbtide.analysis.preview.stack_files import StackFileError, read_stack
+from ebbtide.declaration.model import declare
+from ebbtide.declaration.project.extends import ExtendsError, extended
 from tests.repository import ROOT
 from tests.synth import synth_stack
 

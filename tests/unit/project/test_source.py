@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from ebbtide.model import DeclarationError, declare
-from ebbtide.preview.stack_files import StackFileError, StackFiles, read_stack
-from ebbtide.project.diagnostics import declaration_text
-from ebbtide.project.source import find_source
+from ebbtide.analysis.preview.stack_files import StackFileError, StackFiles, read_stack
+from ebbtide.declaration.model import DeclarationError, declare
+from ebbtide.declaration.project.diagnostics import declaration_text
+from ebbtide.declaration.project.source import find_source
 
 _CLUSTER = """\
     owner: vision-team

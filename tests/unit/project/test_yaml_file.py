@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ebbtide.project.yaml_file import YamlFileError, read
+from ebbtide.declaration.project.yaml_file import YamlFileError, read
 
 
 def _error(directory: Path, text: str) -> YamlFileError:

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable
 
-from ebbtide.preview.build_report import pool_report
-from ebbtide.preview.report import AmountReport, ChargeReport, PoolReport
-from ebbtide.reading import RecordedPool
+from ebbtide.analysis.preview.build_report import pool_report
+from ebbtide.analysis.preview.report import AmountReport, ChargeReport, PoolReport
+from ebbtide.analysis.reading import RecordedPool
 
 _NOTHING = AmountReport(usd=0)
 NO_CHARGE = ChargeReport(

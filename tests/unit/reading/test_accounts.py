@@ -1,7 +1,7 @@
 """Projects and subscriptions of recorded clusters."""
 
-from ebbtide.catalog import CloudKind
-from ebbtide.reading import read_accounts
+from ebbtide.analysis.reading import read_accounts
+from ebbtide.declaration.catalog import CloudKind
 from tests.repository import ROOT
 from tests.synth import synth_stack
 

@@ -2,11 +2,11 @@
 
 import pytest
 
-from ebbtide.catalog import CloudKind
-from ebbtide.model import Site, Taint
-from ebbtide.model.resolved_pool import NO_ADDONS
-from ebbtide.reading import RecordedPool
-from ebbtide.reading.admission import admits
+from ebbtide.analysis.reading import RecordedPool
+from ebbtide.analysis.reading.admission import admits
+from ebbtide.declaration.catalog import CloudKind
+from ebbtide.declaration.model import Site, Taint
+from ebbtide.declaration.model.resolved_pool import NO_ADDONS
 
 _SPOT = Taint(key="spot", value="true")
 _GPU = Taint(key="nvidia.com/gpu", value="present")

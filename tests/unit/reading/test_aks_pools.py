@@ -5,16 +5,16 @@ from typing import Any
 import pulumi_azure_native as azure
 import pytest
 
-from ebbtide.catalog import CloudKind
-from ebbtide.preview.report import (
+from ebbtide.analysis.preview.report import (
     AcceleratorReport,
     DiskReport,
     NodesReport,
     PoolReport,
     TaintReport,
 )
-from ebbtide.reading import read_pools
-from ebbtide.recording.record import record
+from ebbtide.analysis.reading import read_pools
+from ebbtide.analysis.recording.record import record
+from ebbtide.declaration.catalog import CloudKind
 from tests.unit.reading.reports import NO_CHARGE, reports
 
 _SPOT = "kubernetes.azure.com/scalesetpriority"

@@ -5,8 +5,8 @@ import pulumi_gcp as gcp
 import pulumi_kubernetes as k8s
 import pytest
 
-from ebbtide.reading import read_fallbacks, read_pools
-from ebbtide.recording.record import record
+from ebbtide.analysis.reading import read_fallbacks, read_pools
+from ebbtide.analysis.recording.record import record
 
 QUEUED = ("vision/cpus",)
 

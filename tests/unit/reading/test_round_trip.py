@@ -2,9 +2,9 @@
 
 from hypothesis import given, settings
 
-from ebbtide.catalog import CloudKind
-from ebbtide.model import declare
-from ebbtide.reading import read_pools
+from ebbtide.analysis.reading import read_pools
+from ebbtide.declaration.catalog import CloudKind
+from ebbtide.declaration.model import declare
 from tests.declarations import Declaration, declarations
 from tests.synth import synth
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from ebbtide.reading.state import StateError, recording_of
-from ebbtide.recording.recording import Recording
-from ebbtide.recording.values import UNKNOWN, Secret
+from ebbtide.analysis.reading.state import StateError, recording_of
+from ebbtide.analysis.recording.recording import Recording
+from ebbtide.analysis.recording.values import UNKNOWN, Secret
 
 SIGNATURE = "4dabf18193072939515e22adb298388d"
 SECRET = {SIGNATURE: "1b47061264138c4ac30d75fd1eb44270"}

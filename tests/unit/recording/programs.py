@@ -3,8 +3,8 @@
 import pulumi
 import pulumi_gcp as gcp
 
-from ebbtide.recording.record import record
-from ebbtide.recording.recording import Recording
+from ebbtide.analysis.recording.record import record
+from ebbtide.analysis.recording.recording import Recording
 
 
 class Part(pulumi.ComponentResource):

@@ -8,8 +8,8 @@ import pulumi
 import pulumi_gcp as gcp
 import pytest
 
-from ebbtide.recording.failures import ProgramError
-from ebbtide.recording.record import record
+from ebbtide.analysis.recording.failures import ProgramError
+from ebbtide.analysis.recording.record import record
 from tests.unit.recording.programs import network, run
 
 

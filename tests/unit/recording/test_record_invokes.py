@@ -9,12 +9,12 @@ import pulumi_gcp as gcp
 import pytest
 from pulumi import InvokeOptions, Output
 
-from ebbtide.recording.assumed_values import is_assumed
-from ebbtide.recording.assumption_tables import Assumptions
-from ebbtide.recording.assumptions import ASSUMPTIONS
-from ebbtide.recording.failures import ProgramError
-from ebbtide.recording.record import record
-from ebbtide.recording.values import UNKNOWN
+from ebbtide.analysis.recording.assumed_values import is_assumed
+from ebbtide.analysis.recording.assumption_tables import Assumptions
+from ebbtide.analysis.recording.assumptions import ASSUMPTIONS
+from ebbtide.analysis.recording.failures import ProgramError
+from ebbtide.analysis.recording.record import record
+from ebbtide.analysis.recording.values import UNKNOWN
 from tests.unit.recording.programs import network, run
 
 

@@ -4,7 +4,7 @@ import pulumi
 import pulumi_gcp as gcp
 import pytest
 
-from ebbtide.recording.record import record
+from ebbtide.analysis.recording.record import record
 from tests.unit.recording.programs import network, run
 
 

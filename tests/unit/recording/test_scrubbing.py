@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ebbtide.recording.scrubbing import Scrubber
-from ebbtide.recording.values import UNKNOWN, Secret
+from ebbtide.analysis.recording.scrubbing import Scrubber
+from ebbtide.analysis.recording.values import UNKNOWN, Secret
 
 _PEM = "-----BEGIN {0}-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQ\n-----END {0}-----\n"
 _RANDOM = base64.b64encode(bytes(range(3, 250, 4))).decode()

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 
 import pytest
 
-from ebbtide.recording.values import UNKNOWN, Plain, Secret, at, leaves, masked, revealed
+from ebbtide.analysis.recording.values import UNKNOWN, Plain, Secret, at, leaves, masked, revealed
 
 VALUE: Plain = {
     "name": "t4-spot",

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pulumi.runtime import rpc
 
-from ebbtide.recording.values import UNKNOWN, Plain, Secret
-from ebbtide.recording.wire import fill_struct, properties
+from ebbtide.analysis.recording.values import UNKNOWN, Plain, Secret
+from ebbtide.analysis.recording.wire import fill_struct, properties
 
 _keys = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=8)
 _scalars = st.one_of(

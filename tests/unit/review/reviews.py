@@ -2,9 +2,15 @@
 
 from functools import cache
 
-from ebbtide.preview.build_report import preview_of
-from ebbtide.preview.report import AmountReport, PoolReport, Preview
-from ebbtide.review.report import ChangeReport, DifferenceReport, FieldChangeReport, FindingReport, Review
+from ebbtide.analysis.preview.build_report import preview_of
+from ebbtide.analysis.preview.report import AmountReport, PoolReport, Preview
+from ebbtide.analysis.review.report import (
+    ChangeReport,
+    DifferenceReport,
+    FieldChangeReport,
+    FindingReport,
+    Review,
+)
 from tests.repository import ROOT
 from tests.synth import synth_stack
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from ebbtide.recording.recording import Recording, Resource, Secret
-from ebbtide.recording.values import UNKNOWN
-from ebbtide.review.consequences import refusals
-from ebbtide.review.difference import Change, compare
+from ebbtide.analysis.recording.recording import Recording, Resource, Secret
+from ebbtide.analysis.recording.values import UNKNOWN
+from ebbtide.analysis.review.consequences import refusals
+from ebbtide.analysis.review.difference import Change, compare
 
 BUCKET = "gcp:storage/bucket:Bucket"
 NODE_POOL = "gcp:container/nodePool:NodePool"

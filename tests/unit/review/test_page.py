@@ -5,8 +5,8 @@ from itertools import pairwise
 
 import pytest
 
-from ebbtide.review.page import render
-from ebbtide.review.report import FieldChangeReport, Review
+from ebbtide.analysis.review.page import render
+from ebbtide.analysis.review.report import FieldChangeReport, Review
 from tests.html_pages import NAMESPACES, element_names, parsed, text_of
 from tests.unit.review.reviews import dev, hostile, large, review_of
 

@@ -4,8 +4,8 @@ import io
 
 from rich.console import Console
 
-from ebbtide.review import markdown, page, render
-from ebbtide.review.report import ReplayColumn, ReplaySummary, Review
+from ebbtide.analysis.review import markdown, page, render
+from ebbtide.analysis.review.report import ReplayColumn, ReplaySummary, Review
 from tests.unit.review.reviews import dev, review_of
 
 _VERDICT = "With 8 t4-spot nodes instead of 4: 52 % less waiting, 2 % more cost."

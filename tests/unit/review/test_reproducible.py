@@ -10,13 +10,13 @@ _CODE = """
 import io
 from pathlib import Path
 from rich.console import Console
-from ebbtide.preview import render as preview
-from ebbtide.preview.build_report import preview_of
-from ebbtide.preview.record_stack import record_stack
-from ebbtide.preview.stack_files import read_stack
-from ebbtide.review import markdown, page, render
-from ebbtide.review.baseline import Baseline
-from ebbtide.review.build_report import review_of
+from ebbtide.analysis.preview import render as preview
+from ebbtide.analysis.preview.build_report import preview_of
+from ebbtide.analysis.preview.record_stack import record_stack
+from ebbtide.analysis.preview.stack_files import read_stack
+from ebbtide.analysis.review import markdown, page, render
+from ebbtide.analysis.review.baseline import Baseline
+from ebbtide.analysis.review.build_report import review_of
 
 pools = {"dev": "n2-standard-16", "dev-aks": "Standard_D16s_v5"}
 for stack in pools:

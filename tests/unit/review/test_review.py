@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from ebbtide.catalog import CloudKind, find_price
-from ebbtide.policy.check import policy_of
-from ebbtide.recording.record import record
-from ebbtide.recording.recording import Recording
-from ebbtide.review.baseline import Baseline
-from ebbtide.review.build_report import review_of
-from ebbtide.review.report import Review
+from ebbtide.analysis.policy.check import policy_of
+from ebbtide.analysis.recording.record import record
+from ebbtide.analysis.recording.recording import Recording
+from ebbtide.analysis.review.baseline import Baseline
+from ebbtide.analysis.review.build_report import review_of
+from ebbtide.analysis.review.report import Review
+from ebbtide.declaration.catalog import CloudKind, find_price
 from tests.declarations import AKS, GKE, Declaration, changed, pool
 from tests.repository import ROOT
 from tests.synth import synth

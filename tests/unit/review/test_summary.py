@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ebbtide.preview.report import AmountReport
-from ebbtide.review.report import Review
-from ebbtide.review.summary import change_of, changed_lines, dollars, quota_rows
+from ebbtide.analysis.preview.report import AmountReport
+from ebbtide.analysis.review.report import Review
+from ebbtide.analysis.review.summary import change_of, changed_lines, dollars, quota_rows
 from tests.unit.review.reviews import dev, review_of
 
 _LONG = {"pools": [{"name": f"pool-{number}", "max": 4} for number in range(20)]}

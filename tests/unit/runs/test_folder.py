@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from ebbtide.runs import folder as folder_module
-from ebbtide.runs.folder import read_folder
-from ebbtide.workloads.errors import WorkloadError
+from ebbtide.work.errors import WorkloadError
+from ebbtide.work.runs import folder as folder_module
+from ebbtide.work.runs.folder import read_folder
 
 
 def _file(root: Path, path: str, text: str = "x") -> None:

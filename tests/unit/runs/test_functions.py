@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from ebbtide import functions
-from ebbtide.archives import extract
-from ebbtide.kubernetes_api import Api
-from ebbtide.workloads.errors import WorkloadError
+from ebbtide.clients.kubernetes import Api
+from ebbtide.work import functions
+from ebbtide.work.errors import WorkloadError
+from ebbtide.work.runs.archives import extract
 from tests.declarations import GKE, changed
 from tests.unit.api_objects import ObjectsApi
 from tests.unit.workloads.clusters import DEV, derived
@@ -96,7 +96,7 @@ def test_code_in_the_bucket_of_the_team(
         written[path] = content
         return True
 
-    monkeypatch.setattr("ebbtide.runs.code.write_once", write)
+    monkeypatch.setattr("ebbtide.work.runs.code.write_once", write)
     profile = derived(changed(GKE, teams=[{"name": "vision", "requireQueue": False, "volume": {}}]))
     fields: Any = {"pool": "cpu", "namespace": "vision", "image": "python", "code_in": "bucket"}
     functions.run(module.train, 0.1, [], profile=profile, **fields)

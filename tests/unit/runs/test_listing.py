@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from ebbtide.kubernetes_api import JSON, Api
-from ebbtide.runs.listing import ListedWorkload, list_workloads
-from ebbtide.workloads.objects import message_of
+from ebbtide.clients.kubernetes import JSON, Api
+from ebbtide.work.objects import message_of
+from ebbtide.work.runs.listing import ListedWorkload, list_workloads
 from tests.unit.workloads.recorded import event, job, pod
 
 Object = dict[str, Any]

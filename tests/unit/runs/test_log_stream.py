@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from ebbtide.kubernetes_api import Api, ApiError
-from ebbtide.runs import log_stream
-from ebbtide.runs.log_stream import LogStream, of_index, print_logs
+from ebbtide.clients.kubernetes import Api, ApiError
+from ebbtide.work.runs import log_stream
+from ebbtide.work.runs.log_stream import LogStream, of_index, print_logs
 
 
 class _Logs(Api):

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from ebbtide.archives import Extracted
-from ebbtide.runs.outputs import LIFE, address_of, options_of, parse, reader, receive
-from ebbtide.workloads.cluster import ClusterError
-from ebbtide.workloads.errors import WorkloadError
+from ebbtide.work.cluster import ClusterError
+from ebbtide.work.errors import WorkloadError
+from ebbtide.work.runs.archives import Extracted
+from ebbtide.work.runs.outputs import LIFE, address_of, options_of, parse, reader, receive
 from tests.declarations import GKE, changed
 from tests.unit.workloads.clusters import derived
 
@@ -85,7 +85,8 @@ def test_a_disk_without_space(tmp_path: Path, outputs: Path) -> None:
     """A target that cannot be written ends with its reason, and without a part of a file."""
     (outputs / "large").write_bytes(b"x" * 100_000)
     script = (
-        "import resource, signal, sys; from pathlib import Path; from ebbtide.runs.outputs import receive\n"
+        "import resource, signal, sys; from pathlib import Path\n"
+        "from ebbtide.work.runs.outputs import receive\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))\n"
         "receive([sys.argv[1]], {'metadata': {'name': 'train-x'}}, 'large', Path(sys.argv[2]))"
@@ -99,7 +100,7 @@ def test_a_disk_without_space(tmp_path: Path, outputs: Path) -> None:
 
 def test_a_pod_that_does_not_end(tmp_path: Path, outputs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A pod that sends more after its archive, without an end, is an error."""
-    monkeypatch.setattr("ebbtide.runs.outputs._LAST", 0.2)
+    monkeypatch.setattr("ebbtide.work.runs.outputs._LAST", 0.2)
     endless = _kubectl(tmp_path, outputs, after="\nexec sh -c 'trap \"\" PIPE; yes; exec sleep 100'")
     with pytest.raises(ClusterError, match="incomplete"):
         receive(endless, _POD, "model.txt", tmp_path / "target")

@@ -6,9 +6,9 @@ from unittest.mock import patch
 
 import pytest
 
-from ebbtide import clock
-from ebbtide.runs.pod_costs import Cost, cost_of
-from ebbtide.runs.pod_history import PodHistory
+from ebbtide.values import clock
+from ebbtide.work.runs.pod_costs import Cost, cost_of
+from ebbtide.work.runs.pod_history import PodHistory
 from tests.unit.workloads.clusters import DEV
 
 _START = datetime(2026, 11, 23, 10, tzinfo=UTC)

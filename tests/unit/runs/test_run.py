@@ -16,17 +16,17 @@ import pytest
 from ebbtide.cli.run import UNRECORDED
 from ebbtide.placement import Profile
 from ebbtide.placement.profile import TeamProfile
-from ebbtide.runs import code
-from ebbtide.runs.code import bucket_folder, image_repository, storage_of, uploaded
-from ebbtide.runs.code_in import CodeIn
-from ebbtide.runs.folder import read_folder
-from ebbtide.runs.metadata import application, label_value, name_of
-from ebbtide.runs.run import objects_of
-from ebbtide.workloads.errors import WorkloadError
-from ebbtide.workloads.names import is_label
-from ebbtide.workloads.several_nodes import job_over_nodes
-from ebbtide.workloads.sweeps import sweep
-from ebbtide.workloads.tasks import TaskFields
+from ebbtide.work.errors import WorkloadError
+from ebbtide.work.names import is_label
+from ebbtide.work.runs import code
+from ebbtide.work.runs.code import bucket_folder, image_repository, storage_of, uploaded
+from ebbtide.work.runs.code_in import CodeIn
+from ebbtide.work.runs.folder import read_folder
+from ebbtide.work.runs.metadata import application, label_value, name_of
+from ebbtide.work.runs.run import objects_of
+from ebbtide.work.several_nodes import job_over_nodes
+from ebbtide.work.sweeps import sweep
+from ebbtide.work.tasks import TaskFields
 from tests.buckets import Bucket, bucket
 from tests.declarations import AKS, GKE, Declaration, changed
 from tests.manifests import assert_valid
@@ -223,7 +223,7 @@ def test_an_upload_without_a_login(root: Path, monkeypatch: pytest.MonkeyPatch) 
     """The error is one line, with the first of a library's report on every credential that it has tried."""
     report = RuntimeError("DefaultAzureCredential failed.\nAttempted credentials:\n\tAzureCliCredential")
     opened = Mock(return_value=(Mock(exists=Mock(side_effect=report)), "code"))
-    monkeypatch.setattr("ebbtide.workloads.storage._opened", opened)
+    monkeypatch.setattr("ebbtide.in_pods.storage._opened", opened)
     profile = replace(DEV, teams=(TeamProfile("vision", "vision", bucket="gs://vision"),))
     with pytest.raises(WorkloadError) as error:
         uploaded({}, profile, "vision", read_folder(root), CodeIn.BUCKET, {})

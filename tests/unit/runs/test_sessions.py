@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from ebbtide.placement.profile import TeamProfile
-from ebbtide.runs.code_in import CodeIn
-from ebbtide.runs.folder import read_folder
-from ebbtide.runs.sessions import session
-from ebbtide.workloads.errors import WorkloadError
+from ebbtide.work.errors import WorkloadError
+from ebbtide.work.runs.code_in import CodeIn
+from ebbtide.work.runs.folder import read_folder
+from ebbtide.work.runs.sessions import session
 from tests.unit.workloads.clusters import DEV
 
 Object = dict[str, Any]

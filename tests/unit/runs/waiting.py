@@ -3,9 +3,9 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from ebbtide.runs.pending.cause import Cause
-from ebbtide.runs.pending.causes import cause_of
-from ebbtide.runs.pending.evidence import Evidence
+from ebbtide.work.runs.pending.cause import Cause
+from ebbtide.work.runs.pending.causes import cause_of
+from ebbtide.work.runs.pending.evidence import Evidence
 from tests.declarations import GKE, changed
 from tests.unit.workloads.clusters import derived
 from tests.unit.workloads.recorded import condition, job

@@ -5,14 +5,14 @@ from typing import Any, cast
 
 import pytest
 
-from ebbtide.costs.recorder import MONTH_LABEL, NAMESPACE, Recorder
-from ebbtide.kubernetes_api import Api
-from ebbtide.model import declare
+from ebbtide.clients.kubernetes import Api
+from ebbtide.declaration.model import declare
+from ebbtide.in_pods.cost_recorder import MONTH_LABEL, NAMESPACE, Recorder
+from ebbtide.operations.traces.history import History, TraceExportError, read_history
+from ebbtide.operations.traces.rows import TraceRow, anonymous, to_csv
 from ebbtide.placement import Profile
 from ebbtide.placement.derive import profile
-from ebbtide.traces.history import History, TraceExportError, read_history
-from ebbtide.traces.rows import TraceRow, anonymous, to_csv
-from ebbtide.workloads.placement import KEPT
+from ebbtide.work.placement import KEPT
 from tests.declarations import GKE
 from tests.unit.costs.cluster import SETTINGS, START, Cluster, done, node, pod, when
 

@@ -6,15 +6,15 @@ from typing import Any, cast
 
 import pytest
 
-from ebbtide.costs.recorder import NAMESPACE, STATE
-from ebbtide.kubernetes_api import Api, ApiError
-from ebbtide.kueue_api import API_PATH
-from ebbtide.model import declare
+from ebbtide.clients.kubernetes import Api, ApiError
+from ebbtide.declaration.model import declare
+from ebbtide.in_pods.cost_recorder import NAMESPACE, STATE
+from ebbtide.operations.traces.existing import planned
+from ebbtide.operations.traces.present import Present, read_present
 from ebbtide.placement import Profile
 from ebbtide.placement.derive import profile
-from ebbtide.traces.existing import planned
-from ebbtide.traces.present import Present, read_present
-from ebbtide.workloads.jobs import job as made
+from ebbtide.values.kueue_api import API_PATH
+from ebbtide.work.jobs import job as made
 from tests.declarations import GKE, changed
 from tests.unit.costs.cluster import START, when
 

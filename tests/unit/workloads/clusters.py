@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from ebbtide.model import declare
+from ebbtide.declaration.model import declare
 from ebbtide.placement import PoolProfile, Profile
 from ebbtide.placement.derive import profile
-from ebbtide.workloads.tasks import TaskFields
+from ebbtide.work.tasks import TaskFields
 from tests.repository import ROOT, STACK_FILES, declaration, relative
 
 PROFILES = {relative(path): profile(declare(declaration(path), default_name="dev")) for path in STACK_FILES}

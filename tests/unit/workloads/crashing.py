@@ -8,8 +8,8 @@ import sys
 from types import FrameType
 from typing import Any
 
-from ebbtide.workloads import checkpoints as module
-from ebbtide.workloads import storage
+from ebbtide.in_pods import checkpoints as module
+from ebbtide.in_pods import storage
 from tests.unit.workloads.training import read, save
 
 _TRACED = {module.__file__, storage.__file__, shutil.__file__}

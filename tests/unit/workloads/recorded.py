@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ebbtide.workloads.job_progress import JobSnapshot
+from ebbtide.work.job_progress import JobSnapshot
 
 Object = dict[str, Any]
 

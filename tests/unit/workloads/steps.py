@@ -11,8 +11,8 @@ from kfp import components, dsl
 from kfp.dsl.pipeline_context import Pipeline
 
 from ebbtide.placement import PoolProfile
-from ebbtide.workloads.errors import WorkloadError
-from ebbtide.workloads.pipelines import PlacementWarning
+from ebbtide.work.errors import WorkloadError
+from ebbtide.work.pipelines import PlacementWarning
 
 _FILE = """
 name: From a file

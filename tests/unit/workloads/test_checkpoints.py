@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ebbtide.workloads.checkpoints import CheckpointError, Checkpoints, NewerCheckpointError
+from ebbtide.in_pods.checkpoints import CheckpointError, Checkpoints, NewerCheckpointError
 from tests.repository import ROOT
 from tests.unit.workloads import crashing, training
 from tests.unit.workloads.training import read
@@ -346,11 +346,11 @@ def test_what_cannot_be_synced_is_not_saved(tmp_path: Path, monkeypatch: pytest.
 def test_the_standard_library_is_enough(module: str, needed: list[str]) -> None:
     """Training code imports it where nothing else is installed, and gets nothing else of ours."""
     code = (
-        f"import sys; sys.path.insert(0, {str(ROOT)!r}); import ebbtide.workloads.{module};"
+        f"import sys; sys.path.insert(0, {str(ROOT)!r}); import ebbtide.in_pods.{module};"
         "print(sorted(name for name in sys.modules if name.startswith('ebbtide')))"
     )
     done = subprocess.run(
         [sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=True
     )
-    modules = ["ebbtide", "ebbtide.workloads", *(f"ebbtide.workloads.{name}" for name in needed)]
+    modules = ["ebbtide", "ebbtide.in_pods", *(f"ebbtide.in_pods.{name}" for name in needed)]
     assert done.stdout == f"{modules}\n"

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from ebbtide.workloads.jobs import job
-from ebbtide.workloads.logs import log_link, log_query
-from ebbtide.workloads.several_nodes import job_over_nodes
-from ebbtide.workloads.sweeps import sweep
+from ebbtide.work.jobs import job
+from ebbtide.work.logs import log_link, log_query
+from ebbtide.work.several_nodes import job_over_nodes
+from ebbtide.work.sweeps import sweep
 from tests.repository import ROOT
 from tests.unit.workloads.clusters import DEV, DEV_AKS
 
@@ -273,7 +273,8 @@ def test_nothing_slow_is_loaded(command: str, profile: Path) -> None:
         "try: main()\n"
         "except SystemExit as end: assert not end.code, end.code\n"
         # Typer loads pydantic for itself where it is installed.
-        "slow = {'pulumi', 'ebbtide.model', 'ebbtide.catalog', 'rich', 'kfp'} & set(sys.modules)\n"
+        "declared = {'ebbtide.declaration.model', 'ebbtide.declaration.catalog'}\n"
+        "slow = {'pulumi', 'rich', 'kfp', *declared} & set(sys.modules)\n"
         "assert not slow, slow"
     )
     done = subprocess.run(
@@ -291,14 +292,13 @@ def test_making_jobs_needs_the_standard_library_alone() -> None:
     """A pipeline author's machine may have nothing else."""
     code = (
         f"import sys; sys.path.insert(0, {str(ROOT)!r})\n"
-        "from ebbtide.workloads import jobs, logs, sweeps\n"
+        "from ebbtide.work import jobs, logs, sweeps\n"
         "print(sorted({name.split('.')[1] for name in sys.modules if name.startswith('ebbtide.')}))"
     )
     done = subprocess.run(
         [sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=True
     )
-    shared = ["durations", "errors", "invocation", "quantities", "user_files", "wording"]
-    assert done.stdout == f"{sorted([*shared, 'placement', 'workloads'])}\n"
+    assert done.stdout == f"{['errors', 'placement', 'text', 'values', 'work']}\n"
 
 
 _ARGUMENTS = {

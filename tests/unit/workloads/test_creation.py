@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from ebbtide.invocation import command_line
-from ebbtide.kubernetes_api import ApiError
-from ebbtide.runs.existing import cancel
-from ebbtide.workloads import submission
-from ebbtide.workloads.cluster import ClusterError
-from ebbtide.workloads.kinds import NoWorkloadError
+from ebbtide.clients.kubernetes import ApiError
+from ebbtide.text import command_line
+from ebbtide.work import submission
+from ebbtide.work.cluster import ClusterError
+from ebbtide.work.kinds import NoWorkloadError
+from ebbtide.work.runs.existing import cancel
 from tests.unit.api_objects import ObjectsApi
 
 Object = dict[str, Any]

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from ebbtide.workloads.errors import WorkloadError
-from ebbtide.workloads.experiments import experiment
-from ebbtide.workloads.jobs import job
-from ebbtide.workloads.search_spaces import Categorical, Discrete, Double, Int, Space, grid_size
+from ebbtide.work.errors import WorkloadError
+from ebbtide.work.experiments import experiment
+from ebbtide.work.jobs import job
+from ebbtide.work.search_spaces import Categorical, Discrete, Double, Int, Space, grid_size
 from tests.manifests import KATIB, assert_valid, upstream
 from tests.unit.workloads.clusters import DEV, PROFILES, ways
 from tests.unit.workloads.katib_sdk import as_katib_reads

@@ -6,20 +6,20 @@ import pytest
 from tests.repository import ROOT
 
 _MODULES = [
-    "ebbtide.workloads",
-    "ebbtide.workloads.checkpoints",
-    "ebbtide.workloads.jobs",
-    "ebbtide.workloads.sweeps",
-    "ebbtide.workloads.several_nodes",
-    "ebbtide.workloads.experiments",
-    "ebbtide.workloads.training",
-    "ebbtide.workloads.pipelines",
+    "ebbtide.work",
+    "ebbtide.in_pods.checkpoints",
+    "ebbtide.work.jobs",
+    "ebbtide.work.sweeps",
+    "ebbtide.work.several_nodes",
+    "ebbtide.work.experiments",
+    "ebbtide.work.training",
+    "ebbtide.work.pipelines",
 ]
 _SLOW = ["kfp", "pulumi", "kubeflow", "kubernetes", "pydantic", "google", "yaml"]
 _WITHOUT_KFP = f"""
 import sys; sys.path.insert(0, {str(ROOT)!r})
 try:
-    from ebbtide.workloads.pipelines import use_pool
+    from ebbtide.work.pipelines import use_pool
 except ModuleNotFoundError as error:
     print(error)
 """

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from ebbtide.invocation import command_line
-from ebbtide.workloads.job_messages import end_document, end_message, progress_line
-from ebbtide.workloads.job_progress import JobSnapshot, Phase, progress
+from ebbtide.text import command_line
+from ebbtide.work.job_messages import end_document, end_message, progress_line
+from ebbtide.work.job_progress import JobSnapshot, Phase, progress
 from tests.unit.workloads.clusters import DEV, DEV_AKS
 from tests.unit.workloads.recorded import (
     NO_NODE,

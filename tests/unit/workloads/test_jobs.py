@@ -5,10 +5,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from ebbtide.placement import Profile
-from ebbtide.workloads.errors import WorkloadError
-from ebbtide.workloads.jobs import job
-from ebbtide.workloads.sweeps import sweep
-from ebbtide.workloads.tasks import TaskFields
+from ebbtide.work.errors import WorkloadError
+from ebbtide.work.jobs import job
+from ebbtide.work.sweeps import sweep
+from ebbtide.work.tasks import TaskFields
 from tests.declarations import GKE, Declaration, changed, declarations
 from tests.manifests import assert_valid
 from tests.unit.workloads.clusters import DEV, DEV_AKS, PROFILES, derived, ways

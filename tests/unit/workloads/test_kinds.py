@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from ebbtide.kubernetes_api import JSON, Api, ApiError
-from ebbtide.workloads import submission
-from ebbtide.workloads.cluster import ClusterError
-from ebbtide.workloads.job_messages import end_message, progress_line
-from ebbtide.workloads.kinds import JOB, PIPELINE_RUN, TRAIN_JOB, kind_of
+from ebbtide.clients.kubernetes import JSON, Api, ApiError
+from ebbtide.work import submission
+from ebbtide.work.cluster import ClusterError
+from ebbtide.work.job_messages import end_message, progress_line
+from ebbtide.work.kinds import JOB, PIPELINE_RUN, TRAIN_JOB, kind_of
 
 _CREATED = {"creationTimestamp": "2026-11-22T10:00:00Z", "namespace": "vision"}
 _RUN = "0b1f3a52-7c1d-4e0a-9a57-3d6f0e9a1c11"

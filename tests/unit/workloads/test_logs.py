@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ebbtide.placement import LogsProfile
-from ebbtide.workloads.errors import WorkloadError
-from ebbtide.workloads.logs import log_link, log_query
+from ebbtide.work.errors import WorkloadError
+from ebbtide.work.logs import log_link, log_query
 from tests.unit.workloads.clusters import DEV, DEV_AKS
 
 _STEP = "pipeline/runid=0b1c"

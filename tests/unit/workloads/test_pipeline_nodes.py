@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import settings as examined
 
 from ebbtide.placement import PoolProfile, Profile
-from ebbtide.workloads.pipelines import use_pool
+from ebbtide.work.pipelines import use_pool
 from tests.declarations import Declaration, declarations
 from tests.unit.workloads.clusters import PROFILES, derived
 from tests.unit.workloads.steps import led, settings, step, tolerated

@@ -5,7 +5,7 @@ import pytest
 from kfp import dsl
 
 from ebbtide.placement import Profile, ProfileError
-from ebbtide.workloads.pipelines import every_step, retry_disruptions, use_pool, use_queue
+from ebbtide.work.pipelines import every_step, retry_disruptions, use_pool, use_queue
 from tests.declarations import GKE, changed
 from tests.unit.workloads.clusters import DEV, DEV_AKS, PROFILES, derived
 from tests.unit.workloads.steps import (

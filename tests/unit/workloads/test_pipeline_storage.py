@@ -7,9 +7,9 @@ import pytest
 from kfp import dsl
 
 from ebbtide.placement import Profile
-from ebbtide.workloads.errors import WorkloadError
-from ebbtide.workloads.jobs import job
-from ebbtide.workloads.pipelines import use_identity, use_pool, use_queue, use_volume
+from ebbtide.work.errors import WorkloadError
+from ebbtide.work.jobs import job
+from ebbtide.work.pipelines import use_identity, use_pool, use_queue, use_volume
 from tests.examples.workloads import compiled
 from tests.unit.workloads.clusters import PROFILES
 

@@ -5,7 +5,7 @@ import pytest
 from kfp import dsl, kubernetes
 
 from ebbtide.placement import ProfileError
-from ebbtide.workloads.pipelines import use_pool, use_queue, use_secrets
+from ebbtide.work.pipelines import use_pool, use_queue, use_secrets
 from tests.unit.workloads.clusters import DEV, DEV_AKS, PROFILES
 from tests.unit.workloads.steps import (
     KINDS,

@@ -6,14 +6,14 @@ import pytest
 
 from ebbtide.placement import Profile
 from ebbtide.placement.kueue import priority_objects
-from ebbtide.workloads.errors import WorkloadError
-from ebbtide.workloads.experiments import experiment
-from ebbtide.workloads.jobs import job
-from ebbtide.workloads.pipelines import use_pool, use_queue, use_secrets
-from ebbtide.workloads.search_spaces import Double
-from ebbtide.workloads.several_nodes import job_over_nodes
-from ebbtide.workloads.sweeps import sweep
-from ebbtide.workloads.training import train_job
+from ebbtide.work.errors import WorkloadError
+from ebbtide.work.experiments import experiment
+from ebbtide.work.jobs import job
+from ebbtide.work.pipelines import use_pool, use_queue, use_secrets
+from ebbtide.work.search_spaces import Double
+from ebbtide.work.several_nodes import job_over_nodes
+from ebbtide.work.sweeps import sweep
+from ebbtide.work.training import train_job
 from tests.manifests import assert_valid
 from tests.unit.workloads.clusters import DEV, PROFILES
 from tests.unit.workloads.katib_sdk import as_katib_reads

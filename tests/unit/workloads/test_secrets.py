@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from ebbtide.workloads.errors import Problems, WorkloadError
-from ebbtide.workloads.jobs import job
-from ebbtide.workloads.secrets import check_text
-from ebbtide.workloads.sweeps import sweep
+from ebbtide.work.errors import Problems, WorkloadError
+from ebbtide.work.jobs import job
+from ebbtide.work.secrets import check_text
+from ebbtide.work.sweeps import sweep
 from tests.manifests import assert_valid
 from tests.unit.workloads.clusters import DEV
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from ebbtide.workloads.errors import WorkloadError
-from ebbtide.workloads.several_nodes import job_over_nodes
+from ebbtide.work.errors import WorkloadError
+from ebbtide.work.several_nodes import job_over_nodes
 from tests.manifests import assert_valid
 from tests.unit.workloads.clusters import DEV, PROFILES, ways
 

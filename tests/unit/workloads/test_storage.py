@@ -10,9 +10,9 @@ from unittest.mock import patch
 
 import pytest
 
-from ebbtide.workloads.checkpoints import CheckpointError, Checkpoints, NewerCheckpointError
-from ebbtide.workloads.storage import Bucket as Storage
-from ebbtide.workloads.storage import copy
+from ebbtide.in_pods.checkpoints import CheckpointError, Checkpoints, NewerCheckpointError
+from ebbtide.in_pods.storage import Bucket as Storage
+from ebbtide.in_pods.storage import copy
 from tests.buckets import Bucket, bucket
 from tests.repository import ROOT
 
@@ -20,7 +20,7 @@ __all__ = ["bucket"]  # a fixture
 
 _FOREVER = """
 import sys
-from ebbtide.workloads.checkpoints import Checkpoints
+from ebbtide.in_pods.checkpoints import Checkpoints
 checkpoints = Checkpoints(sys.argv[1])
 step = latest.step if (latest := checkpoints.latest()) else 0
 while True:
@@ -140,7 +140,7 @@ def test_what_keeps_no_checkpoints_is_refused(address: str, message: str) -> Non
 )
 def test_without_its_library(address: str, extra: str) -> None:
     """One sentence says what to install."""
-    code = f"from ebbtide.workloads.checkpoints import Checkpoints; Checkpoints({address!r})"
+    code = f"from ebbtide.in_pods.checkpoints import Checkpoints; Checkpoints({address!r})"
     done = subprocess.run(
         [sys.executable, "-S", "-c", code],
         env={"PYTHONPATH": str(ROOT)},

@@ -13,12 +13,12 @@ import pytest
 from rich.console import Console
 
 from ebbtide.cli.follow_progress import narration
-from ebbtide.invocation import install_command
-from ebbtide.kubernetes_api import JSON, Api, ApiError
-from ebbtide.workloads import submission
-from ebbtide.workloads.cluster import ClusterError
-from ebbtide.workloads.job_messages import progress_line
-from ebbtide.workloads.job_progress import Progress
+from ebbtide.clients.kubernetes import JSON, Api, ApiError
+from ebbtide.text import install_command
+from ebbtide.work import submission
+from ebbtide.work.cluster import ClusterError
+from ebbtide.work.job_messages import progress_line
+from ebbtide.work.job_progress import Progress
 from tests.repository import ROOT
 from tests.unit.workloads.clusters import DEV
 from tests.unit.workloads.recorded import NO_NODE, condition, job, pod, unscheduled

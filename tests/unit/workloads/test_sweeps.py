@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ebbtide.workloads.errors import WorkloadError
-from ebbtide.workloads.sweeps import INDEX, POINTS, Grid, parameters, points, sweep
+from ebbtide.work.errors import WorkloadError
+from ebbtide.work.sweeps import INDEX, POINTS, Grid, parameters, points, sweep
 from tests.manifests import assert_valid
 from tests.unit.workloads.clusters import DEV
 

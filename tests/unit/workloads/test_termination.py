@@ -7,7 +7,7 @@ from types import FrameType
 
 import pytest
 
-from ebbtide.workloads.termination import Termination
+from ebbtide.in_pods.termination import Termination
 from tests.repository import ROOT
 
 
@@ -78,7 +78,7 @@ def test_only_the_main_thread_may_ask() -> None:
 def test_a_process_that_is_told_saves_and_leaves() -> None:
     """Without a handler before, the signal no longer ends the process: the loop does."""
     code = (
-        "import time\nfrom ebbtide.workloads.termination import Termination\n"
+        "import time\nfrom ebbtide.in_pods.termination import Termination\n"
         "end = Termination()\nprint('ready', flush=True)\n"
         "while not end.announced: time.sleep(0.001)\nprint('saved')"
     )

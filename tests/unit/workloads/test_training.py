@@ -3,8 +3,8 @@ from typing import Any
 import pytest
 
 from ebbtide.placement import Profile
-from ebbtide.workloads.errors import WorkloadError
-from ebbtide.workloads.training import TrainPlacement, train_job
+from ebbtide.work.errors import WorkloadError
+from ebbtide.work.training import TrainPlacement, train_job
 from tests.declarations import GKE, changed
 from tests.unit.workloads.clusters import DEV, PROFILES, derived
 from tests.unit.workloads.kubeflow_sdk import (

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from ebbtide.placement import Profile
-from ebbtide.workloads.errors import WorkloadError
-from ebbtide.workloads.experiments import Double, experiment
-from ebbtide.workloads.jobs import job
-from ebbtide.workloads.sweeps import sweep
+from ebbtide.work.errors import WorkloadError
+from ebbtide.work.experiments import Double, experiment
+from ebbtide.work.jobs import job
+from ebbtide.work.sweeps import sweep
 from tests.declarations import AKS, GKE, changed
 from tests.manifests import assert_valid
 from tests.unit.workloads.clusters import derived

@@ -3,7 +3,7 @@
 import json
 import sys
 
-from ebbtide.workloads.checkpoints import Checkpoint, Checkpoints, NewerCheckpointError
+from ebbtide.in_pods.checkpoints import Checkpoint, Checkpoints, NewerCheckpointError
 
 State = dict[str, list[int]]
 

@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from typing import Any, Final, cast
 from uuid import uuid4
 
-from ebbtide import provider_schema
-from ebbtide.paths import child_path
-from ebbtide.providers.azure import RANDOMLY_NAMED
-from ebbtide.providers.constraints import Limit
-from ebbtide.recording.values import UNKNOWN
+from ebbtide.analysis.providers.azure import RANDOMLY_NAMED
+from ebbtide.analysis.recording.values import UNKNOWN
+from ebbtide.declaration.providers import schema as provider_schema
+from ebbtide.declaration.providers.constraints import Limit
+from ebbtide.values.paths import child_path
 from ebbtide_rehearsal.cloud import schema
 from ebbtide_rehearsal.cloud.azure import ids
 from ebbtide_rehearsal.cloud.azure.arm import Arm

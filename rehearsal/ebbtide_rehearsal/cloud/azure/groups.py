@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from ebbtide.catalog import CloudKind
+from ebbtide.declaration.catalog import CloudKind
 from ebbtide_rehearsal.cloud.azure import ids
 from ebbtide_rehearsal.cloud.azure.aks import clusters
 from ebbtide_rehearsal.cloud.azure.aks.agent_pools import CLUSTER

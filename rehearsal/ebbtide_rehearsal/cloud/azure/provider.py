@@ -5,11 +5,11 @@ from dataclasses import replace
 from importlib import metadata
 from typing import Any, Final, cast
 
-from ebbtide.providers import azure
-from ebbtide.providers.azure import RANDOMLY_NAMED
-from ebbtide.providers.property_path import plain_path
-from ebbtide.reading.inputs import Inputs
-from ebbtide.recording.values import UNKNOWN
+from ebbtide.analysis.providers import azure
+from ebbtide.analysis.providers.azure import RANDOMLY_NAMED
+from ebbtide.analysis.providers.property_path import plain_path
+from ebbtide.analysis.reading.inputs import Inputs
+from ebbtide.analysis.recording.values import UNKNOWN
 from ebbtide_rehearsal.cloud.azure import check, ids
 from ebbtide_rehearsal.cloud.azure.arm import CLOUD, Arm
 from ebbtide_rehearsal.cloud.azure.errors import no_parent, refused

@@ -5,7 +5,7 @@
 from collections.abc import Mapping
 from typing import Any, Final, cast
 
-from ebbtide import provider_schema
+from ebbtide.declaration.providers import schema as provider_schema
 from ebbtide_rehearsal.cloud.azure import ids
 from ebbtide_rehearsal.cloud.azure.check import API_VERSION
 from ebbtide_rehearsal.cloud.azure.resource_kind import ResourceKind

@@ -6,8 +6,8 @@ Each provider words its own refusals: `Wording`.
 from collections.abc import Iterator, Mapping
 from typing import Any, Protocol
 
-from ebbtide.providers.constraints import Constraints, Limit
-from ebbtide.providers.property_path import values_at
+from ebbtide.analysis.providers.property_path import values_at
+from ebbtide.declaration.providers.constraints import Constraints, Limit
 from ebbtide_rehearsal.cloud.provider import Call, Failure
 from ebbtide_rehearsal.cloud.schema import SchemaViolation, schema_violations
 

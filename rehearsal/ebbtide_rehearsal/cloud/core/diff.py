@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ebbtide.providers.property_path import differences, top_level
-from ebbtide.recording.values import Plain
+from ebbtide.analysis.providers.property_path import differences, top_level
+from ebbtide.analysis.recording.values import Plain
 from ebbtide_rehearsal.cloud.provider import DiffResult
 
 

@@ -12,7 +12,7 @@ from functools import cache, partial
 from importlib import resources
 from typing import Any
 
-from ebbtide.providers.property_path import replaced, with_defaults
+from ebbtide.analysis.providers.property_path import replaced, with_defaults
 
 
 def as_read(token: str, state: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,11 +1,11 @@
-"""Ids and outputs from the templates that previews also use: `ebbtide.recording.answers_gcp`."""
+"""Ids and outputs from the templates that previews also use: `ebbtide.analysis.recording.answers_gcp`."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from ebbtide.catalog.clouds import account_host
-from ebbtide.recording.answers_gcp import INVOKES, RESOURCES
-from ebbtide.recording.templates import Text, rendered_properties
+from ebbtide.analysis.recording.answers_gcp import INVOKES, RESOURCES
+from ebbtide.analysis.recording.templates import Text, rendered_properties
+from ebbtide.declaration.catalog.clouds import account_host
 from ebbtide_rehearsal.cloud.gcp.request import Request, resource_id
 
 _PUBLIC: Final = "192.0.2.10"  # reserved for documentation (RFC 5737), unreachable

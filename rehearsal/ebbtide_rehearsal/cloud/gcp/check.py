@@ -11,9 +11,9 @@ import secrets
 from collections.abc import Callable, Mapping
 from typing import Any, Final, assert_never
 
-from ebbtide.providers.constraints import Limit
-from ebbtide.providers.property_path import plain_path, with_defaults
-from ebbtide.recording.values import Plain
+from ebbtide.analysis.providers.property_path import plain_path, with_defaults
+from ebbtide.analysis.recording.values import Plain
+from ebbtide.declaration.providers.constraints import Limit
 from ebbtide_rehearsal.cloud.gcp.resource_kind import ResourceKind
 from ebbtide_rehearsal.cloud.provider import Call, Failure, Properties
 from ebbtide_rehearsal.cloud.schema import SchemaViolation

@@ -5,8 +5,8 @@ import re
 from datetime import datetime, timedelta
 from typing import Final
 
-from ebbtide.catalog import CloudKind
-from ebbtide.catalog.clouds import region_of
+from ebbtide.declaration.catalog import CloudKind
+from ebbtide.declaration.catalog.clouds import region_of
 from ebbtide_rehearsal.cloud.gcp.labels import bad_labels
 from ebbtide_rehearsal.cloud.gcp.request import BAD_REQUEST, Request, api_error, inputs_of, last
 from ebbtide_rehearsal.cloud.gcp.resource_kind import Rule

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from typing import Any, Final
 
-from ebbtide.catalog import PINS, CloudKind
-from ebbtide.catalog.clouds import is_gke_zone
-from ebbtide.providers.property_path import merged
+from ebbtide.analysis.providers.property_path import merged
+from ebbtide.declaration.catalog import PINS, CloudKind
+from ebbtide.declaration.catalog.clouds import is_gke_zone
 from ebbtide_rehearsal.cloud.gcp.answers import outputs_of
 from ebbtide_rehearsal.cloud.gcp.cluster_rules import RULES
 from ebbtide_rehearsal.cloud.gcp.machine_pool import machine_pool

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from ebbtide.providers import google
-from ebbtide.providers.property_path import plain_path
-from ebbtide.recording.values import Plain
+from ebbtide.analysis.providers import google
+from ebbtide.analysis.providers.property_path import plain_path
+from ebbtide.analysis.recording.values import Plain
 from ebbtide_rehearsal.cloud.core import diff
 from ebbtide_rehearsal.cloud.gcp.resource_kind import ResourceKind
 from ebbtide_rehearsal.cloud.provider import DiffResult, Properties

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from ebbtide.recording.values import Plain
+from ebbtide.analysis.recording.values import Plain
 from ebbtide_rehearsal.cloud.gcp.answers import identity_of, result_of
 from ebbtide_rehearsal.cloud.gcp.request import CLUSTER, Request, inputs_of
 from ebbtide_rehearsal.cloud.provider import Properties, RefusedError

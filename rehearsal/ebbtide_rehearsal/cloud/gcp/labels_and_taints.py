@@ -8,7 +8,8 @@ GoogleCloudPlatform/container-engine-accelerators@992db812 for the label of the 
 from collections.abc import Iterator
 from typing import Final
 
-from ebbtide.catalog import (
+from ebbtide.analysis.reading.inputs import Inputs
+from ebbtide.declaration.catalog import (
     ARCHITECTURE,
     ARM64,
     CloudKind,
@@ -18,10 +19,9 @@ from ebbtide.catalog import (
     one_host_topology,
     resource_name,
 )
-from ebbtide.catalog.clouds import region_of
-from ebbtide.model.capacity import CapacityKind
+from ebbtide.declaration.catalog.clouds import region_of
+from ebbtide.declaration.model.capacity import CapacityKind
 from ebbtide.placement import NodeTaint
-from ebbtide.reading.inputs import Inputs
 
 _PREFIX: Final = "cloud.google.com/"
 _EFFECTS: Final = {

@@ -2,12 +2,12 @@
 
 from typing import Final
 
-from ebbtide.catalog import LOCAL_SSD_GIB, CloudKind, Price, find_price, machine_price
-from ebbtide.catalog.clouds import region_of
-from ebbtide.catalog.prices import lowest_price
-from ebbtide.model.capacity import CapacityKind
-from ebbtide.reading import RecordedPool
-from ebbtide.reading.gke import read_pool
+from ebbtide.analysis.reading import RecordedPool
+from ebbtide.analysis.reading.gke import read_pool
+from ebbtide.declaration.catalog import LOCAL_SSD_GIB, CloudKind, Price, find_price, machine_price
+from ebbtide.declaration.catalog.clouds import region_of
+from ebbtide.declaration.catalog.prices import lowest_price
+from ebbtide.declaration.model.capacity import CapacityKind
 from ebbtide_rehearsal.cloud.gcp.labels_and_taints import added_labels, added_taints, declared_taints
 from ebbtide_rehearsal.cloud.gcp.request import GoogleCloud, Request, inputs_of
 from ebbtide_rehearsal.cloud.nodes.machines import machines

@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from ebbtide.reading.gke import read_pool
+from ebbtide.analysis.reading.gke import read_pool
 from ebbtide_rehearsal.cloud.faults import NO_STOCK
 from ebbtide_rehearsal.cloud.gcp.answers import outputs_of
 from ebbtide_rehearsal.cloud.gcp.clusters import cluster_of, location_of, zones_of_cluster

@@ -5,8 +5,8 @@ from dataclasses import replace
 from importlib import metadata
 from typing import Any, Final, cast
 
-from ebbtide.providers.property_path import merged
-from ebbtide.recording.values import UNKNOWN, Plain
+from ebbtide.analysis.providers.property_path import merged
+from ebbtide.analysis.recording.values import UNKNOWN, Plain
 from ebbtide_rehearsal.cloud.clusters import Clusters
 from ebbtide_rehearsal.cloud.core.provider import FakeProvider
 from ebbtide_rehearsal.cloud.core.read_back import as_read

@@ -4,7 +4,7 @@
 from collections.abc import Mapping
 from typing import Literal
 
-from ebbtide.wording import several
+from ebbtide.text import several
 from ebbtide_rehearsal.cloud.nodes.actuator import Actuator
 from ebbtide_rehearsal.cloud.nodes.atomic import ordered
 from ebbtide_rehearsal.cloud.nodes.cluster import ClusterSnapshot, ProvisioningRequest

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
-from ebbtide.kubernetes_api.parts import part, parts, text
+from ebbtide.clients.kubernetes.parts import part, parts, text
 from ebbtide.placement import NodeTaint
-from ebbtide.pod_requests import Amounts, amounts
+from ebbtide.values.pod_requests import Amounts, amounts
 from ebbtide_rehearsal.cloud.autoscaling import Autoscaling
 from ebbtide_rehearsal.cloud.nodes.machines import Machine
 from ebbtide_rehearsal.cloud.nodes.objects import Object

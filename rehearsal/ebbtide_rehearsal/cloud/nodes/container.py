@@ -20,13 +20,13 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 import ebbtide
-from ebbtide.archives import ArchiveError, extract
-from ebbtide.cloud_kind import CloudKind
-from ebbtide.kubernetes_api import Api
-from ebbtide.kubernetes_api.parts import part, parts, text, words
+from ebbtide.clients.kubernetes import Api
+from ebbtide.clients.kubernetes.parts import part, parts, text, words
+from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.placement.team_storage import BUCKET_DRIVERS
-from ebbtide.registries.errors import RegistryError
-from ebbtide.registries.reference import Reference
+from ebbtide.work.registries.errors import RegistryError
+from ebbtide.work.registries.reference import Reference
+from ebbtide.work.runs.archives import ArchiveError, extract
 from ebbtide_rehearsal.cloud.nodes.argo import command_of, is_step, main_container, output_directories
 from ebbtide_rehearsal.cloud.nodes.objects import Object
 from ebbtide_rehearsal.control_plane.mounts import (
@@ -59,7 +59,7 @@ def unpack(image: str, root: Path) -> list[str]:
     """
     if not image.startswith(("localhost:", "localhost/")):
         return []
-    from ebbtide.registries.repository import Repository  # noqa: PLC0415 - the extra registry, for such images
+    from ebbtide.work.registries.repository import Repository  # noqa: PLC0415 - the extra registry, for such images
 
     reference = Reference.parse(image)
     with Repository(reference, lambda _: None) as repository:

@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
-from ebbtide.catalog import CloudKind
-from ebbtide.wording import several
+from ebbtide.declaration.catalog import CloudKind
+from ebbtide.text import several
 from ebbtide_rehearsal.cloud.faults import NO_STOCK, QUOTA
 from ebbtide_rehearsal.cloud.nodes.backoff import Backoff
 from ebbtide_rehearsal.cloud.nodes.machines import Machine, all_machines, drop, machines, put

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
 
-from ebbtide.catalog import COMPUTE_CLASS
-from ebbtide.pod_requests import Amounts, amounts
+from ebbtide.declaration.catalog import COMPUTE_CLASS
+from ebbtide.values.pod_requests import Amounts, amounts
 from ebbtide_rehearsal.cloud.nodes.cluster import ClusterSnapshot
 from ebbtide_rehearsal.cloud.nodes.machines import billed_count
 from ebbtide_rehearsal.cloud.nodes.pods import Pod

@@ -6,7 +6,7 @@ from pathlib import Path
 from threading import Event
 from typing import Literal
 
-from ebbtide.kubernetes_api import Api, ApiError
+from ebbtide.clients.kubernetes import Api, ApiError
 from ebbtide_rehearsal.cloud.nodes import system
 from ebbtide_rehearsal.cloud.nodes.actuator import Actuator
 from ebbtide_rehearsal.cloud.nodes.autoscaler import Autoscaler

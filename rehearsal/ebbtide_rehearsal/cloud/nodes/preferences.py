@@ -9,9 +9,9 @@ from typing import Any, assert_never
 
 import yaml
 
-from ebbtide.catalog import COMPUTE_CLASS
-from ebbtide.kubernetes_api.parts import part, parts
-from ebbtide.pod_requests import Amounts
+from ebbtide.clients.kubernetes.parts import part, parts
+from ebbtide.declaration.catalog import COMPUTE_CLASS
+from ebbtide.values.pod_requests import Amounts
 from ebbtide_rehearsal.cloud.autoscaling import Expander
 from ebbtide_rehearsal.cloud.nodes import gke_price
 from ebbtide_rehearsal.cloud.nodes.cluster import ClusterSnapshot

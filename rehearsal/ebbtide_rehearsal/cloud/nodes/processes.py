@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from ebbtide.kubernetes_api import Api
+from ebbtide.clients.kubernetes import Api
 from ebbtide_rehearsal.cloud.nodes import argo
 from ebbtide_rehearsal.cloud.nodes.actuator import Actuator
 from ebbtide_rehearsal.cloud.nodes.container import ContainerError, prepare

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from ebbtide.catalog import CloudKind, find_machine, quota_names
+from ebbtide.declaration.catalog import CloudKind, find_machine, quota_names
 from ebbtide_rehearsal.cloud.faults import QUOTA
 from ebbtide_rehearsal.cloud.nodes.machines import Machine
 from ebbtide_rehearsal.cloud.pools import NodePool, all_pools

@@ -4,7 +4,7 @@ import math
 from collections.abc import Collection, Iterator
 from fnmatch import fnmatchcase
 
-from ebbtide.catalog import PREEMPTIBLE_SECONDS
+from ebbtide.declaration.catalog import PREEMPTIBLE_SECONDS
 from ebbtide_rehearsal.cloud.faults import InjectedFault
 from ebbtide_rehearsal.cloud.nodes.cluster import ClusterSnapshot
 from ebbtide_rehearsal.cloud.nodes.machines import Machine

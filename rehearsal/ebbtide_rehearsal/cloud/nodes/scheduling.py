@@ -11,7 +11,7 @@ from typing import Final
 
 from ebbtide.placement import NodeTaint
 from ebbtide.placement.profile import Toleration
-from ebbtide.pod_requests import Amounts
+from ebbtide.values.pod_requests import Amounts
 from ebbtide_rehearsal.cloud.nodes.pods import Pod
 
 ZONE: Final = "topology.kubernetes.io/zone"

@@ -12,7 +12,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any, Final
 
-from ebbtide.kubernetes_api import Api
+from ebbtide.clients.kubernetes import Api
 from ebbtide_rehearsal.cloud.nodes.container import ROOT, Container
 from ebbtide_rehearsal.cloud.nodes.pods import Pod
 from ebbtide_rehearsal.control_plane.ports import LOCALHOST

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from ebbtide.kubernetes_api import Api
-from ebbtide.kubernetes_api.parts import part, parts, text
+from ebbtide.clients.kubernetes import Api
+from ebbtide.clients.kubernetes.parts import part, parts, text
 from ebbtide_rehearsal.cloud.autoscaling import settings_of
 from ebbtide_rehearsal.cloud.nodes.cluster import (
     ClusterSnapshot,

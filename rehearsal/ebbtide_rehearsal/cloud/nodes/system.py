@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from ebbtide.catalog import footprint
-from ebbtide.kubernetes_api import Api
-from ebbtide.kubernetes_api.parts import parts, text
+from ebbtide.clients.kubernetes import Api
+from ebbtide.clients.kubernetes.parts import parts, text
+from ebbtide.declaration.catalog import footprint
 from ebbtide_rehearsal.cloud.nodes.cluster import Node
 from ebbtide_rehearsal.cloud.nodes.pods import Pod
 from ebbtide_rehearsal.cloud.pools import NodePool

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any, Final
 
-from ebbtide.catalog import ARCHITECTURE, CloudKind, architecture, find_machine
-from ebbtide.pod_requests import amounts, total
+from ebbtide.declaration.catalog import ARCHITECTURE, CloudKind, architecture, find_machine
+from ebbtide.values.pod_requests import amounts, total
 from ebbtide_rehearsal.cloud.nodes.machines import Machine
 from ebbtide_rehearsal.cloud.nodes.names import group, provider_id, resize_request
 from ebbtide_rehearsal.cloud.nodes.pods import Pod

@@ -13,8 +13,8 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from ebbtide.catalog import CloudKind
-from ebbtide.catalog.tables import rows
+from ebbtide.declaration.catalog import CloudKind
+from ebbtide.declaration.catalog.tables import rows
 from ebbtide_rehearsal.cloud.nodes import quotas
 from ebbtide_rehearsal.cloud.nodes.machines import all_machines
 from ebbtide_rehearsal.cloud.regions import locations

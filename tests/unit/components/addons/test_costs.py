@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from components.addons.costs_objects import objects
-from ebbtide.catalog import footprint
-from ebbtide.model import declare
+from ebbtide.declaration.catalog import footprint
+from ebbtide.declaration.model import declare
 from tests.declarations import BASES, changed
 
 Object = dict[str, Any]

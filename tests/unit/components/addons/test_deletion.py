@@ -8,7 +8,7 @@ from components.addons import katib_objects, pipelines_objects
 from components.addons.objects import Object, Patch, name_of, pod_spec
 from components.addons.patches import SKIP_AWAIT
 from components.addons.transforms import is_deleted_with_cluster
-from ebbtide.model import Pipelines
+from ebbtide.declaration.model import Pipelines
 from tests.manifests import HOME, KATIB, PIPELINES, PIPELINES_CLUSTER, after, upstream
 from tests.minimal_manifests import PIPELINES_SERVICES
 

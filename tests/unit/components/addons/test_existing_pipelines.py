@@ -14,7 +14,7 @@ from components.addons.existing_pipelines import (
     patched_spec,
 )
 from components.addons.retry import retry_strategy, spec_patch
-from ebbtide.recording.recording import Recording
+from ebbtide.analysis.recording.recording import Recording
 from tests.declarations import BASES, Declaration, changed
 from tests.manifests import PIPELINES, after, assert_valid, upstream
 from tests.pages import of_kind

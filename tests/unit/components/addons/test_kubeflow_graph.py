@@ -14,10 +14,10 @@ from components.addons.pipelines import Pipelines
 from components.addons.pipelines_objects import WORKERS
 from components.addons.retry import retry_strategy
 from components.addons.trainer import Trainer
-from ebbtide.catalog import PINS
-from ebbtide.model import declare
-from ebbtide.recording.record import record
-from ebbtide.recording.recording import Recording
+from ebbtide.analysis.recording.record import record
+from ebbtide.analysis.recording.recording import Recording
+from ebbtide.declaration.catalog import PINS
+from ebbtide.declaration.model import declare
 from tests.declarations import GKE, changed
 
 DIRECTORY = "kubernetes:kustomize/v2:Directory"

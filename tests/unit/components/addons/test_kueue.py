@@ -8,8 +8,8 @@ import yaml
 
 from components.addons.deletion import deleted_with_cluster, has_cloud_resources
 from components.addons.kueue_values import WEBHOOK_PORT, configuration, values
-from ebbtide.catalog import PINS, footprint
-from ebbtide.model import declare
+from ebbtide.declaration.catalog import PINS, footprint
+from ebbtide.declaration.model import declare
 from tests.declarations import AKS, GKE, Declaration, changed, pool
 
 OPEN_ON_GKE = {443, 10250}

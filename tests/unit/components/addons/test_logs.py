@@ -6,9 +6,9 @@ import pulumi
 import pulumi_azure_native as azure_native
 
 from components.addons.logs import LogCollection, LogCollectionArgs, LogStore, LogStoreArgs
-from ebbtide.model import Logs
-from ebbtide.recording.record import record
-from ebbtide.recording.recording import Recording
+from ebbtide.analysis.recording.record import record
+from ebbtide.analysis.recording.recording import Recording
+from ebbtide.declaration.model import Logs
 
 WORKSPACE = "azure-native:operationalinsights:Workspace"
 RULE = "azure-native:monitor:DataCollectionRule"

@@ -9,10 +9,10 @@ import pytest
 from components.addons.kueue_values import configuration
 from components.addons.metrics import MetricStore, MetricStoreArgs
 from components.addons.monitors import COUNTERS, monitors
-from ebbtide.catalog import PINS
-from ebbtide.model import Cluster, declare
-from ebbtide.model.gpus import gpu_pools
-from ebbtide.recording.record import record
+from ebbtide.analysis.recording.record import record
+from ebbtide.declaration.catalog import PINS
+from ebbtide.declaration.model import Cluster, declare
+from ebbtide.declaration.model.gpus import gpu_pools
 from tests.declarations import AKS, GKE, Declaration, changed
 
 QUEUE = [{"name": "gpus", "pools": ["t4"]}]

@@ -14,7 +14,7 @@ from components.addons.pipelines_objects import (
     cluster_patches,
     patches,
 )
-from ebbtide.model import Pipelines
+from ebbtide.declaration.model import Pipelines
 from ebbtide.placement.profile import SAFE_TO_EVICT
 from tests.manifests import HOME, PIPELINES, PIPELINES_CLUSTER, after, assert_valid, upstream
 

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from components.addons.post_renderer import DEPENDS_ON, post_renderer
-from ebbtide.recording.recording import Recording
+from ebbtide.analysis.recording.recording import Recording
 from tests.declarations import GKE, changed
 from tests.synth import synth
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from ebbtide.model.physical_names import account_name
-from ebbtide.recording.assumed_values import ADDRESS
-from ebbtide.recording.recording import Secret
+from ebbtide.analysis.recording.assumed_values import ADDRESS
+from ebbtide.analysis.recording.recording import Secret
+from ebbtide.declaration.model.physical_names import account_name
 from tests.declarations import AKS, BASES, GKE, changed
 from tests.synth import synth
 from tests.unit.components.addons.test_teams import inputs, team

@@ -13,10 +13,10 @@ from components.addons.team_objects import (
     nothing_left_behind,
     objects,
 )
-from ebbtide.catalog import CloudKind
-from ebbtide.model import declare
+from ebbtide.analysis.recording.recording import Recording
+from ebbtide.declaration.catalog import CloudKind
+from ebbtide.declaration.model import declare
 from ebbtide.placement.queueing import queueing
-from ebbtide.recording.recording import Recording
 from tests.declarations import AKS, BASES, GKE, Declaration, changed
 from tests.synth import synth
 

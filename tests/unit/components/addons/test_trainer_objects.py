@@ -5,7 +5,7 @@ import yaml
 from components.addons.objects import Object, containers, patched, pod_spec
 from components.addons.patches import CONTROL_PLANE_PORT
 from components.addons.trainer_objects import PATCHES, RUNTIME_PATCHES, values
-from ebbtide.catalog import PINS, footprint
+from ebbtide.declaration.catalog import PINS, footprint
 from ebbtide.placement.profile import SAFE_TO_EVICT
 from tests.manifests import HOME, mebibytes, millicores
 

@@ -10,7 +10,7 @@ from components.addons.credentials import encoded, generated
 from components.addons.objects import Object
 from components.addons.patches import filled_in_the_cluster, holding
 from components.addons.transforms import is_deleted_with_cluster, patch_transform
-from ebbtide.recording.record import record
+from ebbtide.analysis.recording.record import record
 
 
 class Thing(pulumi.CustomResource):

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from ebbtide.reading.inputs import Inputs
-from ebbtide.recording.recording import Recording, Resource
+from ebbtide.analysis.reading.inputs import Inputs
+from ebbtide.analysis.recording.recording import Recording, Resource
 from tests.declarations import AKS, changed
 from tests.synth import synth
 

@@ -7,12 +7,12 @@ import pytest
 
 from components.aks import NodePool, NodePoolArgs
 from components.aks.agent_pool import pool_inputs
-from ebbtide.catalog import CloudKind
-from ebbtide.model import Accelerator, Nodes, Pool, Role, Site, Spot
-from ebbtide.model.pool import MachineShape
-from ebbtide.model.resolved_pool import resolve
-from ebbtide.recording.record import ProgramError, record
-from ebbtide.recording.recording import Recording
+from ebbtide.analysis.recording.record import ProgramError, record
+from ebbtide.analysis.recording.recording import Recording
+from ebbtide.declaration.catalog import CloudKind
+from ebbtide.declaration.model import Accelerator, Nodes, Pool, Role, Site, Spot
+from ebbtide.declaration.model.pool import MachineShape
+from ebbtide.declaration.model.resolved_pool import resolve
 from tests.declarations import AKS, only
 from tests.synth import synth
 

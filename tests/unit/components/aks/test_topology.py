@@ -7,9 +7,9 @@ import pulumi
 import pytest
 
 from components.aks import Topology
-from ebbtide.model import declare
-from ebbtide.recording.record import ProgramError, record
-from ebbtide.recording.recording import Recording, Secret
+from ebbtide.analysis.recording.record import ProgramError, record
+from ebbtide.analysis.recording.recording import Recording, Secret
+from ebbtide.declaration.model import declare
 from tests.declarations import AKS, GKE
 from tests.synth import synth
 

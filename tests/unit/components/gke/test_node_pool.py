@@ -6,11 +6,11 @@ import pulumi
 import pytest
 
 from components.gke import NodePool, NodePoolArgs
-from ebbtide.catalog import CloudKind
-from ebbtide.model import Accelerator, Nodes, Pool, Site, Spot, declare
+from ebbtide.analysis.recording.record import ProgramError, record
+from ebbtide.analysis.recording.recording import Recording
+from ebbtide.declaration.catalog import CloudKind
+from ebbtide.declaration.model import Accelerator, Nodes, Pool, Site, Spot, declare
 from ebbtide.placement.derive import profile
-from ebbtide.recording.record import ProgramError, record
-from ebbtide.recording.recording import Recording
 from tests.declarations import GKE, only
 from tests.synth import synth
 

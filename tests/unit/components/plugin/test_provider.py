@@ -9,9 +9,9 @@ import pytest
 from pulumi.output import Unknown
 
 from components.plugin.provider import Provider
-from ebbtide.model.waiting import WAITING, WaitingField
-from ebbtide.recording.record import ProgramError, record
-from ebbtide.recording.recording import UNKNOWN, Recording
+from ebbtide.analysis.recording.record import ProgramError, record
+from ebbtide.analysis.recording.recording import UNKNOWN, Recording
+from ebbtide.declaration.model.waiting import WAITING, WaitingField
 from tests.declarations import AKS, BASES, GKE, Declaration, changed
 from tests.synth import synth
 

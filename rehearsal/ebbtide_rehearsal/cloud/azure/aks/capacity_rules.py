@@ -3,7 +3,7 @@
 from decimal import Decimal
 from typing import Any, Final
 
-from ebbtide.catalog import can_be_spot
+from ebbtide.declaration.catalog import can_be_spot
 from ebbtide_rehearsal.cloud.azure.aks.pool_request import PoolRequest, PoolRule
 from ebbtide_rehearsal.cloud.azure.errors import invalid, refused
 from ebbtide_rehearsal.cloud.azure.values import inner

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from ipaddress import ip_network
 from typing import Any, Final
 
-from ebbtide.catalog import CloudKind
+from ebbtide.declaration.catalog import CloudKind
 from ebbtide_rehearsal.cloud import faults
 from ebbtide_rehearsal.cloud.azure import ids
 from ebbtide_rehearsal.cloud.azure.aks.agent_pools import CLUSTER

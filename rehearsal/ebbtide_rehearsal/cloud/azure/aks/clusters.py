@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 from uuid import uuid4
 
-from ebbtide.catalog import PINS
+from ebbtide.declaration.catalog import PINS
 from ebbtide_rehearsal.cloud.autoscaling import delete_settings, put_settings
 from ebbtide_rehearsal.cloud.azure.aks import autoscaler, cluster_network_rules, cluster_rules, pools
 from ebbtide_rehearsal.cloud.azure.aks.agent_pools import CLUSTER

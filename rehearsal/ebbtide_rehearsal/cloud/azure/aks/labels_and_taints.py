@@ -7,7 +7,7 @@ still added (azure-aks-docs, use-nvidia-gpu, 2026; Azure/AKS#1568).
 from collections.abc import Mapping
 from typing import Any, Final
 
-from ebbtide.catalog import ARCHITECTURE, CloudKind, architecture, vendor
+from ebbtide.declaration.catalog import ARCHITECTURE, CloudKind, architecture, vendor
 from ebbtide.placement import NodeTaint
 from ebbtide_rehearsal.cloud.azure.aks.pool_request import PoolRequest
 from ebbtide_rehearsal.cloud.azure.values import inner, items

@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from ebbtide.catalog import (
+from ebbtide.declaration.catalog import (
     AMD,
     LARGEST_EPHEMERAL_GIB,
     CloudKind,

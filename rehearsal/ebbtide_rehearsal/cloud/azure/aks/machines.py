@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from ebbtide.catalog import CloudKind, Machine, find_machine
+from ebbtide.declaration.catalog import CloudKind, Machine, find_machine
 
 _NAME: Final = re.compile(r"Standard_[A-Z]+(\d+)[a-z]*(?:-\d+)?[a-z]*(?:_[A-Za-z0-9]+)*")
 _GIB_PER_VCPU: Final = 4

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from ebbtide.catalog import CloudKind, Machine, NodeSettings, machine_price
-from ebbtide.reading.aks import read_pool
-from ebbtide.reading.inputs import Inputs
+from ebbtide.analysis.reading.aks import read_pool
+from ebbtide.analysis.reading.inputs import Inputs
+from ebbtide.declaration.catalog import CloudKind, Machine, NodeSettings, machine_price
 from ebbtide_rehearsal.cloud.azure.aks import labels_and_taints
 from ebbtide_rehearsal.cloud.azure.aks.pool_request import PoolRequest
 from ebbtide_rehearsal.cloud.pools import NO_ZONE, NodePool

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-from ebbtide.catalog import Machine
+from ebbtide.declaration.catalog import Machine
 from ebbtide_rehearsal.cloud.azure.aks.machines import machine
 from ebbtide_rehearsal.cloud.azure.arm import Arm
 from ebbtide_rehearsal.cloud.azure.network import AGENT_POOL

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from ebbtide.catalog import PINS
+from ebbtide.declaration.catalog import PINS
 from ebbtide_rehearsal.cloud.azure import ids
 from ebbtide_rehearsal.cloud.azure.aks import (
     capacity_rules,

@@ -6,7 +6,7 @@ start."""
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from ebbtide.catalog import CloudKind, Machine, quota_names
+from ebbtide.declaration.catalog import CloudKind, Machine, quota_names
 from ebbtide_rehearsal.cloud import faults
 from ebbtide_rehearsal.cloud.azure import ids
 from ebbtide_rehearsal.cloud.azure.aks.machines import machine

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from ebbtide.catalog import CloudKind
+from ebbtide.declaration.catalog import CloudKind
 from ebbtide_rehearsal.cloud.azure import ids
 from ebbtide_rehearsal.cloud.azure.aks.pool_request import PoolRequest, PoolRule
 from ebbtide_rehearsal.cloud.azure.arm import CLOUD

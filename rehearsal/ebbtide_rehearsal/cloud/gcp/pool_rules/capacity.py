@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from ebbtide.catalog import is_tpu, machine_series
-from ebbtide.catalog.machine_series import SPOT_OR_FLEX_START
-from ebbtide.reading.gke import seconds as seconds_of
+from ebbtide.analysis.reading.gke import seconds as seconds_of
+from ebbtide.declaration.catalog import is_tpu, machine_series
+from ebbtide.declaration.catalog.machine_series import SPOT_OR_FLEX_START
 from ebbtide_rehearsal.cloud.gcp.pool_rules.rule import (
     FLEX_DOCS,
     QUEUED_DOCS,

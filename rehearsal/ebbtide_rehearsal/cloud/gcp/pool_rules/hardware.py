@@ -2,7 +2,8 @@
 
 from typing import Final
 
-from ebbtide.catalog import (
+from ebbtide.analysis.reading.gke import DEFAULT_MACHINE
+from ebbtide.declaration.catalog import (
     CloudKind,
     attachable_counts,
     attachable_types,
@@ -12,7 +13,6 @@ from ebbtide.catalog import (
     machine_series,
     partitions,
 )
-from ebbtide.reading.gke import DEFAULT_MACHINE
 from ebbtide_rehearsal.cloud.gcp.pool_rules.rule import PoolRequest, pool_rule
 from ebbtide_rehearsal.cloud.gcp.request import last
 from ebbtide_rehearsal.cloud.regions import locations
@@ -161,7 +161,7 @@ def _image(pool: PoolRequest) -> str | None:
 
 
 RULES: Final = (
-    pool_rule("a machine type that there is", "ebbtide/catalog/data/machines.csv", _machine),
+    pool_rule("a machine type that there is", "ebbtide/declaration/catalog/data/machines.csv", _machine),
     pool_rule(
         "hardware that the zone has",
         "GoogleCloudPlatform/kubernetes-engine-samples#1738; keras-team/kinetic#305; "

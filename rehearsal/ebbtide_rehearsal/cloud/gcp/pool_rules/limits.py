@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from ebbtide.catalog import CloudKind, chips_of, is_tpu, tpu_topologies
-from ebbtide.catalog.clouds import is_gke_zone, region_of
+from ebbtide.declaration.catalog import CloudKind, chips_of, is_tpu, tpu_topologies
+from ebbtide.declaration.catalog.clouds import is_gke_zone, region_of
 from ebbtide_rehearsal.cloud.gcp.clusters import location_of
 from ebbtide_rehearsal.cloud.gcp.pool_rules.rule import TOOLKIT, PoolRequest, pool_rule
 from ebbtide_rehearsal.cloud.regions import locations

@@ -5,8 +5,8 @@ When a pool is created, GKE checks the quotas for its first nodes; later nodes a
 
 from typing import Final
 
-from ebbtide.catalog import CloudKind, quota_names
-from ebbtide.catalog.clouds import region_of
+from ebbtide.declaration.catalog import CloudKind, quota_names
+from ebbtide.declaration.catalog.clouds import region_of
 from ebbtide_rehearsal.cloud import faults
 from ebbtide_rehearsal.cloud.gcp.pool_rules.rule import PoolRequest, pool_rule
 

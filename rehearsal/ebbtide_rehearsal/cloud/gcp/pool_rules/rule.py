@@ -4,11 +4,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from ebbtide.catalog import Machine
-from ebbtide.model.capacity import CapacityKind
-from ebbtide.reading import RecordedPool
-from ebbtide.reading.gke import read_pool
-from ebbtide.reading.inputs import Inputs
+from ebbtide.analysis.reading import RecordedPool
+from ebbtide.analysis.reading.gke import read_pool
+from ebbtide.analysis.reading.inputs import Inputs
+from ebbtide.declaration.catalog import Machine
+from ebbtide.declaration.model.capacity import CapacityKind
 from ebbtide_rehearsal.cloud.gcp.clusters import cluster_id, cluster_of, location_of, zones_of_cluster
 from ebbtide_rehearsal.cloud.gcp.request import BAD_REQUEST, NOT_FOUND, Request, api_error
 from ebbtide_rehearsal.cloud.gcp.resource_kind import Rule

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from ebbtide.catalog import PINS
+from ebbtide.declaration.catalog import PINS
 from ebbtide_rehearsal.cloud.gcp.clusters import channel_of
 from ebbtide_rehearsal.cloud.gcp.pool_rules.rule import PoolRequest, pool_rule
 from ebbtide_rehearsal.cloud.gcp.request import inputs_of

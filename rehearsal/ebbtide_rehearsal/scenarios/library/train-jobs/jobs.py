@@ -6,7 +6,7 @@ from typing import Any
 import yaml
 
 from ebbtide.placement import Profile
-from ebbtide.workloads.training import train_job
+from ebbtide.work.training import train_job
 
 
 def trained(profile: Profile, name: str) -> dict[str, Any]:

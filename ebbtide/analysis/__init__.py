@@ -1,0 +1,1 @@
+"""Analysis of a program, without the network: its recording, preview, costs, quotas, policy and review."""

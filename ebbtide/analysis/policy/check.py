@@ -1,0 +1,194 @@
+"""Check of a stack's recorded resources against the policy rules."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from typing import Any
+
+from ebbtide.analysis.costs.charges import Charge
+from ebbtide.analysis.policy.rules import (
+    BY_ID,
+    EXCEPTIONS,
+    LOOSENED,
+    RULES,
+    WHOLE,
+    Reviewed,
+    Rule,
+    Subject,
+    Violation,
+)
+from ebbtide.analysis.policy.settings import Level, Policy, PolicyException, loosened, read_policy
+from ebbtide.analysis.reading import ClusterFacts, RecordedPool
+from ebbtide.analysis.recording.recording import Recording, Resource
+
+__all__ = ["Finding", "check", "policy_of", "policy_schema"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A broken rule.
+
+    Attributes:
+        rule: the rule.
+        level: its level in this stack; never `disabled`.
+        subject: the violating object.
+        message: violation with a suggested fix.
+        exception: declared reason for an exception; empty for none.
+    """
+
+    rule: Rule
+    level: Level
+    subject: Subject
+    message: str
+    exception: str = ""
+
+    @property
+    def is_refused(self) -> bool:
+        """True if it fails the review."""
+        return self.level is Level.MANDATORY and not self.exception
+
+
+def policy_of(written: object) -> Policy:
+    """Parse the object under `ebbtide:policy`; None is the default policy.
+
+    Raises:
+        PolicyError: the policy is invalid; it has every fault.
+    """
+    return Policy() if written is None else read_policy(written, BY_ID)
+
+
+def policy_schema() -> dict[str, Any]:
+    """Return the JSON Schema of the object under `ebbtide:policy`, for editors."""
+    schema = Policy.model_json_schema(by_alias=True, mode="validation")
+    ids = {"enum": list(BY_ID)}
+    schema["properties"]["levels"]["propertyNames"] = ids
+    schema["$defs"]["PolicyException"]["properties"]["rule"] |= ids
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+
+
+def check(
+    recording: Recording,
+    clusters: Sequence[ClusterFacts],
+    pools: Sequence[RecordedPool],
+    cost: Sequence[Charge],
+    settings: Policy,
+    today: date | None = None,
+    *,
+    earlier: Policy | None = None,
+    deleted: Sequence[Resource] = (),
+) -> tuple[Finding, ...]:
+    """Check a stack against all rules.
+
+    Args:
+        recording: the recording.
+        clusters: its clusters.
+        pools: its pools.
+        cost: its charges.
+        settings: levels, limits and exceptions.
+        today: date to compare the exceptions with; by default the current date.
+        earlier: the policy before the change under review, if any: of the two, the stricter finding counts.
+        deleted: resources that the change under review deletes.
+
+    Returns:
+        The findings: refused, then advisory, then excepted ones, each in the order of the rules.
+    """
+    stack = Reviewed(
+        recording=recording,
+        clusters=clusters,
+        pools=pools,
+        charges=cost,
+        limits=settings.limits,
+        deleted=deleted,
+    )
+    day = today or date.today()  # noqa: DTZ011 - days of the policy have no time zone
+    findings, used = _violations(stack, settings, day)
+    if earlier is not None:
+        before, _ = _violations(replace(stack, limits=earlier.limits, deleted=()), earlier, day)
+        findings = [*_stricter(before, findings), *_loosened(earlier, settings)]
+    level = _strictest(EXCEPTIONS, settings, earlier or settings)
+    findings += _exceptions(settings, used, day, level)
+    order = {rule.id: index for index, rule in enumerate(RULES)}
+    return tuple(
+        sorted(
+            findings,
+            key=lambda finding: (bool(finding.exception), not finding.is_refused, order[finding.rule.id]),
+        )
+    )
+
+
+def _violations(stack: Reviewed, settings: Policy, day: date) -> tuple[list[Finding], list[PolicyException]]:
+    """Return the findings of all rules, and the exceptions that excuse any."""
+    current = [item for item in settings.exceptions if item.until is None or item.until >= day]
+    used: set[int] = set()
+    findings: list[Finding] = []
+    for rule in RULES:
+        level = settings.levels.get(rule.id, rule.level)
+        for violation in rule.check(stack) if level is not Level.DISABLED else ():
+            exception = next((item for item in current if _excuses(item, rule, violation)), None)
+            if exception is not None:
+                used.update(id(item) for item in current if _excuses(item, rule, violation))
+            findings.append(_finding(rule, level, violation, exception.reason if exception else ""))
+    return findings, [item for item in current if id(item) in used]
+
+
+def _stricter(earlier: Iterable[Finding], findings: Iterable[Finding]) -> Iterator[Finding]:
+    """Yield, for each rule and object, the findings of the policy that is stricter about them."""
+    before: dict[tuple[str, Subject], list[Finding]] = defaultdict(list)
+    after: dict[tuple[str, Subject], list[Finding]] = defaultdict(list)
+    for found, by in ((earlier, before), (findings, after)):
+        for finding in found:
+            by[finding.rule.id, finding.subject].append(finding)
+    for key in dict.fromkeys((*after, *before)):
+        if _strictness(before[key]) <= _strictness(after[key]):
+            yield from after[key]
+        else:
+            for finding in before[key]:
+                yield replace(finding, message=f"{finding.message} The policy before this change decides.")
+
+
+def _strictness(findings: Iterable[Finding]) -> int:
+    return max((3 if item.is_refused else 1 if item.exception else 2 for item in findings), default=0)
+
+
+def _loosened(earlier: Policy, settings: Policy) -> Iterator[Finding]:
+    """Yield a finding for each part of the policy that a change loosens, at the stricter level of the two."""
+    level = _strictest(LOOSENED, earlier, settings)
+    if level is Level.DISABLED:
+        return
+    consented = tuple(item for item in settings.exceptions if not BY_ID[item.rule].is_of_change)
+    permanent = settings.model_copy(update={"exceptions": consented})
+    for part in loosened(earlier, permanent, {rule.id: rule.level for rule in RULES}):
+        message = f"The change loosens the policy: {part}. Review it by itself, before what it permits."
+        yield Finding(LOOSENED, level, WHOLE, message)
+
+
+def _strictest(rule: Rule, *policies: Policy) -> Level:
+    levels = (policy.levels.get(rule.id, rule.level) for policy in policies)
+    return max(levels, key=lambda level: level.strictness)
+
+
+def _finding(rule: Rule, level: Level, violation: Violation, exception: str = "") -> Finding:
+    level = Level.ADVISORY if violation.is_undecided else level
+    return Finding(rule, level, violation.subject, violation.message, exception)
+
+
+def _excuses(exception: PolicyException, rule: Rule, violation: Violation) -> bool:
+    return exception.rule == rule.id and exception.resource in violation.subject.names
+
+
+def _exceptions(
+    settings: Policy, used: Sequence[PolicyException], day: date, level: Level
+) -> Iterator[Finding]:
+    """Yield findings for expired and unused exceptions."""
+    if level is Level.DISABLED:
+        return
+    for exception in settings.exceptions:
+        subject = Subject("", exception.resource)
+        if exception.until is not None and exception.until < day:
+            message = f"The exception to {exception.rule} expired on {exception.until}. Fix its cause."
+        elif not any(exception is item for item in used):
+            message = f"The exception to {exception.rule} matches no violation. Remove it."
+        else:
+            continue
+        yield Finding(EXCEPTIONS, level, subject, message)

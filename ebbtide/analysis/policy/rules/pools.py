@@ -1,0 +1,136 @@
+"""Rules for node pools: taints, scaling to zero, spot machines."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from ebbtide.analysis.costs.charges import footprints_with_disks
+from ebbtide.analysis.policy.rules.pod_templates import pod_spec
+from ebbtide.analysis.policy.rules.rule import Reviewed, Violation, of_pool, rule
+from ebbtide.analysis.policy.settings import Level
+from ebbtide.analysis.reading.inputs import Inputs
+from ebbtide.analysis.recording.recording import Resource
+from ebbtide.declaration.catalog import CloudKind
+from ebbtide.declaration.model.pool import Taint
+from ebbtide.declaration.model.resolved_pool import ResolvedPool
+
+_PREEMPTED: Final = frozenset({"spot", "preemptible"})
+_STATEFUL_SET: Final = "kubernetes:apps/v1:StatefulSet"
+_POOL_LABELS: Final = ("cloud.google.com/gke-nodepool", "kubernetes.azure.com/agentpool", "agentpool")
+"""Labels with the pool's name that the clouds add."""
+
+
+def _hard_taints(pool: ResolvedPool) -> tuple[Taint, ...]:
+    return tuple(taint for taint in pool.labels_and_taints.all_taints if taint.effect != "PreferNoSchedule")
+
+
+@rule(
+    "work-pools-tainted",
+    title="Work pools are tainted.",
+    level=Level.MANDATORY,
+    reason="A system pod on a work pool prevents the scale-down of a GPU node.",
+    source="cluster-autoscaler FAQ, what prevents scale-down (2026)",
+)
+def _work_pools_tainted(stack: Reviewed) -> Iterator[Violation]:
+    """On GKE, an untainted pool with a node is recorded as a system pool; only the first is one."""
+    clusters: set[str] = set()
+    for pool in stack.pools:
+        if _hard_taints(pool):
+            continue
+        if pool.is_system:
+            is_first = pool.cluster not in clusters
+            clusters.add(pool.cluster)
+            if is_first or pool.site.cloud is CloudKind.AKS:
+                continue
+        if (
+            not pool.labels_and_taints.all_taints
+        ):  # One that is preferred is a choice, of which preview warns.
+            message = (
+                "It has no taint, so any pod can be scheduled on it and keep its nodes. Add a taint with the "
+                "effect NoSchedule."
+            )
+            yield Violation(of_pool(pool), message)
+
+
+@rule(
+    "work-pools-from-zero",
+    title="Work pools scale to zero.",
+    level=Level.ADVISORY,
+    reason="A minimum is paid all the time. Advisory, since a warm node may be worth its price.",
+    source="docs/architecture.md",
+)
+def _work_pools_from_zero(stack: Reviewed) -> Iterator[Violation]:
+    for pool in stack.pools:
+        if not pool.is_system and pool.idle_nodes:
+            yield Violation(of_pool(pool), f"It keeps {pool.idle_nodes} nodes without work. Write min: 0.")
+
+
+@rule(
+    "spot-system",
+    title="System pools do not run on spot machines.",
+    level=Level.ADVISORY,
+    reason="A preemption stops cluster DNS and Kueue until a new node is ready; running work continues. "
+    "Advisory, since a cluster for some hours, such as this repository's stack dev, may accept "
+    "that for the price.",
+    source="cloud.google.com/kubernetes-engine/docs, spot-vms (2026): not for system workloads",
+)
+def _spot_system(stack: Reviewed) -> Iterator[Violation]:
+    for pool in stack.pools:
+        if pool.is_system and pool.capacity.kind in _PREEMPTED:
+            message = f"Its machines are {pool.capacity.kind}. A preemption interrupts cluster DNS and Kueue."
+            yield Violation(of_pool(pool), f"{message} Write capacity: on-demand unless that is acceptable.")
+
+
+@rule(
+    "spot-stateful",
+    title="Stateful workloads do not run on spot machines.",
+    level=Level.MANDATORY,
+    reason="A preempted database may lose writes, and is unavailable until it has restarted.",
+    source="cloud.google.com/kubernetes-engine/docs, spot-vms (2026): for stateless workloads",
+)
+def _spot_stateful(stack: Reviewed) -> Iterator[Violation]:
+    pools = [pool for pool in stack.pools if pool.capacity.kind in _PREEMPTED]
+    for type_ in footprints_with_disks():
+        for component in stack.recording.of_type(type_):
+            for pool in pools:
+                if pool.is_system:
+                    message = f"Its database and its store run on the {pool.capacity.kind} pool {pool.name}."
+                    yield Violation(stack.subject(component), f"{message} {_ON_DEMAND}")
+    for resource in stack.recording:
+        if not resource.read and _is_stateful(resource) and (spec := pod_spec(resource)):
+            for pool in pools:
+                if _is_schedulable(spec, pool):
+                    message = f"It has volumes, and may run on the {pool.capacity.kind} pool {pool.name}."
+                    yield Violation(stack.subject(resource), f"{message} {_ON_DEMAND}")
+
+
+_ON_DEMAND: Final = "Run it on an on-demand pool."
+
+
+def _is_stateful(resource: Resource) -> bool:
+    """Check for a StatefulSet, or a Deployment that mounts a claim; files of a Job are checkpoints."""
+    if resource.type == _STATEFUL_SET:
+        return True
+    spec = pod_spec(resource) if resource.type == "kubernetes:apps/v1:Deployment" else None
+    return spec is not None and any(volume.has("persistentVolumeClaim") for volume in spec.parts("volumes"))
+
+
+def _is_schedulable(spec: Inputs, pool: ResolvedPool) -> bool:
+    """Check tolerations and node selector of a pod; labels that the cloud adds are assumed to match."""
+    labels = {**pool.labels, **dict.fromkeys(_POOL_LABELS, pool.name)}
+    selector = spec.labels("nodeSelector")
+    if any(labels.get(key, value) != value for key, value in selector.items()):
+        return False
+    tolerations = spec.parts("tolerations")
+    return all(
+        any(_tolerates(toleration, taint) for toleration in tolerations) for taint in _hard_taints(pool)
+    )
+
+
+def _tolerates(toleration: Inputs, taint: Taint) -> bool:
+    """Match a toleration as Kubernetes does (kubernetes.io, taint-and-toleration)."""
+    if toleration.text("effect") not in ("", taint.effect):
+        return False
+    key = toleration.text("key")
+    if toleration.text("operator") == "Exists":
+        return key in ("", taint.key)
+    return (key, toleration.text("value")) == (taint.key, taint.value)

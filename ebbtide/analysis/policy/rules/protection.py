@@ -1,0 +1,177 @@
+"""Rules for protection: deletion, public addresses, the control plane's address and login."""
+
+import json
+from collections.abc import Iterator
+from typing import Final
+
+from ebbtide.analysis.policy.rules.rule import Reviewed, Subject, Violation, of_cluster, of_pool, rule
+from ebbtide.analysis.policy.settings import Level
+from ebbtide.analysis.reading import gke
+from ebbtide.analysis.reading.inputs import Inputs
+from ebbtide.analysis.recording.recording import Resource
+from ebbtide.declaration.catalog import CloudKind
+from ebbtide.declaration.model.expiry import LABEL
+
+_ANYWHERE: Final = frozenset({"0.0.0.0/0", "::/0"})
+_NODE_NETWORK: Final = "networkConfig.enablePrivateNodes"
+
+
+_CONTROL_PLANE_REASON: Final = (
+    "A public address exposes the cluster to a stolen credential or a vulnerability. Advisory, since IAM or "
+    "Entra ID still checks every request. GKE's DNS endpoint has no authorized networks: IAM protects it."
+)
+
+
+def is_ephemeral(cluster: Resource) -> bool:
+    """Return whether a cluster has a lifetime."""
+    inputs = Inputs(cluster.inputs)
+    return LABEL in {**inputs.labels("resourceLabels"), **inputs.labels("tags")}
+
+
+@rule(
+    "private-nodes",
+    title="Nodes have no public addresses.",
+    level=Level.MANDATORY,
+    reason="A node with a public address can be reached without passing a load balancer or a network policy.",
+    source="CIS GKE Benchmark 1.9.0, 5.6.5; CIS AKS Benchmark 1.8.0, 5.4.3",
+)
+def _private_nodes(stack: Reviewed) -> Iterator[Violation]:
+    for resource in stack.created(gke.CLUSTER):
+        inputs = Inputs(resource.inputs)
+        paths = ("privateClusterConfig.enablePrivateNodes", "networkConfig.defaultEnablePrivateNodes")
+        if not any(inputs.flag(path) for path in paths):
+            cluster = gke.read_cluster(resource)
+            yield Violation(of_cluster(cluster), "Its nodes have public addresses by default.")
+    for pool in stack.pools:
+        inputs = Inputs(stack.recording[pool.urn].inputs)
+        match pool.site.cloud:
+            case CloudKind.GKE:
+                is_public = not pool.inline and inputs.is_false(_NODE_NETWORK)
+            case CloudKind.AKS if pool.inline:
+                profiles = inputs.parts("agentPoolProfiles")
+                is_public = any(
+                    profile.flag("enableNodePublicIP")
+                    for profile in profiles
+                    if profile.text("name") == pool.name
+                )
+            case CloudKind.AKS:
+                is_public = inputs.flag("enableNodePublicIP")
+        if is_public:
+            yield Violation(of_pool(pool), "Its nodes have public addresses. Keep private nodes enabled.")
+
+
+@rule(
+    "control-plane-access",
+    title="The control plane's address is restricted to authorized networks.",
+    level=Level.ADVISORY,
+    reason=_CONTROL_PLANE_REASON,
+    source="CIS GKE Benchmark 1.9.0, 5.6.3; CIS AKS Benchmark 1.8.0, 5.4.1",
+)
+def _control_plane(stack: Reviewed) -> Iterator[Violation]:
+    for cluster in stack.clusters:
+        inputs = Inputs(stack.recording[cluster.urn].inputs)
+        networks = _gke_networks(inputs) if cluster.cloud is CloudKind.GKE else _aks_networks(inputs)
+        if networks is None or (networks and _ANYWHERE.isdisjoint(networks)):
+            continue
+        message = "Its control plane is reachable from any address. Declare cloud.access.networks or private."
+        yield Violation(of_cluster(cluster), message)
+
+
+def _gke_networks(inputs: Inputs) -> tuple[str, ...] | None:
+    """Return the networks that can reach the control plane's address; None if it has no public address."""
+    if inputs.is_false("controlPlaneEndpointsConfig.ipEndpointsConfig.enabled"):
+        return None
+    if inputs.flag("privateClusterConfig.enablePrivateEndpoint"):
+        return None
+    blocks = inputs.parts("masterAuthorizedNetworksConfig.cidrBlocks")
+    return tuple(block.text("cidrBlock") for block in blocks)
+
+
+def _aks_networks(inputs: Inputs) -> tuple[str, ...] | None:
+    """Return the networks that can reach the control plane's address; None if it has no public address."""
+    profile = "apiServerAccessProfile"
+    return (
+        None
+        if inputs.flag(f"{profile}.enablePrivateCluster")
+        else inputs.texts(f"{profile}.authorizedIPRanges")
+    )
+
+
+@rule(
+    "workload-identity-login",
+    title="A cluster that CI deploys has the login workloadidentity.",
+    level=Level.ADVISORY,
+    reason="The identity token of a job on GitHub's runners is valid for ten minutes, and `az login` "
+    "cannot renew it: the first update of a new AKS cluster takes longer, and then cannot get a "
+    "token. kubelogin requests a new one. Advisory, because it has no effect outside of CI.",
+    source="Azure/azure-cli#28708 (2024, open); kubelogin 0.2.22, provider.go (2026)",
+)
+def _login(stack: Reviewed) -> Iterator[Violation]:
+    if not stack.limits.ci:
+        return
+    for provider in stack.recording.of_type("pulumi:providers:kubernetes"):
+        for user in _users(Inputs(provider.inputs).text("kubeconfig")):
+            if user.text("user.exec.command") == "kubelogin" and "azurecli" in user.texts("user.exec.args"):
+                yield Violation(
+                    stack.subject(provider),
+                    "Its login is azurecli, whose token a CI job cannot renew. Declare cloud.access.login: "
+                    "workloadidentity, or set AAD_LOGIN_METHOD=workloadidentity in the job.",
+                )
+
+
+def _users(kubeconfig: str) -> tuple[Inputs, ...]:
+    """Return the users of a kubeconfig in JSON; none if it is unknown or encrypted."""
+    try:
+        return Inputs(json.loads(kubeconfig)).parts("users")
+    except (ValueError, TypeError):
+        return ()
+
+
+@rule(
+    "permanent-protected",
+    title="A cluster without a lifetime is protected from deletion.",
+    level=Level.MANDATORY,
+    reason="Deleting a cluster ends all its work and releases its addresses and identities.",
+    source="pulumi.com/docs, protect (2026); pulumi-gcp 10.2, deletionProtection",
+)
+def _permanent_protected(stack: Reviewed) -> Iterator[Violation]:
+    for cluster in stack.clusters:
+        resource = stack.recording[cluster.urn]
+        if is_ephemeral(resource) or resource.protect:
+            continue
+        # The provider's own deletion protection is on by default (pulumi-gcp 10.2, Cluster).
+        if cluster.cloud is CloudKind.GKE and not Inputs(resource.inputs).is_false("deletionProtection"):
+            continue
+        message = "It has no lifetime, and nothing prevents its deletion. Protect it, or declare a lifetime."
+        yield Violation(of_cluster(cluster), message)
+
+
+_DATA: Final = {
+    "gcp:storage/bucket:Bucket": ("bucket", "name"),
+    "gcp:filestore/instance:Instance": ("file share", "name"),
+    "gcp:artifactregistry/repository:Repository": ("registry", "repositoryId"),
+    "azure-native:storage:StorageAccount": ("storage account", "accountName"),
+    "azure-native:containerregistry:Registry": ("registry", "registryName"),
+}
+"""Resources that contain people's data: the noun for each, and the input with its name."""
+
+
+@rule(
+    "data-kept",
+    title="A change deletes nothing that contains people's data.",
+    level=Level.MANDATORY,
+    reason="Outputs of Jobs, checkpoints and images cannot be created again. An exception, also in the "
+    "change itself, says that the deletion is meant.",
+    source="the earlier version, with `ebbtide review --against` and `ebbtide up`",
+    is_of_change=True,
+)
+def _deleted_data(stack: Reviewed) -> Iterator[Violation]:
+    for resource in stack.deleted:
+        if resource.type in _DATA:
+            kind, key = _DATA[resource.type]
+            name = str(resource.inputs.get(key) or resource.name)
+            yield Violation(
+                Subject("", name, resource.urn),
+                f"The {kind} {name} is deleted, with everything in it. Keep its declaration, or copy what is "
+                f"needed and declare an exception to data-kept for {name}.",
+            )

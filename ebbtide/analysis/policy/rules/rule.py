@@ -1,0 +1,141 @@
+"""Policy rules, and the stack that they check."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from ebbtide.analysis.costs.charges import Charge
+from ebbtide.analysis.policy.settings import Level, Limits
+from ebbtide.analysis.reading import ClusterFacts, RecordedPool
+from ebbtide.analysis.recording.recording import Recording, Resource
+from ebbtide.analysis.urns import urn_name
+from ebbtide.declaration.catalog import CloudKind
+
+STACK: Final = "stack"
+"""Name of the whole stack in exceptions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """The object of a violation.
+
+    Attributes:
+        kind: `pool`, `cluster` or `stack`; empty for any other resource.
+        name: name in the cloud or cluster, or else the logical name.
+        urn: URN of the resource; empty for the stack.
+    """
+
+    kind: str
+    name: str
+    urn: str = ""
+
+    def __str__(self) -> str:
+        return self.name if self.kind in ("", STACK) else f"{self.kind} {self.name}"
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Names that an exception may use for it."""
+        return frozenset(filter(None, (self.name, str(self), self.urn, urn_name(self.urn))))
+
+
+WHOLE: Final = Subject(STACK, STACK)
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """One violation of a rule.
+
+    Attributes:
+        subject: the violating object.
+        message: violation with a suggested fix.
+        is_undecided: True if a fact is missing, which makes the violation advisory at any level.
+    """
+
+    subject: Subject
+    message: str
+    is_undecided: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reviewed:
+    """A stack under review.
+
+    Attributes:
+        recording: its resources.
+        clusters: its clusters.
+        pools: its node pools.
+        charges: its cost.
+        limits: the limits of its policy.
+        deleted: resources that the change under review deletes, with what they contain.
+    """
+
+    recording: Recording
+    clusters: Sequence[ClusterFacts]
+    pools: Sequence[RecordedPool]
+    charges: Sequence[Charge]
+    limits: Limits
+    deleted: Sequence[Resource] = ()
+
+    @property
+    def clouds(self) -> frozenset[CloudKind]:
+        """The clouds of its clusters and pools."""
+        clouds = (cluster.cloud for cluster in self.clusters)
+        return frozenset((*clouds, *(pool.site.cloud for pool in self.pools)))
+
+    def subject(self, resource: Resource) -> Subject:
+        """Return a resource as a subject, with a pool's or a cluster's name in the cloud."""
+        pools = {pool.urn: of_pool(pool) for pool in self.pools if not pool.inline}
+        clusters = {cluster.urn: of_cluster(cluster) for cluster in self.clusters}
+        return {**pools, **clusters}.get(resource.urn) or Subject("", resource.name, resource.urn)
+
+    def created(self, type_: str) -> Iterator[Resource]:
+        """Yield the created resources of a type."""
+        return (resource for resource in self.recording.of_type(type_) if not resource.read)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """A policy rule.
+
+    Attributes:
+        id: id in configuration.
+        title: requirement.
+        level: default level.
+        reason: purpose, and reason for the default level.
+        source: documentation or benchmark, with version or date.
+        check: yields the violations.
+        is_of_change: True for a rule on a change, not on a stack: an exception in the same change excuses it.
+    """
+
+    id: str
+    title: str
+    level: Level
+    reason: str
+    source: str
+    check: Callable[[Reviewed], Iterable[Violation]]
+    is_of_change: bool = False
+
+
+def rule(
+    id_: str, /, *, title: str, level: Level, reason: str, source: str, is_of_change: bool = False
+) -> Callable[[Callable[[Reviewed], Iterable[Violation]]], Rule]:
+    """Return a decorator that makes a check a `Rule`."""
+    return lambda check: Rule(
+        id=id_,
+        title=title,
+        level=level,
+        reason=reason,
+        source=source,
+        check=check,
+        is_of_change=is_of_change,
+    )
+
+
+def of_pool(pool: RecordedPool) -> Subject:
+    """Return a pool as a subject."""
+    return Subject("pool", pool.name, pool.urn)
+
+
+def of_cluster(cluster: ClusterFacts) -> Subject:
+    """Return a cluster as a subject."""
+    return Subject("cluster", cluster.name, cluster.urn)

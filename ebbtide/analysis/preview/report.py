@@ -1,0 +1,410 @@
+"""The document of a preview, for terminals, pages, comparisons and other programs."""
+
+from typing import Any, Final, Literal
+
+from pydantic import Field
+from pydantic.dataclasses import dataclass
+
+from ebbtide.analysis.reading.facts import ClusterFacts
+from ebbtide.analysis.recording.recording import Severity
+from ebbtide.declaration.catalog import CloudKind
+from ebbtide.declaration.model.capacity import CapacityKind
+from ebbtide.values.documents import CONFIG, DocumentPart
+
+VERSION: Final = "ebbtide.dev/preview/v1"
+
+
+class AmountReport(DocumentPart):
+    """An amount, USD per hour, before discounts and tax."""
+
+    usd: float
+    """Sum of the known prices."""
+    unknown: tuple[str, ...] = ()
+    """Items without a known price; the sum is then a lower bound."""
+    estimated: tuple[str, ...] = ()
+    """Items whose price is an estimate; the sum is then one, too."""
+
+
+class ChargeReport(DocumentPart):
+    """A charge."""
+
+    item: str
+    """Billed item, such as `control plane`."""
+    pool: str
+    """Name of the pool; empty for the cluster."""
+    idle: AmountReport
+    """Charge without work."""
+    maximum: AmountReport
+    """Charge at the maximum node counts."""
+    on_demand: AmountReport
+    """`maximum` at on-demand prices."""
+    note: str
+    """Condition, such as a free tier; empty for none."""
+
+
+@dataclass(frozen=True, config=CONFIG)
+class AcceleratorReport:
+    """The accelerators of one node."""
+
+    type: str
+    """As the cloud names it, such as `nvidia-tesla-t4`."""
+    count: int
+    """Number per node."""
+    requestable: int
+    """Number that the pods of a node can request; of shared GPUs, the shares."""
+    sharing: str = ""
+    """Partitioning and sharing of GPUs, as `1g.5gb` or `time-sharing by 8`; empty for none."""
+    topology: str = ""
+    """Topology of a TPU slice of several nodes, as `4x4`; empty for others."""
+
+
+@dataclass(frozen=True, config=CONFIG)
+class DiskReport:
+    """The boot disk of a node."""
+
+    size_gib: int | None
+    """GiB; null for the cloud's default."""
+    type: str | None
+    """As the cloud names it; null for the cloud's default."""
+
+
+@dataclass(frozen=True, config=CONFIG)
+class TaintReport:
+    """A taint of nodes, as Kubernetes has it."""
+
+    key: str
+    """Its key."""
+    value: str
+    """Its value; empty where it has none."""
+    effect: str
+    """`NoSchedule`, `PreferNoSchedule` or `NoExecute`."""
+    automatic: bool = False
+    """True if the cloud adds it by itself."""
+
+    def __str__(self) -> str:
+        return f"{self.key}={self.value}:{self.effect}" if self.value else f"{self.key}:{self.effect}"
+
+
+@dataclass(frozen=True, config=CONFIG)
+class NodesReport:
+    """Node counts, in total over the zones of the pool."""
+
+    minimum: int | None = None
+    """The autoscaler's minimum; null for a fixed count."""
+    maximum: int | None = None
+    """The autoscaler's maximum; null for a fixed count."""
+    fixed: int | None = None
+    """The count without autoscaling; null with it."""
+    at_birth: int | None = None
+    """Initial node count; null if the cloud starts at the minimum."""
+
+    @property
+    def idle(self) -> int:
+        """The node count without workloads."""
+        return self.fixed if self.fixed is not None else self.minimum or 0
+
+    @property
+    def most(self) -> int:
+        """The maximum node count."""
+        return self.fixed if self.fixed is not None else self.maximum or self.idle
+
+
+class PoolReport(DocumentPart):
+    """A node pool, as its resource has it, with facts about its machine and Kueue queues."""
+
+    name: str
+    """Name in the cloud."""
+    cluster: str
+    """Name of its cluster."""
+    cloud: CloudKind
+    """`gke` or `aks`."""
+    location: str = ""
+    """Zone or region of the cluster; empty if not recorded, as for a pool of an existing AKS cluster."""
+    role: Literal["system", "work"]
+    """`system` for the pool of pods without tolerations: a mode on AKS; on GKE a pool without taints that
+    never scales to zero."""
+    machine: str
+    """Machine type."""
+    accelerator: AcceleratorReport | None
+    """Accelerators of a node, declared or part of the machine type; null for a CPU pool."""
+    capacity: CapacityKind
+    """Capacity type."""
+    reservation: str = ""
+    """The reservation of its machines, or `any`; empty for none."""
+    max_price: float | None = None
+    """Maximum price of a spot machine, USD per hour; null for up to the list price."""
+    nodes: NodesReport
+    """Node counts."""
+    zones: tuple[str, ...] = ()
+    """Zones of the nodes; empty for the cluster's."""
+    disk: DiskReport
+    """Boot disk of a node."""
+    local_disks: str = ""
+    """Local disks of the machine that a node uses, in words; empty for none."""
+    settings: tuple[str, ...] = ()
+    """Other settings of its nodes, in words, as `gVNIC`."""
+    labels: dict[str, str]
+    """Kubernetes labels that the resource declares."""
+    taints: tuple[TaintReport, ...]
+    """Declared and automatic taints."""
+    max_run_seconds: int | None = None
+    """Maximum lifetime of a node; null for no limit."""
+    billing: dict[str, str]
+    """Billing labels, which Azure calls tags."""
+    network_tags: tuple[str, ...] = ()
+    """Network tags of nodes on Google Cloud."""
+    overrides: dict[str, Any] = Field(default_factory=dict)
+    """Inputs of the pool's resource that the declaration overrides, by path."""
+    urn: str
+    """The pool's resource; the cluster's for an inline pool."""
+    inline: bool = False
+    """True if the pool is part of its cluster's resource."""
+    vcpus: int | None
+    """vCPUs of a node; null for an unknown machine type."""
+    memory_gib: float | None
+    """Memory of a node, GiB; null for an unknown machine type."""
+    admits: str
+    """Description of the pods that the scheduler admits."""
+    queues: tuple[str, ...]
+    """Kueue LocalQueues for the pool, as `namespace/name`."""
+    falls_back_to: tuple[str, ...]
+    """Alternative pools for when the cloud has no stock of this pool's machines, the next one first."""
+    charge: ChargeReport
+    """Charge of its nodes."""
+
+
+class QuotaReport(DocumentPart):
+    """A ClusterQueue's quota of a resource of a flavor."""
+
+    flavor: str
+    """Name of the ResourceFlavor."""
+    resource: str
+    """`cpu`, or the resource name of an accelerator, such as `nvidia.com/gpu`."""
+    nominal: float
+    """Guaranteed quota."""
+    cohort: float
+    """Its own guarantee, and what the rest of the cohort lends."""
+    borrowing_limit: float | None
+    """Borrowing limit; null for no limit."""
+
+
+class QueueReport(DocumentPart):
+    """A ClusterQueue."""
+
+    name: str
+    """Name."""
+    local_queues: tuple[str, ...]
+    """LocalQueues, as `namespace/name`."""
+    cohort: str
+    """Cohort; empty for none."""
+    weight: str
+    """Weight in fair sharing."""
+    quotas: tuple[QuotaReport, ...]
+    """Quotas of CPU and accelerators, in order of preference."""
+    gpu_hours: dict[str, AmountReport]
+    """Price of an accelerator including its share of the node, by pool."""
+
+
+class CostReport(DocumentPart):
+    """Cost at list prices, without usage-based charges: traffic, stored objects and images, logs."""
+
+    idle: AmountReport
+    """All charges without work."""
+    maximum: AmountReport
+    """All charges at the maximum node counts."""
+    on_demand: AmountReport
+    """`maximum` at on-demand prices."""
+    charges: tuple[ChargeReport, ...]
+    """Control planes, pools, network, disks of add-ons."""
+    prices_from: str
+    """Date of the oldest price, year and month; empty for none."""
+    prices_to: str
+    """Date of the newest price."""
+
+
+class CloudQuotaReport(DocumentPart):
+    """A cloud quota that the stack needs at the maximum node counts."""
+
+    cloud: str
+    """`gke` or `aks`."""
+    region: str
+    """The region, or `global`."""
+    name: str
+    """Name in the cloud."""
+    amount: int
+    """vCPUs, accelerators, or GB of disks."""
+    pools: tuple[str, ...]
+    """Pools that count towards it."""
+
+
+class ResourceReport(DocumentPart):
+    """A resource that the program registers."""
+
+    urn: str
+    """URN as built by the engine."""
+    type: str
+    """Type token."""
+    name: str
+    """Logical name."""
+    kind: Literal["resource", "component", "provider", "read"]
+    """`read`: exists already and is only read. `component`: only a node of the tree."""
+    remote: bool
+    """True if the component's provider creates its children, which are missing here."""
+    parent: str | None
+    """URN; null directly under the stack."""
+    id: str | None
+    """Placeholder unless the resource is read or imported; null for a component."""
+    provider: str | None
+    """URN of the explicit provider; null for the default provider."""
+    depends_on: tuple[str, ...]
+    """URNs of the resources that it depends on."""
+    protect: bool
+    """True if the engine refuses to delete it."""
+    deleted_with: str | None
+    """URN of the resource that it is deleted with."""
+    retain_on_delete: bool
+    """True if its deletion keeps it in the cloud."""
+    ignore_changes: tuple[str, ...]
+    """Property paths whose changes are ignored."""
+    replace_on_changes: tuple[str, ...]
+    """Property paths whose change replaces it."""
+    delete_before_replace: bool | None
+    """Null if the provider decides."""
+    replace_with: tuple[str, ...]
+    """URNs of the resources whose replacement replaces it."""
+    aliases: tuple[str, ...]
+    """Former URNs, or parts of them, without those that a provider's package adds to every resource."""
+    hooks: dict[str, tuple[str, ...]]
+    """Names of hooks by hook type."""
+    timeouts: dict[str, str]
+    """Custom timeouts by operation."""
+    import_id: str | None
+    """Id of the existing resource to import."""
+    inputs: dict[str, Any]
+    """Inputs; `[secret]` and `[unknown]` replace values that cannot be shown."""
+    secrets: tuple[str, ...]
+    """Property paths of the secret inputs."""
+    assumed_inputs: tuple[str, ...]
+    """Property paths of the inputs that depend on an assumed answer."""
+    assumed: tuple[str, ...]
+    """Property paths of the assumed outputs, and `id`."""
+
+
+class MessageReport(DocumentPart):
+    """A message of the program."""
+
+    severity: Severity
+    """`info`, `warning` or `error`."""
+    text: str
+    """Text, with the configuration's secrets masked."""
+    urn: str | None
+    """URN of its resource, if any."""
+
+
+class AssumptionReport(DocumentPart):
+    """Assumed answers of the clouds."""
+
+    of: str
+    """URN of a resource, or token of an invoked function."""
+    args: dict[str, Any]
+    """Arguments of the function; empty for a resource."""
+    answers: dict[str, Any]
+    """Assumed values by property path; `[secret]` replaces values that cannot be shown."""
+
+
+class Counts(DocumentPart):
+    """Number of resources by kind and by options."""
+
+    resources: int
+    """All resources."""
+    created: int
+    """Resources that the stack creates in a cloud or cluster."""
+    components: int
+    """Components."""
+    providers: int
+    """Explicit providers."""
+    opaque: int
+    """Components whose provider creates their children, which are missing here."""
+    read: int
+    """Existing resources that are only read."""
+    protected: int
+    """Protected resources."""
+    dying: int
+    """Resources with `deleted_with`."""
+    retained: int
+    """Resources that remain in the cloud when deleted from the stack."""
+    by_type: dict[str, int]
+    """Resources by type token."""
+
+
+class FindingReport(DocumentPart):
+    """A broken policy rule."""
+
+    rule: str
+    """Id of the rule, such as `work-pools-from-zero`."""
+    level: Literal["advisory", "mandatory"]
+    """A broken mandatory rule fails the review, unless there is an exception."""
+    resource: str
+    """URN of the resource; empty for the whole stack."""
+    name: str
+    """Display name of the resource, such as `pool t4-spot`."""
+    message: str
+    """Violation with a suggested fix."""
+    reason: str
+    """Purpose of the rule."""
+    source: str
+    """Source of the rule, such as an item of a CIS benchmark."""
+    exception: str
+    """Declared reason for an exception; empty for none."""
+
+    @property
+    def is_refused(self) -> bool:
+        """True if it fails the review."""
+        return self.level == "mandatory" and not self.exception
+
+
+class Preview(DocumentPart):
+    """Resources that a stack's program would create, without a request to any cloud."""
+
+    version: Literal["ebbtide.dev/preview/v1"] = VERSION
+    """Version of the document format."""
+    project: str
+    """Name of the Pulumi project."""
+    stack: str
+    """Name of the stack."""
+    extends: tuple[str, ...] = ()
+    """Files that the stack's declaration extends, the nearest first."""
+    changes_to_base: tuple[str, ...] = ()
+    """Paths of the declaration that the stack's own file sets or removes; empty without a base."""
+    clusters: tuple[ClusterFacts, ...]
+    """Clusters of the stack."""
+    pools: tuple[PoolReport, ...]
+    """Node pools, system pools first."""
+    queues: tuple[QueueReport, ...]
+    """ClusterQueues that have a LocalQueue."""
+    cost: CostReport
+    """Cost of the stack."""
+    quotas: tuple[CloudQuotaReport, ...]
+    """Cloud quotas that the stack needs."""
+    without_quota: tuple[str, ...] = ()
+    """Machine types whose cloud quotas are unknown; `quotas` does not count them."""
+    resources: tuple[ResourceReport, ...]
+    """Resources in the order of their registration, parents before children."""
+    outputs: dict[str, Any]
+    """Outputs of the stack; `[secret]` and `[unknown]` replace values that cannot be shown."""
+    warnings: tuple[MessageReport, ...]
+    """Warnings and errors of the program, and limitations of the preview."""
+    messages: tuple[MessageReport, ...]
+    """Other messages of the program."""
+    assumptions: tuple[AssumptionReport, ...]
+    """Assumed answers of the clouds."""
+    counts: Counts
+    """Numbers of resources."""
+    findings: tuple[FindingReport, ...] = ()
+    """Broken policy rules: mandatory, then advisory, then excepted ones."""
+
+
+def preview_schema() -> dict[str, Any]:
+    """Return the JSON Schema of the document."""
+    schema = Preview.model_json_schema(mode="serialization")
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}

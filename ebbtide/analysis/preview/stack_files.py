@@ -1,0 +1,299 @@
+"""A project's `Pulumi.yaml` and a stack's `Pulumi.<stack>.yaml`, read without the `pulumi` command.
+
+Configuration has the form in which the command passes it to a program: keys with a namespace, values as
+strings, objects as JSON. Encrypted values are not decrypted and need no passphrase: a placeholder replaces
+them, and their keys are secret.
+"""
+
+import copy
+import json
+import re
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Final, Self
+
+from ebbtide.analysis.policy.check import policy_of
+from ebbtide.analysis.policy.settings import KEY, Policy, PolicyError
+from ebbtide.analysis.preview.stack_config import MergedConfig, StackFileError, merged_config
+from ebbtide.declaration.catalog.prices import own_prices
+from ebbtide.declaration.project import yaml_file
+from ebbtide.declaration.project.extends import Declaration, ExtendsError, extended, inherited
+from ebbtide.declaration.project.misplaced_keys import MisplacedKey, misplaced_keys
+from ebbtide.declaration.project.position import positions_below
+from ebbtide.declaration.project.source import DECLARATION, Source, parsed
+from ebbtide.declaration.project.yaml_file import Document, Yaml
+
+__all__ = ["StackFileError", "StackFiles", "read_stack", "stack_named_by"]
+
+_REQUIRED: Final = ("name", "owner", "cloud", "pools")
+"""Required fields: if one is missing, the declaration's own error names the misplaced key."""
+
+_PRICES: Final = "ebbtide:prices"
+"""Configuration key of the user's price file, relative to the directory of `Pulumi.yaml`."""
+
+_PROJECT_FILES: Final = ("Pulumi.yaml", "Pulumi.yml")
+_STACK_FILE: Final = re.compile(r"^Pulumi\.(?P<stack>[\w.-]+)\.ya?ml$")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StackFiles:
+    """A stack as declared in its project's files.
+
+    Attributes:
+        project: the project's name.
+        stack: the stack's name.
+        root: the directory of `Pulumi.yaml`.
+        program: the directory or file of the program.
+        config_file: the stack's file.
+        config: full keys and their values as the engine passes them to a program.
+        secret_keys: the keys whose values are secret.
+        warnings: settings that a preview without the `pulumi` command cannot apply.
+        source: the position of the declaration, for its errors; None without a declaration.
+        policy_source: the policy with its positions, for its errors; None without a policy.
+        prices_file: the user's price file, relative to `root`; empty for none.
+        misplaced: unused keys of the stack's file.
+    """
+
+    project: str
+    stack: str
+    root: Path
+    program: Path
+    config_file: Path
+    config: Mapping[str, str]
+    secret_keys: frozenset[str]
+    warnings: tuple[str, ...] = ()
+    source: Source | None = None
+    policy_source: Source | None = None
+    prices_file: str = ""
+    misplaced: tuple[MisplacedKey, ...] = ()
+
+    @property
+    def cluster_name(self) -> str:
+        """The cluster's default name."""
+        return f"{self.project}-{self.stack}"
+
+    def declaration(self) -> Any:
+        """Return the stack's declaration, merged with its bases.
+
+        Raises:
+            StackFileError: the stack declares no cluster.
+        """
+        if self.source is None:
+            hint = " ".join(str(key) for key in self.misplaced)
+            raise StackFileError(
+                f"{self.config_file} declares no cluster. "
+                + (hint or f"Write one under `{DECLARATION}`; README.md has a minimal example.")
+            )
+        return copy.deepcopy(self.source.declaration.value)
+
+    def policy(self) -> Policy:
+        """Return the stack's policy, or the default one.
+
+        Raises:
+            PolicyError: the policy is invalid.
+        """
+        try:
+            return policy_of(self.policy_source.declaration.value if self.policy_source else None)
+        except PolicyError as error:
+            error.source = self.policy_source
+            raise
+
+    def prices(self) -> AbstractContextManager[None]:
+        """Return a context with the prices of the file in `ebbtide:prices`.
+
+        Raises:
+            PriceFileError: on entry, if the file is invalid.
+        """
+        if not self.prices_file:
+            return nullcontext()
+        return own_prices(self.root / self.prices_file, self._added_regions())
+
+    def _added_regions(self) -> list[str]:
+        """Return the names of the regions that the declaration adds, as far as it is valid."""
+        declared: Yaml = self.source.declaration.value if self.source else None
+        match declared:
+            case {"cloud": {"regions": list() as regions}}:
+                return [str(region.get("name")) for region in regions if isinstance(region, dict)]
+            case _:
+                return []
+
+    def declaring(self, declaration: Mapping[str, Any]) -> Self:
+        """Return these files with the declaration replaced."""
+        source = Source(declaration=Declaration(declaration, {}))
+        return replace(self, config={**self.config, DECLARATION: json.dumps(declaration)}, source=source)
+
+
+def stack_named_by(config_file: Path) -> str | None:
+    """Return the stack in a file's name: `dev` for `Pulumi.dev.yaml`."""
+    match = _STACK_FILE.match(config_file.name)
+    return match["stack"] if match else None
+
+
+def read_stack(directory: Path, stack: str, *, config_file: Path | None = None) -> StackFiles:
+    """Read a project's files for a stack.
+
+    Args:
+        directory: the project's directory or one below it, as for the `pulumi` command.
+        stack: the stack's name.
+        config_file: the stack's file, if it is not beside `Pulumi.yaml`.
+
+    Raises:
+        StackFileError: a file is missing, malformed or has the wrong structure.
+    """
+    project_file = _project_file(directory)
+    project_document = _read(project_file)
+    settings = _mapping(project_document.value, f"{project_file}")
+    project = settings.get("name")
+    if not isinstance(project, str) or not project:
+        raise StackFileError(f"{project_file} has no `name`. Add one, such as `name: ebbtide`.")
+    _check_runtime(settings.get("runtime"), project_file)
+
+    root = project_file.parent
+    if config_file is None:
+        config_dir = root / str(settings.get("stackConfigDir") or "")
+        config_file = _stack_file(config_dir, stack)
+    elif config_file == Path():
+        raise StackFileError("--config-file is empty. Name a stack's file, or omit the option.")
+    elif not config_file.is_file():
+        raise StackFileError(f"There is no file {config_file}, which --config-file names.")
+    document = _read(config_file)
+    stack_settings = _mapping(document.value or {}, f"{config_file}")
+    misplaced = tuple(misplaced_keys(config_file, document, project))
+    if certain := next((key for key in misplaced if key.is_certain), None):
+        raise StackFileError(str(certain))
+    declared = settings.get("config") or {}
+    if isinstance(declared, str):  # an old form of stackConfigDir
+        declared = {}
+    merged = merged_config(
+        project,
+        _mapping(declared, f"`config` in {project_file}"),
+        _mapping(stack_settings.get("config") or {}, f"`config` in {config_file}"),
+        project_file,
+        config_file,
+    )
+    documents = {config_file: document, project_file: project_document}
+    optional = [str(key) for key in misplaced if key.field not in _REQUIRED]
+    warnings = optional if DECLARATION in merged.values else []
+    source, policy, prices_file = _settings(merged, documents, root, misplaced)
+    if stack_settings.get("environment"):
+        warnings.append(
+            f"{config_file.name} uses a Pulumi ESC environment, which only Pulumi Cloud can open: its values "
+            "are missing from this preview."
+        )
+    return StackFiles(
+        project=project,
+        stack=stack,
+        root=root,
+        program=root / str(settings.get("main") or ""),
+        config_file=config_file,
+        config=merged.values,
+        secret_keys=merged.secret_keys,
+        warnings=tuple(warnings),
+        source=source,
+        policy_source=policy,
+        prices_file=prices_file,
+        misplaced=misplaced,
+    )
+
+
+def _settings(
+    config: MergedConfig,
+    documents: Mapping[Path, Document],
+    root: Path,
+    misplaced: tuple[MisplacedKey, ...],
+) -> tuple[Source | None, Source | None, str]:
+    """Return the declaration, the policy and the price file, each merged with the declaration's bases."""
+    written = _written(DECLARATION, config, documents)
+    try:
+        declaration = extended(written.value, root, written.positions) if written else None
+    except ExtendsError as error:
+        raise StackFileError(str(error)) from error
+    bases = declaration.bases if declaration else ()
+    policy = inherited(KEY, _written(KEY, config, documents), bases, root)
+    prices = inherited(_PRICES, _written(_PRICES, config, documents), bases, root)
+    if declaration and bases:
+        declaration = _with_changes(declaration, policy=policy, prices=prices)
+    return (
+        Source(declaration=declaration, misplaced=misplaced) if declaration else None,
+        Source(declaration=policy) if policy else None,
+        str(prices.value or "") if prices else "",
+    )
+
+
+def _written(key: str, config: MergedConfig, documents: Mapping[Path, Document]) -> Declaration | None:
+    """Return a configuration value with its positions; None if there is none."""
+    if key not in config.values:
+        return None
+    file, prefix = config.origins[key]
+    return Declaration(parsed(config.values[key]), positions_below(file, documents[file].positions, prefix))
+
+
+def _with_changes(declaration: Declaration, **settings: Declaration | None) -> Declaration:
+    """Return a declaration whose changes to its base include those of other settings."""
+    changes = (
+        f"{name}.{path}" if path else name
+        for name, setting in settings.items()
+        if setting
+        for path in setting.changes
+    )
+    return replace(declaration, changes=(*declaration.changes, *changes))
+
+
+def _project_file(directory: Path) -> Path:
+    if not directory.is_dir():
+        raise StackFileError(f"There is no directory {directory}.")
+    for parent in (directory, *directory.resolve().parents):
+        for name in _PROJECT_FILES:
+            if (parent / name).is_file():
+                return parent / name
+    raise StackFileError(
+        f"There is no Pulumi project in {directory.resolve()} or above it: no Pulumi.yaml. Run this in the "
+        "project's directory, or name the directory with --cwd."
+    )
+
+
+def _stack_file(directory: Path, stack: str) -> Path:
+    for suffix in ("yaml", "yml"):
+        if (path := directory / f"Pulumi.{stack}.{suffix}").is_file():
+            return path
+    stacks = sorted(
+        name
+        for path in directory.glob("Pulumi.*")
+        if path.is_file() and (name := stack_named_by(path)) is not None
+    )
+    near = get_close_matches(stack, stacks, n=1)
+    message = f"There is no stack {stack}: no file {directory / f'Pulumi.{stack}.yaml'}."
+    if near:
+        message += f" Did you mean {near[0]}?"
+    if stacks:
+        message += f" Existing stacks: {', '.join(stacks)}."
+    else:
+        message += " There are no other stacks. Write that file, or name another with --config-file."
+    raise StackFileError(message)
+
+
+def _read(path: Path) -> Document:
+    try:
+        return yaml_file.read(path)
+    except yaml_file.YamlFileError as error:
+        raise StackFileError(str(error)) from error
+
+
+def _mapping(value: Yaml, name: str) -> dict[str, Yaml]:
+    if isinstance(value, dict):
+        return value
+    kind = "empty" if value is None else "a list" if isinstance(value, list) else f"`{value}`"
+    raise StackFileError(f"{name} is {kind}; it must be a mapping with one `key: value` per line.")
+
+
+def _check_runtime(runtime: Yaml, project_file: Path) -> None:
+    name = runtime.get("name") if isinstance(runtime, dict) else runtime
+    if name != "python":
+        raise StackFileError(
+            f"{project_file} has `runtime: {name}`. The preview supports `runtime: python` only."
+            if name
+            else f"{project_file} has no `runtime`. Write `runtime: python` there."
+        )

@@ -1,0 +1,186 @@
+"""AKS node pools: `azure-native.containerservice.AgentPool` and the inline pools of a `ManagedCluster`.
+
+Fields are those of pulumi-azure-native 3.29; AKS's automatic additions follow azure-aks-docs,
+`spot-node-pool` (2026).
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from ebbtide.analysis.reading.facts import ClusterFacts
+from ebbtide.analysis.reading.inputs import Inputs
+from ebbtide.analysis.reading.recorded_pool import RecordedPool
+from ebbtide.analysis.recording.recording import Resource
+from ebbtide.declaration.catalog import CloudKind, find_machine
+from ebbtide.declaration.model import (
+    Accelerator,
+    Disk,
+    MachineShape,
+    Nodes,
+    OnDemand,
+    Reservation,
+    Role,
+    Site,
+    Spot,
+    Taint,
+    TaintEffect,
+)
+from ebbtide.declaration.model.capacity import AnyCapacity
+from ebbtide.declaration.model.resolved_pool import NO_ADDONS
+
+AGENT_POOL: Final = "azure-native:containerservice:AgentPool"
+MAINTENANCE: Final = "azure-native:containerservice:MaintenanceConfiguration"
+CLUSTER: Final = "azure-native:containerservice:ManagedCluster"
+
+
+_EFFECTS: Final = {effect.value: effect for effect in TaintEffect}
+
+
+def read_agent_pool(
+    resource: Resource, locations: Mapping[str, str], overrides: Mapping[str, Any]
+) -> RecordedPool:
+    """Read a separate node pool.
+
+    Args:
+        resource: the pool.
+        locations: regions of the recorded clusters, by name.
+        overrides: the declared overrides of its inputs.
+    """
+    inputs = Inputs(resource.inputs)
+    cluster = inputs.text("resourceName")
+    return read_pool(
+        inputs,
+        locations.get(cluster, ""),
+        name=inputs.text("agentPoolName"),
+        cluster=cluster,
+        urn=resource.urn,
+        overrides=overrides,
+    )
+
+
+def read_cluster(resource: Resource) -> ClusterFacts:
+    """Read a cluster."""
+    inputs = Inputs(resource.inputs)
+    return ClusterFacts(
+        urn=resource.urn,
+        cloud=CloudKind.AKS,
+        name=inputs.text("resourceName"),
+        location=inputs.text("location"),
+        settings=tuple(_settings(inputs)),
+    )
+
+
+def read_maintenance(resource: Resource) -> tuple[str, str]:
+    """Return the name of a maintenance configuration's cluster, and a short description of the
+    configuration."""
+    inputs = Inputs(resource.inputs)
+    window = "maintenanceWindow"
+    day = inputs.text(f"{window}.schedule.weekly.dayOfWeek") or "every day"
+    hours, start = inputs.number(f"{window}.durationHours"), inputs.text(f"{window}.startTime")
+    without = [
+        f"{span.text('start')} to {span.text('end')}" for span in inputs.parts(f"{window}.notAllowedDates")
+    ]
+    words = f"{inputs.text('configName')} {day} from {start} UTC for {hours} h"
+    return inputs.text("resourceName"), ", not ".join([words, *without])
+
+
+def _settings(inputs: Inputs) -> Iterator[str]:
+    if inputs.flag("apiServerAccessProfile.enablePrivateCluster"):
+        yield "control plane reached from its network alone"
+    if key := inputs.text("securityProfile.azureKeyVaultKms.keyId"):
+        yield f"secrets encrypted with {key}"
+    if key := inputs.text("diskEncryptionSetID"):
+        yield f"disks encrypted by {key}"
+
+
+def read_inline_pools(resource: Resource, overrides: Mapping[str, Any]) -> Iterator[RecordedPool]:
+    """Read the inline pools of a cluster: AKS creates the system pool with the cluster."""
+    inputs = Inputs(resource.inputs)
+    for pool in inputs.parts("agentPoolProfiles"):
+        yield read_pool(
+            pool,
+            inputs.text("location"),
+            name=pool.text("name"),
+            cluster=inputs.text("resourceName"),
+            urn=resource.urn,
+            inline=True,
+            overrides=overrides,
+        )
+
+
+def read_location(resource: Resource) -> tuple[str, str]:
+    """Return name and region of a cluster; separate pools have no location."""
+    inputs = Inputs(resource.inputs)
+    return inputs.text("resourceName"), inputs.text("location")
+
+
+def read_pool(inputs: Inputs, location: str, **others: Any) -> RecordedPool:
+    """Read a pool from its inputs.
+
+    Args:
+        inputs: its inputs, or those of its part of the cluster.
+        location: region of its cluster.
+        others: the fields of `RecordedPool` that other resources have.
+    """
+    nodes, initial = _nodes(inputs)
+    return RecordedPool.model_construct(
+        site=Site(CloudKind.AKS, location),
+        addons=NO_ADDONS,
+        hardware=find_machine(CloudKind.AKS, inputs.text("vmSize")),
+        role=Role.SYSTEM if inputs.text("mode") == "System" else Role.WORK,
+        machine=MachineShape.model_construct(type=inputs.text("vmSize")),
+        accelerator=_accelerator(inputs),
+        capacity=_capacity(inputs),
+        nodes=nodes,
+        initial_nodes=initial,
+        zones=inputs.texts("availabilityZones"),
+        disk=Disk.model_construct(
+            size_gib=inputs.number("osDiskSizeGB") or None,
+            type=inputs.text("osDiskType").lower() or None,
+            kubelet_disk_type=inputs.text("kubeletDiskType") or None,
+        ),
+        max_pods_per_node=inputs.number("maxPods"),
+        labels=inputs.labels("nodeLabels"),
+        taints=tuple(map(_taint, inputs.texts("nodeTaints"))),
+        billing=inputs.labels("tags"),
+        **others,
+    )
+
+
+def _accelerator(inputs: Inputs) -> Accelerator | None:
+    """Return the accelerators of the machine type; the resource has no field for them."""
+    machine = find_machine(CloudKind.AKS, inputs.text("vmSize"))
+    if machine is None or not machine.accelerator:
+        return None
+    return Accelerator.model_construct(
+        type=machine.accelerator,
+        count=machine.accelerator_count,
+        driver="none" if inputs.text("gpuProfile.driver") == "None" else "default",
+        gpu_instance_profile=inputs.text("gpuInstanceProfile") or None,
+    )
+
+
+def _capacity(inputs: Inputs) -> AnyCapacity:
+    if inputs.text("scaleSetPriority") == "Spot":
+        price = inputs.amount("spotMaxPrice")
+        return Spot.model_construct(
+            eviction_policy=inputs.text("scaleSetEvictionPolicy") or None,
+            max_price=price if price is not None and price >= 0 else None,
+        )
+    group = inputs.text("capacityReservationGroupID")
+    return Reservation.model_construct(name=group) if group else OnDemand()
+
+
+def _nodes(inputs: Inputs) -> tuple[Nodes, int | None]:
+    """Return the node counts, and the count at creation."""
+    count = inputs.number("count")
+    if not inputs.flag("enableAutoScaling"):
+        return Nodes.model_construct(count=count or 0), count
+    return Nodes.model_construct(min=inputs.number("minCount") or 0, max=inputs.number("maxCount")), count
+
+
+def _taint(text: str) -> Taint:
+    """Parse a taint as AKS spells it, `key=value:effect`."""
+    taint, _, effect = text.rpartition(":")
+    key, _, value = taint.partition("=")
+    return Taint.model_construct(key=key, value=value, effect=_EFFECTS.get(effect, effect))

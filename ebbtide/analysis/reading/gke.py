@@ -1,0 +1,275 @@
+"""GKE node pools: fields of `gcp.container.NodePool` and `gcp.container.Cluster` (pulumi-gcp 10.2).
+
+Automatic properties of nodes follow the GKE documentation (gpus, tpus, provisioningrequest; read 2026).
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any, Final
+
+from ebbtide.analysis.reading.facts import ClusterFacts
+from ebbtide.analysis.reading.inputs import Inputs
+from ebbtide.analysis.reading.recorded_pool import RecordedPool
+from ebbtide.analysis.recording.recording import Resource
+from ebbtide.declaration.catalog import (
+    GKE_REGION_ZONES,
+    PREEMPTIBLE_SECONDS,
+    CloudKind,
+    Machine,
+    find_machine,
+)
+from ebbtide.declaration.catalog.clouds import is_gke_zone
+from ebbtide.declaration.model import (
+    Accelerator,
+    Disk,
+    FlexStart,
+    GpuSharingConfig,
+    LocalSsdConfig,
+    MachineShape,
+    Nodes,
+    OnDemand,
+    Preemptible,
+    Queued,
+    Reservation,
+    Role,
+    SecondaryBootDisk,
+    Site,
+    Spot,
+    Taint,
+    TaintEffect,
+)
+from ebbtide.declaration.model.capacity import AnyCapacity
+from ebbtide.declaration.model.resolved_pool import NO_ADDONS
+
+NODE_POOL: Final = "gcp:container/nodePool:NodePool"
+CLUSTER: Final = "gcp:container/cluster:Cluster"
+
+DEFAULT_MACHINE: Final = "e2-medium"
+"""GKE's default machine type (GKE v1 API, NodeConfig.machineType)."""
+
+_DISK_GIB: Final = 100  # GKE v1 API, NodeConfig.diskSizeGb
+_DISK_TYPE: Final = "pd-balanced"
+
+_CUSTOM: Final = re.compile(r"^(?:(?P<family>[a-z0-9]+)-)?custom-(?P<vcpus>\d+)-(?P<mib>\d+)(?:-ext)?$")
+_SECONDS: Final = re.compile(r"^(\d+)(?:\.\d+)?s$")
+_AFFINITIES: Final = {
+    "SPECIFIC_RESERVATION": "specific",
+    "ANY_RESERVATION": "any",
+    "ANY_RESERVATION_THEN_FAIL": "any-then-fail",
+}
+_EFFECTS: Final = {
+    "NO_SCHEDULE": TaintEffect.NO_SCHEDULE,
+    "PREFER_NO_SCHEDULE": TaintEffect.PREFER_NO_SCHEDULE,
+    "NO_EXECUTE": TaintEffect.NO_EXECUTE,
+}
+_DRIVERS: Final = {"INSTALLATION_DISABLED": "none", "LATEST": "latest"}
+
+
+def read_node_pool(resource: Resource, overrides: Mapping[str, Any]) -> RecordedPool:
+    """Read a separate node pool."""
+    inputs = Inputs(resource.inputs)
+    cluster = inputs.text("cluster").rpartition("/")[2]
+    return read_pool(inputs, inputs.text("location"), cluster=cluster, urn=resource.urn, overrides=overrides)
+
+
+def read_cluster(resource: Resource) -> ClusterFacts:
+    """Read a cluster."""
+    inputs = Inputs(resource.inputs)
+    return ClusterFacts(
+        urn=resource.urn,
+        cloud=CloudKind.GKE,
+        name=inputs.text("name"),
+        location=inputs.text("location"),
+        settings=tuple(_cluster_settings(inputs)),
+    )
+
+
+def _cluster_settings(inputs: Inputs) -> Iterator[str]:
+    if inputs.flag("privateClusterConfig.enablePrivateEndpoint"):
+        yield "control plane reached from its network alone"
+    if recurrence := inputs.text("maintenancePolicy.recurringWindow.recurrence"):
+        start, end = (
+            inputs.text(f"maintenancePolicy.recurringWindow.{name}")[11:16]
+            for name in ("startTime", "endTime")
+        )
+        yield f"maintenance {recurrence}, {start} to {end} UTC"
+    for exclusion in inputs.parts("maintenancePolicy.maintenanceExclusions"):
+        start, end = (exclusion.text(name)[:10] for name in ("startTime", "endTime"))
+        yield f"{exclusion.text('exclusionOptions.scope')} from {start} until {end}"
+    if key := inputs.text("databaseEncryption.keyName"):
+        yield f"secrets encrypted with {key}"
+    if key := inputs.text("nodeConfig.bootDiskKmsKey"):
+        yield f"boot disks encrypted with {key}"
+
+
+def read_inline_pools(resource: Resource, overrides: Mapping[str, Any]) -> Iterator[RecordedPool]:
+    """Read the inline pools of a cluster: those listed in it, or the default pool if it is kept."""
+    inputs = Inputs(resource.inputs)
+    if inputs.flag("enableAutopilot") or inputs.flag("removeDefaultNodePool"):
+        return
+    default = {key: resource.inputs[key] for key in _DEFAULT_POOL if key in resource.inputs}
+    for pool in inputs.parts("nodePools") or (Inputs({"name": "default-pool", **default}),):
+        yield read_pool(
+            pool,
+            inputs.text("location"),
+            cluster=inputs.text("name"),
+            urn=resource.urn,
+            inline=True,
+            overrides=overrides,
+        )
+
+
+_DEFAULT_POOL: Final = ("initialNodeCount", "nodeConfig", "nodeLocations")
+
+
+def read_pool(
+    inputs: Inputs, location: str, *, default_zones: tuple[str, ...] = (), **others: Any
+) -> RecordedPool:
+    """Read a pool from its inputs.
+
+    Args:
+        inputs: its inputs, or those of its part of the cluster.
+        location: zone or region of its cluster.
+        default_zones: zones of a pool without its own, if known.
+        others: the fields of `RecordedPool` that other resources have.
+    """
+    hardware = machine(inputs)
+    accelerator, capacity = _accelerator(inputs, hardware), _capacity(inputs)
+    taints = tuple(map(_taint, inputs.parts("nodeConfig.taints")))
+    zones = inputs.texts("nodeLocations")
+    spread = len(zones or default_zones) or (1 if is_gke_zone(location) else GKE_REGION_ZONES)
+    nodes, initial = _nodes(inputs, spread)
+    repels = taints or accelerator or isinstance(capacity, Queued)
+    topology = inputs.text("placementPolicy.tpuTopology")
+    return RecordedPool.model_construct(
+        site=Site(CloudKind.GKE, location),
+        addons=NO_ADDONS,
+        hardware=hardware,
+        name=inputs.text("name"),
+        role=Role.SYSTEM if (nodes.count or nodes.min) and not repels else Role.WORK,
+        machine=MachineShape.model_construct(type=inputs.text("nodeConfig.machineType") or DEFAULT_MACHINE),
+        accelerator=accelerator,
+        capacity=capacity,
+        nodes=nodes,
+        initial_nodes=initial,
+        zones=zones,
+        disk=Disk.model_construct(
+            size_gib=inputs.number("nodeConfig.diskSizeGb") or _DISK_GIB,
+            type=inputs.text("nodeConfig.diskType") or _DISK_TYPE,
+        ),
+        ephemeral_storage_local_ssd_config=_local_ssds(inputs, "ephemeralStorageLocalSsdConfig"),
+        local_nvme_ssd_block_config=_local_ssds(inputs, "localNvmeSsdBlockConfig"),
+        secondary_boot_disks=tuple(
+            SecondaryBootDisk.model_construct(
+                disk_image=disk.text("diskImage"), mode=disk.text("mode") or None
+            )
+            for disk in inputs.parts("nodeConfig.secondaryBootDisks")
+        ),
+        image_streaming=inputs.flag("nodeConfig.gcfsConfig.enabled"),
+        compact=inputs.text("placementPolicy.type") == "COMPACT" and not topology,
+        gvnic=inputs.flag("nodeConfig.gvnic.enabled"),
+        tpu_topology=topology or None,
+        max_pods_per_node=inputs.number("maxPodsPerNode"),
+        labels=inputs.labels("nodeConfig.labels"),
+        taints=taints,
+        run_limit=PREEMPTIBLE_SECONDS
+        if isinstance(capacity, Preemptible)
+        else seconds(inputs.text("nodeConfig.maxRunDuration")),
+        billing=inputs.labels("nodeConfig.resourceLabels"),
+        network_tags=inputs.texts("nodeConfig.tags"),
+        **others,
+    )
+
+
+def machine(inputs: Inputs) -> Machine | None:
+    """Return the machine of a pool, from the catalog or parsed from a custom type's name; None if unknown."""
+    name = inputs.text("nodeConfig.machineType") or DEFAULT_MACHINE
+    known = find_machine(CloudKind.GKE, name)
+    if known is None and (custom := _CUSTOM.match(name)) is not None:
+        family = custom["family"] or "n1"
+        gib = int(custom["mib"]) / 1024
+        known = Machine(CloudKind.GKE, name, int(custom["vcpus"]), gib, family, attachable=family == "n1")
+    threads = inputs.number("nodeConfig.advancedMachineFeatures.threadsPerCore")
+    return replace(known, threads_per_core=threads) if known and threads else known
+
+
+def seconds(text: str) -> int | None:
+    """Parse a duration such as `3600s`; None if malformed."""
+    match = _SECONDS.match(text)
+    return int(match[1]) if match else None
+
+
+def _accelerator(inputs: Inputs, hardware: Machine | None) -> Accelerator | None:
+    """Return the attached accelerators, or else the machine's."""
+    for attached in inputs.parts("nodeConfig.guestAccelerators"):
+        driver = attached.text("gpuDriverInstallationConfig.gpuDriverVersion")
+        return Accelerator.model_construct(
+            type=attached.text("type"),
+            count=attached.number("count") or 1,
+            driver=_DRIVERS.get(driver, "default"),
+            gpu_partition_size=attached.text("gpuPartitionSize") or None,
+            gpu_sharing_config=_sharing(attached),
+        )
+    if hardware is None or not hardware.accelerator:
+        return None
+    return Accelerator.model_construct(type=hardware.accelerator, count=hardware.accelerator_count)
+
+
+def _sharing(attached: Inputs) -> GpuSharingConfig | None:
+    strategy = attached.text("gpuSharingConfig.gpuSharingStrategy")
+    clients = attached.number("gpuSharingConfig.maxSharedClientsPerGpu")
+    if not strategy and not clients:
+        return None
+    return GpuSharingConfig.model_construct(
+        gpu_sharing_strategy=strategy.lower().replace("_", "-"), max_shared_clients_per_gpu=clients or 1
+    )
+
+
+def _capacity(inputs: Inputs) -> AnyCapacity:
+    """Return the capacity type: of the first field that is set."""
+    limit = seconds(inputs.text("nodeConfig.maxRunDuration"))
+    duration = None if limit is None else timedelta(seconds=limit)
+    if inputs.flag("queuedProvisioning.enabled"):
+        return Queued.model_construct(max_run_duration=duration)
+    if inputs.flag("nodeConfig.flexStart"):
+        return FlexStart.model_construct(max_run_duration=duration)
+    if inputs.flag("nodeConfig.spot"):
+        return Spot()
+    if inputs.flag("nodeConfig.preemptible"):
+        return Preemptible()
+    affinity = inputs.text("nodeConfig.reservationAffinity.consumeReservationType")
+    if affinity in _AFFINITIES:
+        name = inputs.text("nodeConfig.reservationAffinity.values[0]") or None
+        return Reservation.model_construct(affinity=_AFFINITIES[affinity], name=name)
+    return OnDemand()
+
+
+def _local_ssds(inputs: Inputs, field: str) -> LocalSsdConfig | None:
+    count = inputs.number(f"nodeConfig.{field}.localSsdCount")
+    return LocalSsdConfig.model_construct(local_ssd_count=count) if count else None
+
+
+def _nodes(inputs: Inputs, spread: int) -> tuple[Nodes, int | None]:
+    """Return totals, and the node count at creation. GKE counts `initialNodeCount`, `nodeCount` and limits
+    other than totals per zone."""
+    initial = inputs.number("nodeCount")
+    if initial is None:
+        initial = inputs.number("initialNodeCount")
+    total = None if initial is None else initial * spread
+    if not inputs.has("autoscaling"):
+        return Nodes.model_construct(count=total or 0), total
+    most = inputs.number("autoscaling.totalMaxNodeCount")
+    if most is not None:
+        least = inputs.number("autoscaling.totalMinNodeCount") or 0
+        return Nodes.model_construct(min=least, max=most), total
+    least, most = (inputs.number(f"autoscaling.{name}NodeCount") or 0 for name in ("min", "max"))
+    return Nodes.model_construct(min=least * spread, max=most * spread), total
+
+
+def _taint(taint: Inputs) -> Taint:
+    effect = taint.text("effect")
+    return Taint.model_construct(
+        key=taint.text("key"), value=taint.text("value"), effect=_EFFECTS.get(effect, effect)
+    )

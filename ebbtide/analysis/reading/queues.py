@@ -1,0 +1,114 @@
+"""The Kueue queues of a node pool: local queue, cluster queue, flavor, node labels (kueue.x-k8s.io,
+v1beta2).
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from ebbtide.analysis.reading.facts import QueueFacts, QuotaFacts
+from ebbtide.analysis.reading.inputs import Inputs
+from ebbtide.analysis.recording.recording import Recording
+from ebbtide.declaration.model.resolved_pool import ResolvedPool
+from ebbtide.values import quantities
+
+_GROUP: Final = "kubernetes:kueue.x-k8s.io/"
+
+
+def read_queues(recording: Recording, pools: Sequence[ResolvedPool]) -> list[tuple[str, ...]]:
+    """Return the local queues, as `namespace/name`, of each pool, in the order of the pools."""
+    labelled: dict[tuple[str, str], list[int]] = {}
+    for number, pool in enumerate(pools):
+        for label in pool.labels.items():
+            labelled.setdefault(label, []).append(number)
+
+    def matching_pools(labels: Mapping[str, str]) -> list[int]:
+        # The rarest label of a flavor leaves few pools to check.
+        candidates = [labelled[label] for label in labels.items() if label in labelled]
+        rarest = min(candidates, key=len) if candidates else []
+        return [number for number in rarest if _matches(labels, pools[number])]
+
+    flavors = {
+        item.text("metadata.name"): matching_pools(item.labels("spec.nodeLabels"))
+        for item in _kind(recording, "ResourceFlavor")
+    }
+    queues = {item.text("metadata.name"): list(_flavors(item)) for item in _kind(recording, "ClusterQueue")}
+    names_by_pool: list[dict[str, None]] = [{} for _ in pools]
+    for item in _kind(recording, "LocalQueue"):
+        name = f"{item.text('metadata.namespace')}/{item.text('metadata.name')}"
+        for flavor in queues.get(item.text("spec.clusterQueue"), []):
+            for number in flavors.get(flavor, []):
+                names_by_pool[number][name] = None
+    return [tuple(names) for names in names_by_pool]
+
+
+def _kind(recording: Recording, kind: str) -> Iterator[Inputs]:
+    for resource in recording:
+        if resource.type.startswith(_GROUP) and resource.type.endswith(f":{kind}"):
+            yield Inputs(resource.inputs)
+
+
+def _flavors(cluster_queue: Inputs) -> Iterator[str]:
+    for group in cluster_queue.parts("spec.resourceGroups"):
+        for flavor in group.parts("flavors"):
+            yield flavor.text("name")
+
+
+def _matches(node_labels: Mapping[str, str], pool: ResolvedPool) -> bool:
+    """Check that a flavor's labels match a pool's declared labels; labels that the cloud adds are not
+    recorded."""
+    shared = node_labels.keys() & pool.labels.keys()
+    return bool(shared) and all(node_labels[key] == pool.labels[key] for key in shared)
+
+
+def read_cluster_queues(recording: Recording) -> list[QueueFacts]:
+    """Return the ClusterQueues that have a LocalQueue, in order of registration."""
+    local_queues: dict[str, list[str]] = {}
+    for item in _kind(recording, "LocalQueue"):
+        name = f"{item.text('metadata.namespace')}/{item.text('metadata.name')}"
+        local_queues.setdefault(item.text("spec.clusterQueue"), []).append(name)
+    cluster_queues = list(_kind(recording, "ClusterQueue"))
+    lent: defaultdict[tuple[str, str, str], float] = defaultdict(float)
+    for cohort, item in (
+        *((item.text("metadata.name"), item) for item in _kind(recording, "Cohort")),
+        *((item.text("spec.cohortName"), item) for item in cluster_queues),
+    ):
+        for flavor, resource in _quotas(item):
+            lent[cohort, flavor, resource.text("name")] += _lendable(resource)
+    queues: list[QueueFacts] = []
+    for item in cluster_queues:
+        name, cohort = item.text("metadata.name"), item.text("spec.cohortName")
+        quotas: dict[str, dict[str, QuotaFacts]] = {}
+        for flavor, resource in _quotas(item):
+            nominal = _amount(resource, "nominalQuota") or 0.0
+            borrowed = lent[cohort, flavor, resource.text("name")] - _lendable(resource) if cohort else 0.0
+            total = nominal + borrowed
+            limit = _amount(resource, "borrowingLimit")
+            quotas.setdefault(flavor, {})[resource.text("name")] = QuotaFacts(nominal, total, limit)
+        if name in local_queues:
+            weight = item.text("spec.fairSharing.weight") or "1"
+            queues.append(QueueFacts(name, tuple(local_queues[name]), cohort, weight, quotas))
+    return queues
+
+
+def _quotas(item: Inputs) -> Iterator[tuple[str, Inputs]]:
+    """Yield flavor and quota of each countable resource, excluding those measured in bytes."""
+    for group in item.parts("spec.resourceGroups"):
+        for flavor in group.parts("flavors"):
+            for resource in flavor.parts("resources"):
+                if resource.text("name") not in _BYTES:
+                    yield flavor.text("name"), resource
+
+
+def _lendable(resource: Inputs) -> float:
+    limit = _amount(resource, "lendingLimit")
+    return (_amount(resource, "nominalQuota") or 0.0) if limit is None else limit
+
+
+def _amount(resource: Inputs, path: str) -> float | None:
+    """Parse a quantity; None if absent."""
+    text = resource.text(path)
+    return float(quantities.parse(text)) if text else None
+
+
+_BYTES: Final = {"memory", "ephemeral-storage"}

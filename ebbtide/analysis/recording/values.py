@@ -1,0 +1,111 @@
+"""Recorded values: JSON, extended with secret and unknown values."""
+
+from collections.abc import Iterator
+from enum import Enum
+from typing import Any, Final, TypeAlias, final
+
+from ebbtide.values.paths import child_path, path_keys
+
+
+class Unknown(Enum):
+    """The type of `UNKNOWN`: a single-member enum, so that `value is UNKNOWN` narrows and copies are
+    identical.
+    """
+
+    UNKNOWN = "unknown"
+
+    def __repr__(self) -> str:
+        return "UNKNOWN"
+
+
+UNKNOWN: Final = Unknown.UNKNOWN
+"""A value that only the cloud knows, without an assumed response."""
+
+SECRET_TEXT: Final = "[secret]"  # noqa: S105 - no password
+"""The display text of a secret."""
+
+UNKNOWN_TEXT: Final = "[unknown]"
+"""The display text of an unknown value."""
+
+
+@final
+class Secret:
+    """A value that Pulumi encrypts; `repr`, `str` and format strings never reveal it.
+
+    Not a dataclass: `dataclasses.asdict` would copy the value out of it.
+    """
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: "Plain") -> None:
+        self.value = value
+
+    def __repr__(self) -> str:
+        return SECRET_TEXT
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Secret) and self.value == other.value
+
+    __hash__ = None  # pyright: ignore[reportAssignmentType] - the value may be a dict
+
+
+Plain: TypeAlias = "bool | int | float | str | list[Plain] | dict[str, Plain] | Secret | Unknown | None"
+"""A recorded value: JSON, with secrets wrapped and unknown values marked."""
+
+
+def masked(value: Plain) -> Any:
+    """Convert a recorded value to JSON for display: `[secret]` for secrets, `[unknown]` for unknown
+    values.
+    """
+    if isinstance(value, Secret):
+        return SECRET_TEXT
+    if value is UNKNOWN:
+        return UNKNOWN_TEXT
+    if isinstance(value, dict):
+        return {key: masked(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [masked(item) for item in value]
+    return value
+
+
+def revealed(value: Plain) -> Plain:
+    """Unwrap a value's secrets for computation; never for display."""
+    if isinstance(value, Secret):
+        return revealed(value.value)
+    if isinstance(value, dict):
+        return {key: revealed(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [revealed(item) for item in value]
+    return value
+
+
+def at(value: Plain, path: str) -> Plain:
+    """Return the value at a Pulumi property path: `nodeConfig.taints[0].key`, `labels["ebbtide.dev/pool"]`.
+
+    None if it does not exist. Values inside secrets are returned; everything below an unknown value is
+    unknown.
+    """
+    for key in path_keys(path):
+        if isinstance(value, Secret):
+            value = value.value
+        if value is UNKNOWN:
+            return UNKNOWN
+        if isinstance(key, int):
+            value = value[key] if isinstance(value, list) and key < len(value) else None
+        elif isinstance(value, dict):
+            value = value.get(key)
+        else:
+            return None
+    return value
+
+
+def leaves(value: Plain, path: str = "") -> Iterator[tuple[str, Plain]]:
+    """Yield every scalar in a value with its property path; secrets are leaves."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from leaves(item, child_path(path, key))
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from leaves(item, child_path(path, index))
+    else:
+        yield path, value

@@ -1,0 +1,198 @@
+"""The earlier version of a stack: a git ref, an exported state, or another stack file."""
+
+import os
+import subprocess
+import tempfile
+from collections.abc import Generator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from ebbtide.analysis.policy.settings import Policy, PolicyError
+from ebbtide.analysis.preview.record_stack import record_stack
+from ebbtide.analysis.preview.stack_files import StackFileError, StackFiles, read_stack
+from ebbtide.analysis.reading import state
+from ebbtide.analysis.recording.record import ProgramError
+from ebbtide.analysis.recording.recording import Recording, Resource
+from ebbtide.analysis.recording.values import Plain
+from ebbtide.analysis.review.difference import updates
+from ebbtide.declaration.catalog.prices import PriceFileError, Prices, current_own_prices, replaced_prices
+from ebbtide.errors import EbbtideError
+from ebbtide.values.user_files import LARGEST_GENERATED, UserFileError, read_text
+
+_STACK_FILES: Final = (".yaml", ".yml")
+_FILES: Final = (*_STACK_FILES, ".json")
+_GIT_VARIABLES: Final = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX")
+"""Variables of a git hook, which would redirect git to the hook's own work tree."""
+
+
+class BaselineError(EbbtideError):
+    """There is no such earlier version, or it cannot be recorded."""
+
+    rule = "against"
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """An earlier version of a stack.
+
+    Attributes:
+        name: name as given on the command line.
+        recording: its recording; None if the stack did not exist.
+        deployed: True for a deployed state.
+        policy: its policy; None if the stack did not exist, and for a state, which has none.
+        own_prices: the prices of its `ebbtide:prices`; None for a state, which has none.
+    """
+
+    name: str
+    recording: Recording | None
+    deployed: bool = False
+    policy: Policy | None = None
+    own_prices: Prices | None = None
+
+    def prices(self) -> AbstractContextManager[None]:
+        """Return a context with its prices; for a state, with those around."""
+        return nullcontext() if self.own_prices is None else replaced_prices(self.own_prices)
+
+    @property
+    def state(self) -> Recording | None:
+        """The deployed stack; None for other earlier versions."""
+        return self.recording if self.deployed else None
+
+    def updates(self, after: Recording) -> list[tuple[Resource, Resource]]:
+        """Return the updated resources with hooks, before and after."""
+        return updates(self.recording, after, deployed=self.deployed) if self.recording else []
+
+
+def baseline(files: StackFiles, against: str) -> Baseline:
+    """Return a stack's earlier version.
+
+    Args:
+        files: the stack's files.
+        against: a git ref, a file of `pulumi stack export` (.json), or another stack file (.yaml).
+
+    Raises:
+        BaselineError: there is no such version, or its program fails.
+    """
+    path = Path(against)
+    if path.suffix in _FILES and not path.is_file():
+        raise BaselineError(f"There is no file {against}, named by --against.")
+    if path.suffix in _STACK_FILES:
+        old = read_stack(files.root, files.stack, config_file=path)
+        return _version(against, old, f"With {against}")
+    if path.is_file():
+        try:
+            text = read_text(path, LARGEST_GENERATED)
+        except UserFileError as error:
+            raise BaselineError(f"{against}: {error}") from error
+        recording = state.recording_of(text, project=files.project, stack=files.stack, file=against)
+        return Baseline(against, recording, deployed=True)
+    return _at_ref(files, against)
+
+
+def _version(name: str, files: StackFiles, version: str) -> Baseline:
+    """Return the earlier version in a stack's files."""
+    try:
+        with files.prices():
+            policy = files.policy().in_ci(os.environ)
+            return Baseline(name, record_stack(files), policy=policy, own_prices=current_own_prices())
+    except ProgramError as error:
+        raise BaselineError(f"{version}, the program cannot be recorded: {error}") from error
+    except PriceFileError as error:
+        raise BaselineError(f"{version}, the prices are invalid: {error}") from error
+    except PolicyError as error:
+        invalid = str(error)
+    raise BaselineError(f"{version}, the policy is invalid: {invalid}")  # without positions in a work tree
+
+
+def _at_ref(files: StackFiles, ref: str) -> Baseline:
+    """Return a stack's version at a git ref, recorded in a temporary work tree."""
+    root = Path(_git(files.root, "rev-parse", "--show-toplevel"))
+    commit = _commit(files.root, ref)
+    directory = files.root.resolve().relative_to(root.resolve())
+    with _work_tree(files.root, commit) as tree:
+        config_file = files.config_file.resolve()
+        if config_file.is_relative_to(root.resolve()):
+            config_file = tree / config_file.relative_to(root.resolve())
+        if not (tree / directory / "Pulumi.yaml").is_file() or not config_file.is_file():
+            return Baseline(ref, None)
+        try:
+            old = read_stack(tree / directory, files.stack, config_file=config_file)
+        except StackFileError as error:
+            raise BaselineError(f"At {ref}, the stack's files are invalid: {error}") from error
+        recorded = _version(ref, old, f"At {ref}")
+        assert recorded.recording is not None  # noqa: S101 - the stack exists at the ref
+        moved = _moved(recorded.recording, str(tree), str(root.resolve()))
+        return replace(recorded, recording=moved)
+
+
+def _moved(recording: Recording, old: str, new: str) -> Recording:
+    """Return a recording with the paths of its checkout replaced, since they are not changes."""
+    resources = (
+        replace(resource, inputs={key: _replaced(value, old, new) for key, value in resource.inputs.items()})
+        for resource in recording
+    )
+    return replace(recording, resources=tuple(resources))
+
+
+def _replaced(value: Plain, old: str, new: str) -> Plain:
+    if isinstance(value, str):
+        return value.replace(old, new)
+    if isinstance(value, list):
+        return [_replaced(item, old, new) for item in value]
+    if isinstance(value, dict):
+        return {key: _replaced(item, old, new) for key, item in value.items()}
+    return value
+
+
+def _commit(directory: Path, ref: str) -> str:
+    try:
+        return _git(directory, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}")
+    except _GitFailedError:
+        raise BaselineError(
+            f"There is no git ref {ref}, and no file of that name. If it is a branch of the remote, write "
+            f"origin/{ref}; a shallow clone lacks it until `git fetch origin {ref}`."
+        ) from None
+
+
+@contextmanager
+def _work_tree(directory: Path, commit: str) -> Generator[Path]:
+    """Check a commit out into a temporary work tree, without its hooks."""
+    with tempfile.TemporaryDirectory(prefix="ebbtide-") as temporary:
+        tree = Path(temporary).resolve() / "tree"
+        add = ("worktree", "add", "--quiet", "--detach", str(tree), commit)
+        _git(directory, "-c", f"core.hooksPath={os.devnull}", *add)
+        try:
+            yield tree
+        finally:
+            _git(directory, "worktree", "remove", "--force", str(tree))
+
+
+class _GitFailedError(BaselineError):
+    """A git command failed."""
+
+
+def _git(directory: Path, *arguments: str) -> str:
+    """Run git and return its output.
+
+    Raises:
+        BaselineError: git is not installed, or fails.
+    """
+    environment = {key: value for key, value in os.environ.items() if key not in _GIT_VARIABLES}
+    try:
+        command = ["git", *arguments]
+        done = subprocess.run(  # noqa: S603 - git, without a shell
+            command, cwd=directory, env=environment, capture_output=True, text=True, check=False
+        )
+    except FileNotFoundError:
+        raise BaselineError("--against with a git ref needs git, which is not installed.") from None
+    if done.returncode:
+        message = done.stderr.strip().splitlines()
+        if any("not a git repository" in line for line in message):
+            raise BaselineError(
+                f"{directory} is not in a git repository, so --against can only name a file: an exported "
+                "state (.json) or another stack file (.yaml)."
+            )
+        raise _GitFailedError(f"`git {arguments[0]}` failed: {message[-1] if message else 'no message'}.")
+    return done.stdout.strip()

@@ -1,0 +1,268 @@
+"""Azure: resources of a subscription that belong to a cluster or expire.
+
+Sources: Azure Resource Manager REST reference, Resources 2021-04-01 (`Resources_List`, `ResourceGroups_List`,
+`Providers_Get`, `Resources_DeleteById`) and asynchronous operations (2026). A cluster's resources:
+
+- AKS keeps what it creates in the node resource group, which it deletes with the cluster, and tags it with
+  `aks-managed-cluster-name` and `aks-managed-cluster-rg` (AKS docs, faq, 2026).
+- `k8s-azure-cluster-name` is `kubernetes` for every AKS cluster, and identifies none.
+- Disks and snapshots in other resource groups are identified by their ids in the cluster's volumes.
+"""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Any, Final
+
+import requests
+from azure.core.credentials import TokenCredential
+from azure.core.exceptions import AzureError, ClientAuthenticationError
+from azure.identity import CredentialUnavailableError
+
+from ebbtide.clients.clouds.azure import LOGIN, management_endpoint
+from ebbtide.clients.clouds.errors import CloudApiError, CredentialsError
+from ebbtide.clients.clouds.http import get_json, send, with_retries
+from ebbtide.clients.clouds.interfaces import Account, CloudResource, ClusterIdentity
+
+Item = Mapping[str, Any]
+
+_VERSION: Final = {"api-version": "2021-04-01"}
+_GROUP: Final = "Microsoft.Resources/resourceGroups"
+_SCALE_SET: Final = "microsoft.compute/virtualmachinescalesets"
+_EXPIRES: Final = "ebbtide-expires"
+_POLL = 2.0  # seconds
+_TIMEOUT: Final = 3600.0  # seconds; deleting a resource group takes minutes
+
+_KINDS: Final = {
+    "microsoft.containerservice/managedclusters": "cluster",
+    "microsoft.network/loadbalancers": "load balancer",
+    "microsoft.network/networkinterfaces": "network interface",
+    "microsoft.network/publicipaddresses": "public IP address",
+    "microsoft.network/networksecuritygroups": "network security group",
+    "microsoft.compute/virtualmachines": "virtual machine",
+    _SCALE_SET: "virtual machine scale set",
+    "microsoft.compute/disks": "disk",
+    "microsoft.compute/snapshots": "snapshot",
+}
+_ORDER: Final = list(_KINDS)
+_DATA: Final = frozenset(
+    {
+        "microsoft.compute/disks",
+        "microsoft.compute/snapshots",
+        "microsoft.storage/storageaccounts",
+        "microsoft.containerregistry/registries",
+    }
+)
+_PRICES: Final = {
+    "microsoft.network/loadbalancers": "lb-rule",
+    "microsoft.network/publicipaddresses": "public-ip",
+    "microsoft.containerservice/managedclusters": "control-plane:aks-standard",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class AzureInventory:
+    """Resources of a subscription."""
+
+    account: Account
+    credential: TokenCredential
+    endpoint: str = field(default_factory=management_endpoint)
+
+    def check(self) -> None:
+        """See `Inventory.check`."""
+        with self._session() as session:
+            get_json(session, f"{self.endpoint}{self._scope}", {"api-version": "2022-12-01"}, self._advice)
+
+    def identify(self, cluster: ClusterIdentity) -> ClusterIdentity:
+        """See `Inventory.identify`: the ids are already in the stack's state."""
+        return cluster
+
+    def of_cluster(self, cluster: ClusterIdentity) -> Sequence[CloudResource]:
+        """See `Inventory.of_cluster`: the node resource group comes last, with its contents."""
+        handles = {handle.lower() for handle in cluster.handles}
+        names = (cluster.name.lower(), cluster.resource_group.lower())
+        with self._session() as session:
+            groups = [
+                item
+                for item in self._groups(session)
+                if cluster.node_resource_group
+                and item["name"].lower() == cluster.node_resource_group.lower()
+                and (item.get("managedBy") or cluster.id).lower() == cluster.id.lower()
+            ]
+            within = {item["id"].lower() for item in groups}
+            own = [
+                item
+                for item in self._resources(session)
+                if item["id"].lower() in {cluster.id.lower(), *handles}
+                or _group_of(item["id"]) in within
+                or _managed_by(item) == names
+            ]
+        listed = [_resource(item, cluster.id, within) for item in sorted(own, key=_rank)]
+        return [*listed, *(_group(item, own, cluster.id) for item in groups)]
+
+    def expiring(self) -> Sequence[CloudResource]:
+        """See `Inventory.expiring`: resource groups, and resources in other groups.
+
+        A node resource group is deleted with its cluster. The machines of a node pool that was added to
+        another stack's cluster are deleted with the node pool.
+        """
+        with self._session() as session:
+            groups = {item["id"].lower(): item for item in self._groups(session)}
+            resources = sorted(self._resources(session), key=_rank)
+        existing = {item["id"].lower() for item in resources}
+        whole = {
+            id_: item
+            for id_, item in groups.items()
+            if _tag(item, _EXPIRES) and str(item.get("managedBy") or "").lower() not in existing
+        }
+        listed: list[CloudResource] = []
+        for item in resources:
+            owner = str(groups.get(_group_of(item["id"]), {}).get("managedBy") or "")
+            if not _tag(item, _EXPIRES) or _group_of(item["id"]) in whole:
+                continue
+            if owner.lower() not in existing:
+                listed.append(_resource(item, "", frozenset()))
+            elif item["type"].lower() == _SCALE_SET and not _tag(groups[_group_of(item["id"])], _EXPIRES):
+                listed.append(_pool(item, owner))
+        contents = {id_: [item for item in resources if _group_of(item["id"]) == id_] for id_ in whole}
+        return [*listed, *(_group(item, contents[id_], "") for id_, item in whole.items())]
+
+    def delete(self, resource: CloudResource) -> None:
+        """See `Inventory.delete`."""
+        with self._session() as session:
+            version = self._version(session, resource)
+            try:
+                response = send(
+                    session, "DELETE", f"{self.endpoint}{resource.id}", self._advice, {"api-version": version}
+                )
+            except CloudApiError as error:
+                if error.status == HTTPStatus.NOT_FOUND:
+                    return
+                raise
+            end = time.monotonic() + _TIMEOUT
+            url = response.headers.get("Location", "")
+            while response.status_code == HTTPStatus.ACCEPTED and url:
+                if time.monotonic() > end:
+                    raise CloudApiError(f"The deletion of {resource.name} has not ended after an hour.")
+                time.sleep(_POLL)
+                response = send(session, "GET", url, self._advice)
+                url = response.headers.get("Location", url)
+
+    def _version(self, session: requests.Session, resource: CloudResource) -> str:
+        """Return the newest API version of a resource's type, without previews."""
+        if "/providers/" not in resource.id:
+            return _VERSION["api-version"]
+        namespace, *parts = resource.id.rpartition("/providers/")[2].split("/")
+        type_ = "/".join(parts[::2]).lower()
+        url = f"{self.endpoint}{self._scope}/providers/{namespace}"
+        types = get_json(session, url, _VERSION, self._advice)["resourceTypes"]
+        versions = next(item["apiVersions"] for item in types if item["resourceType"].lower() == type_)
+        return max(version for version in versions if not version.endswith("-preview"))
+
+    def _groups(self, session: requests.Session) -> list[dict[str, Any]]:
+        return list(self._pages(session, f"{self._scope}/resourcegroups"))
+
+    def _resources(self, session: requests.Session) -> list[dict[str, Any]]:
+        return list(self._pages(session, f"{self._scope}/resources"))
+
+    def _pages(self, session: requests.Session, path: str) -> Iterator[dict[str, Any]]:
+        url, parameters = f"{self.endpoint}{path}", _VERSION
+        while url:
+            page = get_json(session, url, parameters, self._advice)
+            yield from page["value"]
+            url, parameters = page.get("nextLink", ""), {}
+
+    def _session(self) -> requests.Session:
+        """Return a session with a token of the credentials.
+
+        Raises:
+            CredentialsError: there are none, or they have expired.
+            CloudApiError: the token server does not answer.
+        """
+        try:
+            token = self.credential.get_token(f"{self.endpoint}/.default").token
+        except (CredentialUnavailableError, ClientAuthenticationError) as error:
+            raise CredentialsError(
+                f"There are no valid credentials for Azure. Log in with `{LOGIN}`."
+            ) from error
+        except AzureError as error:
+            raise CloudApiError("Azure cannot be reached. Check the network, then run this again.") from error
+        session = with_retries(requests.Session())
+        session.headers["Authorization"] = f"Bearer {token}"
+        return session
+
+    @property
+    def _scope(self) -> str:
+        return f"/subscriptions/{self.account.id}"
+
+    @property
+    def _advice(self) -> dict[int, str]:
+        return {
+            401: f"Log in with `{LOGIN}`, to the directory of subscription {self.account.id}.",
+            403: f"Ask an owner of subscription {self.account.id} for the role Reader; to delete, for "
+            "Contributor.",
+            404: "Check the subscription.",
+        }
+
+
+def _resource(item: Item, cluster: str, groups: frozenset[str] | set[str]) -> CloudResource:
+    type_ = item["type"].lower()
+    group = _group_of(item["id"])
+    return CloudResource(
+        kind=_KINDS.get(type_) or str(item["type"]),
+        id=item["id"],
+        name=item["name"],
+        location=item.get("location", "global"),
+        expires=_tag(item, _EXPIRES),
+        cluster=cluster or (item["id"] if _KINDS.get(type_) == "cluster" else ""),
+        group=item["id"].rpartition("/providers/")[0] if group in groups else "",
+        holds_data=type_ in _DATA,
+        price_item=_PRICES.get(type_, ""),
+    )
+
+
+def _group(item: Item, contents: Sequence[Item], cluster: str) -> CloudResource:
+    return CloudResource(
+        kind="resource group",
+        id=item["id"],
+        name=item["name"],
+        location=item.get("location", "global"),
+        expires=_tag(item, _EXPIRES),
+        cluster=cluster,
+        holds_data=any(resource["type"].lower() in _DATA for resource in contents),
+    )
+
+
+def _pool(scale_set: Item, cluster: str) -> CloudResource:
+    """Return the node pool of a scale set (AKS tags scale sets with `aks-managed-poolName`)."""
+    name = _tag(scale_set, "aks-managed-poolName")
+    return CloudResource(
+        kind="node pool",
+        id=f"{cluster}/agentPools/{name}",
+        name=name,
+        location=scale_set.get("location", "global"),
+        expires=_tag(scale_set, _EXPIRES),
+        cluster=cluster,
+    )
+
+
+def _managed_by(item: Item) -> tuple[str, str]:
+    return _tag(item, "aks-managed-cluster-name").lower(), _tag(item, "aks-managed-cluster-rg").lower()
+
+
+def _tag(item: Item, name: str) -> str:
+    """Return a tag's value; tag names are case-insensitive (Azure docs, tag-resources, 2026)."""
+    tags: Mapping[str, str] = item.get("tags") or {}
+    return next((value for key, value in tags.items() if key.lower() == name.lower()), "")
+
+
+def _group_of(identity: str) -> str:
+    """Return the id of a resource's group, in lower case: Azure ids are case-insensitive."""
+    return "/".join(identity.lower().split("/")[:5])
+
+
+def _rank(item: Item) -> int:
+    """Return a type's index in the order of deletion."""
+    type_ = item["type"].lower()
+    return _ORDER.index(type_) if type_ in _ORDER else len(_ORDER)

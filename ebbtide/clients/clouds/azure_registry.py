@@ -1,0 +1,52 @@
+"""Logins to Azure's container registries with the user's own short-lived token.
+
+Sources: Azure/acr, docs/AAD-OAuth.md; Azure SDK for Python, azure-containerregistry, audience (2026).
+"""
+
+import logging
+from typing import Final
+
+import requests
+from azure.core.credentials import TokenCredential
+from azure.core.exceptions import AzureError
+from azure.identity import DefaultAzureCredential
+
+from ebbtide.clients.clouds.errors import CloudApiError, CredentialsError
+
+_USER: Final = "00000000-0000-0000-0000-000000000000"
+_SCOPE: Final = "https://containerregistry.azure.net/.default"
+_TIMEOUT: Final = 30  # seconds
+
+
+def azure_login(host: str, credential: TokenCredential | None = None) -> tuple[str, str]:
+    """Return user name and refresh token for a registry.
+
+    Args:
+        host: the registry's host.
+        credential: the user's credentials; by default those of the environment or the Azure CLI.
+
+    Raises:
+        CredentialsError: there are none, they have expired, or the registry refuses them.
+        CloudApiError: the registry does not answer.
+    """
+    # It warns on the terminal of each credential that does not exist.
+    logging.getLogger("azure.identity").setLevel(logging.ERROR)
+    try:
+        token = (credential or DefaultAzureCredential()).get_token(_SCOPE).token
+    except AzureError as error:
+        raise CredentialsError("There are no valid credentials for Azure. Log in with `az login`.") from error
+    form = {"grant_type": "access_token", "service": host, "access_token": token}
+    try:
+        response = requests.post(f"https://{host}/oauth2/exchange", data=form, timeout=_TIMEOUT)
+        refresh_token = response.json().get("refresh_token") if response.ok else ""
+    except requests.RequestException as error:
+        raise CloudApiError(
+            f"{host} does not answer ({type(error).__name__}). Check that the registry exists, and the "
+            "network."
+        ) from error
+    if not refresh_token:
+        raise CredentialsError(
+            f"{host} refuses the login of your Azure account with status {response.status_code}. Check that "
+            "`az account show` has the registry's tenant."
+        )
+    return _USER, str(refresh_token)

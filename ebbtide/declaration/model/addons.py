@@ -1,0 +1,171 @@
+"""Add-ons: software on the cluster besides its pools. Each is a class with its fields and facts, and a field
+of `Addons`; see `AddOnSpec` for what is derived."""
+
+from collections.abc import Mapping
+from typing import Annotated, ClassVar, Final, Literal, get_args
+
+from pydantic import Field
+
+from ebbtide.declaration.model.add_on import READ, WORK, AddOn, AddOnSpec, Right
+from ebbtide.declaration.model.base import Declared, Names, default
+
+__all__ = ["Addons", "Costs", "Katib", "Kueue", "Logs", "Metrics", "Pipelines", "Trainer"]
+
+DriverMode = Literal["managed", "daemonset", "gpu-operator", "none"]
+"""Installer of the driver on GPU nodes whose pool does not use the cloud's driver."""
+
+
+class Kueue(AddOn):
+    """Kueue, which admits work to the pools. Installed by default with queues or a queued pool."""
+
+    spec: ClassVar = AddOnSpec(
+        name="kueue",
+        title="Kueue",
+        namespace="kueue-system",
+        rights=(
+            Right("kueue.x-k8s.io", ("localqueues", "workloads"), READ),
+            Right("visibility.kueue.x-k8s.io", ("localqueues/pendingworkloads",), ("get",)),
+        ),
+    )
+
+    replicas: Annotated[int, Field(strict=True, ge=1, le=3)] = 1
+    """Controller replicas. Several are spread over the system nodes, and the webhooks stay available while
+    one replica is replaced; each replica adds to the requests on the system pool."""
+    frameworks: Names = default(())
+    """Kueue frameworks to queue besides Jobs, pods and those of the declared add-ons (`ray.io/rayjob`)."""
+
+    @property
+    def copies(self) -> int:
+        """Number of controller replicas."""
+        return self.replicas
+
+
+class Pipelines(AddOn):
+    """Kubeflow Pipelines."""
+
+    spec: ClassVar = AddOnSpec(
+        name="pipelines",
+        title="Kubeflow Pipelines",
+        # Hard-coded in many of its manifests (kubeflow/pipelines 2.17.0).
+        namespace="kubeflow",
+        runs_work=True,
+        # They do not inherit the tolerations of their task (kubeflow/pipelines 2.17.0, argocompiler).
+        untolerating="the drivers of Kubeflow Pipelines",
+    )
+
+    existing: bool = False
+    """True for an existing cluster with Kubeflow Pipelines 2.15.0 or later: nothing is installed. Only
+    `retry` is set, in the environment of its API server, and is unset again on destroy."""
+    retry: Literal["disruptions", "any"] = "disruptions"
+    """Failures that a step's retries cover: only the loss of its node, or also a failure of the step
+    itself."""
+    artifacts: Literal["cluster", "bucket"] = "cluster"
+    """Artifact store: a disk in the cluster, or on GKE a bucket, which has no size limit and outlives a
+    permanent cluster."""
+
+    @property
+    def is_installed(self) -> bool:
+        """False for an existing installation."""
+        return not self.existing
+
+
+class Trainer(AddOn):
+    """Kubeflow Trainer, for distributed training, with its runtimes for PyTorch, JAX and others."""
+
+    spec: ClassVar = AddOnSpec(
+        name="trainer",
+        title="Kubeflow Trainer",
+        namespace="kubeflow-system",
+        frameworks=("jobset.x-k8s.io/jobset", "trainer.kubeflow.org/trainjob"),
+        rights=(
+            Right("trainer.kubeflow.org", ("trainjobs",), WORK),
+            Right("trainer.kubeflow.org", ("trainingruntimes",), READ),
+            Right("jobset.x-k8s.io", ("jobsets",), READ),
+        ),
+    )
+
+
+class Katib(AddOn):
+    """Katib, for hyperparameter tuning."""
+
+    spec: ClassVar = AddOnSpec(
+        name="katib",
+        title="Katib",
+        # Upstream's default is `kubeflow`, the namespace of Kubeflow Pipelines.
+        namespace="katib",
+        rights=(
+            Right("kubeflow.org", ("experiments",), WORK),
+            Right("kubeflow.org", ("trials", "suggestions"), READ),
+        ),
+        # Katib's webhook selects namespaces by this label, and measures trials there (katib 0.19.0).
+        namespace_labels={"katib.kubeflow.org/metrics-collector-injection": "enabled"},
+        # The suggestion service runs in the experiment's namespace (katib 0.19.0,
+        # pkg/controller.v1beta1/suggestion), without tolerations (SuggestionConfig).
+        calls="katib.kubeflow.org/deployment",
+        untolerating="Katib's suggestions",
+    )
+
+
+class Logs(AddOn):
+    """AKS: logs of current and deleted pods, and audit logs of the control plane, in a Log Analytics
+    workspace. Billed by the GiB. GKE sends both to Cloud Logging by default."""
+
+    spec: ClassVar = AddOnSpec(name="logs", title="Container insights")
+
+    retention_days: Annotated[int, Field(strict=True, ge=30, le=730)] = 30
+    """Retention in days; the first 30 days are free of charge."""
+    daily_gib: Annotated[float, Field(ge=0.023)] | None = None
+    """Maximum ingestion per day, GiB; anything beyond it is dropped. Default: no limit."""
+
+
+class Metrics(AddOn):
+    """Managed Prometheus: the utilization of GPUs by pod, and Kueue's queues. On GKE in Cloud Monitoring, on
+    AKS in an Azure Monitor workspace. Billed by the sample."""
+
+    spec: ClassVar = AddOnSpec(name="metrics", title="managed Prometheus")
+
+
+class Costs(AddOn):
+    """A record of what finished work and nodes that left have cost, by team, user, Job and pool, for
+    `ebbtide cost`. A CronJob writes it to ConfigMaps; members read those of all teams."""
+
+    spec: ClassVar = AddOnSpec(name="costs", title="the cost recorder", namespace="ebbtide-costs")
+
+
+class Addons(Declared):
+    """Add-ons. Naming one installs it, `{}` with its defaults."""
+
+    drivers: DriverMode = "managed"
+    """Installer of the drivers of GPU nodes. `managed`: the cloud. `daemonset`: Google's installer, on
+    Container-Optimized OS and Ubuntu. `gpu-operator`: NVIDIA's operator, on Ubuntu. `none`: nothing is
+    installed, and the nodes need another installer. In every mode, a pool whose `accelerator.driver` is
+    `default` or `latest` uses the cloud's driver."""
+    kueue: Kueue | None = None
+    pipelines: Pipelines | None = None
+    trainer: Trainer | None = None
+    katib: Katib | None = None
+    logs: Logs | None = None
+    metrics: Metrics | None = None
+    costs: Costs | None = None
+
+    @property
+    def declared(self) -> tuple[AddOn, ...]:
+        """Every declared add-on."""
+        values = (getattr(self, name) for name in type(self).model_fields)
+        return tuple(value for value in values if isinstance(value, AddOn))
+
+    @property
+    def installed_pipelines(self) -> Pipelines | None:
+        """Kubeflow Pipelines if the stack installs it, else None."""
+        return self.pipelines if self.pipelines is not None and not self.pipelines.existing else None
+
+
+def _classes() -> Mapping[str, type[AddOn]]:
+    """Return the types of the optional fields of `Addons`."""
+    types = (kind for field in Addons.model_fields.values() for kind in get_args(field.annotation))
+    classes = [kind for kind in types if isinstance(kind, type) and issubclass(kind, AddOn)]
+    return {kind.spec.name: kind for kind in classes}
+
+
+ADD_ONS: Final = dict(_classes())
+"""Every add-on class by its name."""

@@ -1,0 +1,120 @@
+"""Base class of every part of the declaration, and the types that they share."""
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Annotated, Any, Generic, Self, TypeVar, overload
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError
+from pydantic.alias_generators import to_camel
+
+from ebbtide.declaration.model.faults import DeclarationError
+from ebbtide.values import durations
+
+_Read = TypeVar("_Read")
+_Written = TypeVar("_Written")
+
+if TYPE_CHECKING:
+    _Model = BaseModel
+
+    class Converted(Generic[_Read, _Written]):
+        """A field whose constructor argument has the second type, and whose attribute has the first.
+
+        Type checkers see a descriptor, as in Python's dataclasses (typing specification, dataclasses,
+        descriptor-typed fields, 2026). Pydantic sees the first type, whose validators convert.
+        """
+
+        @overload
+        def __get__(self, instance: None, owner: type) -> Self: ...
+        @overload
+        def __get__(self, instance: object, owner: type) -> _Read: ...
+        def __get__(self, instance: Any, owner: type) -> Any: ...
+        def __set__(self, instance: Any, value: _Written) -> None: ...
+
+else:
+
+    class _Refusing(type(BaseModel)):
+        """Reports invalid constructor arguments as faults of the declaration, not as pydantic's errors."""
+
+        def __call__(cls, *args: object, **fields: object) -> BaseModel:
+            try:
+                return super().__call__(*args, **fields)
+            except ValidationError as error:
+                from ebbtide.declaration.model.shape.findings import shape_faults  # noqa: PLC0415 - for errors alone
+
+                names = {name: field.alias for name, field in cls.model_fields.items()}
+                written = {names.get(name, name): value for name, value in fields.items()}
+                faults = shape_faults(cls, error, written)
+                raise DeclarationError(faults, subject=f"{cls.__name__}(…)") from error
+
+    class _Model(BaseModel, metaclass=_Refusing):
+        pass
+
+    class Converted:
+        """Runtime form of `Converted` above."""
+
+        def __class_getitem__(cls, types: tuple[object, object]) -> object:
+            return types[0]
+
+
+def default(value: object) -> Any:
+    """Return the default of a `Converted` field, untyped: a type checker would compare it with the
+    descriptor."""
+    return value
+
+
+class Declared(_Model):
+    """A part of the declaration: frozen, camelCase in YAML and snake_case in Python, without unknown keys."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        alias_generator=lambda name: to_camel(name.removesuffix("_")),
+        validate_by_name=True,
+        validate_by_alias=True,
+        use_attribute_docstrings=True,
+        allow_inf_nan=False,
+    )
+
+    def __copy__(self) -> Self:
+        """Return a copy without cached properties, which `model_copy` may make obsolete."""
+        copied = super().__copy__()
+        for name in vars(copied).keys() - type(self).model_fields.keys():
+            del vars(copied)[name]
+        return copied
+
+
+Duration = Annotated[
+    timedelta,
+    BeforeValidator(durations.parse, json_schema_input_type=str),
+    PlainSerializer(durations.in_seconds, return_type=str),
+]
+"""A duration with its unit: `30s`, `90m`, `12h`, `7d`."""
+
+OptionalDuration = Converted[Duration | None, timedelta | str | None]
+"""An optional duration."""
+
+_LARGEST = 2**31 - 1
+"""Largest int32, the type of counts in the clouds' APIs (GKE v1 API; Microsoft.ContainerService 2025-09-01)
+and in Kubernetes'."""
+
+Count = Annotated[int, Field(strict=True, ge=0, le=_LARGEST)]
+"""A non-negative integer."""
+
+Positive = Annotated[int, Field(strict=True, ge=1, le=_LARGEST)]
+"""A positive integer."""
+
+Name = Annotated[str, Field(strict=True, min_length=1)]
+"""A non-empty name. The allowed characters are checked by the cloud's rules."""
+
+Names = Converted[tuple[Name, ...], list[str] | tuple[str, ...]]
+"""Names, in order."""
+
+
+def _zone(value: object) -> object:
+    return str(value) if type(value) is int else value
+
+
+Zone = Annotated[Name, BeforeValidator(_zone, json_schema_input_type=str | int)]
+"""A zone by its name, or on AKS by its number."""
+
+Overrides = dict[str, Any]
+"""Inputs of a provider's resource by their camelCase names, applied last."""

@@ -1,0 +1,131 @@
+"""Capacity types of a pool, each a variant with its own fields."""
+
+from typing import Annotated, Literal, TypeAlias
+
+from pydantic import BeforeValidator, Field
+
+from ebbtide.declaration.model.base import Converted, Declared, Name, OptionalDuration, default
+from ebbtide.declaration.model.provider_inputs import aks_fixed, gke_fixed, only_aks, only_gke
+
+
+class OnDemand(Declared):
+    """Machines at list price, without a time limit."""
+
+    kind: Literal["on-demand"] = "on-demand"
+
+
+class Spot(Declared):
+    """Spare machines at a lower price, reclaimed with 30 seconds' notice."""
+
+    kind: Literal["spot"] = "spot"
+    eviction_policy: Annotated[
+        Literal["Delete", "Deallocate"] | None,
+        aks_fixed("scaleSetEvictionPolicy"),
+        only_aks(
+            "GKE always deletes a preempted spot node.",
+            "Write capacity: spot, without evictionPolicy.",
+            "GKE docs, spot-vms (2026-08)",
+        ),
+    ] = None
+    """AKS: what happens to an evicted machine. Default: Delete. A deallocated machine still counts against
+    the quota and does not make the autoscaler back off (Azure/AKS#5589)."""
+    max_price: Annotated[
+        float | None,
+        aks_fixed("spotMaxPrice"),
+        only_aks(
+            "Google Cloud has a single spot price, without bids.",
+            "Write capacity: spot, without maxPrice.",
+            "Compute docs, spot pricing (cloud.google.com/spot-vms/pricing, 2026)",
+        ),
+    ] = None
+    """AKS: maximum price of a machine, USD per hour with at most five decimals. Default: -1, which is up to
+    the list price."""
+
+
+class Preemptible(Declared):
+    """GKE: the older form of spot, with a node lifetime of at most 24 hours."""
+
+    kind: Annotated[
+        Literal["preemptible"],
+        only_gke(
+            "The pool could not be created.",
+            "Write capacity: spot.",
+            "azure-native 3.29.0, AgentPool.scaleSetPriority is Regular or Spot",
+            what="capacity kind preemptible",
+        ),
+    ] = "preemptible"
+
+
+class FlexStart(Declared):
+    """GKE: Dynamic Workload Scheduler flex-start; machines start when capacity is available and run without
+    interruption."""
+
+    kind: Annotated[
+        Literal["flex-start"],
+        only_gke(
+            "The pool could not be created.",
+            "Write capacity: spot, or omit it for on-demand.",
+            "GKE docs, dws-flex-start-training (2026-06-09)",
+            what="capacity kind flex-start",
+        ),
+    ] = "flex-start"
+    max_run_duration: Annotated[OptionalDuration, gke_fixed("nodeConfig.maxRunDuration")] = default(None)
+    """Maximum lifetime of a node, up to `7d`."""
+
+
+class Queued(Declared):
+    """GKE: flex-start with queued provisioning; all nodes of a request are provisioned together, or the
+    request waits."""
+
+    kind: Annotated[
+        Literal["queued"],
+        only_gke(
+            "The pool could not be created.",
+            "Write capacity: spot, or omit it for on-demand, and put the pool in a queue.",
+            "GKE docs, provisioningrequest (2026-04-08); azure-aks-docs "
+            "configure-kueue-with-cluster-autoscaler.md",
+            what="capacity kind queued",
+        ),
+    ] = "queued"
+    max_run_duration: Annotated[OptionalDuration, gke_fixed("nodeConfig.maxRunDuration")] = default(None)
+    """Maximum lifetime of a node, up to `7d`."""
+
+
+class Reservation(Declared):
+    """Machines of an existing capacity reservation."""
+
+    kind: Literal["reservation"] = "reservation"
+    affinity: Annotated[
+        Literal["specific", "any", "any-then-fail"],
+        only_gke(
+            "A pool on AKS uses only the capacity reservation group that it names.",
+            "Remove affinity, and write the group's resource id under name.",
+            "azure-aks-docs use-capacity-reservation-groups.md (2026-05)",
+            what="reservation affinity other than specific",
+        ),
+    ] = "specific"
+    """GKE: `specific` for the reservation in `name`; `any` for any matching reservation, or on-demand
+    machines if none is free; `any-then-fail` for matching reservations only."""
+    name: Annotated[Name | None, aks_fixed("capacityReservationGroupID")] = None
+    """GKE: name of the reservation, or `projects/P/reservations/NAME` of a shared or future one; either may
+    end in `/reservationBlocks/BLOCK` for one block. AKS: resource id of the capacity reservation group."""
+
+
+def _from_word(value: object) -> object:
+    return {"kind": value} if isinstance(value, str) else value
+
+
+AnyCapacity: TypeAlias = OnDemand | Spot | Preemptible | FlexStart | Queued | Reservation
+
+_Variant = Annotated[AnyCapacity, Field(discriminator="kind")]
+
+CapacityKind: TypeAlias = Literal["on-demand", "spot", "preemptible", "flex-start", "queued", "reservation"]
+"""The name of a capacity type."""
+
+_Word = Literal["on-demand", "spot", "preemptible", "flex-start", "queued"]
+
+Capacity = Converted[
+    Annotated[_Variant, BeforeValidator(_from_word, json_schema_input_type=_Word | _Variant)],
+    _Word | AnyCapacity,
+]
+"""A capacity type, written as a word (`spot`) or as an object with `kind`."""

@@ -1,0 +1,192 @@
+"""The cloud of a cluster: account, location, network and access."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from ebbtide.declaration.catalog import CloudKind
+from ebbtide.declaration.model.base import (
+    Converted,
+    Count,
+    Declared,
+    Name,
+    Names,
+    Overrides,
+    Positive,
+    default,
+)
+from ebbtide.declaration.model.keys import AksKeys, GkeKeys
+from ebbtide.declaration.model.maintenance import Maintenance
+from ebbtide.declaration.model.region import AzureRegion, Region
+from ebbtide.declaration.model.site import Site
+
+
+class Existing(Declared):
+    """An existing cluster. Pools and add-ons are added to it; the cluster itself is never changed or
+    destroyed."""
+
+    name: Name
+    """Its name in the cloud."""
+
+
+class GkeAccess(Declared):
+    """Access to the control plane. A cluster that is not private has a DNS endpoint, protected by IAM."""
+
+    networks: Converted[tuple[str, ...], list[str] | tuple[str, ...]] = default(())
+    """Ranges (CIDR) that can reach the IP endpoint. Default: no IP endpoint; for a private cluster, its own
+    nodes and pods only."""
+    private: bool = False
+    """True for an address in the cluster's network only, without a DNS endpoint. Deployments and submissions
+    then run in that network, or in one of `networks` that is connected to it."""
+
+
+class GkeNetwork(Declared):
+    """The cluster's network: a new one with these ranges, or an existing one."""
+
+    nodes: str = "10.0.0.0/20"
+    """Range of the nodes' addresses (CIDR)."""
+    pods: str = "10.4.0.0/14"
+    """Range of the pods' addresses (CIDR)."""
+    services: str = "10.8.0.0/20"
+    """Range of the services' addresses (CIDR)."""
+    vpc: str | None = None
+    """An existing VPC: its name or self link. It requires `subnet`, `podsRange` and `servicesRange`."""
+    subnet: str | None = None
+    """An existing subnet of `vpc`: its name or self link."""
+    pods_range: str | None = None
+    """Name of the subnet's secondary range for pods."""
+    services_range: str | None = None
+    """Name of the subnet's secondary range for services."""
+
+
+class GkeConsolidation(Declared):
+    """Removal of idle nodes by GKE's autoscaler."""
+
+    profile: Literal["balanced", "optimize-utilization"] = "optimize-utilization"
+    """The cluster's autoscaling profile: `balanced` keeps spare nodes, `optimize-utilization` removes nodes
+    sooner. Google publishes no times for either."""
+    delay_minutes: Annotated[int, Field(strict=True, ge=1, le=1440)] | None = None
+    """Idle minutes before a node of a queue with `fallback` is removed, up to a day; set in the queue's
+    ComputeClass (its CustomResourceDefinition, in @kubernetes-models/gke 4.6.2, 2026). Nodes of other pools
+    follow the profile. Default: GKE's own."""
+
+
+class Gke(Declared):
+    """Google Kubernetes Engine."""
+
+    kind: Literal[CloudKind.GKE] = CloudKind.GKE
+    project: Name
+    """Project id."""
+    location: Name
+    """A zone (`us-central1-a`), for a zonal cluster, or a region. A location that is newer than Ebbtide's
+    table is added under `regions`."""
+    release_channel: Literal["rapid", "regular", "stable", "extended"] = "regular"
+    """Release channel."""
+    kubernetes_version: str | None = None
+    """Minimum version of the control plane, `latest`, or `-` for GKE's default. Nodes are created with the
+    control plane's version. Default: the release channel's."""
+    access: GkeAccess = GkeAccess()
+    network: GkeNetwork = GkeNetwork()
+    keys: GkeKeys = GkeKeys()
+    """Customer-managed encryption keys. Default: Google's keys."""
+    network_tags: Names = default(())
+    """Network tags of the nodes of every pool, for the network's firewall rules and routes."""
+    maintenance: Maintenance | None = None
+    """Times of upgrades of the cluster and its nodes. Default: any time."""
+    consolidation: GkeConsolidation = GkeConsolidation()
+    regions: tuple[Region, ...] = ()
+    """Regions, zones and hardware that are newer than Ebbtide's tables."""
+    overrides: Overrides = Field(default_factory=Overrides)
+    """Inputs of `gcp.container.Cluster` that the declaration has no field for, applied last, with their names
+    as in Pulumi YAML. Mappings are merged with the derived inputs; lists replace them."""
+    existing: Existing | None = None
+
+    @property
+    def site(self) -> Site:
+        """Site that the rules of its pools read."""
+        return Site(CloudKind.GKE, self.location, self.kubernetes_version, self.regions)
+
+
+class AksAccess(Declared):
+    """Access to the control plane, and its administrators."""
+
+    admins: Names = default(())
+    """Object ids of the Entra groups that administer the cluster. Default: the identity that deploys it."""
+    networks: Converted[tuple[str, ...], list[str] | tuple[str, ...]] = default(())
+    """Ranges (CIDR) that can reach the API server. Default: it is open to the Internet, protected by Entra.
+    Not for a private cluster, where such ranges have no effect."""
+    private: bool = False
+    """True for an address in the cluster's network only. Deployments and submissions then run in that
+    network, or in one that is connected to it. Fixed when the cluster is created."""
+    private_dns_zone: Name = "system"
+    """DNS zone of a private API server: `system` for one that AKS creates, `none` for a public name of the
+    private address, or the resource id of a zone `privatelink.<region>.azmk8s.io`. Fixed when the cluster
+    is created."""
+    login: Literal["azurecli", "workloadidentity"] = "azurecli"
+    """Source of kubelogin's token: the Azure CLI, or a federated workload identity, as in CI."""
+
+
+class AksNetwork(Declared):
+    """The cluster's network: a new one with these ranges, or an existing subnet."""
+
+    nodes: str = "10.224.0.0/16"
+    """Range of the nodes' addresses (CIDR)."""
+    pods: str = "10.244.0.0/16"
+    """Range of the pods' addresses (CIDR), an overlay."""
+    services: str = "10.0.0.0/16"
+    """Range of the services' addresses (CIDR)."""
+    subnet: str | None = None
+    """Resource id of an existing subnet for the nodes."""
+
+
+class AksConsolidation(Declared):
+    """Removal of idle nodes by the cluster autoscaler."""
+
+    delay_minutes: Positive = 10
+    """Idle minutes before a node is removed: `scale-down-unneeded-time`."""
+    after_add_minutes: Count | None = None
+    """Minutes without removals after a node was added: `scale-down-delay-after-add`. Default: AKS's own
+    (10)."""
+
+
+class Aks(Declared):
+    """Azure Kubernetes Service."""
+
+    kind: Literal[CloudKind.AKS] = CloudKind.AKS
+    subscription: Name
+    """Subscription id."""
+    resource_group: Name | None = None
+    """Resource group to create for the cluster, or the one of the existing cluster. Default: the cluster's
+    name."""
+    location: AzureRegion
+    """Region, such as `eastus`, also as Azure displays it, `East US`. A region that is newer than Ebbtide's
+    table is added under `regions`."""
+    tier: Literal["free", "standard", "premium"] = "free"
+    """Pricing tier of the control plane: without (`free`) or with (`standard`) an uptime SLA; `premium` also
+    has a second year of support for each Kubernetes version (AKSLongTermSupport)."""
+    upgrade_channel: Literal["rapid", "stable", "patch", "node-image", "none"] = "patch"
+    """Upgrade channel."""
+    kubernetes_version: str | None = None
+    """Version of the control plane and the nodes. Default: AKS's own."""
+    access: AksAccess = AksAccess()
+    network: AksNetwork = AksNetwork()
+    keys: AksKeys = AksKeys()
+    """Customer-managed encryption keys. Default: Microsoft's keys."""
+    maintenance: Maintenance | None = None
+    """Times of the upgrades of `upgradeChannel`. Default: any time."""
+    consolidation: AksConsolidation = AksConsolidation()
+    regions: tuple[Region, ...] = ()
+    """Regions, zones and hardware that are newer than Ebbtide's tables."""
+    overrides: Overrides = Field(default_factory=Overrides)
+    """Inputs of `azure-native.containerservice.ManagedCluster` that the declaration has no field for, applied
+    last, with their names as in Pulumi YAML. Mappings are merged with the derived inputs; lists replace
+    them."""
+    existing: Existing | None = None
+
+    @property
+    def site(self) -> Site:
+        """Site that the rules of its pools read."""
+        return Site(CloudKind.AKS, self.location, self.kubernetes_version, self.regions)
+
+
+Cloud = Annotated[Gke | Aks, Field(discriminator="kind")]

@@ -1,0 +1,253 @@
+"""Requirements of the add-ons: cloud, system pool and namespaces."""
+
+import re
+from collections.abc import Iterator
+
+from ebbtide.declaration.catalog import PINS, CloudKind
+from ebbtide.declaration.model.capacity import Preemptible, Spot
+from ebbtide.declaration.model.cluster import Cluster
+from ebbtide.declaration.model.faults import Fault
+from ebbtide.declaration.model.gpus import measured_pools
+from ebbtide.declaration.model.pool import Pool, TaintEffect
+from ebbtide.declaration.model.rules.gke_versions import is_earlier
+from ebbtide.declaration.model.rules.rule import PoolIn, Severity, cluster_rule, pools_of
+from ebbtide.declaration.model.rules.words import service_name
+from ebbtide.text import and_list
+
+_PIPELINES = "kubeflow/pipelines 2.17.0"
+_KATIB = "kubeflow/katib 0.19.0"
+
+
+def _hard_taints(pool: Pool) -> list[int]:
+    """Return the indexes of a pool's declared taints that repel pods."""
+    soft = TaintEffect.PREFER_NO_SCHEDULE
+    return [index for index, taint in enumerate(pool.taints or ()) if taint.effect is not soft]
+
+
+@cluster_rule(
+    "untainted pool for add-ons", f"{_PIPELINES}, argocompiler/container.go; {_KATIB}, SuggestionConfig"
+)
+def _somewhere_untainted(cluster: Cluster) -> Iterator[Fault]:
+    makers = [add_on.spec.untolerating for add_on in cluster.installed if add_on.spec.untolerating]
+    if not makers or cluster.cloud.existing is not None:
+        return
+    if any(pool.taints is not None and not _hard_taints(pool) for pool in cluster.work_pools):
+        return
+    for pool in pools_of(cluster):
+        hard = _hard_taints(pool.pool) if pool.pool.is_system else []
+        if hard:
+            yield Fault(
+                pool.at(f"taints[{hard[0]}]"),
+                f"The pods of {and_list(makers)} tolerate no taint, and every pool has one.",
+                "They would stay pending.",
+                "Remove taints here, or write the effect PreferNoSchedule for all taints of a work pool.",
+            )
+
+
+@cluster_rule(
+    "pipeline bucket only on GKE", f"{_PIPELINES}, backend/src/v2/objectstore/config.go", CloudKind.AKS
+)
+def _bucket(cluster: Cluster) -> Iterator[Fault]:
+    pipelines = cluster.addons.installed_pipelines
+    if pipelines is not None and pipelines.artifacts == "bucket":
+        yield Fault(
+            "addons.pipelines.artifacts",
+            f"Kubeflow Pipelines {PINS['pipelines'].version} cannot write to Azure storage: it supports gs, "
+            "s3 and minio.",
+            "Every step with an artifact would fail.",
+            "Omit artifacts to keep them on a disk in the cluster.",
+        )
+
+
+@cluster_rule(
+    "existing pipelines need existing cluster", f"{_PIPELINES}, ml-pipeline-apiserver-deployment.yaml"
+)
+def _existing_pipelines(cluster: Cluster) -> Iterator[Fault]:
+    pipelines = cluster.addons.pipelines
+    if pipelines is None or not pipelines.existing:
+        return
+    if cluster.cloud.existing is None:
+        yield Fault(
+            "addons.pipelines.existing",
+            "The cluster is created by this stack, and Kubeflow Pipelines cannot be installed on it yet.",
+            "The deployment ml-pipeline would not be found.",
+            "Omit existing to install Kubeflow Pipelines, or declare the cluster as cloud.existing.",
+        )
+    if pipelines.artifacts != "cluster":
+        yield Fault(
+            "addons.pipelines.artifacts",
+            "The existing Kubeflow Pipelines keeps its own artifact store.",
+            "The setting would have no effect.",
+            "Omit artifacts.",
+        )
+
+
+@cluster_rule(
+    "existing pipelines retry strategy",
+    "Kubernetes docs, declarative-config, how apply calculates differences (2026)",
+    severity=Severity.WARNED,
+)
+def _reset_by_upgrade(cluster: Cluster) -> Iterator[Fault]:
+    pipelines = cluster.addons.pipelines
+    if pipelines is not None and pipelines.existing:
+        yield Fault(
+            "addons.pipelines.existing",
+            "An upgrade of Kubeflow Pipelines with kubectl resets the retry strategy.",
+            "Steps that are preempted would fail again.",
+            "Run pulumi up after each upgrade; it applies the strategy again.",
+        )
+
+
+@cluster_rule("logs only on AKS", "GKE docs, logging (2026)", CloudKind.GKE)
+def _cloud_has_logs(cluster: Cluster) -> Iterator[Fault]:
+    if cluster.addons.logs is not None:
+        yield Fault(
+            "addons.logs",
+            f"{service_name(CloudKind.GKE)} collects the logs of pods in Cloud Logging without an add-on.",
+            "The setting would have no effect.",
+            "Remove logs.",
+        )
+
+
+@cluster_rule("logs of existing cluster", "azure-native 3.29.0, ManagedCluster.addonProfiles", CloudKind.AKS)
+def _logs_of_ours(cluster: Cluster) -> Iterator[Fault]:
+    if cluster.addons.logs is not None and cluster.cloud.existing is not None:
+        yield Fault(
+            "addons.logs",
+            "Logs are collected by an agent that is a setting of the cluster, and this stack does not "
+            "create the cluster.",
+            "No logs would be collected.",
+            "Omit logs, and have the cluster's owner run az aks enable-addons --addons monitoring.",
+        )
+
+
+@cluster_rule(
+    "metrics of existing cluster",
+    "pulumi-gcp 10.2.0, monitoringConfig; azure-native 3.29.0, azureMonitorProfile",
+)
+def _metrics_of_another(cluster: Cluster) -> Iterator[Fault]:
+    if cluster.addons.metrics is None or cluster.cloud.existing is None:
+        return
+    command = {
+        CloudKind.GKE: "gcloud container clusters update --enable-managed-prometheus",
+        CloudKind.AKS: "az aks update --enable-azure-monitor-metrics",
+    }[cluster.site.cloud]
+    yield Fault(
+        "addons.metrics",
+        "Metrics are collected by an agent that is a setting of the cluster, and this stack does not create "
+        "the cluster.",
+        "No metric would be collected.",
+        f"Omit metrics, and have the cluster's owner run {command}.",
+    )
+
+
+@cluster_rule("GKE version for DCGM exporter", "GKE docs, dcgm-metrics (2026)", CloudKind.GKE)
+def _exporter_available(cluster: Cluster) -> Iterator[Fault]:
+    pinned, least = cluster.site.kubernetes_version, PINS["gke-dcgm-metrics"].version
+    if pinned is not None and measured_pools(cluster) and is_earlier(pinned, least):
+        yield Fault(
+            "addons.metrics",
+            f"GKE has a DCGM exporter since {least}, and kubernetesVersion is {pinned}.",
+            "The utilization of GPUs is not collected.",
+            f"Write kubernetesVersion: {least} or later, or omit it.",
+        )
+
+
+@cluster_rule(
+    "GPU utilization not collected",
+    "GKE docs, dcgm-metrics (2026); NVIDIA docs, dcgm-exporter (2026)",
+    severity=Severity.WARNED,
+)
+def _unmeasured(cluster: Cluster) -> Iterator[Fault]:
+    if cluster.addons.metrics is None or cluster.cloud.existing is not None:
+        return
+    measured = {pool.name for pool in measured_pools(cluster)}
+    for pool in pools_of(cluster):
+        if pool.resolved.has_gpus and pool.pool.name not in measured:
+            is_aks = pool.site.cloud is CloudKind.AKS
+            needs = "whole GPUs and AKS's own driver" if is_aks else "GKE's own driver"
+            yield Fault(
+                pool.at("accelerator"),
+                f"The DCGM exporter needs {needs}, which this pool does not have.",
+                "The utilization of its GPUs is not collected.",
+                "Write driver: default and no gpuInstanceProfile, or run a DCGM exporter of your own.",
+            )
+
+
+@cluster_rule("no team in add-on namespace", f"{_PIPELINES}, cluster-scoped-resources/namespace.yaml")
+def _own_namespaces(cluster: Cluster) -> Iterator[Fault]:
+    taken = {add_on.spec.namespace: add_on.spec for add_on in cluster.add_ons if add_on.spec.runs_work}
+    for index, team in enumerate(cluster.teams):
+        name = team.namespace_name
+        if name not in taken or (team.namespace is not None and not team.namespace.create):
+            continue
+        spec = taken[name]
+        yield Fault(
+            f"teams[{index}].namespace.name" if team.namespace else f"teams[{index}].name",
+            f"The namespace {name} is created with {spec.title}.",
+            "It would be created twice, and deleted with the first of the two.",
+            f"Write namespace: {{name: {name}, create: false}}, or a namespace of the team's own.",
+        )
+
+
+@cluster_rule("Kubernetes version for Trainer", "kubeflow/trainer 2.3.0")
+def _recent_enough(cluster: Cluster) -> Iterator[Fault]:
+    pinned = cluster.site.kubernetes_version
+    for add_on in cluster.add_ons if pinned is not None else ():
+        spec, least = add_on.spec, add_on.spec.least_kubernetes
+        have, need = ([int(part) for part in re.findall(r"\d+", text or "")] for text in (pinned, least))
+        if have < need[: len(have)]:
+            yield Fault(
+                f"addons.{spec.name}",
+                f"{spec.title} needs Kubernetes {least} or later, and kubernetesVersion is {pinned}.",
+                "The API server would refuse its custom resources.",
+                f"Write kubernetesVersion: {least} or later, or omit it.",
+            )
+
+
+def _keepers(cluster: Cluster) -> list[str]:
+    """Return the add-ons with data on a disk, which a node of the system pool mounts."""
+    return [add_on.spec.title for add_on in cluster.installed if add_on.spec.footprint.volumes_gib]
+
+
+def _system(cluster: Cluster) -> Iterator[PoolIn]:
+    return (pool for pool in pools_of(cluster) if pool.pool.is_system)
+
+
+@cluster_rule(
+    "databases on spot nodes", "azure-aks-docs spot-node-pool.md (2025-04-06)", severity=Severity.WARNED
+)
+def _data_on_spot(cluster: Cluster) -> Iterator[Fault]:
+    keepers = _keepers(cluster)
+    for pool in _system(cluster) if keepers else ():
+        if isinstance(pool.pool.capacity, Spot | Preemptible):
+            yield Fault(
+                pool.at("capacity"),
+                f"The databases of {and_list(keepers)} run on nodes that the cloud can reclaim.",
+                "After each reclaim, pipelines and experiments stop until another node is ready.",
+                "Omit capacity for on-demand, unless the lower price is worth it.",
+            )
+
+
+def _spread(pool: PoolIn) -> bool:
+    if pool.pool.zones:
+        return len(pool.pool.zones) > 1
+    return pool.site.cloud is CloudKind.GKE and not pool.site.is_zonal
+
+
+@cluster_rule(
+    "database disks in one zone",
+    "GKE docs, persistent-volumes (2026); azure-aks-docs availability-zones.md (2026)",
+    severity=Severity.WARNED,
+)
+def _data_in_one_zone(cluster: Cluster) -> Iterator[Fault]:
+    keepers = _keepers(cluster)
+    for pool in _system(cluster) if keepers else ():
+        if _spread(pool):
+            yield Fault(
+                pool.at("zones"),
+                f"The system pool spans zones, and a disk of {and_list(keepers)} is in one of them.",
+                "When its node is deleted, the database stays pending until there is another node in that "
+                "zone.",
+                "Write zones: with a single zone.",
+            )

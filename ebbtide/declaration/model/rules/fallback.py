@@ -1,0 +1,241 @@
+"""Rules for queues that fall back: suitable alternative pools, and requirements of the cloud."""
+
+from collections.abc import Iterator
+
+from ebbtide.declaration.catalog import CLOUD_SPECS, COMPUTE_CLASS, PINS, CloudKind, resource_name
+from ebbtide.declaration.model.capacity import Queued, Spot
+from ebbtide.declaration.model.cloud import Gke
+from ebbtide.declaration.model.cluster import Cluster
+from ebbtide.declaration.model.faults import Fault
+from ebbtide.declaration.model.resolved_pool import ResolvedPool
+from ebbtide.declaration.model.rules.free_capacity import amount_text
+from ebbtide.declaration.model.rules.gke_versions import is_earlier
+from ebbtide.declaration.model.rules.rule import Severity, cluster_rule, pools_of
+from ebbtide.declaration.model.tenancy import Queue
+
+_GKE = "GKE docs, about-custom-compute-classes (2026)"
+_EXPANDER = "kubernetes/autoscaler, cluster-autoscaler/expander/priority (2026)"
+_CLASS_PIN = PINS["gke-compute-class"]
+_GKE_PREFIXES = ("autopilot", "gke")
+
+
+def _queues(cluster: Cluster) -> Iterator[tuple[int, Queue]]:
+    return ((number, queue) for number, queue in enumerate(cluster.queues) if queue.fallback)
+
+
+def _placed(cluster: Cluster) -> Iterator[tuple[str, Queue, int, ResolvedPool]]:
+    """Yield each work pool of each queue that falls back, with its path and its index in the queue."""
+    known = {pool.name: pool for pool in cluster.work_pools}
+    for number, queue in _queues(cluster):
+        for index, name in enumerate(queue.pools):
+            if name in known:
+                yield f"queues[{number}].pools[{index}]", queue, index, known[name]
+
+
+@cluster_rule("fallback needs several pools", f"{_GKE}; {_EXPANDER}")
+def _something_to_fall_back_to(cluster: Cluster) -> Iterator[Fault]:
+    for number, queue in _queues(cluster):
+        if len(queue.pools) == 1:
+            yield Fault(
+                f"queues[{number}].fallback",
+                f"The queue has only one pool, {queue.pools[0]}, and no alternative.",
+                "The field would have no effect: work would wait for that pool.",
+                "Add an alternative pool, or omit fallback.",
+            )
+
+
+@cluster_rule(
+    "fallback pools in one queue", f"{_GKE}: a node pool is of one ComputeClass; Kueue 0.19.2, ResourceFlavor"
+)
+def _in_no_other_queue(cluster: Cluster) -> Iterator[Fault]:
+    for number, queue in enumerate(cluster.queues):
+        for index, name in enumerate(queue.pools):
+            fallback_queue = cluster.fallback_of(name)
+            if fallback_queue and fallback_queue != queue.name:
+                yield Fault(
+                    f"queues[{number}].pools[{index}]",
+                    f"The pool {name} is also in the queue {fallback_queue}, which has fallback: true.",
+                    "Its quota would be counted in both queues, and Kueue would admit more work than the "
+                    "nodes can run.",
+                    f"Remove it here, or let the team use the queue {fallback_queue}.",
+                )
+
+
+@cluster_rule(
+    "no queued fallback pool",
+    "GKE docs, provisioningrequest (2026-04-08); GoogleCloudPlatform/cluster-autoscaler@7d250507, "
+    "pkg/cloudprovider/gke/gke_cloud_provider_impl.go: queued waits 365 days, flex-start 15 minutes",
+    CloudKind.GKE,
+)
+def _none_queued(cluster: Cluster) -> Iterator[Fault]:
+    for path, _, _, pool in _placed(cluster):
+        if isinstance(pool.capacity, Queued):
+            yield Fault(
+                path,
+                f"The pool {pool.name} has queued capacity: its nodes are provisioned for one "
+                "ProvisioningRequest each.",
+                "The autoscaler would never choose it as a fallback.",
+                "Remove it or fallback, and declare a separate queue for it. capacity: flex-start can fall "
+                "back: GKE tries the next pool after 15 minutes without stock.",
+            )
+
+
+@cluster_rule("fallback needs eviction policy delete", "Azure/AKS#5589", CloudKind.AKS)
+def _backs_off(cluster: Cluster) -> Iterator[Fault]:
+    for path, queue, index, pool in _placed(cluster):
+        capacity = pool.capacity
+        held = isinstance(capacity, Spot) and capacity.eviction_policy == "Deallocate"
+        if held and index < len(queue.pools) - 1:
+            yield Fault(
+                path,
+                f"Evicted machines of {pool.name} are deallocated, not deleted.",
+                "The autoscaler keeps trying to start them, and never tries the next pool.",
+                "Omit evictionPolicy for Delete.",
+            )
+
+
+@cluster_rule(
+    "fallback pools have same accelerators", "Kueue 0.19.2, ClusterQueue v1beta2, nominalQuota (2026-08-20)"
+)
+def _same_resource(cluster: Cluster) -> Iterator[Fault]:
+    for path, queue, index, pool in _placed(cluster):
+        first = next(
+            (candidate for candidate in cluster.work_pools if candidate.name == queue.pools[0]), None
+        )
+        if first is None or not index:
+            continue
+        kinds = [candidate.accelerator_type for candidate in (first, pool)]
+        if len({resource_name(kind) if kind else "" for kind in kinds}) > 1:
+            preferred, alternative = (kind or "no accelerators" for kind in kinds)
+            yield Fault(
+                path,
+                f"The pool {pool.name} has {alternative}, and {first.name} has {preferred}.",
+                "Pods that request one type cannot use the other, and the quota would be the sum of both.",
+                "Declare a queue for each.",
+            )
+
+
+@cluster_rule("fallback pool label is derived", _GKE)
+def _own_label(cluster: Cluster) -> Iterator[Fault]:
+    key = CLOUD_SPECS[cluster.site.cloud].fallback_key
+    for pool in pools_of(cluster):
+        written, queue = pool.pool.labels.get(key), cluster.fallback_of(pool.pool.name)
+        if written is not None and written != queue and (queue or key != COMPUTE_CLASS):
+            yield Fault(
+                pool.at(f'labels["{key}"]'),
+                f"The label {key} is derived from the fallback queue of the pool.",
+                "Work of that queue would never be scheduled on this pool.",
+                "Remove it.",
+            )
+
+
+@cluster_rule(
+    "together excludes fallback",
+    "kubernetes/autoscaler, cluster-autoscaler/core/scaleup/orchestrator: allOrNothing (2026)",
+    CloudKind.AKS,
+)
+def _together(cluster: Cluster) -> Iterator[Fault]:
+    for number, queue in _queues(cluster):
+        if queue.together:
+            yield Fault(
+                f"queues[{number}].together",
+                "The queue has both together: true and fallback: true.",
+                "A request for all nodes of a job is served by a single pool: when that has no stock, no "
+                "other is tried.",
+                "Remove together, or fallback.",
+            )
+
+
+@cluster_rule(
+    "fallback on existing AKS cluster",
+    "azure-native 3.29.0, ManagedCluster.autoScalerProfile.expander",
+    CloudKind.AKS,
+)
+def _not_ours(cluster: Cluster) -> Iterator[Fault]:
+    existing = cluster.cloud.existing
+    if existing is None:
+        return
+    for number, _ in _queues(cluster):
+        yield Fault(
+            f"queues[{number}].fallback",
+            f"The cluster {existing.name} already exists, and its autoscaler is configured by the cluster's "
+            "owner.",
+            "Without the priority expander it may choose any pool, including the most expensive one.",
+            "Remove fallback.",
+        )
+
+
+@cluster_rule(
+    "consolidation delay needs ComputeClass",
+    "GKE docs, reference/crds/computeclass, autoscalingPolicy (2026)",
+    CloudKind.GKE,
+)
+def _delay_of_a_class(cluster: Cluster) -> Iterator[Fault]:
+    cloud = cluster.cloud
+    if isinstance(cloud, Gke) and cloud.consolidation.delay_minutes is not None and not any(_queues(cluster)):
+        yield Fault(
+            "cloud.consolidation.delayMinutes",
+            "No queue has fallback: true, and the delay is a setting of such a queue's ComputeClass.",
+            "The delay would have no effect: GKE has no such setting for other pools.",
+            "Remove it, or set fallback on a queue. consolidation.profile applies to all pools.",
+        )
+
+
+@cluster_rule("GKE version for fallback", f"{_CLASS_PIN.source} ({_CLASS_PIN.as_of})", CloudKind.GKE)
+def _recent_enough(cluster: Cluster) -> Iterator[Fault]:
+    pinned = cluster.site.kubernetes_version
+    if pinned is None or not is_earlier(pinned, _CLASS_PIN.version):
+        return
+    for number, _ in _queues(cluster):
+        yield Fault(
+            f"queues[{number}].fallback",
+            f"GKE has ComputeClasses since {_CLASS_PIN.version}, and kubernetesVersion is {pinned}.",
+            "The cluster would not have this custom resource.",
+            f"Write kubernetesVersion: {_CLASS_PIN.version} or later, or omit it.",
+        )
+
+
+@cluster_rule(
+    "reserved ComputeClass name",
+    "GKE docs, run-pods-default-compute-classes and about-autopilot-mode-standard-clusters (2026)",
+    CloudKind.GKE,
+)
+def _class_name(cluster: Cluster) -> Iterator[Fault]:
+    for number, queue in _queues(cluster):
+        if queue.name == "default" or queue.name.startswith(_GKE_PREFIXES):
+            yield Fault(
+                f"queues[{number}].name",
+                f"The queue's ComputeClass would be named {queue.name}. GKE reserves default and names that "
+                "begin with gke or autopilot.",
+                "GKE refuses the ComputeClass, or applies it to all pods of the cluster.",
+                f"Write another name, such as pools-{queue.name}.",
+            )
+
+
+@cluster_rule(
+    "smaller fallback nodes",
+    f"{_GKE}: the next rule is tried only for pods that fit its nodes",
+    severity=Severity.WARNED,
+)
+def _as_large(cluster: Cluster) -> Iterator[Fault]:
+    for path, queue, index, pool in _placed(cluster):
+        first = next(
+            (candidate for candidate in cluster.work_pools if candidate.name == queue.pools[0]), None
+        )
+        if first is None or not index:
+            continue
+        preferred, alternative = first.offered, pool.offered
+        count, others = (member.accelerator.count if member.accelerator else 0 for member in (first, pool))
+        if (
+            preferred is not None
+            and alternative is not None
+            and not (alternative.holds(preferred) and others >= count)
+        ):
+            has = f" with {others} x {pool.accelerator_type}" if count else ""
+            yield Fault(
+                path,
+                f"A node of {pool.name} offers {amount_text(alternative)}{has}, less than a node of "
+                f"{first.name}.",
+                f"Work that needs a whole node of {first.name} never falls back, and waits for that pool.",
+                "Write a machine that is at least as large, unless all work of the queue requests less.",
+            )

@@ -1,0 +1,321 @@
+"""Rules for address ranges of the cluster's network and of clients of the control plane."""
+
+from collections.abc import Iterator, Mapping
+from ipaddress import IPv4Network
+from itertools import combinations
+from typing import cast
+
+from ebbtide.declaration.catalog import CloudKind
+from ebbtide.declaration.model.cloud import Aks, AksNetwork, GkeNetwork
+from ebbtide.declaration.model.cluster import Cluster
+from ebbtide.declaration.model.faults import Fault
+from ebbtide.declaration.model.rules.rule import Severity, cluster_rule
+from ebbtide.declaration.model.rules.words import service_name
+
+_PATH = "cloud.network"
+_AKS_PLANNING = "azure-aks-docs concepts-network-ip-address-planning.md (2026-04-16)"
+_AKS_OVERLAY = "azure-aks-docs concepts-network-azure-cni-overlay.md (2026-07-31)"
+_VIRTUAL_NETWORK = "Azure docs, virtual-networks-faq (learn.microsoft.com/azure/virtual-network, 2026)"
+_VPC = "VPC docs, subnets: IPv4 subnet ranges (cloud.google.com/vpc, 2026)"
+_ALIAS_IPS = "GKE docs, alias-ips: range management (2026)"
+_OUTBOUND_DOCS = "azure-aks-docs egress-outboundtype.md (2026-08-05)"
+_MANAGED_NETWORK = "managedNATGateway"
+_OWN_EGRESS = {"userAssignedNATGateway": "a NAT gateway", "userDefinedRouting": "a route to the internet"}
+_CIDR_SOURCE = f"RFC 4632; GKE docs, alias-ips (2026); {_AKS_PLANNING}"
+_RESERVED: Mapping[CloudKind, Mapping[str, tuple[str, ...]]] = {
+    CloudKind.GKE: {
+        "Google Cloud": (
+            *("0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "224.0.0.0/4", "255.255.255.255/32"),
+            *("199.36.153.4/30", "199.36.153.8/30"),  # Its private virtual IP addresses.
+        ),
+    },
+    CloudKind.AKS: {
+        # azure-aks-docs concepts-network-cni-overview.md (2026-07-10); Azure/AKS#2234.
+        "AKS": ("169.254.0.0/16", "172.30.0.0/16", "172.31.0.0/16", "192.0.2.0/24"),
+        # The FAQ excludes them from virtual networks; the operating system routes them nowhere else either.
+        "Azure": ("127.0.0.0/8", "168.63.129.16/32", "224.0.0.0/4", "255.255.255.255/32"),
+    },
+}
+"""Ranges that no node, pod or service can have, by cloud and by who reserves them."""
+
+_PRIVATE = [
+    IPv4Network(text)
+    for text in (
+        *("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24"),
+        *("198.51.100.0/24", "203.0.113.0/24", "198.18.0.0/15", "240.0.0.0/4"),
+    )
+]
+"""Ranges that VPC supports by an RFC each (VPC docs, subnets: valid IPv4 ranges; 2026); all others are public
+addresses, used privately."""
+
+_PREFIXES: Mapping[CloudKind, Mapping[str, tuple[int, int]]] = {
+    # Of a subnet and its secondary ranges that are not managed by GKE.
+    CloudKind.GKE: {"nodes": (8, 29), "pods": (9, 24), "services": (16, 28)},
+    CloudKind.AKS: {
+        "nodes": (8, 29),  # A subnet's, in the FAQ of virtual networks.
+        "pods": (0, 24),  # A node takes a /24 (concepts-network-azure-cni-overlay.md).
+        # "Smaller than /12"; 8 addresses at least (kubernetes 1.34, pkg/controlplane, ServiceIPRange).
+        "services": (13, 29),
+    },
+}
+"""Shortest and longest prefix of each range, by cloud."""
+
+_RESERVED_ADDRESSES = {CloudKind.GKE: 4, CloudKind.AKS: 5}
+"""Addresses of a subnet that no node can have (VPC docs, subnets; Azure docs, virtual-networks-faq; 2026)."""
+_GKE_PODS_PER_NODE = 110
+_AKS_NODE_ADDRESSES = 256
+
+
+def _parsed(text: str) -> IPv4Network | None:
+    try:
+        return IPv4Network(text) if "/" in text else None
+    except ValueError:
+        return None
+
+
+def _unparsed(path: str, text: str) -> Fault:
+    """Return the fault of a malformed range, with the range that was probably meant."""
+    try:
+        network = IPv4Network(text, strict=False)
+    except ValueError:
+        return Fault(
+            path,
+            f"{text} is not an IPv4 range in CIDR notation.",
+            "The cluster could not be created.",
+            "Write an address and a prefix length, such as 10.0.0.0/20.",
+        )
+    if "/" not in text:
+        return Fault(
+            path,
+            f"{text} is an address, not a range.",
+            "The cluster could not be created.",
+            f"Write {network}.",
+        )
+    return Fault(
+        path,
+        f"{text} has host bits set: the bits after the prefix must be zero.",
+        "The cluster could not be created, or would permanently differ from what is declared.",
+        f"Write {network}, or {text.partition('/')[0]}/32 for a single address.",
+    )
+
+
+def _ranges(network: GkeNetwork | AksNetwork) -> dict[str, str]:
+    """Return the declared ranges by field; none for an existing network, which has its own."""
+    match network:
+        case GkeNetwork(vpc=None):
+            return {"nodes": network.nodes, "pods": network.pods, "services": network.services}
+        case AksNetwork(subnet=None):
+            return {"nodes": network.nodes, "pods": network.pods, "services": network.services}
+        case AksNetwork():
+            return {"pods": network.pods, "services": network.services}
+        case _:
+            return {}
+
+
+@cluster_rule("valid IPv4 ranges", _CIDR_SOURCE)
+def _ranges_parse(cluster: Cluster) -> Iterator[Fault]:
+    for field, text in _ranges(cluster.cloud.network).items():
+        if _parsed(text) is None:
+            yield _unparsed(f"{_PATH}.{field}", text)
+    for index, text in enumerate(cluster.cloud.access.networks):
+        if _parsed(text) is None:
+            yield _unparsed(f"cloud.access.networks[{index}]", text)
+
+
+@cluster_rule("no overlapping ranges", _CIDR_SOURCE)
+def _no_overlap(cluster: Cluster) -> Iterator[Fault]:
+    ranges = _ranges(cluster.cloud.network)
+    parsed = {field: network for field, text in ranges.items() if (network := _parsed(text))}
+    for (left, first), (right, second) in combinations(parsed.items(), 2):
+        if first.overlaps(second):
+            yield Fault(
+                f"{_PATH}.{right}",
+                f"The range of {right}, {second}, overlaps that of {left}, {first}.",
+                "The cluster could not be created, or addresses of pods and services would be ambiguous.",
+                "Write ranges that do not overlap.",
+            )
+
+
+@cluster_rule(
+    "existing network complete",
+    "pulumi-gcp 10.2.0, container.Cluster ipAllocationPolicy (2026)",
+    CloudKind.GKE,
+)
+def _existing_vpc_is_whole(cluster: Cluster) -> Iterator[Fault]:
+    network = cluster.cloud.network
+    if not isinstance(network, GkeNetwork):
+        return
+    parts = {
+        "vpc": network.vpc,
+        "subnet": network.subnet,
+        "podsRange": network.pods_range,
+        "servicesRange": network.services_range,
+    }
+    missing = [name for name, value in parts.items() if value is None]
+    if 0 < len(missing) < len(parts):
+        written = [name for name in parts if name not in missing]
+        yield Fault(
+            f"{_PATH}.{missing[0]}",
+            f"The existing network is incomplete: {', '.join(written)} without {', '.join(missing)}.",
+            "The addresses of nodes, pods and services would be undefined.",
+            f"Write {', '.join(missing)} too, or omit all four for a network of the cluster's own.",
+        )
+
+
+@cluster_rule("supported range size", f"{_ALIAS_IPS}; {_AKS_PLANNING}; {_AKS_OVERLAY}; {_VIRTUAL_NETWORK}")
+def _sizes(cluster: Cluster) -> Iterator[Fault]:
+    prefixes = _PREFIXES[cluster.site.cloud]
+    for field, text in _ranges(cluster.cloud.network).items():
+        parsed = _parsed(text)
+        if parsed is None:
+            continue
+        largest, smallest = prefixes[field]
+        if not largest <= parsed.prefixlen <= smallest:
+            too_large = parsed.prefixlen < largest
+            size, limit, other = ("large", largest, "smaller") if too_large else ("small", smallest, "larger")
+            yield Fault(
+                f"{_PATH}.{field}",
+                f"The range of {field}, {parsed}, is too {size} for {service_name(cluster.site.cloud)}.",
+                "The cluster could not be created.",
+                f"Write a /{limit} or a {other} range, such as "
+                f"{type(cluster.cloud.network).model_fields[field].default}.",
+            )
+
+
+@cluster_rule(
+    "no reserved range",
+    f"{_VPC}; azure-aks-docs concepts-network-cni-overview.md (2026-07-10); Azure/AKS#2234; "
+    f"{_VIRTUAL_NETWORK}",
+)
+def _reserved(cluster: Cluster) -> Iterator[Fault]:
+    reserved = {
+        IPv4Network(text): owner for owner, texts in _RESERVED[cluster.site.cloud].items() for text in texts
+    }
+    for field, text in _ranges(cluster.cloud.network).items():
+        parsed = _parsed(text)
+        taken = next((own for own in reserved if parsed is not None and parsed.overlaps(own)), None)
+        if taken is not None:
+            yield Fault(
+                f"{_PATH}.{field}",
+                f"The range of {field}, {text}, overlaps {taken}, which {reserved[taken]} reserves.",
+                "The cluster could not be created.",
+                f"Write another private range, such as "
+                f"{type(cluster.cloud.network).model_fields[field].default}, that does not overlap "
+                f"{', '.join(map(str, reserved))}.",
+            )
+
+
+@cluster_rule(
+    "range within one RFC",
+    f"{_VPC}: no range spans several RFCs, or an RFC and public addresses",
+    CloudKind.GKE,
+)
+def _spans(cluster: Cluster) -> Iterator[Fault]:
+    for field, text in _ranges(cluster.cloud.network).items():
+        parsed = _parsed(text)
+        part = next((own for own in _PRIVATE if parsed is not None and parsed.supernet_of(own)), None)
+        if part is not None and parsed != part:
+            yield Fault(
+                f"{_PATH}.{field}",
+                f"The range of {field}, {text}, contains {part} and other addresses.",
+                "The cluster could not be created: VPC supports no range that is private in part.",
+                f"Write {part}, a range within it, or one that does not overlap it.",
+            )
+
+
+def _nodes_for_pods(cluster: Cluster, pods: IPv4Network) -> int:
+    """Return the number of nodes that fit in the range of pods: on AKS a node takes a /24, on GKE twice its
+    maximum number of pods, rounded up to a power of two."""
+    if isinstance(cluster.cloud, Aks):
+        return pods.num_addresses // _AKS_NODE_ADDRESSES
+    per_node = max(
+        (pool.max_pods_per_node or _GKE_PODS_PER_NODE for pool in cluster.pools), default=_GKE_PODS_PER_NODE
+    )
+    block = 1 << (2 * per_node - 1).bit_length()
+    return pods.num_addresses // block
+
+
+@cluster_rule(
+    "sufficient pod addresses",
+    "GKE docs, flexible-pod-cidr (2026); azure-aks-docs concepts-network-azure-cni-overlay.md (2026-07-31)",
+    severity=Severity.WARNED,
+)
+def _room_for_all_nodes(cluster: Cluster) -> Iterator[Fault]:
+    ranges = _ranges(cluster.cloud.network) if cluster.cloud.existing is None else {}
+    parsed = {field: network for field, text in ranges.items() if (network := _parsed(text))}
+    most = sum(pool.max_nodes for pool in cluster.resolved_pools)
+    room = {field: network.num_addresses for field, network in parsed.items() if field == "nodes"}
+    room = {field: max(0, count - _RESERVED_ADDRESSES[cluster.site.cloud]) for field, count in room.items()}
+    if "pods" in parsed:
+        room["pods"] = _nodes_for_pods(cluster, parsed["pods"])
+    for field, nodes in room.items():
+        if nodes < most:
+            yield Fault(
+                f"{_PATH}.{field}",
+                f"The range of {field}, {parsed[field]}, has addresses for {nodes} nodes, and the pools may "
+                f"have {most}.",
+                "Pools could not scale beyond that number, without an error.",
+                "Write a larger range, or smaller pools.",
+            )
+
+
+@cluster_rule("outbound type of own network", _OUTBOUND_DOCS, CloudKind.AKS)
+def _outbound(cluster: Cluster) -> Iterator[Fault]:
+    cloud = cluster.cloud
+    profile = cloud.overrides.get("networkProfile")
+    if not isinstance(cloud, Aks) or cloud.existing is not None or not isinstance(profile, Mapping):
+        return
+    outbound = cast("Mapping[str, object]", profile).get("outboundType")
+    if outbound == _MANAGED_NETWORK:
+        needs, fix = (
+            "a network that AKS manages",
+            "Write userAssignedNATGateway, and network.subnet, or omit it.",
+        )
+    elif outbound in _OWN_EGRESS and cloud.network.subnet is None:
+        needs, fix = f"a subnet with {_OWN_EGRESS[str(outbound)]}", "Write network.subnet, or omit it."
+    else:
+        return
+    yield Fault(
+        "cloud.overrides.networkProfile.outboundType",
+        f"The outbound type {outbound} needs {needs}.",
+        "The cluster could not be created.",
+        fix,
+    )
+
+
+@cluster_rule(
+    "no authorized range of the whole internet",
+    "GKE docs, authorized-networks (2026); azure-aks-docs api-server-authorized-ip-ranges.md (2026)",
+    severity=Severity.WARNED,
+)
+def _open_to_all(cluster: Cluster) -> Iterator[Fault]:
+    for index, text in enumerate(cluster.cloud.access.networks):
+        network = _parsed(text)
+        if network is not None and network.prefixlen == 0:
+            yield Fault(
+                f"cloud.access.networks[{index}]",
+                f"{text} allows the whole internet.",
+                "Anyone could reach the control plane.",
+                "Write the ranges of your offices and CI runners.",
+            )
+
+
+@cluster_rule(
+    "API server has authorized ranges",
+    "azure-aks-docs api-server-authorized-ip-ranges.md (2026)",
+    CloudKind.AKS,
+    Severity.WARNED,
+)
+def _aks_open_server(cluster: Cluster) -> Iterator[Fault]:
+    if (
+        isinstance(cluster.cloud, Aks)
+        and not cluster.cloud.access.networks
+        and not cluster.cloud.access.private
+        and cluster.cloud.existing is None
+    ):
+        yield Fault(
+            "cloud.access.networks",
+            "The API server is open to the internet.",
+            "Anyone can reach it, and only Entra ID protects it.",
+            "Write the ranges of your offices and CI runners under networks.",
+        )

@@ -1,0 +1,222 @@
+"""Rules for node counts, and for the cost of idle nodes."""
+
+from collections.abc import Iterator
+
+from ebbtide.declaration.catalog import CLOUD_SPECS, CloudKind
+from ebbtide.declaration.model.cloud import Gke
+from ebbtide.declaration.model.cluster import Cluster
+from ebbtide.declaration.model.faults import Fault
+from ebbtide.declaration.model.rules.rule import PoolIn, Severity, cluster_rule, pool_rule, pools_of
+from ebbtide.declaration.model.rules.words import dollars, service_name
+from ebbtide.text import several
+
+_AKS_SYSTEM_PODS = 30
+_GKE_NODES_IN_ZONE = 1000
+_GKE_SURGE = 20
+_NETWORK_TAGS = 64
+_NO_POOL = "The node pool could not be created."
+_TOOLKIT = "cluster-toolkit modules/compute/gke-node-pool/main.tf@01a7a3ed, preconditions"
+
+
+@pool_rule("fixed count excludes limits", _TOOLKIT)
+def _count_or_limits(pool: PoolIn) -> Iterator[Fault]:
+    nodes = pool.pool.nodes
+    if nodes.count is not None and (nodes.min is not None or nodes.max is not None):
+        yield Fault(
+            pool.at("nodes.count"),
+            "The pool has both a fixed count and autoscaling limits.",
+            "The cloud refuses a pool with both.",
+            "Write either count, or min and max.",
+        )
+
+
+@pool_rule(
+    "fixed count divisible by zones",
+    "pulumi-gcp 10.2.0, NodePool.initialNodeCount: nodes in each zone",
+    CloudKind.GKE,
+)
+def _count_fits_the_zones(pool: PoolIn) -> Iterator[Fault]:
+    count, zones = pool.pool.nodes.count, pool.resolved.zone_count
+    if count is not None and count % zones:
+        even = (count // zones + 1) * zones
+        yield Fault(
+            pool.at("nodes.count"),
+            f"{count} nodes cannot be spread evenly over {zones} zones.",
+            f"GKE counts nodes per zone, and would create {count - count % zones} or {even}.",
+            f"Write a multiple of {zones}, such as count: {even}, or write its zones.",
+        )
+
+
+@pool_rule("pool has node limit", "pulumi-gcp 10.2.0 and azure-native 3.29.0: autoscaling needs a maximum")
+def _has_an_upper_limit(pool: PoolIn) -> Iterator[Fault]:
+    nodes = pool.pool.nodes
+    if nodes.count is None and nodes.max is None and pool.resolved.slice_nodes == 1:
+        yield Fault(
+            pool.at("nodes"),
+            "The pool has no maximum number of nodes.",
+            "Its cost and its quota would be unlimited.",
+            "Write nodes: {max: 4}, or nodes: {count: 4} for a fixed number.",
+        )
+
+
+@pool_rule("min not above max", "kubernetes/autoscaler cluster-autoscaler/FAQ.md (2026)")
+def _min_not_above_max(pool: PoolIn) -> Iterator[Fault]:
+    nodes = pool.pool.nodes
+    if nodes.min is not None and nodes.max is not None and nodes.min > nodes.max:
+        yield Fault(
+            pool.at("nodes.min"),
+            f"min {nodes.min} is above max {nodes.max}.",
+            "The node pool could not be created.",
+            f"Write min: {nodes.max} or less, or max: {nodes.min} or more.",
+        )
+
+
+@pool_rule("minimum system nodes", "Azure/AKS#2480; GKE docs, node-pools (2026): system pods need a node")
+def _system_floor(pool: PoolIn) -> Iterator[Fault]:
+    if pool.pool.is_system and pool.pool.nodes.min == 0:
+        yield Fault(
+            pool.at("nodes.min"),
+            "A system pool cannot scale to zero nodes.",
+            "Cluster DNS and the add-ons would stay pending.",
+            "Write min: 1 or more.",
+        )
+
+
+@pool_rule(
+    "multiple system nodes in production",
+    "azure-aks-docs use-system-pools.md (2026-04-30): a production cluster; az aks create --node-count 1",
+    CloudKind.AKS,
+    Severity.WARNED,
+)
+def _recommended_system_nodes(pool: PoolIn) -> Iterator[Fault]:
+    recommended, nodes = CLOUD_SPECS[pool.site.cloud].system_nodes, pool.pool.nodes
+    counts = {"count": nodes.count, "max": nodes.max, "min": nodes.min}
+    few = {field: number for field, number in counts.items() if number is not None and number < recommended}
+    if pool.pool.is_system and few:
+        field = next(iter(few))
+        yield Fault(
+            pool.at(f"nodes.{field}"),
+            f"The system pool may have a single node, and Microsoft requires at least {recommended} in "
+            "production.",
+            "While that node is replaced or fails, cluster DNS and the add-ons' webhooks are down.",
+            f"Write {field}: {recommended} or more, unless this is a test cluster.",
+        )
+
+
+@pool_rule("maximum nodes in GKE zone", "GKE docs, quotas (2026)", CloudKind.GKE)
+def _nodes_in_a_zone(pool: PoolIn) -> Iterator[Fault]:
+    most = _GKE_NODES_IN_ZONE * pool.resolved.zone_count
+    nodes = pool.pool.nodes
+    for field, number in (("max", nodes.max), ("count", nodes.count)):
+        if number is not None and number > most:
+            yield Fault(
+                pool.at(f"nodes.{field}"),
+                f"A node pool on GKE has at most {_GKE_NODES_IN_ZONE} nodes in a zone, and {field} "
+                f"is {number}.",
+                "The node pool could not be created, or could not scale beyond that number.",
+                f"Write {field}: {most} or less, and add a second pool for more nodes.",
+            )
+
+
+@pool_rule(
+    "maximum surge nodes",
+    "GKE docs, node-pool-upgrade-strategies (2026): maxSurge + maxUnavailable",
+    CloudKind.GKE,
+)
+def _surge(pool: PoolIn) -> Iterator[Fault]:
+    upgrade = pool.pool.upgrade
+    together = (upgrade.max_surge or 0) + (upgrade.max_unavailable or 0) if upgrade else 0
+    if together > _GKE_SURGE:
+        yield Fault(
+            pool.at("upgrade"),
+            f"{together} nodes are upgraded at the same time, and GKE supports at most {_GKE_SURGE}.",
+            _NO_POOL,
+            f"Write maxSurge and maxUnavailable with a sum of {_GKE_SURGE} or less.",
+        )
+
+
+@pool_rule(
+    "supported pods per node",
+    "GKE docs, flexible-pod-cidr (2026); azure-aks-docs concepts-network-ip-address-planning.md (2024-05-28)",
+)
+def _pods_per_node(pool: PoolIn) -> Iterator[Fault]:
+    least, most = CLOUD_SPECS[pool.site.cloud].pods_per_node
+    pods = pool.pool.max_pods_per_node
+    if pods is not None and not least <= pods <= most:
+        yield Fault(
+            pool.at("maxPodsPerNode"),
+            f"{service_name(pool.site.cloud)} does not support {pods} pods per node.",
+            "The node pool could not be created.",
+            f"Write a number from {least} to {most}, or omit it.",
+        )
+
+
+@pool_rule(
+    "minimum pods in AKS system pool",
+    "azure-aks-docs use-system-pools.md (2026-04-30), concepts-network-ip-address-planning.md (2024-05-28)",
+    CloudKind.AKS,
+)
+def _aks_system_pods(pool: PoolIn) -> Iterator[Fault]:
+    pods, nodes = pool.pool.max_pods_per_node, pool.resolved.nodes
+    fewest = nodes.count or nodes.min or 1
+    least = CLOUD_SPECS[CloudKind.AKS].pods_per_node[0]
+    if pool.pool.is_system and pods is not None and pods >= least and pods * fewest < _AKS_SYSTEM_PODS:
+        yield Fault(
+            pool.at("maxPodsPerNode"),
+            f"{several(fewest, 'node')} with {pods} pods each can have {pods * fewest} pods, and a system "
+            "pool needs 30.",
+            "The node pool could not be created.",
+            f"Write maxPodsPerNode: {-(-_AKS_SYSTEM_PODS // fewest)} or more.",
+        )
+
+
+@pool_rule(
+    "work pool scales to zero",
+    "kubernetes/autoscaler FAQ, scale-down; prices: catalog/data/prices.csv",
+    severity=Severity.WARNED,
+)
+def _never_zero(pool: PoolIn) -> Iterator[Fault]:
+    nodes = pool.pool.nodes
+    field, fewest = ("count", nodes.count) if nodes.count else ("min", nodes.min)
+    if pool.pool.is_system or not fewest:
+        return
+    cost = "an unknown amount"
+    node = pool.resolved.priced_node.machine_amount(pool.pool.capacity.kind)
+    if not node.unknown:
+        cost = f"at least {'about ' if node.estimated else ''}{dollars(node.known * fewest)} an hour"
+    yield Fault(
+        pool.at(f"nodes.{field}"),
+        f"The pool always has at least {fewest} node{'s' if fewest > 1 else ''}.",
+        f"It costs {cost} while idle.",
+        "Omit min, so that it scales to zero."
+        if field == "min"
+        else "Write max instead of count, so that it scales to zero.",
+    )
+
+
+@cluster_rule(
+    "network tags of a node", "Compute docs, add-remove-network-tags (2026): at most 64", CloudKind.GKE
+)
+def _network_tags(cluster: Cluster) -> Iterator[Fault]:
+    common = cluster.cloud.network_tags if isinstance(cluster.cloud, Gke) else ()
+    yield from _repeated_tags("cloud.networkTags", common)
+    for pool in pools_of(cluster):
+        own, path = pool.pool.network_tags, pool.at("networkTags")
+        yield from _repeated_tags(path, own)
+        count = len({*common, *own})
+        if count > _NETWORK_TAGS:
+            yield Fault(
+                path if own else "cloud.networkTags",
+                f"A node of {pool.pool.name} has {count} network tags, and Compute Engine supports at most "
+                f"{_NETWORK_TAGS}.",
+                _NO_POOL,
+                "Remove some of them.",
+            )
+
+
+def _repeated_tags(path: str, tags: tuple[str, ...]) -> Iterator[Fault]:
+    for index, tag in enumerate(tags):
+        if tag in tags[:index]:
+            yield Fault(
+                f"{path}[{index}]", f"The network tag {tag} is written twice.", _NO_POOL, "Remove it."
+            )

@@ -1,0 +1,335 @@
+"""Rules for overrides of provider inputs: known fields, valid types and values, and no derived inputs."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from ebbtide.declaration.catalog import CLOUD_SPECS, CloudKind
+from ebbtide.declaration.model.cluster import Cluster
+from ebbtide.declaration.model.faults import Fault
+from ebbtide.declaration.model.rules.derived_inputs import CLUSTERS, POOLS, Overridable
+from ebbtide.declaration.model.rules.rule import PoolIn, cluster_rule, pool_rule
+from ebbtide.declaration.providers.constraints import Limit, constraints_of
+from ebbtide.text import described, did_you_mean, install_command, or_list
+from ebbtide.values.paths import path_keys, path_text
+
+if TYPE_CHECKING:
+    from ebbtide.declaration.providers.schema import Property
+
+_REFUSED: Final = "The provider would refuse the resource, or silently ignore the value."
+_EXPECTED: Final = {
+    "string": "text",
+    "bool": "true or false",
+    "int": "a whole number",
+    "number": "a number",
+    "list": "a list",
+    "map": "a mapping",
+    "object": "a mapping",
+}
+_PYTHON: Final[Mapping[str, tuple[type, ...]]] = {
+    "string": (str,),
+    "bool": (bool,),
+    "int": (int,),
+    "number": (int, float),
+    "list": (list, tuple),
+    "map": (Mapping,),
+    "object": (Mapping,),
+}
+_OUT_OF_LIMITS: Final = "The cloud refuses the resource."
+_TOO_MANY: Final = 12
+_DEEP: Final = 3
+
+
+_SOURCE: Final = (
+    "the installed provider's own types; ebbtide/declaration/model/rules/derived_inputs.py (pulumi-gcp "
+    "10.2.0, azure-native 3.29.0)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _At:
+    """A path in overrides.
+
+    Attributes:
+        of: the resource.
+        keys: keys from the root of the declaration.
+        below: number of leading keys that are the path of the overrides.
+    """
+
+    of: Overridable
+    keys: tuple[str | int, ...]
+    below: int
+
+    def __truediv__(self, key: str | int) -> "_At":
+        return _At(self.of, (*self.keys, key), self.below)
+
+    @property
+    def path(self) -> str:
+        """Path in the declaration."""
+        return path_text(self.keys)
+
+    @property
+    def input(self) -> str:
+        """Path in the resource's inputs, as in the table of derived inputs."""
+        return ".".join(str(key) for key in self.keys[self.below :])
+
+    @property
+    def limits(self) -> list[Limit]:
+        """Limits of the input's value in the tables of the providers' constraints."""
+        property_path = ".".join(key for key in self.keys[self.below :] if isinstance(key, str))
+        return [limit for limit in constraints_of(self.of.token).limits if limit.path == property_path]
+
+    @property
+    def shown(self) -> str:
+        """Path in the resource's inputs, for messages."""
+        return path_text(self.keys[self.below :])
+
+
+def is_checkable(cloud: CloudKind) -> bool:
+    """Return whether the cloud's provider is installed, against whose types overrides are checked."""
+    return find_spec(CLOUD_SPECS[cloud].provider_module) is not None
+
+
+def _faults(at: _At, overrides: Mapping[str, Any]) -> Iterator[Fault]:
+    derived = list(_derived(at, overrides))
+    yield from derived
+    if not is_checkable(_cloud(at.of)):
+        return
+    from ebbtide.declaration.providers.schema import properties  # noqa: PLC0415 - loads the provider, a second of work
+
+    taken = {fault.path for fault in derived}
+    for fault in _of_fields(at, properties(at.of.token), overrides):
+        if fault.path not in taken:
+            yield fault
+
+
+def _cloud(of: Overridable) -> CloudKind:
+    return CloudKind.GKE if of.token.startswith("gcp:") else CloudKind.AKS
+
+
+def _derived(at: _At, value: object) -> Iterator[Fault]:
+    """Yield faults of inputs that Ebbtide derives values from, or on whose value it relies."""
+    field, relied = at.of.derived.get(at.input), at.of.relied_on.get(at.input)
+    if field is not None:
+        yield Fault(
+            at.path,
+            f"{at.input} is derived from {field}.",
+            "The resource would follow the override, but placement, queues, quota and cost would not.",
+            f"Write {field} in the declaration, and remove the override.",
+        )
+    elif relied is not None and value != relied.value:
+        wanted = "no value" if relied.value is None else described(relied.value)
+        problem = f"{at.input} is {described(value)}, and Ebbtide requires {wanted}."
+        yield Fault(at.path, problem, relied.otherwise, relied.instead)
+    elif isinstance(value, Mapping):
+        for key, item in cast("Mapping[str, object]", value).items():
+            yield from _derived(at / key, item)
+
+
+def _of_fields(at: _At, known: Mapping[str, "Property"], value: Mapping[str, Any]) -> Iterator[Fault]:
+    for key, item in value.items():
+        if key in known:
+            yield from _of_value(at / key, known[key].hint, item)
+        else:
+            yield _unknown(at / key, key, known)
+
+
+def _of_value(at: _At, hint: Any, value: Any) -> Iterator[Fault]:
+    from ebbtide.declaration.providers.schema import alternatives, word  # noqa: PLC0415 - as above
+
+    choices = alternatives(hint)
+    fitting = [choice for choice in choices if _is_of(word(choice), value)]
+    if not fitting:
+        yield _wrong_type(at, word(choices[0]), value)
+    elif words := [str(member.value) for choice in choices for member in _members(choice)]:
+        if value not in words:
+            yield _unknown_word(at, str(value), words)
+    else:
+        yield from _outside(at, value)
+        yield from _within(at, fitting[0], value)
+
+
+def _within(at: _At, hint: Any, value: Any) -> Iterator[Fault]:
+    """Yield the faults of what an object, a map or a list contains."""
+    from ebbtide.declaration.providers.schema import item_of, properties_of, word  # noqa: PLC0415 - as above
+
+    match word(hint):
+        case "object":
+            yield from _of_fields(at, properties_of(hint), value)
+        case "map":
+            for key, item in value.items():
+                yield from _of_value(at / key, item_of(hint), item)
+        case "list":
+            for index, item in enumerate(value):
+                yield from _of_value(at / index, item_of(hint), item)
+                yield from _missing(at / index, item_of(hint), item)
+        case _:
+            pass
+
+
+def _members(choice: Any) -> list[Enum]:
+    return list(choice) if isinstance(choice, type) and issubclass(choice, Enum) else []
+
+
+def _is_of(name: str, value: object) -> bool:
+    if isinstance(value, bool) and name in ("int", "number"):
+        return False
+    return name == "any" or isinstance(value, _PYTHON[name])
+
+
+def _missing(at: _At, hint: Any, value: object) -> Iterator[Fault]:
+    """Yield faults of a list item, which must be complete because lists replace Ebbtide's."""
+    from ebbtide.declaration.providers.schema import properties_of, word  # noqa: PLC0415 - as above
+
+    if word(hint) != "object" or not isinstance(value, Mapping):
+        return
+    for name, schema in properties_of(hint).items():
+        if schema.required and name not in value:
+            yield Fault(
+                (at / name).path,
+                f"{at.shown} has no {name}, which the provider requires.",
+                _REFUSED,
+                f"Add {name}.",
+            )
+
+
+def _wrong_type(at: _At, expected: str, value: object) -> Fault:
+    unquoted = expected == "string" and isinstance(value, bool | int | float)
+    return Fault(
+        at.path,
+        f"{at.shown} is {described(value)}; expected {_EXPECTED[expected]}.",
+        _REFUSED,
+        f"Write {_EXPECTED[expected]}{', in quotes' * unquoted}, or omit it.",
+    )
+
+
+def _unknown_word(at: _At, value: str, words: list[str]) -> Fault:
+    return Fault(
+        at.path,
+        f"{at.shown} cannot be {value}{did_you_mean(value, words)}",
+        _REFUSED,
+        f"Write {or_list(words)}.",
+    )
+
+
+def _outside(at: _At, value: object) -> Iterator[Fault]:
+    """Yield the faults of a value that a limit does not allow; limits of a list are those of its items."""
+    if isinstance(value, list | tuple):
+        return
+    broken = [limit for limit in at.limits if not limit.allows(value)]
+    if isinstance(value, Mapping):
+        written = cast("Mapping[str, Any]", value)
+        for limit in broken:
+            inside = at / limit.choices[0] if limit.name == "paired" else at
+            yield from (_wrong_key(inside / key, written, limit) for key in limit.wrong_keys(written))
+    elif broken and broken[0].name == "enum":
+        yield _unknown_word(at, str(value), list(broken[0].choices))
+    elif broken:
+        problem = f"{at.shown} cannot be {described(value)}."
+        yield Fault(at.path, problem, _OUT_OF_LIMITS, f"Write {_allowed(at, broken[0])}.")
+
+
+def _wrong_key(at: _At, written: Mapping[str, Any], limit: Limit) -> Fault:
+    key = str(at.keys[-1])
+    others = [choice for choice in limit.choices if choice != key]
+    match limit.name:
+        case "keys":
+            near = did_you_mean(key, others)
+            others = others if near == "." else [near.removeprefix("; did you mean ").removesuffix("?")]
+            problem, fix = f"{at.shown} is not supported{near}", f"Remove it, or write {or_list(others)}."
+        case "reserved":
+            problem, fix = f"{at.shown} is reserved by the cloud.", "Remove it."
+        case "exclusive":
+            problem = f"{at.shown} cannot be combined with {or_list(others)}."
+            fix = "Remove one of them."
+        case "paired":
+            problem = f"{at.shown} has no {limit.choices[1]}."
+            fix = f"Write {limit.choices[1]}.{key} too."
+        case _:
+            side = "below" if key == limit.choices[0] else "above"
+            (other,) = others
+            its = "" if other in written else f", which is {limit.defaults[other]} by default"
+            problem, fix = f"{at.shown} is not {side} {other}{its}.", f"Write a value {side} that of {other}."
+    return Fault(at.path, problem, _OUT_OF_LIMITS, fix)
+
+
+def _allowed(at: _At, limit: Limit) -> str:
+    """Describe the values that a limit and its counterpart allow."""
+    ends = {other.name: other.value for other in at.limits}
+    match limit.name:
+        case "pattern":
+            return f"text that matches {limit.value}"
+        case "multiple":
+            return f"a multiple of {limit.value}"
+        case "seconds":
+            return f"seconds with their unit, such as 600s{f', at most {limit.value}s' * bool(limit.value)}"
+        case "shortest" | "longest":
+            least, most, unit = ends.get("shortest"), ends.get("longest"), " characters"
+        case _:
+            least, most, unit = ends.get("minimum"), ends.get("maximum"), ""
+    if least is not None and most is not None:
+        return f"{'' if unit else 'a value '}from {least} to {most}{unit}"
+    return f"at least {least}{unit}" if most is None else f"at most {most}{unit}"
+
+
+def _unknown(at: _At, key: str, known: Mapping[str, "Property"]) -> Fault:
+    near = did_you_mean(key, known)
+    parents = list(_parents(known, key))
+    if near != ".":
+        fix = f"Write {near.removeprefix('; did you mean ').removesuffix('?')}."
+    elif parents:
+        near, fix = ".", f"Write it under {or_list(parents)}."
+    elif len(known) <= _TOO_MANY:
+        fix = f"Write one of {', '.join(known)}, or omit it."
+    else:
+        fix = "Remove it, or write a field from the provider's documentation."
+    name = at.of.token.rpartition(":")[2]
+    return Fault(at.path, f"The provider's {name} has no {at.shown}{near}", _REFUSED, fix)
+
+
+def _parents(known: Mapping[str, "Property"], key: str, path: str = "", depth: int = 1) -> Iterator[str]:
+    """Yield the paths of nested objects that have a field of that name."""
+    from ebbtide.declaration.providers.schema import properties_of, word  # noqa: PLC0415 - as above
+
+    for name, schema in known.items():
+        if depth < _DEEP and word(schema.hint) == "object":
+            nested = f"{path}.{name}" if path else name
+            fields = properties_of(schema.hint)
+            if key in fields:
+                yield nested
+            yield from _parents(fields, key, nested, depth + 1)
+
+
+def unchecked(cluster: Cluster) -> tuple[Fault, ...]:
+    """Return a warning if the declaration has overrides, but the provider with their types is not
+    installed."""
+    cloud = cluster.site.cloud
+    written = ["cloud.overrides"] if cluster.cloud.overrides else []
+    written += [f"pools[{index}].overrides" for index, pool in enumerate(cluster.pools) if pool.overrides]
+    if not written or is_checkable(cloud):
+        return ()
+    module = CLOUD_SPECS[cloud].provider_module
+    fault = Fault(
+        written[0],
+        f"Overrides are not checked: {module} is not installed.",
+        "A misspelt field is only found by the preview.",
+        f"Install it with: {install_command(cloud.value)}.",
+        rule="provider-installed",
+    )
+    return (fault,)
+
+
+@pool_rule("supported pool overrides", _SOURCE)
+def _pool(pool: PoolIn) -> Iterator[Fault]:
+    if pool.pool.overrides:
+        keys = path_keys(pool.at("overrides"))
+        yield from _faults(_At(POOLS[pool.site.cloud], keys, len(keys)), pool.pool.overrides)
+
+
+@cluster_rule("supported cluster overrides", _SOURCE)
+def _cluster(cluster: Cluster) -> Iterator[Fault]:
+    if cluster.cloud.overrides and cluster.cloud.existing is None:
+        keys = path_keys("cloud.overrides")
+        yield from _faults(_At(CLUSTERS[cluster.site.cloud], keys, len(keys)), cluster.cloud.overrides)

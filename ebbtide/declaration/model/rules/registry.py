@@ -1,0 +1,127 @@
+"""Table of all rules, and their execution."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+from types import ModuleType
+
+from ebbtide.declaration.catalog import CloudKind
+from ebbtide.declaration.model.cluster import Cluster
+from ebbtide.declaration.model.faults import Fault
+from ebbtide.declaration.model.rules import (
+    accelerators,
+    addons,
+    admission,
+    aks_pools,
+    aks_versions,
+    choices,
+    drivers,
+    existing,
+    fallback,
+    free_capacity,
+    gke_capacity,
+    gke_versions,
+    keys,
+    kubernetes,
+    local_disks,
+    local_queues,
+    location,
+    machines,
+    maintenance,
+    members,
+    names,
+    network,
+    nodes,
+    offerings,
+    one_cloud,
+    overrides,
+    preloading,
+    private_access,
+    registries,
+    reservations,
+    retirements,
+    shares,
+    sharing,
+    storage,
+    system_pool,
+    tenancy,
+    tpus,
+)
+from ebbtide.declaration.model.rules.rule import ClusterRule, PoolIn, PoolRule, Severity, pools_of
+
+_MODULES = (
+    names,
+    location,
+    existing,
+    private_access,
+    network,
+    keys,
+    maintenance,
+    system_pool,
+    machines,
+    retirements,
+    offerings,
+    accelerators,
+    sharing,
+    tpus,
+    one_cloud,
+    choices,
+    local_disks,
+    preloading,
+    gke_capacity,
+    reservations,
+    gke_versions,
+    aks_pools,
+    aks_versions,
+    nodes,
+    kubernetes,
+    tenancy,
+    local_queues,
+    members,
+    admission,
+    drivers,
+    free_capacity,
+    shares,
+    fallback,
+    storage,
+    registries,
+    addons,
+    overrides,
+)
+"""The modules with rules, in the order of the documentation."""
+
+
+def _rules_of(module: ModuleType) -> Iterator[PoolRule | ClusterRule]:
+    """Yield the rules of a module: first those of its table of rows, if it has one."""
+    yield from getattr(module, "RULES", ())
+    yield from (value for value in vars(module).values() if isinstance(value, PoolRule | ClusterRule))
+
+
+RULES = tuple(rule for module in _MODULES for rule in _rules_of(module))
+
+
+@cache
+def _pool_rules(cloud: CloudKind, severity: Severity) -> tuple[PoolRule, ...]:
+    return tuple(
+        rule
+        for rule in RULES
+        if isinstance(rule, PoolRule) and rule.severity is severity and rule.cloud in (None, cloud)
+    )
+
+
+def pool_faults(pool: PoolIn, severity: Severity) -> Iterator[Fault]:
+    """Yield the faults of a pool for all rules of its cloud with that severity."""
+    for rule in _pool_rules(pool.site.cloud, severity):
+        for fault in rule.check(pool):
+            yield replace(fault, rule=rule.id)
+
+
+def cluster_faults(cluster: Cluster, severity: Severity) -> Iterator[Fault]:
+    """Yield the faults of a declaration and its pools for all rules of its cloud with that severity."""
+    cloud = cluster.site.cloud
+    for rule in RULES:
+        if isinstance(rule, ClusterRule) and rule.severity is severity and rule.cloud in (None, cloud):
+            for fault in rule.check(cluster):
+                yield replace(fault, rule=rule.id)
+    for pool in pools_of(cluster):
+        yield from pool_faults(pool, severity)

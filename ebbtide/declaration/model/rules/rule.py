@@ -1,0 +1,115 @@
+"""Types of rules."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from ebbtide.declaration.catalog import CloudKind, Machine
+from ebbtide.declaration.model.cluster import Cluster
+from ebbtide.declaration.model.faults import Fault
+from ebbtide.declaration.model.pool import Pool
+from ebbtide.declaration.model.resolved_pool import ResolvedPool
+from ebbtide.declaration.model.site import Site
+
+
+class Severity(StrEnum):
+    """Severity of a broken rule: an error, or a warning."""
+
+    REFUSED = "refused"
+    WARNED = "warned"
+
+
+def _id(name: str) -> str:
+    """Convert a rule's name to an id: `a known machine type` to `known-machine-type`."""
+    words = re.sub(r"(?<=[a-z]{2})(?=[A-Z])", "-", re.sub(r"^(a|an|the) ", "", name)).replace("'", "")
+    return re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")
+
+
+@dataclass(frozen=True, slots=True)
+class PoolIn:
+    """A declared pool with its context.
+
+    Attributes:
+        pool: the pool as written.
+        resolved: the same pool, resolved.
+        path: path in the declaration, such as `pools[2]`; empty for a standalone pool.
+    """
+
+    pool: Pool
+    resolved: ResolvedPool
+    path: str
+
+    @property
+    def site(self) -> Site:
+        """Site of its cluster."""
+        return self.resolved.site
+
+    @property
+    def machine(self) -> Machine | None:
+        """Machine, if its resources are in the catalog or the declaration."""
+        return self.resolved.hardware
+
+    def at(self, field: str) -> str:
+        """Return the path of one of its fields."""
+        return f"{self.path}.{field}" if self.path else field
+
+
+@dataclass(frozen=True, slots=True)
+class PoolRule:
+    """A rule for a single pool.
+
+    Attributes:
+        name: short statement of the rule.
+        source: documentation page, issue or version, with its date if it has one.
+        check: yields a fault for each violation by a pool.
+        cloud: cloud that it applies to; None for both.
+        severity: error or warning.
+    """
+
+    name: str
+    source: str
+    check: Callable[[PoolIn], Iterable[Fault]]
+    cloud: CloudKind | None = None
+    severity: Severity = Severity.REFUSED
+
+    @property
+    def id(self) -> str:
+        """Id derived from the name, attached to its faults."""
+        return _id(self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterRule:
+    """A rule for the whole declaration; the fields are those of `PoolRule`."""
+
+    name: str
+    source: str
+    check: Callable[[Cluster], Iterable[Fault]]
+    cloud: CloudKind | None = None
+    severity: Severity = Severity.REFUSED
+
+    @property
+    def id(self) -> str:
+        """Id derived from the name, attached to its faults."""
+        return _id(self.name)
+
+
+def pool_rule(
+    name: str, source: str, cloud: CloudKind | None = None, severity: Severity = Severity.REFUSED
+) -> Callable[[Callable[[PoolIn], Iterable[Fault]]], PoolRule]:
+    """Return a decorator that makes a check a `PoolRule`."""
+    return lambda check: PoolRule(name, source, check, cloud, severity)
+
+
+def cluster_rule(
+    name: str, source: str, cloud: CloudKind | None = None, severity: Severity = Severity.REFUSED
+) -> Callable[[Callable[[Cluster], Iterable[Fault]]], ClusterRule]:
+    """Return a decorator that makes a check a `ClusterRule`."""
+    return lambda check: ClusterRule(name, source, check, cloud, severity)
+
+
+def pools_of(cluster: Cluster) -> Iterator[PoolIn]:
+    """Yield every pool of a declaration with its path."""
+    for index, (pool, resolved) in enumerate(zip(cluster.pools, cluster.resolved_pools, strict=True)):
+        yield PoolIn(pool, resolved, f"pools[{index}]")

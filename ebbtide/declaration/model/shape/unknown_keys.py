@@ -1,0 +1,267 @@
+"""Unknown keys in a declaration: their probable meaning and correct location."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from pydantic import BaseModel
+
+from ebbtide.declaration.model.shape.error_locations import Location, aliases_of, item_of, kind_of, models_in
+
+_TOO_MANY = 2
+_SHORTEST = 3
+"""Minimum length of the common prefix with a known key."""
+_IGNORED = "The key would have no effect."
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Interpretation of an unknown key.
+
+    Attributes:
+        problem: the problem.
+        consequence: its consequence.
+        fix: the correction.
+        meant: the intended field of the same part; empty if unknown.
+    """
+
+    problem: str
+    consequence: str
+    fix: str
+    meant: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _WellKnown:
+    """Keys of other tools with their names in the declaration; `{key}` is replaced with the key."""
+
+    owners: tuple[str, ...]
+    keys: tuple[str, ...]
+    reading: Reading
+
+
+_SIZES = (
+    *("minPerZone", "maxPerZone", "perZone", "minCount", "maxCount", "minNodes", "maxNodes"),
+    *("minNodeCount", "maxNodeCount", "minSize", "maxSize", "totalMinNodeCount", "totalMaxNodeCount"),
+    *("nodeCount", "numNodes", "initialNodeCount"),
+)
+
+_WELL_KNOWN = (
+    _WellKnown(
+        ("Pool", "Nodes"),
+        _SIZES,
+        Reading(
+            "There is no {key}: nodes.min and nodes.max are totals of the pool, for all of its zones.",
+            "Numbers per zone would silently be multiplied by the number of zones.",
+            "Write nodes: {{min: 0, max: 4}} with the totals.",
+            "nodes",
+        ),
+    ),
+    _WellKnown(
+        ("Pool", "Nodes"),
+        ("autoscaling", "enableAutoscaling", "enableAutoScaling", "autoScaling"),
+        Reading(
+            "There is no {key}: a pool always scales between nodes.min and nodes.max.",
+            _IGNORED,
+            "Write nodes: {{max: 4}}, or nodes: {{count: 4}} for a fixed number.",
+            "nodes",
+        ),
+    ),
+    _WellKnown(
+        ("Pool",),
+        ("spot", "scaleSetPriority", "priority", "provisioningModel"),
+        Reading(
+            "There is no {key}: spot and other kinds of capacity are written under capacity.",
+            "The pool would have on-demand machines at full price.",
+            "Write capacity: spot.",
+            "capacity",
+        ),
+    ),
+    _WellKnown(
+        ("Pool",),
+        ("preemptible",),
+        Reading(
+            "There is no {key}: spot and other kinds of capacity are written under capacity.",
+            "The pool would have on-demand machines at full price.",
+            "Write capacity: spot, or capacity: preemptible for preemptible VMs.",
+            "capacity",
+        ),
+    ),
+    _WellKnown(
+        ("Pool",),
+        ("queuedProvisioning", "enableQueuedProvisioning", "queued"),
+        Reading(
+            "There is no {key}: spot and other kinds of capacity are written under capacity.",
+            "The pool would have on-demand machines, which are scarce for GPUs.",
+            "Write capacity: queued.",
+            "capacity",
+        ),
+    ),
+    _WellKnown(
+        ("Pool",),
+        ("flexStart", "enableFlexStart"),
+        Reading(
+            "There is no {key}: spot and other kinds of capacity are written under capacity.",
+            "The pool would have on-demand machines, which are scarce for GPUs.",
+            "Write capacity: flex-start.",
+            "capacity",
+        ),
+    ),
+    _WellKnown(
+        ("Pool",),
+        ("machineType", "vmSize", "instanceType", "nodeVmSize"),
+        Reading(
+            "There is no {key}: the machine type is written under machine.",
+            "The pool would have no machine type.",
+            "Write machine: and the type.",
+            "machine",
+        ),
+    ),
+    _WellKnown(
+        ("Pool",),
+        (
+            "gpu",
+            "gpus",
+            "guestAccelerator",
+            "guestAccelerators",
+            "accelerators",
+            "acceleratorType",
+            "gpuType",
+        ),
+        Reading(
+            "There is no {key}: accelerators are written under accelerator, for one node.",
+            "The nodes would have no accelerators.",
+            "Write accelerator: {{type: nvidia-tesla-t4, count: 1}}.",
+            "accelerator",
+        ),
+    ),
+    _WellKnown(
+        ("Pool",),
+        ("reservationAffinity",),
+        Reading(
+            "There is no {key}: it follows from the capacity kind.",
+            "Spot, flex-start and queued nodes cannot use a reservation.",
+            "Remove it, or write capacity: {{kind: reservation, name: NAME}}, or affinity: any for any "
+            "matching reservation.",
+        ),
+    ),
+    _WellKnown(
+        ("Pool",),
+        ("diskSizeGb", "diskSize", "diskType", "osDiskSizeGb", "osDiskType", "bootDisk"),
+        Reading(
+            "There is no {key}: the boot disk is written under disk.",
+            "The disk would have the default size and type.",
+            "Write disk: {{sizeGib: 100, type: pd-balanced}}, or one of its fields.",
+            "disk",
+        ),
+    ),
+    _WellKnown(
+        ("Pool",),
+        ("mode",),
+        Reading(
+            "There is no {key}: the purpose of a pool is written under role.",
+            "The pool would be a work pool.",
+            "Write role: system for the system pool, and omit role for all others.",
+            "role",
+        ),
+    ),
+    _WellKnown(
+        ("Gke", "Aks"),
+        ("region", "zone"),
+        Reading(
+            "There is no {key}: the location of a cluster is written under location.",
+            "The cluster would have no cloud.",
+            "Write location: and a region, or on GKE a zone.",
+            "location",
+        ),
+    ),
+    _WellKnown(
+        ("Cluster",),
+        ("nodePools", "agentPools", "agentPoolProfiles"),
+        Reading(
+            "There is no {key}: node pools are written under pools.",
+            "The cluster would have no pools.",
+            "Write pools: and the list.",
+            "pools",
+        ),
+    ),
+)
+
+
+def _well_known(owner: str, key: str) -> Reading | None:
+    for row in _WELL_KNOWN:
+        if owner in row.owners and key in row.keys:
+            reading = row.reading
+            return Reading(
+                reading.problem.format(key=key), reading.consequence, reading.fix.format(), reading.meant
+            )
+    return None
+
+
+def _parents(model: type[BaseModel], key: str, path: str = "") -> Iterator[str]:
+    """Yield every path in the declaration that has a field of that name."""
+    for alias, field in aliases_of(model).items():
+        if alias == key and path:
+            yield path
+        items = models_in(item_of(field.annotation))
+        nested = f"{path}.{alias}" if path else alias
+        for part in models_in(field.annotation) or items:
+            yield from _parents(part, key, f"{nested}[]" if items else nested)
+
+
+def _nearest_parents(owner: type[BaseModel] | None, whole: type[BaseModel], key: str) -> list[str]:
+    """Return the paths that accept a key: directly below its part, or else anywhere; empty if there are too
+    many."""
+    beneath = [parent for parent in _parents(owner, key) if "." not in parent] if owner else []
+    parents = list(dict.fromkeys(beneath or _parents(whole, key)))
+    return parents if len(parents) <= _TOO_MANY else []
+
+
+def unknown_key(location: Location, whole: type[BaseModel], known: tuple[str, ...]) -> Reading:
+    """Interpret an unknown key.
+
+    Args:
+        location: location of the key.
+        whole: model of the whole declaration, to find a path that accepts the key.
+        known: keys accepted at the location.
+    """
+    key, owner = str(location.keys[-1]), location.owner
+    if owner is not None and (reading := _well_known(owner.__name__, key)):
+        return reading
+    for variant in location.variants[1:]:
+        if key in aliases_of(variant):
+            mine, other = kind_of(location.variants[0]), kind_of(variant)
+            return Reading(
+                f"{key} is a field of {other}, not of {mine}.",
+                _IGNORED,
+                f"Remove it, or write kind: {other}.",
+            )
+    if near := _nearest(key, known):
+        return Reading(f"There is no {key} here; did you mean {near}?", _IGNORED, f"Write {near}.", near)
+    if owner is not whole and key in aliases_of(whole):
+        return Reading(
+            f"There is no {key} here; it is a field of the whole declaration.",
+            _IGNORED,
+            "Indent it at the level of owner.",
+        )
+    parents = _nearest_parents(owner, whole, key)
+    if parents:
+        names = [
+            f"an item of {parent.removesuffix('[]')}" if parent.endswith("[]") else parent
+            for parent in parents
+        ]
+        fix = f"Write it under {' or '.join(names)}."
+        if len(parents) == 1 and parents[0].endswith("[]"):
+            fix = f"Indent it under the item of {parents[0].removesuffix('[]')} that it belongs to."
+        return Reading(f"There is no {key} here; it is a field of {' and of '.join(names)}.", _IGNORED, fix)
+    return Reading(f"There is no {key} here.", _IGNORED, f"Remove it, or write one of {', '.join(known)}.")
+
+
+def _nearest(key: str, known: tuple[str, ...]) -> str:
+    """Return the known key most similar to a key, or that it is a longer form of (`maximum`, `max`); empty
+    for none."""
+    names = {name.lower(): name for name in known}
+    swapped = [name for name in names if sorted(name) == sorted(key.lower())]
+    near = swapped or get_close_matches(key.lower(), names, n=1, cutoff=0.7)
+    begun = [name for name in names if len(name) >= _SHORTEST and key.lower().startswith(name)]
+    return names[near[0]] if near else names[max(begun, key=len)] if begun else ""

@@ -1,0 +1,170 @@
+"""Errors as data: a document for tools, and its text for users."""
+
+from collections.abc import Iterator
+from textwrap import fill
+from typing import Any, Final, Literal
+
+from ebbtide.declaration.model.faults import DeclarationError, Fault
+from ebbtide.declaration.project.misplaced_keys import MisplacedKey
+from ebbtide.declaration.project.source import Position, Source
+from ebbtide.text import several
+from ebbtide.values.documents import DocumentPart
+
+Style = Literal["", "bold", "green"]
+
+
+OTHER_RULES: Final = {
+    "known-key": "The key is a field of the declaration.",
+    "known-kind": "The kind of a cloud or capacity is known.",
+    "known-rule": "The policy names an existing rule.",
+    "known-value": "The value is one of the field's values.",
+    "required-field": "A field without a default has a value.",
+    "value-type": "The value is text, a number, a list or a mapping, as the field requires.",
+    "value-range": "The number is within the field's limits.",
+    "duration": "A duration has a unit, such as `30s` or `7d`.",
+    "provider-installed": "The provider whose types validate overrides is installed; a warning.",
+    "yaml-syntax": "The file is valid YAML for Pulumi.",
+    "stack-file": "The project's and the stack's file exist, without unused keys.",
+    "extends": "A file that a stack extends exists and declares a cluster.",
+    "prices": "A price file has the required columns, items and numbers.",
+    "machine-search": "A search for machines names a known accelerator and region.",
+    "program": "The program runs to its end.",
+    "command": "Other requirements of the command: a file, a tool, a cluster.",
+    "internal": "Ebbtide has no bug; exit status 3.",
+}
+"""Ids of checks outside of docs/rules.md, with their requirements."""
+
+
+class Diagnostic(DocumentPart):
+    """One error."""
+
+    path: str | None = None
+    """Path in the declaration, such as `pools[2].taints[0].effect`; null for other errors."""
+    file: str | None = None
+    """File to change; null if unknown, for example for values from elsewhere. A stack's file is relative to
+    the working directory, a program's file to the program's directory."""
+    line: int | None = None
+    """Line, from 1; null if unknown."""
+    column: int | None = None
+    """Column, from 1; null if unknown."""
+    message: str
+    """Problem and its consequence."""
+    suggestion: str | None = None
+    """Suggested fix; null if the message has it."""
+    rule: str
+    """Id of the rule, one of those in docs/errors.md and docs/rules.md."""
+
+    @property
+    def heading(self) -> str:
+        """Position and path, in the form that terminals and editors turn into a link."""
+        position = ":".join(str(part) for part in (self.file, self.line, self.column) if part)
+        return ": ".join(part for part in (position, self.path) if part)
+
+
+class Report(DocumentPart):
+    """All errors of a command."""
+
+    version: Literal["ebbtide.dev/errors/v1"] = "ebbtide.dev/errors/v1"
+    """Version of the document format."""
+    errors: tuple[Diagnostic, ...]
+    """Errors in the order of the file."""
+
+    def json_document(self) -> str:
+        """The document as JSON."""
+        return self.model_dump_json(indent=2)
+
+
+def report_schema() -> dict[str, Any]:
+    """Return the JSON Schema of the document."""
+    schema = Report.model_json_schema(mode="serialization")
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+
+
+def declaration_report(
+    error: DeclarationError, source: Source | None = None, program: Position | None = None
+) -> Report:
+    """Return the errors of a declaration with their positions.
+
+    Args:
+        error: the validation error.
+        source: the file of the declaration.
+        program: position in a Python program that created the invalid object.
+    """
+    diagnostics: list[Diagnostic] = []
+    for fault in error.faults:
+        position, suggestion = program, fault.fix
+        if error.declared is not ...:
+            position = source.position(fault.path, error.declared) if source else None
+            if moved := _moved(fault, source):
+                position = Position(str(moved.file), moved.line, moved.column)
+                suggestion = f"{moved.problem} {moved.fix}"
+        diagnostics.append(
+            Diagnostic(
+                path=fault.path,
+                file=position.file if position else None,
+                line=(position.line or None) if position else None,
+                column=(position.column or None) if position else None,
+                message=" ".join(part for part in (fault.problem, fault.consequence) if part),
+                suggestion=suggestion or None,
+                rule=fault.rule,
+            )
+        )
+    # The engine sorts the keys of a declaration; users read the file from top to bottom.
+    return Report(
+        errors=tuple(
+            sorted(
+                diagnostics,
+                key=lambda diagnostic: (diagnostic.line is None, diagnostic.line, diagnostic.column),
+            )
+        )
+    )
+
+
+def _moved(fault: Fault, source: Source | None) -> MisplacedKey | None:
+    """Return the misplaced key that was meant for a missing field."""
+    if source is None or fault.rule != "required-field":
+        return None
+    return next((key for key in source.misplaced if key.field == fault.path != ""), None)
+
+
+def declaration_lines(
+    error: DeclarationError, report: Report, width: int | None = None
+) -> Iterator[tuple[Style, str]]:
+    """Yield the errors of a declaration as text: a heading, message and suggestion for each.
+
+    Args:
+        error: the validation error.
+        report: its report.
+        width: columns to wrap at; None for one line per sentence.
+
+    Yields:
+        Lines with their style.
+    """
+    count = len(report.errors)
+    yield "", f"{error.subject} has {several(count, 'error')}."
+    for diagnostic in report.errors:
+        yield "", ""
+        yield "bold", diagnostic.heading or error.subject
+        yield "", wrapped(diagnostic.message, width, "  ")
+        if diagnostic.suggestion:
+            yield "green", wrapped(diagnostic.suggestion, width, "  ")
+
+
+def declaration_text(error: DeclarationError, source: Source | None = None) -> str:
+    """Return the errors of a declaration as plain, unwrapped text: for logs and the engine's messages."""
+    report = declaration_report(error, source)
+    return "\n".join(line for _, line in declaration_lines(error, report))
+
+
+def wrapped(text: str, width: int | None, indent: str = "") -> str:
+    """Wrap a text at word boundaries; names and paths stay whole."""
+    if width is None:
+        return indent + text
+    return fill(
+        text,
+        width,
+        initial_indent=indent,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )

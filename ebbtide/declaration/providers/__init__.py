@@ -1,0 +1,1 @@
+"""What the providers accept: types of properties, and their documented constraints."""

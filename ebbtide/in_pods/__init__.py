@@ -1,0 +1,1 @@
+"""Programs and libraries that run in pods, with the standard library alone."""

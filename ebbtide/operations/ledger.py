@@ -1,0 +1,304 @@
+"""Sums of the cost record, and of the attempts and nodes that have not ended."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Final, Literal, TypeAlias, cast
+
+from ebbtide.clients.kubernetes import Api, ApiError
+from ebbtide.errors import EbbtideError
+from ebbtide.in_pods.cost_recorder import MONTH_LABEL, NAMESPACE, PROGRAM, STATE, months, state_of
+
+By: TypeAlias = Literal["team", "user", "job", "pool"]
+
+HOURS_PER_MONTH: Final = 730
+"""Hours of a month in which a cloud bills by the hour."""
+
+_HOUR: Final = 3600.0
+_SMALLEST: Final = 0.0005
+
+
+class CostRecordError(EbbtideError):
+    """The cluster has no cost record, or it cannot be read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """An attempt or a node, ended or not; see `recorder`.
+
+    Attributes:
+        kind: `attempt` or `node`.
+        start: seconds since 1970.
+        end: seconds since 1970; for one that has not ended, the time of reading.
+        is_open: whether it has not ended.
+        uncertain: seconds by which the end may be earlier or later.
+        share: share of the node that it has.
+        price: price of the node's hour; None if unknown.
+        currency: currency of the price.
+        estimated: whether the price is an estimate.
+        disruptions: count of disruptions.
+        uid: UID of its pod or node.
+        submitted: time at which its Job, or its pod without one, was created; None for a node, and for
+            attempts of an earlier version's record.
+        queue: its LocalQueue; empty for none.
+        priority: its WorkloadPriorityClass; empty for none.
+        cpu: CPUs that the pod requests.
+        memory: bytes that it requests.
+        gpus: accelerators that it requests.
+    """
+
+    kind: str
+    start: float
+    end: float
+    is_open: bool
+    uncertain: float = 0.0
+    share: float
+    price: float | None
+    currency: str
+    estimated: bool
+    disruptions: int
+    pool: str
+    option: str
+    node: str
+    team: str = ""
+    user: str = ""
+    job: str = ""
+    namespace: str = ""
+    uid: str = ""
+    submitted: float | None = None
+    queue: str = ""
+    priority: str = ""
+    cpu: float = 0.0
+    memory: float = 0.0
+    gpus: int = 0
+
+    def hours(self, start: float, end: float) -> float:
+        """Return the hours of a whole node within a period."""
+        return max(0.0, min(self.end, end) - max(self.start, start)) / _HOUR * self.share
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """The cost record of a cluster.
+
+    Attributes:
+        since: time of the first run; seconds since 1970.
+        last: time of the last run.
+        now: time of reading.
+        lines: everything, ended or not.
+    """
+
+    since: float
+    last: float
+    now: float
+    lines: tuple[Line, ...]
+
+
+@dataclass(slots=True)
+class Sum:
+    """A sum of lines.
+
+    Attributes:
+        name: team, user, Job or pool; empty for work without one.
+        node_hours: hours of whole nodes.
+        cost: their cost at known prices.
+        attempts: count of attempts.
+        running: count of attempts, or of nodes, that have not ended.
+        disruptions: count of disruptions.
+        unpriced_hours: hours of whole nodes without a known price, which are not in `cost`.
+        uncertain: cost of the time by which ends may be earlier or later.
+        per_hour: cost of an hour of what has not ended.
+        estimated: whether a part of the cost is at an estimated price.
+    """
+
+    name: str
+    node_hours: float = 0.0
+    cost: float = 0.0
+    attempts: int = 0
+    running: int = 0
+    disruptions: int = 0
+    unpriced_hours: float = 0.0
+    uncertain: float = 0.0
+    per_hour: float = 0.0
+    estimated: bool = False
+
+    @property
+    def per_month(self) -> float:
+        """Cost of a month of what has not ended."""
+        return self.per_hour * HOURS_PER_MONTH
+
+    def add(self, line: Line, start: float, end: float) -> None:
+        """Add the part of a line within a period."""
+        hours = line.hours(start, end)
+        self.node_hours += hours
+        self.attempts += line.kind == "attempt"
+        self.running += line.is_open
+        self.disruptions += line.disruptions
+        if line.price is None:
+            self.unpriced_hours += hours
+            return
+        self.cost += hours * line.price
+        self.uncertain += line.uncertain / _HOUR * line.share * line.price
+        self.per_hour += line.share * line.price if line.is_open else 0.0
+        self.estimated |= line.estimated
+
+    def data(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        return {**asdict(self), "per_month": self.per_month}
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Costs of a period.
+
+    Attributes:
+        start: seconds since 1970.
+        begins: the start, or the beginning of the record if that is later.
+        end: seconds since 1970.
+        by: what the work is grouped by.
+        currency: currency of all sums.
+        work: the work's sums, the highest cost first.
+        nodes: the nodes' sums by pool.
+        idle: cost of the nodes that no recorded attempt used.
+        notes: what is not in the sums.
+    """
+
+    start: float
+    begins: float
+    end: float
+    by: By
+    currency: str
+    work: tuple[Sum, ...]
+    nodes: tuple[Sum, ...]
+    idle: float
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def total(self) -> Sum:
+        """The sum of all nodes."""
+        return _total(self.nodes)
+
+
+def read_record(api: Api, start: float, now: float) -> Record:
+    """Read the cost record of a cluster, of what ended since a time.
+
+    Raises:
+        CostRecordError: the cluster has none, or it cannot be read.
+    """
+    try:
+        record = find_record(api, start, now)
+        installed = record is None and api.find(f"/api/v1/namespaces/{NAMESPACE}/configmaps/{PROGRAM}")
+    except ApiError as error:
+        raise CostRecordError(f"The cost record in namespace {NAMESPACE} cannot be read: {error}") from None
+    if installed:
+        raise CostRecordError(
+            "The cost recorder has not completed its first run; it runs every five minutes. See `kubectl get "
+            f"jobs --namespace {NAMESPACE}`."
+        )
+    if record is None:
+        raise CostRecordError(
+            f"Namespace {NAMESPACE} has no cost record, so past costs are unknown. Declare `addons: {{costs: "
+            "{}}` in the stack's file; the record begins with its first run."
+        )
+    return record
+
+
+def find_record(api: Api, start: float, now: float) -> Record | None:
+    """Return the cost record of a cluster, of what ended since a time; None if it has none."""
+    path = f"/api/v1/namespaces/{NAMESPACE}/configmaps"
+    state = api.find(f"{path}/{STATE}")
+    if state is None:
+        return None
+    kept, last = state_of(state), dict[str, Any]()
+    for name in kept.get("parts", ()):
+        last |= state_of(api.find(f"{path}/{name}"))
+    written: dict[str, dict[str, Any]] = {}
+    for item in api.items(path, labelSelector=f"{MONTH_LABEL} in ({','.join(months(start, now))})"):
+        data: dict[str, str] = item.get("data") or {}
+        written |= {key: json.loads(text) for key, text in data.items()}
+    still = {key: line for key, line in last.items() if line and key not in written}
+    lines = (
+        *(_line(uid, item, item["end"], is_open=False) for uid, item in written.items()),
+        *(_line(uid, item, now, is_open=True) for uid, item in still.items()),
+    )
+    return Record(kept["since"], kept["last"], now, lines)
+
+
+def _line(uid: str, item: Mapping[str, Any], end: float, *, is_open: bool) -> Line:
+    known: dict[str, Any] = {key: value for key, value in item.items() if key in Line.__slots__}
+    known |= {"uid": uid, "end": end, "is_open": is_open}
+    return Line(**known)
+
+
+def report(record: Record, start: float, by: By) -> Report:
+    """Sum a record from a time until now."""
+    end = record.now
+    inside = [line for line in record.lines if line.end >= start and line.start <= end]
+    attempts = [line for line in inside if line.kind == "attempt"]
+    work = _grouped(attempts, by, start, end)
+    nodes = _grouped((line for line in inside if line.kind == "node"), "pool", start, end)
+    currencies = {line.currency for line in inside if line.price is not None}
+    if len(currencies) > 1:
+        raise CostRecordError(f"The record has several currencies: {', '.join(sorted(currencies))}.")
+    idle = sum(item.cost for item in nodes) - sum(item.cost for item in work)
+    return Report(
+        start=start,
+        begins=max(start, record.since),
+        end=end,
+        by=by,
+        currency=currencies.pop() if currencies else "USD",
+        work=work,
+        nodes=nodes,
+        idle=idle,
+        notes=tuple(_notes(record, start, nodes)),
+    )
+
+
+def _grouped(lines: Iterator[Line] | Sequence[Line], by: By, start: float, end: float) -> tuple[Sum, ...]:
+    sums: dict[str, Sum] = {}
+    for line in lines:
+        name = cast("str", getattr(line, by))
+        name = f"{line.namespace}/{name}" if by == "job" else name
+        sums.setdefault(name, Sum(name)).add(line, start, end)
+    return tuple(sorted(sums.values(), key=lambda item: (-item.cost, item.name)))
+
+
+def _total(sums: Sequence[Sum]) -> Sum:
+    total = Sum("total")
+    for item in sums:
+        total.node_hours += item.node_hours
+        total.cost += item.cost
+        total.running += item.running
+        total.disruptions += item.disruptions
+        total.unpriced_hours += item.unpriced_hours
+        total.uncertain += item.uncertain
+        total.per_hour += item.per_hour
+        total.estimated |= item.estimated
+    return total
+
+
+def _notes(record: Record, start: float, nodes: Sequence[Sum]) -> Iterator[str]:
+    """Yield what is not in the sums, and what of them is no exact fact."""
+    if start < record.since:
+        yield f"The record begins {moment(record.since)}; nodes that were deleted before are not included."
+    late = record.now - record.last
+    if late > _HOUR / 4:
+        yield (
+            f"The recorder last ran {moment(record.last)}; work that ended since then is counted as running. "
+            f"See `kubectl get jobs --namespace {NAMESPACE}`."
+        )
+    for item in nodes:
+        if item.unpriced_hours:
+            yield f"Pool {item.name}: no price is known for {item.unpriced_hours:.1f} node hours."
+        if item.estimated:
+            yield f"Pool {item.name}: its price is estimated."
+    uncertain = sum(item.uncertain for item in nodes)
+    if uncertain >= _SMALLEST:
+        yield f"Nodes were deleted between two runs of the recorder: their cost is exact to {uncertain:.2f}."
+    yield "Prices are list prices of nodes with their boot disks, before discounts and tax."
+
+
+def moment(seconds: float) -> str:
+    """Return a time in UTC, to the minute."""
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M} UTC"

@@ -1,0 +1,152 @@
+"""Text of messages: numbers, lists and similar names in sentences, and command lines that run as printed."""
+
+import json
+import re
+import shlex
+import shutil
+import sys
+import sysconfig
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import unquote, urlsplit
+
+
+def several(number: object, singular: str, more: str = "") -> str:
+    """Format a count, also a formatted one: `1 node`, `2,000 nodes`; `more` is an irregular plural."""
+    return f"{number} {singular if str(number) == '1' else more or singular + 's'}"
+
+
+def and_list(items: Iterable[object]) -> str:
+    """Format a list: `a, b and c`."""
+    return _joined(items, "and")
+
+
+def or_list(items: Iterable[object]) -> str:
+    """Format alternatives: `1, 2 or 4`."""
+    return _joined(items, "or")
+
+
+def bound(unknown: Collection[str], estimated: Collection[str]) -> str:
+    """Return the words before an amount: `at least ` if prices are unknown, `about ` if some are estimates;
+    empty if all are known.
+    """
+    return f"{'at least ' if unknown else ''}{'about ' if estimated else ''}"
+
+
+def _joined(items: Iterable[object], conjunction: str) -> str:
+    *others, last = map(str, items)
+    return f"{', '.join(others)} {conjunction} {last}" if others else last
+
+
+def did_you_mean(written: str, known: Iterable[str], cutoff: float = 0.7) -> str:
+    """Return a clause with the nearest known name, such as `; did you mean n1-highmem-8?`, or a full stop if
+    there is none."""
+    names = {name.lower(): name for name in known}
+    near = get_close_matches(written.lower(), names, n=1, cutoff=cutoff)
+    return f"; did you mean {names[near[0]]}?" if near else "."
+
+
+_UNPRINTABLE: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+"""Control characters except tab and newline, and those that reorder text or end a line."""
+
+
+def printable(text: str, *, one_line: bool = False) -> str:
+    """Escape control characters as in JSON, since a terminal would obey them.
+
+    Args:
+        text: the text.
+        one_line: whether newlines are escaped, too.
+    """
+    escaped = _UNPRINTABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+    return escaped.replace("\n", "\\n") if one_line else escaped
+
+
+def described(value: object) -> str:
+    """Describe a value for a message: `the text "4"`, `a mapping`."""
+    if value is None or value == "":
+        return "empty"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int | float):
+        return f"the number {value}"
+    if isinstance(value, str):
+        return f'the text "{value}"'
+    if isinstance(value, Mapping):
+        return "a mapping"
+    return "a list" if isinstance(value, Sequence) else str(value)
+
+
+def command_line(*arguments: str) -> str:
+    """Return the command line that runs this installation's `ebbtide` with these arguments.
+
+    The bare name `ebbtide` is printed only if PATH resolves it to this environment's script.
+    """
+    script = Path(sysconfig.get_path("scripts"), "ebbtide")
+    if not script.is_file():
+        return shlex.join([_relative(Path(sys.executable)), "-m", "ebbtide", *arguments])
+    installed = shutil.which("ebbtide")
+    first = "ebbtide" if installed and Path(installed).samefile(script) else _relative(script)
+    return shlex.join([first, *arguments])
+
+
+def install_command(*extras: str) -> str:
+    """Return the command line that adds extras of Ebbtide to this environment.
+
+    No index has Ebbtide: a command with its name alone would install whatever is registered under it. The
+    command names the checkout, the wheel or the Git repository that Ebbtide was installed from (PEP 610),
+    else the packages that the extras require. The rehearsal is a second distribution of the same origin. In
+    an environment without pip, such as uv's, the command is uv's.
+    """
+    from importlib.util import find_spec  # noqa: PLC0415 - only errors need it
+
+    python = _relative(Path(sys.executable))
+    pip = (
+        [python, "-m", "pip", "install"] if find_spec("pip") else ["uv", "pip", "install", "--python", python]
+    )
+    return shlex.join([*pip, *_requirements(extras)])
+
+
+def _requirements(extras: Collection[str]) -> list[str]:
+    """Return what pip installs for extras: requirements, and `-e` before an editable one."""
+    from importlib.metadata import PackageNotFoundError, distribution  # noqa: PLC0415 - takes 20 ms
+
+    version, required = "", list[str]()
+    origin: dict[str, Any] = {"dir_info": {"editable": True}, "url": Path(__file__).parents[1].as_uri()}
+    try:
+        installed = distribution("ebbtide")
+        version, required = installed.version, installed.requires or []
+        origin = json.loads(installed.read_text("direct_url.json") or "{}")
+    except PackageNotFoundError:
+        pass
+    path = Path(unquote(urlsplit(str(origin.get("url", ""))).path))
+    listed, rehearsal_wheel = f"[{','.join(extras)}]", f"ebbtide_rehearsal-{version}-py3-none-any.whl"
+    match origin:
+        case {"dir_info": options}:
+            editable = ["-e"] if options == {"editable": True} else []
+            own = [*editable, _location(path) + listed]
+            second = [*editable, _location(path / "rehearsal")]
+        case {"vcs_info": {"vcs": vcs, "commit_id": commit}}:
+            repository = f"{vcs}+{origin['url']}@{commit}"
+            own = [f"ebbtide{listed} @ {repository}"]
+            second = [f"ebbtide-rehearsal @ {repository}#subdirectory=rehearsal"]
+        case {"archive_info": _} if path.is_file():
+            own, second = [_location(path) + listed], [_location(path.with_name(rehearsal_wheel))]
+        case _:
+            parts = (item.partition(";") for item in required)
+            own = [name.strip() for name, _, of in parts if any(f'"{extra}"' in of for extra in extras)]
+            second = [f"./{rehearsal_wheel}"]
+    return [*dict.fromkeys(own), *(second if "rehearse" in extras else ())]
+
+
+def _location(path: Path) -> str:
+    """Return a path that pip cannot take for the name of a package."""
+    text = _relative(path)
+    return text if text == "." or Path(text).is_absolute() else f"./{text}"
+
+
+def _relative(path: Path) -> str:
+    """Return a path below the working directory as a relative path."""
+    working_directory = Path.cwd()
+    return str(path.relative_to(working_directory) if path.is_relative_to(working_directory) else path)

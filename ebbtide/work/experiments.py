@@ -1,0 +1,238 @@
+"""Hyperparameter search with Katib: an Experiment whose trials are Jobs on a pool or in a queue.
+
+Facts of Katib 0.19.0: its webhook (pkg/webhook/v1beta1), its default configuration
+(manifests/v1beta1/installs/katib-standalone), its suggestion services (pkg/suggestion/v1beta1).
+"""
+
+import math
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from difflib import get_close_matches
+from typing import Final, Literal, Unpack
+
+from ebbtide.placement import Profile
+from ebbtide.work.errors import Problems
+from ebbtide.work.jobs import CONTAINER, Manifest, manifest, placed
+from ebbtide.work.search_spaces import Double, Int, Space, check_spaces, grid_size, parameter
+from ebbtide.work.tasks import Sidecar, Task, TaskFields
+
+NAME_LENGTH: Final = 40
+"""Maximum length of an Experiment's name; its trials' names are longer."""
+COLLECTOR: Final = Sidecar(name="Katib's metrics collector", cpu_m=50, memory_mib=10)
+"""The container that Katib's webhook adds to the pods of a trial."""
+_SETTINGS: Final[Mapping[str, tuple[str, ...]]] = {
+    "random": (),
+    "grid": (),
+    "tpe": (),
+    "multivariate-tpe": (),
+    "bayesianoptimization": (),
+    "cmaes": (),
+    "sobol": (),
+    "hyperband": ("r_l", "resource_name"),
+    "pbt": ("suggestion_trial_dir", "n_population", "truncation_threshold"),
+}
+"""Algorithms that search parameters, with the required settings of each. `enas` and `darts` search the
+structure of a network, and need another kind of Experiment."""
+_CONTINUOUS: Final = 2
+"""Minimum number of numeric parameters for CMA-ES."""
+_REFERENCE: Final = re.compile(r"\$\{trialParameters\.(.+?)\}")
+
+
+def experiment(  # noqa: PLR0913 - the fields of an Experiment
+    profile: Profile,
+    parameters: Mapping[str, Space],
+    *,
+    objective_metric_name: str,
+    objective_type: Literal["minimize", "maximize"],
+    objective_goal: float | None = None,
+    additional_metric_names: Sequence[str] = (),
+    algorithm_name: str = "random",
+    algorithm_settings: Mapping[str, str] | None = None,
+    max_trial_count: int,
+    parallel_trial_count: int = 3,
+    max_failed_trial_count: int | None = None,
+    retain: bool = False,
+    **fields: Unpack[TaskFields],
+) -> Manifest:
+    """Return the manifest of an Experiment (kubeflow.org/v1beta1), whose trials run on a pool or in a queue
+    like Jobs.
+
+    The command refers to a parameter as `${trialParameters.NAME}`, and prints its metrics as `NAME=VALUE`,
+    one per line. Katib runs it under `sh -c` with its output in a file, and collects metrics in a sidecar:
+    the image needs a shell, and the program does not get SIGTERM. The sidecar is added only in namespaces
+    with the label `katib.kubeflow.org/metrics-collector-injection: enabled`, which teams' namespaces have if
+    the add-on is declared; in any other, a trial ends without metrics and stays unfinished.
+
+    A trial that waits in a queue counts as running for `parallel_trial_count`.
+
+    Args:
+        profile: the cluster.
+        parameters: the parameters, by name.
+        objective_metric_name: the metric to optimize.
+        objective_type: its direction.
+        objective_goal: value at which the search ends early.
+        additional_metric_names: further metrics to collect.
+        algorithm_name: search algorithm.
+        algorithm_settings: settings of the algorithm.
+        max_trial_count: number of trials.
+        parallel_trial_count: maximum number of concurrent trials.
+        max_failed_trial_count: number of failed trials at which the experiment fails; 0 is the same as 1.
+            Default: no limit.
+        retain: keep the Jobs of finished trials, which Katib deletes by default.
+        **fields: fields of each trial; see `TaskFields`. `retries` are per trial.
+
+    Raises:
+        WorkloadError: the experiment cannot run as described; the message lists all problems.
+    """
+    task, problems = Task(**fields, sidecars=(COLLECTOR,)), Problems()
+    settings = dict(algorithm_settings or {})
+    check_spaces(parameters, problems)
+    _check_objective(objective_metric_name, objective_type, objective_goal, additional_metric_names, problems)
+    _check_counts(max_trial_count, parallel_trial_count, max_failed_trial_count, problems)
+    if _check_algorithm(algorithm_name, settings, problems) and not problems.all:
+        _check_search(algorithm_name, settings, parameters, max_trial_count, problems)
+    _check_references(task, parameters, problems)
+    problems.check(
+        task.name[:1].isalpha(), f"name is {task.name!r}; the name of an Experiment must begin with a letter."
+    )
+    problems.check(
+        not task.outputs,
+        "outputs is given, and the trials of an experiment have no names to be their folders: omit it, and "
+        "write to volume (--volume).",
+    )
+    placement = placed(profile, task, problems, name_length=NAME_LENGTH)
+    metadata: Manifest = {
+        "name": task.name,
+        **({"namespace": placement.namespace} if placement.namespace else {}),
+    }
+    objective = {
+        "type": objective_type,
+        "objectiveMetricName": objective_metric_name,
+        "goal": objective_goal,
+        "additionalMetricNames": list(additional_metric_names),
+    }
+    spec: Manifest = {
+        "objective": {key: value for key, value in objective.items() if value not in (None, [])},
+        "algorithm": {
+            "algorithmName": algorithm_name,
+            "algorithmSettings": [{"name": name, "value": value} for name, value in settings.items()],
+        },
+        "parameters": [parameter(name, space) for name, space in parameters.items()],
+        "maxTrialCount": max_trial_count,
+        "parallelTrialCount": parallel_trial_count,
+        **({} if max_failed_trial_count is None else {"maxFailedTrialCount": max_failed_trial_count}),
+        "trialTemplate": {
+            "retain": retain,
+            "primaryContainerName": CONTAINER,
+            "trialParameters": [{"name": name, "reference": name} for name in parameters],
+            "trialSpec": _trial(
+                manifest(_in_shell(task), placement, fail="FailJob", backoffLimit=task.retries)
+            ),
+        },
+    }
+    return {"apiVersion": "kubeflow.org/v1beta1", "kind": "Experiment", "metadata": metadata, "spec": spec}
+
+
+def _in_shell(task: Task) -> Task:
+    """Quote a task's words for a shell: Katib joins a command's words by spaces and passes them to a shell,
+    unless the command already is one."""
+    return replace(task, command=["sh", "-c", shlex.join([*task.command, *task.args])], args=())
+
+
+def _trial(job: Manifest) -> Manifest:
+    """Return a Job as a trial template, without its name and namespace, which Katib sets."""
+    metadata = {key: value for key, value in job["metadata"].items() if key not in ("name", "namespace")}
+    return {key: value for key, value in {**job, "metadata": metadata}.items() if value}
+
+
+def _check_objective(
+    name: str, kind: str, goal: float | None, additional: Sequence[str], problems: Problems
+) -> None:
+    problems.check(name, "objective_metric_name is empty; name the metric that the trials print.")
+    problems.check(
+        kind in {"minimize", "maximize"}, f"objective_type is {kind!r}; write minimize or maximize."
+    )
+    problems.check(goal is None or math.isfinite(goal), f"objective_goal is {goal}; write a finite number.")
+    problems.check(
+        name not in additional,
+        f"additional_metric_names has {name}, which is the objective's metric: remove it.",
+    )
+
+
+def _check_counts(trials: int, parallel: int, failed: int | None, problems: Problems) -> None:
+    problems.check(trials >= 1, f"max_trial_count is {trials}; write 1 or more.")
+    problems.check(
+        1 <= parallel <= max(1, trials),
+        f"parallel_trial_count is {parallel}; write 1 to max_trial_count, which is {trials}.",
+    )
+    problems.check(
+        failed is None or 0 <= failed <= trials,
+        f"max_failed_trial_count is {failed}; write 0 to max_trial_count, which is {trials}.",
+    )
+
+
+def _check_algorithm(name: str, settings: Mapping[str, str], problems: Problems) -> bool:
+    """Report an algorithm that Katib does not have, or missing settings; return whether it is known."""
+    if name not in _SETTINGS:
+        near = get_close_matches(name, _SETTINGS, n=1)
+        guess = f"; did you mean {near[0]}?" if near else f": write one of {', '.join(_SETTINGS)}."
+        problems.add(f"algorithm_name is {name!r}, which is not a search algorithm of Katib{guess}")
+        return False
+    for setting in _SETTINGS[name]:
+        problems.check(setting in settings, f"{name} needs {setting}: write it in algorithm_settings.")
+    return True
+
+
+def _check_search(
+    algorithm: str,
+    settings: Mapping[str, str],
+    parameters: Mapping[str, Space],
+    trials: int,
+    problems: Problems,
+) -> None:
+    """Report errors that an algorithm detects only after the experiment is created."""
+    match algorithm:
+        case "grid":
+            size = grid_size(parameters)
+            problems.check(size is not None, "A grid needs a step for every Double: write Double(…, step=…).")
+            problems.check(
+                size is None or trials <= size,
+                f"max_trial_count is {trials}, and the grid has {size} points: write no more than that.",
+            )
+        case "cmaes":
+            numeric = sum(isinstance(space, Double | Int) for space in parameters.values())
+            problems.check(
+                numeric >= _CONTINUOUS,
+                f"cmaes needs two parameters that are Double or Int, and has {numeric}.",
+            )
+        case "hyperband":
+            problems.check(
+                settings["resource_name"] in parameters,
+                f"resource_name is {settings['resource_name']!r}, and there is no such parameter: name the "
+                "parameter for the length of a trial's training.",
+            )
+        case _:
+            pass
+
+
+def _check_references(task: Task, parameters: Mapping[str, Space], problems: Problems) -> None:
+    """Report parameters that no trial reads, and references to parameters that do not exist."""
+    problems.check(
+        task.command,
+        "command is missing: Katib would look it up in the image's registry for each trial's pod. Write "
+        "the program and its arguments.",
+    )
+    texts = [*task.command, *task.args, *task.env.values()]
+    referred = dict.fromkeys(name for text in texts for name in _REFERENCE.findall(text))
+    for name in parameters:
+        problems.check(
+            name in referred,
+            f"Parameter {name} is in neither command, args nor env: write ${{trialParameters.{name}}} where "
+            "the trial reads it.",
+        )
+    for name in referred:
+        problems.check(
+            name in parameters, f"${{trialParameters.{name}}} is used, and there is no such parameter."
+        )

@@ -1,0 +1,212 @@
+"""A step in kfp: the only module that accesses kfp's objects.
+
+kfp has no type annotations; the attributes of its tasks that are read get their types here. Source: kfp and
+kfp-kubernetes 2.17.0, dsl/pipeline_task.py, dsl/structures.py, kubernetes/*.py.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from importlib.machinery import PathFinder
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Final
+
+from ebbtide.placement import MatchExpression, Toleration
+from ebbtide.text import install_command
+from ebbtide.work.amounts import memory_bytes
+from ebbtide.work.placement import BUCKET_MOUNTED, QUEUE_LABEL
+
+if TYPE_CHECKING:
+    from kfp.dsl import PipelineTask
+    from kfp.dsl.structures import RetryPolicy
+
+
+_MEMORY: Final = re.compile(r"\d+(?:[KMGTPE]i?)?")
+"""Syntax of `set_memory_limit`."""
+_RUNTIME: Final = "{{"
+"""Prefix of a value that a run fills in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A task of a pipeline."""
+
+    task: "PipelineTask"
+
+    @property
+    def name(self) -> str:
+        """Name of the step in its pipeline."""
+        return self.task.name
+
+    @property
+    def has_pod(self) -> bool:
+        """True if it has a container: false for a pipeline as a step, and for an importer."""
+        return self.task.container_spec is not None
+
+    @property
+    def has_retries(self) -> bool:
+        """True if it has retries."""
+        return self._retries is not None
+
+    @property
+    def retried_seconds(self) -> int | None:
+        """Limit of its retries in seconds from the start of the first attempt, by default kfp's hour; None
+        without retries."""
+        return self._retries.to_proto().backoff_max_duration.seconds if self._retries else None
+
+    @property
+    def _retries(self) -> "RetryPolicy | None":
+        # kfp has a setter, but no getter.
+        return self.task._task_spec.retry_policy  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+
+    @property
+    def accelerators(self) -> int | None:
+        """Number of accelerators in the step; None if unset, 1 if a parameter of the run sets it."""
+        count = self._resource("accelerator_count")
+        if count is None:
+            return None
+        return 1 if str(count).startswith(_RUNTIME) else int(count)
+
+    @property
+    def accelerator(self) -> str:
+        """Resource name of its accelerators; empty if unset, or if a parameter of the run sets it."""
+        return self._known("accelerator_type")
+
+    @property
+    def cpu(self) -> str:
+        """CPU in the step: the limit, or else the request."""
+        return self._known("cpu_limit") or self._known("cpu_request")
+
+    @property
+    def memory(self) -> str:
+        """Memory in the step: the limit, or else the request."""
+        return self._known("memory_limit") or self._known("memory_request")
+
+    def _resource(self, name: str) -> str | None:
+        return getattr(getattr(self.task.container_spec, "resources", None), name, None)
+
+    def _known(self, name: str) -> str:
+        """Return its value in kfp; empty if a parameter of the run sets it."""
+        text = self._resource(name) or ""
+        return "" if text.startswith(_RUNTIME) else text
+
+    @property
+    def _kubernetes(self) -> Mapping[str, Any]:
+        return self.task.platform_config.get("kubernetes", {})
+
+    @property
+    def is_placed(self) -> bool:
+        """True if it already has a node selector or an affinity."""
+        labels = self._kubernetes.get("podMetadata", {}).get("labels", {})
+        return bool(
+            self._kubernetes.get("nodeAffinity")
+            or self._kubernetes.get("nodeSelector")
+            or QUEUE_LABEL in labels
+        )
+
+    @property
+    def mounts_bucket(self) -> bool:
+        """True if it mounts a bucket on GKE."""
+        annotations = self._kubernetes.get("podMetadata", {}).get("annotations", {})
+        return BUCKET_MOUNTED.items() <= annotations.items()
+
+    def tolerate(self, tolerations: Iterable[Toleration]) -> None:
+        """Add tolerations to its pod."""
+        from kfp import kubernetes  # noqa: PLC0415
+
+        for toleration in tolerations:
+            kubernetes.add_toleration(self.task, **toleration.manifest())  # pyright: ignore[reportArgumentType]  # words of Kubernetes' own
+
+    def lead(self, expressions: Iterable[MatchExpression], weight: int | None) -> None:
+        """Add a node affinity to its pod; required without a weight, otherwise preferred.
+
+        All expressions are in one call: kfp's driver makes each call a term, and a node has to match only one
+        term.
+        """
+        from kfp import kubernetes  # noqa: PLC0415
+
+        kubernetes.add_node_affinity(  # pyright: ignore[reportUnknownMemberType]
+            self.task, match_expressions=[item.manifest() for item in expressions], weight=weight
+        )
+
+    def label(self, labels: Mapping[str, str]) -> None:
+        """Label its pod."""
+        from kfp import kubernetes  # noqa: PLC0415
+
+        for key, value in labels.items():
+            kubernetes.add_pod_label(self.task, key, value)
+
+    def annotate(self, annotations: Mapping[str, str]) -> None:
+        """Annotate its pod."""
+        from kfp import kubernetes  # noqa: PLC0415
+
+        for key, value in annotations.items():
+            kubernetes.add_pod_annotation(self.task, key, value)
+
+    def read_secret(self, secret: str, key: str, variable: str) -> None:
+        """Set an environment variable from a key of a Secret."""
+        from kfp import kubernetes  # noqa: PLC0415
+
+        kubernetes.use_secret_as_env(self.task, secret, {key: variable})
+
+    def mount_secret(self, secret: str, path: str) -> None:
+        """Mount a Secret, a file for each key."""
+        from kfp import kubernetes  # noqa: PLC0415
+
+        kubernetes.use_secret_as_volume(self.task, secret, path)
+
+    def mount_claim(self, claim: str, path: str) -> None:
+        """Mount a claim."""
+        from kfp import kubernetes  # noqa: PLC0415
+
+        kubernetes.mount_pvc(self.task, claim, path)
+
+    def mount_memory(self, name: str, path: str, size: str) -> None:
+        """Mount a volume in memory."""
+        from kfp import kubernetes  # noqa: PLC0415
+
+        kubernetes.empty_dir_mount(self.task, name, path, medium="Memory", size_limit=size)
+
+    def pull_with(self, secrets: Iterable[str]) -> None:
+        """Set the Secrets for pulling its image."""
+        from kfp import kubernetes  # noqa: PLC0415
+
+        kubernetes.set_image_pull_secrets(self.task, list(secrets))
+
+    def limit_cpu(self, cpu: str) -> None:
+        """Set its CPU limit."""
+        self.task.set_cpu_limit(cpu)
+
+    def limit_memory(self, memory: str) -> None:
+        """Set its memory limit; in bytes if kfp does not accept the notation (`1.5Gi`)."""
+        self.task.set_memory_limit(memory if _MEMORY.fullmatch(memory) else str(memory_bytes(memory)))
+
+    def limit_accelerators(self, resource: str, count: int | None) -> None:
+        """Set the resource name of its accelerators, and their count unless it is set in kfp."""
+        if count is not None:
+            self.task.set_accelerator_limit(count)
+        self.task.set_accelerator_type(resource)
+
+    def retry(self, count: int, wait: int, factor: float, longest: int) -> None:
+        """Retry it after a failure; durations are in seconds."""
+        self.task.set_retry(
+            num_retries=count,
+            backoff_duration=f"{wait}s",
+            backoff_factor=factor,
+            backoff_max_duration=f"{longest}s",
+        )
+
+
+def require() -> None:
+    """Check that kfp and kfp-kubernetes are installed.
+
+    Raises:
+        ModuleNotFoundError: with the packages to install.
+    """
+    spec = find_spec("kfp")
+    if spec is None or PathFinder.find_spec("kfp.kubernetes", spec.submodule_search_locations) is None:
+        raise ModuleNotFoundError(
+            "Placing the steps of a pipeline needs the Kubeflow Pipelines SDK, which is not installed. "
+            f"Install it with: {install_command('kfp')}.",
+            name="kfp",
+        )

@@ -1,0 +1,207 @@
+"""A run of a folder of code: its objects, and their creation."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import PurePosixPath
+from typing import Any, Final
+
+from ebbtide.clients.kubernetes import Api, ApiError
+from ebbtide.placement import PoolProfile, Profile, ProfileError
+from ebbtide.text import command_line, did_you_mean
+from ebbtide.values import quantities
+from ebbtide.work.cluster import ClusterError, explained
+from ebbtide.work.errors import Problems, WorkloadError
+from ebbtide.work.jobs import job
+from ebbtide.work.objects import Object
+from ebbtide.work.placement import queue_of, sidecars_of
+from ebbtide.work.runs.code import (
+    ARCHIVE,
+    DIRECTORY,
+    bucket_folder,
+    image_repository,
+    in_config_map,
+    in_shell,
+    storage_of,
+    with_directory,
+)
+from ebbtide.work.runs.code_in import CodeIn
+from ebbtide.work.runs.folder import Folder
+from ebbtide.work.runs.metadata import application, described, name_of
+from ebbtide.work.secrets import check_text
+from ebbtide.work.submission import dry_run, path_of
+from ebbtide.work.tasks import Sidecar, Task, TaskFields
+
+_SCRIPTS: Final = (".py", ".sh")
+
+
+def objects_of(
+    profile: Profile,
+    folder: Folder,
+    user: str,
+    parameters: Mapping[str, Any],
+    *,
+    build: Callable[[Profile, TaskFields], Sequence[Object]] | None = None,
+    setup: str = "",
+    code_in: CodeIn | None = None,
+    **fields: Any,
+) -> tuple[Object, ...]:
+    """Return the Job of a run and its dependent objects; its image does not have the code yet.
+
+    Args:
+        profile: the cluster.
+        folder: the code.
+        user: the user's name.
+        parameters: the options, for the Job's annotation.
+        build: function that returns the Job for a task, and its Services; default: an ordinary Job.
+        setup: commands of the shell before the command.
+        code_in: storage of the code; see `storage_of`.
+        **fields: fields of the Job; see `TaskFields`. Default for CPU and memory: the part of a node that
+            belongs to the requested accelerators.
+
+    Raises:
+        WorkloadError: the Job cannot run as described; the message lists all problems.
+    """
+    task: TaskFields = {**fields, "name": fields.get("name") or name_of(folder.root.name)}  # pyright: ignore[reportAssignmentType]
+    command = task.get("command", ())
+    problems = Problems()
+    with problems.collecting():
+        _check_command(folder, command)
+    check_text("setup (--setup)", setup, problems)
+    task = with_share(profile, task)
+    for name, path in Task(**task).mount_paths:
+        problems.check(
+            path != DIRECTORY,
+            f"{name} has {path}, where the code of the folder is: use another path.",
+        )
+    made: Sequence[Object] = ()
+    with problems.collecting():
+        made = build(profile, task) if build else (job(profile, **task),)
+    problems.end()
+    namespace = made[0]["metadata"].get("namespace", "")
+    code_in = storage_of(profile, namespace, folder, code_in)
+    if code_in is CodeIn.BUCKET:
+        address = bucket_folder(profile, namespace, folder)
+        mounted: TaskFields = {**task, "mounts": {**task.get("mounts", {}), address: ARCHIVE}}
+        made = build(profile, mounted) if build else (job(profile, **mounted),)
+    manifest, *services = made
+    manifest = described(manifest, application(folder.root.name), user, command, parameters)
+    if image_repository(profile, namespace, folder, code_in):
+        return in_shell(manifest, setup, unpacks=False), *services
+    if code_in is CodeIn.BUCKET:
+        return in_shell(with_directory(manifest), setup, unpacks=True), *services
+    manifest, config_map = in_config_map(manifest, folder)
+    return in_shell(manifest, setup, unpacks=True), config_map, *services
+
+
+def with_share(profile: Profile, task: TaskFields) -> TaskFields:
+    """Return a task with CPU and memory: by default the part of a node that belongs to its accelerators, and
+    without accelerators one CPU with its part of the memory. In a queue, the smallest of its pools' parts."""
+    fields = Task(**task)
+    if fields.cpu and fields.memory:
+        return task
+    try:
+        names = queue_of(profile, fields)[0].pools if fields.queue else (fields.pool,)
+        pools = [profile.pool(name) for name in names]
+    except (ProfileError, WorkloadError):
+        return task  # reported with the other problems of the task
+    parts = [
+        part for pool in pools if (part := _part(pool, fields.gpu_count, sidecars_of(profile.cloud, fields)))
+    ]
+    if not parts:
+        return task
+    cpu, memory = (min(amounts) for amounts in zip(*parts, strict=True))
+    return {
+        **task,
+        "cpu": fields.cpu or quantities.cpu(cpu),
+        "memory": fields.memory or quantities.memory(memory),
+    }
+
+
+def _part(pool: PoolProfile, gpus: int, sidecars: Sequence[Sidecar]) -> tuple[int, int] | None:
+    """Return millicores and MiB of a node for a pod; None if the machine is unknown, or the pod does not
+    fit."""
+    count = pool.accelerator.count if pool.accelerator else 0
+    if not pool.cpu_m or not pool.memory_mib or gpus > count:
+        return None
+    of, whole = (gpus, count) if gpus else (min(1000, pool.cpu_m), pool.cpu_m)
+    cpu = pool.cpu_m * of // whole - sum(item.cpu_m for item in sidecars)
+    memory = pool.memory_mib * of // whole - sum(item.memory_mib for item in sidecars)
+    return (cpu, memory) if cpu > 0 and memory > 0 else None
+
+
+def _check_command(folder: Folder, command: Sequence[str]) -> None:
+    """Check that there is a command, and that its script is in the folder."""
+    if not command:
+        raise WorkloadError("There is no command: write it last, as in `-- python train.py`.")
+    files = [file.path for file in folder.files]
+    for word in command:
+        path = PurePosixPath(word)
+        if word.startswith("-") or path.is_absolute() or path.suffix not in _SCRIPTS or ".." in path.parts:
+            continue
+        if str(path) in files:
+            return
+        if (folder.root / path).exists():
+            raise WorkloadError(
+                f"{word} is in {folder.root}, but .dockerignore or .gitignore excludes it, and the Job would "
+                "not have it: change the pattern."
+            )
+        raise WorkloadError(
+            f"{word} is not in the code of {folder.root}{did_you_mean(word, files)} Write the path in "
+            "that folder, or name another folder (--code DIR)."
+        )
+
+
+def check(api: Api, manifests: Sequence[Object], namespace: str, *, replace: bool) -> Object | None:
+    """Check that the cluster would create a run; return the Job that has its name, which has to be deleted.
+
+    Raises:
+        ClusterError: there is such a Job and it is not to be replaced, the cluster would reject the new one,
+            or the cluster is unreachable.
+    """
+    name = manifests[0]["metadata"]["name"]
+    try:
+        existing = api.find(f"{path_of(manifests[0], namespace)}/{name}")
+        if existing is not None and not replace:
+            raise ClusterError(
+                f"Job {name} already exists in namespace {namespace}: replace it with --replace, follow it "
+                f"with `{command_line('follow', name, '-n', namespace)}`, or write another name."
+            )
+    except ApiError as error:
+        raise ClusterError(explained(error)) from None
+    if existing is None:
+        dry_run(api, namespace, *manifests)
+    else:
+        _check_replacement(api, manifests, namespace)
+    check_pods(api, manifests[0], namespace)
+    return existing
+
+
+def check_pods(api: Api, job_object: Object, namespace: str) -> None:
+    """Check that the namespace's Pod Security Standard admits the pods of a Job.
+
+    It is not enforced for the Job itself. For a user who may not create pods, nothing is checked.
+
+    Raises:
+        ClusterError: it does not.
+    """
+    template = job_object["spec"]["template"]
+    metadata = {**template.get("metadata", {}), "name": job_object["metadata"]["name"]}
+    body = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]}
+    try:
+        api.create(f"/api/v1/namespaces/{namespace}/pods", body, dryRun="All")
+    except ApiError as error:
+        if "violates PodSecurity" in error.message:
+            raise ClusterError(
+                f"Namespace {namespace} would refuse the run's pods, and nothing was created: run them as a "
+                f"user that is not root, with --run-as-user 1000. ({error.message})"
+            ) from None
+
+
+def _check_replacement(api: Api, manifests: Sequence[Object], namespace: str) -> None:
+    """Check, under another name, that the cluster would create a run whose name is taken."""
+    name = name_of(manifests[0]["metadata"]["name"])
+    probes = ({**item, "metadata": {**item["metadata"], "name": name}} for item in manifests)
+    try:
+        dry_run(api, namespace, *probes)
+    except ClusterError as error:
+        if "exceeded quota" not in str(error):  # which the earlier Job uses
+            raise

@@ -1,0 +1,254 @@
+"""Tasks: the common fields of Jobs and sweeps."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Final, Required, TypedDict
+
+from ebbtide.work.amounts import memory_bytes, millicores, seconds
+from ebbtide.work.errors import Problems
+from ebbtide.work.names import LABEL_LENGTH, is_label, is_subdomain
+from ebbtide.work.secrets import check_env, check_image_pull_secrets, check_secrets, check_text
+
+_STOPPED: Final = {137: "SIGKILL", 143: "SIGTERM"}
+_HIGHEST_EXIT_CODE: Final = 255
+_HIGHEST_USER: Final = 2**31 - 1
+"""The highest user id that Kubernetes accepts (apimachinery, validation.IsValidUserID)."""
+
+
+class TaskFields(TypedDict, total=False):
+    """Fields of a task; `name`, `image` and one of `pool` and `queue` are required."""
+
+    name: Required[str]
+    """The Job's name."""
+    image: Required[str]
+    """The container's image."""
+    command: Sequence[str]
+    """The command. Default: the image's."""
+    args: Sequence[str]
+    """Arguments of `command` or, by default, of the image's command."""
+    pool: str
+    """The required pool. Either this or `queue`."""
+    queue: str
+    """The queue, by its name in the declaration."""
+    namespace: str
+    """Namespace of the Job. Default: `kubectl`'s, or the only namespace that has the queue."""
+    gpus: int
+    """Accelerators for each pod. Required if the nodes have accelerators; 0 uses none of them."""
+    cpu: str
+    """CPU request of each pod: cores, such as `4`, or `500m`. There is no CPU limit."""
+    memory: str
+    """Memory request and limit of each pod: `48Gi`."""
+    shared_memory: str
+    """Size of a volume in memory at `/dev/shm`, for data loaders and NCCL: `8Gi`. It is part of `memory`.
+    Default: the 64 MiB of the container runtime."""
+    priority: str
+    """In a queue: the WorkloadPriorityClass, one of the profile's `priorities`. It determines the order in
+    the queue and preemption. Default: priority 0, like `ebbtide-normal`."""
+    retries: int
+    """Retries after failures. Default: 3. Disruptions do not count. In a sweep: for each index."""
+    fail_on: Sequence[int]
+    """Exit codes after which a retry is useless, such as those of invalid arguments."""
+    ttl: str | timedelta
+    """Time until the finished Job is deleted: `2h`, `7d`. Default: a day."""
+    max_run: str | timedelta
+    """Time limit of an attempt. The wait for a node does not count."""
+    keep_node: bool
+    """True if the cluster autoscaler must not end it to remove a node that is less than half used. By default
+    its pods begin anew on other nodes, or continue from their last checkpoint."""
+    env: Mapping[str, str]
+    """Environment variables, with Kubernetes' syntax: `$(NAME)` is the value of another variable."""
+    secret_env: Mapping[str, str]
+    """Environment variables from keys of Secrets in the namespace: `{"WANDB_API_KEY": "tracker/api-key"}`."""
+    secret_volumes: Mapping[str, str]
+    """Secrets to mount, a file for each key, by name: `{"tracker": "/secrets/tracker"}`."""
+    image_pull_secrets: Sequence[str]
+    """Secrets in the namespace for pulling images, such as from a registry with its own login."""
+    service_account: str
+    """The pods' service account, for their cloud permissions."""
+    run_as_user: int
+    """User id of the container, 1 or more, with a group of the same id. The pods then satisfy the Pod
+    Security Standard `restricted`. Default: the image's own user, which may be root."""
+    volume: str
+    """Name of a claim to mount, for checkpoints that outlive the pod; a team's own is called `shared`. On GKE
+    it is treated as a bucket mount, whose sidecar requests 250m CPU and 256Mi of the node."""
+    mount_path: str
+    """Path of the volume in the container. Default: `/checkpoints`."""
+    outputs: str
+    """Path in the container of a folder that outlives the Job, `outputs/NAME` on the `volume`, or without it
+    on the claim or in the bucket of the namespace's team; in a sweep, one for each index below it. The
+    variable `EBBTIDE_OUTPUTS` has the path. The pods' service account is then the team's by default."""
+
+    mounts: Mapping[str, str]
+    """Folders of buckets to mount, read-only, by the identity of the service account, by default the team's:
+    `{"gs://acme-data/images": "/data"}`; on AKS only of the team's bucket that is its `volume`,
+    `abfs://CONTAINER@ACCOUNT.dfs.core.windows.net/FOLDER`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sidecar:
+    """A container that a controller or the cloud adds to the pod.
+
+    Attributes:
+        name: its name in messages.
+        cpu_m: its CPU request in millicores.
+        memory_mib: its memory request in MiB.
+    """
+
+    name: str
+    cpu_m: int
+    memory_mib: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """The fields of `TaskFields` with their defaults.
+
+    Attributes:
+        sidecars: containers that run in the same pod and need a part of the node.
+    """
+
+    name: str
+    image: str
+    command: Sequence[str] = ()
+    args: Sequence[str] = ()
+    pool: str = ""
+    queue: str = ""
+    namespace: str = ""
+    gpus: int | None = None
+    cpu: str = ""
+    memory: str = ""
+    shared_memory: str = ""
+    priority: str = ""
+    retries: int = 3
+    fail_on: Sequence[int] = ()
+    ttl: str | timedelta = "1d"
+    max_run: str | timedelta | None = None
+    keep_node: bool = False
+    env: Mapping[str, str] = field(default_factory=dict[str, str])
+    secret_env: Mapping[str, str] = field(default_factory=dict[str, str])
+    secret_volumes: Mapping[str, str] = field(default_factory=dict[str, str])
+    image_pull_secrets: Sequence[str] = ()
+    service_account: str = ""
+    run_as_user: int | None = None
+    volume: str = ""
+    mount_path: str = "/checkpoints"
+    outputs: str = ""
+    mounts: Mapping[str, str] = field(default_factory=dict[str, str])
+    sidecars: tuple[Sidecar, ...] = ()
+
+    @property
+    def mount_paths(self) -> tuple[tuple[str, str], ...]:
+        """Paths of mounted volumes, each after the field that it is from."""
+        return (
+            *([("mount_path", self.mount_path)] if self.volume else []),
+            *([("outputs", self.outputs)] if self.outputs else []),
+            *(("mounts", path) for path in self.mounts.values()),
+            *(("secret_volumes", path) for path in self.secret_volumes.values()),
+        )
+
+    @property
+    def gpu_count(self) -> int:
+        """Accelerators of a pod."""
+        return self.gpus or 0
+
+    @property
+    def cpu_m(self) -> int:
+        """CPU request of a pod in millicores; 0 if unset."""
+        return millicores(self.cpu) if self.cpu else 0
+
+    @property
+    def memory_b(self) -> int:
+        """Memory request of a pod in bytes; 0 if unset."""
+        return memory_bytes(self.memory) if self.memory else 0
+
+    @property
+    def shared_memory_b(self) -> int:
+        """Size of the volume at /dev/shm in bytes; 0 for the container runtime's default."""
+        return memory_bytes(self.shared_memory, "shared_memory") if self.shared_memory else 0
+
+    @property
+    def ttl_seconds(self) -> int:
+        """Time until the finished Job is deleted, in seconds."""
+        return seconds("ttl", self.ttl)
+
+    @property
+    def max_run_seconds(self) -> int | None:
+        """Time limit of an attempt in seconds; None for no limit."""
+        return None if self.max_run is None else seconds("max_run", self.max_run)
+
+
+def check(task: Task, problems: Problems, *, name_length: int = LABEL_LENGTH) -> None:
+    """Report the problems of a task that do not depend on its placement."""
+    problems.check(
+        is_label(task.name, name_length),
+        f"name is {task.name!r}; write at most {name_length} lower-case letters, digits and hyphens.",
+    )
+    problems.check(task.image.strip(), "image is empty; name an image.")
+    problems.check(
+        not task.namespace or is_label(task.namespace),
+        f"namespace is {task.namespace!r}, which is not a valid namespace name.",
+    )
+    for name, text in (("service_account", task.service_account), ("volume", task.volume)):
+        problems.check(not text or is_subdomain(text), f"{name} is {text!r}, which is not a valid name.")
+    given = (("mount_path", task.mount_path), ("outputs", task.outputs))
+    for name, path in (*given, *(("mounts", path) for path in task.mounts.values())):
+        problems.check(
+            not path or (path.startswith("/") and path != "/" and ":" not in path),
+            f"{name} is {path!r}; it is an absolute path in the container.",
+        )
+    for name, words in (("command", task.command), ("args", task.args)):
+        problems.check(
+            not isinstance(words, str),
+            f"{name} is a text; write its words as a list, ['python', 'train.py'].",
+        )
+        check_text(name, " ".join(words), problems)
+    check_secrets(task.secret_env, task.secret_volumes, problems)
+    check_image_pull_secrets(task.image_pull_secrets, problems)
+    check_env(task.env, task.secret_env, problems)
+    fields: dict[str, str] = {}
+    for name, path in task.mount_paths:
+        other = fields.setdefault(path, name)
+        problems.check(
+            other == name,
+            f"{other} and {name} both have {path}: only one volume can be mounted there.",
+        )
+    paths = list(task.mounts.values())
+    for path in dict.fromkeys(path for path in paths if paths.count(path) > 1):
+        problems.add(f"mounts has {path} twice: only one folder can be mounted there.")
+    problems.check(
+        task.run_as_user is None or 0 < task.run_as_user <= _HIGHEST_USER,
+        f"run_as_user is {task.run_as_user}; write 1 to {_HIGHEST_USER}. Omit it to run as root.",
+    )
+    problems.check(task.gpu_count >= 0, f"gpus is {task.gpus}; write 0 or more.")
+    problems.check(task.retries >= 0, f"retries is {task.retries}; write 0 or more.")
+    for code in task.fail_on:
+        if code in _STOPPED:
+            problems.add(
+                f"fail_on has {code}, the exit code of a pod that {_STOPPED[code]} stopped: a disruption "
+                "would fail the work. Use another exit code in the program."
+            )
+        else:
+            problems.check(
+                0 < code <= _HIGHEST_EXIT_CODE,
+                f"fail_on has {code}; write an exit code from 1 to {_HIGHEST_EXIT_CODE}.",
+            )
+    for amount in ("cpu_m", "memory_b", "ttl_seconds", "max_run_seconds"):
+        with problems.collecting():
+            getattr(task, amount)
+
+
+def check_free(task: Task, names: Iterable[str], owner: str, problems: Problems) -> None:
+    """Report environment variables of a task that are reserved.
+
+    Args:
+        task: the task.
+        names: names of the reserved variables.
+        owner: the component that sets them, for the message.
+        problems: collects the problems.
+    """
+    for field_name, given in (("env", task.env), ("secret_env", task.secret_env)):
+        for name in names:
+            problems.check(
+                name not in given, f"{field_name} has {name}, which {owner} sets: use another name."
+            )
