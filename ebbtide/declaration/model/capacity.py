@@ -100,7 +100,7 @@ class Reservation(Declared):
         only_gke(
             "A pool on AKS uses only the capacity reservation group that it names.",
             "Remove affinity, and write the group's resource id under name.",
-            "azure-aks-docs use-capacity-reservation-groups.md (2026-05)",
+            "azure-aks-docs use-capacity-reservation-groups.md (2026-05-29)",
             what="reservation affinity other than specific",
         ),
     ] = "specific"

@@ -80,7 +80,7 @@ class Accelerator(Declared):
         only_gke(
             "AKS has no time-sharing without the NVIDIA GPU Operator.",
             "Remove gpuSharingConfig, or write gpuInstanceProfile for an A100, H100 or H200.",
-            "azure-aks-docs concepts-gpu-partitioning.md (2026)",
+            "azure-aks-docs concepts-gpu-partitioning.md (2026-05-22)",
         ),
     ] = None
     """GKE: several containers on each GPU. Fixed when the pool is created."""
@@ -89,7 +89,7 @@ class Accelerator(Declared):
         only_gke(
             "AKS partitions GPUs by instance profile.",
             "Write gpuInstanceProfile: MIG1g, for example.",
-            "azure-aks-docs gpu-multi-instance.md (2026-05)",
+            "azure-aks-docs gpu-multi-instance.md (2026-05-22)",
         ),
     ] = None
     """GKE: NVIDIA Multi-Instance GPU partition that each GPU is divided into, such as `1g.5gb`. Fixed when
@@ -251,7 +251,7 @@ class Pool(Declared):
         gke_fixed("nodeConfig.localNvmeSsdBlockConfig"),
         only_gke(
             "AKS attaches the NVMe disks of a machine without a setting.",
-            source="azure-aks-docs use-nvme.md (2026)",
+            source="azure-aks-docs best-practices-storage-nvme.md (2025-10-17)",
         ),
     ] = None
     """GKE: local SSDs as raw block devices. Fixed when the pool is created."""
@@ -267,7 +267,7 @@ class Pool(Declared):
         only_gke(
             "AKS streams images of Azure Container Registry with artifact streaming, which Ebbtide does not "
             "configure.",
-            source="azure-native 3.29.0, AgentPool; azure-aks-docs artifact-streaming.md (2026)",
+            source="azure-native 3.29.0, AgentPool; azure-aks-docs artifact-streaming.md (2026-05-05)",
         ),
     ] = None
     """GKE: start containers before their image is completely pulled. Default: true if a secondary boot disk
@@ -291,7 +291,8 @@ class Pool(Declared):
         gke_fixed("nodeConfig.serviceAccount"),
         only_gke(
             "Nodes on AKS use the cluster's kubelet identity.",
-            source="azure-native 3.29.0, AgentPool; azure-aks-docs use-managed-identity.md (2026)",
+            source="azure-native 3.29.0, AgentPool; azure-aks-docs pre-created-kubelet-managed-identity.md "
+            "(2024-06-07)",
         ),
     ] = None
     """GKE: e-mail of the nodes' service account, or `default` for the project's Compute Engine default
@@ -357,7 +358,7 @@ class Pool(Declared):
         gke("management.autoRepair"),
         only_gke(
             "AKS always repairs nodes, without a setting.",
-            source="azure-aks-docs node-auto-repair.md (2026)",
+            source="azure-aks-docs node-auto-repair.md (2026-07-01)",
         ),
     ] = None
     """GKE: replace nodes that fail health checks. Default: true, but false for flex-start and queued, which
@@ -368,7 +369,7 @@ class Pool(Declared):
         only_gke(
             "AKS has one upgrade channel for all pools of a cluster.",
             "Remove autoUpgrade, or write upgradeChannel under cloud.",
-            "azure-aks-docs auto-upgrade-cluster.md (2026)",
+            "azure-aks-docs auto-upgrade-cluster.md (2026-06-26)",
         ),
     ] = None
     """GKE: upgrade nodes to the cluster's version. Default: true, which a release channel requires; `false`

@@ -237,7 +237,8 @@ def _spread(pool: PoolIn) -> bool:
 
 @cluster_rule(
     "database disks in one zone",
-    "GKE docs, persistent-volumes (2026); azure-aks-docs availability-zones.md (2026)",
+    "GKE docs, persistent-volumes (2026); azure-aks-docs reliability-availability-zones-configure.md "
+    "(2026-03-26)",
     severity=Severity.WARNED,
 )
 def _data_in_one_zone(cluster: Cluster) -> Iterator[Fault]:

@@ -33,7 +33,9 @@ def _spot_is_no_system_pool(pool: PoolIn) -> Iterator[Fault]:
         )
 
 
-@pool_rule("machine available as spot", "catalog/data/series.csv, a source in each row", CloudKind.AKS)
+@pool_rule(
+    "machine available as spot", "catalog/data/machine_series.csv, a source in each row", CloudKind.AKS
+)
 def _spot_of_a_series_that_has_it(pool: PoolIn) -> Iterator[Fault]:
     machine = pool.machine
     if isinstance(pool.pool.capacity, Spot) and machine is not None and not can_be_spot(machine.family):
@@ -47,7 +49,7 @@ def _spot_of_a_series_that_has_it(pool: PoolIn) -> Iterator[Fault]:
 
 @pool_rule(
     "ephemeral disk fits machine",
-    "azure-aks-docs concepts-storage.md (2024-05-02); catalog/data/ephemeral.csv, a source in each row",
+    "azure-aks-docs concepts-storage.md (2026-07-30); catalog/data/ephemeral.csv, a source in each row",
     CloudKind.AKS,
 )
 def _ephemeral_disk_fits(pool: PoolIn) -> Iterator[Fault]:

@@ -14,7 +14,7 @@ _NEWER_MINORS = ("stable", "rapid")
 
 @cluster_rule(
     "pinned version needs matching upgrade channel",
-    "azure-aks-docs auto-upgrade-cluster.md (2026-08)",
+    "azure-aks-docs auto-upgrade-cluster.md (2026-06-26)",
     CloudKind.AKS,
     Severity.WARNED,
 )

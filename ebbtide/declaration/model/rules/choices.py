@@ -59,7 +59,7 @@ def _disk_size(pool: PoolIn) -> Iterator[Fault]:
         )
 
 
-@pool_rule("only default driver on AKS", "azure-aks-docs use-nvidia-gpu.md (2026)", CloudKind.AKS)
+@pool_rule("only default driver on AKS", "azure-aks-docs use-nvidia-gpu.md (2026-07-02)", CloudKind.AKS)
 def _driver(pool: PoolIn) -> Iterator[Fault]:
     if pool.pool.accelerator is not None and pool.pool.accelerator.driver == "latest":
         yield Fault(

@@ -193,7 +193,8 @@ def _gke_zones(pool: PoolIn) -> Iterator[Fault]:
 
 @pool_rule(
     "AKS zone numbers",
-    f"azure-aks-docs availability-zones.md (2026); rancher/rancher#33019; {_TABLE}",
+    "azure-aks-docs reliability-availability-zones-configure.md (2026-03-26); rancher/rancher#33019; "
+    f"{_TABLE}",
     CloudKind.AKS,
 )
 def _aks_zones(pool: PoolIn) -> Iterator[Fault]:

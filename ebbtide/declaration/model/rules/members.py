@@ -11,7 +11,7 @@ from ebbtide.declaration.model.rules.rule import Severity, cluster_rule
 from ebbtide.declaration.model.rules.syntax import Syntax, Texts, cluster_rules
 
 _NO_ROLE = "The cloud could not grant access to that member."
-_AKS_DOCS = "azure-aks-docs kubernetes-rbac-entra-id.md (2026-08)"
+_AKS_DOCS = "azure-aks-docs kubernetes-rbac-entra-id.md (2025-01-26)"
 _USER_ROLE = "Azure Kubernetes Service Cluster User Role"
 
 

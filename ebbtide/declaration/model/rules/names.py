@@ -27,8 +27,10 @@ _AKS_NAME_WORDS = (
 _NO_CLUSTER = "The cluster could not be created."
 _NO_SUCH_CLUSTER = "No cluster can have that name."
 _NO_POOL = "The node pool could not be created."
-_GKE_NAMES = "GKE v1 API, Cluster.name (cloud.google.com/kubernetes-engine/docs/reference/rest, 2026)"
-_AZURE_NAMES = "Azure resource-name-rules (learn.microsoft.com/azure/azure-resource-manager/management, 2026)"
+_GKE_NAMES = (
+    "gcloud CLI 556.0.0, GKE v1 API discovery: Cluster.name; pulumi/pulumi-gcp#1510 (2024-01): pool names"
+)
+_AZURE_NAMES = "MicrosoftDocs/azure-docs resource-name-rules.md (2020-02-11)"
 
 
 def _gke(field: Callable[[Gke], Texts]) -> Callable[[Cluster], Texts]:
@@ -60,7 +62,7 @@ _NETWORK_TAG = r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?"
 _NETWORK_TAG_WORDS = (
     "at most 63 lower-case letters, digits and hyphens, starting with a letter and not ending with a hyphen"
 )
-_NETWORK_TAG_SOURCE = "Compute docs, add-remove-network-tags (2026)"
+_NETWORK_TAG_SOURCE = "cloud.google.com/vpc/docs/add-remove-network-tags (2026-11)"
 
 CLUSTER_RULES: tuple[ClusterRule, ...] = cluster_rules(
     Syntax(
@@ -96,7 +98,8 @@ CLUSTER_RULES: tuple[ClusterRule, ...] = cluster_rules(
         f"hyphen, without the words {_NOT_IN_PROJECT_IDS.replace('|', ', ')}",
         example="acme-ml",
         consequence="Every call to the cloud would fail.",
-        source="Resource Manager docs, creating-managing-projects (cloud.google.com, 2026)",
+        source="gcloud CLI 556.0.0, Resource Manager v1 API discovery: projectId; Resource Manager docs, "
+        "creating-managing-projects, as firestore-path 0.5.0 quotes it (2026-11): words",
         texts=_gke(lambda cloud: [("cloud.project", cloud.project)]),
         cloud=CloudKind.GKE,
     ),
@@ -118,7 +121,7 @@ CLUSTER_RULES: tuple[ClusterRule, ...] = cluster_rules(
         wants="a version of Kubernetes or of GKE, latest, or - for GKE's default",
         example="1.33 or 1.33.5-gke.1080000",
         consequence=_NO_CLUSTER,
-        source="GKE docs, versioning (cloud.google.com, 2026)",
+        source="gcloud CLI 556.0.0, GKE v1 API discovery: initialClusterVersion",
         texts=_gke(lambda cloud: [("cloud.kubernetesVersion", cloud.kubernetes_version)]),
         cloud=CloudKind.GKE,
     ),
@@ -140,8 +143,7 @@ CLUSTER_RULES: tuple[ClusterRule, ...] = cluster_rules(
         wants="at most 256 characters in one line",
         example="vision-team",
         consequence="The billing label of the owner could not be set.",
-        source="Azure docs, tag-resources (learn.microsoft.com/azure/azure-resource-manager/management, "
-        "2026)",
+        source="MicrosoftDocs/azure-docs tag-resources.md (2022-03-15)",
         texts=lambda cluster: [("owner", cluster.owner)],
         cloud=CloudKind.AKS,
     ),
@@ -163,7 +165,7 @@ CLUSTER_RULES: tuple[ClusterRule, ...] = cluster_rules(
         wants=_GUID_WORDS,
         example=_GUID_EXAMPLE,
         consequence="Every call to the cloud would fail.",
-        source="Azure docs, get-subscription-tenant-id (learn.microsoft.com/azure/azure-portal, 2026)",
+        source="azure-mgmt-containerservice 40.1.0, subscription_id: a UUID",
         texts=_aks(lambda cloud: [("cloud.subscription", cloud.subscription)]),
         cloud=CloudKind.AKS,
     ),

@@ -285,7 +285,7 @@ def _outbound(cluster: Cluster) -> Iterator[Fault]:
 
 @cluster_rule(
     "no authorized range of the whole internet",
-    "GKE docs, authorized-networks (2026); azure-aks-docs api-server-authorized-ip-ranges.md (2026)",
+    "GKE docs, authorized-networks (2026); azure-aks-docs api-server-authorized-ip-ranges.md (2026-08-03)",
     severity=Severity.WARNED,
 )
 def _open_to_all(cluster: Cluster) -> Iterator[Fault]:
@@ -302,7 +302,7 @@ def _open_to_all(cluster: Cluster) -> Iterator[Fault]:
 
 @cluster_rule(
     "API server has authorized ranges",
-    "azure-aks-docs api-server-authorized-ip-ranges.md (2026)",
+    "azure-aks-docs api-server-authorized-ip-ranges.md (2026-08-03)",
     CloudKind.AKS,
     Severity.WARNED,
 )

@@ -59,7 +59,7 @@ def _has_an_upper_limit(pool: PoolIn) -> Iterator[Fault]:
         )
 
 
-@pool_rule("min not above max", "kubernetes/autoscaler cluster-autoscaler/FAQ.md (2026)")
+@pool_rule("min not above max", "gcloud CLI 556.0.0, GKE v1 API discovery: NodePoolAutoscaling")
 def _min_not_above_max(pool: PoolIn) -> Iterator[Fault]:
     nodes = pool.pool.nodes
     if nodes.min is not None and nodes.max is not None and nodes.min > nodes.max:
@@ -120,7 +120,7 @@ def _nodes_in_a_zone(pool: PoolIn) -> Iterator[Fault]:
 
 @pool_rule(
     "maximum surge nodes",
-    "GKE docs, node-pool-upgrade-strategies (2026): maxSurge + maxUnavailable",
+    "pulumi-gcp 10.2.0, container.NodePool upgradeSettings: at most 20 nodes at the same time",
     CloudKind.GKE,
 )
 def _surge(pool: PoolIn) -> Iterator[Fault]:
@@ -137,7 +137,7 @@ def _surge(pool: PoolIn) -> Iterator[Fault]:
 
 @pool_rule(
     "supported pods per node",
-    "GKE docs, flexible-pod-cidr (2026); azure-aks-docs concepts-network-ip-address-planning.md (2024-05-28)",
+    "GKE docs, flexible-pod-cidr (2026); azure-aks-docs concepts-network-ip-address-planning.md (2026-04-16)",
 )
 def _pods_per_node(pool: PoolIn) -> Iterator[Fault]:
     least, most = CLOUD_SPECS[pool.site.cloud].pods_per_node
@@ -153,7 +153,7 @@ def _pods_per_node(pool: PoolIn) -> Iterator[Fault]:
 
 @pool_rule(
     "minimum pods in AKS system pool",
-    "azure-aks-docs use-system-pools.md (2026-04-30), concepts-network-ip-address-planning.md (2024-05-28)",
+    "azure-aks-docs use-system-pools.md (2026-04-30), concepts-network-ip-address-planning.md (2026-04-16)",
     CloudKind.AKS,
 )
 def _aks_system_pods(pool: PoolIn) -> Iterator[Fault]:
@@ -195,7 +195,7 @@ def _never_zero(pool: PoolIn) -> Iterator[Fault]:
 
 
 @cluster_rule(
-    "network tags of a node", "Compute docs, add-remove-network-tags (2026): at most 64", CloudKind.GKE
+    "network tags of a node", "cloud.google.com/vpc/docs/add-remove-network-tags (2026-11)", CloudKind.GKE
 )
 def _network_tags(cluster: Cluster) -> Iterator[Fault]:
     common = cluster.cloud.network_tags if isinstance(cluster.cloud, Gke) else ()

@@ -14,7 +14,7 @@ from ebbtide.text import and_list, or_list, several
 _NO_POOL = "The node pool could not be created."
 _MIG_DOCS = (
     "GoogleCloudPlatform/cluster-autoscaler@7d250507, machinetypes/deprecated_machine_types_gpu_config.go; "
-    "azure-aks-docs gpu-multi-instance.md (2026-05); catalog/data/partitions.csv"
+    "azure-aks-docs gpu-multi-instance.md (2026-05-22); catalog/data/partitions.csv"
 )
 _SHARING_DOCS = "GKE docs, timesharing-gpus and nvidia-mps-gpus (2026)"
 

@@ -16,7 +16,7 @@ from ebbtide.declaration.model.rules.rule import PoolIn, Severity, cluster_rule,
 from ebbtide.text import several
 
 _AKS_DOCS = "azure-aks-docs use-system-pools.md (2026-04-30)"
-_AKS_SIZES = "azure-aks-docs quotas-skus-regions.md (2024-01-12)"
+_AKS_SIZES = "azure-aks-docs quotas-skus-regions.md (2026-08-03)"
 _AKS_VCPUS, _AKS_MEMORY_GIB = 2, 4
 _CRITICAL = "CriticalAddonsOnly"
 _GKE_MANAGED = "components.gke.io/gke-managed-components"
