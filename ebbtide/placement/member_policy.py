@@ -53,8 +53,31 @@ _LONG_NAME: Final = 50
 """Length of a label from which on the user's name may have been cut, after 63 characters."""
 
 _STEPS_ACCOUNT: Final = f"system:serviceaccount:{PIPELINES_NAMESPACE}:argo"
-"""Account of the controller that creates the steps of Kubeflow Pipelines, and their drivers, which cannot be
-placed (kubeflow/pipelines 2.17.0, argocompiler)."""
+"""Account of the controller that creates the steps of Kubeflow Pipelines, and their drivers and importers,
+which cannot be placed (kubeflow/pipelines 2.17.0, argocompiler)."""
+
+_PIPELINE_IMAGES: Final = ("ghcr.io/kubeflow/", "gcr.io/ml-pipeline/")
+"""Prefixes of the images of Kubeflow Pipelines (2.17.0, and before 2.4)."""
+
+_UNPLACEABLE: Final = " || ".join(
+    f"({listed(_PIPELINE_IMAGES)}.exists(p, c.image.startsWith(p + {quoted(f'{image}:')})) && {test})"
+    for image, test in (
+        ("kfp-driver", "has(c.command) && size(c.command) > 0 && c.command[size(c.command) - 1] == 'driver'"),
+        ("kfp-launcher", "has(c.args) && '--executor_type' in c.args && 'importer' in c.args"),
+    )
+)
+"""CEL condition of the container of a pod of Argo that runs no user's code: a driver, or an importer of an
+artifact. Argo precedes the command with its own (Argo Workflows 4.0.5, emissary executor)."""
+
+_STEPS: Final = f"request.userInfo.username == {quoted(_STEPS_ACCOUNT)}"
+"""CEL condition of the pods of Kubeflow Pipelines: steps, drivers and importers."""
+
+_DRIVES: Final = (
+    f"{_STEPS} && "
+    f"variables.containers.all(c, c.name in ['init', 'wait'] || (c.name == 'main' && ({_UNPLACEABLE})))"
+)
+"""CEL condition of the pods of Kubeflow Pipelines that cannot be placed. Argo's own containers are `init` and
+`wait`."""
 
 _RULES: Final[tuple[Rule, ...]] = (*POD_RULES, ("batch", "v1", ("cronjobs",)), ("", "v1", ("services",)))
 
@@ -234,16 +257,15 @@ def _pod_checks(cluster: Cluster) -> Iterator[tuple[str, str]]:
             "a ConfigMap, a Secret or an emptyDir'"
         ),
     )
-    critical = listed(("system-cluster-critical", "system-node-critical", controllers_priority(cluster)))
-    # Templates have the name of a class only; pods also have its value.
+    # Pods have the value of their class, templates only its name.
     yield (
         (
-            f"!(variables.priorityClass in {critical}) && "
-            f"(!has(variables.pod.priority) || variables.pod.priority < {HIGHEST_PRIORITY})"
+            f"(object.kind == 'Pod' ? !has(variables.pod.priority) || variables.pod.priority < "
+            f"{HIGHEST_PRIORITY} : variables.priorityClass == '')"
         ),
         (
-            "'has the priority class ' + variables.priorityClass + ', which would preempt system pods: "
-            "omit priorityClassName'"
+            "'has the priority class ' + variables.priorityClass + ', which may preempt system pods: omit "
+            "priorityClassName; in a queue, a WorkloadPriorityClass orders the work'"
         ),
     )
     yield (
@@ -265,14 +287,16 @@ def _pod_checks(cluster: Cluster) -> Iterator[tuple[str, str]]:
     if _open_nodes(cluster):
         pools = ", ".join(pool.name for pool in cluster.work_pools)
         queue = f"set the label {QUEUE_LABEL} to a queue, or " if cluster.has_kueue else ""
+        is_open = cluster.system_pool is not None and cluster.system_pool.is_declared_open
         yield (
             (
                 "!(object.kind in ['Pod', 'Job']) || variables.held || "
-                f"request.userInfo.username == {quoted(_STEPS_ACCOUNT)} || {_selects_other_nodes(cluster)}"
+                f"({_STEPS if is_open else _DRIVES}) || {_selects_other_nodes(cluster)}"
             ),
             quoted(
                 "could run on the system pool, which is for the pods of the cluster and counts towards no "
-                f"quota: {queue}select the nodes of a pool ({pools}) as `ebbtide job --pool` does"
+                f"quota: {queue}select the nodes of a pool ({pools}), as `ebbtide job --pool` and `use_pool` "
+                "do"
             ),
         )
 
@@ -301,7 +325,7 @@ def _claim_checks() -> Iterator[tuple[str, str]]:
     job = quoted(_JOB_LABEL)
     yield (
         (
-            f"({CONTROLLER}) || request.userInfo.username == {quoted(_STEPS_ACCOUNT)} || "
+            f"({CONTROLLER}) || {_STEPS} || "
             f"!variables.claims.exists(k, k in {listed(_WORK_LABELS)} || (k == {job} && "
             f"!variables.labelled.all(l, !({job} in l) || "
             f"(object.kind == 'Job' && l[{job}] == dyn(object).metadata.name))))"

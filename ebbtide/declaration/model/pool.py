@@ -285,7 +285,8 @@ class Pool(Declared):
         gke("nodeConfig.taints", "nodeConfig.effectiveTaints", "nodeConfig.taintConfig"),
         aks("nodeTaints", "nodeInitializationTaints"),
     ] = default(None)
-    """Taints instead of the derived one. Taints that the cloud adds itself remain."""
+    """Taints instead of the derived one. Taints that the cloud adds itself remain. On a system pool, `[]`
+    also admits steps of Kubeflow Pipelines that select no pool."""
     service_account: Annotated[
         str | None,
         gke_fixed("nodeConfig.serviceAccount"),

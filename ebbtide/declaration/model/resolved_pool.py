@@ -60,6 +60,11 @@ class ResolvedPool(Pool):
         return Pool.model_construct(self.model_fields_set & Pool.model_fields.keys(), **_fields(self))
 
     @property
+    def is_declared_open(self) -> bool:
+        """Whether the declaration has `taints: []`, so that steps of pipelines may run on a system pool."""
+        return self.taints == () and "taints" in self.model_fields_set
+
+    @property
     def series(self) -> MachineSeries | None:
         """Series of its machine on GKE; None if the catalog has none."""
         return _series(self)
@@ -258,8 +263,11 @@ def resolve(pool: Pool, site: Site, addons: Addons = NO_ADDONS, fallback: str = 
     }
     if site.cloud is CloudKind.GKE:
         update |= _gke_only(pool)
+    is_set = set(ResolvedPool.model_fields)
+    if pool.taints is None or "taints" not in pool.model_fields_set:
+        is_set.remove("taints")
     return ResolvedPool.model_construct(
-        None, **_fields(pool) | update, site=site, addons=addons, hardware=hardware
+        is_set, **_fields(pool) | update, site=site, addons=addons, hardware=hardware
     )
 
 

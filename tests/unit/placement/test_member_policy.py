@@ -73,7 +73,7 @@ def test_the_values_of_priorities_end_below_the_controllers() -> None:
     """A pod of a priority class with another name has at most a value below that of the controllers, which is
     the highest of a user's class."""
     tests = _tests(changed(GKE, teams=[{"name": "vision"}]))
-    assert "variables.pod.priority < 1000000000)" in tests
+    assert "variables.pod.priority < 1000000000 :" in tests
     assert priority_class(declare(GKE))["value"] == 1_000_000_000
 
 
@@ -95,6 +95,17 @@ def test_an_open_system_pool_is_guarded() -> None:
     pools = [item for item in GKE["pools"] if item["name"] != "system"]
     cloud = GKE["cloud"] | {"existing": {"name": "theirs"}}
     assert guarded not in messages(changed(GKE, pools=pools, teams=teams, cloud=cloud))
+
+
+@pytest.mark.parametrize("base", [GKE, AKS])
+def test_an_open_system_pool_is_for_drivers_of_pipelines(base: Declaration) -> None:
+    """Steps without a pool are refused, unless the declaration has `taints: []`; members' work always is."""
+    declaration = changed(base, teams=[{"name": "vision"}], addons={"pipelines": {}})
+    assert "'driver'" in _tests(declaration)
+    declaration["pools"] = [dict(item) for item in declaration["pools"]]
+    pool(declaration, "system")["taints"] = []
+    assert "'driver'" not in _tests(declaration)
+    assert "variables.held" in _tests(declaration)
 
 
 def test_labels_of_the_record_are_those_that_are_checked() -> None:
