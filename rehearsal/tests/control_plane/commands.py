@@ -58,8 +58,8 @@ class Ebbtide:
     ) -> None:
         self._kubeconfig, self._profile, self._environment = kubeconfig, profile, environment or {}
 
-    def start(self, *args: str) -> subprocess.Popen[str]:
-        """Start a command."""
+    def start(self, *args: str, stdin: int | None = None) -> subprocess.Popen[str]:
+        """Start a command, with the standard input of a file descriptor if there is one."""
         environment = {
             "PATH": os.environ["PATH"],
             "HOME": "/nonexistent",
@@ -71,6 +71,7 @@ class Ebbtide:
             [sys.executable, "-m", "ebbtide", *args],
             cwd=ROOT,
             env=environment | {"EBBTIDE_PROFILE": self._profile.json(), "COLUMNS": "80"},
+            stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

@@ -23,7 +23,7 @@ from ebbtide_rehearsal.control_plane import ControlPlane
 from ebbtide_rehearsal.tools import ensure, narration
 from rehearsal.tests.control_plane.cluster import Object, namespace, node, wait
 from rehearsal.tests.control_plane.fault_proxy import ONCE, Fault, FaultProxy
-from rehearsal.tests.engine.projects import project_in
+from rehearsal.tests.engine.projects import lifetime, project_in
 from tests.unit.operations.objects import PROFILE
 
 pytestmark = [pytest.mark.rehearsal, pytest.mark.timeout(7200)]
@@ -199,11 +199,12 @@ def test_an_object_of_the_same_name(control_plane: ControlPlane) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("shift", range(len(ONCE)))
+@pytest.mark.parametrize("command", ["destroy", "reap"])
 def test_a_destroy_with_a_fault(
-    control_plane: ControlPlane, proxy: FaultProxy, tmp_path: Path, shift: int
+    control_plane: ControlPlane, proxy: FaultProxy, tmp_path: Path, command: str, shift: int
 ) -> None:
-    """Each request of `ebbtide destroy` meets a fault, the kinds in turn: the stack is destroyed, or by its
-    repetition after a kill, and users' load balancers with it."""
+    """Each request of `ebbtide destroy` and `ebbtide reap` meets a fault, the kinds in turn: the stack is
+    destroyed, or by its repetition after a kill, and users' load balancers with it."""
     api, project = control_plane.api, project_in(tmp_path)
     kubeconfig = proxy.kubeconfig(tmp_path / "kubeconfig").read_text()
 
@@ -213,10 +214,11 @@ def test_a_destroy_with_a_fault(
         stack = {"type": "pulumi:pulumi:Stack", "name": "tried-dev", "outputs": outputs}
         if (project.root / "Pulumi.dev.yaml").exists():
             project.pulumi("stack", "rm", "dev", "--yes")
-        project.holds("dev", stack, {"type": "gcp:container/cluster:Cluster", "name": "train"})
+        cluster = {"type": "gcp:container/cluster:Cluster", "name": "train"}
+        project.holds("dev", stack, cluster, *lifetime(-1))
 
     def destroy(fault: Fault | None = None, at: int = -1) -> tuple[int, str]:
-        started = project.start("destroy", "dev", "--yes")
+        started = project.start(command, "dev", "--yes")
         proxy.inject(fault, at, started.kill)
         output, _ = started.communicate(timeout=300)
         assert "Traceback" not in output

@@ -4,12 +4,37 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from ebbtide.declaration.model import expiry
+from ebbtide.values import clock
 from ebbtide_rehearsal.tools import ensure
 from tests.repository import ROOT
+
+
+def in_state(stack: str, resource: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a resource with a name as it is in a stack's state; the types of its parents precede its own."""
+    fields = {key: value for key, value in resource.items() if key != "name"}
+    urn = f"urn:pulumi:{stack}::tried::{resource['type']}::{resource['name']}"
+    return {"urn": urn, **fields, "type": str(resource["type"]).rpartition("$")[2]}
+
+
+def time_in(hours: float) -> str:
+    """Return the time in a number of hours, as a program writes it."""
+    return expiry.text(clock.now() + timedelta(hours=hours))
+
+
+def lifetime(expires: float, first_up: float = -48) -> list[dict[str, Any]]:
+    """Return a lifetime as a program leaves it in the state; hours from now."""
+    stash = f"{expiry.COMPONENT}$pulumi:index:Stash"
+    return [
+        {"type": expiry.COMPONENT, "name": "train-lifetime", "outputs": {expiry.OUTPUT: time_in(expires)}},
+        {"type": stash, "name": "train-lifetime-first-up", "outputs": {"output": time_in(first_up)}},
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +70,7 @@ class Project:
         (self.root / f"Pulumi.{stack}.yaml").write_text("config: {}\n")
         self.pulumi("stack", "init", stack, "--no-select")
         state = json.loads(self.pulumi("stack", "export", "--stack", stack))
-        state["deployment"]["resources"] = [
-            {"urn": f"urn:pulumi:{stack}::tried::{resource['type']}::{resource.pop('name')}", **resource}
-            for resource in resources
-        ]
+        state["deployment"]["resources"] = [in_state(stack, resource) for resource in resources]
         self.pulumi("stack", "import", "--stack", stack, stdin=json.dumps(state))
 
     def destroy(self, *args: str) -> tuple[int, str, str]:
@@ -72,6 +94,7 @@ class Project:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            process_group=0,
         )
 
 

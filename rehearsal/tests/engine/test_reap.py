@@ -2,8 +2,14 @@
 
 import json
 import os
+import random
 import re
-from contextlib import contextmanager
+import shutil
+import signal
+import subprocess
+import time
+from collections import Counter
+from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -14,8 +20,7 @@ from typer.testing import CliRunner
 from ebbtide.cli.entry_point import app
 from ebbtide.declaration.model import expiry
 from ebbtide.operations.stack import Stack
-from ebbtide.values import clock
-from rehearsal.tests.engine.projects import Project, project_in
+from rehearsal.tests.engine.projects import Project, in_state, lifetime, project_in, time_in
 from rehearsal.tests.engine.sites import Site, site_on
 
 pytestmark = pytest.mark.engine
@@ -30,20 +35,6 @@ def project(tmp_path: Path) -> Project:
     return project_in(tmp_path)
 
 
-def _time(hours: float) -> str:
-    """Return the time in a number of hours."""
-    return expiry.text(clock.now() + timedelta(hours=hours))
-
-
-def _life(expires: float, first_up: float = -48) -> list[dict[str, Any]]:
-    """A lifetime as a program leaves it in the state; hours from now."""
-    stash = f"{expiry.COMPONENT}$pulumi:index:Stash"
-    return [
-        {"type": expiry.COMPONENT, "name": "train-lifetime", "outputs": {expiry.OUTPUT: _time(expires)}},
-        {"type": stash, "name": "train-lifetime-first-up", "outputs": {"output": _time(first_up)}},
-    ]
-
-
 def _stacks(project: Project, contents: dict[str, list[dict[str, Any]]]) -> None:
     """Write stacks to the backend: copies of one that the engine has made."""
     project.holds("made")
@@ -51,16 +42,8 @@ def _stacks(project: Project, contents: dict[str, list[dict[str, Any]]]) -> None
     made = (directory / "made.json").read_text(encoding="utf-8")
     for name, resources in contents.items():
         document = json.loads(made.replace("/made", f"/{name}"))
-        document["checkpoint"]["latest"]["resources"] = [
-            {"urn": f"urn:pulumi:{name}::tried::{item['type']}::{item['name']}", **_without_name(item)}
-            for item in resources
-        ]
+        document["checkpoint"]["latest"]["resources"] = [in_state(name, item) for item in resources]
         (directory / f"{name}.json").write_text(json.dumps(document), encoding="utf-8")
-
-
-def _without_name(item: dict[str, Any]) -> dict[str, Any]:
-    type_ = str(item["type"]).rpartition("$")[2]
-    return {key: value for key, value in item.items() if key != "name"} | {"type": type_}
 
 
 def test_the_expired_ones_go(project: Project) -> None:
@@ -68,10 +51,10 @@ def test_the_expired_ones_go(project: Project) -> None:
     and six stay."""
     site = {"type": "acme:web:Site", "name": "site"}
     contents = {
-        **{f"old-{number}": [*_life(-number), site] for number in (1, 2, 3)},
-        "broken": [*_life(-24), _BROKEN],
-        "guarded": [*_life(-30), {**site, "protect": True}],
-        **{f"new-{number}": [*_life(number), site] for number in (1, 2, 3, 4)},
+        **{f"old-{number}": [*lifetime(-number), site] for number in (1, 2, 3)},
+        "broken": [*lifetime(-24), _BROKEN],
+        "guarded": [*lifetime(-30), {**site, "protect": True}],
+        **{f"new-{number}": [*lifetime(number), site] for number in (1, 2, 3, 4)},
         "permanent": [site],
     }
     _stacks(project, contents)
@@ -110,7 +93,7 @@ def test_the_expired_ones_go(project: Project) -> None:
 
 def test_nothing_is_touched_without_a_way_to_the_state(project: Project, tmp_path: Path) -> None:
     """Wrong passphrase, missing backend, no login, missing binary: a sentence each, and exit status 2."""
-    _stacks(project, {"old": [*_life(-1), {"type": "acme:web:Site", "name": "site"}]})
+    _stacks(project, {"old": [*lifetime(-1), {"type": "acme:web:Site", "name": "site"}]})
     cases = {
         "is not the passphrase of stack old": {"PULUMI_CONFIG_PASSPHRASE": "another"},
         "unable to open state directory": {"PULUMI_BACKEND_URL": (tmp_path / "gone").as_uri()},
@@ -131,7 +114,7 @@ def test_a_stack_that_is_extended_meanwhile_stays(
 ) -> None:
     """The expiry is read again while the engine holds the lock, whenever the stack is extended before."""
     site = {"type": "acme:web:Site", "name": "site"}
-    _stacks(project, {"slow": [*_life(-2), site], "dev": [*_life(-1), site]})
+    _stacks(project, {"slow": [*lifetime(-2), site], "dev": [*lifetime(-1), site]})
     for name, value in project.environment.items():
         monkeypatch.setenv(name, value)
     done, pending = getattr(Stack, step), ["dev"]
@@ -140,7 +123,7 @@ def test_a_stack_that_is_extended_meanwhile_stays(
         if stack.name in pending:
             pending.remove(stack.name)
             text = project.pulumi("stack", "export", "--stack", "dev")
-            later = re.sub(r'("expires": )"[^"]+"', rf'\1"{_time(8)}"', text)
+            later = re.sub(r'("expires": )"[^"]+"', rf'\1"{time_in(8)}"', text)
             project.pulumi("stack", "import", "--stack", "dev", stdin=later)
         return done(stack, *args, **options)
 
@@ -153,10 +136,51 @@ def test_a_stack_that_is_extended_meanwhile_stays(
     assert ended.stderr.count("Nothing was changed: stack dev was extended until ") == 1
 
 
+@pytest.mark.timeout(7200)
+@pytest.mark.parametrize("kills", [2, pytest.param(100, marks=pytest.mark.long)])
+def test_kills_at_random_moments(project: Project, kills: int, request: pytest.FixtureRequest) -> None:
+    """What a killed reaper leaves, the next one destroys, without a lock; other stacks stay."""
+    site = {"type": "acme:web:Site", "name": "site"}
+    _stacks(project, {"old": [*lifetime(-1), site], "new": [*lifetime(1), site]})
+    before = project.state.with_name("before")
+    shutil.copytree(project.state, before)
+    begun = time.monotonic()
+    assert project.ebbtide("reap", "--yes")[0] == 0
+    length = time.monotonic() - begun
+    moments = random.Random(kills)  # noqa: S311 - for a test
+    ends: Counter[str] = Counter()
+    for number in range(kills):
+        shutil.rmtree(project.state)
+        shutil.copytree(before, project.state)
+        started = project.start("reap", "--yes")
+        with suppress(subprocess.TimeoutExpired):
+            started.wait(length * moments.uniform(0.1, 1.05))
+        # With its engine, as the kernel and a runner kill; or alone, and the engine goes on.
+        if number % 4:
+            with suppress(ProcessLookupError):
+                os.killpg(started.pid, signal.SIGKILL)
+        started.kill()
+        started.communicate()
+        ends[_state_of(project, "old")] += 1
+        status, out, errors = project.ebbtide("reap", "--yes")
+        assert status == 0, out + errors
+        assert (_state_of(project, "old"), _state_of(project, "new")) == ("destroyed", "whole"), out + errors
+    summary = ", ".join(f"{count} {end}" for end, count in ends.items())
+    request.node.user_properties.append((f"{kills} kills of reap", summary))
+
+
+def _state_of(project: Project, name: str) -> str:
+    """Return how much of a stack is in its state."""
+    deployment = json.loads(project.pulumi("stack", "export", "--stack", name))["deployment"]
+    types = {item["type"] for item in deployment.get("resources", [])}
+    pending = ", with pending operations" if deployment.get("pending_operations") else ""
+    return ("whole" if "acme:web:Site" in types else "in part" if types else "destroyed") + pending
+
+
 def test_a_stack_that_is_updated_meanwhile_stays(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """An update of which the reaper knows nothing but that there was one is not undone."""
     site = {"type": "acme:web:Site", "name": "site"}
-    _stacks(project, {"dev": [*_life(-1), site]})
+    _stacks(project, {"dev": [*lifetime(-1), site]})
     for name, value in project.environment.items():
         monkeypatch.setenv(name, value)
     starts = iter(["2026-11-22T20:00:00.000Z", "2026-11-22T20:00:01.000Z"])
@@ -181,7 +205,7 @@ config:
 
 def test_a_lifetime_is_extended(project: Project) -> None:
     """The stack's file has more hours, counted from the expiry, and the rest of it stays."""
-    _stacks(project, {"dev": _life(1), "late": _life(-5, -47.5), "fresh": [], "prod": []})
+    _stacks(project, {"dev": lifetime(1), "late": lifetime(-5, -47.5), "fresh": [], "prod": []})
     for name in ("dev", "late", "fresh"):
         (project.root / f"Pulumi.{name}.yaml").write_text(_DECLARED, encoding="utf-8")
     out = project.ebbtide("extend", "dev", "--hours", "4")[1]
@@ -225,7 +249,7 @@ def test_an_expiry_is_read_without_the_passphrase(project: Project) -> None:
     """Also of a state with secrets, which stay encrypted."""
     secret = {"4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270", "ciphertext": "v1:x:y"}
     site = {"type": "acme:web:Site", "name": "site", "outputs": {"kubeconfig": secret}}
-    _stacks(project, {"old": [*_life(-1), site]})
+    _stacks(project, {"old": [*lifetime(-1), site]})
     without = {name: value for name, value in project.environment.items() if "PASSPHRASE" not in name}
     status, out, errors = Project(project.root, project.state, without).ebbtide("reap")
     assert (status, errors) == (1, "")
