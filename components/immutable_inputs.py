@@ -119,7 +119,7 @@ class ImmutableInputs:
     @cached_property
     def rows(self) -> tuple[ImmutableInput, ...]:
         """The immutable inputs that Ebbtide sets: its own, and those of a pool's fields."""
-        declared = {**field_by_input(self.cloud, fixed=True), **self.own}
+        declared = {**field_by_input(self.cloud, "fixed"), **self.own}
         return tuple(ImmutableInput(wire, path) for wire, path in declared.items())
 
     def of_pool(

@@ -457,7 +457,7 @@ def overrides() -> str:
 
 def _inputs(field: PoolField, cloud: CloudKind) -> str:
     return ", ".join(
-        f"`{path}`{' (fixed)' if inputs.fixed else ''}"
+        f"`{path}`{'' if inputs.change == 'in place' else f' ({inputs.change})'}"
         for inputs in field.inputs
         if inputs.cloud is cloud
         for path in inputs.paths

@@ -24,7 +24,16 @@ from ebbtide.declaration.model.rules import RULES
 from ebbtide.declaration.project.extends import DECLARATION, extended
 from ebbtide.placement.derive import profile
 from tests.pages import BLOCKS, FILES, Block, commands, of_kind
-from tests.repository import ROOT, STACK_FILES, declaration, makefile_targets, relative
+from tests.repository import (
+    ROOT,
+    STACK_FILES,
+    code_strings,
+    declaration,
+    makefile_targets,
+    relative,
+    sources,
+    syntax,
+)
 
 _OF_OTHERS = {
     ".venv/bin/kfp",
@@ -50,6 +59,11 @@ _PULUMI = {"config", "destroy", "install", "login", "new", "package", "preview",
 
 _PATH = re.compile(r"`((?:components|ebbtide|examples|stacks|template|tests)/[\w./*-]*)`")
 """A path of the repository as a page writes it."""
+
+_TABLE = re.compile(r"\b(?:catalog|providers)/[\w/]+\.csv")
+"""A table of the package as the source of a fact names it."""
+
+_LIMITS = ROOT / "docs/limits.csv"
 
 
 def test_every_block_is_of_a_kind() -> None:
@@ -227,6 +241,19 @@ def test_paths_exist() -> None:
     assert [
         (relative(page), name) for page, name in _matches(_PATH) if not any(ROOT.glob(name.rstrip("/")))
     ] == []
+
+
+def test_tables_that_a_source_names_exist() -> None:
+    """A table of the package that the source of a rule or of a limit names exists."""
+    tables = {relative(path) for path in (ROOT / "ebbtide").rglob("*.csv")}
+    code = (
+        text
+        for path in sources("ebbtide", "rehearsal/ebbtide_rehearsal")
+        for _, text in code_strings(syntax(path))
+    )
+    named = [name for text in (*code, _LIMITS.read_text(encoding="utf-8")) for name in _TABLE.findall(text)]
+    assert len(named) > 20
+    assert [name for name in named if not any(f"/{path}".endswith(f"/{name}") for path in tables)] == []
 
 
 def test_contributing_names_files_for_each_kind_of_change() -> None:

@@ -8,18 +8,12 @@ from ebbtide.analysis.preview.report import PoolReport, Preview, QueueReport, Qu
 from ebbtide.analysis.preview.words import type_words
 from ebbtide.analysis.recording.recording import Message, Recording, Resource
 from ebbtide.analysis.review.difference import Change
+from ebbtide.declaration.catalog import CloudKind
 from ebbtide.declaration.model import expiry
+from ebbtide.declaration.model.pool_fields import field_by_input
 from ebbtide.text import and_list
 
-_RECREATED: Final = (
-    "nodeConfig.machineType",
-    "nodeConfig.diskType",
-    "nodeConfig.diskSizeGb",
-    "nodeConfig.imageType",
-)
-"""Inputs whose change is an upgrade that moves a pool's nodes (googleapis, google/container/v1/
-cluster_service.proto, UpdateNodePoolRequest, cf6f9ee1).
-"""
+_RECREATED: Final = field_by_input(CloudKind.GKE, "recreates nodes")
 _NAMESPACE: Final = "kubernetes:core/v1:Namespace"
 _ROLE_BINDING: Final = "kubernetes:rbac.authorization.k8s.io/v1:RoleBinding"
 POOL_NAMES: Final = {"ebbtide:gke:NodePool": "name", "ebbtide:aks:NodePool": "agentPoolName"}

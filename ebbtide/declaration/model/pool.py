@@ -20,7 +20,15 @@ from ebbtide.declaration.model.base import (
     default,
 )
 from ebbtide.declaration.model.capacity import Capacity, OnDemand
-from ebbtide.declaration.model.provider_inputs import aks, aks_fixed, gke, gke_fixed, only_aks, only_gke
+from ebbtide.declaration.model.provider_inputs import (
+    aks,
+    aks_fixed,
+    gke,
+    gke_fixed,
+    gke_recreates,
+    only_aks,
+    only_gke,
+)
 
 DEFAULT_ACCOUNT: Final = "default"
 """Value of `serviceAccount` for the project's Compute Engine default account (GKE v1 API, NodeConfig)."""
@@ -143,11 +151,15 @@ class Disk(Declared):
     """The boot disk of each node."""
 
     size_gib: Annotated[
-        Positive | None, gke("nodeConfig.diskSizeGb", "nodeConfig.bootDisk.sizeGb"), aks_fixed("osDiskSizeGB")
+        Positive | None,
+        gke_recreates("nodeConfig.diskSizeGb", "nodeConfig.bootDisk.sizeGb"),
+        aks_fixed("osDiskSizeGB"),
     ] = None
     """Size in GiB. Default: 100; for a system pool 30 on GKE and 64 on AKS."""
     type: Annotated[
-        Name | None, gke("nodeConfig.diskType", "nodeConfig.bootDisk.diskType"), aks_fixed("osDiskType")
+        Name | None,
+        gke_recreates("nodeConfig.diskType", "nodeConfig.bootDisk.diskType"),
+        aks_fixed("osDiskType"),
     ] = None
     """GKE: `pd-standard`, `pd-balanced`, `pd-ssd`, `hyperdisk-balanced`. AKS: `managed`, `ephemeral`.
     Default: `pd-balanced`, `managed`."""
@@ -202,8 +214,9 @@ class Pool(Declared):
     role: Annotated[Converted[Role, Role | Literal["system", "work"]], aks("mode")] = default(Role.WORK)
     machine: Annotated[
         Converted[_Machine | None, MachineShape | str | None],
+        gke_recreates("nodeConfig.machineType"),
         # Huge pages are less memory than the queue's quota assumes.
-        gke("nodeConfig.machineType", "nodeConfig.linuxNodeConfig.hugepagesConfig"),
+        gke("nodeConfig.linuxNodeConfig.hugepagesConfig"),
         aks_fixed("vmSize"),
         aks("virtualMachinesProfile", "virtualMachineNodesStatus", "type"),
     ] = default(None)
@@ -273,7 +286,9 @@ class Pool(Declared):
     """GKE: start containers before their image is completely pulled. Default: true if a secondary boot disk
     has container images, which requires it."""
     image: Annotated[
-        Literal["cos", "ubuntu", "azure-linux"] | None, gke("nodeConfig.imageType"), aks("osType", "osSKU")
+        Literal["cos", "ubuntu", "azure-linux"] | None,
+        gke_recreates("nodeConfig.imageType"),
+        aks("osType", "osSKU"),
     ] = None
     """Node image. GKE: `cos` or `ubuntu`; AKS: `ubuntu` or `azure-linux`. Default: `cos`, `ubuntu`."""
     labels: Annotated[dict[str, str], gke("nodeConfig.labels"), aks("nodeLabels")] = Field(

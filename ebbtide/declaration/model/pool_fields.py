@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from ebbtide.declaration.catalog import CloudKind
 from ebbtide.declaration.model.pool import Pool
-from ebbtide.declaration.model.provider_inputs import Inputs, OnlyOn
+from ebbtide.declaration.model.provider_inputs import Change, Inputs, OnlyOn
 from ebbtide.declaration.model.shape.error_locations import models_in
 
 _PARTS = ("accelerator", "capacity", "disk")
@@ -62,17 +62,17 @@ def _fields(owner: type[BaseModel], path: str, parents: tuple[str, ...]) -> Iter
             yield from _fields(part, below, (*parents, name))
 
 
-def field_by_input(cloud: CloudKind, *, fixed: bool = False) -> dict[str, str]:
+def field_by_input(cloud: CloudKind, change: Change | None = None) -> dict[str, str]:
     """Return the path of a pool's field by each of its inputs.
 
     Args:
         cloud: the cloud of the inputs.
-        fixed: whether to return only the inputs that are fixed when the pool is created.
+        change: effect of a change of the inputs; None for all inputs.
     """
     return {
         path: field.path
         for field in pool_fields()
         for inputs in field.inputs
-        if inputs.cloud is cloud and (inputs.fixed or not fixed)
+        if inputs.cloud is cloud and change in (None, inputs.change)
         for path in inputs.paths
     }

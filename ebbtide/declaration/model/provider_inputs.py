@@ -4,11 +4,15 @@ Rules, the comparison of existing pools and the documentation of overrides follo
 """
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
 from ebbtide.declaration.catalog import CloudKind
 
 _AGENT_POOL: Final = "azure-native 3.29.0, AgentPool"
+
+Change: TypeAlias = Literal["in place", "recreates nodes", "fixed"]
+"""Effect of a changed input on an existing pool. `recreates nodes`: an upgrade, a few nodes at a time.
+`fixed`: `ebbtide up` replaces the pool."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,12 +22,12 @@ class Inputs:
     Attributes:
         cloud: the cloud.
         paths: their paths; each includes everything below it.
-        fixed: true if they are fixed when the pool is created: `ebbtide up` then replaces the pool.
+        change: effect of a change on an existing pool.
     """
 
     cloud: CloudKind
     paths: tuple[str, ...]
-    fixed: bool = False
+    change: Change = "in place"
 
 
 def gke(*paths: str) -> Inputs:
@@ -31,9 +35,17 @@ def gke(*paths: str) -> Inputs:
     return Inputs(CloudKind.GKE, paths)
 
 
+def gke_recreates(*paths: str) -> Inputs:
+    """Return inputs of `gcp.container.NodePool` whose change recreates the nodes of an existing pool.
+
+    Source: googleapis, google/container/v1/cluster_service.proto, UpdateNodePoolRequest, cf6f9ee1.
+    """
+    return Inputs(CloudKind.GKE, paths, "recreates nodes")
+
+
 def gke_fixed(*paths: str) -> Inputs:
     """Return inputs of `gcp.container.NodePool` that are fixed when the pool is created."""
-    return Inputs(CloudKind.GKE, paths, fixed=True)
+    return Inputs(CloudKind.GKE, paths, "fixed")
 
 
 def aks(*paths: str) -> Inputs:
@@ -43,7 +55,7 @@ def aks(*paths: str) -> Inputs:
 
 def aks_fixed(*paths: str) -> Inputs:
     """Return inputs of `azure-native.containerservice.AgentPool` that are fixed when the pool is created."""
-    return Inputs(CloudKind.AKS, paths, fixed=True)
+    return Inputs(CloudKind.AKS, paths, "fixed")
 
 
 @dataclass(frozen=True, slots=True)

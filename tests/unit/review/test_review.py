@@ -92,6 +92,23 @@ def test_a_changed_machine_type() -> None:
     assert review.verdict == "warn"
 
 
+@pytest.mark.parametrize(
+    ("path", "changed"),
+    [
+        ("nodeConfig.imageType", {"image": "ubuntu"}),
+        ("nodeConfig.diskSizeGb", {"disk": {"sizeGib": 200}}),
+        ("nodeConfig.diskType", {"disk": {"type": "pd-ssd"}}),
+    ],
+)
+def test_a_change_that_recreates_nodes(path: str, changed: dict[str, Any]) -> None:
+    """Fields whose input is changed by an upgrade say so."""
+    review = _reviewed("cpu", **changed)
+    assert review.difference is not None
+    assert review.difference.consequences == (
+        f"GKE recreates the nodes of pool cpu, a few at a time ({path}): pods on them are evicted.",
+    )
+
+
 def test_a_larger_maximum() -> None:
     """Two more nodes with their accelerators, disks and gateway."""
     review = _reviewed("t4", nodes={"max": 6})

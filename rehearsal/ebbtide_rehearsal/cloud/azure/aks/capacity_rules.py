@@ -111,7 +111,9 @@ def _system_nodes_stay(pool: PoolRequest) -> str | None:
 RULES: Final = (
     PoolRule("spot is no system pool", _SPOT, _spot_is_no_system_pool),
     PoolRule("spot is a scale set", _SPOT, _spot_is_a_scale_set),
-    PoolRule("spot of a series that has it", "catalog/data/series.csv", _spot_of_a_series_that_has_it),
+    PoolRule(
+        "spot of a series that has it", "catalog/data/machine_series.csv", _spot_of_a_series_that_has_it
+    ),
     PoolRule("a standard load balancer", f"{_SPOT}; Azure/AKS#1133", _standard_load_balancer),
     PoolRule("only spot is evicted", _API, _only_spot_is_evicted),
     PoolRule("only spot has a price", _API, _only_spot_has_a_price),

@@ -184,7 +184,8 @@ RULES: Final = (
     ),
     pool_rule(
         "compact placement",
-        f"{TOOLKIT}; GKE docs, compact-placement (2026); catalog/data/series.csv; dstackai/dstack#2591",
+        f"{TOOLKIT}; GKE docs, compact-placement (2026); catalog/data/machine_series.csv; "
+        "dstackai/dstack#2591",
         _compact,
     ),
     pool_rule(
