@@ -4,8 +4,8 @@ Sources: the tables of `constraints`; pulumi-terraform-bridge v3, pkg/tfbridge.
 """
 
 import ipaddress
-from collections.abc import Callable, Mapping
-from typing import Any, Final
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, cast
 
 from ebbtide.analysis.recording.values import UNKNOWN
 from ebbtide.declaration.providers.constraints import constraints_of
@@ -44,11 +44,23 @@ def needs_new(token: str, path: str, before: Any, after: Any) -> bool:
     """Return whether a difference needs a new resource; arguments as in `is_same`."""
     if (token, path) in _REPLACED_IF:
         return after is not UNKNOWN and _REPLACED_IF[token, path](before, after)
-    # An object that is added or removed as a whole adds or removes all properties below it.
     constraints = constraints_of(token)
-    is_whole = before is None or after is None
-    inside = is_whole and any(replaced.startswith(f"{path}.") for replaced in constraints.replaces)
-    return inside or constraints.is_replaced(path)
+    whole = after if before is None else before if after is None else None
+    return constraints.is_replaced(path) or any(map(constraints.is_replaced, _below(path, whole)))
+
+
+def _below(path: str, value: Any) -> Iterator[str]:
+    """Yield the paths of the properties that an added or removed value has, without indices.
+
+    Source: pulumi-terraform-bridge v3, pkg/tfbridge/detailed_diff.go, propertyValueTriggersReplacement.
+    """
+    if isinstance(value, Mapping):
+        for key, item in cast("Mapping[str, Any]", value).items():
+            yield f"{path}.{key}"
+            yield from _below(f"{path}.{key}", item)
+    elif isinstance(value, list):
+        for item in cast("list[Any]", value):
+            yield from _below(path, item)
 
 
 def keeps_name(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:

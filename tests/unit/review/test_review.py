@@ -14,7 +14,7 @@ from ebbtide.analysis.review.baseline import Baseline
 from ebbtide.analysis.review.build_report import review_of
 from ebbtide.analysis.review.report import Review
 from ebbtide.declaration.catalog import CloudKind, find_price
-from tests.declarations import AKS, GKE, Declaration, changed, pool
+from tests.declarations import AKS, GKE, Declaration, changed, only, pool
 from tests.repository import ROOT
 from tests.synth import synth
 from tests.unit.policy.stacks_in_memory import resource
@@ -34,9 +34,9 @@ def _reviewed(name: str, **changes: Any) -> Review:
     return _review_of(declaration)
 
 
-def _review_of(declaration: Declaration) -> Review:
+def _review_of(declaration: Declaration, before: Declaration | None = None) -> Review:
     config = {"ebbtide:cluster": json.dumps(declaration)}
-    earlier = Baseline("main", _before())
+    earlier = Baseline("main", synth(before) if before else _before())
     after = record(ROOT, project="ebbtide", stack="test", config=config, updates=earlier.updates)
     return review_of(after, earlier)
 
@@ -107,6 +107,28 @@ def test_a_change_that_recreates_nodes(path: str, changed: dict[str, Any]) -> No
     assert review.difference.consequences == (
         f"GKE recreates the nodes of pool cpu, a few at a time ({path}): pods on them are evicted.",
     )
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        {"nodeConfig": {"confidentialNodes": {"enabled": True}}},
+        {"nodeConfig": {"confidentialNodes": {"enabled": True, "confidentialInstanceType": "SEV"}}},
+        {"networkConfig": {"enablePrivateNodes": False}},
+        {"networkConfig": {"podRange": "pods"}},
+        {"networkConfig": {"additionalNodeNetworkConfigs": [{"network": "vpc", "subnetwork": "nics"}]}},
+    ],
+    ids=str,
+)
+def test_the_review_and_the_refusal_of_changes_agree(overrides: dict[str, Any]) -> None:
+    """An override that the program accepts on an existing pool is an update, and one that it refuses a
+    replacement."""
+    machine = "n2d-standard-4"
+    review = _review_of(only(GKE, machine=machine, overrides=overrides), only(GKE, machine=machine))
+    assert review.difference is not None
+    (action,) = (change.action for change in review.difference.changes if change.pool)
+    refused = [text for text in review.difference.consequences if "cannot change these fields" in text]
+    assert action == ("replace" if refused else "update")
 
 
 def test_a_larger_maximum() -> None:
