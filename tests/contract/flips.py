@@ -41,6 +41,24 @@ def work(field: str, base: Declaration, key: str, value: Any, before: Any = None
     return flip(field, base, f"pools.1.{key}", value, before)
 
 
+def beside(case: Flip, other: Flip) -> Flip | None:
+    """Return a flip of the work pool with another flip's change before and after it; None if both change one
+    field."""
+    own, change = _changed_fields(case), _changed_fields(other)
+    if not change or not own.keys().isdisjoint(change):
+        return None
+    before, after = copy.deepcopy((case.before, case.after))
+    for declaration in (before, after):
+        declaration["pools"][-1].update({key: value for key, value in change.items() if value is not None})
+    return Flip(f"{case.field} beside {other.field}", before, after)
+
+
+def _changed_fields(case: Flip) -> dict[str, Any]:
+    """Return the changed fields of the work pool, with their new values; None for a removed field."""
+    before, after = (declaration["pools"][-1] for declaration in (case.before, case.after))
+    return {key: after.get(key) for key in before | after if before.get(key) != after.get(key)}
+
+
 GKE_CPU = only(GKE, machine="n2-standard-8")
 GKE_SPOT = only(GKE, machine="n2-standard-8", capacity="spot")
 GKE_GPU = only(GKE, machine="n1-standard-8", accelerator={"type": "nvidia-tesla-t4"})

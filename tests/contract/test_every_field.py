@@ -6,10 +6,14 @@ from typing import Any, cast, get_args
 import pytest
 from pydantic import BaseModel
 
+from components import aks, gke
+from ebbtide.analysis.recording.record import record
 from ebbtide.analysis.recording.recording import Recording, Secret
+from ebbtide.declaration.catalog import CloudKind
 from ebbtide.declaration.model import Cluster, DeclarationError, advice, declare
+from ebbtide.declaration.model.resolved_pool import ResolvedPool
 from tests.contract.cloud_flips import AKS_CLOUD, CLUSTER, GKE_CLOUD
-from tests.contract.flips import Flip
+from tests.contract.flips import Flip, beside
 from tests.contract.pool_flips import AKS_POOL, GKE_POOL
 from tests.contract.tenancy_flips import ADDONS, CHECKED, TENANCY
 from tests.declarations import Declaration
@@ -40,6 +44,53 @@ def _graph(recording: Recording) -> list[tuple[Any, ...]]:
 def test_a_changed_field_changes_the_graph(case: Flip) -> None:
     """No field is accepted and then ignored."""
     assert _graph(synth(case.before)) != _graph(synth(case.after))
+
+
+_OF_QUEUES = {"MachineShape.vcpus", "MachineShape.memory_gib"}
+"""Fields of a pool that reach the quotas of queues alone."""
+
+
+@pytest.mark.parametrize("flips", [GKE_POOL, AKS_POOL], ids=["gke", "aks"])
+def test_a_changed_field_changes_the_pool_beside_every_other(flips: list[Flip]) -> None:
+    """No field of a pool is accepted and then ignored where another one is set; one that states a default
+    changes nothing."""
+    cases = [case for case in flips if case.field not in _OF_QUEUES]
+    others = [
+        case for case in flips if case.field.startswith(("Pool.", "Nodes.")) or case.field.endswith(".kind")
+    ]
+    combined = filter(None, (beside(case, other) for case in cases for other in others))
+    pairs = [(case.field, _work_pool(case.before), _work_pool(case.after)) for case in combined]
+    valid = [(field, before, after) for field, before, after in pairs if before and after and before != after]
+    assert len(valid) > 200
+    inputs = _inputs([pool for _, *both in valid for pool in both])
+    assert [field for field, before, after in valid if inputs[repr(before)] == inputs[repr(after)]] == []
+
+
+def _work_pool(written: Declaration) -> ResolvedPool | None:
+    """Return the work pool of a declaration; None for an invalid one."""
+    try:
+        return declare(written).resolved_pools[-1]
+    except DeclarationError:
+        return None
+
+
+def _inputs(pools: list[ResolvedPool]) -> dict[str, Any]:
+    """Return the inputs of each pool's resources, by the pool's representation."""
+    unique = {repr(pool): pool for pool in pools}
+
+    def program() -> None:
+        for number, pool in enumerate(unique.values()):
+            if pool.site.cloud is CloudKind.GKE:
+                own = gke.NodePoolArgs(pool=pool, site=pool.site, cluster="train", project="acme-ml")
+                gke.NodePool(f"pool-{number}", own)
+            else:
+                args = aks.NodePoolArgs(pool=pool, site=pool.site, cluster="train", resource_group="train")
+                aks.NodePool(f"pool-{number}", args)
+
+    inputs: dict[str, list[Any]] = {}
+    for item in record(program, project="train", stack="test"):
+        inputs.setdefault(item.name, []).append(repr(item.inputs))
+    return dict(zip(unique, inputs.values(), strict=True))
 
 
 def _messages(written: Declaration) -> set[str]:

@@ -246,8 +246,8 @@ class Pool(Declared):
     location_policy: Annotated[
         Literal["balanced", "any"] | None, only_gke("AKS always balances a pool over its zones.")
     ] = None
-    """GKE: spread over the zones (`balanced`), or use any zone with stock (`any`). Default: `any`, but
-    `balanced` for on-demand and reservation."""
+    """GKE: the autoscaler spreads nodes over the zones (`balanced`), or uses any zone with stock (`any`).
+    Default: `any`, but `balanced` for on-demand and reservation."""
     disk: Disk = Disk()
     ephemeral_storage_local_ssd_config: Annotated[
         LocalSsdConfig | None,

@@ -31,6 +31,23 @@ def _count_or_limits(pool: PoolIn) -> Iterator[Fault]:
 
 
 @pool_rule(
+    "location policy needs autoscaler",
+    "pulumi-gcp 10.2.0, NodePool.autoscaling.locationPolicy: a setting of the autoscaler",
+    CloudKind.GKE,
+)
+def _location_policy(pool: PoolIn) -> Iterator[Fault]:
+    count = pool.pool.nodes.count
+    if count is not None and pool.pool.location_policy is not None:
+        yield Fault(
+            pool.at("locationPolicy"),
+            f"The pool has a fixed count, and locationPolicy {pool.pool.location_policy} is a setting of the "
+            "autoscaler.",
+            "It would have no effect: GKE creates a fixed count evenly over the pool's zones.",
+            f"Remove locationPolicy, or write nodes: {{max: {count}}}.",
+        )
+
+
+@pool_rule(
     "fixed count divisible by zones",
     "pulumi-gcp 10.2.0, NodePool.initialNodeCount: nodes in each zone",
     CloudKind.GKE,
