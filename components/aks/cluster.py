@@ -119,7 +119,11 @@ class Cluster(pulumi.ComponentResource):
             {
                 **POOLS.of_pool(pool.name, system["mode"], system),
                 **without_none(
-                    {"overrides": cloud.overrides or None, "poolOverrides": pool.overrides or None}
+                    {
+                        "overrides": cloud.overrides or None,
+                        "poolOverrides": pool.overrides or None,
+                        "poolMachine": pool.declared_shape,
+                    }
                 ),
             },
             pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(hooks=POOLS.refusing())),

@@ -89,7 +89,7 @@ class NodePool(pulumi.ComponentResource):
         ignored = ["agentPoolName"]
         own: Mapping[str, Any] = {
             **POOLS.of_pool(pool.name, inputs["mode"], inputs),
-            **without_none({"overrides": pool.overrides or None}),
+            **without_none({"overrides": pool.overrides or None, "machine": pool.declared_shape}),
             **drain_input(pool),
         }
         if args.replaced_by is not None:

@@ -105,7 +105,7 @@ class NodePool(pulumi.ComponentResource):
         ignored = _ignored(pool)
         own: Mapping[str, Any] = {
             **POOLS.of_pool(pool.name, "System" if pool.is_system else "User", inputs, ignored),
-            **without_none({"overrides": pool.overrides or None}),
+            **without_none({"overrides": pool.overrides or None, "machine": pool.declared_shape}),
             **drain_input(pool),
         }
         if args.replaced_by is not None:

@@ -12,6 +12,7 @@ from typing import Final, Literal, TypeAlias
 
 from ebbtide.clients.clouds.interfaces import QuotaLimit
 from ebbtide.declaration.catalog import CloudKind, quota_names
+from ebbtide.declaration.catalog.machines import DECLARED
 from ebbtide.declaration.model.resolved_pool import ResolvedPool
 
 GLOBAL: Final = "global"
@@ -55,10 +56,15 @@ def quotas(pools: Iterable[ResolvedPool]) -> list[Quota]:
 
 def without_quota(pools: Iterable[ResolvedPool]) -> tuple[str, ...]:
     """Return the machine types whose quotas are unknown, since the catalog does not have them."""
-    types = (
-        pool.machine_type for pool in pools if pool.hardware is None and pool.capacity.kind != "reservation"
-    )
-    return tuple(dict.fromkeys(types))
+    needed = (pool for pool in pools if pool.capacity.kind != "reservation")
+    return tuple(dict.fromkeys(pool.machine_type for pool in needed if not _has_quotas(pool)))
+
+
+def _has_quotas(pool: ResolvedPool) -> bool:
+    machine = pool.hardware
+    if machine is None:
+        return False
+    return machine.source != DECLARED or bool(quota_names(pool.site.cloud, machine.family))
 
 
 def _of_pool(pool: ResolvedPool) -> Iterator[tuple[str, str, int]]:

@@ -5,13 +5,14 @@ Fields are those of pulumi-azure-native 3.29; AKS's automatic additions follow a
 """
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any, Final
 
 from ebbtide.analysis.reading.facts import ClusterFacts
 from ebbtide.analysis.reading.inputs import Inputs
-from ebbtide.analysis.reading.recorded_pool import RecordedPool
+from ebbtide.analysis.reading.recorded_pool import FindMachine, RecordedPool
 from ebbtide.analysis.recording.recording import Resource
-from ebbtide.declaration.catalog import CloudKind, find_machine
+from ebbtide.declaration.catalog import CloudKind, Machine, find_machine
 from ebbtide.declaration.model import (
     Accelerator,
     Disk,
@@ -32,19 +33,17 @@ AGENT_POOL: Final = "azure-native:containerservice:AgentPool"
 MAINTENANCE: Final = "azure-native:containerservice:MaintenanceConfiguration"
 CLUSTER: Final = "azure-native:containerservice:ManagedCluster"
 
-
+_CATALOG: Final[FindMachine] = partial(find_machine, CloudKind.AKS)
 _EFFECTS: Final = {effect.value: effect for effect in TaintEffect}
 
 
-def read_agent_pool(
-    resource: Resource, locations: Mapping[str, str], overrides: Mapping[str, Any]
-) -> RecordedPool:
+def read_agent_pool(resource: Resource, locations: Mapping[str, str], **declared: Any) -> RecordedPool:
     """Read a separate node pool.
 
     Args:
         resource: the pool.
         locations: regions of the recorded clusters, by name.
-        overrides: the declared overrides of its inputs.
+        declared: the fields that its component declares.
     """
     inputs = Inputs(resource.inputs)
     cluster = inputs.text("resourceName")
@@ -54,7 +53,7 @@ def read_agent_pool(
         name=inputs.text("agentPoolName"),
         cluster=cluster,
         urn=resource.urn,
-        overrides=overrides,
+        **declared,
     )
 
 
@@ -93,8 +92,9 @@ def _settings(inputs: Inputs) -> Iterator[str]:
         yield f"disks encrypted by {key}"
 
 
-def read_inline_pools(resource: Resource, overrides: Mapping[str, Any]) -> Iterator[RecordedPool]:
-    """Read the inline pools of a cluster: AKS creates the system pool with the cluster."""
+def read_inline_pools(resource: Resource, **declared: Any) -> Iterator[RecordedPool]:
+    """Read the inline pools of a cluster, which has the system pool from its creation, with the fields that
+    its component declares."""
     inputs = Inputs(resource.inputs)
     for pool in inputs.parts("agentPoolProfiles"):
         yield read_pool(
@@ -104,7 +104,7 @@ def read_inline_pools(resource: Resource, overrides: Mapping[str, Any]) -> Itera
             cluster=inputs.text("resourceName"),
             urn=resource.urn,
             inline=True,
-            overrides=overrides,
+            **declared,
         )
 
 
@@ -114,22 +114,30 @@ def read_location(resource: Resource) -> tuple[str, str]:
     return inputs.text("resourceName"), inputs.text("location")
 
 
-def read_pool(inputs: Inputs, location: str, **others: Any) -> RecordedPool:
+def read_pool(
+    inputs: Inputs,
+    location: str,
+    *,
+    find: FindMachine = _CATALOG,
+    **others: Any,
+) -> RecordedPool:
     """Read a pool from its inputs.
 
     Args:
         inputs: its inputs, or those of its part of the cluster.
         location: region of its cluster.
+        find: returns the machine type of a name.
         others: the fields of `RecordedPool` that other resources have.
     """
     nodes, initial = _nodes(inputs)
+    hardware = find(inputs.text("vmSize"))
     return RecordedPool.model_construct(
         site=Site(CloudKind.AKS, location),
         addons=NO_ADDONS,
-        hardware=find_machine(CloudKind.AKS, inputs.text("vmSize")),
+        hardware=hardware,
         role=Role.SYSTEM if inputs.text("mode") == "System" else Role.WORK,
         machine=MachineShape.model_construct(type=inputs.text("vmSize")),
-        accelerator=_accelerator(inputs),
+        accelerator=_accelerator(inputs, hardware),
         capacity=_capacity(inputs),
         nodes=nodes,
         initial_nodes=initial,
@@ -147,9 +155,8 @@ def read_pool(inputs: Inputs, location: str, **others: Any) -> RecordedPool:
     )
 
 
-def _accelerator(inputs: Inputs) -> Accelerator | None:
+def _accelerator(inputs: Inputs, machine: Machine | None) -> Accelerator | None:
     """Return the accelerators of the machine type; the resource has no field for them."""
-    machine = find_machine(CloudKind.AKS, inputs.text("vmSize"))
     if machine is None or not machine.accelerator:
         return None
     return Accelerator.model_construct(

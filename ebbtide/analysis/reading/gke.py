@@ -4,14 +4,15 @@ Automatic properties of nodes follow the GKE documentation (gpus, tpus, provisio
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from typing import Any, Final
 
 from ebbtide.analysis.reading.facts import ClusterFacts
 from ebbtide.analysis.reading.inputs import Inputs
-from ebbtide.analysis.reading.recorded_pool import RecordedPool
+from ebbtide.analysis.reading.recorded_pool import FindMachine, RecordedPool
 from ebbtide.analysis.recording.recording import Resource
 from ebbtide.declaration.catalog import (
     GKE_REGION_ZONES,
@@ -53,6 +54,7 @@ _DISK_GIB: Final = 100  # GKE v1 API, NodeConfig.diskSizeGb
 _DISK_TYPE: Final = "pd-balanced"
 
 _CUSTOM: Final = re.compile(r"^(?:(?P<family>[a-z0-9]+)-)?custom-(?P<vcpus>\d+)-(?P<mib>\d+)(?:-ext)?$")
+_CATALOG: Final[FindMachine] = partial(find_machine, CloudKind.GKE)
 _SECONDS: Final = re.compile(r"^(\d+)(?:\.\d+)?s$")
 _AFFINITIES: Final = {
     "SPECIFIC_RESERVATION": "specific",
@@ -67,11 +69,11 @@ _EFFECTS: Final = {
 _DRIVERS: Final = {"INSTALLATION_DISABLED": "none", "LATEST": "latest"}
 
 
-def read_node_pool(resource: Resource, overrides: Mapping[str, Any]) -> RecordedPool:
-    """Read a separate node pool."""
+def read_node_pool(resource: Resource, **declared: Any) -> RecordedPool:
+    """Read a separate node pool, with the fields that its component declares."""
     inputs = Inputs(resource.inputs)
     cluster = inputs.text("cluster").rpartition("/")[2]
-    return read_pool(inputs, inputs.text("location"), cluster=cluster, urn=resource.urn, overrides=overrides)
+    return read_pool(inputs, inputs.text("location"), cluster=cluster, urn=resource.urn, **declared)
 
 
 def read_cluster(resource: Resource) -> ClusterFacts:
@@ -104,8 +106,9 @@ def _cluster_settings(inputs: Inputs) -> Iterator[str]:
         yield f"boot disks encrypted with {key}"
 
 
-def read_inline_pools(resource: Resource, overrides: Mapping[str, Any]) -> Iterator[RecordedPool]:
-    """Read the inline pools of a cluster: those listed in it, or the default pool if it is kept."""
+def read_inline_pools(resource: Resource, **declared: Any) -> Iterator[RecordedPool]:
+    """Read the inline pools of a cluster: those listed in it, or the default pool if it is kept, with the
+    fields that its component declares."""
     inputs = Inputs(resource.inputs)
     if inputs.flag("enableAutopilot") or inputs.flag("removeDefaultNodePool"):
         return
@@ -117,7 +120,7 @@ def read_inline_pools(resource: Resource, overrides: Mapping[str, Any]) -> Itera
             cluster=inputs.text("name"),
             urn=resource.urn,
             inline=True,
-            overrides=overrides,
+            **declared,
         )
 
 
@@ -125,7 +128,12 @@ _DEFAULT_POOL: Final = ("initialNodeCount", "nodeConfig", "nodeLocations")
 
 
 def read_pool(
-    inputs: Inputs, location: str, *, default_zones: tuple[str, ...] = (), **others: Any
+    inputs: Inputs,
+    location: str,
+    *,
+    default_zones: tuple[str, ...] = (),
+    find: FindMachine = _CATALOG,
+    **others: Any,
 ) -> RecordedPool:
     """Read a pool from its inputs.
 
@@ -133,9 +141,10 @@ def read_pool(
         inputs: its inputs, or those of its part of the cluster.
         location: zone or region of its cluster.
         default_zones: zones of a pool without its own, if known.
+        find: returns the machine type of a name.
         others: the fields of `RecordedPool` that other resources have.
     """
-    hardware = machine(inputs)
+    hardware = machine(inputs, find)
     accelerator, capacity = _accelerator(inputs, hardware), _capacity(inputs)
     taints = tuple(map(_taint, inputs.parts("nodeConfig.taints")))
     zones = inputs.texts("nodeLocations")
@@ -183,10 +192,11 @@ def read_pool(
     )
 
 
-def machine(inputs: Inputs) -> Machine | None:
-    """Return the machine of a pool, from the catalog or parsed from a custom type's name; None if unknown."""
+def machine(inputs: Inputs, find: FindMachine = _CATALOG) -> Machine | None:
+    """Return the machine of a pool, found by its type or parsed from a custom type's name; None if
+    unknown."""
     name = inputs.text("nodeConfig.machineType") or DEFAULT_MACHINE
-    known = find_machine(CloudKind.GKE, name)
+    known = find(name)
     if known is None and (custom := _CUSTOM.match(name)) is not None:
         family = custom["family"] or "n1"
         gib = int(custom["mib"]) / 1024

@@ -1,10 +1,16 @@
 """A node pool, read from the inputs of its resource."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
+from typing import TypeAlias
 
+from ebbtide.declaration.catalog import Machine
 from ebbtide.declaration.model.labels_and_taints import LabelsAndTaints
 from ebbtide.declaration.model.resolved_pool import ResolvedPool
+
+FindMachine: TypeAlias = Callable[[str], Machine | None]
+"""Returns the machine type of a name; None if it is unknown."""
 
 
 class RecordedPool(ResolvedPool):

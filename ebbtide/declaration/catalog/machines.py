@@ -10,6 +10,9 @@ from ebbtide.declaration.catalog.machine_series import AMD64, architecture
 from ebbtide.declaration.catalog.tables import rows
 from ebbtide.declaration.cloud_kind import CloudKind
 
+DECLARED = "declared"
+"""Source of a machine type that the catalog does not have."""
+
 
 @dataclass(frozen=True, slots=True)
 class Machine:
@@ -38,7 +41,7 @@ class Machine:
     accelerator_count: int = 0
     accelerator_memory_gib: float | None = None
     attachable: bool = False
-    source: str = "declared"
+    source: str = DECLARED
     threads_per_core: int | None = None
 
     def allocatable(self, node: NodeSettings = DEFAULT_NODE) -> Resources:

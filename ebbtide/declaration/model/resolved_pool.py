@@ -33,7 +33,7 @@ from ebbtide.declaration.catalog.machine_series import MachineSeries
 from ebbtide.declaration.model.addons import Addons
 from ebbtide.declaration.model.capacity import FlexStart, OnDemand, Preemptible, Queued, Reservation
 from ebbtide.declaration.model.labels_and_taints import LabelsAndTaints, labels_and_taints
-from ebbtide.declaration.model.pool import Accelerator, Disk, LocalSsdConfig, Nodes, Pool
+from ebbtide.declaration.model.pool import Accelerator, Disk, LocalSsdConfig, MachineShape, Nodes, Pool
 from ebbtide.declaration.model.site import Site
 
 NO_PLUGIN_LABEL: Final = "gke-no-default-nvidia-gpu-device-plugin"
@@ -78,6 +78,14 @@ class ResolvedPool(Pool):
     def architecture(self) -> str:
         """Architecture of its nodes: `amd64` or `arm64`."""
         return architecture(self.site.cloud, self.machine_type)
+
+    @property
+    def declared_shape(self) -> dict[str, Any] | None:
+        """Machine type with its declared resources, which its component records; None for one of the
+        catalog."""
+        if self.machine is None or find_machine(self.site.cloud, self.machine_type):
+            return None
+        return self.machine.model_dump(by_alias=True, exclude_none=True)
 
     @property
     def accelerator_type(self) -> str:
@@ -275,21 +283,26 @@ def _hardware(pool: Pool, site: Site) -> Machine | None:
     shape = pool.machine
     if shape is None:
         return None
-    machine = find_machine(site.cloud, shape.type)
-    if machine is None and shape.vcpus is not None and shape.memory_gib is not None:
-        family = shape.type.split("-")[0]
-        machine = Machine(
-            cloud=site.cloud,
-            name=shape.type,
-            vcpus=shape.vcpus,
-            memory_gib=shape.memory_gib,
-            family=family,
-            accelerator=shape.accelerators.type if shape.accelerators else "",
-            accelerator_count=shape.accelerators.count if shape.accelerators else 0,
-            attachable=family == "n1" and shape.accelerators is None,
-        )
+    machine = find_machine(site.cloud, shape.type) or declared_machine(site.cloud, shape)
     threads = 1 if pool.labels.get(SMT_DISABLED) == "true" else pool.threads_per_core
     return replace(machine, threads_per_core=threads) if machine and threads else machine
+
+
+def declared_machine(cloud: CloudKind, shape: MachineShape) -> Machine | None:
+    """Return a machine type with the resources that are declared with it; None if they are omitted."""
+    if shape.vcpus is None or shape.memory_gib is None:
+        return None
+    family = shape.type.split("-")[0]
+    return Machine(
+        cloud=cloud,
+        name=shape.type,
+        vcpus=shape.vcpus,
+        memory_gib=shape.memory_gib,
+        family=family,
+        accelerator=shape.accelerators.type if shape.accelerators else "",
+        accelerator_count=shape.accelerators.count if shape.accelerators else 0,
+        attachable=family == "n1" and shape.accelerators is None,
+    )
 
 
 def _accelerator(pool: Pool, hardware: Machine | None, addons: Addons) -> Accelerator | None:

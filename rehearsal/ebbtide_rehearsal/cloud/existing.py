@@ -17,7 +17,7 @@ from ebbtide_rehearsal.cloud.clusters import BEHIND, Clusters
 from ebbtide_rehearsal.cloud.existing_pipelines import seed_pipelines
 from ebbtide_rehearsal.cloud.gcp import SeededNetwork, seed_network
 from ebbtide_rehearsal.cloud.gcp import seed_cluster as seed_gke
-from ebbtide_rehearsal.cloud.regions import add_regions
+from ebbtide_rehearsal.cloud.regions import add_machines, add_regions
 from ebbtide_rehearsal.cloud.store import Store
 
 
@@ -98,8 +98,8 @@ def make(written: Mapping[str, Any], store: Store, clusters: Clusters) -> None:
 
 
 def introduce(written: Mapping[str, Any], store: Store) -> None:
-    """Add the users, groups and regions of a declaration to a running cloud. An invalid declaration is
-    ignored, since the program rejects it.
+    """Add the users, groups, regions and machine types of a declaration to a running cloud. An invalid
+    declaration is ignored, since the program rejects it.
 
     Args:
         written: the declaration.
@@ -112,6 +112,8 @@ def introduce(written: Mapping[str, Any], store: Store) -> None:
 def _introduce(declaration: Cluster, store: Store) -> None:
     know(store, _people(declaration))
     add_regions(store, declaration.site.cloud, declaration.cloud.regions)
+    machines = (pool.hardware for pool in declaration.resolved_pools if pool.declared_shape)
+    add_machines(store, filter(None, machines))
 
 
 def _people(declaration: Cluster) -> Iterator[str]:

@@ -1,16 +1,18 @@
-"""Regions and zones of the fake clouds: the catalog's, and those added by the stack's declaration."""
+"""Regions, zones and machine types of the fake clouds: the catalog's, and those of the stack's
+declaration."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Final
 
-from ebbtide.declaration.catalog import CloudKind, Locations, Region
+from ebbtide.declaration.catalog import CloudKind, Locations, Machine, Region, find_machine
 from ebbtide_rehearsal.cloud.store import Resource, Store
 
 REGIONS: Final = "regions"
 """Cloud of regions in the store; they exist independently of stacks."""
 
 _REGION: Final = "rehearsal:region"
+_MACHINE: Final = "rehearsal:machine"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +31,24 @@ def add_regions(store: Store, cloud: CloudKind, regions: Iterable[Region]) -> No
 
 def locations(store: Store, cloud: CloudKind) -> Locations:
     """Return the regions and zones of a cloud."""
-    added = (resource.state for resource in store.resources(REGIONS) if resource.id.startswith(f"{cloud}/"))
+    added = (
+        resource.state
+        for resource in store.resources(REGIONS, _REGION)
+        if resource.id.startswith(f"{cloud}/")
+    )
     return Locations(
         cloud, [_Added(state["name"], tuple(state["zones"]), tuple(state["offers"])) for state in added]
     )
+
+
+def add_machines(store: Store, machines: Iterable[Machine]) -> None:
+    """Add machine types to those of the catalog."""
+    for machine in machines:
+        identity = f"{machine.cloud}/machines/{machine.name}"
+        store.put(Resource(REGIONS, identity, _MACHINE, state=asdict(machine)))
+
+
+def machine_of(store: Store, cloud: CloudKind, name: str) -> Machine | None:
+    """Return the machine type of a cloud with exactly that name; None if it has none."""
+    added = None if (known := find_machine(cloud, name)) else store.get(REGIONS, f"{cloud}/machines/{name}")
+    return replace(Machine(**added.state), cloud=cloud) if added else known

@@ -1,11 +1,13 @@
 """Facts that are read from the resources are those of the declaration."""
 
+import pytest
 from hypothesis import given, settings
 
 from ebbtide.analysis.reading import read_pools
 from ebbtide.declaration.catalog import CloudKind
 from ebbtide.declaration.model import declare
-from tests.declarations import Declaration, declarations
+from tests.contract.pool_flips import UNKNOWN
+from tests.declarations import AKS, GKE, Declaration, changed, declarations, only
 from tests.synth import synth
 
 _SAME = (
@@ -32,6 +34,24 @@ _SAME = (
 @given(declarations())
 def test_reading_is_the_way_back(declaration: Declaration) -> None:
     """A resolved pool of a declaration equals the pool read from its resource."""
+    _check(declaration)
+
+
+@pytest.mark.parametrize(
+    "declaration",
+    [
+        only(GKE, machine=UNKNOWN, capacity="spot"),
+        only(GKE, machine={**UNKNOWN, "accelerators": {"type": "nvidia-b300", "count": 8}}),
+        changed(AKS, pools=[{**pool, "machine": UNKNOWN} for pool in AKS["pools"][:2]]),
+    ],
+    ids=["gke", "accelerators", "aks"],
+)
+def test_declared_resources_are_read(declaration: Declaration) -> None:
+    """Resources of a machine that the catalog lacks are those of the declaration, as are its accelerators."""
+    _check(declaration)
+
+
+def _check(declaration: Declaration) -> None:
     declared = declare(declaration)
     read = {pool.name: pool for pool in read_pools(synth(declaration))}
     assert set(read) == {pool.name for pool in declared.pools}

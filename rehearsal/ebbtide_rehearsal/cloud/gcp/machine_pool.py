@@ -1,5 +1,6 @@
 """Conversion of a GKE node pool to the node pool of the controllers."""
 
+from functools import partial
 from typing import Final
 
 from ebbtide.analysis.reading import RecordedPool
@@ -12,6 +13,7 @@ from ebbtide_rehearsal.cloud.gcp.labels_and_taints import added_labels, added_ta
 from ebbtide_rehearsal.cloud.gcp.request import GoogleCloud, Request, inputs_of
 from ebbtide_rehearsal.cloud.nodes.machines import machines
 from ebbtide_rehearsal.cloud.pools import NodePool, node_pool
+from ebbtide_rehearsal.cloud.regions import machine_of
 from ebbtide_rehearsal.cloud.store import Resource
 
 
@@ -51,7 +53,8 @@ def machine_pool(request: Request, cluster: str, cluster_zones: tuple[str, ...])
         LookupError: its machine type is unknown.
     """
     fields = request.fields
-    pool = read_pool(fields, region_of(cluster_zones[0]), default_zones=cluster_zones)
+    find = partial(machine_of, request.cloud.store, CloudKind.GKE)
+    pool = read_pool(fields, region_of(cluster_zones[0]), default_zones=cluster_zones, find=find)
     machine, kind = pool.hardware, pool.capacity.kind
     has = pool.allocatable
     if machine is None or has is None:

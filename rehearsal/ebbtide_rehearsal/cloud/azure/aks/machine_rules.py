@@ -31,7 +31,7 @@ _LEAST_MEMORY_GIB: Final = 4
 
 def _size_is_sold(pool: PoolRequest) -> str | None:
     size = str(pool.properties["vmSize"])
-    machine_type, known = machine(size), locations(pool.cloud.store, CloudKind.AKS)
+    machine_type, known = machine(pool.cloud.store, size), locations(pool.cloud.store, CloudKind.AKS)
     offering = known.offering(machine_type.family, "") if machine_type else None
     retired = retirement(CloudKind.AKS, size)
     region = str(pool.location).replace(" ", "").lower()

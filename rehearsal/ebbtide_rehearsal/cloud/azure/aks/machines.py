@@ -4,15 +4,17 @@ import re
 from typing import Final
 
 from ebbtide.declaration.catalog import CloudKind, Machine, find_machine
+from ebbtide_rehearsal.cloud.regions import machine_of
+from ebbtide_rehearsal.cloud.store import Store
 
 _NAME: Final = re.compile(r"Standard_[A-Z]+(\d+)[a-z]*(?:-\d+)?[a-z]*(?:_[A-Za-z0-9]+)*")
 _GIB_PER_VCPU: Final = 4
 
 
-def machine(size: str) -> Machine | None:
-    """Return the machine of a size. If the catalog does not have it, vCPUs are parsed from the name and the
-    memory is that of a general-purpose machine. None if no size of Azure has such a name."""
-    known = find_machine(CloudKind.AKS, size)
+def machine(store: Store, size: str) -> Machine | None:
+    """Return the machine of a size. If it is neither in the catalog nor declared, vCPUs are parsed from the
+    name and the memory is that of a general-purpose machine. None if no size of Azure has such a name."""
+    known = machine_of(store, CloudKind.AKS, size)
     if known is not None:
         return known
     match = _NAME.fullmatch(size)

@@ -1,6 +1,7 @@
 """Conversion of a pool's state in AKS to the node pool of the controllers."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final
 
 from ebbtide.analysis.reading.aks import read_pool
@@ -10,6 +11,7 @@ from ebbtide_rehearsal.cloud.azure.aks import labels_and_taints
 from ebbtide_rehearsal.cloud.azure.aks.pool_request import PoolRequest
 from ebbtide_rehearsal.cloud.pools import NO_ZONE, NodePool
 from ebbtide_rehearsal.cloud.pools import node_pool as registered
+from ebbtide_rehearsal.cloud.regions import machine_of
 
 _KEPT_OF_DISK: Final = 0.1
 
@@ -21,7 +23,8 @@ def node_pool(pool: PoolRequest, state: Mapping[str, Any]) -> NodePool:
         pool: the requested pool.
         state: its state.
     """
-    read = read_pool(Inputs(state), pool.location, name=pool.name, cluster=pool.cluster)
+    find = partial(machine_of, pool.cloud.store, CloudKind.AKS)
+    read = read_pool(Inputs(state), pool.location, find=find, name=pool.name, cluster=pool.cluster)
     return registered(
         read,
         cluster=pool.cluster,

@@ -105,7 +105,7 @@ class PoolRequest:
         Raises:
             LookupError: the size is unknown; the rules reject it.
         """
-        known = machine(str(self.properties["vmSize"]))
+        known = machine(self.cloud.store, str(self.properties["vmSize"]))
         if known is None:
             raise LookupError(self.properties["vmSize"])
         return known

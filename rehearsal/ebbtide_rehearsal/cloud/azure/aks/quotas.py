@@ -15,6 +15,7 @@ from ebbtide_rehearsal.cloud.azure.arm import CLOUD
 from ebbtide_rehearsal.cloud.azure.errors import refused
 from ebbtide_rehearsal.cloud.azure.network import AGENT_POOL
 from ebbtide_rehearsal.cloud.faults import InjectedFault
+from ebbtide_rehearsal.cloud.store import Store
 
 REGIONAL: Final = "cores"
 """Total Regional vCPUs; spot counts towards `lowPriorityCores` only."""
@@ -27,7 +28,7 @@ def _names(machine_type: Machine, *, spot: bool) -> tuple[str, ...]:
 
 def _used(pool: PoolRequest, name: str) -> int:
     """Return the vCPUs used by other pools."""
-    return sum(_vcpus(other.state, name) for other in _others(pool))
+    return sum(_vcpus(pool.cloud.store, other.state, name) for other in _others(pool))
 
 
 def _others(pool: PoolRequest) -> Iterator[Any]:
@@ -37,8 +38,8 @@ def _others(pool: PoolRequest) -> Iterator[Any]:
             yield other
 
 
-def _vcpus(state: Mapping[str, Any], name: str) -> int:
-    machine_type = machine(str(state["vmSize"]))
+def _vcpus(store: Store, state: Mapping[str, Any], name: str) -> int:
+    machine_type = machine(store, str(state["vmSize"]))
     if machine_type is None or name not in _names(machine_type, spot=state.get("scaleSetPriority") == "Spot"):
         return 0
     return machine_type.vcpus * int(state.get("count") or 0)

@@ -2,16 +2,18 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from ebbtide.analysis.reading import RecordedPool
 from ebbtide.analysis.reading.gke import read_pool
 from ebbtide.analysis.reading.inputs import Inputs
-from ebbtide.declaration.catalog import Machine
+from ebbtide.declaration.catalog import CloudKind, Machine
 from ebbtide.declaration.model.capacity import CapacityKind
 from ebbtide_rehearsal.cloud.gcp.clusters import cluster_id, cluster_of, location_of, zones_of_cluster
 from ebbtide_rehearsal.cloud.gcp.request import BAD_REQUEST, NOT_FOUND, Request, api_error
 from ebbtide_rehearsal.cloud.gcp.resource_kind import Rule
+from ebbtide_rehearsal.cloud.regions import machine_of
 from ebbtide_rehearsal.cloud.store import Resource
 
 TOOLKIT: Final = "GoogleCloudPlatform/cluster-toolkit@01a7a3ed modules/compute/gke-node-pool/main.tf"
@@ -74,7 +76,8 @@ def pool_rule(name: str, source: str, says: Callable[[PoolRequest], str | None],
         if cluster is None:
             return None
         zones = zones_of_cluster(request.cloud, cluster.inputs, location_of(cluster))
-        pool = read_pool(request.fields, location_of(cluster), default_zones=zones)
+        find = partial(machine_of, request.cloud.store, CloudKind.GKE)
+        pool = read_pool(request.fields, location_of(cluster), default_zones=zones, find=find)
         message = says(PoolRequest(request, cluster, pool, pool.zones or zones))
         reason = {400: BAD_REQUEST, 403: "forbidden"}[code]
         return None if message is None else api_error(code, message, reason)
