@@ -382,8 +382,9 @@ def _has_cache(pool: Pool) -> bool:
 def _gke_only(pool: Pool) -> dict[str, object]:
     scheduled = isinstance(pool.capacity, FlexStart | Queued)
     steady, series = isinstance(pool.capacity, OnDemand | Reservation), _series(pool)
+    policy = pool.location_policy or ("balanced" if steady else "any")
     return {
-        "location_policy": pool.location_policy or ("balanced" if steady else "any"),
+        "location_policy": policy if pool.nodes.count is None else pool.location_policy,
         "auto_repair": (not scheduled) if pool.auto_repair is None else pool.auto_repair,
         "auto_upgrade": True if pool.auto_upgrade is None else pool.auto_upgrade,
         "image_streaming": True
