@@ -219,16 +219,18 @@ def preview(
 
     The project's own program runs in this process, without credentials and without the `pulumi` command.
     Values that only a cloud knows are assumed, and marked as such. Exit status 1: the program logged an
-    error, or the stack breaks a mandatory rule of its policy.
+    error, the stack breaks a mandatory rule of its policy, or a stack that extends its file is invalid.
     """
     from ebbtide.analysis.preview.build_report import preview_of  # noqa: PLC0415
     from ebbtide.analysis.preview.record_stack import record_stack  # noqa: PLC0415 - loads Pulumi
+    from ebbtide.cli.error_output import extension_errors  # noqa: PLC0415
 
     files = stack_files(stack, config_file, cwd)
     policy = files.policy()
     declaration = files.source.declaration if files.source else None
     with files.prices():
-        document = preview_of(record_stack(files), files.warnings, policy, declaration=declaration)
+        recording, errors = record_stack(files), extension_errors(files)
+        document = preview_of(recording, files.warnings, policy, declaration=declaration, errors=errors)
     if format_ is PreviewFormat.JSON:
         write(document.model_dump_json(indent=2) + "\n", out)
     else:

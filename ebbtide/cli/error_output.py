@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from ebbtide.errors import EbbtideError
 
 if TYPE_CHECKING:
+    from ebbtide.analysis.preview.stack_files import StackFiles
     from ebbtide.declaration.model import DeclarationError
     from ebbtide.declaration.project.diagnostics import Report, Style
     from ebbtide.declaration.project.source import Source
@@ -98,6 +99,17 @@ def explain(error: BaseException, source: "Source | None" = None, advice: str | 
         rule = error.rule if isinstance(error, EbbtideError) else "command"
         diagnostic = Diagnostic(message=text, rule=rule)
     return Explained(Report(errors=(diagnostic,)), text)
+
+
+def extension_errors(files: "StackFiles") -> Iterator[str]:
+    """Yield the errors of the other stacks that extend a stack's file, as sentences."""
+    from ebbtide.analysis.preview.record_stack import broken_extensions  # noqa: PLC0415 - loads Pulumi
+
+    for path, source, error in broken_extensions(files):
+        for item in explain(error, source).report.errors:
+            where = f"{item.heading}: " if item.heading else ""
+            text = " ".join(filter(None, (item.message, item.suggestion)))
+            yield f"{path.name} extends this declaration, and is invalid with it. {where}{text}"
 
 
 def unexplained(error: BaseException) -> Explained:

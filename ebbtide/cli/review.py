@@ -62,11 +62,13 @@ def review(
     It records the work tree's program, and with --against also the earlier version, and predicts the engine's
     plan: updates, replacements and deletions, and what ends with them. --trace adds how long jobs would wait
     and what they would cost on both versions. Exit status 1: the update would fail,
-    or breaks a mandatory rule of the policy. Exit status 2: there are errors, which are the review.
+    breaks a mandatory rule of the policy, or makes a stack that extends this one's file invalid. Exit status
+    2: there are errors, which are the review.
     """
     from ebbtide.analysis.preview.record_stack import record_stack  # noqa: PLC0415 - loads Pulumi
     from ebbtide.analysis.review.baseline import baseline  # noqa: PLC0415
     from ebbtide.analysis.review.build_report import review_of  # noqa: PLC0415
+    from ebbtide.cli.error_output import extension_errors  # noqa: PLC0415
 
     files = stack_files(stack, config_file, cwd)
     policy = files.policy().in_ci(os.environ)
@@ -78,6 +80,7 @@ def review(
             after,
             before,
             warnings=files.warnings,
+            errors=extension_errors(files),
             policy=policy,
             declaration=declaration,
             replay=_replayed(trace, files.stack, after, before) if trace else None,

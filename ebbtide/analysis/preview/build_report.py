@@ -60,6 +60,7 @@ def preview_of(
     today: date | None = None,
     *,
     declaration: Declaration | None = None,
+    errors: Iterable[str] = (),
     earlier_policy: Policy | None = None,
     deleted: Sequence[Resource] = (),
 ) -> Preview:
@@ -71,6 +72,7 @@ def preview_of(
         policy: the stack's policy; None for the default one.
         today: date to compare the policy's exceptions with; by default the current date.
         declaration: the stack's declaration, for the files that it extends.
+        errors: errors besides the program's, such as those of other stacks that extend this one's file.
         earlier_policy: the policy before the change under review, if any.
         deleted: resources that the change under review deletes.
     """
@@ -90,7 +92,11 @@ def preview_of(
     )
     queues = read_queues(recording, pools)
     fallbacks, gpu_hours = read_fallbacks(recording, pools, queues), _gpu_hours(pools, queues)
-    messages = [*(Message(severity="warning", text=text) for text in warnings), *recording.messages]
+    messages = [
+        *(Message(severity="error", text=text) for text in errors),
+        *(Message(severity="warning", text=text) for text in warnings),
+        *recording.messages,
+    ]
     return Preview(
         project=recording.project,
         stack=recording.stack,

@@ -1,9 +1,14 @@
 """Recording of a project's program for a stack."""
 
-from ebbtide.analysis.preview.stack_files import StackFiles
+from collections.abc import Iterator
+from pathlib import Path
+
+from ebbtide.analysis.preview.stack_files import StackFiles, read_stack
 from ebbtide.analysis.recording.record import record
 from ebbtide.analysis.recording.recording import Recording
 from ebbtide.analysis.recording.update_hooks import Updates
+from ebbtide.declaration.project.source import Source
+from ebbtide.errors import EbbtideError
 
 
 def record_stack(
@@ -29,3 +34,17 @@ def record_stack(
         updates=updates,
         deployed=deployed,
     )
+
+
+def broken_extensions(files: StackFiles) -> Iterator[tuple[Path, Source | None, EbbtideError]]:
+    """Record the other stacks that extend a stack's file, and yield those that are invalid with it: the file,
+    the source of its declaration, and the error."""
+    for stack, path in files.extending():
+        source = None
+        try:
+            other = read_stack(files.root, stack, config_file=path)
+            source = other.source
+            other.policy()
+            record_stack(other)
+        except EbbtideError as error:
+            yield path, source, error

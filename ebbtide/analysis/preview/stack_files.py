@@ -8,7 +8,7 @@ them, and their keys are secret.
 import copy
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -20,7 +20,7 @@ from ebbtide.analysis.policy.settings import KEY, Policy, PolicyError
 from ebbtide.analysis.preview.stack_config import MergedConfig, StackFileError, merged_config
 from ebbtide.declaration.catalog.prices import own_prices
 from ebbtide.declaration.project import yaml_file
-from ebbtide.declaration.project.extends import Declaration, ExtendsError, extended, inherited
+from ebbtide.declaration.project.extends import Declaration, ExtendsError, base_files, extended, inherited
 from ebbtide.declaration.project.misplaced_keys import MisplacedKey, misplaced_keys
 from ebbtide.declaration.project.position import positions_below
 from ebbtide.declaration.project.source import DECLARATION, Source, parsed
@@ -119,6 +119,16 @@ class StackFiles:
                 return [str(region.get("name")) for region in regions if isinstance(region, dict)]
             case _:
                 return []
+
+    def extending(self) -> Iterator[tuple[str, Path]]:
+        """Yield the other stacks that extend this stack's file, or a file that it extends and that is not a
+        stack's own."""
+        own, bases = self.config_file.resolve(), base_files(self.config_file, self.root)
+        shared = {own, *(base for base in bases if stack_named_by(base) is None)}
+        for path in sorted(self.config_file.parent.glob("Pulumi.*")):
+            stack = stack_named_by(path)
+            if stack and path.resolve() != own and not shared.isdisjoint(base_files(path, self.root)):
+                yield stack, path
 
     def declaring(self, declaration: Mapping[str, Any]) -> Self:
         """Return these files with the declaration replaced."""

@@ -28,6 +28,7 @@ def review_of(
     before: Baseline | None = None,
     *,
     warnings: Iterable[str] = (),
+    errors: Iterable[str] = (),
     policy: Policy | None = None,
     declaration: Declaration | None = None,
     replay: ReplaySummary | None = None,
@@ -38,17 +39,20 @@ def review_of(
         after: the recording of the program.
         before: the earlier version to compare with, if any.
         warnings: warnings besides the program's.
+        errors: errors of other stacks that extend this one's file.
         policy: the stack's policy; the default one if omitted.
         declaration: the stack's declaration, for the files that it extends.
         replay: the replay of a trace, if any.
     """
     old = (before and before.recording) or Recording(project=after.project, stack=after.stack)
     changes = compare(old, after, deployed=before.deployed) if before else ()
+    others = tuple(errors)
     preview = preview_of(
         after,
         warnings,
         policy,
         declaration=declaration,
+        errors=others,
         earlier_policy=before.policy if before else None,
         deleted=deleted(changes),
     )
@@ -58,7 +62,7 @@ def review_of(
         difference=difference,
         replay=replay,
         findings=preview.findings,
-        verdict=_verdict(difference, preview.findings),
+        verdict="fail" if others else _verdict(difference, preview.findings),
     )
 
 

@@ -109,6 +109,7 @@ def render(review: Review | FailedReview) -> str:
     replay = _replay(review.replay) if review.replay else _Section(rows=())
     shown = [
         _head(review),
+        *([] if warnings.folded else [warnings]),
         changes,
         replay,
         findings,
@@ -118,7 +119,7 @@ def render(review: Review | FailedReview) -> str:
         picture,
         fields,
         rules,
-        warnings,
+        *([warnings] if warnings.folded else []),
     ]
     expendable = [picture, fields, rules, queues, quotas, warnings, pools, changes, findings]
     return _rendered(shown, expendable)
@@ -393,9 +394,10 @@ _OPEN: Final = 12
 def _warnings(review: Review) -> _Section:
     warnings = review.preview.warnings
     return _Section(
-        title=f"{several(len(warnings), 'message')} of the program",
+        title=several(len(warnings), "message"),
         rows=tuple(f"- {message.severity}: {_text(message.text)}" for message in warnings),
         noun="message",
+        folded=all(message.severity != "error" for message in warnings),
     )
 
 

@@ -127,8 +127,8 @@ class Review(DocumentPart):
     findings: tuple[FindingReport, ...]
     """Broken policy rules, mandatory ones first."""
     verdict: Literal["pass", "warn", "fail"]
-    """`fail`: the update would fail, or breaks a mandatory rule. `warn`: running work ends, or an advisory
-    rule is broken."""
+    """`fail`: the update would fail, breaks a mandatory rule, or makes another stack invalid. `warn`: running
+    work ends, or an advisory rule is broken."""
 
 
 class FailedReview(DocumentPart):

@@ -1,17 +1,22 @@
 """Errors as data: a document for tools, and its text for users."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from textwrap import fill
 from typing import Any, Final, Literal
 
 from ebbtide.declaration.model.faults import DeclarationError, Fault
+from ebbtide.declaration.model.shape.partial_validation import may_depend_on
+from ebbtide.declaration.project.extends import Declaration, ExtendsError
 from ebbtide.declaration.project.misplaced_keys import MisplacedKey
 from ebbtide.declaration.project.source import Position, Source
-from ebbtide.text import several
+from ebbtide.text import and_list, did_you_mean, several
 from ebbtide.values.documents import DocumentPart
 
 Style = Literal["", "bold", "green"]
 
+
+_INCOMPLETE: Final = {"required-field", "pool-has-machine-type", "pool-has-node-limit"}
+"""Rules that a change of a missing item breaks."""
 
 OTHER_RULES: Final = {
     "known-key": "The key is a field of the declaration.",
@@ -91,7 +96,7 @@ def declaration_report(
         program: position in a Python program that created the invalid object.
     """
     diagnostics: list[Diagnostic] = []
-    for fault in error.faults:
+    for fault in _with_bases(error.faults, source.declaration if source else None):
         position, suggestion = program, fault.fix
         if error.declared is not ...:
             position = source.position(fault.path, error.declared) if source else None
@@ -118,6 +123,30 @@ def declaration_report(
             )
         )
     )
+
+
+def _with_bases(faults: Sequence[Fault], declaration: Declaration | None) -> Iterator[Fault]:
+    """Yield faults; for a change of an item that the base does not have, one in place of those of a new item
+    and of those that follow from them."""
+    added = {
+        item: fault
+        for fault in reversed(faults)
+        if declaration and fault.rule in _INCOMPLETE and (item := declaration.added(fault.path))
+    }
+    for fault in faults:
+        if not any(
+            fault.path.startswith(item.path) or may_depend_on(fault.path, item.path) for item in added
+        ):
+            yield fault
+    for item, fault in added.items():
+        base = and_list(declaration.bases if declaration else ())
+        yield Fault(
+            item.path,
+            f"{base} has no {item.kind} {item.name}{did_you_mean(item.name, item.others)}",
+            f"As a new {item.kind}, it is incomplete: {fault.problem}",
+            f"Write the name of a {item.kind} there ({', '.join(item.others)}), or the fields of a new one.",
+            rule=ExtendsError.rule,
+        )
 
 
 def _moved(fault: Fault, source: Source | None) -> MisplacedKey | None:

@@ -6,10 +6,11 @@ teams are merged by name, `{name: t4-spot, $patch: delete}` removes one, and any
 base's. The policy and the prices of that file are extended in the same manner.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, cast
 
 from ebbtide.declaration.project.position import Position, Positions, positions_below
 from ebbtide.declaration.project.yaml_file import YamlFileError, read
@@ -23,6 +24,7 @@ EXTENDS: Final = "extends"
 """Field with the base file, relative to the directory of `Pulumi.yaml`."""
 
 _BY_NAME: Final = frozenset({"pools", "queues", "teams"})
+_ITEM: Final = re.compile(r"(pools|queues|teams)\[(\d+)\]")
 _DELETE: Final = ("$patch", "delete")
 
 
@@ -30,6 +32,22 @@ class ExtendsError(EbbtideError):
     """A base file is missing, malformed or extends itself, or lacks an item that the declaration removes."""
 
     rule = "extends"
+
+
+class AddedItem(NamedTuple):
+    """A pool, queue or team that its file adds to the base.
+
+    Attributes:
+        path: its path, such as `pools[4]`.
+        kind: `pool`, `queue` or `team`.
+        name: its name.
+        others: the names of the base's.
+    """
+
+    path: str
+    kind: str
+    name: str
+    others: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +65,20 @@ class Declaration:
     positions: Positions
     bases: tuple[str, ...] = ()
     changes: tuple[str, ...] = ()
+
+    def added(self, path: str) -> AddedItem | None:
+        """Return the added item that a path is in; None if the base has it, or there is no base."""
+        match = _ITEM.match(path)
+        if match is None or not self.bases:
+            return None
+        key, index = match[1], int(match[2])
+        items = cast("list[Any]", self.value[key])
+        names = [str(cast("dict[str, Any]", item).get("name")) for item in items if isinstance(item, dict)]
+        own = {name for name in names if f"{key}[{name}]" in self.changes}
+        if index >= len(names) or names[index] not in own:
+            return None
+        others = tuple(name for name in names if name not in own)
+        return AddedItem(match[0], key.removesuffix("s"), names[index], others)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +166,30 @@ def _extended(own: Declaration, directory: Path, above: tuple[str, ...]) -> Decl
     base = _extended(_base(name, directory, prefix), directory, (*above, name))
     fields = {key: node for key, node in change.fields.items() if key != EXTENDS}
     return replace(_merged(base, replace(change, fields=fields)), bases=(name, *base.bases))
+
+
+def base_files(file: Path, directory: Path) -> Iterator[Path]:
+    """Yield the files that a stack's file extends, the nearest first, as far as they can be read.
+
+    Args:
+        file: the stack's file.
+        directory: the directory of `Pulumi.yaml`.
+    """
+    found = [file.resolve()]
+    while True:
+        try:
+            value = read(found[-1]).value
+        except YamlFileError:
+            return
+        match value:
+            case {"config": {"ebbtide:cluster": {"extends": str(name)}}} | {"extends": str(name)}:
+                base = (directory / name).resolve()
+            case _:
+                return
+        if base in found:
+            return
+        found.append(base)
+        yield base
 
 
 def inherited(key: str, own: Declaration | None, bases: Sequence[str], directory: Path) -> Declaration | None:

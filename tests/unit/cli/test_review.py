@@ -74,6 +74,69 @@ def test_uncommitted_changes_are_the_new_version(project: Path) -> None:
     assert "encrypted-in" not in first.stdout
 
 
+_BASE = """\
+config:
+  ebbtide:cluster:
+    owner: vision
+    cloud: {kind: gke, project: acme-ml, location: us-central1-a}
+    pools:
+      - {name: system, role: system, machine: e2-standard-4, nodes: {max: 3}}
+      - {name: t4-spot, machine: n2-standard-8, nodes: {max: 4}}
+"""
+_PR = """\
+config:
+  ebbtide:cluster:
+    extends: Pulumi.dev.yaml
+    pools: [{name: t4-spot, nodes: {max: 1}}]
+"""
+_LOST = (
+    "Pulumi.pr.yaml extends this declaration, and is invalid with it. Pulumi.pr.yaml:4:13: pools[2]: "
+    "Pulumi.dev.yaml has no pool t4-spot; did you mean t4-spots? As a new pool, it is incomplete: The pool "
+    "has no machine type. Write the name of a pool there (system, t4-spots), or the fields of a new one."
+)
+
+
+@pytest.fixture
+def extended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project whose stack pr changes a pool of its stack dev, and a stack of its own."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "Pulumi.yaml").write_text("name: shop\nruntime: python\n")
+    (tmp_path / "Pulumi.dev.yaml").write_text(_BASE)
+    (tmp_path / "Pulumi.pr.yaml").write_text(_PR)
+    (tmp_path / "Pulumi.other.yaml").write_text(_BASE.replace("t4-spot", "bad name"))
+    (tmp_path / "__main__.py").write_text("from stacks import stack\n\nstack.cluster()\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize("command", ["preview", "review"])
+def test_stacks_that_extend_the_file_are_checked(extended: Path, command: str) -> None:
+    """A pool that another stack changes is missed there, where the base has renamed it; a stack without this
+    base is none of its concern."""
+    arguments = [command, "dev", "--format", "json"]
+    done = CliRunner().invoke(app, arguments)
+    assert done.exit_code == 0, done.output
+    (extended / "Pulumi.dev.yaml").write_text(_BASE.replace("t4-spot", "t4-spots"))
+    done = CliRunner().invoke(app, arguments)
+    document = json.loads(done.stdout)
+    preview = document["preview"] if command == "review" else document
+    errors = [item["text"] for item in preview["warnings"] if item["severity"] == "error"]
+    assert (done.exit_code, errors) == (1, [_LOST])
+    assert document.get("verdict", "fail") == "fail"
+
+
+def test_stacks_that_share_a_file_are_checked(extended: Path) -> None:
+    """A base that is no stack of its own is checked with each stack that extends it."""
+    (extended / "common.yaml").write_text(_BASE.replace("t4-spot", "t4-spots"))
+    for stack in ("dev", "pr"):
+        text = _PR.replace("Pulumi.dev", "common")
+        (extended / f"Pulumi.{stack}.yaml").write_text(
+            text if stack == "pr" else text.partition("    pools")[0]
+        )
+    done = CliRunner().invoke(app, ["review", "dev", "--format", "markdown"])
+    assert done.exit_code == 1
+    assert "#### 1 message\n\n- error: Pulumi.pr.yaml extends this declaration" in done.stdout
+
+
 def test_the_program_of_the_ref_is_recorded(project: Path) -> None:
     """The ref's program runs with its own modules, and HEAD does not change."""
     (project / "__main__.py").write_text(PROGRAM + "from names import NAME\nLABEL = NAME\n")

@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from ebbtide.declaration.catalog import CloudKind, Machine, find_machine
+from ebbtide.declaration.catalog import CloudKind, Machine
 from ebbtide_rehearsal.cloud.regions import machine_of
 from ebbtide_rehearsal.cloud.store import Store
 
