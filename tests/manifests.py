@@ -59,12 +59,12 @@ KUEUE: Final = f"kueue-{_KUEUE}-crds.yaml"
 
 RELEASED: Final = {
     PIPELINES_CLUSTER: Kustomization(
-        kustomization("cluster-scoped-resources"),
+        kustomization("cluster-scoped-resources", PINS["pipelines"]),
         ("pipelines-manifests", "argo-manifests"),
         "bf04ab670974005d2c87262bf7c33eb720fca37b1fa0bce3e98a1913d8d1cf34",
     ),
     PIPELINES: Kustomization(
-        kustomization("env/platform-agnostic"),
+        kustomization("env/platform-agnostic", PINS["pipelines"]),
         ("pipelines-manifests", "argo-manifests"),
         "ea2aceec68712cee09a35b7797f06cfef1b6a56edbe41ee9017efa273fba6f6f",
     ),

@@ -3,7 +3,7 @@
 import pulumi
 from pulumi_kubernetes.kustomize import v2 as kustomize
 
-from ebbtide.declaration.catalog import PINS
+from ebbtide.declaration.model import Katib as Declared
 from ebbtide.values.remote_inputs import remote_inputs
 
 from .add_on import AddOnArgs, AddOnComponent
@@ -33,7 +33,8 @@ class Katib(AddOnComponent):
     def __init__(self, name: str, args: AddOnArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__(name, opts)
         credentials = {DATABASE_SECRET: {"MYSQL_ROOT_PASSWORD": generated()}}
-        directory = f"{_SOURCE}?ref={PINS['katib'].commit}"
+        release = (args.declaration.addons.katib or Declared()).release
+        directory = f"{_SOURCE}?ref={release.commit}"
         manifest_patches = patches(system_placement(args.declaration), credentials)
         before = args.depends_on
         for manifest in trials_policy():

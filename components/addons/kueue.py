@@ -5,12 +5,11 @@ from typing import Any
 import pulumi
 from pulumi_kubernetes import helm
 
-from ebbtide.declaration.catalog import PINS
 from ebbtide.values.remote_inputs import remote_inputs
 
 from .add_on import AddOnArgs, AddOnComponent
 from .deletion import deleted_with_cluster
-from .kueue_values import NAMESPACE, VISIBILITY_PORT, network_policies, values
+from .kueue_values import NAMESPACE, VISIBILITY_PORT, network_policies, release_of, values
 from .post_renderer import post_renderer
 
 RELEASE = "kueue"
@@ -19,8 +18,7 @@ RELEASE = "kueue"
 _VISIBILITY = f"{RELEASE}-visibility-server"
 """Service whose target port is fixed in the chart, unlike the port of its server."""
 
-_CHART = f"oci://registry.k8s.io/kueue/charts/kueue@{PINS['kueue'].digest}"
-"""Helm fetches the digest, and fails if the version's tag has another one (helm v3.18.6, pkg/registry)."""
+_CHART = "oci://registry.k8s.io/kueue/charts/kueue"
 
 
 class Kueue(AddOnComponent):
@@ -41,9 +39,11 @@ class Kueue(AddOnComponent):
         super().__init__(name, opts)
         namespace = self._system_namespace(NAMESPACE, args.deleted_with)
         self._network_policies(args, network_policies(), namespace)
+        release = release_of(args.declaration)
         inputs: dict[str, Any] = {
-            "chart": _CHART,
-            "version": PINS["kueue"].version,
+            # Helm fetches the digest, and fails if the version's tag has another (v3.18.6, pkg/registry).
+            "chart": f"{_CHART}@{release.digest}",
+            "version": release.version,
             "name": RELEASE,
             "namespace": NAMESPACE,
             "values": values(args.declaration),

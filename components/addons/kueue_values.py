@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import yaml
 
-from ebbtide.declaration.catalog import PINS
+from ebbtide.declaration.catalog import Pin
 from ebbtide.declaration.model import Cluster, FlexStart, Kueue
 from ebbtide.declaration.model.queues import queues_of
 from ebbtide.placement.kueue import QUEUES_LABEL
@@ -102,6 +102,11 @@ def configuration(declaration: Cluster) -> dict[str, Any]:
     }
 
 
+def release_of(declaration: Cluster) -> Pin:
+    """Return the release to install."""
+    return (declaration.addons.kueue or Kueue()).release
+
+
 def _replicas(declaration: Cluster) -> int:
     return declaration.addons.kueue.replicas if declaration.addons.kueue is not None else 1
 
@@ -135,7 +140,7 @@ def values(declaration: Cluster) -> dict[str, Any]:
                 "priorityClassName": placement.priority_class,
                 "image": {
                     "repository": "registry.k8s.io/kueue/kueue",
-                    "tag": f"v{PINS['kueue'].version}",
+                    "tag": f"v{release_of(declaration).version}",
                     "pullPolicy": "IfNotPresent",
                 },
                 "resources": {

@@ -3,7 +3,7 @@
 import pulumi
 from pulumi_kubernetes.kustomize import v2 as kustomize
 
-from ebbtide.declaration.catalog import PINS
+from ebbtide.declaration.catalog import Pin
 from ebbtide.declaration.model import Pipelines as Declared
 from ebbtide.declaration.model.tenants import tenants_of
 from ebbtide.values.remote_inputs import remote_inputs
@@ -28,9 +28,9 @@ from .transforms import patch_transform
 _SOURCE = "github.com/kubeflow/pipelines/manifests/kustomize"
 
 
-def kustomization(path: str) -> str:
-    """Return the URL of a kustomization of the pinned release."""
-    return f"{_SOURCE}/{path}?ref={PINS['pipelines'].commit}"
+def kustomization(path: str, release: Pin) -> str:
+    """Return the URL of a kustomization of a release."""
+    return f"{_SOURCE}/{path}?ref={release.commit}"
 
 
 class Pipelines(AddOnComponent):
@@ -59,8 +59,8 @@ class Pipelines(AddOnComponent):
         store, tenants = args.artifacts, tenants_of(args.declaration)
         tenant = next(team for team in tenants if team.namespace_name == NAMESPACE)
         labels = namespace_labels(args.declaration, tenant)
-        kinds_directory = kustomization("cluster-scoped-resources")
-        directory = kustomization("env/platform-agnostic")
+        kinds_directory = kustomization("cluster-scoped-resources", declared.release)
+        directory = kustomization("env/platform-agnostic", declared.release)
         kinds = kustomize.Directory(
             f"{name}-cluster",
             directory=kinds_directory,

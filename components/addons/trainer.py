@@ -6,7 +6,7 @@ import pulumi
 from pulumi_kubernetes import helm
 from pulumi_kubernetes.kustomize import v2 as kustomize
 
-from ebbtide.declaration.catalog import PINS
+from ebbtide.declaration.model import Trainer as Declared
 from ebbtide.values.remote_inputs import remote_inputs
 
 from .add_on import AddOnArgs, AddOnComponent
@@ -34,7 +34,11 @@ class Trainer(AddOnComponent):
 
     def __init__(self, name: str, args: AddOnArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__(name, opts)
-        release, placement = PINS["trainer"], system_placement(args.declaration)
+        declared, placement = (
+            args.declaration.addons.trainer or Declared(),
+            system_placement(args.declaration),
+        )
+        release = declared.release
         namespace = self._system_namespace(NAMESPACE, args.deleted_with)
         self._network_policies(args, network_policies(), namespace)
         inputs: dict[str, Any] = {
@@ -42,7 +46,7 @@ class Trainer(AddOnComponent):
             "version": release.version,
             "name": RELEASE,
             "namespace": NAMESPACE,
-            "values": values(placement),
+            "values": values(placement, declared),
         }
         directory = f"{_RUNTIMES}?ref={release.commit}"
         chart = helm.v4.Chart(

@@ -34,15 +34,21 @@ _JOBSET = {"requests": {"cpu": "100m", "memory": "128Mi"}, "limits": {"memory": 
 """The chart of JobSet 0.12.0 requests 500m, for clusters with thousands of JobSets, with a limit of 4 GiB."""
 
 
-def values(placement: SystemPlacement) -> dict[str, Any]:
-    """Return the values of the chart.
+def values(placement: SystemPlacement, declared: Trainer) -> dict[str, Any]:
+    """Return the values of the chart. A release that was not tested has its own JobSet.
 
     The chart's runtimes are disabled: it creates them in a hook, which Pulumi skips, and which would download
     an unpinned kubectl. They are created from their kustomization instead.
     """
     pod_fields = {"nodeSelector": placement.node_selector, "tolerations": placement.tolerations}
+    # The chart in the repository has a branch as its version.
+    jobset = {
+        "repository": "registry.k8s.io/jobset/jobset",
+        "tag": f"v{PINS['jobset'].version}",
+        "pullPolicy": "IfNotPresent",
+    }
     return {
-        "image": {"tag": f"v{PINS['trainer'].version}"},
+        "image": {"tag": f"v{declared.release.version}"},
         "manager": {
             **pod_fields,
             "resources": _MANAGER,
@@ -50,12 +56,7 @@ def values(placement: SystemPlacement) -> dict[str, Any]:
         },
         "jobset": {
             "install": True,
-            # The chart in the repository has a branch as its version.
-            "image": {
-                "repository": "registry.k8s.io/jobset/jobset",
-                "tag": f"v{PINS['jobset'].version}",
-                "pullPolicy": "IfNotPresent",
-            },
+            **({"image": jobset} if declared.is_tested else {}),
             "controller": {**pod_fields, "resources": _JOBSET},
         },
         "runtimes": {"defaultEnabled": False},

@@ -9,6 +9,7 @@ from ebbtide.analysis.preview.record_stack import record_stack
 from ebbtide.analysis.preview.stack_files import StackFiles, read_stack, stack_named_by
 from ebbtide.analysis.recording.failures import ProgramError
 from ebbtide.declaration.model import Aks, Cluster, DeclarationError, Gke, declare
+from ebbtide.declaration.model.add_on import ReleasedAddOn
 from ebbtide_rehearsal.cloud.settings import CloudSettings
 from ebbtide_rehearsal.failures import RehearsalError
 from ebbtide_rehearsal.report.document import Report
@@ -37,11 +38,23 @@ def needs(files: StackFiles, scenario: Scenario, base_directory: Path) -> tuple[
     """
     files = _declaring(files, scenario, base_directory)
     declared = files.declaration()
-    _check_platform(_cluster(files).cloud)
+    cluster = _cluster(files)
+    _check_platform(cluster.cloud)
+    _check_releases(cluster)
     changes = (step.change for step in scenario.steps if isinstance(step, Up))
     names = needed({addon for written in (declared, *changes) for addon in _addons(written)})
     runs = any(isinstance(step, RunPipeline) for step in scenario.steps)
     return (*names, *(TOOLS if runs else ()))
+
+
+def _check_releases(cluster: Cluster) -> None:
+    """Check that the add-ons have the releases that a rehearsal runs."""
+    for add_on in cluster.installed:
+        if isinstance(add_on, ReleasedAddOn) and not add_on.is_tested:
+            raise RehearsalError(
+                f"The declaration has {add_on.spec.title} {add_on.version}, and a rehearsal only "
+                f"{add_on.pin.version}: rehearse without addons.{add_on.spec.name}.version and digest."
+            )
 
 
 def _check_platform(cloud: Gke | Aks) -> None:

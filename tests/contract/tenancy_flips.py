@@ -42,6 +42,7 @@ TENANCY = [
         [{"namespace": "default", "name": "mine"}],
         [{"namespace": "default"}],
     ),
+    flip("Cluster.cohort", TEAM, "cohort", {"queueingStrategy": "StrictFIFO"}),
     flip("Queue.borrowing_limit", TEAM, "queues.0.borrowingLimit", {"t4": 1}),
     *(
         flip(f"{owner}.{field}", TEAM, f"{path}.{key}", value)
@@ -151,6 +152,24 @@ ADDONS = [
     flip("Addons.kueue", GKE_CPU, "addons.kueue", {}),
     flip("Kueue.replicas", ROOMY, "addons.kueue.replicas", 2),
     flip("Kueue.frameworks", ROOMY, "addons.kueue.frameworks", ["ray.io/rayjob"]),
+    *(
+        Flip(
+            f"{name}.{field}",
+            *(with_value(ROOMY, f"addons.{name.lower()}", value) for value in (before, after)),
+        )
+        for name, digest in (
+            ("Kueue", "sha256:" + "0" * 64),
+            ("Trainer", "0" * 40),
+            ("Katib", "0" * 40),
+            ("Pipelines", "0" * 40),
+        )
+        for before in [{"version": "9.0.0", "digest": digest}]
+        for field, after in (
+            ("version", before | {"version": "9.0.1"}),
+            ("digest", before | {"digest": digest[:-1] + "1"}),
+        )
+        if field == "digest" or name in ("Kueue", "Trainer")
+    ),
     flip("Pipelines.retry", ROOMY, "addons.pipelines", {"retry": "any"}, {}),
     flip("Pipelines.existing", GKE_EXISTING, "addons.pipelines", {"existing": True}, {}),
     flip("Pipelines.existing", AKS_EXISTING, "addons.pipelines", {"existing": True}, {}),
@@ -167,5 +186,14 @@ CHECKED = [
     flip("Region.zones", GKE_NEWER, "cloud.regions.0.zones", ["us-east7-b"]),
     flip("Region.offers", GKE_NEWER, "cloud.regions.0.offers", []),
     flip("Aks.regions", with_value(AKS, "cloud.location", "eastus3"), "cloud.regions", [AKS_NEWER]),
+    *(
+        flip(
+            f"{name}.version",
+            with_value(ROOMY, f"addons.{name.lower()}", {"version": "9.0.0", "digest": "0" * 40}),
+            f"addons.{name.lower()}.version",
+            "9.0.1",
+        )
+        for name in ("Katib", "Pipelines")
+    ),
 ]
 """Fields that reach the rules alone: they decide what is refused and what is warned of."""

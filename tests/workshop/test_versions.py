@@ -1,8 +1,17 @@
 """Pinned versions: one file has them all."""
 
+import csv
+import json
 import re
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from threading import Thread
 
-from ebbtide.declaration.catalog import PINS
+import pytest
+
+from docs.generate import NEWER
+from ebbtide.declaration.catalog import PINS, Pin
+from rehearsal import behind
 from tests.repository import ROOT, code_strings, relative, sources, syntax
 
 _VERSIONS = ROOT / "ebbtide" / "declaration" / "catalog" / "versions.py"
@@ -36,3 +45,72 @@ def test_every_pin_is_dated() -> None:
     """Each pin says when it was read, and where."""
     dated = re.compile(r"20\d{2}(-\d{2}){0,2}")
     assert [name for name, pin in PINS.items() if not (dated.fullmatch(pin.as_of) and pin.source)] == []
+
+
+def test_a_page_names_newer_releases_alone() -> None:
+    """Each row of the page of pins is of a pinned package and of a later version than it."""
+    with NEWER.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert rows
+    for row in rows:
+        assert PINS[row["pin"]].package
+        assert behind.order(row["newest"]) > behind.order(PINS[row["pin"]].version), row["pin"]
+        assert row["as_of"].startswith("20")
+        assert all(row.values())
+
+
+def test_renovate_reads_every_package() -> None:
+    """The patterns of renovate.json find version and package of each pin that has one."""
+    config = json.loads((ROOT / "renovate.json").read_text())
+    assert {"custom.regex", "gomod"} <= set(config["enabledManagers"])
+    found: set[tuple[str, str]] = set()
+    for manager in config["customManagers"]:
+        (file_pattern,) = manager["managerFilePatterns"]
+        assert re.search(file_pattern.strip("/"), relative(_VERSIONS))
+        for pattern in manager["matchStrings"]:
+            for match in re.finditer(pattern.replace("(?<", "(?P<"), _VERSIONS.read_text()):
+                fields = match.groupdict() | {
+                    "datasource": match.groupdict().get("datasource") or manager["datasourceTemplate"]
+                }
+                found.add((f"{fields['datasource']}:{fields['depName']}", fields["currentValue"]))
+    expected = {
+        (pin.package, re.sub("^([^@]*:|v)|@.*", "", pin.version)) for pin in PINS.values() if pin.package
+    }
+    assert found == expected
+
+
+@pytest.fixture
+def published(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A module proxy with one module, whose path has an upper-case letter."""
+
+    class Proxy(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            known = self.path == "/github.com/!azure/kubelogin/@v/list"
+            self.send_response(200 if known else 404)
+            self.end_headers()
+            self.wfile.write(b"v0.9.0\nv0.10.1\nv0.11.0-rc.1\nv0.10.0\n" if known else b"")
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - of the base class
+            """Keep the output of the tests clean."""
+
+    with HTTPServer(("127.0.0.1", 0), Proxy) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        monkeypatch.setenv("GOPROXY", f"http://127.0.0.1:{server.server_port},direct")
+        yield "go:github.com/Azure/kubelogin"
+        server.shutdown()
+
+
+def test_the_command_shows_what_is_behind(published: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The newest release counts, pre-releases do not, and a lookup that fails is no answer."""
+    pins = {
+        "old": Pin("0.9.0", "2026", "a proxy", package=published),
+        "new": Pin("0.10.1", "2026", "a proxy", package=published),
+        "gone": Pin("1.0.0", "2026", "a proxy", package="go:example.org/gone"),
+        "limit": Pin("1.0.0", "2026", "a document"),
+    }
+    assert behind.report(pins) == 1
+    assert capsys.readouterr().out.splitlines() == [
+        "old 0.9.0: 0.10.1 is published",
+        "gone 1.0.0: unknown (HTTP Error 404: Not Found)",
+        "1 of 3 pins is behind.",
+    ]

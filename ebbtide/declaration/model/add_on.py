@@ -1,11 +1,11 @@
 """Base class of the add-ons, and the static facts about each of them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Final
 
-from ebbtide.declaration.catalog import PINS, Footprint, footprint
-from ebbtide.declaration.model.base import Declared
+from ebbtide.declaration.catalog import PINS, Footprint, Pin, footprint
+from ebbtide.declaration.model.base import Declared, Name
 
 READ: Final = ("get", "list", "watch")
 WORK: Final = (*READ, "create", "update", "patch", "delete")
@@ -83,3 +83,33 @@ class AddOn(Declared):
     def copies(self) -> int:
         """Number of instances, each with the requests of its footprint."""
         return 1
+
+
+class ReleasedAddOn(AddOn):
+    """An add-on of a pinned release, which alone was tested. A declaration may name a newer one."""
+
+    version: Name | None = None
+    """A newer version than the pinned one, with its `digest`. It was not tested with Ebbtide. Default: the
+    pinned version."""
+    digest: Name | None = None
+    """Digest of the version's chart for Kueue (`sha256:…`); for the others, the commit of the version's
+    tag."""
+
+    @property
+    def pin(self) -> Pin:
+        """The release that was tested."""
+        return PINS[self.spec.name]
+
+    @property
+    def is_tested(self) -> bool:
+        """True if the release that was tested is installed."""
+        return self.version is None
+
+    @property
+    def release(self) -> Pin:
+        """The release to install."""
+        if self.version is None:
+            return self.pin
+        digest = self.digest or ""
+        kind = {"digest": digest} if self.pin.digest else {"commit": digest}
+        return replace(self.pin, version=self.version, **kind)

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Final, Literal, get_args
 
 from pydantic import Field
 
-from ebbtide.declaration.model.add_on import READ, WORK, AddOn, AddOnSpec, Right
+from ebbtide.declaration.model.add_on import READ, WORK, AddOn, AddOnSpec, ReleasedAddOn, Right
 from ebbtide.declaration.model.base import Declared, Names, default
 
 __all__ = ["Addons", "Costs", "Katib", "Kueue", "Logs", "Metrics", "Pipelines", "Trainer"]
@@ -15,7 +15,7 @@ DriverMode = Literal["managed", "daemonset", "gpu-operator", "none"]
 """Installer of the driver on GPU nodes whose pool does not use the cloud's driver."""
 
 
-class Kueue(AddOn):
+class Kueue(ReleasedAddOn):
     """Kueue, which admits work to the pools. Installed by default with queues or a queued pool."""
 
     spec: ClassVar = AddOnSpec(
@@ -40,7 +40,7 @@ class Kueue(AddOn):
         return self.replicas
 
 
-class Pipelines(AddOn):
+class Pipelines(ReleasedAddOn):
     """Kubeflow Pipelines."""
 
     spec: ClassVar = AddOnSpec(
@@ -69,7 +69,7 @@ class Pipelines(AddOn):
         return not self.existing
 
 
-class Trainer(AddOn):
+class Trainer(ReleasedAddOn):
     """Kubeflow Trainer, for distributed training, with its runtimes for PyTorch, JAX and others."""
 
     spec: ClassVar = AddOnSpec(
@@ -85,7 +85,7 @@ class Trainer(AddOn):
     )
 
 
-class Katib(AddOn):
+class Katib(ReleasedAddOn):
     """Katib, for hyperparameter tuning."""
 
     spec: ClassVar = AddOnSpec(

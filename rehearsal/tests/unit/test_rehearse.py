@@ -86,6 +86,13 @@ def test_another_platform_is_refused(
         assert needs(read_stack(ROOT, "dev-aks"), scenario, ROOT)
 
 
+def test_a_release_ahead_of_its_pin_is_refused() -> None:
+    """Nothing is built for an add-on's version that no rehearsal has."""
+    ahead = {"version": "9.0.0", "digest": "sha256:" + "0" * 64}
+    with pytest.raises(RehearsalError, match=r"Kueue 9\.0\.0, and a .* without addons\.kueue\.version"):
+        _optional_tools({"kueue": ahead})
+
+
 def test_argo_is_asked_for_where_a_pipeline_runs() -> None:
     """Argo's controller, which takes minutes to build, is built only for scenarios with a pipeline."""
     run = {"do": "run-pipeline", "program": "pipeline.py"}

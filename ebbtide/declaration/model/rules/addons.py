@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 
 from ebbtide.declaration.catalog import PINS, CloudKind
+from ebbtide.declaration.model.add_on import ReleasedAddOn
 from ebbtide.declaration.model.capacity import Preemptible, Spot
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.faults import Fault
@@ -16,6 +17,7 @@ from ebbtide.text import and_list
 
 _PIPELINES = "kubeflow/pipelines 2.17.0"
 _KATIB = "kubeflow/katib 0.19.0"
+_VERSION = re.compile(r"\d+\.\d+\.\d+")
 
 
 def _hard_taints(pool: Pool) -> list[int]:
@@ -95,6 +97,58 @@ def _reset_by_upgrade(cluster: Cluster) -> Iterator[Fault]:
             "An upgrade of Kubeflow Pipelines with kubectl resets the retry strategy.",
             "Steps that are preempted would fail again.",
             "Run pulumi up after each upgrade; it applies the strategy again.",
+        )
+
+
+_CHART_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+
+
+def _released(cluster: Cluster) -> Iterator[tuple[str, ReleasedAddOn]]:
+    for add_on in cluster.addons.declared:
+        if isinstance(add_on, ReleasedAddOn) and (add_on.version is not None or add_on.digest is not None):
+            yield f"addons.{add_on.spec.name}", add_on
+
+
+@cluster_rule("newer add-on version", "ebbtide/declaration/catalog/versions.py")
+def _newer_than_its_pin(cluster: Cluster) -> Iterator[Fault]:
+    for path, add_on in _released(cluster):
+        pinned, version, digest = add_on.pin.version, add_on.version or "", add_on.digest or ""
+        if not add_on.is_installed:
+            yield Fault(
+                path,
+                f"The existing {add_on.spec.title} has its own version.",
+                "The setting would have no effect.",
+                "Remove version and digest.",
+            )
+            continue
+        if _VERSION.fullmatch(version) is None or not is_earlier(pinned, version):
+            yield Fault(
+                f"{path}.version",
+                f"{version} is no version after {pinned}." if version else "The digest has no version.",
+                f"What Ebbtide sets in it is for {pinned} or later.",
+                "Write a later version as three numbers, or remove version and digest.",
+            )
+        is_chart = bool(add_on.pin.digest)
+        if (_CHART_DIGEST if is_chart else _COMMIT).fullmatch(digest) is None:
+            yield Fault(
+                f"{path}.digest",
+                f"{digest} is no digest of this release." if digest else "The version has no digest.",
+                "A version alone can be another one tomorrow.",
+                "Write the digest of the chart, as sha256: and 64 hexadecimal digits."
+                if is_chart
+                else "Write the commit of the version's tag, 40 hexadecimal digits.",
+            )
+
+
+@cluster_rule("tested add-on version", "ebbtide/declaration/catalog/versions.py", severity=Severity.WARNED)
+def _tested(cluster: Cluster) -> Iterator[Fault]:
+    for path, add_on in _released(cluster):
+        yield Fault(
+            f"{path}.version",
+            f"{add_on.spec.title} {add_on.version} was not tested with Ebbtide; {add_on.pin.version} was.",
+            "An update may fail, and what Ebbtide patches in it may have moved.",
+            "Try it on a cluster that is not needed, and read the changes between the two versions.",
         )
 
 
