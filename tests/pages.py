@@ -12,6 +12,7 @@ FILES = [
     *sorted((ROOT / "docs").rglob("*.md")),
     *sorted((ROOT / "examples").rglob("*.md")),
     *sorted((ROOT / "policies").glob("*.md")),
+    *sorted((ROOT / "skills").rglob("*.md")),
     *sorted((ROOT / "template").rglob("*.md")),
 ]
 

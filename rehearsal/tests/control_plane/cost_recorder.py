@@ -58,7 +58,7 @@ def install_recorder(
     (volume,) = pod["volumes"]
     for item in volume["configMap"]["items"]:
         file = directory / item["path"]
-        file.parent.mkdir(exist_ok=True)
+        file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(source["data"][item["key"]])
     token = directory / "token"
     token.write_text(kubectl("create", "token", pod["serviceAccountName"], "--namespace", NAMESPACE))

@@ -57,7 +57,7 @@ def test_the_program_needs_no_package(tmp_path: Path) -> None:
     (volume,) = job["template"]["spec"]["volumes"]
     for item in volume["configMap"]["items"]:
         file = tmp_path / item["path"]
-        file.parent.mkdir(exist_ok=True)
+        file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(data[item["key"]])
     command = [sys.executable, "-S", str(tmp_path / "recorder.py"), "--help"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env={}, cwd=tmp_path)
