@@ -52,6 +52,7 @@ TENANCY = [
             ("queueing_strategy", "queueingStrategy", "StrictFIFO"),
         )
     ),
+    flip("Cluster.cohort", TEAM, "cohort", {"preemption": {"withinClusterQueue": "Never"}}),
     *(
         flip(f"Preemption.{field}", TEAM, f"queues.0.preemption.{key}", "Never")
         for field, key in (
