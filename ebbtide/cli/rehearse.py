@@ -217,7 +217,7 @@ def _stay(
     keep: Path | None,
     limit: timedelta | None,
 ) -> None:
-    """Create the stack, print the environment for other terminals, and wait."""
+    """Create the stack, print how other terminals get its environment, and wait."""
     from contextlib import ExitStack  # noqa: PLC0415
 
     from ebbtide.values import clock  # noqa: PLC0415
@@ -232,13 +232,12 @@ def _stay(
                 staying.stay(files, installed, on_step, manifests=manifests, charts=charts, keep=keep)
             )
         status = up.create()
-        typer.echo(f"\n{up.exports.read_text(encoding='utf-8')}")
         end = clock.now() + limit if limit is not None else None
         until = f"until {end:%Y-%m-%d %H:%M} UTC or Ctrl-C" if end else "until Ctrl-C"
         outcome = "as declared" if status == 0 else "not as declared"
         typer.echo(
-            f"Stack {files.stack} is {outcome}, and stays {until}. For another terminal, the environment "
-            f"above:\n\n    source {up.exports}\n"
+            f"\nStack {files.stack} is {outcome}, and stays {until}. In another terminal:\n\n"
+            f"    source {up.exports}\n"
         )
         up.wait(limit)
     typer.echo(f"The rehearsal has ended. {f'Its files are in {keep}.' if keep else 'Nothing is left.'}")

@@ -128,29 +128,40 @@ def create(
         replace: whether an existing Job of that name is deleted.
         build: function that returns the Job for a task, and its Services; default: an ordinary Job.
     """
-    from ebbtide.clients.kubernetes import Api  # noqa: PLC0415
+    from ebbtide.clients.kubernetes import Api, KubeconfigError  # noqa: PLC0415
+    from ebbtide.placement import ProfileError  # noqa: PLC0415
     from ebbtide.text import several  # noqa: PLC0415
+    from ebbtide.work.errors import Problems  # noqa: PLC0415
     from ebbtide.work.runs import run as runs  # noqa: PLC0415
     from ebbtide.work.runs.folder import read_folder, size_text  # noqa: PLC0415
     from ebbtide.work.runs.metadata import user_of  # noqa: PLC0415
 
-    cluster = with_defaults(options)
-    folder = read_folder(code)
-    api = Api.of_user(options["context"])
-    if not options["queue"]:
-        options["namespace"] = options["namespace"] or api.namespace
+    cluster = folder = api = None
+    made: list[Object] = []
+    problems = Problems()
+    with problems.collecting():
+        folder = read_folder(code)
+    with problems.collecting(ProfileError, KubeconfigError):
+        cluster = with_defaults(options)
+        api = Api.of_user(options["context"])
+        if not options["queue"]:
+            options["namespace"] = options["namespace"] or api.namespace
     parameters = {key: value for key, value in options.items() if value and key not in UNRECORDED}
-    with fields_of(name, command, options) as fields:
-        manifest, *dependents = runs.objects_of(
-            cluster,
-            folder,
-            user_of(api),
-            parameters,
-            build=build,
-            setup=setup,
-            code_in=code_in,
-            **fields,
-        )
+    with problems.collecting(), fields_of(name, command, options) as fields:
+        if cluster and folder:
+            made += runs.objects_of(
+                cluster,
+                folder,
+                user_of(api) if api else "",
+                parameters,
+                build=build,
+                setup=setup,
+                code_in=code_in,
+                **fields,
+            )
+    problems.end()
+    assert cluster and folder and api  # noqa: S101, PT018 - their absence is a problem
+    manifest, *dependents = made
     if options.get("when"):
         from ebbtide.cli.when import show_when  # noqa: PLC0415
 

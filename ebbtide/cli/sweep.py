@@ -34,7 +34,10 @@ def sweep(  # noqa: PLR0913 - one parameter an option
     code: Annotated[
         Path | None,
         typer.Option(
-            metavar="DIR", help="Create it with the code of a folder, as `run` does.", show_default=False
+            metavar="DIR",
+            help="Create it with the code of a folder and print its logs until it ends, as `run` does, instead of "
+            "its manifest.",
+            show_default=False,
         ),
     ] = None,
     code_in: CodeInOption = None,
@@ -46,8 +49,8 @@ def sweep(  # noqa: PLR0913 - one parameter an option
 
     One index runs for each point of the grid. It reads its parameters with
     `ebbtide.work.sweeps.parameters()`, or from the variables EBBTIDE_SWEEP (a JSON list) and
-    JOB_COMPLETION_INDEX. With --code, it is created with the code of a folder, and its logs are printed. With
-    --code or --submit, exit status 1 says that it failed.
+    JOB_COMPLETION_INDEX. With --code or --submit, it is created and followed instead of printed, and exit
+    status 1 says that it failed.
     """
     from ebbtide.work.errors import Problems, WorkloadError  # noqa: PLC0415
     from ebbtide.work.sweeps import sweep as made  # noqa: PLC0415

@@ -34,12 +34,14 @@ class Problems:
             self.add(problem)
 
     @contextmanager
-    def collecting(self) -> Generator[None]:
-        """Add the problems of a block instead of raising them."""
+    def collecting(self, *others: type[EbbtideError]) -> Generator[None]:
+        """Add the problems of a block instead of raising them; those of `others`, too."""
         try:
             yield
         except WorkloadError as error:
             self._problems += error.problems
+        except others as error:
+            self.add(str(error))
 
     def error(self, *more: str) -> WorkloadError:
         """Return one error with these and further problems, without duplicates."""

@@ -205,8 +205,8 @@ def reclaim(pool: str) -> str:
     directory = Path(os.environ.get(DIRECTORY, ""))
     if not os.environ.get(DIRECTORY) or not store_file(directory).exists():
         raise RehearsalError(
-            "--reclaim needs a rehearsal that stays: start one with --stay, and set the environment that it "
-            "prints."
+            "--reclaim needs a rehearsal that stays: start one with --stay, and source the file that it "
+            "names."
         )
     store = Store(store_file(directory))
     names = [item.name for item in all_pools(store) if item.capacity in RECLAIMABLE]

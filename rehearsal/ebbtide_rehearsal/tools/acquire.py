@@ -27,7 +27,7 @@ def acquire(
     """Download or build tools into the cache.
 
     Args:
-        root: the cache; the caller holds its build lock.
+        root: the cache; the caller holds the build locks.
         missing: the tools.
         releases: releases of some of them; those that cannot be downloaded are built.
         on_step: called with progress.

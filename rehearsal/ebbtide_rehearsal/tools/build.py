@@ -22,7 +22,7 @@ def build(go: Go, root: Path, items: Sequence[Item]) -> None:
 
     Args:
         go: the Go toolchain.
-        root: the cache; the caller holds its build lock.
+        root: the cache; the caller holds the build locks.
         items: programs of one module with the same compiler flags, or data.
 
     Raises:

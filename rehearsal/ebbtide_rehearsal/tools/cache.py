@@ -5,8 +5,9 @@ import os
 import platform
 import shutil
 import tempfile
-from collections.abc import Generator
-from contextlib import contextmanager
+import time
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -20,6 +21,8 @@ from ebbtide_rehearsal.tools.steps import OnStep, Waiting
 MODULES: Final = Path(__file__).parent / "modules"
 _CACHE: Final = "EBBTIDE_CACHE"
 _UNFINISHED: Final = ".building-"
+_LOCKS: Final = "locks"
+_DAY: Final = 86400.0
 
 
 def directory() -> Path:
@@ -76,30 +79,77 @@ def downloaded(root: Path, release: Release) -> Path:
 
 
 @contextmanager
-def building(root: Path, on_step: OnStep) -> Generator[None]:
-    """Hold the cache's build lock, which is exclusive and ends with the process.
+def building(
+    root: Path, items: Iterable[Item], releases: Mapping[str, Release], on_step: OnStep
+) -> Generator[list[Item]]:
+    """Hold the build locks of the items that no other process builds, or of one after waiting for it.
 
-    Leftovers of killed processes are removed first.
+    A lock is exclusive and ends with its process; programs of one archive share one. Leftovers of killed
+    processes are removed first.
+
+    Yields:
+        the items.
     """
-    root.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(root / ".lock")
+    locks = root / _LOCKS
+    locks.mkdir(parents=True, exist_ok=True)
+    groups: dict[Path, list[Item]] = {}
+    for item in items:
+        release = releases.get(item.name)
+        name = release.digest.partition(":")[2] if release else location(root, item).name
+        groups.setdefault(locks / name, []).append(item)
+    with ExitStack() as held:
+        own = {path: group for path, group in groups.items() if _lock(held, path)}
+        if not own:
+            path, group = next(iter(groups.items()))
+            on_step(_waiting(path, group))
+            _lock(held, path, blocking=True)
+            own = {path: group}
+        for path in own:
+            _since(path).touch()
+        of_own = [item for group in own.values() for item in group]
+        downloads = [releases[item.name].key for item in of_own if item.name in releases]
+        _remove_leftovers(root, [*downloads, *(location(root, item).name for item in of_own)])
+        yield of_own
+
+
+def _lock(held: ExitStack, path: Path, *, blocking: bool = False) -> bool:
+    """Return whether a lock is held now, until the end of the context."""
+    lock = FileLock(path)
     try:
-        lock.acquire(blocking=False)
+        lock.acquire(blocking=blocking)
     except Timeout:
-        on_step(Waiting())
-        lock.acquire()
-    try:
-        for leftover in root.glob(f"{_UNFINISHED}*"):
-            shutil.rmtree(leftover, ignore_errors=True)
-        yield
-    finally:
-        lock.release()
+        return False
+    held.callback(lock.release)
+    return True
+
+
+def _since(lock: Path) -> Path:
+    """Return the file whose time is that of the lock's last acquisition: opening the lock changes its own."""
+    return lock.with_name(f"{lock.name}.since")
+
+
+def _waiting(lock: Path, items: Iterable[Item]) -> Waiting:
+    since = _since(lock)
+    seconds = time.time() - since.stat().st_mtime if since.exists() else 0.0
+    named = list(items)
+    return Waiting(
+        ", ".join(item.name for item in named), max(0.0, seconds), sum(item.minutes for item in named)
+    )
+
+
+def _remove_leftovers(root: Path, places: Iterable[str]) -> None:
+    """Remove unfinished builds of items whose locks are held, and those of any from more than a day ago."""
+    own = tuple(f"{_UNFINISHED}{place}-" for place in places)
+    for leftover in root.glob(f"{_UNFINISHED}*"):
+        with suppress(FileNotFoundError):
+            if leftover.name.startswith(own) or leftover.stat().st_mtime < time.time() - _DAY:
+                shutil.rmtree(leftover, ignore_errors=True)
 
 
 @contextmanager
 def adding(root: Path, place: Path) -> Generator[Path]:
     """Yield an empty directory, which becomes `place` on success and is removed on failure."""
-    with tempfile.TemporaryDirectory(prefix=_UNFINISHED, dir=root) as temporary:
+    with tempfile.TemporaryDirectory(prefix=f"{_UNFINISHED}{place.name}-", dir=root) as temporary:
         unfinished = Path(temporary) / "content"
         unfinished.mkdir()
         yield unfinished

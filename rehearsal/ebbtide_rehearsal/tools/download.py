@@ -62,7 +62,7 @@ def download(root: Path, releases: Iterable[Release], on_step: OnStep, stopped: 
     """Download programs into the cache.
 
     Args:
-        root: the cache; the caller holds its build lock.
+        root: the cache; the caller holds the build locks.
         releases: the programs.
         on_step: called with progress, and once for all addresses without an answer.
         stopped: ends downloads when set.

@@ -113,16 +113,18 @@ def _cached(root: Path, item: Item, origin: Origin) -> AvailableTool | None:
 
 
 def _acquired(root: Path, missing: Sequence[Item], on_step: OnStep) -> dict[str, AvailableTool]:
-    """Download or build missing tools, except those that another process made meanwhile."""
+    """Download or build missing tools, except those that other processes make meanwhile."""
     releases = downloadable(missing)
-    with cache.building(root, on_step):
-        made = {item.name: cached for item in missing if (cached := _cached(root, item, Origin.CACHE))}
-        lacking = [item for item in missing if item.name not in made]
-        wanted = [releases[item.name] for item in lacking if item.name in releases]
-        built = acquire(root, lacking, wanted, on_step)
-    for item in lacking:
-        origin = Origin.BUILT if item.name in built else Origin.DOWNLOADED
-        tool = _cached(root, item, origin)
-        assert tool, item.name  # noqa: S101 - acquire raises otherwise
-        made[item.name] = tool
+    made: dict[str, AvailableTool] = {}
+    while left := [item for item in missing if item.name not in made]:
+        with cache.building(root, left, releases, on_step) as own:
+            made |= {item.name: cached for item in own if (cached := _cached(root, item, Origin.CACHE))}
+            lacking = [item for item in own if item.name not in made]
+            wanted = [releases[item.name] for item in lacking if item.name in releases]
+            built = acquire(root, lacking, wanted, on_step)
+        for item in lacking:
+            origin = Origin.BUILT if item.name in built else Origin.DOWNLOADED
+            tool = _cached(root, item, origin)
+            assert tool, item.name  # noqa: S101 - acquire raises otherwise
+            made[item.name] = tool
     return made

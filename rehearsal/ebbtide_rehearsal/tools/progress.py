@@ -2,15 +2,13 @@
 
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import Final, assert_never
+from typing import assert_never
 
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
 from ebbtide.values import durations
 from ebbtide_rehearsal.tools.steps import Finished, NotDownloaded, OnStep, Started, Step, Waiting, Worked
-
-_WAITING: Final = "Another rehearsal is building; waiting for it."
 
 
 @contextmanager
@@ -44,7 +42,8 @@ class _Live:
     def __call__(self, step: Step) -> None:
         match step:
             case Waiting():
-                self._show("", _WAITING)
+                self._clear("")
+                self._show("", _waiting(step))
             case Started():
                 self._clear("")
                 self._show(step.name, _started(step))
@@ -75,7 +74,7 @@ class _Live:
 def _plain(console: Console, step: Step) -> None:
     match step:
         case Waiting():
-            line = _WAITING
+            line = _waiting(step)
         case Started():
             line = _started(step)
         case Finished():
@@ -89,11 +88,19 @@ def _plain(console: Console, step: Step) -> None:
     console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
+def _waiting(step: Waiting) -> str:
+    since = f"has prepared {step.name} for {durations.elapsed(step.seconds)}"
+    whole = f" ({_from_scratch(step.minutes)})" if step.minutes else ""
+    return f"Another process {since}; waiting for it{whole}."
+
+
+def _from_scratch(minutes: float) -> str:
+    return f"{durations.rounded(round(minutes) * 60)} from scratch on 2 cores"
+
+
 def _started(step: Started) -> str:
     name = f"[{step.number}/{step.of}] {step.name}"
-    if not step.minutes:
-        return f"{name}: fetching"
-    return f"{name}: building, {durations.rounded(round(step.minutes) * 60)} from scratch on 2 cores"
+    return f"{name}: building, {_from_scratch(step.minutes)}" if step.minutes else f"{name}: fetching"
 
 
 def _finished(step: Finished) -> str:

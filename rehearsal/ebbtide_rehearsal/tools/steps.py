@@ -6,7 +6,17 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Another rehearsal holds the build lock; its builds are reused."""
+    """Another process builds or downloads items, which are reused.
+
+    Attributes:
+        name: the names of the items.
+        seconds: how long it has done so.
+        minutes: duration of a cold build on 2 cores; 0 for a download.
+    """
+
+    name: str
+    seconds: float
+    minutes: float
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,4 +82,4 @@ def silent(_: Step) -> None:
 
 def entries() -> set[str]:
     """Return the cache's directories of items, complete or not."""
-    return {path.name for path in directory().iterdir()} - {".lock", "logs", "downloads"}
+    return {path.name for path in directory().iterdir()} - {"locks", "logs", "downloads"}

@@ -5,6 +5,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from threading import Event, main_thread
@@ -14,7 +15,7 @@ import pytest
 from ebbtide.declaration.catalog import PINS
 from ebbtide_rehearsal.tools import Step, ToolError, all_items, ensure
 from ebbtide_rehearsal.tools import cache as cache_module
-from ebbtide_rehearsal.tools.cache import directory, key
+from ebbtide_rehearsal.tools.cache import building, directory, key, location
 from ebbtide_rehearsal.tools.items import Data, SourcePatch, Tool
 from ebbtide_rehearsal.tools.steps import Started, Waiting, Worked
 from rehearsal.tests.unit.machine import Machine, entries, machine_in, patched_files, silent
@@ -184,11 +185,34 @@ def _assert_ended(machine: Machine) -> None:
 
 
 def test_what_a_killed_build_left_is_removed(machine: Machine) -> None:
-    """The next one that builds removes it."""
+    """The next build of that tool removes it, and any build those from days ago; others may be under way."""
     machine.go()
-    (directory() / ".building-killed" / "content").mkdir(parents=True)
+    names = (location(directory(), all_items()["etcd"]).name, "old", "other")
+    leftovers = {name: directory() / f".building-{name}-x" for name in names}
+    for leftover in leftovers.values():
+        (leftover / "content").mkdir(parents=True)
+    os.utime(leftovers["old"], (0, 0))
     ensure(["etcd"], on_step=silent)
-    assert {name.split("-")[0] for name in entries()} == {"etcd"}
+    assert {name.split("-")[0] for name in entries()} == {"etcd", ".building"}
+    assert [name for name, leftover in leftovers.items() if leftover.exists()] == ["other"]
+
+
+def test_a_build_of_another_tool_is_not_waited_for(machine: Machine) -> None:
+    """A tool whose lock another process holds is waited for after the others are built, with its name."""
+    machine.go()
+    held, steps = ExitStack(), list[Step]()
+    (etcd,) = held.enter_context(building(directory(), [all_items()["etcd"]], {}, silent))
+
+    def say(step: Step) -> None:
+        steps.append(step)
+        if isinstance(step, Waiting):
+            assert machine.built() == ["sigs.k8s.io/kustomize/kustomize/v5"]
+            held.close()
+
+    ensure(["etcd", "kustomize"], on_step=say)
+    (waiting,) = (step for step in steps if isinstance(step, Waiting))
+    assert (waiting.name, waiting.minutes) == ("etcd", etcd.minutes)
+    assert sorted(machine.built()) == ["go.etcd.io/etcd/server/v3", "sigs.k8s.io/kustomize/kustomize/v5"]
 
 
 _BUILD_ETCD = """

@@ -92,6 +92,22 @@ def test_a_job_takes_defaults(tmp_path: Path) -> None:
     assert json.loads(profile.read_text())["version"] == "ebbtide.dev/profile/v2"
 
 
+def test_a_run_without_a_cluster_names_its_other_faults(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The missing kubeconfig is one fault among those of options, code and placement."""
+    monkeypatch.setenv("KUBECONFIG", str(project / "none"))
+    (project / "src" / "train.py").write_text("print(1)")
+    words = ["--queue=vision/t4", "--gpus=99", "--env=FOO", "--", "python", "trane.py"]
+    done = CliRunner().invoke(app, ["run", "--profile", DEV.json(), *words])
+    assert done.exit_code == 2
+    for fault in ("no kubeconfig", "--env has 'FOO'", "did you mean train.py?", "gpus is 99"):
+        assert fault in done.output
+    done = CliRunner().invoke(app, ["run", "--code", str(project / "src" / "no"), "--env=FOO", "--", "true"])
+    for fault in ("--env has 'FOO'", "is not a directory", "The profile cannot be read"):
+        assert fault in done.output
+
+
 def test_the_namespace_of_an_existing_workload() -> None:
     """The given namespace, then the configured one, then the context's."""
     api = Api(None, "context")
