@@ -35,8 +35,8 @@ def sweep(  # noqa: PLR0913 - one parameter an option
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="Create it with the code of a folder and print its logs until it ends, as `run` does, instead of "
-            "its manifest.",
+            help="Create it with the code of a folder and follow its logs, as `run` does: no manifest is "
+            "printed.",
             show_default=False,
         ),
     ] = None,

@@ -9,7 +9,7 @@ from ebbtide_rehearsal.tools import narration
 from ebbtide_rehearsal.tools.steps import Finished, Started, Step, Waiting, Worked
 
 _STEPS: list[Step] = [
-    Waiting("kueue", 125, 4),
+    Waiting("kwok", 9, 4),
     Worked("kwok", "go: downloading something"),
     Started("kwok, kueue", 1, 3, 2),
     Worked("kwok, kueue", "sigs.k8s.io/kwok/cmd/kwok"),
@@ -32,7 +32,7 @@ def _shown(*, terminal: bool) -> str:
 def test_a_log_gets_a_line_for_each_start_and_end() -> None:
     """Never broken, and none for every package."""
     assert _shown(terminal=False).splitlines() == [
-        "Another process has prepared kueue for 2 min 5 s; waiting for it (4 minutes from scratch on 2 cores).",
+        "Another process has prepared kwok for 9 s; waiting for it (4 minutes from scratch on 2 cores).",
         "[1/3] kwok, kueue: building, 2 minutes from scratch on 2 cores",
         "kwok, kueue: ready after 2 min 5 s",
         "[2/3] kueue-crds: fetching",
