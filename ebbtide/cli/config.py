@@ -22,6 +22,9 @@ PROJECT_FILE: Final = ".ebbtide.json"
 KEYS: Final = ("pool", "queue", "image", "namespace")
 """Options that have configurable defaults."""
 
+_NO_NAMESPACE: Final = "default"
+"""Namespace of a context that names none."""
+_ACCESS_REVIEWS: Final = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 _ALTERNATIVES: Final = {"pool": "queue", "queue": "pool"}
 
 
@@ -107,13 +110,50 @@ def complete(options: dict[str, Any]) -> None:
 
 
 def namespace_of(api: "Api", given: str) -> str:
-    """Return the namespace of an existing workload: the given one, the configured default, or the context's.
+    """Return the namespace of an existing workload: the given one, the configured default, the context's, or
+    without any the one of the caller's team, which is then named on standard error.
 
     Raises:
         ConfigError: a file is invalid.
+        ProfileError: the variable EBBTIDE_PROFILE has no usable profile.
     """
     configured, _ = defaults().get("namespace", ("", None))
-    return given or configured or api.namespace
+    if given or configured or api.namespace != _NO_NAMESPACE:
+        return given or configured or api.namespace
+    team = _team_namespace(api)
+    if team:
+        say(f"Namespace {team}, that of your team.", err=True)
+    return team or api.namespace
+
+
+def _team_namespace(api: "Api") -> str:
+    """Return the namespace of the only team, or of the only one whose Jobs the caller may list; empty if
+    there is none, or no profile is named."""
+    from ebbtide.kubernetes_api import ApiError  # noqa: PLC0415
+    from ebbtide.placement import Profile  # noqa: PLC0415
+    from ebbtide.placement.profile_sources import VARIABLE  # noqa: PLC0415
+
+    if not os.environ.get(VARIABLE):
+        return ""
+    names = [team.namespace for team in Profile.load(None).teams]
+    if _NO_NAMESPACE in names:
+        return ""
+    if len(names) > 1:
+        try:
+            names = [name for name in names if _may_list_jobs(api, name)]
+        except ApiError:
+            return ""
+    return names[0] if len(names) == 1 else ""
+
+
+def _may_list_jobs(api: "Api", namespace: str) -> bool:
+    access = {"namespace": namespace, "verb": "list", "group": "batch", "resource": "jobs"}
+    review = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SelfSubjectAccessReview",
+        "spec": {"resourceAttributes": access},
+    }
+    return bool(api.create(_ACCESS_REVIEWS, review)["status"]["allowed"])
 
 
 def _user_file() -> Path:

@@ -2,8 +2,9 @@
 execution."""
 
 import json
+from collections import Counter
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -12,17 +13,20 @@ from ebbtide.cli.consoles import say, show, write
 from ebbtide.cli.follow import Context, Format, available_profile
 from ebbtide.cli.options import PreviewFormat
 from ebbtide.cli.status import WatchError
-from ebbtide.text import command_line
+from ebbtide.text import command_line, several
 from ebbtide.values import durations
 from ebbtide.work.job_progress import Phase
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from rich.console import RenderableType
 
     from ebbtide.work.runs.listing import ListedWorkload
     from ebbtide_rehearsal.replay.start import Estimate
+
+_SHOWN: Final = 20
+"""Maximum number of waiting workloads, and of others, in the table without --all."""
 
 Namespace = Annotated[
     str,
@@ -61,7 +65,9 @@ def check_namespaces(namespace: str, *, all_namespaces: bool) -> None:
 
 def jobs(
     *,
-    ended: Annotated[bool, typer.Option("--all", "-a", help="Include workloads that have ended.")] = False,
+    ended: Annotated[
+        bool, typer.Option("--all", "-a", help="Every one of many workloads, and those that have ended.")
+    ] = False,
     watch: Annotated[
         bool, typer.Option("--watch", "-w", help="Refresh every 5 seconds until Ctrl-C.")
     ] = False,
@@ -76,9 +82,9 @@ def jobs(
 ) -> None:
     """List workloads: Jobs, sweeps, TrainJobs, experiments, runs.
 
-    Newest first: with pool or queue, position and reason while waiting, attempts (TRIES), pods lost to
-    disruptions (LOST), running time, cost until now at the profile's list prices, and user. `+` after a cost
-    means that pods are gone whose part is unknown.
+    Their number by state, then the newest: with pool or queue, position and reason while waiting, attempts
+    (TRIES), pods lost to disruptions (LOST), running time, cost until now at the profile's list prices, and
+    user. `+` after a cost means that pods are gone whose part is unknown.
     """
     from ebbtide.clients.kubernetes import Api  # noqa: PLC0415
     from ebbtide.values import clock  # noqa: PLC0415
@@ -131,15 +137,19 @@ def _table(
     from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
 
+    where = f"in namespace {namespace}" if namespace else "in all namespaces"
     if not rows:
-        where = f"in namespace {namespace}" if namespace else "in any namespace"
         others = "" if ended else " Ended workloads: --all."
         return Text(f"No workload {'exists' if ended else 'waits or runs'} {where}.{others}")
+    counts = Counter(row.progress.phase.value for row in rows)
+    states = ", ".join(f"{count:,} {phase}" for phase, count in counts.items())
+    heading = Text(f"{several(f'{len(rows):,}', 'workload')} {where}: {states}.")
     table = Table(box=None, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0))
     for column in ("NAME", "STATE", "ON", "TRIES", "LOST", "RAN", "COST", "USER"):
         right = column in {"TRIES", "LOST", "RAN", "COST"}
         table.add_column(column, justify="right" if right else "left", overflow="fold")
-    for row in rows:
+    shown = rows if ended else _first(rows)
+    for row in shown:
         seconds = row.running_seconds(now)
         table.add_row(
             Text(row.name if namespace else f"{row.namespace}/{row.name}"),
@@ -151,8 +161,24 @@ def _table(
             _cost(row),
             Text(row.user.partition("@")[0]),
         )
-    lines = ((row.name, _why(row, now, starts.get((row.namespace, row.name)))) for row in rows)
-    return Group(table, *(Padding(Text(f"{name}: {why}"), (0, 0, 0, 2)) for name, why in lines if why))
+    more = f"… and {len(rows) - len(shown):,} more: --all lists them, and those that have ended."
+    return Group(
+        heading,
+        table,
+        *(Padding(Text(line), (0, 0, 0, 2)) for line in _reasons(shown, now, starts)),
+        *([Text(more)] if len(rows) > len(shown) else ()),
+    )
+
+
+def _first(rows: "Sequence[ListedWorkload]") -> "Sequence[ListedWorkload]":
+    """Return the first of many rows: of those that wait, and of those that do not."""
+    waiting, others = [row for row in rows if _waits(row)], [row for row in rows if not _waits(row)]
+    kept = {id(row) for row in (*waiting[:_SHOWN], *others[:_SHOWN])}
+    return [row for row in rows if id(row) in kept]
+
+
+def _waits(row: "ListedWorkload") -> bool:
+    return row.started is None and not row.progress.over
 
 
 def _state(row: "ListedWorkload") -> str:
@@ -168,18 +194,42 @@ def _cost(row: "ListedWorkload") -> str:
     return f"{row.cost}{'' if row.cost.complete else '+'}"
 
 
-def _why(row: "ListedWorkload", now: datetime, start: "Estimate | None") -> str:
-    """Return the reason of a state, with the time, the position and the start of a waiting workload."""
-    current, parts = row.progress, list[str]()
+def _reasons(
+    rows: "Sequence[ListedWorkload]", now: datetime, starts: "Mapping[tuple[str, str], Estimate]"
+) -> "Iterator[str]":
+    """Yield the reasons of states, each once with the workloads that have it."""
+    groups: dict[tuple[object, ...], list[ListedWorkload]] = {}
+    for row in rows:
+        key = row.progress.phase, row.queue, row.progress.reason, _waits(row), _estimated(row, starts)
+        groups.setdefault(key, []).append(row)
+    for alike in groups.values():
+        if why := _why(alike, now, _estimated(alike[0], starts)):
+            more = f" and {len(alike) - 1} more" if len(alike) > 1 else ""
+            yield f"{alike[0].name}{more}: {why}"
+
+
+def _estimated(row: "ListedWorkload", starts: "Mapping[tuple[str, str], Estimate]") -> str:
+    start = starts.get((row.namespace, row.name))
+    return (start.problem.rstrip(".") or f"it starts {start.time}") if start else ""
+
+
+def _why(rows: "Sequence[ListedWorkload]", now: datetime, estimated: str) -> str:
+    """Return the reason of a state, with the times, the positions and the start of waiting workloads."""
+    current, parts = rows[0].progress, list[str]()
     if current.over:
         return current.reason
-    if row.started is None:
-        parts.append(f"{current.phase} for {durations.elapsed(now - row.created)}")
-    if row.position is not None:
-        parts.append(f"position {row.position} in queue {row.queue}")
+    if _waits(rows[0]):
+        ages = [now - row.created for row in rows]
+        parts.append(f"{current.phase} for {_range(*map(durations.elapsed, (min(ages), max(ages))))}")
+    if places := [row.position for row in rows if row.position is not None]:
+        noun = "position" if min(places) == max(places) else "positions"
+        parts.append(f"{noun} {_range(str(min(places)), str(max(places)))} in queue {rows[0].queue}")
     text = ", ".join(parts)
-    estimated = start.problem.rstrip(".") or f"it starts {start.time}" if start else ""
     return "; ".join(filter(None, (": ".join(filter(None, (text, current.reason))), estimated)))
+
+
+def _range(least: str, most: str) -> str:
+    return least if least == most else f"{least} to {most}"
 
 
 def cancel(

@@ -103,20 +103,29 @@ def _queues(queues: Sequence[QueueStatus], now: datetime) -> Iterator[Renderable
         )
     yield table
     for queue in queues:
-        for item in queue.waiting[:_SHOWN]:
-            yield from _reason(queue, item, now)
-        if len(queue.waiting) > _SHOWN:
-            yield Text(f"… and {len(queue.waiting) - _SHOWN} more in {queue.name}.")
+        alike: dict[tuple[str, str], list[WaitingWork]] = {}
+        for item in queue.waiting:
+            alike.setdefault((item.reason, item.never), []).append(item)
+        groups = list(alike.values())
+        for items in groups[:_SHOWN]:
+            yield from _reason(queue, items, now)
+        if rest := sum(map(len, groups[_SHOWN:])):
+            yield Text(f"… and {rest:,} more in {queue.name}.")
     yield Text()
 
 
-def _reason(queue: QueueStatus, item: WaitingWork, now: datetime) -> Iterator[RenderableType]:
-    waits = f"waits in {queue.name} for {durations.rounded(now - item.since)}"
-    yield Text(f"{item.kind} {item.name} in {item.namespace} {waits}" + (":" if item.reason else "."))
-    if item.reason:
-        yield Padding(Text(item.reason), (0, 0, 0, 2))
-    if item.never:
-        yield Padding(Text(never(queue.name, item), style="bold"), (0, 0, 0, 2))
+def _reason(queue: QueueStatus, items: Sequence[WaitingWork], now: datetime) -> Iterator[RenderableType]:
+    """Yield the reason why work waits, once for all work that has it."""
+    first = items[0]
+    work = f"{first.kind} {first.name} in {first.namespace}"
+    others = f" and {len(items) - 1:,} more wait" if len(items) > 1 else " waits"
+    since = durations.rounded(now - first.since)
+    waits = f"{others} in {queue.name} for {'up to ' if len(items) > 1 else ''}{since}"
+    yield Text(f"{work}{waits}{':' if first.reason else '.'}")
+    if first.reason:
+        yield Padding(Text(first.reason), (0, 0, 0, 2))
+    if first.never:
+        yield Padding(Text(never(queue.name, first), style="bold"), (0, 0, 0, 2))
 
 
 def _gpus(gpus: GpuStatus | None) -> Iterator[str]:

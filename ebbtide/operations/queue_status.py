@@ -15,7 +15,7 @@ from ebbtide.placement import PoolProfile, Profile
 from ebbtide.values import clock
 from ebbtide.values.kueue_api import API_PATH
 from ebbtide.work.objects import condition
-from ebbtide.work.runs.pending.evidence import Evidence
+from ebbtide.work.runs.pending.evidence import Evidence, Workloads
 from ebbtide.work.runs.pending.queue_causes import queue_cause
 from ebbtide.work.unplaceable import misfit
 
@@ -72,7 +72,7 @@ def queue_statuses(
     }
     owners = roots(snapshot)
     requests = _by_workload(queueing.requests)
-    unfinished = [item for item in snapshot.workloads if not condition(item, "Finished")]
+    unfinished = Workloads(item for item in snapshot.workloads if not condition(item, "Finished"))
 
     def waiting_work(workload: Object, pools: Iterable[PoolProfile]) -> WaitingWork:
         item = root_of("Workload", workload, owners)

@@ -17,10 +17,9 @@ from ebbtide.work.kinds import EXPERIMENT, JOB, TRIAL_LABEL, WORKLOADS, Kind, ki
 from ebbtide.work.objects import Object, condition, message_of
 from ebbtide.work.runs.pending.cause import OBVIOUS, Cause
 from ebbtide.work.runs.pending.causes import cause_of
-from ebbtide.work.runs.pending.evidence import Evidence, is_gated
+from ebbtide.work.runs.pending.evidence import Evidence, Workloads, is_gated
 from ebbtide.work.runs.pending.reader import POSITIONS
 from ebbtide.work.runs.pod_costs import Cost, cost_of, seconds_between, selected_pools
-from ebbtide.work.submission import JOB_UID
 from ebbtide.work.sweeps import POINTS
 
 VERSION: Final = "ebbtide.dev/jobs/v1"
@@ -200,8 +199,7 @@ class _Objects:
                 self._created[uid].append(event)
             elif event.get("reason") == "FailedCreate":
                 self.events[uid].append(event)
-        self._workloads = self._optional(self._path(f"{API_PATH}/namespaces/{{}}/workloads"))
-        self.workloads = {text(item, "metadata", "labels", JOB_UID): item for item in self._workloads}
+        self.workloads = Workloads(self._optional(self._path(f"{API_PATH}/namespaces/{{}}/workloads")))
         self._local_queues: dict[str, list[Object]] = defaultdict(list)
         for queue in self._optional(self._path(f"{API_PATH}/namespaces/{{}}/localqueues")):
             self._local_queues[queue["metadata"]["namespace"]].append(queue)
@@ -259,9 +257,9 @@ class _Objects:
             job=job,
             pods=pods,
             events=[event for uid in uids for event in self.events[uid]],
-            workload=next(filter(None, map(self.workloads.get, owning)), None),
+            workload=next(filter(None, map(self.workloads.by_job.get, owning)), None),
             local_queues=self._local_queues[metadata["namespace"]],
-            workloads=self._workloads,
+            workloads=self.workloads,
             is_complete=not self._namespace,
             profile=profile,
         )
@@ -285,7 +283,7 @@ def _listed(
     cluster: _Objects, kind: Kind, item: Object, profile: Profile | None, now: datetime
 ) -> ListedWorkload:
     job, metadata, pods = kind.as_job(item), item["metadata"], cluster.pods(kind, item)
-    workload = cluster.workloads.get(metadata["uid"])
+    workload = cluster.workloads.by_job.get(metadata["uid"])
     events = [event for pod in pods for event in cluster.events[pod["metadata"]["uid"]]]
     current = progress(JobSnapshot(job=job, pods=pods, workload=workload, events=events))
     cause = cluster.cause(kind, job, pods, profile, now)

@@ -1,7 +1,10 @@
 """Defaults of the workload commands."""
 
 import json
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -9,7 +12,7 @@ from typer.testing import CliRunner
 
 from ebbtide.cli.config import complete, namespace_of
 from ebbtide.cli.entry_point import app
-from ebbtide.clients.kubernetes import Api
+from ebbtide.clients.kubernetes import Api, Object
 from tests.unit.workloads.clusters import DEV
 
 
@@ -104,7 +107,7 @@ def test_a_run_without_a_cluster_names_its_other_faults(
     for fault in ("no kubeconfig", "--env has 'FOO'", "did you mean train.py?", "gpus is 99"):
         assert fault in done.output
     done = CliRunner().invoke(app, ["run", "--code", str(project / "src" / "no"), "--env=FOO", "--", "true"])
-    for fault in ("--env has 'FOO'", "is not a directory", "The profile cannot be read"):
+    for fault in ("--env has 'FOO'", "is not a directory"):
         assert fault in done.output
 
 
@@ -115,3 +118,31 @@ def test_the_namespace_of_an_existing_workload() -> None:
     _config("set", "namespace=vision")
     assert namespace_of(api, "") == "vision"
     assert namespace_of(api, "given") == "given"
+
+
+class _Reviews(Api):
+    """An API server that lets its user list the Jobs of some namespaces."""
+
+    def __init__(self, *allowed: str) -> None:
+        super().__init__(None)
+        self._allowed = allowed
+
+    def create(self, path: str, body: Mapping[str, Any], **query: str) -> Object:
+        """Answer a SelfSubjectAccessReview."""
+        assert path.endswith("/selfsubjectaccessreviews")
+        assert not query
+        return {"status": {"allowed": body["spec"]["resourceAttributes"]["namespace"] in self._allowed}}
+
+
+def test_a_context_without_namespace_is_that_of_the_team(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The profile's only team, or the only one whose Jobs the user may list; it is named."""
+    monkeypatch.setenv("EBBTIDE_PROFILE", DEV.json())
+    assert namespace_of(_Reviews(), "") == "vision"
+    assert capsys.readouterr().err == "Namespace vision, that of your team.\n"
+    two = replace(DEV, teams=(*DEV.teams, replace(DEV.teams[0], name="speech", namespace="speech")))
+    monkeypatch.setenv("EBBTIDE_PROFILE", two.json())
+    assert namespace_of(_Reviews("speech"), "") == "speech"
+    assert namespace_of(_Reviews("speech", "vision"), "") == "default"
+    assert namespace_of(Api(None, "other"), "") == "other"

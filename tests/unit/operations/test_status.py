@@ -251,6 +251,28 @@ def test_the_page_shows_this_status() -> None:
     assert [printed] == output("docs/running.md", "Stack dev, cluster")
 
 
+def test_the_same_reason_is_given_once() -> None:
+    """Thousands of Jobs that wait for the same quota have one line, and another reason its own."""
+    missing = {
+        "type": "QuotaReserved",
+        "status": "False",
+        "message": "insufficient unused quota for cpu in flavor spot, 1 more needed",
+    }
+    jobs = [made(f"full-{number}", minutes=9) for number in range(3000)]
+    other = made("other", minutes=5)
+    report = _status(
+        Snapshot(
+            controllers={"Job": (*jobs, other)},
+            workloads=(*(_workload(job, conditions=[missing]) for job in jobs), _workload(other)),
+        )
+    )
+    lines = [line.strip() for line in _text(report).splitlines() if " in cpu for " in line]
+    assert lines == [
+        "Job full-0 in research and 2,999 more wait in cpu for up to 5 minutes:",
+        "Job other in research waits in cpu for 5 minutes:",
+    ]
+
+
 def test_the_tables_fit_a_terminal() -> None:
     """Eighty columns, whatever the names."""
     long = made("a-name-of-fifty-characters-that-a-sweep-could-have-1")

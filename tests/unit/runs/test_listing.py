@@ -1,13 +1,17 @@
 """Attempts and lost pods of a Job in the list, from its status, pods and events."""
 
+from copy import deepcopy
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from ebbtide.cli.entry_point import app
 from ebbtide.clients.kubernetes import JSON, Api
 from ebbtide.work.objects import message_of
 from ebbtide.work.runs.listing import ListedWorkload, list_workloads
+from tests.unit.runs.waiting import PROFILE, QUEUED, SHORT, holder, local_queue, refused
 from tests.unit.workloads.recorded import event, job, pod
 
 Object = dict[str, Any]
@@ -34,6 +38,55 @@ class _Namespace(Api):
             return {"items": [item for item in self._events if item["involvedObject"]["kind"] == kind]}
         lists = {"jobs": [self._job], "pods": self._pods}
         return {"items": lists.get(path.rpartition("/")[2], [])}
+
+
+class _Many(Api):
+    """The API server of a namespace with two running Jobs, and many that wait for their quota."""
+
+    def __init__(self, waiting: int) -> None:
+        super().__init__(None, "vision")
+        self._lists: dict[str, list[Object]] = {"jobs": [], "workloads": [], "localqueues": [local_queue()]}
+        self._positions: list[Object] = []
+        for number in range(waiting + 2):
+            name, uid = f"train-{number}", f"j{number}"
+            item = deepcopy(QUEUED)
+            item["metadata"] |= {"name": name, "uid": uid}
+            found = holder(name, "vision", 8) if number < 2 else refused(SHORT)
+            found["metadata"] |= {"name": f"job-{name}", "labels": {"kueue.x-k8s.io/job-uid": uid}}
+            if number < 2:
+                item["spec"]["suspend"] = False
+                item["status"] |= {"active": 1, "ready": 1, "startTime": "2026-11-20T10:00:00Z"}
+                owner = {"batch.kubernetes.io/controller-uid": uid}
+                running = pod(name, "Running", metadata={"namespace": "vision", "labels": owner})
+                self._lists.setdefault("pods", []).append(running)
+            else:
+                position = {"metadata": {"name": f"job-{name}"}, "positionInLocalQueue": number - 2}
+                self._positions.append(position)
+            self._lists["jobs"].append(item)
+            self._lists["workloads"].append(found)
+
+    def get(self, path: str, *, accept: str = JSON, **query: str) -> Object:  # noqa: ARG002 - as its base
+        """Return the objects of a list."""
+        kind = path.rpartition("/")[2]
+        return {"items": self._positions if kind == "pendingworkloads" else self._lists.get(kind, [])}
+
+
+def test_many_waiting_jobs_are_counted_and_their_reason_is_given_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The number by state comes first, then the running ones and the newest, and --all lists each."""
+    monkeypatch.setattr(Api, "of_user", lambda _context="": _Many(500))
+    profile = ["--profile", PROFILE.json()]
+    lines = CliRunner().invoke(app, ["jobs", "-n", "vision", *profile]).output.splitlines()
+    assert lines[0] == "502 workloads in namespace vision: 500 queued, 2 running."
+    assert len(lines) < 40
+    text = " ".join(" ".join(lines).split())
+    assert text.count("lacks 4 nvidia.com/gpu of free quota") == 1
+    assert " and 19 more: queued for " in text
+    assert "… and 480 more: --all lists them" in text
+    every = CliRunner().invoke(app, ["jobs", "-n", "vision", "--all", *profile]).output
+    assert every.count("train-") > 502
+    assert " and 499 more: queued for " in " ".join(every.split())
 
 
 def _created(name: str, combined: int = 0) -> Object:

@@ -5,7 +5,7 @@ from typing import Any
 
 from ebbtide.work.runs.pending.cause import Cause
 from ebbtide.work.runs.pending.causes import cause_of
-from ebbtide.work.runs.pending.evidence import Evidence
+from ebbtide.work.runs.pending.evidence import Evidence, Workloads
 from tests.declarations import GKE, changed
 from tests.unit.workloads.clusters import derived
 from tests.unit.workloads.recorded import condition, job
@@ -23,7 +23,8 @@ SHORT = "insufficient unused quota for nvidia.com/gpu in flavor t4, 4 more neede
 def evidence(**changes: Any) -> Evidence:
     """A Job of team vision in queue gpus, and the queue."""
     given: Object = {"job": QUEUED, "now": NOW, "local_queues": [local_queue()], "profile": PROFILE}
-    return Evidence(kind="Job", namespace="vision", name="train", **given | changes)
+    workloads = Workloads(changes.pop("workloads", ()))
+    return Evidence(kind="Job", namespace="vision", name="train", workloads=workloads, **given | changes)
 
 
 def local_queue(*conditions: Object, **spec: Any) -> Object:

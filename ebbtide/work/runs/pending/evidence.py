@@ -1,17 +1,44 @@
 """The objects from which the cause of a workload's waiting is derived."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
+from decimal import Decimal
+from functools import cached_property
 from typing import Final
 
-from ebbtide.clients.kubernetes.parts import parts, text
+from ebbtide.clients.kubernetes.parts import part, parts, text
 from ebbtide.placement import PoolProfile, Profile
 from ebbtide.placement.profile import QUEUE_LABEL
-from ebbtide.work.objects import Object
+from ebbtide.values import quantities
+from ebbtide.work.objects import Object, condition
+from ebbtide.work.submission import JOB_UID
 
 _GATE: Final = "kueue.x-k8s.io/admission"
 """Scheduling gate of a pod that Kueue has not admitted (kueue, pkg/controller/jobs/pod, 0.19.2)."""
+
+
+class Workloads(tuple[Object, ...]):  # noqa: SLOT001 - cached properties
+    """Kueue Workloads; what all of them say about the waiting of each is read once."""
+
+    @cached_property
+    def by_job(self) -> Mapping[str, Object]:
+        """The Workloads by the uid of their Job."""
+        return {text(item, "metadata", "labels", JOB_UID): item for item in reversed(self)}
+
+    @cached_property
+    def quota(self) -> Mapping[tuple[str, str], Sequence[tuple[Object, Decimal]]]:
+        """The unfinished Workloads with quota by resource and flavor, each with its amount."""
+        held: defaultdict[tuple[str, str], list[tuple[Object, Decimal]]] = defaultdict(list)
+        for item in self:
+            if condition(item, "Finished"):
+                continue
+            for assigned in parts(item, "status", "admission", "podSetAssignments"):
+                for resource, flavor in part(assigned, "flavors").items():
+                    used = text(assigned, "resourceUsage", resource) or "0"
+                    held[resource, flavor].append((item, quantities.parse(used)))
+        return held
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +77,7 @@ class Evidence:
     workload: Object | None = None
     local_queues: Sequence[Object] = ()
     cluster_queue: Object | None = None
-    workloads: Sequence[Object] = ()
+    workloads: Workloads = field(default_factory=Workloads)
     is_complete: bool = False
     position: int | None = None
     ahead: Sequence[str] = ()

@@ -11,12 +11,10 @@ from typing import Any, Final
 
 from ebbtide.clients.kubernetes.parts import part, parts, text
 from ebbtide.text import and_list, command_line, or_list, several
-from ebbtide.values import quantities
 from ebbtide.work.objects import Object, condition
 from ebbtide.work.runs.pending.assignment import Assignment, Shortage, read_assignment
 from ebbtide.work.runs.pending.cause import Actor, Cause
 from ebbtide.work.runs.pending.evidence import Evidence, clock_time
-from ebbtide.work.submission import JOB_UID
 from ebbtide.work.unplaceable import amount_text, misfit
 
 ASLEEP: Final = "ebbtide.dev/asleep"
@@ -267,12 +265,9 @@ def _preempted(evidence: Evidence, workload: Object) -> str:
         return ""
     by, why = _PREEMPTOR.search(message), _PREEMPTION.search(message)
     uid, queue = (by[1], by[2]) if by else ("", "")
-    names = [
-        owner_name(item, evidence.namespace)
-        for item in evidence.workloads
-        if text(item, "metadata", "labels", JOB_UID) == uid
-    ]
-    preemptor = names[0] if names else f"a workload of ClusterQueue {queue}" if queue else "another workload"
+    known = evidence.workloads.by_job.get(uid) if uid else None
+    unknown = f"a workload of ClusterQueue {queue}" if queue else "another workload"
+    preemptor = owner_name(known, evidence.namespace) if known else unknown
     return f"it was preempted by {preemptor}{f' ({why[1]})' if why else ''}, and "
 
 
@@ -285,13 +280,8 @@ def _behind(evidence: Evidence) -> str:
 def _holders(evidence: Evidence, short: Shortage) -> list[tuple[str, str]]:
     """Return the workloads that hold quota of a flavor with their amounts, the largest first."""
     amounts: defaultdict[str, Decimal] = defaultdict(Decimal)
-    for item in evidence.workloads:
-        if condition(item, "Finished"):
-            continue
-        for assigned in parts(item, "status", "admission", "podSetAssignments"):
-            if text(assigned, "flavors", short.resource) == short.flavor:
-                used = text(assigned, "resourceUsage", short.resource) or "0"
-                amounts[owner_name(item, evidence.namespace)] += quantities.parse(used)
+    for item, amount in evidence.workloads.quota.get((short.resource, short.flavor), ()):
+        amounts[owner_name(item, evidence.namespace)] += amount
     ordered = sorted(amounts.items(), key=lambda entry: (-entry[1], entry[0]))
     return [(name, amount_text(short.resource, amount)) for name, amount in ordered if amount]
 

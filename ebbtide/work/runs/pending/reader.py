@@ -13,7 +13,7 @@ from ebbtide.values.kueue_api import API_PATH
 from ebbtide.work.cluster import ClusterError
 from ebbtide.work.kinds import EXPERIMENT, JOB, TRAIN_JOB, WORKLOADS, Kind, kind_of, lost, trials
 from ebbtide.work.objects import Object, condition, phase_of, waits
-from ebbtide.work.runs.pending.evidence import Evidence, is_gated
+from ebbtide.work.runs.pending.evidence import Evidence, Workloads, is_gated
 from ebbtide.work.runs.pending.queue_causes import owner_name
 from ebbtide.work.submission import JOB_UID
 
@@ -138,7 +138,7 @@ def _complete(reader: _Reader, evidence: Evidence) -> Evidence:
         missing=reader.missing("/api/v1/namespaces/{}/configmaps", _maps(evidence.pods)),
         events=reader.items("/api/v1/namespaces/{}/events"),
         local_queues=reader.items(f"{API_PATH}/namespaces/{{}}/localqueues"),
-        workloads=workloads,
+        workloads=Workloads(workloads),
         is_complete=everywhere is not None,
     )
     return _with_queue(reader, complete, evidence.workload) if evidence.workload else complete
