@@ -169,7 +169,11 @@ def _follow(
     *,
     logs: bool,
 ) -> None:
-    from ebbtide.cli.follow_progress import ProgressLines, narration  # noqa: PLC0415
+    from ebbtide.cli.follow_progress import (  # noqa: PLC0415
+        EndedPods,  # noqa: PLC0415
+        ProgressLines,
+        narration,
+    )
     from ebbtide.work import job_messages, submission  # noqa: PLC0415
     from ebbtide.work.job_progress import Phase  # noqa: PLC0415
     from ebbtide.work.runs.log_stream import LogStream  # noqa: PLC0415
@@ -182,8 +186,14 @@ def _follow(
     )
     history = PodHistory()
 
+    def note(line: str) -> None:
+        output.print(own_lines(line, logs=logs), markup=False, soft_wrap=True)
+
+    report_ended = EndedPods(note)
+
     def on_pods(pods: Sequence[dict[str, Any]]) -> None:
         history.add(pods)
+        report_ended(pods)
         if logs:
             stream.add(pods)
 
@@ -192,7 +202,7 @@ def _follow(
         def show(line: str) -> None:
             narrate(own_lines(line, logs=logs))
 
-        lines = ProgressLines(api, name, namespace, profile, show)
+        lines = ProgressLines(api, name, namespace, profile, show, note if output.is_terminal else show)
         snapshot, progress = submission.follow(api, name, namespace, lines, show, on_pods)
         unread = stream.end()
     for line in unread:

@@ -1,7 +1,7 @@
 """Progress of a workload: a live line on a terminal, a line per change in a log."""
 
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Final
@@ -11,11 +11,13 @@ from rich.progress import Progress as Bar
 from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from ebbtide.clients.kubernetes import Api
+from ebbtide.clients.kubernetes.parts import text
 from ebbtide.placement import Profile
 from ebbtide.values import clock
 from ebbtide.work.cluster import ClusterError
-from ebbtide.work.job_messages import progress_line
+from ebbtide.work.job_messages import failure_text, progress_line
 from ebbtide.work.job_progress import Phase, Progress
+from ebbtide.work.objects import Object, condition, disrupted, phase_of
 from ebbtide.work.runs.pending.cause import OBVIOUS, Cause
 from ebbtide.work.runs.pending.causes import cause_of
 from ebbtide.work.runs.pending.reader import read_evidence
@@ -50,7 +52,13 @@ class ProgressLines:
     """Show a workload's progress, with the cause of its waiting as `ebbtide why` explains it."""
 
     def __init__(
-        self, api: Api, name: str, namespace: str, profile: Profile | None, show: Callable[[str], object]
+        self,
+        api: Api,
+        name: str,
+        namespace: str,
+        profile: Profile | None,
+        show: Callable[[str], object],
+        note: Callable[[str], object] | None = None,
     ) -> None:
         """Show the progress of a workload.
 
@@ -60,9 +68,11 @@ class ProgressLines:
             namespace: its namespace.
             profile: the cluster's profile.
             show: called with each line.
+            note: called with what has to remain: why a running workload waits again; default: `show`.
         """
         self._api, self._name, self._namespace, self._profile = api, name, namespace, profile
-        self._show = show
+        self._show, self._note = show, note or show
+        self._phase: Phase | None = None
         self._state: tuple[str, str] | None = None
         self._cause: Cause | None = None
         self._read = 0.0
@@ -77,13 +87,38 @@ class ProgressLines:
                 progress = replace(progress, reason=str(self._cause).rstrip("."))
         else:
             self._state = None
-        self._show(progress_line(progress))
+        again = self._phase is Phase.RUNNING and progress.phase in _WAITING
+        self._phase = progress.phase
+        (self._note if again else self._show)(progress_line(progress))
 
     def _find(self) -> Cause | None:
         try:
             return cause_of(read_evidence(self._api, self._name, self._namespace, clock.now(), self._profile))
         except ClusterError:  # the state has the controllers' own reason
             return None
+
+
+class EndedPods:
+    """Report why pods ended before their workload, each once: attempts that failed or were disrupted."""
+
+    def __init__(self, note: Callable[[str], object]) -> None:
+        """Report pods.
+
+        Args:
+            note: called with a sentence for each pod.
+        """
+        self._note, self._known = note, set[str]()
+
+    def __call__(self, pods: Sequence[Object]) -> None:
+        """Report those of the pods that have not been."""
+        for pod in pods:
+            uid, is_disrupted = pod["metadata"]["uid"], disrupted(pod)
+            if uid in self._known or not (is_disrupted or phase_of(pod) == "Failed"):
+                continue
+            self._known.add(uid)
+            cause = condition(pod, "DisruptionTarget") if is_disrupted else {}
+            why = text(cause, "message") or text(cause, "reason") or failure_text(pod)
+            self._note(f"Pod {pod['metadata']['name']} ended: {why.rstrip('.')}.")
 
 
 class Changes:

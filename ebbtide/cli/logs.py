@@ -62,7 +62,7 @@ def logs(  # noqa: PLR0913 - one parameter an option
 
     Lines of a sweep, and of a Job on several nodes, begin with the index, those of an experiment with the
     trial. The cloud's log store keeps the logs of deleted pods: --pod, --job or --label instead of NAME
-    prints a link to it, and the query.
+    prints a link to it, and the query. Exit status 1: a log could not be read.
     """
     from ebbtide.clients.kubernetes import Api  # noqa: PLC0415
     from ebbtide.placement import Profile  # noqa: PLC0415
@@ -99,6 +99,8 @@ def logs(  # noqa: PLR0913 - one parameter an option
     is_complete = _print(api, snapshot, namespace, index)
     if found := available_profile(profile, namespace, context):
         _print_link(api, snapshot, namespace, found, workspace, is_complete=is_complete)
+    if not is_complete:
+        raise SystemExit(ExitStatus.FOUND)
 
 
 def _links(profile: "Profile", namespace: str, workspace: str, pods: "Mapping[str, str]") -> str:

@@ -396,9 +396,9 @@ def follow(
         else:
             heard = time.monotonic()
             current = progress(snapshot, current.disrupted if current else frozenset())
-            on_progress(current)
             if on_pods is not None:
                 on_pods(snapshot.pods)
+            on_progress(current)
             if current.over or (until_running and current.phase is Phase.RUNNING):
                 return snapshot, current
         time.sleep(max(_PAUSE, _SHARE * (time.monotonic() - begun)))

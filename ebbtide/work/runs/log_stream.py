@@ -52,7 +52,7 @@ def print_logs(
             for line in api.lines(path, container=_container(pod)):
                 on_line(_written(line, pod, prefixed=prefixed))
         except ApiError as error:
-            unread.append(_unread(pod["metadata"]["name"], error.message))
+            unread.append(_unread(pod, error))
     return unread
 
 
@@ -81,8 +81,12 @@ def _written(line: str, pod: Object, *, prefixed: bool) -> str:
     return f"[{label}] {line}" if prefixed and label else line
 
 
-def _unread(pod: str, reason: str) -> str:
-    return f"The log of pod {pod} could not be read: {reason}"
+def _unread(pod: Object, error: ApiError) -> str:
+    """Return why a pod's log could not be read; the API server's reason after a removal names the node."""
+    name, node = pod["metadata"]["name"], text(pod, "spec", "nodeName")
+    if error.not_found and f'nodes "{node}"' in error.message:
+        return f"The log of pod {name} is not on the cluster any more: its node {node} is removed."
+    return f"The log of pod {name} could not be read: {error.message}"
 
 
 class LogStream:
@@ -132,7 +136,7 @@ class LogStream:
         deadline = time.monotonic() + _LAST
         for thread in self._threads.values():
             thread.join(max(0.0, deadline - time.monotonic()))
-        return [_unread(pod, reason) for pod, reason in self._unread.items()]
+        return list(self._unread.values())
 
     def _run(self, pod: Object) -> None:
         try:
@@ -161,7 +165,7 @@ class LogStream:
             except ApiError as error:
                 if not error.unanswered or self._over.is_set():
                     if not last:
-                        self._unread[name] = error.message
+                        self._unread[name] = _unread(pod, error)
                     return
             time.sleep(_PAUSE)
 

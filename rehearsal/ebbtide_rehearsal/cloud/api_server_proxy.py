@@ -12,6 +12,7 @@ import re
 import ssl
 import threading
 from io import BytesIO
+from pathlib import Path
 from typing import Final
 
 from aiohttp import (
@@ -29,6 +30,7 @@ from yarl import URL
 
 from ebbtide_rehearsal.cloud.api_failures import ApiFailure, failure
 from ebbtide_rehearsal.cloud.faults import API_ERROR, SLOW
+from ebbtide_rehearsal.cloud.nodes.processes import PROCESSES, log_file
 from ebbtide_rehearsal.cloud.pools import is_stopped
 from ebbtide_rehearsal.cloud.store import Store
 from ebbtide_rehearsal.control_plane import ControlPlane
@@ -43,6 +45,10 @@ _OBJECT: Final = re.compile(
     r"/(?:api/(?P<core>v1)|apis/(?P<group>[^/]+/[^/]+))(?:/namespaces/(?P<namespace>[^/]+))?"
     r"/(?P<plural>[^/]+)(?:/(?P<name>[^/]+))?"
 )
+_LOG: Final = re.compile(
+    r"/api/v1/namespaces/(?P<namespace>[a-z0-9-]+)/pods/(?P<name>[a-z0-9][a-z0-9.-]*)/log"
+)
+_KEPT_LINES: Final = 1000
 _OF_THE_CONNECTION: Final = frozenset(
     {"connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade"}
 )
@@ -132,6 +138,10 @@ class ApiServerProxy:
             allow_redirects=False,
             skip_auto_headers=_NOT_ADDED,
         ) as answer:
+            if answer.status == web.HTTPNotFound.status_code and (
+                kept := kept_log(self._plane.plan.directory / PROCESSES, request.method, request.path)
+            ):
+                return web.Response(text=kept)
             response = web.StreamResponse(
                 status=answer.status, reason=answer.reason, headers=_forwarded(answer.headers)
             )
@@ -185,6 +195,21 @@ class ApiServerProxy:
         if method == "PATCH" and self._plane.api.find(url.path) is None:
             operation = "create"
         return failure(self._store, operation, resource.token, match["name"] or "")
+
+
+def kept_log(processes: Path, method: str, path: str) -> str:
+    """Return the last lines of a pod that ran as a process, and whose node or pod is removed; empty for none,
+    and for other requests. The clouds keep such logs in their own stores.
+
+    Args:
+        processes: directory of the cluster's processes.
+        method: method of the request.
+        path: its path.
+    """
+    match = _LOG.fullmatch(path) if method == "GET" else None
+    file = log_file(processes, match["namespace"], match["name"]) if match else None
+    lines = file.read_text(errors="replace").splitlines(keepends=True) if file and file.is_file() else []
+    return "".join(lines[-_KEPT_LINES:])
 
 
 def _forwarded(headers: CIMultiDictProxy[str]) -> CIMultiDict[str]:

@@ -12,6 +12,7 @@ from ebbtide_rehearsal.cloud.control_planes import ControlPlanes
 from ebbtide_rehearsal.cloud.existing import make
 from ebbtide_rehearsal.cloud.gcp import Gcp
 from ebbtide_rehearsal.cloud.nodes.loop import NodeLoop
+from ebbtide_rehearsal.cloud.nodes.processes import PROCESSES
 from ebbtide_rehearsal.cloud.nodes.settings import NodeSettings
 from ebbtide_rehearsal.cloud.provider import Provider
 from ebbtide_rehearsal.cloud.settings import CloudSettings
@@ -47,7 +48,7 @@ def assembled(directory: Path, settings: CloudSettings, store: Store) -> Generat
     """
 
     def nodes(identity: str, cloud: Literal["gke", "aks"], plane: ControlPlane) -> NodeLoop:
-        pods = plane.plan.directory / "processes"
+        pods = plane.plan.directory / PROCESSES
         return NodeLoop(identity, cloud, plane.api, store, pods, NodeSettings.at(settings.speed))
 
     clusters = ControlPlanes(directory, Path(os.environ["SSL_CERT_FILE"]), settings, store, nodes)

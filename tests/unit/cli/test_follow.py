@@ -4,17 +4,21 @@ import shlex
 from collections.abc import Generator
 from datetime import UTC, datetime
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from typer.testing import CliRunner
 
-from ebbtide.cli import app
+from ebbtide.cli import app, follow_progress
 from ebbtide.cli.follow import submit
+from ebbtide.cli.follow_progress import ProgressLines
 from ebbtide.cli.options import PreviewFormat
 from ebbtide.clients.kubernetes import Api
 from ebbtide.text import command_line
 from ebbtide.values import clock
 from ebbtide.work import submission
+from ebbtide.work.cluster import ClusterError
+from ebbtide.work.job_progress import Phase, Progress
 from tests.pages import commands, output
 from tests.unit.workloads.clusters import DEV
 from tests.unit.workloads.recorded import condition, event, pod
@@ -77,7 +81,8 @@ class _Preempting(_Server):
         return {**self._job, "status": {"active": not done, "succeeded": len(done), "conditions": done}}
 
     def _pods(self) -> list[Object]:
-        lost = condition("DisruptionTarget", at=_at("14:26:00"))
+        shut_down = "Pod was terminated in response to imminent node shutdown."
+        lost = condition("DisruptionTarget", at=_at("14:26:00"), message=shut_down)
         first: list[Object] = [
             self._pod("a", "Pending"),
             self._pod("a", "Running", "14:08:40"),
@@ -113,6 +118,20 @@ def test_a_job_that_survives_a_preemption(monkeypatch: pytest.MonkeyPatch) -> No
     (command,) = (it for _, it in commands() if "ebbtide job train " in it and "--submit" in it)
     done = CliRunner().invoke(app, shlex.split(command)[1:])
     assert (done.exit_code, [done.stdout]) == (0, output("docs/workloads.md", "Job train is"))
+
+
+def test_the_reason_of_a_restart_remains(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A running Job that waits again is noted with the reason, which the live line does not keep."""
+    unknown = ClusterError("forbidden")
+    monkeypatch.setattr(follow_progress, "read_evidence", Mock(side_effect=unknown))
+    shown: list[str] = []
+    noted: list[str] = []
+    lines = ProgressLines(_Server(), "train", "lab", None, shown.append, noted.append)
+    why = "it was preempted by bert"
+    for phase, reason in ((Phase.QUEUED, ""), (Phase.RUNNING, ""), (Phase.QUEUED, why), (Phase.QUEUED, why)):
+        lines(Progress(phase=phase, reason=reason))
+    assert noted == [f"queued: {why}"]
+    assert shown == ["queued", "running", f"queued: {why}"]
 
 
 class _Forging(_Preempting):

@@ -33,6 +33,9 @@ class _Logs(Api):
         return {"status": {"phase": self._phase if self._answers else "Succeeded"}}
 
 
+CREATED = {"creationTimestamp": "2026-11-23T10:00:00Z"}
+
+
 def _pod(state: str, **annotations: str) -> dict[str, Any]:
     statuses: list[dict[str, Any]] = [{"name": "work", "state": {state: {}}}]
     metadata = {"name": "train-0", "uid": "u", "annotations": annotations}
@@ -81,6 +84,16 @@ def test_a_log_that_cannot_be_read() -> None:
         [],
         ["The log of pod train-0 could not be read: pods/log is forbidden"],
     )
+
+
+def test_a_log_whose_node_is_removed() -> None:
+    """The API server names the node as what is missing, which is not the pod."""
+    pod = _pod("terminated")
+    pod["spec"]["nodeName"] = "gke-t4-1"
+    api = _Logs([ApiError(404, 'nodes "gke-t4-1" not found')])
+    assert print_logs(api, "vision", [pod | {"metadata": pod["metadata"] | CREATED}], print) == [
+        "The log of pod train-0 is not on the cluster any more: its node gke-t4-1 is removed."
+    ]
 
 
 def test_the_logs_of_all_attempts() -> None:

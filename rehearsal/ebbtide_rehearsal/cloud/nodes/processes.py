@@ -26,10 +26,18 @@ from ebbtide_rehearsal.cloud.nodes.sessions import Sessions, end_sessions
 from ebbtide_rehearsal.control_plane.mounts import NotMountedError
 from ebbtide_rehearsal.control_plane.stages import RUNS, RUNS_FOR
 
+PROCESSES: Final = "processes"
+"""Directory of a cluster's processes, below that of its control plane."""
+
 _START_ERROR: Final = 128
 _SIGNALLED: Final = 128
 _BACKOFF: Final = 10.0  # seconds, doubled with each restart
 _LONGEST_BACKOFF: Final = 300.0
+
+
+def log_file(cluster: Path, namespace: str, pod: str) -> Path:
+    """Return the file with the whole output of a pod, below the directory of a cluster's processes."""
+    return cluster / "logs" / namespace / f"{pod}.log"
 
 
 def is_process(pod: Pod) -> bool:
@@ -143,7 +151,7 @@ class ProcessKubelet:
         self._guard.close()
 
     def _begin(self, pod: Pod) -> None:
-        log = self._directory / "logs" / pod.namespace / f"{pod.name}.log"
+        log = log_file(self._directory, pod.namespace, pod.name)
         log.parent.mkdir(parents=True, exist_ok=True)
         # An earlier pod may have had this name: Argo recreates a lost pod under the same name.
         read = log.stat().st_size if log.exists() else 0
