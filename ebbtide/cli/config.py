@@ -129,7 +129,7 @@ def namespace_of(api: "Api", given: str) -> str:
 def _team_namespace(api: "Api") -> str:
     """Return the namespace of the only team, or of the only one whose Jobs the caller may list; empty if
     there is none, or no profile is named."""
-    from ebbtide.kubernetes_api import ApiError  # noqa: PLC0415
+    from ebbtide.clients.kubernetes import ApiError  # noqa: PLC0415
     from ebbtide.placement import Profile  # noqa: PLC0415
     from ebbtide.placement.profile_sources import VARIABLE  # noqa: PLC0415
 

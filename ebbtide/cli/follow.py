@@ -170,7 +170,7 @@ def _follow(
     logs: bool,
 ) -> None:
     from ebbtide.cli.follow_progress import (  # noqa: PLC0415
-        EndedPods,  # noqa: PLC0415
+        EndedPods,
         ProgressLines,
         narration,
     )
