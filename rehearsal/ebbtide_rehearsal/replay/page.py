@@ -46,11 +46,12 @@ def _charts(column: ColumnReport, report: ReplayReport, scales: dict[str, float]
         points = [*series.points, (last, series.points[-1][1])]
         draw = line if series.kind == "money" else steps
         form = "{:,.2f}" if series.kind == "money" else "{:,.0f}"
+        scale = scales[series.title]
         yield Chart(
             title=series.title,
-            most=form.format(most),
+            most=form.format(most) + (f", on a scale to {form.format(scale)}" if most < scale else ""),
             summary=f"{series.title} of {column.name}: at most {form.format(most)}",
-            line=draw(points, last, scales[series.title]),
+            line=draw(points, last, scale),
             kind=series.kind,
             marks=tuple(_marks(series, last)),
         )

@@ -1,7 +1,10 @@
 """When waiting or planned work starts: replays of the present state of a cluster's queues."""
 
+import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import partial
 from random import Random
 from statistics import median
 from typing import Any, Final
@@ -169,10 +172,11 @@ def estimate(
     names = {id(state.jobs[work.name].work): work.name for work in state.work}
     awaited = [work.name for work in state.work if any(state.jobs[work.name].work is t for t in targets)]
     fitting = {work.name for work in state.work if not work.why_not}
-    replays = [
-        _replay(state, present.now, [name for name in awaited if name in fitting], draw, schedulers)
-        for draw in range(_DRAWS + 1)
-    ]
+    possible = [name for name in awaited if name in fitting]
+    # Each waits for a process of its own most of the time.
+    with ThreadPoolExecutor(max(2, os.cpu_count() or 1)) as pool:
+        one = partial(_replay, state, present.now, possible, schedulers=schedulers)
+        replays = list(pool.map(one, range(_DRAWS + 1)))
     return [_estimated(state, names.get(id(target), ""), target, replays) for target in targets]
 
 

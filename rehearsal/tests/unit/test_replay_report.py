@@ -183,6 +183,7 @@ def test_the_page_has_each_declaration_above_the_other(compared: ReplayReport) -
     written = page.render(compared)
     assert written.index("<h3>main</h3>") < written.index("<h3>dev</h3>")
     assert written.count('class="chart nodes"') == 2 * 2
+    assert written.count("up to 2, on a scale to 4") == 1
     assert written.count('class="chart jobs"') == written.count('class="chart money"') == 2
     assert "<script" not in written
     assert 'class="reclaim"' in written

@@ -1,6 +1,10 @@
 """When work starts: replays of a present state with a first-in, first-out scheduler."""
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import replace
+from itertools import count
+from threading import Barrier
 from typing import Any
 
 import pytest
@@ -10,6 +14,8 @@ from ebbtide.operations.traces.existing import ExistingWork, PodRequests
 from ebbtide.operations.traces.present import Present, PresentJob
 from ebbtide.placement import Profile
 from ebbtide.placement.derive import profile
+from ebbtide_rehearsal.replay.decisions import Scheduler
+from ebbtide_rehearsal.replay.declared import Declaration
 from ebbtide_rehearsal.replay.present import present_declaration
 from ebbtide_rehearsal.replay.start import Estimate, estimate
 from rehearsal.tests.unit.replays import first_in
@@ -20,16 +26,20 @@ NOW = 1_800_000_000.0
 _GPUS = PodRequests(1, 1.0, 2.0**30, 4)
 
 
-@pytest.fixture(scope="module")
-def cluster() -> Profile:
-    """The profile of a cluster with one node of four T4, and a queue for it."""
+def _cluster(nodes: int) -> Profile:
     declared = changed(
         GKE,
         queues=[{"name": "t4", "pools": ["t4"]}, {"name": "big", "pools": ["a100"]}],
         teams=[{"name": "vision"}],
     )
-    pool_in(declared, "t4")["nodes"] = {"max": 1}
+    pool_in(declared, "t4")["nodes"] = {"max": nodes}
     return profile(declare(declared))
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Profile:
+    """The profile of a cluster with one node of four T4, and a queue for it."""
+    return _cluster(1)
 
 
 def _work(name: str, since: float | None = None, limit: int | None = None, **fields: Any) -> ExistingWork:
@@ -65,6 +75,27 @@ def test_a_job_starts_at_the_latest_at_the_time_limits_of_those_before_it(cluste
     assert 0 < start.least < start.half < 3000
     assert (start.position, start.limits, start.histories, start.node) == (2, 2, 0, 0)
     assert start.basis == "Run times are from 2 time limits."
+
+
+def test_a_job_takes_a_node_that_is_free_before_its_own_has_booted() -> None:
+    """A running job leaves its node within 30 seconds, and a new one takes longer."""
+    start = _start(_cluster(2), PresentJob(_work("first", 1170, 1200)), nodes={"t4": 1})
+    assert start.most == pytest.approx(30)
+
+
+def test_replays_run_beside_each_other(cluster: Profile) -> None:
+    """Two are under way at a time, since each waits for its own process."""
+    both, entered = Barrier(2), count()
+
+    @contextmanager
+    def meeting(declaration: Declaration) -> Generator[Scheduler]:
+        if next(entered) < 2:
+            both.wait(60)
+        with first_in(declaration) as scheduler:
+            yield scheduler
+
+    (start,) = estimate(cluster, Present(now=NOW, jobs=()), [_work("new")], meeting)
+    assert start.half is not None
 
 
 def test_earlier_runs_of_the_name_say_how_long_a_job_runs(cluster: Profile) -> None:
