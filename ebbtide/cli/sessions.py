@@ -129,6 +129,8 @@ class _Session:
         manifest, _ = with_code(manifest, cluster, namespace, folder, own["code_in"], options)
         job = submission.submit(api, manifest, *dependents)
         say(f"Job {job['metadata']['name']} is created, in namespace {namespace}.")
+        if risk := sessions.reclaim_warning(cluster, options["pool"], options["queue"], namespace):
+            say(risk, err=True)
         return cls(api=api, job=job, context=context, profile=cluster, is_new=True)
 
     @property

@@ -309,7 +309,7 @@ class Profile:
         Raises:
             ProfileError: the cluster has no such pool or queue, or its pools have no common default.
         """
-        images = {item.image for item in self._pools_of(pool, queue, namespace)}
+        images = {item.image for item in self.pools_of(pool, queue, namespace)}
         image = images.pop()
         if images or not image:
             raise ProfileError(
@@ -325,7 +325,7 @@ class Profile:
         Raises:
             ProfileError: the cluster has no such pool or queue, or its pools have no common architecture.
         """
-        pools = self._pools_of(pool, "" if pool else queue, namespace)
+        pools = self.pools_of(pool, "" if pool else queue, namespace)
         names = sorted({item.architecture for item in pools}) or ["amd64"]
         if len(names) > 1:
             raise ProfileError(
@@ -334,7 +334,12 @@ class Profile:
             )
         return names[0]
 
-    def _pools_of(self, pool: str, queue: str, namespace: str) -> list[PoolProfile]:
+    def pools_of(self, pool: str, queue: str, namespace: str) -> list[PoolProfile]:
+        """Return the pools that work names: one, or those of a queue, with arguments as for `find_queue`.
+
+        Raises:
+            ProfileError: the cluster has no such pool or queue, or several.
+        """
         names = self.find_queue(queue, namespace)[0].pools if queue else (pool,) if pool else ()
         return [self.pool(name) for name in names]
 

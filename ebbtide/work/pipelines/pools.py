@@ -45,7 +45,8 @@ def use_pool(
         task: a step with its own container: from a function, a container component or a component file.
         pool: a pool of a profile, or its name.
         profile: the profile for pools by name. Default: the one in `EBBTIDE_PROFILE`.
-        hard: whether the pool is required; otherwise it is preferred.
+        hard: whether the pool is required; otherwise it is preferred, as by default in kfp 1.8
+            (`use_preemptible_nodepool`, `hard_constraint=False`).
         fallback: further pools for a soft placement, whose taints the step also tolerates. Untainted nodes
             need not be listed.
         **needs: requirements and duration of the step; see `Needs`.

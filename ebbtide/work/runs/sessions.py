@@ -16,6 +16,7 @@ from typing import Any, Final
 from ebbtide.clients.kubernetes import Api, ApiError
 from ebbtide.clients.kubernetes.parts import text
 from ebbtide.placement import Profile
+from ebbtide.text import or_list
 from ebbtide.values import durations
 from ebbtide.work.amounts import seconds
 from ebbtide.work.cluster import ClusterError, explained
@@ -118,6 +119,30 @@ def session_job(
     lost = {"type": "DisruptionTarget", "status": "True"}
     manifest["spec"]["podFailurePolicy"] = {"rules": [{"action": "FailJob", "onPodConditions": [lost]}]}
     return manifest, *dependents
+
+
+def reclaim_warning(profile: Profile, pool: str, queue: str, namespace: str) -> str:
+    """Return a warning if the cloud may reclaim the node of a session; empty if it never does.
+
+    Args:
+        profile: the cluster.
+        pool: the session's pool; empty for a queue.
+        queue: its queue.
+        namespace: its namespace.
+
+    Raises:
+        ProfileError: the cluster has no such pool or queue.
+    """
+    pools = profile.pools_of(pool, "" if pool else queue, namespace)
+    reclaimed = [item.name for item in pools if item.interruptible]
+    if not reclaimed:
+        return ""
+    lasting = [item.name for item in profile.pools if item.role == "work" and item.capacity == "on-demand"]
+    instead = f"--pool {or_list(lasting)}" if lasting else "an on-demand pool"
+    return (
+        f"The cloud may reclaim a node of {or_list(reclaimed)} at any time. The session ends with it, and "
+        f"files outside of a volume are lost. Use {instead}, or keep files with --volume."
+    )
 
 
 def find(api: Api, name: str, namespace: str, kind: str) -> Object | None:

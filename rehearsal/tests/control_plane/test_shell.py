@@ -80,6 +80,7 @@ def test_a_terminal(control_plane: ControlPlane, cloud: tuple[str, str, Profile]
     assert (refused.end(), _jobs(control_plane, place)) == (2, [])
     terminal = start(place)
     terminal.read("is created, in namespace")
+    terminal.read("The cloud may reclaim a node of ")
     terminal.write("python train.py; basename $PWD; exit 3\n")
     output = terminal.read("has ended, and its Job is deleted.")
     assert terminal.end() == 0

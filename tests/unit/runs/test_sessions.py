@@ -15,7 +15,7 @@ from ebbtide.placement.profile import TeamProfile
 from ebbtide.work.errors import WorkloadError
 from ebbtide.work.runs.code_in import CodeIn
 from ebbtide.work.runs.folder import read_folder
-from ebbtide.work.runs.sessions import session
+from ebbtide.work.runs.sessions import reclaim_warning, session
 from tests.unit.workloads.clusters import DEV
 
 Object = dict[str, Any]
@@ -46,6 +46,19 @@ def test_a_pod_that_is_not_replaced(root: Path) -> None:
     assert job["metadata"]["annotations"]["ebbtide.dev/command"] == "a terminal"
     annotations = job["spec"]["template"]["metadata"]["annotations"]
     assert annotations["cluster-autoscaler.kubernetes.io/safe-to-evict"] == "false"
+
+
+def test_a_session_on_nodes_that_the_cloud_reclaims() -> None:
+    """A warning names the pools, also those of a queue, and an on-demand pool instead; one on such a pool has
+    none."""
+    cpu = replace(DEV.pool("cpu-spot"), name="cpu", capacity="on-demand", interruptible=False)
+    profile = replace(DEV, pools=(*DEV.pools, cpu))
+    for pool, queue, namespace in (("t4-spot", "", ""), ("t4-spot", "t4", "vision"), ("", "vision/t4", "")):
+        warning = reclaim_warning(profile, pool, queue, namespace)
+        assert warning.startswith("The cloud may reclaim a node of t4-spot at any time.")
+        assert "Use --pool cpu, or keep files with --volume." in warning
+        assert "Use an on-demand pool, or" in reclaim_warning(DEV, pool, queue, namespace)
+    assert reclaim_warning(profile, "cpu", "", "") == ""
 
 
 def test_the_code_of_a_session(root: Path) -> None:
