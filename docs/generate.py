@@ -558,8 +558,8 @@ def _copies() -> Iterator[tuple[str, Callable[[], str]]]:
     for cloud in ("gke", "aks"):
         for name in _SHARED:
             yield f"template/{cloud}/.github/{name}", (ROOT / ".github" / name).read_text
-    install = ".github/actions/install/action.yml"
-    yield f"template/aks/{install}", (ROOT / "template/gke" / install).read_text
+    for name in (".github/actions/install/action.yml", ".gitignore", "renovate.json"):
+        yield f"template/aks/{name}", (ROOT / "template/gke" / name).read_text
 
 
 PAGES: Final[Mapping[str, Callable[[], str]]] = {

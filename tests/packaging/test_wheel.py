@@ -16,7 +16,8 @@ import yaml
 from packaging.requirements import Requirement
 
 import ebbtide
-from tests.repository import ROOT
+from ebbtide.cli.extras import OF_COMMANDS
+from tests.repository import ROOT, commit_all, git
 from tests.running import full
 from tests.synth import synth
 
@@ -222,9 +223,27 @@ def test_template_has_the_stack_of_a_pull_request(cloud: str, unpacked: Path, tm
 
 @pytest.mark.parametrize("cloud", ["gke", "aks"])
 def test_template_asks_for_this_version(cloud: str) -> None:
-    """The template's requirements name the wheel that this repository builds, with its cloud's extra."""
+    """The template's requirements name the wheel that this repository builds, with the extras of its cloud
+    and of the commands of its workflows."""
     text = (ROOT / "template" / cloud / "requirements.txt").read_text(encoding="utf-8")
-    assert f"./ebbtide-{ebbtide.__version__}-py3-none-any.whl[{cloud}]" in text.splitlines()
+    needed = {extra for command in ("destroy", "reap", "sleep", "wake") for extra in OF_COMMANDS[command]}
+    (wheel,) = (line for line in text.splitlines() if not line.startswith("#"))
+    name, _, extras = wheel.removesuffix("]").partition("[")
+    assert name == f"./ebbtide-{ebbtide.__version__}-py3-none-any.whl"
+    assert set(extras.split(",")) == needed - {"gke"} | {cloud}
+
+
+def test_a_project_commits_neither_its_environment_nor_its_credentials(tmp_path: Path) -> None:
+    """The first commit of a new project has the wheel, and nothing that its commands write."""
+    project = _project(tmp_path, "gke")
+    made = (".venv/lib/pulumi.py", "__pycache__/test.pyc", "kubeconfig.json", "profile.json")
+    for name in (*made, "ebbtide-0.1.0-py3-none-any.whl"):
+        (project / name).parent.mkdir(parents=True, exist_ok=True)
+        (project / name).touch()
+    commit_all(project)
+    committed = git(project, "ls-files").splitlines()
+    assert not {*made} & {*committed}
+    assert {"ebbtide-0.1.0-py3-none-any.whl", ".gitignore", "renovate.json"} <= {*committed}
 
 
 @pytest.mark.parametrize("file", ["test_cluster.py", "requirements-dev.txt"])

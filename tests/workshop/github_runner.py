@@ -240,10 +240,12 @@ class Runner:
     @staticmethod
     def _items(matrix: Mapping[str, Any]) -> list[dict[str, Any]]:
         if "include" in matrix:
-            assert matrix["include"], "GitHub rejects an empty matrix"
-            return matrix["include"]
-        ((name, values),) = matrix.items()
-        return [{name: value} for value in values]
+            items = matrix["include"]
+        else:
+            ((name, values),) = matrix.items()
+            items = [{name: value} for value in values]
+        assert items, "GitHub rejects an empty matrix"
+        return items
 
     @staticmethod
     def _is_run(item: Mapping[str, Any], contexts: Mapping[str, Any], *, succeeds: bool) -> bool:

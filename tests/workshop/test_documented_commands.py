@@ -160,7 +160,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-_STACKS: Final = {"README.md": "mine", "docs/observability.md": "dev"}
+_STACKS: Final = {"README.md": "mine", "docs/gke.md": "first", "docs/observability.md": "dev"}
 """The stack whose file a page shows."""
 
 _SUBMIT: Final = " --submit"

@@ -196,7 +196,30 @@ def test_stacks_that_sleep(start: Start, schedule: str, command: str) -> None:
     stacks.write_text(text)
     runner.run("sleep.yml", inputs)
     (done,) = runner.commands("ebbtide")
-    assert re.fullmatch(r"wake prod" if command == "wake" else r"sleep prod --wait --for (11|59)h", done)
+    assert re.fullmatch(r"wake prod" if command == "wake" else r"sleep prod --wait --for \d+m", done)
+
+
+@pytest.mark.parametrize(
+    ("now", "minutes"),
+    [
+        ("1 19 23", 660),
+        ("2 0 10", 373),
+        ("5 0 10", 373),
+        ("5 19 23", 3540),
+        ("6 0 23", 3240),
+        ("7 12 0", 1103),
+    ],
+    ids=["Monday", "Monday, late", "Thursday, late", "Friday", "Friday, late", "Sunday"],
+)
+def test_a_late_sleep_ends_on_the_next_working_day(start: Start, now: str, minutes: int) -> None:
+    """Stacks wake at 06:23 of the next working day, also if the evening's run began after midnight."""
+    runner = start(event={"schedule": "23 19 * * 1-5"})
+    stacks = runner.root / ".github/stacks.json"
+    stacks.write_text(stacks.read_text().replace('"permanent": true', '"permanent": true, "sleeps": true'))
+    (runner.home / "bin/date").write_text(f"#!/bin/sh\necho {now}\n")
+    (runner.home / "bin/date").chmod(0o755)
+    runner.run("sleep.yml")
+    assert runner.commands("ebbtide") == [f"sleep prod --wait --for {minutes}m"]
 
 
 def test_nothing_is_deployed_without_consent(start: Start) -> None:
@@ -218,6 +241,20 @@ def test_a_review_is_one_comment(start: Start, project: str) -> None:
     stacks = ["dev", "dev-aks", "prod"] if project == "repository" else ["dev"]
     assert re.findall(r"Review of ([\w-]+)", posted) == stacks
     assert re.findall(r"Review of ([\w-]+)", (runner.home / "summary").read_text()) == 2 * stacks
+
+
+def test_stacks_of_pull_requests_alone(start: Start) -> None:
+    """A list of stacks that has those of pull requests alone gives jobs no empty matrix."""
+    runner = start(PROJECTS["gke"], **_pull_request("synchronize"))
+    stacks = runner.root / ".github/stacks.json"
+    stacks.write_text(
+        json.dumps([item for item in json.loads(stacks.read_text()) if item["stack"] == "pr-*"])
+    )
+    assert runner.run("preview.yml") == {"stacks": "success", "review": "skipped", "comment": "skipped"}
+    runner.github = {"repository": "acme/ml", "event_name": "push", "event": {"schedule": "23 6 * * 1-5"}}
+    for name in ("up.yml", "sleep.yml"):
+        assert "failure" not in runner.run(name).values()
+    assert runner.commands("ebbtide") == []
 
 
 def test_a_failed_review_is_posted(start: Start) -> None:

@@ -23,11 +23,10 @@ from tests.repository import ROOT
 pytestmark = pytest.mark.engine
 
 _RUN = [
+    "pulumi stack init first",
+    "pulumi stack output kubeconfig --show-secrets --stack first > kubeconfig.json",
+    "pulumi stack rm first --preserve-config",
     "pulumi stack init dev",
-    "pulumi up --stack dev",
-    "pulumi stack output kubeconfig --show-secrets --stack dev > kubeconfig.json",
-    "pulumi stack output placementProfile --stack dev > profile.txt",
-    "pulumi stack rm dev --preserve-config",
     'pulumi new "$PWD/template/gke" --dir ../my-cluster --force',
     "pulumi up",
     "pulumi destroy",
@@ -40,9 +39,11 @@ _NOT_RUN = {
         (
             "pulumi stack init dev-aks",
             "pulumi stack init shared",
+            "pulumi stack output kubeconfig --show-secrets --stack dev > kubeconfig.json",
             "pulumi stack output kubeconfig --show-secrets --stack dev-aks > kubeconfig.json",
+            "pulumi stack output placementProfile --stack dev > profile.txt",
         ),
-        "the same command is run for the stack dev",
+        "the same command is run for another stack",
     ),
     "pulumi login gs://acme-ml-pulumi": "it asks Google Cloud for the bucket; a directory is used instead",
     'pulumi new "$PWD/template/yaml" --dir ../my-cluster --force --generate-only': "test_languages.py does",
@@ -59,15 +60,14 @@ _NOT_RUN = {
 
 @pytest.fixture
 def terminal(tmp_path: Path, request: pytest.FixtureRequest) -> Generator[Terminal]:
-    """A copy of the checkout whose stack dev is the smallest declaration of the README, and a fake cloud."""
+    """A copy of the checkout with the stack of the page on a first cluster on GKE, and a fake cloud."""
     root = tmp_path / "checkout"
     for name in ("components", "ebbtide", "stacks", "template"):
         shutil.copytree(ROOT / name, root / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("Pulumi.yaml", "__main__.py"):
         shutil.copy(ROOT / name, root)
-    smallest = yaml.safe_load(next(block for block in of_kind("yaml") if block.page == "README.md").text)
-    smallest["config"]["ebbtide:cluster"]["lifetime"] = {"hours": 8}
-    (root / "Pulumi.dev.yaml").write_text("# Kept.\n" + yaml.safe_dump(smallest), encoding="utf-8")
+    first = next(block for block in of_kind("yaml") if block.page == "docs/gke.md").text
+    (root / "Pulumi.first.yaml").write_text(f"# Kept.\n{first}", encoding="utf-8")
     store = Store(tmp_path / "cloud.sqlite")
     server, port = serve(Gcp(store, FakeControlPlanes()), store)
     try:
@@ -83,32 +83,32 @@ def test_every_command_is_known() -> None:
 
 
 def test_the_first_cluster(terminal: Terminal) -> None:
-    """The README's commands from `pulumi login` to `pulumi stack rm`, as they are printed."""
+    """The page's commands from `pulumi login` to `pulumi stack rm`, as they are printed."""
     terminal.run("pulumi login file://~")
-    terminal.run("pulumi stack init dev")
-    written = (terminal.root / "Pulumi.dev.yaml").read_text(encoding="utf-8")
+    terminal.run("pulumi stack init first")
+    written = (terminal.root / "Pulumi.first.yaml").read_text(encoding="utf-8")
     assert "encryptionsalt:" in written
-    terminal.run("pulumi up --stack dev")
-    unchanged = terminal.run("pulumi up --stack dev")
+    terminal.run("pulumi up --stack first")
+    unchanged = terminal.run("pulumi up --stack first")
     printed = [line for line in unchanged.splitlines() if "placementProfile" in line]
     assert len(printed) == 1
     assert "sha256:" in printed[0]
     assert len(printed[0]) < 200
-    terminal.run("pulumi stack output kubeconfig --show-secrets --stack dev > kubeconfig.json")
-    terminal.run("pulumi stack output placementProfile --stack dev > profile.txt")
+    terminal.run("pulumi stack output kubeconfig --show-secrets --stack first > kubeconfig.json")
+    terminal.run("pulumi stack output placementProfile --stack first > profile.txt")
     kubeconfig = yaml.safe_load((terminal.root / "kubeconfig.json").read_text(encoding="utf-8"))
     assert kubeconfig["users"][0]["user"]["exec"]["command"] == "gke-gcloud-auth-plugin"
     profile = Profile.load(terminal.root / "profile.txt")
-    assert [pool.name for pool in profile.pools] == ["system", "cpu"]
-    terminal.run("pulumi destroy --stack dev")
-    terminal.run("pulumi stack rm dev --preserve-config")
-    assert (terminal.root / "Pulumi.dev.yaml").read_text(encoding="utf-8") == written
+    assert [pool.name for pool in profile.pools] == ["system", "cpu-spot"]
+    terminal.run("pulumi destroy --stack first")
+    terminal.run("pulumi stack rm first --preserve-config")
+    assert (terminal.root / "Pulumi.first.yaml").read_text(encoding="utf-8") == written
 
 
 def test_removing_a_stack_removes_its_file(terminal: Terminal) -> None:
     """Without `--preserve-config` the declaration is deleted with the stack, which is why pages name it."""
-    terminal.run("pulumi login file://~ && pulumi stack init dev && pulumi stack rm dev")
-    assert not (terminal.root / "Pulumi.dev.yaml").exists()
+    terminal.run("pulumi login file://~ && pulumi stack init first && pulumi stack rm first")
+    assert not (terminal.root / "Pulumi.first.yaml").exists()
 
 
 def test_a_project_from_the_template(terminal: Terminal) -> None:
