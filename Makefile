@@ -6,6 +6,8 @@ BIN := $(VENV)/bin
 
 # The first Python on PATH that is new enough; PYTHON=… names another.
 PYTHON ?= $(or $(call recent,python3),$(call recent,python3.14),$(call recent,python3.13),$(call recent,python3.12),$(call recent,python3.11),python3)
+# Set if PYTHON=… is another one than that of the environment, which is then made again.
+other = $(and $(findstring command,$(origin PYTHON)),$(if $(filter $(call version,$(PYTHON)),$(call version,$(BIN)/python)),,yes))
 recent = $(shell $(1) -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $(1))
 version = $(or $(shell $(1) -c 'import platform; print(platform.python_version())' 2>/dev/null),not there)
 
@@ -29,7 +31,7 @@ NONE := test $$? = 5
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help install preview policies test manifests rehearse rehearse-all lint types pytest test-rehearsal fmt docs session site bench wheel dist released lock clean
+.PHONY: help install preview policies test manifests rehearse rehearse-all lint types pytest test-rehearsal fmt docs session site bench wheel dist released lock lowest clean
 
 help: ## What there is to call.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -116,14 +118,19 @@ lock: $(VENV)/.dev ## Compile requirements*.txt from requirements*.in; LOCK=--up
 	$(COMPILE) requirements-release.in -o requirements-release.txt
 	$(COMPILE) policies/requirements.in -o policies/requirements.txt
 
+lowest: $(VENV)/.dev ## Install the lowest versions that pyproject.toml allows, for a make preview or make pytest.
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --upgrade --resolution lowest-direct --all-extras -r pyproject.toml
+
+FORCE:
+
 clean: ## Remove everything that these commands have made.
 	$(UNBUILD)
 	rm -rf $(VENV) policies/.venv dist sbom.json _site .hypothesis .pytest_cache .ruff_cache .import_linter_cache
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
-$(VENV)/.python:
+$(VENV)/.python: $(if $(other),FORCE)
 	$(if $(call recent,$(PYTHON)),,$(error Ebbtide needs Python 3.11 or later, and $(PYTHON) is $(call version,$(PYTHON)): name another with PYTHON=python3.11))
-	@$(PYTHON) -m venv $(VENV)
+	@$(PYTHON) -m venv --clear $(VENV)
 	@touch $@
 
 $(VENV)/.runtime: requirements.txt $(VENV)/.python

@@ -7,10 +7,14 @@ import shutil
 import sys
 import sysconfig
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
+
+_AT_LEAST: Final = re.compile(r"([\w.-]+)(?:\[[^\]]*\])?[^;]*?>=([\d.]+)")
+"""Name and lower bound of a requirement."""
 
 
 def several(number: object, singular: str, more: str = "") -> str:
@@ -99,13 +103,17 @@ def install_command(*extras: str) -> str:
     else the packages that the extras require. The rehearsal is a second distribution of the same origin. In
     an environment without pip, such as uv's, the command is uv's.
     """
+    return shlex.join([*_installer(), *_requirements(extras)])
+
+
+def _installer() -> list[str]:
+    """Return the command that installs packages in this environment."""
     from importlib.util import find_spec  # noqa: PLC0415 - only errors need it
 
     python = _relative(Path(sys.executable))
-    pip = (
+    return (
         [python, "-m", "pip", "install"] if find_spec("pip") else ["uv", "pip", "install", "--python", python]
     )
-    return shlex.join([*pip, *_requirements(extras)])
 
 
 def _requirements(extras: Collection[str]) -> list[str]:
@@ -138,6 +146,37 @@ def _requirements(extras: Collection[str]) -> list[str]:
             own = [name.strip() for name, _, of in parts if any(f'"{extra}"' in of for extra in extras)]
             second = [f"./{rehearsal_wheel}"]
     return [*dict.fromkeys(own), *(second if "rehearse" in extras else ())]
+
+
+def outdated() -> str:
+    """Return an error message if an installed package is older than Ebbtide requires; empty if none is.
+
+    pip reports such a package but installs it, if another requirement asks for it later.
+    """
+    from importlib.metadata import PackageNotFoundError, requires, version  # noqa: PLC0415 - takes 20 ms
+
+    try:
+        required = requires("ebbtide") or []
+    except PackageNotFoundError:  # sources without their metadata
+        return ""
+    older: dict[str, tuple[str, str]] = {}
+    for text in required:
+        with suppress(PackageNotFoundError):
+            match = _AT_LEAST.match(text)
+            if match and _release(installed := version(match[1])) < _release(match[2]):
+                older[match[1]] = installed, match[2]
+    if not older:
+        return ""
+    problems = " ".join(
+        f"{name} is {is_}, and Ebbtide needs {of} or later." for name, (is_, of) in older.items()
+    )
+    install = (f"{name}>={of}" for name, (_, of) in older.items())
+    return f"{problems} Install it with: {shlex.join([*_installer(), *install])}"
+
+
+def _release(version: str) -> tuple[int, ...]:
+    """Return the release of a version, such as `3.271.0`, to compare it."""
+    return tuple(int(part) for part in re.findall(r"\d+", version.partition("+")[0])[:3])
 
 
 def _location(path: Path) -> str:

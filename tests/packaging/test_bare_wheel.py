@@ -129,6 +129,25 @@ def test_a_program_that_lacks_its_provider(project: Path, provider: str) -> None
     assert f"-e '.[{extra}]'" in done.stderr
 
 
+def test_a_package_that_is_too_old(project: Path) -> None:
+    """A preview with an older Pulumi than Ebbtide requires names both versions and the command to install a
+    newer one."""
+    (project / "__main__.py").write_text("from ebbtide.components import program\n")
+    older = "metadata.version = lambda name, of=metadata.version: '3.270.1' if name == 'pulumi' else of(name)"
+    code = f"from importlib import metadata; {older}; from ebbtide.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "preview", "dev", "--cwd", str(project)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "pulumi is 3.270.1, and Ebbtide needs 3.271 or later. Install it with: " in done.stderr
+    assert "pip install 'pulumi>=3.271'" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_uv_records_the_origin(wheel: Path, tmp_path: Path) -> None:
     """In an environment that uv has made from the wheel, the command is uv's and names the wheel."""
     uv, python = Path(sys.executable).with_name("uv"), tmp_path / ".venv" / "bin" / "python"

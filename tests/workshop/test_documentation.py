@@ -41,9 +41,12 @@ _OF_OTHERS = {
     "az",
     "cd",
     "chromium",
+    "chroot",
     "cp",
+    "debootstrap",
     "docker",
     "export",
+    "for",
     "gcloud",
     "git",
     "kill",
@@ -57,7 +60,7 @@ _OF_OTHERS = {
 
 _PULUMI = {"config", "destroy", "install", "login", "new", "package", "preview", "stack", "up"}
 
-_PATH = re.compile(r"`((?:components|ebbtide|examples|stacks|template|tests)/[\w./*-]*)`")
+_PATH = re.compile(r"`((?:components|docs|ebbtide|examples|stacks|template|tests)/[\w./*-]*)`")
 """A path of the repository as a page writes it."""
 
 _TABLE = re.compile(r"\b(?:catalog|providers)/[\w/]+\.csv")

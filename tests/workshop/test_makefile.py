@@ -3,6 +3,8 @@
 import os
 import re
 import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -75,6 +77,28 @@ def test_old_python_is_refused_in_a_sentence() -> None:
     done = _make("preview", "VENV=nowhere-yet", "PYTHON=python0")
     assert done.returncode != 0
     assert "Ebbtide needs Python 3.11 or later, and python0 is not there" in done.stderr
+
+
+def test_another_python_makes_the_environment_again(tmp_path: Path) -> None:
+    """`PYTHON=…` of another version than the environment's makes it again; the same version keeps it."""
+    environment, other = tmp_path / "env", tmp_path / "python3.99"
+    (environment / "bin").mkdir(parents=True)
+    (environment / "bin/python").symlink_to(sys.executable)
+    for stamp in (".python", ".runtime", ".checkout"):
+        (environment / stamp).touch()
+    other.write_text("#!/bin/sh\ncase $2 in *platform*) echo 3.99.0 ;; esac\n")
+    other.chmod(0o755)
+    again = f"-m venv --clear {environment}"
+    for python, makes in ((sys.executable, False), (str(other), True)):
+        planned = _make("--dry-run", f"VENV={environment}", "preview", f"PYTHON={python}").stdout
+        assert (again in planned, "-r requirements.txt" in planned) == (makes, makes)
+    assert again not in _make("--dry-run", f"VENV={environment}", "preview").stdout
+
+
+def test_the_lowest_versions_are_those_of_every_extra() -> None:
+    """`make lowest` resolves the direct requirements of all extras to their lower bounds."""
+    planned = _would_run("lowest")
+    assert "--resolution lowest-direct --all-extras -r pyproject.toml" in planned
 
 
 def test_continuous_integration_runs_the_tests() -> None:

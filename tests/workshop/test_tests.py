@@ -43,6 +43,15 @@ def test_docstrings_of_tests_begin_with_their_subject() -> None:
     ] == []
 
 
+def test_programs_get_a_home_that_exists() -> None:
+    """Tests on a control plane give programs no home that root would create, such as for kubectl's cache."""
+    assert [
+        relative(path)
+        for path in sources("rehearsal/tests/control_plane", "rehearsal/tests/engine")
+        if "/nonexistent" in path.read_text(encoding="utf-8")
+    ] == []
+
+
 def test_every_test_is_collected() -> None:
     """A file with tests is named as pytest looks for it, and a file so named has tests."""
     assert [relative(path) for path in _TESTS if path.name.startswith("test_") != any(_functions(path))] == []

@@ -74,6 +74,13 @@ class Event:
     facts: Mapping[str, Any]
 
 
+class _Connection(sqlite3.Connection):
+    """A thread's connection, which is closed at the end of the thread or the store."""
+
+    def __del__(self) -> None:
+        self.close()
+
+
 class Store:
     """State of the fake cloud. Every method may be called from any thread of any process."""
 
@@ -191,7 +198,10 @@ class Store:
     def _connection(self) -> sqlite3.Connection:
         connection: sqlite3.Connection | None = getattr(self._threads, "connection", None)
         if connection is None:
-            connection = sqlite3.connect(self._path, timeout=60, isolation_level=None)
+            # The last reference may be dropped in another thread.
+            connection = sqlite3.connect(
+                self._path, timeout=60, isolation_level=None, check_same_thread=False, factory=_Connection
+            )
             connection.execute("pragma journal_mode = wal")
             connection.execute("pragma synchronous = off")
             self._threads.connection = connection

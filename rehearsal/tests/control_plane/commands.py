@@ -62,7 +62,7 @@ class Ebbtide:
         """Start a command, with the standard input of a file descriptor if there is one."""
         environment = {
             "PATH": os.environ["PATH"],
-            "HOME": "/nonexistent",
+            "HOME": str(self._kubeconfig.parent),
             "KUBECONFIG": str(self._kubeconfig),
             "EBBTIDE_CACHE": str(cache.directory().parent),
             **self._environment,

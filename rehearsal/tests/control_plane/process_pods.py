@@ -72,7 +72,7 @@ class Terminal:
         self.output: str = ""
         environment = {
             "PATH": f"{kubectl.parent}:{os.environ['PATH']}",
-            "HOME": "/nonexistent",
+            "HOME": str(kubeconfig.parent),
             "KUBECONFIG": str(kubeconfig),
             **({"EBBTIDE_PROFILE": profile.json()} if profile else {}),
             "COLUMNS": "200",

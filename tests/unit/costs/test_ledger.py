@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -134,7 +135,7 @@ def test_the_query_of_the_billing_export() -> None:
     for written, ours in (("UNNEST(", "json_each("), ("service.description", "service_description")):
         assert written in query
         query = query.replace(written, ours)
-    with sqlite3.connect(":memory:") as export:
+    with closing(sqlite3.connect(":memory:")) as export:
         export.execute(
             "CREATE TABLE `PROJECT.DATASET.gcp_billing_export_resource_v1_ACCOUNT` "
             "(service_description, labels, cost_at_list, usage_start_time, currency)"
