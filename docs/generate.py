@@ -78,15 +78,9 @@ the pinned ones lack, are in the table; `python -m rehearsal.behind` looks up th
 Renovate opens a pull request for them weekly (`renovate.json`). A pin moves once the release can be built and
 rehearsed.
 
-You can move ahead of a pin: `version` and `digest` of the [add-on](declaration.md#kueue) install a newer
-release, with a warning, since nothing of Ebbtide was tested with it. A rehearsal does not have it.
-
-```yaml
-addons:
-  kueue:
-    version: 0.19.14
-    digest: sha256:… # of the chart; for the other add-ons the commit of the version's tag
-```"""
+You can move ahead of a pin: `addons: {kueue: {version: 0.19.14, digest: "sha256:…"}}` installs a newer
+release, with a warning, since nothing of Ebbtide was tested with it. `digest` is that of the chart, for
+other [add-ons](declaration.md#kueue) the commit of the version's tag. A rehearsal does not have it."""
 
 _PATHS: Final = """\
 Paths, tested on Linux, x86-64, alone:
