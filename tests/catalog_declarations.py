@@ -138,8 +138,8 @@ _AKS_NETWORK = {
     "/Microsoft.Network/virtualNetworks/shared/subnets/nodes"
 }
 _VERSIONS = {
-    "gke": ["latest", "1.30", "1.34", "1.35.0-gke.1171000", "1.28"],
-    "aks": ["1.30", "1.34.1", "1.28"],
+    "gke": ["latest", "1.31", "1.35", "1.35.0-gke.1171000", "1.28"],
+    "aks": ["1.32", "1.35.1", "1.28"],
 }
 _KEY = "projects/acme-keys/locations/{}/keyRings/ring/cryptoKeys/key"
 _TPUS = ["ct5lp-hightpu-4t", "ct6e-standard-4t", "ct6e-standard-8t"]

@@ -95,7 +95,9 @@ _REFUSED: dict[str, tuple[Callable[[], dict[str, Any]], dict[str, str]]] = {
         {"pools[0].taints[0]": "The pods of Gadget's probes tolerate no taint, and every pool has one."},
     ),
     "version": (
-        lambda: declaration(cloud={**GKE["cloud"], "kubernetesVersion": "1.33"}),
+        lambda: declaration(
+            cloud={**GKE["cloud"], "kubernetesVersion": "1.33", "releaseChannel": "extended"}
+        ),
         {
             "addons.gadget": "Acme Gadget needs Kubernetes 1.34 or later, and kubernetesVersion is 1.33.",
         },

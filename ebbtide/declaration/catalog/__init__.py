@@ -1,8 +1,9 @@
 """Facts about the clouds, in dated data files with a source in every row, and their lookup.
 
 The data files are in `data/`: `machines.csv`, `attachable.csv`, `prices.csv`, `quotas.csv`,
-`ephemeral.csv`, `footprints.csv`, `local_ssds.csv`, `locations.csv`, `machine_series.csv`, `offerings.csv`,
-`partitions.csv`, `retirements.csv`, `tpu_topologies.csv`. Fix a wrong fact there; no code contains one.
+`ephemeral.csv`, `footprints.csv`, `kubernetes_versions.csv`, `local_ssds.csv`, `locations.csv`,
+`machine_series.csv`, `offerings.csv`, `partitions.csv`, `retirements.csv`, `tpu_topologies.csv`. Fix a wrong
+fact there; no code contains one.
 """
 
 from ebbtide.declaration.catalog.accelerators import (
@@ -59,7 +60,7 @@ from ebbtide.declaration.catalog.partitions import partitions
 from ebbtide.declaration.catalog.prices import Price, find_price, machine_price, node_items
 from ebbtide.declaration.catalog.quotas import quota_names
 from ebbtide.declaration.catalog.retirements import Retirement, retired_names, retirement
-from ebbtide.declaration.catalog.versions import PINS, Pin
+from ebbtide.declaration.catalog.versions import PINS, Pin, kubernetes_versions
 from ebbtide.declaration.cloud_kind import CloudKind
 
 __all__ = [
@@ -108,6 +109,7 @@ __all__ = [
     "has_footprint",
     "has_temporary_disk",
     "is_tpu",
+    "kubernetes_versions",
     "local_ssds",
     "machine_names",
     "machine_price",

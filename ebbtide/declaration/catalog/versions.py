@@ -5,6 +5,9 @@ Python dependencies are pinned separately in `requirements.txt`.
 
 from dataclasses import dataclass
 
+from ebbtide.declaration.catalog.tables import rows
+from ebbtide.declaration.cloud_kind import CloudKind
+
 
 @dataclass(frozen=True, slots=True)
 class Pin:
@@ -32,16 +35,6 @@ PINS = {
     "gke-queued-provisioning": Pin("1.32.2-gke.1652000", "2026-04-08", "GKE docs, provisioningrequest"),
     "gke-tpu-flex-start": Pin("1.33.0-gke.1712000", "2026-06-09", "GKE docs, dws-flex-start-training"),
     "gke-shutdown-grace": Pin("1.35.0-gke.1171000", "2026-08", "GKE docs, spot-vms; pulumi-gcp 10.2.0"),
-    "gke-compute-class": Pin("1.30.3-gke.1451000", "2026", "GKE docs, about-custom-compute-classes"),
-    "gke-dcgm-metrics": Pin(
-        "1.30.1-gke.1204000", "2026", "GKE docs, dcgm-metrics; skypilot docs, gpu metrics on GKE"
-    ),
-    "kubernetes-oldest": Pin(
-        "1.30",
-        "2026-11",
-        "GKE docs, versioning: 24 months from the Regular channel (2024-07); azure-aks-docs "
-        "supported-kubernetes-versions.md: long-term support until 2026-07",
-    ),
     "gke-pause": Pin(
         "3.8@sha256:880e63f94b145e46f1b1082bb71b85e21f16b99b180b9996407d61240ceb9830",
         "2026-06",
@@ -192,3 +185,17 @@ PINS = {
         package="go:sigs.k8s.io/lws",
     ),
 }
+
+
+def kubernetes_versions(cloud: CloudKind, plan: str) -> tuple[str, ...]:
+    """Return the minor versions of Kubernetes that new clusters can have, the oldest first.
+
+    Args:
+        cloud: the cloud.
+        plan: release channel of GKE, or pricing tier of AKS.
+    """
+    return next(
+        tuple(row["versions"].split())
+        for row in rows("kubernetes_versions")
+        if row["cloud"] == cloud.value and plan in row["plans"].split()
+    )

@@ -10,7 +10,6 @@ from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.faults import Fault
 from ebbtide.declaration.model.gpus import measured_pools
 from ebbtide.declaration.model.pool import Pool, TaintEffect
-from ebbtide.declaration.model.rules.gke_versions import is_earlier
 from ebbtide.declaration.model.rules.rule import PoolIn, Severity, cluster_rule, pools_of
 from ebbtide.declaration.model.rules.words import service_name
 from ebbtide.text import and_list
@@ -193,18 +192,6 @@ def _metrics_of_another(cluster: Cluster) -> Iterator[Fault]:
         "No metric would be collected.",
         f"Omit metrics, and have the cluster's owner run {command}.",
     )
-
-
-@cluster_rule("GKE version for DCGM exporter", "GKE docs, dcgm-metrics (2026)", CloudKind.GKE)
-def _exporter_available(cluster: Cluster) -> Iterator[Fault]:
-    pinned, least = cluster.site.kubernetes_version, PINS["gke-dcgm-metrics"].version
-    if pinned is not None and measured_pools(cluster) and is_earlier(pinned, least):
-        yield Fault(
-            "addons.metrics",
-            f"GKE has a DCGM exporter since {least}, and kubernetesVersion is {pinned}.",
-            "The utilization of GPUs is not collected.",
-            f"Write kubernetesVersion: {least} or later, or omit it.",
-        )
 
 
 @cluster_rule(

@@ -2,20 +2,18 @@
 
 from collections.abc import Iterator
 
-from ebbtide.declaration.catalog import CLOUD_SPECS, COMPUTE_CLASS, PINS, CloudKind, resource_name
+from ebbtide.declaration.catalog import CLOUD_SPECS, COMPUTE_CLASS, CloudKind, resource_name
 from ebbtide.declaration.model.capacity import Queued, Spot
 from ebbtide.declaration.model.cloud import Gke
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.faults import Fault
 from ebbtide.declaration.model.resolved_pool import ResolvedPool
 from ebbtide.declaration.model.rules.free_capacity import amount_text
-from ebbtide.declaration.model.rules.gke_versions import is_earlier
 from ebbtide.declaration.model.rules.rule import Severity, cluster_rule, pools_of
 from ebbtide.declaration.model.tenancy import Queue
 
 _GKE = "GKE docs, about-custom-compute-classes (2026)"
 _EXPANDER = "kubernetes/autoscaler, cluster-autoscaler/expander/priority (2026)"
-_CLASS_PIN = PINS["gke-compute-class"]
 _GKE_PREFIXES = ("autopilot", "gke")
 
 
@@ -178,20 +176,6 @@ def _delay_of_a_class(cluster: Cluster) -> Iterator[Fault]:
             "No queue has fallback: true, and the delay is a setting of such a queue's ComputeClass.",
             "The delay would have no effect: GKE has no such setting for other pools.",
             "Remove it, or set fallback on a queue. consolidation.profile applies to all pools.",
-        )
-
-
-@cluster_rule("GKE version for fallback", f"{_CLASS_PIN.source} ({_CLASS_PIN.as_of})", CloudKind.GKE)
-def _recent_enough(cluster: Cluster) -> Iterator[Fault]:
-    pinned = cluster.site.kubernetes_version
-    if pinned is None or not is_earlier(pinned, _CLASS_PIN.version):
-        return
-    for number, _ in _queues(cluster):
-        yield Fault(
-            f"queues[{number}].fallback",
-            f"GKE has ComputeClasses since {_CLASS_PIN.version}, and kubernetesVersion is {pinned}.",
-            "The cluster would not have this custom resource.",
-            f"Write kubernetesVersion: {_CLASS_PIN.version} or later, or omit it.",
         )
 
 

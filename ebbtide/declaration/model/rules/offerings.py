@@ -3,8 +3,9 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from ebbtide.declaration.catalog import PINS, CloudKind, Offering
+from ebbtide.declaration.catalog import CloudKind, Offering, kubernetes_versions
 from ebbtide.declaration.catalog.clouds import region_of
+from ebbtide.declaration.model.cloud import Gke
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.faults import Fault
 from ebbtide.declaration.model.rules.rule import PoolIn, Severity, cluster_rule, pool_rule
@@ -22,24 +23,35 @@ def _locations(pool: PoolIn) -> tuple[str, ...]:
     return pool.pool.zones or site.locations.default_zones(site.region)
 
 
-@cluster_rule("supported Kubernetes version", PINS["kubernetes-oldest"].source)
+@cluster_rule(
+    "supported Kubernetes version",
+    "GKE release notes, current versions (2026); azure-aks-docs supported-kubernetes-versions.md "
+    "(2026-08-05); catalog/data/kubernetes_versions.csv",
+)
 def _version(cluster: Cluster) -> Iterator[Fault]:
-    """Require a version that a cloud can offer; an existing cluster has one."""
-    written = cluster.cloud.kubernetes_version
-    match = re.match(r"(\d+)\.(\d+)", written or "")
+    """Require a version that the release channel or the tier offers; an existing cluster has one. Newer
+    versions than the table's are not refused: it ages."""
+    written, cloud = cluster.cloud.kubernetes_version, cluster.site.cloud
+    match = re.match(r"\d+\.\d+", written or "")
     if match is None or cluster.cloud.existing is not None:
         return
-    oldest, newest = (_minor(PINS[name].version) for name in ("kubernetes-oldest", "kubernetes"))
-    minor = int(match[1]), int(match[2])
-    if not oldest <= minor <= (newest[0], newest[1] + _MINORS_AHEAD):
-        when = "no longer has" if minor < oldest else "does not have"
-        yield Fault(
-            "cloud.kubernetesVersion",
-            f"{service_name(cluster.site.cloud)} {when} Kubernetes {written}.",
-            "The cluster could not be created.",
-            f"Write version {oldest[0]}.{oldest[1]} or later, such as {newest[0]}.{newest[1] - 2}, or omit "
-            "it.",
-        )
+    field, plan, longest = (
+        ("releaseChannel", cluster.cloud.release_channel, "extended")
+        if isinstance(cluster.cloud, Gke)
+        else ("tier", cluster.cloud.tier, "premium")
+    )
+    offered, longer = (kubernetes_versions(cloud, name) for name in (plan, longest))
+    oldest, newest = _minor(offered[0]), _minor(offered[-1])
+    if oldest <= (minor := _minor(match[0])) <= (newest[0], newest[1] + _MINORS_AHEAD):
+        return
+    when = "no longer has" if minor < oldest else "does not have"
+    other = f"; {field}: {longest} has {longer[0]} to {longer[-1]}" if match[0] in longer else ""
+    yield Fault(
+        "cloud.kubernetesVersion",
+        f"{service_name(cloud)} {when} Kubernetes {written} with {field}: {plan}.",
+        "The cluster could not be created.",
+        f"Write version {offered[0]} or later, such as {offered[-2]}, or omit it{other}.",
+    )
 
 
 def _hardware(offering: Offering, pool: PoolIn) -> str:

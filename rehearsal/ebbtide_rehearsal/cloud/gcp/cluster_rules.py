@@ -5,7 +5,7 @@ import re
 from datetime import datetime, timedelta
 from typing import Final
 
-from ebbtide.declaration.catalog import CloudKind
+from ebbtide.declaration.catalog import CloudKind, kubernetes_versions
 from ebbtide.declaration.catalog.clouds import region_of
 from ebbtide_rehearsal.cloud.gcp.labels import bad_labels
 from ebbtide_rehearsal.cloud.gcp.request import BAD_REQUEST, Request, api_error, inputs_of, last
@@ -91,7 +91,10 @@ def _workload_pool(request: Request) -> str | None:
 
 def _version(request: Request) -> str | None:
     version = request.fields.text("minMasterVersion")
-    if not version or _VERSION.match(version):
+    channel = request.fields.text("releaseChannel.channel").lower()
+    oldest = kubernetes_versions(CloudKind.GKE, channel)[0] if channel not in ("", "unspecified") else ""
+    is_known = not version or _VERSION.match(version)
+    if is_known and (version in ("", "latest", "-") or version.split(".")[:2] >= oldest.split(".")):
         return None
     return _bad(f'Master version "{version}" is unsupported.')
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from ipaddress import ip_network
 from typing import Any, Final
 
-from ebbtide.declaration.catalog import CloudKind
+from ebbtide.declaration.catalog import CloudKind, kubernetes_versions
 from ebbtide_rehearsal.cloud import faults
 from ebbtide_rehearsal.cloud.azure import ids
 from ebbtide_rehearsal.cloud.azure.aks.agent_pools import CLUSTER
@@ -44,7 +44,9 @@ def _region_exists(request: Request) -> str | None:
 
 def _version(request: Request) -> str | None:
     version = str(request.inputs.get("kubernetesVersion") or "")
-    if not version or _VERSION.fullmatch(version):
+    tier = str(_profile(request, "sku").get("tier") or "Free").lower()
+    oldest = kubernetes_versions(CloudKind.AKS, tier)[0]
+    if not version or (_VERSION.fullmatch(version) and version.split(".")[:2] >= oldest.split(".")):
         return None
     return refused("AgentPoolK8sVersionNotSupported", f"Version {version} is not supported in this region.")
 
