@@ -10,6 +10,7 @@ from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.faults import Fault
 from ebbtide.declaration.model.gpus import measured_pools
 from ebbtide.declaration.model.pool import Pool, TaintEffect
+from ebbtide.declaration.model.rules.gke_versions import is_earlier
 from ebbtide.declaration.model.rules.rule import PoolIn, Severity, cluster_rule, pools_of
 from ebbtide.declaration.model.rules.words import service_name
 from ebbtide.text import and_list
