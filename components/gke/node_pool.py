@@ -209,10 +209,15 @@ def _upgrade(pool: Pool) -> container.NodePoolUpgradeSettingsArgsDict | None:
     return without_none(
         {
             "strategy": "SURGE",
-            "max_surge": pool.upgrade.max_surge,
-            "max_unavailable": pool.upgrade.max_unavailable,
+            "max_surge": _whole(pool.upgrade.max_surge),
+            "max_unavailable": _whole(pool.upgrade.max_unavailable),
         }
     )
+
+
+def _whole(nodes: int | str | None) -> int | None:
+    """Return a number of nodes. A share, which only AKS has, is refused by a rule."""
+    return None if nodes is None else int(nodes)
 
 
 def _node_config(pool: ResolvedPool, args: NodePoolArgs) -> container.NodePoolNodeConfigArgsDict:

@@ -179,6 +179,6 @@ AKS_POOL = [
     work("Pool.taints", AKS_CPU, "taints", [{"key": "lab"}]),
     work("Pool.max_pods_per_node", AKS_CPU, "maxPodsPerNode", 32),
     work("Pool.overrides", AKS_CPU, "overrides", {"enableFIPS": True}),
-    work("Upgrade.max_surge", AKS_CPU, "upgrade", {"maxSurge": 2}),
-    work("Upgrade.max_unavailable", AKS_CPU, "upgrade", {"maxUnavailable": 2}),
+    work("Upgrade.max_surge", AKS_CPU, "upgrade", {"maxSurge": "33%"}),
+    work("Upgrade.max_unavailable", AKS_CPU, "upgrade", {"maxUnavailable": "50%"}),
 ]

@@ -1,10 +1,12 @@
 """Base class of every part of the declaration, and the types that they share."""
 
+import re
 from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated, Any, Generic, Self, TypeVar, overload
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError
 from pydantic.alias_generators import to_camel
+from pydantic_core import PydanticCustomError
 
 from ebbtide.declaration.model.faults import DeclarationError
 from ebbtide.values import durations
@@ -101,6 +103,23 @@ Count = Annotated[int, Field(strict=True, ge=0, le=_LARGEST)]
 
 Positive = Annotated[int, Field(strict=True, ge=1, le=_LARGEST)]
 """A positive integer."""
+
+SHARE = r"^(100|[1-9]\d?)%$"
+"""Form of a share of nodes, without `re`'s flags: JSON Schema has the same pattern."""
+
+
+def _nodes_or_share(value: object) -> object:
+    number = type(value) is int and 0 <= value <= _LARGEST
+    if number or (isinstance(value, str) and re.search(SHARE, value)):
+        return value
+    raise PydanticCustomError("nodes_or_share", "neither a number of nodes nor a share of them")
+
+
+NodesOrShare = Annotated[
+    int | str,
+    BeforeValidator(_nodes_or_share, json_schema_input_type=Count | Annotated[str, Field(pattern=SHARE)]),
+]
+"""A number of nodes, or a share of a pool's nodes: `2`, `33%`."""
 
 Name = Annotated[str, Field(strict=True, min_length=1)]
 """A non-empty name. The allowed characters are checked by the cloud's rules."""

@@ -13,6 +13,7 @@ from ebbtide.declaration.model.base import (
     Declared,
     Name,
     Names,
+    NodesOrShare,
     OptionalDuration,
     Overrides,
     Positive,
@@ -196,10 +197,10 @@ class SecondaryBootDisk(Declared):
 class Upgrade(Declared):
     """Replacement of nodes during upgrades."""
 
-    max_surge: Count | None = None
-    """Maximum number of nodes added at a time."""
-    max_unavailable: Count | None = None
-    """Maximum number of nodes unavailable at a time."""
+    max_surge: NodesOrShare | None = None
+    """Maximum number of nodes added at a time; on AKS also a share of the pool's nodes: `33%`."""
+    max_unavailable: NodesOrShare | None = None
+    """Maximum number of nodes unavailable at a time; on AKS also a share."""
 
 
 class Pool(Declared):

@@ -136,13 +136,30 @@ def _nodes_in_a_zone(pool: PoolIn) -> Iterator[Fault]:
 
 
 @pool_rule(
+    "whole nodes of upgrade", "gcloud CLI 556.0.0, GKE v1 API discovery: UpgradeSettings", CloudKind.GKE
+)
+def _whole_nodes(pool: PoolIn) -> Iterator[Fault]:
+    upgrade = pool.pool.upgrade
+    fields = {"maxSurge": upgrade.max_surge, "maxUnavailable": upgrade.max_unavailable} if upgrade else {}
+    for field, value in fields.items():
+        if isinstance(value, str):
+            yield Fault(
+                pool.at(f"upgrade.{field}"),
+                f"{field} is {value}, and GKE supports only a number of nodes.",
+                _NO_POOL,
+                f"Write a number, such as {field}: 1.",
+            )
+
+
+@pool_rule(
     "maximum surge nodes",
     "pulumi-gcp 10.2.0, container.NodePool upgradeSettings: at most 20 nodes at the same time",
     CloudKind.GKE,
 )
 def _surge(pool: PoolIn) -> Iterator[Fault]:
     upgrade = pool.pool.upgrade
-    together = (upgrade.max_surge or 0) + (upgrade.max_unavailable or 0) if upgrade else 0
+    numbers = (upgrade.max_surge, upgrade.max_unavailable) if upgrade else ()
+    together = sum(number for number in numbers if isinstance(number, int))
     if together > _GKE_SURGE:
         yield Fault(
             pool.at("upgrade"),

@@ -188,6 +188,15 @@ def _duration(location: Location, _: ErrorDetails) -> Fault:
     )
 
 
+def _nodes_or_share(location: Location, _: ErrorDetails) -> Fault:
+    return Fault(
+        location.path,
+        f"{location.name} is {described(location.value)}; expected a number of nodes, or a share of them.",
+        UNREADABLE,
+        f"Write {location.name}: 1, for example, or on AKS a share from 1% to 100%.",
+    )
+
+
 def _key_of_no_text(location: Location) -> Fault:
     key = str(location.keys[-1])
     problem = f"The key {key} is not text as YAML reads it."
@@ -215,6 +224,7 @@ _CHECKS: dict[str, _Check] = {
     ),
     "literal_error": ("known-value", _choice),
     "missing": ("required-field", _missing),
+    "nodes_or_share": ("value-type", _nodes_or_share),
     "string_too_short": ("required-field", _empty),
     "too_short": ("required-field", _empty),
     "union_tag_invalid": ("known-kind", _kind),
