@@ -25,8 +25,10 @@ extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
+    "sphinx_copybutton",
     "sphinx_external_toc",
     "docs.site.pictures",
+    "docs.site.search",
 ]
 external_toc_path = "docs/site/toc.yml"
 external_toc_exclude_missing = True
@@ -40,6 +42,8 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "description"
 default_role = "code"
 smartquotes = False  # options begin with two hyphens
+
+copybutton_selector = "div:not(.highlight-text) > div.highlight > pre"  # commands and files, not output
 
 html_theme = "furo"
 html_title = f"Ebbtide {version}"

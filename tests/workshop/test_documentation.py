@@ -16,6 +16,7 @@ import yaml
 
 import ebbtide
 from docs.generate import PAGES, declared_fields, field_limits
+from docs.site.search import with_entries
 from ebbtide.analysis.policy.check import policy_of
 from ebbtide.analysis.policy.settings import KEY
 from ebbtide.declaration.catalog import PINS
@@ -300,6 +301,36 @@ def test_the_site_has_every_page() -> None:
     assert listed == pages
     links = re.findall(r"\]\(([\w-]+)\.md", (ROOT / "docs/README.md").read_text(encoding="utf-8"))
     assert {f"docs/{name}" for name in links} == pages - {"docs/README"}
+
+
+_QUERIES: Final = {
+    "my job is pending": "docs/workloads#why-a-workload-waits",
+    "delete cluster": "docs/destroying",
+    "quickstart": "docs/gke",
+    "how do i get a gpu": "docs/daily-work",
+}
+
+
+def test_the_search_has_readers_words() -> None:
+    """What readers type is an entry of the index at the page or section that answers it, and of no other."""
+    words: dict[str, list[str]] = yaml.safe_load((ROOT / "docs/site/search.yml").read_text(encoding="utf-8"))
+    places = [(phrase, place) for place, phrases in words.items() for phrase in phrases]
+    assert len(dict(places)) == len(places)
+    assert {phrase: dict(places).get(phrase) for phrase in _QUERIES} == _QUERIES
+    for place, phrases in words.items():
+        name, _, section = place.partition("#")
+        entries = ", ".join(f"!{phrase}" for phrase in phrases)
+        text = with_entries(name, (ROOT / f"{name}.md").read_text(encoding="utf-8"))
+        before, _, after = text.partition(f"```{{index}} {entries}\n```\n\n")
+        assert after.startswith("#" if section else "\n"), place
+        assert section or before.rstrip().splitlines()[-1].startswith("# "), place
+
+
+def test_a_first_cluster_is_one_click_away() -> None:
+    """Each kind of first cluster stands in the site's contents for itself, folded under no other."""
+    toc = yaml.safe_load((ROOT / "docs/site/toc.yml").read_text(encoding="utf-8"))
+    top = {entry.get("file") for tree in toc["subtrees"] for entry in tree["entries"]}
+    assert {"docs/gke", "docs/aks", "docs/existing-cluster"} <= top
 
 
 def test_decisions_are_listed() -> None:
