@@ -7,7 +7,7 @@ import yaml
 
 from ebbtide.declaration.catalog import Pin
 from ebbtide.declaration.model import Cluster, FlexStart, Kueue
-from ebbtide.declaration.model.queues import queues_of
+from ebbtide.declaration.model.queues import kueue_memory, queues_of
 from ebbtide.placement.kueue import QUEUES_LABEL
 from ebbtide.values import durations
 
@@ -28,9 +28,6 @@ unreachable, no namespace of the cluster can be deleted, since namespaces' conte
 
 METRICS_PORT: Final = 8443
 """Metrics, served over TLS to clients that the API server authorizes (its chart, 0.19.2)."""
-
-MEMORY_LIMIT = "512Mi"
-"""The chart's default (0.19.2), as is the CPU limit of 2."""
 
 _BASE = timedelta(minutes=30)
 _FROM_ZERO = timedelta(hours=1)
@@ -131,7 +128,8 @@ def values(declaration: Cluster) -> dict[str, Any]:
     """Return the values of the chart, including the image of the release: the chart in the repository has
     that of a branch."""
     placement = system_placement(declaration)
-    requests = Kueue.spec.footprint.requests
+    cpu = Kueue.spec.footprint.requests.cpu_m
+    memory, limit = kueue_memory(declaration)
     replicas = _replicas(declaration)
     return {
         "controllerManager": {
@@ -144,8 +142,8 @@ def values(declaration: Cluster) -> dict[str, Any]:
                     "pullPolicy": "IfNotPresent",
                 },
                 "resources": {
-                    "requests": {"cpu": f"{requests.cpu_m:.0f}m", "memory": f"{requests.memory_mib:.0f}Mi"},
-                    "limits": {"memory": MEMORY_LIMIT},
+                    "requests": {"cpu": f"{cpu:.0f}m", "memory": f"{memory}Mi"},
+                    "limits": {"memory": f"{limit}Mi"},
                 },
                 "podSecurityContext": {
                     "runAsNonRoot": True,

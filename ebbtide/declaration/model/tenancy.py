@@ -126,7 +126,8 @@ class Limits(Declared):
 
     jobs: Positive = 2000
     """Maximum number of Jobs, finished ones included, which a day after their end are deleted by default, and
-    those of add-ons."""
+    those of add-ons. The sum of all teams determines Kueue's memory: 40 KiB for each Job are requested on the
+    system pool, and 190 KiB may be used."""
     pods: Positive = 5000
     """Maximum number of pods that have not ended, and of those that one Job runs at once."""
     experiments: Positive = 20

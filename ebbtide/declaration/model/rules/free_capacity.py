@@ -1,6 +1,7 @@
 """Rules for free capacity on the system pool, and pods that keep an idle node."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from ebbtide.declaration.catalog import (
     CLOUD_SPECS,
@@ -12,9 +13,11 @@ from ebbtide.declaration.catalog import (
     machine_price,
 )
 from ebbtide.declaration.catalog.prices import lowest_price
+from ebbtide.declaration.model.addons import Kueue
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.faults import Fault
 from ebbtide.declaration.model.gpus import pools_left_to_us
+from ebbtide.declaration.model.queues import kueue_memory, pending_jobs
 from ebbtide.declaration.model.resolved_pool import ResolvedPool
 from ebbtide.declaration.model.rules.rule import Severity, cluster_rule, pools_of
 from ebbtide.declaration.model.rules.words import dollars
@@ -23,10 +26,27 @@ from ebbtide.text import and_list
 
 def _workloads(cluster: Cluster) -> list[tuple[str, Footprint, int]]:
     """Return each add-on on the system pool with its title, footprint and number of instances."""
-    add_ons = [(add_on.spec.title, add_on.spec.footprint, add_on.copies) for add_on in cluster.installed]
+    add_ons = [
+        (
+            *(_kueue(cluster) if isinstance(add_on, Kueue) else (add_on.spec.title, add_on.spec.footprint)),
+            add_on.copies,
+        )
+        for add_on in cluster.installed
+    ]
     if cluster.addons.drivers == "gpu-operator" and pools_left_to_us(cluster):
         add_ons.append(("NVIDIA's operator", footprint("gpu-operator"), 1))
     return add_ons
+
+
+def _kueue(cluster: Cluster) -> tuple[str, Footprint]:
+    """Return Kueue's title and footprint, whose memory follows from the Jobs that may wait."""
+    title, least = Kueue.spec.title, Kueue.spec.footprint
+    memory, _ = kueue_memory(cluster)
+    if memory <= least.requests.memory_mib:
+        return title, least
+    requests = Resources(least.requests.cpu_m, memory)
+    title = f"{title} for {pending_jobs(cluster)} pending Jobs"
+    return title, replace(least, requests=requests, most=requests)
 
 
 def system_pods(cluster: Cluster) -> tuple[str, Resources]:

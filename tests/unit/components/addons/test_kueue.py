@@ -81,6 +81,21 @@ def test_it_requests_what_the_catalog_says() -> None:
     assert requests == {"cpu": f"{need.cpu_m:.0f}m", "memory": f"{need.memory_mib:.0f}Mi"}
 
 
+def test_its_memory_follows_from_the_jobs_that_may_wait() -> None:
+    """Each team adds its limit of Jobs to the request and, as large ones, to the limit of memory."""
+
+    def memory(*limits: int) -> list[str]:
+        teams = [{"name": f"team-{number}", "limits": {"jobs": jobs}} for number, jobs in enumerate(limits)]
+        manager = values(declare(changed(GKE, addons={"kueue": {}}, teams=teams)))["controllerManager"][
+            "manager"
+        ]
+        return [manager["resources"][kind]["memory"] for kind in ("requests", "limits")]
+
+    assert memory(2000) == ["256Mi", "576Mi"]
+    assert memory(2000, 2000, 4000) == ["512Mi", "1664Mi"]
+    assert memory(8000) == memory(2000, 2000, 4000)
+
+
 def test_its_image_is_the_released_one() -> None:
     """The chart's own values name a staging repository and a branch."""
     image = values(declare(GKE))["controllerManager"]["manager"]["image"]
