@@ -61,7 +61,7 @@ _OF_OTHERS = {
 
 _PULUMI = {"config", "destroy", "install", "login", "new", "package", "preview", "stack", "up"}
 
-_PATH = re.compile(r"`((?:components|docs|ebbtide|examples|stacks|template|tests)/[\w./*-]*)`")
+_PATH = re.compile(r"`((?:components|ebbtide|examples|stacks|template|tests)/[\w./*-]*|docs/[\w-]+\.md)`")
 """A path of the repository as a page writes it."""
 
 _TABLE = re.compile(r"\b(?:catalog|providers)/[\w/]+\.csv")

@@ -29,7 +29,6 @@ _RUN = [
     "pulumi stack init dev",
     'pulumi new "$PWD/template/gke" --dir ../my-cluster --force',
     "pulumi up",
-    "pulumi destroy",
 ]
 """The commands of the pages that are run here."""
 
