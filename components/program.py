@@ -11,6 +11,7 @@ from ebbtide.declaration.project.extends import ExtendsError, extended, inherite
 from ebbtide.declaration.project.misplaced_keys import NAMESPACE
 from ebbtide.declaration.project.source import find_source, parsed, project_directory
 from ebbtide.placement.derive import profile
+from ebbtide.text import and_list
 
 
 class Deployed(Protocol):
@@ -54,30 +55,35 @@ class _Settings(Protocol):
     """The stack's configuration with the namespace `ebbtide`."""
 
     def get(self, key: str) -> str | None: ...
-    def require(self, key: str) -> str: ...
 
 
-def setting(config: _Settings, name: str) -> str:
-    """Return a setting of the stack, such as `owner`: its own, or that of a file that it extends.
+def settings(config: _Settings, *names: str) -> dict[str, str]:
+    """Return settings of the stack, such as `owner`: its own, or those of a file that it extends.
 
     Args:
         config: the stack's configuration, `pulumi.Config("ebbtide")`.
-        name: the setting's key.
+        names: the settings' keys.
 
     Raises:
-        pulumi.ConfigMissingError: no file has it.
-        pulumi.RunError: a file that is extended cannot be used.
+        pulumi.RunError: a file that is extended cannot be used, or no file has a setting; the message has
+            every missing one.
     """
-    own = config.get(name)
-    if own is not None:
-        return own
+    found = {name: config.get(name) or _inherited(config, name) for name in names}
+    missing = [f"{NAMESPACE}:{name}" for name, value in found.items() if not value]
+    if missing:
+        commands = and_list([f"`pulumi config set {key} VALUE`" for key in missing])
+        raise pulumi.RunError(f"The stack has no {and_list(missing)}. Run {commands}.")
+    return {name: value for name, value in found.items() if value}
+
+
+def _inherited(config: _Settings, name: str) -> str | None:
     root = project_directory(Path.cwd())
     try:
         bases = extended(parsed(config.get("cluster") or ""), root).bases
         found = inherited(f"{NAMESPACE}:{name}", None, bases, root)
     except ExtendsError as error:
         raise pulumi.RunError(str(error)) from None
-    return str(found.value) if found else config.require(name)
+    return str(found.value) if found else None
 
 
 def deploy(declaration: Cluster, parent: pulumi.Resource | None = None, providers: Any = None) -> Deployed:

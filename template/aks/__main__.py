@@ -4,14 +4,15 @@ import pulumi
 from ebbtide.components import program
 from ebbtide.components.aks import deploy, provider
 
-settings = pulumi.Config("ebbtide")
+config = pulumi.Config("ebbtide")
+settings = program.settings(config, "owner", "subscription", "location")
 cluster = program.declared(
-    settings.require_object("cluster"),
-    owner=program.setting(settings, "owner"),
+    config.require_object("cluster"),
+    owner=settings["owner"],
     cloud={
         "kind": "aks",
-        "subscription": program.setting(settings, "subscription"),
-        "location": program.setting(settings, "location"),
+        "subscription": settings["subscription"],
+        "location": settings["location"],
     },
 )
 topology = deploy(cluster, provider("azure", cluster))

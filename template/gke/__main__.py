@@ -4,14 +4,15 @@ import pulumi
 from ebbtide.components import program
 from ebbtide.components.gke import deploy, provider
 
-settings = pulumi.Config("ebbtide")
+config = pulumi.Config("ebbtide")
+settings = program.settings(config, "owner", "project", "location")
 cluster = program.declared(
-    settings.require_object("cluster"),
-    owner=program.setting(settings, "owner"),
+    config.require_object("cluster"),
+    owner=settings["owner"],
     cloud={
         "kind": "gke",
-        "project": program.setting(settings, "project"),
-        "location": program.setting(settings, "location"),
+        "project": settings["project"],
+        "location": settings["location"],
     },
 )
 topology = deploy(cluster, provider("gcp", cluster))

@@ -77,3 +77,25 @@ def test_a_misspelt_declaration(project: Path) -> None:
         "The stack dev declares no cluster. Pulumi.dev.yaml:2:3: Unused configuration key "
         "`ebbtide:clutser`. Write `ebbtide:cluster:`."
     )
+
+
+def test_settings_that_are_missing_are_all_named(project: Path) -> None:
+    """A template's program names every setting that no file has; one that a base has is not missing."""
+    (project / "Pulumi.base.yaml").write_text(f"{_DEV}  ebbtide:owner: vision\n")
+    own = "config:\n  ebbtide:cluster: {extends: Pulumi.base.yaml}\n"
+    (project / "Pulumi.dev.yaml").write_text(own)
+    program = (ROOT / "template/gke/__main__.py").read_text()
+    (project / "__main__.py").write_text(program.replace("ebbtide.components", "components"))
+    assert _message(project) == (
+        "The stack has no ebbtide:project and ebbtide:location. Run `pulumi config set ebbtide:project "
+        "VALUE` and `pulumi config set ebbtide:location VALUE`."
+    )
+    settings = "  ebbtide:project: acme-ml\n  ebbtide:location: us-central1-z\n"
+    (project / "Pulumi.base.yaml").write_text("config:\n  ebbtide:cluster: {}\n")
+    fields = _DEV.partition("    cloud")[2].partition("\n")[2].replace("standrad", "standard")
+    (project / "Pulumi.dev.yaml").write_text(
+        f"config:\n  ebbtide:owner: vision\n{settings}  ebbtide:cluster:\n{fields}"
+    )
+    assert "\n\nPulumi.dev.yaml:4:3: cloud.location\n  us-central1 has no zone us-central1-z" in _message(
+        project
+    )

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 from ebbtide.declaration.project.yaml_file import Yaml
 from ebbtide.errors import EbbtideError
+from ebbtide.text import and_list
 
 PLACEHOLDER: Final = "encrypted-in-the-stack-file"
 """Placeholder for an encrypted value, in a form that is valid in resource names."""
@@ -70,6 +71,7 @@ def merged_config(
 
     for key, value in written.items():
         take(_full_key(key, project, config_file), value, config_file, key)
+    missing: list[str] = []
     for key, entry in declared.items():
         full = _full_key(key, project, project_file)
         declaration = _declaration(entry)
@@ -79,13 +81,17 @@ def merged_config(
             continue
         value = declaration.get("value", declaration.get("default"))
         if value is None:
-            raise StackFileError(
-                f"{config_file} has no value for `{full}`, which {project_file} requires of every stack. "
-                f"Write it under `config:`, or give it a `default` in {project_file.name}."
-            )
+            missing.append(f"`{full}`")
+            continue
         is_declared = declaration is entry
         field = "value" if "value" in declaration else "default"
         take(full, value, project_file, key, *([field] if is_declared else []))
+    if missing:
+        them = "them" if len(missing) > 1 else "it"
+        raise StackFileError(
+            f"{config_file} has no value for {and_list(missing)}, which {project_file} requires of every "
+            f"stack. Write {them} under `config:`, or give {them} a `default` in {project_file.name}."
+        )
     return MergedConfig(config, frozenset(secret_keys), origins)
 
 

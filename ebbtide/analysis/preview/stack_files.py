@@ -21,7 +21,7 @@ from ebbtide.analysis.preview.stack_config import MergedConfig, StackFileError, 
 from ebbtide.declaration.catalog.prices import own_prices
 from ebbtide.declaration.project import yaml_file
 from ebbtide.declaration.project.extends import Declaration, ExtendsError, base_files, extended, inherited
-from ebbtide.declaration.project.misplaced_keys import MisplacedKey, misplaced_keys
+from ebbtide.declaration.project.misplaced_keys import NAMESPACE, MisplacedKey, misplaced_keys
 from ebbtide.declaration.project.position import positions_below
 from ebbtide.declaration.project.source import DECLARATION, Source, parsed
 from ebbtide.declaration.project.yaml_file import Document, Yaml
@@ -221,13 +221,19 @@ def _settings(
         declaration = extended(written.value, root, written.positions) if written else None
     except ExtendsError as error:
         raise StackFileError(str(error)) from error
+    others = {key: _written(key, config, documents) for key in config.values if key != DECLARATION}
+    settings = {
+        key.removeprefix(f"{NAMESPACE}:"): (other.value, other.positions.get(()))
+        for key, other in others.items()
+        if other
+    }
     bases = declaration.bases if declaration else ()
     policy = inherited(KEY, _written(KEY, config, documents), bases, root)
     prices = inherited(_PRICES, _written(_PRICES, config, documents), bases, root)
     if declaration and bases:
         declaration = _with_changes(declaration, policy=policy, prices=prices)
     return (
-        Source(declaration=declaration, misplaced=misplaced) if declaration else None,
+        Source(declaration=declaration, settings=settings, misplaced=misplaced) if declaration else None,
         Source(declaration=policy) if policy else None,
         str(prices.value or "") if prices else "",
     )

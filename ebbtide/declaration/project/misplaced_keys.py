@@ -1,6 +1,6 @@
 """Keys of a stack's file that are unused because of wrong indentation or spelling."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -18,6 +18,8 @@ NAMESPACE: Final = "ebbtide"
 _CUTOFF: Final = 0.7
 _KEYS: Final = ("cluster", "policy", "prices")
 """Configuration keys in the namespace."""
+_OF_PROGRAMS: Final = ("owner", "project", "location", "subscription", "replacements")
+"""Other keys in the namespace: those that the templates' programs read, and the one of `ebbtide up`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,8 +83,8 @@ def misplaced_keys(file: Path, document: Document, project: str) -> Iterator[Mis
         if declared is None and (fix := _meant_cluster(namespace or project, name)):
             certain = (namespace or project) == NAMESPACE
             yield at(("config", key), "", f"Unused configuration key `{key}`.", fix, is_certain=certain)
-        elif namespace == NAMESPACE and name not in _KEYS and get_close_matches(name, _KEYS, 1, _CUTOFF):
-            fix = f"Write `{NAMESPACE}:{get_close_matches(name, _KEYS, 1, _CUTOFF)[0]}:`."
+        elif namespace == NAMESPACE and name not in (*_KEYS, *_OF_PROGRAMS):
+            fix = _instead(name, {other.rpartition(":")[2] for other in within})
             yield at(("config", key), "", f"Unused configuration key `{key}`.", fix, is_certain=True)
         elif isinstance(value, dict | list) and isinstance(declared, Mapping) and name not in declared:
             field, fix = _indented(name)
@@ -109,6 +111,14 @@ def _meant_cluster(namespace: str, name: str) -> str:
         return f"Write `{NAMESPACE}:cluster:` above it, and indent it under that."
     near = get_close_matches(name.lower(), ["cluster"], cutoff=_CUTOFF)
     return f"Write `{NAMESPACE}:cluster:`." if near and (namespace, name) != (NAMESPACE, "cluster") else ""
+
+
+def _instead(name: str, written: Collection[str]) -> str:
+    """Return the fix for an unknown key of the namespace, which is beside other keys."""
+    near = next(iter(get_close_matches(name, (*_KEYS, *_OF_PROGRAMS), 1, _CUTOFF)), "")
+    if near in written:
+        return f"Remove it: `{NAMESPACE}:{near}` is there."
+    return f"Write `{NAMESPACE}:{near}:`." if near else _indented(name)[1] or "Remove it."
 
 
 def _indented(name: str) -> tuple[str, str]:

@@ -1,12 +1,12 @@
 """Source positions: file, line and column of parts of a declaration."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
 
 from ebbtide.declaration.project.extends import DECLARATION, Declaration, ExtendsError, extended
-from ebbtide.declaration.project.misplaced_keys import MisplacedKey, misplaced_keys
+from ebbtide.declaration.project.misplaced_keys import NAMESPACE, MisplacedKey, misplaced_keys
 from ebbtide.declaration.project.position import Position, positions_below
 from ebbtide.declaration.project.yaml_file import Document, YamlFileError, read
 from ebbtide.values.paths import Key, path_keys
@@ -29,10 +29,15 @@ class Source:
 
     Attributes:
         declaration: the declaration, with its bases.
+        settings: other keys of the namespace in the stack's file, such as `location`, with which a program
+            completes the declaration: their values and positions.
         misplaced: unused keys of the stack's file that were probably meant for the declaration.
     """
 
     declaration: Declaration
+    settings: Mapping[str, tuple[object, Position | None]] = field(
+        default_factory=dict[str, tuple[object, Position | None]]
+    )
     misplaced: tuple[MisplacedKey, ...] = ()
 
     def position(self, path: str, declared: object) -> Position | None:
@@ -49,7 +54,7 @@ class Source:
         written, read_as = cast("object", self.declaration.value), declared
         for key in path_keys(path):
             if _has(written, key) != _has(read_as, key):
-                return None
+                return self._setting(path, declared)
             if not _has(written, key):
                 break
             written, read_as = _item(written, key), _item(read_as, key)
@@ -60,6 +65,15 @@ class Source:
         while keys and keys not in positions:  # an alias has only its anchor's positions
             keys = keys[:-1]
         return positions.get(keys)
+
+    def _setting(self, path: str, declared: object) -> Position | None:
+        """Return the position of the setting that a program has used for a path; None if there is none."""
+        value, position = self.settings.get(str([*path_keys(path), ""][-2]), (None, None))
+        for key in path_keys(path):
+            if not _has(declared, key):
+                return None
+            declared = _item(declared, key)
+        return position if declared == value else None
 
 
 def _has(value: object, key: Key) -> bool:
@@ -91,13 +105,21 @@ def find_source(directory: Path, stack: str) -> Source | None:
         The source; None if no readable file of the stack declares a cluster.
     """
     match _stack_file(directory, stack):
-        case (file, Document(value={"config": {"ebbtide:cluster": value}}) as document, project):
+        case (file, Document(value={"config": {"ebbtide:cluster": value, **others}}) as document, project):
             positions = positions_below(file, document.positions, ("config", DECLARATION))
             try:
                 declaration = extended(value, project_directory(directory), positions)
             except ExtendsError:
                 return None
-            return Source(declaration=declaration, misplaced=tuple(misplaced_keys(file, document, project)))
+            settings = {
+                key.removeprefix(f"{NAMESPACE}:"): (
+                    item,
+                    positions_below(file, document.positions, ("config", key)).get(()),
+                )
+                for key, item in others.items()
+            }
+            misplaced = tuple(misplaced_keys(file, document, project))
+            return Source(declaration=declaration, settings=settings, misplaced=misplaced)
         case _:
             return None
 

@@ -328,11 +328,16 @@ def test_a_broken_project_file(tmp_path: Path, text: str, message: str) -> None:
 
 
 def test_a_value_that_the_project_asks_for(tmp_path: Path) -> None:
-    """A key with a type and no default needs a value in every stack."""
+    """Keys with a type and no default need a value in every stack; all that have none are named."""
     _files(tmp_path, yaml=f"{PROJECT}config: {{size: {{type: string}}}}\n", dev="")
     assert _refused(tmp_path) == (
         "DIR/Pulumi.dev.yaml has no value for `shop:size`, which DIR/Pulumi.yaml requires of every stack. "
         "Write it under `config:`, or give it a `default` in Pulumi.yaml."
+    )
+    _files(tmp_path, yaml=f"{PROJECT}config: {{size: {{type: string}}, place: {{type: string}}}}\n", dev="")
+    assert _refused(tmp_path) == (
+        "DIR/Pulumi.dev.yaml has no value for `shop:size` and `shop:place`, which DIR/Pulumi.yaml requires "
+        "of every stack. Write them under `config:`, or give them a `default` in Pulumi.yaml."
     )
 
 

@@ -56,6 +56,19 @@ def test_a_value_from_elsewhere_has_no_position(tmp_path: Path) -> None:
     assert _position(files, "pools[1].machine", declared) == "Pulumi.dev.yaml:8:9"
 
 
+def test_a_setting_that_completes_the_declaration(tmp_path: Path) -> None:
+    """A value that the program has taken from beside the declaration has its position there, for the preview
+    and for a running program."""
+    files = _files(tmp_path, f"{_DEV}  ebbtide:location: mars-1\n")
+    declared = files.declaration()
+    declared["cloud"]["zone"] = "elsewhere"
+    declared["location"] = "mars-1"
+    for source in (files.source, find_source(tmp_path, "dev")):
+        assert source is not None
+        assert str(source.position("location", declared)).endswith("Pulumi.dev.yaml:10:3")
+        assert source.position("cloud.zone", declared) is None
+
+
 def test_a_declaration_of_the_whole_project(tmp_path: Path) -> None:
     """A value or a default of Pulumi.yaml has its position there."""
     indented = "".join(f"    {line}\n" for line in _CLUSTER.splitlines())
@@ -127,6 +140,15 @@ def test_other_configuration_is_the_programs(tmp_path: Path) -> None:
                 ":10:1: `queues` is not indented, and Pulumi ignores it there. "
                 "Indent it under `ebbtide:cluster:`."
             ),
+        ),
+        (
+            f"{_DEV}  ebbtide:clutser: {{}}\n",
+            ":10:3: Unused configuration key `ebbtide:clutser`. Remove it: `ebbtide:cluster` is there.",
+        ),
+        (f"{_DEV}  ebbtide:regoin: us\n", ":10:3: Unused configuration key `ebbtide:regoin`. Remove it."),
+        (
+            f"{_DEV}  ebbtide:locaton: us\n",
+            ":10:3: Unused configuration key `ebbtide:locaton`. Write `ebbtide:location:`.",
         ),
         (
             _DEV.replace("config", "confg"),
