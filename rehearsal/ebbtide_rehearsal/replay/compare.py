@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from random import Random
 from statistics import fmean, median
@@ -329,9 +329,12 @@ def _points(series: Sequence[tuple[float, float]], until: float) -> tuple[tuple[
 
 def _verdict(columns: Sequence[_Column], reports: Sequence[ColumnReport]) -> Iterator[str]:
     if len(columns) > 1:
-        changes = list(_changes(columns[0].declaration, columns[1].declaration))
-        subject = f"With {and_list(changes)}" if changes else "With other settings alone"
-        yield f"{subject}: {_compared(len(columns[0].mapped.work), *reports)}."
+        old, new = (column.declaration for column in columns[:2])
+        changes = list(_changes(old, new))
+        if not changes:
+            same = replace(old, name=new.name) == new
+            changes = ["the same declaration" if same else "other settings alone"]
+        yield f"With {and_list(changes)}: {_compared(len(columns[0].mapped.work), *reports)}."
     for column, report in zip(columns, reports, strict=True):
         yield from _alone(column, report, named=len(columns) > 1)
 

@@ -3,6 +3,7 @@
 import io
 from collections.abc import Generator
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
@@ -59,6 +60,14 @@ def replayed(*declarations: Declaration, seeds: int = 3) -> ReplayReport:
 def compared() -> ReplayReport:
     """Two T4 nodes, and four."""
     return replayed(a_declaration("main"), a_declaration("dev", maximum=4))
+
+
+def test_the_same_declaration_is_no_change() -> None:
+    """A file that is compared with itself, and a declaration whose costs beside nodes alone differ."""
+    main, dev = a_declaration("main"), a_declaration("dev")
+    assert replayed(main, dev, seeds=1).verdict[0].startswith("With the same declaration: ")
+    other = replace(dev, namespaces={"vision": {"tier": "gold"}})
+    assert replayed(main, other, seeds=1).verdict[0].startswith("With other settings alone: ")
 
 
 def text(report: ReplayReport, width: int = 80) -> str:
