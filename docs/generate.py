@@ -60,7 +60,8 @@ config:
 Other lists replace those of the base. `ebbtide:policy` and `ebbtide:prices` of that file apply too, and are
 changed in the same way. `ebbtide preview` names the base and the changes; an error has the position in the
 file with the value. [Pulumi.pr.yaml](../Pulumi.pr.yaml) and
-[Pulumi.prod.yaml](../Pulumi.prod.yaml) extend [Pulumi.dev.yaml](../Pulumi.dev.yaml)."""
+[Pulumi.prod.yaml](../Pulumi.prod.yaml) extend [Pulumi.dev.yaml](../Pulumi.dev.yaml). A preview or review
+of a stack also checks the stacks that extend its file: the errors name what the base does not have."""
 
 _SCENARIOS: Final = """\
 A scenario is a file with steps on a stack and their expectations. `ebbtide rehearse --scenario NAME` runs a

@@ -7,13 +7,11 @@ from datetime import UTC, datetime
 from typing import Any, Final, Literal, TypeAlias, cast
 
 from ebbtide.clients.kubernetes import Api, ApiError
+from ebbtide.declaration.catalog.amounts import HOURS_PER_MONTH
 from ebbtide.errors import EbbtideError
 from ebbtide.in_pods.cost_recorder import MONTH_LABEL, NAMESPACE, PROGRAM, STATE, months, state_of
 
 By: TypeAlias = Literal["team", "user", "job", "pool"]
-
-HOURS_PER_MONTH: Final = 730
-"""Hours of a month in which a cloud bills by the hour."""
 
 _HOUR: Final = 3600.0
 _SMALLEST: Final = 0.0005

@@ -169,8 +169,10 @@ def _cost(difference: DifferenceReport, review: Review) -> Iterator[str]:
         return
     before = difference.cost_before
     amounts = (("idle", before.idle, after.idle), ("maximum", before.maximum, after.maximum))
-    parts = [
-        f"{words} {dollars(new)}" + (f" ({change})" if (change := change_of(old, new)) else "")
-        for words, old, new in amounts
-    ]
-    yield f"Cost per hour: {', '.join(parts)}."
+    for title, by in (("hour", False), ("month", True)):
+        parts = [
+            f"{words} {dollars(new, monthly=by)}"
+            + (f" ({change})" if (change := change_of(old, new, monthly=by)) else "")
+            for words, old, new in amounts
+        ]
+        yield f"Cost per {title}: {', '.join(parts)}."

@@ -257,12 +257,17 @@ def _totals(preview: Preview) -> Iterator[RenderableType]:
     if not preview.pools:
         return
     cost = preview.cost
-    idle, maximum, on_demand = map(amount_words, (cost.idle, cost.maximum, cost.on_demand))
+    amounts = (cost.idle, cost.maximum, cost.on_demand)
+    idle, maximum, on_demand = map(amount_words, amounts)
+    by_month = (amount_words(amount, monthly=True) for amount in amounts)
+    words = ("idle", "at most", "on demand")
+    monthly = ", ".join(f"{amount} {label}" for amount, label in zip(by_month, words, strict=True))
     charges = "; ".join(_charge(charge) for charge in cost.charges if not charge.pool)
     lines = [
         Text.assemble(
             (f"Cost {idle} $/h idle", _HEADING),
-            f", {maximum} at most, {on_demand} on demand ({price_dates(cost)}). {charges}".rstrip(),
+            f", {maximum} at most, {on_demand} on demand; $/month {monthly} "
+            f"({price_dates(cost)}). {charges}".rstrip(),
         )
     ]
     lines += [Text.assemble((f"{gap}: ", "yellow"), ", ".join(items)) for gap, items in gaps(preview)]

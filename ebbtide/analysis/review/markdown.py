@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Final
 
-from ebbtide.analysis.preview.report import CostReport, PoolReport
+from ebbtide.analysis.preview.report import AmountReport, CostReport, PoolReport
 from ebbtide.analysis.preview.words import (
     accelerator_words,
     amount_words,
@@ -41,6 +41,7 @@ from ebbtide.analysis.review.summary import (
     quota_rows,
     replay_rows,
     replay_title,
+    shortened,
 )
 from ebbtide.text import several
 
@@ -175,7 +176,13 @@ def _head(review: Review) -> _Section:
         f"most**{_was(before, cost, 'maximum')}, {dollars(cost.on_demand)}/h with only on-demand capacity "
         f"({price_dates(cost)})."
     )
-    lines = [f"### {_SIGNS[review.verdict]} {title}", "", money.replace("$", "&#36;")]
+    monthly = (
+        f"Per month: **{dollars(cost.idle, monthly=True)} idle**{_was(before, cost, 'idle', monthly=True)}, "
+        f"**{dollars(cost.maximum, monthly=True)} at most**{_was(before, cost, 'maximum', monthly=True)}, "
+        f"{dollars(cost.on_demand, monthly=True)} with only on-demand capacity."
+    )
+    lines = [f"### {_SIGNS[review.verdict]} {title}"]
+    lines += ["", money.replace("$", "&#36;"), "", monthly.replace("$", "&#36;")]
     if where := places(preview):
         lines += ["", f"{_text(where)}; {finding_counts(review.findings)}; an offline preview."]
     for gap, items in gaps(preview):
@@ -192,12 +199,13 @@ def _more(items: Sequence[str]) -> str:
     return f" and {len(items) - _SHOWN} more" if len(items) > _SHOWN else ""
 
 
-def _was(before: CostReport | None, after: CostReport, name: str) -> str:
+def _was(before: CostReport | None, after: CostReport, name: str, *, monthly: bool = False) -> str:
     """Format the earlier amount and the change: ` (was $1.00, +$0.20)`."""
     if before is None:
         return ""
-    change = change_of(getattr(before, name), getattr(after, name))
-    return f" (was {dollars(getattr(before, name))}, {change})" if change else " (unchanged)"
+    old: AmountReport = getattr(before, name)
+    change = change_of(old, getattr(after, name), monthly=monthly)
+    return f" (was {dollars(old, monthly=monthly)}, {change})" if change else " (unchanged)"
 
 
 def _changes(review: Review) -> _Section:
@@ -248,6 +256,8 @@ def _fields(review: Review) -> _Section:
 def _field(change: ChangeReport, field: FieldChangeReport) -> str:
     effect = "forces replacement" if field.replaces else ""
     before, after = changed_lines(field.old, field.new)
+    if before and after:
+        before[0], after[0] = shortened(_line(before[0]), _line(after[0]), _LONGEST_VALUE)
     old = _lines(before) if field.old is not None else "not set"
     new = _lines(after) if field.new is not None else "not set"
     return _row(_code(change.name), _code(field.path), old, new, effect)
@@ -405,9 +415,13 @@ def _row(*cells: str) -> str:
     return f"| {' | '.join(cells)} |"
 
 
+def _line(text: str) -> str:
+    return " ".join(text.split())
+
+
 def _clip(text: str, length: int) -> str:
     """Shorten text to one line of a maximum length."""
-    text = " ".join(text.split())
+    text = _line(text)
     return text if len(text) <= length else f"{text[: length - 1]}…"
 
 

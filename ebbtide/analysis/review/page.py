@@ -88,18 +88,22 @@ def _rules(review: Review) -> dict[str, list[FindingReport]]:
 
 
 def _notes(review: Review) -> dict[str, str]:
-    """Return the earlier amounts and their changes."""
-    if review.difference is None:
-        return {"idle": "", "maximum": "", "on_demand": ""}
-    before, after = review.difference.cost_before, review.preview.cost
+    """Return the amounts per month, the earlier amounts and their changes."""
+    before, after = review.difference and review.difference.cost_before, review.preview.cost
     return {
-        name: _note(getattr(before, name), getattr(after, name)) for name in ("idle", "maximum", "on_demand")
+        name: _note(getattr(before, name, None), getattr(after, name))
+        for name in ("idle", "maximum", "on_demand")
     }
 
 
-def _note(before: AmountReport, after: AmountReport) -> str:
-    change = change_of(before, after)
-    return f"{change}, was {dollars(before)}" if change else "unchanged"
+def _note(before: AmountReport | None, after: AmountReport) -> str:
+    month = f"{dollars(after, monthly=True)} a month"
+    if before is None:
+        return month
+    hourly, monthly = (change_of(before, after, monthly=by) for by in (False, True))
+    if not monthly:
+        return f"unchanged; {month}"
+    return f"{f'{hourly}, ' if hourly else ''}was {dollars(before)}; {month}, {monthly}"
 
 
 @cache

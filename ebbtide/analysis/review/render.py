@@ -13,7 +13,14 @@ from ebbtide.analysis.preview.indented import Indented
 from ebbtide.analysis.preview.report import AmountReport, CostReport, FindingReport
 from ebbtide.analysis.preview.words import amount_words, gaps, type_words
 from ebbtide.analysis.review.report import ChangeReport, DifferenceReport, FailedReview, ReplaySummary, Review
-from ebbtide.analysis.review.summary import action_counts, quota_rows, replay_rows, replay_title
+from ebbtide.analysis.review.summary import (
+    action_counts,
+    change_of,
+    quota_rows,
+    replay_rows,
+    replay_title,
+    shortened,
+)
 from ebbtide.text import several
 
 _HEADING: Final = "bold"
@@ -137,9 +144,15 @@ def _money(review: Review) -> RenderableType:
     before = review.difference.cost_before if review.difference else None
     after = review.preview.cost
     shown = (("idle", "idle"), ("maximum", "at most"), ("on_demand", "on demand"))
-    parts = ", ".join(_changed_amount(before, after, name) + f" {words}" for name, words in shown)
+    hourly, monthly = (
+        ", ".join(f"{_changed_amount(before, after, name, monthly=by)} {words}" for name, words in shown)
+        for by in (False, True)
+    )
     dates = f" (list prices of {after.prices_from} to {after.prices_to})" if after.prices_from else ""
-    lines = [Text.assemble(("Cost $/h ", _HEADING), parts, dates)]
+    lines = [
+        Text.assemble(("Cost $/h ", _HEADING), hourly, dates),
+        Text.assemble(("Cost $/month ", _HEADING), monthly),
+    ]
     lines += [Text.assemble((f"{gap}: ", "yellow"), ", ".join(items)) for gap, items in gaps(review.preview)]
     return Group(*(Indented(line, "", "  ") for line in lines))
 
@@ -160,14 +173,15 @@ def _replay(replay: ReplaySummary) -> Iterator[RenderableType]:
     yield Group(*lines)
 
 
-def _changed_amount(before: CostReport | None, after: CostReport, name: str) -> str:
+def _changed_amount(before: CostReport | None, after: CostReport, name: str, *, monthly: bool) -> str:
     new: AmountReport = getattr(after, name)
     old: AmountReport | None = getattr(before, name) if before else None
     if old is None or old == new:
-        return amount_words(new)
-    difference = f"{new.usd - old.usd:+.2f}"
-    change = f" ({difference})" if float(difference) else ""
-    return f"{amount_words(old)} -> {amount_words(new)}{change}"
+        return amount_words(new, monthly=monthly)
+    change = change_of(old, new, monthly=monthly).replace("$", "")
+    return " -> ".join(amount_words(amount, monthly=monthly) for amount in (old, new)) + (
+        f" ({change})" if change else ""
+    )
 
 
 def _quotas(review: Review) -> Iterator[RenderableType]:
@@ -229,7 +243,7 @@ def _change(change: ChangeReport) -> Iterator[RenderableType]:
     )
     fields = sorted(change.fields, key=lambda item: not item.replaces)
     for item in fields[:_SHOWN_FIELDS]:
-        old, new = _value(item.old), _value(item.new)
+        old, new = shortened(_value(item.old), _value(item.new), _LONGEST)
         text = Text(f"{item.path}: {'changed' if old == new else f'{old} -> {new}'}")
         if item.replaces:
             text.append("  forces replacement", style="red")
@@ -243,5 +257,4 @@ def _value(value: Any) -> str:
     if value is None:
         return "none"
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    text = " ".join(text.split())
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+    return " ".join(text.split())

@@ -5,10 +5,11 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from itertools import takewhile
 from typing import Any, Final
 
 from ebbtide.analysis.preview.report import AmountReport, Preview
-from ebbtide.analysis.preview.words import amount_words
+from ebbtide.analysis.preview.words import amount_words, month_words
 from ebbtide.analysis.review.report import (
     DifferenceReport,
     FindingReport,
@@ -16,6 +17,7 @@ from ebbtide.analysis.review.report import (
     ReplaySummary,
     Review,
 )
+from ebbtide.declaration.catalog.amounts import HOURS_PER_MONTH
 from ebbtide.text import bound, several
 from ebbtide.values import durations
 
@@ -50,22 +52,23 @@ class QuotaRow:
     pools: tuple[str, ...]
 
 
-def dollars(amount: AmountReport) -> str:
-    """Format an amount: `$0.12`, `about $0.12` for an estimate, `at least $0.12` for a lower bound,
-    `unknown`.
+def dollars(amount: AmountReport, *, monthly: bool = False) -> str:
+    """Format an amount per hour, or per month: `$0.12`, `about $0.12` for an estimate, `at least $0.12` for a
+    lower bound, `unknown`.
     """
-    words = amount_words(amount)
+    words = amount_words(amount, monthly=monthly)
     if words == "?":
         return "unknown"
     return f"{bound(amount.unknown, amount.estimated)}${words.lstrip('>~')}"
 
 
-def change_of(before: AmountReport, after: AmountReport) -> str:
-    """Format the change of an amount: `+$1.20`; empty if it is less than a cent."""
+def change_of(before: AmountReport, after: AmountReport, *, monthly: bool = False) -> str:
+    """Format the change of an amount per hour, or per month: `+$1.20`; empty if it is less than a cent."""
     usd = after.usd - before.usd
-    if abs(usd) < _CENT:
+    if abs(usd) * (HOURS_PER_MONTH if monthly else 1) < _CENT:
         return ""
-    return f"{'+' if usd > 0 else '−'}${abs(usd):.2f}"  # noqa: RUF001 - a minus sign, in text for people
+    sign = "+" if usd > 0 else "−"  # noqa: RUF001 - a minus sign, in text for people
+    return f"{sign}${month_words(abs(usd)) if monthly else f'{abs(usd):.2f}'}"
 
 
 def action_counts(difference: DifferenceReport) -> str:
@@ -125,6 +128,27 @@ def changed_lines(old: Any, new: Any) -> tuple[list[str], list[str]]:
         [line for start, end, _, _ in changes for line in before[start:end]],
         [line for _, _, start, end in changes for line in after[start:end]],
     )
+
+
+def shortened(old: str, new: str, length: int) -> tuple[str, str]:
+    """Shorten two texts at spaces, so that their first difference is shown."""
+    same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(old, new, strict=False)))
+    whole = same < length - _BEFORE or max(len(old), len(new)) <= length
+    start = 0 if whole else max(old.rfind(" ", 0, same) + 1, same - _BEFORE)
+    return _cut(old, start, length), _cut(new, start, length)
+
+
+_BEFORE: Final = 12
+"""Maximum number of shown characters before a difference."""
+
+
+def _cut(text: str, start: int, length: int) -> str:
+    """Return at most `length` characters of a text, with an ellipsis for each omitted end."""
+    text = f"…{text[start:]}" if start else text
+    if len(text) <= length:
+        return text
+    space = text.rfind(" ", length // 2, length)
+    return f"{text[: space if space > 0 else length - 1]}…"
 
 
 def _value_lines(value: Any) -> list[str]:

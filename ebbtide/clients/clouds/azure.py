@@ -19,10 +19,10 @@ from azure.mgmt.compute import ComputeManagementClient
 from ebbtide.clients.clouds.errors import CloudApiError, CredentialsError
 from ebbtide.clients.clouds.http import get_json, refusal, with_retries
 from ebbtide.clients.clouds.interfaces import QuotaLimit
+from ebbtide.declaration.catalog.amounts import HOURS_PER_MONTH
 from ebbtide.declaration.catalog.prices import GLOBAL, Price
 
 LOGIN: Final = "az login"
-_HOURS_OF_MONTH: Final = 730
 _DISK: Final = re.compile(r"disk-premium-p(?P<tier>\d+)-\d+gib")
 _RETAIL: Final = "https://prices.azure.com"
 _NOT_LINUX: Final = (" Windows", "Cloud Services", "Dedicated Host")
@@ -118,7 +118,7 @@ class AzurePrices:
                     if row["meterName"] == f"P{tier} LRS Disk" and row["unitOfMeasure"] == "1/Month"
                 )
                 if rate is not None:
-                    known[item] = Price(rate / _HOURS_OF_MONTH, None, None, "", today, self.name)
+                    known[item] = Price(rate / HOURS_PER_MONTH, None, None, "", today, self.name)
         return known
 
     def _machines(

@@ -27,13 +27,13 @@ from google.auth.transport.requests import AuthorizedSession, Request
 from ebbtide.clients.clouds.errors import CloudApiError, CredentialsError
 from ebbtide.clients.clouds.http import get_json, pages, with_retries
 from ebbtide.clients.clouds.interfaces import QuotaLimit
+from ebbtide.declaration.catalog.amounts import HOURS_PER_MONTH
 from ebbtide.declaration.catalog.prices import GLOBAL, Price
 from ebbtide.declaration.catalog.skus import components
 
 _SCOPE: Final = "https://www.googleapis.com/auth/cloud-platform"
 _COMPUTE_ENGINE: Final = "services/6F81-5844-456A"
 LOGIN: Final = "gcloud auth application-default login"
-_HOURS_OF_MONTH: Final = 730
 
 PAGE_SIZE = 5000
 """Maximum number of SKUs of a page (Cloud Billing API v1)."""
@@ -230,6 +230,6 @@ def _unit_price(sku: dict[str, Any]) -> float | None:
         case "h" | "GiBy.h":
             return rate
         case "GiBy.mo":
-            return rate / _HOURS_OF_MONTH
+            return rate / HOURS_PER_MONTH
         case _:
             return None

@@ -89,8 +89,8 @@ system   e2-standard-2     2    8  on-demand  1 to 4     0.081     0.32
 t4-spot  a2-highgpu-1g    12   85  spot       0 to 4      0.00     7.77
     1 x nvidia-tesla-a100
 
-Cost 0.18 $/h idle, 8.19 at most, 15.17 on demand (list prices of 2025-03 to 2026-09). control
-  plane 0.10 (one zonal cluster may be free)
+Cost 0.18 $/h idle, 8.19 at most, 15.17 on demand; $/month 132 idle, 5,978 at most, 11,075 on
+  demand (list prices of 2025-03 to 2026-09). control plane 0.10 (one zonal cluster may be free)
 Quotas us-central1: CPUS 8, SSD_TOTAL_GB 800, A2_CPUS 48, PREEMPTIBLE_NVIDIA_A100_GPUS 4; global:
   GPUS_ALL_REGIONS 4
 

@@ -143,3 +143,18 @@ def test_accelerators() -> None:
 def test_amounts(amount: AmountReport | None, words: str) -> None:
     """An unknown price is never shown as zero, and a lower bound and an estimate are marked."""
     assert amount_words(amount) == words
+
+
+@pytest.mark.parametrize(
+    ("amount", "words"),
+    [
+        (AmountReport(usd=0.12), "88"),
+        (AmountReport(usd=26.1302), "19,075"),
+        (AmountReport(usd=0.0014), "1.02"),
+        (AmountReport(usd=0.37, unknown=("disk",)), ">270"),
+        (AmountReport(usd=0, unknown=("disk",)), "?"),
+    ],
+)
+def test_amounts_per_month(amount: AmountReport, words: str) -> None:
+    """A month has 730 hours; amounts of ten dollars and more have no cents."""
+    assert amount_words(amount, monthly=True) == words

@@ -32,6 +32,7 @@ def test_verdict_and_money_come_first() -> None:
     assert head.startswith("### ❌ Review of ebbtide/dev: fail\n")
     assert "**$0.12/h idle** (unchanged)" in head
     assert "**$26.13/h at most** (was $22.51, +$3.62)" in head
+    assert "Per month: **$88 idle** (unchanged), **$19,075 at most** (was $16,432, +$2,643)" in head
     assert "1 mandatory, 1 advisory, 1 by exception" in head
 
 

@@ -52,7 +52,7 @@ def test_facts_are_on_the_page() -> None:
     text = text_of(parsed(render(review_of(dev()))))
     for words in (
         "Fail",
-        "At most, per hour$26.13+$3.62, was $22.51",
+        "At most, per hour$26.13+$3.62, was $22.51; $19,075 a month, +$2,643",
         "nodeConfig.machineType forces replacement",
         "n1-standard-4",
         "Pool a100-queued is drained",

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ebbtide.analysis.preview.report import AmountReport
 from ebbtide.analysis.review.report import Review
-from ebbtide.analysis.review.summary import change_of, changed_lines, dollars, quota_rows
+from ebbtide.analysis.review.summary import change_of, changed_lines, dollars, quota_rows, shortened
 from tests.unit.review.reviews import dev, review_of
 
 _LONG = {"pools": [{"name": f"pool-{number}", "max": 4} for number in range(20)]}
@@ -69,6 +69,29 @@ def test_an_unknown_price_is_never_zero() -> None:
 def test_changes_of_less_than_a_cent_are_none(usd: float, words: str) -> None:
     """The change has a sign; less than a cent is no change."""
     assert change_of(AmountReport(usd=1), AmountReport(usd=usd)) == words
+
+
+@pytest.mark.parametrize(("usd", "words"), [(1.5, "+$365"), (0.25, "−$548"), (1.001, "+$0.73"), (1.0, "")])  # noqa: RUF001
+def test_changes_per_month(usd: float, words: str) -> None:
+    """A change of less than a cent an hour is one of the month's bill."""
+    assert change_of(AmountReport(usd=1), AmountReport(usd=usd), monthly=True) == words
+
+
+_RULE = "object.spec.queueName != '' && object.metadata.namespace in ['vision', '{}'] && has(object.spec)"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("one two", "one three", ("one two", "one three")),
+        (_RULE.format("speech"), _RULE.format("audio"), ("…'speech'] &&…", "…'audio'] &&…")),
+        ("a" * 50, "a" * 49 + "b", ("…" + "a" * 13, "…" + "a" * 12 + "b")),
+        ("word " * 9, "", ("word word…", "")),
+    ],
+)
+def test_shortened_texts_show_their_difference(old: str, new: str, expected: tuple[str, str]) -> None:
+    """Two long expressions with the same beginning are not cut to equal texts, nor within a word."""
+    assert shortened(old, new, 14) == expected
 
 
 def test_quotas_that_are_no_longer_needed_are_listed() -> None:
