@@ -204,7 +204,7 @@ def _reasons(
         groups.setdefault(key, []).append(row)
     for alike in groups.values():
         if why := _why(alike, now, _estimated(alike[0], starts)):
-            more = f" and {len(alike) - 1} more" if len(alike) > 1 else ""
+            more = f" and {len(alike) - 1:,} more" if len(alike) > 1 else ""
             yield f"{alike[0].name}{more}: {why}"
 
 

@@ -101,6 +101,7 @@ def _staying(*options: str, keep: Path) -> Generator[Rehearsal]:
             assert time.monotonic() < end, "".join(lines)
             if match := re.match(r"\s+source (.+)$", line):
                 assert "Stack dev is as declared, and stays" in "".join(lines), "".join(lines)
+                assert not any(line.startswith("export ") for line in lines), "".join(lines)
                 yield Rehearsal(process, Path(match[1]), "".join(lines))
                 break
         else:
