@@ -187,8 +187,8 @@ def _show(offers: "list[MachineOffer]") -> None:
     dates = sorted({date for offer in offers for date in offer.as_of})
     if dates:
         output.print(f"List prices of {' to '.join(dict.fromkeys((dates[0], dates[-1])))}, without disks.")
-    if any(offer.spot_estimated for offer in offers):
-        output.print("~ estimated from the spot price in another region.")
+    if any(offer.spot_estimated or offer.flex_estimated for offer in offers):
+        output.print("~ estimated: spot from the price in another region, flex-start from that on demand.")
 
 
 def _table(offers: "list[MachineOffer]") -> "Table":
@@ -207,7 +207,7 @@ def _table(offers: "list[MachineOffer]") -> "Table":
             f"{offer.memory_gib:g}",
             _dollars(offer.on_demand),
             f"{'~' if offer.spot_estimated else ''}{_dollars(offer.spot)}",
-            _dollars(offer.flex),
+            f"{'~' if offer.flex_estimated else ''}{_dollars(offer.flex)}",
             offer.region,
         )
     return table

@@ -36,6 +36,7 @@ class MachineOffer:
         spot: price on spot capacity; otherwise as `on_demand`.
         spot_estimated: whether the spot price is an estimate.
         flex: price with Dynamic Workload Scheduler; otherwise as `on_demand`.
+        flex_estimated: whether the price with Dynamic Workload Scheduler is an estimate.
         as_of: dates of the prices, year and month.
         locations: the zones, or on Azure the regions, that offer it; empty if no table limits them.
     """
@@ -52,6 +53,7 @@ class MachineOffer:
     spot: float | None
     spot_estimated: bool
     flex: float | None
+    flex_estimated: bool
     as_of: tuple[str, ...]
     locations: tuple[str, ...]
 
@@ -122,6 +124,7 @@ def _offer(machine: Machine, accelerator: str, count: int, region: str) -> Itera
         spot=_total(bill, "spot"),
         spot_estimated=any(price.spot_estimated for _, price, _ in bill if price),
         flex=_total(bill, "flex-start"),
+        flex_estimated=any(price.flex_estimated for _, price, _ in bill if price),
         as_of=tuple(sorted({price.as_of for _, price, _ in bill if price})),
         locations=places,
     )

@@ -37,6 +37,7 @@ class Price:
         as_of: year and month, or date, of the source; empty if the source has none.
         source: its source.
         spot_estimated: whether the spot price is an estimate (see `_estimated`).
+        flex_estimated: whether the flex-start price is an estimate.
     """
 
     on_demand: float | None
@@ -46,6 +47,7 @@ class Price:
     as_of: str
     source: str
     spot_estimated: bool = False
+    flex_estimated: bool = False
 
     def of(self, capacity: str) -> float | None:
         """Return the price of a capacity type (`spot`, `flex-start`, …); None if unknown.
@@ -62,7 +64,13 @@ class Price:
 
     def is_estimated(self, capacity: str) -> bool:
         """Return whether the price of a capacity type is an estimate."""
-        return self.spot_estimated and capacity in ("spot", "preemptible")
+        match capacity:
+            case "spot" | "preemptible":
+                return self.spot_estimated
+            case "flex-start" | "queued":
+                return self.flex_estimated
+            case _:
+                return False
 
 
 PriceKey: TypeAlias = tuple[str, str, str]
@@ -246,12 +254,16 @@ def _prices() -> Prices:
 
 
 def _estimated(prices: Prices) -> Iterator[tuple[PriceKey, Price]]:
-    """Yield the prices of AKS machines whose spot price is known in other regions only, with an estimate: the
-    on-demand price, times the highest share that spot has of it in another region.
+    """Yield prices with an estimate of the spot price, for AKS machines for which it is known in other
+    regions only, and of the flex-start price, for machines and accelerators on GKE.
 
-    Of 39 machine types in four regions, spot costs 18.5 % of on-demand in 108 cases, up to 35 % in 37, and
-    more in 9 (Azure Retail Prices API; andy-diericks/azure-pricing-radar@1b7f554, 2026-08-20).
+    An estimated flex-start price is the on-demand price, which it does not exceed (Google Cloud, DWS pricing,
+    2026). An estimated spot price is the on-demand price, times the highest share that spot has of it in
+    another region. Of 39 machine types in four regions, spot costs 18.5 % of on-demand in 108 cases, up to
+    35 % in 37, and more in 9 (Azure Retail Prices API; andy-diericks/azure-pricing-radar@1b7f554,
+    2026-08-20).
     """
+    machines = {row["machine_type"] for row in rows("machines")}
     shares: dict[str, float] = {}
     for (cloud, _, item), price in prices.items():
         if cloud == CloudKind.AKS and price.spot and price.on_demand:
@@ -260,6 +272,9 @@ def _estimated(prices: Prices) -> Iterator[tuple[PriceKey, Price]]:
         if price.spot is None and price.on_demand and (share := shares.get(key[2])):
             spot = round(price.on_demand * share, 6)
             yield key, replace(price, spot=spot, spot_estimated=True)
+        is_of_a_node = key[2] in machines or key[2].startswith("gpu:")
+        if key[0] == CloudKind.GKE and price.flex is None and price.on_demand and is_of_a_node:
+            yield key, replace(price, flex=price.on_demand, flex_estimated=True)
 
 
 def _table() -> Prices:

@@ -25,7 +25,7 @@ class Rates:
     Attributes:
         by_item: the rate of each item.
         unknown: items without a known price.
-        estimated: items with an estimated price, and nodes billed on demand since only that price is known.
+        estimated: items with an estimated price.
     """
 
     by_item: Mapping[str, Rate] = field(default_factory=dict[str, Rate])
@@ -55,10 +55,8 @@ def rates(recording: Recording) -> Rates:
     without_price, estimated = Amount(), list[str]()
     for charge in charges(recording, read_clusters(recording), read_pools(recording)):
         if charge.pool:
-            without_price += charge.on_demand
+            without_price += charge.maximum
             estimated += charge.maximum.estimated
-            if not charge.on_demand.unknown:
-                estimated += charge.maximum.unknown
         else:
             without_price += charge.idle
             known = by_item.get(charge.item, _nothing)

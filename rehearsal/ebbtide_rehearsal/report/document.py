@@ -88,8 +88,7 @@ class Report(DocumentPart):
     without_price: tuple[str, ...]
     """Items without a known price; the total is then a lower bound."""
     estimated: tuple[str, ...]
-    """Items with an estimated price, and nodes billed on demand since only that price is known; the total is
-    then an estimate."""
+    """Items with an estimated price; the total is then an estimate."""
     money: tuple[MoneyReport, ...]
     """The total cost over time; it changes linearly between two entries."""
     seconds: float

@@ -68,8 +68,8 @@ CASES: dict[str, tuple[dict[str, Any], str]] = {
         "securityProfile.azureKeyVaultKms.keyId",
     ),
     "a version": (
-        {"kubernetesVersion": "1.33.5-gke.1"},
-        "Version 1.33.5-gke.1 is not supported in this region",
+        {"kubernetesVersion": "1.32"},
+        "Version 1.32 is not supported in this region",
     ),
     "references by resource ids": (
         {"diskEncryptionSetID": "ours"},

@@ -59,6 +59,11 @@ CLUSTERS: list[tuple[dict[str, Any], str, str]] = [
         'the default "acme-ml.svc.id.goog"',
     ),
     ({"minMasterVersion": "1.9"}, "a version", 'Master version "1.9" is unsupported.'),
+    (
+        {"minMasterVersion": "1.31", "releaseChannel": {"channel": "REGULAR"}},
+        "a version",
+        'Master version "1.31" is unsupported.',
+    ),
     ({"resourceLabels__Owner": "me"}, "labels", "Invalid label key 'Owner'"),
     (
         {"masterAuthorizedNetworksConfig": {"cidrBlocks": [{"cidrBlock": "10.0.0.1/8"}]}},

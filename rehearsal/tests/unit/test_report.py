@@ -201,7 +201,7 @@ def test_rates_are_the_charges_of_the_review() -> None:
     ],
 )
 def test_estimates_are_named(story: str, unknown: tuple[str, ...], estimated: tuple[str, ...]) -> None:
-    """An estimated price, and a node that is billed on demand since its own price is unknown, are named."""
+    """Estimated prices are named, those of flex-start from the price on demand among them."""
     made = rates(synth_stack(ROOT / "examples" / story / f"Pulumi.{story}.yaml"))
     assert (made.unknown, made.estimated) == (unknown, estimated)
 

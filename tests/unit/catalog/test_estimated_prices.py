@@ -11,7 +11,7 @@ from ebbtide.analysis.costs.charges import charges
 from ebbtide.analysis.reading import read_clusters, read_pools
 from ebbtide.cli.entry_point import app
 from ebbtide.declaration.catalog import CloudKind, machine_price
-from ebbtide.declaration.catalog.amounts import total
+from ebbtide.declaration.catalog.amounts import PricedNode, total
 from ebbtide.declaration.catalog.prices import own_prices
 from ebbtide.declaration.catalog.tables import rows
 from tests.repository import ROOT
@@ -46,6 +46,30 @@ def test_every_machine_that_is_sold_as_spot_has_a_spot_price() -> None:
             assert price.spot == pytest.approx(price.on_demand * max(shares), abs=1e-6)
             assert price.is_estimated("spot")
             assert not price.is_estimated("on-demand")
+
+
+def test_a_queued_t4_has_an_estimate() -> None:
+    """Without a flex-start price, a node costs about as much as on demand, with that mark; the same price is
+    what a rehearsal bills."""
+    node = PricedNode(
+        cloud=CloudKind.GKE,
+        location="us-central1",
+        machine="n1-standard-2",
+        accelerator="nvidia-tesla-t4",
+        accelerators=1,
+    )
+    amount = node.machine_amount("queued")
+    assert amount.known == pytest.approx(node.machine_amount("on-demand").known)
+    assert (amount.unknown, amount.estimated) == (
+        (),
+        ("n1-standard-2 (queued)", "nvidia-tesla-t4 (queued)"),
+    )
+    listed = machine_price(CloudKind.GKE, "us-central1", "a3-highgpu-8g")
+    assert listed is not None
+    assert listed.flex is not None
+    assert not listed.is_estimated("queued")
+    shown = CliRunner().invoke(app, ["machines", "--gpu", "t4", "--region", "us-central1", "--cloud", "gke"])
+    assert "flex-start from that on demand" in shown.stdout
 
 
 def test_a_users_own_price_is_no_estimate(tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ _BY_HAND = {
         + _NAT_ADDRESS
         + 6 * _NAT_NODE
         + 3 * (_SMALL_SPOT + _disk(20))
-        + _disk(20)  # flex-start prices of N1 and T4 are unknown
+        + (0.095 + 0.35 + _disk(20))  # flex-start of N1 and T4 is estimated from on demand
         + (2.02038 + _disk(20))
         + (4.790005 + _disk(20)),
     ),
@@ -90,10 +90,11 @@ def test_stacks_by_hand(file: str) -> None:
 
 def test_unknown_prices_are_named() -> None:
     """An unknown price is never zero: the item is named, and the sum is a lower bound."""
-    recording = synth_stack(ROOT / "examples/queued-gpus/Pulumi.queued-gpus.yaml")
-    assert _total(recording, "maximum").unknown == ("n1-standard-2 (queued)", "nvidia-tesla-t4 (queued)")
-    assert _total(recording, "on_demand").unknown == ()
-    assert _total(recording, "idle").unknown == ()
+    recording = synth_stack(ROOT / "examples/aks-spot/Pulumi.aks-spot.yaml")
+    assert _total(recording, "maximum").unknown == ("disks of pipelines, 40 GiB",)
+    queued = synth_stack(ROOT / "examples/queued-gpus/Pulumi.queued-gpus.yaml")
+    assert _total(queued, "maximum").unknown == ()
+    assert _total(queued, "maximum").estimated == ("n1-standard-2 (queued)", "nvidia-tesla-t4 (queued)")
 
 
 def _changed(name: str, **fields: Any) -> Declaration:

@@ -5,35 +5,14 @@ from typing import Final
 
 from ebbtide.analysis.reading import RecordedPool
 from ebbtide.analysis.reading.gke import read_pool
-from ebbtide.declaration.catalog import LOCAL_SSD_GIB, CloudKind, Price, find_price, machine_price
+from ebbtide.declaration.catalog import LOCAL_SSD_GIB, CloudKind
 from ebbtide.declaration.catalog.clouds import region_of
-from ebbtide.declaration.catalog.prices import lowest_price
-from ebbtide.declaration.model.capacity import CapacityKind
 from ebbtide_rehearsal.cloud.gcp.labels_and_taints import added_labels, added_taints, declared_taints
 from ebbtide_rehearsal.cloud.gcp.request import GoogleCloud, Request, inputs_of
 from ebbtide_rehearsal.cloud.nodes.machines import machines
 from ebbtide_rehearsal.cloud.pools import NodePool, node_pool
 from ebbtide_rehearsal.cloud.regions import machine_of
 from ebbtide_rehearsal.cloud.store import Resource
-
-
-def hourly(pool: RecordedPool, zone: str) -> float:
-    """Return the price of a node with its accelerators and boot disk, USD per hour; items without a known
-    price are 0."""
-    region, kind, name = region_of(zone), pool.capacity.kind, pool.machine_type
-    host = machine_price(CloudKind.GKE, region, name) or lowest_price(CloudKind.GKE, name)
-    total = _rate(host, kind)
-    if pool.accelerator is not None and not (pool.hardware and pool.hardware.accelerator):
-        price = find_price(CloudKind.GKE, region, f"gpu:{pool.accelerator.type}")
-        total += pool.accelerator.count * _rate(price, kind)
-    disk = find_price(CloudKind.GKE, region, f"{pool.disk.type}-gib")
-    return total + (pool.disk.size_gib or 0) * _rate(disk, "on-demand")
-
-
-def _rate(price: Price | None, capacity: CapacityKind) -> float:
-    """Return the price of a capacity kind, by default the on-demand price."""
-    return (price.of(capacity) or price.on_demand or 0.0) if price else 0.0
-
 
 _SSD: Final = {"pd-balanced", "pd-ssd"}
 """Disk types that count towards `SSD_TOTAL_GB` (Compute Engine docs, allocation-quotas, 2026)."""
@@ -77,7 +56,8 @@ def machine_pool(request: Request, cluster: str, cluster_zones: tuple[str, ...])
         },
         # By default from 1.32.2-gke.1297000 (GKE docs, gpus).
         driver_installed=pool.has_cloud_driver,
-        hourly=hourly(pool, zones[0]),
+        # Items without a known price are 0.
+        hourly=pool.priced_node.amount(kind).known,
         default_run_seconds=_LONGEST.get(kind),
         ssd_gb=(pool.disk.size_gib or 0) if pool.disk.type in _SSD else 0,
     )

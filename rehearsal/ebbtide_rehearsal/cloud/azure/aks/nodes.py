@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from ebbtide.analysis.reading.aks import read_pool
 from ebbtide.analysis.reading.inputs import Inputs
-from ebbtide.declaration.catalog import CloudKind, Machine, NodeSettings, machine_price
+from ebbtide.declaration.catalog import CloudKind, Machine, NodeSettings
 from ebbtide_rehearsal.cloud.azure.aks import labels_and_taints
 from ebbtide_rehearsal.cloud.azure.aks.pool_request import PoolRequest
 from ebbtide_rehearsal.cloud.pools import NO_ZONE, NodePool
@@ -37,7 +37,8 @@ def node_pool(pool: PoolRequest, state: Mapping[str, Any]) -> NodePool:
         # AKS installs the driver, but never the device plugin that makes the GPUs allocatable
         # (azure-aks-docs, use-nvidia-gpu, 2026).
         driver_installed=False,
-        hourly=_hourly(pool),
+        # Without its disk; 0 if unknown.
+        hourly=read.priced_node.machine_amount(read.capacity.kind).known,
         deallocates=state.get("scaleSetEvictionPolicy") == "Deallocate",
     )
 
@@ -53,12 +54,3 @@ def _allocatable(machine: Machine, state: Mapping[str, Any]) -> dict[str, str]:
         "pods": str(state["maxPods"]),
         "ephemeral-storage": f"{int(disk * (1 - _KEPT_OF_DISK))}Gi",
     }
-
-
-def _hourly(pool: PoolRequest) -> float:
-    """Return the price of a node without its disk, by default the on-demand price; 0 if unknown. Reserved
-    machines are billed at the on-demand price, used or not."""
-    price = machine_price(CloudKind.AKS, pool.location, pool.machine.name)
-    if price is None:
-        return 0.0
-    return price.of("spot" if pool.is_spot else "on-demand") or price.on_demand or 0.0
