@@ -25,12 +25,16 @@ class Mocks(pulumi.runtime.Mocks):
         resources: every resource that the program has made.
         existing: by type, the state of a resource that the program reads, or that an earlier update stored.
         protected: names of the resources that the engine refuses to delete.
+        retained: names of the resources that remain in the cloud when the engine deletes them.
+        hooks: names of the hooks before an update, by name of the resource.
     """
 
     def __init__(self) -> None:
         self.resources: list[MockResourceArgs] = []
         self.existing: dict[str, dict[str, Any]] = {}
         self.protected: set[str] = set()
+        self.retained: set[str] = set()
+        self.hooks: dict[str, list[str]] = {}
 
     def new_resource(self, args: MockResourceArgs) -> tuple[str, dict[str, Any]]:
         """Return an id and the inputs, or the state of what is read."""
@@ -51,16 +55,20 @@ class Mocks(pulumi.runtime.Mocks):
 
 
 class Monitor(MockMonitor):
-    """Pulumi's mock monitor, which also keeps the names of protected resources."""
+    """Pulumi's mock monitor, which also keeps the options of resources."""
 
     def __init__(self, mocks: Mocks) -> None:
         super().__init__(mocks)
-        self._protected = mocks.protected
+        self._mocks = mocks
 
     def RegisterResource(self, request: Any) -> Any:  # noqa: N802 - the method of the engine's protocol
         """Register a resource."""
         if request.protect:
-            self._protected.add(request.name)
+            self._mocks.protected.add(request.name)
+        if request.retainOnDelete:
+            self._mocks.retained.add(request.name)
+        if request.hooks.before_update:
+            self._mocks.hooks[request.name] = list(request.hooks.before_update)
         return super().RegisterResource(request)
 
 
