@@ -1,5 +1,6 @@
 """Promises of the components: an input or an option for each, of a whole declaration on Pulumi's mocks."""
 # pyright: reportUntypedFunctionDecorator=false, reportUnknownMemberType=false
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
 
 from typing import Any, Final
 
