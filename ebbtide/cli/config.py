@@ -115,7 +115,6 @@ def namespace_of(api: "Api", given: str) -> str:
 
     Raises:
         ConfigError: a file is invalid.
-        ProfileError: the variable EBBTIDE_PROFILE has no usable profile.
     """
     configured, _ = defaults().get("namespace", ("", None))
     if given or configured or api.namespace != _NO_NAMESPACE:
@@ -128,21 +127,19 @@ def namespace_of(api: "Api", given: str) -> str:
 
 def _team_namespace(api: "Api") -> str:
     """Return the namespace of the only team, or of the only one whose Jobs the caller may list; empty if
-    there is none, or no profile is named."""
+    there is none, or no usable profile is named."""
     from ebbtide.clients.kubernetes import ApiError  # noqa: PLC0415
-    from ebbtide.placement import Profile  # noqa: PLC0415
+    from ebbtide.placement import Profile, ProfileError  # noqa: PLC0415
     from ebbtide.placement.profile_sources import VARIABLE  # noqa: PLC0415
 
     if not os.environ.get(VARIABLE):
         return ""
-    names = [team.namespace for team in Profile.load(None).teams]
-    if _NO_NAMESPACE in names:
-        return ""
-    if len(names) > 1:
-        try:
+    try:
+        names = [team.namespace for team in Profile.load(None).teams]
+        if len(names) > 1 and _NO_NAMESPACE not in names:
             names = [name for name in names if _may_list_jobs(api, name)]
-        except ApiError:
-            return ""
+    except (ApiError, ProfileError):
+        return ""
     return names[0] if len(names) == 1 else ""
 
 

@@ -146,3 +146,5 @@ def test_a_context_without_namespace_is_that_of_the_team(
     assert namespace_of(_Reviews("speech"), "") == "speech"
     assert namespace_of(_Reviews("speech", "vision"), "") == "default"
     assert namespace_of(Api(None, "other"), "") == "other"
+    monkeypatch.setenv("EBBTIDE_PROFILE", "missing.json")
+    assert namespace_of(_Reviews(), "") == "default"
