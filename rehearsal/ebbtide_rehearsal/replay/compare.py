@@ -332,11 +332,16 @@ def _verdict(columns: Sequence[_Column], reports: Sequence[ColumnReport]) -> Ite
         old, new = (column.declaration for column in columns[:2])
         changes = list(_changes(old, new))
         if not changes:
-            same = replace(old, name=new.name) == new
+            same = replace(old, name=new.name, rates=new.rates) == new and _charges(old) == _charges(new)
             changes = ["the same declaration" if same else "other settings alone"]
         yield f"With {and_list(changes)}: {_compared(len(columns[0].mapped.work), *reports)}."
     for column, report in zip(columns, reports, strict=True):
         yield from _alone(column, report, named=len(columns) > 1)
+
+
+def _charges(declaration: Declaration) -> dict[str, float]:
+    """Return the charges besides nodes with one node, by item: rates are functions of the nodes."""
+    return {item: rate(1) for item, rate in declaration.rates.by_item.items()}
 
 
 def _changes(old: Declaration, new: Declaration) -> Iterator[str]:

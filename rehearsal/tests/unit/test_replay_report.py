@@ -16,6 +16,7 @@ from ebbtide_rehearsal.replay.document import ReplayReport
 from ebbtide_rehearsal.replay.mapping import Table
 from ebbtide_rehearsal.replay.trace import Trace
 from ebbtide_rehearsal.replay.trace_rows import TraceJob
+from ebbtide_rehearsal.report.cost import Rates
 from rehearsal.tests.unit.replays import FirstIn, a_declaration, a_model
 
 _RECLAIMED = {
@@ -64,10 +65,15 @@ def compared() -> ReplayReport:
 
 def test_the_same_declaration_is_no_change() -> None:
     """A file that is compared with itself, and a declaration whose costs beside nodes alone differ."""
-    main, dev = a_declaration("main"), a_declaration("dev")
+    main, dev = (replace(a_declaration(name), rates=_rates(0.1)) for name in ("main", "dev"))
     assert replayed(main, dev, seeds=1).verdict[0].startswith("With the same declaration: ")
-    other = replace(dev, namespaces={"vision": {"tier": "gold"}})
-    assert replayed(main, other, seeds=1).verdict[0].startswith("With other settings alone: ")
+    for other in (replace(dev, namespaces={"vision": {"tier": "gold"}}), replace(dev, rates=_rates(0.2))):
+        assert replayed(main, other, seeds=1).verdict[0].startswith("With other settings alone: ")
+
+
+def _rates(usd: float) -> Rates:
+    """Return rates that are functions of their own, as each recording has them."""
+    return Rates({"control plane": lambda _: usd})
 
 
 def text(report: ReplayReport, width: int = 80) -> str:
