@@ -110,7 +110,7 @@ def _released(cluster: Cluster) -> Iterator[tuple[str, ReleasedAddOn]]:
             yield f"addons.{add_on.spec.name}", add_on
 
 
-@cluster_rule("newer add-on version", "ebbtide/declaration/catalog/versions.py")
+@cluster_rule("newer add-on version", "ebbtide/declaration/catalog/versions.py, a date in each pin (2026-11)")
 def _newer_than_its_pin(cluster: Cluster) -> Iterator[Fault]:
     for path, add_on in _released(cluster):
         pinned, version, digest = add_on.pin.version, add_on.version or "", add_on.digest or ""
@@ -141,7 +141,11 @@ def _newer_than_its_pin(cluster: Cluster) -> Iterator[Fault]:
             )
 
 
-@cluster_rule("tested add-on version", "ebbtide/declaration/catalog/versions.py", severity=Severity.WARNED)
+@cluster_rule(
+    "tested add-on version",
+    "ebbtide/declaration/catalog/versions.py, a date in each pin (2026-11)",
+    severity=Severity.WARNED,
+)
 def _tested(cluster: Cluster) -> Iterator[Fault]:
     for path, add_on in _released(cluster):
         yield Fault(
