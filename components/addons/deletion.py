@@ -12,11 +12,12 @@ def leaf_options(
     depends_on: Sequence[pulumi.Resource] = (),
     ignore_changes: Sequence[str] = (),
 ) -> pulumi.ResourceOptions:
-    """Return the options of an object in the cluster that holds nothing outside of it.
+    """Return the options of an object or chart in the cluster that holds nothing outside of it.
 
     On a created cluster it is deleted with the cluster, without draining; on an existing one it is deleted
-    before its dependencies. Not for a component, chart or directory: the engine passes `deleted_with` on to
-    every child that has none, including volume claims, whose disks would remain and be billed.
+    before its dependencies. The engine passes `deleted_with` on to every child: never for a component, or a
+    chart or directory with volume claims, whose disks would remain and be billed. A chart without any needs
+    no transform then, for which the engine sends each object to the program and back.
 
     Args:
         parent: the component that the object is part of.
@@ -53,24 +54,3 @@ def has_cloud_resources(kind: str, props: Mapping[str, Any]) -> bool:
             return spec.get("type") == "LoadBalancer"
         case _:
             return False
-
-
-def deleted_with_cluster(deleted_with: pulumi.Resource | None) -> list[pulumi.ResourceTransform]:
-    """Return transforms that mark the children of a chart or directory as deleted with the cluster: a
-    provider creates them, without options from here. Claims, Services and their namespaces get their own
-    deletion.
-
-    Args:
-        deleted_with: the cluster if the stack created it; without it there is no transform.
-    """
-    if deleted_with is None:
-        return []
-
-    def set_deleted_with(args: pulumi.ResourceTransformArgs) -> pulumi.ResourceTransformResult | None:
-        kind = args.type_.rpartition(":")[2]
-        if not args.custom or has_cloud_resources(kind, args.props) or args.opts.deleted_with is not None:
-            return None
-        opts = pulumi.ResourceOptions.merge(args.opts, pulumi.ResourceOptions(deleted_with=deleted_with))
-        return pulumi.ResourceTransformResult(props=args.props, opts=opts)
-
-    return [set_deleted_with]

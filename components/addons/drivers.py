@@ -11,7 +11,7 @@ from ebbtide.declaration.model import Cluster
 from ebbtide.declaration.model.tenants import OPERATOR_NAMESPACE
 from ebbtide.values.remote_inputs import remote_inputs
 
-from .deletion import deleted_with_cluster, leaf_options
+from .deletion import leaf_options
 from .driver_objects import (
     device_plugins,
     has_operator,
@@ -85,8 +85,6 @@ class Drivers(pulumi.ComponentResource):
         helm.v4.Chart(
             f"{name}-operator",
             **inputs,
-            opts=pulumi.ResourceOptions(
-                parent=self, depends_on=first, transforms=deleted_with_cluster(args.deleted_with)
-            ),
+            opts=leaf_options(self, args.deleted_with, first),
         )
         return remote_inputs(inputs)

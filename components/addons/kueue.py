@@ -8,7 +8,7 @@ from pulumi_kubernetes import helm
 from ebbtide.values.remote_inputs import remote_inputs
 
 from .add_on import AddOnArgs, AddOnComponent
-from .deletion import deleted_with_cluster
+from .deletion import leaf_options
 from .kueue_values import NAMESPACE, VISIBILITY_PORT, network_policies, release_of, values
 from .post_renderer import post_renderer
 
@@ -52,11 +52,7 @@ class Kueue(AddOnComponent):
             f"{name}-chart",
             **inputs,
             post_renderer=post_renderer({_VISIBILITY: VISIBILITY_PORT}),
-            opts=pulumi.ResourceOptions(
-                parent=self,
-                depends_on=[namespace, *args.depends_on],
-                transforms=deleted_with_cluster(args.deleted_with),
-            ),
+            opts=leaf_options(self, args.deleted_with, [namespace, *args.depends_on]),
         )
         self.ready = (chart,)
         self.register_outputs(remote_inputs(inputs))

@@ -10,7 +10,7 @@ import yaml
 from pulumi_kubernetes import Provider, helm
 from pulumi_kubernetes.kustomize import v2 as kustomize
 
-from components.addons.deletion import deleted_with_cluster
+from components.addons.deletion import has_cloud_resources, leaf_options
 from components.addons.kueue import NAMESPACE, RELEASE
 from components.addons.kueue_values import values
 from components.addons.manifest import Manifest, obj
@@ -76,9 +76,6 @@ def _program(kubeconfig: str) -> Program:
         options = pulumi.ResourceOptions(parent=above)
         cluster = Manifest("cluster", obj("v1", "ConfigMap", "cluster", "default"), options)
         namespace = Manifest("namespace", obj("v1", "Namespace", NAMESPACE), options)
-        with_transforms = pulumi.ResourceOptions(
-            parent=above, depends_on=[namespace], transforms=deleted_with_cluster(None)
-        )
         chart = helm.v4.Chart(
             "kueue",
             chart=CHART,
@@ -86,7 +83,7 @@ def _program(kubeconfig: str) -> Program:
             name=RELEASE,
             namespace=NAMESPACE,
             values=values(DECLARED),
-            opts=with_transforms,
+            opts=leaf_options(above, None, [namespace]),
         )
         flavor = obj("kueue.x-k8s.io/v1beta2", "ResourceFlavor", "flavor", spec={"nodeLabels": {"a": "b"}})
         Manifest("flavor", flavor, pulumi.ResourceOptions(parent=above, depends_on=[chart]))
@@ -94,7 +91,7 @@ def _program(kubeconfig: str) -> Program:
             "thing",
             directory="github.com/x/thing/path?ref=1",
             namespace="default",
-            opts=pulumi.ResourceOptions(parent=above, transforms=deleted_with_cluster(cluster)),
+            opts=leaf_options(above, cluster),
         )
 
     return program
@@ -114,6 +111,11 @@ def test_a_chart_comes_up_stays_the_same_and_goes(
     deployment = state[f"kubernetes:apps/v1:Deployment {DEPLOYMENT}"]
     assert deployment["inputs"]["metadata"]["annotations"]["marked"] == "yes"
     assert "deletedWith" not in deployment
+    chart = [item for name, item in state.items() if " kueue:" in name]
+    assert chart
+    assert not [
+        item["urn"] for item in chart if has_cloud_resources(item["type"].rpartition(":")[2], item["inputs"])
+    ]
     thing = state["kubernetes:core/v1:ConfigMap thing:default/config"]
     assert thing["deletedWith"].endswith("::cluster")
     assert control_plane.api.get("/api/v1/namespaces/default/configmaps/config")["data"] == {"a": "1"}

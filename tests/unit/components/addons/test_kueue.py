@@ -2,11 +2,10 @@
 
 from typing import Any
 
-import pulumi
 import pytest
 import yaml
 
-from components.addons.deletion import deleted_with_cluster, has_cloud_resources
+from components.addons.deletion import has_cloud_resources
 from components.addons.kueue_values import WEBHOOK_PORT, configuration, values
 from ebbtide.declaration.catalog import PINS, footprint
 from ebbtide.declaration.model import declare
@@ -139,12 +138,6 @@ def test_it_is_at_home_on_the_system_pool() -> None:
     assert ours["tolerations"] == theirs["tolerations"] == tolerations
 
 
-def _args(kind: str, props: dict[str, Any], *, custom: bool = True) -> pulumi.ResourceTransformArgs:
-    return pulumi.ResourceTransformArgs(
-        custom=custom, type_=kind, name="x", props=props, opts=pulumi.ResourceOptions()
-    )
-
-
 HOLDERS: list[tuple[str, dict[str, Any], bool]] = [
     ("PersistentVolumeClaim", {}, True),
     ("StatefulSet", {"volumeClaimTemplates": [{}]}, True),
@@ -162,15 +155,3 @@ HOLDERS: list[tuple[str, dict[str, Any], bool]] = [
 def test_what_the_cloud_keeps_something_for(kind: str, spec: dict[str, Any], holds: bool) -> None:  # noqa: FBT001
     """Disks and load balancers outlive a cluster, and a claim waits for its pods; all else ends with it."""
     assert has_cloud_resources(kind, {"spec": spec}) is holds
-
-
-def test_leaves_of_a_chart_go_with_the_cluster() -> None:
-    """Each leaf but a claim; never the chart; on a cluster that stays there is no transform at all."""
-    assert deleted_with_cluster(None) == []
-    cluster: Any = object.__new__(pulumi.Resource)
-    (die,) = deleted_with_cluster(cluster)
-    leaf = die(_args("kubernetes:apps/v1:Deployment", {}))
-    assert isinstance(leaf, pulumi.ResourceTransformResult)
-    assert leaf.opts.deleted_with is cluster
-    assert die(_args("kubernetes:core/v1:PersistentVolumeClaim", {})) is None
-    assert die(_args("kubernetes:helm.sh/v4:Chart", {}, custom=False)) is None
