@@ -58,10 +58,7 @@ def _changes(
     ignored: Collection[str],
 ) -> Iterator[FieldChange]:
     package = token.partition(":")[0]
-    if package == "gcp":
-        defaults = constraints_of(token).defaults
-        old, new = with_defaults(old, defaults), with_defaults(new, defaults)
-    for path, before, after in differences(old, new):
+    for path, before, after in differences(_comparable(token, old), _comparable(token, new)):
         plain = plain_path(path)
         if any(is_within(path, parent) for parent in ignored) or _is_hidden(before, after):
             continue
@@ -80,6 +77,17 @@ def _changes(
         else:
             replaces = token == f"{_PROVIDER}kubernetes" and kubernetes.provider_needs_new(plain)
         yield FieldChange(path, before, after, replaces)
+
+
+def _comparable(token: str, inputs: dict[str, Plain]) -> dict[str, Plain]:
+    """Return inputs in the form in which their provider compares them."""
+    match token.partition(":")[0]:
+        case "gcp":
+            return with_defaults(inputs, constraints_of(token).defaults)
+        case "kubernetes":
+            return kubernetes.normalized(token, inputs)
+        case _:
+            return inputs
 
 
 def is_deleted_first(token: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:

@@ -173,6 +173,34 @@ def test_kubernetes_objects(kind: str, old: Mapping[str, Any], new: Mapping[str,
     assert change.action == action
 
 
+_NO_CLASS = {"capacity": {"storage": "1024Gi"}, "storageClassName": ""}
+
+
+@pytest.mark.parametrize(
+    ("kind", "state", "declared", "is_updated"),
+    [
+        ("networking.k8s.io/v1:NetworkPolicy", {"spec": {}}, {"spec": {"ingress": []}}, False),
+        ("batch/v1:CronJob", {"spec": {}}, {"spec": {"tolerations": [], "suspend": False}}, True),
+        ("core/v1:PersistentVolume", {"spec": {"capacity": {"storage": "1Ti"}}}, {"spec": _NO_CLASS}, False),
+        ("core/v1:PersistentVolume", {"spec": {"capacity": {"storage": "2Ti"}}}, {"spec": _NO_CLASS}, True),
+        ("core/v1:PersistentVolumeClaim", {"spec": {}}, {"spec": {"storageClassName": ""}}, True),
+        ("core/v1:Secret", {"data": Secret(UNKNOWN)}, {"stringData": {"key": "text"}}, False),
+        ("core/v1:Secret", {}, {"stringData": {"key": "text"}}, True),
+        ("kueue.x-k8s.io/v1beta2:ClusterQueue", {"spec": {}}, {"spec": {"flavors": []}}, True),
+    ],
+)
+def test_objects_in_the_form_of_the_state(
+    kind: str,
+    state: Mapping[str, Any],
+    declared: Mapping[str, Any],
+    is_updated: bool,  # noqa: FBT001
+) -> None:
+    """Built-in kinds without empty lists, with canonical quantities and the text of Secrets as data (read in
+    states that the engine wrote); custom resources as they are declared."""
+    old, new = (resource(f"kubernetes:{kind}", "x", inputs) for inputs in (state, declared))
+    assert bool(changes(old, new, deployed=True)) is is_updated
+
+
 def test_mutable_config_maps() -> None:
     """An input of the provider decides."""
     old, new = (_object("core/v1:ConfigMap", {"data": {"a": a}}, enableConfigMapMutable="true") for a in "12")
