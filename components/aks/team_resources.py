@@ -66,7 +66,7 @@ def _registry(name: str, team: Team, declaration: Declaration, cloud: Aks, topol
         return
     args = RegistryArgs(
         name=registry_name(declaration, team),
-        group_name=f"{declaration.name}-{team.name}-images-kept",
+        group_name=f"{declaration.name}-{team.stored_as}-images-kept",
         subscription=cloud.subscription,
         resource_group=topology.resource_group,
         location=cloud.location,
@@ -94,8 +94,8 @@ def team_resources(topology: Topology, declaration: Declaration, cloud: Aks) -> 
             keep=not declaration.is_ephemeral,
             labels=of_team(topology.labels, team.name),
         )
+        _registry(f"{declaration.name}-team-{team.stored_as}", team, declaration, cloud, topology)
         name = f"{declaration.name}-team-{team.name}"
-        _registry(name, team, declaration, cloud, topology)
         return Tenant(name, args, pulumi.ResourceOptions(parent=topology)).resources
 
     return create

@@ -57,14 +57,17 @@ class TenantArgs:
 class Tenant(pulumi.ComponentResource):
     """An identity for the team's pods, by workload identity federation, without any secret.
 
-    It may only use the team's bucket. Sources: azure-aks-docs, workload-identity-overview and azure-blob-csi
-    (2026); blob-csi-driver, docs/driver-parameters.
+    It may only use the team's bucket. Storage and its grants have the storage's name, so that a renamed
+    team keeps them: Azure rejects a second assignment of a role to the same identity. Sources:
+    azure-aks-docs, workload-identity-overview and azure-blob-csi (2026); blob-csi-driver,
+    docs/driver-parameters.
     """
 
     resources: TeamResources
 
     def __init__(self, name: str, args: TenantArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("ebbtide:aks:Tenant", name, {}, opts)
+        stored = f"{args.cluster}-team-{args.team.stored_as}"
         identity = managedidentity.UserAssignedIdentity(
             f"{name}-identity",
             resource_name_=fitting(f"{args.cluster}-team-{args.team.name}", IDENTITY),
@@ -93,11 +96,11 @@ class Tenant(pulumi.ComponentResource):
                     opts=pulumi.ResourceOptions(parent=self, depends_on=grants[-1:]),
                 )
             )
-        bucket = _bucket(name, args, self) if args.team.has_bucket else None
+        bucket = _bucket(stored, args, self) if args.team.has_bucket else None
         if bucket is not None:
             grants.append(
                 authorization.RoleAssignment(
-                    f"{name}-writes",
+                    f"{stored}-writes",
                     scope=bucket.id,
                     role_definition_id=roles.definition(
                         args.subscription, roles.STORAGE_BLOB_DATA_CONTRIBUTOR
@@ -107,13 +110,13 @@ class Tenant(pulumi.ComponentResource):
                     opts=pulumi.ResourceOptions(parent=self),
                 )
             )
-            _let_in(f"{name}-bucket", args, bucket.id, roles.STORAGE_BLOB_DATA_CONTRIBUTOR, self)
+            _let_in(f"{stored}-bucket", args, bucket.id, roles.STORAGE_BLOB_DATA_CONTRIBUTOR, self)
         self.resources = TeamResources(
             annotations={"azure.workload.identity/client-id": identity.client_id},
             bucket=pulumi.Output.format("abfss://{0}@{1}.dfs.core.windows.net", CONTAINER, bucket.name)
             if bucket
             else None,
-            disk=_disk(name, args, self, bucket, identity.client_id),
+            disk=_disk(stored, args, self, bucket, identity.client_id),
             grants=tuple(grants),
             adopted=adopted,
         )
@@ -166,7 +169,7 @@ def _bucket(name: str, args: TenantArgs, parent: Tenant) -> storage.StorageAccou
 def _group_that_stays(name: str, args: TenantArgs, opts: pulumi.ResourceOptions) -> pulumi.Output[str]:
     return resources.ResourceGroup(
         f"{name}-kept",
-        resource_group_name=fitting(f"{args.cluster}-{args.team.name}-kept", RESOURCE_GROUP),
+        resource_group_name=fitting(f"{args.cluster}-{args.team.stored_as}-kept", RESOURCE_GROUP),
         location=args.location,
         tags=dict(args.labels),
         opts=opts,
@@ -229,7 +232,7 @@ def _files(name: str, args: TenantArgs, parent: Tenant, size: int) -> SharedDisk
     opts = pulumi.ResourceOptions(parent=parent)
     account = storage.StorageAccount(
         f"{name}-files",
-        account_name=account_name(args.subscription, args.cluster, f"{args.team.name}-files"),
+        account_name=account_name(args.subscription, args.cluster, f"{args.team.stored_as}-files"),
         resource_group_name=args.resource_group,
         location=args.location,
         kind="FileStorage",

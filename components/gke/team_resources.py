@@ -108,8 +108,8 @@ def team_resources(
             pipelines=artifacts.identity[IDENTITY] if artifacts else "",
             depends_on=(topology.cluster.resource,) if topology.cluster else (),
         )
+        _registry(f"{declaration.name}-team-{team.stored_as}", team, declaration, cloud, topology)
         name = f"{declaration.name}-team-{team.name}"
-        _registry(name, team, declaration, cloud, topology)
         return Tenant(name, args, pulumi.ResourceOptions(parent=topology)).resources
 
     return create

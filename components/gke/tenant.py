@@ -69,8 +69,10 @@ class TenantArgs:
 class Tenant(pulumi.ComponentResource):
     """A service account for the team's pods, by Workload Identity, without any key.
 
-    It may only use the team's bucket. Sources: GKE docs, workload-identity and cloud-storage-fuse-csi-driver
-    (2026); Filestore docs, accessing-fileshares (2026).
+    It may only use the team's bucket. Storage and its grants have the storage's name, so that a renamed
+    team keeps them: a grant under another name would be created, and its equal then deleted. Sources: GKE
+    docs, workload-identity and cloud-storage-fuse-csi-driver (2026); Filestore docs, accessing-fileshares
+    (2026).
     """
 
     resources: TeamResources
@@ -78,6 +80,7 @@ class Tenant(pulumi.ComponentResource):
     def __init__(self, name: str, args: TenantArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("ebbtide:gke:Tenant", name, {}, opts)
         inside = pulumi.ResourceOptions(parent=self)
+        stored = f"{args.cluster}-team-{args.team.stored_as}"
         account = serviceaccount.Account(
             f"{name}-account",
             account_id=fitting(f"{args.cluster}-team-{args.team.name}", SERVICE_ACCOUNT),
@@ -97,14 +100,14 @@ class Tenant(pulumi.ComponentResource):
             )
             for role, subject in (("workload", ACCOUNT), *((item, item) for item in adopted))
         ]
-        bucket = _bucket(name, args, self) if args.team.has_bucket else None
+        bucket = _bucket(stored, args, self) if args.team.has_bucket else None
         writers: dict[str, pulumi.Input[str]] = {"writes": account.member}
         if args.pipelines and steps:
             writers["pipelines-write"] = pulumi.Output.concat("serviceAccount:", args.pipelines)
         if bucket is not None:
             for member in args.team.members:
                 storage.BucketIAMMember(
-                    f"{name}-bucket-{name_of(member)}",
+                    f"{stored}-bucket-{name_of(member)}",
                     bucket=bucket.name,
                     role=_OBJECTS,
                     member=principal(member),
@@ -112,7 +115,7 @@ class Tenant(pulumi.ComponentResource):
                 )
             grants += [
                 storage.BucketIAMMember(
-                    f"{name}-{role}",
+                    f"{stored}-{role}",
                     bucket=bucket.name,
                     role=_OBJECTS,
                     member=member,
@@ -123,7 +126,7 @@ class Tenant(pulumi.ComponentResource):
         self.resources = TeamResources(
             annotations={IDENTITY: account.email},
             bucket=bucket.url if bucket else None,
-            disk=self._disk(name, args, bucket),
+            disk=self._disk(stored, args, bucket),
             grants=tuple(grants),
             adopted=adopted,
         )
@@ -152,7 +155,7 @@ class Tenant(pulumi.ComponentResource):
         }
         instance = filestore.Instance(
             f"{name}-files",
-            name=fitting(f"{args.cluster}-{args.team.name}", FILESTORE),
+            name=fitting(f"{args.cluster}-{args.team.stored_as}", FILESTORE),
             project=args.project,
             location=args.zone,
             tier="BASIC_HDD",

@@ -29,9 +29,9 @@ def bucket_name(cluster: Cluster, team: Team) -> str:
     """
     match cluster.cloud:
         case Gke() as cloud:
-            return fitting(f"{cloud.project}-{cluster.name}-{team.name}", BUCKET)
+            return fitting(f"{cloud.project}-{cluster.name}-{team.stored_as}", BUCKET)
         case Aks() as cloud:
-            return account_name(cloud.subscription, cluster.name, team.name)
+            return account_name(cloud.subscription, cluster.name, team.stored_as)
         case _:
             assert_never(cluster.cloud)
 
@@ -76,9 +76,9 @@ def registry_name(cluster: Cluster, team: Team) -> str:
     """
     match cluster.cloud:
         case Gke():
-            return fitting(f"{cluster.name}-{team.name}", REPOSITORY)
+            return fitting(f"{cluster.name}-{team.stored_as}", REPOSITORY)
         case Aks() as cloud:
-            return account_name(cloud.subscription, cluster.name, f"{team.name}-images")
+            return account_name(cloud.subscription, cluster.name, f"{team.stored_as}-images")
         case _:
             assert_never(cluster.cloud)
 

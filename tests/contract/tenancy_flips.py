@@ -131,6 +131,18 @@ TENANCY = [
     team("Registry.immutable_tags", "registry", {"immutableTags": True}, {}),
     team("Registry.delete_untagged_days", "registry", {"deleteUntaggedDays": 30}, {}),
     team("Team.volume", "volume", {}),
+    flip(
+        "Team.storage_name",
+        changed(GKE, teams=[{"name": "vision", "bucket": {}, "registry": {}}]),
+        "teams.0.storageName",
+        "sight",
+    ),
+    flip(
+        "Team.storage_name",
+        changed(AKS, teams=[{"name": "vision", "volume": {"kind": "azure-files"}}]),
+        "teams.0.storageName",
+        "sight",
+    ),
     team("Volume.kind", "volume", {"kind": "filestore"}, {}),
     team("Volume.size_gib", "volume", {"kind": "filestore", "sizeGib": 2048}, {"kind": "filestore"}),
     Flip(

@@ -190,6 +190,14 @@ class Team(Declared):
     """A container registry for the team's images, `{}` for the defaults."""
     volume: Volume | None = None
     """A shared volume in the team's namespace, `{}` for the team's bucket, mounted."""
+    storage_name: Name | None = None
+    """Name of the team in the names of its bucket, share and registry. Default: its name. A team that is
+    renamed keeps them, with all that they contain, with its former name here."""
+
+    @property
+    def stored_as(self) -> str:
+        """Name of the team in the names of its bucket, share and registry."""
+        return self.storage_name or self.name
 
     @property
     def namespace_name(self) -> str:

@@ -319,6 +319,36 @@ def test_deleted_data_fails_a_review(cloud: Declaration, kind: str, *, is_rename
     assert [item.exception for item in meant.findings if item.rule == "data-kept"] == ["copied"] * 3
 
 
+@pytest.mark.parametrize(
+    ("cloud", "kind", "member", "identity"),
+    [
+        (GKE, "filestore", "vision@acme.example", "account"),
+        (AKS, "azure-files", "11111111-2222-3333-4444-555555555555", "identity"),
+    ],
+    ids=["gke", "aks"],
+)
+def test_a_renamed_team_keeps_its_storage(cloud: Declaration, kind: str, member: str, identity: str) -> None:
+    """With its former name, only its identity is another, and what that may write. A member's right that is
+    created under another name would then be deleted with the former one."""
+    storage = {"bucket": {}, "volume": {"kind": kind}, "registry": {}}
+    before = {"name": "vision", "members": [member], **storage}
+    review = _deleted(cloud, before, {**before, "name": "speech", "storageName": "vision"})
+    assert _lost(review) == []
+    assert review.difference is not None
+    changes = {
+        f"{item.action} {item.name.removeprefix('train-team-')}"
+        for item in review.difference.changes
+        if item.action != "update" and not item.type.startswith("kubernetes:")
+    }
+    assert changes == {
+        f"create speech-{identity}",
+        "create speech-workload",
+        "replace vision-writes",
+        f"delete vision-{identity}",
+        "delete vision-workload",
+    }
+
+
 def test_kept_data_passes_a_review() -> None:
     """A bucket that outlives the stack is removed from it, and nothing is lost."""
     review = _deleted(GKE, {"name": "vision", "bucket": {"keep": True}}, _PLAIN)

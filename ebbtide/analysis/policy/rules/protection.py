@@ -146,7 +146,7 @@ def _permanent_protected(stack: Reviewed) -> Iterator[Violation]:
         yield Violation(of_cluster(cluster), message)
 
 
-_DATA: Final = {
+DATA: Final = {
     "gcp:storage/bucket:Bucket": ("bucket", "name"),
     "gcp:filestore/instance:Instance": ("file share", "name"),
     "gcp:artifactregistry/repository:Repository": ("registry", "repositoryId"),
@@ -167,11 +167,12 @@ _DATA: Final = {
 )
 def _deleted_data(stack: Reviewed) -> Iterator[Violation]:
     for resource in stack.deleted:
-        if resource.type in _DATA:
-            kind, key = _DATA[resource.type]
+        if resource.type in DATA:
+            kind, key = DATA[resource.type]
             name = str(resource.inputs.get(key) or resource.name)
             yield Violation(
                 Subject("", name, resource.urn),
-                f"The {kind} {name} is deleted, with everything in it. Keep its declaration, or copy what is "
-                f"needed and declare an exception to data-kept for {name}.",
+                f"The {kind} {name} is deleted, with everything in it. Keep its declaration; a renamed team "
+                "keeps its storage with `storageName: FORMER-NAME`. Or copy what is needed and declare an "
+                f"exception to data-kept for {name}.",
             )

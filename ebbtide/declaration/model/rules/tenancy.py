@@ -38,6 +38,13 @@ def _team_names(cluster: Cluster) -> Texts:
     return [(f"teams[{index}].name", team.name) for index, team in enumerate(cluster.teams)]
 
 
+def _storage_names(cluster: Cluster) -> Texts:
+    """Yield the names in the names of teams' storage, if a team declares one."""
+    if any(team.storage_name for team in cluster.teams):
+        for index, team in enumerate(cluster.teams):
+            yield f"teams[{index}].{'storageName' if team.storage_name else 'name'}", team.stored_as
+
+
 def _declared_namespaces(cluster: Cluster) -> Texts:
     for index, team in enumerate(cluster.teams):
         if team.namespace is not None:
@@ -270,11 +277,13 @@ RULES = (
         _dns_label("queue name", "t4", _queue_names),
         _dns_label("local queue name", "big", _local_queue_names),
         _dns_label("team name", "vision", _team_names),
+        _dns_label("storage name", "vision", _storage_names),
         _dns_label("namespace", "vision", _declared_namespaces),
     ),
     _once_rule("pool name", "One of the two pools could not be created.", _pool_names),
     _once_rule("queue name", "One of the two queues could not be created.", _queue_names),
     _once_rule("team name", "The teams would share their permissions.", _team_names),
+    _once_rule("storage name", "Two teams would have one bucket, share and registry.", _storage_names),
     _once_rule(
         "namespace", "Two teams would share it, with each other's permissions and queues.", _namespaces
     ),
