@@ -119,6 +119,9 @@ def pulumi(words: list[str]) -> None:
             _print("{}")
         case ["stack", "output", "placementProfile", "--stack", name] if name in stacks:
             _print("{}")
+        case ["stack", "export", "--stack", name, "--file", file] if name in stacks:
+            resources = {"resources": []} if (_home() / f"updated-{name}").exists() else {}
+            Path(file).write_text(json.dumps({"version": 3, "deployment": resources}))
         case ["stack", "rm", name, "--yes", "--preserve-config"] if name in stacks:
             backend.write_text(" ".join(item for item in stacks if item != name))
         case _:
@@ -152,8 +155,17 @@ def ebbtide(words: list[str]) -> None:
         expired = [{"stack": f"acme/{name}", "outcome": "expired"} for name in stacks if name[:3] == "pr-"]
         _print(json.dumps({"stacks": expired, "resources": []}))
         sys.exit(int(bool(expired)))
-    if words[0] in ("up", "destroy", "wake") and not Path(f"Pulumi.{words[1]}.yaml").is_file():
-        _fail(f"There is no stack {words[1]}.")
+    if words[0] in ("up", "destroy", "wake"):
+        _act(words[0], words[1])
+
+
+def _act(command: str, stack: str) -> None:
+    if not Path(f"Pulumi.{stack}.yaml").is_file():
+        _fail(f"There is no stack {stack}.")
+    if command == "up":
+        (_home() / f"updated-{stack}").touch()
+        _print(f"Stack {stack}: 1 to create.\ncreated: acme:web:Site a")
+        sys.exit(int(os.environ.get("FAKE_UP", "0")))
 
 
 def az(words: list[str]) -> None:

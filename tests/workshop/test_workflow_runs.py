@@ -84,7 +84,7 @@ _MERGED = {
 
 
 def _logins(runner: Runner) -> dict[str, str]:
-    calls = (call for call in runner.calls if call["argv"][0] == "ebbtide")
+    calls = (call for call in runner.calls if call["argv"][0] == "ebbtide" and call["argv"][1] != "review")
     return {" ".join(call["argv"][1:]): call["login"] for call in calls}
 
 
@@ -95,6 +95,22 @@ def test_a_merge_updates_every_stack(start: Start, project: str) -> None:
     assert runner.run("up.yml") == {"merged": "success", "requested": "skipped"}
     assert _logins(runner) == _MERGED[project]
     assert runner.groups == [f"stack-{command.split()[1]}" for command in _MERGED[project]]
+
+
+def test_the_plan_of_an_update_is_in_its_summary(start: Start) -> None:
+    """With a review against the deployed state, once there is one, and also if the update fails."""
+    runner = start(PROJECTS["gke"], event_name="push", event={})
+    summary = runner.home / "summary"
+    plan = "```text\nStack dev: 1 to create.\n```\n"
+    runner.run("up.yml")
+    assert summary.read_text() == plan
+    stack = runner.root / ".github/workflows/stack.yml"
+    job = "    env:\n      COMMAND: "
+    stack.write_text(stack.read_text().replace(job, job.replace("COMMAND", 'FAKE_UP: "1"\n      COMMAND')))
+    assert runner.run("up.yml")["merged"] == "failure"
+    assert summary.read_text() == f"{plan}Review of dev\n{plan}"
+    (review,) = [command for command in runner.commands("ebbtide") if command.startswith("review")]
+    assert re.fullmatch(r"review dev --against \S+/state.json --format markdown --out \S+/review.md", review)
 
 
 _OF_PULL_REQUEST = "up pr-42 --yes --drain-timeout 1h"
