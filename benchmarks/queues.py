@@ -36,10 +36,15 @@ def declaration(teams: int) -> dict[str, object]:
 
 def measured(*arguments: str) -> tuple[float, float]:
     """CPU time in seconds and peak memory in MiB of one fresh Python process."""
-    process = subprocess.Popen([sys.executable, *arguments], cwd=HERE.parent, stdout=subprocess.DEVNULL)
+    return measured_in(HERE.parent, dict(os.environ), sys.executable, *arguments)
+
+
+def measured_in(directory: Path, environment: dict[str, str], *command: str) -> tuple[float, float]:
+    """CPU time in seconds and peak memory in MiB of a command, with the processes that it waits for."""
+    process = subprocess.Popen(command, cwd=directory, env=environment, stdout=subprocess.DEVNULL)
     _, status, usage = os.wait4(process.pid, 0)
     if status:
-        sys.exit(f"{' '.join(arguments)}: exit status {os.waitstatus_to_exitcode(status)}")
+        sys.exit(f"{' '.join(command)}: exit status {os.waitstatus_to_exitcode(status)}")
     return usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
 
 
