@@ -9,7 +9,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from ebbtide.operations.messages import never, time
+from ebbtide.operations.messages import asleep, never, time
 from ebbtide.operations.status_report import (
     GpuStatus,
     PoolStatus,
@@ -29,6 +29,7 @@ def tables(status: Status) -> RenderableType:
     """Return the tables of a status: pools, work, queues, and sentences about cost and expiry."""
     return Group(
         Text(f"Stack {status.stack}, cluster {status.cluster}, {time(status.time)}"),
+        *([Text(asleep(status.stack))] if status.asleep else []),
         Text(),
         _pools(status.pools, status.time),
         Text(),

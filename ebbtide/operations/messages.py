@@ -66,19 +66,35 @@ def time(moment: datetime) -> str:
     return f"{moment:%Y-%m-%d %H:%M} UTC"
 
 
-def question(stack: str, state: State, work: Sequence[Work]) -> str:
-    """Return the confirmation prompt."""
-    ends = f", and end {several(len(work), 'piece')} of work" if work else ""
-    return f"Destroy {several(state.resources, 'resource')} of stack {stack}{ends}?"
+def asleep(stack: str) -> str:
+    """Return the message about a stack that sleeps."""
+    return f"Stack {stack} is asleep. Wake it with: {command_line('wake', stack)}"
 
 
-def question_of_name(name: str, state: State, work: Sequence[Work]) -> str:
-    """Return the confirmation prompt for a permanent stack, which requires its name."""
-    ends = f", and end {several(len(work), 'piece')} of work" if work else ""
+def question(stack: str, state: State, work: Sequence[Work], data: str = "") -> str:
+    """Return the confirmation prompt.
+
+    Args:
+        stack: the stack's name.
+        state: its state.
+        work: the work that ends.
+        data: names of the data that is deleted; empty for none.
+    """
+    return f"Destroy {several(state.resources, 'resource')} of stack {stack}{_ends(work, data)}?"
+
+
+def question_of_name(name: str, state: State, work: Sequence[Work], data: str = "") -> str:
+    """Return the confirmation prompt for a permanent stack, which requires its name; arguments as for
+    `question`."""
     return (
-        f"Stack {name} is permanent. This would destroy {several(state.resources, 'resource')}{ends}. "
-        f"Type {name} to destroy it"
+        f"Stack {name} is permanent. This would destroy {several(state.resources, 'resource')}"
+        f"{_ends(work, data)}. Type {name} to destroy it"
     )
+
+
+def _ends(work: Sequence[Work], data: str) -> str:
+    ends = f", and end {several(len(work), 'piece')} of work" if work else ""
+    return (f", with {data}" if data else "") + ends
 
 
 def protected(name: str, config_file: str, state: State) -> str:

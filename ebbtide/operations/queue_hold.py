@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterable
 from typing import Final
 
-from ebbtide.clients.kubernetes import Api, ApiError
+from ebbtide.clients.kubernetes import Api, ApiError, Object
 from ebbtide.clients.kubernetes.parts import part, text
 from ebbtide.operations.queue_drain import reserves_quota
 from ebbtide.values.kueue_api import API_PATH
@@ -20,6 +20,11 @@ ASLEEP: Final = "ebbtide.dev/asleep"
 """Annotation of a ClusterQueue that is held while its stack sleeps."""
 _TIMEOUT: Final = 900.0  # seconds until system nodes and Kueue's webhooks run; nodes take 1 to 5 minutes
 _STEP: Final = 5.0
+
+
+def is_asleep(queue: Object) -> bool:
+    """Return whether a ClusterQueue is held while its stack sleeps."""
+    return ASLEEP in part(queue, "metadata", "annotations")
 
 
 def hold(api: Api, names: Iterable[str], *, drain: bool) -> None:

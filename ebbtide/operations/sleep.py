@@ -184,7 +184,7 @@ def sleep(
         )
         return False
     if sleeper.power.is_stopped():
-        log(f"Stack {sleeper.name} is asleep. Wake it with: {command_line('wake', sleeper.name)}")
+        log(messages.asleep(sleeper.name))
         return True
     api, profile = access.connected(sleeper.outputs, _UNCHANGED)
 

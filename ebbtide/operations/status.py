@@ -9,14 +9,19 @@ from typing import Any, Final
 
 from ebbtide.analysis.costs.rates import Rates, deployed, rates_of
 from ebbtide.analysis.metrics import MetricSources, metric_sources
+from ebbtide.clients.clouds import connect
+from ebbtide.clients.clouds.errors import CloudApiError
 from ebbtide.clients.kubernetes import Api, Object
 from ebbtide.clients.kubernetes.parts import part, text
 from ebbtide.declaration.catalog.amounts import Amount
 from ebbtide.declaration.model.aks_labels_and_taints import AGENT_POOL
 from ebbtide.declaration.model.gke_labels_and_taints import NODE_POOL
-from ebbtide.operations import access, gpu_use, state
+from ebbtide.operations import access, gpu_use, messages, state
+from ebbtide.operations.errors import OperationError
 from ebbtide.operations.ledger import Report, find_record, report
+from ebbtide.operations.queue_hold import is_asleep
 from ebbtide.operations.queue_status import QueueObjects, queue_statuses, take_queueing
+from ebbtide.operations.sleep import OwnCluster, own_cluster
 from ebbtide.operations.snapshot import Snapshot, take
 from ebbtide.operations.status_report import CostStatus, GpuStatus, PoolStatus, Status, WorkStatus
 from ebbtide.operations.work import pools_of_nodes, work
@@ -50,6 +55,7 @@ class StatusSource:
         profile: its profile.
         api: its cluster.
         metrics: the metrics that it collects; None for none.
+        cluster: its own cluster; None for an existing one.
     """
 
     name: str
@@ -58,6 +64,7 @@ class StatusSource:
     profile: Profile
     api: Api
     metrics: MetricSources | None = None
+    cluster: OwnCluster | None = None
 
 
 def source(name: str, exported: Mapping[str, Any], outputs: Mapping[str, Any]) -> StatusSource:
@@ -80,7 +87,25 @@ def source(name: str, exported: Mapping[str, Any], outputs: Mapping[str, Any]) -
         profile=profile,
         api=api,
         metrics=metric_sources(recording),
+        cluster=_own_cluster(name, exported["deployment"]),
     )
+
+
+def _own_cluster(name: str, deployment: Mapping[str, Any]) -> OwnCluster | None:
+    try:
+        return own_cluster(name, deployment)
+    except OperationError:
+        return None
+
+
+def _is_stopped(cluster: OwnCluster | None) -> bool:
+    """Return whether the cloud has stopped a cluster; False if the cloud cannot be asked."""
+    if cluster is None:
+        return False
+    try:
+        return connect.cluster_power(cluster.cloud, cluster.id, cluster.pools).is_stopped()
+    except (CloudApiError, ModuleNotFoundError):
+        return False
 
 
 def read(source: StatusSource) -> Status:
@@ -90,13 +115,18 @@ def read(source: StatusSource) -> Status:
         source: the stack.
 
     Raises:
-        OperationError: the cluster does not answer, or denies access.
+        OperationError: the cluster sleeps and does not answer, or it does not answer or denies access.
     """
-    with access.reaching_own(UNKNOWN, source.name, source.state):
-        snapshot, queueing = take(source.api), take_queueing(source.api)
-        now = clock.now()  # by the cluster's clock, once it has answered
-        start = (now - _SPENT).timestamp()
-        record = find_record(source.api, start, now.timestamp())
+    try:
+        with access.reaching_own(UNKNOWN, source.name, source.state):
+            snapshot, queueing = take(source.api), take_queueing(source.api)
+            now = clock.now()  # by the cluster's clock, once it has answered
+            start = (now - _SPENT).timestamp()
+            record = find_record(source.api, start, now.timestamp())
+    except access.UnansweredError:
+        if source.state.may_be_stopped and _is_stopped(source.cluster):
+            raise OperationError(messages.asleep(source.name)) from None
+        raise
     has_gpus = any(pool.accelerator is not None for pool in source.profile.pools)
     return status(
         source,
@@ -137,6 +167,7 @@ def status(
         cluster=profile.cluster,
         time=now,
         expires=source.state.expires,
+        asleep=not nodes and any(map(is_asleep, queueing.cluster_queues)),
         pools=tuple(
             _pool(
                 pool,

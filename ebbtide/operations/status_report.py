@@ -146,6 +146,8 @@ class Status(DocumentPart):
     """Time of the status."""
     expires: datetime | None
     """Expiry; null for a permanent cluster."""
+    asleep: bool = False
+    """True after `ebbtide sleep`, until nodes start: queues are held, and machines stopped."""
     pools: tuple[PoolStatus, ...]
     """Node pools."""
     work: tuple[WorkStatus, ...]

@@ -86,6 +86,8 @@ def test_a_sleeping_cluster_does_not_answer(
         assert (status, len(out.splitlines())) == (2, 1), out
         assert out.startswith("The cluster is unreachable, and its status is unknown: ")
         assert "If it sleeps, wake it first with: " in out
+        status, _, errors = run.run("status", "dev")
+        assert (status, errors) == (2, "Stack dev is asleep. Wake it with: ebbtide wake dev\n")
 
         declared = site.declared()
         pool(declared, "cpu")["capacity"] = "on-demand"

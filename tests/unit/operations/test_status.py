@@ -22,6 +22,7 @@ from ebbtide.operations.snapshot import Snapshot
 from ebbtide.operations.status import StatusSource, status
 from ebbtide.operations.status_report import GpuStatus, Status, UnusedGpus
 from ebbtide.operations.up import Update
+from ebbtide.text import command_line
 from tests.pages import output
 from tests.unit.operations.objects import NOW, PROFILE, STATE, Object, condition, made, node, pod
 
@@ -311,3 +312,15 @@ def test_unused_gpus_are_named(gpus: GpuStatus | None, line: str) -> None:
     text = _text(status(_SOURCE, Snapshot(), QueueObjects(), NOW, gpus=gpus))
     assert line in text
     assert ("GPU" in text) is bool(line)
+
+
+def test_a_sleeping_stack_is_named_first() -> None:
+    """Its queues are held by `sleep` and no node runs; a queue that a user holds does not sleep."""
+    held = made("gpus", spec={"stopPolicy": "Hold"})
+    asleep = {**held, "metadata": {**held["metadata"], "annotations": {"ebbtide.dev/asleep": "None"}}}
+    sentence = f"Stack dev is asleep. Wake it with: {command_line('wake', 'dev')}"
+    empty, awake = Snapshot(), Snapshot(nodes=(_node("n", "spot", 5),))
+    for snapshot, queue, is_asleep in ((empty, asleep, True), (empty, held, False), (awake, asleep, False)):
+        shown = _status(snapshot, queueing=QueueObjects(cluster_queues=(queue,)))
+        assert shown.asleep is is_asleep
+        assert (_text(shown).splitlines()[1] == sentence) is is_asleep
