@@ -11,7 +11,7 @@ from typing import Any
 from rich.console import Console
 
 from ebbtide.analysis.reading.state import StateError
-from ebbtide.clients.clouds.interfaces import ClusterIdentity
+from ebbtide.clients.clouds.interfaces import ClusterIdentity, StoredData
 from ebbtide.clients.kubernetes import ApiError
 from ebbtide.declaration.catalog.amounts import Amount
 from ebbtide.operations import (
@@ -23,6 +23,7 @@ from ebbtide.operations import (
     messages,
     orphans,
     queue_drain,
+    stored_data,
     user_cleanup,
     user_objects,
 )
@@ -96,6 +97,7 @@ class _Run:
     clouds: Clouds
     console: Console
     cost: Amount | None = None
+    data: tuple[StoredData, ...] = ()
 
     def print(self, line: str) -> None:
         """Print a line."""
@@ -127,9 +129,12 @@ def destroy(stack: Stack, options: Options, console: Console) -> DestroyOutcome 
         cost = idle_cost(exported) if state.resources else None
     except StateError:
         cost = None
-    run = _Run(stack, options, state, clouds.reach(state.accounts), console, cost)
+    data = tuple(stored_data.of_state(exported["deployment"]))
+    run = _Run(stack, options, state, clouds.reach(state.accounts), console, cost, data)
     cluster = _inspected(run)
     for line in messages.findings(cluster, clock.now(), keeps_volumes=options.keep_volumes):
+        run.print(line)
+    for line in stored_data.lines(data, run.clouds):
         run.print(line)
     if cluster.is_unanswered and state.may_be_stopped:
         run.print(access.asleep(stack.name))
@@ -236,18 +241,19 @@ def _confirmed(run: _Run, cluster: Inspection) -> bool:
             given.
     """
     stack, state, options = run.stack, run.state, run.options
+    data = stored_data.named(run.data)
     if options.check:
         options.check(state)
     refusals = stack.refusals()
     if not state.protected:
         if refusals:
             raise OperationError(messages.refused(stack.name, refusals))
-        return options.confirm(messages.question(stack.name, state, cluster.work))
+        return options.confirm(messages.question(stack.name, state, cluster.work, data))
     others = [refusal for refusal in refusals if not _is_of_protection(refusal)]
     if others:
         raise OperationError(messages.refused(stack.name, others))
     name = stack.name.rpartition("/")[2]
-    typed = options.ask_name(messages.question_of_name(name, state, cluster.work))
+    typed = options.ask_name(messages.question_of_name(name, state, cluster.work, data))
     if typed is None:
         raise OperationError(messages.protected(name, options.config_file, state))
     if typed != name:

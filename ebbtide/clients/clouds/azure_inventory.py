@@ -23,7 +23,7 @@ from azure.identity import CredentialUnavailableError
 from ebbtide.clients.clouds.azure import LOGIN, management_endpoint
 from ebbtide.clients.clouds.errors import CloudApiError, CredentialsError
 from ebbtide.clients.clouds.http import get_json, send, with_retries
-from ebbtide.clients.clouds.interfaces import Account, CloudResource, ClusterIdentity
+from ebbtide.clients.clouds.interfaces import Account, CloudResource, ClusterIdentity, Contents, StoredData
 
 Item = Mapping[str, Any]
 
@@ -128,6 +128,32 @@ class AzureInventory:
         contents = {id_: [item for item in resources if _group_of(item["id"]) == id_] for id_ in whole}
         return [*listed, *(_group(item, contents[id_], "") for id_, item in whole.items())]
 
+    def contents(self, data: StoredData) -> Contents | None:
+        """See `Inventory.contents`: by the last hourly metrics of a storage account, and the usages of a
+        registry (Azure Monitor, supported metrics of Microsoft.Storage/storageAccounts/blobServices and
+        fileServices; Registries_ListUsages 2023-07-01; 2026).
+        """
+        if data.kind == "registry":
+            url = f"{self.endpoint}{data.id}/listUsages"
+            with self._session() as session:
+                usages = get_json(session, url, {"api-version": "2023-07-01"}, self._advice)["value"]
+            sizes = (int(item["currentValue"]) for item in usages if item["name"] == "Size")
+            return next(map(Contents, sizes), None)
+        service, metric = ("fileServices", "File") if data.kind == "file share" else ("blobServices", "Blob")
+        names = (f"{metric}Capacity", f"{metric}Count")
+        parameters = {
+            "api-version": "2023-10-01",
+            "metricnames": ",".join(names),
+            "aggregation": "Average",
+            "interval": "PT1H",
+        }
+        url = f"{self.endpoint}{data.id}/{service}/default/providers/Microsoft.Insights/metrics"
+        with self._session() as session:
+            metrics = get_json(session, url, parameters, self._advice)["value"]
+        values = {str(item["name"]["value"]): _latest(item) for item in metrics}
+        size, count = (values.get(name) for name in names)
+        return None if size is None else Contents(size, count)
+
     def delete(self, resource: CloudResource) -> None:
         """See `Inventory.delete`."""
         with self._session() as session:
@@ -204,6 +230,13 @@ class AzureInventory:
             "Contributor.",
             404: "Check the subscription.",
         }
+
+
+def _latest(metric: Item) -> int | None:
+    """Return the last value of a metric; None if it has none, as in the first hours."""
+    series: list[Item] = metric.get("timeseries") or []
+    values = [point["average"] for item in series for point in item["data"] if "average" in point]
+    return int(values[-1]) if values else None
 
 
 def _resource(item: Item, cluster: str, groups: frozenset[str] | set[str]) -> CloudResource:

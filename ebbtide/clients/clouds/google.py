@@ -60,6 +60,8 @@ class GoogleEndpoints:
     cloud_billing: str = "https://cloudbilling.googleapis.com/v1"
     cloud_quotas: str = "https://cloudquotas.googleapis.com/v1"
     monitoring: str = "https://monitoring.googleapis.com/v1"
+    storage: str = "https://storage.googleapis.com/storage/v1"
+    artifact_registry: str = "https://artifactregistry.googleapis.com/v1"
 
     @classmethod
     def configured(cls) -> Self:

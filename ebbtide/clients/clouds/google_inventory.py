@@ -28,13 +28,18 @@ from google.auth.transport.requests import AuthorizedSession
 from ebbtide.clients.clouds.errors import CloudApiError
 from ebbtide.clients.clouds.google import GoogleEndpoints
 from ebbtide.clients.clouds.http import get_json, pages, send
-from ebbtide.clients.clouds.interfaces import Account, CloudResource, ClusterIdentity
+from ebbtide.clients.clouds.interfaces import Account, CloudResource, ClusterIdentity, Contents, StoredData
 
 Item = Mapping[str, Any]
 
 PAGE_SIZE = 500
 """Maximum number of resources of a page (Compute Engine v1, `maxResults`)."""
 
+OBJECTS_OF_PAGE = 1000
+"""Maximum number of objects of a page (Cloud Storage JSON API v1, `maxResults`)."""
+
+_MOST_OBJECTS: Final = 10_000
+"""Number of objects after which a bucket is not counted further: each thousand is a request."""
 _POLL = 2.0  # seconds
 _TIMEOUT: Final = 1800.0  # seconds; deleting a cluster takes minutes
 _EXPIRES: Final = "ebbtide-expires"
@@ -131,6 +136,26 @@ class GoogleInventory:
             ),
         ]
         return [resource for resource in listed if resource.expires]
+
+    def contents(self, data: StoredData) -> Contents | None:
+        """See `Inventory.contents`: objects of a bucket are counted up to a limit; a registry has its size
+        (Cloud Storage JSON API v1, `objects.list`; Artifact Registry API v1, `sizeBytes`, 2026).
+        """
+        if data.kind == "registry":
+            url = f"{self.endpoints.artifact_registry}/{data.id}"
+            advice = {403: f"Ask an owner of {self.account.id} for roles/artifactregistry.reader."}
+            return Contents(int(get_json(self.session, url, {}, advice).get("sizeBytes", 0)))
+        if data.kind != "bucket":
+            return None
+        url = f"{self.endpoints.storage}/b/{data.name}/o"
+        parameters = {"fields": "items(size),nextPageToken", "maxResults": str(OBJECTS_OF_PAGE)}
+        advice = {403: f"Ask an owner of {self.account.id} for roles/storage.objectViewer."}
+        sizes: list[int] = []
+        for page in pages(self.session, url, parameters, advice):
+            sizes += [int(item["size"]) for item in page.get("items", [])]
+            if len(sizes) >= _MOST_OBJECTS and page.get("nextPageToken"):
+                return Contents(sum(sizes), len(sizes), is_partial=True)
+        return Contents(sum(sizes), len(sizes))
 
     def delete(self, resource: CloudResource) -> None:
         """See `Inventory.delete`."""

@@ -206,6 +206,40 @@ class CloudResource:
     quantity: float = 1
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredData:
+    """A resource that contains people's data.
+
+    Attributes:
+        kind: display name of the type, such as `bucket`.
+        name: its name.
+        id: id in the cloud; empty for a Kubernetes object.
+        account: its project or subscription; None for a Kubernetes object.
+        size: declared size; empty for none.
+    """
+
+    kind: str
+    name: str
+    id: str = ""
+    account: Account | None = None
+    size: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """Contents of a resource.
+
+    Attributes:
+        size: their size, bytes.
+        objects: their number; None if unknown.
+        is_partial: True if there are more.
+    """
+
+    size: int
+    objects: int | None = None
+    is_partial: bool = False
+
+
 class Inventory(Protocol):
     """Resources of a project or subscription."""
 
@@ -235,6 +269,14 @@ class Inventory(Protocol):
 
     def expiring(self) -> Sequence[CloudResource]:
         """Return the resources with an expiry, in order of deletion.
+
+        Raises:
+            CloudApiError: the cloud rejects the request or does not answer.
+        """
+        ...
+
+    def contents(self, data: StoredData) -> Contents | None:
+        """Return the contents of a bucket, file share or registry; None if the cloud does not count them.
 
         Raises:
             CloudApiError: the cloud rejects the request or does not answer.

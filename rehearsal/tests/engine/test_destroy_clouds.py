@@ -11,6 +11,9 @@ from ebbtide.clients.clouds import connect
 from ebbtide.clients.clouds.errors import CredentialsError
 from ebbtide.clients.clouds.interfaces import Account
 from ebbtide_rehearsal.cloud.faults import API_ERROR, InjectedFault
+from ebbtide_rehearsal.cloud.gcp import put_object
+from ebbtide_rehearsal.cloud.gcp.request import BUCKET
+from ebbtide_rehearsal.cloud.store import Resource
 from rehearsal.tests.engine.cloud_commands import Commands, commands
 from rehearsal.tests.engine.projects import project_in
 from rehearsal.tests.unit.rest_clouds import PROJECT, SUBSCRIPTION, rest_clouds
@@ -36,6 +39,18 @@ def _gke(name: str = "ml", **more: Any) -> dict[str, Any]:
 
 def _state(run: Commands, stack: str) -> Any:
     return json.loads(run.project.pulumi("stack", "export", "--stack", stack))["deployment"]
+
+
+def test_data_is_named_with_its_contents(run: Commands) -> None:
+    """Before the question, as the cloud counts it with the user's credentials, and in the question itself."""
+    inputs = {"name": "data", "project": PROJECT}
+    run.clouds.store.put(Resource("gcp", "data", BUCKET, inputs=inputs))
+    put_object(run.clouds.store, "data", "model.pt", 5000)
+    run.project.holds("dev", _gke(), {"type": BUCKET, "name": "data", "id": "data", "inputs": inputs})
+    status, out, _ = run.run("destroy", "dev")
+    assert (status, run.clouds.store.get("gcp", "data") is None) == (1, False)
+    assert "  bucket data: 1 object, 5.0 kB" in out.splitlines()
+    assert "Destroy 2 resources of stack dev, with bucket data? There is no terminal" in " ".join(out.split())
 
 
 def test_another_account_is_refused(run: Commands, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,11 +10,12 @@ import pytest
 
 from ebbtide.clients.clouds import azure_inventory, connect, google_inventory
 from ebbtide.clients.clouds.errors import CloudApiError
-from ebbtide.clients.clouds.interfaces import Account, ClusterIdentity
+from ebbtide.clients.clouds.interfaces import Account, ClusterIdentity, Contents, StoredData
 from ebbtide.declaration.catalog import CloudKind
 from ebbtide_rehearsal.cloud.azure.locks import lock
 from ebbtide_rehearsal.cloud.faults import API_ERROR, InjectedFault
-from ebbtide_rehearsal.cloud.gcp.request import CLUSTER, NODE_POOL
+from ebbtide_rehearsal.cloud.gcp import put_object
+from ebbtide_rehearsal.cloud.gcp.request import BUCKET, CLUSTER, NODE_POOL
 from ebbtide_rehearsal.cloud.rest import azure_resources
 from ebbtide_rehearsal.cloud.rest.google_resources import planted, uid_of
 from ebbtide_rehearsal.cloud.store import Resource
@@ -308,3 +309,43 @@ def test_expiring_resources_of_a_subscription(clouds: RestClouds) -> None:
     left = {resource.id for resource in clouds.store.resources("azure-native")}
     assert not {address, cluster, f"{GROUP}/MC_old", f"{shared}/agentPools/spot"} & left
     assert shared in left
+
+
+def test_contents(clouds: RestClouds, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Objects of a bucket over several pages, up to a limit; the size of a registry; metrics of a storage
+    account, none in its first hours."""
+    monkeypatch.setattr(google_inventory, "OBJECTS_OF_PAGE", 2)
+    project = Account(CloudKind.GKE, PROJECT)
+    google = connect.inventory(project)
+    clouds.store.put(Resource("gcp", "data", BUCKET, inputs={"name": "data"}))
+    for size in (1, 20, 300):
+        put_object(clouds.store, "data", f"{size}.bin", size)
+    bucket = StoredData(kind="bucket", name="data", account=project)
+    assert google.contents(bucket) == Contents(321, 3)
+    monkeypatch.setattr(google_inventory, "_MOST_OBJECTS", 2)
+    assert google.contents(bucket) == Contents(21, 2, is_partial=True)
+    images = f"projects/{PROJECT}/locations/us-central1/repositories/images"
+    clouds.store.put(Resource("gcp", images, "repository", state={"sizeBytes": 4_000_000_000}))
+    registry = StoredData(kind="registry", name="images", id=images, account=project)
+    assert google.contents(registry) == Contents(4_000_000_000)
+    assert google.contents(StoredData(kind="file share", name="files", account=project)) is None
+    with pytest.raises(CloudApiError, match="The specified bucket does not exist"):
+        google.contents(StoredData(kind="bucket", name="other", account=project))
+
+    subscription = Account(CloudKind.AKS, SUBSCRIPTION)
+    azure = connect.inventory(subscription)
+    group = f"/subscriptions/{SUBSCRIPTION}/resourceGroups/train/providers"
+    storage = f"{group}/Microsoft.Storage/storageAccounts"
+    blobs = {"BlobCapacity": 5000, "BlobCount": 7, "FileCapacity": 0}
+    clouds.store.put(azure_resources.planted(f"{storage}/data", metrics=blobs))
+    clouds.store.put(azure_resources.planted(f"{storage}/new"))
+    registry_id = f"{group}/Microsoft.ContainerRegistry/registries/images"
+    clouds.store.put(azure_resources.planted(registry_id, size=600))
+
+    def contents(kind: str, id_: str) -> Contents | None:
+        return azure.contents(StoredData(kind=kind, name="x", id=id_, account=subscription))
+
+    assert contents("storage account", f"{storage}/data") == Contents(5000, 7)
+    assert contents("file share", f"{storage}/data") == Contents(0, None)
+    assert contents("storage account", f"{storage}/new") is None
+    assert contents("registry", registry_id) == Contents(600)

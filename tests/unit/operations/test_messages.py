@@ -45,6 +45,10 @@ def test_the_question() -> None:
         messages.question("dev", STATE, [WORK])
         == "Destroy 3 resources of stack dev, and end 1 piece of work?"
     )
+    assert (
+        messages.question("dev", STATE, [WORK], "bucket a")
+        == "Destroy 3 resources of stack dev, with bucket a, and end 1 piece of work?"
+    )
 
 
 def test_what_is_guarded() -> None:

@@ -23,13 +23,15 @@ from ebbtide_rehearsal.cloud.store import Resource, Store
 _OBJECT: Final = "storage#object"
 
 
-def put_object(store: Store, bucket: str, name: str) -> None:
-    """Put an object into a bucket, as a pipeline does, so that the bucket is not empty."""
-    store.put(Resource(CLOUD, f"b/{bucket}/o/{name}", _OBJECT, state={"bucket": bucket, "name": name}))
+def put_object(store: Store, bucket: str, name: str, size: int = 0) -> None:
+    """Put an object of `size` bytes into a bucket, as a pipeline does, so that the bucket is not empty."""
+    state = {"bucket": bucket, "name": name, "size": str(size)}
+    store.put(Resource(CLOUD, f"b/{bucket}/o/{name}", _OBJECT, state=state))
 
 
-def _objects(cloud: GoogleCloud, bucket: str) -> list[Resource]:
-    return [item for item in cloud.of(_OBJECT) if item.state["bucket"] == bucket]
+def objects(store: Store, bucket: str) -> list[Resource]:
+    """Return the objects of a bucket."""
+    return [item for item in store.resources(CLOUD, _OBJECT) if item.state["bucket"] == bucket]
 
 
 _BUCKET_NAME: Final = re.compile(r"^[a-z0-9][a-z0-9._-]{1,61}[a-z0-9]$")
@@ -57,13 +59,13 @@ def _bucket_taken(_identity: str) -> str:
 
 
 def _keeps_contents(cloud: GoogleCloud, bucket: Resource) -> str | None:
-    if bucket.inputs.get("forceDestroy") or not _objects(cloud, bucket.id):
+    if bucket.inputs.get("forceDestroy") or not objects(cloud.store, bucket.id):
         return None
     return f"Error trying to delete bucket {bucket.id} without `force_destroy` set to true"
 
 
 def _empty(cloud: GoogleCloud, bucket: Resource) -> None:
-    for item in _objects(cloud, bucket.id):
+    for item in objects(cloud.store, bucket.id):
         cloud.store.remove(CLOUD, item.id)
     forget_grants(cloud, bucket)
 

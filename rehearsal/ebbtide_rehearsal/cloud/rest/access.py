@@ -112,6 +112,8 @@ def _environment(origin: str, login: Path, trusted: Path) -> Mapping[str, str]:
         "GOOGLE_CLOUD_BILLING_CUSTOM_ENDPOINT": f"{origin}/v1/",
         "GOOGLE_CLOUD_QUOTAS_CUSTOM_ENDPOINT": f"{origin}/v1/",
         "GOOGLE_MONITORING_CUSTOM_ENDPOINT": f"{origin}/v1/",
+        "GOOGLE_STORAGE_CUSTOM_ENDPOINT": f"{origin}/storage/v1/",
+        "GOOGLE_ARTIFACT_REGISTRY_CUSTOM_ENDPOINT": f"{origin}/v1/",
         "ARM_METADATA_HOSTNAME": origin.removeprefix("https://"),
         "AZURE_TOKEN_CREDENTIALS": "ManagedIdentityCredential",
         "IDENTITY_ENDPOINT": f"{origin}/msi/token",

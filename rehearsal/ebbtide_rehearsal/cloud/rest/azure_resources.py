@@ -2,7 +2,8 @@
 
 Resources are those of the fake provider, and others that tests put into the store under Azure's own type.
 
-Source: Azure Resource Manager REST reference, Resources 2021-04-01, and asynchronous operations (2026):
+Sources: Azure Resource Manager REST reference, Resources 2021-04-01, and asynchronous operations (2026);
+Azure Monitor metrics 2023-10-01; Registries_ListUsages 2023-07-01:
 lists have only top-level resources; a deletion is accepted with 202 and a URL to poll.
 """
 
@@ -17,6 +18,7 @@ from ebbtide_rehearsal.cloud.store import Resource, Store
 _CLOUD: Final = "azure-native"
 _SCOPE: Final = r"(?i:/subscriptions/)(?P<subscription>[^/]+)"
 _GROUP: Final = _SCOPE + r"(?i:/resourceGroups/)(?P<group>[^/]+)"
+_METRICS: Final = "/providers/Microsoft.Insights/metrics"
 _VERSION: Final = re.compile(r"20\d\d-\d\d-\d\d(-preview)?")
 _RESULT: Final = "a9f1"
 _VERSIONS: Final = ("2027-01-01-preview", "2024-05-01", "2023-01-01")
@@ -69,6 +71,18 @@ class AzureResources:
                 _SCOPE + "/operationresults/[^/]+",
                 self._done,
             ),
+            (
+                "Microsoft.Insights/Metrics/Read",
+                "GET",
+                f"(?P<resource>{_GROUP}/providers/.+?)/(?:blob|file)Services/default{_METRICS}",
+                self._metrics,
+            ),
+            (
+                "Microsoft.ContainerRegistry/registries/listUsages/read",
+                "GET",
+                f"(?P<resource>{_GROUP}/providers/Microsoft.ContainerRegistry/registries/[^/]+)/listUsages",
+                self._usages,
+            ),
             ("Microsoft.Resources/resourceGroups/delete", "DELETE", _GROUP, self._delete),
             ("Microsoft.Resources/resources/delete", "DELETE", _GROUP + "/providers/.+", self._delete),
         ):
@@ -110,6 +124,29 @@ class AzureResources:
                 {"resourceType": type_, "apiVersions": list(_VERSIONS)} for type_ in sorted(types)
             ],
         }
+
+    def _existing(self, request: Request) -> Resource:
+        self._check(request)
+        identity = request.names["resource"]
+        resource = next((item for item in self._all(request) if ids.same(item.id, identity)), None)
+        if resource is None:
+            raise RefusedRequestError(404, f"The Resource '{identity}' was not found.")
+        return resource
+
+    def _metrics(self, request: Request) -> Mapping[str, Any]:
+        """Return the requested metrics of a storage account; no point for one without a value."""
+        values = self._existing(request).state.get("metrics", {})
+        points = {name: [{"average": float(value)}] for name, value in values.items()}
+        return {
+            "value": [
+                {"name": {"value": name}, "unit": "", "timeseries": [{"data": points.get(name, [])}]}
+                for name in request.query["metricnames"].split(",")
+            ]
+        }
+
+    def _usages(self, request: Request) -> Mapping[str, Any]:
+        size = self._existing(request).state.get("size", 0)
+        return {"value": [{"name": "Size", "limit": 0, "currentValue": size, "unit": "Bytes"}]}
 
     def _delete(self, request: Request) -> Response:
         self._check(request)

@@ -113,7 +113,7 @@ class Google:
 
     def owns(self, path: str) -> bool:
         """Return whether a path is one of Google's."""
-        return path.startswith(("/compute/", "/v1/", "/token"))
+        return path.startswith(("/compute/", "/storage/", "/v1/", "/token"))
 
     def refusal(self, error: RefusedRequestError) -> Mapping[str, Any]:
         """Return the document of an error."""

@@ -2,9 +2,10 @@
 
 Resources of Compute Engine are in the store under the API's kind, such as `compute#disk`, with the API's
 document as their state; in a real cloud users' controllers create them, here tests do. Clusters and node
-pools are those of the fake provider.
+pools are those of the fake provider, as are buckets and repositories.
 
-Sources: Compute Engine v1 (`disks.aggregatedList`, `firewalls.list`, `disks.delete`, …, `zoneOperations.get`)
+Sources: Compute Engine v1 (`disks.aggregatedList`, `firewalls.list`, `disks.delete`, `zoneOperations.get`),
+Cloud Storage JSON API v1 (`objects.list`), Artifact Registry v1 (`projects.locations.repositories.get`)
 and Kubernetes Engine v1 (`projects.locations.clusters`, `.nodePools`, `.operations`), REST references (2026).
 """
 
@@ -17,12 +18,14 @@ from typing import Any, Final
 
 from ebbtide_rehearsal.cloud.gcp.clusters import location_of
 from ebbtide_rehearsal.cloud.gcp.request import CLUSTER, NODE_POOL
+from ebbtide_rehearsal.cloud.gcp.storage import objects
 from ebbtide_rehearsal.cloud.pools import forget
 from ebbtide_rehearsal.cloud.rest.routes import RefusedRequestError, Request, Route
 from ebbtide_rehearsal.cloud.store import Resource, Store
 
 _CLOUD: Final = "gcp"
 _LARGEST_PAGE: Final = 500
+_LARGEST_PAGE_OF_OBJECTS: Final = 1000
 _COMPUTE: Final = r"/compute/v1/(?P<scope>projects/(?P<project>[^/]+)/(?:global|(?:zones|regions)/[^/]+))"
 _CONTAINER: Final = r"/v1/(?P<parent>projects/(?P<project>[^/]+)/locations/(?P<location>[^/]+))"
 
@@ -80,6 +83,13 @@ class GoogleResources:
                 "DELETE",
                 _COMPUTE + "/(?P<collection>[A-Za-z]+)/(?P<name>[^/]+)",
                 self._delete,
+            ),
+            ("storage.objects.list", "GET", "/storage/v1/b/(?P<bucket>[^/]+)/o", self._objects),
+            (
+                "artifactregistry.projects.locations.repositories.get",
+                "GET",
+                _CONTAINER + "/repositories/(?P<repository>[^/]+)",
+                self._repository,
             ),
             ("container.clusters.list", "GET", _CONTAINER + "/clusters", self._clusters),
             ("container.operations.get", "GET", _CONTAINER + operations, self._operation),
@@ -143,6 +153,24 @@ class GoogleResources:
                 if f'/{identity}"' in json.dumps(document):
                     return resource.id
         return ""
+
+    def _objects(self, request: Request) -> Mapping[str, Any]:
+        self._check(request)
+        bucket = request.names["bucket"]
+        if self._store.get(_CLOUD, bucket) is None:
+            raise RefusedRequestError(404, "The specified bucket does not exist.")
+        page, following = _page(request, objects(self._store, bucket), _LARGEST_PAGE_OF_OBJECTS)
+        return {"kind": "storage#objects", "items": [item.state for item in page], **following}
+
+    def _repository(self, request: Request) -> Mapping[str, Any]:
+        """Return a repository; the size of its images is a 64-bit number, thus text."""
+        self._check(request)
+        identity = f"{request.names['parent']}/repositories/{request.names['repository']}"
+        repository = self._store.get(_CLOUD, identity)
+        if repository is None:
+            raise RefusedRequestError(404, "Requested entity was not found.")
+        size = str(repository.state.get("sizeBytes", 0))
+        return {"name": identity, "format": repository.inputs.get("format", ""), "sizeBytes": size}
 
     def _clusters(self, request: Request) -> Mapping[str, Any]:
         self._check(request)
@@ -210,10 +238,12 @@ def uid_of(cluster: str) -> str:
     return sha256(cluster.encode()).hexdigest()
 
 
-def _page(request: Request, resources: list[Resource]) -> tuple[list[Resource], Mapping[str, str]]:
-    size = request.query.get("maxResults", str(_LARGEST_PAGE))
+def _page(
+    request: Request, resources: list[Resource], largest: int = _LARGEST_PAGE
+) -> tuple[list[Resource], Mapping[str, str]]:
+    size = request.query.get("maxResults", str(largest))
     start = request.query.get("pageToken") or "0"
-    if not (size.isdecimal() and 0 < int(size) <= _LARGEST_PAGE and start.isdecimal()):
+    if not (size.isdecimal() and 0 < int(size) <= largest and start.isdecimal()):
         raise RefusedRequestError(400, f"Invalid value for field 'maxResults': '{size}'.")
     end = int(start) + int(size)
     return resources[int(start) : end], {"nextPageToken": str(end)} if end < len(resources) else {}
