@@ -1,6 +1,7 @@
 """The `up` command. Its dependencies are imported on execution."""
 
 import sys
+import time
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -22,10 +23,13 @@ from ebbtide.cli.options import (
 from ebbtide.text import command_line
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from rich.console import Console
 
     from ebbtide.analysis.preview.stack_files import StackFiles
     from ebbtide.analysis.recording.recording import Recording
+    from ebbtide.operations.up import Update
 
 
 def up(
@@ -86,23 +90,22 @@ def _updated(
     from ebbtide.analysis.recording.provider_calls import Recorder  # noqa: PLC0415
     from ebbtide.operations import access, rolling, state  # noqa: PLC0415
     from ebbtide.operations.backend import Backend  # noqa: PLC0415
-    from ebbtide.operations.plan import done_since, plan_of  # noqa: PLC0415
+    from ebbtide.operations.plan import plan_of  # noqa: PLC0415
     from ebbtide.operations.up import Update, drain_option  # noqa: PLC0415
 
     name = stack_name(stack, config_file)
     files = stack_files(name.rpartition("/")[2], config_file, cwd)
     output = console(sys.stdout)
     update = Update(Backend(files.root).opened(name, config_file), files, output, drain_timeout, verbose)
-    document = update.stack.exported()
+    document, done = update.begin()
     deployment = document["deployment"]
     if begun := rolling.interrupted(deployment):
         update.log(f"An earlier update was interrupted while it replaced {', '.join(begun)}; it continues.")
     before = update.baseline({**document, "deployment": rolling.without_replacements(deployment)})
     recording = update.recorded(before)
     with files.prices():
-        done = done_since(deployment, update.stack.completed())
         plan = plan_of(recording, before, files, rolling.refused(recording), drain_timeout, done)
-    for line in plan.lines:
+    for line in (*plan.lines, *update.losses(plan)):
         update.log(line)
     refusals: list[str] = []
     if not plan.is_refused:
@@ -116,14 +119,25 @@ def _updated(
         return ExitStatus.FOUND
     if record:
         update.stack.record(Recorder(record, "up"), {resource.type for resource in recording})
+    start = time.monotonic()
     with access.reaching_own("pools are not replaced", name, state.read(deployment)):
-        outcome = update.run()
+        outcome = update.run(plan.changed)
     if outcome.interrupted:
         return ExitStatus.INTERRUPTED
     if outcome.errors:
         return ExitStatus.FOUND
-    update.log(f"Stack {name} matches its declaration.")
+    _conclude(update, time.monotonic() - start, plan.costs)
     return 0
+
+
+def _conclude(update: "Update", seconds: float, costs: "Iterable[str]") -> None:
+    """Print the end of an update; after changes also their number, the time that they took, and the cost."""
+    from ebbtide.values import durations  # noqa: PLC0415
+
+    update.log(f"Stack {update.stack.name} matches its declaration.")
+    if counts := [f"{count} {word}" for word, count in update.made.items() if count]:
+        for line in (f"{', '.join(counts)}, in {durations.elapsed(seconds)}.", *costs):
+            update.log(line)
 
 
 def _within_quotas(files: "StackFiles", recording: "Recording", output: "Console") -> bool:

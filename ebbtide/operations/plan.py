@@ -1,12 +1,14 @@
 """Summary of an update's changes, for its confirmation."""
 
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from ebbtide.analysis.preview.build_report import preview_of
 from ebbtide.analysis.preview.report import CostReport
 from ebbtide.analysis.preview.stack_files import StackFiles
+from ebbtide.analysis.preview.words import type_words
 from ebbtide.analysis.recording.recording import Recording
 from ebbtide.analysis.review.baseline import Baseline
 from ebbtide.analysis.review.build_report import review_of
@@ -14,13 +16,16 @@ from ebbtide.analysis.review.consequences import new_pools_beside
 from ebbtide.analysis.review.report import DifferenceReport, Review
 from ebbtide.analysis.review.summary import action_counts, change_of, dollars
 from ebbtide.analysis.urns import urn_name
+from ebbtide.clients.clouds.interfaces import StoredData
 from ebbtide.clients.kubernetes.parts import parts
-from ebbtide.operations import rolling
+from ebbtide.operations import rolling, stored_data
 from ebbtide.text import several
 from ebbtide.values import durations
 
 _SHOWN: Final = 20
 _PATHS: Final = 3
+_WIDTH: Final = 76
+"""Maximum length of a line of names, which is indented on a terminal of 80 columns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +36,17 @@ class Plan:
         lines: changes, and reasons why they are forbidden.
         question: confirmation prompt.
         is_refused: True if the policy or the engine would reject the update.
+        deleted: people's data that the update deletes.
+        changed: type and name of each changed resource; those that a chart or directory makes are unknown.
+        costs: lines about the cost after the update; none if no price is known.
     """
 
     lines: tuple[str, ...]
     question: str
     is_refused: bool
+    deleted: tuple[StoredData, ...]
+    changed: frozenset[tuple[str, str]]
+    costs: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,12 +129,23 @@ def plan_of(
         *_done(done),
         *(f"  {line}" for line in _pools(recording, replaced, drain_timeout)),
         *(f"  {line}" for line in _changed(counted)),
+        *(f"  {line}" for line in _created(counted)),
         *(f"  {line}" for line in consequences[:_SHOWN]),
-        *_cost(difference, review),
+        *_cost(review, _cost_before(before, difference, done)),
         *(f"Policy violation: {item.message} [{item.rule}]" for item in mandatory),
         *(f"The update would fail: {text}" for text in (*difference.refusals, *errors)),
     )
-    return Plan(lines, f"Update stack {files.stack}?", bool(mandatory or difference.refusals or errors))
+    gone = {item.urn for item in difference.changes if item.action in ("delete", "replace")}
+    deleted = stored_data.of_recording(before.recording, gone) if before.recording else []
+    data = f", and delete {stored_data.named(deleted)}" if deleted else ""
+    return Plan(
+        lines,
+        f"Update stack {files.stack}{data}?",
+        deleted=tuple(deleted),
+        is_refused=bool(mandatory or difference.refusals or errors),
+        changed=frozenset((item.type, item.name) for item in counted.changes),
+        costs=tuple(_cost(review)),
+    )
 
 
 def _pools(recording: Recording, replaced: Collection[str], drain_timeout: timedelta | None) -> Iterator[str]:
@@ -162,17 +184,55 @@ def _changed(difference: DifferenceReport) -> Iterator[str]:
         yield f"and {len(changes) - _SHOWN} more changed resources."
 
 
-def _cost(difference: DifferenceReport, review: Review) -> Iterator[str]:
-    """Yield the idle cost and the maximum cost, if any price is known."""
+def _created(difference: DifferenceReport) -> Iterator[str]:
+    """Yield the resources to create, a line for each type."""
+    names: dict[str, list[str]] = {}
+    for change in difference.changes:
+        if change.action == "create":
+            kind = "pool" if change.pool else type_words(change.type).rpartition(".")[2]
+            names.setdefault(kind, []).append(change.pool or change.name)
+    for kind, created in names.items():
+        yield _listed(f"create {kind} ", created)
+
+
+def _listed(line: str, names: Sequence[str]) -> str:
+    """Return a line with the first names, at least one, and the number of those that do not fit."""
+    shown = len(names)
+    while True:
+        more = f" and {len(names) - shown} more" if shown < len(names) else ""
+        text = f"{line}{', '.join(names[:shown])}{more}"
+        if len(text) <= _WIDTH or shown == 1:
+            return text
+        shown -= 1
+
+
+def _cost_before(before: Baseline, difference: DifferenceReport, done: Done) -> CostReport | None:
+    """Return the cost before the update; None if an interrupted one has changed what costs money.
+
+    The state does not have the earlier inputs of an updated resource. The engine deletes last.
+    """
+    if before.recording is None or done == NOTHING:
+        return difference.cost_before
+    if done.updated or all(change.action == "delete" for change in difference.changes):
+        return None
+    kept = tuple(item for item in before.recording if item.name not in done.created)
+    return preview_of(replace(before.recording, resources=kept)).cost
+
+
+def _cost(review: Review, before: CostReport | None = None) -> Iterator[str]:
+    """Yield the idle cost and the maximum cost, with their changes if the earlier cost is given, if any price
+    is known."""
     after: CostReport = review.preview.cost
     if not after.prices_from:
         return
-    before = difference.cost_before
-    amounts = (("idle", before.idle, after.idle), ("maximum", before.maximum, after.maximum))
+    amounts = (
+        ("idle", before and before.idle, after.idle),
+        ("maximum", before and before.maximum, after.maximum),
+    )
     for title, by in (("hour", False), ("month", True)):
         parts = [
             f"{words} {dollars(new, monthly=by)}"
-            + (f" ({change})" if (change := change_of(old, new, monthly=by)) else "")
+            + (f" ({change})" if old and (change := change_of(old, new, monthly=by)) else "")
             for words, old, new in amounts
         ]
         yield f"Cost per {title}: {', '.join(parts)}."

@@ -6,9 +6,10 @@ continues.
 """
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,6 +22,7 @@ from ebbtide.analysis.preview.stack_files import StackFiles
 from ebbtide.analysis.reading.state import recording_of
 from ebbtide.analysis.recording.recording import Recording
 from ebbtide.analysis.review.baseline import Baseline
+from ebbtide.analysis.urns import STACK_TYPE
 from ebbtide.clients.kubernetes import Api
 from ebbtide.clients.kubernetes.parts import parts, text
 from ebbtide.declaration.project import yaml_file
@@ -33,13 +35,15 @@ from ebbtide.operations import (
     queue_status,
     rolling,
     state,
+    stored_data,
 )
 from ebbtide.operations.advice import explanation
 from ebbtide.operations.cloud_state import CLUSTERS
 from ebbtide.operations.errors import OperationError
 from ebbtide.operations.interrupts import deferred_interrupts
 from ebbtide.operations.locks import unlocking
-from ebbtide.operations.progress import narration
+from ebbtide.operations.plan import NOTHING, Done, Plan, done_since
+from ebbtide.operations.progress import WORDS, narration
 from ebbtide.operations.rolling import StatePool
 from ebbtide.operations.stack import Removal, Stack
 from ebbtide.placement import Profile, ProfileError
@@ -51,6 +55,8 @@ from ebbtide.values import durations
 _NAMESPACE: Final = "kubernetes:core/v1:Namespace"
 _UNKNOWN: Final = "existing namespaces are unknown"
 _QUIET: Final = frozenset({"same", "read", "read-replacement", "replace"})
+_OWN: Final = ("ebbtide:", "pulumi:")
+"""Packages of resources that are only in the engine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +87,7 @@ class Update:
         console: the output.
         drain_timeout: time for work on replaced pools to finish; None for each pool's own.
         verbose: True to print the engine's errors in full.
+        made: number of completed operations of the engine, by word, such as `created`.
     """
 
     stack: Stack
@@ -88,10 +95,29 @@ class Update:
     console: Console
     drain_timeout: timedelta | None = None
     verbose: bool = False
+    made: Counter[str] = field(default_factory=Counter[str])
 
     def log(self, line: str) -> None:
         """Print a line."""
         self.console.print(line, markup=False, soft_wrap=True)
+
+    def begin(self) -> tuple[dict[str, Any], Done]:
+        """Return `Stack.exported`, and the changes of an update that was interrupted.
+
+        An update that still runs has changed the state in the same way: its end is awaited.
+
+        Raises:
+            OperationError: another user or machine updates the stack; nothing was changed.
+        """
+        document = self.stack.exported()
+        done = done_since(document["deployment"], self.stack.completed())
+        if done == NOTHING and not document["deployment"].get("pending_operations"):
+            return document, done
+        # Without an own change, the engine waits for the lock only in a refresh: of the stack's own resource.
+        roots = [item["urn"] for item in document["deployment"]["resources"] if item["type"] == STACK_TYPE]
+        unlocking(lambda: self.stack.refresh(roots), self.stack.unlock, self.log)
+        document = self.stack.exported()
+        return document, done_since(document["deployment"], self.stack.completed())
 
     def baseline(self, document: Mapping[str, Any]) -> Baseline:
         """Return the deployed stack, to compare the program with.
@@ -108,6 +134,10 @@ class Update:
     def recorded(self, before: Baseline) -> Recording:
         """Record the program with its hooks called as in an update of the deployed stack."""
         return record_stack(self.files, before.updates, deployed=before.state)
+
+    def losses(self, plan: Plan) -> list[str]:
+        """Return lines about the data that the update deletes, with its contents; none if it is refused."""
+        return [] if plan.is_refused else list(stored_data.lines(plan.deleted))
 
     def unplaceable(self, recording: Recording) -> list[str]:
         """Return a message for each waiting workload that could never run after the update; none if the stack
@@ -158,8 +188,11 @@ class Update:
             return []
         return [messages.existing_namespace(name, of_team=names[name]) for name in existing]
 
-    def run(self) -> UpOutcome:
+    def run(self, changed: Collection[tuple[str, str]] = ()) -> UpOutcome:
         """Update the stack until it matches its declaration.
+
+        Args:
+            changed: type and name of each resource to change, as from `Plan`, for the progress.
 
         Raises:
             OperationError: this step changed nothing; earlier steps are kept.
@@ -182,7 +215,7 @@ class Update:
             replaced = set(rolling.refused(recording)) & pools.keys()
             following = {name.removesuffix(SUFFIX) for name in pools if name.endswith(SUFFIX)} & pools.keys()
             if not replaced | following:
-                outcome = self._engine(self.stack.up)
+                outcome = self._engine(self.stack.up, changed)
                 return outcome or UpOutcome()
             if outcome := self._replace(document, recording, replaced, following):
                 return outcome
@@ -283,18 +316,28 @@ class Update:
         deployment = rolling.renamed(document["deployment"], names)
         self.stack.replace_state({**document, "deployment": deployment})
 
-    def _engine(self, run: Callable[[Callable[[Removal], None]], list[str]]) -> UpOutcome | None:
+    def _engine(
+        self,
+        run: Callable[[Callable[[Removal], None]], list[str]],
+        changed: Collection[tuple[str, str]] = (),
+    ) -> UpOutcome | None:
         """Run the engine; return None if it succeeds."""
+        counted = {item for item in changed if not item[0].startswith(_OWN)}
         with (
-            narration(self.console, None) as show,
+            narration(
+                self.console,
+                len(counted) or None,
+                lambda step: not counted or (step.type, step.name) in counted,
+            ) as show,
             deferred_interrupts(
                 lambda: self.log("The engine finishes its current operations; this takes a while.")
             ) as interrupts,
         ):
 
             def watch(step: Removal) -> None:
-                if step.operation not in _QUIET and not step.type.startswith(("ebbtide:", "pulumi:")):
+                if step.operation not in _QUIET and not step.type.startswith(_OWN):
                     show(step)
+                    self.made[WORDS.get(step.operation, step.operation)] += step.done
 
             errors = unlocking(lambda: run(watch), self.stack.unlock, self.log)
         if errors or interrupts.received:

@@ -46,7 +46,7 @@ def test_data_is_named_with_its_contents(run: Commands) -> None:
     inputs = {"name": "data", "project": PROJECT}
     run.clouds.store.put(Resource("gcp", "data", BUCKET, inputs=inputs))
     put_object(run.clouds.store, "data", "model.pt", 5000)
-    run.project.holds("dev", _gke(), {"type": BUCKET, "name": "data", "id": "data", "inputs": inputs})
+    run.project.holds("dev", _gke(), {"type": BUCKET, "name": "data", "inputs": inputs})
     status, out, _ = run.run("destroy", "dev")
     assert (status, run.clouds.store.get("gcp", "data") is None) == (1, False)
     assert "  bucket data: 1 object, 5.0 kB" in out.splitlines()

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import time
 from collections.abc import Generator
@@ -38,8 +39,8 @@ def _changed(site: Site, **fields: Any) -> None:
 
 
 def test_a_stack_is_created_and_stays(gke: Site) -> None:
-    """Nothing happens against the policy or without confirmation; the first update has a line per resource;
-    the second changes nothing."""
+    """Nothing happens against the policy or without confirmation; the first update names what it creates, has
+    a line per resource, and ends with numbers, time and cost; the second changes nothing."""
     declared = gke.declared()
     gke.declare(declared, lifetimeHours=1)
     status, out = gke.up()
@@ -49,13 +50,21 @@ def test_a_stack_is_created_and_stays(gke: Site) -> None:
         out, _ = process.communicate(timeout=300)
     assert (process.returncode, gke.pools()) == (1, set())
     assert "Update stack dev? There is no terminal to confirm" in out
+    assert "  create pool system, cpu" in out.splitlines()
+    assert "  create Network train-network-vpc" in out.splitlines()
     status, out = gke.up()
     assert status == 0, out
     assert "created: gcp:container/nodePool:NodePool train-cpu" in out
+    *_, matches, summary, cost, monthly = out.splitlines()
+    assert matches == "Stack dev matches its declaration."
+    assert re.fullmatch(rf"{out.count('created: ')} created, in (\d+ min )?\d+ s\.", summary)
+    assert re.fullmatch(r"Cost per hour: idle (about )?\$[\d.]+, maximum (about )?\$[\d.]+\.", cost)
+    assert monthly.startswith("Cost per month: idle ")
     status, out = gke.up()
     assert status == 0, out
     assert "Stack dev: no change." in out
     assert "created:" not in out
+    assert out.splitlines()[-1] == "Stack dev matches its declaration."
 
 
 def test_a_pool_is_replaced_beside_the_old_one(site: Site) -> None:
@@ -91,9 +100,10 @@ def test_a_drain_timeout_of_one_update(gke: Site) -> None:
 
 
 def test_an_interrupted_update_continues(gke: Site) -> None:
-    """Ctrl-C lets the engine finish what it does; the next update counts that, and creates the rest."""
+    """Ctrl-C lets the engine finish what it does; the next update counts that, creates the rest, and shows
+    the cost that the first one has shown."""
     process = gke.start()
-    until(process, "created: ")
+    begun = until(process, "created: ")
     os.killpg(process.pid, signal.SIGINT)
     out, _ = process.communicate(timeout=300)
     assert process.returncode == ExitStatus.INTERRUPTED, out
@@ -104,10 +114,34 @@ def test_an_interrupted_update_continues(gke: Site) -> None:
     status, out = gke.up()
     assert status == 0, out
     assert f"Already done by an interrupted update: {made} created." in " ".join(out.split())
+    assert _cost(out) == _cost(begun)
     assert gke.pools() == {"system", "cpu"}
     _, out = gke.up()
     assert "Stack dev: no change." in out
     assert "interrupted" not in out
+
+
+def _cost(out: str) -> str:
+    """The line with the cost, and its change."""
+    return next(line for line in out.splitlines() if line.startswith("Cost per hour: ") and "(+" in line)
+
+
+def test_an_update_during_another(gke: Site) -> None:
+    """The plan is made when the other one has ended: nothing was interrupted, and nothing is left to do."""
+    first = gke.start()
+    until(first, "created: gcp:container/cluster:Cluster")
+    os.killpg(first.pid, signal.SIGSTOP)
+    second = gke.start()
+    begun = until(second, "Waiting for another update of the stack, by ")
+    os.killpg(first.pid, signal.SIGCONT)
+    outputs = [process.communicate(timeout=300)[0] for process in (first, second)]
+    assert [first.returncode, second.returncode] == [0, 0], outputs
+    assert len(begun.splitlines()) == 1
+    assert outputs[1].splitlines() == [
+        "Stack dev: no change.",
+        *outputs[0].splitlines()[-2:],
+        "Stack dev matches its declaration.",
+    ]
 
 
 def test_updates_at_once_follow_each_other(gke: Site) -> None:

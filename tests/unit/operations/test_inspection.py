@@ -57,4 +57,4 @@ def test_a_log_has_a_line_for_what_is_gone() -> None:
                 tell(removal)
     assert log.getvalue() == "deleted: acme:web:Site a\n"
     assert "1/1" in screen.getvalue()
-    assert "acme:web:Site a" in screen.getvalue()
+    assert "Site a" in screen.getvalue()

@@ -315,7 +315,7 @@ def test_unused_gpus_are_named(gpus: GpuStatus | None, line: str) -> None:
 
 
 def test_a_sleeping_stack_is_named_first() -> None:
-    """Its queues are held by `sleep` and no node runs; a queue that a user holds does not sleep."""
+    """Held by `sleep`, without a node; a queue that a user holds does not sleep."""
     held = made("gpus", spec={"stopPolicy": "Hold"})
     asleep = {**held, "metadata": {**held["metadata"], "annotations": {"ebbtide.dev/asleep": "None"}}}
     sentence = f"Stack dev is asleep. Wake it with: {command_line('wake', 'dev')}"

@@ -328,7 +328,7 @@ def test_deleted_data_fails_a_review(cloud: Declaration, kind: str, *, is_rename
     ids=["gke", "aks"],
 )
 def test_a_renamed_team_keeps_its_storage(cloud: Declaration, kind: str, member: str, identity: str) -> None:
-    """With its former name, only its identity is another, and what that may write. A member's right that is
+    """With its former name, only its identity is another, and what that may write: a member's right that is
     created under another name would then be deleted with the former one."""
     storage = {"bucket": {}, "volume": {"kind": kind}, "registry": {}}
     before = {"name": "vision", "members": [member], **storage}
