@@ -46,6 +46,7 @@ _OF_OTHERS = {
     "cp",
     "debootstrap",
     "docker",
+    "echo",
     "export",
     "for",
     "gcloud",
@@ -56,6 +57,7 @@ _OF_OTHERS = {
     "mkdir",
     "python3",
     "sleep",
+    "tail",
 }
 """Commands that a page may name and a test cannot try; those of pulumi are run in rehearsal/tests/engine."""
 
@@ -87,7 +89,7 @@ _REPLAY = "docs/replay.md"
     "block", [block for block in of_kind("yaml") if block.page not in (_PIPELINE, _REPLAY)], ids=str
 )
 def test_yaml_is_a_declaration(block: Block) -> None:
-    """A stack's file that a page shows is accepted as it stands; a policy may stand alone. A project's file
+    """A stack's file that a page shows is accepted as it stands, a policy also alone, and a project's file
     names the environment that the page creates."""
     shown = yaml.safe_load(block.text)
     if "runtime" in shown:
@@ -193,7 +195,11 @@ def _check_requirements(words: list[str]) -> None:
 
 def test_clones_are_of_the_pinned_versions() -> None:
     """A mirror of upstream has the tag that the components name."""
-    clones = [words for _, command in commands() if (words := shlex.split(command))[:2] == ["git", "clone"]]
+    clones = [
+        words
+        for _, command in commands()
+        if (words := shlex.split(command))[:2] == ["git", "clone"] and words[2] != "."
+    ]
     tags = {Path(words[-2]).name: words[words.index("--branch") + 1].removeprefix("v") for words in clones}
     assert tags == {name: PINS[name].version for name in ("pipelines", "argo-workflows")}
 
@@ -312,7 +318,7 @@ _QUERIES: Final = {
 
 
 def test_the_search_has_readers_words() -> None:
-    """What readers type is an entry of the index at the page or section that answers it, and of no other."""
+    """A reader's phrase is an entry of the index at the page or section that answers it, and of no other."""
     words: dict[str, list[str]] = yaml.safe_load((ROOT / "docs/site/search.yml").read_text(encoding="utf-8"))
     places = [(phrase, place) for place, phrases in words.items() for phrase in phrases]
     assert len(dict(places)) == len(places)

@@ -139,7 +139,7 @@ def test_a_stack_that_is_extended_meanwhile_stays(
 @pytest.mark.timeout(7200)
 @pytest.mark.parametrize("kills", [2, pytest.param(100, marks=pytest.mark.long)])
 def test_kills_at_random_moments(project: Project, kills: int, request: pytest.FixtureRequest) -> None:
-    """What a killed reaper leaves, the next one destroys, without a lock; other stacks stay."""
+    """The next reaper destroys the rest of a killed one's stacks, without a lock, and keeps other stacks."""
     site = {"type": "acme:web:Site", "name": "site"}
     _stacks(project, {"old": [*lifetime(-1), site], "new": [*lifetime(1), site]})
     before = project.state.with_name("before")
