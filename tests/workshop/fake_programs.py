@@ -120,7 +120,9 @@ def pulumi(words: list[str]) -> None:
         case ["stack", "output", "placementProfile", "--stack", name] if name in stacks:
             _print("{}")
         case ["stack", "export", "--stack", name, "--file", file] if name in stacks:
-            resources = {"resources": []} if (_home() / f"updated-{name}").exists() else {}
+            resources: dict[str, list[str]] = (
+                {"resources": []} if (_home() / f"updated-{name}").exists() else {}
+            )
             Path(file).write_text(json.dumps({"version": 3, "deployment": resources}))
         case ["stack", "rm", name, "--yes", "--preserve-config"] if name in stacks:
             backend.write_text(" ".join(item for item in stacks if item != name))

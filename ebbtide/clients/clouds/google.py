@@ -180,14 +180,20 @@ class GooglePrices:
         known: dict[str, Price] = {}
         for item in items:
             parts = components(item)
-            rates = {
-                capacity: _total(
-                    [(self._rate(getattr(skus, capacity), region), n) for skus, n in parts.items()]
-                )
+            on_demand, spot, flex = (
+                _total([(self._rate(getattr(skus, capacity), region), n) for skus, n in parts.items()])
                 for capacity in ("on_demand", "spot", "flex")
-            }
-            if any(rate is not None for rate in rates.values()):
-                known[item] = Price(**rates, note="", as_of=today, source=self.name, spot_estimated=False)
+            )
+            if any(rate is not None for rate in (on_demand, spot, flex)):
+                known[item] = Price(
+                    on_demand=on_demand,
+                    spot=spot,
+                    flex=flex,
+                    note="",
+                    as_of=today,
+                    source=self.name,
+                    spot_estimated=False,
+                )
         return known
 
     def _rate(self, descriptions: Sequence[str], region: str) -> float | None:

@@ -6,6 +6,7 @@ from components.addons.objects import Object, containers, patched, pod_spec
 from components.addons.patches import CONTROL_PLANE_PORT
 from components.addons.trainer_objects import PATCHES, RUNTIME_PATCHES, values
 from ebbtide.declaration.catalog import PINS, footprint
+from ebbtide.declaration.model import Trainer
 from ebbtide.placement.profile import SAFE_TO_EVICT
 from tests.manifests import HOME, mebibytes, millicores
 
@@ -22,7 +23,7 @@ def config(api_version: str) -> Object:
 
 def test_both_controllers_are_at_home() -> None:
     """Trainer's and JobSet's run on the system pool."""
-    chart_values = values(HOME)
+    chart_values = values(HOME, Trainer())
     for place in (chart_values["manager"], chart_values["jobset"]["controller"]):
         assert place["nodeSelector"] == HOME.node_selector
         assert place["tolerations"] == HOME.tolerations
@@ -30,14 +31,14 @@ def test_both_controllers_are_at_home() -> None:
 
 def test_both_images_are_the_pinned_ones() -> None:
     """Tags are said, whatever a chart has for its own."""
-    chart_values = values(HOME)
+    chart_values = values(HOME, Trainer())
     assert chart_values["image"]["tag"] == f"v{PINS['trainer'].version}"
     assert chart_values["jobset"]["image"]["tag"] == f"v{PINS['jobset'].version}"
 
 
 def test_the_footprint_is_what_the_chart_is_told() -> None:
     """The catalog's sum is that of the two controllers' requests."""
-    chart_values = values(HOME)
+    chart_values = values(HOME, Trainer())
     requests = [
         chart_values["manager"]["resources"]["requests"],
         chart_values["jobset"]["controller"]["resources"]["requests"],
@@ -50,7 +51,7 @@ def test_the_footprint_is_what_the_chart_is_told() -> None:
 
 def test_no_runtime_comes_from_a_hook() -> None:
     """The chart's own job for them would fetch a program without a version, and Pulumi runs no hooks."""
-    assert values(HOME)["runtimes"] == {"defaultEnabled": False}
+    assert values(HOME, Trainer())["runtimes"] == {"defaultEnabled": False}
 
 
 def test_jobset_listens_where_it_is_reached() -> None:
@@ -72,7 +73,7 @@ def test_jobset_listens_where_it_is_reached() -> None:
 
 def test_trainer_is_configured_by_chart_values() -> None:
     """Trainer's settings are values of its chart, not patches."""
-    assert values(HOME)["manager"]["config"]["webhook"]["port"] == CONTROL_PLANE_PORT
+    assert values(HOME, Trainer())["manager"]["config"]["webhook"]["port"] == CONTROL_PLANE_PORT
     item = config("config.trainer.kubeflow.org/v1alpha1")
     assert patched(item, PATCHES) == item
 
