@@ -45,9 +45,11 @@ def _scalars(known: Any, of: Overridable, path: str = "") -> Iterator[tuple[str,
 
 
 def _with_another(of: Overridable) -> set[str]:
-    """Inputs that cannot be set alone."""
-    paired = [limit for limit in constraints_of(of.token).limits if limit.name == "paired"]
-    return {f"{limit.path}.{limit.choices[0]}" for limit in paired}
+    """Inputs that cannot be set alone, or whose limit is the value of another one."""
+    limits = constraints_of(of.token).limits
+    paired = {f"{limit.path}.{limit.choices[0]}" for limit in limits if limit.name == "paired"}
+    rising = [(limit.path, name) for limit in limits if limit.name == "rising" for name in limit.choices]
+    return paired | {f"{path}.{name}" if path else name for path, name in rising}
 
 
 def _within_limits(of: Overridable, path: str, sample: Any) -> Any:

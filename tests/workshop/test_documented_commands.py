@@ -156,7 +156,6 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
             shutil.copy(ROOT / name, root / name)
     commit_all(root)
     (root / ".venv").symlink_to(sys.prefix)
-    (root / "profile.json").write_text(DEV.json(), encoding="utf-8")
     return root
 
 
@@ -180,6 +179,7 @@ _SCRIPTS: Final = {
 @pytest.mark.parametrize("page", sorted(page for page, script in _SCRIPTS.items() if script))
 def test_offline_commands_run(checkout: Path, page: str) -> None:
     """The commands of a page that need no cluster and no cloud succeed as printed."""
+    (checkout / "profile.json").write_text(DEV.json(), encoding="utf-8")  # not that of another page
     if stack := _STACKS.get(page):
         (shown,) = (block.text for block in of_kind("yaml") if block.page == page)
         (checkout / f"Pulumi.{stack}.yaml").write_text(shown, encoding="utf-8")

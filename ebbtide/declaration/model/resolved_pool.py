@@ -83,9 +83,10 @@ class ResolvedPool(Pool):
     def declared_shape(self) -> dict[str, Any] | None:
         """Machine type with its declared resources, which its component records; None for one of the
         catalog."""
-        if self.machine is None or find_machine(self.site.cloud, self.machine_type):
+        shape = self.machine
+        if shape is None or shape.vcpus is None or find_machine(self.site.cloud, shape.type):
             return None
-        return self.machine.model_dump(by_alias=True, exclude_none=True)
+        return shape.model_dump(by_alias=True, exclude_none=True)
 
     @property
     def accelerator_type(self) -> str:

@@ -69,7 +69,7 @@ def test_a_queued_t4_has_an_estimate() -> None:
     assert listed.flex is not None
     assert not listed.is_estimated("queued")
     shown = CliRunner().invoke(app, ["machines", "--gpu", "t4", "--region", "us-central1", "--cloud", "gke"])
-    assert "flex-start from that on demand" in shown.stdout
+    assert "flex-start from that on demand" in " ".join(shown.stdout.split())
 
 
 def test_a_users_own_price_is_no_estimate(tmp_path: Path) -> None:
