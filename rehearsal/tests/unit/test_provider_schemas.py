@@ -58,7 +58,7 @@ def test_documented_replacements_are_in_the_table(token: str) -> None:
     [
         ("enum", "A|B", ["A"], ["C", "a"]),
         ("minimum", "8", [8, 9.5, "8", True, None], [7, 7.9, "7"]),
-        ("maximum", "8", [8, -1, "words"], [9, "9"]),
+        ("maximum", "8", [8, -1], [9, "9", "words"]),
         ("minimum", "-1", [-1, 0, "-1"], [-2, "-2"]),
         ("minimum", "1ms", ["1ms", "0.5s", "1m0.5s", "2h45m"], ["999us", "1", "1 s", "1d", "s"]),
         ("maximum", "1s", ["1s", "1000ms"], ["1.1s", "1m"]),
@@ -73,7 +73,12 @@ def test_documented_replacements_are_in_the_table(token: str) -> None:
         ("keys", "a|b", [{}, {"b": 1}], [{"c": 1}]),
         ("reserved", "a|b", [{}, {"c": 1}], [{"b": 1}]),
         ("exclusive", "a|b", [{"a": 1}, {"a": None, "b": 2}], [{"a": 1, "b": 0}]),
-        ("rising", "a|b", [{"a": 1}, {"a": 1, "b": 2}, {"b": 2}], [{"a": 2, "b": 2}, {"a": 3, "b": 2}]),
+        (
+            "rising",
+            "a=1|b=5",
+            [{"a": 1}, {"a": 4}, {"a": 7, "b": 8}, {"b": 2}],
+            [{"a": 2, "b": 2}, {"a": 5}, {"b": 1}],
+        ),
         ("paired", "a|b", [{}, {"b": {"x": 1}}, {"a": {"x": 1}, "b": {"x": 2}}], [{"a": {"x": 1}}]),
         ("validate", "a function", ["anything"], []),
     ],
