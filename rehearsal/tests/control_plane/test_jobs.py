@@ -68,7 +68,7 @@ def _until(ebbtide: Ebbtide, place: str, name: str, phase: str) -> dict[str, Any
 
 
 def test_the_list(control_plane: ControlPlane, ebbtide: Ebbtide) -> None:
-    """A running Job, a waiting one with its reason, and with --all an ended one, at 80 columns."""
+    """A summary, a running Job, a waiting one with its reason, and with --all an ended one, at 80 columns."""
     place = namespace(control_plane.api, "listed")
     on_pool = ("--pool", _POOL, "--cpu", "1")
     _create(control_plane, ebbtide, place, "job", "train", *on_pool, **{RUNS_FOR: "600"})
@@ -87,7 +87,14 @@ def test_the_list(control_plane: ControlPlane, ebbtide: Ebbtide) -> None:
     assert set(_listed(ebbtide, place)) == {"train", "large"}
     text = _output(ebbtide.start("jobs", "-n", place, "--all"))
     lines = text.splitlines()
-    assert lines[0].split() == ["NAME", "STATE", "ON", "TRIES", "LOST", "RAN", "COST", "USER"]
+    summary, _, states = lines[0].partition(": ")
+    assert summary == f"3 workloads in namespace {place}"
+    assert sorted(states.removesuffix(".").split(", ")) == [
+        "1 completed",
+        "1 running",
+        "1 waiting for a node",
+    ]
+    assert lines[1].split() == ["NAME", "STATE", "ON", "TRIES", "LOST", "RAN", "COST", "USER"]
     assert max(map(len, lines)) <= 80
     assert next(line for line in lines if "t4-spot" in line).split()[:3] == ["large", "waiting", "t4-spot"]
     assert "  large: waiting for a node for " in text

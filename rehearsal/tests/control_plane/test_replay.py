@@ -116,7 +116,10 @@ def test_a_review_has_the_verdict_of_the_replay(project: Path) -> None:
     """The comment on a pull request has the sentence of the replay's page, and both columns."""
     options = ("--against", "four.yaml", "--trace", "examples/traces/dev.csv", "--format", "markdown")
     text = _printed(project, "review", "dev", *options)
-    assert "**With 8 t4-spot nodes instead of 4: 44 % less waiting, 2 % more cost.**" in text
+    assert (
+        "nodes instead of 4: 177 of 177 jobs ended instead of 176, 44 % less waiting, 2 % more cost.**"
+        in text
+    )
     assert "|  | `four.yaml` | `dev` |" in text
 
 
