@@ -110,8 +110,9 @@ def complete(options: dict[str, Any]) -> None:
 
 
 def namespace_of(api: "Api", given: str) -> str:
-    """Return the namespace of an existing workload: the given one, the configured default, the context's, or
-    without any the one of the caller's team, which is then named on standard error.
+    """Return the namespace of a workload: the given one, the configured default, the context's, or without
+    any the one of the caller's team, which is then named on standard error. A caller with rights in the
+    namespace `default`, such as an administrator, is of no team.
 
     Raises:
         ConfigError: a file is invalid.
@@ -136,7 +137,9 @@ def _team_namespace(api: "Api") -> str:
         return ""
     try:
         names = [team.namespace for team in Profile.load(None).teams]
-        if len(names) > 1 and _NO_NAMESPACE not in names:
+        if _NO_NAMESPACE in names or _may_list_jobs(api, _NO_NAMESPACE):
+            return ""
+        if len(names) > 1:
             names = [name for name in names if _may_list_jobs(api, name)]
     except (ApiError, ProfileError):
         return ""

@@ -8,6 +8,7 @@ import typer
 from typer.core import TyperCommand
 
 from ebbtide.cli import follow as follow_command
+from ebbtide.cli.config import namespace_of
 from ebbtide.cli.consoles import say
 from ebbtide.cli.exit_status import ExitStatus
 from ebbtide.cli.options import PreviewFormat
@@ -145,7 +146,7 @@ def create(
         cluster = with_defaults(options)
         api = Api.of_user(options["context"])
         if not options["queue"]:
-            options["namespace"] = options["namespace"] or api.namespace
+            options["namespace"] = namespace_of(api, options["namespace"])
     parameters = {key: value for key, value in options.items() if value and key not in UNRECORDED}
     with problems.collecting(), fields_of(name, command, options) as fields:
         if cluster and folder:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn, Self
 
 import typer
 
+from ebbtide.cli.config import namespace_of
 from ebbtide.cli.consoles import console, say
 from ebbtide.cli.exit_status import ExitStatus
 from ebbtide.cli.follow import available_profile
@@ -105,7 +106,8 @@ class _Session:
         kubectl_command()
         context = options["context"]
         api = Api.of_user(context)
-        if name and (job := sessions.find(api, name, options["namespace"] or api.namespace, kind)):
+        place = namespace_of(api, options["namespace"])
+        if name and (job := sessions.find(api, name, place, kind)):
             profile = available_profile(options["profile"], job["metadata"]["namespace"], context)
             is_own = sessions.owner_of(job) == user_of(api)
             session = cls(api=api, job=job, context=context, profile=profile, is_own=is_own)
@@ -119,7 +121,7 @@ class _Session:
         cluster = with_defaults(options)
         folder = read_folder(code)
         if not options["queue"]:
-            options["namespace"] = options["namespace"] or api.namespace
+            options["namespace"] = place
         recorded = {key: value for key, value in (options | own).items() if value and key not in UNRECORDED}
         with fields_of(name, None, options) as fields:
             manifest, *dependents = objects_of(cluster, folder, user_of(api), recorded, **own, **fields)

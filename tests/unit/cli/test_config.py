@@ -145,6 +145,7 @@ def test_a_context_without_namespace_is_that_of_the_team(
     monkeypatch.setenv("EBBTIDE_PROFILE", two.json())
     assert namespace_of(_Reviews("speech"), "") == "speech"
     assert namespace_of(_Reviews("speech", "vision"), "") == "default"
+    assert namespace_of(_Reviews("default", "speech"), "") == "default"
     assert namespace_of(Api(None, "other"), "") == "other"
     monkeypatch.setenv("EBBTIDE_PROFILE", "missing.json")
     assert namespace_of(_Reviews(), "") == "default"
