@@ -61,7 +61,7 @@ class ResolvedPool(Pool):
 
     @property
     def is_declared_open(self) -> bool:
-        """Whether the declaration has `taints: []`, so that steps of pipelines may run on a system pool."""
+        """True if the declaration has `taints: []`: steps of pipelines may run on such a system pool."""
         return self.taints == () and "taints" in self.model_fields_set
 
     @property

@@ -1,1 +1,1 @@
-"""What the providers accept: types of properties, and their documented constraints."""
+"""Schemas of the providers: types of properties, and their documented constraints."""

@@ -48,7 +48,7 @@ _CAUSES: Final = {
     "node expired": ("end of a node's run", "ends of nodes' runs"),
     "failure": ("failure",),
 }
-"""What interrupts jobs, in words."""
+"""Singular and plural of each cause of an interruption."""
 
 Schedulers: TypeAlias = Callable[[Declaration], AbstractContextManager[Scheduler]]
 """Starts a scheduler with a declaration's objects."""
