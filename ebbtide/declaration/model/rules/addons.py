@@ -11,8 +11,7 @@ from ebbtide.declaration.model.faults import Fault
 from ebbtide.declaration.model.gpus import measured_pools
 from ebbtide.declaration.model.pool import Pool, TaintEffect
 from ebbtide.declaration.model.rules.gke_versions import is_earlier
-from ebbtide.declaration.model.rules.rule import PoolIn, Severity, cluster_rule, pools_of
-from ebbtide.declaration.model.rules.words import service_name
+from ebbtide.declaration.model.rules.rule import PoolIn, Severity, cluster_rule, pools_of, service_name
 from ebbtide.text import and_list
 
 _PIPELINES = "kubeflow/pipelines 2.17.0"

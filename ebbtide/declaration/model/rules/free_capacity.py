@@ -19,8 +19,7 @@ from ebbtide.declaration.model.faults import Fault
 from ebbtide.declaration.model.gpus import pools_left_to_us
 from ebbtide.declaration.model.queues import kueue_memory, pending_jobs
 from ebbtide.declaration.model.resolved_pool import ResolvedPool
-from ebbtide.declaration.model.rules.rule import Severity, cluster_rule, pools_of
-from ebbtide.declaration.model.rules.words import dollars
+from ebbtide.declaration.model.rules.rule import Severity, cluster_rule, dollars, pools_of
 from ebbtide.text import and_list
 
 

@@ -7,8 +7,14 @@ from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.faults import Fault
 from ebbtide.declaration.model.pool import Accelerator
 from ebbtide.declaration.model.queues import queues_of
-from ebbtide.declaration.model.rules.rule import PoolIn, Severity, cluster_rule, pool_rule, pools_of
-from ebbtide.declaration.model.rules.words import service_name
+from ebbtide.declaration.model.rules.rule import (
+    PoolIn,
+    Severity,
+    cluster_rule,
+    pool_rule,
+    pools_of,
+    service_name,
+)
 from ebbtide.text import and_list, or_list, several
 
 _NO_POOL = "The node pool could not be created."
