@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from ebbtide.analysis.urns import STACK_TYPE
+from ebbtide.analysis.recording.recording import STACK_TYPE
 from ebbtide.clients.clouds.interfaces import Account, ClusterIdentity
 from ebbtide.declaration.catalog import CloudKind
 from ebbtide.operations import volumes
-from ebbtide.operations.deleted_clusters import OUTPUT, DeletedClusters, merged, with_clusters
-from ebbtide.operations.state import ObjectReference, State, read
+from ebbtide.operations.deleted_clusters import DeletedClusters, with_clusters
+from ebbtide.operations.state import DELETED_CLUSTERS, ObjectReference, State, merged_clusters, read
 from ebbtide.operations.volumes import Volume
 from tests.unit.operations.objects import STATE
 
@@ -129,7 +129,7 @@ def test_clusters_that_an_earlier_destroy_has_deleted() -> None:
     state = read(with_clusters({"resources": [root, network]}, record))
     assert (state.deleted, state.accounts, state.identities) == (record, (account,), ())
     assert state.expires == datetime(2026, 11, 22, 20, tzinfo=UTC)
-    (merged_cluster,) = merged([replace(cluster, uid="", handles=frozenset())], record.identities)
+    (merged_cluster,) = merged_clusters([replace(cluster, uid="", handles=frozenset())], record.identities)
     assert merged_cluster == cluster
 
 
@@ -137,6 +137,6 @@ def test_clusters_that_an_earlier_destroy_has_deleted() -> None:
 def test_another_record_is_none(output: Any) -> None:
     """An output written by a user or a later version is not a record."""
     assert (
-        read({"resources": [_resource(STACK_TYPE, "p-dev", outputs={OUTPUT: output})]}).deleted
+        read({"resources": [_resource(STACK_TYPE, "p-dev", outputs={DELETED_CLUSTERS: output})]}).deleted
         == DeletedClusters()
     )
