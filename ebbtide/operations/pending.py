@@ -12,9 +12,10 @@ the provider did not create is not the stack's: it is removed from the state aga
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ebbtide.analysis.recording.assumption_tables import Question, is_assumed
-from ebbtide.analysis.recording.record import ASSUMPTIONS
-from ebbtide.analysis.recording.recording import urn_name
+from ebbtide.analysis.recording.assumed_values import is_assumed
+from ebbtide.analysis.recording.assumption_tables import Question
+from ebbtide.analysis.recording.assumptions import ASSUMPTIONS
+from ebbtide.analysis.urns import urn_name
 from ebbtide.clients.kubernetes.parts import parts, text
 from ebbtide.operations.records import record, with_record
 from ebbtide.operations.stack import Stack

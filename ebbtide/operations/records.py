@@ -5,7 +5,7 @@ resource is deleted.
 from collections.abc import Mapping
 from typing import Any
 
-from ebbtide.analysis.recording.recording import STACK_TYPE
+from ebbtide.analysis.urns import STACK_TYPE
 from ebbtide.clients.kubernetes.parts import part, parts
 
 

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
 
-from ebbtide.analysis.recording.recording import Recording, Resource, urn_name
+from ebbtide.analysis.recording.recording import Recording, Resource
 from ebbtide.analysis.review.consequences import POOL_NAMES, new_pools_beside
+from ebbtide.analysis.urns import urn_name
 from ebbtide.declaration.model.aks_labels_and_taints import AGENT_POOL
 from ebbtide.declaration.model.gke_labels_and_taints import NODE_POOL
 from ebbtide.operations.node_drain import DrainedPool

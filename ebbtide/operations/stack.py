@@ -21,7 +21,7 @@ from pulumi.automation.events import EngineEvent, StepEventMetadata
 
 from ebbtide.analysis.recording.provider_calls import Recorder
 from ebbtide.analysis.recording.provider_proxy import proxied
-from ebbtide.analysis.recording.recording import STACK_TYPE, urn_name
+from ebbtide.analysis.urns import STACK_TYPE, urn_name
 from ebbtide.operations import provider_plugins, state
 from ebbtide.operations.cloud_state import GKE_CLUSTER
 from ebbtide.operations.failures import explained

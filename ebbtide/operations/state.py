@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
-from ebbtide.analysis.recording.recording import STACK_TYPE, urn_name
+from ebbtide.analysis.urns import STACK_TYPE, urn_name
 from ebbtide.clients.clouds.interfaces import Account, ClusterIdentity
 from ebbtide.clients.kubernetes.parts import part, parts, text
 from ebbtide.declaration.catalog import CloudKind

@@ -20,8 +20,9 @@ from rich.console import Console
 from ebbtide.analysis.preview.record_stack import record_stack
 from ebbtide.analysis.preview.stack_files import StackFiles
 from ebbtide.analysis.reading.state import recording_of
-from ebbtide.analysis.recording.recording import STACK_TYPE, Recording
+from ebbtide.analysis.recording.recording import Recording
 from ebbtide.analysis.review.baseline import Baseline
+from ebbtide.analysis.urns import STACK_TYPE
 from ebbtide.clients.kubernetes import Api
 from ebbtide.clients.kubernetes.parts import parts, text
 from ebbtide.declaration.project import yaml_file

@@ -65,6 +65,8 @@ def gh(words: list[str]) -> None:
     if given.jq:
         _print("\n".join(_filtered(given.jq, stored)))
         return
+    if json.loads(os.environ["FAKE_RIGHTS"]).get("pull-requests") != "write":
+        _fail("Resource not accessible by integration (HTTP 403)")
     name, _, value = str(given.field).partition("=")
     body = Path(value[1:]).read_text(encoding="utf-8") if value.startswith("@") else value
     if name != "body" or len(body) > _LONGEST_COMMENT:

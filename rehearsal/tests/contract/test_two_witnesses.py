@@ -12,7 +12,7 @@ import yaml
 from _pytest.mark import ParameterSet
 from pydantic import ValidationError
 
-from ebbtide.analysis.recording.program import ProgramError
+from ebbtide.analysis.recording.failures import ProgramError
 from ebbtide.declaration.model import Cluster
 from ebbtide.declaration.model.rules import Severity, cluster_faults
 from rehearsal.tests.fake_clouds import refusals

@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from ebbtide.analysis.recording.recording import Recording
-from ebbtide.analysis.recording.values import Secret
+from ebbtide.analysis.recording.recording import Recording, Secret
 from tests.declarations import GKE, changed
 from tests.synth import synth
 
