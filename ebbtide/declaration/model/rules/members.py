@@ -6,7 +6,7 @@ from ebbtide.declaration.catalog import CloudKind
 from ebbtide.declaration.model.cloud import Aks
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.faults import Fault
-from ebbtide.declaration.model.members import groups_domain, is_object_id, members_of, name_of, principal
+from ebbtide.declaration.model.members import groups_domain, is_object_id, name_of, principal
 from ebbtide.declaration.model.rules.names import written
 from ebbtide.declaration.model.rules.rule import Severity, cluster_rule
 
@@ -53,7 +53,7 @@ def _one_kind(cluster: Cluster) -> Iterator[Fault]:
 
 @cluster_rule("member groups in one domain", "GKE docs, google-groups-rbac (2026)", CloudKind.GKE)
 def _one_domain(cluster: Cluster) -> Iterator[Fault]:
-    domain = groups_domain(cluster)
+    domain = groups_domain(cluster.members)
     for path, member in written(cluster, "teams[*].members[*]"):
         if member is not None and member.startswith("group:") and not member.endswith(f"@{domain}"):
             yield Fault(
@@ -88,7 +88,7 @@ def _only_inside(cluster: Cluster) -> Iterator[Fault]:
     severity=Severity.WARNED,
 )
 def _by_its_owner(cluster: Cluster) -> Iterator[Fault]:
-    existing, members = cluster.cloud.existing, members_of(cluster)
+    existing, members = cluster.cloud.existing, cluster.members
     if existing is None or not members:
         return
     if isinstance(cluster.cloud, Aks):

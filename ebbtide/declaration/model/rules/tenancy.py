@@ -6,10 +6,10 @@ from itertools import chain
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.faults import Fault
 from ebbtide.declaration.model.pool import Taint
-from ebbtide.declaration.model.queues import FLAVORS_IN_A_GROUP, TAINTS_OF_A_FLAVOR, queues_of
+from ebbtide.declaration.model.queues import FLAVORS_IN_A_GROUP, TAINTS_OF_A_FLAVOR
 from ebbtide.declaration.model.rules.names import namespace_path
 from ebbtide.declaration.model.rules.rule import Severity, cluster_rule
-from ebbtide.declaration.model.tenants import PIPELINES_NAMESPACE, system_owner, tenants_of
+from ebbtide.declaration.model.tenants import PIPELINES_NAMESPACE, system_owner
 from ebbtide.text import and_list, did_you_mean
 
 _KUEUE = "Kueue 0.19.2, ClusterQueue v1beta2 (2026-08-20)"
@@ -58,7 +58,7 @@ def _one_of(names: Iterable[str], otherwise: str) -> str:
     "maximum pools in queue", "ebbtide/declaration/providers/schemas/kueue.csv: resourceGroups.flavors"
 )
 def _not_too_many_pools(cluster: Cluster) -> Iterator[Fault]:
-    for index, queue in enumerate(queues_of(cluster)):
+    for index, queue in enumerate(cluster.resolved_queues):
         if len(queue.pools) > FLAVORS_IN_A_GROUP and not queue.fallback:
             yield Fault(
                 f"queues[{index}].pools" if cluster.queues else "pools",
@@ -76,7 +76,7 @@ def _not_too_many_taints(cluster: Cluster) -> Iterator[Fault]:
     paths = {pool.name: f"pools[{index}].taints" for index, pool in enumerate(cluster.pools)}
     taints = {pool.name: pool.labels_and_taints.all_taints for pool in cluster.resolved_pools}
     flavors: dict[str, tuple[str, set[Taint]]] = {}
-    for number, queue in enumerate(queues_of(cluster)):
+    for number, queue in enumerate(cluster.resolved_queues):
         names = [name for name in queue.pools if name in taints]
         if queue.fallback:
             together = set(chain.from_iterable(taints[name] for name in names))
@@ -131,7 +131,7 @@ def _one_architecture(cluster: Cluster) -> Iterator[Fault]:
 
 @cluster_rule("team queues exist", f"{_KUEUE}: LocalQueue.spec.clusterQueue")
 def _teams_name_queues(cluster: Cluster) -> Iterator[Fault]:
-    queues = [queue.name for queue in queues_of(cluster)]
+    queues = [queue.name for queue in cluster.resolved_queues]
     for number, team in enumerate(cluster.teams):
         for index, use in enumerate(team.queues):
             if use.queue not in queues:
@@ -172,7 +172,7 @@ def _namespaces_for_people(cluster: Cluster) -> Iterator[Fault]:
 
 @cluster_rule("team name of Kubeflow Pipelines", "Pulumi docs, resource names: URNs are unique (2026-08)")
 def _named_as_pipelines(cluster: Cluster) -> Iterator[Fault]:
-    derived = [tenant.name for tenant in tenants_of(cluster) if tenant not in cluster.teams]
+    derived = [tenant.name for tenant in cluster.tenants if tenant not in cluster.teams]
     for index, team in enumerate(cluster.teams):
         if team.name == PIPELINES_NAMESPACE and team.name in derived:
             yield Fault(
