@@ -10,6 +10,7 @@ import pulumi
 
 from ebbtide.declaration.model import Cluster, Kueue
 from ebbtide.declaration.model.add_on import AddOn
+from ebbtide.declaration.model.tenants import tenants_of
 from ebbtide.placement import member_policy, queue_policy
 from ebbtide.placement.derive import tenant_profiles
 from ebbtide.placement.fallback import fallback_objects
@@ -50,7 +51,7 @@ def has_add_ons(declaration: Cluster) -> bool:
     """Check that anything besides pools is declared."""
     return (
         has_drivers(declaration)
-        or bool(declaration.tenants)
+        or bool(tenants_of(declaration))
         or declaration.addons.pipelines is not None
         or any(add_on.spec.namespace for add_on in declaration.installed)
         or bool(_monitors(declaration))
@@ -135,7 +136,7 @@ class Addons(pulumi.ComponentResource):
         self.tenants = dict(self._tenants(kinds, hosts))
         self._queues(
             kueue,
-            {team.namespace_name: self.tenants[team.name].namespace for team in args.declaration.tenants},
+            {team.namespace_name: self.tenants[team.name].namespace for team in tenants_of(args.declaration)},
         )
         self.register_outputs({})
 
@@ -201,7 +202,7 @@ class Addons(pulumi.ComponentResource):
         declared = {team.name for team in declaration.teams}
         profiles = tenant_profiles(declaration)
         flavors = self._queueing.flavors_by_namespace()
-        for team in declaration.tenants:
+        for team in tenants_of(declaration):
             host = hosts.get(team.namespace_name)
             args = TenantArgs(
                 declaration=declaration,

@@ -12,7 +12,7 @@ from ebbtide.declaration.model import Pool, Site
 from ..faults import resolved_pool
 from ..overrides import overridden, without_none
 from ..ownership import Labels
-from ..rolling import Replacement, all_but, drain_input
+from ..replacements import Replacement, all_but, drain_input
 from .agent_pool import pool_inputs
 from .immutable import POOLS
 
@@ -47,7 +47,7 @@ class NodePoolArgs:
         deleted_with: the cluster, if its deletion deletes the pool.
         depends_on: the prerequisites of a node: the grants of the cluster's identity.
         cloud_name: name in the cloud when the pool is created. Default: the pool's.
-        replaced_by: the replacement, to keep the pool as it is, without its autoscaler (see `rolling`).
+        replaced_by: the replacement, to keep the pool as it is, without its autoscaler (see `replacements`).
             Default: the pool matches its declaration.
     """
 

@@ -9,6 +9,7 @@ from pulumi_kubernetes import Provider as KubernetesProvider
 
 from ebbtide.declaration.model import Aks, Reservation
 from ebbtide.declaration.model import Cluster as Declaration
+from ebbtide.declaration.model.members import members_of
 
 from .. import kubernetes
 from ..addons.logs import LogCollection, LogCollectionArgs, LogStore, LogStoreArgs
@@ -16,7 +17,7 @@ from ..addons.metrics import MetricStore, MetricStoreArgs
 from ..faults import require_cloud
 from ..lifetime import expires
 from ..ownership import Labels, billing_labels, of_pool
-from ..rolling import node_pools
+from ..replacements import node_pools
 from .cluster import Cluster, ClusterArgs
 from .identity import Identity, IdentityArgs
 from .kubeconfig import kubeconfig
@@ -182,7 +183,7 @@ def _own(name: str, declaration: Declaration, cloud: Aks, parent: Topology) -> _
             deleted_with=cluster.resource,
         )
         MaintenanceSchedules(f"{name}-maintenance", schedules, inside)
-    if declaration.members:
+    if members_of(declaration):
         members = MembersArgs(
             declaration=declaration,
             cloud=cloud,

@@ -26,7 +26,7 @@ from ebbtide.values import durations
 from ..faults import resolved_pool
 from ..overrides import overridden, without_none
 from ..ownership import Labels
-from ..rolling import Replacement, all_but, drain_input
+from ..replacements import Replacement, all_but, drain_input
 from .immutable import POOLS
 
 _TYPE: Final = "gcp:container/nodePool:NodePool"
@@ -60,7 +60,7 @@ class NodePoolArgs:
             deletions.
         depends_on: prerequisites of a node: the network's egress, the account's grants.
         cloud_name: name in the cloud when the pool is created. Default: the pool's.
-        replaced_by: the replacement, to keep the pool as it is, without its autoscaler (see `rolling`).
+        replaced_by: the replacement, to keep the pool as it is, without its autoscaler (see `replacements`).
             Default: the pool matches its declaration.
     """
 

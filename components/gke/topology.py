@@ -8,12 +8,13 @@ from pulumi_kubernetes import Provider as KubernetesProvider
 
 from ebbtide.declaration.model import Cluster as Declaration
 from ebbtide.declaration.model import Gke
+from ebbtide.declaration.model.members import members_of
 
 from .. import kubernetes
 from ..faults import require_cloud
 from ..lifetime import expires
 from ..ownership import Labels, billing_labels, of_pool
-from ..rolling import node_pools
+from ..replacements import node_pools
 from .cluster import Cluster, ClusterArgs
 from .identity import Identity, IdentityArgs
 from .keys import KeyGrants, KeyGrantsArgs
@@ -127,7 +128,7 @@ def _own(name: str, declaration: Declaration, cloud: Gke, parent: Topology) -> _
         ),
         inside,
     )
-    if declaration.members:
+    if members_of(declaration):
         Members(f"{name}-members", MembersArgs(declaration=declaration, cloud=cloud), inside)
     return _Base(
         cluster_name=cluster.cluster_name,

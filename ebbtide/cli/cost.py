@@ -19,8 +19,7 @@ from ebbtide.cli.options import duration
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ebbtide.operations.billing import Comparison
-    from ebbtide.operations.ledger import Report, Sum
+    from ebbtide.operations.ledger import Comparison, Report, Sum
 
 
 class CostFormat(StrEnum):
@@ -67,8 +66,11 @@ def cost(
     differs from the billing export by more than 3 %.
     """
     from ebbtide.clients.kubernetes import Api  # noqa: PLC0415
-    from ebbtide.operations.billing import compare  # noqa: PLC0415
-    from ebbtide.operations.ledger import read_record, report  # noqa: PLC0415
+    from ebbtide.operations.ledger import (  # noqa: PLC0415
+        compare,
+        read_record,
+        report,
+    )
 
     length = duration(since) if not month else timedelta()
     api = Api.of_user(context)

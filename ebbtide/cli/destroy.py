@@ -104,7 +104,7 @@ def _selected(cwd: Path) -> str:
     """
     from ebbtide.declaration.project.source import project_directory  # noqa: PLC0415
     from ebbtide.operations.backend import Backend  # noqa: PLC0415
-    from ebbtide.operations.errors import OperationError  # noqa: PLC0415
+    from ebbtide.operations.failures import OperationError  # noqa: PLC0415
 
     if (name := Backend(project_directory(cwd.resolve())).selected) is None:
         again = command_line("destroy", "STACK")

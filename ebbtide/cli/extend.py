@@ -27,8 +27,8 @@ def extend(
     from ebbtide.cli.up import up  # noqa: PLC0415
     from ebbtide.operations import extend as extending  # noqa: PLC0415
     from ebbtide.operations.backend import Backend  # noqa: PLC0415
-    from ebbtide.operations.messages import time  # noqa: PLC0415
     from ebbtide.values import clock  # noqa: PLC0415
+    from ebbtide.values.clock import in_utc  # noqa: PLC0415
 
     name = stack_name(stack, config_file)
     files = stack_files(name.rpartition("/")[2], config_file, cwd)
@@ -37,7 +37,7 @@ def extend(
     extending.check_policy(name, files.policy(), extension.hours)
     opened.configure(extending.PATH, extension.hours)
     say(
-        f"Once it is updated, stack {name} expires at {time(extension.after)}, not at "
-        f"{time(extension.before)}: lifetime is {extension.hours} hours in {files.config_file.name}."
+        f"Once it is updated, stack {name} expires at {in_utc(extension.after)}, not at "
+        f"{in_utc(extension.before)}: lifetime is {extension.hours} hours in {files.config_file.name}."
     )
     up(name, yes=yes, config_file=config_file, cwd=cwd)

@@ -69,7 +69,6 @@ def reap(
     from ebbtide.declaration.catalog import CloudKind  # noqa: PLC0415
     from ebbtide.declaration.project.source import project_directory  # noqa: PLC0415
     from ebbtide.operations import reap as reaping  # noqa: PLC0415
-    from ebbtide.operations import unmanaged  # noqa: PLC0415
     from ebbtide.operations.backend import Backend  # noqa: PLC0415
     from ebbtide.values import clock  # noqa: PLC0415
 
@@ -86,7 +85,7 @@ def reap(
         *(Account(CloudKind.GKE, name) for name in google_project or ()),
         *(Account(CloudKind.AKS, name) for name in azure_subscription or ()),
     ]
-    groups, notes = unmanaged.find(backend, accounts, now)
+    groups, notes = reaping.find_unmanaged(backend, accounts, now)
     reaping.check_clock()
     report = reaping.expired(backend, now, groups, notes)
     if yes:
@@ -157,7 +156,7 @@ def _show(report: "Reaping", now: "datetime") -> None:
 def _resources(report: "Reaping") -> "Table":
     from rich.table import Table  # noqa: PLC0415
 
-    from ebbtide.operations.messages import time  # noqa: PLC0415
+    from ebbtide.values.clock import in_utc  # noqa: PLC0415
 
     table = Table(box=None, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0))
     for heading in ("KIND", "NAME", "LOCATION", "EXPIRED AT"):
@@ -166,15 +165,15 @@ def _resources(report: "Reaping") -> "Table":
     table.add_column("STATE")
     for item in report.resources:
         cost = "?" if item.usd_per_hour is None else f"{item.usd_per_hour:.4f}"
-        table.add_row(item.kind, item.name, item.location, time(item.expires), cost, item.outcome)
+        table.add_row(item.kind, item.name, item.location, in_utc(item.expires), cost, item.outcome)
     return table
 
 
 def _table(report: "Reaping", now: "datetime") -> "Table":
     from rich.table import Table  # noqa: PLC0415
 
-    from ebbtide.operations.messages import time  # noqa: PLC0415
     from ebbtide.values import durations  # noqa: PLC0415
+    from ebbtide.values.clock import in_utc  # noqa: PLC0415
 
     table = Table(box=None, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("STACK", no_wrap=True)
@@ -186,7 +185,7 @@ def _table(report: "Reaping", now: "datetime") -> "Table":
         cost = stack.idle_usd_per_hour
         table.add_row(
             stack.stack,
-            time(stack.expires) if stack.expires else "?",
+            in_utc(stack.expires) if stack.expires else "?",
             durations.rounded(now - stack.expires) if stack.expires else "",
             ", ".join(stack.clusters),
             "?" if cost is None else f"{'~' if stack.estimated else ''}{cost:.2f}",

@@ -9,7 +9,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from ebbtide.operations.messages import asleep, never, time
+from ebbtide.operations.access import asleep_message
+from ebbtide.operations.status import never_message
 from ebbtide.operations.status_report import (
     GpuStatus,
     PoolStatus,
@@ -20,6 +21,7 @@ from ebbtide.operations.status_report import (
 )
 from ebbtide.text import bound, command_line, several
 from ebbtide.values import durations
+from ebbtide.values.clock import in_utc
 
 _SHOWN: Final = 10
 """Maximum number of rows for work, and for the waiting work of a queue."""
@@ -28,8 +30,8 @@ _SHOWN: Final = 10
 def tables(status: Status) -> RenderableType:
     """Return the tables of a status: pools, work, queues, and sentences about cost and expiry."""
     return Group(
-        Text(f"Stack {status.stack}, cluster {status.cluster}, {time(status.time)}"),
-        *([Text(asleep(status.stack))] if status.asleep else []),
+        Text(f"Stack {status.stack}, cluster {status.cluster}, {in_utc(status.time)}"),
+        *([Text(asleep_message(status.stack))] if status.asleep else []),
         Text(),
         _pools(status.pools, status.time),
         Text(),
@@ -126,7 +128,7 @@ def _reason(queue: QueueStatus, items: Sequence[WaitingWork], now: datetime) -> 
     if first.reason:
         yield Padding(Text(first.reason), (0, 0, 0, 2))
     if first.never:
-        yield Padding(Text(never(queue.name, first), style="bold"), (0, 0, 0, 2))
+        yield Padding(Text(never_message(queue.name, first), style="bold"), (0, 0, 0, 2))
 
 
 def _gpus(gpus: GpuStatus | None) -> Iterator[str]:
@@ -150,7 +152,7 @@ def _cost(status: Status) -> Iterator[str]:
     now = f"{bound(cost.unknown, cost.estimated)}${cost.usd_per_hour:.2f} per hour now"
     yield f"Cost: {now}, ${cost.always_usd_per_hour:.2f} of it without nodes."
     if cost.spent_usd is not None and cost.spent_since and cost.idle_usd is not None:
-        spent = f"Nodes have cost ${cost.spent_usd:.2f} since {time(cost.spent_since)}"
+        spent = f"Nodes have cost ${cost.spent_usd:.2f} since {in_utc(cost.spent_since)}"
         yield f"{spent}, ${cost.idle_usd:.2f} of it idle. See `{command_line('cost')}`."
     if cost.unknown:
         yield f"Unknown prices: {', '.join(cost.unknown)}."
@@ -164,5 +166,5 @@ def _expiry(status: Status) -> str:
     if status.expires is None:
         return "The cluster is permanent."
     if status.expires <= status.time:
-        return f"Expired at {time(status.expires)}, {durations.rounded(status.time - status.expires)} ago."
-    return f"Expires at {time(status.expires)}, in {durations.elapsed(status.expires - status.time)}."
+        return f"Expired at {in_utc(status.expires)}, {durations.rounded(status.time - status.expires)} ago."
+    return f"Expires at {in_utc(status.expires)}, in {durations.elapsed(status.expires - status.time)}."

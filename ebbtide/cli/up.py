@@ -88,7 +88,7 @@ def _updated(
     verbose: bool,
 ) -> int:
     from ebbtide.analysis.recording.provider_calls import Recorder  # noqa: PLC0415
-    from ebbtide.operations import access, rolling, state  # noqa: PLC0415
+    from ebbtide.operations import access, pool_replacement, state  # noqa: PLC0415
     from ebbtide.operations.backend import Backend  # noqa: PLC0415
     from ebbtide.operations.plan import plan_of  # noqa: PLC0415
     from ebbtide.operations.up import Update, drain_option  # noqa: PLC0415
@@ -99,12 +99,12 @@ def _updated(
     update = Update(Backend(files.root).opened(name, config_file), files, output, drain_timeout, verbose)
     document, done = update.begin()
     deployment = document["deployment"]
-    if begun := rolling.interrupted(deployment):
+    if begun := pool_replacement.interrupted(deployment):
         update.log(f"An earlier update was interrupted while it replaced {', '.join(begun)}; it continues.")
-    before = update.baseline({**document, "deployment": rolling.without_replacements(deployment)})
+    before = update.baseline({**document, "deployment": pool_replacement.without_replacements(deployment)})
     recording = update.recorded(before)
     with files.prices():
-        plan = plan_of(recording, before, files, rolling.refused(recording), drain_timeout, done)
+        plan = plan_of(recording, before, files, pool_replacement.refused(recording), drain_timeout, done)
     for line in (*plan.lines, *update.losses(plan)):
         update.log(line)
     refusals: list[str] = []

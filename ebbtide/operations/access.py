@@ -1,15 +1,22 @@
-"""Access to the cluster of a stack, by its outputs."""
+"""Access to the cluster of a stack, and to its clouds, with the user's credentials."""
 
 import json
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Any, Final
 
+from ebbtide.clients.clouds import connect
+from ebbtide.clients.clouds.errors import CloudApiError
+from ebbtide.clients.clouds.interfaces import Account, ClusterIdentity, Inventory
 from ebbtide.clients.kubernetes import Api, ApiError, KubeconfigError, MissingClientError
-from ebbtide.operations.errors import OperationError
+from ebbtide.clients.kubernetes.parts import text
+from ebbtide.declaration.catalog import CLOUD_SPECS, CloudKind
+from ebbtide.operations.failures import OperationError
 from ebbtide.operations.state import State
 from ebbtide.placement import Profile, ProfileError
-from ebbtide.text import command_line
+from ebbtide.text import command_line, install_command
 
 
 class UnansweredError(OperationError):
@@ -93,3 +100,124 @@ def _parsed(kubeconfig: Any) -> Mapping[str, Any]:
     if not isinstance(parsed, dict):
         raise KubeconfigError("The output `kubeconfig` is not an object")
     return parsed  # pyright: ignore[reportUnknownVariableType] - JSON
+
+
+_DENIED: Final = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND)
+_LOGINS: Final = {CloudKind.GKE: "gcloud auth application-default login", CloudKind.AKS: "az login"}
+
+
+@dataclass(frozen=True, slots=True)
+class Clouds:
+    """Projects and subscriptions.
+
+    Attributes:
+        inventories: accessible projects and subscriptions.
+        reasons: for each other one, the reason and the fix.
+    """
+
+    inventories: Mapping[Account, Inventory] = field(default_factory=dict[Account, Inventory])
+    reasons: Mapping[Account, str] = field(default_factory=dict[Account, str])
+
+
+def reach(accounts: Iterable[Account]) -> Clouds:
+    """Connect to projects and subscriptions with the user's credentials.
+
+    Raises:
+        OperationError: the credentials have no access to one.
+    """
+    inventories: dict[Account, Inventory] = {}
+    reasons: dict[Account, str] = {}
+    for account in accounts:
+        try:
+            inventory = connect.inventory(account)
+            inventory.check()
+        except ModuleNotFoundError as error:
+            if (error.name or "").partition(".")[0] not in {"azure", "google", "requests"}:
+                raise
+            login = _LOGINS[account.cloud]
+            reasons[account] = (
+                f"Install its client with: {install_command('clouds')}. Then log in with `{login}`."
+            )
+        except CloudApiError as error:
+            if error.status in _DENIED:
+                raise OperationError(
+                    f"Nothing was changed: the credentials have no access to {account}: {error}"
+                ) from None
+            reasons[account] = str(error)
+        else:
+            inventories[account] = inventory
+    return Clouds(inventories, reasons)
+
+
+def commands(cluster: ClusterIdentity) -> str:
+    """Return a command that lists the disks of a cluster, or on Azure all of its remaining resources."""
+    if cluster.account.cloud is CloudKind.AKS:
+        return (
+            f"az resource list --subscription {cluster.account.id} --resource-group "
+            f"{cluster.node_resource_group} --output table"
+        )
+    labels = (
+        f"labels.goog-k8s-cluster-name={cluster.name} AND labels.goog-k8s-cluster-location={cluster.location}"
+    )
+    return f'gcloud compute disks list --project {cluster.account.id} --filter "{labels}"'
+
+
+_VARIABLES: Final = {
+    CloudKind.GKE: ("GOOGLE_PROJECT", "GOOGLE_CLOUD_PROJECT", "GCLOUD_PROJECT", "CLOUDSDK_CORE_PROJECT"),
+    CloudKind.AKS: ("ARM_SUBSCRIPTION_ID",),
+}
+"""Variables that the providers read (pulumi-gcp 10.2, pulumi-azure-native 3.29)."""
+
+
+def check_accounts(
+    stack: str,
+    accounts: Sequence[Account],
+    config: Mapping[str, str],
+    declaration: Mapping[str, Any],
+    environment: Mapping[str, str],
+) -> None:
+    """Check that configuration and environment name the account of the stack's state, or no account.
+
+    Args:
+        stack: the stack's name.
+        accounts: projects and subscriptions in its state.
+        config: its configuration, by full key.
+        declaration: its declared cluster; empty without one.
+        environment: the environment's variables.
+
+    Raises:
+        OperationError: they name another account; the message has a line for each.
+    """
+    faults: list[str] = []
+    for cloud in dict.fromkeys(account.cloud for account in accounts):
+        own = [account for account in accounts if account.cloud is cloud]
+        for source, account in _named(cloud, config, declaration, environment):
+            if account.id not in {known.id for known in own}:
+                faults.append(
+                    f"Nothing was changed: stack {stack} was created in {own[0]}, and {source} names "
+                    f"{account}. Name {own[0].id} there, or nothing."
+                )
+    if faults:
+        raise OperationError("\n".join(faults))
+
+
+def _named(
+    cloud: CloudKind,
+    config: Mapping[str, str],
+    declaration: Mapping[str, Any],
+    environment: Mapping[str, str],
+) -> Iterator[tuple[str, Account]]:
+    field, key = CLOUD_SPECS[cloud].account, CLOUD_SPECS[cloud].account_config
+    is_of_cloud = text(declaration, "cloud", "kind") == cloud.value
+    if is_of_cloud and (id_ := text(declaration, "cloud", field)):
+        yield f"`ebbtide:cluster.cloud.{field}`", Account(cloud, id_)
+    if id_ := config.get(key):
+        yield f"`{key}`", Account(cloud, id_)
+    for variable in _VARIABLES[cloud]:
+        if id_ := environment.get(variable):
+            yield variable, Account(cloud, id_)
+
+
+def asleep_message(stack: str) -> str:
+    """Return the message about a stack that sleeps."""
+    return f"Stack {stack} is asleep. Wake it with: {command_line('wake', stack)}"

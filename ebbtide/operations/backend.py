@@ -10,8 +10,7 @@ from typing import Any, Final
 
 from pulumi import automation
 
-from ebbtide.operations.errors import OperationError
-from ebbtide.operations.failures import explained, output_of
+from ebbtide.operations.failures import OperationError, explained, output_of
 from ebbtide.operations.stack import Stack, exported
 
 _DIRECTORY: Final = "file://"

@@ -4,7 +4,7 @@ Source of the order: docs/decisions/0008.
 """
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,31 +14,16 @@ from ebbtide.analysis.reading.state import StateError
 from ebbtide.clients.clouds.interfaces import ClusterIdentity, StoredData
 from ebbtide.clients.kubernetes import ApiError
 from ebbtide.declaration.catalog.amounts import Amount
-from ebbtide.operations import (
-    access,
-    accounts,
-    clouds,
-    deleted_clusters,
-    inspection,
-    messages,
-    orphans,
-    queue_drain,
-    stored_data,
-    user_cleanup,
-    user_objects,
-)
+from ebbtide.operations import access, inspection, orphans, queue_stops, user_objects
 from ebbtide.operations import state as states
-from ebbtide.operations.advice import causes, explanation
-from ebbtide.operations.clouds import Clouds
-from ebbtide.operations.costs import idle_cost
-from ebbtide.operations.deleted_clusters import DeletedClusters
-from ebbtide.operations.errors import OperationError
-from ebbtide.operations.inspection import Inspection
+from ebbtide.operations.access import Clouds
+from ebbtide.operations.failures import OperationError, causes, explanation, unlocking
+from ebbtide.operations.inspection import Inspection, Volume
 from ebbtide.operations.interrupts import deferred_interrupts
-from ebbtide.operations.locks import unlocking
-from ebbtide.operations.progress import narration
-from ebbtide.operations.stack import Stack
-from ebbtide.operations.state import State
+from ebbtide.operations.orphans import idle_cost
+from ebbtide.operations.stack import Stack, narration
+from ebbtide.operations.state import DeletedClusters, State
+from ebbtide.operations.work import Work
 from ebbtide.text import bound, command_line, several
 from ebbtide.values import clock
 
@@ -124,23 +109,23 @@ def destroy(stack: Stack, options: Options, console: Console) -> DestroyOutcome 
     if not state.resources and not state.pending:
         console.print(f"Stack {stack.name} has no resources to destroy.", markup=False, soft_wrap=True)
         return DestroyOutcome(done=True)
-    accounts.check(stack.name, state.accounts, options.config, options.declaration, os.environ)
+    access.check_accounts(stack.name, state.accounts, options.config, options.declaration, os.environ)
     try:
         cost = idle_cost(exported) if state.resources else None
     except StateError:
         cost = None
-    data = tuple(stored_data.of_state(exported["deployment"]))
-    run = _Run(stack, options, state, clouds.reach(state.accounts), console, cost, data)
+    data = tuple(inspection.of_state(exported["deployment"]))
+    run = _Run(stack, options, state, access.reach(state.accounts), console, cost, data)
     cluster = _inspected(run)
-    for line in messages.findings(cluster, clock.now(), keeps_volumes=options.keep_volumes):
+    for line in inspection.findings(cluster, clock.now(), keeps_volumes=options.keep_volumes):
         run.print(line)
-    for line in stored_data.lines(data, run.clouds):
+    for line in inspection.stored_lines(data, run.clouds):
         run.print(line)
     if cluster.is_unanswered and state.may_be_stopped:
         run.print(access.asleep(stack.name))
     if not _confirmed(run, cluster):
         return None
-    known = deleted_clusters.merged(state.identities, state.deleted.identities)
+    known = states.merged_clusters(state.identities, state.deleted.identities)
     identities = orphans.identify(run.clouds, known, cluster.names)
     if options.check:
         return _checked(run, cluster, identities, options.check)
@@ -154,10 +139,10 @@ def _unchecked(run: _Run, cluster: Inspection, identities: Iterable[ClusterIdent
         _drain(run, cluster)
         cluster, unfinished = _without_users_objects(run, cluster)
     except KeyboardInterrupt:
-        run.print(messages.drained(stack.name, queue_drain.queues(run.state)))
+        run.print(drained(stack.name, queue_stops.queues(run.state)))
         return DestroyOutcome(done=False, interrupted=True)
     if unfinished:
-        for line in messages.unfinished(stack.name, unfinished):
+        for line in _unfinished_lines(stack.name, unfinished):
             run.print(line)
         return DestroyOutcome(done=False, error=unfinished[0])
     _record(run, cluster, identities)
@@ -187,11 +172,15 @@ def _checked(
         nonlocal cluster
         check(run.stack.state())
         if run.stack.last_start() != before:  # and its state may be that before it, with the record
-            raise OperationError(messages.updated(run.stack.name))
+            name = run.stack.name
+            raise OperationError(
+                f"Nothing was destroyed: stack {name} was updated at the same time. If it is to stay, update "
+                f"it again with: {command_line('up', name)}"
+            )
         _drain(run, cluster)
         cluster, unfinished = _without_users_objects(run, cluster)
         if unfinished:
-            for line in messages.unfinished(run.stack.name, unfinished):
+            for line in _unfinished_lines(run.stack.name, unfinished):
                 run.print(line)
             raise _UnfinishedError(unfinished[0])
 
@@ -228,7 +217,7 @@ def _record(run: _Run, cluster: Inspection, identities: Iterable[ClusterIdentity
         document = run.stack.exported()
         if run.options.check:
             run.options.check(states.read(document["deployment"]))
-        changed = {**document, "deployment": deleted_clusters.with_clusters(document["deployment"], record)}
+        changed = {**document, "deployment": states.with_clusters(document["deployment"], record)}
         if changed != document:
             unlocking(lambda: run.stack.replace_state(changed), run.stack.unlock, run.print)
 
@@ -241,21 +230,21 @@ def _confirmed(run: _Run, cluster: Inspection) -> bool:
             given.
     """
     stack, state, options = run.stack, run.state, run.options
-    data = stored_data.named(run.data)
+    data = inspection.named(run.data)
     if options.check:
         options.check(state)
     refusals = stack.refusals()
     if not state.protected:
         if refusals:
-            raise OperationError(messages.refused(stack.name, refusals))
-        return options.confirm(messages.question(stack.name, state, cluster.work, data))
+            raise OperationError(refused(stack.name, refusals))
+        return options.confirm(question(stack.name, state, cluster.work, data))
     others = [refusal for refusal in refusals if not _is_of_protection(refusal)]
     if others:
-        raise OperationError(messages.refused(stack.name, others))
+        raise OperationError(refused(stack.name, others))
     name = stack.name.rpartition("/")[2]
-    typed = options.ask_name(messages.question_of_name(name, state, cluster.work, data))
+    typed = options.ask_name(_question_of_name(name, state, cluster.work, data))
     if typed is None:
-        raise OperationError(messages.protected(name, options.config_file, state))
+        raise OperationError(protected(name, options.config_file, state))
     if typed != name:
         raise OperationError(f"Nothing was changed: {typed!r} is not the name of the stack, {name}.")
     return True
@@ -268,10 +257,10 @@ def _is_of_protection(refusal: str) -> bool:
 
 
 def _drain(run: _Run, cluster: Inspection) -> None:
-    names = queue_drain.queues(run.state)
+    names = queue_stops.queues(run.state)
     if not names or not cluster.work or cluster.api is None:
         return
-    queue_drain.drain_and_report(cluster.api, names, run.print)
+    queue_stops.drain_and_report(cluster.api, names, run.print)
 
 
 def _without_users_objects(run: _Run, cluster: Inspection) -> tuple[Inspection, list[str]]:
@@ -287,7 +276,7 @@ def _without_users_objects(run: _Run, cluster: Inspection) -> tuple[Inspection, 
         if run.options.keep_volumes:
             user_objects.retain(cluster.api, objects)
             objects = [item for item in objects if not item.is_volume]
-        unfinished = user_cleanup.clean_up(cluster.api, objects, run.print)
+        unfinished = user_objects.clean_up(cluster.api, objects, run.print)
         retained = user_objects.cloud_names(cluster.api).retained
         volumes = inspection.volumes_of(cluster.api)
     except ApiError as error:
@@ -306,7 +295,10 @@ def _destroyed(run: _Run, cluster: Inspection, first: Callable[[], None] | None 
         stack.unprotect()
     without_cluster = cluster.is_unanswered and state.owns_cluster
     if without_cluster:
-        run.print(messages.without_cluster())
+        run.print(
+            "The cluster is unreachable, and is deleted without them: its objects are removed from the state "
+            "(PULUMI_K8S_DELETE_UNREACHABLE)."
+        )
     with (
         narration(run.console, state.resources) as watch,
         deferred_interrupts(
@@ -329,7 +321,7 @@ def _destroyed(run: _Run, cluster: Inspection, first: Callable[[], None] | None 
         run.print(line)
     so_far = f"{remaining} of {several(state.resources, 'resource')} still exist"
     run.print(f"{so_far}. Continue with: {command_line('destroy', stack.name)}")
-    for line in messages.ways_through(stack.name, errors):
+    for line in ways_through(stack.name, errors):
         run.print(line)
     return DestroyOutcome(
         done=False, interrupted=interrupts.received, error=causes(errors)[0] if errors else so_far
@@ -363,18 +355,18 @@ def _reported(run: _Run, cluster: Inspection, identities: Iterable[ClusterIdenti
         for line in orphans.lines(item, kept):
             run.print(line)
     if state.pending:
-        for line in messages.pending(run.stack.name, state.pending, is_gone=is_gone):
+        for line in _pending(run.stack.name, state.pending, is_gone=is_gone):
             run.print(line)
         if is_gone:
             run.stack.forget_pending()
     disks = [] if is_known else inspection.remaining_volumes(cluster, state)
-    for line in messages.remains(state.buckets, disks, state.registries):
+    for line in remains(state.buckets, disks, state.registries):
         run.print(line)
     if run.cost:
         about = bound((), run.cost.estimated)
         run.print(f"The stack no longer costs at least {about}${run.cost.known:.2f}/h.")
-    remains = any(item.resources for item in leftovers)
-    return DestroyOutcome(done=True, leftovers=bool(state.buckets or state.registries or disks or remains))
+    left = any(item.resources for item in leftovers)
+    return DestroyOutcome(done=True, leftovers=bool(state.buckets or state.registries or disks or left))
 
 
 def _left(run: _Run, cluster: ClusterIdentity, kept: frozenset[str]) -> tuple[orphans.Leftovers, bool]:
@@ -390,3 +382,105 @@ def _left(run: _Run, cluster: ClusterIdentity, kept: frozenset[str]) -> tuple[or
         return leftovers, False
     errors = orphans.delete(run.clouds.inventories[cluster.account], doomed, run.print)
     return orphans.left(run.clouds, cluster), len(errors) < len(doomed)
+
+
+def question(stack: str, state: State, work: Sequence[Work], data: str = "") -> str:
+    """Return the confirmation prompt.
+
+    Args:
+        stack: the stack's name.
+        state: its state.
+        work: the work that ends.
+        data: names of the data that is deleted; empty for none.
+    """
+    return f"Destroy {several(state.resources, 'resource')} of stack {stack}{_ends(work, data)}?"
+
+
+def _question_of_name(name: str, state: State, work: Sequence[Work], data: str = "") -> str:
+    """Return the confirmation prompt for a permanent stack, which requires its name; arguments as for
+    `question`."""
+    return (
+        f"Stack {name} is permanent. This would destroy {several(state.resources, 'resource')}"
+        f"{_ends(work, data)}. Type {name} to destroy it"
+    )
+
+
+def _ends(work: Sequence[Work], data: str) -> str:
+    ends = f", and end {several(len(work), 'piece')} of work" if work else ""
+    return (f", with {data}" if data else "") + ends
+
+
+def protected(name: str, config_file: str, state: State) -> str:
+    """Return the message for protected resources: reason and fix."""
+    resources = ", ".join(state.protected)
+    again = command_line("destroy", name, "--confirm-name", name)
+    return (
+        f"Nothing was changed: {resources} of stack {name} is protected, since the cluster has no lifetime. "
+        f"Confirm with its name: {again}. Or write a `lifetime` in {config_file}, such as "
+        f"`lifetime: {{hours: 1}}`, run `pulumi up --stack {name}`, then destroy it."
+    )
+
+
+def refused(stack: str, refusals: Sequence[str]) -> str:
+    """Return the message for a destroy that the engine rejects."""
+    return "\n".join((f"Nothing was changed: the engine refuses to destroy stack {stack}.", *refusals))
+
+
+def _unfinished_lines(stack: str, objects: Sequence[str]) -> Iterator[str]:
+    """Explain why only users' objects were deleted."""
+    yield "The stack was not destroyed: controllers are still deleting objects that users created."
+    for item in objects:
+        yield f"  {item}"
+    yield f"Continue with: {command_line('destroy', stack)}"
+
+
+def ways_through(stack: str, errors: Sequence[str]) -> Iterator[str]:
+    """Return advice about errors that another attempt does not fix."""
+    text = "\n".join(errors)
+    if "unreachable" in text or "connection refused" in text.lower():
+        yield (
+            "If the cluster is gone, remove its objects from the state with: "
+            f"PULUMI_K8S_DELETE_UNREACHABLE=true {command_line('destroy', stack)}"
+        )
+    if errors:
+        yield (
+            "A resource that no longer exists is removed from the state with: pulumi state delete URN "
+            f"--stack {stack}. `pulumi stack --show-urns --stack {stack}` lists them."
+        )
+
+
+def _pending(stack: str, names: Sequence[str], *, is_gone: bool) -> Iterator[str]:
+    """Return a notice about resources whose creation was interrupted."""
+    yield f"The creation of {', '.join(names)} was interrupted: the engine does not know what exists."
+    if is_gone:
+        yield "Nothing of their cluster exists in the cloud, so they are removed from the state."
+    else:
+        yield (
+            "Look for them in the cloud, then remove them from the state with: pulumi refresh "
+            f"--clear-pending-creates --stack {stack}"
+        )
+
+
+def drained(stack: str, queues: Iterable[str]) -> str:
+    """Return the advice after work was drained and nothing was destroyed."""
+    return (
+        f"Interrupted: nothing was destroyed, and the queues {', '.join(sorted(queues))} are drained. "
+        f"Continue with: {command_line('destroy', stack)}. To admit work again, set `stopPolicy: None` with "
+        "kubectl edit."
+    )
+
+
+def remains(
+    buckets: Sequence[str], volumes: Sequence[Volume], registries: Sequence[str] = ()
+) -> Iterator[str]:
+    """List leftovers that still cost money; empty if none."""
+    if buckets or volumes or registries:
+        yield "Remaining resources that cost money:"
+    for bucket in buckets:
+        yield f"  bucket {bucket}, with its contents, as declared (`keep`)"
+    for registry in registries:
+        yield f"  container registry {registry}, with its images, as declared (`keep`)"
+    for volume in volumes:
+        disk = f", disk {volume.disk}" if volume.disk else ""
+        of = f" of claim {volume.claim}" if volume.claim else ""
+        yield f"  volume {volume.name}{of}, {volume.size}{disk}"

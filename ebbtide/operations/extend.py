@@ -11,7 +11,7 @@ from typing import Any, Final, cast
 from ebbtide.analysis.policy.rules.limits import LONGEST_LIFETIME
 from ebbtide.analysis.policy.settings import Level, Policy
 from ebbtide.clients.kubernetes.parts import part
-from ebbtide.operations.errors import OperationError
+from ebbtide.operations.failures import OperationError
 from ebbtide.operations.state import State
 
 PATH: Final = "ebbtide:cluster.lifetime.hours"

@@ -1,15 +1,23 @@
-"""Sums of the cost record, and of the attempts and nodes that have not ended."""
+"""Sums of the cost record, and of the attempts and nodes that have not ended; and their comparison with a
+cloud's billing export.
+"""
 
+import csv
+import io
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, cast
 
 from ebbtide.clients.kubernetes import Api, ApiError
 from ebbtide.declaration.catalog.amounts import HOURS_PER_MONTH
 from ebbtide.errors import EbbtideError
 from ebbtide.in_pods.cost_recorder import MONTH_LABEL, NAMESPACE, PROGRAM, STATE, months, state_of
+from ebbtide.values import clock
+from ebbtide.values.user_files import LARGEST_GENERATED, UserFileError, read_text
 
 By: TypeAlias = Literal["team", "user", "job", "pool"]
 
@@ -298,5 +306,100 @@ def _notes(record: Record, start: float, nodes: Sequence[Sum]) -> Iterator[str]:
 
 
 def moment(seconds: float) -> str:
-    """Return a time in UTC, to the minute."""
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M} UTC"
+    """Return seconds since 1970 as a time in UTC, to the minute."""
+    return clock.in_utc(datetime.fromtimestamp(seconds, UTC))
+
+
+AGREEMENT: Final = 0.03
+"""Largest difference at which the record agrees with the export, as a part of the billed cost."""
+
+_POOL_TAG: Final = re.compile(r'"aks-managed-poolName"\s*:\s*"([^"]*)"')
+"""Tag of an AKS pool's machines in the column of tags, with or without the braces of JSON (Azure docs, cost
+details schema, 2026)."""
+
+
+class BillingFileError(EbbtideError):
+    """A billing export is invalid."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The cost of a pool in the record and in the billing export.
+
+    Attributes:
+        pool: name of the pool.
+        recorded: recorded cost; None if the record lacks the pool, or the price of a part of it.
+        billed: billed cost; None if the export lacks the pool.
+    """
+
+    pool: str
+    recorded: float | None
+    billed: float | None
+
+    @property
+    def difference(self) -> float | None:
+        """Difference as a part of the billed cost; None if one of them is unknown."""
+        if self.recorded is None or not self.billed:
+            return None
+        return (self.recorded - self.billed) / self.billed
+
+    @property
+    def agrees(self) -> bool:
+        """Return whether the record and the export agree."""
+        return self.difference is not None and abs(self.difference) <= AGREEMENT
+
+
+def compare(file: Path, nodes: Sequence[Sum], currency: str) -> tuple[Comparison, ...]:
+    """Compare the nodes' recorded costs with a billing export of the same period.
+
+    Args:
+        file: CSV with the columns `pool`, `currency` and `cost`, as of the BigQuery query in docs/costs.md;
+            or an Azure cost export, with `Tags`, `BillingCurrency` and `CostInBillingCurrency`.
+        nodes: the nodes' sums by pool.
+        currency: their currency.
+
+    Raises:
+        BillingFileError: the file is invalid, or has another currency; the message has every fault.
+    """
+    billed: dict[str, float] = {}
+    faults: list[str] = []
+    for line, pool, written, cost in _rows(file):
+        try:
+            amount = float(cost)
+        except ValueError:
+            faults.append(f"{file}:{line}: The cost is {cost!r}. Write a number.")
+            continue
+        if written != currency:
+            faults.append(f"{file}:{line}: The currency is {written!r}, and the record's is {currency}.")
+        billed[pool] = billed.get(pool, 0.0) + amount
+    if faults:
+        raise BillingFileError("\n".join(faults))
+    recorded = {item.name: None if item.unpriced_hours else item.cost for item in nodes}
+    return tuple(
+        Comparison(pool, recorded.get(pool), billed.get(pool)) for pool in sorted({*recorded, *billed})
+    )
+
+
+def _rows(file: Path) -> Iterator[tuple[int, str, str, str]]:
+    """Yield the line, pool, currency and cost of each row about a pool."""
+    try:
+        reader = csv.DictReader(io.StringIO(read_text(file, LARGEST_GENERATED)))
+    except UserFileError as error:
+        raise BillingFileError(f"{file}: {error}") from None
+    columns = {name.lower(): name for name in reader.fieldnames or ()}
+    if {"pool", "currency", "cost"} <= columns.keys():
+        names = [columns[name] for name in ("pool", "currency", "cost")]
+    elif {"tags", "billingcurrency", "costinbillingcurrency"} <= columns.keys():
+        names = [columns[name] for name in ("tags", "billingcurrency", "costinbillingcurrency")]
+    else:
+        raise BillingFileError(
+            f"{file}:1: It has the columns {', '.join(columns) or 'none'}. Write pool, currency and cost, or "
+            "export Azure's Tags, BillingCurrency and CostInBillingCurrency."
+        )
+    for row in reader:
+        pool, currency, cost = (row[name] or "" for name in names)
+        if "tags" in columns:
+            tag = _POOL_TAG.search(pool)
+            pool = tag[1] if tag else ""
+        if pool:
+            yield reader.line_num, pool, currency, cost

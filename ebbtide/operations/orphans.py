@@ -1,14 +1,38 @@
-"""Leftover cloud resources of a deleted cluster: report them, and delete them on request."""
+"""Leftover cloud resources of a deleted cluster: report them with their costs, and delete them on request."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
+from ebbtide.analysis.costs.rates import rates
 from ebbtide.clients.clouds.errors import CloudApiError
 from ebbtide.clients.clouds.interfaces import CloudResource, ClusterIdentity, Inventory
-from ebbtide.declaration.catalog import CloudKind
-from ebbtide.operations.clouds import Clouds, commands
-from ebbtide.operations.costs import cost_of
+from ebbtide.declaration.catalog import CloudKind, find_price
+from ebbtide.declaration.catalog.amounts import Amount
+from ebbtide.declaration.catalog.clouds import region_of
+from ebbtide.operations.access import Clouds, commands
 from ebbtide.operations.user_objects import CloudNames
+
+
+def idle_cost(exported: Mapping[str, Any]) -> Amount | None:
+    """Return the cost of a stack without work; None if nothing has a price.
+
+    Args:
+        exported: the output of `pulumi stack export`.
+
+    Raises:
+        StateError: it is not an exported state.
+    """
+    amount = rates(exported).idle
+    return amount if amount.prices else None
+
+
+def cost_of(cloud: CloudKind, resource: CloudResource) -> float | None:
+    """Return the cost of a resource, USD per hour; None if no price is known."""
+    place = "" if resource.location == "global" else region_of(resource.location)
+    price = find_price(cloud, place, resource.price_item) if resource.price_item else None
+    return None if price is None or price.on_demand is None else price.on_demand * resource.quantity
+
 
 _CHECKED = {
     CloudKind.GKE: "the cluster, disks, snapshots, load balancers, addresses, firewall rules and network "

@@ -18,7 +18,7 @@ from ebbtide.analysis.review.summary import action_counts, change_of, dollars
 from ebbtide.analysis.urns import urn_name
 from ebbtide.clients.clouds.interfaces import StoredData
 from ebbtide.clients.kubernetes.parts import parts
-from ebbtide.operations import rolling, stored_data
+from ebbtide.operations import inspection, pool_replacement
 from ebbtide.text import several
 from ebbtide.values import durations
 
@@ -136,8 +136,8 @@ def plan_of(
         *(f"The update would fail: {text}" for text in (*difference.refusals, *errors)),
     )
     gone = {item.urn for item in difference.changes if item.action in ("delete", "replace")}
-    deleted = stored_data.of_recording(before.recording, gone) if before.recording else []
-    data = f", and delete {stored_data.named(deleted)}" if deleted else ""
+    deleted = inspection.of_recording(before.recording, gone) if before.recording else []
+    data = f", and delete {inspection.named(deleted)}" if deleted else ""
     return Plan(
         lines,
         f"Update stack {files.stack}{data}?",
@@ -151,10 +151,10 @@ def plan_of(
 def _pools(recording: Recording, replaced: Collection[str], drain_timeout: timedelta | None) -> Iterator[str]:
     for name in sorted(replaced):
         pool = next(item for item in recording if item.name == name and not item.custom)
-        time = durations.rounded(rolling.timeout(recording, name, drain_timeout))
+        time = durations.rounded(pool_replacement.timeout(recording, name, drain_timeout))
         yield (
-            f"Pool {rolling.declared_name(pool)} is replaced by a new one beside it: its work has {time} to "
-            "finish, then its pods are evicted."
+            f"Pool {pool_replacement.declared_name(pool)} is replaced by a new one beside it: its work has "
+            f"{time} to finish, then its pods are evicted."
         )
 
 

@@ -8,7 +8,7 @@ from typing import Any, Final, Protocol
 
 from ebbtide.analysis.recording.provider_calls import PACKAGES
 from ebbtide.analysis.recording.provider_proxy import Plugin, Upstream
-from ebbtide.operations.errors import OperationError
+from ebbtide.operations.failures import OperationError
 from ebbtide.operations.pulumi_home import plugin_file, pulumi_home
 
 DEBUG_PROVIDERS: Final = "PULUMI_DEBUG_PROVIDERS"

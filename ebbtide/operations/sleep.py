@@ -15,9 +15,10 @@ from ebbtide.clients.clouds.interfaces import ClusterPower
 from ebbtide.clients.clouds.node_pools import NodePoolSize
 from ebbtide.clients.kubernetes.parts import part, text, words
 from ebbtide.declaration.catalog import CloudKind
-from ebbtide.operations import access, messages, queue_hold, snapshot, state
-from ebbtide.operations.errors import OperationError
-from ebbtide.operations.work import Work, work
+from ebbtide.operations import access, queue_stops, state
+from ebbtide.operations.failures import OperationError
+from ebbtide.operations.inspection import running_lines
+from ebbtide.operations.work import Work, take_snapshot, work
 from ebbtide.text import bound, command_line
 from ebbtide.values import clock
 
@@ -179,21 +180,21 @@ def sleep(
     if (expires := sleeper.state.expires) and planned and expires < clock.now() + planned:
         destroy = command_line("destroy", sleeper.name)
         log(
-            f"Stack {sleeper.name} expires at {messages.time(expires)}, before it would wake, and "
+            f"Stack {sleeper.name} expires at {clock.in_utc(expires)}, before it would wake, and "
             f"{_UNCHANGED}. Destroy it with `{destroy}`, or give it a longer lifetime."
         )
         return False
     if sleeper.power.is_stopped():
-        log(messages.asleep(sleeper.name))
+        log(access.asleep_message(sleeper.name))
         return True
     api, profile = access.connected(sleeper.outputs, _UNCHANGED)
 
     def unfinished() -> list[Work]:
         with access.reaching(_UNCHANGED):
-            return [item for item in work(snapshot.take(api), profile, sleeper.state) if item.pods]
+            return [item for item in work(take_snapshot(api), profile, sleeper.state) if item.pods]
 
     works = unfinished()
-    for line in messages.running(works, clock.now()):
+    for line in running_lines(works, clock.now()):
         log(line)
     if works and running is Running.REFUSE:
         wait, now = (command_line("sleep", sleeper.name, option) for option in ("--wait", "--now"))
@@ -201,12 +202,12 @@ def sleep(
         return False
     names = sleeper.state.queues
     with access.reaching(_UNCHANGED):
-        queue_hold.hold(api, names, drain=running is Running.END)
+        queue_stops.hold(api, names, drain=running is Running.END)
     if names:
         log("The queues are held: pending work is kept.")
     with access.reaching("the queues are held"):
         while (running is Running.WAIT and unfinished()) or (
-            running is Running.END and queue_hold.reserving(api, names)
+            running is Running.END and queue_stops.reserving(api, names)
         ):
             time.sleep(_STEP)
     sleeper.power.stop(lambda step: log(f"{step} …"))
@@ -233,7 +234,7 @@ def wake(sleeper: Sleeper, log: Callable[[str], None]) -> None:
     if names:
         log("Waiting for Kueue to release the queues …")
     with access.reaching(consequence):
-        queue_hold.release(api, names)
+        queue_stops.release(api, names)
     log(f"Stack {sleeper.name} is awake.")
 
 

@@ -1,5 +1,5 @@
 """A stack of a project on disk, through the Automation API, with the user's own `pulumi`, backend and
-login.
+login; and the progress of its engine.
 
 Only an update runs the program. A destroy uses the engine's state, and needs neither the language plugin nor
 the program's packages (pulumi 3.259, `pulumi destroy` without `--run-program`).
@@ -18,31 +18,28 @@ from typing import Any, Final, cast
 
 from pulumi import Output, RunError, automation, export
 from pulumi.automation.events import EngineEvent, StepEventMetadata
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Column
 
 from ebbtide.analysis.recording.provider_calls import Recorder
 from ebbtide.analysis.recording.provider_proxy import proxied
 from ebbtide.analysis.urns import STACK_TYPE, urn_name
 from ebbtide.operations import provider_plugins, state
-from ebbtide.operations.cloud_state import GKE_CLUSTER
 from ebbtide.operations.failures import explained
 from ebbtide.operations.provider_plugins import DEBUG_PROVIDERS
-
-_COLOURS: Final = re.compile(r"<\{%.*?%\}>")
-_STEP: Final = "ebbtide: a step of an update"
-"""Message in the stack's history of a run after which the stack is not yet as declared."""
-
-_UNREACHABLE: Final = "PULUMI_K8S_DELETE_UNREACHABLE"
+from ebbtide.operations.state import GKE_CLUSTER
 
 
 @dataclass(frozen=True, slots=True)
-class Removal:
-    """A resource that the engine is removing or has removed.
+class Step:
+    """A step of the engine: an operation on a resource.
 
     Attributes:
         type: type token.
         name: logical name.
-        done: True once it is removed.
-        operation: for an update, the engine's operation, such as `create`.
+        done: True once it is done.
+        operation: the engine's operation, such as `create`.
     """
 
     type: str
@@ -51,11 +48,81 @@ class Removal:
     operation: str = "delete"
 
 
+WORDS: Final = {
+    "create": "created",
+    "update": "updated",
+    "delete": "deleted",
+    "create-replacement": "created again",
+    "delete-replaced": "deleted",
+}
+"""Words for completed operations of the engine."""
+_BAR: Final = 16
+
+
+@contextmanager
+def narration(
+    console: Console, total: int | None, counts: Callable[[Step], bool] = lambda _: True
+) -> Generator[Callable[[Step], None]]:
+    """Return a callback for steps of the engine.
+
+    Args:
+        console: the output.
+        total: number of resources; None if unknown.
+        counts: returns whether a resource is part of the total; by default every one is.
+    """
+    if not console.is_terminal:
+        yield lambda step: _line(console, step)
+        return
+    whole = Column(no_wrap=True)
+    rest = Column(no_wrap=True, overflow="ellipsis", ratio=1)
+    count = (
+        TextColumn("{task.completed} done", table_column=whole)
+        if total is None
+        else MofNCompleteColumn(table_column=whole)
+    )
+    with Progress(
+        BarColumn(bar_width=_BAR, table_column=whole),
+        count,
+        TimeElapsedColumn(table_column=whole),
+        TextColumn("{task.description}", markup=False, table_column=rest),
+        console=console,
+        transient=True,
+        expand=True,
+    ) as progress:
+        task = progress.add_task("", total=total)
+        done: set[tuple[str, str]] = set()
+
+        def show(step: Step) -> None:
+            if step.done and counts(step):
+                done.add((step.type, step.name))
+            kind = step.type.rpartition(":")[2]
+            progress.update(task, completed=len(done), description=f"{kind} {step.name}")
+
+        yield show
+
+
+def _line(console: Console, step: Step) -> None:
+    if step.done:
+        console.print(
+            f"{WORDS.get(step.operation, step.operation)}: {step.type} {step.name}",
+            markup=False,
+            soft_wrap=True,
+        )
+        console.file.flush()
+
+
+_COLOURS: Final = re.compile(r"<\{%.*?%\}>")
+_STEP: Final = "ebbtide: a step of an update"
+"""Message in the stack's history of a run after which the stack is not yet as declared."""
+
+_UNREACHABLE: Final = "PULUMI_K8S_DELETE_UNREACHABLE"
+
+
 @dataclass(slots=True)
 class _Events:
     """A consumer of engine events."""
 
-    watch: Callable[[Removal], None]
+    watch: Callable[[Step], None]
     errors: list[str] = field(default_factory=list[str])
 
     def take(self, event: EngineEvent) -> None:
@@ -70,7 +137,7 @@ class _Events:
 
     def _step(self, metadata: StepEventMetadata, *, done: bool) -> None:
         if metadata.type != STACK_TYPE:
-            self.watch(Removal(metadata.type, urn_name(metadata.urn), done, metadata.op.value))
+            self.watch(Step(metadata.type, urn_name(metadata.urn), done, metadata.op.value))
 
 
 class Stack:
@@ -200,7 +267,7 @@ class Stack:
 
     def destroy(
         self,
-        watch: Callable[[Removal], None],
+        watch: Callable[[Step], None],
         *,
         without_cluster: bool = False,
         first: Callable[[], None] | None = None,
@@ -251,7 +318,7 @@ class Stack:
             raise failures[0]
         return events.errors
 
-    def up(self, watch: Callable[[Removal], None], config_file: Path | None = None) -> list[str]:
+    def up(self, watch: Callable[[Step], None], config_file: Path | None = None) -> list[str]:
         """Run the program and update the stack.
 
         Args:
@@ -288,7 +355,7 @@ class Stack:
             )
         return events.errors
 
-    def remove(self, urns: list[str], watch: Callable[[Removal], None]) -> list[str]:
+    def remove(self, urns: list[str], watch: Callable[[Step], None]) -> list[str]:
         """Destroy some of the stack's resources; arguments, result and errors as for `destroy`."""
         events = _Events(watch)
         with self._engine(events.errors):
@@ -391,5 +458,5 @@ def _run(workspace: automation.Workspace, name: str, *command: str) -> str:
         return workspace.pulumi_command.run(line, workspace.work_dir, workspace.env_vars).stdout
 
 
-def _unwatched(_: Removal) -> None:
+def _unwatched(_: Step) -> None:
     """Ignore the events of a preview."""

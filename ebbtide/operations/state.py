@@ -1,18 +1,159 @@
-"""A stack's resources, from the engine's state."""
+"""A stack's resources, clusters and records, from the engine's state."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
+
+from pydantic import TypeAdapter, ValidationError
 
 from ebbtide.analysis.urns import STACK_TYPE, urn_name
 from ebbtide.clients.clouds.interfaces import Account, ClusterIdentity
 from ebbtide.clients.kubernetes.parts import part, parts, text
 from ebbtide.declaration.catalog import CloudKind
 from ebbtide.declaration.model import expiry
-from ebbtide.operations import cloud_state, deleted_clusters
-from ebbtide.operations.deleted_clusters import DeletedClusters
+
+
+def record(deployment: Mapping[str, Any], name: str) -> Any:
+    """Return a record; None if there is none.
+
+    Args:
+        deployment: the `deployment` of `pulumi stack export`.
+        name: name of the output.
+    """
+    stacks = (item for item in parts(deployment, "resources") if item["type"] == STACK_TYPE)
+    return next((part(stack, "outputs").get(name) for stack in stacks), None)
+
+
+def with_record(deployment: Mapping[str, Any], name: str, value: Any) -> dict[str, Any]:
+    """Return a state with a record; unchanged if the state has no resource of the stack itself.
+
+    Args:
+        deployment: as for `record`.
+        name: name of the output.
+        value: its JSON value; None to remove the record.
+    """
+
+    def updated(stack: Mapping[str, Any]) -> Mapping[str, Any]:
+        others = {key: output for key, output in part(stack, "outputs").items() if key != name}
+        return {**stack, "outputs": others if value is None else {**others, name: value}}
+
+    resources = [
+        updated(item) if item["type"] == STACK_TYPE else item for item in parts(deployment, "resources")
+    ]
+    return {**deployment, "resources": resources}
+
+
+Item = Mapping[str, Any]
+
+GKE_CLUSTER: Final = "gcp:container/cluster:Cluster"
+AKS_CLUSTER: Final = "azure-native:containerservice:ManagedCluster"
+CLUSTERS: Final = frozenset({GKE_CLUSTER, AKS_CLUSTER})
+_GKE: Final = "gcp:container/"
+_AKS: Final = "azure-native:containerservice:"
+
+
+def accounts(resources: Iterable[Item]) -> tuple[Account, ...]:
+    """Return the projects and subscriptions of the state's clusters and node pools.
+
+    Args:
+        resources: `resources` of the output of `pulumi stack export`.
+    """
+    listed = [
+        *(
+            Account(CloudKind.GKE, project)
+            for item in resources
+            if str(item["type"]).startswith(_GKE) and (project := _known(item, "project"))
+        ),
+        *(
+            Account(CloudKind.AKS, _segment(text(item, "id"), "subscriptions"))
+            for item in resources
+            if str(item["type"]).startswith(_AKS) and text(item, "id")
+        ),
+    ]
+    return tuple(dict.fromkeys(listed))
+
+
+def clusters(resources: Iterable[Item]) -> Iterator[ClusterIdentity]:
+    """Yield the clusters that the stack created, or began to create.
+
+    Args:
+        resources: resources of the state, and of its pending operations.
+    """
+    for item in resources:
+        if item.get("external"):
+            continue
+        if item["type"] == GKE_CLUSTER and _known(item, "project"):
+            yield ClusterIdentity(
+                account=Account(CloudKind.GKE, _known(item, "project")),
+                location=_known(item, "location"),
+                name=_known(item, "name"),
+            )
+        elif item["type"] == AKS_CLUSTER and text(item, "id"):
+            yield ClusterIdentity(
+                account=Account(CloudKind.AKS, _segment(text(item, "id"), "subscriptions")),
+                location=_known(item, "location"),
+                name=_segment(text(item, "id"), "managedClusters"),
+                resource_group=_segment(text(item, "id"), "resourceGroups"),
+                node_resource_group=text(item, "outputs", "nodeResourceGroup"),
+            )
+
+
+def _known(item: Item, name: str) -> str:
+    """Return an output, or the input of a resource whose creation was interrupted."""
+    return str(part(item, "outputs").get(name) or part(item, "inputs").get(name) or "")
+
+
+def _segment(identity: str, name: str) -> str:
+    """Return the segment of a path after a named one; names are case-insensitive on Azure."""
+    parts = identity.split("/")
+    lower = [segment.lower() for segment in parts]
+    return parts[lower.index(name.lower()) + 1] if name.lower() in lower[:-1] else ""
+
+
+DELETED_CLUSTERS: Final = "ebbtideDeletedClusters"
+
+
+@dataclass(frozen=True, slots=True)
+class DeletedClusters:
+    """The clusters that a destroy deletes or has deleted.
+
+    Attributes:
+        identities: the clusters, with the ids and names that identify their resources.
+        retained: ids of the disks and snapshots that are kept.
+    """
+
+    identities: tuple[ClusterIdentity, ...] = ()
+    retained: frozenset[str] = frozenset()
+
+
+_ADAPTER: Final = TypeAdapter(DeletedClusters)
+
+
+def recorded_clusters(deployment: Mapping[str, Any]) -> DeletedClusters:
+    """Return the record of an earlier destroy; empty without one.
+
+    Args:
+        deployment: the `deployment` of `pulumi stack export`.
+    """
+    try:
+        return _ADAPTER.validate_python(record(deployment, DELETED_CLUSTERS) or {})
+    except ValidationError:
+        return DeletedClusters()
+
+
+def with_clusters(deployment: Mapping[str, Any], clusters: DeletedClusters) -> dict[str, Any]:
+    """Return a state with a record of clusters; see `with_record`."""
+    return with_record(deployment, DELETED_CLUSTERS, _ADAPTER.dump_python(clusters, mode="json"))
+
+
+def merged_clusters(
+    clusters: Iterable[ClusterIdentity], record: Iterable[ClusterIdentity]
+) -> tuple[ClusterIdentity, ...]:
+    """Return the clusters of a state and of a record without duplicates. The record has more detail."""
+    return tuple({cluster.id: cluster for cluster in (*clusters, *record)}.values())
+
 
 _BUCKETS: Final = frozenset({"gcp:storage/bucket:Bucket", "azure-native:storage:StorageAccount"})
 _REGISTRIES: Final = frozenset(
@@ -108,29 +249,31 @@ def read(deployment: Mapping[str, Any]) -> State:
             namespace := item.name if item.kind == "Namespace" else item.namespace
         ):
             teams.add(namespace)
-    clusters = tuple(
+    names = tuple(
         _cloud_name(resource)
         for resource in resources
-        if resource["type"] in cloud_state.CLUSTERS and not resource.get("external")
+        if resource["type"] in CLUSTERS and not resource.get("external")
     )
     interrupted = [
         part(operation, "resource")
         for operation in parts(deployment, "pending_operations")
         if operation.get("type") == "creating"
     ]
-    deleted = deleted_clusters.recorded(deployment)
-    accounts = cloud_state.accounts([*resources, *interrupted])
+    deleted = recorded_clusters(deployment)
+    known_accounts = accounts([*resources, *interrupted])
     return State(
         resources=len(resources),
         protected=tuple(_name(resource) for resource in resources if resource.get("protect")),
-        owns_cluster=bool(clusters),
+        owns_cluster=bool(names),
         buckets=_retained(resources, _BUCKETS),
         registries=_retained(resources, _REGISTRIES),
         objects=frozenset(objects),
         teams=frozenset(teams),
-        clusters=clusters,
-        identities=tuple(dict.fromkeys(cloud_state.clusters([*resources, *interrupted]))),
-        accounts=tuple(dict.fromkeys([*accounts, *(cluster.account for cluster in deleted.identities)])),
+        clusters=names,
+        identities=tuple(dict.fromkeys(clusters([*resources, *interrupted]))),
+        accounts=tuple(
+            dict.fromkeys([*known_accounts, *(cluster.account for cluster in deleted.identities)])
+        ),
         deleted=deleted,
         pending=tuple(_name(resource) for resource in interrupted),
         first_up=min(_times(resources, _STASH, "output"), default=None),

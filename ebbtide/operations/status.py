@@ -1,4 +1,4 @@
-"""Status of a stack: nodes, work, queues and cost, from its state and its cluster's API."""
+"""Status of a stack: nodes, work, queues, use of GPUs, and cost, from its state and its cluster's API."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -9,25 +9,205 @@ from typing import Any, Final
 
 from ebbtide.analysis.costs.rates import Rates, deployed, rates_of
 from ebbtide.analysis.metrics import MetricSources, metric_sources
+from ebbtide.analysis.metrics.queries import Series
 from ebbtide.clients.clouds import connect
+from ebbtide.clients.clouds.connect import metric_source
 from ebbtide.clients.clouds.errors import CloudApiError
 from ebbtide.clients.kubernetes import Api, Object
-from ebbtide.clients.kubernetes.parts import part, text
+from ebbtide.clients.kubernetes.parts import part, parts, text
 from ebbtide.declaration.catalog.amounts import Amount
 from ebbtide.declaration.model.aks_labels_and_taints import AGENT_POOL
 from ebbtide.declaration.model.gke_labels_and_taints import NODE_POOL
-from ebbtide.operations import access, gpu_use, messages, state
-from ebbtide.operations.errors import OperationError
+from ebbtide.operations import access, state
+from ebbtide.operations.failures import OperationError
 from ebbtide.operations.ledger import Report, find_record, report
-from ebbtide.operations.queue_hold import is_asleep
-from ebbtide.operations.queue_status import QueueObjects, queue_statuses, take_queueing
+from ebbtide.operations.queue_stops import is_asleep
 from ebbtide.operations.sleep import OwnCluster, own_cluster
-from ebbtide.operations.snapshot import Snapshot, take
-from ebbtide.operations.status_report import CostStatus, GpuStatus, PoolStatus, Status, WorkStatus
-from ebbtide.operations.work import pools_of_nodes, work
+from ebbtide.operations.status_report import (
+    CostStatus,
+    GpuStatus,
+    PoolStatus,
+    QueueStatus,
+    Status,
+    UnusedGpus,
+    WaitingWork,
+    WorkStatus,
+)
+from ebbtide.operations.work import Snapshot, pools_of_nodes, root_of, roots, take_snapshot, work
 from ebbtide.placement import PoolProfile, Profile
 from ebbtide.values import clock
+from ebbtide.values.kueue_api import API_PATH
 from ebbtide.work.objects import condition
+from ebbtide.work.runs.pending.evidence import Evidence, Workloads
+from ebbtide.work.runs.pending.queue_causes import queue_cause
+from ebbtide.work.unplaceable import misfit
+
+_UNKNOWN: Final = "waiting work is unknown"
+_REQUESTS: Final = "/apis/autoscaling.x-k8s.io/v1/provisioningrequests"
+
+
+@dataclass(frozen=True, slots=True)
+class QueueObjects:
+    """Objects of Kueue and ProvisioningRequests.
+
+    Attributes:
+        cluster_queues: the ClusterQueues.
+        local_queues: the LocalQueues.
+        requests: the ProvisioningRequests, each owned by a Workload.
+    """
+
+    cluster_queues: tuple[Object, ...] = ()
+    local_queues: tuple[Object, ...] = ()
+    requests: tuple[Object, ...] = ()
+
+
+def take_queueing(api: Api) -> QueueObjects:
+    """Read the objects of Kueue. A kind that is not installed has no objects.
+
+    Raises:
+        ApiError: the API server does not answer or denies access.
+    """
+
+    def items(path: str) -> tuple[Object, ...]:
+        listed: Any = (api.find(path, resourceVersion="0") or {}).get("items")
+        return tuple(listed or ())
+
+    return QueueObjects(
+        items(f"{API_PATH}/clusterqueues"), items(f"{API_PATH}/localqueues"), items(_REQUESTS)
+    )
+
+
+def queue_statuses(
+    queueing: QueueObjects, snapshot: Snapshot, profile: Profile, now: datetime
+) -> tuple[QueueStatus, ...]:
+    """Return the status of the profile's queues.
+
+    Args:
+        queueing: Kueue's objects.
+        snapshot: the cluster's objects.
+        profile: the stack's profile.
+        now: the current time.
+    """
+    cluster_queues = {_name(queue): queue for queue in queueing.cluster_queues}
+    leads_to = {
+        (_namespace(queue), _name(queue)): cluster_queues.get(text(queue, "spec", "clusterQueue"))
+        for queue in queueing.local_queues
+    }
+    owners = roots(snapshot)
+    requests = _by_workload(queueing.requests)
+    unfinished = Workloads(item for item in snapshot.workloads if not condition(item, "Finished"))
+
+    def waiting_work(workload: Object, pools: Iterable[PoolProfile]) -> WaitingWork:
+        item = root_of("Workload", workload, owners)
+        evidence = Evidence(
+            kind=item.kind,
+            namespace=item.namespace,
+            name=item.name,
+            now=now,
+            workload=workload,
+            local_queues=[queue for queue in queueing.local_queues if _namespace(queue) == item.namespace],
+            cluster_queue=leads_to.get(_local_queue(workload)),
+            workloads=unfinished,
+            is_complete=True,
+            request=requests.get(workload["metadata"]["uid"]),
+        )
+        return WaitingWork(
+            kind=item.kind,
+            namespace=item.namespace,
+            name=item.name,
+            since=datetime.fromisoformat(workload["metadata"]["creationTimestamp"]),
+            reason=queue_cause(evidence).message,
+            never=misfit(workload, pools),
+        )
+
+    statuses: list[QueueStatus] = []
+    for queue in profile.queues:
+        local = {(item.namespace, item.name) for item in queue.local_queues}
+        own = [item for item in unfinished if _local_queue(item) in local]
+        waiting = [
+            waiting_work(item, map(profile.pool, queue.pools))
+            for item in own
+            if not condition(item, "Admitted")
+        ]
+        statuses.append(
+            QueueStatus(
+                name=queue.name,
+                held=any(_is_held(leads_to.get(item)) for item in local),
+                admitted=len(own) - len(waiting),
+                waiting=tuple(sorted(waiting, key=lambda item: (item.since, item.namespace, item.name))),
+            )
+        )
+    return tuple(statuses)
+
+
+def never_admitted(outputs: Mapping[str, Any], profile: Profile) -> list[tuple[QueueStatus, WaitingWork]]:
+    """Return the waiting work of a stack that no pool of its queue could ever run.
+
+    Args:
+        outputs: the stack's outputs.
+        profile: the stack's profile as it would be.
+
+    Raises:
+        OperationError: the cluster does not answer, or an output is missing.
+    """
+    api, _ = access.connected(outputs, _UNKNOWN)
+    with access.reaching(_UNKNOWN):
+        statuses = queue_statuses(take_queueing(api), take_snapshot(api), profile, clock.now())
+    return [(queue, item) for queue in statuses for item in queue.waiting if item.never]
+
+
+def _by_workload(requests: Iterable[Object]) -> dict[str, Object]:
+    """Map uids of Workloads to their newest ProvisioningRequest: each retry creates one."""
+    newest = sorted(requests, key=lambda item: item["metadata"]["creationTimestamp"])
+    return {
+        owner["uid"]: request for request in newest for owner in parts(request, "metadata", "ownerReferences")
+    }
+
+
+def _is_held(queue: Object | None) -> bool:
+    return text(queue or {}, "spec", "stopPolicy") not in {"", "None"}
+
+
+def _local_queue(workload: Object) -> tuple[str, str]:
+    return _namespace(workload), text(workload, "spec", "queueName")
+
+
+def _namespace(item: Object) -> str:
+    return text(item, "metadata", "namespace")
+
+
+def _name(item: Object) -> str:
+    return str(item["metadata"]["name"])
+
+
+UNUSED_HOURS: Final = 1
+"""Time without use, hours."""
+
+
+def gpu_status(sources: MetricSources | None) -> GpuStatus:
+    """Return the pods that have held GPUs for an hour without using them.
+
+    Args:
+        sources: the metrics that the stack collects; None for none.
+    """
+    if sources is None or not sources.gpus:
+        return GpuStatus(measured=False)
+    try:
+        samples = metric_source(sources.cloud, sources.store).query(Series(sources).unused(UNUSED_HOURS))
+    except CloudApiError as error:
+        return GpuStatus(measured=True, unknown=str(error))
+    held = Counter(
+        (labels.get("namespace", ""), labels.get("pod", ""), labels.get("Hostname", ""))
+        for labels in (sample.labels for sample in samples)
+    )
+    return GpuStatus(
+        measured=True,
+        unused=tuple(
+            UnusedGpus(namespace=namespace, pod=pod, node=node, gpus=count)
+            for (namespace, pod, node), count in sorted(held.items())
+        ),
+    )
+
 
 UNKNOWN: Final = "its status is unknown"
 _START: Final = timedelta(minutes=15)
@@ -119,13 +299,13 @@ def read(source: StatusSource) -> Status:
     """
     try:
         with access.reaching_own(UNKNOWN, source.name, source.state):
-            snapshot, queueing = take(source.api), take_queueing(source.api)
+            snapshot, queueing = take_snapshot(source.api), take_queueing(source.api)
             now = clock.now()  # by the cluster's clock, once it has answered
             start = (now - _SPENT).timestamp()
             record = find_record(source.api, start, now.timestamp())
     except access.UnansweredError:
         if source.state.may_be_stopped and _is_stopped(source.cluster):
-            raise OperationError(messages.asleep(source.name)) from None
+            raise OperationError(access.asleep_message(source.name)) from None
         raise
     has_gpus = any(pool.accelerator is not None for pool in source.profile.pools)
     return status(
@@ -133,7 +313,7 @@ def read(source: StatusSource) -> Status:
         snapshot,
         queueing,
         now,
-        gpus=gpu_use.read(source.metrics) if has_gpus else None,
+        gpus=gpu_status(source.metrics) if has_gpus else None,
         spent=report(record, start, "pool") if record else None,
     )
 
@@ -248,4 +428,12 @@ def _cost(nodes: list[Object], prices: Rates, spent: Report | None) -> CostStatu
         spent_usd=round(spent.total.cost, 4) if spent else None,
         idle_usd=round(spent.idle, 4) if spent else None,
         spent_since=datetime.fromtimestamp(spent.begins, UTC) if spent else None,
+    )
+
+
+def never_message(queue: str, work: WaitingWork) -> str:
+    """Return the message about waiting work that no pool of its queue can run."""
+    return (
+        f"{work.kind} {work.name} in {work.namespace} cannot run in queue {queue}: {work.never}. Delete it "
+        "and submit it again with smaller requests, or declare a pool for it in the queue."
     )

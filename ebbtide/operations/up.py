@@ -20,37 +20,135 @@ from rich.console import Console
 from ebbtide.analysis.preview.record_stack import record_stack
 from ebbtide.analysis.preview.stack_files import StackFiles
 from ebbtide.analysis.reading.state import recording_of
+from ebbtide.analysis.recording.assumed_values import is_assumed
+from ebbtide.analysis.recording.assumption_tables import Question
+from ebbtide.analysis.recording.assumptions import ASSUMPTIONS
 from ebbtide.analysis.recording.recording import Recording
 from ebbtide.analysis.review.baseline import Baseline
-from ebbtide.analysis.urns import STACK_TYPE
+from ebbtide.analysis.urns import STACK_TYPE, urn_name
 from ebbtide.clients.kubernetes import Api
 from ebbtide.clients.kubernetes.parts import parts, text
 from ebbtide.declaration.project import yaml_file
-from ebbtide.operations import (
-    access,
-    messages,
-    node_drain,
-    pending,
-    queue_drain,
-    queue_status,
-    rolling,
-    state,
-    stored_data,
-)
-from ebbtide.operations.advice import explanation
-from ebbtide.operations.cloud_state import CLUSTERS
-from ebbtide.operations.errors import OperationError
+from ebbtide.operations import access, inspection, pool_replacement, queue_stops, state
+from ebbtide.operations.failures import OperationError, explanation, unlocking
 from ebbtide.operations.interrupts import deferred_interrupts
-from ebbtide.operations.locks import unlocking
 from ebbtide.operations.plan import NOTHING, Done, Plan, done_since
-from ebbtide.operations.progress import WORDS, narration
-from ebbtide.operations.rolling import StatePool
-from ebbtide.operations.stack import Removal, Stack
+from ebbtide.operations.pool_replacement import StatePool
+from ebbtide.operations.stack import WORDS, Stack, Step, narration
+from ebbtide.operations.state import CLUSTERS, record, with_record
+from ebbtide.operations.status import never_admitted, never_message
 from ebbtide.placement import Profile, ProfileError
 from ebbtide.placement.profile_sources import OUTPUT
 from ebbtide.placement.replacements import CONFIG, NAMESPACE, SUFFIX
 from ebbtide.text import command_line
 from ebbtide.values import durations
+
+_KUBERNETES = "kubernetes:"
+_FIELD_MANAGER = "pulumi-kubernetes"
+"""Field manager of what the Kubernetes provider creates, or its prefix before 4.29 (pulumi-kubernetes,
+pkg/await/await.go, `Creation`)."""
+_INTERRUPTED = "The creation was interrupted."
+_RECORD = "ebbtidePendingInputs"
+"""Record of the inputs of adopted resources, by URN."""
+
+
+def resolve_pending(stack: Stack, log: Callable[[str], object]) -> list[str]:
+    """Resolve the creations that a killed engine has started and not recorded.
+
+    The engine keeps them as pending operations and creates the resources again, which fails if they exist in
+    the cloud. They are added to the state with the ids that follow from their inputs, marked by an error, and
+    a refresh queries the cloud, again until it answers (`pulumi refresh --import-pending-creates` of 3.259
+    leaves them pending). Then they get their inputs back: without earlier outputs, a refresh adds all of the
+    cloud's defaults to the inputs, and the next update would replace an AKS cluster for it. Resources whose
+    id does not follow from their inputs are created again, and so are patches of Kubernetes objects. A
+    Kubernetes object that the provider did not create is not the stack's: it is removed from the state again,
+    and its creation fails.
+
+    Args:
+        stack: the stack.
+        log: called with each of them.
+
+    Returns:
+        The errors; empty if the state matches the cloud. Otherwise the next call queries the cloud again.
+
+    Raises:
+        OperationError: another update of the stack is in progress.
+    """
+    document = stack.exported()
+    deployment: dict[str, Any] = document["deployment"]
+    sent: dict[str, Any] = dict(record(deployment, _RECORD) or {})
+    resources: list[Mapping[str, Any]] = list(deployment.get("resources") or [])
+    if deployment.get("pending_operations"):
+        for resource in _creations(deployment):
+            if (identity := _id_of(resource, deployment)) is not None:
+                resources.append({**resource, "id": identity, "outputs": {}, "initErrors": [_INTERRUPTED]})
+                sent[resource["urn"]] = resource.get("inputs") or {}
+            else:
+                log(f"An earlier update was interrupted while it created {urn_name(resource['urn'])}.")
+        deployment = {**deployment, "pending_operations": [], "resources": resources}
+        stack.replace_state({**document, "deployment": with_record(deployment, _RECORD, sent or None)})
+    adopted = [str(item["urn"]) for item in resources if item.get("initErrors") == [_INTERRUPTED]]
+    if adopted and (errors := stack.refresh(adopted)):
+        return errors
+    if not (adopted or sent):
+        return []
+    document = stack.exported()
+    deployment = document["deployment"]
+    existing: dict[str, Mapping[str, Any]] = {
+        item["urn"]: item
+        for item in deployment["resources"]
+        if item["urn"] not in sent or not _is_foreign(item)
+    }
+    restored = [{**item, "inputs": sent[urn]} if urn in sent else item for urn, item in existing.items()]
+    deployment = with_record({**deployment, "resources": restored}, _RECORD, None)
+    stack.replace_state({**document, "deployment": deployment})
+    for urn in dict.fromkeys((*adopted, *sent)):
+        if urn in existing:
+            log(
+                f"An earlier update was interrupted while it created {urn_name(urn)}; it exists in the cloud."
+            )
+        else:
+            log(f"An earlier update was interrupted before it created {urn_name(urn)}.")
+    return []
+
+
+def _creations(deployment: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the resources that were being created; those that were being replaced are in the state."""
+    present = {item["urn"] for item in deployment.get("resources") or ()}
+    return [
+        operation["resource"]
+        for operation in deployment["pending_operations"]
+        if operation.get("type") == "creating" and operation["resource"]["urn"] not in present
+    ]
+
+
+def _is_foreign(resource: Mapping[str, Any]) -> bool:
+    """Return whether a Kubernetes object was created by another client than the provider."""
+    managers = (text(fields, "manager") for fields in parts(resource, "outputs", "metadata", "managedFields"))
+    return str(resource["type"]).startswith(_KUBERNETES) and not any(
+        manager.startswith(_FIELD_MANAGER) for manager in managers
+    )
+
+
+def _id_of(resource: Mapping[str, Any], deployment: Mapping[str, Any]) -> str | None:
+    """Return the id that a resource would have in the cloud; None if it does not follow from the inputs."""
+    if not resource.get("custom") or str(resource["type"]).startswith("pulumi:"):
+        return None
+    if str(resource["type"]).startswith(_KUBERNETES):
+        is_patch = str(resource["type"]).endswith("Patch")
+        named = (text(resource, "inputs", "metadata", key) for key in ("namespace", "name"))
+        return None if is_patch else "/".join(filter(None, named)) or None
+    provider = str(resource.get("provider") or "").rpartition("::")[0]
+    resources: list[dict[str, Any]] = deployment.get("resources") or []
+    inputs: dict[str, Any] = resource.get("inputs") or {}
+    none: dict[str, Any] = {}
+    settings: dict[str, Any] = next((item["inputs"] for item in resources if item["urn"] == provider), none)
+    question = Question(
+        token=resource["type"], inputs=inputs, provider=settings, name=urn_name(resource["urn"])
+    )
+    identity = ASSUMPTIONS.answer(question).id
+    return None if is_assumed(identity) else identity
+
 
 _NAMESPACE: Final = "kubernetes:core/v1:Namespace"
 _UNKNOWN: Final = "existing namespaces are unknown"
@@ -137,7 +235,7 @@ class Update:
 
     def losses(self, plan: Plan) -> list[str]:
         """Return lines about the data that the update deletes, with its contents; none if it is refused."""
-        return [] if plan.is_refused else list(stored_data.lines(plan.deleted))
+        return [] if plan.is_refused else list(inspection.stored_lines(plan.deleted))
 
     def unplaceable(self, recording: Recording) -> list[str]:
         """Return a message for each waiting workload that could never run after the update; none if the stack
@@ -147,10 +245,10 @@ class Update:
         if not isinstance(exported, str):
             return []
         try:
-            waiting = queue_status.never(self.stack.outputs(), Profile.load(exported))
+            waiting = never_admitted(self.stack.outputs(), Profile.load(exported))
         except (OperationError, ProfileError):
             return []
-        return [messages.never(queue.name, item) for queue, item in waiting]
+        return [never_message(queue.name, item) for queue, item in waiting]
 
     def refusals(self, recording: Recording, deployment: Mapping[str, Any]) -> list[str]:
         """Return messages about namespaces that the update would create and that exist.
@@ -186,7 +284,7 @@ class Update:
                 existing = [name for name in names if api.find(f"/api/v1/namespaces/{name}")]
         except OperationError:
             return []
-        return [messages.existing_namespace(name, of_team=names[name]) for name in existing]
+        return [_existing_namespace(name, of_team=names[name]) for name in existing]
 
     def run(self, changed: Collection[tuple[str, str]] = ()) -> UpOutcome:
         """Update the stack until it matches its declaration.
@@ -198,13 +296,13 @@ class Update:
             OperationError: this step changed nothing; earlier steps are kept.
             ApiError: the cluster of a replaced pool does not answer.
         """
-        if errors := unlocking(lambda: pending.resolve(self.stack, self.log), self.stack.unlock, self.log):
+        if errors := unlocking(lambda: resolve_pending(self.stack, self.log), self.stack.unlock, self.log):
             self._explain(errors)
             return UpOutcome(tuple(errors))
         while True:
             document = self.stack.exported()
-            pools = rolling.pools(document["deployment"])
-            if drained := [pool for name, pool in pools.items() if name.endswith(rolling.OLD)]:
+            pools = pool_replacement.pools_of(document["deployment"])
+            if drained := [pool for name, pool in pools.items() if name.endswith(pool_replacement.OLD)]:
                 names = ", ".join(pool.cloud_name for pool in drained)
                 self.log(f"The drained pool {names} is deleted.")
                 if outcome := self._engine(lambda watch: self.stack.remove(_urns(drained), watch)):
@@ -212,7 +310,7 @@ class Update:
                 continue
             recording = self.recorded(self.baseline(document))
             self._drain_removed_queues(document, recording)
-            replaced = set(rolling.refused(recording)) & pools.keys()
+            replaced = set(pool_replacement.refused(recording)) & pools.keys()
             following = {name.removesuffix(SUFFIX) for name in pools if name.endswith(SUFFIX)} & pools.keys()
             if not replaced | following:
                 outcome = self._engine(self.stack.up, changed)
@@ -228,7 +326,7 @@ class Update:
         removed = state.read(document["deployment"]).queues - declared
         if removed:
             api, _ = access.connected(self.stack.outputs(), "the removed queues cannot be drained")
-            queue_drain.drain_and_report(api, removed, self.log)
+            queue_stops.drain_and_report(api, removed, self.log)
 
     def _replace(
         self, document: dict[str, Any], recording: Recording, replaced: set[str], following: set[str]
@@ -239,31 +337,35 @@ class Update:
         takes the pool's name first, and is then replaced itself.
         """
         deployment = document["deployment"]
-        pools = rolling.pools(deployment)
+        pools = pool_replacement.pools_of(deployment)
         undone, stale = following - replaced, self._stale(document, following)
         absent = [pools[name] for name in replaced if pools[name].resource is None]
         failed = [pools[f"{name}{SUFFIX}"] for name in undone | stale]
         if unused := [*absent, *(pool for pool in failed if not pool.is_ready)]:
             return self._engine(lambda watch: self.stack.remove(_urns(unused), watch))
         if undone & stale:
-            self._rename(document, _merged(rolling.swapped, undone & stale))
+            self._rename(document, _merged(pool_replacement.swapped, undone & stale))
             return None
         api, _ = access.connected(self.stack.outputs(), "no pool can be replaced")
         if undone:
             replacements = [pools[f"{name}{SUFFIX}"] for name in undone]
-            return self._drain(api, replacements, recording, _merged(rolling.withdrawn, undone))
+            return self._drain(api, replacements, recording, _merged(pool_replacement.withdrawn, undone))
         if not stale and (outcome := self._declare_beside(api, pools, recording, replaced)):
             return outcome
         moving = sorted(stale or replaced)
-        return self._drain(api, [pools[name] for name in moving], recording, _merged(rolling.retired, moving))
+        return self._drain(
+            api, [pools[name] for name in moving], recording, _merged(pool_replacement.retired, moving)
+        )
 
     def _stale(self, document: dict[str, Any], following: set[str]) -> set[str]:
         """Return the pools whose replacement is not as declared."""
         if not following:
             return set()
-        deployment = rolling.renamed(document["deployment"], _merged(rolling.swapped, following))
+        deployment = pool_replacement.renamed(
+            document["deployment"], _merged(pool_replacement.swapped, following)
+        )
         before = self.baseline({**document, "deployment": deployment})
-        return set(rolling.refused(self.recorded(before))) & following
+        return set(pool_replacement.refused(self.recorded(before))) & following
 
     def _declare_beside(
         self, api: Api, pools: Mapping[str, StatePool], recording: Recording, replaced: set[str]
@@ -273,12 +375,12 @@ class Update:
         overlay: dict[str, dict[str, Any]] = {}
         for name in sorted(replaced):
             pool, replacement = pools[name], pools.get(f"{name}{SUFFIX}")
-            drained = pool.drained(rolling.TIMEOUT)
+            drained = pool.drained(pool_replacement.TIMEOUT)
             overlay[pool.name] = {
                 "name": replacement.cloud_name
                 if replacement and replacement.resource
-                else rolling.replacement_name(recording, name, taken),
-                "nodes": len(node_drain.nodes(api, drained)) if pool.count is None else pool.count,
+                else pool_replacement.replacement_name(recording, name, taken),
+                "nodes": len(pool_replacement.nodes(api, drained)) if pool.count is None else pool.count,
                 "inputs": pool.component["inputs"],
             }
         self.log(
@@ -296,7 +398,8 @@ class Update:
     ) -> None:
         """Drain pools, and rename them and their replacements."""
         drained = [
-            pool.drained(rolling.timeout(recording, pool.resource_name, self.drain_timeout)) for pool in pools
+            pool.drained(pool_replacement.timeout(recording, pool.resource_name, self.drain_timeout))
+            for pool in pools
         ]
         last: list[str] = []
 
@@ -309,16 +412,16 @@ class Update:
                 last[:] = [line]
 
         with self.console.status("") if self.console.is_terminal else nullcontext() as status:
-            node_drain.drain(api, drained, watch)
+            pool_replacement.drain(api, drained, watch)
         self._rename(self.stack.exported(), names)
 
     def _rename(self, document: dict[str, Any], names: Mapping[str, str]) -> None:
-        deployment = rolling.renamed(document["deployment"], names)
+        deployment = pool_replacement.renamed(document["deployment"], names)
         self.stack.replace_state({**document, "deployment": deployment})
 
     def _engine(
         self,
-        run: Callable[[Callable[[Removal], None]], list[str]],
+        run: Callable[[Callable[[Step], None]], list[str]],
         changed: Collection[tuple[str, str]] = (),
     ) -> UpOutcome | None:
         """Run the engine; return None if it succeeds."""
@@ -334,7 +437,7 @@ class Update:
             ) as interrupts,
         ):
 
-            def watch(step: Removal) -> None:
+            def watch(step: Step) -> None:
                 if step.operation not in _QUIET and not step.type.startswith(_OWN):
                     show(step)
                     self.made[WORDS.get(step.operation, step.operation)] += step.done
@@ -366,3 +469,16 @@ def _with(config_file: Path, overlay: Mapping[str, Any]) -> str:
     settings: Any = yaml_file.read(config_file).value or {}
     config: dict[str, Any] = {**(settings.get("config") or {}), f"{NAMESPACE}:{CONFIG}": overlay}
     return json.dumps({**settings, "config": config})
+
+
+def _existing_namespace(name: str, *, of_team: bool) -> str:
+    """Return the message about a namespace that an update would create and that exists."""
+    fix = (
+        f"Write `namespace: {{name: {name}, create: false}}` in the team to use it as it is, or another name"
+        if of_team
+        else "Remove its add-on from the declaration, or from the cluster"
+    )
+    return (
+        f"Nothing was changed: namespace {name} exists, and not from this stack. If the stack took it over, "
+        f"its contents would be deleted with it. {fix}."
+    )

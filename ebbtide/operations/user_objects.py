@@ -1,20 +1,27 @@
 """Users' Kubernetes objects that own cloud resources which would outlive the cluster: load balancers and
 volumes. Their controllers delete the cloud resources while the cluster still runs.
 
+A deleted controller never removes its finalizer, and then it is removed here. A controller is considered
+deleted if it no longer renews its lease (Kubernetes docs, leases); the fixed names of leases are those of GKE
+and AKS clusters.
+
 Sources: GKE docs, deleting-a-cluster (2026): load balancers may be left; Kubernetes docs, persistent-volumes,
 and finalizers of Services (KEP 980); kubernetes/ingress-gce, pkg/utils/common/finalizer.go.
 """
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from ebbtide.clients.kubernetes import Api, Object
-from ebbtide.clients.kubernetes.parts import part, parts, text
+from ebbtide.clients.kubernetes.parts import part, parts, text, words
 from ebbtide.declaration.catalog import CloudKind
 from ebbtide.operations.state import ObjectReference, State
+from ebbtide.values import clock
 
 _GATEWAYS: Final = "/apis/gateway.networking.k8s.io/v1/gateways"
 _INGRESSES: Final = "/apis/networking.k8s.io/v1/ingresses"
@@ -302,3 +309,94 @@ def _backends(annotation: str) -> Iterable[str]:
 def _items(api: Api, path: str) -> list[Object]:
     """List objects; empty for a kind that is not installed."""
     return list((api.find(path) or {}).get("items") or ())
+
+
+_TIMEOUT = 600.0  # seconds; a load balancer takes a few minutes
+_STEP = 1.0
+_LEASES: Final = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
+_STALE: Final = timedelta(minutes=2)
+"""Leases are renewed every few seconds, and expire after 15 (client-go, leaderelection)."""
+
+_SERVICE: Final = ("cloud-controller-manager", "kube-controller-manager")
+_GLBC: Final = ("ingress-gce-lock", "ingress-gce-neg-lock")
+_STORAGE: Final = (
+    "pd-csi-storage-gke-io",
+    "disk-csi-azure-com",
+    "file-csi-azure-com",
+    "filestore-csi-storage-gke-io",
+)
+_CONTROLLERS: Final[Mapping[str, tuple[str, ...]]] = {
+    "service.kubernetes.io/load-balancer-cleanup": ("cloud-controller-manager",),
+    "gke.networking.io/l4-ilb-v1": _SERVICE,
+    "gke.networking.io/l4-ilb-v2": _GLBC,
+    "gke.networking.io/l4-netlb-v1": _SERVICE,
+    "gke.networking.io/l4-netlb-v2": _GLBC,
+    "gke.networking.io/l4-netlb-v3": _GLBC,
+    "networking.gke.io/ingress-finalizer": _GLBC,
+    "networking.gke.io/ingress-finalizer-V2": _GLBC,
+    "external-provisioner.volume.kubernetes.io/finalizer": _STORAGE,
+}
+"""Finalizers that may be removed, with the leases of their controllers."""
+
+
+def clean_up(api: Api, objects: Sequence[UserObject], log: Callable[[str], None]) -> list[str]:
+    """Delete objects and wait for their controllers.
+
+    Args:
+        api: the cluster.
+        objects: the objects, in order of deletion.
+        log: called with messages for the user.
+
+    Returns:
+        The objects that still exist, each with its finalizers; empty if all are deleted.
+
+    Raises:
+        ApiError: the API server does not answer or denies access.
+    """
+    volumes = volumes_of(api, objects)
+    delete(api, objects)
+    left = _wait(api, objects, volumes)
+    if not left:
+        return []
+    renewed = _renewed(api)
+    for item, current in left:
+        for line in _release(api, item, current, renewed):
+            log(line)
+    return [
+        f"{item}: {', '.join(words(current, 'metadata', 'finalizers')) or 'it is not deleted yet'}"
+        for item, current in remaining(api, objects, volumes)
+    ]
+
+
+def _wait(
+    api: Api, objects: Sequence[UserObject], volumes: frozenset[str]
+) -> list[tuple[UserObject, Object]]:
+    end = time.monotonic() + _TIMEOUT
+    while left := remaining(api, objects, volumes):
+        if time.monotonic() > end:
+            break
+        time.sleep(_STEP)
+    return left
+
+
+def _renewed(api: Api) -> set[str]:
+    """Return the recently renewed leases, whose controllers run."""
+    now = clock.now()
+    leases = (api.find(_LEASES) or {}).get("items") or ()
+    return {
+        lease["metadata"]["name"]
+        for lease in leases
+        if (moment := text(lease, "spec", "renewTime")) and now - datetime.fromisoformat(moment) < _STALE
+    }
+
+
+def _release(api: Api, item: UserObject, current: Object, renewed: set[str]) -> list[str]:
+    """Remove the finalizers of deleted controllers; return descriptions of the removals."""
+    finalizers = words(current, "metadata", "finalizers")
+    orphaned = [name for name in finalizers if name in _CONTROLLERS and not renewed & {*_CONTROLLERS[name]}]
+    if not orphaned or not text(current, "metadata", "deletionTimestamp"):
+        return []
+    kept = [name for name in finalizers if name not in orphaned]
+    api.patch(item.path, {"metadata": {"finalizers": kept}})
+    done = f"{item}: its finalizer {', '.join(orphaned)} is removed, because its controller no longer runs."
+    return [f"{done} Cloud resources that it would have deleted may remain."]

@@ -1,20 +1,80 @@
-"""Work on a cluster whose pools and queues are to be deleted.
+"""Work on a cluster whose pools and queues are to be deleted, from a snapshot of its objects.
 
 Work is every object that users created: a Job, a TrainJob, a Deployment, a bare pod, and pending workloads of
 a queue. Objects of the cloud or of the stack itself are excluded.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
-from ebbtide.clients.kubernetes import Object
+from ebbtide.clients.kubernetes import Api, Object
 from ebbtide.clients.kubernetes.parts import part, parts, text
 from ebbtide.declaration.model.tenants import reserved_owner
-from ebbtide.operations.snapshot import Snapshot
 from ebbtide.operations.state import ObjectReference, State
 from ebbtide.placement import Profile
+from ebbtide.values.kueue_api import API_PATH
+
+_CONTROLLERS: Final = {
+    "Job": "/apis/batch/v1/jobs",
+    "ReplicaSet": "/apis/apps/v1/replicasets",
+    "JobSet": "/apis/jobset.x-k8s.io/v1alpha2/jobsets",
+    "TrainJob": "/apis/trainer.kubeflow.org/v1alpha1/trainjobs",
+}
+"""Kinds of controllers between a pod and the object that the user created."""
+
+_WORKLOADS: Final = f"{API_PATH}/workloads"
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Objects of a cluster.
+
+    Attributes:
+        nodes: the nodes.
+        pods: the pods.
+        controllers: controllers, by kind.
+        workloads: Kueue's Workloads.
+        volumes: the PersistentVolumes.
+    """
+
+    nodes: tuple[Object, ...] = ()
+    pods: tuple[Object, ...] = ()
+    controllers: Mapping[str, tuple[Object, ...]] = field(default_factory=dict[str, tuple[Object, ...]])
+    workloads: tuple[Object, ...] = ()
+    volumes: tuple[Object, ...] = ()
+
+
+def take_snapshot(api: Api) -> Snapshot:
+    """Take a snapshot. A kind that is not installed has no objects.
+
+    Raises:
+        ApiError: the API server does not answer or denies access.
+    """
+    return Snapshot(
+        nodes=_listed(api, "/api/v1/nodes"),
+        pods=_listed(api, "/api/v1/pods"),
+        controllers={kind: _listed(api, path) for kind, path in _CONTROLLERS.items()},
+        workloads=_listed(api, _WORKLOADS),
+        volumes=list_volumes(api),
+    )
+
+
+def list_volumes(api: Api) -> tuple[Object, ...]:
+    """List the PersistentVolumes.
+
+    Raises:
+        ApiError: the API server does not answer or denies access.
+    """
+    return _listed(api, "/api/v1/persistentvolumes")
+
+
+def _listed(api: Api, path: str) -> tuple[Object, ...]:
+    # From the API server's cache (resourceVersion 0), which avoids a read of all pods from etcd.
+    items: Any = (api.find(path, resourceVersion="0") or {}).get("items")
+    return tuple(items or ())
+
 
 _OVER: Final = frozenset({"Succeeded", "Failed"})
 _ENDED: Final = frozenset({"Complete", "Completed", "Failed", "Finished"})

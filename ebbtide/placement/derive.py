@@ -17,7 +17,9 @@ from ebbtide.declaration.model import (
     Team,
 )
 from ebbtide.declaration.model.labels_and_taints import LabelsAndTaints
+from ebbtide.declaration.model.queues import queues_of
 from ebbtide.declaration.model.resolved_pool import ResolvedPool
+from ebbtide.declaration.model.tenants import tenants_of
 from ebbtide.placement.priorities import PRIORITIES
 from ebbtide.placement.profile import (
     UNCONFIGURED,
@@ -150,7 +152,7 @@ def _team(cluster: Cluster, tenant: Team) -> TeamProfile:
 
 def profile(cluster: Cluster) -> Profile:
     """Return the placement profile of a declaration."""
-    queues = cluster.resolved_queues
+    queues = queues_of(cluster)
     match cluster.cloud:
         case Gke():
             logs = _gke_logs(cluster.cloud, cluster.physical_name)
@@ -164,10 +166,10 @@ def profile(cluster: Cluster) -> Profile:
         cloud=CloudKind(cluster.cloud.kind).value,
         location=cluster.cloud.location,
         pools=tuple(pool_profile(pool, queues) for pool in cluster.resolved_pools),
-        queues=tuple(_queue_profile(queue, cluster, cluster.tenants) for queue in queues),
+        queues=tuple(_queue_profile(queue, cluster, tenants_of(cluster)) for queue in queues),
         logs=logs,
         pipeline_retries=pipelines.retry if pipelines else UNCONFIGURED,
-        teams=tuple(_team(cluster, tenant) for tenant in cluster.tenants),
+        teams=tuple(_team(cluster, tenant) for tenant in tenants_of(cluster)),
         priorities=tuple(PRIORITIES) if cluster.has_kueue and queues else (),
         bucket_driver=bucket_driver(cluster),
     )
@@ -176,12 +178,12 @@ def profile(cluster: Cluster) -> Profile:
 def tenant_profiles(cluster: Cluster) -> dict[str, Profile]:
     """Return the placement profile for each tenant's namespace, by name of the tenant: all pools, but only
     its own local queues, registry, bucket and claim."""
-    whole, queues = profile(cluster), cluster.resolved_queues
+    whole, queues = profile(cluster), queues_of(cluster)
     return {
         tenant.name: replace(
             whole,
             queues=tuple(_queue_profile(queue, cluster, (tenant,)) for queue in queues),
             teams=(_team(cluster, tenant),),
         )
-        for tenant in cluster.tenants
+        for tenant in tenants_of(cluster)
     }

@@ -40,3 +40,8 @@ def difference() -> tuple[timedelta, str]:
     """Return how far this machine's clock is ahead of a server's, which is negative if it is behind, and the
     server; empty if no server has answered."""
     return _ahead
+
+
+def in_utc(moment: datetime) -> str:
+    """Format a time to the minute, such as `2026-11-22 20:00 UTC`."""
+    return f"{moment:%Y-%m-%d %H:%M} UTC"

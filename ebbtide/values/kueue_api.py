@@ -4,3 +4,5 @@ from typing import Final
 
 API_VERSION: Final = "kueue.x-k8s.io/v1beta2"
 API_PATH: Final = f"/apis/{API_VERSION}"
+ASLEEP: Final = "ebbtide.dev/asleep"
+"""Annotation of a ClusterQueue that is held while its stack sleeps."""

@@ -14,10 +14,10 @@ from components.addons.kueue_values import values
 from ebbtide.clients.kubernetes import ApiError
 from ebbtide.declaration.model import Cluster, declare
 from ebbtide.declaration.model.labels_and_taints import labels_and_taints
-from ebbtide.operations import queue_hold
-from ebbtide.operations.queue_status import queue_statuses, take_queueing
-from ebbtide.operations.snapshot import take
+from ebbtide.operations import queue_stops
+from ebbtide.operations.status import queue_statuses, take_queueing
 from ebbtide.operations.status_report import WaitingWork
+from ebbtide.operations.work import take_snapshot
 from ebbtide.placement.derive import profile
 from ebbtide.placement.kueue import QUEUES_LABEL, layers
 from ebbtide.placement.queueing import queueing
@@ -118,22 +118,22 @@ def test_a_held_queue_keeps_its_work(kueue: ControlPlane, declaration: Cluster) 
     names = frozenset(
         item["metadata"]["name"] for item in api.items("/apis/kueue.x-k8s.io/v1beta2/clusterqueues")
     )
-    queue_hold.hold(api, names, drain=False)
+    queue_stops.hold(api, names, drain=False)
     try:
         api.create(jobs, _work("asleep"))
 
         def waiting() -> list[WaitingWork]:
-            queues = queue_statuses(take_queueing(api), take(api), profile(declaration), clock.now())
+            queues = queue_statuses(take_queueing(api), take_snapshot(api), profile(declaration), clock.now())
             assert all(queue.held for queue in queues)
             return [item for queue in queues for item in queue.waiting if item.name == "asleep"]
 
         (item,) = wait(waiting, lambda items: bool(items and items[0].reason))
         assert (item.kind, item.namespace) == ("Job", "default")
         assert item.reason == "the cluster's stack sleeps and holds queue dws-local-queue"
-        assert queue_hold.reserving(api, names) == 0
+        assert queue_stops.reserving(api, names) == 0
     finally:
-        queue_hold.release(api, names)
-    wait(lambda: queue_hold.reserving(api, names), lambda count: count == 1)
+        queue_stops.release(api, names)
+    wait(lambda: queue_stops.reserving(api, names), lambda count: count == 1)
     api.delete(f"{jobs}/asleep", propagationPolicy="Background")
     wait(
         lambda: api.items(workloads), lambda items: not any("asleep" in i["metadata"]["name"] for i in items)

@@ -15,9 +15,9 @@ from rich.console import Console
 from ebbtide.clients.kubernetes import Api, ApiError
 from ebbtide.clients.kubernetes import api as client
 from ebbtide.declaration.catalog import CloudKind
-from ebbtide.operations import node_drain, queue_hold, user_cleanup, user_objects
-from ebbtide.operations.node_drain import DrainedPool
-from ebbtide.operations.queue_hold import ASLEEP
+from ebbtide.operations import pool_replacement, queue_stops, user_objects
+from ebbtide.operations.pool_replacement import DrainedPool
+from ebbtide.operations.queue_stops import ASLEEP
 from ebbtide.operations.state import State
 from ebbtide_rehearsal.control_plane import ControlPlane
 from ebbtide_rehearsal.tools import ensure, narration
@@ -79,7 +79,7 @@ def _queue(api: Api) -> tuple[str | None, str]:
 def _with_pods(api: Api) -> None:
     api.patch(
         "/api/v1/nodes/worker",
-        {"metadata": {"annotations": {node_drain.SINCE: None}}, "spec": {"unschedulable": None}},
+        {"metadata": {"annotations": {pool_replacement.SINCE: None}}, "spec": {"unschedulable": None}},
     )
     for name in ("a", "b"):
         container = {"name": "main", "image": "busybox"}
@@ -105,21 +105,23 @@ def _with_load_balancers(api: Api, finalizers: Sequence[str] = (_FINALIZER,)) ->
 
 
 def _clean_up(api: Api) -> None:
-    user_cleanup.clean_up(api, user_objects.list_objects(api, CloudKind.GKE, _STATE), lambda _: None)
+    user_objects.clean_up(api, user_objects.list_objects(api, CloudKind.GKE, _STATE), lambda _: None)
 
 
 _OPERATIONS = {
     "sleep": _Operation(
         lambda api: _with_queue(api, {}, "None"),
-        lambda api: queue_hold.hold(api, ["cpu"], drain=True),
+        lambda api: queue_stops.hold(api, ["cpu"], drain=True),
         lambda api: _queue(api) == ("None", "HoldAndDrain"),
     ),
     "wake": _Operation(
         lambda api: _with_queue(api, {ASLEEP: "None"}, "HoldAndDrain"),
-        lambda api: queue_hold.release(api, ["cpu"]),
+        lambda api: queue_stops.release(api, ["cpu"]),
         lambda api: _queue(api) == (None, "None"),
     ),
-    "up": _Operation(_with_pods, lambda api: node_drain.drain(api, [_POOL], lambda _: None), _is_drained),
+    "up": _Operation(
+        _with_pods, lambda api: pool_replacement.drain(api, [_POOL], lambda _: None), _is_drained
+    ),
     "destroy": _Operation(_with_load_balancers, _clean_up, lambda api: not api.items(f"{_CORE}/services")),
 }
 
@@ -145,9 +147,9 @@ def proxy(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make all pauses short."""
     monkeypatch.setattr(client, "_PAUSES", (0.05, 0.05, 0.05))
-    monkeypatch.setattr(queue_hold, "_TIMEOUT", 0.2)
-    monkeypatch.setattr(user_cleanup, "_TIMEOUT", 0.5)
-    for module in (queue_hold, node_drain, user_cleanup):
+    monkeypatch.setattr(queue_stops, "_TIMEOUT", 0.2)
+    monkeypatch.setattr(user_objects, "_TIMEOUT", 0.5)
+    for module in (queue_stops, pool_replacement, user_objects):
         monkeypatch.setattr(module, "_STEP", 0.1)
 
 

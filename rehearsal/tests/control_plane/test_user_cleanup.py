@@ -10,7 +10,7 @@ import pytest
 
 from ebbtide.clients.kubernetes import Api
 from ebbtide.declaration.catalog import CloudKind
-from ebbtide.operations import user_cleanup, user_objects
+from ebbtide.operations import user_objects
 from ebbtide.operations.state import ObjectReference, State
 from ebbtide.values import clock
 from ebbtide_rehearsal.control_plane import ControlPlane
@@ -42,7 +42,7 @@ _LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
 @pytest.fixture
 def api(control_plane: ControlPlane, monkeypatch: pytest.MonkeyPatch) -> Iterator[Api]:
     """Return the API of a cluster with users' load balancers and without a service controller."""
-    monkeypatch.setattr(user_cleanup, "_STEP", 0.1)
+    monkeypatch.setattr(user_objects, "_STEP", 0.1)
     api = control_plane.api
     for name, kind, finalizers in (
         ("web", "LoadBalancer", [_SERVICE]),
@@ -139,7 +139,7 @@ def test_users_load_balancers_and_volumes_end_first(
     assert len(names.handles) == 1
     assert len(control_plane.disks()) == 1
 
-    monkeypatch.setattr(user_cleanup, "_TIMEOUT", 15.0)
+    monkeypatch.setattr(user_objects, "_TIMEOUT", 15.0)
     moment = f"{clock.now() + timedelta(hours=1):%Y-%m-%dT%H:%M:%S.%fZ}"
     lease = {
         "apiVersion": "coordination.k8s.io/v1",
@@ -149,14 +149,14 @@ def test_users_load_balancers_and_volumes_end_first(
     }
     api.create(_LEASES, lease)
     lines: list[str] = []
-    assert user_cleanup.clean_up(api, objects, lines.append) == [f"Service web in default: {_SERVICE}"]
+    assert user_objects.clean_up(api, objects, lines.append) == [f"Service web in default: {_SERVICE}"]
     assert lines == []
     assert control_plane.disks() == ()
     assert api.find("/apis/apps/v1/namespaces/default/statefulsets/db") is None
 
     api.delete(f"{_LEASES}/cloud-controller-manager")
-    monkeypatch.setattr(user_cleanup, "_TIMEOUT", 0.5)
-    assert user_cleanup.clean_up(api, objects, lines.append) == []
+    monkeypatch.setattr(user_objects, "_TIMEOUT", 0.5)
+    assert user_objects.clean_up(api, objects, lines.append) == []
     assert lines[0].startswith(f"Service web in default: its finalizer {_SERVICE} is removed")
     left = {item["metadata"]["name"] for item in api.items(f"{_DEFAULT}/services")}
     assert {"inside", "of-the-stack"} <= left

@@ -19,7 +19,7 @@ from ebbtide.analysis.recording.provider_proxy import Plugin, proxied
 from ebbtide.analysis.recording.values import Secret
 from ebbtide.analysis.recording.wire import fill_struct
 from ebbtide.operations import provider_plugins
-from ebbtide.operations.errors import OperationError
+from ebbtide.operations.failures import OperationError
 
 _PLUGIN = """\
     #!{python}

@@ -9,7 +9,7 @@ import pytest
 from ebbtide.analysis.metrics import MetricSources
 from ebbtide.analysis.metrics.queries import Series
 from ebbtide.declaration.catalog import CloudKind
-from ebbtide.operations.gpu_use import HOURS, read
+from ebbtide.operations.status import UNUSED_HOURS, gpu_status
 from ebbtide.operations.status_report import GpuStatus, UnusedGpus
 from ebbtide_rehearsal.cloud.faults import API_ERROR, InjectedFault
 from ebbtide_rehearsal.cloud.rest import write_google_login
@@ -51,13 +51,13 @@ def test_unused_gpus_are_counted_by_pod(clouds: RestClouds, cloud: CloudKind) ->
     """The pods of the stack's cluster are listed, each once, with their unused GPUs."""
     del clouds
     unused = UnusedGpus(namespace="vision", pod="train-0-abcde", node="n1", gpus=2)
-    assert read(_sources(cloud)) == GpuStatus(measured=True, unused=(unused,))
+    assert gpu_status(_sources(cloud)) == GpuStatus(measured=True, unused=(unused,))
 
 
 @every_cloud
 def test_nothing_is_asked_without_metrics(cloud: CloudKind) -> None:
     """Without `addons.metrics`, or without a measured GPU, no cloud is called."""
-    assert read(None) == read(_sources(cloud, gpus=False)) == GpuStatus(measured=False)
+    assert gpu_status(None) == gpu_status(_sources(cloud, gpus=False)) == GpuStatus(measured=False)
 
 
 @every_cloud
@@ -66,7 +66,7 @@ def test_a_refusal_is_the_reason(clouds: RestClouds, cloud: CloudKind) -> None:
     error = {"status": 403, "message": "Permission denied."}
     clouds.store.inject(InjectedFault(API_ERROR, _OPERATIONS[cloud], details=error))
     role = {CloudKind.GKE: "roles/monitoring.viewer", CloudKind.AKS: "Monitoring Data Reader"}[cloud]
-    assert role in read(_sources(cloud)).unknown
+    assert role in gpu_status(_sources(cloud)).unknown
 
 
 def test_missing_credentials_are_the_reason(
@@ -74,18 +74,18 @@ def test_missing_credentials_are_the_reason(
 ) -> None:
     """The reason names the login of each cloud."""
     write_google_login(tmp_path / "application_default_credentials.json", clouds.origin, "expired")
-    assert "gcloud auth application-default login" in read(_sources(CloudKind.GKE)).unknown
+    assert "gcloud auth application-default login" in gpu_status(_sources(CloudKind.GKE)).unknown
     monkeypatch.setenv("IDENTITY_HEADER", "wrong")
-    assert "az login" in read(_sources(CloudKind.AKS)).unknown
+    assert "az login" in gpu_status(_sources(CloudKind.AKS)).unknown
 
 
 @pytest.mark.usefixtures("clouds")
 def test_a_deleted_workspace_is_the_reason() -> None:
     """The workspace of a stack on AKS may have been deleted by others."""
-    assert "was not found" in read(_sources(CloudKind.AKS, store=_WORKSPACE + "-2")).unknown
+    assert "was not found" in gpu_status(_sources(CloudKind.AKS, store=_WORKSPACE + "-2")).unknown
 
 
 @every_cloud
 def test_the_query_is_promql(cloud: CloudKind) -> None:
     """Prometheus' grammar accepts the query."""
-    promql_parser.parse(Series(_sources(cloud)).unused(HOURS))
+    promql_parser.parse(Series(_sources(cloud)).unused(UNUSED_HOURS))

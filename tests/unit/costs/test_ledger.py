@@ -14,8 +14,7 @@ from typer.testing import CliRunner
 from ebbtide.cli.entry_point import app
 from ebbtide.clients.kubernetes import Api
 from ebbtide.in_pods.cost_recorder import Recorder
-from ebbtide.operations.billing import BillingFileError, compare
-from ebbtide.operations.ledger import CostRecordError, Record, read_record, report
+from ebbtide.operations.ledger import BillingFileError, CostRecordError, Record, compare, read_record, report
 from tests.pages import of_kind
 from tests.unit.costs.cluster import SETTINGS, START, Cluster, Reader, done, node, pod
 

@@ -6,9 +6,9 @@ import pytest
 
 from ebbtide.clients.clouds.interfaces import Account, ClusterIdentity
 from ebbtide.declaration.catalog import CloudKind
-from ebbtide.operations import accounts
-from ebbtide.operations.clouds import commands
-from ebbtide.operations.errors import OperationError
+from ebbtide.operations import access
+from ebbtide.operations.access import commands
+from ebbtide.operations.failures import OperationError
 from ebbtide.operations.state import read
 
 _GROUP = "/subscriptions/s-1/resourceGroups/ml"
@@ -62,7 +62,7 @@ def test_every_other_account_is_named_at_once() -> None:
     """All wrong accounts of the stack's clouds are reported together."""
     declared = {"cloud": {"kind": "aks", "subscription": "s-2"}}
     with pytest.raises(OperationError) as refusal:
-        accounts.check(
+        access.check_accounts(
             "dev",
             [_OF_AKS, _OF_GKE],
             {"gcp:project": "other", "azure-native:subscriptionId": "s-1"},
@@ -75,4 +75,4 @@ def test_every_other_account_is_named_at_once() -> None:
         "project other. Name acme-ml there, or nothing.",
         "project another. Name acme-ml there, or nothing.",
     ]
-    accounts.check("dev", [_OF_GKE], {}, declared, {"ARM_SUBSCRIPTION_ID": "s-2"})
+    access.check_accounts("dev", [_OF_GKE], {}, declared, {"ARM_SUBSCRIPTION_ID": "s-2"})

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ebbtide.operations.advice import advice, causes, explanation
+from ebbtide.operations.failures import advice, causes, explanation
 
 
 @pytest.mark.parametrize(

@@ -12,13 +12,13 @@ from rich.console import Console
 from ebbtide.analysis.urns import STACK_TYPE
 from ebbtide.clients.clouds.interfaces import Account, CloudResource, ClusterIdentity, Inventory
 from ebbtide.declaration.catalog import CloudKind
-from ebbtide.operations import clouds, deleted_clusters, inspection
-from ebbtide.operations.clouds import Clouds
-from ebbtide.operations.deleted_clusters import DeletedClusters
+from ebbtide.operations import access, inspection
+from ebbtide.operations import state as deleted_clusters
+from ebbtide.operations.access import Clouds
 from ebbtide.operations.destroy import Options, destroy
 from ebbtide.operations.inspection import Inspection
-from ebbtide.operations.stack import Removal, Stack
-from ebbtide.operations.state import State, read
+from ebbtide.operations.stack import Stack, Step
+from ebbtide.operations.state import DeletedClusters, State, read
 from ebbtide.operations.user_objects import CloudNames
 
 _ACCOUNT = Account(CloudKind.GKE, "acme-ml")
@@ -80,7 +80,7 @@ class _Stack:
     def unlock(self) -> None:
         """Do nothing."""
 
-    def destroy(self, watch: Callable[[Removal], None], *, without_cluster: bool, first: object) -> list[str]:
+    def destroy(self, watch: Callable[[Step], None], *, without_cluster: bool, first: object) -> list[str]:
         """Delete everything, or fail."""
         del watch, without_cluster, first
         if self._fails:
@@ -119,7 +119,7 @@ def test_clusters_of_an_earlier_destroy_are_not_forgotten(
     def inspect(*_: object) -> Inspection:
         return Inspection(names=names)
 
-    monkeypatch.setattr(clouds, "reach", reach)
+    monkeypatch.setattr(access, "reach", reach)
     names = CloudNames(namespace_uid="next", retained=frozenset({"new-disk"}))
     monkeypatch.setattr(inspection, "inspect", inspect)
     stack = _Stack(fails=fails)

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from ebbtide.analysis.policy.settings import Level, Limits, Policy
-from ebbtide.operations.errors import OperationError
 from ebbtide.operations.extend import check_policy, extension
+from ebbtide.operations.failures import OperationError
 from tests.unit.operations.objects import STATE
 
 _FIRST_UP = datetime(2026, 11, 22, 12, 7, tzinfo=UTC)

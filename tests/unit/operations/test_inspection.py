@@ -7,8 +7,7 @@ from typing import Any
 from rich.console import Console
 
 from ebbtide.operations.inspection import Inspection, inspect, remaining_volumes
-from ebbtide.operations.progress import narration
-from ebbtide.operations.stack import Removal
+from ebbtide.operations.stack import Step, narration
 from tests.unit.operations.objects import PROFILE, STATE
 
 
@@ -49,12 +48,12 @@ def test_a_cluster_that_does_not_answer() -> None:
 
 def test_a_log_has_a_line_for_what_is_gone() -> None:
     """A terminal has a line that moves, and goes at the end."""
-    removals = [Removal("acme:web:Site", "a", done=False), Removal("acme:web:Site", "a", done=True)]
+    removals = [Step("acme:web:Site", "a", done=False), Step("acme:web:Site", "a", done=True)]
     log, screen = StringIO(), StringIO()
     for file, terminal in ((log, False), (screen, True)):
         with narration(Console(file=file, force_terminal=terminal, width=100), 1) as tell:
-            for removal in removals:
-                tell(removal)
+            for step in removals:
+                tell(step)
     assert log.getvalue() == "deleted: acme:web:Site a\n"
     assert "1/1" in screen.getvalue()
     assert "Site a" in screen.getvalue()

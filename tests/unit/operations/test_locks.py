@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from ebbtide.operations.locks import Lock, LockedError, locks_of, unlocking
+from ebbtide.operations.failures import Lock, LockedError, locks_of, unlocking
 
 _MESSAGE = (
     "error: the stack is currently locked by 1 lock(s). Either wait for the other process(es) to end or "

@@ -6,8 +6,8 @@ from typing import Any, cast
 import pytest
 
 from ebbtide.clients.kubernetes import Api, ApiError
-from ebbtide.operations import node_drain
-from ebbtide.operations.node_drain import REQUEUED, SINCE, DrainedPool
+from ebbtide.operations import pool_replacement
+from ebbtide.operations.pool_replacement import REQUEUED, SINCE, DrainedPool
 from ebbtide.values import clock
 
 _BEGUN = datetime(2026, 11, 22, 12, tzinfo=UTC)
@@ -99,7 +99,7 @@ def hours(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 def _drained(api: _Api) -> list[str]:
     lines: list[str] = []
-    node_drain.drain(cast("Api", api), [_POOL], lines.append)
+    pool_replacement.drain(cast("Api", api), [_POOL], lines.append)
     return lines
 
 
@@ -185,5 +185,5 @@ def test_a_pod_that_waits_for_the_old_pool_moves_at_once(hours: list[float]) -> 
 def test_a_pool_without_nodes_needs_no_drain(hours: list[float]) -> None:
     """Nothing is waited for."""
     api = _Api(train={})
-    node_drain.drain(cast("Api", api), [DrainedPool("cpu", "pool", "empty", timedelta(0))], pytest.fail)
+    pool_replacement.drain(cast("Api", api), [DrainedPool("cpu", "pool", "empty", timedelta(0))], pytest.fail)
     assert hours == [0.0]

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from ebbtide.operations import pending
+from ebbtide.operations import up
 from ebbtide.operations.stack import Stack
 
 _PREFIX = "urn:pulumi:dev::shop"
@@ -86,7 +86,7 @@ class _Stack:
 def _resolve(stack: _Stack) -> tuple[list[str], list[str]]:
     """Return the errors and what was reported."""
     lines: list[str] = []
-    return pending.resolve(cast("Stack", stack), lines.append), lines
+    return up.resolve_pending(cast("Stack", stack), lines.append), lines
 
 
 def _is_resolved(stack: _Stack) -> bool:

@@ -6,8 +6,7 @@ import re
 import pytest
 from rich.console import Console
 
-from ebbtide.operations.progress import narration
-from ebbtide.operations.stack import Removal
+from ebbtide.operations.stack import Step, narration
 
 _ESCAPES = re.compile(r"\x1b\[[\d;?]*[A-Za-z]")
 _POLICY = "kubernetes:admissionregistration.k8s.io/v1:ValidatingAdmissionPolicyBinding"
@@ -20,9 +19,9 @@ def test_a_long_name_hides_neither_bar_nor_count(total: int | None, count: str) 
     console = Console(file=out, force_terminal=True, width=80, color_system=None)
     with narration(console, total, lambda step: step.name.startswith("train")) as show:
         for name in ("train-a", "train-b", "other", "train-b"):
-            step = Removal(_POLICY, f"{name}-addons-validatingadmissionpolicybinding-members", done=False)
+            step = Step(_POLICY, f"{name}-addons-validatingadmissionpolicybinding-members", done=False)
             show(step)
-            show(Removal(step.type, step.name, done=True))
+            show(Step(step.type, step.name, done=True))
     lines = [line for line in re.split(r"[\r\n]+", _ESCAPES.sub("", out.getvalue())) if line.strip()]
     assert re.match(
         rf"[━╸ ]{{16}} +{count} \d:\d\d:\d\d ValidatingAdmissionPolicyBinding train-b-addo", lines[-1]

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 from ebbtide.clients.kubernetes import Api
-from ebbtide.operations import queue_drain
+from ebbtide.operations import queue_stops
 from ebbtide.operations.state import ObjectReference
 from tests.unit.operations.objects import STATE, Object, made
 
@@ -18,11 +18,11 @@ def _workload(name: str, queue: str, *true: str) -> Object:
 
 
 class _Api:
-    """A cluster with one queue, whose work has quota at the first look."""
+    """A cluster with one queue, and its workloads at each look."""
 
-    def __init__(self) -> None:
+    def __init__(self, *looks: list[Object]) -> None:
         self.patched: list[tuple[str, Any]] = []
-        self.looks = [[_workload("a", "research.cpu", "QuotaReserved")], []]
+        self.looks = list(looks)
 
     def find(self, path: str) -> Object | None:
         """The queue, or the workloads as they are now."""
@@ -37,22 +37,24 @@ class _Api:
 
 def test_held_until_drained() -> None:
     """Queues that are there are held, and waited for until no work has quota of them."""
-    api = _Api()
-    assert queue_drain.drain(cast("Api", api), frozenset({"research.cpu", "gone"})) == 0
+    api = _Api([_workload("a", "research.cpu", "QuotaReserved")], [])
+    assert queue_stops.drain_until_free(cast("Api", api), frozenset({"research.cpu", "gone"})) == 0
     assert api.patched == [("research.cpu", {"spec": {"stopPolicy": "HoldAndDrain"}})]
     assert api.looks == []
 
 
 def test_who_has_quota() -> None:
     """Unfinished work that one of these queues has admitted."""
-    names = frozenset({"research.cpu"})
-    assert queue_drain.reserves_quota(_workload("a", "research.cpu", "QuotaReserved", "Admitted"), names)
-    assert not queue_drain.reserves_quota(_workload("b", "theirs", "QuotaReserved"), names)
-    assert not queue_drain.reserves_quota(_workload("c", "research.cpu", "QuotaReserved", "Finished"), names)
-    assert not queue_drain.reserves_quota(_workload("d", "research.cpu"), names)
+    workloads = [
+        _workload("a", "research.cpu", "QuotaReserved", "Admitted"),
+        _workload("b", "theirs", "QuotaReserved"),
+        _workload("c", "research.cpu", "QuotaReserved", "Finished"),
+        _workload("d", "research.cpu"),
+    ]
+    assert queue_stops.reserving(cast("Api", _Api(workloads)), frozenset({"research.cpu"})) == 1
 
 
 def test_which_queues() -> None:
     """Only the stack's queues are drained, and none if the cluster is deleted."""
-    assert queue_drain.queues(STATE_WITH) == {"research.cpu"}
-    assert queue_drain.queues(replace(STATE_WITH, owns_cluster=True)) == frozenset()
+    assert queue_stops.queues(STATE_WITH) == {"research.cpu"}
+    assert queue_stops.queues(replace(STATE_WITH, owns_cluster=True)) == frozenset()

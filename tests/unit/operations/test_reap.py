@@ -8,9 +8,9 @@ import pytest
 from ebbtide.clients.clouds import connect
 from ebbtide.clients.clouds.interfaces import Account, CloudResource
 from ebbtide.declaration.catalog import CloudKind
-from ebbtide.operations import unmanaged
+from ebbtide.operations import reap
 from ebbtide.operations.backend import Backend
-from ebbtide.operations.errors import OperationError
+from ebbtide.operations.failures import OperationError
 from ebbtide.operations.reap import ReapOutcome, check_clock, expired
 from ebbtide.values import clock
 from tests.unit.policy.stacks_in_memory import GKE, resource, system_pool
@@ -104,7 +104,9 @@ def test_a_label_that_cannot_be_read_never_expires(label: str, monkeypatch: pyte
     """Nothing is deleted because its label was changed by hand."""
     inventory = _Inventory(odd=label, old="2026-11-22t19-59z", new="2026-11-22t20-01z")
     _serve(inventory, monkeypatch)
-    ((group,), notes) = unmanaged.find(cast("Backend", _States()), [Account(CloudKind.GKE, "acme")], _NOW)
+    ((group,), notes) = reap.find_unmanaged(
+        cast("Backend", _States()), [Account(CloudKind.GKE, "acme")], _NOW
+    )
     assert ([item.name for item in group.resources], notes) == (["old"], [])
 
 
@@ -113,9 +115,11 @@ def test_an_expiry_is_read_again_before_each_deletion(monkeypatch: pytest.Monkey
     inventory = _Inventory(old="2026-11-22t19-59z", extended="2026-11-22t19-59z")
     _serve(inventory, monkeypatch)
     monkeypatch.setattr(clock, "now", lambda: _NOW)
-    ((group,), _) = unmanaged.find(cast("Backend", _States()), [Account(CloudKind.GKE, "acme")], _NOW)
+    ((group,), _) = reap.find_unmanaged(cast("Backend", _States()), [Account(CloudKind.GKE, "acme")], _NOW)
     lines: list[str] = []
-    outcomes = {item.name: error for item, error in unmanaged.delete(group, lines.append, deletes_data=True)}
+    outcomes = {
+        item.name: error for item, error in reap.delete_unmanaged(group, lines.append, deletes_data=True)
+    }
     assert (outcomes, inventory.deleted) == ({"old": "", "extended": None}, ["old"])
     assert lines[1] == "address extended is kept: it has been extended, or is gone."
 

@@ -12,8 +12,8 @@ from ebbtide.clients.kubernetes import JSON, MERGE_PATCH, Api, ApiError
 from ebbtide.clients.kubernetes.parts import part
 from ebbtide.declaration.catalog import CloudKind
 from ebbtide.declaration.catalog.amounts import Amount
-from ebbtide.operations import access, queue_hold
-from ebbtide.operations.errors import OperationError
+from ebbtide.operations import access, queue_stops
+from ebbtide.operations.failures import OperationError
 from ebbtide.operations.sleep import OwnCluster, Running, Sleeper, own_cluster, sleep, wake
 from ebbtide.operations.state import ObjectReference
 from ebbtide.placement import Profile
@@ -108,7 +108,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> _Cluster:
         return made_cluster, PROFILE
 
     monkeypatch.setattr(access, "connected", connected)
-    monkeypatch.setattr(queue_hold, "_STEP", 0.0)
+    monkeypatch.setattr(queue_stops, "_STEP", 0.0)
     return made_cluster
 
 
@@ -144,7 +144,7 @@ def test_an_idle_stack_sleeps_and_wakes(cluster: _Cluster) -> None:
     cluster.silent = 2
     wake(_sleeper(power), lines.append)
     assert (power.stopped, cluster.policy) == (False, "None")
-    assert queue_hold.ASLEEP not in cluster.objects[_QUEUE]["metadata"]["annotations"]
+    assert queue_stops.ASLEEP not in cluster.objects[_QUEUE]["metadata"]["annotations"]
     assert lines[-1] == "Stack dev is awake."
 
 

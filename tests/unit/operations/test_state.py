@@ -9,10 +9,17 @@ import pytest
 from ebbtide.analysis.urns import STACK_TYPE
 from ebbtide.clients.clouds.interfaces import Account, ClusterIdentity
 from ebbtide.declaration.catalog import CloudKind
-from ebbtide.operations import volumes
-from ebbtide.operations.deleted_clusters import DeletedClusters, with_clusters
-from ebbtide.operations.state import DELETED_CLUSTERS, ObjectReference, State, merged_clusters, read
-from ebbtide.operations.volumes import Volume
+from ebbtide.operations import inspection
+from ebbtide.operations.inspection import Volume
+from ebbtide.operations.state import (
+    DELETED_CLUSTERS,
+    DeletedClusters,
+    ObjectReference,
+    State,
+    merged_clusters,
+    read,
+    with_clusters,
+)
 from tests.unit.operations.objects import STATE
 
 _REPOSITORY = "gcp:artifactregistry/repository:Repository"
@@ -79,7 +86,9 @@ def test_a_volume() -> None:
         "csi": {"volumeHandle": "projects/acme/zones/us-central1-a/disks/pvc-1"},
         "persistentVolumeReclaimPolicy": "Retain",
     }
-    assert volumes.read({"metadata": {"name": "pvc-1"}, "spec": spec}) == _volume("pvc-1", retained=True)
+    assert inspection.read_volume({"metadata": {"name": "pvc-1"}, "spec": spec}) == _volume(
+        "pvc-1", retained=True
+    )
 
 
 def _volume(name: str, place: str = "research", *, retained: bool = False) -> Volume:
@@ -99,7 +108,7 @@ def test_disks_that_stay(owns: bool, after: list[str] | None, left: list[str]) -
     before = [_volume("gone"), _volume("there"), _volume("kept", retained=True), _volume("theirs", "default")]
     still = None if after is None else [_volume(name) for name in after]
     state = replace(STATE, owns_cluster=owns)
-    assert [volume.name for volume in volumes.remaining(before, still, state)] == left
+    assert [volume.name for volume in inspection.volumes_left(before, still, state)] == left
 
 
 def test_the_expiry_in_a_state() -> None:

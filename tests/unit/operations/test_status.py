@@ -15,13 +15,12 @@ from ebbtide.cli.status_tables import tables
 from ebbtide.clients.kubernetes import Api
 from ebbtide.declaration.catalog.amounts import Amount
 from ebbtide.operations import access
-from ebbtide.operations.errors import OperationError
+from ebbtide.operations.failures import OperationError
 from ebbtide.operations.ledger import Report, Sum
-from ebbtide.operations.queue_status import QueueObjects
-from ebbtide.operations.snapshot import Snapshot
-from ebbtide.operations.status import StatusSource, status
+from ebbtide.operations.status import QueueObjects, StatusSource, status
 from ebbtide.operations.status_report import GpuStatus, Status, UnusedGpus
 from ebbtide.operations.up import Update
+from ebbtide.operations.work import Snapshot
 from ebbtide.text import command_line
 from tests.pages import output
 from tests.unit.operations.objects import NOW, PROFILE, STATE, Object, condition, made, node, pod

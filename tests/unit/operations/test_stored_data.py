@@ -5,8 +5,8 @@ from typing import Any
 from ebbtide.clients.clouds.errors import CloudApiError
 from ebbtide.clients.clouds.interfaces import Account, Contents, StoredData
 from ebbtide.declaration.catalog import CloudKind
-from ebbtide.operations import stored_data
-from ebbtide.operations.clouds import Clouds
+from ebbtide.operations import inspection
+from ebbtide.operations.access import Clouds
 
 _PROJECT = Account(CloudKind.GKE, "acme-ml")
 _SUBSCRIPTION = Account(CloudKind.AKS, "1-2")
@@ -70,7 +70,7 @@ class _Inventory:
 def _lines(**contents: Contents | CloudApiError | None) -> list[str]:
     google: Any = _Inventory(contents)
     reached = Clouds({_PROJECT: google}, {_SUBSCRIPTION: "Log in with `az login`."})
-    return list(stored_data.lines(stored_data.of_state(_STATE), reached))
+    return list(inspection.stored_lines(inspection.of_state(_STATE), reached))
 
 
 def test_each_is_named_with_its_contents() -> None:
@@ -99,7 +99,7 @@ def test_large_empty_and_closed() -> None:
 
 def test_names_in_a_question() -> None:
     """The first three, and the number of the others."""
-    data = stored_data.of_state(_STATE)
-    assert stored_data.named(data) == "bucket data, file share files, registry images and 2 more"
-    assert stored_data.named(data[:1]) == "bucket data"
-    assert stored_data.named([]) == ""
+    data = inspection.of_state(_STATE)
+    assert inspection.named(data) == "bucket data, file share files, registry images and 2 more"
+    assert inspection.named(data[:1]) == "bucket data"
+    assert inspection.named([]) == ""

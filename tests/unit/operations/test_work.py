@@ -3,9 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
-from ebbtide.operations.snapshot import Snapshot
 from ebbtide.operations.state import ObjectReference, State
-from ebbtide.operations.work import Work, work
+from ebbtide.operations.work import Snapshot, Work, work
 from tests.unit.operations.objects import NOW, PROFILE, STATE, Object, condition, made, node, pod
 
 NODES = (node("n", "spot"), node("m", "system"), {"metadata": {"name": "theirs"}})

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from ebbtide.declaration.catalog import CloudKind
 from ebbtide.declaration.model import Cluster, declare
+from ebbtide.declaration.model.tenants import tenants_of
 from ebbtide.placement import ProfileError
 from ebbtide.placement.derive import profile
 from ebbtide.placement.queueing import Queueing, queueing
@@ -141,7 +142,7 @@ def test_queues_borrow_all_but_what_is_guaranteed(declaration: Declaration) -> N
                     owned[key] = owned.get(key, 0) + count
     promised = {
         (team.namespace_name, pool): nodes
-        for team in cluster.tenants
+        for team in tenants_of(cluster)
         for pool, nodes in team.guarantee.items()
     }
     assert {key: nodes for key, nodes in owned.items() if nodes} == {

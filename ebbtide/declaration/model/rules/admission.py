@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from ebbtide.declaration.catalog import CloudKind
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.faults import Fault
+from ebbtide.declaration.model.queues import queues_of
 from ebbtide.declaration.model.rules.rule import Severity, cluster_rule
 from ebbtide.declaration.model.tenancy import Team
 from ebbtide.declaration.model.tenants import pod_security_of
@@ -15,7 +16,7 @@ _RBAC = "Kubernetes docs, role-based access control (2026)"
 
 
 def _uses_queues(team: Team, cluster: Cluster) -> bool:
-    return cluster.has_kueue and any(team.queues_used(queue.name) for queue in cluster.resolved_queues)
+    return cluster.has_kueue and any(team.queues_used(queue.name) for queue in queues_of(cluster))
 
 
 @cluster_rule("required queues exist", _POLICY)

@@ -11,14 +11,13 @@ from typing import Any, Final
 
 from ebbtide.clients.kubernetes.parts import part, parts, text
 from ebbtide.text import and_list, command_line, or_list, several
+from ebbtide.values.kueue_api import ASLEEP
 from ebbtide.work.objects import Object, condition
 from ebbtide.work.runs.pending.assignment import Assignment, Shortage, read_assignment
 from ebbtide.work.runs.pending.cause import Actor, Cause
 from ebbtide.work.runs.pending.evidence import Evidence, clock_time
 from ebbtide.work.unplaceable import amount_text, misfit
 
-ASLEEP: Final = "ebbtide.dev/asleep"
-"""Annotation of a ClusterQueue that is held while its stack sleeps."""
 _RERUN: Final = frozenset({"Job", "TrainJob", "experiment"})
 """Kinds that `ebbtide rerun` creates again."""
 _STARTING: Final = 60

@@ -104,7 +104,7 @@ func newReplay(first setup, p *pipe) (*replay, error) {
 			return nil, err
 		}
 	}
-	k.requeuer.Take()
+	notified(k.requeuer)
 	return r, nil
 }
 
@@ -268,7 +268,7 @@ func (r *replay) settle() error {
 func (r *replay) waiting() int {
 	count := 0
 	for _, name := range r.names {
-		if waiting, _ := r.queues.ClusterQueue(name).Pending(); waiting > 0 && r.cache.ClusterQueueActive(name) {
+		if waiting, _ := getClusterQueue(r.queues, name).Pending(); waiting > 0 && r.cache.ClusterQueueActive(name) {
 			count += waiting
 		}
 	}
@@ -351,12 +351,12 @@ func (r *replay) track(item *job, waits bool) {
 	default:
 		r.hash(true)
 		for _, name := range r.names {
-			queue := r.queues.ClusterQueue(name)
+			queue := getClusterQueue(r.queues, name)
 			tried, _ := queue.DumpInadmissible()
 			for _, item := range queue.Snapshot() {
 				item.UpdateSchedulingHash(logr.Discard())
 				if slices.Contains(tried, workload.Key(item.Obj)) {
-					queue.HandleInadmissibleHash(item.SchedulingHash, qcache.QuotaReservedReasonWaitingForQuota)
+					handleInadmissibleHash(queue, item.SchedulingHash, qcache.QuotaReservedReasonWaitingForQuota)
 				}
 			}
 		}
@@ -365,12 +365,12 @@ func (r *replay) track(item *job, waits bool) {
 
 // requeue schedules the retries that Kueue has asked for, a batch for each queue or root cohort.
 func (r *replay) requeue() {
-	queues, cohorts := r.requeuer.Take()
+	queues, cohorts := notified(r.requeuer)
 	for _, name := range queues {
-		r.batch(name, func() { r.queues.RequeueClusterQueue(r.ctx, name) })
+		r.batch(name, func() { requeueWorkloadsCQ(r.ctx, r.queues, name) })
 	}
 	for _, name := range cohorts {
-		r.batch(name, func() { r.queues.RequeueCohort(r.ctx, name) })
+		r.batch(name, func() { requeueWorkloadsCohort(r.ctx, r.queues, name) })
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"strings"
 	"time"
 
@@ -82,7 +83,7 @@ type controllers struct {
 	recorder      events.EventRecorder
 	cache         *schdcache.Cache
 	queues        *qcache.Manager
-	requeuer      *qcache.Requeuer
+	requeuer      any
 	scheduler     *scheduler.Scheduler
 	workloads     *core.WorkloadReconciler
 	clusterQueues *core.ClusterQueueReconciler
@@ -160,11 +161,12 @@ func newControllers(content []byte) (*controllers, error) {
 		scheduler.WithFairSharing(cfg.FairSharing), scheduler.WithAdmissionFairSharing(cfg.AdmissionFairSharing),
 		scheduler.WithPreemptionExpectations(preemptions),
 	)
-	k.scheduler.AdmitInline()
+	setAdmissionRoutineWrapper(k.scheduler, inline{})
 	k.workloads = core.NewWorkloadReconciler(k.store, queues, k.cache, k.recorder,
-		core.WithConfiguredPodsReady(cfg.WaitForPodsReady), core.WithWorkloadClock(k.clock),
+		withWaitForPodsReady(waitForPodsReady(cfg.WaitForPodsReady)),
 		core.WithPreemptionExpectations(preemptions), core.WithAdmissionFairSharing(cfg.AdmissionFairSharing),
 	)
+	field(k.workloads, "clock").Set(reflect.ValueOf(k.clock))
 	k.clusterQueues = core.NewClusterQueueReconciler(k.store, queues, k.cache)
 	k.localQueues = core.NewLocalQueueReconciler(k.store, queues, k.cache)
 	k.cohorts = core.NewCohortReconciler(k.store, k.cache, queues)
@@ -238,11 +240,11 @@ func (k *controllers) applyClusterQueue(content []byte) ([]*kueue.Workload, erro
 	name := kueue.ClusterQueueReference(next.Name)
 	if previous == nil {
 		k.clusterQueues.Create(event.TypedCreateEvent[*kueue.ClusterQueue]{Object: next})
-		created := k.queues.ClusterQueue(name)
+		created := getClusterQueue(k.queues, name)
 		if created == nil {
 			return nil, fmt.Errorf("Kueue rejects the ClusterQueue %s", name)
 		}
-		created.SetClock(k.clock)
+		field(created, "clock").Set(reflect.ValueOf(k.clock))
 		k.names = append(k.names, name)
 		return nil, nil
 	}

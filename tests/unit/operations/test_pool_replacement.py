@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ebbtide.analysis.recording.recording import Recording, Resource
-from ebbtide.operations import rolling
+from ebbtide.operations import pool_replacement
 
 _PARENTS = {
     "gke": ("ebbtide:gke:Topology$ebbtide:gke:NodePool", "gcp:container/nodePool:NodePool", "name"),
@@ -41,14 +41,14 @@ def test_a_drained_pool_gives_its_name_to_its_replacement(cloud: str) -> None:
     resources = [*_pool(cloud, "train-cpu", "cpu"), *_pool(cloud, "train-cpu.next", "cpu-abcd")]
     user = {"urn": "urn:pulumi:dev::p::a:b:C::user", "type": "a:b:C", "dependencies": [resources[1]["urn"]]}
     deployment = {"resources": [*resources, user]}
-    retired = rolling.renamed(deployment, rolling.retired("train-cpu"))
-    names = {name: pool.cloud_name for name, pool in rolling.pools(retired).items()}
+    retired = pool_replacement.renamed(deployment, pool_replacement.retired("train-cpu"))
+    names = {name: pool.cloud_name for name, pool in pool_replacement.pools_of(retired).items()}
     assert names == {"train-cpu.old": "cpu", "train-cpu": "cpu-abcd"}
     assert retired["resources"][4]["dependencies"] == [retired["resources"][1]["urn"]]
-    assert rolling.interrupted(retired) == ["cpu"]
-    swapped = rolling.renamed(deployment, rolling.swapped("train-cpu"))
-    assert rolling.renamed(swapped, rolling.swapped("train-cpu")) == deployment
-    assert [item["urn"] for item in rolling.without_replacements(deployment)["resources"]] == [
+    assert pool_replacement.interrupted(retired) == ["cpu"]
+    swapped = pool_replacement.renamed(deployment, pool_replacement.swapped("train-cpu"))
+    assert pool_replacement.renamed(swapped, pool_replacement.swapped("train-cpu")) == deployment
+    assert [item["urn"] for item in pool_replacement.without_replacements(deployment)["resources"]] == [
         resources[0]["urn"],
         resources[1]["urn"],
         user["urn"],
@@ -76,25 +76,27 @@ def _recorded(cloud: str, name: str, **inputs: Any) -> Recording:
 )
 def test_a_replacement_has_a_name_of_its_own(cloud: str, name: str, pattern: str) -> None:
     """The same for the same inputs, another for others, and none that is taken."""
-    first = rolling.replacement_name(_recorded(cloud, name, spot=True), f"train-{name}", ())
+    first = pool_replacement.replacement_name(_recorded(cloud, name, spot=True), f"train-{name}", ())
     assert re.fullmatch(pattern, first)
-    assert first == rolling.replacement_name(_recorded(cloud, name, spot=True), f"train-{name}", ())
-    assert first != rolling.replacement_name(_recorded(cloud, name, spot=False), f"train-{name}", ())
-    assert first != rolling.replacement_name(_recorded(cloud, name, spot=True), f"train-{name}", (first,))
+    assert first == pool_replacement.replacement_name(_recorded(cloud, name, spot=True), f"train-{name}", ())
+    assert first != pool_replacement.replacement_name(_recorded(cloud, name, spot=False), f"train-{name}", ())
+    assert first != pool_replacement.replacement_name(
+        _recorded(cloud, name, spot=True), f"train-{name}", (first,)
+    )
 
 
 def test_the_time_for_work_is_declared() -> None:
     """Without one it is a day."""
-    assert rolling.timeout(_recorded("gke", "cpu"), "train-cpu") == timedelta(hours=24)
+    assert pool_replacement.timeout(_recorded("gke", "cpu"), "train-cpu") == timedelta(hours=24)
     declared = _recorded("gke", "cpu", drainTimeoutSeconds=1800)
-    assert rolling.timeout(declared, "train-cpu") == timedelta(minutes=30)
-    assert rolling.timeout(declared, "train-cpu", timedelta()) == timedelta()
+    assert pool_replacement.timeout(declared, "train-cpu") == timedelta(minutes=30)
+    assert pool_replacement.timeout(declared, "train-cpu", timedelta()) == timedelta()
 
 
 def test_a_pool_with_an_error_is_not_ready() -> None:
     """A pool with an error has no work, and is created again."""
     resources = _pool("aks", "train-cpu", "cpu")
     resources[1] |= {"initErrors": ["no stock"], "inputs": {"agentPoolName": "cpu", "count": 3}}
-    pool = rolling.pools(json.loads(json.dumps({"resources": resources})))["train-cpu"]
+    pool = pool_replacement.pools_of(json.loads(json.dumps({"resources": resources})))["train-cpu"]
     assert (pool.is_ready, pool.count, pool.name) == (False, 3, "cpu")
-    assert rolling.pools({"resources": resources[:1]})["train-cpu"].is_ready is False
+    assert pool_replacement.pools_of({"resources": resources[:1]})["train-cpu"].is_ready is False
