@@ -3,10 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from ebbtide_rehearsal.cloud.autoscaling import Autoscaling, settings_of
-from ebbtide_rehearsal.cloud.provider import RefusedError
 from rehearsal.tests.unit.azure_cloud import CLUSTER, MANAGED_CLUSTER, Azure
 
 PROFILE: dict[str, Any] = {
@@ -57,25 +54,3 @@ def test_a_profile_that_is_left_out_of_a_change_stays(tmp_path: Path) -> None:
     assert settings_of(azure.store, made.id) == autoscaling
     azure.remove("containerservice:ManagedCluster", CLUSTER)
     assert not [identity for identity in azure.ids() if "managedClusters" in identity]
-
-
-@pytest.mark.parametrize(
-    ("wrong", "parameter"),
-    [
-        ({"expander": "price"}, "expander"),
-        ({"scaleDownUnneededTime": "10"}, "scale-down-unneeded-time"),
-        ({"skipNodesWithSystemPods": "no"}, "skip-nodes-with-system-pods"),
-    ],
-)
-def test_a_value_that_the_autoscaler_does_not_take(
-    tmp_path: Path, wrong: dict[str, Any], parameter: str
-) -> None:
-    """A value that the autoscaler does not support is refused when the cluster is created or changed."""
-    words = f"Invalid value specified for the cluster-autoscaler parameter '{parameter}'"
-    azure = Azure(tmp_path).with_network()
-    with pytest.raises(RefusedError, match=words):
-        azure.make_cluster(autoScalerProfile=wrong)
-    made = azure.make_cluster()
-    inputs = {**MANAGED_CLUSTER, "autoScalerProfile": wrong}
-    with pytest.raises(RefusedError, match=words):
-        azure.change("containerservice:ManagedCluster", made, MANAGED_CLUSTER, **inputs)

@@ -5,187 +5,31 @@ from typing import Any
 
 import pytest
 
-from ebbtide_rehearsal.cloud.azure.aks.pools import RULES
+from ebbtide_rehearsal.cloud.azure.aks.pool_rules import RULES
 from ebbtide_rehearsal.cloud.faults import QUOTA, InjectedFault
 from ebbtide_rehearsal.cloud.provider import RefusedError
 from rehearsal.tests.unit.azure_cloud import CLUSTER, GROUP, POOL, SPOT, SUBNET, SYSTEM, Azure
 
-_RESERVED = "/subscriptions/s/resourceGroups/r/providers/Microsoft.Compute/capacityReservationGroups/g"
-
 # What is asked for over a good pool, and what AKS says; `None` takes a property away.
 MAKING: dict[str, list[tuple[dict[str, Any], dict[str, Any], str]]] = {
-    "a size that is sold": [
+    "available machine type": [
         (
             POOL,
             {"vmSize": "n1-standard-4"},
-            "The VM size of n1-standard-4 is not allowed in your subscription",
-        ),
-        (
-            POOL,
-            {"vmSize": "Standard_NC6s_v3"},
-            "The VM size of Standard_NC6s_v3 is not allowed in your subscription in location 'eastus'.",
+            "The VM size of n1-standard-4 is not allowed in your subscription in location 'eastus'.",
         ),
     ],
-    "a system machine of 2 vCPUs and 4 GiB": [
-        (POOL, {"mode": "System", "vmSize": "Standard_DS1_v2", "minCount": 1}, 'Code="SystemPoolSkuTooLow"'),
-    ],
-    "a system pool is Linux": [
-        (POOL, {"mode": "System", "osType": "Windows", "minCount": 1}, "System pools must be Linux"),
-    ],
-    "a disk of 30 to 2048 GiB": [
-        (POOL, {"osDiskSizeGB": 10}, "The OSDiskSize for Agent work cannot be less than 30GB or larger"),
-    ],
-    "a machine for an ephemeral disk": [
-        (
-            POOL,
-            {"vmSize": "Standard_D8s_v5", "osDiskType": "Ephemeral", "osDiskSizeGB": 30},
-            "The Virtual Machine size Standard_D8s_v5 does not support Ephemeral OS disk",
-        ),
-    ],
-    "an ephemeral disk that fits": [
-        (
-            POOL,
-            {"vmSize": "Standard_NC4as_T4_v3", "osDiskType": "Ephemeral", "osDiskSizeGB": 180},
-            "but the OS disk requires 193273528320 bytes. Use a VM size with larger cache",
-        ),
-        (
-            POOL,
-            {"vmSize": "Standard_D2ds_v5", "osDiskType": "Ephemeral", "osDiskSizeGB": 100},
-            "has a cache size of 80530636800 bytes, but the OS disk requires 107374182400 bytes",
-        ),
-    ],
-    "10 to 250 pods a node": [
-        (POOL, {"maxPods": 9}, "The value of parameter maxPods is invalid"),
-        (POOL, {"mode": "System", "minCount": 1, "maxPods": 20}, "from 30 to 250"),
-    ],
-    "a driver for a GPU": [
-        (POOL, {"gpuProfile": {"driver": "Install"}}, "Standard_D8s_v5 has no GPU"),
-    ],
-    "a temporary disk for the kubelet": [
-        (POOL, {"kubeletDiskType": "Temporary"}, "Standard_D8s_v5 has no temporary disk"),
-    ],
-    "an instance profile for its GPU": [
-        (POOL, {"gpuInstanceProfile": "MIG1g"}, "Standard_D8s_v5 does not support MIG1g"),
-    ],
-    "no newer than the cluster": [
+    "nodes not newer than control plane": [
         (POOL, {"orchestratorVersion": "1.99"}, 'Code="NodePoolMcVersionIncompatible"'),
     ],
-    "spot is no system pool": [
-        (SPOT, {"mode": "System", "minCount": 1}, "System node pools can't be spot"),
-    ],
-    "spot of a series that has it": [
-        (SPOT, {"vmSize": "Standard_B4ms"}, "'Standard_B4ms' is not supported for Azure Spot"),
-    ],
-    "spot is a scale set": [
-        (SPOT, {"type": "AvailabilitySet"}, "Spot pools must use Virtual Machine Scale Sets"),
-    ],
-    "only spot is evicted": [
-        (POOL, {"scaleSetEvictionPolicy": "Delete"}, "agentPoolProfile.scaleSetEvictionPolicy is invalid"),
-    ],
-    "only spot has a price": [
-        (POOL, {"spotMaxPrice": 0.5}, "agentPoolProfile.spotMaxPrice is invalid"),
-    ],
-    "a price, or -1": [
-        (SPOT, {"spotMaxPrice": 0.987654}, "up to 5 decimal places"),
-        (SPOT, {"spotMaxPrice": 0}, "must be -1 or a positive value"),
-    ],
-    "a reservation of machines": [
-        (SPOT, {"capacityReservationGroupID": _RESERVED}, "Spot pools can't use reserved capacity"),
-        (POOL, {"capacityReservationGroupID": "mine"}, "not the resource id of a capacity reservation group"),
-    ],
-    "no driver for AMD's GPUs": [
-        (
-            POOL,
-            {"vmSize": "Standard_ND96isr_MI300X_v5"},
-            "it must be None on Standard_ND96isr_MI300X_v5",
-        ),
-    ],
-    "Ubuntu for AMD's GPUs": [
-        (
-            POOL,
-            {"vmSize": "Standard_ND96isr_MI300X_v5", "gpuProfile": {"driver": "None"}, "osSKU": "AzureLinux"},
-            "Standard_ND96isr_MI300X_v5 does not support it",
-        ),
-    ],
-    "spot has no surge": [
-        (
-            SPOT,
-            {"upgradeSettings": {"maxSurge": "33%"}},
-            "upgrade.maxSurge is invalid. Error details: Spot pools can't set max surge. Please see https",
-        ),
-    ],
-    "an upgrade has a node to take": [
-        (POOL, {"upgradeSettings": {"maxSurge": "0", "maxUnavailable": "0"}}, "can't both be 0"),
-    ],
-    "no system node missing in an upgrade": [
-        (
-            POOL,
-            {"mode": "System", "minCount": 1, "upgradeSettings": {"maxUnavailable": "1"}},
-            "System pools can't set max unavailable",
-        ),
-    ],
-    "limits for the autoscaler": [
-        (POOL, {"minCount": None}, "Required parameter properties.minCount is missing (null)."),
-    ],
-    "no limits without it": [
-        (POOL, {"enableAutoScaling": False, "count": 1}, "agentPoolProfile.maxCount is invalid"),
-    ],
-    "limits in order": [
-        (POOL, {"minCount": 11}, "minCount must be between 0 and maxCount"),
-        (POOL, {"maxCount": 1001}, "maxCount must be between 1 and 1000"),
-    ],
-    "a system pool is never empty": [
-        (POOL, {"mode": "System"}, "The value of parameter agentPoolProfile.minCount is invalid."),
-    ],
-    "a count where AKS wants one": [
+    "count when the autoscaler is enabled": [
         (
             POOL,
             {"enableAutoScaling": False, "minCount": None, "maxCount": None},
             "Required parameter properties.count is missing (null).",
         ),
     ],
-    "a count within the limits": [
-        (POOL, {"count": 11}, "agentPoolProfile.count was 11. It must be greater or equal to minCount:0"),
-    ],
-    "labels of Kubernetes' form": [
-        (POOL, {"nodeLabels": {"a b": "c"}}, "Invalid node label key a b"),
-        (POOL, {"nodeLabels": {"a": "_codafication-"}}, "Invalid node label value _codafication- of key a"),
-    ],
-    "no label of Azure's": [
-        (
-            POOL,
-            {"nodeLabels": {"kubernetes.azure.com/aks-local-ssd": "true"}},
-            "kubernetes.azure.com/aks-local-ssd. The 'kubernetes.azure.com' prefix is preserved by aks",
-        ),
-        (
-            POOL,
-            {"nodeLabels": {"kubernetes.azure.com/scalesetpriority": "spot"}},
-            "prefix is preserved by aks system labels",
-        ),
-    ],
-    "no label of Kubernetes'": [
-        (
-            POOL,
-            {"nodeLabels": {"node-role.kubernetes.io/eos": ""}},
-            "must begin with an allowed prefix (kubelet.kubernetes.io, node.kubernetes.io)",
-        ),
-        (POOL, {"nodeLabels": {"node-restriction.kubernetes.io/mvis": "true"}}, "allowed prefix"),
-    ],
-    "taints of Kubernetes' form": [
-        (POOL, {"nodeTaints": ["dedicated=lab:Sometimes"]}, "is not of the form key=value:effect"),
-        (POOL, {"nodeTaints": ["dedicated"]}, "is not of the form key=value:effect"),
-    ],
-    "a system pool takes system pods": [
-        (
-            POOL,
-            {"mode": "System", "minCount": 1, "nodeTaints": ["foo=bar:NoSchedule"]},
-            'Code="SystemPoolHasRestrictedTaint"',
-        ),
-    ],
-    "zones that there are": [
-        (POOL, {"availabilityZones": ["4"]}, "there is no zone 4"),
-    ],
-    "the subnet is there": [
+    "existing subnet": [
         (POOL, {"vnetSubnetID": f"{SUBNET}-2"}, 'Code="VnetSubnetNotFound"'),
     ],
     "one virtual network": [
@@ -202,7 +46,7 @@ MAKING: dict[str, list[tuple[dict[str, Any], dict[str, Any], str]]] = {
 
 # The same for a pool that is there.
 CHANGING: dict[str, list[tuple[dict[str, Any], dict[str, Any], str]]] = {
-    "what is fixed stays": [
+    "fixed properties": [
         (POOL, {"osDiskSizeGB": 200}, "Changing property 'properties.osDiskSizeGB' is not allowed."),
         (POOL, {"osDiskType": "Ephemeral"}, "Changing property 'properties.osDiskType' is not allowed."),
         (POOL, {"maxPods": 100}, "properties.maxPods"),
@@ -211,14 +55,14 @@ CHANGING: dict[str, list[tuple[dict[str, Any], dict[str, Any], str]]] = {
         (SPOT, {"spotMaxPrice": 0.5}, "properties.spotMaxPrice"),
         (SPOT, {"scaleSetEvictionPolicy": "Deallocate"}, "properties.scaleSetEvictionPolicy"),
     ],
-    "the spot taint stays": [
+    "fixed spot taint": [
         (
             SPOT,
             {"maxCount": 20, "nodeTaints": None},
             "Changing property 'properties.nodeTaints' is not allowed.",
         ),
     ],
-    "a count where AKS wants one": [
+    "count when the autoscaler is enabled": [
         (
             {**POOL, "enableAutoScaling": False, "minCount": None, "maxCount": None, "count": 1},
             {"enableAutoScaling": True, "minCount": 0, "maxCount": 1, "count": None, "type": None},
@@ -228,13 +72,12 @@ CHANGING: dict[str, list[tuple[dict[str, Any], dict[str, Any], str]]] = {
 }
 
 ELSEWHERE = {
-    "a standard load balancer",
-    "a region with zones",
-    "the cluster may join the subnet",
-    "at most 100 pools",
-    "the machine stays",
-    "a system pool remains",
-    "vCPUs within the quota",
+    "zones and spot need standard load balancer",
+    "identity with access to subnet",
+    "maximum pools in cluster",
+    "fixed machine type",
+    "remaining system pool",
+    "sufficient vCPU quota",
 }
 """Rules whose cases are tests of their own, below."""
 
@@ -282,24 +125,6 @@ def test_a_pool_is_not_changed_into_what_breaks_a_rule(
     kept = azure.store.get("azure-native", made.id)
     assert kept is not None
     assert {**kept.state, "azureApiVersion": "2025-09-01"} == made.state
-
-
-def test_a_region_without_zones(tmp_path: Path) -> None:
-    """West US has no zones (rancher/rancher#33019)."""
-    azure = Azure(tmp_path)
-    azure.make("resources:ResourceGroup", resourceGroupName="west", location="westus")
-    profile = _given(SYSTEM, {"vnetSubnetID": None, "availabilityZones": ["1", "2"]})
-    with pytest.raises(RefusedError, match="Availability zone is not supported in this region"):
-        azure.make(
-            "containerservice:ManagedCluster",
-            resourceGroupName="west",
-            resourceName="west",
-            location="westus",
-            dnsPrefix="west",
-            identity={"type": "SystemAssigned"},
-            agentPoolProfiles=[profile],
-        )
-    assert azure.planes.running == {}
 
 
 def test_zones_want_a_standard_load_balancer(tmp_path: Path) -> None:

@@ -1,11 +1,13 @@
-"""Google Cloud's refusals of clusters, networks, identities and storage, case by case."""
+"""Google Cloud's refusals that no rule of a declaration has, case by case, with their issue threads."""
 
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ebbtide_rehearsal.cloud.faults import QUOTA, InjectedFault
 from ebbtide_rehearsal.cloud.gcp.cluster_rules import RULES as CLUSTER_RULES
+from ebbtide_rehearsal.cloud.gcp.pool_rules import RULES as POOL_RULES
 from ebbtide_rehearsal.cloud.gcp.request import (
     ACCOUNT,
     ACCOUNT_MEMBER,
@@ -14,7 +16,7 @@ from ebbtide_rehearsal.cloud.gcp.request import (
     CLUSTER,
     FILESTORE,
     NETWORK,
-    PROJECT_MEMBER,
+    NODE_POOL,
     ROUTER,
     ROUTER_NAT,
     SUBNETWORK,
@@ -26,20 +28,12 @@ from tests.declarations import GKE
 VPC = "projects/acme-ml/global/networks/train"
 SUBNET = "projects/acme-ml/regions/us-central1/subnetworks/train"
 EMAIL = "team@acme-ml.iam.gserviceaccount.com"
-BLOCKS = [{"cidrBlock": f"192.0.2.{number}/32"} for number in range(101)]
 
 # What is changed of the cluster, the rule that is broken, and what the API says.
 CLUSTERS: list[tuple[dict[str, Any], str, str]] = [
-    # terraform-google-modules/terraform-google-kubernetes-engine#444
-    ({"location": "mars"}, "a location that exists", 'Location "mars" does not exist., badRequest'),
-    (
-        {"location": "moon-central1-a"},
-        "a location that exists",
-        'Location "moon-central1-a" does not exist., badRequest',
-    ),
     # gitpod-io/gitpod-gke-guide#21
-    ({"network": "lab"}, "a network that there is", 'Network "lab" does not exist.'),
-    ({"subnetwork": "lab"}, "a subnetwork of the network", 'Subnetwork "lab" does not exist.'),
+    ({"network": "lab"}, "existing network", 'Network "lab" does not exist.'),
+    ({"subnetwork": "lab"}, "subnetwork of the network", 'Subnetwork "lab" does not exist.'),
     # fabianlee/gcp-gke-clusters-ingress#2
     (
         {"ipAllocationPolicy__clusterSecondaryRangeName": "podz"},
@@ -52,83 +46,11 @@ CLUSTERS: list[tuple[dict[str, Any], str, str]] = [
         "ranges of the subnetwork",
         "Pod secondary range name (services) should not be the same as service secondary range name.",
     ),
-    ({"initialNodeCount": None}, "a node to begin with", "initial_node_count must be greater than zero"),
-    (
-        {"workloadIdentityConfig__workloadPool": "other.svc.id.goog"},
-        "the project's own identities",
-        'the default "acme-ml.svc.id.goog"',
-    ),
-    ({"minMasterVersion": "1.9"}, "a version", 'Master version "1.9" is unsupported.'),
-    (
-        {"minMasterVersion": "1.31", "releaseChannel": {"channel": "REGULAR"}},
-        "a version",
-        'Master version "1.31" is unsupported.',
-    ),
-    ({"resourceLabels__Owner": "me"}, "labels", "Invalid label key 'Owner'"),
-    (
-        {"masterAuthorizedNetworksConfig": {"cidrBlocks": [{"cidrBlock": "10.0.0.1/8"}]}},
-        "authorized networks",
-        'network "10.0.0.1/8" is not a valid CIDR block',
-    ),
-    (
-        {"masterAuthorizedNetworksConfig": {"cidrBlocks": BLOCKS}},
-        "authorized networks",
-        "Too many authorized networks: 101",
-    ),
-    ({"networkPolicy": {"enabled": True}}, "one network policy engine", "ADVANCED_DATAPATH is not allowed"),
     (
         {"privateClusterConfig": {"enablePrivateNodes": False, "enablePrivateEndpoint": True}},
-        "private nodes are VPC-native",
+        "private endpoint needs private nodes",
         "only for clusters with private nodes",
     ),
-    (
-        {"databaseEncryption": {"state": "ENCRYPTED", "keyName": "secrets"}},
-        "keys by their names",
-        "Invalid Cloud KMS key name: secrets.",
-    ),
-    (
-        {
-            "maintenancePolicy": {
-                "maintenanceExclusions": [
-                    {
-                        "exclusionName": "launch",
-                        "startTime": "2026-12-01T00:00:00Z",
-                        "endTime": "2027-03-15T00:00:00Z",
-                        "exclusionOptions": {"scope": "NO_UPGRADES"},
-                    }
-                ]
-            }
-        },
-        "exclusions within limits",
-        "Maintenance exclusion launch is longer than 90 days",
-    ),
-    (
-        {
-            "maintenancePolicy": {
-                "maintenanceExclusions": [
-                    {
-                        "exclusionName": f"month-{month}",
-                        "startTime": f"2027-0{month}-01T00:00:00Z",
-                        "endTime": f"2027-0{month}-02T00:00:00Z",
-                    }
-                    for month in range(1, 5)
-                ]
-            }
-        },
-        "exclusions within limits",
-        "Too many maintenance exclusions with scope NO_UPGRADES: 4",
-    ),
-    (
-        {
-            "databaseEncryption": {
-                "state": "ENCRYPTED",
-                "keyName": "projects/p/locations/global/keyRings/r/cryptoKeys/k",
-            }
-        },
-        "keys by their names",
-        "is not in the location of the cluster, us-central1",
-    ),
-    ({"networkingMode": "ROUTES"}, "private nodes are VPC-native", "must be VPC-native"),
 ]
 
 
@@ -152,11 +74,6 @@ def test_a_subnetwork_of_another_network(tmp_path: Path) -> None:
     cloud.create(NETWORK, {"name": "lab", "autoCreateSubnetworks": False})
     with pytest.raises(RefusedError, match=f'Subnetwork "{SUBNET}" is not valid for Network "lab"'):
         cloud.create(CLUSTER, base("train-cluster", name="other", network="lab"))
-
-
-def test_every_cluster_rule_is_tried() -> None:
-    """Every rule has a case that breaks it."""
-    assert {case[1] for case in CLUSTERS} == {rule.name for rule in CLUSTER_RULES}
 
 
 ACCOUNT_ID = f"projects/acme-ml/serviceAccounts/{EMAIL}"
@@ -187,22 +104,11 @@ OTHERS: list[tuple[str, dict[str, Any], str]] = [
         },
         "'resource.secondaryIpRanges[0].ipCidrRange': '10.128.0.0/16'",
     ),
-    (
-        SUBNETWORK,
-        {"name": "a", "network": VPC, "ipCidrRange": "10.128.0.1/20"},
-        "Range must be in CIDR format",
-    ),
-    (SUBNETWORK, {"name": "a", "network": VPC, "ipCidrRange": "10.128.0.0/30"}, "at most 29"),
     (ROUTER, {"name": "a", "network": "nobody"}, "networks/nobody' was not found"),
     (
         ROUTER_NAT,
         {"name": "nat", "router": "nobody", "sourceSubnetworkIpRangesToNat": "LIST_OF_SUBNETWORKS"},
         "routers/nobody' was not found",
-    ),
-    (
-        ROUTER_NAT,
-        {"name": "nat", "router": "train", "sourceSubnetworkIpRangesToNat": "LIST_OF_SUBNETWORKS"},
-        "At least one subnetwork must be specified",
     ),
     (
         ROUTER_NAT,
@@ -225,50 +131,22 @@ OTHERS: list[tuple[str, dict[str, Any], str]] = [
         f"Error 404: Unknown service account {EMAIL}, notFound",
     ),
     (
-        PROJECT_MEMBER,
-        {"project": "acme-ml", "role": "viewer", "member": "user:a@b.example"},
-        "Error 400: Role viewer is not supported for this resource.",
-    ),
-    (
         BUCKET_MEMBER,
         {"bucket": "nobody", "role": "roles/storage.objectUser", "member": "user:a@b.example"},
         "Error 404: The specified bucket does not exist.",
     ),
     (BUCKET, {"name": "Lab", "location": "us-central1"}, "Invalid bucket name: 'Lab'"),
     (BUCKET, {"name": "goog-lab", "location": "us-central1"}, "Invalid bucket name"),
-    (BUCKET, {"name": "lab", "location": "US", "labels": {"a": "B"}}, "Invalid label value 'B' of 'a'"),
     (
         FILESTORE,
         {
             "name": "a",
             "location": "us-central1-a",
             "tier": "BASIC_HDD",
-            "fileShares": {"name": "shared", "capacityGb": 512},
-            "networks": [{"network": "train", "modes": ["MODE_IPV4"]}],
-        },
-        "Invalid file share capacity 512 GiB: it must be between 1024 and 65434 GiB for tier BASIC_HDD.",
-    ),
-    (
-        FILESTORE,
-        {
-            "name": "a",
-            "location": "us-central1-a",
-            "tier": "SLOW",
             "fileShares": {"name": "shared", "capacityGb": 1024},
-            "networks": [{"network": "train", "modes": ["MODE_IPV4"]}],
-        },
-        "Invalid value at 'instance.tier'",
-    ),
-    (
-        FILESTORE,
-        {
-            "name": "a",
-            "location": "us-central1-a",
-            "tier": "BASIC_HDD",
-            "fileShares": {"name": "Shared", "capacityGb": 1024},
             "networks": [{"network": "nobody", "modes": ["MODE_IPV4"]}],
         },
-        "Invalid file share name 'Shared'",
+        "network 'nobody' does not exist.",
     ),
 ]
 
@@ -315,3 +193,125 @@ def test_an_account_of_a_domains_project(tmp_path: Path) -> None:
     """The service account's address of a domain-scoped project has the project before the domain."""
     account = Cloud(tmp_path, "acme.example:ml").create(ACCOUNT, {"accountId": "train-nodes"})
     assert account.state["email"] == "train-nodes@ml.acme.example.iam.gserviceaccount.com"
+
+
+POOLS: list[tuple[str, dict[str, Any], str, str]] = [
+    ("cpu", {"cluster": "nobody"}, "existing cluster", "Error 404: Not found: projects/acme-ml/"),
+    ("cpu", {"location": "us-central1"}, "existing cluster", "locations/us-central1/clusters/train"),
+    (
+        "cpu",
+        {"cluster": "projects/acme-ml/locations/us-central1-a/clusters/train", "location": "us-central1-b"},
+        "location of the cluster",
+        'Location "us-central1-b" is not that of the cluster.',
+    ),
+    (
+        "cpu",
+        {"nodeConfig__machineType": "n2-standard-7"},
+        "known machine type",
+        'Machine type with name "n2-standard-7" does not exist in zone "us-central1-a"',
+    ),
+    # GoogleCloudPlatform/kubernetes-engine-samples#1738
+    (
+        "t4",
+        {
+            "nodeConfig__machineType": "n1-standard-8",
+            "nodeConfig__guestAccelerators": [{"type": "nvidia-tesla-p100", "count": 1}],
+        },
+        "hardware available in zone",
+        'Accelerator type "nvidia-tesla-p100" does not exist in zone us-central1-a., badRequest',
+    ),
+    # keras-team/kinetic#305
+    (
+        "cpu",
+        {"nodeConfig__machineType": "ct6e-standard-1t"},
+        "hardware available in zone",
+        'Invalid machine type "ct6e-standard-1t" in zone "us-central1-a": GCE_NOT_FOUND, badRequest',
+    ),
+    (
+        "cpu",
+        {"version": "1.99.0-gke.1"},
+        "nodes not newer than control plane",
+        "must not be greater than master version",
+    ),
+]
+"""The pool that is changed, the change, the rule that is broken, and the API's message."""
+
+
+@pytest.mark.parametrize(
+    ("pool", "changes", "rule", "message"), POOLS, ids=[f"{case[2]}-{case[3][:30]}" for case in POOLS]
+)
+def test_a_pool_that_is_refused(
+    tmp_path: Path, pool: str, changes: dict[str, Any], rule: str, message: str
+) -> None:
+    """The pool as the program asks for it is accepted; changed so it is not, by that rule, and nothing is
+    left of it."""
+    cloud = with_cluster(tmp_path)
+    cloud.delete(cloud.create(NODE_POOL, base(f"train-{pool}")).id)
+    before = cloud.store.resources()
+
+    with pytest.raises(RefusedError) as refused:
+        cloud.create(NODE_POOL, base(f"train-{pool}", **changes))
+
+    broken = next(candidate for candidate in POOL_RULES if candidate.name == rule)
+    refusal = broken.refusal(cloud.request(NODE_POOL, base(f"train-{pool}", **changes)))
+    assert str(refused.value) == f"error creating NodePool: {refusal}"
+    assert message in str(refused.value)
+    assert cloud.store.resources() == before
+
+
+def test_identities_need_the_clusters(tmp_path: Path) -> None:
+    """GKE's metadata server exists only with Workload Identity."""
+    cloud = with_cluster(tmp_path, workloadIdentityConfig=None)
+    with pytest.raises(RefusedError, match="GKE_METADATA requires Workload Identity"):
+        cloud.create(NODE_POOL, base("train-cpu"))
+
+
+def test_a_quota_is_exceeded_where_it_was_asked_for(tmp_path: Path) -> None:
+    """m-lab/etl#798: two machines of four cores where there are six; what fits goes through, and a pool that
+    begins empty needs none."""
+    cloud = with_cluster(tmp_path)
+    cloud.store.inject(InjectedFault(QUOTA, "CPUS", details={"limit": 6}))
+    cloud.store.inject(InjectedFault(QUOTA, "N2_CPUS", details={"limit": 0}))
+
+    with pytest.raises(RefusedError) as refused:
+        cloud.create(NODE_POOL, base("train-system", initialNodeCount=2))
+    cloud.create(NODE_POOL, base("train-system"))
+    cloud.create(NODE_POOL, base("train-cpu"))
+
+    message = "Insufficient regional quota to satisfy request: resource \"CPUS\": request requires '8.0'"
+    assert f"Error 403: {message} and is short '2.0'. project has a quota of '6.0'" in str(refused.value)
+    assert str(refused.value).endswith("?usage=USED&project=acme-ml., forbidden")
+    assert cloud.store.events(kind="quota-exceeded")[0].facts["quota"] == "CPUS"
+
+
+def test_accelerators_count_against_their_own_quota(tmp_path: Path) -> None:
+    """Spot GPUs have a quota apart from the others."""
+    cloud = with_cluster(tmp_path)
+    cloud.store.inject(InjectedFault(QUOTA, "PREEMPTIBLE_NVIDIA_T4_GPUS", details={"limit": 3}))
+    with pytest.raises(RefusedError, match=r"PREEMPTIBLE_NVIDIA_T4_GPUS.*requires '4\.0'.*short '1\.0'"):
+        cloud.create(NODE_POOL, base("train-t4", initialNodeCount=1))
+
+
+def test_an_update_is_refused_as_a_creation_is(tmp_path: Path) -> None:
+    """The API looks at the whole pool each time; what it had stays."""
+    cloud = with_cluster(tmp_path)
+    made = cloud.create(NODE_POOL, base("train-a100"))
+    with pytest.raises(RefusedError, match=r"^googleapi: Error 400: Machine type with name"):
+        cloud.update(made.id, base("train-a100", nodeConfig__machineType="n2-standard-7"))
+    assert cloud.node_pools()["a100"].minimum == 0
+
+
+def test_a_pool_of_that_name_is_there(tmp_path: Path) -> None:
+    """Terraform looks before it asks."""
+    cloud = with_cluster(tmp_path)
+    made = cloud.create(NODE_POOL, base("train-cpu"))
+    with pytest.raises(RefusedError, match=rf"^resource - {made.id} - already exists$"):
+        cloud.create(NODE_POOL, base("train-cpu"))
+
+
+def test_every_rule_is_tried() -> None:
+    """Every rule has a case that breaks it, and names its source."""
+    assert {case[1] for case in CLUSTERS} == {rule.name for rule in CLUSTER_RULES}
+    elsewhere = {"metadata server needs Workload Identity", "sufficient quota"}
+    assert {case[2] for case in POOLS} | elsewhere == {rule.name for rule in POOL_RULES}
+    assert all(rule.source for rule in (*CLUSTER_RULES, *POOL_RULES))

@@ -32,29 +32,6 @@ _REGISTRY: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"repositoryId": "Train"}, 'Repository ID "Train" is invalid'),
-        ({"repositoryId": "a" * 64}, "has at most 63 characters"),
-        ({"repositoryId": "train-"}, "is invalid"),
-        ({"location": "us-central1-a"}, "Location 'us-central1-a' is not found"),
-        ({"labels": {"a": "B"}}, "Invalid label value 'B' of 'a'"),
-        (
-            {"cleanupPolicies": [{"id": "a", "action": "DELETE", "condition": {"olderThan": "30d"}}]},
-            "Invalid value at 'condition.olderThan'",
-        ),
-    ],
-)
-def test_a_repository_that_is_refused(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
-    """A repository is refused as by Artifact Registry, and not created."""
-    cloud = Cloud(tmp_path)
-    with pytest.raises(RefusedError, match="Error creating Repository: googleapi: Error 4") as refused:
-        cloud.create(REPOSITORY, _REPOSITORY | changes)
-    assert message in str(refused.value)
-    assert cloud.store.resources() == []
-
-
 def test_a_repository_that_exists(tmp_path: Path) -> None:
     """A second one of the name is refused; a kept one that is created again is such a case."""
     cloud = Cloud(tmp_path)
@@ -83,21 +60,6 @@ def test_a_repository_that_is_changed(tmp_path: Path) -> None:
     change = cloud.diff(_ID, _REPOSITORY | {"dockerConfig": {"immutableTags": True}})
     assert not change.replaces
     assert change.changed
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"sku": {"name": "Classic"}}, "UnsupportedSku"),
-        ({"policies": {"retentionPolicy": {"status": "enabled", "days": 7}}}, "it requires Premium"),
-        ({"resourceGroupName": "none"}, "ResourceGroupNotFound"),
-    ],
-)
-def test_a_registry_that_is_refused(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
-    """A registry is refused as by Azure."""
-    azure = Azure(tmp_path).with_network()
-    with pytest.raises(RefusedError, match=message):
-        azure.make("containerregistry:Registry", **_REGISTRY | changes)
 
 
 def test_a_registrys_name_is_azures(tmp_path: Path) -> None:

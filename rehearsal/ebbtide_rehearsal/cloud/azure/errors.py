@@ -1,6 +1,5 @@
 """Azure's errors in the form of azure-native 3.29 (pulumi/pulumi-azure-native#4206)."""
 
-from collections.abc import Iterable
 from typing import Final
 
 BAD_REQUEST: Final = 400
@@ -35,38 +34,10 @@ def missing(parameter: str) -> str:
     return refused("InvalidParameter", f"Required parameter {parameter} is missing (null).", target=parameter)
 
 
-def location_unavailable(location: str, subject: str, regions: Iterable[str]) -> str:
-    """Format Azure Resource Manager's refusal of a region (Azure/azure-cli#16368; Azure/AKS#5099).
-
-    Args:
-        location: the region.
-        subject: subject of the message, such as
-            `resource type 'Microsoft.ContainerService/managedClusters'`.
-        regions: the available regions.
-    """
-    kind = "ResourceGroup" if subject == "resource group" else "ResourceType"
-    return refused(
-        f"LocationNotAvailableFor{kind}",
-        f"The provided location '{location}' is not available for {subject}. List of available regions "
-        + ("is " if kind == "ResourceGroup" else "for the resource type is ")
-        + f"'{','.join(regions)}'.",
-    )
-
-
 def fixed(parameter: str) -> str:
     """Format AKS's refusal to change an immutable property (pulumi/pulumi-azure-native#959)."""
     return refused(
         "PropertyChangeNotAllowed", f"Changing property '{parameter}' is not allowed.", target=parameter
-    )
-
-
-def no_resource_id(value: str, path: str) -> str:
-    """Format Azure Resource Manager's refusal of a reference that is not a resource id
-    (hashicorp/terraform-provider-azurerm#1166)."""
-    return refused(
-        "LinkedInvalidPropertyId",
-        f"Property id '{value}' at path '{path}' is invalid. Expect fully qualified resource Id that start "
-        "with '/subscriptions/{subscriptionId}' or '/providers/{resourceProviderNamespace}/'.",
     )
 
 

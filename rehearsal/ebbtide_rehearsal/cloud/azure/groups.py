@@ -2,29 +2,12 @@
 
 from typing import Final
 
-from ebbtide.declaration.catalog import CloudKind
 from ebbtide_rehearsal.cloud.azure import ids
 from ebbtide_rehearsal.cloud.azure.aks import clusters
 from ebbtide_rehearsal.cloud.azure.aks.agent_pools import CLUSTER
 from ebbtide_rehearsal.cloud.azure.arm import Arm
-from ebbtide_rehearsal.cloud.azure.errors import location_unavailable, refused
-from ebbtide_rehearsal.cloud.azure.resource_kind import Request, ResourceKind, Rule
-from ebbtide_rehearsal.cloud.regions import locations
+from ebbtide_rehearsal.cloud.azure.resource_kind import ResourceKind
 from ebbtide_rehearsal.cloud.store import Resource
-
-
-def _region_exists(request: Request) -> str | None:
-    location, known = str(request.inputs["location"]), locations(request.cloud.store, CloudKind.AKS).regions()
-    if location.replace(" ", "").lower() in known:
-        return None
-    return location_unavailable(location, "resource group", known)
-
-
-def _name(request: Request) -> str | None:
-    name = str(request.inputs["resourceGroupName"])
-    if not name.endswith("."):
-        return None
-    return refused("InvalidResourceGroup", f"The provided resource group name '{name}' ends in a period.")
 
 
 def _delete_contents(arm: Arm, group: Resource) -> None:
@@ -47,10 +30,6 @@ KINDS: Final = (
     ResourceKind(
         type="azure-native:resources:ResourceGroup",
         api_version="2024-03-01",
-        rules=(
-            Rule("a region of Azure", "Azure/azure-cli#16368; catalog/data/locations.csv", _region_exists),
-            Rule("a name", "learn.microsoft.com, azure-resource-manager/resource-name-rules (2026)", _name),
-        ),
         outputs=lambda _request: {"properties": {"provisioningState": "Succeeded"}},
         before_delete=_delete_contents,
     ),

@@ -92,12 +92,12 @@ KINDS: Final = (
         parent=IDENTITY,
         rules=(
             Rule(
-                "at most 20 credentials of an identity",
+                "maximum credentials of an identity",
                 "learn.microsoft.com, entra/workload-id/workload-identity-federation-considerations (2026); "
                 "Azure/azure-workload-identity#1172",
                 _credential_limit,
             ),
-            Rule("issuer and subject once", "Azure/bicep-types-az#2054", _unique),
+            Rule("unique issuer and subject", "Azure/bicep-types-az#2054", _unique),
         ),
         apply=_written,
     ),

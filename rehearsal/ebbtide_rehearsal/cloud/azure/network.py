@@ -45,14 +45,6 @@ def users(arm: Arm, subnet: str) -> list[Resource]:
     ]
 
 
-def _well_formed(request: Request) -> str | None:
-    try:
-        ranges(request.inputs)
-    except ValueError as error:
-        return refused("InvalidCIDRNotation", f"The address prefix has an invalid CIDR notation: {error}.")
-    return None
-
-
 def _inside_network(request: Request) -> str | None:
     network = request.cloud.find(network_of(request.id))
     address_space = ranges(network.state) if network else []
@@ -138,10 +130,7 @@ KINDS: Final = (
         type=NETWORK,
         api_version="2024-05-01",
         inside=("subnets", "virtualNetworkPeerings"),
-        rules=(
-            Rule("ranges that parse", _DOCS, _well_formed),
-            Rule("room for its subnets", _DOCS, _still_holds_subnets),
-        ),
+        rules=(Rule("ranges of its subnets", _DOCS, _still_holds_subnets),),
         outputs=lambda _request: {"provisioningState": "Succeeded"},
         before_delete=_network_in_use,
         current=_subnets,
@@ -151,14 +140,13 @@ KINDS: Final = (
         api_version="2024-05-01",
         parent=NETWORK,
         rules=(
-            Rule("ranges that parse", _DOCS, _well_formed),
             Rule(
-                "inside the network",
+                "range inside the network",
                 "MicrosoftDocs/azure-docs#123869; Azure/azure-service-operator#4927",
                 _inside_network,
             ),
-            Rule("beside other subnets", "MicrosoftDocs/azure-docs#123869", _no_overlap),
-            Rule("no other range while in use", "hashicorp/terraform-provider-azurerm#7687", _range_stays),
+            Rule("no overlapping subnets", "MicrosoftDocs/azure-docs#123869", _no_overlap),
+            Rule("fixed range while in use", "hashicorp/terraform-provider-azurerm#7687", _range_stays),
         ),
         outputs=lambda _request: {"provisioningState": "Succeeded"},
         before_delete=_subnet_in_use,

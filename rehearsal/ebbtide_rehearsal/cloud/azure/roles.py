@@ -1,13 +1,12 @@
 """Role assignments."""
 
-import re
 from collections.abc import Mapping
 from typing import Any, Final
 
 from ebbtide_rehearsal.cloud.azure import ids
 from ebbtide_rehearsal.cloud.azure.arm import CLOUD, DEPLOYER, TENANT, Arm
 from ebbtide_rehearsal.cloud.azure.directory import knows
-from ebbtide_rehearsal.cloud.azure.errors import CONFLICT, NOT_FOUND, not_found, refused
+from ebbtide_rehearsal.cloud.azure.errors import CONFLICT, not_found, refused
 from ebbtide_rehearsal.cloud.azure.identities import CREATED, principals
 from ebbtide_rehearsal.cloud.azure.resource_kind import Request, ResourceKind, Rule
 from ebbtide_rehearsal.cloud.store import Resource
@@ -21,9 +20,6 @@ _MAY_JOIN: Final = frozenset({_OWNER, _CONTRIBUTOR, _NETWORK_CONTRIBUTOR})
 """Roles with permission to join a subnet (learn.microsoft.com, azure/role-based-access-control/
 built-in-roles, 2026-11)."""
 
-_DEFINITION: Final = re.compile(
-    r"/subscriptions/[^/]+/providers/Microsoft.Authorization/roleDefinitions/[0-9a-f-]{36}", re.IGNORECASE
-)
 _DOCS: Final = "learn.microsoft.com, azure/role-based-access-control/troubleshooting (2026)"
 _REPLICATION_SECONDS: Final = 30.0  # simulated; Azure publishes no value
 
@@ -43,18 +39,7 @@ def _scope_exists(request: Request) -> str | None:
     return not_found(scope) if request.cloud.lacks(scope) else None
 
 
-def _role_exists(request: Request) -> str | None:
-    role = str(request.inputs["roleDefinitionId"])
-    if _DEFINITION.fullmatch(role):
-        return None
-    return refused(
-        "RoleDefinitionDoesNotExist",
-        f"The specified role definition with ID '{ids.last(role)}' does not exist.",
-        status=NOT_FOUND,
-    )
-
-
-def _stays_what_it_is(request: Request) -> str | None:
+def _fixed(request: Request) -> str | None:
     was = request.old.inputs if request.old is not None else request.inputs
     if all(
         was.get(name) == request.inputs.get(name) for name in ("roleDefinitionId", "principalId", "scope")
@@ -133,20 +118,19 @@ KINDS: Final = (
         type=ASSIGNMENT,
         api_version="2022-04-01",
         rules=(
-            Rule("the scope is there", _DOCS, _scope_exists),
-            Rule("the role is there", _DOCS, _role_exists),
-            Rule("only the description changes", _DOCS, _stays_what_it_is),
+            Rule("existing scope", _DOCS, _scope_exists),
+            Rule("fixed role, principal and scope", _DOCS, _fixed),
             Rule(
-                "the directory knows the principal",
+                "existing principal",
                 "Azure-Samples/azure-search-openai-demo#9; MicrosoftDocs/azure-docs#103085",
                 _principal_exists,
             ),
             Rule(
-                "the principal is of its type",
+                "matching principal type",
                 "Azure/modern-web-app-pattern-dotnet#129",
                 _principal_is_of_type,
             ),
-            Rule("each grant once", "Azure/bicep#11367", _once),
+            Rule("unique assignment", "Azure/bicep#11367", _once),
         ),
         outputs=_answers,
     ),

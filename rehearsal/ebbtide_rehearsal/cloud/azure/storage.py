@@ -7,22 +7,22 @@ from typing import Any, Final
 
 from ebbtide_rehearsal.cloud.azure import ids
 from ebbtide_rehearsal.cloud.azure.arm import CLOUD
-from ebbtide_rehearsal.cloud.azure.errors import CONFLICT, invalid, refused
+from ebbtide_rehearsal.cloud.azure.errors import CONFLICT, refused
 from ebbtide_rehearsal.cloud.azure.resource_kind import Request, ResourceKind, Rule
 from ebbtide_rehearsal.cloud.azure.values import inner, items
 from ebbtide_rehearsal.cloud.store import Resource
 
 ACCOUNT: Final = "azure-native:storage:StorageAccount"
 
-_DOCS: Final = "learn.microsoft.com, azure/storage"
-_TYPES: Final = f"{_DOCS}/common/storage-account-overview (2026), types of storage accounts"
+_TYPES: Final = (
+    "learn.microsoft.com, azure/storage/common/storage-account-overview (2026), types of storage accounts"
+)
 _ENDPOINTS: Final = {
     "BlobStorage": ("blob", "dfs", "table"),
     "BlockBlobStorage": ("blob", "dfs", "web"),
     "FileStorage": ("file",),
 }
 _ALL_ENDPOINTS: Final = ("blob", "dfs", "file", "queue", "table", "web")
-_PREMIUM_LEAST_GIB: Final = 100
 _SERVICES: Final = ("Microsoft.Storage", "Microsoft.Storage.Global")
 
 
@@ -33,16 +33,6 @@ def _name_is_free(request: Request) -> str | None:
             message = f"The storage account named {name} is already taken."
             return refused("StorageAccountAlreadyTaken", message, status=CONFLICT, target=name)
     return None
-
-
-def _premium_files(request: Request) -> str | None:
-    sku = str(request.inputs["sku"].get("name", ""))
-    if request.inputs["kind"] != "FileStorage" or sku.startswith(("Premium", "StandardV2")):
-        return None
-    return refused(
-        "InvalidValuesForRequestParameters",
-        f"Values for request parameters are invalid: sku. FileStorage accounts have no {sku}.",
-    )
 
 
 def _reached_from_subnets(request: Request) -> str | None:
@@ -94,14 +84,6 @@ def _takes(request: Request, service: str) -> str | None:
     return refused("FeatureNotSupportedForAccount", message, status=CONFLICT)
 
 
-def _premium_share_is_large(request: Request) -> str | None:
-    quota = request.inputs.get("shareQuota")
-    sku = str(_account(request).state["sku"]["name"])
-    if not sku.startswith("Premium_") or quota is None or float(quota) >= _PREMIUM_LEAST_GIB:
-        return None
-    return invalid("shareQuota", f"a premium share has at least {_PREMIUM_LEAST_GIB} GiB")
-
-
 def keys(account: Resource) -> Mapping[str, Any]:
     """Return an account's keys. Azure lists them even if access by key is disabled."""
     account_keys = {name: sha512(f"{account.id}/{name}".encode()).digest() for name in ("key1", "key2")}
@@ -119,7 +101,7 @@ KINDS: Final = (
         api_version="2024-01-01",
         rules=(
             Rule(
-                "a name that no other account has",
+                "unique name",
                 "hashicorp/terraform#11485; OfficeDev/microsoft-teams-apps-timetally#50",
                 _name_is_free,
             ),
@@ -128,9 +110,6 @@ KINDS: Final = (
                 "hashicorp/terraform-provider-azurerm#16547; Azure/azure-cli#32434",
                 _reached_from_subnets,
             ),
-            Rule(
-                "files on a premium account", f"{_DOCS}/common/storage-account-create (2026)", _premium_files
-            ),
         ),
         outputs=_account_answers,
     ),
@@ -138,19 +117,12 @@ KINDS: Final = (
         type="azure-native:storage:BlobContainer",
         api_version="2024-01-01",
         parent=ACCOUNT,
-        rules=(Rule("an account for blobs", _TYPES, _takes_blobs),),
+        rules=(Rule("account with blobs", _TYPES, _takes_blobs),),
     ),
     ResourceKind(
         type="azure-native:storage:FileShare",
         api_version="2024-01-01",
         parent=ACCOUNT,
-        rules=(
-            Rule("an account for files", _TYPES, _takes_files),
-            Rule(
-                "a premium share of 100 GiB",
-                f"{_DOCS}/files/storage-files-scale-targets (2026), provisioned v1",
-                _premium_share_is_large,
-            ),
-        ),
+        rules=(Rule("account with files", _TYPES, _takes_files),),
     ),
 )

@@ -15,7 +15,6 @@ from ebbtide_rehearsal.cloud.gcp.request import (
     GoogleCloud,
     Request,
     api_error,
-    inputs_of,
 )
 from ebbtide_rehearsal.cloud.gcp.resource_kind import ResourceKind
 from ebbtide_rehearsal.cloud.pools import forget, pools, register
@@ -162,9 +161,3 @@ def cluster_of(request: Request) -> Resource | None:
 def location_of(cluster: Resource) -> str:
     """Return the zone or region of a cluster, by default the provider's."""
     return str(cluster.state["location"])
-
-
-def channel_of(cluster: Resource) -> str:
-    """Return the release channel of a cluster; empty for none."""
-    channel = inputs_of(cluster).text("releaseChannel.channel")
-    return "" if channel == "UNSPECIFIED" else channel

@@ -30,16 +30,6 @@ def _account_taken(identity: str) -> str:
     return f"Error creating service account: {api_error(409, message, 'alreadyExists')}"
 
 
-_ROLE: Final = re.compile(r"^(roles|(projects|organizations)/[^/]+/roles)/[A-Za-z0-9._]+$")
-
-
-def _no_such_role(request: Request) -> str | None:
-    role = request.fields.text("role")
-    if _ROLE.match(role):
-        return None
-    return api_error(400, f"Role {role} is not supported for this resource.", BAD_REQUEST)
-
-
 _POOL: Final = re.compile(r"^serviceAccount:([^\[]+)\.svc\.id\.goog\[.+/.+\]$")
 
 
@@ -76,9 +66,8 @@ def _no_such_bucket(request: Request) -> str | None:
     return api_error(404, "The specified bucket does not exist.", NOT_FOUND)
 
 
-ROLES: Final = Rule("a role's name", "IAM docs, roles-overview (2026)", _no_such_role)
 MEMBERS: Final = Rule(
-    "identities of a cluster that there is",
+    "identities of an existing cluster",
     "terraform-google-modules/terraform-google-kubernetes-engine#916",
     _no_such_member,
 )
@@ -96,7 +85,7 @@ def member_kind(type_: str, policy: str, *rules: Rule) -> ResourceKind:
     return ResourceKind(
         type=type_,
         outputs=lambda _request: {"etag": "CAE=" if type_ == BUCKET_MEMBER else "BwYAAAAAAAA="},
-        rules=(*rules, ROLES, MEMBERS),
+        rules=(*rules, MEMBERS),
         failing=f"Error applying IAM policy for {policy}",
     )
 
@@ -107,12 +96,12 @@ KINDS: Final = (
     member_kind(
         ACCOUNT_MEMBER,
         "service account",
-        Rule("an account that there is", "IAM API, serviceAccounts.setIamPolicy (2026)", _no_such_account),
+        Rule("existing account", "IAM API, serviceAccounts.setIamPolicy (2026)", _no_such_account),
     ),
     member_kind(
         BUCKET_MEMBER,
         "storage bucket",
-        Rule("a bucket that there is", "Cloud Storage API, buckets.setIamPolicy (2026)", _no_such_bucket),
+        Rule("existing bucket", "Cloud Storage API, buckets.setIamPolicy (2026)", _no_such_bucket),
     ),
     member_kind(KEY_MEMBER, "KMS CryptoKey"),
 )

@@ -3,7 +3,7 @@
 from typing import Final
 
 from ebbtide_rehearsal.cloud.gcp.answers import outputs_of
-from ebbtide_rehearsal.cloud.gcp.compute import COMPUTE, already_exists, invalid, no_network
+from ebbtide_rehearsal.cloud.gcp.compute import COMPUTE, already_exists, no_network
 from ebbtide_rehearsal.cloud.gcp.request import (
     ROUTER,
     ROUTER_NAT,
@@ -40,18 +40,6 @@ def _no_listed_subnetwork(request: Request) -> str | None:
     return None
 
 
-def _list_and_mode(request: Request) -> str | None:
-    lists = request.fields.text("sourceSubnetworkIpRangesToNat") == "LIST_OF_SUBNETWORKS"
-    if lists == bool(request.fields.parts("subnetworks")):
-        return None
-    why = (
-        "At least one subnetwork must be specified"
-        if lists
-        else "Subnetworks can only be specified with LIST_OF_SUBNETWORKS"
-    )
-    return invalid("resource.nats[0].subnetworks", "", why)
-
-
 KINDS: Final = (
     ResourceKind(
         type=ROUTER,
@@ -61,7 +49,7 @@ KINDS: Final = (
             "network": f"{COMPUTE}{request.network(request.fields.text('network'))}",
         },
         autonamed="name",
-        rules=(Rule("a network that there is", "Compute API, routers.insert (2026)", no_network),),
+        rules=(Rule("existing network", "Compute API, routers.insert (2026)", no_network),),
         failing="Error creating Router",
         already_exists=already_exists("Router"),
         after_delete=_without_gateways,
@@ -71,9 +59,8 @@ KINDS: Final = (
         outputs=lambda request: {"project": request.project, **outputs_of(request)},
         autonamed="name",
         rules=(
-            Rule("a router that there is", "Compute API, routers.patch (2026)", _no_router),
-            Rule("subnetworks that there are", "Compute API, routers.patch (2026)", _no_listed_subnetwork),
-            Rule("a list where it says so", "Compute API, Router.nats (2026)", _list_and_mode),
+            Rule("existing router", "Compute API, routers.patch (2026)", _no_router),
+            Rule("existing subnetworks", "Compute API, routers.patch (2026)", _no_listed_subnetwork),
         ),
         failing="Error creating RouterNat",
         already_exists=already_exists("RouterNat"),

@@ -5,9 +5,7 @@ from typing import Any, Final
 
 from ebbtide_rehearsal.cloud.gcp.answers import outputs_of
 from ebbtide_rehearsal.cloud.gcp.identities import forget_grants
-from ebbtide_rehearsal.cloud.gcp.labels import bad_labels
 from ebbtide_rehearsal.cloud.gcp.request import (
-    BAD_REQUEST,
     BUCKET,
     CLOUD,
     FILESTORE,
@@ -48,11 +46,6 @@ def _bad_bucket_name(request: Request) -> str | None:
     return api_error(400, f"Invalid bucket name: '{request.name}'", "invalid")
 
 
-def _labels(request: Request) -> str | None:
-    reason = bad_labels(request.fields.labels("labels"))
-    return api_error(400, reason, BAD_REQUEST) if reason else None
-
-
 def _bucket_taken(_identity: str) -> str:
     message = "Your previous request to create the named bucket succeeded and you already own it."
     return api_error(409, message, "conflict")
@@ -89,45 +82,6 @@ def _filestore_outputs(request: Request) -> dict[str, Any]:
     }
 
 
-# Minimum and maximum capacity by tier, GiB (Filestore docs, service-tiers, 2026).
-_CAPACITY: Final = {
-    "STANDARD": (1024, 65434),
-    "BASIC_HDD": (1024, 65434),
-    "PREMIUM": (2560, 65434),
-    "BASIC_SSD": (2560, 65434),
-    "HIGH_SCALE_SSD": (10240, 102400),
-    "ZONAL": (1024, 102400),
-    "REGIONAL": (1024, 102400),
-    "ENTERPRISE": (1024, 10240),
-}
-
-
-def _tier(request: Request) -> str | None:
-    tier = request.fields.text("tier")
-    if tier not in _CAPACITY:
-        message = f"Invalid value at 'instance.tier' (Instance.Tier), \"{tier}\""
-        return api_error(400, message, BAD_REQUEST)
-    return None
-
-
-def _capacity(request: Request) -> str | None:
-    tier, size = request.fields.text("tier"), request.fields.number("fileShares.capacityGb") or 0
-    least, most = _CAPACITY.get(tier, (size, size))
-    if least <= size <= most:
-        return None
-    message = (
-        f"Invalid file share capacity {size} GiB: it must be between {least} and {most} GiB for tier {tier}."
-    )
-    return api_error(400, message, BAD_REQUEST)
-
-
-def _share_name(request: Request) -> str | None:
-    name = request.fields.text("fileShares.name")
-    if re.match(r"^[a-z][a-z0-9_]{0,15}$", name):
-        return None
-    return api_error(400, f"Invalid file share name '{name}'.", BAD_REQUEST)
-
-
 def _network(request: Request) -> str | None:
     for network in request.fields.parts("networks"):
         name = last(network.text("network"))
@@ -149,10 +103,7 @@ KINDS: Final = (
             "project": request.project,
         },
         autonamed="name",
-        rules=(
-            Rule("a bucket's name", "Cloud Storage docs, buckets#naming (2026)", _bad_bucket_name),
-            Rule("labels", "Resource Manager docs, creating-managing-labels (2026)", _labels),
-        ),
+        rules=(Rule("bucket name", "Cloud Storage docs, buckets#naming (2026)", _bad_bucket_name),),
         already_exists=_bucket_taken,
         before_delete=_keeps_contents,
         after_delete=_empty,
@@ -161,13 +112,7 @@ KINDS: Final = (
         type=FILESTORE,
         outputs=_filestore_outputs,
         autonamed="name",
-        rules=(
-            Rule("a tier", "Filestore docs, service-tiers (2026)", _tier),
-            Rule("a capacity of the tier", "Filestore docs, service-tiers (2026)", _capacity),
-            Rule("a share's name", "Filestore API, FileShareConfig.name (2026)", _share_name),
-            Rule("a network that there is", "Filestore docs, creating-instances (2026)", _network),
-            Rule("labels", "Resource Manager docs, creating-managing-labels (2026)", _labels),
-        ),
+        rules=(Rule("existing network", "Filestore docs, creating-instances (2026)", _network),),
         failing="Error creating Instance",
         already_exists=_filestore_taken,
         events="file-store",

@@ -4,7 +4,7 @@ from typing import Final
 
 from ebbtide.analysis.recording.answers_azure import RESOURCES
 from ebbtide_rehearsal.cloud.azure import ids
-from ebbtide_rehearsal.cloud.azure.aks import pools
+from ebbtide_rehearsal.cloud.azure.aks import pool_rules, pools
 from ebbtide_rehearsal.cloud.azure.aks.pool_request import PoolRequest
 from ebbtide_rehearsal.cloud.azure.aks.power import SOURCE, refusal_if_stopped
 from ebbtide_rehearsal.cloud.azure.arm import Arm
@@ -51,11 +51,11 @@ KINDS: Final = (
         api_version="2025-09-01",
         parent=CLUSTER,
         rules=(
-            Rule("a cluster that runs", SOURCE, _of_stopped),
+            Rule("running cluster", SOURCE, _of_stopped),
             Rule(
-                "the rules of node pools",
-                "aks/pools.py, RULES",
-                lambda request: first_refusal(pools.RULES, _request(request)),
+                "rules of node pools",
+                "aks/pool_rules.py",
+                lambda request: first_refusal(pool_rules.RULES, _request(request)),
             ),
         ),
         outputs=lambda request: pools.state_of(_request(request)),

@@ -6,7 +6,7 @@ from uuid import uuid4
 
 from ebbtide.declaration.catalog import PINS
 from ebbtide_rehearsal.cloud.autoscaling import delete_settings, put_settings
-from ebbtide_rehearsal.cloud.azure.aks import autoscaler, cluster_network_rules, cluster_rules, pools
+from ebbtide_rehearsal.cloud.azure.aks import autoscaler, cluster_rules, pool_rules, pools
 from ebbtide_rehearsal.cloud.azure.aks.agent_pools import CLUSTER
 from ebbtide_rehearsal.cloud.azure.aks.pool_request import PoolRequest
 from ebbtide_rehearsal.cloud.azure.answers import outputs_of
@@ -92,7 +92,7 @@ def _inline(request: Request) -> Iterator[PoolRequest]:
 
 
 def _pools_refused(request: Request) -> str | None:
-    refusals = (first_refusal(pools.RULES, pool) for pool in _inline(request))
+    refusals = (first_refusal(pool_rules.RULES, pool) for pool in _inline(request))
     return next(filter(None, refusals), None)
 
 
@@ -156,9 +156,7 @@ KINDS: Final = (
         unknown=("identity.userAssignedIdentities", "oidcIssuerProfile.issuerURL"),
         rules=(
             *cluster_rules.RULES,
-            *cluster_network_rules.RULES,
-            *autoscaler.RULES,
-            Rule("the rules of node pools", "aks/pools.py, RULES", _pools_refused),
+            Rule("rules of node pools", "aks/pool_rules.py", _pools_refused),
         ),
         outputs=_outputs,
         apply=_happens,

@@ -5,34 +5,15 @@ from typing import Any, Final
 
 from ebbtide.declaration.catalog import PINS
 from ebbtide_rehearsal.cloud.azure import ids
-from ebbtide_rehearsal.cloud.azure.aks import (
-    capacity_rules,
-    count_rules,
-    fixed_rules,
-    label_and_taint_rules,
-    labels_and_taints,
-    machine_rules,
-    quotas,
-    zone_and_subnet_rules,
-)
+from ebbtide_rehearsal.cloud.azure.aks import labels_and_taints
 from ebbtide_rehearsal.cloud.azure.aks.machines import default_disk_gib
 from ebbtide_rehearsal.cloud.azure.aks.nodes import node_pool
-from ebbtide_rehearsal.cloud.azure.aks.pool_request import PoolRequest, PoolRule
+from ebbtide_rehearsal.cloud.azure.aks.pool_request import PoolRequest
 from ebbtide_rehearsal.cloud.azure.arm import CLOUD, Arm
 from ebbtide_rehearsal.cloud.azure.errors import CONFLICT, refused
 from ebbtide_rehearsal.cloud.azure.network import AGENT_POOL
 from ebbtide_rehearsal.cloud.pools import forget, register
 from ebbtide_rehearsal.cloud.store import Resource
-
-RULES: Final[tuple[PoolRule, ...]] = (
-    *fixed_rules.RULES,
-    *machine_rules.RULES,
-    *capacity_rules.RULES,
-    *count_rules.RULES,
-    *label_and_taint_rules.RULES,
-    *zone_and_subnet_rules.RULES,
-    *quotas.RULES,
-)
 
 _IMAGE: Final = "AKSUbuntu-2404gen2containerd-2026.11.01"
 
