@@ -97,7 +97,7 @@ wheel: $(VENV)/.dev ## Build both packages into dist.
 	@$(UNBUILD)
 
 dist: $(VENV)/.dev ## Build what a release publishes, from its own sources, and check it.
-	$(INSTALL) --require-hashes -r requirements-release.txt
+	$(INSTALL) --require-hashes -r tests/packaging/requirements.txt
 	@$(UNBUILD)
 	rm -rf dist sbom.json
 	$(BIN)/python -m build --no-isolation --outdir dist .
@@ -112,10 +112,10 @@ released: $(VENV)/.dev ## Record what the next release must keep: URNs and state
 	$(BIN)/python -m tests.examples.test_urns
 	$(BIN)/python -m rehearsal.tests.engine.test_upgrade
 
-lock: $(VENV)/.dev ## Compile requirements*.txt from requirements*.in; LOCK=--upgrade for newer versions.
+lock: $(VENV)/.dev ## Compile every requirements.txt from its requirements.in; LOCK=--upgrade for newer versions.
 	$(COMPILE) requirements.in -o requirements.txt
-	$(COMPILE) requirements-dev.in -o requirements-dev.txt
-	$(COMPILE) requirements-release.in -o requirements-release.txt
+	$(COMPILE) tests/requirements.in -o tests/requirements.txt
+	$(COMPILE) tests/packaging/requirements.in -o tests/packaging/requirements.txt
 	$(COMPILE) policies/requirements.in -o policies/requirements.txt
 
 lowest: $(VENV)/.dev ## Install the lowest versions that pyproject.toml allows, for a make preview or make pytest.
@@ -145,9 +145,9 @@ $(VENV)/.checkout: pyproject.toml setup.py rehearsal/pyproject.toml $(VENV)/.run
 	@$(UNBUILD)
 	@touch $@
 
-$(VENV)/.dev: requirements-dev.txt $(VENV)/.checkout
+$(VENV)/.dev: tests/requirements.txt $(VENV)/.checkout
 	@echo "Installing what the tests run with."
-	@$(INSTALL) --require-hashes -r requirements-dev.txt
+	@$(INSTALL) --require-hashes -r tests/requirements.txt
 	@touch $@
 
 # An environment of its own: pulumi-policy pins an older protobuf than the providers' packages want.

@@ -10,7 +10,6 @@ import pulumi
 
 from ebbtide.declaration.model import Cluster, Kueue
 from ebbtide.declaration.model.add_on import AddOn
-from ebbtide.declaration.model.tenants import tenants_of
 from ebbtide.placement import member_policy, queue_policy
 from ebbtide.placement.derive import tenant_profiles
 from ebbtide.placement.fallback import fallback_objects
@@ -51,7 +50,7 @@ def has_add_ons(declaration: Cluster) -> bool:
     """Check that anything besides pools is declared."""
     return (
         has_drivers(declaration)
-        or bool(tenants_of(declaration))
+        or bool(declaration.tenants)
         or declaration.addons.pipelines is not None
         or any(add_on.spec.namespace for add_on in declaration.installed)
         or bool(_monitors(declaration))
@@ -136,7 +135,7 @@ class Addons(pulumi.ComponentResource):
         self.tenants = dict(self._tenants(kinds, hosts))
         self._queues(
             kueue,
-            {team.namespace_name: self.tenants[team.name].namespace for team in tenants_of(args.declaration)},
+            {team.namespace_name: self.tenants[team.name].namespace for team in args.declaration.tenants},
         )
         self.register_outputs({})
 
@@ -202,7 +201,7 @@ class Addons(pulumi.ComponentResource):
         declared = {team.name for team in declaration.teams}
         profiles = tenant_profiles(declaration)
         flavors = self._queueing.flavors_by_namespace()
-        for team in tenants_of(declaration):
+        for team in declaration.tenants:
             host = hosts.get(team.namespace_name)
             args = TenantArgs(
                 declaration=declaration,

@@ -5,7 +5,6 @@ from typing import Any
 
 from ebbtide.declaration.catalog import PINS, POOL_LABEL, CloudKind, footprint
 from ebbtide.declaration.model import Cluster, Pool
-from ebbtide.declaration.model.gpus import gpu_pools, pools_left_to_us
 from ebbtide.declaration.model.resolved_pool import ResolvedPool
 from ebbtide.declaration.model.tenants import OPERATOR_NAMESPACE
 from ebbtide.placement.derive import toleration
@@ -157,7 +156,7 @@ def installers(declaration: Cluster) -> list[dict[str, Any]]:
     """
     if declaration.site.cloud is not CloudKind.GKE:
         return []
-    pools = pools_left_to_us(declaration)
+    pools = declaration.driver_pools
     cos = [pool for pool in pools if not _is_ubuntu(pool)]
     ubuntu = [pool for pool in pools if _is_ubuntu(pool)]
     match declaration.addons.drivers:
@@ -181,7 +180,7 @@ def device_plugins(declaration: Cluster) -> list[dict[str, Any]]:
     """
     if declaration.site.cloud is not CloudKind.AKS:
         return []
-    pools = [pool for pool in gpu_pools(declaration) if pool.has_cloud_driver]
+    pools = [pool for pool in declaration.gpu_pools if pool.has_cloud_driver]
     whole, divided = ([pool for pool in pools if _is_divided(pool) is is_mig] for is_mig in (False, True))
     return [
         *([_device_plugin("ebbtide-nvidia-device-plugin", whole)] if whole else []),
@@ -225,14 +224,14 @@ def _device_plugin(name: str, pools: Sequence[ResolvedPool], *, mig: bool = Fals
 
 def has_operator(declaration: Cluster) -> bool:
     """Check that NVIDIA's operator is installed."""
-    return declaration.addons.drivers == "gpu-operator" and bool(pools_left_to_us(declaration))
+    return declaration.addons.drivers == "gpu-operator" and bool(declaration.driver_pools)
 
 
 def operator_quota(declaration: Cluster) -> dict[str, Any]:
     """Return the resource quota that allows critical pods in the operator's namespace: outside of
     kube-system, GKE admits them only with a quota (NVIDIA/aicr, gke-resource-quota; GKE docs, gpu-operator,
     2026)."""
-    nodes = sum(pool.max_nodes for pool in pools_left_to_us(declaration)) + 1
+    nodes = sum(pool.max_nodes for pool in declaration.driver_pools) + 1
     critical = {
         "operator": "In",
         "scopeName": "PriorityClass",
@@ -261,7 +260,7 @@ def operator_values(declaration: Cluster, placement: SystemPlacement) -> dict[st
     pools; its operands tolerate the taints of those pools. Its driver is disabled on Container-Optimized OS,
     where Google's installer uses a different directory.
     """
-    pools = pools_left_to_us(declaration)
+    pools = declaration.driver_pools
     cloud = declaration.site.cloud
     own_driver = all(_is_ubuntu(pool) for pool in pools)
     controllers = {"nodeSelector": placement.node_selector, "tolerations": placement.tolerations}

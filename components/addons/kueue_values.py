@@ -7,7 +7,7 @@ import yaml
 
 from ebbtide.declaration.catalog import Pin
 from ebbtide.declaration.model import Cluster, FlexStart, Kueue
-from ebbtide.declaration.model.queues import kueue_memory, queues_of
+from ebbtide.declaration.model.queues import kueue_memory
 from ebbtide.placement.kueue import QUEUES_LABEL
 from ebbtide.values import durations
 
@@ -52,7 +52,7 @@ def wait_for_pods(declaration: Cluster) -> timedelta:
     and images to pull; a week if a flex-start pool waits for capacity after admission. Queued provisioning
     waits before admission, in its admission check.
     """
-    used = {name for queue in queues_of(declaration) for name in queue.pools}
+    used = {name for queue in declaration.resolved_queues for name in queue.pools}
     pools = [pool for pool in declaration.pools if pool.name in used]
     if any(isinstance(pool.capacity, FlexStart) for pool in pools):
         return _FOR_STOCK

@@ -7,7 +7,6 @@ from typing import Any, Final
 
 from ebbtide.declaration.catalog import PINS, CloudKind
 from ebbtide.declaration.model import Cluster
-from ebbtide.declaration.model.gpus import measured_pools
 
 from .driver_objects import SYSTEM, daemon_set, mounts_of, requests_of
 from .kueue_values import METRICS_PORT, NAMESPACE
@@ -59,7 +58,7 @@ def _exporter(declaration: Cluster) -> list[Manifest]:
     Monitor's agent connects to it, since it names the pods of all teams. Sources: NVIDIA/dcgm-exporter 4.8.2,
     deployment; azure-aks-docs, monitor-gpu-metrics (2025-03).
     """
-    pools = measured_pools(declaration)
+    pools = declaration.measured_pools
     if not pools:
         return []
     labels = {"app.kubernetes.io/name": _EXPORTER}

@@ -5,7 +5,6 @@ from pulumi_kubernetes.kustomize import v2 as kustomize
 
 from ebbtide.declaration.catalog import Pin
 from ebbtide.declaration.model import Pipelines as Declared
-from ebbtide.declaration.model.tenants import tenants_of
 from ebbtide.values.remote_inputs import remote_inputs
 
 from .add_on import AddOnArgs, AddOnComponent
@@ -56,7 +55,7 @@ class Pipelines(AddOnComponent):
         # A preview does not show the transforms, so the component's inputs show their settings.
         inputs = {"retryStrategy": retry_strategy(declared.retry), "artifacts": declared.artifacts}
         super().__init__(name, opts, inputs)
-        store, tenants = args.artifacts, tenants_of(args.declaration)
+        store, tenants = args.artifacts, args.declaration.tenants
         tenant = next(team for team in tenants if team.namespace_name == NAMESPACE)
         labels = namespace_labels(args.declaration, tenant)
         kinds_directory = kustomization("cluster-scoped-resources", declared.release)

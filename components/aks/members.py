@@ -6,7 +6,6 @@ import pulumi
 
 from ebbtide.declaration.model import Aks
 from ebbtide.declaration.model import Cluster as Declaration
-from ebbtide.declaration.model.members import members_of
 
 from . import roles
 
@@ -39,7 +38,7 @@ class Members(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: MembersArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("ebbtide:aks:Members", name, {}, opts)
-        members, subscription = members_of(args.declaration), args.cloud.subscription
+        members, subscription = args.declaration.members, args.cloud.subscription
         roles.assign_to_members(
             name,
             members,

@@ -9,7 +9,6 @@ from pulumi_kubernetes import Provider as KubernetesProvider
 
 from ebbtide.declaration.model import Aks, Reservation
 from ebbtide.declaration.model import Cluster as Declaration
-from ebbtide.declaration.model.members import members_of
 
 from .. import kubernetes
 from ..addons.logs import LogCollection, LogCollectionArgs, LogStore, LogStoreArgs
@@ -183,7 +182,7 @@ def _own(name: str, declaration: Declaration, cloud: Aks, parent: Topology) -> _
             deleted_with=cluster.resource,
         )
         MaintenanceSchedules(f"{name}-maintenance", schedules, inside)
-    if members_of(declaration):
+    if declaration.members:
         members = MembersArgs(
             declaration=declaration,
             cloud=cloud,

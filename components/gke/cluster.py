@@ -8,7 +8,6 @@ from pulumi_gcp import container
 
 from ebbtide.declaration.model import Cluster as Declaration
 from ebbtide.declaration.model import Gke
-from ebbtide.declaration.model.gpus import measured_pools
 from ebbtide.declaration.model.members import groups_domain
 
 from ..overrides import overridden, without_none
@@ -146,7 +145,7 @@ def _monitoring(declaration: Declaration) -> container.ClusterMonitoringConfigAr
     """Return the monitoring of a cluster. Managed Prometheus, which runs collectors on every node and is
     billed by the sample, only if it is declared; GKE's DCGM exporter sends to it (GKE docs, dcgm-metrics,
     2026)."""
-    exporter = ["DCGM"] if measured_pools(declaration) else []
+    exporter = ["DCGM"] if declaration.measured_pools else []
     return {
         "enable_components": ["SYSTEM_COMPONENTS", *exporter],
         "managed_prometheus": {"enabled": declaration.addons.metrics is not None},
@@ -171,7 +170,7 @@ def _groups(declaration: Declaration) -> container.ClusterAuthenticatorGroupsCon
     """Return the security group of Google Groups for RBAC, if a member is a group. GKE prescribes its
     name; the domain's administrator creates it and adds the members' groups (GKE docs, google-groups-rbac,
     2026)."""
-    domain = groups_domain(declaration)
+    domain = groups_domain(declaration.members)
     return {"security_group": f"gke-security-groups@{domain}"} if domain else None
 
 

@@ -7,7 +7,7 @@ from pulumi_gcp import projects
 
 from ebbtide.declaration.model import Cluster as Declaration
 from ebbtide.declaration.model import Gke
-from ebbtide.declaration.model.members import members_of, name_of, principal
+from ebbtide.declaration.model.members import name_of, principal
 
 ROLE = "roles/container.clusterViewer"
 """The least-privileged predefined role that reaches a control plane: `container.clusters.get` for the
@@ -45,7 +45,7 @@ class Members(pulumi.ComponentResource):
     def __init__(self, name: str, args: MembersArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("ebbtide:gke:Members", name, {}, opts)
         cluster, cloud = args.declaration.name, args.cloud
-        for member in members_of(args.declaration):
+        for member in args.declaration.members:
             projects.IAMMember(
                 f"{name}-{name_of(member)}",
                 project=cloud.project,

@@ -8,7 +8,6 @@ from pulumi_kubernetes import Provider as KubernetesProvider
 
 from ebbtide.declaration.model import Cluster as Declaration
 from ebbtide.declaration.model import Gke
-from ebbtide.declaration.model.members import members_of
 
 from .. import kubernetes
 from ..faults import require_cloud
@@ -128,7 +127,7 @@ def _own(name: str, declaration: Declaration, cloud: Gke, parent: Topology) -> _
         ),
         inside,
     )
-    if members_of(declaration):
+    if declaration.members:
         Members(f"{name}-members", MembersArgs(declaration=declaration, cloud=cloud), inside)
     return _Base(
         cluster_name=cluster.cluster_name,

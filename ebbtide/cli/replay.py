@@ -139,7 +139,7 @@ def _declarations(files: "StackFiles", against: str | None, config_file: Path | 
 
 def _write(report: "ReplayReport", format_: ReplayFormat, out: Path | None) -> None:
     """Write the report: text is coloured on a terminal, plain in a pipe or a file."""
-    from ebbtide_rehearsal.replay import page, render  # noqa: PLC0415
+    from ebbtide_rehearsal.replay import render  # noqa: PLC0415
 
     match format_:
         case ReplayFormat.TEXT:
@@ -148,4 +148,4 @@ def _write(report: "ReplayReport", format_: ReplayFormat, out: Path | None) -> N
         case ReplayFormat.JSON:
             write(report.model_dump_json(indent=2) + "\n", out)
         case ReplayFormat.HTML:
-            write(page.render(report), out)
+            write(render.render(report), out)

@@ -17,9 +17,7 @@ from ebbtide.declaration.model import (
     Team,
 )
 from ebbtide.declaration.model.labels_and_taints import LabelsAndTaints
-from ebbtide.declaration.model.queues import queues_of
 from ebbtide.declaration.model.resolved_pool import ResolvedPool
-from ebbtide.declaration.model.tenants import tenants_of
 from ebbtide.placement.priorities import PRIORITIES
 from ebbtide.placement.profile import (
     UNCONFIGURED,
@@ -152,7 +150,7 @@ def _team(cluster: Cluster, tenant: Team) -> TeamProfile:
 
 def profile(cluster: Cluster) -> Profile:
     """Return the placement profile of a declaration."""
-    queues = queues_of(cluster)
+    queues = cluster.resolved_queues
     match cluster.cloud:
         case Gke():
             logs = _gke_logs(cluster.cloud, cluster.physical_name)
@@ -166,10 +164,10 @@ def profile(cluster: Cluster) -> Profile:
         cloud=CloudKind(cluster.cloud.kind).value,
         location=cluster.cloud.location,
         pools=tuple(pool_profile(pool, queues) for pool in cluster.resolved_pools),
-        queues=tuple(_queue_profile(queue, cluster, tenants_of(cluster)) for queue in queues),
+        queues=tuple(_queue_profile(queue, cluster, cluster.tenants) for queue in queues),
         logs=logs,
         pipeline_retries=pipelines.retry if pipelines else UNCONFIGURED,
-        teams=tuple(_team(cluster, tenant) for tenant in tenants_of(cluster)),
+        teams=tuple(_team(cluster, tenant) for tenant in cluster.tenants),
         priorities=tuple(PRIORITIES) if cluster.has_kueue and queues else (),
         bucket_driver=bucket_driver(cluster),
     )
@@ -178,12 +176,12 @@ def profile(cluster: Cluster) -> Profile:
 def tenant_profiles(cluster: Cluster) -> dict[str, Profile]:
     """Return the placement profile for each tenant's namespace, by name of the tenant: all pools, but only
     its own local queues, registry, bucket and claim."""
-    whole, queues = profile(cluster), queues_of(cluster)
+    whole, queues = profile(cluster), cluster.resolved_queues
     return {
         tenant.name: replace(
             whole,
             queues=tuple(_queue_profile(queue, cluster, (tenant,)) for queue in queues),
             teams=(_team(cluster, tenant),),
         )
-        for tenant in tenants_of(cluster)
+        for tenant in cluster.tenants
     }

@@ -7,7 +7,7 @@ from ebbtide.declaration.catalog import CloudKind, resource_name
 from ebbtide.declaration.model import Cluster, Taint, Team
 from ebbtide.declaration.model.aks_labels_and_taints import SYSTEM_ONLY
 from ebbtide.declaration.model.physical_names import SUBDOMAIN, fitting
-from ebbtide.declaration.model.tenants import PIPELINES_NAMESPACE, tenants_of
+from ebbtide.declaration.model.tenants import PIPELINES_NAMESPACE
 from ebbtide.placement.profile import QUEUE_LABEL
 from ebbtide.placement.profile_sources import CONFIG_MAP
 from ebbtide.placement.queue_policy import (
@@ -436,7 +436,7 @@ def objects(cluster: Cluster) -> Mapping[str, tuple[Manifest, Manifest]]:
     DaemonSets and Deployments. Sources: Kubernetes docs, ValidatingAdmissionPolicy v1 (stable since 1.30),
     pod-priority-preemption and volumes (2026).
     """
-    if not any(limits_members(cluster, team) for team in tenants_of(cluster)):
+    if not any(limits_members(cluster, team) for team in cluster.tenants):
         return {}
     name = _name(cluster)
     policy = assembled(

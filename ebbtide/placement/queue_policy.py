@@ -5,7 +5,6 @@ from typing import Any, Final
 
 from ebbtide.declaration.catalog import COMPUTE_CLASS, resource_name
 from ebbtide.declaration.model import Cluster, Pool, Taint, TaintEffect, Team
-from ebbtide.declaration.model.queues import queues_of
 from ebbtide.declaration.model.resolved_pool import ResolvedPool
 from ebbtide.placement.profile import QUEUE_LABEL
 
@@ -58,7 +57,7 @@ def listed(texts: Iterable[str]) -> str:
 
 def guarded_pools(cluster: Cluster) -> tuple[ResolvedPool, ...]:
     """Return the work pools of the queues, in the order of the declaration."""
-    names = {name for queue in queues_of(cluster) for name in queue.pools}
+    names = {name for queue in cluster.resolved_queues for name in queue.pools}
     return tuple(pool for pool in cluster.resolved_pools if pool.name in names)
 
 
@@ -248,7 +247,7 @@ def binding(name: str, label: str) -> Manifest:
 def requires_queue(cluster: Cluster, team: Team) -> bool:
     """Return whether workloads in a team's namespace need a queue name: by default, if the stack creates the
     namespace and the team has queues."""
-    if not cluster.has_kueue or not any(team.queues_used(queue.name) for queue in queues_of(cluster)):
+    if not cluster.has_kueue or not any(team.queues_used(queue.name) for queue in cluster.resolved_queues):
         return False
     return team.creates_namespace if team.require_queue is None else team.require_queue
 

@@ -6,10 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from ebbtide.declaration.model import Cluster, Queue, Team
-from ebbtide.declaration.model.queues import FLAVORS_IN_A_GROUP, queues_of
+from ebbtide.declaration.model import Cluster, Preemption, Queue, Team
+from ebbtide.declaration.model.queues import FLAVORS_IN_A_GROUP
 from ebbtide.declaration.model.resolved_pool import ResolvedPool
-from ebbtide.declaration.model.tenants import tenants_of
 from ebbtide.placement.quotas import Flavor, fallback_flavor, flavor
 
 
@@ -189,19 +188,14 @@ def _guarantees(tenant: Team, queues: Sequence[Queue]) -> dict[str, dict[str, in
     }
 
 
-def _order(cluster: Cluster, queue: Queue, guaranteed: Mapping[str, int]) -> Order:
-    """Return a queue's order: its own settings, the cohort's, or the defaults; a guarantee is reclaimed from
-    any work."""
-    settings = (queue, cluster.cohort)
-    preemption = [item.preemption for item in settings if item.preemption is not None]
-    order = Order(reclaim_within_cohort="Any") if any(guaranteed.values()) else Order()
-    within = next((item.within_cluster_queue for item in preemption if item.within_cluster_queue), None)
-    reclaim = next((item.reclaim_within_cohort for item in preemption if item.reclaim_within_cohort), None)
-    strategy = next((item.queueing_strategy for item in settings if item.queueing_strategy), None)
+def _order(queue: Queue, guaranteed: Mapping[str, int]) -> Order:
+    """Return a resolved queue's order; a guarantee is reclaimed from any work by default."""
+    declared, default = queue.preemption or Preemption(), Order()
+    reclaim = "Any" if any(guaranteed.values()) else default.reclaim_within_cohort
     return Order(
-        within or order.within_cluster_queue,
-        reclaim or order.reclaim_within_cohort,
-        strategy or order.strategy,
+        declared.within_cluster_queue or default.within_cluster_queue,
+        declared.reclaim_within_cohort or reclaim,
+        queue.queueing_strategy or default.strategy,
     )
 
 
@@ -227,10 +221,10 @@ def queueing(cluster: Cluster) -> Queueing:
     workloads never exceed the pool, and unused quota of one team is available to the others (tested on Kueue
     0.19.2).
     """
-    queues = queues_of(cluster)
+    queues = cluster.resolved_queues
     if not cluster.has_kueue or not queues:
         return Queueing()
-    cohort, tenants = cohort_name(cluster), tenants_of(cluster)
+    cohort, tenants = cohort_name(cluster), cluster.tenants
     pools = {pool.name: pool for pool in cluster.resolved_pools}
     by_queue = {queue.name: _flavors_of(queue, pools, cluster) for queue in queues}
     flavors = _in_order((item for group in by_queue.values() for item in group), cluster)
@@ -253,7 +247,7 @@ def queueing(cluster: Cluster) -> Queueing:
                     (item, {offer.pool: own.get(offer.pool, 0) for offer in item.offers}) for item in mine
                 ),
                 weight=tenant.weight,
-                order=_order(cluster, queue, own),
+                order=_order(queue, own),
                 borrowing_limit={**queue.borrowing_limit, **tenant.borrowing_limit},
                 lending_limit={pool: nodes for pool, nodes in tenant.lending_limit.items() if pool in own},
                 checks=_checks_of(queue, mine),

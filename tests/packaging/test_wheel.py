@@ -268,7 +268,7 @@ def test_extras_take_what_is_locked() -> None:
     """Every requirement of the wheel and its extras takes the version that the tests run with."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     lists = [project["dependencies"], *project["optional-dependencies"].values()]
-    files = ("requirements.txt", "requirements-dev.txt")
+    files = ("requirements.txt", "tests/requirements.txt")
     text = "".join((ROOT / file).read_text(encoding="utf-8") for file in files)
     locked = dict(re.findall(r"^([a-z0-9-]+)==(\S+)", text, flags=re.MULTILINE))
     required = [Requirement(text) for texts in lists for text in texts]

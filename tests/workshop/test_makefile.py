@@ -43,7 +43,7 @@ def test_preview_installs_what_it_runs_with_and_no_more() -> None:
     """A first preview waits for no linter and no type checker."""
     planned = _would_run("preview")
     assert "-r requirements.txt" in planned
-    assert "requirements-dev.txt" not in planned
+    assert "tests/requirements.txt" not in planned
     assert "ebbtide preview dev" in planned
 
 

@@ -1,4 +1,4 @@
-"""Requirements: locked, with hashes, and in step with requirements*.in."""
+"""Requirements: locked, with hashes, and in step with requirements.in."""
 
 import re
 import tomllib
@@ -26,8 +26,8 @@ def _locked(name: str) -> dict[str, str]:
 
 _LOCKS = [
     "requirements",
-    "requirements-dev",
-    "requirements-release",
+    "tests/requirements",
+    "tests/packaging/requirements",
     "policies/requirements",
 ]
 
@@ -56,7 +56,7 @@ def test_lock_has_hashes_and_no_address(name: str) -> None:
 
 def test_locks_agree() -> None:
     """A package in both locks has one version: the tests run with what the program runs with."""
-    runtime, dev = _locked("requirements.txt"), _locked("requirements-dev.txt")
+    runtime, dev = _locked("requirements.txt"), _locked("tests/requirements.txt")
     assert {name for name in runtime.keys() & dev.keys() if runtime[name] != dev[name]} == set()
 
 

@@ -1,20 +1,24 @@
 """The declaration of one cluster."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Annotated
 
 from pydantic import Field
 
+from ebbtide.declaration.catalog import AMD64, vendor
+from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.add_on import AddOn
-from ebbtide.declaration.model.addons import Addons, Kueue
+from ebbtide.declaration.model.addons import Addons, Kueue, Pipelines
 from ebbtide.declaration.model.base import Converted, Declared, Name, default
 from ebbtide.declaration.model.capacity import Queued
 from ebbtide.declaration.model.cloud import Cloud
 from ebbtide.declaration.model.pool import Pool
 from ebbtide.declaration.model.resolved_pool import ResolvedPool, resolve
 from ebbtide.declaration.model.site import Site
-from ebbtide.declaration.model.tenancy import Cohort, Queue, Team
+from ebbtide.declaration.model.tenancy import Cohort, Namespace, Preemption, Queue, QueueUse, Team
+
+_CPU_QUEUE = "cpu"
 
 
 class Lifetime(Declared):
@@ -81,6 +85,87 @@ class Cluster(Declared):
         return next((pool for pool in self.resolved_pools if pool.is_system), None)
 
     @property
+    def gpu_pools(self) -> tuple[ResolvedPool, ...]:
+        """The pools whose nodes have NVIDIA's GPUs."""
+        return tuple(pool for pool in self.resolved_pools if pool.has_gpus and not pool.has_amd_gpus)
+
+    @property
+    def driver_pools(self) -> tuple[ResolvedPool, ...]:
+        """The GPU pools whose driver the cloud does not install, and to which `addons.drivers` applies."""
+        return tuple(pool for pool in self.gpu_pools if not pool.has_cloud_driver)
+
+    @property
+    def measured_pools(self) -> tuple[ResolvedPool, ...]:
+        """The GPU pools on which `addons.metrics` measures the GPUs: those with the cloud's driver, on AKS of
+        whole GPUs.
+
+        GKE's exporter needs GKE's drivers (GKE docs, dcgm-metrics, 2026). DCGM reports the utilization of a
+        GPU instance only to containers with CAP_SYS_ADMIN (NVIDIA docs, dcgm-exporter, 2026), which the
+        exporter on AKS does not have.
+        """
+        if self.addons.metrics is None:
+            return ()
+        on_aks = self.site.cloud is CloudKind.AKS
+        return tuple(
+            pool
+            for pool in self.gpu_pools
+            if pool.has_cloud_driver
+            and not (on_aks and pool.accelerator and pool.accelerator.gpu_instance_profile)
+        )
+
+    @cached_property
+    def resolved_queues(self) -> tuple[Queue, ...]:
+        """Every queue, with the cohort's settings where it has none of its own.
+
+        By default `cpu` over the CPU pools, `cpu-arm64` over those with Arm processors, and one for each
+        accelerator type, named after the type without its vendor (`t4`, `a100-80gb`), in the order of the
+        declaration. Empty without Kueue.
+        """
+        return tuple(self._with_cohort(queue) for queue in self.queues or self._derived_queues())
+
+    def _derived_queues(self) -> Iterator[Queue]:
+        if not self.has_kueue:
+            return
+        pools: dict[str, list[str]] = {_CPU_QUEUE: []}
+        for pool in self.work_pools:
+            kind = pool.accelerator_type
+            hardware = kind.removeprefix(f"{vendor(kind)}-").removeprefix("tesla-")
+            cpus = _CPU_QUEUE if pool.architecture == AMD64 else f"{_CPU_QUEUE}-{pool.architecture}"
+            pools.setdefault(hardware or cpus, []).append(pool.name)
+        yield from (Queue(name=name, pools=tuple(names)) for name, names in pools.items() if names)
+
+    def _with_cohort(self, queue: Queue) -> Queue:
+        own, shared = (item.preemption or Preemption() for item in (queue, self.cohort))
+        preemption = Preemption(
+            within_cluster_queue=own.within_cluster_queue or shared.within_cluster_queue,
+            reclaim_within_cohort=own.reclaim_within_cohort or shared.reclaim_within_cohort,
+        )
+        strategy = queue.queueing_strategy or self.cohort.queueing_strategy
+        return queue.model_copy(update={"preemption": preemption, "queueing_strategy": strategy})
+
+    @cached_property
+    def tenants(self) -> tuple[Team, ...]:
+        """The declared teams; tenants of the namespaces with local queues; that of Kubeflow Pipelines if
+        declared and not among them; and that of `default` if there are no others and Kueue admits work, since
+        a queue needs a namespace."""
+        uses: dict[str, list[QueueUse]] = {}
+        for queue in self.queues:
+            for local in queue.local_queues:
+                uses.setdefault(local.namespace, []).append(QueueUse(queue=queue.name, as_=local.name))
+        tenants = (*self.teams, *(_existing(name, queues) for name, queues in uses.items()))
+        pipelines = self.addons.pipelines
+        # An existing installation needs local queues only.
+        needed = pipelines is not None and (not pipelines.existing or self.has_kueue)
+        if needed and all(team.namespace_name != Pipelines.spec.namespace for team in tenants):
+            tenants = (*tenants, _existing(Pipelines.spec.namespace))
+        return tenants or ((_existing("default"),) if self.has_kueue else ())
+
+    @property
+    def members(self) -> tuple[str, ...]:
+        """The members of all teams, without duplicates."""
+        return tuple(dict.fromkeys(member for team in self.teams for member in team.members))
+
+    @property
     def fallback_queues(self) -> tuple[Queue, ...]:
         """The queues that fall back to the next pool when the cloud has no stock of the previous one."""
         return tuple(queue for queue in self.queues if queue.fallback)
@@ -108,3 +193,8 @@ class Cluster(Declared):
     def installed(self) -> tuple[AddOn, ...]:
         """The add-ons that the stack installs."""
         return tuple(add_on for add_on in self.add_ons if add_on.is_installed)
+
+
+def _existing(namespace: str, queues: Sequence[QueueUse] = ()) -> Team:
+    """Return the tenant of a namespace without a team, which the stack does not create."""
+    return Team(name=namespace, namespace=Namespace(name=namespace, create=False), queues=tuple(queues))

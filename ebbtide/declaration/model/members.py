@@ -1,8 +1,7 @@
 """Members of teams, and their names in Kubernetes and the clouds."""
 
 import re
-
-from ebbtide.declaration.model.cluster import Cluster
+from collections.abc import Iterable
 
 _GROUP = "group:"
 _WORKFORCE, _WORKFORCE_GROUP = "principal://", "principalSet://"
@@ -33,13 +32,6 @@ def principal(member: str) -> str:
     return f"serviceAccount:{member}" if member.endswith(_ACCOUNT) else f"user:{member}"
 
 
-def members_of(cluster: Cluster) -> tuple[str, ...]:
-    """Return the members of all teams, without duplicates."""
-    return tuple(dict.fromkeys(member for team in cluster.teams for member in team.members))
-
-
-def groups_domain(cluster: Cluster) -> str:
+def groups_domain(members: Iterable[str]) -> str:
     """Return the domain of Google's groups among the members; empty if there is none."""
-    return next(
-        (member.rpartition("@")[2] for member in members_of(cluster) if member.startswith(_GROUP)), ""
-    )
+    return next((member.rpartition("@")[2] for member in members if member.startswith(_GROUP)), "")

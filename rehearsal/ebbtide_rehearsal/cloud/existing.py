@@ -9,8 +9,8 @@ from typing import Any, Final, assert_never
 
 from ebbtide.clients.kubernetes import Api, ApiError
 from ebbtide.declaration.model import Aks, Cluster, DeclarationError, Gke, declare
-from ebbtide.declaration.model.members import is_object_id, members_of
-from ebbtide.declaration.model.tenants import PIPELINES_NAMESPACE, local_queue_tenants
+from ebbtide.declaration.model.members import is_object_id
+from ebbtide.declaration.model.tenants import PIPELINES_NAMESPACE
 from ebbtide_rehearsal.cloud.azure import know, seed_subnet
 from ebbtide_rehearsal.cloud.azure import seed_cluster as seed_aks
 from ebbtide_rehearsal.cloud.clusters import BEHIND, Clusters
@@ -35,11 +35,8 @@ def seed_namespaces(declaration: Cluster, store: Store, cluster: str) -> None:
         LookupError: the cluster has no control plane.
         ApiError: its API server rejects a request.
     """
-    names = [
-        team.namespace_name
-        for team in (*declaration.teams, *local_queue_tenants(declaration))
-        if not team.creates_namespace
-    ]
+    names = [team.namespace_name for team in declaration.teams if not team.creates_namespace]
+    names += [local.namespace for queue in declaration.queues for local in queue.local_queues]
     if declaration.addons.installed_pipelines is not None:
         names = [name for name in names if name != PIPELINES_NAMESPACE]
     if not names:
@@ -119,7 +116,7 @@ def _introduce(declaration: Cluster, store: Store) -> None:
 def _people(declaration: Cluster) -> Iterator[str]:
     """Return the object ids that Azure grants a role. A rehearsal cannot look them up in the real directory,
     so an undeclared id is an error of the program."""
-    return filter(is_object_id, members_of(declaration))
+    return filter(is_object_id, declaration.members)
 
 
 def _gke(cloud: Gke, store: Store, clusters: Clusters) -> str | None:

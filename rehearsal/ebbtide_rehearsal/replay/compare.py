@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from itertools import groupby
 from random import Random
@@ -12,7 +11,6 @@ from typing import Final, TypeAlias
 from ebbtide.text import and_list, bound, several
 from ebbtide.values import durations
 from ebbtide_rehearsal.replay.cloud_model import Cloud, CloudModel, Recorded, assumptions
-from ebbtide_rehearsal.replay.decisions import Scheduler
 from ebbtide_rehearsal.replay.declared import Declaration
 from ebbtide_rehearsal.replay.document import (
     AssumptionReport,
@@ -27,8 +25,8 @@ from ebbtide_rehearsal.replay.document import (
     WaitReport,
 )
 from ebbtide_rehearsal.replay.mapping import Mapped, Mapper, Table, Work
-from ebbtide_rehearsal.replay.outcome import JobOutcome, Outcome, quantile, sizes, thinned, waits
-from ebbtide_rehearsal.replay.simulation import simulate
+from ebbtide_rehearsal.replay.scheduler import Schedulers
+from ebbtide_rehearsal.replay.simulation import JobOutcome, Outcome, quantile, simulate, sizes, thinned, waits
 from ebbtide_rehearsal.replay.trace import Trace
 from ebbtide_rehearsal.report.cost import Ledger
 
@@ -49,9 +47,6 @@ _CAUSES: Final = {
     "failure": ("failure",),
 }
 """Singular and plural of each cause of an interruption."""
-
-Schedulers: TypeAlias = Callable[[Declaration], AbstractContextManager[Scheduler]]
-"""Starts a scheduler with a declaration's objects."""
 
 OnReplay: TypeAlias = Callable[[str], None]
 """Called with the name of each replay before it begins."""

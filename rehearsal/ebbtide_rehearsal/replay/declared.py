@@ -15,7 +15,7 @@ from ebbtide.placement.profile import PoolProfile, Profile
 from ebbtide.placement.profile_sources import is_profile_text
 from ebbtide_rehearsal.cloud.pools import NO_ZONE, NodePool, node_pool
 from ebbtide_rehearsal.failures import RehearsalError
-from ebbtide_rehearsal.replay.runs import Shape
+from ebbtide_rehearsal.replay.nodes import Shape
 from ebbtide_rehearsal.report.cost import Rates, rates
 
 _KUEUE: Final = "kubernetes:kueue.x-k8s.io/"

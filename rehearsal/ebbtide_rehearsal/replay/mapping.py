@@ -14,9 +14,8 @@ from ebbtide.declaration.model.faults import DeclarationError
 from ebbtide.declaration.project import yaml_file
 from ebbtide.text import did_you_mean, or_list, several
 from ebbtide_rehearsal.replay.declared import Declaration, LocalQueue
-from ebbtide_rehearsal.replay.runs import Shape
-from ebbtide_rehearsal.replay.trace import Trace, TraceError
-from ebbtide_rehearsal.replay.trace_rows import TraceJob
+from ebbtide_rehearsal.replay.nodes import Shape
+from ebbtide_rehearsal.replay.trace import Trace, TraceError, TraceJob
 
 ANY: Final = "*"
 _MIB: Final = 1 << 20

@@ -10,10 +10,10 @@ import heapq
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from operator import attrgetter
-from typing import Final
+from typing import Final, Literal, Protocol
 
 from ebbtide.placement.profile import SAFE_TO_EVICT, Toleration
 from ebbtide.values.pod_requests import amounts
@@ -31,7 +31,8 @@ from ebbtide_rehearsal.cloud.nodes.scale_up import expansion_options, options, s
 from ebbtide_rehearsal.cloud.nodes.templates import labels, provides
 from ebbtide_rehearsal.cloud.pools import NodePool
 from ebbtide_rehearsal.replay.cloud_model import Cloud
-from ebbtide_rehearsal.replay.runs import Lost, Run, Shape, SimulatedNode, Watch
+
+Lost = Literal["reclaim", "scale-down", "node expired"]
 
 _NOTHING: Final = ScaleDownReview({}, {}, (), ())
 _HOUR: Final = 3600.0
@@ -42,6 +43,163 @@ _ROUNDING: Final = 1e-3
 be unneeded for a little less than the delay, without another review."""
 _RANK: Final = attrgetter("rank")
 _ANY: Final = (Toleration("", "Exists", "", ""),)
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """Requests of a pod: CPUs in millicores, memory in MiB, accelerators."""
+
+    cpu: int
+    memory: int
+    gpus: int = 0
+    resource: str = ""
+
+
+@dataclass(slots=True, eq=False)
+class Run:
+    """A job with reserved quota.
+
+    Attributes:
+        pools: names of the pools of its flavor.
+        queued: whether its nodes are provisioned by a ProvisioningRequest.
+        keep_node: whether no scale-down ends it.
+        kind: number of its pools and shape: pods of a kind fit the same nodes.
+        nodes: node of each bound pod, and the time since which it is there.
+        expected: nodes that boot, one for each pod for which the autoscaler counts on one.
+        started: whether all of its pods run.
+    """
+
+    name: str
+    pools: tuple[str, ...]
+    pods: int
+    shape: Shape
+    queued: bool = False
+    keep_node: bool = False
+    kind: int = -1
+    nodes: "list[tuple[SimulatedNode, float]]" = field(default_factory=list["tuple[SimulatedNode, float]"])
+    expected: "list[SimulatedNode]" = field(default_factory=list["SimulatedNode"])
+    started: bool = False
+
+    @property
+    def missing(self) -> int:
+        """Number of its pods without a node, ready or not."""
+        return self.pods - len(self.nodes) - len(self.expected)
+
+
+@dataclass(slots=True, eq=False)
+class SimulatedNode:
+    """A machine with its free capacity and pods.
+
+    Attributes:
+        whole: its capacity for pods.
+        runs: the job of each of its pods; before it is ready, of each pod that may come to it.
+        gone: whether it was removed.
+        node: its Node; None until it is ready.
+        busy_since: time of its first pod since it had none.
+        busy_seconds: how long it had pods before that.
+        cpu: free CPU; so are memory and gpus.
+        rank: sum of its free shares of CPU and memory: the largest is preferred.
+    """
+
+    machine: Machine
+    pool: NodePool
+    whole: Shape
+    runs: list[Run] = field(default_factory=list[Run])
+    gone: bool = False
+    node: Node | None = None
+    busy_since: float = 0.0
+    busy_seconds: float = 0.0
+    cpu: int = field(init=False)
+    memory: int = field(init=False)
+    gpus: int = field(init=False)
+    rank: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Start without pods."""
+        self.cpu, self.memory, self.gpus = self.whole.cpu, self.whole.memory, self.whole.gpus
+        self._rank()
+
+    def fits(self, shape: Shape) -> bool:
+        """Return whether a pod fits the free capacity."""
+        return self.gpus >= shape.gpus and self.cpu >= shape.cpu and self.memory >= shape.memory
+
+    def take(self, run: Run) -> None:
+        """Use the requests of a job's pod."""
+        self.runs.append(run)
+        self._use(run.shape, 1)
+
+    def free(self, run: Run) -> None:
+        """Free the requests of a job's pod."""
+        self.runs.remove(run)
+        self._use(run.shape, -1)
+
+    def _use(self, shape: Shape, pods: int) -> None:
+        self.cpu -= pods * shape.cpu
+        self.memory -= pods * shape.memory
+        self.gpus -= pods * shape.gpus
+        self._rank()
+
+    def become_ready(self, now: float, node: Node) -> None:
+        """Let pods start."""
+        self.machine, self.node = self.machine.having(state="running", since=now), node
+
+    def _rank(self) -> None:
+        self.rank = sum(self._free_shares())
+
+    def _free_shares(self) -> tuple[float, float]:
+        """Return the free parts of its CPU and memory."""
+        return self.cpu / max(1, self.whole.cpu), self.memory / max(1, self.whole.memory)
+
+    def share(self, shape: Shape) -> float:
+        """Return the part of the node that a pod takes: its largest share of a resource."""
+        pairs = (
+            (shape.cpu, self.whole.cpu),
+            (shape.memory, self.whole.memory),
+            (shape.gpus, self.whole.gpus),
+        )
+        return max(part / all_ for part, all_ in pairs if all_)
+
+    def used_share(self) -> float:
+        """Return the used part of its accelerators, or without these of its CPU and memory."""
+        if self.whole.gpus:
+            return 1 - self.gpus / self.whole.gpus
+        return 1 - min(self._free_shares())
+
+
+class Watch(Protocol):
+    """Receives what happens to jobs and nodes."""
+
+    def started(self, at: float, run: Run) -> None:
+        """Note that all pods of a job run."""
+        ...
+
+    def lost(self, at: float, run: Run, why: Lost) -> None:
+        """Note that a running job lost a pod, which is created again; the job keeps its quota."""
+        ...
+
+    def provisioned(self, at: float, run: Run, failure: str) -> None:
+        """Note that the nodes of a queued job are ready, or with `failure` why they are not."""
+        ...
+
+    def node_added(self, at: float, machine: Machine) -> None:
+        """Note that a machine is billed from now on."""
+        ...
+
+    def node_removed(self, at: float, machine: Machine, busy_seconds: float) -> None:
+        """Note that a machine is gone, and how long it had pods."""
+        ...
+
+    def reclaimed(self, at: float, machine: Machine) -> None:
+        """Note that the cloud took a machine."""
+        ...
+
+    def refused(self, at: float, pool: str) -> None:
+        """Note that the cloud has no machine for a pool."""
+        ...
+
+    def used(self, run: Run, usd: float) -> None:
+        """Note the cost of the part of a node that a pod used, US dollars."""
+        ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,14 +219,7 @@ class Nodes:
     def __init__(
         self, pools: Sequence[NodePool], capacity: Mapping[str, Shape], cloud: Cloud, watch: Watch
     ) -> None:
-        """Create the pools with their initial nodes.
-
-        Args:
-            pools: the pools.
-            capacity: capacity of a node for pods, by pool.
-            cloud: the cloud's delays, stock and reclaims.
-            watch: receives what happens.
-        """
+        """Create the pools with their initial nodes; a node's capacity for pods is by pool."""
         self._pools = {pool.name: pool for pool in pools}
         self._capacity, self._cloud, self._watch = capacity, cloud, watch
         self._settings = cloud.model.settings()
@@ -225,7 +376,7 @@ class Nodes:
         for node, since in run.nodes:
             node.free(run)
             hours = (now - since) / _HOUR * node.share(run.shape)
-            self._watch.used(run, node.pool.name, hours, hours * node.machine.hourly)
+            self._watch.used(run, hours * node.machine.hourly)
             if not node.runs:
                 node.busy_seconds += now - node.busy_since
             if not node.gone:

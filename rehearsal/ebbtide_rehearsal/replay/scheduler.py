@@ -1,14 +1,13 @@
-"""The real Kueue as the scheduler of a replay."""
+"""The scheduler of a replay: the real Kueue, and work in no queue beside it."""
 
 import math
 from collections import deque
-from collections.abc import Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal, Protocol, TypeAlias
 
-from ebbtide_rehearsal.replay.compare import Schedulers
-from ebbtide_rehearsal.replay.decisions import Decision
 from ebbtide_rehearsal.replay.declared import Declaration
 from ebbtide_rehearsal.replay.kueue import Action, Check, Event, Finish, Kueue, PodSet, PodsReady, Submit
 from ebbtide_rehearsal.replay.mapping import Work
@@ -17,6 +16,124 @@ _MAIN: Final = "main"
 _BLOCK: Final = 1000
 """Number of jobs that Kueue's process receives together, to submit each at its time."""
 _TOLERATIONS: Final = ({"operator": "Exists"},)
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A decision of the scheduler.
+
+    Attributes:
+        kind: `reserved`: quota is reserved, and an admission check decides; `admitted`: its pods are created;
+            `evicted`: its pods are deleted, and it waits again; `deactivated`: it is never admitted again.
+        job: name of the job.
+        at: time of the decision.
+        flavor: name of its flavor; empty for an eviction, and for work in no queue.
+        reason: reason of an eviction, such as `Preempted`.
+    """
+
+    kind: Literal["reserved", "admitted", "evicted", "deactivated"]
+    job: str
+    at: float
+    flavor: str = ""
+    reason: str = ""
+
+
+class Scheduler(Protocol):
+    """The scheduler of jobs, on the same virtual clock. Times are seconds and never decrease."""
+
+    def submit(self, work: Work) -> None:
+        """Create a job at its time, which may be later; earlier jobs come first."""
+        ...
+
+    def finish(self, at: float, job: str) -> None:
+        """End an admitted job."""
+        ...
+
+    def ready(self, at: float, job: str, *, ready: bool) -> None:
+        """Set whether all pods of an admitted job are ready."""
+        ...
+
+    def checked(self, at: float, job: str, failure: str) -> None:
+        """Set the admission check of a job: ready, or to be retried with the reason of its failure."""
+        ...
+
+    def step(self, at: float, before: float) -> Sequence[Decision]:
+        """Decide until nothing changes at a time; without a decision, go on until the first one before
+        another time."""
+        ...
+
+    def next_time(self) -> float:
+        """Return the time of the next submission or retry; infinite for none."""
+        ...
+
+    def pending(self) -> Mapping[str, str]:
+        """Return the jobs without quota once nothing more can happen, each with the reason."""
+        ...
+
+
+Schedulers: TypeAlias = Callable[[Declaration], AbstractContextManager[Scheduler]]
+"""Starts a scheduler with a declaration's objects."""
+
+
+class Forwarding:
+    """A scheduler that leaves all but its own methods to another."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+        self.submit, self.finish, self.ready = scheduler.submit, scheduler.finish, scheduler.ready
+        self.checked, self.next_time = scheduler.checked, scheduler.next_time
+        self.pending = scheduler.pending
+
+
+class Unqueued:
+    """A scheduler that admits work in no queue at once, whose pods wait for nodes alone, and leaves the rest
+    to another."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+        self._unqueued: set[str] = set()
+        self._submits = deque[Work]()
+
+    def submit(self, work: Work) -> None:
+        """Create a job at its time."""
+        if work.queue.is_pool:
+            self._unqueued.add(work.name)
+            self._submits.append(work)
+        else:
+            self._scheduler.submit(work)
+
+    def finish(self, at: float, job: str) -> None:
+        """End an admitted job."""
+        if job not in self._unqueued:
+            self._scheduler.finish(at, job)
+
+    def ready(self, at: float, job: str, *, ready: bool) -> None:
+        """Set whether all pods of an admitted job are ready."""
+        if job not in self._unqueued:
+            self._scheduler.ready(at, job, ready=ready)
+
+    def checked(self, at: float, job: str, failure: str) -> None:
+        """Set the admission check of a job."""
+        self._scheduler.checked(at, job, failure)
+
+    def step(self, at: float, before: float) -> Sequence[Decision]:
+        """Admit what is submitted, and let the other decide the rest."""
+        admitted: list[Decision] = []
+        while self._next_submit() <= at:
+            admitted.append(Decision("admitted", self._submits.popleft().name, at))
+        before = at if admitted else min(before, self._next_submit())
+        return [*admitted, *self._scheduler.step(at, before)]
+
+    def next_time(self) -> float:
+        """Return the time of the next submission or retry; infinite for none."""
+        return min(self._next_submit(), self._scheduler.next_time())
+
+    def _next_submit(self) -> float:
+        return self._submits[0].job.submit if self._submits else math.inf
+
+    def pending(self) -> Mapping[str, str]:
+        """Return the jobs without quota once nothing more can happen, each with the reason."""
+        return self._scheduler.pending()
 
 
 class KueueScheduler:

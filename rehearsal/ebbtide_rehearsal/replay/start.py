@@ -16,14 +16,12 @@ from ebbtide.text import and_list, several
 from ebbtide.values import durations
 from ebbtide_rehearsal.cloud.pools import NodePool
 from ebbtide_rehearsal.replay.cloud_model import Cloud, CloudModel
-from ebbtide_rehearsal.replay.compare import Schedulers
-from ebbtide_rehearsal.replay.decisions import Decision, Forwarding, Scheduler
 from ebbtide_rehearsal.replay.declared import Declaration
 from ebbtide_rehearsal.replay.mapping import Mapper, Table, Work
 from ebbtide_rehearsal.replay.present import needed_nodes, present_declaration, with_nodes
+from ebbtide_rehearsal.replay.scheduler import Decision, Forwarding, Scheduler, Schedulers
 from ebbtide_rehearsal.replay.simulation import simulate
-from ebbtide_rehearsal.replay.trace import Trace
-from ebbtide_rehearsal.replay.trace_rows import TraceJob
+from ebbtide_rehearsal.replay.trace import Trace, TraceJob
 
 VERSION: Final = "ebbtide.dev/start/v1"
 """Version of the document of `--when --format json`."""

@@ -10,12 +10,11 @@ from ebbtide.analysis.review.report import ReplayColumn, ReplaySummary
 from ebbtide.text import and_list, several
 from ebbtide.values import durations
 from ebbtide_rehearsal.replay.cloud_model import CloudModel, Recorded
-from ebbtide_rehearsal.replay.compare import Schedulers
 from ebbtide_rehearsal.replay.compare import replay as replay_all
-from ebbtide_rehearsal.replay.decisions import Decision, Forwarding, Scheduler
 from ebbtide_rehearsal.replay.declared import Declaration
 from ebbtide_rehearsal.replay.document import ColumnReport, ReplayReport
 from ebbtide_rehearsal.replay.mapping import Table
+from ebbtide_rehearsal.replay.scheduler import Decision, Forwarding, Scheduler, Schedulers
 from ebbtide_rehearsal.replay.trace import Trace
 
 SECONDS: Final = 60.0

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
-from ebbtide_rehearsal.tools.cache import adding, inputs, location
+from ebbtide_rehearsal.tools.cache import added, adding, inputs, location
 from ebbtide_rehearsal.tools.errors import ToolError
 from ebbtide_rehearsal.tools.items import Data, Item, Part, Tool
 from ebbtide_rehearsal.tools.toolchain import Go
@@ -73,11 +73,12 @@ def _compile(go: Go, programs: Mapping[Path, Tool], work: Path, log: Path) -> No
 
 
 def _change(go: Go, tool: Tool, work: Path, log: Path) -> None:
-    """Build a tool's module from a patched copy, if there are changes.
+    """Build a tool's module from a copy, if it is patched or files are added to it.
 
     Go's overlays do not apply to its module cache (cmd/go, modload, 1.26).
     """
-    if not tool.changes:
+    files = added(tool.group)
+    if not (tool.changes or files.is_dir()):
         return
     source = work.parent / f"source-of-{tool.name}"
     _writable_copy(module_directory(go, tool.module, f"v{tool.version}", work, log), source)
@@ -89,6 +90,8 @@ def _change(go: Go, tool: Tool, work: Path, log: Path) -> None:
                 f"{tool.module} v{tool.version} does not have {change.before!r} once in {change.file}."
             )
         file.write_text(text.replace(change.before, change.after), encoding="utf-8")
+    if files.is_dir():
+        shutil.copytree(files, source, dirs_exist_ok=True)
     with (work / "go.mod").open("a", encoding="utf-8") as pins_file:
         pins_file.write(f"\nreplace {tool.module} => ../{source.name}\n")
 

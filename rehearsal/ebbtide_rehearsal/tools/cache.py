@@ -38,10 +38,13 @@ def pins(group: str) -> tuple[Path, Path]:
 
 def inputs(group: str) -> tuple[Path, ...]:
     """Return the files of a group: go.mod, go.sum, and the sources of a program of our own."""
-    return (
-        *pins(group),
-        *(path for suffix in ("go", "s") for path in sorted((MODULES / group).glob(f"*.{suffix}"))),
-    )
+    return *pins(group), *sorted((MODULES / group).glob("*.go"))
+
+
+def added(group: str) -> Path:
+    """Return the directory of the files that are added to a copy of a group's module, so that they are
+    compiled with what it does not export; a group without any has none."""
+    return MODULES / group / "added"
 
 
 def key(item: Item) -> str:
@@ -52,7 +55,8 @@ def key(item: Item) -> str:
     and the cache would be unreadable without Go.
     """
     decisive = hashlib.sha256()
-    for text in (*(path.read_bytes() for path in inputs(item.group)), *map(str.encode, item.recipe)):
+    sources = (*inputs(item.group), *sorted(added(item.group).rglob("*.go")))
+    for text in (*(path.read_bytes() for path in sources), *map(str.encode, item.recipe)):
         decisive.update(hashlib.sha256(text).digest())
     if isinstance(item, Tool):
         decisive.update(f"{platform.system()} {platform.machine()}".encode())

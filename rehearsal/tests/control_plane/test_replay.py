@@ -13,11 +13,10 @@ from rich.console import Console
 from ebbtide.analysis.preview.record_stack import record_stack
 from ebbtide.analysis.preview.stack_files import read_stack
 from ebbtide_rehearsal.replay.cloud_model import Cloud, CloudModel
-from ebbtide_rehearsal.replay.decisions import Decision, Forwarding
 from ebbtide_rehearsal.replay.declared import declaration
 from ebbtide_rehearsal.replay.kueue import PROGRAM
 from ebbtide_rehearsal.replay.mapping import Mapper, Table
-from ebbtide_rehearsal.replay.scheduler import schedulers
+from ebbtide_rehearsal.replay.scheduler import Decision, Forwarding, schedulers
 from ebbtide_rehearsal.replay.simulation import simulate
 from ebbtide_rehearsal.replay.trace import read_trace
 from ebbtide_rehearsal.tools import ensure, narration

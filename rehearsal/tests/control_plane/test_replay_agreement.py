@@ -25,11 +25,9 @@ from ebbtide_rehearsal.replay.cloud_model import Cloud, CloudModel, Startup
 from ebbtide_rehearsal.replay.declared import Declaration, declaration
 from ebbtide_rehearsal.replay.kueue import PROGRAM
 from ebbtide_rehearsal.replay.mapping import Mapper, Table
-from ebbtide_rehearsal.replay.outcome import waits
 from ebbtide_rehearsal.replay.scheduler import schedulers
-from ebbtide_rehearsal.replay.simulation import simulate
-from ebbtide_rehearsal.replay.trace import Trace
-from ebbtide_rehearsal.replay.trace_rows import TraceJob
+from ebbtide_rehearsal.replay.simulation import simulate, waits
+from ebbtide_rehearsal.replay.trace import Trace, TraceJob
 from ebbtide_rehearsal.tools import ensure
 from rehearsal.tests.control_plane.cluster import run_for, wait
 from rehearsal.tests.control_plane.commands import Kubectl, rendered

@@ -11,16 +11,13 @@ import pytest
 from ebbtide_rehearsal import tools
 from ebbtide_rehearsal.replay import scheduler
 from ebbtide_rehearsal.replay.cloud_model import Cloud, CloudModel
-from ebbtide_rehearsal.replay.compare import Schedulers
-from ebbtide_rehearsal.replay.decisions import Decision
 from ebbtide_rehearsal.replay.declared import Declaration, Flavor, LocalQueue
 from ebbtide_rehearsal.replay.kueue import PROGRAM
 from ebbtide_rehearsal.replay.mapping import Mapper, Table, Work
-from ebbtide_rehearsal.replay.outcome import Outcome
-from ebbtide_rehearsal.replay.runs import Shape
-from ebbtide_rehearsal.replay.simulation import simulate
-from ebbtide_rehearsal.replay.trace import Trace
-from ebbtide_rehearsal.replay.trace_rows import TraceJob
+from ebbtide_rehearsal.replay.nodes import Shape
+from ebbtide_rehearsal.replay.scheduler import Decision, Schedulers
+from ebbtide_rehearsal.replay.simulation import Outcome, simulate
+from ebbtide_rehearsal.replay.trace import Trace, TraceJob
 from ebbtide_rehearsal.report.cost import Rates
 from ebbtide_rehearsal.tools import AvailableTool, OnStep, Origin, Tools
 from rehearsal.tests.unit.node_pool import a_gpu_pool, a_pool

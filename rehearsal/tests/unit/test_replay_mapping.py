@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from ebbtide_rehearsal.replay.mapping import Mapper, Table, check_table, read_table
-from ebbtide_rehearsal.replay.runs import Shape
-from ebbtide_rehearsal.replay.trace import Trace, TraceError
-from ebbtide_rehearsal.replay.trace_rows import TraceJob
+from ebbtide_rehearsal.replay.nodes import Shape
+from ebbtide_rehearsal.replay.trace import Trace, TraceError, TraceJob
 from rehearsal.tests.unit.replays import a_declaration
 
 

@@ -8,14 +8,13 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from ebbtide_rehearsal.replay import page, render
+from ebbtide_rehearsal.replay import render
 from ebbtide_rehearsal.replay.compare import replay
-from ebbtide_rehearsal.replay.decisions import Scheduler
 from ebbtide_rehearsal.replay.declared import Declaration
 from ebbtide_rehearsal.replay.document import ReplayReport
 from ebbtide_rehearsal.replay.mapping import Table
-from ebbtide_rehearsal.replay.trace import Trace
-from ebbtide_rehearsal.replay.trace_rows import TraceJob
+from ebbtide_rehearsal.replay.scheduler import Scheduler
+from ebbtide_rehearsal.replay.trace import Trace, TraceJob
 from ebbtide_rehearsal.report.cost import Rates
 from rehearsal.tests.unit.replays import FirstIn, a_declaration, a_model
 
@@ -195,7 +194,7 @@ def test_text_fits_80_columns(compared: ReplayReport) -> None:
 
 def test_the_page_has_each_declaration_above_the_other(compared: ReplayReport) -> None:
     """Charts of both declarations have one scale, so that fewer nodes are a lower line."""
-    written = page.render(compared)
+    written = render.render(compared)
     assert written.index("<h3>main</h3>") < written.index("<h3>dev</h3>")
     assert written.count('class="chart nodes"') == 2 * 2
     assert written.count("up to 2, on a scale to 4") == 1
@@ -209,4 +208,4 @@ def test_one_declaration_has_one_column() -> None:
     report = replayed(a_declaration(), seeds=1)
     assert report.verdict[0].startswith("1 of 40 jobs never ended; 28 of 30 deadlines missed; half of those ")
     assert "of its queues' node hours idle." in report.verdict[0]
-    assert "<h3>" not in page.render(report)
+    assert "<h3>" not in render.render(report)

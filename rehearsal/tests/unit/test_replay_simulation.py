@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from ebbtide_rehearsal.replay.cloud_model import CloudModel
-from ebbtide_rehearsal.replay.outcome import quantile, thinned, waits
-from ebbtide_rehearsal.replay.trace_rows import TraceJob
+from ebbtide_rehearsal.replay.simulation import quantile, thinned, waits
+from ebbtide_rehearsal.replay.trace import TraceJob
 from rehearsal.tests.unit.replays import a_declaration, a_model, replay
 
 

@@ -14,9 +14,9 @@ from ebbtide.operations.traces.existing import ExistingWork, PodRequests
 from ebbtide.operations.traces.present import Present, PresentJob
 from ebbtide.placement import Profile
 from ebbtide.placement.derive import profile
-from ebbtide_rehearsal.replay.decisions import Scheduler
 from ebbtide_rehearsal.replay.declared import Declaration
 from ebbtide_rehearsal.replay.present import present_declaration
+from ebbtide_rehearsal.replay.scheduler import Scheduler
 from ebbtide_rehearsal.replay.start import Estimate, estimate
 from rehearsal.tests.unit.replays import first_in
 from tests.declarations import GKE, changed

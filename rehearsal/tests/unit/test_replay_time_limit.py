@@ -5,12 +5,11 @@ from contextlib import contextmanager
 from itertools import count
 
 from ebbtide.analysis.review.report import ReplaySummary
-from ebbtide_rehearsal.replay.decisions import Scheduler
 from ebbtide_rehearsal.replay.declared import Declaration
 from ebbtide_rehearsal.replay.mapping import Table
+from ebbtide_rehearsal.replay.scheduler import Scheduler
 from ebbtide_rehearsal.replay.time_limit import summarize
-from ebbtide_rehearsal.replay.trace import Trace
-from ebbtide_rehearsal.replay.trace_rows import TraceJob
+from ebbtide_rehearsal.replay.trace import Trace, TraceJob
 from rehearsal.tests.unit.replays import FirstIn, a_declaration, a_model
 
 

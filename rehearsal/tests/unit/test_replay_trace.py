@@ -6,8 +6,7 @@ import pytest
 
 from ebbtide.values.user_files import LARGEST_GENERATED
 from ebbtide_rehearsal.replay import trace as traces
-from ebbtide_rehearsal.replay.trace import MOST_JOBS, TraceError, read_trace
-from ebbtide_rehearsal.replay.trace_rows import TraceJob
+from ebbtide_rehearsal.replay.trace import MOST_JOBS, TraceError, TraceJob, read_trace
 
 
 @pytest.fixture

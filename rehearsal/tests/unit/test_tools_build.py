@@ -238,17 +238,32 @@ def test_two_at_once_build_once(machine: Machine, monkeypatch: pytest.MonkeyPatc
     assert machine.built() == ["go.etcd.io/etcd/server/v3"]
 
 
-@pytest.mark.parametrize("name", ["go.mod", "go.sum"])
-def test_another_pin_is_another_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    """Any change of go.mod or go.sum changes the cache key."""
+@pytest.mark.parametrize(
+    ("tool", "name"),
+    [("etcd", "go.mod"), ("etcd", "go.sum"), ("kueue-replay", "added/pkg/scheduler/exported.go")],
+)
+def test_another_input_is_another_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tool: str, name: str
+) -> None:
+    """Any change of go.mod, of go.sum or of a file that is added to a module changes the cache key."""
     modules = tmp_path / "modules"
     shutil.copytree(cache_module.MODULES, modules)
     monkeypatch.setattr(cache_module, "MODULES", modules)
-    before = key(all_items()["etcd"])
-    assert key(all_items()["etcd"]) == before
-    with (modules / "etcd" / name).open("a", encoding="utf-8") as file:
+    before = key(all_items()[tool])
+    assert key(all_items()[tool]) == before
+    with (modules / tool / name).open("a", encoding="utf-8") as file:
         file.write("// more\n")
-    assert key(all_items()["etcd"]) != before
+    assert key(all_items()[tool]) != before
+
+
+def test_files_are_added_to_a_module(machine: Machine) -> None:
+    """A replay's Kueue is built from a copy of its module with the files that export parts of it."""
+    machine.go()
+    kueue = all_items()["kueue-replay"]
+    assert isinstance(kueue, Tool)
+    machine.module(f"{kueue.module}@v{kueue.version}", "pkg/scheduler/scheduler.go")
+    built = ensure(["kueue-replay"], on_step=silent).path("kueue-replay").read_text()
+    assert "s.setAdmissionRoutineWrapper(inline{})" in built
 
 
 def test_other_flags_are_another_program() -> None:

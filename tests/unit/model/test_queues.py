@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from ebbtide.declaration.model import Cluster, declare
-from ebbtide.declaration.model.queues import queues_of
 from tests.unit.model.cases import base, edited
 
 _FOUR = {"name": "a100-two", "machine": "a2-highgpu-2g", "capacity": "queued", "nodes": {"max": 2}}
@@ -14,7 +13,7 @@ _FOUR = {"name": "a100-two", "machine": "a2-highgpu-2g", "capacity": "queued", "
 def _queues(changes: dict[str, Any], drops: list[str], cloud: str = "gke") -> dict[str, tuple[str, ...]]:
     """Names and pools of the queues, which are the same before and after completion."""
     written = edited(base(cloud), changes, drops)
-    before, after = queues_of(Cluster.model_validate(written)), queues_of(declare(written))
+    before, after = Cluster.model_validate(written).resolved_queues, declare(written).resolved_queues
     assert before == after
     return {queue.name: queue.pools for queue in before}
 

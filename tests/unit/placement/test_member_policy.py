@@ -5,7 +5,6 @@ import pytest
 from components.addons.system_placement import priority_class
 from components.addons.team_objects import namespace_labels
 from ebbtide.declaration.model import declare
-from ebbtide.declaration.model.tenants import tenants_of
 from ebbtide.in_pods import cost_recorder as recorder
 from ebbtide.placement import member_policy
 from ebbtide.work.runs import metadata
@@ -42,7 +41,7 @@ def test_namespaces_where_members_create_are_labeled(team: Declaration, applies:
 def test_the_namespace_of_pipelines_is_labeled_if_installed() -> None:
     """Steps create pods in the namespace of an installed Kubeflow Pipelines, without any team."""
     cluster = declare(changed(GKE, addons={"pipelines": {}}))
-    (tenant,) = tenants_of(cluster)
+    (tenant,) = cluster.tenants
     assert namespace_labels(cluster, tenant)["ebbtide.dev/members"] == "true"
     assert member_policy.objects(declare(changed(GKE, addons={"katib": {}}))) == {}
 

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from ebbtide.declaration.catalog import CloudKind
 from ebbtide.declaration.model import Cluster, declare
-from ebbtide.declaration.model.tenants import tenants_of
 from ebbtide.placement import ProfileError
 from ebbtide.placement.derive import profile
 from ebbtide.placement.queueing import Queueing, queueing
@@ -142,7 +141,7 @@ def test_queues_borrow_all_but_what_is_guaranteed(declaration: Declaration) -> N
                     owned[key] = owned.get(key, 0) + count
     promised = {
         (team.namespace_name, pool): nodes
-        for team in tenants_of(cluster)
+        for team in cluster.tenants
         for pool, nodes in team.guarantee.items()
     }
     assert {key: nodes for key, nodes in owned.items() if nodes} == {

@@ -19,8 +19,7 @@ from ebbtide.declaration.catalog import (
 )
 from ebbtide.declaration.model.faults import Fault
 from ebbtide.declaration.model.pool import Accelerator
-from ebbtide.declaration.model.rules.rule import PoolIn, pool_rule
-from ebbtide.declaration.model.rules.words import service_name
+from ebbtide.declaration.model.rules.rule import PoolIn, pool_rule, service_name
 from ebbtide.text import did_you_mean, or_list
 
 _NO_POOL = "The node pool could not be created."

@@ -8,11 +8,9 @@ from ebbtide.declaration.model.add_on import ReleasedAddOn
 from ebbtide.declaration.model.capacity import Preemptible, Spot
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.faults import Fault
-from ebbtide.declaration.model.gpus import measured_pools
 from ebbtide.declaration.model.pool import Pool, TaintEffect
 from ebbtide.declaration.model.rules.gke_versions import is_earlier
-from ebbtide.declaration.model.rules.rule import PoolIn, Severity, cluster_rule, pools_of
-from ebbtide.declaration.model.rules.words import service_name
+from ebbtide.declaration.model.rules.rule import PoolIn, Severity, cluster_rule, pools_of, service_name
 from ebbtide.text import and_list
 
 _PIPELINES = "kubeflow/pipelines 2.17.0"
@@ -207,7 +205,7 @@ def _metrics_of_another(cluster: Cluster) -> Iterator[Fault]:
 def _unmeasured(cluster: Cluster) -> Iterator[Fault]:
     if cluster.addons.metrics is None or cluster.cloud.existing is not None:
         return
-    measured = {pool.name for pool in measured_pools(cluster)}
+    measured = {pool.name for pool in cluster.measured_pools}
     for pool in pools_of(cluster):
         if pool.resolved.has_gpus and pool.pool.name not in measured:
             is_aks = pool.site.cloud is CloudKind.AKS

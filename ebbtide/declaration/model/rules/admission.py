@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from ebbtide.declaration.catalog import CloudKind
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.faults import Fault
-from ebbtide.declaration.model.queues import queues_of
 from ebbtide.declaration.model.rules.rule import Severity, cluster_rule
 from ebbtide.declaration.model.tenancy import Team
 from ebbtide.declaration.model.tenants import pod_security_of
@@ -16,7 +15,7 @@ _RBAC = "Kubernetes docs, role-based access control (2026)"
 
 
 def _uses_queues(team: Team, cluster: Cluster) -> bool:
-    return cluster.has_kueue and any(team.queues_used(queue.name) for queue in queues_of(cluster))
+    return cluster.has_kueue and any(team.queues_used(queue.name) for queue in cluster.resolved_queues)
 
 
 @cluster_rule("required queues exist", _POLICY)

@@ -4,8 +4,7 @@ from collections.abc import Iterator
 
 from ebbtide.declaration.catalog import CLOUD_SPECS, CloudKind, boot_disk_types
 from ebbtide.declaration.model.faults import Fault
-from ebbtide.declaration.model.rules.rule import PoolIn, pool_rule
-from ebbtide.declaration.model.rules.words import service_name
+from ebbtide.declaration.model.rules.rule import PoolIn, pool_rule, service_name
 from ebbtide.text import did_you_mean, or_list
 
 _NO_POOL = "The node pool could not be created."

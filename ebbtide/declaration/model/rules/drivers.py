@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from ebbtide.declaration.catalog import CloudKind, resource_name
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.faults import Fault
-from ebbtide.declaration.model.gpus import gpu_pools
 from ebbtide.declaration.model.resolved_pool import NO_PLUGIN_LABEL
 from ebbtide.declaration.model.rules.rule import PoolIn, Severity, cluster_rule, pool_rule, pools_of
 
@@ -43,7 +42,7 @@ def _something_to_install_on(cluster: Cluster) -> Iterator[Fault]:
         return
     why = (
         "every GPU pool has the cloud's driver"
-        if gpu_pools(cluster)
+        if cluster.gpu_pools
         else "the cluster has no pool with NVIDIA's GPUs"
     )
     yield Fault(

@@ -16,11 +16,9 @@ from ebbtide.declaration.catalog.prices import lowest_price
 from ebbtide.declaration.model.addons import Kueue
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.faults import Fault
-from ebbtide.declaration.model.gpus import pools_left_to_us
 from ebbtide.declaration.model.queues import kueue_memory, pending_jobs
 from ebbtide.declaration.model.resolved_pool import ResolvedPool
-from ebbtide.declaration.model.rules.rule import Severity, cluster_rule, pools_of
-from ebbtide.declaration.model.rules.words import dollars
+from ebbtide.declaration.model.rules.rule import Severity, cluster_rule, dollars, pools_of
 from ebbtide.text import and_list
 
 
@@ -33,7 +31,7 @@ def _workloads(cluster: Cluster) -> list[tuple[str, Footprint, int]]:
         )
         for add_on in cluster.installed
     ]
-    if cluster.addons.drivers == "gpu-operator" and pools_left_to_us(cluster):
+    if cluster.addons.drivers == "gpu-operator" and cluster.driver_pools:
         add_ons.append(("NVIDIA's operator", footprint("gpu-operator"), 1))
     return add_ons
 

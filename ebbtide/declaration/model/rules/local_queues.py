@@ -6,7 +6,7 @@ from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.faults import Fault
 from ebbtide.declaration.model.rules.rule import Severity, cluster_rule
 from ebbtide.declaration.model.tenancy import LocalQueue
-from ebbtide.declaration.model.tenants import system_owner, tenants_of
+from ebbtide.declaration.model.tenants import system_owner
 
 _KUEUE = "Kueue 0.19.2, LocalQueue v1beta2 (2026-08-20)"
 _SYSTEM_NAMESPACES = (
@@ -69,7 +69,7 @@ def _once_in_a_namespace(cluster: Cluster) -> Iterator[Fault]:
 
 @cluster_rule("queue has local queue", _KUEUE, severity=Severity.WARNED)
 def _queues_are_used(cluster: Cluster) -> Iterator[Fault]:
-    tenants = tenants_of(cluster)
+    tenants = cluster.tenants
     for index, queue in enumerate(cluster.queues):
         if not any(tenant.queues_used(queue.name) for tenant in tenants):
             yield Fault(

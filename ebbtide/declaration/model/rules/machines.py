@@ -14,8 +14,7 @@ from ebbtide.declaration.catalog import (
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.faults import Fault
 from ebbtide.declaration.model.pool import MachineShape
-from ebbtide.declaration.model.rules.rule import PoolIn, cluster_rule, pool_rule, pools_of
-from ebbtide.declaration.model.rules.words import service_name
+from ebbtide.declaration.model.rules.rule import PoolIn, cluster_rule, pool_rule, pools_of, service_name
 from ebbtide.text import did_you_mean, or_list, several
 from ebbtide.values.paths import path_text, value_at
 

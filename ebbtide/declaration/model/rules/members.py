@@ -6,19 +6,12 @@ from ebbtide.declaration.catalog import CloudKind
 from ebbtide.declaration.model.cloud import Aks
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.faults import Fault
-from ebbtide.declaration.model.members import groups_domain, is_object_id, members_of, name_of, principal
+from ebbtide.declaration.model.members import groups_domain, is_object_id, name_of, principal
+from ebbtide.declaration.model.rules.names import written
 from ebbtide.declaration.model.rules.rule import Severity, cluster_rule
-from ebbtide.declaration.model.rules.syntax import Syntax, Texts, cluster_rules
 
-_NO_ROLE = "The cloud could not grant access to that member."
 _AKS_DOCS = "azure-aks-docs kubernetes-rbac-entra-id.md (2025-01-26)"
 _USER_ROLE = "Azure Kubernetes Service Cluster User Role"
-
-
-def _members(cluster: Cluster) -> Texts:
-    for number, team in enumerate(cluster.teams):
-        for index, member in enumerate(team.members):
-            yield f"teams[{number}].members[{index}]", member
 
 
 @cluster_rule("members written once", "Pulumi docs, resource names: URNs are unique (2026-08)")
@@ -44,7 +37,7 @@ def _once(cluster: Cluster) -> Iterator[Fault]:
 def _one_kind(cluster: Cluster) -> Iterator[Fault]:
     """Refuse a name that is a group's and another's: the grants of both would have one name in the stack."""
     known: dict[str, tuple[str, str]] = {}
-    for path, member in _members(cluster):
+    for path, member in written(cluster, "teams[*].members[*]"):
         if member is None:
             continue
         first, as_first = known.setdefault(name_of(member), (path, member))
@@ -60,8 +53,8 @@ def _one_kind(cluster: Cluster) -> Iterator[Fault]:
 
 @cluster_rule("member groups in one domain", "GKE docs, google-groups-rbac (2026)", CloudKind.GKE)
 def _one_domain(cluster: Cluster) -> Iterator[Fault]:
-    domain = groups_domain(cluster)
-    for path, member in _members(cluster):
+    domain = groups_domain(cluster.members)
+    for path, member in written(cluster, "teams[*].members[*]"):
         if member is not None and member.startswith("group:") and not member.endswith(f"@{domain}"):
             yield Fault(
                 path,
@@ -78,7 +71,7 @@ def _one_domain(cluster: Cluster) -> Iterator[Fault]:
     Severity.WARNED,
 )
 def _only_inside(cluster: Cluster) -> Iterator[Fault]:
-    for path, member in _members(cluster):
+    for path, member in written(cluster, "teams[*].members[*]"):
         if member is not None and not is_object_id(member) and cluster.cloud.existing is None:
             yield Fault(
                 path,
@@ -95,7 +88,7 @@ def _only_inside(cluster: Cluster) -> Iterator[Fault]:
     severity=Severity.WARNED,
 )
 def _by_its_owner(cluster: Cluster) -> Iterator[Fault]:
-    existing, members = cluster.cloud.existing, members_of(cluster)
+    existing, members = cluster.cloud.existing, cluster.members
     if existing is None or not members:
         return
     if isinstance(cluster.cloud, Aks):
@@ -117,32 +110,3 @@ def _by_its_owner(cluster: Cluster) -> Iterator[Fault]:
         "Without it, kubectl cannot reach the cluster.",
         f"Have the owner run, for each member without access, `{command}`.",
     )
-
-
-RULES = (
-    *cluster_rules(
-        Syntax(
-            what="member",
-            whose="GKE",
-            pattern=r"(group:)?[^\s:@]+@[^\s:@]+|principal(Set)?://iam\.googleapis\.com/\S+",
-            wants="the e-mail address of a user or service account, group: and that of a group, or the "
-            "principal:// or principalSet:// of a workforce identity pool",
-            example="group:vision@acme.example",
-            consequence=_NO_ROLE,
-            source="cloud.google.com/iam/docs/principal-identifiers (2026)",
-            texts=_members,
-            cloud=CloudKind.GKE,
-        ),
-        Syntax(
-            what="member",
-            whose="AKS",
-            pattern=r"[^\s:@]+@[^\s:@]+|[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}",
-            wants="the object id of a group, or the user principal name of an Entra ID user",
-            example="11111111-2222-3333-4444-555555555555",
-            consequence=_NO_ROLE,
-            source=_AKS_DOCS,
-            texts=_members,
-            cloud=CloudKind.AKS,
-        ),
-    ),
-)

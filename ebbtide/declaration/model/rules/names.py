@@ -1,287 +1,175 @@
-"""Syntax of names and ids in each cloud."""
+"""Names, ids, labels and taints: syntax, uniqueness, and reserved words and prefixes."""
 
+import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import Any, Final, cast
 
-from ebbtide.declaration.catalog import CloudKind
-from ebbtide.declaration.model.capacity import Reservation
-from ebbtide.declaration.model.cloud import Aks, Gke
+from pydantic import BaseModel
+
+from ebbtide.declaration.catalog import CLOUD_SPECS, CloudKind
+from ebbtide.declaration.catalog.tables import rows
+from ebbtide.declaration.model.capacity import Queued, Spot
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.faults import Fault
 from ebbtide.declaration.model.physical_names import AZURE_RESERVED
-from ebbtide.declaration.model.rules.rule import ClusterRule, PoolIn, PoolRule, Severity, cluster_rule
-from ebbtide.declaration.model.rules.syntax import Syntax, Texts, cluster_rules, pool_rules
-
-_RFC1035_40 = r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?"
-_RFC1035_63 = r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?"
-_RFC1035_40_WORDS = (
-    "at most 40 lower-case letters, digits and hyphens, starting with a letter and not ending with a hyphen"
+from ebbtide.declaration.model.pool import TaintEffect
+from ebbtide.declaration.model.rules.rule import (
+    ClusterRule,
+    PoolIn,
+    PoolRule,
+    Severity,
+    cluster_rule,
+    pool_rule,
 )
-_GUID = r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
-_GUID_EXAMPLE = "11111111-2222-3333-4444-555555555555"
-_GUID_WORDS = "a GUID"
-_AKS_NAME = r"[A-Za-z0-9]([-_A-Za-z0-9]{0,61}[A-Za-z0-9])?"
-_AKS_NAME_WORDS = (
-    "at most 63 letters, digits, underscores and hyphens, starting and ending with a letter or a digit"
-)
-_NO_CLUSTER = "The cluster could not be created."
-_NO_SUCH_CLUSTER = "No cluster can have that name."
-_NO_POOL = "The node pool could not be created."
-_GKE_NAMES = (
-    "gcloud CLI 556.0.0, GKE v1 API discovery: Cluster.name; pulumi/pulumi-gcp#1510 (2024-01): pool names"
-)
-_AZURE_NAMES = "MicrosoftDocs/azure-docs resource-name-rules.md (2020-02-11)"
+from ebbtide.declaration.model.tenancy import Team
+from ebbtide.values.paths import Key, child_path, path_keys
+
+Texts = Iterable[tuple[str, str | None]]
+"""Paths with the written strings; None if nothing is written."""
+
+_KEYS: Final = "keys()"
+"""Part of a path that is each key of a mapping itself, not its value."""
 
 
-def _gke(field: Callable[[Gke], Texts]) -> Callable[[Cluster], Texts]:
-    return lambda cluster: field(cluster.cloud) if isinstance(cluster.cloud, Gke) else ()
+@cache
+def _attributes(kind: type[BaseModel]) -> dict[str, str]:
+    return {field.alias or name: name for name, field in kind.model_fields.items()}
 
 
-def _aks(field: Callable[[Aks], Texts]) -> Callable[[Cluster], Texts]:
-    return lambda cluster: field(cluster.cloud) if isinstance(cluster.cloud, Aks) else ()
+def written(value: object, path: str, at: str = "") -> Texts:
+    """Yield the paths and the strings at a path below a part of the declaration, such as
+    `teams[*].members[*]`: `*` is every index or key, and a field that the cloud lacks yields nothing.
+
+    Args:
+        value: the part.
+        path: the path.
+        at: path of the part itself.
+    """
+    return cast("Texts", _walk(value, path_keys(path), at))
 
 
-def _cluster_names(cluster: Cluster) -> Texts:
-    yield "name", cluster.name
-    if cluster.cloud.existing:
-        yield "cloud.existing.name", cluster.cloud.existing.name
+def _walk(value: Any, keys: tuple[Key, ...], at: str) -> Iterator[tuple[str, Any]]:
+    if not keys:
+        yield at, value
+        return
+    key, rest = keys[0], keys[1:]
+    match value:
+        case BaseModel() if key in (names := _attributes(type(value))):
+            yield from _walk(getattr(value, names[str(key)]), rest, child_path(at, key))
+        case tuple():
+            for index, item in enumerate(cast("tuple[object, ...]", value)):
+                yield from _walk(item, rest, child_path(at, index))
+        case Mapping():
+            for name, item in cast("Mapping[str, object]", value).items():
+                yield from _walk(name if key == _KEYS else item, rest, child_path(at, name))
+        case _:
+            pass
 
 
-def _admins(cloud: Aks) -> Texts:
-    for index, admin in enumerate(cloud.access.admins):
-        yield f"cloud.access.admins[{index}]", admin
+@dataclass(frozen=True, slots=True)
+class _Syntax:
+    """Syntax of a string.
+
+    Attributes:
+        whose: system that requires it, such as `GKE`.
+        what: name of the string, such as `cluster name`.
+        paths: paths of such strings, separated by spaces; those of a pool begin with `pools[*].`.
+        pattern: regular expression for the whole string.
+        words: the pattern in words.
+        example: a valid string.
+        consequence: consequence of an invalid string.
+        source: source of the syntax.
+    """
+
+    whose: str
+    what: str
+    paths: str
+    pattern: str
+    words: str
+    example: str
+    consequence: str
+    source: str
+
+    def rule(self) -> ClusterRule | PoolRule:
+        """Return the rule for these strings."""
+        name, cloud = f"syntax: {self.whose} {self.what}", _CLOUDS.get(self.whose)
+        if not self.paths.startswith(_OF_POOL):
+            return ClusterRule(name, self.source, lambda cluster: self._faults(cluster, ""), cloud)
+        return PoolRule(name, self.source, lambda pool: self._faults(pool.pool, pool.path), cloud)
+
+    def _faults(self, part: BaseModel, at: str) -> Iterator[Fault]:
+        for pattern in self.paths.split():
+            for path, text in written(part, pattern.removeprefix(_OF_POOL), at):
+                if text is None or re.fullmatch(self.pattern, text):
+                    continue
+                wrong = f"{_quoted(text)} is not a valid {self.whose} {self.what}."
+                problem = wrong if text else f"The {self.what} is empty."
+                yield Fault(path, problem, self.consequence, f"Write {self.words}, such as {self.example}.")
 
 
-def _reservation(pool: PoolIn) -> Texts:
-    if isinstance(pool.pool.capacity, Reservation) and pool.pool.capacity.name:
-        yield pool.at("capacity.name"), pool.pool.capacity.name
+_OF_POOL: Final = "pools[*]."
+
+_CLOUDS: Final = {
+    **dict.fromkeys(("GKE", "Google Cloud", "Compute Engine"), CloudKind.GKE),
+    **dict.fromkeys(("AKS", "Azure"), CloudKind.AKS),
+}
 
 
-_NOT_IN_PROJECT_IDS = "google|null|undefined|ssl"
-_NETWORK_TAG = r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?"
-_NETWORK_TAG_WORDS = (
-    "at most 63 lower-case letters, digits and hyphens, starting with a letter and not ending with a hyphen"
-)
-_NETWORK_TAG_SOURCE = "cloud.google.com/vpc/docs/add-remove-network-tags (2026-11)"
+def _quoted(text: str) -> str:
+    """Format a string for messages: as it is, or in quotes if it would be ambiguous."""
+    return text if re.fullmatch(r"[-\w@:/.]*[-\w]", text) else json.dumps(text, ensure_ascii=False)
 
-CLUSTER_RULES: tuple[ClusterRule, ...] = cluster_rules(
-    Syntax(
-        what="network tag of all nodes",
-        whose="Compute Engine",
-        pattern=_NETWORK_TAG,
-        wants=_NETWORK_TAG_WORDS,
-        example="allow-ssh",
-        consequence=_NO_POOL,
-        source=_NETWORK_TAG_SOURCE,
-        texts=lambda cluster: [
-            (f"cloud.networkTags[{index}]", tag)
-            for index, tag in enumerate(cluster.cloud.network_tags if isinstance(cluster.cloud, Gke) else ())
-        ],
-        cloud=CloudKind.GKE,
-    ),
-    Syntax(
-        what="cluster name",
-        whose="GKE",
-        pattern=_RFC1035_40,
-        wants=_RFC1035_40_WORDS,
-        example="train-dev",
-        consequence=_NO_SUCH_CLUSTER,
-        source=_GKE_NAMES,
-        texts=_cluster_names,
-        cloud=CloudKind.GKE,
-    ),
-    Syntax(
-        what="project id",
-        whose="Google Cloud",
-        pattern=rf"([a-z0-9.-]+:)?(?!.*({_NOT_IN_PROJECT_IDS}))[a-z][-a-z0-9]{{4,28}}[a-z0-9]",
-        wants="6 to 30 lower-case letters, digits and hyphens, starting with a letter and not ending with a "
-        f"hyphen, without the words {_NOT_IN_PROJECT_IDS.replace('|', ', ')}",
-        example="acme-ml",
-        consequence="Every call to the cloud would fail.",
-        source="gcloud CLI 556.0.0, Resource Manager v1 API discovery: projectId; Resource Manager docs, "
-        "creating-managing-projects, as firestore-path 0.5.0 quotes it (2026-11): words",
-        texts=_gke(lambda cloud: [("cloud.project", cloud.project)]),
-        cloud=CloudKind.GKE,
-    ),
-    Syntax(
-        what="label value",
-        whose="Google Cloud",
-        pattern=r"(?!.*[A-Z])[\w-]{1,63}",
-        wants="at most 63 lower-case letters, digits, underscores and hyphens",
-        example="vision-team",
-        consequence="The billing label of the owner could not be set.",
-        source="gcloud CLI 556.0.0, util/args/labels_util.py: letters of any script (2026-02-10)",
-        texts=lambda cluster: [("owner", cluster.owner)],
-        cloud=CloudKind.GKE,
-    ),
-    Syntax(
-        what="version",
-        whose="GKE",
-        pattern=r"latest|-|\d+\.\d+(\.\d+(-gke\.\d+)?)?",
-        wants="a version of Kubernetes or of GKE, latest, or - for GKE's default",
-        example="1.33 or 1.33.5-gke.1080000",
-        consequence=_NO_CLUSTER,
-        source="gcloud CLI 556.0.0, GKE v1 API discovery: initialClusterVersion",
-        texts=_gke(lambda cloud: [("cloud.kubernetesVersion", cloud.kubernetes_version)]),
-        cloud=CloudKind.GKE,
-    ),
-    Syntax(
-        what="cluster name",
-        whose="AKS",
-        pattern=_AKS_NAME,
-        wants=_AKS_NAME_WORDS,
-        example="train-dev",
-        consequence=_NO_SUCH_CLUSTER,
-        source=_AZURE_NAMES,
-        texts=_cluster_names,
-        cloud=CloudKind.AKS,
-    ),
-    Syntax(
-        what="tag value",
-        whose="Azure",
-        pattern=r".{1,256}",
-        wants="at most 256 characters in one line",
-        example="vision-team",
-        consequence="The billing label of the owner could not be set.",
-        source="MicrosoftDocs/azure-docs tag-resources.md (2022-03-15)",
-        texts=lambda cluster: [("owner", cluster.owner)],
-        cloud=CloudKind.AKS,
-    ),
-    Syntax(
-        what="version",
-        whose="AKS",
-        pattern=r"\d+\.\d+(\.\d+)?",
-        wants="a version of Kubernetes",
-        example="1.33 or 1.33.2",
-        consequence=_NO_CLUSTER,
-        source="azure-native 3.29.0, AgentPool.orchestratorVersion",
-        texts=_aks(lambda cloud: [("cloud.kubernetesVersion", cloud.kubernetes_version)]),
-        cloud=CloudKind.AKS,
-    ),
-    Syntax(
-        what="subscription id",
-        whose="Azure",
-        pattern=_GUID,
-        wants=_GUID_WORDS,
-        example=_GUID_EXAMPLE,
-        consequence="Every call to the cloud would fail.",
-        source="azure-mgmt-containerservice 40.1.0, subscription_id: a UUID",
-        texts=_aks(lambda cloud: [("cloud.subscription", cloud.subscription)]),
-        cloud=CloudKind.AKS,
-    ),
-    Syntax(
-        what="resource group",
-        whose="Azure",
-        pattern=r"[-\w.()]{0,89}[-\w()]",
-        wants="at most 90 letters, digits, underscores, hyphens, periods and parentheses, not ending with a "
-        "period",
-        example="train-dev",
-        consequence="The resource group could not be created.",
-        source=_AZURE_NAMES,
-        texts=_aks(lambda cloud: [("cloud.resourceGroup", cloud.resource_group)]),
-        cloud=CloudKind.AKS,
-    ),
-    Syntax(
-        what="Entra group",
-        whose="Azure",
-        pattern=_GUID,
-        wants="the group's object id, a GUID",
-        example=_GUID_EXAMPLE,
-        consequence="The cluster would have no administrators.",
-        source="azure-native 3.29.0, ManagedClusterAADProfile.adminGroupObjectIDs",
-        texts=_aks(_admins),
-        cloud=CloudKind.AKS,
-    ),
-    Syntax(
-        what="subnet",
-        whose="AKS",
-        pattern=r"(?i)/subscriptions/[^/]+/resourceGroups/[^/]+/providers/Microsoft\.Network"
-        r"/virtualNetworks/[^/]+/subnets/[^/]+",
-        wants="the resource id of a subnet",
-        example="/subscriptions/S/resourceGroups/R/providers/Microsoft.Network/virtualNetworks/V/subnets/nodes",
-        consequence=_NO_CLUSTER,
-        source="azure-native 3.29.0, AgentPool.vnetSubnetID",
-        texts=_aks(lambda cloud: [("cloud.network.subnet", cloud.network.subnet)]),
-        cloud=CloudKind.AKS,
+
+def _unique(
+    noun: str, consequence: str, names: Callable[[Cluster], Texts], cluster: Cluster
+) -> Iterator[Fault]:
+    first: dict[str, str] = {}
+    for path, name in names(cluster):
+        if name in first:
+            problem = f"The {noun} {name} is already in use, at {first[name]}."
+            yield Fault(path, problem, consequence, f"Write a {noun} of its own.")
+        elif name is not None:
+            first[name] = path
+
+
+def _unique_rule(noun: str, consequence: str, names: str | Callable[[Cluster], Texts]) -> ClusterRule:
+    texts = partial(written, path=names) if isinstance(names, str) else names
+    return ClusterRule(
+        f"unique {noun}s",
+        "kubernetes.io/docs/concepts/overview/working-with-objects/names (2026)",
+        partial(_unique, noun, consequence, texts),
+    )
+
+
+def _storage_names(cluster: Cluster) -> Texts:
+    """Yield the names in the names of teams' storage, if a team declares one."""
+    if any(team.storage_name for team in cluster.teams):
+        for index, team in enumerate(cluster.teams):
+            yield f"teams[{index}].{'storageName' if team.storage_name else 'name'}", team.stored_as
+
+
+def namespace_path(index: int, team: Team) -> str:
+    """Return the path of the name of a team's namespace."""
+    return f"teams[{index}].namespace.name" if team.namespace else f"teams[{index}].name"
+
+
+def _namespaces(cluster: Cluster) -> Texts:
+    return [(namespace_path(index, team), team.namespace_name) for index, team in enumerate(cluster.teams)]
+
+
+RULES: Final = (
+    *(_Syntax(**row).rule() for row in rows("syntax")),
+    _unique_rule("pool name", "One of the two pools could not be created.", "pools[*].name"),
+    _unique_rule("queue name", "One of the two queues could not be created.", "queues[*].name"),
+    _unique_rule("team name", "The teams would share their permissions.", "teams[*].name"),
+    _unique_rule("storage name", "Two teams would have one bucket, share and registry.", _storage_names),
+    _unique_rule(
+        "namespace", "Two teams would share it, with each other's permissions and queues.", _namespaces
     ),
 )
-
-POOL_RULES: tuple[PoolRule, ...] = pool_rules(
-    Syntax(
-        what="pool name",
-        whose="GKE",
-        pattern=_RFC1035_40,
-        wants=_RFC1035_40_WORDS,
-        example="cpu-spot",
-        consequence=_NO_POOL,
-        source=_GKE_NAMES,
-        texts=lambda pool: [(pool.at("name"), pool.pool.name)],
-        cloud=CloudKind.GKE,
-    ),
-    Syntax(
-        what="service account",
-        whose="GKE",
-        pattern=r"default|[a-z0-9][-a-z0-9]*@[a-z0-9.-]+\.gserviceaccount\.com",
-        wants="its e-mail, or default for that of the project",
-        example="nodes@acme-ml.iam.gserviceaccount.com",
-        consequence=_NO_POOL,
-        source="pulumi-gcp 10.2.0, container.NodePool nodeConfig.serviceAccount",
-        texts=lambda pool: [(pool.at("serviceAccount"), pool.pool.service_account)],
-        cloud=CloudKind.GKE,
-    ),
-    Syntax(
-        what="reservation",
-        whose="GKE",
-        pattern=rf"(projects/[^/]+/reservations/)?{_RFC1035_63}"
-        rf"(/reservationBlocks/{_RFC1035_63}(/reservationSubBlocks/{_RFC1035_63})?)?",
-        wants="its name, projects/PROJECT/reservations/NAME for a shared one, or either with "
-        "/reservationBlocks/BLOCK for one block",
-        example="a100-reservation",
-        consequence="No node would ever start.",
-        source="GKE docs, consuming-reservations (cloud.google.com, 2026); cluster-toolkit "
-        "gke-node-pool/main.tf@01a7a3ed; AI-Hypercomputer/xpk, parse_reservation (2026): blocks",
-        texts=_reservation,
-        cloud=CloudKind.GKE,
-    ),
-    Syntax(
-        what="network tag",
-        whose="Compute Engine",
-        pattern=_NETWORK_TAG,
-        wants=_NETWORK_TAG_WORDS,
-        example="allow-ssh",
-        consequence=_NO_POOL,
-        source=_NETWORK_TAG_SOURCE,
-        texts=lambda pool: [
-            (pool.at(f"networkTags[{index}]"), tag) for index, tag in enumerate(pool.pool.network_tags)
-        ],
-        cloud=CloudKind.GKE,
-    ),
-    Syntax(
-        what="pool name",
-        whose="AKS",
-        pattern=r"[a-z][a-z0-9]{0,11}",
-        wants="at most 12 lower-case letters and digits, starting with a letter",
-        example="cpuspot",
-        consequence=_NO_POOL,
-        source="azure-aks-docs use-system-pools.md (2026-04-30)",
-        texts=lambda pool: [(pool.at("name"), pool.pool.name)],
-        cloud=CloudKind.AKS,
-    ),
-    Syntax(
-        what="capacity reservation group",
-        whose="AKS",
-        pattern=r"(?i)/subscriptions/[^/]+/resourceGroups/[^/]+/providers/Microsoft\.Compute"
-        r"/capacityReservationGroups/[^/]+",
-        wants="its resource id",
-        example="/subscriptions/S/resourceGroups/R/providers/Microsoft.Compute/capacityReservationGroups/G",
-        consequence=_NO_POOL,
-        source="azure-native 3.29.0, AgentPool.capacityReservationGroupID",
-        texts=_reservation,
-        cloud=CloudKind.AKS,
-    ),
-)
-
-RULES: tuple[ClusterRule | PoolRule, ...] = (*CLUSTER_RULES, *POOL_RULES)
 
 
 @cluster_rule(
@@ -299,4 +187,102 @@ def _reserved_word(cluster: Cluster) -> Iterator[Fault]:
             f"{word[0]} is a reserved word of Azure.",
             "Azure refuses such words in names of resources with a host name, and may refuse the cluster.",
             "Write another name.",
+        )
+
+
+_RESERVED = (("kubernetes.io", "Kubernetes"), ("k8s.io", "Kubernetes"), ("ebbtide.dev", "Ebbtide"))
+_RESERVED_ON = {CloudKind.GKE: ("cloud.google.com", "GKE"), CloudKind.AKS: ("kubernetes.azure.com", "AKS")}
+
+
+def _owner(key: str, cloud: CloudKind) -> str:
+    """Return the owner of a key by its prefix; empty for none, and for one of the other cloud."""
+    domain = key.rpartition("/")[0]
+    reserved = (*_RESERVED, _RESERVED_ON[cloud])
+    return next((owner for name, owner in reserved if f".{domain}".endswith(f".{name}")), "")
+
+
+@pool_rule(
+    "no reserved label prefix",
+    "hashicorp/terraform-provider-google#6003 (2020-03), #19677 (2024-09); "
+    "azure-aks-docs use-labels.md (2024-06-10): reserved prefixes",
+)
+def _reserved_labels(pool: PoolIn) -> Iterator[Fault]:
+    for path, key in written(pool.pool, f"labels.{_KEYS}", pool.path):
+        cloud = pool.site.cloud
+        if key and (owner := _owner(key, cloud)) and key not in CLOUD_SPECS[cloud].allowed_labels:
+            yield _reserved("label", path, key, owner)
+
+
+@pool_rule("no reserved taint prefix", "kubernetes.io/docs/reference/labels-annotations-taints (2026)")
+def _reserved_taints(pool: PoolIn) -> Iterator[Fault]:
+    for path, key in written(pool.pool, "taints[*].key", pool.path):
+        cloud = pool.site.cloud
+        if key and (owner := _owner(key, cloud)) and key not in CLOUD_SPECS[cloud].allowed_taints:
+            yield _reserved("taint", path, key, owner)
+
+
+def _reserved(noun: str, path: str, key: str, owner: str) -> Fault:
+    prefix, _, name = key.rpartition("/")
+    return Fault(
+        path,
+        f"The prefix {prefix}/ of the {noun} {key} is reserved by {owner}.",
+        "The value would be wrong, or the cloud would refuse the node pool.",
+        f"Remove it, or use a domain of your own, such as acme.example/{name}.",
+    )
+
+
+@pool_rule(
+    "unique taints", "kubernetes/kubernetes v1.33.0 pkg/apis/core/validation: unique by key and effect"
+)
+def _same_taint_twice(pool: PoolIn) -> Iterator[Fault]:
+    seen: set[tuple[str, TaintEffect]] = set()
+    for index, taint in enumerate(pool.pool.taints or ()):
+        key = (taint.key, taint.effect)
+        if key in seen:
+            yield Fault(
+                pool.at(f"taints[{index}]"),
+                f"The taint {taint.key} with effect {taint.effect} is written twice.",
+                "Kubernetes holds one value for a key and effect, and refuses the node.",
+                "Remove one of the two, or give it another effect.",
+            )
+        seen.add(key)
+
+
+def _tainted_by_cloud(pool: PoolIn) -> bool:
+    """Return whether the cloud itself taints the pool's nodes (GKE docs, gpus and provisioningrequest;
+    azure-aks-docs, spot-node-pool; 2026)."""
+    match pool.site.cloud:
+        case CloudKind.GKE:
+            return isinstance(pool.pool.capacity, Queued) or pool.resolved.accelerator is not None
+        case CloudKind.AKS:
+            return isinstance(pool.pool.capacity, Spot)
+
+
+@pool_rule(
+    "work pool is tainted", "kubernetes/autoscaler#2377, Azure/AKS#1874: GPU pools that never reach zero"
+)
+def _untainted(pool: PoolIn) -> Iterator[Fault]:
+    if pool.pool.taints == () and not pool.pool.is_system and not _tainted_by_cloud(pool):
+        yield Fault(
+            pool.at("taints"),
+            "A work pool without taints accepts any pod.",
+            "System pods would run on its nodes, and it could not scale to zero.",
+            "Omit taints for the derived taint, or write at least one.",
+        )
+
+
+@pool_rule(
+    "work pool taint effect",
+    "kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration (2026); kubernetes/autoscaler#2377",
+    severity=Severity.WARNED,
+)
+def _only_soft_taints(pool: PoolIn) -> Iterator[Fault]:
+    taints = pool.pool.taints or ()
+    soft = [taint for taint in taints if taint.effect is TaintEffect.PREFER_NO_SCHEDULE]
+    if taints and len(soft) == len(taints) and not pool.pool.is_system and not _tainted_by_cloud(pool):
+        yield Fault(
+            pool.at("taints"),
+            "The pool's taints all have the effect PreferNoSchedule.",
+            "System pods may run on its nodes when the system pool is full, and it could not scale to zero.",
+            "Write the effect NoSchedule for one of them.",
         )

@@ -9,8 +9,7 @@ from ebbtide.declaration.catalog import CloudKind
 from ebbtide.declaration.model.cloud import Aks, AksNetwork, GkeNetwork
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.faults import Fault
-from ebbtide.declaration.model.rules.rule import Severity, cluster_rule
-from ebbtide.declaration.model.rules.words import service_name
+from ebbtide.declaration.model.rules.rule import Severity, cluster_rule, service_name
 
 _PATH = "cloud.network"
 _AKS_PLANNING = "azure-aks-docs concepts-network-ip-address-planning.md (2026-04-16)"

@@ -6,8 +6,15 @@ from ebbtide.declaration.catalog import CLOUD_SPECS, CloudKind
 from ebbtide.declaration.model.cloud import Gke
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.faults import Fault
-from ebbtide.declaration.model.rules.rule import PoolIn, Severity, cluster_rule, pool_rule, pools_of
-from ebbtide.declaration.model.rules.words import dollars, service_name
+from ebbtide.declaration.model.rules.rule import (
+    PoolIn,
+    Severity,
+    cluster_rule,
+    dollars,
+    pool_rule,
+    pools_of,
+    service_name,
+)
 from ebbtide.text import several
 
 _AKS_SYSTEM_PODS = 30

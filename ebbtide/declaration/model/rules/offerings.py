@@ -8,8 +8,7 @@ from ebbtide.declaration.catalog.clouds import region_of
 from ebbtide.declaration.model.cloud import Gke
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.faults import Fault
-from ebbtide.declaration.model.rules.rule import PoolIn, Severity, cluster_rule, pool_rule
-from ebbtide.declaration.model.rules.words import service_name
+from ebbtide.declaration.model.rules.rule import PoolIn, Severity, cluster_rule, pool_rule, service_name
 from ebbtide.text import and_list, or_list
 
 _SOME = 4

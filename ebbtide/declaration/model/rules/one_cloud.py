@@ -6,8 +6,7 @@ from ebbtide.declaration.catalog import CloudKind
 from ebbtide.declaration.model.faults import Fault
 from ebbtide.declaration.model.pool_fields import PoolField, pool_fields
 from ebbtide.declaration.model.provider_inputs import OnlyOn
-from ebbtide.declaration.model.rules.rule import PoolIn, PoolRule
-from ebbtide.declaration.model.rules.words import service_name
+from ebbtide.declaration.model.rules.rule import PoolIn, PoolRule, service_name
 
 _OTHER = {CloudKind.GKE: CloudKind.AKS, CloudKind.AKS: CloudKind.GKE}
 

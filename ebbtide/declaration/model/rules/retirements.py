@@ -4,8 +4,7 @@ from collections.abc import Iterator
 
 from ebbtide.declaration.catalog import Retirement, retired_names, retirement, short_for
 from ebbtide.declaration.model.faults import Fault
-from ebbtide.declaration.model.rules.rule import PoolIn, Severity, pool_rule
-from ebbtide.declaration.model.rules.words import service_name
+from ebbtide.declaration.model.rules.rule import PoolIn, Severity, pool_rule, service_name
 
 _TABLE = "catalog/data/retirements.csv, a source in each row"
 

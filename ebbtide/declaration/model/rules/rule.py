@@ -1,9 +1,10 @@
-"""Types of rules."""
+"""Types of rules, and words of their messages."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 from ebbtide.declaration.catalog import CloudKind, Machine
 from ebbtide.declaration.model.cluster import Cluster
@@ -113,3 +114,17 @@ def pools_of(cluster: Cluster) -> Iterator[PoolIn]:
     """Yield every pool of a declaration with its path."""
     for index, (pool, resolved) in enumerate(zip(cluster.pools, cluster.resolved_pools, strict=True)):
         yield PoolIn(pool, resolved, f"pools[{index}]")
+
+
+NO_CLUSTER: Final = "The cluster could not be created."
+NO_POOL: Final = "The node pool could not be created."
+
+
+def service_name(cloud: CloudKind) -> str:
+    """Return the name of a cloud's Kubernetes service."""
+    return cloud.value.upper()
+
+
+def dollars(amount: float) -> str:
+    """Format an amount for messages: `$0.067`, `$12.50`."""
+    return f"${amount:.3f}" if amount < 1 else f"${amount:.2f}"

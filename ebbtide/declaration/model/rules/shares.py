@@ -5,7 +5,6 @@ from collections.abc import Collection, Iterable, Iterator
 from ebbtide.declaration.catalog import CloudKind
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.faults import Fault
-from ebbtide.declaration.model.queues import queues_of
 from ebbtide.declaration.model.rules.rule import Severity, cluster_rule
 from ebbtide.declaration.model.tenancy import Team
 from ebbtide.text import and_list, did_you_mean
@@ -58,7 +57,7 @@ def _limits_name_pools(cluster: Cluster) -> Iterator[Fault]:
 
 
 def _pools_of(cluster: Cluster, team: Team) -> set[str]:
-    return {pool for queue in queues_of(cluster) if team.queues_used(queue.name) for pool in queue.pools}
+    return {pool for queue in cluster.resolved_queues if team.queues_used(queue.name) for pool in queue.pools}
 
 
 def _in_pools(
@@ -96,12 +95,11 @@ def _lends_what_it_has(cluster: Cluster) -> Iterator[Fault]:
     "guarantees reclaimed", f"{_KUEUE}; ClusterQueuePreemption.reclaimWithinCohort", severity=Severity.WARNED
 )
 def _guarantees_come_back(cluster: Cluster) -> Iterator[Fault]:
-    everywhere = cluster.cohort.preemption.reclaim_within_cohort if cluster.cohort.preemption else None
     warned: set[str] = set()
-    for number, queue in enumerate(queues_of(cluster)):
-        own = queue.preemption.reclaim_within_cohort if queue.preemption else None
-        path = f"queues[{number}].preemption" if own else "cohort.preemption"
-        reclaimed = own or everywhere or "Any"
+    for number, queue in enumerate(cluster.resolved_queues):
+        own = cluster.queues[number].preemption if cluster.queues else None
+        path = f"queues[{number}].preemption" if own and own.reclaim_within_cohort else "cohort.preemption"
+        reclaimed = (queue.preemption and queue.preemption.reclaim_within_cohort) or "Any"
         for team in cluster.teams:
             mine = [pool for pool, nodes in team.guarantee.items() if nodes and pool in queue.pools]
             if reclaimed != "Any" and mine and team.queues_used(queue.name) and path not in warned:
@@ -163,7 +161,7 @@ def _known_frameworks(cluster: Cluster) -> Iterator[Fault]:
 
 @cluster_rule("Kueue needs work pools", _KUEUE)
 def _kueue_has_work(cluster: Cluster) -> Iterator[Fault]:
-    if cluster.has_kueue and not queues_of(cluster):
+    if cluster.has_kueue and not cluster.resolved_queues:
         yield Fault(
             "addons.kueue",
             "Kueue is declared, and the cluster has no work pool.",

@@ -6,9 +6,14 @@ from ebbtide.declaration.catalog import CloudKind, is_tpu, partitions
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.faults import Fault
 from ebbtide.declaration.model.pool import Accelerator
-from ebbtide.declaration.model.queues import queues_of
-from ebbtide.declaration.model.rules.rule import PoolIn, Severity, cluster_rule, pool_rule, pools_of
-from ebbtide.declaration.model.rules.words import service_name
+from ebbtide.declaration.model.rules.rule import (
+    PoolIn,
+    Severity,
+    cluster_rule,
+    pool_rule,
+    pools_of,
+    service_name,
+)
 from ebbtide.text import and_list, or_list, several
 
 _NO_POOL = "The node pool could not be created."
@@ -94,7 +99,7 @@ def _mps_in_teams(cluster: Cluster) -> Iterator[Fault]:
         and pool.accelerator.gpu_sharing_config.gpu_sharing_strategy == "mps"
     }
     for number, team in enumerate(cluster.teams):
-        used = [queue for queue in queues_of(cluster) if team.queues_used(queue.name)]
+        used = [queue for queue in cluster.resolved_queues if team.queues_used(queue.name)]
         pools = sorted({pool for queue in used for pool in queue.pools} & mps)
         if pools and team.pod_security in ("baseline", "restricted"):
             yield Fault(

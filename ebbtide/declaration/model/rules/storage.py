@@ -6,8 +6,7 @@ from ebbtide.declaration.catalog import CLOUD_SPECS, CloudKind, find_price
 from ebbtide.declaration.catalog.prices import lowest_price
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.faults import Fault
-from ebbtide.declaration.model.rules.rule import Severity, cluster_rule
-from ebbtide.declaration.model.rules.words import dollars, service_name
+from ebbtide.declaration.model.rules.rule import Severity, cluster_rule, dollars, service_name
 
 _FILESTORE = "cloud.google.com/filestore/docs/service-tiers (2026): Basic HDD, 1 TiB to 63.9 TiB, zonal"
 _FILES = "learn.microsoft.com/azure/storage/files, scale targets (2026): premium, 100 GiB to 100 TiB"

@@ -12,7 +12,6 @@ from components.addons.monitors import COUNTERS, monitors
 from ebbtide.analysis.recording.record import record
 from ebbtide.declaration.catalog import PINS
 from ebbtide.declaration.model import Cluster, declare
-from ebbtide.declaration.model.gpus import gpu_pools
 from tests.declarations import AKS, GKE, Declaration, changed
 
 QUEUE = [{"name": "gpus", "pools": ["t4"]}]
@@ -40,7 +39,7 @@ def test_the_exporter_runs_on_gpu_nodes_of_aks() -> None:
     pod = found(cluster)["DaemonSet"]["spec"]["template"]["spec"]
     terms = pod["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
     (expression,) = terms["nodeSelectorTerms"][0]["matchExpressions"]
-    assert expression["values"] == [pool.name for pool in gpu_pools(cluster)]
+    assert expression["values"] == [pool.name for pool in cluster.gpu_pools]
     assert pod["tolerations"]
     (container,) = pod["containers"]
     assert container["image"].endswith(f":{PINS['dcgm-exporter'].version}")

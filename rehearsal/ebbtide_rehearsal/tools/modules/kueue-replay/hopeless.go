@@ -36,7 +36,7 @@ func (c *checker) ClusterQueueActive(name kueue.ClusterQueueReference) bool {
 func (r *replay) cycle() error {
 	some, err := r.passHopeless()
 	if err == nil && some {
-		schedule(r.scheduler, r.ctx)
+		r.scheduler.Cycle(r.ctx)
 	}
 	clear(r.checker.passed)
 	return err
@@ -49,8 +49,8 @@ func (r *replay) passHopeless() (bool, error) {
 	for {
 		some := false
 		for _, name := range r.names {
-			queue := getClusterQueue(r.queues, name)
-			head := first(queue)
+			queue := r.queues.ClusterQueue(name)
+			head := queue.Head()
 			if head == nil || !r.cache.ClusterQueueActive(name) {
 				continue
 			}

@@ -104,7 +104,7 @@ func newReplay(first setup, p *pipe) (*replay, error) {
 			return nil, err
 		}
 	}
-	notified(k.requeuer)
+	k.requeuer.Take()
 	return r, nil
 }
 
@@ -268,7 +268,7 @@ func (r *replay) settle() error {
 func (r *replay) waiting() int {
 	count := 0
 	for _, name := range r.names {
-		if waiting, _ := getClusterQueue(r.queues, name).Pending(); waiting > 0 && r.cache.ClusterQueueActive(name) {
+		if waiting, _ := r.queues.ClusterQueue(name).Pending(); waiting > 0 && r.cache.ClusterQueueActive(name) {
 			count += waiting
 		}
 	}
@@ -351,12 +351,12 @@ func (r *replay) track(item *job, waits bool) {
 	default:
 		r.hash(true)
 		for _, name := range r.names {
-			queue := getClusterQueue(r.queues, name)
+			queue := r.queues.ClusterQueue(name)
 			tried, _ := queue.DumpInadmissible()
 			for _, item := range queue.Snapshot() {
 				item.UpdateSchedulingHash(logr.Discard())
 				if slices.Contains(tried, workload.Key(item.Obj)) {
-					handleInadmissibleHash(queue, item.SchedulingHash, qcache.QuotaReservedReasonWaitingForQuota)
+					queue.HandleInadmissibleHash(item.SchedulingHash, qcache.QuotaReservedReasonWaitingForQuota)
 				}
 			}
 		}
@@ -365,12 +365,12 @@ func (r *replay) track(item *job, waits bool) {
 
 // requeue schedules the retries that Kueue has asked for, a batch for each queue or root cohort.
 func (r *replay) requeue() {
-	queues, cohorts := notified(r.requeuer)
+	queues, cohorts := r.requeuer.Take()
 	for _, name := range queues {
-		r.batch(name, func() { requeueWorkloadsCQ(r.ctx, r.queues, name) })
+		r.batch(name, func() { r.queues.RequeueClusterQueue(r.ctx, name) })
 	}
 	for _, name := range cohorts {
-		r.batch(name, func() { requeueWorkloadsCohort(r.ctx, r.queues, name) })
+		r.batch(name, func() { r.queues.RequeueCohort(r.ctx, name) })
 	}
 }
 

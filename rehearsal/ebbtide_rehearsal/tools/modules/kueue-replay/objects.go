@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"reflect"
 	"strings"
 	"time"
 
@@ -83,7 +82,7 @@ type controllers struct {
 	recorder      events.EventRecorder
 	cache         *schdcache.Cache
 	queues        *qcache.Manager
-	requeuer      any
+	requeuer      *qcache.Requeuer
 	scheduler     *scheduler.Scheduler
 	workloads     *core.WorkloadReconciler
 	clusterQueues *core.ClusterQueueReconciler
@@ -161,12 +160,11 @@ func newControllers(content []byte) (*controllers, error) {
 		scheduler.WithFairSharing(cfg.FairSharing), scheduler.WithAdmissionFairSharing(cfg.AdmissionFairSharing),
 		scheduler.WithPreemptionExpectations(preemptions),
 	)
-	setAdmissionRoutineWrapper(k.scheduler, inline{})
+	k.scheduler.AdmitInline()
 	k.workloads = core.NewWorkloadReconciler(k.store, queues, k.cache, k.recorder,
-		withWaitForPodsReady(waitForPodsReady(cfg.WaitForPodsReady)),
+		core.WithConfiguredPodsReady(cfg.WaitForPodsReady), core.WithWorkloadClock(k.clock),
 		core.WithPreemptionExpectations(preemptions), core.WithAdmissionFairSharing(cfg.AdmissionFairSharing),
 	)
-	field(k.workloads, "clock").Set(reflect.ValueOf(k.clock))
 	k.clusterQueues = core.NewClusterQueueReconciler(k.store, queues, k.cache)
 	k.localQueues = core.NewLocalQueueReconciler(k.store, queues, k.cache)
 	k.cohorts = core.NewCohortReconciler(k.store, k.cache, queues)
@@ -240,11 +238,11 @@ func (k *controllers) applyClusterQueue(content []byte) ([]*kueue.Workload, erro
 	name := kueue.ClusterQueueReference(next.Name)
 	if previous == nil {
 		k.clusterQueues.Create(event.TypedCreateEvent[*kueue.ClusterQueue]{Object: next})
-		created := getClusterQueue(k.queues, name)
+		created := k.queues.ClusterQueue(name)
 		if created == nil {
 			return nil, fmt.Errorf("Kueue rejects the ClusterQueue %s", name)
 		}
-		field(created, "clock").Set(reflect.ValueOf(k.clock))
+		created.SetClock(k.clock)
 		k.names = append(k.names, name)
 		return nil, nil
 	}

@@ -1,1 +1,0 @@
-// Lets unexported.go declare functions without a body.
