@@ -31,7 +31,7 @@ NONE := test $$? = 5
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help install preview policies test manifests rehearse rehearse-all lint types pytest test-rehearsal fmt docs session site bench wheel dist released lock lowest clean
+.PHONY: help install preview policies test manifests rehearse rehearse-all lint types pytest test-rehearsal fmt docs session site bench wheel dist released pin lock lowest clean
 
 help: ## What there is to call.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -107,6 +107,13 @@ dist: $(VENV)/.dev ## Build what a release publishes, from its own sources, and 
 	$(BIN)/check-wheel-contents dist/*.whl
 	EBBTIDE_WHEELS=dist $(BIN)/pytest -n auto tests/packaging $(ARGS)
 	$(BIN)/cyclonedx-py requirements requirements.txt --pyproject pyproject.toml --output-reproducible --output-file sbom.json
+
+pin: $(VENV)/.dev ## Move a pin, and write what follows from it: NAME=kueue VERSION=0.19.3; needs Go and git.
+	$(BIN)/python -m rehearsal.pins $(NAME) $(VERSION) $(DIGEST)
+	-$(BIN)/python -m tests.manifests --accept
+	$(BIN)/python -m rehearsal.provider_schemas --kueue "$$($(BIN)/python -m tests.manifests | grep kueue)"
+	$(BIN)/python -m tests.examples.test_golden
+	$(BIN)/python -m docs.generate
 
 released: $(VENV)/.dev ## Record what the next release must keep: URNs and states of stacks.
 	$(BIN)/python -m tests.examples.test_urns

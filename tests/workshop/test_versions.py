@@ -4,14 +4,16 @@ import csv
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import astuple, replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from threading import Thread
+from typing import Any
 
 import pytest
 
 from docs.generate import NEWER
 from ebbtide.declaration.catalog import PINS, Pin
-from rehearsal import behind
+from rehearsal import pins as commands
 from tests.repository import ROOT, code_strings, relative, sources, syntax
 
 _VERSIONS = ROOT / "ebbtide" / "declaration" / "catalog" / "versions.py"
@@ -47,6 +49,25 @@ def test_every_pin_is_dated() -> None:
     assert [name for name, pin in PINS.items() if not (dated.fullmatch(pin.as_of) and pin.source)] == []
 
 
+def test_a_pin_moves_alone() -> None:
+    """The move of any pin changes its version, date, commit and digest, and no other pin."""
+    text = _VERSIONS.read_text(encoding="utf-8")
+    for name, pin in PINS.items():
+        new = replace(
+            pin,
+            version=f"{pin.version}-next",
+            as_of="2027-01-02",
+            commit=pin.commit and "0" * 40,
+            digest=pin.digest and "sha256:0",
+        )
+        if "@sha256:" not in pin.version:  # an image, which its own digest follows
+            changed: dict[str, Any] = {}
+            exec(compile(commands.moved(text, name, pin, new), "versions", "exec"), changed)  # noqa: S102
+            assert {key: astuple(item) for key, item in changed["PINS"].items()} == {
+                key: astuple(item) for key, item in {**PINS, name: new}.items()
+            }
+
+
 def test_a_page_names_newer_releases_alone() -> None:
     """Each row of the page of pins is of a pinned package and of a later version than it."""
     with NEWER.open(newline="") as file:
@@ -54,7 +75,7 @@ def test_a_page_names_newer_releases_alone() -> None:
     assert rows
     for row in rows:
         assert PINS[row["pin"]].package
-        assert behind.order(row["newest"]) > behind.order(PINS[row["pin"]].version), row["pin"]
+        assert commands.order(row["newest"]) > commands.order(PINS[row["pin"]].version), row["pin"]
         assert row["as_of"].startswith("20")
         assert all(row.values())
 
@@ -108,7 +129,7 @@ def test_the_command_shows_what_is_behind(published: str, capsys: pytest.Capture
         "gone": Pin("1.0.0", "2026", "a proxy", package="go:example.org/gone"),
         "limit": Pin("1.0.0", "2026", "a document"),
     }
-    assert behind.report(pins) == 1
+    assert commands.report(pins) == 1
     assert capsys.readouterr().out.splitlines() == [
         "old 0.9.0: 0.10.1 is published",
         "gone 1.0.0: unknown (HTTP Error 404: Not Found)",
