@@ -12,15 +12,16 @@ from typing import Any, Final
 
 import yaml
 
-from ebbtide.analysis.policy.benchmarks import BENCHMARK_RULES, BENCHMARKS, Item
+from ebbtide.analysis.policy.benchmarks import BENCHMARKS, Item
 from ebbtide.analysis.policy.expectations import RequiredProperty
 from ebbtide.analysis.policy.rules import RULES as POLICY_RULES
+from ebbtide.analysis.policy.rules.benchmarks import RULES as BENCHMARK_RULES
 from ebbtide.analysis.policy.settings import Policy
 from ebbtide.analysis.preview.stack_schema import stack_schema
 from ebbtide.declaration.catalog import PINS, CloudKind
 from ebbtide.declaration.model.declare import whole_schema
 from ebbtide.declaration.model.pool_fields import PoolField, pool_fields
-from ebbtide.declaration.model.rules.registry import RULES
+from ebbtide.declaration.model.rules import RULES
 from ebbtide.declaration.project.diagnostics import OTHER_RULES, report_schema
 from ebbtide_rehearsal.scenarios import Scenario, built_in, read
 from ebbtide_rehearsal.tools import all_items

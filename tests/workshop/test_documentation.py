@@ -267,10 +267,10 @@ def test_tables_that_a_source_names_exist() -> None:
 
 
 def test_contributing_names_files_for_each_kind_of_change() -> None:
-    """A machine type, an accelerator, a rule and an add-on each have a section that names their files."""
+    """A machine type or an accelerator, a rule and an add-on each have a section that names their files."""
     sections = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").split("\n## ")
     named = {section.partition("\n")[0]: len(_PATH.findall(section)) for section in sections}
-    for change in ("a machine type", "an accelerator", "a rule", "an add-on"):
+    for change in ("a machine type or an accelerator", "a rule", "an add-on"):
         assert named[f"Add {change}"] >= 3
 
 
