@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, cast
 
-from ebbtide.analysis.recording.recording import Recording, Resource, Secret
+from ebbtide.analysis.recording.recording import Recording, Resource
+from ebbtide.analysis.recording.values import Secret
 from ebbtide.declaration.model.addons import ADD_ONS
 from tests.declarations import AKS, BASES, GKE, Declaration, changed, pool
 

@@ -8,8 +8,8 @@ from typing import Any
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
-from ebbtide.analysis.recording.garbage import collect_rarely  # noqa: E402
 from ebbtide.analysis.recording.record import record  # noqa: E402
+from ebbtide.lazy_packages import collect_rarely  # noqa: E402
 
 collect_rarely()  # as the command line does
 

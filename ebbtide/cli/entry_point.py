@@ -19,7 +19,6 @@ import typer
 from typer.core import TyperGroup
 
 from ebbtide import __version__, lazy_packages
-from ebbtide.analysis.recording.garbage import collect_rarely
 from ebbtide.cli import config as config_commands
 from ebbtide.cli import help_examples
 from ebbtide.cli.consoles import discard_output, prepare_streams, say, screen, write
@@ -279,7 +278,7 @@ _add_group("trace", "Traces of jobs for a replay.", "Rehearsal", [trace_fetch, t
 
 def main() -> None:
     """Run the command line."""
-    collect_rarely()
+    lazy_packages.collect_rarely()
     lazy_packages.install()
     prepare_streams()
     try:

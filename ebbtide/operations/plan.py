@@ -9,13 +9,12 @@ from ebbtide.analysis.preview.build_report import preview_of
 from ebbtide.analysis.preview.report import CostReport
 from ebbtide.analysis.preview.stack_files import StackFiles
 from ebbtide.analysis.preview.words import type_words
-from ebbtide.analysis.recording.recording import Recording
+from ebbtide.analysis.recording.recording import Recording, urn_name
 from ebbtide.analysis.review.baseline import Baseline
 from ebbtide.analysis.review.build_report import review_of
 from ebbtide.analysis.review.consequences import new_pools_beside
 from ebbtide.analysis.review.report import DifferenceReport, Review
 from ebbtide.analysis.review.summary import action_counts, change_of, dollars
-from ebbtide.analysis.urns import urn_name
 from ebbtide.clients.clouds.interfaces import StoredData
 from ebbtide.clients.kubernetes.parts import parts
 from ebbtide.operations import inspection, pool_replacement

@@ -24,7 +24,7 @@ from rich.table import Column
 
 from ebbtide.analysis.recording.provider_calls import Recorder
 from ebbtide.analysis.recording.provider_proxy import proxied
-from ebbtide.analysis.urns import STACK_TYPE, urn_name
+from ebbtide.analysis.recording.recording import STACK_TYPE, urn_name
 from ebbtide.operations import provider_plugins, state
 from ebbtide.operations.failures import explained
 from ebbtide.operations.provider_plugins import DEBUG_PROVIDERS

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from pydantic import TypeAdapter, ValidationError
 
-from ebbtide.analysis.urns import STACK_TYPE, urn_name
+from ebbtide.analysis.recording.recording import STACK_TYPE, urn_name
 from ebbtide.clients.clouds.interfaces import Account, ClusterIdentity
 from ebbtide.clients.kubernetes.parts import part, parts, text
 from ebbtide.declaration.catalog import CloudKind

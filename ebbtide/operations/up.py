@@ -20,12 +20,10 @@ from rich.console import Console
 from ebbtide.analysis.preview.record_stack import record_stack
 from ebbtide.analysis.preview.stack_files import StackFiles
 from ebbtide.analysis.reading.state import recording_of
-from ebbtide.analysis.recording.assumed_values import is_assumed
-from ebbtide.analysis.recording.assumption_tables import Question
-from ebbtide.analysis.recording.assumptions import ASSUMPTIONS
-from ebbtide.analysis.recording.recording import Recording
+from ebbtide.analysis.recording.assumption_tables import Question, is_assumed
+from ebbtide.analysis.recording.record import ASSUMPTIONS
+from ebbtide.analysis.recording.recording import STACK_TYPE, Recording, urn_name
 from ebbtide.analysis.review.baseline import Baseline
-from ebbtide.analysis.urns import STACK_TYPE, urn_name
 from ebbtide.clients.kubernetes import Api
 from ebbtide.clients.kubernetes.parts import parts, text
 from ebbtide.declaration.project import yaml_file

@@ -22,8 +22,7 @@ from pulumi.runtime._grpc_settings import (
 from ebbtide.analysis.preview.record_stack import record_stack
 from ebbtide.analysis.preview.stack_files import StackFiles
 from ebbtide.analysis.recording import program
-from ebbtide.analysis.recording.recording import Recording
-from ebbtide.analysis.urns import STACK_TYPE, urn_name
+from ebbtide.analysis.recording.recording import STACK_TYPE, Recording, urn_name
 from ebbtide.operations.interrupts import deferred_interrupts
 from ebbtide_rehearsal.shell import PASSPHRASE
 from ebbtide_rehearsal.tools import plugins

@@ -8,7 +8,8 @@ from pydantic import BaseModel
 
 from components import aks, gke
 from ebbtide.analysis.recording.record import record
-from ebbtide.analysis.recording.recording import Recording, Secret
+from ebbtide.analysis.recording.recording import Recording
+from ebbtide.analysis.recording.values import Secret
 from ebbtide.declaration.catalog import CloudKind
 from ebbtide.declaration.model import Cluster, DeclarationError, advice, declare
 from ebbtide.declaration.model.resolved_pool import ResolvedPool

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import example, given, settings
 
 from ebbtide.analysis.reading import read_pools
-from ebbtide.analysis.recording.recording import Recording, Resource, Secret
+from ebbtide.analysis.recording.recording import Recording, Resource
+from ebbtide.analysis.recording.values import Secret
 from ebbtide.declaration.model import declare
 from ebbtide.placement.derive import profile
 from tests.declarations import BASES, Declaration, changed, declarations

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ebbtide.analysis.preview.stack_files import read_stack
-from ebbtide.analysis.recording.failures import ProgramError
+from ebbtide.analysis.recording.program import ProgramError
 from ebbtide.analysis.recording.record import record
 from tests.repository import ROOT
 

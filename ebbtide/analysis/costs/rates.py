@@ -8,8 +8,7 @@ from typing import Any
 from ebbtide.analysis.costs.charges import CLOUD_NAT, charges, cloud_nat, node_price
 from ebbtide.analysis.reading import read_clusters, read_pools
 from ebbtide.analysis.reading.state import recording_of
-from ebbtide.analysis.recording.recording import Recording
-from ebbtide.analysis.urns import stack_and_project
+from ebbtide.analysis.recording.recording import Recording, stack_and_project
 from ebbtide.declaration.catalog.amounts import Amount, total
 
 

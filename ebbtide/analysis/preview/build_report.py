@@ -40,7 +40,7 @@ from ebbtide.analysis.reading import (
     read_queues,
 )
 from ebbtide.analysis.reading.admission import admits
-from ebbtide.analysis.recording.assumed_values import is_assumed
+from ebbtide.analysis.recording.assumption_tables import is_assumed
 from ebbtide.analysis.recording.recording import Message, Recording, Resource
 from ebbtide.analysis.recording.values import SECRET_TEXT, Plain, Secret, at, leaves, masked
 from ebbtide.declaration.catalog.amounts import Amount, total

@@ -4,9 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ebbtide.analysis.preview.stack_files import StackFiles, read_stack
-from ebbtide.analysis.recording.record import record
+from ebbtide.analysis.recording.record import Updates, record
 from ebbtide.analysis.recording.recording import Recording
-from ebbtide.analysis.recording.update_hooks import Updates
 from ebbtide.declaration.project.source import Source
 from ebbtide.errors import EbbtideError
 

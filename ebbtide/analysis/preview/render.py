@@ -33,9 +33,9 @@ from ebbtide.analysis.preview.words import (
     price_dates,
     queue_rows,
 )
-from ebbtide.analysis.recording.assumed_values import assumed_spans
+from ebbtide.analysis.recording.assumption_tables import assumed_spans
+from ebbtide.analysis.recording.recording import urn_name
 from ebbtide.analysis.recording.values import SECRET_TEXT, UNKNOWN_TEXT
-from ebbtide.analysis.urns import urn_name
 from ebbtide.text import several
 
 _HEADING: Final = "bold"

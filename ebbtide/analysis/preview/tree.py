@@ -11,7 +11,7 @@ from rich.tree import Tree
 from ebbtide.analysis.preview.indented import Indented
 from ebbtide.analysis.preview.report import Preview, ResourceReport
 from ebbtide.analysis.preview.words import annotations, name_below, type_words
-from ebbtide.analysis.urns import urn_name
+from ebbtide.analysis.recording.recording import urn_name
 
 _HEADING: Final = "bold"
 _QUIET: Final = "dim"

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from ebbtide.analysis.providers.property_path import top_level
-from ebbtide.analysis.recording.answers_azure import RESOURCES
+from ebbtide.analysis.recording.assumed_azure import RESOURCES
 from ebbtide.declaration.catalog.clouds import azure_region
 from ebbtide.declaration.providers.constraints import constraints_of
 

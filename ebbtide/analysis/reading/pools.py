@@ -7,8 +7,8 @@ from ebbtide.analysis.reading import aks, gke
 from ebbtide.analysis.reading.facts import ClusterFacts
 from ebbtide.analysis.reading.inputs import Inputs
 from ebbtide.analysis.reading.recorded_pool import RecordedPool
-from ebbtide.analysis.recording.recording import Plain, Recording, Resource
-from ebbtide.analysis.recording.values import leaves
+from ebbtide.analysis.recording.recording import Recording, Resource
+from ebbtide.analysis.recording.values import Plain, leaves
 from ebbtide.declaration.catalog import CloudKind, Machine, find_machine
 from ebbtide.declaration.model import Accelerator, MachineShape
 from ebbtide.declaration.model.resolved_pool import declared_machine

@@ -11,10 +11,9 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from pydantic.alias_generators import to_camel
 
 from ebbtide.analysis.providers import azure
-from ebbtide.analysis.recording.recording import Recording, Resource
+from ebbtide.analysis.recording.recording import STACK_TYPE, Recording, Resource, stack_and_project, urn_name
 from ebbtide.analysis.recording.values import UNKNOWN, Plain, Secret
 from ebbtide.analysis.recording.wire import ARCHIVE, ASSET, SECRET, SIGNATURE
-from ebbtide.analysis.urns import STACK_TYPE, stack_and_project, urn_name
 from ebbtide.errors import EbbtideError
 from ebbtide.values.paths import path_text
 from ebbtide.values.user_files import parse_json

@@ -1,14 +1,66 @@
-"""Tables of assumed cloud responses.
+"""Assumed cloud responses, which let a program run to its end without a cloud: values, tables, templates.
 
 Inputs are always echoed; everything that a table adds is recorded as an assumption. A type without a table
-entry gets only an id, and its other outputs stay unknown.
+entry gets only an id, and its other outputs stay unknown. Programs concatenate, serialize and encode assumed
+values: their marker is part of the text, in a form that is valid for its type (a host name, a UUID, an
+address), so that parsers accept it.
 """
 
-from collections.abc import Callable, Mapping
+import base64
+import hashlib
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final, NamedTuple, TypeAlias
 
-from ebbtide.analysis.recording.assumed_values import WORD
 from ebbtide.analysis.recording.values import Plain, at, leaves, revealed
+
+WORD: Final = "assumed"
+"""Part of every assumed name; valid in a DNS label, an e-mail address, a path and a cloud's resource name."""
+
+_UUID_PREFIX: Final = "a550ed00-0000-4000-8000-"
+ADDRESS: Final = "192.0.2.10"
+"""An assumed IP address, from a block reserved for documentation (RFC 5737)."""
+
+_CHARACTER: Final = r"[\w.@:/-]"
+_PATTERN: Final = re.compile(
+    # A search begins only at the start of a word: from each of its characters, a long word takes minutes.
+    rf"(?<!{_CHARACTER}){_CHARACTER}*{WORD}{_CHARACTER}*|{_UUID_PREFIX}[0-9a-f]{{12}}|{re.escape(ADDRESS)}"
+)
+
+# Generated once for this file (`openssl req -x509 -newkey ec`, private key discarded), so that code that
+# decodes a cluster's certificate works. It signs nothing.
+CERTIFICATE: Final = """\
+-----BEGIN CERTIFICATE-----
+MIIBqTCCAU+gAwIBAgIUUHYL7WFczHt2wwkcmvFWtwfNs44wCgYIKoZIzj0EAwIw
+KTEnMCUGA1UEAwweYXNzdW1lZCBieSB0aGUgRWJidGlkZSBwcmV2aWV3MCAXDTI2
+MTEyMTEyNDg1OFoYDzIxMjYxMDI4MTI0ODU4WjApMScwJQYDVQQDDB5hc3N1bWVk
+IGJ5IHRoZSBFYmJ0aWRlIHByZXZpZXcwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNC
+AAQ77xPsJzMFPmagRDRgf4gpzyXLUjZbECdfm2b5ovXsCRYLZ0FavBqGB66uWd8p
+BW9dXnzzc73VHlZmbh+Ea9ulo1MwUTAdBgNVHQ4EFgQUEaWOuvZJniXDFnvVde4Q
+p5Ymz3EwHwYDVR0jBBgwFoAUEaWOuvZJniXDFnvVde4Qp5Ymz3EwDwYDVR0TAQH/
+BAUwAwEB/zAKBggqhkjOPQQDAgNIADBFAiBXuOVF/gOoTq4ASEmDc1OUzoz4Vvsn
+BROTCtrsVoQaegIhAPBLZWI8Z2YzXNYQMt8yvC7mQhVouMqytkMrduCESf1l
+-----END CERTIFICATE-----
+"""
+
+CERTIFICATE_BASE64: Final = base64.b64encode(CERTIFICATE.encode()).decode()
+"""`CERTIFICATE` in the clouds' encoding."""
+
+
+def uuid_for(seed: str) -> str:
+    """Return an assumed UUID, deterministic for the seed, so that previews are reproducible."""
+    return _UUID_PREFIX + hashlib.sha256(seed.encode()).hexdigest()[:12]
+
+
+def is_assumed(text: str) -> bool:
+    """Return whether any part of a text is assumed."""
+    return _PATTERN.search(text) is not None or text == CERTIFICATE_BASE64
+
+
+def assumed_spans(text: str) -> list[tuple[int, int]]:
+    """Return start and end of each assumed word in a text, for highlighting."""
+    return [match.span() for match in _PATTERN.finditer(text)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,3 +200,130 @@ def assumed_paths(question: Question, answer: Answer) -> tuple[str, ...]:
         if not (isinstance(leaf, str) and leaf in known_values) and at(inputs, path) is None
     )
     return paths if question.id else ("id", *paths)
+
+
+Template: TypeAlias = "str | bool | Mapping[str, Template] | Sequence[Template]"
+"""JSON whose strings reference facts: `projects/{project}/zones/{zone}`."""
+
+
+class ResourceTemplate(NamedTuple):
+    """A cloud's response for a resource.
+
+    Attributes:
+        id: template of the id.
+        outputs: templates of the outputs that are not inputs; everything else stays unknown.
+    """
+
+    id: str
+    outputs: Mapping[str, Template] = {}
+
+
+Derivation = Callable[["Facts"], str | None]
+"""Derive a fact from others; None if impossible."""
+
+
+class Text(str):
+    """A fact in a template. `{cluster:last}` is the last segment of a path, `{location:region}` a zone's
+    region.
+    """
+
+    __slots__ = ()
+
+    def __format__(self, spec: str) -> str:
+        match spec:
+            case "last":
+                return self.rpartition("/")[2]
+            case "region":
+                head, _, tail = self.rpartition("-")
+                return head if len(tail) == 1 else str(self)
+            case "lower":
+                return self.lower()
+            case _:
+                return super().__format__(spec)
+
+
+class Facts(dict[str, str]):
+    """The facts that a template may reference.
+
+    In order of precedence: inputs, parts of an existing resource's id, provider settings, the cloud's
+    derivations, and an assumed word. `{uuid_anything}` is an assumed UUID, different for each name.
+    """
+
+    def __init__(self, question: Question, derivations: Mapping[str, Derivation]) -> None:
+        super().__init__()
+        self.question = question
+        self._derivations = derivations
+        self._parts = _parts(question.id)
+
+    def known(self, key: str) -> str | None:
+        """Return a fact that is not assumed."""
+        return self.question.text(key) or self._parts.get(key) or self.question.setting(key)
+
+    def __missing__(self, key: str) -> str:
+        if key.startswith("uuid_"):
+            return uuid_for(f"{key} {self.question.token} {self.question.name} {self.question.id}")
+        derive = self._derivations.get(key)
+        text = self.known(key) or (derive(self) if derive else None) or f"{WORD}-{key.lower()}"
+        return self.setdefault(key, Text(text))
+
+
+# Path segments that precede names in an id, and the tables' terms for those names.
+_PARTS: Final = {
+    "projects": "project",
+    "locations": "location",
+    "regions": "region",
+    "zones": "zone",
+    "clusters": "cluster",
+    "subscriptions": "subscriptionId",
+    "resourceGroups": "resourceGroupName",
+    "managedClusters": "resourceName",
+    "virtualNetworks": "virtualNetworkName",
+}
+
+
+def _parts(id_: str | None) -> dict[str, str]:
+    """Parse an existing resource's id: `projects/p/locations/l/clusters/c` has a project, a location, a
+    name.
+    """
+    if not id_:
+        return {}
+    segments = id_.split("/")
+    parts = {_PARTS[segment]: segments[i + 1] for i, segment in enumerate(segments[:-1]) if segment in _PARTS}
+    return {**parts, "name": segments[-1]}
+
+
+def rendered(template: Template, facts: Mapping[str, str]) -> Plain:
+    """Fill in a template."""
+    if isinstance(template, str):
+        return template.format_map(facts)
+    if isinstance(template, bool):
+        return template
+    if isinstance(template, Mapping):
+        return {key: rendered(item, facts) for key, item in template.items()}
+    return [rendered(item, facts) for item in template]
+
+
+def rendered_properties(templates: Mapping[str, Template], facts: Mapping[str, str]) -> dict[str, Plain]:
+    """Fill in the templates of a resource's properties."""
+    return {key: rendered(item, facts) for key, item in templates.items()}
+
+
+def resource_rule(
+    derivations: Mapping[str, Derivation], id_: str, outputs: Mapping[str, Template]
+) -> ResourceRule:
+    """Build a rule from templates for the id and the outputs."""
+
+    def rule(question: Question) -> Answer:
+        facts = Facts(question, derivations)
+        return Answer(id_.format_map(facts), rendered_properties(outputs, facts))
+
+    return rule
+
+
+def invoke_rule(derivations: Mapping[str, Derivation], result: Mapping[str, Template]) -> InvokeRule:
+    """Build a rule from templates for a function's result."""
+
+    def rule(question: Question) -> dict[str, Plain]:
+        return rendered_properties(result, Facts(question, derivations))
+
+    return rule

@@ -1,4 +1,5 @@
-"""A resource monitor for the SDK that answers from assumptions and records every request.
+"""A resource monitor for the SDK that answers from assumptions and records every request, and an engine that
+records messages.
 
 The SDK leaves some resource options to the engine. They are applied here as in the engine's
 `inheritFromParent` and `generateURN` (pulumi `pkg/resource/deploy/source_eval.go` and `step_generator.go`),
@@ -12,15 +13,81 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Final, NoReturn, cast
 
 from google.protobuf import empty_pb2
-from pulumi.runtime.mocks import MockCallArgs, MockMonitor, MockResourceArgs, Mocks
-from pulumi.runtime.proto import alias_pb2, callback_pb2, resource_pb2, source_pb2
+from pulumi.runtime.mocks import MockCallArgs, MockEngine, MockMonitor, MockResourceArgs, Mocks
+from pulumi.runtime.proto import alias_pb2, callback_pb2, engine_pb2, resource_pb2, source_pb2
 
 from ebbtide.analysis.recording.assumption_tables import Assumptions, Question, assumed_paths, overlaid
-from ebbtide.analysis.recording.messages import MessageLog
-from ebbtide.analysis.recording.recording import Invocation, Recording, Resource
-from ebbtide.analysis.recording.values import Plain, Secret
+from ebbtide.analysis.recording.recording import (
+    STACK_TYPE,
+    Invocation,
+    Message,
+    Recording,
+    Resource,
+    Severity,
+    urn_of,
+)
+from ebbtide.analysis.recording.values import SECRET_TEXT, Plain, Secret
 from ebbtide.analysis.recording.wire import fill_struct, properties
-from ebbtide.analysis.urns import STACK_TYPE, urn_of
+
+_MIN_SECRET_LENGTH: Final = 6
+"""Shorter secrets are not masked: masking every `a` or `true` would garble the text and hide nothing."""
+
+
+class MessageLog:
+    """The messages of a run, with the configuration's secrets masked, as the engine does."""
+
+    def __init__(self, secrets: Iterable[str]) -> None:
+        self._secrets = sorted(
+            {text for text in secrets if len(text) >= _MIN_SECRET_LENGTH}, key=len, reverse=True
+        )
+        self.messages: list[Message] = []
+
+    def clean(self, text: str) -> str:
+        """Mask the configuration's secrets in a text."""
+        for secret in self._secrets:
+            text = text.replace(secret, SECRET_TEXT)
+        return text
+
+    def cleaned(self, value: Plain) -> Plain:
+        """Mask the configuration's secrets in a value that reaches the monitor unwrapped."""
+        if not self._secrets:
+            return value
+        if isinstance(value, str):
+            return self.clean(value)
+        if isinstance(value, dict):
+            return {key: self.cleaned(item) for key, item in value.items()}
+        if isinstance(value, list):
+            return [self.cleaned(item) for item in value]
+        return value
+
+    def add(self, severity: Severity, text: str, urn: str = "") -> None:
+        """Record a message."""
+        self.messages.append(Message(severity=severity, text=self.clean(text), urn=urn or None))
+
+
+_SEVERITIES: Final[dict[int, Severity]] = {
+    engine_pb2.INFO: "info",
+    engine_pb2.WARNING: "warning",
+    engine_pb2.ERROR: "error",
+}
+
+
+class RecordingEngine(MockEngine):
+    """Record `pulumi.log` messages. Debug messages, some six for each resource, are dropped."""
+
+    def __init__(self, log: MessageLog) -> None:
+        super().__init__(None)
+        self._log = log
+
+    def Log(self, request: engine_pb2.LogRequest) -> None:  # noqa: N802 - the protocol's name
+        """Record a message."""
+        severity = _SEVERITIES.get(request.severity)
+        if severity is not None:
+            self._log.add(severity, request.message, request.urn)
+
+    def RequirePulumiVersion(self, request: engine_pb2.RequirePulumiVersionRequest) -> None:  # noqa: N802
+        """Accept every version: no engine runs."""
+
 
 NEEDS_STATE: Final = "state"
 """Target of the callbacks of transforms that need a state, which a preview does not have."""

@@ -11,33 +11,82 @@ import gc
 import inspect
 import io
 import selectors
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, TypeAlias
 
+from google.protobuf.message import Message as Response
 from pulumi import ResourceHook, ResourceTransform
 from pulumi.runtime import config as pulumi_config
 from pulumi.runtime import resource as pulumi_resource
 from pulumi.runtime import settings
 from pulumi.runtime import stack as pulumi_stack
 from pulumi.runtime._callbacks import _CallbackServicer  # pyright: ignore[reportPrivateUsage] - no public form
-from pulumi.runtime.proto import callback_pb2, source_pb2
+from pulumi.runtime.proto import callback_pb2, resource_pb2, source_pb2
 from pulumi.runtime.settings import (
     _get_rpc_manager as _rpc_manager,  # pyright: ignore[reportPrivateUsage] - the public one has no type
 )
 
+from ebbtide.analysis.recording import assumed_azure, assumed_gcp
 from ebbtide.analysis.recording import program as programs
-from ebbtide.analysis.recording.assumption_tables import Assumptions
-from ebbtide.analysis.recording.assumptions import ASSUMPTIONS
-from ebbtide.analysis.recording.failures import ProgramEndedError, ProgramError, explained
-from ebbtide.analysis.recording.garbage import collect_rarely
-from ebbtide.analysis.recording.messages import MessageLog, RecordingEngine
-from ebbtide.analysis.recording.monitor import NEEDS_STATE, Frames, RecordingMonitor
-from ebbtide.analysis.recording.recording import Message, Recording
-from ebbtide.analysis.recording.update_hooks import Hook, Updates, refusals
+from ebbtide.analysis.recording.assumption_tables import (
+    WORD,
+    Answer,
+    Assumptions,
+    Question,
+    uuid_for,
+)
+from ebbtide.analysis.recording.monitor import (
+    NEEDS_STATE,
+    Frames,
+    MessageLog,
+    RecordingEngine,
+    RecordingMonitor,
+)
+from ebbtide.analysis.recording.program import ProgramEndedError, explained
+from ebbtide.analysis.recording.recording import Message, Recording, Resource
+from ebbtide.analysis.recording.values import revealed
+from ebbtide.analysis.recording.wire import fill_struct
+from ebbtide.lazy_packages import collect_rarely
 
-__all__ = ["ProgramError", "record"]
+_STASH: Final = "pulumi:index:Stash"
+"""A resource whose first value the engine keeps in the state (pulumi 3.259, deploy/builtins.go)."""
+
+
+def _object(question: Question) -> Answer:
+    """Return the id of a Kubernetes object: `namespace/name`, or its name if it is cluster-scoped.
+
+    An object without a name gets the logical name and eight random letters (pulumi-kubernetes 4.34).
+    """
+    metadata = revealed(question.inputs.get("metadata"))
+    declared = metadata if isinstance(metadata, dict) else {}
+    name, namespace = declared.get("name"), declared.get("namespace")
+    if not isinstance(name, str):
+        name = question.id.rpartition("/")[2] if question.id else f"{question.name}-{WORD}"
+    return Answer(f"{namespace}/{name}" if isinstance(namespace, str) else name, {"metadata": {"name": name}})
+
+
+def _provider(question: Question) -> Answer:
+    """Return a provider's id, a random UUID of the engine; provider references contain it."""
+    return Answer(uuid_for(f"{question.token} {question.name}"))
+
+
+def _stash(question: Question) -> Answer:
+    """Return a stash's output, its input; the program ignores changes of it."""
+    return Answer(uuid_for(f"{question.token} {question.name}"), {"output": question.inputs.get("input")})
+
+
+ASSUMPTIONS: Final = (
+    assumed_gcp.TABLES
+    | assumed_azure.TABLES
+    | Assumptions(resources={_STASH: _stash}, packages={"kubernetes": _object, "pulumi": _provider})
+)
+"""The combined tables of Google Cloud, Azure and Kubernetes."""
+
+Hook: TypeAlias = Callable[[bytes], Awaitable[Response]]
+Updates: TypeAlias = Callable[[Recording], Iterable[tuple[Resource, Resource]]]
+"""Function that returns the updated resources of a recording, before and after."""
 
 
 class Callbacks(_CallbackServicer):
@@ -137,7 +186,7 @@ def record(  # noqa: PLR0913 - all but the first have names
 
     async def run_program() -> tuple[Message, ...]:
         await _run(configure, func, loop)
-        return await refusals(updates(monitor.recording()), callbacks.hooks, log) if updates else ()
+        return await _refusals(updates(monitor.recording()), callbacks.hooks, log) if updates else ()
 
     try:
         with contextlib.ExitStack() as context:
@@ -161,6 +210,27 @@ def record(  # noqa: PLR0913 - all but the first have names
     except Exception as error:
         raise explained(error, clean=log.clean, program=path) from error
     return replace(monitor.recording(), refusals=refused)
+
+
+async def _refusals(
+    updates: Iterable[tuple[Resource, Resource]], hooks: Mapping[str, Hook], log: MessageLog
+) -> tuple[Message, ...]:
+    """Return the exceptions of a program's hooks before updates, as messages, as in the engine's preview.
+
+    Only hooks that run in previews (`on_dry_run`) are called.
+    """
+    result: list[Message] = []
+    for old, new in updates:
+        for hook in (hooks[name] for name in new.hooks.get("before_update", ()) if name in hooks):
+            request = resource_pb2.ResourceHookRequest(
+                urn=new.urn, id=old.id or "", name=new.name, type=new.type
+            )
+            fill_struct(request.old_inputs, old.inputs)
+            fill_struct(request.new_inputs, new.inputs)
+            response = await hook(request.SerializeToString())
+            if error := getattr(response, "error", ""):
+                result.append(Message(severity="error", text=log.clean(error), urn=new.urn))
+    return tuple(result)
 
 
 @contextlib.contextmanager

@@ -1,13 +1,45 @@
-"""A recorded run as plain data, without Pulumi objects or futures."""
+"""A recorded run as plain data, without Pulumi objects or futures.
 
+URNs are Pulumi's: `urn:pulumi:STACK::PROJECT::TYPES::NAME` (Pulumi docs, resource names, 2026-08).
+"""
+
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
-from ebbtide.analysis.recording.values import UNKNOWN, Plain, Secret
+from ebbtide.analysis.recording.values import Plain
 
-__all__ = ["UNKNOWN", "Invocation", "Message", "Plain", "Recording", "Resource", "Secret", "Severity"]
+STACK_TYPE: Final = "pulumi:pulumi:Stack"
+_PREFIX: Final = "urn:pulumi:"
+
+
+def urn_of(stack: str, project: str, parent: str | None, type_: str, name: str) -> str:
+    """Build a resource's URN as the engine does: with the types of all parents except the stack.
+
+    Args:
+        stack: the stack's name.
+        project: the project's name.
+        parent: the parent's URN; None or empty if there is none.
+        type_: the resource's type.
+        name: its logical name.
+    """
+    types = parent.split("::")[2] if parent else STACK_TYPE
+    qualified = type_ if types == STACK_TYPE else f"{types}${type_}"
+    return f"{_PREFIX}{stack}::{project}::{qualified}::{name}"
+
+
+def urn_name(urn: str) -> str:
+    """Return the logical name in a URN; it may contain `::`."""
+    return urn.split("::", 3)[-1]
+
+
+def stack_and_project(urn: str) -> tuple[str, str]:
+    """Return the stack and the project of a URN; the project is empty if the URN is malformed."""
+    stack, project = f"{urn.removeprefix(_PREFIX)}::".split("::")[:2]
+    return stack, project
+
 
 Severity: TypeAlias = Literal["info", "warning", "error"]
 
@@ -190,3 +222,52 @@ class Recording:
     def says(self, severity: Severity) -> tuple[Message, ...]:
         """Return the messages of a severity."""
         return tuple(message for message in self.messages if message.severity == severity)
+
+
+_PART: Final = re.compile(r"(parent|type|name|project|stack)=(.*?)(?= (?:parent|type|name|project|stack)=|$)")
+_NO_PARENT: Final = "the stack"
+
+
+def former_resources(before: Recording, after: Recording) -> dict[str, Resource]:
+    """Return the resources of `before` that are also in `after`, by their URN in `after`.
+
+    A child of a resource with an alias is found below its parent's former URN, and by its former name if that
+    starts with the parent's (pulumi, `inheritedChildAlias`).
+    """
+    former: dict[str, Resource] = {}
+    for resource in after:
+        urns = (urn for urn in _candidates(resource, after, former) if urn in before)
+        if (urn := next(urns, None)) is not None:
+            former[resource.urn] = before[urn]
+    return former
+
+
+def _candidates(resource: Resource, after: Recording, former: dict[str, Resource]) -> Iterator[str]:
+    """Yield the possible former URNs of a resource, its current one first."""
+    yield resource.urn
+    parent = former.get(resource.parent or "")
+    parents = [resource.parent, parent.urn] if parent else [resource.parent]
+    for parent_urn in parents:
+        yield _urn(resource, after, {"parent": parent_urn or _NO_PARENT})
+        for alias in resource.aliases:
+            if alias.startswith("urn:"):
+                yield alias
+            else:
+                parts = dict(_PART.findall(alias))
+                yield _urn(resource, after, {"parent": parent_urn or _NO_PARENT, **parts})
+    if parent and resource.parent:
+        name = after[resource.parent].name
+        if resource.name.startswith(name):
+            renamed = parent.name + resource.name.removeprefix(name)
+            yield _urn(resource, after, {"parent": parent.urn, "name": renamed})
+
+
+def _urn(resource: Resource, after: Recording, parts: dict[str, str]) -> str:
+    parent = parts["parent"]
+    return urn_of(
+        parts.get("stack", after.stack),
+        parts.get("project", after.project),
+        None if parent == _NO_PARENT else parent,
+        parts.get("type", resource.type),
+        parts.get("name", resource.name),
+    )

@@ -13,7 +13,7 @@ from ebbtide.analysis.policy.settings import Policy, PolicyError
 from ebbtide.analysis.preview.record_stack import record_stack
 from ebbtide.analysis.preview.stack_files import StackFileError, StackFiles, read_stack
 from ebbtide.analysis.reading import state
-from ebbtide.analysis.recording.record import ProgramError
+from ebbtide.analysis.recording.program import ProgramError
 from ebbtide.analysis.recording.recording import Recording, Resource
 from ebbtide.analysis.recording.values import Plain
 from ebbtide.analysis.review.difference import updates

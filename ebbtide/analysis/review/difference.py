@@ -10,9 +10,8 @@ from typing import Any, Final, Literal, TypeAlias
 
 from ebbtide.analysis.providers.changes import FieldChange, field_changes, is_deleted_first
 from ebbtide.analysis.providers.property_path import top_level
-from ebbtide.analysis.recording.assumed_values import is_assumed
-from ebbtide.analysis.recording.identities import former_resources
-from ebbtide.analysis.recording.recording import Recording, Resource
+from ebbtide.analysis.recording.assumption_tables import is_assumed
+from ebbtide.analysis.recording.recording import Recording, Resource, former_resources
 from ebbtide.analysis.recording.values import UNKNOWN, Plain, Secret, at, leaves
 from ebbtide.values import remote_inputs
 

@@ -20,6 +20,7 @@ from ebbtide.analysis.preview.words import (
     queue_rows,
     type_words,
 )
+from ebbtide.analysis.recording.recording import urn_name
 from ebbtide.analysis.review import diagram
 from ebbtide.analysis.review.report import FailedReview, FindingReport, Review
 from ebbtide.analysis.review.summary import (
@@ -34,7 +35,6 @@ from ebbtide.analysis.review.summary import (
     replay_rows,
     replay_title,
 )
-from ebbtide.analysis.urns import urn_name
 
 _OPEN: Final = 40
 """Maximum number of pools in a diagram that is not folded."""

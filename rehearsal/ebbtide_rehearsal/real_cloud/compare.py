@@ -13,11 +13,16 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final, Literal, cast
 
 from ebbtide.analysis.providers.property_path import differences, plain_path, top_level
-from ebbtide.analysis.recording import answers_azure, answers_gcp, assumed_azure, assumed_gcp
-from ebbtide.analysis.recording.assumed_values import ADDRESS, CERTIFICATE_BASE64, WORD, uuid_for
-from ebbtide.analysis.recording.assumption_tables import Assumptions, Question
+from ebbtide.analysis.recording import assumed_azure, assumed_gcp
+from ebbtide.analysis.recording.assumption_tables import (
+    ADDRESS,
+    CERTIFICATE_BASE64,
+    WORD,
+    Question,
+    ResourceTemplate,
+    uuid_for,
+)
 from ebbtide.analysis.recording.provider_calls import ProviderCall, read
-from ebbtide.analysis.recording.templates import ResourceTemplate
 from ebbtide.analysis.recording.values import leaves
 from ebbtide.values.documents import DocumentPart
 from ebbtide.values.paths import path_keys
@@ -92,22 +97,7 @@ _NOT_FOUND: Final = re.compile(r"\b(?:Error |Status=)404\b")
 """The status of a resource that does not exist, as Google's and Azure's clients write it."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Tables:
-    """The tables of a cloud, with the names of their files."""
-
-    resources: Mapping[str, ResourceTemplate]
-    answers: str
-    assumptions: Assumptions
-    assumed: str
-
-
-_TABLES: Final = {
-    "gcp": _Tables(answers_gcp.RESOURCES, "answers_gcp.py", assumed_gcp.TABLES, "assumed_gcp.py"),
-    "azure-native": _Tables(
-        answers_azure.RESOURCES, "answers_azure.py", assumed_azure.TABLES, "assumed_azure.py"
-    ),
-}
+_TABLES: Final = {"gcp": assumed_gcp, "azure-native": assumed_azure}
 
 
 class _ControlPlanes:
@@ -407,7 +397,7 @@ def _differing(call: ProviderCall, answer: Mapping[str, Any]) -> Iterator[_Field
 
 def _template(call: ProviderCall, path: str) -> Any:
     """Return the template of a property in the table of answers; None for none."""
-    template: Any = _TABLES[call.package].resources.get(_type(call), ResourceTemplate("")).outputs
+    template: Any = _TABLES[call.package].RESOURCES.get(_type(call), ResourceTemplate("")).outputs
     for key in path_keys(path.removeprefix("properties.")):
         template = (
             cast("Mapping[str, Any]", template).get(str(key)) if isinstance(template, Mapping) else None
@@ -415,12 +405,17 @@ def _template(call: ProviderCall, path: str) -> Any:
     return template
 
 
+def _file(call: ProviderCall) -> str:
+    """Return the name of the file with the tables of a call's cloud."""
+    return Path(_TABLES[call.package].__file__).name
+
+
 def _source(call: ProviderCall, path: str) -> str:
     """Return where our value of a property is from."""
     _, _, inner = plain_path(path).partition(".")
     if call.method in ("Create", "Read", "Update"):
         if path == "id" or _template(call, path) is not None:
-            return _TABLES[call.package].answers
+            return _file(call)
         if any(inner == row or inner.startswith(f"{row}.") for row in rows_of(_type(call))):
             return "read_back.csv"
     return _FAKE
@@ -429,17 +424,17 @@ def _source(call: ProviderCall, path: str) -> str:
 def _unfit(call: ProviderCall, settings: Mapping[str, Any], reported: set[str]) -> Iterator[_Field]:
     """Yield the fields of a created resource that do not fit the preview's assumptions."""
     tables = _TABLES[call.package]
-    if _type(call) not in tables.resources or call.answer is None:
+    if _type(call) not in tables.RESOURCES or call.answer is None:
         return
     question = Question(
         token=_type(call), inputs=call.request["properties"], provider=settings, name=_name(call)
     )
-    assumed = tables.assumptions.answer(question)
+    assumed = tables.TABLES.answer(question)
     real = dict(leaves(call.answer["properties"], "properties"))
     for path, own in (("id", assumed.id), *leaves(dict(assumed.outputs), "properties")):
         recorded = call.answer["id"] if path == "id" else real.get(path)
         if path not in reported and not fits_assumption(recorded, own):
-            yield path, recorded, own, tables.assumed
+            yield path, recorded, own, _file(call)
 
 
 _UUID: Final = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ebbtide.analysis.urns import urn_name
+from ebbtide.analysis.recording.recording import urn_name
 from ebbtide.clients.kubernetes import Api
 from rehearsal.tests.control_plane.live import live
 from rehearsal.tests.engine.sites import Checkout

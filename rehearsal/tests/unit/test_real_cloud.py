@@ -202,9 +202,9 @@ def test_each_table_is_compared(tmp_path: Path) -> None:
     assert _paths(tmp_path, true) == []
     assert _paths(tmp_path, _bucket(location="us-central1")) == [("properties.location", "read_back.csv")]
     other = _bucket(location="US-CENTRAL1", url="https://storage.googleapis.com/project-1-data")
-    assert _paths(tmp_path, other) == [("properties.url", "answers_gcp.py")]
+    assert _paths(tmp_path, other) == [("properties.url", "assumed_gcp.py")]
     renamed = {**true, "answer": {**true["answer"], "id": "b/project-1-data"}}
-    assert _paths(tmp_path, renamed) == [("id", "answers_gcp.py")]
+    assert _paths(tmp_path, renamed) == [("id", "assumed_gcp.py")]
 
 
 def test_refusals_are_compared(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 import typer
 
 from ebbtide.analysis.preview.stack_files import StackFileError
-from ebbtide.analysis.recording.failures import ProgramError
+from ebbtide.analysis.recording.program import ProgramError
 from ebbtide.analysis.recording.record import record
 from ebbtide.cli import entry_point
 from ebbtide.cli.error_output import explain

@@ -8,7 +8,7 @@ from pulumi.runtime.mocks import MockCallArgs, MockMonitor, MockResourceArgs
 
 from components.faults import require_cloud
 from ebbtide.analysis.recording.assumption_tables import Question
-from ebbtide.analysis.recording.assumptions import ASSUMPTIONS
+from ebbtide.analysis.recording.record import ASSUMPTIONS
 from ebbtide.declaration.model import Aks, Cluster, Gke, Team, declare
 from tests.running import full
 

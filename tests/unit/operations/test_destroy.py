@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 from rich.console import Console
 
-from ebbtide.analysis.urns import STACK_TYPE
+from ebbtide.analysis.recording.recording import STACK_TYPE
 from ebbtide.clients.clouds.interfaces import Account, CloudResource, ClusterIdentity, Inventory
 from ebbtide.declaration.catalog import CloudKind
 from ebbtide.operations import access, inspection

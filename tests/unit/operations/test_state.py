@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ebbtide.analysis.urns import STACK_TYPE
+from ebbtide.analysis.recording.recording import STACK_TYPE
 from ebbtide.clients.clouds.interfaces import Account, ClusterIdentity
 from ebbtide.declaration.catalog import CloudKind
 from ebbtide.operations import inspection

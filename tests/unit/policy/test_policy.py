@@ -13,8 +13,8 @@ from ebbtide.analysis.policy.check import Finding, policy_of
 from ebbtide.analysis.policy.expectations import RequiredProperty
 from ebbtide.analysis.policy.rules import BY_ID, EXCEPTIONS, LOOSENED, RULES, benchmarks
 from ebbtide.analysis.policy.settings import Level
-from ebbtide.analysis.recording.recording import Resource, Secret
-from ebbtide.analysis.recording.values import UNKNOWN
+from ebbtide.analysis.recording.recording import Resource
+from ebbtide.analysis.recording.values import UNKNOWN, Secret
 from tests.unit.policy.stacks_in_memory import AKS, AKS_POOL, GKE, GKE_POOL, findings, resource, system_pool
 
 _CHART = "kubernetes:helm.sh/v4:Chart"

@@ -7,7 +7,7 @@ import uuid
 
 import pytest
 
-from ebbtide.analysis.recording.assumed_values import (
+from ebbtide.analysis.recording.assumption_tables import (
     ADDRESS,
     CERTIFICATE,
     CERTIFICATE_BASE64,

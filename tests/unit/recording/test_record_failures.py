@@ -8,7 +8,7 @@ import pulumi
 import pulumi_gcp as gcp
 import pytest
 
-from ebbtide.analysis.recording.failures import ProgramError
+from ebbtide.analysis.recording.program import ProgramError
 from ebbtide.analysis.recording.record import record
 from tests.unit.recording.programs import network, run
 

@@ -6,7 +6,7 @@ import pulumi_gcp as gcp
 import pytest
 from pulumi import ResourceOptions
 
-from ebbtide.analysis.recording.failures import ProgramError
+from ebbtide.analysis.recording.program import ProgramError
 from ebbtide.analysis.recording.record import record
 from ebbtide.analysis.recording.recording import Recording
 from tests.unit.recording.programs import Part, network, run

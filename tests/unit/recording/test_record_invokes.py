@@ -9,11 +9,9 @@ import pulumi_gcp as gcp
 import pytest
 from pulumi import InvokeOptions, Output
 
-from ebbtide.analysis.recording.assumed_values import is_assumed
-from ebbtide.analysis.recording.assumption_tables import Assumptions
-from ebbtide.analysis.recording.assumptions import ASSUMPTIONS
-from ebbtide.analysis.recording.failures import ProgramError
-from ebbtide.analysis.recording.record import record
+from ebbtide.analysis.recording.assumption_tables import Assumptions, is_assumed
+from ebbtide.analysis.recording.program import ProgramError
+from ebbtide.analysis.recording.record import ASSUMPTIONS, record
 from ebbtide.analysis.recording.values import UNKNOWN
 from tests.unit.recording.programs import network, run
 

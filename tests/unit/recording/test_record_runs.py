@@ -13,7 +13,7 @@ from pulumi import Output, ResourceOptions
 from pulumi.runtime import settings
 
 from ebbtide.analysis.preview.stack_files import read_stack
-from ebbtide.analysis.recording.failures import ProgramError
+from ebbtide.analysis.recording.program import ProgramError
 from ebbtide.analysis.recording.record import record
 from tests.synth import ROOT
 from tests.unit.recording.programs import Part, network, run

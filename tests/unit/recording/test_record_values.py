@@ -7,7 +7,7 @@ import pulumi_azure_native as azure
 import pulumi_gcp as gcp
 from pulumi import Output, ResourceOptions
 
-from ebbtide.analysis.recording.assumed_values import is_assumed
+from ebbtide.analysis.recording.assumption_tables import is_assumed
 from ebbtide.analysis.recording.record import record
 from ebbtide.analysis.recording.values import UNKNOWN, Secret, at
 from tests.unit.recording.programs import network, run

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from ebbtide.analysis.recording.recording import Recording, Resource, Secret
-from ebbtide.analysis.recording.values import UNKNOWN
+from ebbtide.analysis.recording.recording import Recording, Resource
+from ebbtide.analysis.recording.values import UNKNOWN, Secret
 from ebbtide.analysis.review.consequences import refusals
 from ebbtide.analysis.review.difference import Change, compare
 

@@ -7,8 +7,7 @@ from typing import Final
 from ebbtide.analysis.costs.charges import Charge
 from ebbtide.analysis.policy.settings import Level, Limits
 from ebbtide.analysis.reading import ClusterFacts, RecordedPool
-from ebbtide.analysis.recording.recording import Recording, Resource
-from ebbtide.analysis.urns import urn_name
+from ebbtide.analysis.recording.recording import Recording, Resource, urn_name
 from ebbtide.declaration.catalog import CloudKind
 
 STACK: Final = "stack"

@@ -1,11 +1,11 @@
-"""Outputs from the templates that previews also use: `ebbtide.analysis.recording.answers_azure`."""
+"""Outputs from the templates that previews also use: `ebbtide.analysis.recording.assumed_azure`."""
 
 from typing import Any
 from uuid import uuid4
 
 from ebbtide.analysis.providers.property_path import merged
-from ebbtide.analysis.recording.answers_azure import NODE_RESOURCE_GROUP, RESOURCES
-from ebbtide.analysis.recording.templates import Text, rendered_properties
+from ebbtide.analysis.recording.assumed_azure import NODE_RESOURCE_GROUP, RESOURCES
+from ebbtide.analysis.recording.assumption_tables import Text, rendered_properties
 from ebbtide_rehearsal.cloud.azure import ids
 from ebbtide_rehearsal.cloud.azure.arm import TENANT
 from ebbtide_rehearsal.cloud.azure.resource_kind import Request

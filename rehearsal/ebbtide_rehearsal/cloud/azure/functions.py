@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from ebbtide.analysis.recording.answers_azure import RESOURCES, credentials
+from ebbtide.analysis.recording.assumed_azure import RESOURCES, credentials
 from ebbtide_rehearsal.cloud.azure import ids, storage
 from ebbtide_rehearsal.cloud.azure.aks.agent_pools import CLUSTER
 from ebbtide_rehearsal.cloud.azure.arm import DEPLOYER, DEPLOYER_CLIENT, TENANT, Arm

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from ebbtide.analysis.providers.azure import names
-from ebbtide.analysis.recording.answers_azure import GROUP
+from ebbtide.analysis.recording.assumed_azure import GROUP
 
 __all__ = ["GROUP", "azure_type", "group_of", "identity", "last", "names", "parts", "same", "within"]
 

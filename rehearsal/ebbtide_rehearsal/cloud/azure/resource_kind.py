@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from ebbtide.analysis.recording.answers_azure import RESOURCES
+from ebbtide.analysis.recording.assumed_azure import RESOURCES
 from ebbtide_rehearsal.cloud.azure.arm import Arm
 from ebbtide_rehearsal.cloud.core import resource_kind
 

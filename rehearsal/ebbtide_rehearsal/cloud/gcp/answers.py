@@ -1,10 +1,10 @@
-"""Ids and outputs from the templates that previews also use: `ebbtide.analysis.recording.answers_gcp`."""
+"""Ids and outputs from the templates that previews also use: `ebbtide.analysis.recording.assumed_gcp`."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from ebbtide.analysis.recording.answers_gcp import INVOKES, RESOURCES
-from ebbtide.analysis.recording.templates import Text, rendered_properties
+from ebbtide.analysis.recording.assumed_gcp import INVOKES, RESOURCES
+from ebbtide.analysis.recording.assumption_tables import Text, rendered_properties
 from ebbtide.declaration.catalog.clouds import account_host
 from ebbtide_rehearsal.cloud.gcp.request import Request, resource_id
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from ebbtide.analysis.recording.assumed_values import ADDRESS
-from ebbtide.analysis.recording.recording import Secret
+from ebbtide.analysis.recording.assumption_tables import ADDRESS
+from ebbtide.analysis.recording.values import Secret
 from ebbtide.declaration.model.physical_names import account_name
 from tests.declarations import AKS, BASES, GKE, changed
 from tests.synth import synth

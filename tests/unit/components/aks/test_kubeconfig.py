@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from components.aks.kubeconfig import CredentialsError, kubeconfig_text, server_and_authority
-from ebbtide.analysis.recording.recording import Secret
+from ebbtide.analysis.recording.values import Secret
 from tests.declarations import AKS, changed
 from tests.synth import synth
 

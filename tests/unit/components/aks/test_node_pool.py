@@ -7,7 +7,8 @@ import pytest
 
 from components.aks import NodePool, NodePoolArgs
 from components.aks.agent_pool import pool_inputs
-from ebbtide.analysis.recording.record import ProgramError, record
+from ebbtide.analysis.recording.program import ProgramError
+from ebbtide.analysis.recording.record import record
 from ebbtide.analysis.recording.recording import Recording
 from ebbtide.declaration.catalog import CloudKind
 from ebbtide.declaration.model import Accelerator, Nodes, Pool, Role, Site, Spot

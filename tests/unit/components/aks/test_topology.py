@@ -7,8 +7,10 @@ import pulumi
 import pytest
 
 from components.aks import Topology
-from ebbtide.analysis.recording.record import ProgramError, record
-from ebbtide.analysis.recording.recording import Recording, Secret
+from ebbtide.analysis.recording.program import ProgramError
+from ebbtide.analysis.recording.record import record
+from ebbtide.analysis.recording.recording import Recording
+from ebbtide.analysis.recording.values import Secret
 from ebbtide.declaration.model import declare
 from tests.declarations import AKS, GKE
 from tests.synth import synth

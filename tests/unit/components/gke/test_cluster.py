@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from ebbtide.analysis.recording.recording import Recording, Secret
+from ebbtide.analysis.recording.recording import Recording
+from ebbtide.analysis.recording.values import Secret
 from tests.declarations import GKE, changed
 from tests.synth import synth
 

@@ -6,7 +6,8 @@ import pulumi
 import pytest
 
 from components.gke import NodePool, NodePoolArgs
-from ebbtide.analysis.recording.record import ProgramError, record
+from ebbtide.analysis.recording.program import ProgramError
+from ebbtide.analysis.recording.record import record
 from ebbtide.analysis.recording.recording import Recording
 from ebbtide.declaration.catalog import CloudKind
 from ebbtide.declaration.model import Accelerator, Nodes, Pool, Site, Spot, declare

@@ -9,8 +9,10 @@ import pytest
 from pulumi.output import Unknown
 
 from components.plugin.provider import Provider
-from ebbtide.analysis.recording.record import ProgramError, record
-from ebbtide.analysis.recording.recording import UNKNOWN, Recording
+from ebbtide.analysis.recording.program import ProgramError
+from ebbtide.analysis.recording.record import record
+from ebbtide.analysis.recording.recording import Recording
+from ebbtide.analysis.recording.values import UNKNOWN
 from ebbtide.declaration.model.waiting import WAITING, WaitingField
 from tests.declarations import AKS, BASES, GKE, Declaration, changed
 from tests.synth import synth

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from ebbtide.analysis.recording.answers_azure import RESOURCES
+from ebbtide.analysis.recording.assumed_azure import RESOURCES
 from ebbtide_rehearsal.cloud.azure import ids
 from ebbtide_rehearsal.cloud.azure.aks import pool_rules, pools
 from ebbtide_rehearsal.cloud.azure.aks.pool_request import PoolRequest
