@@ -21,7 +21,7 @@ from ebbtide.analysis.preview.stack_schema import stack_schema
 from ebbtide.declaration.catalog import PINS, CloudKind
 from ebbtide.declaration.model.declare import whole_schema
 from ebbtide.declaration.model.pool_fields import PoolField, pool_fields
-from ebbtide.declaration.model.rules import RULES
+from ebbtide.declaration.model.rules.registry import RULES
 from ebbtide.declaration.project.diagnostics import OTHER_RULES, report_schema
 from ebbtide_rehearsal.scenarios import Scenario, built_in, read
 from ebbtide_rehearsal.tools import all_items

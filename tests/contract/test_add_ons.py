@@ -19,7 +19,7 @@ from ebbtide.declaration.model import Cluster, DeclarationError, declare
 from ebbtide.declaration.model.addons import ADD_ONS
 from ebbtide.declaration.model.addons import Addons as Declared
 from ebbtide.declaration.model.resolved_pool import resolve
-from ebbtide.declaration.model.rules.free_capacity import system_pods
+from ebbtide.declaration.model.rules.system_pool import system_pods
 from tests.declarations import GKE, changed, pool
 from tests.made_up_add_on import CHART, register
 from tests.running import manifest

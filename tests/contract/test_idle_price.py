@@ -7,7 +7,7 @@ import yaml
 from ebbtide.declaration.catalog import CloudKind, Resources, find_price, machine_price
 from ebbtide.declaration.catalog.prices import Price
 from ebbtide.declaration.model import Cluster, declare
-from ebbtide.declaration.model.rules.free_capacity import system_pods
+from ebbtide.declaration.model.rules.system_pool import system_pods
 from tests.repository import ROOT
 
 LOWEST_PUBLISHED = 0.125

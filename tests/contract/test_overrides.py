@@ -14,7 +14,7 @@ from ebbtide.analysis.preview.build_report import preview_of
 from ebbtide.analysis.recording.recording import Recording, Resource
 from ebbtide.analysis.recording.values import at
 from ebbtide.declaration.model import DeclarationError, declare
-from ebbtide.declaration.model.rules.derived_inputs import CLUSTERS, POOLS, Overridable
+from ebbtide.declaration.model.rules.overrides import CLUSTERS, POOLS, Overridable
 from ebbtide.declaration.model.site import CloudKind
 from ebbtide.declaration.providers.constraints import constraints_of
 from ebbtide.declaration.providers.schema import alternatives, properties, properties_of, word

@@ -21,7 +21,7 @@ from ebbtide.analysis.policy.check import policy_of
 from ebbtide.analysis.policy.settings import KEY
 from ebbtide.declaration.catalog import PINS
 from ebbtide.declaration.model import declare
-from ebbtide.declaration.model.rules import RULES
+from ebbtide.declaration.model.rules.registry import RULES
 from ebbtide.declaration.project.extends import DECLARATION, extended
 from ebbtide.placement.derive import profile
 from tests.pages import BLOCKS, FILES, Block, commands, of_kind

@@ -12,8 +12,9 @@ from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.faults import DeclarationError, Fault
 from ebbtide.declaration.model.pool import Pool
 from ebbtide.declaration.model.resolved_pool import ResolvedPool, resolve
-from ebbtide.declaration.model.rules import PoolIn, Severity, cluster_faults, pool_faults
 from ebbtide.declaration.model.rules.overrides import unchecked
+from ebbtide.declaration.model.rules.registry import cluster_faults, pool_faults
+from ebbtide.declaration.model.rules.rule import PoolIn, Severity
 from ebbtide.declaration.model.site import Site
 from ebbtide.values.paths import position
 

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from ebbtide.declaration.catalog import machine_price
 from ebbtide.declaration.model import Cluster, DeclarationError, Fault, Site, advice, check_pool, declare
 from ebbtide.declaration.model.pool import Pool
-from ebbtide.declaration.model.rules import RULES
+from ebbtide.declaration.model.rules.registry import RULES
 from ebbtide.declaration.model.shape.findings import shape_faults
 from ebbtide.declaration.model.site import CloudKind
 from ebbtide.declaration.project.diagnostics import OTHER_RULES

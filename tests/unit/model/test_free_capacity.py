@@ -2,7 +2,7 @@
 
 from ebbtide.declaration.catalog import footprint
 from ebbtide.declaration.model import Cluster, declare
-from ebbtide.declaration.model.rules.free_capacity import largest_pod, system_pods
+from ebbtide.declaration.model.rules.system_pool import largest_pod, system_pods
 from tests.unit.model.cases import base, edited
 
 

@@ -8,8 +8,8 @@ import pytest
 from pydantic import ValidationError
 
 from ebbtide.declaration.model import Cluster, Fault
-from ebbtide.declaration.model.rules import RULES, ClusterRule, PoolRule, Severity
-from ebbtide.declaration.model.rules.rule import pools_of
+from ebbtide.declaration.model.rules.registry import RULES
+from ebbtide.declaration.model.rules.rule import ClusterRule, PoolRule, Severity, pools_of
 from tests.unit.model.cases import Case, bad_cases, cases
 
 Rule = PoolRule | ClusterRule

@@ -3,8 +3,3 @@
 Rules check the declaration as written, so that a fault refers to the user's input. `declare` runs all of them
 and reports every fault. A rule's severity is an error or a warning.
 """
-
-from ebbtide.declaration.model.rules.registry import RULES, cluster_faults, pool_faults
-from ebbtide.declaration.model.rules.rule import ClusterRule, PoolIn, PoolRule, Severity
-
-__all__ = ["RULES", "ClusterRule", "PoolIn", "PoolRule", "Severity", "cluster_faults", "pool_faults"]

@@ -9,7 +9,7 @@ from ebbtide.declaration.model.capacity import Preemptible, Spot
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.faults import Fault
 from ebbtide.declaration.model.pool import Pool, TaintEffect
-from ebbtide.declaration.model.rules.gke_versions import is_earlier
+from ebbtide.declaration.model.rules.cluster import is_earlier
 from ebbtide.declaration.model.rules.rule import PoolIn, Severity, cluster_rule, pools_of, service_name
 from ebbtide.text import and_list
 

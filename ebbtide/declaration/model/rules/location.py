@@ -1,25 +1,29 @@
-"""Rules for locations of a cluster and its pools."""
+"""Locations of a cluster and its pools, and the hardware that they offer."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from ebbtide.declaration.catalog import CloudKind, Locations
+from ebbtide.declaration.catalog import CloudKind, Locations, Offering
 from ebbtide.declaration.catalog.clouds import is_gke_zone, region_of
 from ebbtide.declaration.catalog.locations import is_ai_zone
 from ebbtide.declaration.model.cloud import Aks, Gke
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.faults import Fault
-from ebbtide.declaration.model.rules.rule import PoolIn, Severity, cluster_rule, pool_rule
+from ebbtide.declaration.model.rules.rule import (
+    NO_CLUSTER,
+    NO_POOL,
+    PoolIn,
+    Severity,
+    cluster_rule,
+    pool_rule,
+    service_name,
+)
 from ebbtide.text import and_list, did_you_mean, or_list
 
 _GKE_REGION = re.compile(r"[a-z]+-[a-z]+[0-9]+")
 _AKS_REGION = re.compile(r"[a-z]+[0-9]*")
 _PATH = "cloud.location"
-_NO_CLUSTER = "The cluster could not be created."
-_NO_POOL = "The node pool could not be created."
 _BEHIND = "if Ebbtide's table is out of date"
-
-
 _TABLE = "catalog/data/locations.csv, a source in each row"
 
 
@@ -33,7 +37,7 @@ def _gke_location(cluster: Cluster) -> Iterator[Fault]:
         yield Fault(
             _PATH,
             f"{region} has no zone {location}: it has {and_list(zones)}.",
-            _NO_CLUSTER,
+            NO_CLUSTER,
             f"Write one of them, or {region} for a regional cluster. Add the zone to cloud.regions "
             f"{_BEHIND}.",
         )
@@ -43,7 +47,7 @@ def _gke_location(cluster: Cluster) -> Iterator[Fault]:
     yield Fault(
         _PATH,
         f"Google Cloud has no region or zone {location}{suggestion}",
-        f"It is an Azure region, and {_NO_CLUSTER.lower()}" if azure else _NO_CLUSTER,
+        f"It is an Azure region, and {NO_CLUSTER.lower()}" if azure else NO_CLUSTER,
         "Write a zone such as us-central1-a for a zonal cluster, or a region such as us-central1."
         + (f" Add the region to cloud.regions {_BEHIND}." if _GKE_REGION.fullmatch(region) else ""),
     )
@@ -66,7 +70,7 @@ def _aks_location(cluster: Cluster) -> Iterator[Fault]:
     yield Fault(
         _PATH,
         f"Azure has no region {location}{suggestion}",
-        f"It is a {kind} of Google Cloud, and {_NO_CLUSTER.lower()}" if google else _NO_CLUSTER,
+        f"It is a {kind} of Google Cloud, and {NO_CLUSTER.lower()}" if google else NO_CLUSTER,
         fix,
     )
 
@@ -153,7 +157,7 @@ def _added_aks(cluster: Cluster) -> Iterator[Fault]:
                 yield Fault(
                     f"{path}.zones[{number}]",
                     f"{zone} is not a valid name of an Azure zone.",
-                    _NO_POOL,
+                    NO_POOL,
                     'Write zones by number: "1", "2" or "3".',
                 )
 
@@ -172,21 +176,21 @@ def _gke_zones(pool: PoolIn) -> Iterator[Fault]:
             yield Fault(
                 path,
                 f"{zone} is not a Google Cloud zone.",
-                _NO_POOL,
+                NO_POOL,
                 f"Write a zone of the region, such as {zones[0]}.",
             )
         elif region_of(zone) != region:
             yield Fault(
                 path,
                 f"The zone {zone} is not in {region}, where the cluster is.",
-                _NO_POOL,
+                NO_POOL,
                 f"Write a zone of {region}, such as {zones[0]}.",
             )
         else:
             yield Fault(
                 path,
                 f"{region} has no zone {zone}.",
-                _NO_POOL,
+                NO_POOL,
                 f"Write {or_list(zones)}. Add the zone to cloud.regions {_BEHIND}.",
             )
 
@@ -217,7 +221,7 @@ def _aks_zones(pool: PoolIn) -> Iterator[Fault]:
         yield Fault(
             path,
             f"AKS has no zone {zone} in {region}.",
-            _NO_POOL,
+            NO_POOL,
             "Write zones by number: " + or_list([f'"{known}"' for known in zones or ("1", "2", "3")]) + ".",
         )
 
@@ -233,3 +237,71 @@ def _zone_twice(pool: PoolIn) -> Iterator[Fault]:
                 "The cloud refuses duplicate zones.",
                 "Remove one of the two.",
             )
+
+
+_SOME = 4
+
+
+def _locations(pool: PoolIn) -> tuple[str, ...]:
+    """Return the zones that a pool is created in, or on Azure its region."""
+    site = pool.site
+    if site.cloud is CloudKind.AKS or (site.is_zonal and not pool.pool.zones):
+        return (site.location,)
+    return pool.pool.zones or site.locations.default_zones(site.region)
+
+
+def _hardware(offering: Offering, pool: PoolIn) -> str:
+    """Return the cloud's name of the accelerator, or else the machine type, since a declaration names no
+    family."""
+    accelerator, shape = pool.pool.accelerator, pool.pool.machine
+    if accelerator is not None and accelerator.type == offering.item:
+        return accelerator.type
+    return shape.type if shape else offering.item
+
+
+def _fix(offering: Offering, pool: PoolIn) -> str:
+    region = pool.site.region
+    zones = [zone for zone in offering.locations if region_of(zone) == region and zone != region]
+    known = f"Or add it to the offers of {region} in cloud.regions."
+    if zones and pool.site.cloud is CloudKind.GKE:
+        return f"Write zones: [{', '.join(zones)}]. {known}"
+    listed = _nearest(offering.locations, region)
+    return f"Write a location that offers it, such as {or_list(listed)}. {known}"
+
+
+def _nearest(listed: Sequence[str], region: str) -> list[str]:
+    """Return a few regions, on Google Cloud those on the same continent first."""
+    regions = dict.fromkeys(region_of(location) for location in listed)
+    continent = region.partition("-")[0]
+    return sorted(regions, key=lambda name: name.partition("-")[0] != continent)[:_SOME]
+
+
+@pool_rule(
+    "hardware available in location",
+    "catalog/data/offerings.csv, a source in each row; "
+    "GoogleCloudPlatform/kubernetes-engine-samples#1738, keras-team/kinetic#305",
+    severity=Severity.WARNED,
+)
+def _is_offered(pool: PoolIn) -> Iterator[Fault]:
+    locations, machine = pool.site.locations, pool.machine
+    shape, accelerator = pool.pool.machine, pool.pool.accelerator
+    if shape is None:
+        return
+    kind = accelerator.type if accelerator else machine.accelerator if machine else ""
+    offering = locations.offering(machine.family if machine else "", kind)
+    if offering is None:
+        return
+    missing = [
+        location
+        for location in _locations(pool)
+        if region_of(location) in locations.regions() and not locations.offers(offering, location, shape.type)
+    ]
+    if missing:
+        yield Fault(
+            pool.at("zones" if pool.pool.zones else "machine"),
+            f"{_hardware(offering, pool)} is not listed in {and_list(missing)} in Ebbtide's table of "
+            f"{offering.as_of}.",
+            f"If the table is right, {service_name(pool.site.cloud)} refuses the node pool after the rest "
+            "of the stack is created.",
+            _fix(offering, pool),
+        )

@@ -1,27 +1,47 @@
-"""Rules for machine types: declared, known, and consistent with the catalog."""
+"""Machine types, and what belongs to a machine: disks, images, and fields that only one cloud has."""
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
 from ebbtide.declaration.catalog import (
     CLOUD_SPECS,
+    LARGEST_EPHEMERAL_GIB,
     CloudKind,
+    LocalSsds,
     Machine,
+    Retirement,
+    boot_disk_types,
+    ephemeral_gib,
     find_machine,
+    has_temporary_disk,
+    local_ssds,
     machine_names,
+    retired_names,
     retirement,
+    short_for,
 )
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.faults import Fault
-from ebbtide.declaration.model.pool import MachineShape
-from ebbtide.declaration.model.rules.rule import PoolIn, cluster_rule, pool_rule, pools_of, service_name
+from ebbtide.declaration.model.pool import MachineShape, Pool
+from ebbtide.declaration.model.pool_fields import PoolField, pool_fields
+from ebbtide.declaration.model.provider_inputs import OnlyOn
+from ebbtide.declaration.model.rules.rule import (
+    NO_GKE_POOL,
+    NO_POOL,
+    PoolIn,
+    PoolRule,
+    Severity,
+    cluster_rule,
+    pool_rule,
+    pools_of,
+    service_name,
+)
 from ebbtide.text import did_you_mean, or_list, several
 from ebbtide.values.paths import path_text, value_at
 
 _DOCS = "GKE and AKS node pools, machineType and vmSize (pulumi-gcp 10.2.0, azure-native 3.29.0)"
-
 _AZURE = "Standard_"
-
 _CATALOG = "catalog/data/machines.csv, a source in each row"
 
 
@@ -55,7 +75,7 @@ def _is_known(pool: PoolIn) -> Iterator[Fault]:
     yield Fault(
         pool.at("machine"),
         f"No machine type {shape.type} is known on {service_name(cloud)}{near}",
-        "The node pool could not be created.",
+        NO_POOL,
         "Write a known machine type, or declare vcpus and memoryGib with it.",
     )
 
@@ -108,7 +128,7 @@ def _gvnic(pool: PoolIn) -> Iterator[Fault]:
         yield Fault(
             pool.at("gvnic"),
             f"Machines of the {series.name} series support only gVNIC as the network interface.",
-            "The node pool could not be created.",
+            NO_POOL,
             "Remove gvnic.",
         )
 
@@ -173,9 +193,283 @@ def _confidential(cluster: Cluster) -> Iterator[Fault]:
                 else "cloud.overrides.confidentialNodes",
                 f"{machine.name}, the machine of {pool.pool.name}, does not support confidential nodes of "
                 f"type {kind}.",
-                "The node pool could not be created.",
+                NO_POOL,
                 f"Write {or_list(sorted(supported))}."
                 if supported
                 else "Write a machine of another series, such as "
                 "n2d-standard-4, or remove confidentialNodes.",
             )
+
+
+_TABLE = "catalog/data/retirements.csv, a source in each row"
+
+
+def _retirements(pool: PoolIn) -> Iterator[tuple[str, str, Retirement]]:
+    """Yield the path, name and retirement of a pool's machine type and accelerators."""
+    shape, accelerator = pool.pool.machine, pool.pool.accelerator
+    declared = [("machine", shape.type)] if shape else []
+    if accelerator is not None:
+        names = short_for(accelerator.type, retired_names(pool.site.cloud))
+        declared += [("accelerator.type", name) for name in names[:1]]
+    for field, name in declared:
+        announced = retirement(pool.site.cloud, name)
+        if announced is not None:
+            yield pool.at(field), name, announced
+
+
+@pool_rule("no retired hardware", _TABLE)
+def _retired(pool: PoolIn) -> Iterator[Fault]:
+    for path, name, announced in _retirements(pool):
+        if announced.is_past:
+            yield Fault(
+                path,
+                f"{name} was retired on {announced.date}.",
+                f"{service_name(pool.site.cloud)} no longer offers it, and the node pool could not be "
+                "created.",
+                f"Write {announced.successor}.",
+            )
+
+
+@pool_rule("no hardware near retirement", _TABLE, severity=Severity.WARNED)
+def _to_be_retired(pool: PoolIn) -> Iterator[Fault]:
+    for path, name, announced in _retirements(pool):
+        if not announced.is_past:
+            yield Fault(
+                path,
+                f"{name} will be retired on {announced.date}.",
+                "Its nodes are stopped that day, and new subscriptions may not get it before.",
+                f"Write a newer type, such as {announced.successor}.",
+            )
+
+
+@pool_rule("known node image", "GKE docs, node-images (2026); azure-native 3.29.0, AgentPool.osSKU")
+def _image(pool: PoolIn) -> Iterator[Fault]:
+    images = CLOUD_SPECS[pool.site.cloud].images
+    if pool.pool.image is not None and pool.pool.image not in images:
+        yield Fault(
+            pool.at("image"),
+            f"{service_name(pool.site.cloud)} has no image {pool.pool.image}.",
+            NO_POOL,
+            f"Write {or_list(images)}, or omit image for {images[0]}.",
+        )
+
+
+@pool_rule(
+    "supported disk type",
+    "Compute v1 API, AttachedDiskInitializeParams.diskType (2026); azure-native 3.29.0, AgentPool.osDiskType",
+)
+def _disk_type(pool: PoolIn) -> Iterator[Fault]:
+    written, cloud = pool.pool.disk.type, pool.site.cloud
+    machine = pool.machine
+    types = boot_disk_types(cloud, machine.family if machine else "")
+    if written is None or written in types:
+        return
+    of_cloud = boot_disk_types(cloud)
+    if machine is not None and written in of_cloud:
+        problem = f"{machine.name} cannot boot from a disk of type {written}."
+    else:
+        problem = f"{service_name(cloud)} has no disk type {written}{did_you_mean(written, of_cloud)}"
+    yield Fault(pool.at("disk.type"), problem, NO_POOL, f"Write {or_list(types)}, or omit it for {types[0]}.")
+
+
+@pool_rule(
+    "supported disk size",
+    "GKE v1 API, NodeConfig.diskSizeGb: 10 at least; pulumi/pulumi-azure-native#663 (2021-03): 30 to 2048",
+)
+def _disk_size(pool: PoolIn) -> Iterator[Fault]:
+    size = pool.pool.disk.size_gib
+    least, most = CLOUD_SPECS[pool.site.cloud].boot_disk_gib
+    if size is not None and not least <= size <= most:
+        yield Fault(
+            pool.at("disk.sizeGib"),
+            f"{service_name(pool.site.cloud)} does not support a boot disk of {size} GiB.",
+            NO_POOL,
+            f"Write a size from {least} to {most}.",
+        )
+
+
+@pool_rule(
+    "ephemeral disk fits machine",
+    "azure-aks-docs concepts-storage.md (2026-07-30); catalog/data/ephemeral.csv, a source in each row",
+    CloudKind.AKS,
+)
+def _ephemeral_disk_fits(pool: PoolIn) -> Iterator[Fault]:
+    machine = pool.machine
+    disk = pool.resolved.disk
+    if machine is None or disk.type != "ephemeral" or disk.size_gib is None:
+        return
+    known = ephemeral_gib(machine.name)
+    limit = LARGEST_EPHEMERAL_GIB if known is None else known
+    if limit == 0:
+        yield Fault(
+            pool.at("disk.type"),
+            f"{machine.name} has neither a cache nor a temporary disk for an ephemeral OS disk.",
+            NO_POOL,
+            "Write type: managed, or omit it, or write a machine such as Standard_D4ds_v5.",
+        )
+    elif disk.size_gib > limit:
+        yield Fault(
+            pool.at("disk.sizeGib"),
+            f"{machine.name} supports an ephemeral disk of at most {limit} GiB, and sizeGib is "
+            f"{disk.size_gib}.",
+            NO_POOL,
+            f"Write sizeGib: {limit} or less, or omit type for a managed disk.",
+        )
+
+
+_LOCAL_SSDS = "GKE docs, local-ssd (2026); catalog/data/local_ssds.csv"
+
+
+def _configs(pool: Pool) -> Iterator[tuple[str, int | None]]:
+    """Yield each declared use of local SSDs with the number of disks."""
+    if pool.ephemeral_storage_local_ssd_config is not None:
+        yield "ephemeralStorageLocalSsdConfig", pool.ephemeral_storage_local_ssd_config.local_ssd_count
+    if pool.local_nvme_ssd_block_config is not None:
+        yield "localNvmeSsdBlockConfig", pool.local_nvme_ssd_block_config.local_ssd_count
+
+
+@pool_rule(
+    "one use of local SSDs",
+    "gcloud reference, container node-pools create: at most one of the flags (2026)",
+    CloudKind.GKE,
+)
+def _one_use(pool: PoolIn) -> Iterator[Fault]:
+    if len(list(_configs(pool.pool))) > 1:
+        yield Fault(
+            pool.at("localNvmeSsdBlockConfig"),
+            "The local SSDs are declared as ephemeral storage and as block devices.",
+            NO_POOL,
+            "Write one of ephemeralStorageLocalSsdConfig and localNvmeSsdBlockConfig.",
+        )
+
+
+@pool_rule("machine has local SSDs", _LOCAL_SSDS, CloudKind.GKE)
+def _local_ssd_count(pool: PoolIn) -> Iterator[Fault]:
+    name = pool.pool.machine.type if pool.pool.machine else ""
+    known = local_ssds(name)
+    for field, count in _configs(pool.pool):
+        if known is not None and not known.counts:
+            yield Fault(
+                pool.at(field),
+                f"{name} has no local SSDs.",
+                NO_POOL,
+                f"Remove {field}, or {_other(name)}.",
+            )
+        elif count is None and (known is None or not known.fixed):
+            yield Fault(
+                pool.at(f"{field}.localSsdCount"),
+                f"The number of local SSDs is missing: {name} supports several."
+                if known
+                else f"The number of local SSDs is missing, and that of {name} is not known.",
+                "The nodes would have none.",
+                f"Write localSsdCount: {_choice(known)}.",
+            )
+        elif known is not None and count is not None and count not in known.counts:
+            yield Fault(
+                pool.at(f"{field}.localSsdCount"),
+                f"{name} has {or_list(known.counts)} local SSDs, not {count}.",
+                NO_POOL,
+                "Remove localSsdCount." if known.fixed else f"Write localSsdCount: {_choice(known)}.",
+            )
+
+
+def _other(name: str) -> str:
+    with_disks = f"{name}-lssd"
+    return f"write machine: {with_disks}" if local_ssds(with_disks) else "write another machine"
+
+
+def _choice(known: LocalSsds | None) -> str:
+    return or_list(known.counts) if known else "1, for example"
+
+
+@pool_rule(
+    "machine has temporary disk",
+    "azure-native 3.29.0, AgentPool.kubeletDiskType; Azure docs, azure-vms-no-temp-disk (2026)",
+    CloudKind.AKS,
+)
+def _temporary(pool: PoolIn) -> Iterator[Fault]:
+    machine = pool.machine
+    if pool.pool.disk.kubelet_disk_type != "Temporary" or machine is None:
+        return
+    if not has_temporary_disk(machine.family):
+        yield Fault(
+            pool.at("disk.kubeletDiskType"),
+            f"{machine.name} has no temporary disk.",
+            NO_POOL,
+            "Remove kubeletDiskType, or write a machine with one, such as Standard_D8ds_v5.",
+        )
+
+
+_PRELOADING = "GKE docs, data-container-image-preloading (2026)"
+_IMAGE = re.compile(r"(projects/[^/]+/)?global/images/[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
+_MOST_DISKS = 127
+
+
+@pool_rule("secondary boot disk image", _PRELOADING, CloudKind.GKE)
+def _image_names(pool: PoolIn) -> Iterator[Fault]:
+    for number, disk in enumerate(pool.pool.secondary_boot_disks):
+        if not _IMAGE.fullmatch(disk.disk_image):
+            yield Fault(
+                pool.at(f"secondaryBootDisks[{number}].diskImage"),
+                f"{disk.disk_image} is not the name of a disk image.",
+                NO_GKE_POOL,
+                "Write global/images/NAME, or projects/PROJECT/global/images/NAME.",
+            )
+
+
+@pool_rule(
+    "maximum secondary boot disks",
+    "hashicorp/terraform-provider-google-beta 7.45.0, node_config.go: secondary_boot_disks, MaxItems",
+    CloudKind.GKE,
+)
+def _not_too_many(pool: PoolIn) -> Iterator[Fault]:
+    count = len(pool.pool.secondary_boot_disks)
+    if count > _MOST_DISKS:
+        yield Fault(
+            pool.at("secondaryBootDisks"),
+            f"The pool has {count} secondary boot disks.",
+            NO_GKE_POOL,
+            f"Write at most {_MOST_DISKS}.",
+        )
+
+
+@pool_rule("secondary boot disk needs image streaming", _PRELOADING, CloudKind.GKE)
+def _needs_streaming(pool: PoolIn) -> Iterator[Fault]:
+    cached = any(disk.mode is not None for disk in pool.pool.secondary_boot_disks)
+    if cached and pool.pool.image_streaming is False:
+        yield Fault(
+            pool.at("imageStreaming"),
+            "The pool has a secondary boot disk with container images, and imageStreaming is false.",
+            "Containers could not use the disk.",
+            "Remove imageStreaming.",
+        )
+
+
+@pool_rule("image streaming needs cos", "GKE docs, image-streaming (2026)", CloudKind.GKE)
+def _needs_cos(pool: PoolIn) -> Iterator[Fault]:
+    cached = any(disk.mode is not None for disk in pool.pool.secondary_boot_disks)
+    if (cached or pool.pool.image_streaming) and pool.pool.image == "ubuntu":
+        yield Fault(
+            pool.at("image"),
+            "GKE supports image streaming only with the image cos, and the image is ubuntu.",
+            NO_GKE_POOL,
+            "Omit image for cos.",
+        )
+
+
+_OTHER = {CloudKind.GKE: CloudKind.AKS, CloudKind.AKS: CloudKind.GKE}
+
+
+def _only_on(field: PoolField, only: OnlyOn) -> PoolRule:
+    name, service = field.path.rpartition(".")[2], service_name(only.cloud)
+    called = only.what or name
+
+    def check(pool: PoolIn) -> Iterator[Fault]:
+        if field.is_written(pool.pool):
+            problem = f"{service_name(pool.site.cloud)} does not support {called}, which only {service} has."
+            yield Fault(pool.at(field.path), problem, only.reason, only.fix or f"Remove {name}.")
+
+    return PoolRule(f"{called} only on {service}", only.source, check, _OTHER[only.cloud])
+
+
+RULES: tuple[PoolRule, ...] = tuple(_only_on(field, field.only) for field in pool_fields() if field.only)

@@ -1,12 +1,17 @@
-"""Rules for node counts, and for the cost of idle nodes."""
+"""Counts of nodes, and what a pool of several nodes has: upgrades, pods per node, and the cost while idle."""
 
 from collections.abc import Iterator
 
-from ebbtide.declaration.catalog import CLOUD_SPECS, CloudKind
-from ebbtide.declaration.model.cloud import Gke
+from ebbtide.declaration.catalog import (
+    CLOUD_SPECS,
+    CloudKind,
+)
+from ebbtide.declaration.model.cloud import Aks, Gke
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.faults import Fault
 from ebbtide.declaration.model.rules.rule import (
+    NO_CLUSTER,
+    NO_POOL,
     PoolIn,
     Severity,
     cluster_rule,
@@ -15,13 +20,12 @@ from ebbtide.declaration.model.rules.rule import (
     pools_of,
     service_name,
 )
-from ebbtide.text import several
+from ebbtide.text import and_list, several
 
 _AKS_SYSTEM_PODS = 30
 _GKE_NODES_IN_ZONE = 1000
 _GKE_SURGE = 20
 _NETWORK_TAGS = 64
-_NO_POOL = "The node pool could not be created."
 _TOOLKIT = "cluster-toolkit modules/compute/gke-node-pool/main.tf@01a7a3ed, preconditions"
 
 
@@ -90,7 +94,7 @@ def _min_not_above_max(pool: PoolIn) -> Iterator[Fault]:
         yield Fault(
             pool.at("nodes.min"),
             f"min {nodes.min} is above max {nodes.max}.",
-            "The node pool could not be created.",
+            NO_POOL,
             f"Write min: {nodes.max} or less, or max: {nodes.min} or more.",
         )
 
@@ -153,7 +157,7 @@ def _whole_nodes(pool: PoolIn) -> Iterator[Fault]:
             yield Fault(
                 pool.at(f"upgrade.{field}"),
                 f"{field} is {value}, and GKE supports only a number of nodes.",
-                _NO_POOL,
+                NO_POOL,
                 f"Write a number, such as {field}: 1.",
             )
 
@@ -171,7 +175,7 @@ def _surge(pool: PoolIn) -> Iterator[Fault]:
         yield Fault(
             pool.at("upgrade"),
             f"{together} nodes are upgraded at the same time, and GKE supports at most {_GKE_SURGE}.",
-            _NO_POOL,
+            NO_POOL,
             f"Write maxSurge and maxUnavailable with a sum of {_GKE_SURGE} or less.",
         )
 
@@ -187,7 +191,7 @@ def _pods_per_node(pool: PoolIn) -> Iterator[Fault]:
         yield Fault(
             pool.at("maxPodsPerNode"),
             f"{service_name(pool.site.cloud)} does not support {pods} pods per node.",
-            "The node pool could not be created.",
+            NO_POOL,
             f"Write a number from {least} to {most}, or omit it.",
         )
 
@@ -206,7 +210,7 @@ def _aks_system_pods(pool: PoolIn) -> Iterator[Fault]:
             pool.at("maxPodsPerNode"),
             f"{several(fewest, 'node')} with {pods} pods each can have {pods * fewest} pods, and a system "
             "pool needs 30.",
-            "The node pool could not be created.",
+            NO_POOL,
             f"Write maxPodsPerNode: {-(-_AKS_SYSTEM_PODS // fewest)} or more.",
         )
 
@@ -250,7 +254,7 @@ def _network_tags(cluster: Cluster) -> Iterator[Fault]:
                 path if own else "cloud.networkTags",
                 f"A node of {pool.pool.name} has {count} network tags, and Compute Engine supports at most "
                 f"{_NETWORK_TAGS}.",
-                _NO_POOL,
+                NO_POOL,
                 "Remove some of them.",
             )
 
@@ -258,6 +262,126 @@ def _network_tags(cluster: Cluster) -> Iterator[Fault]:
 def _repeated_tags(path: str, tags: tuple[str, ...]) -> Iterator[Fault]:
     for index, tag in enumerate(tags):
         if tag in tags[:index]:
+            yield Fault(f"{path}[{index}]", f"The network tag {tag} is written twice.", NO_POOL, "Remove it.")
+
+
+_LIMITS = "azure-aks-docs quotas-skus-regions.md (2026-08-03), container-service-limits"
+_MOST_NODES = 1000
+_MOST_IN_CLUSTER = {"free": 1000, "standard": 5000, "premium": 5000}
+_MOST_POOLS = 100
+_PROXIMITY = "proximityPlacementGroupID"
+_UPGRADE_DOCS = "azure-aks-docs upgrade-aks-node-pools-rolling.md (2026-05-29)"
+
+
+@cluster_rule("maximum pools in AKS cluster", _LIMITS, CloudKind.AKS)
+def _not_too_many_pools(cluster: Cluster) -> Iterator[Fault]:
+    number = len(cluster.pools)
+    if number > _MOST_POOLS:
+        yield Fault(
+            "pools",
+            f"A cluster on AKS has at most {_MOST_POOLS} node pools, and {number} are declared.",
+            "The last ones could not be created.",
+            "Declare fewer pools, or a second cluster.",
+        )
+
+
+@pool_rule("maximum nodes in AKS pool", _LIMITS, CloudKind.AKS)
+def _not_too_many_nodes(pool: PoolIn) -> Iterator[Fault]:
+    nodes = pool.pool.nodes
+    for field, number in (("max", nodes.max), ("count", nodes.count)):
+        if number is not None and number > _MOST_NODES:
             yield Fault(
-                f"{path}[{index}]", f"The network tag {tag} is written twice.", _NO_POOL, "Remove it."
+                pool.at(f"nodes.{field}"),
+                f"A node pool on AKS has at most {_MOST_NODES} nodes, and {field} is {number}.",
+                NO_POOL,
+                f"Write {field}: {_MOST_NODES} or less, and add a second pool for more nodes.",
             )
+
+
+@cluster_rule(
+    "maximum nodes in AKS cluster",
+    "azure-aks-docs core-aks-concepts.md (2026-07-29), free-standard-pricing-tiers.md (2026-07-06)",
+    CloudKind.AKS,
+    Severity.WARNED,
+)
+def _too_many_nodes_together(cluster: Cluster) -> Iterator[Fault]:
+    if not isinstance(cluster.cloud, Aks) or cluster.cloud.existing is not None:
+        return
+    tier, number = cluster.cloud.tier, sum(pool.max_nodes for pool in cluster.resolved_pools)
+    most = _MOST_IN_CLUSTER[tier]
+    if number > most:
+        larger = "tier: standard, " if tier == "free" else ""
+        yield Fault(
+            "pools",
+            f"A cluster of the tier {tier} has at most {most} nodes, and the pools may have {number}.",
+            "Pools could not scale beyond that number.",
+            f"Write {larger}smaller pools, or a second cluster.",
+        )
+
+
+@cluster_rule(
+    "proximity placement group in one zone",
+    "azure-aks-docs reduce-latency-ppg.md (2023-06-19)",
+    CloudKind.AKS,
+)
+def _one_zone(cluster: Cluster) -> Iterator[Fault]:
+    zones_of_group: dict[str, set[str]] = {}
+    for pool in pools_of(cluster):
+        group = pool.pool.overrides.get(_PROXIMITY)
+        if not isinstance(group, str):
+            continue
+        zones = zones_of_group.setdefault(group.lower(), set())
+        zones |= {*pool.pool.zones}
+        if len(zones) > 1:
+            yield Fault(
+                pool.at(f"overrides.{_PROXIMITY}"),
+                "A proximity placement group is in one zone, and its nodes are declared in zones "
+                f"{and_list(sorted(zones))}.",
+                NO_POOL,
+                "Write one zone under zones, and another group for each other zone.",
+            )
+
+
+@pool_rule(
+    "upgrade surge or unavailable nodes",
+    f"{_UPGRADE_DOCS}; cluster-toolkit modules/compute/gke-node-pool/main.tf@01a7a3ed, preconditions",
+)
+def _upgrade_takes_a_node_at_a_time(pool: PoolIn) -> Iterator[Fault]:
+    upgrade = pool.pool.upgrade
+    if upgrade is not None and upgrade.max_surge == 0 and not upgrade.max_unavailable:
+        yield Fault(
+            pool.at("upgrade.maxSurge"),
+            "maxSurge and maxUnavailable are both 0: an upgrade can neither add nor remove a node.",
+            "The cloud refuses the settings.",
+            "Write maxSurge: 1 or more.",
+        )
+
+
+@pool_rule("no unavailable system nodes", _UPGRADE_DOCS, CloudKind.AKS)
+def _nothing_missing_from_the_system_pool(pool: PoolIn) -> Iterator[Fault]:
+    upgrade = pool.pool.upgrade
+    if pool.pool.is_system and upgrade is not None and upgrade.max_unavailable:
+        yield Fault(
+            pool.at("upgrade.maxUnavailable"),
+            "AKS does not allow unavailable nodes in a system pool during an upgrade.",
+            NO_CLUSTER,
+            "Remove maxUnavailable, and write maxSurge: 1 or more.",
+        )
+
+
+@cluster_rule(
+    "workloads blocking scale-down",
+    "kubernetes/autoscaler, FAQ: what types of pods can prevent a node from being removed (2026)",
+    severity=Severity.WARNED,
+)
+def _existing_pods(cluster: Cluster) -> Iterator[Fault]:
+    if cluster.cloud.existing is None or not cluster.work_pools:
+        return
+    yield Fault(
+        "cloud.existing",
+        f"Existing workloads on {cluster.cloud.existing.name} are not checked.",
+        "A pod that tolerates every taint, and has no controller, has local data or must not be evicted, "
+        "keeps a work node from being removed.",
+        "If a node is not removed, list its pods with `kubectl get pods -A --field-selector "
+        "spec.nodeName=NODE`.",
+    )

@@ -1,4 +1,4 @@
-"""Rules for overrides of provider inputs: known fields, valid types and values, and no derived inputs."""
+"""Overrides of provider inputs: known fields, valid types and values, and no inputs that are derived."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from ebbtide.declaration.catalog import CLOUD_SPECS, CloudKind
 from ebbtide.declaration.model.cluster import Cluster
+from ebbtide.declaration.model.expiry import LABEL as EXPIRES
 from ebbtide.declaration.model.faults import Fault
-from ebbtide.declaration.model.rules.derived_inputs import CLUSTERS, POOLS, Overridable
+from ebbtide.declaration.model.pool_fields import field_by_input
 from ebbtide.declaration.model.rules.rule import PoolIn, cluster_rule, pool_rule
 from ebbtide.declaration.providers.constraints import Limit, constraints_of
 from ebbtide.text import described, did_you_mean, install_command, or_list
@@ -17,6 +18,222 @@ from ebbtide.values.paths import path_keys, path_text
 
 if TYPE_CHECKING:
     from ebbtide.declaration.providers.schema import Property
+
+
+@dataclass(frozen=True, slots=True)
+class Relied:
+    """An input without a field in the declaration, on whose value Ebbtide relies.
+
+    Attributes:
+        otherwise: what would happen with another value.
+        value: the only value that an override may have; None for none.
+        instead: what to do instead of the override.
+    """
+
+    otherwise: str
+    value: bool | str | None = None
+    instead: str = "Remove the override."
+
+
+@dataclass(frozen=True, slots=True)
+class Overridable:
+    """A resource whose inputs can be overridden.
+
+    Attributes:
+        token: type token in the provider's schema.
+        derived: field of the declaration by path of an input; empty if the declaration has no field for it,
+            and derived values depend on its default.
+        relied_on: inputs on whose value Ebbtide relies, by path.
+    """
+
+    token: str
+    derived: Mapping[str, str]
+    relied_on: Mapping[str, Relied]
+
+
+def _rows(**fields: tuple[str, ...]) -> dict[str, str]:
+    return {path: field.replace("__", ".") for field, paths in fields.items() for path in paths}
+
+
+_BILLING: Final = ("ebbtide-cluster", "ebbtide-owner", EXPIRES)
+_GKE_POOL: Final = field_by_input(CloudKind.GKE) | _rows(
+    cloud=("cluster", "project", "location"),
+    cloud__keys=("nodeConfig.bootDiskKmsKey",),
+    owner=tuple(f"nodeConfig.resourceLabels.{label}" for label in _BILLING),
+)
+
+
+_AKS_POOL: Final = field_by_input(CloudKind.AKS) | _rows(
+    cloud=("resourceName", "resourceGroupName"),
+    cloud__network=("vnetSubnetID",),
+    cloud__kubernetesVersion=("orchestratorVersion",),
+    owner=tuple(f"tags.{label}" for label in _BILLING),
+)
+
+
+_GKE_CLUSTER: Final = _rows(
+    name=("name",),
+    cloud__project=("project",),
+    cloud__location=("location", "nodeLocations"),
+    cloud__releaseChannel=("releaseChannel",),
+    cloud__kubernetesVersion=("minMasterVersion", "nodeVersion"),
+    cloud__network=(
+        "network",
+        "subnetwork",
+        "networkingMode",
+        "clusterIpv4Cidr",
+        "ipAllocationPolicy.clusterSecondaryRangeName",
+        "ipAllocationPolicy.servicesSecondaryRangeName",
+        "ipAllocationPolicy.clusterIpv4CidrBlock",
+        "ipAllocationPolicy.servicesIpv4CidrBlock",
+    ),
+    cloud__keys=("databaseEncryption",),
+    cloud__maintenance=(
+        "maintenancePolicy.recurringWindow",
+        "maintenancePolicy.recurringMaintenanceWindow",
+        "maintenancePolicy.dailyMaintenanceWindow",
+        "maintenancePolicy.maintenanceExclusions",
+    ),
+    cloud__access=(
+        "masterAuthorizedNetworksConfig",
+        "controlPlaneEndpointsConfig",
+        "privateClusterConfig.enablePrivateEndpoint",
+    ),
+    pools=(
+        "nodePools",
+        "nodeConfig",
+        "initialNodeCount",
+        "removeDefaultNodePool",
+        "ignoreNodeCountChanges",
+        "enableAutopilot",
+        # Pools that GKE creates itself have no placement, no queue and no cost limit.
+        "clusterAutoscaling.enabled",
+    ),
+    cloud__consolidation=("clusterAutoscaling.autoscalingProfile",),
+    teams=("workloadIdentityConfig", "authenticatorGroupsConfig"),
+    lifetime=("deletionProtection", "deletionPolicy"),
+    owner=tuple(f"resourceLabels.{label}" for label in _BILLING),
+)
+
+
+_AKS_CLUSTER: Final = _rows(
+    name=("resourceName",),
+    cloud__resourceGroup=("resourceGroupName",),
+    cloud__location=("location",),
+    cloud__tier=("sku", "supportPlan"),
+    cloud__upgradeChannel=("autoUpgradeProfile",),
+    cloud__kubernetesVersion=("kubernetesVersion",),
+    cloud__keys=("diskEncryptionSetID", "securityProfile.azureKeyVaultKms"),
+    cloud__access=(
+        "apiServerAccessProfile.authorizedIPRanges",
+        "apiServerAccessProfile.enablePrivateCluster",
+        "apiServerAccessProfile.enablePrivateClusterPublicFQDN",
+        "apiServerAccessProfile.privateDNSZone",
+        "publicNetworkAccess",
+        "aadProfile.adminGroupObjectIDs",
+        "aadProfile.enableAzureRBAC",
+    ),
+    cloud__network=(
+        "networkProfile.podCidr",
+        "networkProfile.podCidrs",
+        "networkProfile.serviceCidr",
+        "networkProfile.serviceCidrs",
+        "networkProfile.dnsServiceIP",
+    ),
+    pools=("agentPoolProfiles", "nodeProvisioningProfile"),
+    cloud__consolidation=(
+        "autoScalerProfile.scaleDownUnneededTime",
+        "autoScalerProfile.scaleDownDelayAfterAdd",
+    ),
+    queues=("autoScalerProfile.expander",),
+    teams=("oidcIssuerProfile", "securityProfile.workloadIdentity", "storageProfile.blobCSIDriver"),
+    addons__logs=("addonProfiles.omsagent", "addonProfiles.omsAgent"),
+    addons__metrics=("azureMonitorProfile.metrics",),
+    owner=tuple(f"tags.{label}" for label in _BILLING),
+)
+
+
+_NO_POLICIES: Final = "Network policies of teams' namespaces would not be enforced."
+_GKE_POOL_RELIED: Final = {
+    "nodeConfig.sandboxConfig": Relied(
+        "GKE taints such nodes with sandbox.gke.io/runtime=gvisor, which pods of queues and placements do "
+        "not tolerate: no work would run there (GKE docs, sandbox-pods, 2026).",
+    ),
+    "nodeConfig.workloadMetadataConfig.mode": Relied(
+        "Pods would use the identity of the node instead of their team's.", value="GKE_METADATA"
+    ),
+}
+
+
+_AKS_POOL_RELIED: Final = {
+    "powerState.code": Relied(
+        "The pool would have no nodes, and its queue would admit work that stays pending.",
+        value="Running",
+        instead="Remove it, and stop the stack with `ebbtide sleep`.",
+    ),
+    "scaleDownMode": Relied(
+        "Nodes that are scaled down would stay, deallocated: their disks are billed, and the autoscaler does "
+        "not fall back to another pool (Azure/AKS#5589).",
+        value="Delete",
+    ),
+}
+
+
+_GKE_CLUSTER_RELIED: Final = {
+    "datapathProvider": Relied(_NO_POLICIES, value="ADVANCED_DATAPATH"),
+    "networkPolicy.enabled": Relied(_NO_POLICIES, value=False),
+    "addonsConfig.networkPolicyConfig.disabled": Relied(_NO_POLICIES, value=True),
+    "addonsConfig.gcsFuseCsiDriverConfig.enabled": Relied(
+        "Pods could not mount the buckets of their teams.", value=True
+    ),
+    "addonsConfig.gcePersistentDiskCsiDriverConfig.enabled": Relied(
+        "Volumes of add-ons and of work would stay pending.", value=True
+    ),
+    "enableKubernetesAlpha": Relied(
+        "An alpha cluster is on no release channel, has no upgrades and is deleted after 30 days (GKE docs, "
+        "alpha-clusters, 2026).",
+        value=False,
+    ),
+    "clusterAutoscaling.defaultComputeClassEnabled": Relied(
+        "Pods would get nodes of a class that has no pool, no quota and no cost limit here.", value=False
+    ),
+}
+
+
+_AKS_CLUSTER_RELIED: Final = {
+    "networkProfile.networkPlugin": Relied(_NO_POLICIES, value="azure"),
+    "networkProfile.networkPluginMode": Relied(
+        "Pods would have addresses of the nodes' subnet, which is too small for them.", value="overlay"
+    ),
+    "networkProfile.networkDataplane": Relied(_NO_POLICIES, value="cilium"),
+    "networkProfile.networkPolicy": Relied(_NO_POLICIES, value="cilium"),
+    "networkProfile.loadBalancerSku": Relied(
+        "AKS creates no cluster with a Basic load balancer since 2025-09-30 (azure-aks-docs, "
+        "quotas-skus-regions, 2026-08).",
+        value="standard",
+    ),
+    "storageProfile.diskCSIDriver.enabled": Relied(
+        "Volumes of add-ons and of work would stay pending.", value=True
+    ),
+    "storageProfile.fileCSIDriver.enabled": Relied("Shared volumes of teams would stay pending.", value=True),
+}
+
+
+POOLS: Final = {
+    CloudKind.GKE: Overridable("gcp:container/nodePool:NodePool", _GKE_POOL, _GKE_POOL_RELIED),
+    CloudKind.AKS: Overridable("azure-native:containerservice:AgentPool", _AKS_POOL, _AKS_POOL_RELIED),
+}
+"""Node pool resources. The inline pools of an AKS cluster have the same inputs."""
+
+
+CLUSTERS: Final = {
+    CloudKind.GKE: Overridable("gcp:container/cluster:Cluster", _GKE_CLUSTER, _GKE_CLUSTER_RELIED),
+    CloudKind.AKS: Overridable(
+        "azure-native:containerservice:ManagedCluster", _AKS_CLUSTER, _AKS_CLUSTER_RELIED
+    ),
+}
+"""Cluster resources."""
+
 
 _REFUSED: Final = "The provider would refuse the resource, or silently ignore the value."
 _EXPECTED: Final = {
@@ -28,6 +245,8 @@ _EXPECTED: Final = {
     "map": "a mapping",
     "object": "a mapping",
 }
+
+
 _PYTHON: Final[Mapping[str, tuple[type, ...]]] = {
     "string": (str,),
     "bool": (bool,),
@@ -37,13 +256,13 @@ _PYTHON: Final[Mapping[str, tuple[type, ...]]] = {
     "map": (Mapping,),
     "object": (Mapping,),
 }
+
+
 _OUT_OF_LIMITS: Final = "The cloud refuses the resource."
 _TOO_MANY: Final = 12
 _DEEP: Final = 3
-
-
 _SOURCE: Final = (
-    "the installed provider's own types; ebbtide/declaration/model/rules/derived_inputs.py (pulumi-gcp "
+    "the installed provider's own types; ebbtide/declaration/model/rules/overrides.py (pulumi-gcp "
     "10.2.0, azure-native 3.29.0)"
 )
 

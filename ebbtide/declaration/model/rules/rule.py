@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 from ebbtide.declaration.catalog import CloudKind, Machine
 from ebbtide.declaration.model.cluster import Cluster
@@ -19,12 +19,6 @@ class Severity(StrEnum):
 
     REFUSED = "refused"
     WARNED = "warned"
-
-
-def _id(name: str) -> str:
-    """Convert a rule's name to an id: `a known machine type` to `known-machine-type`."""
-    words = re.sub(r"(?<=[a-z]{2})(?=[A-Z])", "-", re.sub(r"^(a|an|the) ", "", name)).replace("'", "")
-    return re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,44 +50,42 @@ class PoolIn:
         return f"{self.path}.{field}" if self.path else field
 
 
+_Subject = TypeVar("_Subject", PoolIn, Cluster)
+
+
 @dataclass(frozen=True, slots=True)
-class PoolRule:
-    """A rule for a single pool.
+class _Rule(Generic[_Subject]):
+    """A rule.
 
     Attributes:
         name: short statement of the rule.
         source: documentation page, issue or version, with its date if it has one.
-        check: yields a fault for each violation by a pool.
+        check: yields a fault for each violation.
         cloud: cloud that it applies to; None for both.
         severity: error or warning.
     """
 
     name: str
     source: str
-    check: Callable[[PoolIn], Iterable[Fault]]
+    check: Callable[[_Subject], Iterable[Fault]]
     cloud: CloudKind | None = None
     severity: Severity = Severity.REFUSED
 
     @property
     def id(self) -> str:
-        """Id derived from the name, attached to its faults."""
-        return _id(self.name)
+        """Id derived from the name, such as `known-machine-type`, attached to its faults."""
+        words = re.sub(r"(?<=[a-z]{2})(?=[A-Z])", "-", re.sub(r"^(a|an|the) ", "", self.name)).replace(
+            "'", ""
+        )
+        return re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterRule:
-    """A rule for the whole declaration; the fields are those of `PoolRule`."""
+class PoolRule(_Rule[PoolIn]):
+    """A rule for a single pool."""
 
-    name: str
-    source: str
-    check: Callable[[Cluster], Iterable[Fault]]
-    cloud: CloudKind | None = None
-    severity: Severity = Severity.REFUSED
 
-    @property
-    def id(self) -> str:
-        """Id derived from the name, attached to its faults."""
-        return _id(self.name)
+class ClusterRule(_Rule[Cluster]):
+    """A rule for the whole declaration."""
 
 
 def pool_rule(
@@ -117,12 +109,19 @@ def pools_of(cluster: Cluster) -> Iterator[PoolIn]:
 
 
 NO_CLUSTER: Final = "The cluster could not be created."
+NO_GKE_POOL: Final = "GKE refuses to create the node pool."
 NO_POOL: Final = "The node pool could not be created."
 
 
 def service_name(cloud: CloudKind) -> str:
     """Return the name of a cloud's Kubernetes service."""
     return cloud.value.upper()
+
+
+def one_of(names: Iterable[str], otherwise: str) -> str:
+    """Return the fix for an unknown name: one of the known ones, or something else if there are none."""
+    known = list(names)
+    return f"Write one of {', '.join(known)}." if known else otherwise
 
 
 def dollars(amount: float) -> str:

@@ -1,18 +1,136 @@
-"""Rules for teams' buckets and shared volumes: cloud support, minimum size, and cost while idle."""
+"""Storage: encryption keys, teams' buckets and volumes, and their container registries."""
 
+import re
 from collections.abc import Iterator
 
 from ebbtide.declaration.catalog import CLOUD_SPECS, CloudKind, find_price
 from ebbtide.declaration.catalog.prices import lowest_price
+from ebbtide.declaration.model.cloud import Aks, Gke
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.faults import Fault
-from ebbtide.declaration.model.rules.rule import Severity, cluster_rule, dollars, service_name
+from ebbtide.declaration.model.members import is_object_id
+from ebbtide.declaration.model.pool import DEFAULT_ACCOUNT
+from ebbtide.declaration.model.rules.rule import (
+    NO_CLUSTER,
+    Severity,
+    cluster_rule,
+    dollars,
+    pools_of,
+    service_name,
+)
+from ebbtide.declaration.model.tenancy import Registry, Team
+
+_CRYPTO_KEY = re.compile(r"projects/[^/]+/locations/(?P<location>[^/]+)/keyRings/[^/]+/cryptoKeys/[^/]+")
+_KEY_ID = re.compile(r"https://(?P<vault>[^/.]+)\.vault\.[^/]+/keys/[^/]+/[^/]+")
+_ANY = r"/subscriptions/[^/]+/resourceGroups/[^/]+/providers/"
+_VAULT = re.compile(rf"{_ANY}Microsoft\.KeyVault/vaults/(?P<name>[^/]+)", re.IGNORECASE)
+_SET = re.compile(rf"{_ANY}Microsoft\.Compute/diskEncryptionSets/[^/]+", re.IGNORECASE)
+_GKE_KEYS = "GKE docs, encrypting-secrets and using-cmek (2026)"
+_AKS_SECRETS = (
+    "azure-aks-docs use-kms-etcd-encryption.md (2025-12-22); kms-data-encryption.md (2025-12-19): a key "
+    "without a version is for a preview that azure-native 3.29.0 does not have"
+)
+
+
+_AKS_DISKS = "azure-aks-docs azure-disk-customer-managed-keys.md (2024-02-01)"
+
+
+@cluster_rule("Cloud KMS key name", _GKE_KEYS, CloudKind.GKE)
+def _gke_names(cluster: Cluster) -> Iterator[Fault]:
+    if not isinstance(cluster.cloud, Gke):
+        return
+    for field in ("secrets", "disks"):
+        key = getattr(cluster.cloud.keys, field)
+        if key is not None and not _CRYPTO_KEY.fullmatch(key):
+            yield Fault(
+                f"cloud.keys.{field}",
+                f"{key} is not the name of a Cloud KMS key.",
+                NO_CLUSTER if field == "secrets" else "No node pool could be created.",
+                f"Write projects/{cluster.cloud.project}/locations/{cluster.site.region}/keyRings/RING/"
+                "cryptoKeys/KEY.",
+            )
+
+
+@cluster_rule("Azure key identifier", f"{_AKS_SECRETS}; {_AKS_DISKS}", CloudKind.AKS)
+def _aks_names(cluster: Cluster) -> Iterator[Fault]:
+    if not isinstance(cluster.cloud, Aks):
+        return
+    keys = cluster.cloud.keys
+    if keys.secrets is not None and not _KEY_ID.fullmatch(keys.secrets):
+        yield Fault(
+            "cloud.keys.secrets",
+            f"{keys.secrets} is not a versioned key identifier.",
+            NO_CLUSTER,
+            "Write https://NAME.vault.azure.net/keys/KEY/VERSION, the output of `az keyvault key show "
+            "--query key.kid`.",
+        )
+    if keys.vault is not None and not _VAULT.fullmatch(keys.vault):
+        yield Fault(
+            "cloud.keys.vault",
+            f"{keys.vault} is not the resource id of a key vault.",
+            NO_CLUSTER,
+            "Write the output of `az keyvault show --query id`.",
+        )
+    if keys.disks is not None and not _SET.fullmatch(keys.disks):
+        yield Fault(
+            "cloud.keys.disks",
+            f"{keys.disks} is not the resource id of a disk encryption set.",
+            NO_CLUSTER,
+            "Write the output of `az disk-encryption-set show --query id`.",
+        )
+
+
+@cluster_rule("key vault declared", _AKS_SECRETS, CloudKind.AKS)
+def _vault(cluster: Cluster) -> Iterator[Fault]:
+    if not isinstance(cluster.cloud, Aks):
+        return
+    keys = cluster.cloud.keys
+    if keys.secrets is not None and keys.vault is None and keys.grant:
+        yield Fault(
+            "cloud.keys.secrets",
+            "The key's vault is not declared.",
+            "The cluster's identity could not use the key, and the cluster could not be created.",
+            "Write the vault's resource id under vault, or grant: false if the role is already granted.",
+        )
+    if keys.vault is not None and keys.secrets is None:
+        yield Fault(
+            "cloud.keys.vault",
+            "A vault is declared, and none of its keys.",
+            "The setting would have no effect.",
+            "Write the key under secrets, or omit vault.",
+        )
+    key, vault = _KEY_ID.fullmatch(keys.secrets or ""), _VAULT.fullmatch(keys.vault or "")
+    if key and vault and key["vault"].lower() != vault["name"].lower():
+        yield Fault(
+            "cloud.keys.vault",
+            f"The key is in the vault {key['vault']}, and the vault declared is {vault['name']}.",
+            "The role would be granted on the wrong vault, and the cluster could not be created.",
+            f"Write the resource id of {key['vault']}.",
+        )
+
+
+@cluster_rule(
+    "keys in cluster region", f"{_GKE_KEYS}: the key's location is the cluster's region", CloudKind.GKE
+)
+def _gke_location(cluster: Cluster) -> Iterator[Fault]:
+    if not isinstance(cluster.cloud, Gke):
+        return
+    for field in ("secrets", "disks"):
+        match = _CRYPTO_KEY.fullmatch(getattr(cluster.cloud.keys, field) or "")
+        if match and match["location"] != cluster.site.region:
+            yield Fault(
+                f"cloud.keys.{field}",
+                f"The key is in {match['location']}, and the cluster in {cluster.site.region}.",
+                NO_CLUSTER if field == "secrets" else "No node pool could be created.",
+                f"Use a key in {cluster.site.region}.",
+            )
+
 
 _FILESTORE = "cloud.google.com/filestore/docs/service-tiers (2026): Basic HDD, 1 TiB to 63.9 TiB, zonal"
 _FILES = "learn.microsoft.com/azure/storage/files, scale targets (2026): premium, 100 GiB to 100 TiB"
-
 LEAST_GIB = {"filestore": 1024, "azure-files": 100}
 """Minimum size of a file system in each cloud, GiB."""
+
 
 _MOST_GIB = {"filestore": 65433, "azure-files": 102400}
 _ITEM = {"filestore": "filestore-basic-hdd-gib", "azure-files": "azure-files-premium-gib"}
@@ -97,5 +215,115 @@ def _force_destroy(cluster: Cluster) -> Iterator[Fault]:
                 f"teams[{number}].bucket.keep",
                 "The bucket of a permanent cluster is deleted with its contents.",
                 "A destroy would delete every checkpoint.",
+                "Omit keep, unless that is intended.",
+            )
+
+
+_ACR = "azure-container-registry docs, container-registry-skus.md (2026)"
+_ACR_ROLES = "azure-container-registry docs, container-registry-rbac-built-in-roles-overview.md (2026)"
+_PULLS = "Artifact Registry docs, integrate-gke (2026)"
+
+
+def _registries(cluster: Cluster) -> Iterator[tuple[str, Team, Registry]]:
+    for number, team in enumerate(cluster.teams):
+        if team.registry is not None:
+            yield f"teams[{number}]", team, team.registry
+
+
+@cluster_rule("registry settings only on GKE", _ACR, CloudKind.AKS)
+def _only_on_gke(cluster: Cluster) -> Iterator[Fault]:
+    for path, _, registry in _registries(cluster):
+        if registry.immutable_tags:
+            yield Fault(
+                f"{path}.registry.immutableTags",
+                "AKS does not support immutableTags: a container registry locks individual images.",
+                "Tags could still be overwritten.",
+                "Omit immutableTags, and refer to images by digest.",
+            )
+        if registry.delete_untagged_days is not None:
+            yield Fault(
+                f"{path}.registry.deleteUntaggedDays",
+                "AKS does not support deleteUntaggedDays: only a container registry of the Premium tier "
+                "deletes untagged images, and this one is Basic.",
+                "Untagged images would stay.",
+                "Omit deleteUntaggedDays, and run `acr purge` with `az acr run` regularly.",
+            )
+
+
+@cluster_rule("registry has members", f"{_PULLS}; {_ACR_ROLES}", severity=Severity.WARNED)
+def _without_members(cluster: Cluster) -> Iterator[Fault]:
+    for path, team, _ in _registries(cluster):
+        if not team.members:
+            yield Fault(
+                f"{path}.registry",
+                f"Team {team.name} has a registry and no members.",
+                "Only administrators of the cloud could push images.",
+                "Write members.",
+            )
+
+
+@cluster_rule(
+    "registry push needs object id",
+    f"{_ACR_ROLES}; azure-native 3.29.0, RoleAssignment.principalId",
+    CloudKind.AKS,
+    Severity.WARNED,
+)
+def _user_names(cluster: Cluster) -> Iterator[Fault]:
+    for path, team, _ in _registries(cluster):
+        for index, member in enumerate(team.members):
+            if not is_object_id(member):
+                yield Fault(
+                    f"{path}.members[{index}]",
+                    f"Azure role assignments need an object id, and {member} is a user name.",
+                    "The user cannot push images to the team's registry.",
+                    "Write the object id of a group of the user.",
+                )
+
+
+@cluster_rule("registry pull by default account", _PULLS, CloudKind.GKE, Severity.WARNED)
+def _default_account(cluster: Cluster) -> Iterator[Fault]:
+    if not any(_registries(cluster)):
+        return
+    for pool in pools_of(cluster):
+        account = pool.pool.service_account or (DEFAULT_ACCOUNT if cluster.cloud.existing else None)
+        if account == DEFAULT_ACCOUNT:
+            yield Fault(
+                pool.at("serviceAccount"),
+                "Nodes of this pool use the project's default service account, which has no access to the "
+                "teams' registries.",
+                "Pods with a team's image fail with ImagePullBackOff, unless that account already has "
+                "access.",
+                "Write the e-mail of another account.",
+            )
+
+
+@cluster_rule(
+    "registry cost while empty",
+    "azure.microsoft.com/pricing/details/container-registry (2026)",
+    CloudKind.AKS,
+    Severity.WARNED,
+)
+def _bills_while_empty(cluster: Cluster) -> Iterator[Fault]:
+    for path, _, _ in _registries(cluster):
+        yield Fault(
+            f"{path}.registry",
+            "A container registry of the Basic tier costs about 0.17 USD a day, even while empty.",
+            "The idle cluster would cost that much more.",
+            "Declare a registry for only one team, if the others can use its images.",
+        )
+
+
+@cluster_rule(
+    "registry images deleted",
+    "Artifact Registry docs, repositories/delete-repo (2026)",
+    severity=Severity.WARNED,
+)
+def _goes_with_images(cluster: Cluster) -> Iterator[Fault]:
+    for path, _, registry in _registries(cluster):
+        if registry.keep is False and not cluster.is_ephemeral:
+            yield Fault(
+                f"{path}.registry.keep",
+                "The registry of a permanent cluster is deleted with all of its images.",
+                "A destroy would delete images that exist nowhere else.",
                 "Omit keep, unless that is intended.",
             )

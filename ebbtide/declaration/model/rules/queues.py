@@ -1,30 +1,228 @@
-"""Rules for queues that fall back: suitable alternative pools, and requirements of the cloud."""
+"""Queues: their pools, Kueue's limits and settings, and queues that fall back."""
 
 from collections.abc import Iterator
+from itertools import chain
 
 from ebbtide.declaration.catalog import CLOUD_SPECS, COMPUTE_CLASS, CloudKind, resource_name
 from ebbtide.declaration.model.capacity import Queued, Spot
 from ebbtide.declaration.model.cloud import Gke
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.faults import Fault
+from ebbtide.declaration.model.pool import Taint
+from ebbtide.declaration.model.queues import FLAVORS_IN_A_GROUP, TAINTS_OF_A_FLAVOR
 from ebbtide.declaration.model.resolved_pool import ResolvedPool
-from ebbtide.declaration.model.rules.free_capacity import amount_text
-from ebbtide.declaration.model.rules.rule import Severity, cluster_rule, pools_of
+from ebbtide.declaration.model.rules.rule import Severity, cluster_rule, one_of, pools_of
+from ebbtide.declaration.model.rules.system_pool import amount_text
 from ebbtide.declaration.model.tenancy import Queue
+from ebbtide.text import and_list, did_you_mean
+
+_KUEUE = "Kueue 0.19.2, ClusterQueue v1beta2 (2026-08-20)"
+
+
+@cluster_rule("queue pools exist", _KUEUE)
+def _queues_name_pools(cluster: Cluster) -> Iterator[Fault]:
+    roles = {pool.name: pool.is_system for pool in cluster.pools}
+    work = [name for name, is_system in roles.items() if not is_system]
+    for number, queue in enumerate(cluster.queues):
+        for index, name in enumerate(queue.pools):
+            path = f"queues[{number}].pools[{index}]"
+            if name not in roles:
+                yield Fault(
+                    path,
+                    f"There is no pool {name}{did_you_mean(name, work)}",
+                    "Work in the queue would wait indefinitely.",
+                    one_of(work, "Declare a work pool first."),
+                )
+            elif roles[name]:
+                yield Fault(
+                    path,
+                    f"The queue contains the system pool, {name}.",
+                    "Jobs would displace system pods.",
+                    one_of(work, "Declare a work pool first."),
+                )
+            elif name in queue.pools[:index]:
+                yield Fault(
+                    path,
+                    f"The pool {name} is in the queue twice.",
+                    "Kueue refuses duplicate flavors.",
+                    "Remove one of the two.",
+                )
+
+
+@cluster_rule(
+    "maximum pools in queue", "ebbtide/declaration/providers/schemas/kueue.csv: resourceGroups.flavors"
+)
+def _not_too_many_pools(cluster: Cluster) -> Iterator[Fault]:
+    for index, queue in enumerate(cluster.resolved_queues):
+        if len(queue.pools) > FLAVORS_IN_A_GROUP and not queue.fallback:
+            yield Fault(
+                f"queues[{index}].pools" if cluster.queues else "pools",
+                f"The queue {queue.name} has {len(queue.pools)} pools.",
+                f"Kueue supports at most {FLAVORS_IN_A_GROUP} flavors in a queue.",
+                "Split the queue into several." if cluster.queues else "Write queues, each with fewer pools.",
+            )
+
+
+@cluster_rule(
+    "maximum taints in queue",
+    "ebbtide/declaration/providers/schemas/kueue.csv: ResourceFlavor nodeTaints, tolerations",
+)
+def _not_too_many_taints(cluster: Cluster) -> Iterator[Fault]:
+    paths = {pool.name: f"pools[{index}].taints" for index, pool in enumerate(cluster.pools)}
+    taints = {pool.name: pool.labels_and_taints.all_taints for pool in cluster.resolved_pools}
+    flavors: dict[str, tuple[str, set[Taint]]] = {}
+    for number, queue in enumerate(cluster.resolved_queues):
+        names = [name for name in queue.pools if name in taints]
+        if queue.fallback:
+            together = set(chain.from_iterable(taints[name] for name in names))
+            flavors[queue.name] = (f"queues[{number}].pools", together)
+        else:
+            flavors |= {name: (paths[name], set(taints[name])) for name in names}
+    for path, together in flavors.values():
+        if len(together) > TAINTS_OF_A_FLAVOR:
+            yield Fault(
+                path,
+                f"The nodes have {len(together)} different taints, with those that the cloud adds.",
+                f"Kueue supports at most {TAINTS_OF_A_FLAVOR} taints of a flavor, and would refuse it.",
+                "Remove some of them, or write one taint that stands for several.",
+            )
+
+
+@cluster_rule(
+    "one accelerator type in queue",
+    f"{_KUEUE}: the next flavor is taken when the first is full",
+    severity=Severity.WARNED,
+)
+def _one_accelerator_type(cluster: Cluster) -> Iterator[Fault]:
+    types = {pool.name: pool.accelerator_type for pool in cluster.resolved_pools}
+    for index, queue in enumerate(cluster.queues):
+        accelerators = list(dict.fromkeys(types[name] for name in queue.pools if types.get(name)))
+        if len(accelerators) > 1:
+            yield Fault(
+                f"queues[{index}].pools",
+                f"The pools of the queue have different accelerators, {and_list(accelerators)}.",
+                "A job may get the slower type.",
+                "Declare a queue for each type, unless jobs can use any of them.",
+            )
+
+
+@cluster_rule(
+    "one architecture in queue",
+    "GKE docs, prepare-arm-workloads-for-deployment (2026): an image for amd64 does not run on Arm nodes",
+    severity=Severity.WARNED,
+)
+def _one_architecture(cluster: Cluster) -> Iterator[Fault]:
+    by_name = {pool.name: pool.architecture for pool in cluster.resolved_pools}
+    for index, queue in enumerate(cluster.queues):
+        names = list(dict.fromkeys(by_name[name] for name in queue.pools if name in by_name))
+        if len(names) > 1:
+            yield Fault(
+                f"queues[{index}].pools",
+                f"The pools of the queue have different architectures, {and_list(names)}.",
+                "An image for one of them fails on the nodes of the other with exec format error.",
+                "Declare a queue for each, unless all images have both platforms.",
+            )
+
+
+_CONFIG = "Kueue 0.19.2, apis/config/v1beta2, Integrations (2026-08-20)"
+FRAMEWORKS = (
+    "batch/job",
+    "jobset.x-k8s.io/jobset",
+    "kubeflow.org/jaxjob",
+    "kubeflow.org/mpijob",
+    "kubeflow.org/paddlejob",
+    "kubeflow.org/pytorchjob",
+    "kubeflow.org/tfjob",
+    "kubeflow.org/xgboostjob",
+    "leaderworkerset.x-k8s.io/leaderworkerset",
+    "pod",
+    "deployment",
+    "statefulset",
+    "ray.io/raycluster",
+    "ray.io/rayjob",
+    "ray.io/rayservice",
+    "sparkoperator.k8s.io/sparkapplication",
+    "trainer.kubeflow.org/trainjob",
+    "workload.codeflare.dev/appwrapper",
+)
+"""Frameworks that Kueue supports itself."""
+
+
+@cluster_rule("known Kueue frameworks", _CONFIG)
+def _known_frameworks(cluster: Cluster) -> Iterator[Fault]:
+    if cluster.addons.kueue is None:
+        return
+    for index, name in enumerate(cluster.addons.kueue.frameworks):
+        if name not in FRAMEWORKS:
+            yield Fault(
+                f"addons.kueue.frameworks[{index}]",
+                f"Kueue has no framework {name}{did_you_mean(name, FRAMEWORKS)}",
+                "Kueue would not start, and no Job could be created in a queue's namespace.",
+                "Write one of Kueue's names, such as ray.io/rayjob.",
+            )
+
+
+@cluster_rule("Kueue needs work pools", _KUEUE)
+def _kueue_has_work(cluster: Cluster) -> Iterator[Fault]:
+    if cluster.has_kueue and not cluster.resolved_queues:
+        yield Fault(
+            "addons.kueue",
+            "Kueue is declared, and the cluster has no work pool.",
+            "Kueue could not admit any work.",
+            "Declare a work pool, or omit kueue.",
+        )
+
+
+@cluster_rule(
+    "together needs queued pools",
+    "GKE docs, provisioningrequest (2026-04): queued-provisioning.gke.io alone",
+    CloudKind.GKE,
+)
+def _together_on_aks(cluster: Cluster) -> Iterator[Fault]:
+    for index, queue in enumerate(cluster.queues):
+        if queue.together:
+            yield Fault(
+                f"queues[{index}].together",
+                "GKE provisions all nodes of a job together only in queued pools.",
+                "The autoscaler would ignore the request, and the work would wait indefinitely.",
+                "Remove together, and write capacity: queued on the pool.",
+            )
+
+
+@cluster_rule(
+    "together on spot pools",
+    "kubernetes/autoscaler, cluster-autoscaler/processors/provreq/pods_filter.go (2026)",
+    CloudKind.AKS,
+    Severity.WARNED,
+)
+def _together_once(cluster: Cluster) -> Iterator[Fault]:
+    spot = {pool.name for pool in cluster.pools if pool.capacity.kind == "spot"}
+    for index, queue in enumerate(cluster.queues):
+        for pool in queue.pools if queue.together else ():
+            if pool in spot:
+                yield Fault(
+                    f"queues[{index}].together",
+                    f"{pool} is a spot pool, and nodes are requested together only once, when work is "
+                    "admitted.",
+                    "A pod that is recreated after its node is reclaimed gets no new node: it waits until "
+                    "another pod ends, or the whole job is queued again after an hour.",
+                    "Omit together, unless waiting is better than running part of a job.",
+                )
+
 
 _GKE = "GKE docs, about-custom-compute-classes (2026)"
 _EXPANDER = "kubernetes/autoscaler, cluster-autoscaler/expander/priority (2026)"
 _GKE_PREFIXES = ("autopilot", "gke")
 
 
-def _queues(cluster: Cluster) -> Iterator[tuple[int, Queue]]:
+def _fallback_queues(cluster: Cluster) -> Iterator[tuple[int, Queue]]:
     return ((number, queue) for number, queue in enumerate(cluster.queues) if queue.fallback)
 
 
 def _placed(cluster: Cluster) -> Iterator[tuple[str, Queue, int, ResolvedPool]]:
     """Yield each work pool of each queue that falls back, with its path and its index in the queue."""
     known = {pool.name: pool for pool in cluster.work_pools}
-    for number, queue in _queues(cluster):
+    for number, queue in _fallback_queues(cluster):
         for index, name in enumerate(queue.pools):
             if name in known:
                 yield f"queues[{number}].pools[{index}]", queue, index, known[name]
@@ -32,7 +230,7 @@ def _placed(cluster: Cluster) -> Iterator[tuple[str, Queue, int, ResolvedPool]]:
 
 @cluster_rule("fallback needs several pools", f"{_GKE}; {_EXPANDER}")
 def _something_to_fall_back_to(cluster: Cluster) -> Iterator[Fault]:
-    for number, queue in _queues(cluster):
+    for number, queue in _fallback_queues(cluster):
         if len(queue.pools) == 1:
             yield Fault(
                 f"queues[{number}].fallback",
@@ -133,7 +331,7 @@ def _own_label(cluster: Cluster) -> Iterator[Fault]:
     CloudKind.AKS,
 )
 def _together(cluster: Cluster) -> Iterator[Fault]:
-    for number, queue in _queues(cluster):
+    for number, queue in _fallback_queues(cluster):
         if queue.together:
             yield Fault(
                 f"queues[{number}].together",
@@ -153,7 +351,7 @@ def _not_ours(cluster: Cluster) -> Iterator[Fault]:
     existing = cluster.cloud.existing
     if existing is None:
         return
-    for number, _ in _queues(cluster):
+    for number, _ in _fallback_queues(cluster):
         yield Fault(
             f"queues[{number}].fallback",
             f"The cluster {existing.name} already exists, and its autoscaler is configured by the cluster's "
@@ -170,7 +368,11 @@ def _not_ours(cluster: Cluster) -> Iterator[Fault]:
 )
 def _delay_of_a_class(cluster: Cluster) -> Iterator[Fault]:
     cloud = cluster.cloud
-    if isinstance(cloud, Gke) and cloud.consolidation.delay_minutes is not None and not any(_queues(cluster)):
+    if (
+        isinstance(cloud, Gke)
+        and cloud.consolidation.delay_minutes is not None
+        and not any(_fallback_queues(cluster))
+    ):
         yield Fault(
             "cloud.consolidation.delayMinutes",
             "No queue has fallback: true, and the delay is a setting of such a queue's ComputeClass.",
@@ -185,7 +387,7 @@ def _delay_of_a_class(cluster: Cluster) -> Iterator[Fault]:
     CloudKind.GKE,
 )
 def _class_name(cluster: Cluster) -> Iterator[Fault]:
-    for number, queue in _queues(cluster):
+    for number, queue in _fallback_queues(cluster):
         if queue.name == "default" or queue.name.startswith(_GKE_PREFIXES):
             yield Fault(
                 f"queues[{number}].name",

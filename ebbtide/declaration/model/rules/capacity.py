@@ -1,27 +1,35 @@
-"""Restrictions of GKE's capacity types: one row each, and a common check."""
+"""Capacity types: spot, preemptible, queued, flex-start and reservations, on each cloud."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
+from decimal import Decimal
 
-from ebbtide.declaration.catalog import CloudKind
+from ebbtide.declaration.catalog import CLOUD_SPECS, CloudKind, can_be_spot
 from ebbtide.declaration.catalog.machine_series import SPOT_OR_FLEX_START
 from ebbtide.declaration.model.base import Declared
 from ebbtide.declaration.model.capacity import FlexStart, OnDemand, Preemptible, Queued, Reservation, Spot
 from ebbtide.declaration.model.cloud import Gke
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.faults import Fault
-from ebbtide.declaration.model.rules.rule import PoolIn, PoolRule, Severity, cluster_rule, pool_rule
+from ebbtide.declaration.model.rules.rule import (
+    NO_CLUSTER,
+    NO_GKE_POOL,
+    NO_POOL,
+    PoolIn,
+    PoolRule,
+    Severity,
+    cluster_rule,
+    pool_rule,
+)
 from ebbtide.values import durations
 
 _SCHEDULED = (FlexStart, Queued)
 _ALL = (OnDemand, Spot, Preemptible, FlexStart, Queued, Reservation)
-_NO_POOL = "GKE refuses to create the node pool."
 _TOOLKIT = "cluster-toolkit modules/compute/gke-node-pool/main.tf@01a7a3ed, preconditions"
 _QUEUED_DOCS = "GKE docs, provisioningrequest (2026-04-08)"
 _FLEX_DOCS = "GKE docs, dws-flex-start-training (2026-06-09)"
 _GRACE_DOCS = "GKE docs, spot-vms (2026-08); pulumi-gcp 10.2.0 kubeletConfig.shutdownGracePeriodSeconds"
-
 _SHORTEST_RUN, _LONGEST_RUN = timedelta(minutes=10), timedelta(days=7)
 _GRACES = tuple(timedelta(seconds=seconds) for seconds in (0, 30, 120))
 _COMPACT_FLEX = ("a3-ultragpu-", "a4-", "h4d-")
@@ -133,7 +141,7 @@ ROWS = (
         field="nodes.count",
         offence=lambda pool: pool.pool.nodes.count,
         problem="A {kind} pool cannot have a fixed number of nodes.",
-        consequence=_NO_POOL,
+        consequence=NO_GKE_POOL,
         fix="Write nodes: {{max: {value}}}.",
         source=f"{_TOOLKIT}; k8s-config-connector#11085",
     ),
@@ -143,7 +151,7 @@ ROWS = (
         field="nodes.min",
         offence=lambda pool: pool.pool.nodes.min or None,
         problem="A {kind} pool starts with no nodes, and min is {value}.",
-        consequence=_NO_POOL,
+        consequence=NO_GKE_POOL,
         fix="Remove min.",
         source=f"{_TOOLKIT}; k8s-config-connector#11085",
     ),
@@ -153,7 +161,7 @@ ROWS = (
         field="compact",
         offence=lambda pool: None if pool.resolved.has_tpus else _compact(pool),
         problem="A queued pool does not support compact placement.",
-        consequence=_NO_POOL,
+        consequence=NO_GKE_POOL,
         fix="Remove compact.",
         source=_TOOLKIT,
     ),
@@ -163,7 +171,7 @@ ROWS = (
         field="compact",
         offence=_compact_not_for_flex,
         problem="A flex-start pool of {value} does not support compact placement.",
-        consequence=_NO_POOL,
+        consequence=NO_GKE_POOL,
         fix="Omit compact, or write a machine of the series a3-ultragpu, a4 or h4d.",
         source="cluster-toolkit modules/compute/gke-node-pool (2026)",
     ),
@@ -183,7 +191,7 @@ ROWS = (
         field="capacity",
         offence=_not_on_demand,
         problem="Google Cloud offers {value} only as spot or flex-start, and the capacity is {kind}.",
-        consequence=_NO_POOL,
+        consequence=NO_GKE_POOL,
         fix="Write capacity: spot, flex-start or queued, or machine: a3-highgpu-8g.",
         source="Compute Engine docs, accelerator-optimized-machines (2026)",
     ),
@@ -193,7 +201,7 @@ ROWS = (
         field="compact",
         offence=_compact_series,
         problem="Nodes of the {value} series do not support compact placement.",
-        consequence=_NO_POOL,
+        consequence=NO_GKE_POOL,
         fix="Omit compact, or write a machine of a series such as c2, n2, g2, a2, a3 or a4.",
         source="GKE docs, compact-placement (2026); catalog/data/machine_series.csv",
     ),
@@ -213,7 +221,7 @@ ROWS = (
         field="compact",
         offence=_zones_of_compact,
         problem="Compact placement is within one zone, and this pool spans {value}.",
-        consequence=_NO_POOL,
+        consequence=NO_GKE_POOL,
         fix="Write the one zone under zones, or omit compact.",
         source=f"{_TOOLKIT}; GKE docs, compact-placement (2026)",
     ),
@@ -223,7 +231,7 @@ ROWS = (
         field="autoRepair",
         offence=lambda pool: pool.pool.auto_repair or None,
         problem="GKE does not repair the nodes of a {kind} pool.",
-        consequence=_NO_POOL,
+        consequence=NO_GKE_POOL,
         fix="Remove autoRepair.",
         source=f"{_TOOLKIT}; {_FLEX_DOCS}",
     ),
@@ -244,7 +252,7 @@ ROWS = (
         field="capacity.maxRunDuration",
         offence=_run_duration,
         problem="{value} is not a supported maximum run duration of a node.",
-        consequence=_NO_POOL,
+        consequence=NO_GKE_POOL,
         fix="Write 10m to 7d, or omit it for 7d.",
         source=f"{_FLEX_DOCS}: 604800 s at most; GoogleCloudPlatform/cluster-autoscaler@7d250507, "
         "pkg/autoprovisioning/injection.go: 600 s at least (2026-08)",
@@ -276,7 +284,7 @@ ROWS = (
         field="shutdownGrace",
         offence=_grace_out_of_range,
         problem="{value} is not a supported shutdown grace period of a spot node.",
-        consequence=_NO_POOL,
+        consequence=NO_GKE_POOL,
         fix="Write 0s, 30s or 120s, or omit it for 30s.",
         source="google-cloud-container, NodeKubeletConfig.shutdown_grace_period_seconds (2026); "
         "GoogleCloudPlatform/magic-modules#17556",
@@ -294,7 +302,7 @@ def _upgrades_on_a_channel(cluster: Cluster) -> Iterator[Fault]:
             yield Fault(
                 f"pools[{index}].autoUpgrade",
                 f"The cluster is on the release channel {cloud.release_channel}, and autoUpgrade is false.",
-                _NO_POOL,
+                NO_GKE_POOL,
                 "Remove autoUpgrade.",
             )
 
@@ -326,3 +334,135 @@ def _preemptible(pool: PoolIn) -> Iterator[Fault]:
 
 
 RULES = (*(PoolRule(row.name, row.source, row.check, CloudKind.GKE) for row in ROWS),)
+_RESERVATIONS = "GKE docs, consuming-reservations (cloud.google.com, 2026)"
+
+
+@pool_rule(
+    "specific reservation has name",
+    f"{_RESERVATIONS}; azure-native 3.29.0, AgentPool.capacityReservationGroupID",
+)
+def _named(pool: PoolIn) -> Iterator[Fault]:
+    capacity = pool.pool.capacity
+    if isinstance(capacity, Reservation) and capacity.affinity == "specific" and capacity.name is None:
+        cloud = pool.site.cloud
+        alone = ", or affinity: any for any matching reservation" if cloud is CloudKind.GKE else ""
+        yield Fault(
+            pool.at("capacity"),
+            "The name of the reservation is missing.",
+            "No reserved machine would be used.",
+            f"Write capacity: {{kind: reservation, {CLOUD_SPECS[cloud].reservation_example}}}{alone}.",
+        )
+
+
+@pool_rule(
+    "any reservation has no name",
+    "GKE v1 API, ReservationAffinity: key and values are for SPECIFIC_RESERVATION (2026)",
+    CloudKind.GKE,
+)
+def _any_has_no_name(pool: PoolIn) -> Iterator[Fault]:
+    capacity = pool.pool.capacity
+    if isinstance(capacity, Reservation) and capacity.affinity != "specific" and capacity.name is not None:
+        yield Fault(
+            pool.at("capacity.name"),
+            f"The affinity is {capacity.affinity}, and the reservation has the name {capacity.name}.",
+            NO_GKE_POOL,
+            "Omit affinity for that reservation, or omit name for any matching one.",
+        )
+
+
+@cluster_rule(
+    "affinity any before other pools",
+    f"{_RESERVATIONS}; pulumi-gcp 10.2.0, reservationAffinity.consumeReservationType: ANY_RESERVATION falls "
+    "back to on-demand",
+    CloudKind.GKE,
+    Severity.WARNED,
+)
+def _any_before_others(cluster: Cluster) -> Iterator[Fault]:
+    by_name = {pool.name: (number, pool) for number, pool in enumerate(cluster.pools)}
+    for queue in cluster.fallback_queues:
+        for index, name in enumerate(queue.pools[:-1]):
+            number, pool = by_name.get(name, (0, None))
+            capacity = pool.capacity if pool else None
+            if isinstance(capacity, Reservation) and capacity.affinity == "any":
+                yield Fault(
+                    f"pools[{number}].capacity.affinity",
+                    f"The pool {name} uses on-demand machines when no reservation has capacity.",
+                    f"The pools after it in the queue {queue.name}, {', '.join(queue.pools[index + 1 :])}, "
+                    "are tried only when on-demand machines are out of stock.",
+                    "Write affinity: any-then-fail, so that the next pool is tried instead.",
+                )
+
+
+_SPOT_DOCS = "azure-aks-docs spot-node-pool.md (2025-04-06)"
+_DECIMALS = 5
+
+
+@pool_rule("no spot system pool", f"{_SPOT_DOCS}; use-system-pools.md (2026-04-30)", CloudKind.AKS)
+def _spot_is_no_system_pool(pool: PoolIn) -> Iterator[Fault]:
+    if pool.pool.is_system and isinstance(pool.pool.capacity, Spot):
+        yield Fault(
+            pool.at("capacity"),
+            "The system pool cannot be spot on AKS.",
+            NO_CLUSTER,
+            "Omit capacity for on-demand.",
+        )
+
+
+@pool_rule(
+    "machine available as spot", "catalog/data/machine_series.csv, a source in each row", CloudKind.AKS
+)
+def _spot_of_a_series_that_has_it(pool: PoolIn) -> Iterator[Fault]:
+    machine = pool.machine
+    if isinstance(pool.pool.capacity, Spot) and machine is not None and not can_be_spot(machine.family):
+        yield Fault(
+            pool.at("capacity"),
+            f"Azure does not offer {machine.name} as spot.",
+            NO_POOL,
+            "Write a machine of another series, such as Standard_D2as_v5, or omit capacity for on-demand.",
+        )
+
+
+@pool_rule("valid maximum price", _SPOT_DOCS, CloudKind.AKS)
+def _max_price(pool: PoolIn) -> Iterator[Fault]:
+    capacity = pool.pool.capacity
+    price = capacity.max_price if isinstance(capacity, Spot) else None
+    if price is None or price == -1:
+        return
+    exponent = Decimal(repr(price)).normalize().as_tuple().exponent
+    if price > 0 and isinstance(exponent, int) and exponent >= -_DECIMALS:
+        return
+    wrong = "has more than five decimals" if price > 0 else "is neither -1 nor more than 0"
+    yield Fault(
+        pool.at("capacity.maxPrice"),
+        f"maxPrice {price:.10f}".rstrip("0").rstrip(".") + f" {wrong}.",
+        NO_POOL,
+        "Write US dollars per hour with at most five decimals, such as 0.98765, or -1 for up to the list "
+        "price.",
+    )
+
+
+@pool_rule(
+    "no upgrade settings on spot", f"{_SPOT_DOCS}; hashicorp/terraform-provider-azurerm#29318", CloudKind.AKS
+)
+def _no_upgrade_on_spot(pool: PoolIn) -> Iterator[Fault]:
+    if isinstance(pool.pool.capacity, Spot) and pool.pool.upgrade is not None:
+        yield Fault(
+            pool.at("upgrade"),
+            "A spot pool on AKS has no upgrade settings.",
+            "AKS upgrades spot nodes without surge and without draining them, and every later preview "
+            "would show a change.",
+            "Remove upgrade.",
+        )
+
+
+@pool_rule("spot eviction policy delete", f"{_SPOT_DOCS}; Azure/AKS#5589", CloudKind.AKS, Severity.WARNED)
+def _deallocate(pool: PoolIn) -> Iterator[Fault]:
+    capacity = pool.pool.capacity
+    if isinstance(capacity, Spot) and capacity.eviction_policy == "Deallocate":
+        yield Fault(
+            pool.at("capacity.evictionPolicy"),
+            "Evicted nodes are deallocated, not deleted.",
+            "They still count against the quota, and the autoscaler waits for them instead of trying "
+            "another pool.",
+            "Write evictionPolicy: Delete, or omit it.",
+        )

@@ -1,0 +1,513 @@
+"""The cluster as a whole: settings of an existing one, versions and upgrade channels, and maintenance."""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
+from operator import attrgetter
+from typing import assert_never
+
+from ebbtide.declaration.catalog import PINS, CloudKind, kubernetes_versions
+from ebbtide.declaration.catalog.clouds import account_host
+from ebbtide.declaration.model.base import Declared
+from ebbtide.declaration.model.capacity import FlexStart, Queued
+from ebbtide.declaration.model.cloud import Aks, Cloud, Gke
+from ebbtide.declaration.model.cluster import Cluster
+from ebbtide.declaration.model.faults import Fault
+from ebbtide.declaration.model.maintenance import DAYS, MaintenanceExclusion, MaintenanceWindow
+from ebbtide.declaration.model.rules.rule import (
+    NO_CLUSTER,
+    NO_GKE_POOL,
+    PoolIn,
+    PoolRule,
+    Severity,
+    cluster_rule,
+    pools_of,
+    service_name,
+)
+from ebbtide.text import and_list
+from ebbtide.values import durations
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSetting:
+    """A field of the cloud that is set when a cluster is created; `attribute` is its path in the model."""
+
+    cloud: CloudKind
+    field: str
+    attribute: str
+    settled: str
+
+
+_CHANNEL = "by its release channel"
+_ACCESS = "by its own settings"
+_RANGE = "by its network"
+
+
+ROWS: tuple[ClusterSetting, ...] = (
+    ClusterSetting(CloudKind.GKE, "releaseChannel", "release_channel", _CHANNEL),
+    ClusterSetting(CloudKind.GKE, "access.networks", "access.networks", _ACCESS),
+    ClusterSetting(CloudKind.GKE, "access.private", "access.private", _ACCESS),
+    ClusterSetting(CloudKind.GKE, "maintenance", "maintenance", _ACCESS),
+    ClusterSetting(CloudKind.GKE, "consolidation.profile", "consolidation.profile", _ACCESS),
+    ClusterSetting(CloudKind.GKE, "keys.secrets", "keys.secrets", _ACCESS),
+    ClusterSetting(CloudKind.GKE, "network.nodes", "network.nodes", _RANGE),
+    ClusterSetting(CloudKind.GKE, "network.pods", "network.pods", _RANGE),
+    ClusterSetting(CloudKind.GKE, "network.services", "network.services", _RANGE),
+    ClusterSetting(CloudKind.GKE, "overrides", "overrides", _ACCESS),
+    ClusterSetting(CloudKind.AKS, "overrides", "overrides", _ACCESS),
+    ClusterSetting(CloudKind.AKS, "tier", "tier", _ACCESS),
+    ClusterSetting(CloudKind.AKS, "upgradeChannel", "upgrade_channel", _ACCESS),
+    ClusterSetting(CloudKind.AKS, "access.admins", "access.admins", _ACCESS),
+    ClusterSetting(CloudKind.AKS, "access.networks", "access.networks", _ACCESS),
+    ClusterSetting(CloudKind.AKS, "access.private", "access.private", _ACCESS),
+    ClusterSetting(CloudKind.AKS, "access.privateDnsZone", "access.private_dns_zone", _ACCESS),
+    ClusterSetting(CloudKind.AKS, "maintenance", "maintenance", _ACCESS),
+    ClusterSetting(CloudKind.AKS, "consolidation.delayMinutes", "consolidation.delay_minutes", _ACCESS),
+    ClusterSetting(
+        CloudKind.AKS, "consolidation.afterAddMinutes", "consolidation.after_add_minutes", _ACCESS
+    ),
+    ClusterSetting(CloudKind.AKS, "keys.secrets", "keys.secrets", _ACCESS),
+    ClusterSetting(CloudKind.AKS, "keys.vault", "keys.vault", _ACCESS),
+    ClusterSetting(CloudKind.AKS, "keys.disks", "keys.disks", _ACCESS),
+    ClusterSetting(CloudKind.AKS, "network.nodes", "network.nodes", _RANGE),
+    ClusterSetting(CloudKind.AKS, "network.pods", "network.pods", _RANGE),
+    ClusterSetting(CloudKind.AKS, "network.services", "network.services", _RANGE),
+)
+
+
+def _as_left_out(cluster: Cluster, attribute: str) -> object:
+    """Return the default of the field."""
+    *parents, last = attribute.split(".")
+    part: Declared = attrgetter(".".join(parents))(cluster.cloud) if parents else cluster.cloud
+    return type(part).model_fields[last].get_default(call_default_factory=True)
+
+
+@cluster_rule(
+    "existing cluster not reconfigured",
+    "pulumi-gcp 10.2.0, container.Cluster; azure-native 3.29.0, ManagedCluster: neither is made",
+)
+def _made_with(cluster: Cluster) -> Iterator[Fault]:
+    existing = cluster.cloud.existing
+    if existing is None:
+        return
+    for row in ROWS:
+        if row.cloud is not cluster.site.cloud:
+            continue
+        if attrgetter(row.attribute)(cluster.cloud) != _as_left_out(cluster, row.attribute):
+            yield Fault(
+                f"cloud.{row.field}",
+                f"The cluster {existing.name} already exists, and {row.field} is configured by the "
+                "cluster's owner.",
+                f"The field would have no effect: the value is set {row.settled}.",
+                f"Remove {row.field}, or remove existing to create a new cluster.",
+            )
+
+
+@cluster_rule(
+    "service account on existing cluster",
+    "GKE docs, hardening (2026): least privilege for nodes; components/gke/identity.py",
+    CloudKind.GKE,
+    Severity.WARNED,
+)
+def _service_account(cluster: Cluster) -> Iterator[Fault]:
+    """GKE uses the project's default account, and the nodes' access scope restricts none of its rights."""
+    cloud = cluster.cloud
+    pools = [pool for pool in pools_of(cluster) if pool.pool.service_account is None]
+    if not isinstance(cloud, Gke) or cloud.existing is None or not pools:
+        return
+    names = and_list([pool.pool.name for pool in pools])
+    has = "has" if len(pools) == 1 else "have"
+    email = f"gke-nodes@{account_host(cloud.project)}"
+    yield Fault(
+        pools[0].at("serviceAccount"),
+        f"{names} {has} no serviceAccount, and Ebbtide creates none for an existing cluster.",
+        "The nodes run as the Compute Engine default service account of the project, which often has the "
+        "role Editor on the project.",
+        "Create an account with `gcloud iam service-accounts create gke-nodes --project "
+        f"{cloud.project}`, grant it its role with `gcloud projects add-iam-policy-binding {cloud.project} "
+        f"--member serviceAccount:{email} --role roles/container.defaultNodeServiceAccount`, and write "
+        f"serviceAccount: {email}. Grant roles/artifactregistry.reader, too, for images of the project.",
+    )
+
+
+@cluster_rule(
+    "network policies on existing cluster",
+    "GKE docs, network-policy, and azure-aks-docs, use-network-policies (2026)",
+    severity=Severity.WARNED,
+)
+def _network_policies(cluster: Cluster) -> Iterator[Fault]:
+    """Every API server accepts a NetworkPolicy, but a cluster enforces it only with a policy engine."""
+    existing = cluster.cloud.existing
+    created = any(team.creates_namespace for team in cluster.teams)
+    needed = created or any(add_on.spec.namespace for add_on in cluster.installed)
+    if existing is None or not needed:
+        return
+    yield Fault(
+        "cloud.existing",
+        f"Network policy enforcement on {existing.name} is configured by the cluster's owner.",
+        "Without it, pods of any namespace can reach the teams' pods, and the add-ons' APIs without "
+        "authentication.",
+        _how_to_look(cluster.cloud, existing.name),
+    )
+
+
+def _how_to_look(cloud: Cloud, name: str) -> str:
+    match cloud:
+        case Gke():
+            command = (
+                f"gcloud container clusters describe {name} --project {cloud.project} --location "
+                f"{cloud.location} --format 'value(networkConfig.datapathProvider,networkPolicy.enabled)'"
+            )
+            expected, engine = "ADVANCED_DATAPATH or True", "network policy enforcement"
+        case Aks():
+            group = cloud.resource_group or name
+            command = f"az aks show --name {name} --resource-group {group} --query networkProfile"
+            expected, engine = "a networkPolicy of cilium, azure or calico", "one of them"
+        case _:
+            assert_never(cloud)
+    return f"Run `{command}`: unless it prints {expected}, have its owner enable {engine}."
+
+
+_MINORS_AHEAD = 9
+"""Minor versions that may follow the newest known: three a year (kubernetes.io/releases, 2026)."""
+
+
+@cluster_rule(
+    "supported Kubernetes version",
+    "GKE release notes, current versions (2026); azure-aks-docs supported-kubernetes-versions.md "
+    "(2026-08-05); catalog/data/kubernetes_versions.csv",
+)
+def _version(cluster: Cluster) -> Iterator[Fault]:
+    """Require a version that the release channel or the tier offers; an existing cluster has one. Newer
+    versions than the table's are not refused: it ages."""
+    written, cloud = cluster.cloud.kubernetes_version, cluster.site.cloud
+    match = re.match(r"\d+\.\d+", written or "")
+    if match is None or cluster.cloud.existing is not None:
+        return
+    field, plan, longest = (
+        ("releaseChannel", cluster.cloud.release_channel, "extended")
+        if isinstance(cluster.cloud, Gke)
+        else ("tier", cluster.cloud.tier, "premium")
+    )
+    offered, longer = (kubernetes_versions(cloud, name) for name in (plan, longest))
+    oldest, newest = _minor(offered[0]), _minor(offered[-1])
+    if oldest <= (minor := _minor(match[0])) <= (newest[0], newest[1] + _MINORS_AHEAD):
+        return
+    when = "no longer has" if minor < oldest else "does not have"
+    other = f"; {field}: {longest} has {longer[0]} to {longer[-1]}" if match[0] in longer else ""
+    yield Fault(
+        "cloud.kubernetesVersion",
+        f"{service_name(cloud)} {when} Kubernetes {written} with {field}: {plan}.",
+        NO_CLUSTER,
+        f"Write version {offered[0]} or later, such as {offered[-2]}, or omit it{other}.",
+    )
+
+
+def _minor(version: str) -> tuple[int, int]:
+    major, minor, *_ = version.split(".")
+    return int(major), int(minor)
+
+
+@dataclass(frozen=True, slots=True)
+class Needed:
+    """A feature with a minimum GKE version.
+
+    Attributes:
+        what: name of the feature in messages.
+        field: field that requests it.
+        is_requested: returns whether a pool requests it.
+        pin: name of the version in the catalog's `PINS`.
+    """
+
+    what: str
+    field: str
+    is_requested: Callable[[PoolIn], bool]
+    pin: str
+
+    def check(self, pool: PoolIn) -> Iterator[Fault]:
+        """Return a fault if the pool uses the feature and its version is pinned to an earlier one."""
+        pinned, least = pool.site.kubernetes_version, PINS[self.pin].version
+        if pinned is not None and self.is_requested(pool) and is_earlier(pinned, least):
+            yield Fault(
+                pool.at(self.field),
+                f"GKE has {self.what} since {least}, and kubernetesVersion is {pinned}.",
+                NO_GKE_POOL,
+                f"Write kubernetesVersion: {least} or later, or omit it.",
+            )
+
+
+def is_earlier(pinned: str, least: str) -> bool:
+    """Return whether a version is earlier than another; a shorter version means the newest with that prefix
+    (GKE docs, versioning)."""
+    have, need = ([int(part) for part in re.findall(r"\d+", text)] for text in (pinned, least))
+    return have < need[: len(have)]
+
+
+def _scheduled(pool: PoolIn) -> bool:
+    return isinstance(pool.pool.capacity, FlexStart | Queued)
+
+
+NEEDED = (
+    Needed(
+        what="queued provisioning and flex-start",
+        field="capacity",
+        is_requested=lambda pool: _scheduled(pool) and not pool.resolved.has_tpus,
+        pin="gke-queued-provisioning",
+    ),
+    Needed(
+        what="queued provisioning and flex-start for TPUs",
+        field="capacity",
+        is_requested=lambda pool: _scheduled(pool) and pool.resolved.has_tpus,
+        pin="gke-tpu-flex-start",
+    ),
+    Needed(
+        what="extended shutdown grace for spot nodes",
+        field="shutdownGrace",
+        is_requested=lambda pool: pool.pool.shutdown_grace is not None,
+        pin="gke-shutdown-grace",
+    ),
+)
+
+
+RULES: tuple[PoolRule, ...] = tuple(
+    PoolRule(
+        f"GKE version for {row.what}",
+        f"{PINS[row.pin].source} ({PINS[row.pin].as_of})",
+        row.check,
+        CloudKind.GKE,
+    )
+    for row in NEEDED
+)
+
+
+_NEWER_PATCHES = ("patch", "stable", "rapid")
+_NEWER_MINORS = ("stable", "rapid")
+
+
+@cluster_rule(
+    "pinned version needs matching upgrade channel",
+    "azure-aks-docs auto-upgrade-cluster.md (2026-06-26)",
+    CloudKind.AKS,
+    Severity.WARNED,
+)
+def _leaves_the_pin(cluster: Cluster) -> Iterator[Fault]:
+    cloud = cluster.cloud
+    if not isinstance(cloud, Aks) or cloud.kubernetes_version is None or cloud.existing is not None:
+        return
+    pinned, channel = cloud.kubernetes_version, cloud.upgrade_channel
+    minor = pinned.rpartition(".")[0]
+    is_patch = "." in minor
+    if channel not in (_NEWER_PATCHES if is_patch else _NEWER_MINORS):
+        return
+    fix = f"Write upgradeChannel: none{f', or kubernetesVersion: {minor}' if channel == 'patch' else ''}."
+    yield Fault(
+        "cloud.kubernetesVersion",
+        f"The version is pinned to {pinned}, and the upgrade channel {channel} installs newer "
+        f"{'patches' if is_patch else 'versions'}.",
+        "After the first upgrade, every preview would downgrade the cluster, which AKS refuses.",
+        fix,
+    )
+
+
+_PATH = "cloud.maintenance"
+_GKE_DOCS = "GKE docs, maintenance-windows-and-exclusions (2026-06)"
+_AKS_DOCS = "azure-aks-docs planned-maintenance.md (2025-12-19)"
+_TIME = re.compile(r"([01]\d|2[0-3]):[0-5]\d")
+_LEAST, _MOST = timedelta(hours=4), timedelta(hours=24)
+_ROLLING_DAYS = 92
+_LEAST_OPEN = timedelta(hours=48)
+_MOST_DAYS = 90
+_MOST_EXCLUSIONS = 20
+_MOST_OF_ALL_UPGRADES = 3
+_NO_CLUSTER = "The cluster could not be created or changed."
+
+
+@cluster_rule("valid maintenance window", f"{_GKE_DOCS}; {_AKS_DOCS}")
+def _window(cluster: Cluster) -> Iterator[Fault]:
+    maintenance = cluster.cloud.maintenance
+    if maintenance is None:
+        return
+    window = maintenance.window
+    if not _TIME.fullmatch(window.start):
+        yield Fault(
+            f"{_PATH}.window.start",
+            f"{window.start} is not a time of day.",
+            _NO_CLUSTER,
+            'Write hours and minutes in UTC, in quotes: "02:00".',
+        )
+    if not _LEAST <= window.duration <= _MOST:
+        yield Fault(
+            f"{_PATH}.window.duration",
+            f"A window of {durations.in_one_unit(window.duration)} must be from 4 to 24 hours long.",
+            "The cloud would refuse the window, or not upgrade in it.",
+            "Write 4h to 24h.",
+        )
+    for index, day in enumerate(window.days):
+        if day in window.days[:index]:
+            yield Fault(
+                f"{_PATH}.window.days[{index}]",
+                f"{day} is written twice.",
+                "The second entry would have no effect.",
+                "Remove one of the two.",
+            )
+
+
+@cluster_rule("AKS maintenance window days", _AKS_DOCS, CloudKind.AKS)
+def _aks_window(cluster: Cluster) -> Iterator[Fault]:
+    maintenance = cluster.cloud.maintenance
+    if maintenance is None:
+        return
+    window = maintenance.window
+    if len(set(window.days)) not in (0, 1, len(DAYS)):
+        yield Fault(
+            f"{_PATH}.window.days",
+            f"AKS does not support a window on {len(set(window.days))} days of a week.",
+            _NO_CLUSTER,
+            "Write one day, or omit days for every day.",
+        )
+    if window.duration.seconds % 3600:
+        yield Fault(
+            f"{_PATH}.window.duration",
+            f"AKS does not support a window of {durations.in_one_unit(window.duration)}, only whole hours.",
+            _NO_CLUSTER,
+            "Write whole hours, such as 4h.",
+        )
+
+
+def _open(window: MaintenanceWindow, ordinal: int, spans: list[tuple[int, int]]) -> timedelta:
+    """Return the time for maintenance in the window that begins on a day: the pieces that no span of days
+    covers, of at least four hours each. Days are ordinals."""
+    day = date.fromordinal(ordinal)
+    if window.days and DAYS[day.weekday()] not in window.days:
+        return timedelta()
+    start = datetime.combine(day, time.fromisoformat(window.start))
+    pieces = [(start, start + window.duration)]
+    for first, last in spans:
+        begin, end = datetime.fromordinal(first), datetime.fromordinal(last + 1)
+        pieces = [
+            part
+            for left, right in pieces
+            for part in ((left, min(right, begin)), (max(left, end), right))
+            if part[0] < part[1]
+        ]
+    return sum((right - left for left, right in pieces if right - left >= _LEAST), timedelta())
+
+
+def _of_all_upgrades(cluster: Cluster) -> list[tuple[int, MaintenanceExclusion]]:
+    """Return the exclusions of all upgrades with their index, except those that end before they begin."""
+    exclusions = cluster.cloud.maintenance.exclusions if cluster.cloud.maintenance else ()
+    return [
+        (index, exclusion)
+        for index, exclusion in enumerate(exclusions)
+        if exclusion.scope == "no-upgrades" and exclusion.start <= exclusion.end
+    ]
+
+
+@cluster_rule("valid maintenance exclusion dates", f"{_GKE_DOCS}; {_AKS_DOCS}")
+def _exclusions(cluster: Cluster) -> Iterator[Fault]:
+    exclusions = cluster.cloud.maintenance.exclusions if cluster.cloud.maintenance else ()
+    names = [exclusion.name for exclusion in exclusions]
+    for index, exclusion in enumerate(exclusions):
+        path = f"{_PATH}.exclusions[{index}]"
+        if exclusion.end < exclusion.start:
+            yield Fault(
+                f"{path}.end",
+                f"The exclusion ends on {exclusion.end}, before it begins on {exclusion.start}.",
+                _NO_CLUSTER,
+                "Write its last day.",
+            )
+        if exclusion.name in names[:index]:
+            yield Fault(
+                f"{path}.name",
+                f"Two exclusions have the name {exclusion.name}.",
+                "One would replace the other.",
+                "Write another name.",
+            )
+
+
+@cluster_rule("GKE maintenance exclusion limits", _GKE_DOCS, CloudKind.GKE)
+def _gke_exclusions(cluster: Cluster) -> Iterator[Fault]:
+    exclusions = cluster.cloud.maintenance.exclusions if cluster.cloud.maintenance else ()
+    if len(exclusions) > _MOST_EXCLUSIONS:
+        yield Fault(
+            f"{_PATH}.exclusions",
+            f"{len(exclusions)} exclusions are declared, and GKE supports at most {_MOST_EXCLUSIONS}.",
+            _NO_CLUSTER,
+            "Remove past exclusions.",
+        )
+    of_all = _of_all_upgrades(cluster)
+    for index, exclusion in of_all:
+        days = (exclusion.end - exclusion.start).days + 1
+        if days > _MOST_DAYS:
+            yield Fault(
+                f"{_PATH}.exclusions[{index}].end",
+                f"An exclusion of all upgrades lasts {days} days, and GKE supports at most {_MOST_DAYS}.",
+                _NO_CLUSTER,
+                f"Write an end on {exclusion.start + timedelta(days=_MOST_DAYS - 1)} or earlier, or scope: "
+                "no-minor-upgrades.",
+            )
+    for index, _ in of_all[_MOST_OF_ALL_UPGRADES:]:
+        yield Fault(
+            f"{_PATH}.exclusions[{index}]",
+            f"{len(of_all)} exclusions are of all upgrades, and GKE supports at most "
+            f"{_MOST_OF_ALL_UPGRADES}.",
+            _NO_CLUSTER,
+            "Remove a past exclusion, or write scope: no-minor-upgrades.",
+        )
+
+
+@cluster_rule("sufficient maintenance hours", f"{_GKE_DOCS}: 48 hours in 92 days", CloudKind.GKE)
+def _gke_availability(cluster: Cluster) -> Iterator[Fault]:
+    """Require 48 hours for maintenance in any 92 days, in pieces of at least four hours."""
+    maintenance = cluster.cloud.maintenance
+    exclusions = _of_all_upgrades(cluster)
+    if maintenance is None or not exclusions or not _TIME.fullmatch(maintenance.window.start):
+        return
+    spans = [(exclusion.start.toordinal(), exclusion.end.toordinal()) for _, exclusion in exclusions]
+    days = {
+        day
+        for first, last in spans
+        if last - first < _MOST_DAYS
+        for day in range(max(first - _ROLLING_DAYS, 1), min(last, date.max.toordinal() - 2 * _ROLLING_DAYS))
+    }
+    hours = {
+        day: _open(maintenance.window, day, spans)
+        for day in {day + later for day in days for later in range(_ROLLING_DAYS)}
+    }
+    left = {day: sum((hours[day + later] for later in range(_ROLLING_DAYS)), timedelta()) for day in days}
+    first = min(days, key=lambda day: (left[day], day), default=None)
+    if first is not None and left[first] < _LEAST_OPEN:
+        yield Fault(
+            f"{_PATH}.exclusions",
+            f"In the {_ROLLING_DAYS} days from {date.fromordinal(first)}, the window and the exclusions "
+            f"leave {left[first] // timedelta(hours=1)} hours for upgrades, and GKE requires 48, in pieces "
+            "of at least 4.",
+            _NO_CLUSTER,
+            "Write a longer window or more days, or a shorter exclusion.",
+        )
+
+
+@cluster_rule("AKS maintenance exclusion scope", _AKS_DOCS, CloudKind.AKS)
+def _aks_exclusions(cluster: Cluster) -> Iterator[Fault]:
+    exclusions = cluster.cloud.maintenance.exclusions if cluster.cloud.maintenance else ()
+    for index, exclusion in enumerate(exclusions):
+        if exclusion.scope != "no-upgrades":
+            yield Fault(
+                f"{_PATH}.exclusions[{index}].scope",
+                f"AKS does not support exclusions with the scope {exclusion.scope}, which only GKE has.",
+                "All upgrades would be excluded on those days.",
+                "Remove scope.",
+            )
+
+
+@cluster_rule("maintenance window needs upgrade channel", _AKS_DOCS, CloudKind.AKS)
+def _aks_channel(cluster: Cluster) -> Iterator[Fault]:
+    cloud = cluster.cloud
+    if isinstance(cloud, Aks) and cloud.maintenance is not None and cloud.upgrade_channel == "none":
+        yield Fault(
+            _PATH,
+            "upgradeChannel is none, and a maintenance window is declared.",
+            "The window would have no effect.",
+            "Write another upgradeChannel, or omit maintenance.",
+        )
