@@ -12,12 +12,10 @@ from typing import Any, Final
 
 import yaml
 
-from ebbtide.analysis.policy.benchmarks import BENCHMARKS, Item
-from ebbtide.analysis.policy.expectations import RequiredProperty
-from ebbtide.analysis.policy.rules import RULES as POLICY_RULES
-from ebbtide.analysis.policy.rules.benchmarks import RULES as BENCHMARK_RULES
+from ebbtide.analysis.policy.benchmarks import BENCHMARK_RULES, BENCHMARKS, Item, RequiredProperty
+from ebbtide.analysis.policy.check import RULES as POLICY_RULES
 from ebbtide.analysis.policy.settings import Policy
-from ebbtide.analysis.preview.stack_schema import stack_schema
+from ebbtide.analysis.preview.stack_files import stack_schema
 from ebbtide.declaration.catalog import PINS, CloudKind
 from ebbtide.declaration.model.declare import whole_schema
 from ebbtide.declaration.model.pool_fields import PoolField, pool_fields

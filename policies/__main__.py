@@ -23,7 +23,7 @@ from pulumi_policy.proxy import UnknownValueError
 from ebbtide.analysis.costs.charges import charges
 from ebbtide.analysis.policy.check import Finding, check
 from ebbtide.analysis.preview.stack_files import read_stack
-from ebbtide.analysis.reading import read_clusters, read_pools
+from ebbtide.analysis.reading.pools import read_clusters, read_pools
 from ebbtide.analysis.recording.recording import Recording, Resource
 from ebbtide.analysis.recording.values import UNKNOWN, Plain
 from ebbtide.errors import EbbtideError

@@ -35,9 +35,9 @@ def dashboard(
     `gcloud monitoring dashboards create --config-from-file FILE`.
     """
     from ebbtide.analysis import metrics  # noqa: PLC0415
-    from ebbtide.analysis.costs.rates import rates_of  # noqa: PLC0415
-    from ebbtide.analysis.preview.record_stack import record_stack  # noqa: PLC0415 - loads Pulumi
-    from ebbtide.analysis.reading import read_pools  # noqa: PLC0415
+    from ebbtide.analysis.costs.charges import rates_of  # noqa: PLC0415
+    from ebbtide.analysis.preview.stack_files import record_stack  # noqa: PLC0415 - loads Pulumi
+    from ebbtide.analysis.reading.pools import read_pools  # noqa: PLC0415
     from ebbtide.declaration.catalog import CloudKind  # noqa: PLC0415
 
     files = stack_files(stack, config_file, cwd)

@@ -221,7 +221,7 @@ def preview(
     error, the stack breaks a mandatory rule of its policy, or a stack that extends its file is invalid.
     """
     from ebbtide.analysis.preview.build_report import preview_of  # noqa: PLC0415
-    from ebbtide.analysis.preview.record_stack import record_stack  # noqa: PLC0415 - loads Pulumi
+    from ebbtide.analysis.preview.stack_files import record_stack  # noqa: PLC0415 - loads Pulumi
     from ebbtide.cli.error_output import extension_errors  # noqa: PLC0415
 
     files = stack_files(stack, config_file, cwd)

@@ -103,7 +103,7 @@ def explain(error: BaseException, source: "Source | None" = None, advice: str | 
 
 def extension_errors(files: "StackFiles") -> Iterator[str]:
     """Yield the errors of the other stacks that extend a stack's file, as sentences."""
-    from ebbtide.analysis.preview.record_stack import broken_extensions  # noqa: PLC0415 - loads Pulumi
+    from ebbtide.analysis.preview.stack_files import broken_extensions  # noqa: PLC0415 - loads Pulumi
 
     for path, source, error in broken_extensions(files):
         for item in explain(error, source).report.errors:

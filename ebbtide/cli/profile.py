@@ -106,7 +106,7 @@ def _outputs(files: "StackFiles") -> "Mapping[str, Plain]":
     Raises:
         ProgramError: the program fails.
     """
-    from ebbtide.analysis.preview.record_stack import record_stack  # noqa: PLC0415 - loads Pulumi
+    from ebbtide.analysis.preview.stack_files import record_stack  # noqa: PLC0415 - loads Pulumi
 
     return record_stack(files).outputs
 

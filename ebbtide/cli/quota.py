@@ -47,9 +47,9 @@ def quota(
     """
     import json  # noqa: PLC0415
 
-    from ebbtide.analysis.preview.record_stack import record_stack  # noqa: PLC0415 - loads Pulumi
+    from ebbtide.analysis.preview.stack_files import record_stack  # noqa: PLC0415 - loads Pulumi
     from ebbtide.analysis.quotas import without_quota  # noqa: PLC0415
-    from ebbtide.analysis.reading import read_pools  # noqa: PLC0415
+    from ebbtide.analysis.reading.pools import read_pools  # noqa: PLC0415
 
     files = stack_files(stack, config_file, cwd)
     recording = record_stack(files)
@@ -73,7 +73,7 @@ def quota_checks(files: "StackFiles", recording: "Recording") -> "Checks":
             answer.
     """
     from ebbtide.analysis.quotas import quotas  # noqa: PLC0415
-    from ebbtide.analysis.reading import read_accounts, read_pools  # noqa: PLC0415
+    from ebbtide.analysis.reading.pools import read_accounts, read_pools  # noqa: PLC0415
 
     needs = quotas(read_pools(recording))
     checks: Checks = {}

@@ -119,7 +119,7 @@ def _declarations(files: "StackFiles", against: str | None, config_file: Path | 
     Raises:
         BaselineError: there is no such earlier version, or it is a deployed state.
     """
-    from ebbtide.analysis.preview.record_stack import record_stack  # noqa: PLC0415 - loads Pulumi
+    from ebbtide.analysis.preview.stack_files import record_stack  # noqa: PLC0415 - loads Pulumi
     from ebbtide.analysis.review.baseline import BaselineError, baseline  # noqa: PLC0415
     from ebbtide_rehearsal.replay.declared import declaration  # noqa: PLC0415
 

@@ -65,7 +65,7 @@ def review(
     breaks a mandatory rule of the policy, or makes a stack that extends this one's file invalid. Exit status
     2: there are errors, which are the review.
     """
-    from ebbtide.analysis.preview.record_stack import record_stack  # noqa: PLC0415 - loads Pulumi
+    from ebbtide.analysis.preview.stack_files import record_stack  # noqa: PLC0415 - loads Pulumi
     from ebbtide.analysis.review.baseline import baseline  # noqa: PLC0415
     from ebbtide.analysis.review.build_report import review_of  # noqa: PLC0415
     from ebbtide.cli.error_output import extension_errors  # noqa: PLC0415

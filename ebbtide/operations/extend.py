@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final, cast
 
-from ebbtide.analysis.policy.rules.limits import LONGEST_LIFETIME
+from ebbtide.analysis.policy.rules.pools import LONGEST_LIFETIME
 from ebbtide.analysis.policy.settings import Level, Policy
 from ebbtide.clients.kubernetes.parts import part
 from ebbtide.operations.failures import OperationError

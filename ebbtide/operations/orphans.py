@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ebbtide.analysis.costs.rates import rates
+from ebbtide.analysis.costs.charges import rates
 from ebbtide.clients.clouds.errors import CloudApiError
 from ebbtide.clients.clouds.interfaces import CloudResource, ClusterIdentity, Inventory
 from ebbtide.declaration.catalog import CloudKind, find_price

@@ -11,8 +11,7 @@ from ebbtide.analysis.preview.stack_files import StackFiles
 from ebbtide.analysis.preview.words import type_words
 from ebbtide.analysis.recording.recording import Recording, urn_name
 from ebbtide.analysis.review.baseline import Baseline
-from ebbtide.analysis.review.build_report import review_of
-from ebbtide.analysis.review.consequences import new_pools_beside
+from ebbtide.analysis.review.build_report import new_pools_beside, review_of
 from ebbtide.analysis.review.report import DifferenceReport, Review
 from ebbtide.analysis.review.summary import action_counts, change_of, dollars
 from ebbtide.clients.clouds.interfaces import StoredData

@@ -10,7 +10,7 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Any, Final
 
-from ebbtide.analysis.costs.rates import Rates, rates
+from ebbtide.analysis.costs.charges import Rates, rates
 from ebbtide.clients.clouds.interfaces import ClusterPower
 from ebbtide.clients.clouds.node_pools import NodePoolSize
 from ebbtide.clients.kubernetes.parts import part, text, words

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from enum import Enum, auto
 from typing import Any, Final
 
-from ebbtide.analysis.costs.rates import Rates, deployed, rates_of
+from ebbtide.analysis.costs.charges import Rates, deployed, rates_of
 from ebbtide.analysis.metrics import MetricSources, metric_sources
 from ebbtide.analysis.metrics.queries import Series
 from ebbtide.clients.clouds import connect

@@ -17,8 +17,7 @@ from typing import Any, Final
 
 from rich.console import Console
 
-from ebbtide.analysis.preview.record_stack import record_stack
-from ebbtide.analysis.preview.stack_files import StackFiles
+from ebbtide.analysis.preview.stack_files import StackFiles, record_stack
 from ebbtide.analysis.reading.state import recording_of
 from ebbtide.analysis.recording.assumption_tables import Question, is_assumed
 from ebbtide.analysis.recording.record import ASSUMPTIONS

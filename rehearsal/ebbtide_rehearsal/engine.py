@@ -19,8 +19,7 @@ from pulumi.runtime._grpc_settings import (
     _GRPC_CHANNEL_OPTIONS,  # pyright: ignore[reportPrivateUsage] - no public form
 )
 
-from ebbtide.analysis.preview.record_stack import record_stack
-from ebbtide.analysis.preview.stack_files import StackFiles
+from ebbtide.analysis.preview.stack_files import StackFiles, record_stack
 from ebbtide.analysis.recording import program
 from ebbtide.analysis.recording.recording import STACK_TYPE, Recording, urn_name
 from ebbtide.operations.interrupts import deferred_interrupts

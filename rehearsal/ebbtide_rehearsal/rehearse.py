@@ -5,8 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
 
-from ebbtide.analysis.preview.record_stack import record_stack
-from ebbtide.analysis.preview.stack_files import StackFiles, read_stack, stack_named_by
+from ebbtide.analysis.preview.stack_files import StackFiles, read_stack, record_stack, stack_named_by
 from ebbtide.analysis.recording.program import ProgramError
 from ebbtide.declaration.model import Aks, Cluster, DeclarationError, Gke, declare
 from ebbtide.declaration.model.add_on import ReleasedAddOn

@@ -16,8 +16,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
-from ebbtide.analysis.preview.stack_config import PLACEHOLDER
-from ebbtide.analysis.preview.stack_files import StackFileError, StackFiles, read_stack, stack_named_by
+from ebbtide.analysis.preview.stack_config import PLACEHOLDER, StackFileError
+from ebbtide.analysis.preview.stack_files import StackFiles, read_stack, stack_named_by
 from ebbtide.operations.interrupts import deferred_interrupts
 from ebbtide.text import did_you_mean
 from ebbtide_rehearsal.cloud.existing import introduce

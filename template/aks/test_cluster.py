@@ -4,9 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from ebbtide.analysis.preview.record_stack import record_stack
-from ebbtide.analysis.preview.stack_files import read_stack
-from ebbtide.analysis.reading import read_pools
+from ebbtide.analysis.preview.stack_files import read_stack, record_stack
+from ebbtide.analysis.reading.pools import read_pools
 from ebbtide.analysis.recording.recording import Recording
 
 

@@ -6,8 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from ebbtide.analysis.policy.benchmarks import BENCHMARKS, Item
-from ebbtide.analysis.policy.expectations import RequiredProperty
+from ebbtide.analysis.policy.benchmarks import BENCHMARKS, Item, RequiredProperty
 from ebbtide.analysis.preview.build_report import preview_of
 from ebbtide.analysis.recording.recording import Recording
 from ebbtide.analysis.recording.values import at

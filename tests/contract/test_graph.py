@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import example, given, settings
 
-from ebbtide.analysis.reading import read_pools
+from ebbtide.analysis.reading.pools import read_pools
 from ebbtide.analysis.recording.recording import Recording, Resource
 from ebbtide.analysis.recording.values import Secret
 from ebbtide.declaration.model import declare

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from ebbtide.analysis.costs.charges import node_price
-from ebbtide.analysis.reading import read_pools
+from ebbtide.analysis.reading.pools import read_pools
 from ebbtide.declaration.catalog import AMD64, ARM64, PINS, default_image
 from ebbtide.declaration.model import declare
 from ebbtide.placement import Profile, ProfileError

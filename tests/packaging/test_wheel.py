@@ -28,7 +28,7 @@ import json, sys
 from pathlib import Path
 import ebbtide
 from ebbtide.placement import Profile
-from ebbtide.analysis.preview.record_stack import record_stack
+from ebbtide.analysis.preview.stack_files import record_stack
 from ebbtide.analysis.preview.stack_files import read_stack
 recording = record_stack(read_stack(Path.cwd(), "dev"))
 print(json.dumps({

@@ -2,7 +2,7 @@
 
 from ebbtide.analysis.preview.build_report import preview_of
 from ebbtide.analysis.quotas import GLOBAL, quotas, without_quota
-from ebbtide.analysis.reading import read_pools
+from ebbtide.analysis.reading.pools import read_pools
 from tests.declarations import AKS, GKE, Declaration, only
 from tests.synth import synth
 

@@ -20,7 +20,7 @@ _VERSIONS = ROOT / "ebbtide" / "declaration" / "catalog" / "versions.py"
 _OWN = [ROOT / "ebbtide" / "__init__.py", ROOT / "rehearsal" / "ebbtide_rehearsal" / "__init__.py"]
 _BENCHMARKS = [
     ROOT / "ebbtide/analysis/policy/benchmarks.py",
-    ROOT / "ebbtide/analysis/policy/rules/benchmarks.py",
+    ROOT / "ebbtide/analysis/policy/benchmarks.py",
 ]
 """The numbers of a benchmark's items look like versions."""
 

@@ -1,17 +1,19 @@
-"""Hourly cost of recorded resources, at the list prices of catalog/data/prices.csv.
+"""Hourly cost of recorded resources, at the list prices of catalog/data/prices.csv, and prices of a stack.
 
 Usage-based charges are not included: traffic, stored objects and images, logs, metrics.
 """
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from ebbtide.analysis.reading.aks import CLUSTER as AKS_CLUSTER
-from ebbtide.analysis.reading.facts import ClusterFacts
+from ebbtide.analysis.reading.facts import ClusterFacts, Inputs
 from ebbtide.analysis.reading.gke import CLUSTER as GKE_CLUSTER
-from ebbtide.analysis.reading.inputs import Inputs
-from ebbtide.analysis.recording.recording import Recording, Resource
+from ebbtide.analysis.reading.pools import read_clusters, read_pools
+from ebbtide.analysis.reading.state import recording_of
+from ebbtide.analysis.recording.recording import Recording, Resource, stack_and_project
 from ebbtide.declaration.catalog import CloudKind, Footprint
 from ebbtide.declaration.catalog.amounts import Amount, item_amount, total
 from ebbtide.declaration.catalog.clouds import is_gke_zone, region_of
@@ -159,3 +161,82 @@ def _volumes(recording: Recording, cluster: ClusterFacts) -> Iterator[Charge]:
             )
         else:
             yield _flat(name, Amount(unknown=(name,)))
+
+
+@dataclass(frozen=True, slots=True)
+class BilledItem:
+    """An item that is billed independently of nodes, with its amount."""
+
+    name: str
+    amount: Amount
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """Prices of a stack, USD per hour.
+
+    Attributes:
+        idle: amount without work.
+        idle_of_nodes: part of `idle` for nodes.
+        items: items billed independently of nodes: control plane, addresses, gateways, disks of add-ons.
+        has_nat: True if the stack created a Cloud NAT gateway, which is billed by node.
+        nodes: amount for a node, by the pool's name in the cloud.
+    """
+
+    idle: Amount
+    idle_of_nodes: Amount
+    items: tuple[BilledItem, ...]
+    has_nat: bool
+    nodes: Mapping[str, Amount]
+
+    def without_nodes(self) -> Amount:
+        """Return the amount for everything but nodes."""
+        return self.at({})
+
+    def at(self, counts: Mapping[str, int]) -> Amount:
+        """Return the total amount at node counts, by the pools' names in the cloud."""
+        gateway = cloud_nat(sum(counts.values())) if self.has_nat else Amount()
+        fixed = total(item.amount for item in self.items)
+        return fixed + self.of_nodes(counts) + gateway
+
+    def of_nodes(self, counts: Mapping[str, int]) -> Amount:
+        """Return the amount for the nodes only."""
+        return total(
+            self.nodes.get(name, Amount(unknown=(f"pool {name}",))) * count for name, count in counts.items()
+        )
+
+
+def rates(exported: Mapping[str, Any]) -> Rates:
+    """Return the prices of a stack, from the document of `pulumi stack export`.
+
+    Raises:
+        StateError: the document is not an exported state.
+    """
+    return rates_of(deployed(exported))
+
+
+def deployed(exported: Mapping[str, Any]) -> Recording:
+    """Return the recording of a stack, from the document of `pulumi stack export`.
+
+    Raises:
+        StateError: the document is not an exported state.
+    """
+    stack, project = stack_and_project(exported["deployment"]["resources"][0]["urn"])
+    return recording_of(json.dumps(exported), project=project, stack=stack, file="The state")
+
+
+def rates_of(recording: Recording) -> Rates:
+    """Return the prices of a recorded stack."""
+    pools = read_pools(recording)
+    items = charges(recording, read_clusters(recording), pools)
+    return Rates(
+        idle=total(charge.idle for charge in items),
+        idle_of_nodes=total(charge.idle for charge in items if charge.pool),
+        items=tuple(
+            BilledItem(charge.item, charge.idle)
+            for charge in items
+            if not charge.pool and charge.item != CLOUD_NAT
+        ),
+        has_nat=any(charge.item == CLOUD_NAT for charge in items),
+        nodes={pool.name: node_price(pool) for pool in pools},
+    )

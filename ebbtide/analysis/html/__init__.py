@@ -1,1 +1,38 @@
-"""Self-contained HTML pages: one style sheet and one escaping for all of them."""
+"""Self-contained HTML pages: one style sheet, and one Jinja environment, which escapes every expression."""
+
+import re
+from itertools import chain
+
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+
+def environment(package: str) -> Environment:
+    """Return the environment for the templates of a package, and for the shared ones.
+
+    Args:
+        package: the package with the directory `templates`.
+    """
+    templates = Environment(
+        loader=ChoiceLoader([PackageLoader(package), PackageLoader(__name__)]),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    templates.filters |= {"prose": prose, "breakable": breakable}
+    return templates
+
+
+def prose(text: str) -> Markup:
+    """Escape text, and mark code in backticks."""
+    parts = re.split(r"`([^`\n]+)`", text)
+    pairs = zip(parts[::2], chain(parts[1::2], [""]), strict=True)
+    code = Markup("<code>{}</code>")  # `format` escapes its arguments
+    return Markup().join(escape(words) + (code.format(name) if name else "") for words, name in pairs)
+
+
+def breakable(path: str) -> Markup:
+    """Escape a property path, and let lines break at its dots."""
+    return Markup(".<wbr>").join(path.split("."))

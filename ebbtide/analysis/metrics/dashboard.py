@@ -5,11 +5,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from ebbtide.analysis.costs.charges import Amount
-from ebbtide.analysis.costs.rates import Rates
+from ebbtide.analysis.costs.charges import Amount, Rates
 from ebbtide.analysis.metrics.queries import UTILIZATION, Series, by_job, usd_per_hour
 from ebbtide.analysis.metrics.sources import MetricSources
-from ebbtide.analysis.reading import RecordedPool
+from ebbtide.analysis.reading.facts import RecordedPool
 from ebbtide.declaration.catalog import CloudKind
 from ebbtide.text import several
 

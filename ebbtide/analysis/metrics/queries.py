@@ -13,8 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ebbtide.analysis.costs.charges import cloud_nat
-from ebbtide.analysis.costs.rates import Rates
+from ebbtide.analysis.costs.charges import Rates, cloud_nat
 from ebbtide.analysis.metrics.sources import MetricSources
 from ebbtide.declaration.catalog import CloudKind
 

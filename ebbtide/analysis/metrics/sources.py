@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from ebbtide.analysis.reading import aks, gke, read_accounts
-from ebbtide.analysis.reading.inputs import Inputs
+from ebbtide.analysis.reading import aks, gke
+from ebbtide.analysis.reading.facts import Inputs
+from ebbtide.analysis.reading.pools import read_accounts
 from ebbtide.analysis.recording.recording import Recording, Resource
 from ebbtide.declaration.catalog import CloudKind
 from ebbtide.errors import EbbtideError

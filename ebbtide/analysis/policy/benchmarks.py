@@ -1,25 +1,92 @@
-"""CIS Benchmark items for GKE and AKS that depend on a declaration, and the properties that satisfy them.
+"""CIS Benchmark items for GKE and AKS that depend on a declaration, the properties that satisfy them, and a
+rule for each item that a recorded property decides.
 
 The numbers are those of CIS GKE Benchmark 1.9.0 and CIS AKS Benchmark 1.8.0, as listed in cfg/gke-1.9.0 and
 cfg/aks-1.8 of aquasecurity/kube-bench@a73ce378 (2026-06); the subjects are paraphrased.
 """
 
-from collections.abc import Mapping
+import json
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, cast
 
-from ebbtide.analysis.policy.expectations import (
-    NO_PODS,
-    NO_SECRETS,
-    NOT_SET,
-    SET,
-    Expected,
-    RequiredProperty,
-    is_,
-    one_of,
-    without,
-)
+from ebbtide.analysis.policy.rules.rule import Reviewed, Rule, Violation
+from ebbtide.analysis.policy.settings import Level
+from ebbtide.analysis.recording.values import UNKNOWN, at, masked, revealed
+from ebbtide.declaration.catalog import CloudKind
 from ebbtide.in_pods.cost_recorder import NAMESPACE as RECORDER
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """Required value of a property.
+
+    Attributes:
+        text: the value as text.
+        holds: returns whether a value is accepted; None is an unset property.
+    """
+
+    text: str
+    holds: Callable[[Any], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class RequiredProperty:
+    """A required property of every resource of a type that a stack creates.
+
+    Attributes:
+        type: Pulumi type of the resource; `Job` for a Job that Ebbtide creates.
+        path: property path.
+        expected: required value.
+        unless: property paths; a resource that has one, other than false, is exempt.
+    """
+
+    type: str
+    path: str
+    expected: Expected
+    unless: tuple[str, ...] = ()
+
+    def exempts(self, inputs: Mapping[str, Any]) -> bool:
+        """Return whether a resource is exempt, by its inputs."""
+        return any(at(dict(inputs), path) not in (None, False) for path in self.unless)
+
+
+def is_(value: Any) -> Expected:
+    """Expect one value."""
+    text = value if isinstance(value, str) else json.dumps(value)
+    return Expected(f"`{text}`", lambda actual: actual == value)
+
+
+def one_of(*values: str) -> Expected:
+    """Expect one of several values."""
+    return Expected(" or ".join(f"`{value}`" for value in values), lambda actual: actual in values)
+
+
+def without(*words: str) -> Expected:
+    """Expect Role rules that contain none of these verbs and resources."""
+
+    def holds(rules: Any) -> bool:
+        named = {word for rule in rules for part in ("verbs", "resources") for word in rule[part]}
+        return bool(rules) and named.isdisjoint(words)
+
+    return Expected("without " + ", ".join(f"`{word}`" for word in words), holds)
+
+
+def _reads_no_secrets(rules: Any) -> bool:
+    verbs = {verb for rule in rules if "secrets" in rule["resources"] for verb in rule["verbs"]}
+    # The API server answers a change with the object.
+    return verbs.isdisjoint({"get", "list", "watch", "update", "patch", "deletecollection", "*"})
+
+
+def _creates_no_pods(rules: Any) -> bool:
+    return all("create" not in rule["verbs"] for rule in rules if "pods" in rule["resources"])
+
+
+SET: Final = Expected("set", lambda actual: actual is not None)
+NOT_SET: Final = Expected("not set; off is the cloud's default", lambda actual: actual in (None, False))
+NO_SECRETS: Final = Expected("no reading of `secrets`", _reads_no_secrets)
+NO_PODS: Final = Expected("no creating of `pods`", _creates_no_pods)
 
 
 @dataclass(frozen=True, slots=True)
@@ -388,3 +455,58 @@ BENCHMARKS: Final[Mapping[str, tuple[Item, ...]]] = {
     "CIS GKE Benchmark 1.9.0": GKE,
     "CIS AKS Benchmark 1.8.0": AKS,
 }
+
+
+_COVERED: Final = {"CIS GKE Benchmark 1.9.0": {"5.6.3", "5.6.5"}, "CIS AKS Benchmark 1.8.0": {"5.4.3"}}
+"""Items covered by rules in protection.py, which check more fields than the benchmark."""
+
+_JOB: Final = "Job"
+"""Jobs are created by `ebbtide job`, not by a stack."""
+
+_REASON: Final = (
+    "An item of a security benchmark that a new cluster satisfies. Advisory, since an organization decides "
+    "which items it adopts."
+)
+
+
+def _violations(stack: Reviewed, cloud: CloudKind, property_: RequiredProperty) -> Iterator[Violation]:
+    if cloud not in stack.clouds:
+        return
+    for resource in stack.created(property_.type):
+        if property_.exempts(resource.inputs):
+            continue
+        value = at(dict(resource.inputs), property_.path)
+        if value is UNKNOWN or property_.expected.holds(revealed(value)):
+            continue
+        message = f"{property_.path} is {_value_text(masked(value))}; expected: {property_.expected.text}."
+        yield Violation(stack.subject(resource), message)
+
+
+def _value_text(value: object) -> str:
+    if value is None:
+        return "not set"
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    return text if len(text) <= _LONGEST else "another value"
+
+
+_LONGEST: Final = 40
+
+
+def _rule(benchmark: str, item: Item, property_: RequiredProperty) -> Rule:
+    family, cloud, *_ = benchmark.lower().split()
+    return Rule(
+        id=f"{family}-{cloud}-{item.number}",
+        title=f"{item.subject[0].upper()}{item.subject[1:]}.",
+        level=Level.ADVISORY,
+        reason=_REASON,
+        source=f"{benchmark}, {item.number}",
+        check=partial(_violations, cloud=CloudKind(cloud), property_=property_),
+    )
+
+
+BENCHMARK_RULES: Final = tuple(
+    _rule(benchmark, item, item.default)
+    for benchmark, items in BENCHMARKS.items()
+    for item in items
+    if item.default and item.default.type != _JOB and item.number not in _COVERED[benchmark]
+)

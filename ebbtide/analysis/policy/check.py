@@ -4,25 +4,44 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from typing import Any
+from typing import Any, Final
 
 from ebbtide.analysis.costs.charges import Charge
-from ebbtide.analysis.policy.rules import (
-    BY_ID,
-    EXCEPTIONS,
-    LOOSENED,
-    RULES,
-    WHOLE,
-    Reviewed,
-    Rule,
-    Subject,
-    Violation,
-)
+from ebbtide.analysis.policy import benchmarks
+from ebbtide.analysis.policy.rules import pools, protection
+from ebbtide.analysis.policy.rules.rule import WHOLE, Reviewed, Rule, Subject, Violation
 from ebbtide.analysis.policy.settings import Level, Policy, PolicyException, loosened, read_policy
-from ebbtide.analysis.reading import ClusterFacts, RecordedPool
+from ebbtide.analysis.reading.facts import ClusterFacts, RecordedPool
 from ebbtide.analysis.recording.recording import Recording, Resource
 
-__all__ = ["Finding", "check", "policy_of", "policy_schema"]
+EXCEPTIONS: Final = Rule(
+    id="current-exceptions",
+    title="Exceptions have not expired, and each matches a violation.",
+    level=Level.ADVISORY,
+    reason="An exception that outlives its cause hides the next violation.",
+    source="the policy's own list",
+    check=lambda _: (),  # its violations depend on all other rules; `check` yields them
+)
+
+LOOSENED: Final = Rule(
+    id="policy-not-loosened",
+    title="A change does not loosen the policy that it is reviewed by.",
+    level=Level.ADVISORY,
+    reason="Of the policies before and after a change, the stricter decides. Advisory, since a team may "
+    "loosen its policy: first the policy alone, then what it permits.",
+    source="the policy of the earlier version, with `ebbtide review --against`",
+    check=lambda _: (),  # it is about two policies; `check` yields its violations
+)
+
+RULES: Final = (
+    *(rule for module in (pools, protection) for rule in vars(module).values() if isinstance(rule, Rule)),
+    EXCEPTIONS,
+    LOOSENED,
+    *benchmarks.BENCHMARK_RULES,
+)
+"""All rules, in the order of the documentation."""
+
+BY_ID: Final = {rule.id: rule for rule in RULES}
 
 
 @dataclass(frozen=True, slots=True)

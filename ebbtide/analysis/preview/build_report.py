@@ -30,16 +30,9 @@ from ebbtide.analysis.preview.report import (
     TaintReport,
 )
 from ebbtide.analysis.quotas import quotas, without_quota
-from ebbtide.analysis.reading import (
-    QueueFacts,
-    RecordedPool,
-    read_cluster_queues,
-    read_clusters,
-    read_fallbacks,
-    read_pools,
-    read_queues,
-)
-from ebbtide.analysis.reading.admission import admits
+from ebbtide.analysis.reading.facts import QueueFacts, RecordedPool
+from ebbtide.analysis.reading.pools import admits, read_clusters, read_fallbacks, read_pools
+from ebbtide.analysis.reading.queues import read_cluster_queues, read_queues
 from ebbtide.analysis.recording.assumption_tables import is_assumed
 from ebbtide.analysis.recording.recording import Message, Recording, Resource
 from ebbtide.analysis.recording.values import SECRET_TEXT, Plain, Secret, at, leaves, masked

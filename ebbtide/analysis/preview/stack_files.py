@@ -15,18 +15,21 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final, Self
 
-from ebbtide.analysis.policy.check import policy_of
+from ebbtide.analysis.policy.check import policy_of, policy_schema
 from ebbtide.analysis.policy.settings import KEY, Policy, PolicyError
 from ebbtide.analysis.preview.stack_config import MergedConfig, StackFileError, merged_config
+from ebbtide.analysis.recording.recording import Recording, Updates
+from ebbtide.declaration.catalog import CloudKind, machine_names
+from ebbtide.declaration.catalog.machine_offers import accelerator_types
 from ebbtide.declaration.catalog.prices import own_prices
+from ebbtide.declaration.model.declare import whole_schema, with_changes
 from ebbtide.declaration.project import yaml_file
 from ebbtide.declaration.project.extends import Declaration, ExtendsError, base_files, extended, inherited
 from ebbtide.declaration.project.misplaced_keys import NAMESPACE, MisplacedKey, misplaced_keys
 from ebbtide.declaration.project.position import positions_below
 from ebbtide.declaration.project.source import DECLARATION, Source, parsed
 from ebbtide.declaration.project.yaml_file import Document, Yaml
-
-__all__ = ["StackFileError", "StackFiles", "read_stack", "stack_named_by"]
+from ebbtide.errors import EbbtideError
 
 _REQUIRED: Final = ("name", "owner", "cloud", "pools")
 """Required fields: if one is missing, the declaration's own error names the misplaced key."""
@@ -313,3 +316,73 @@ def _check_runtime(runtime: Yaml, project_file: Path) -> None:
             if name
             else f"{project_file} has no `runtime`. Write `runtime: python` there."
         )
+
+
+def record_stack(
+    files: StackFiles, updates: Updates | None = None, *, deployed: Recording | None = None
+) -> Recording:
+    """Run a stack's program offline, with the stack's configuration.
+
+    Args:
+        files: files of the stack.
+        updates: the updates that the program's hooks are called with.
+        deployed: the deployed stack, whose inputs are kept for ignored changes.
+
+    Raises:
+        ProgramError: the program fails.
+    """
+    from ebbtide.analysis.recording.record import record  # noqa: PLC0415 - loads Pulumi
+
+    return record(
+        files.program,
+        project=files.project,
+        stack=files.stack,
+        config=files.config,
+        secret_keys=files.secret_keys,
+        root=files.root,
+        updates=updates,
+        deployed=deployed,
+    )
+
+
+def broken_extensions(files: StackFiles) -> Iterator[tuple[Path, Source | None, EbbtideError]]:
+    """Record the other stacks that extend a stack's file, and yield those that are invalid with it: the file,
+    the source of its declaration, and the error."""
+    for stack, path in files.extending():
+        source = None
+        try:
+            other = read_stack(files.root, stack, config_file=path)
+            source = other.source
+            other.policy()
+            record_stack(other)
+        except EbbtideError as error:
+            yield path, source, error
+
+
+def stack_schema() -> dict[str, Any]:
+    """Return the schema of `Pulumi.<stack>.yaml`, with the names of machines and accelerators.
+
+    No field is required: fields may come from a base file or from the program. Other configuration is not
+    described.
+    """
+    whole, policy = whole_schema(), policy_schema()
+    whole.pop("required")
+    machines = [name for cloud in CloudKind for name in machine_names(cloud)]
+    accelerators = list(dict.fromkeys(name for cloud in CloudKind for name in accelerator_types(cloud)))
+    # A bare machine type must be in the catalog; newer types are declared with their resources.
+    whole["$defs"]["Pool"]["properties"]["machine"]["anyOf"][0]["enum"] = machines
+    whole["$defs"]["Accelerator"]["properties"]["type"]["enum"] = accelerators
+    declaration = with_changes(whole)
+    definitions = declaration.pop("$defs") | policy.pop("$defs")
+    policy.pop("$schema")
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$defs": definitions,
+        "type": "object",
+        "properties": {
+            "config": {
+                "type": "object",
+                "properties": {"ebbtide:cluster": declaration, "ebbtide:policy": policy},
+            }
+        },
+    }

@@ -8,9 +8,7 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any, Final
 
-from ebbtide.analysis.reading.facts import ClusterFacts
-from ebbtide.analysis.reading.inputs import Inputs
-from ebbtide.analysis.reading.recorded_pool import FindMachine, RecordedPool
+from ebbtide.analysis.reading.facts import ClusterFacts, FindMachine, Inputs, RecordedPool
 from ebbtide.analysis.recording.recording import Resource
 from ebbtide.declaration.catalog import CloudKind, Machine, find_machine
 from ebbtide.declaration.model import (

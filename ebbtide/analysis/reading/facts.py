@@ -1,12 +1,16 @@
-"""Facts about clusters and their queues, in common terms for both clouds."""
+"""Facts about clusters, queues and pools, in common terms for both clouds, and the inputs that have them."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, TypeAlias
 
 from pydantic import Field
 
-from ebbtide.declaration.catalog import CloudKind
+from ebbtide.analysis.recording.values import Plain, at, revealed
+from ebbtide.declaration.catalog import CloudKind, Machine
+from ebbtide.declaration.model.labels_and_taints import LabelsAndTaints
+from ebbtide.declaration.model.resolved_pool import ResolvedPool
 from ebbtide.values.documents import DocumentPart
 
 
@@ -59,3 +63,93 @@ class ClusterFacts(DocumentPart):
     """Inputs of the cluster's resource that the declaration overrides, by path."""
     urn: str
     """The cluster's resource."""
+
+
+class Inputs:
+    """The inputs of a resource, or of a part of it, by property path."""
+
+    def __init__(self, values: Mapping[str, Plain]) -> None:
+        self._values = dict(values)
+
+    def _at(self, path: str) -> Plain:
+        return revealed(at(self._values, path))
+
+    def text(self, path: str) -> str:
+        """Return text; empty if absent or unknown."""
+        value = self._at(path)
+        return value if isinstance(value, str) else ""
+
+    def number(self, path: str) -> int | None:
+        """Return an integer; None if absent."""
+        value = self._at(path)
+        return int(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+    def amount(self, path: str) -> float | None:
+        """Return a number; None if absent."""
+        value = self._at(path)
+        return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+    def flag(self, path: str) -> bool:
+        """Return a boolean; false if absent."""
+        return self._at(path) is True
+
+    def is_false(self, path: str) -> bool:
+        """Return whether the value is a boolean false; false if absent."""
+        return self._at(path) is False
+
+    def has(self, path: str) -> bool:
+        """Return whether the path exists."""
+        return self._at(path) is not None
+
+    def texts(self, path: str) -> tuple[str, ...]:
+        """Return a list of text."""
+        value = self._at(path)
+        return tuple(item for item in value if isinstance(item, str)) if isinstance(value, list) else ()
+
+    def labels(self, path: str) -> dict[str, str]:
+        """Return a map of text to text."""
+        value = self._at(path)
+        items = value.items() if isinstance(value, dict) else ()
+        return {key: item for key, item in items if isinstance(item, str)}
+
+    def parts(self, path: str) -> tuple["Inputs", ...]:
+        """Return a list of objects."""
+        value = self._at(path)
+        items = value if isinstance(value, list) else ()
+        return tuple(Inputs(item) for item in items if isinstance(item, dict))
+
+
+FindMachine: TypeAlias = Callable[[str], Machine | None]
+"""Returns the machine type of a name; None if it is unknown."""
+
+
+class RecordedPool(ResolvedPool):
+    """A resolved pool of a recorded or deployed resource. Its labels and taints are those of the resource."""
+
+    cluster: str
+    """Name of its cluster."""
+    urn: str = ""
+    """Its resource; the cluster's for an inline pool."""
+    inline: bool = False
+    """True if it is part of its cluster's resource."""
+    initial_nodes: int | None = None
+    """Node count at creation; None if the cloud starts at the minimum."""
+    run_limit: int | None = None
+    """Maximum lifetime of a node in seconds; None for no limit."""
+    billing: dict[str, str]
+    """Billing labels, which Azure calls tags."""
+
+    @property
+    def max_run_seconds(self) -> int | None:
+        """Maximum lifetime of a node in seconds, which overrides can set for any capacity type."""
+        return self.run_limit
+
+    @property
+    def max_nodes(self) -> int:
+        """Maximum number of nodes; the minimum if the maximum is unknown."""
+        return super().max_nodes or self.idle_nodes
+
+    @cached_property
+    def labels_and_taints(self) -> LabelsAndTaints:
+        """Labels and taints of its nodes."""
+        return replace(super().labels_and_taints, labels=self.labels, taints=self.taints or ())

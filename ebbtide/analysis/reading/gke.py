@@ -10,9 +10,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Any, Final
 
-from ebbtide.analysis.reading.facts import ClusterFacts
-from ebbtide.analysis.reading.inputs import Inputs
-from ebbtide.analysis.reading.recorded_pool import FindMachine, RecordedPool
+from ebbtide.analysis.reading.facts import ClusterFacts, FindMachine, Inputs, RecordedPool
 from ebbtide.analysis.recording.recording import Resource
 from ebbtide.declaration.catalog import (
     GKE_REGION_ZONES,

@@ -1,17 +1,21 @@
-"""The node pools of a recording, on any cloud."""
+"""Clusters and node pools of a recording, on any cloud: their accounts, admission and fallbacks."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Any, Final
 
+import yaml
+from pydantic import TypeAdapter, ValidationError
+
 from ebbtide.analysis.reading import aks, gke
-from ebbtide.analysis.reading.facts import ClusterFacts
-from ebbtide.analysis.reading.inputs import Inputs
-from ebbtide.analysis.reading.recorded_pool import RecordedPool
+from ebbtide.analysis.reading.facts import ClusterFacts, Inputs, RecordedPool
 from ebbtide.analysis.recording.recording import Recording, Resource
 from ebbtide.analysis.recording.values import Plain, leaves
-from ebbtide.declaration.catalog import CloudKind, Machine, find_machine
+from ebbtide.declaration.catalog import CLOUD_SPECS, CloudKind, Machine, find_machine
 from ebbtide.declaration.model import Accelerator, MachineShape
-from ebbtide.declaration.model.resolved_pool import declared_machine
+from ebbtide.declaration.model.resolved_pool import ResolvedPool, declared_machine
+from ebbtide.text import and_list
 
 
 def read_pools(recording: Recording) -> tuple[RecordedPool, ...]:
@@ -100,3 +104,125 @@ def _pools(recording: Recording) -> Iterator[RecordedPool]:
                 yield from aks.read_inline_pools(resource, **declared)
             case _:
                 pass
+
+
+_PREFIXES: Final = {CloudKind.GKE: "gcp:container/", CloudKind.AKS: "azure-native:containerservice"}
+
+
+def read_accounts(recording: Recording, cloud: CloudKind, config: Mapping[str, str]) -> list[str]:
+    """Return the projects, or on Azure the subscriptions, of a cloud's clusters and pools.
+
+    Args:
+        recording: the recording.
+        cloud: the cloud.
+        config: the stack's configuration, for resources without a project or subscription.
+    """
+    key = CLOUD_SPECS[cloud].account_config
+    field = key.partition(":")[2]
+    providers = {resource.urn: resource for resource in recording}
+
+    def accounts(resource: Resource) -> Iterator[object]:
+        provider = providers.get(resource.provider or "")
+        yield resource.inputs.get(field)
+        yield provider.inputs.get(field) if provider else None
+        yield config.get(key)
+
+    own = (resource for resource in recording if resource.type.startswith(_PREFIXES[cloud]))
+    first = (next((str(value) for value in accounts(resource) if value), "") for resource in own)
+    return sorted({account for account in first if account})
+
+
+_SOFT: Final = "PreferNoSchedule"
+_DEVICES: Final = {"nvidia.com/gpu", "google.com/tpu"}
+
+
+def admits(pool: ResolvedPool) -> str:
+    """Describe which pods the scheduler admits to a pool, as a sentence without a full stop.
+
+    On GKE, pods that request a device get the toleration of its taint automatically (admission controller
+    `ExtendedResourceToleration`; GKE docs, gpus). No other known platform does this.
+    """
+    taints = pool.labels_and_taints.all_taints
+    hard = [taint for taint in taints if taint.effect != _SOFT]
+    soft = [taint for taint in taints if taint.effect == _SOFT]
+    requested = [taint.key for taint in hard if pool.site.cloud is CloudKind.GKE and taint.key in _DEVICES]
+    tolerated = [taint for taint in hard if taint.key not in requested]
+    needs = [
+        *([f"request {and_list(requested)}"] if requested else []),
+        *([f"tolerate {and_list(tolerated)}"] if tolerated else []),
+    ]
+    sentence = f"only pods that {' and '.join(needs)}" if needs else "any pod"
+    return f"{sentence}, rather those that tolerate {and_list(soft)}" if soft else sentence
+
+
+_CLASS: Final = "kubernetes:cloud.google.com/v1:ComputeClass"
+_MAP: Final = "kubernetes:core/v1:ConfigMap"
+_EXPANDER: Final = "cluster-autoscaler-priority-expander"
+_PRIORITIES: Final = TypeAdapter(dict[int, list[str]])
+
+
+def read_fallbacks(
+    recording: Recording, pools: Sequence[ResolvedPool], queues: Sequence[tuple[str, ...]]
+) -> list[tuple[str, ...]]:
+    """Return the names of each pool's fallback pools for a stockout, next first.
+
+    They are in GKE's ComputeClasses (cloud.google.com, v1), and in the ConfigMap of AKS's priority expander.
+
+    Args:
+        recording: the recorded resources.
+        pools: the pools.
+        queues: the queues of each pool (see `read_queues`): pools of different queues are never fallbacks for
+            one another, whatever the autoscaler's priorities.
+    """
+    chains = [*_classes(recording), *_expanded(recording, pools, queues)]
+    return [
+        next((chain[chain.index(pool.name) + 1 :] for chain in chains if pool.name in chain), ())
+        for pool in pools
+    ]
+
+
+def _classes(recording: Recording) -> Iterator[tuple[str, ...]]:
+    for resource in recording.of_type(_CLASS):
+        rules = Inputs(resource.inputs).parts("spec.priorities")
+        yield tuple(pool for rule in rules for pool in rule.texts("nodepools"))
+
+
+def _expanded(
+    recording: Recording, pools: Sequence[ResolvedPool], queues: Sequence[tuple[str, ...]]
+) -> Iterator[tuple[str, ...]]:
+    for resource in recording.of_type(_MAP):
+        inputs = Inputs(resource.inputs)
+        if inputs.text("metadata.name") != _EXPANDER:
+            continue
+        ranks = _ranks(_priorities(inputs.text("data.priorities")), pools)
+        queued = [(pool.name, names) for pool, names in zip(pools, queues, strict=True) if names]
+        for _, group in groupby(sorted(queued, key=_queues), _queues):
+            chain = sorted((name for name, _ in group), key=lambda name: -ranks[name])
+            if len({ranks[name] for name in chain}) == len(chain):
+                yield tuple(chain)
+
+
+def _priorities(text: str) -> dict[int, list[str]]:
+    """Return patterns by priority; none if the expander could not parse the text, which it then ignores."""
+    try:
+        return _PRIORITIES.validate_python(yaml.safe_load(text))
+    except (yaml.YAMLError, ValidationError):
+        return {}
+
+
+def _queues(pool: tuple[str, tuple[str, ...]]) -> tuple[str, ...]:
+    return pool[1]
+
+
+def _ranks(priorities: Mapping[int, list[str]], pools: Sequence[ResolvedPool]) -> dict[str, int]:
+    """Return the highest priority whose pattern matches the name of the pool's scale set."""
+    return {
+        pool.name: max(
+            (rank for rank, patterns in priorities.items() if _any_matches(patterns, pool.name)), default=0
+        )
+        for pool in pools
+    }
+
+
+def _any_matches(patterns: list[str], pool: str) -> bool:
+    return any(re.search(pattern, f"aks-{pool}-00000000-vmss") for pattern in patterns)

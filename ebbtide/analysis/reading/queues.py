@@ -6,8 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from ebbtide.analysis.reading.facts import QueueFacts, QuotaFacts
-from ebbtide.analysis.reading.inputs import Inputs
+from ebbtide.analysis.reading.facts import Inputs, QueueFacts, QuotaFacts
 from ebbtide.analysis.recording.recording import Recording
 from ebbtide.declaration.model.resolved_pool import ResolvedPool
 from ebbtide.values import quantities

@@ -45,7 +45,7 @@ from ebbtide.analysis.recording.monitor import (
     RecordingMonitor,
 )
 from ebbtide.analysis.recording.program import ProgramEndedError, explained
-from ebbtide.analysis.recording.recording import Message, Recording, Resource
+from ebbtide.analysis.recording.recording import Message, Recording, Resource, Updates
 from ebbtide.analysis.recording.values import revealed
 from ebbtide.analysis.recording.wire import fill_struct
 from ebbtide.lazy_packages import collect_rarely
@@ -85,8 +85,6 @@ ASSUMPTIONS: Final = (
 """The combined tables of Google Cloud, Azure and Kubernetes."""
 
 Hook: TypeAlias = Callable[[bytes], Awaitable[Response]]
-Updates: TypeAlias = Callable[[Recording], Iterable[tuple[Resource, Resource]]]
-"""Function that returns the updated resources of a recording, before and after."""
 
 
 class Callbacks(_CallbackServicer):

@@ -4,7 +4,7 @@ URNs are Pulumi's: `urn:pulumi:STACK::PROJECT::TYPES::NAME` (Pulumi docs, resour
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final, Literal, TypeAlias
@@ -223,6 +223,9 @@ class Recording:
         """Return the messages of a severity."""
         return tuple(message for message in self.messages if message.severity == severity)
 
+
+Updates: TypeAlias = Callable[[Recording], Iterable[tuple[Resource, Resource]]]
+"""Function that returns the updated resources of a recording, before and after."""
 
 _PART: Final = re.compile(r"(parent|type|name|project|stack)=(.*?)(?= (?:parent|type|name|project|stack)=|$)")
 _NO_PARENT: Final = "the stack"

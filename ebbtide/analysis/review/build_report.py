@@ -1,15 +1,17 @@
-"""Build the document of a review from recordings."""
+"""Build the document of a review from recordings: what changes, what that does to running work, and why its
+update would fail."""
 
-from collections.abc import Iterable, Sequence
-from typing import Final, Literal
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import timedelta
+from typing import Any, Final, Literal
 
 from ebbtide.analysis.policy.settings import Policy
 from ebbtide.analysis.preview.build_report import preview_of
-from ebbtide.analysis.preview.report import FindingReport, Preview
-from ebbtide.analysis.recording.recording import Recording
+from ebbtide.analysis.preview.report import FindingReport, PoolReport, Preview, QueueReport, QuotaReport
+from ebbtide.analysis.preview.words import type_words
+from ebbtide.analysis.recording.recording import Message, Recording, Resource
 from ebbtide.analysis.recording.values import masked
 from ebbtide.analysis.review.baseline import Baseline
-from ebbtide.analysis.review.consequences import consequences, new_pools_beside, refusals
 from ebbtide.analysis.review.difference import Change, compare, deleted
 from ebbtide.analysis.review.report import (
     ChangeReport,
@@ -18,7 +20,11 @@ from ebbtide.analysis.review.report import (
     ReplaySummary,
     Review,
 )
+from ebbtide.declaration.catalog import CloudKind
+from ebbtide.declaration.model import expiry
+from ebbtide.declaration.model.pool_fields import field_by_input
 from ebbtide.declaration.project.extends import Declaration
+from ebbtide.text import and_list
 
 _PROVIDER: Final = "pulumi:providers:"
 
@@ -119,3 +125,248 @@ def _verdict(
         change.action in ("replace", "delete") for change in difference.changes
     )
     return "warn" if levels or ends_work or (difference and difference.consequences) else "pass"
+
+
+_RECREATED: Final = field_by_input(CloudKind.GKE, "recreates nodes")
+_NAMESPACE: Final = "kubernetes:core/v1:Namespace"
+_ROLE_BINDING: Final = "kubernetes:rbac.authorization.k8s.io/v1:RoleBinding"
+POOL_NAMES: Final = {"ebbtide:gke:NodePool": "name", "ebbtide:aks:NodePool": "agentPoolName"}
+"""Input with a pool's name, by the type of its component."""
+
+
+def new_pools_beside(after: Recording) -> tuple[Message, ...]:
+    """Return the rejected changes of work pools, for which `ebbtide up` creates a new pool beside the old."""
+    return tuple(
+        message
+        for message in after.refusals
+        if message.urn is not None
+        and (pool := after[message.urn]).type in POOL_NAMES
+        and pool.inputs.get("mode") != "System"
+    )
+
+
+def refusals(after: Recording, changes: Iterable[Change]) -> tuple[str, ...]:
+    """Return the reasons why `pulumi up` would fail: hooks that reject it, and protected resources."""
+    protected = (
+        f"{type_words(change.resource.type)} {change.resource.name} is protected, and the engine refuses to "
+        f"{change.action} it{_because(change)}. Revert the change, or remove its protection first."
+        for change in changes
+        if change.is_refused
+    )
+    return (*(message.text for message in after.refusals), *protected)
+
+
+def consequences(
+    before: Preview, after: Preview, changes: Sequence[Change], refused: Iterable[str | None]
+) -> tuple[str, ...]:
+    """Return the effects on running work.
+
+    Args:
+        before: the stack as it is.
+        after: the stack as it would be.
+        changes: the difference.
+        refused: URNs of the components whose update a hook rejects; changes below them are skipped.
+    """
+    refused = set(refused)
+    possible = [change for change in changes if change.resource.parent not in refused]
+    return tuple(
+        dict.fromkeys(
+            (
+                *_lifetime(before, after),
+                *_clusters(before, possible),
+                *_pools(before, possible),
+                *_queues(before, after),
+                *_largest_pods(before, after),
+                *_members(possible),
+                *_others(possible),
+            )
+        )
+    )
+
+
+def _lifetime(before: Preview, after: Preview) -> Iterator[str]:
+    """Yield the end of a cluster that comes earlier, or never."""
+    old, new = _hours(before), _hours(after)
+    if old is not None and new is None:
+        yield "The cluster no longer expires: it is protected, and billed until it is destroyed."
+    elif new is not None and (old is None or new < old):
+        # Known only from a deployed state.
+        stashes = [item for item in before.resources if item.type == "pulumi:index:Stash"]
+        starts = [start for item in stashes if (start := expiry.parsed(str(item.inputs.get("input"))))]
+        time = f", at {expiry.text(starts[0] + timedelta(hours=new))}" if starts else ""
+        instead = "" if old is None else f" instead of {old} h"
+        yield (
+            f"The cluster expires {new} h after its first update{instead}{time}: the next `ebbtide reap` "
+            "destroys it with its work then."
+        )
+
+
+def _hours(preview: Preview) -> int | None:
+    """Return the lifetime of a stack's cluster; None for a permanent one."""
+    hours = (item.inputs.get("hours") for item in preview.resources if item.type == expiry.COMPONENT)
+    return next((int(value) for value in hours if isinstance(value, int | float)), None)
+
+
+def _members(changes: Iterable[Change]) -> Iterator[str]:
+    """Yield the users and groups who lose their rights in a namespace that stays."""
+    for change in changes:
+        if change.old is None or change.new is None or change.old.type != _ROLE_BINDING:
+            continue
+        removed = _subjects(change.old) - _subjects(change.new)
+        if removed:
+            namespace = _metadata(change).get("namespace", "")
+            yield f"{and_list(sorted(removed))} can no longer submit, see or stop work in {namespace}."
+
+
+def _subjects(binding: Resource) -> set[str]:
+    subjects = binding.inputs.get("subjects")
+    items = subjects if isinstance(subjects, list) else []
+    return {str(item["name"]) for item in items if isinstance(item, dict) and "name" in item}
+
+
+def _clusters(before: Preview, changes: Iterable[Change]) -> Iterator[str]:
+    by_urn = _by_old_urn(changes)
+    for cluster in before.clusters:
+        change = by_urn.get(cluster.urn)
+        if change is not None and change.action == "delete":
+            yield f"Cluster {cluster.name} is deleted, with its pools and everything that runs on it."
+        elif change is not None and change.action == "replace":
+            yield (
+                f"Cluster {cluster.name} is deleted and created again{_because(change)}: its workloads end, "
+                "and objects that this stack does not declare are lost."
+            )
+
+
+def _pools(before: Preview, changes: Sequence[Change]) -> Iterator[str]:
+    by_urn = _by_old_urn(changes)
+    gone = {
+        cluster.name
+        for cluster in before.clusters
+        if cluster.urn in by_urn and by_urn[cluster.urn].action in ("delete", "replace")
+    }
+    for pool in before.pools:
+        change = by_urn.get(pool.urn)
+        if change is None or pool.inline or pool.cluster in gone:
+            continue
+        if change.action == "delete":
+            yield f"Pool {pool.name} is deleted: its nodes are drained, and {_work(pool)}."
+        elif change.action == "replace":
+            yield (
+                f"Pool {pool.name} is deleted and created again{_because(change)}: its nodes are drained, "
+                f"and {_work(pool)}."
+            )
+        elif paths := [item.path for item in change.fields if item.path in _RECREATED]:
+            yield (
+                f"GKE recreates the nodes of pool {pool.name}, a few at a time ({', '.join(paths)}): pods on "
+                "them are evicted."
+            )
+
+
+def _work(pool: PoolReport) -> str:
+    if pool.queues:
+        return f"work on them ends, admitted from {', '.join(pool.queues)}"
+    return "work on them ends"
+
+
+def _queues(before: Preview, after: Preview) -> Iterator[str]:
+    """Yield each queue whose maximum decreases."""
+    queues = {queue.name: queue for queue in after.queues}
+    for old in before.queues:
+        new = queues.get(old.name)
+        if new is None:
+            yield (
+                f"Queue {_name(old)} is removed: its running work is evicted, and pending work stays pending."
+            )
+            continue
+        now = {(quota.flavor, quota.resource): quota for quota in new.quotas}
+        for quota in _shown(old):
+            left = now.get((quota.flavor, quota.resource))
+            most, less = _most(quota), _most(left)
+            guarantee = left.nominal if left else 0
+            if guarantee < quota.nominal:
+                yield (
+                    f"Queue {_name(old)} is guaranteed {guarantee:g} {quota.resource} of {quota.flavor}, "
+                    f"{quota.nominal:g} before: other queues can preempt its work beyond that."
+                )
+            if less < most:
+                yield (
+                    f"Queue {_name(old)} loses capacity: at most {less:g} {quota.resource} of {quota.flavor}"
+                    f", {most:g} before."
+                )
+
+
+def _largest_pods(before: Preview, after: Preview) -> Iterator[str]:
+    """Yield each queue whose largest possible pod shrinks."""
+    for old in before.queues:
+        if old.name in {queue.name for queue in after.queues}:
+            smaller = _largest_pod(old, after)
+            for resource, most in _largest_pod(old, before).items():
+                if (less := smaller.get(resource, 0)) < most:
+                    yield (
+                        f"The largest pod of queue {_name(old)} shrinks from {most:g} to {less:g} "
+                        f"{resource}: pending work that needs more cannot run."
+                    )
+
+
+def _largest_pod(queue: QueueReport, preview: Preview) -> dict[str, float]:
+    """Return the largest node of a queue's pools: its accelerators, or else its vCPUs and memory."""
+    pools = [pool for pool in preview.pools if not set(queue.local_queues).isdisjoint(pool.queues)]
+    if accelerators := [pool.accelerator.requestable for pool in pools if pool.accelerator]:
+        return {"accelerators": max(accelerators)}
+    return {
+        "vCPUs": max((pool.vcpus or 0 for pool in pools), default=0),
+        "GiB of memory": max((pool.memory_gib or 0 for pool in pools), default=0),
+    }
+
+
+def _name(queue: QueueReport) -> str:
+    return ", ".join(queue.local_queues) or queue.name
+
+
+def _shown(queue: QueueReport) -> Iterator[QuotaReport]:
+    """Yield a quota for each flavor: of accelerators, or else of CPUs."""
+    by_flavor: dict[str, QuotaReport] = {}
+    for quota in queue.quotas:
+        if quota.flavor not in by_flavor or quota.resource != "cpu":
+            by_flavor[quota.flavor] = quota
+    yield from by_flavor.values()
+
+
+def _most(quota: QuotaReport | None) -> float:
+    """Return the maximum that a queue can use: its guarantee and its borrowing limit."""
+    if quota is None:
+        return 0.0
+    borrowed = quota.cohort - quota.nominal
+    if quota.borrowing_limit is not None:
+        borrowed = min(borrowed, quota.borrowing_limit)
+    return quota.nominal + borrowed
+
+
+def _others(changes: Iterable[Change]) -> Iterator[str]:
+    for change in changes:
+        resource = change.resource
+        if change.action == "delete" and resource.retain_on_delete:
+            yield (
+                f"{type_words(resource.type)} {resource.name} is removed from the stack and retained in the "
+                "cloud."
+            )
+        elif change.action == "delete" and resource.type == _NAMESPACE:
+            yield f"Namespace {_object_name(change)} is deleted, with everything in it."
+
+
+def _metadata(change: Change) -> Mapping[str, Any]:
+    metadata = change.resource.inputs.get("metadata")
+    return metadata if isinstance(metadata, dict) else {}
+
+
+def _object_name(change: Change) -> str:
+    return str(_metadata(change).get("name") or change.resource.name)
+
+
+def _because(change: Change) -> str:
+    paths = [item.path for item in change.fields if item.replaces]
+    return f" ({', '.join(paths)})" if paths else ""
+
+
+def _by_old_urn(changes: Iterable[Change]) -> Mapping[str, Change]:
+    return {change.old.urn: change for change in changes if change.old is not None}

@@ -7,7 +7,7 @@ from typing import Final
 
 from ebbtide.analysis.preview.report import PoolReport
 from ebbtide.analysis.preview.words import accelerator_words, nodes_words
-from ebbtide.analysis.review.topology import Entry, entries, fallbacks
+from ebbtide.analysis.review.summary import Entry, entries, fallbacks
 
 _LINE: Final = 17
 _PADDING: Final = 12

@@ -5,7 +5,7 @@ from typing import Final
 
 from jinja2 import Environment
 
-from ebbtide.analysis.html.environment import environment
+from ebbtide.analysis import html
 from ebbtide.analysis.preview.report import AmountReport
 from ebbtide.analysis.preview.words import (
     accelerator_words,
@@ -108,7 +108,7 @@ def _note(before: AmountReport | None, after: AmountReport) -> str:
 
 @cache
 def _templates() -> Environment:
-    templates = environment(__package__ or "")
+    templates = html(__package__ or "")
     templates.filters |= {
         "accelerators": accelerator_words,
         "amount": amount_words,

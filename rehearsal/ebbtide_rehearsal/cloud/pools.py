@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, Literal, Self
 
-from ebbtide.analysis.reading import RecordedPool
+from ebbtide.analysis.reading.facts import RecordedPool
 from ebbtide.declaration.catalog import resource_name
 from ebbtide.declaration.model.capacity import CapacityKind
 from ebbtide.placement import NodeTaint

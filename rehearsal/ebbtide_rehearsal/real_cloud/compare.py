@@ -407,7 +407,7 @@ def _template(call: ProviderCall, path: str) -> Any:
 
 def _file(call: ProviderCall) -> str:
     """Return the name of the file with the tables of a call's cloud."""
-    return Path(_TABLES[call.package].__file__).name
+    return f"{_TABLES[call.package].__name__.rpartition('.')[2]}.py"
 
 
 def _source(call: ProviderCall, path: str) -> str:

@@ -7,7 +7,8 @@ from typing import Any, Final, cast
 import yaml
 
 from ebbtide.analysis.costs.charges import node_price
-from ebbtide.analysis.reading import RecordedPool, read_pools
+from ebbtide.analysis.reading.facts import RecordedPool
+from ebbtide.analysis.reading.pools import read_pools
 from ebbtide.analysis.recording.recording import Recording
 from ebbtide.declaration.catalog import CloudKind
 from ebbtide.placement import NodeTaint

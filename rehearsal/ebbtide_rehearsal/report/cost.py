@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from ebbtide.analysis.costs.charges import CLOUD_NAT, charges, cloud_nat
-from ebbtide.analysis.reading import read_clusters, read_pools
+from ebbtide.analysis.reading.pools import read_clusters, read_pools
 from ebbtide.analysis.recording.recording import Recording
 from ebbtide.declaration.catalog.amounts import Amount
 from ebbtide_rehearsal.cloud.clock import ClusterTime

@@ -5,7 +5,7 @@ from functools import cache
 
 from jinja2 import Environment
 
-from ebbtide.analysis.html.environment import environment
+from ebbtide.analysis import html
 from ebbtide.values import durations
 from ebbtide_rehearsal.report.charts import Chart, line, steps, ticks, x
 from ebbtide_rehearsal.report.document import Report
@@ -83,6 +83,6 @@ def _charts(report: Report, last: float) -> Iterable[Chart]:
 
 @cache
 def _templates() -> Environment:
-    templates = environment(__package__ or "")
+    templates = html(__package__ or "")
     templates.filters["clock"] = durations.on_a_clock
     return templates

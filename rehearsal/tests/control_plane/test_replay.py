@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from ebbtide.analysis.preview.record_stack import record_stack
-from ebbtide.analysis.preview.stack_files import read_stack
+from ebbtide.analysis.preview.stack_files import read_stack, record_stack
 from ebbtide_rehearsal.replay.cloud_model import Cloud, CloudModel
 from ebbtide_rehearsal.replay.declared import declaration
 from ebbtide_rehearsal.replay.kueue import PROGRAM

@@ -12,8 +12,7 @@ import pytest
 
 from components.addons.kueue import NAMESPACE
 from components.addons.kueue_values import values
-from ebbtide.analysis.preview.record_stack import record_stack
-from ebbtide.analysis.preview.stack_files import read_stack
+from ebbtide.analysis.preview.stack_files import read_stack, record_stack
 from ebbtide.clients.kubernetes import Api
 from ebbtide.declaration.model import declare
 from ebbtide.placement import Profile

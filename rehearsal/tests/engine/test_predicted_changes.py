@@ -16,7 +16,7 @@ from ebbtide.analysis.reading.state import recording_of
 from ebbtide.analysis.recording.record import record
 from ebbtide.analysis.recording.recording import Recording
 from ebbtide.analysis.review.baseline import Baseline
-from ebbtide.analysis.review.consequences import refusals
+from ebbtide.analysis.review.build_report import refusals
 from ebbtide.analysis.review.difference import compare
 from ebbtide_rehearsal.cloud.azure import AzureProvider
 from ebbtide_rehearsal.cloud.azure import seed_cluster as seed_aks

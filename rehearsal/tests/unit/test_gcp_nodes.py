@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from ebbtide.analysis.reading.facts import Inputs
 from ebbtide.analysis.reading.gke import read_pool
-from ebbtide.analysis.reading.inputs import Inputs
 from ebbtide.declaration.model import declare
 from ebbtide.placement import NodeTaint
 from ebbtide.placement.derive import profile

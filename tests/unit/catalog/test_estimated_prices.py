@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from ebbtide.analysis.costs.charges import charges
-from ebbtide.analysis.reading import read_clusters, read_pools
+from ebbtide.analysis.reading.pools import read_clusters, read_pools
 from ebbtide.cli.entry_point import app
 from ebbtide.declaration.catalog import CloudKind, machine_price
 from ebbtide.declaration.catalog.amounts import PricedNode, total

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from ebbtide.analysis.preview.stack_schema import stack_schema
+from ebbtide.analysis.preview.stack_files import stack_schema
 from ebbtide.cli.entry_point import app
 from ebbtide.cli.schema import SchemaOf
 from tests.repository import ROOT, STACK_FILES, relative

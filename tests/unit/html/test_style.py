@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 
-from ebbtide.analysis.html.environment import breakable, prose
+from ebbtide.analysis.html import breakable, prose
 
 _CSS = (files("ebbtide.analysis.html") / "templates" / "style.css").read_text(encoding="utf-8")
 _INK = ("ink", "quiet", "sea")

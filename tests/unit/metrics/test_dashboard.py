@@ -16,11 +16,12 @@ from grafana_foundation_sdk.models.dashboard import Dashboard
 from typer.testing import CliRunner
 
 from components.addons.monitors import COUNTERS
-from ebbtide.analysis.costs.rates import rates_of
+from ebbtide.analysis.costs.charges import rates_of
 from ebbtide.analysis.metrics import MetricSources, cloud_monitoring, grafana, metric_sources, panels
 from ebbtide.analysis.metrics.dashboard import Panel
 from ebbtide.analysis.metrics.queries import Series, usd_per_hour
-from ebbtide.analysis.reading import aks, gke, read_pools
+from ebbtide.analysis.reading import aks, gke
+from ebbtide.analysis.reading.pools import read_pools
 from ebbtide.analysis.recording.recording import Recording
 from ebbtide.cli.entry_point import app
 from ebbtide.declaration.catalog import CloudKind

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ebbtide.analysis.costs.rates import BilledItem, Rates
+from ebbtide.analysis.costs.charges import BilledItem, Rates
 from ebbtide.clients.kubernetes import JSON, MERGE_PATCH, Api, ApiError
 from ebbtide.clients.kubernetes.parts import part
 from ebbtide.declaration.catalog import CloudKind

@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 from rich.console import Console
 
-from ebbtide.analysis.costs.rates import BilledItem, Rates
+from ebbtide.analysis.costs.charges import BilledItem, Rates
 from ebbtide.cli.status_tables import tables
 from ebbtide.clients.kubernetes import Api
 from ebbtide.declaration.catalog.amounts import Amount

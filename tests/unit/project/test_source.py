@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from ebbtide.analysis.preview.stack_files import StackFileError, StackFiles, read_stack
+from ebbtide.analysis.preview.stack_config import StackFileError
+from ebbtide.analysis.preview.stack_files import StackFiles, read_stack
 from ebbtide.declaration.model import DeclarationError, declare
 from ebbtide.declaration.project.diagnostics import declaration_text
 from ebbtide.declaration.project.source import find_source

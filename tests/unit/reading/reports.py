@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from ebbtide.analysis.preview.build_report import pool_report
 from ebbtide.analysis.preview.report import AmountReport, ChargeReport, PoolReport
-from ebbtide.analysis.reading import RecordedPool
+from ebbtide.analysis.reading.facts import RecordedPool
 
 _NOTHING = AmountReport(usd=0)
 NO_CHARGE = ChargeReport(

@@ -1,6 +1,6 @@
 """Projects and subscriptions of recorded clusters."""
 
-from ebbtide.analysis.reading import read_accounts
+from ebbtide.analysis.reading.pools import read_accounts
 from ebbtide.declaration.catalog import CloudKind
 from tests.repository import ROOT
 from tests.synth import synth_stack

@@ -2,8 +2,8 @@
 
 import pytest
 
-from ebbtide.analysis.reading import RecordedPool
-from ebbtide.analysis.reading.admission import admits
+from ebbtide.analysis.reading.facts import RecordedPool
+from ebbtide.analysis.reading.pools import admits
 from ebbtide.declaration.catalog import CloudKind
 from ebbtide.declaration.model import Site, Taint
 from ebbtide.declaration.model.resolved_pool import NO_ADDONS

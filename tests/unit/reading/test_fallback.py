@@ -5,7 +5,7 @@ import pulumi_gcp as gcp
 import pulumi_kubernetes as k8s
 import pytest
 
-from ebbtide.analysis.reading import read_fallbacks, read_pools
+from ebbtide.analysis.reading.pools import read_fallbacks, read_pools
 from ebbtide.analysis.recording.record import record
 
 QUEUED = ("vision/cpus",)

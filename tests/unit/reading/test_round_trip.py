@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, settings
 
-from ebbtide.analysis.reading import read_pools
+from ebbtide.analysis.reading.pools import read_pools
 from ebbtide.declaration.catalog import CloudKind
 from ebbtide.declaration.model import declare
 from tests.contract.pool_flips import UNKNOWN

@@ -12,7 +12,7 @@ from pathlib import Path
 from rich.console import Console
 from ebbtide.analysis.preview import render as preview
 from ebbtide.analysis.preview.build_report import preview_of
-from ebbtide.analysis.preview.record_stack import record_stack
+from ebbtide.analysis.preview.stack_files import record_stack
 from ebbtide.analysis.preview.stack_files import read_stack
 from ebbtide.analysis.review import markdown, page, render
 from ebbtide.analysis.review.baseline import Baseline

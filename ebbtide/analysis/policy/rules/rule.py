@@ -6,8 +6,9 @@ from typing import Final
 
 from ebbtide.analysis.costs.charges import Charge
 from ebbtide.analysis.policy.settings import Level, Limits
-from ebbtide.analysis.reading import ClusterFacts, RecordedPool
+from ebbtide.analysis.reading.facts import ClusterFacts, Inputs, RecordedPool
 from ebbtide.analysis.recording.recording import Recording, Resource, urn_name
+from ebbtide.analysis.recording.values import Plain, at
 from ebbtide.declaration.catalog import CloudKind
 
 STACK: Final = "stack"
@@ -138,3 +139,21 @@ def of_pool(pool: RecordedPool) -> Subject:
 def of_cluster(cluster: ClusterFacts) -> Subject:
     """Return a cluster as a subject."""
     return Subject("cluster", cluster.name, cluster.urn)
+
+
+_TEMPLATE: Final = "spec.template.spec"
+_PATHS: Final = {
+    "Pod": "spec",
+    "CronJob": "spec.jobTemplate.spec.template.spec",
+    **dict.fromkeys(
+        ("DaemonSet", "Deployment", "Job", "ReplicaSet", "ReplicationController", "StatefulSet"), _TEMPLATE
+    ),
+}
+
+
+def pod_spec(resource: Resource) -> Inputs | None:
+    """Return the pod specification of a workload; None for other resources."""
+    package, _, rest = resource.type.partition(":")
+    path = _PATHS.get(rest.rpartition(":")[2]) if package == "kubernetes" else None
+    spec: Plain = at(dict(resource.inputs), path) if path else None
+    return Inputs(spec) if isinstance(spec, dict) else None

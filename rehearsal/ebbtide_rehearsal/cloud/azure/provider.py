@@ -8,7 +8,7 @@ from typing import Any, Final, cast
 from ebbtide.analysis.providers import azure
 from ebbtide.analysis.providers.azure import RANDOMLY_NAMED
 from ebbtide.analysis.providers.property_path import plain_path
-from ebbtide.analysis.reading.inputs import Inputs
+from ebbtide.analysis.reading.facts import Inputs
 from ebbtide.analysis.recording.values import UNKNOWN
 from ebbtide_rehearsal.cloud.azure import check, ids
 from ebbtide_rehearsal.cloud.azure.arm import CLOUD, Arm

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
-from ebbtide.analysis.reading.inputs import Inputs
+from ebbtide.analysis.reading.facts import Inputs
 from ebbtide.declaration.providers.constraints import Constraints, constraints_of
 from ebbtide_rehearsal.cloud.clusters import Clusters
 from ebbtide_rehearsal.cloud.store import Resource, Store

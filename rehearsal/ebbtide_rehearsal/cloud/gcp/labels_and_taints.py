@@ -8,7 +8,7 @@ GoogleCloudPlatform/container-engine-accelerators@992db812 for the label of the 
 from collections.abc import Iterator
 from typing import Final
 
-from ebbtide.analysis.reading.inputs import Inputs
+from ebbtide.analysis.reading.facts import Inputs
 from ebbtide.declaration.catalog import (
     ARCHITECTURE,
     ARM64,

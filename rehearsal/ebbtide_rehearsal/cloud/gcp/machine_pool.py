@@ -3,7 +3,7 @@
 from functools import partial
 from typing import Final
 
-from ebbtide.analysis.reading import RecordedPool
+from ebbtide.analysis.reading.facts import RecordedPool
 from ebbtide.analysis.reading.gke import read_pool
 from ebbtide.declaration.catalog import LOCAL_SSD_GIB, CloudKind
 from ebbtide.declaration.catalog.clouds import region_of

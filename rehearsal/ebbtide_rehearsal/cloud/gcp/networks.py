@@ -4,7 +4,7 @@ import ipaddress
 from collections.abc import Iterator
 from typing import Any, Final
 
-from ebbtide.analysis.reading.inputs import Inputs
+from ebbtide.analysis.reading.facts import Inputs
 from ebbtide_rehearsal.cloud.gcp.answers import outputs_of
 from ebbtide_rehearsal.cloud.gcp.compute import COMPUTE, already_exists, invalid, no_network
 from ebbtide_rehearsal.cloud.gcp.request import (

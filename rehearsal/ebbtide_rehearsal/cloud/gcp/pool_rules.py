@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from ebbtide.analysis.reading import RecordedPool
+from ebbtide.analysis.reading.facts import Inputs, RecordedPool
 from ebbtide.analysis.reading.gke import read_pool
-from ebbtide.analysis.reading.inputs import Inputs
 from ebbtide.declaration.catalog import CloudKind, Machine, quota_names
 from ebbtide.declaration.catalog.clouds import region_of
 from ebbtide_rehearsal.cloud import faults

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-from ebbtide.analysis.reading.inputs import Inputs
+from ebbtide.analysis.reading.facts import Inputs
 from ebbtide.declaration.catalog.clouds import region_of
 from ebbtide_rehearsal.cloud.clusters import Clusters
 from ebbtide_rehearsal.cloud.core.resource_kind import BaseRequest

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from ebbtide.analysis.reading.inputs import Inputs
+from ebbtide.analysis.reading.facts import Inputs
 from ebbtide.analysis.recording.recording import Recording, Resource
 from tests.declarations import AKS, changed
 from tests.synth import synth

@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any, Final
 
 from ebbtide.analysis.reading.aks import read_pool
-from ebbtide.analysis.reading.inputs import Inputs
+from ebbtide.analysis.reading.facts import Inputs
 from ebbtide.declaration.catalog import CloudKind, Machine, NodeSettings
 from ebbtide_rehearsal.cloud.azure.aks import labels_and_taints
 from ebbtide_rehearsal.cloud.azure.aks.pool_request import PoolRequest
