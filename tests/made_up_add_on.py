@@ -75,7 +75,7 @@ def register(monkeypatch: pytest.MonkeyPatch) -> None:
     known = {row["item"]: footprint(row["item"]) for row in rows("footprints")}
     known["gadget"] = replace(known["katib"], item="gadget", volumes_gib=(33,))
     known["gadget-node"] = replace(known["logs-node"], item="gadget-node")
-    monkeypatch.setattr("ebbtide.declaration.catalog.footprints._footprints", lambda: known)
+    monkeypatch.setattr("ebbtide.declaration.catalog.resources._footprints", lambda: known)
     module = ModuleType("components.addons.gadget")
     module.__dict__["Gadget"] = GadgetComponent
     monkeypatch.setitem(sys.modules, module.__name__, module)

@@ -5,7 +5,7 @@ attached to N1, with prices and quotas, on both clouds. Sizes are the clouds' ow
 them lower than any other.
 """
 
-from ebbtide.declaration.catalog import footprints, machines, prices, quotas
+from ebbtide.declaration.catalog import machines, prices, resources
 from ebbtide.declaration.catalog.tables import rows
 
 _TABLES = {
@@ -52,5 +52,5 @@ def _extended(table: str) -> list[dict[str, str]]:
     return [*rows(table), *({**dict(zip(head, line, strict=True)), **_NOTE} for line in lines)]
 
 
-for _module in (footprints, machines, prices, quotas):
+for _module in (resources, machines, prices, machines):
     vars(_module)["rows"] = _extended

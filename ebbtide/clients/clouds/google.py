@@ -28,8 +28,7 @@ from ebbtide.clients.clouds.errors import CloudApiError, CredentialsError
 from ebbtide.clients.clouds.http import get_json, pages, with_retries
 from ebbtide.clients.clouds.interfaces import QuotaLimit
 from ebbtide.declaration.catalog.amounts import HOURS_PER_MONTH
-from ebbtide.declaration.catalog.prices import GLOBAL, Price
-from ebbtide.declaration.catalog.skus import components
+from ebbtide.declaration.catalog.prices import GLOBAL, Price, components
 
 _SCOPE: Final = "https://www.googleapis.com/auth/cloud-platform"
 _COMPUTE_ENGINE: Final = "services/6F81-5844-456A"

@@ -14,52 +14,54 @@ from ebbtide.declaration.catalog.accelerators import (
     default_image,
     is_tpu,
     one_host_topology,
+    partitions,
     resource_name,
     short_for,
     tpu_topologies,
     vendor,
 )
-from ebbtide.declaration.catalog.allocatable import NodeSettings, Resources
-from ebbtide.declaration.catalog.cloud_specs import (
+from ebbtide.declaration.catalog.clouds import (
     CLOUD_SPECS,
     COMPUTE_CLASS,
     FALLBACK,
+    GKE_REGION_ZONES,
     POOL_LABEL,
+    PREEMPTIBLE_SECONDS,
     SMT_DISABLED,
     CloudSpec,
 )
-from ebbtide.declaration.catalog.clouds import GKE_REGION_ZONES, PREEMPTIBLE_SECONDS
 from ebbtide.declaration.catalog.disks import (
     LARGEST_EPHEMERAL_GIB,
+    LOCAL_SSD_GIB,
+    LocalSsds,
     boot_disk_types,
     ephemeral_gib,
     has_temporary_disk,
+    local_ssds,
 )
-from ebbtide.declaration.catalog.footprints import Footprint, footprint, has_footprint
-from ebbtide.declaration.catalog.local_ssds import LOCAL_SSD_GIB, LocalSsds, local_ssds
 from ebbtide.declaration.catalog.locations import Locations, Offering, Region
-from ebbtide.declaration.catalog.machine_series import (
+from ebbtide.declaration.catalog.machine_offers import cheapest
+from ebbtide.declaration.catalog.machines import (
     AMD64,
     ARCHITECTURE,
     ARM64,
-    MachineSeries,
-    architecture,
-    can_be_spot,
-    machine_series,
-)
-from ebbtide.declaration.catalog.machines import (
     Machine,
+    MachineSeries,
+    Retirement,
+    architecture,
     attachable_counts,
     attachable_types,
-    cheapest,
+    can_be_spot,
     find_machine,
     machine_names,
+    machine_series,
+    quota_names,
+    retired_names,
+    retirement,
     spelled,
 )
-from ebbtide.declaration.catalog.partitions import partitions
 from ebbtide.declaration.catalog.prices import Price, find_price, machine_price, node_items
-from ebbtide.declaration.catalog.quotas import quota_names
-from ebbtide.declaration.catalog.retirements import Retirement, retired_names, retirement
+from ebbtide.declaration.catalog.resources import Footprint, NodeSettings, Resources, footprint, has_footprint
 from ebbtide.declaration.catalog.versions import PINS, Pin, kubernetes_versions
 from ebbtide.declaration.cloud_kind import CloudKind
 

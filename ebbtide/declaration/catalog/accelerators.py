@@ -1,14 +1,15 @@
-"""Properties of accelerator types."""
+"""Accelerator types: vendors, resources, TPU topologies, and partitions of GPUs."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
-from ebbtide.declaration.catalog.machine_series import AMD64
+from ebbtide.declaration.catalog.machines import AMD64
 from ebbtide.declaration.catalog.tables import rows
 from ebbtide.declaration.catalog.versions import PINS
+from ebbtide.declaration.cloud_kind import CloudKind
 
 
 def is_tpu(accelerator: str) -> bool:
@@ -122,3 +123,14 @@ def one_host_topology(accelerator: str, chips: int) -> str:
 def chips_of(topology: str) -> int:
     """Return the number of chips of a TPU topology, such as 16 for `4x4`."""
     return math.prod(int(part) for part in topology.split("x"))
+
+
+@cache
+def partitions(cloud: CloudKind, accelerator: str) -> Mapping[str, int]:
+    """Return the number of instances of a divided GPU, by the cloud's name of the partition; empty if it
+    cannot be divided."""
+    return {
+        row["partition"]: int(row["instances"])
+        for row in rows("partitions")
+        if (row["cloud"], row["accelerator"]) == (cloud.value, accelerator)
+    }

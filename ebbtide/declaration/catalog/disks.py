@@ -1,5 +1,6 @@
-"""Boot disks of nodes, and their items in the price table."""
+"""Disks: types of boot disks, ephemeral disks of AKS, and local SSDs of Google Cloud's machine types."""
 
+from dataclasses import dataclass
 from functools import cache
 from typing import Final, assert_never
 
@@ -95,3 +96,38 @@ def ephemeral_gib(machine_type: str) -> int | None:
     a cache of its temporary disk; 0 for none, None if unknown."""
     partitions = _ephemeral().get(machine_type)
     return None if partitions is None else min(partitions, LARGEST_EPHEMERAL_GIB)
+
+
+LOCAL_SSD_GIB = 375
+"""Size of one disk, GiB (Compute Engine docs, local-ssd, 2026). Disks of the Z3 and Z4D series are larger."""
+
+
+@dataclass(frozen=True, slots=True)
+class LocalSsds:
+    """Local SSDs that a machine type supports.
+
+    Attributes:
+        counts: supported numbers of disks; empty without local SSDs.
+        fixed: True if the machine type always has the same number.
+    """
+
+    counts: tuple[int, ...]
+    fixed: bool
+
+    @property
+    def own(self) -> int | None:
+        """The number that the machine type always has; None if it is configurable."""
+        return self.counts[0] if self.fixed else None
+
+
+@cache
+def _table() -> dict[str, LocalSsds]:
+    return {
+        row["machine_type"]: LocalSsds(tuple(map(int, row["counts"].split())), row["attached"] == "fixed")
+        for row in rows("local_ssds")
+    }
+
+
+def local_ssds(machine: str) -> LocalSsds | None:
+    """Return the local SSDs of a machine type; None if unknown."""
+    return _table().get(machine)

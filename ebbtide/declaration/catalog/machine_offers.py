@@ -3,19 +3,23 @@
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from ebbtide.declaration.catalog.accelerators import short_for
 from ebbtide.declaration.catalog.clouds import region_of
 from ebbtide.declaration.catalog.locations import Locations
 from ebbtide.declaration.catalog.machines import (
+    AMD64,
     Machine,
+    architecture,
     attachable_counts,
     attachable_memory_gib,
     attachable_types,
     find_machine,
     machine_names,
 )
-from ebbtide.declaration.catalog.prices import Price, node_items, priced_regions
+from ebbtide.declaration.catalog.prices import Price, lowest_price, machine_price, node_items, priced_regions
+from ebbtide.declaration.catalog.resources import Resources
 from ebbtide.declaration.cloud_kind import CloudKind
 
 
@@ -136,3 +140,31 @@ def _total(bill: Sequence[tuple[str, Price | None, int]], capacity: str) -> floa
     if not rates or any(rate is None for rate, _ in rates):
         return None
     return sum(rate * count for rate, count in rates if rate is not None)
+
+
+def cheapest(
+    cloud: CloudKind, region: str, need: Resources, *, least_vcpus: int = 1, without: tuple[str, ...] = ()
+) -> Machine | None:
+    """Return the amd64 machine type without accelerators that offers `need` to pods at the lowest on-demand
+    price.
+
+    Args:
+        cloud: cloud of the machine types.
+        region: region of the prices; if it has none, those of the cheapest known region determine the order.
+        need: CPU and memory that one node must offer.
+        least_vcpus: minimum number of vCPUs.
+        without: excluded machine families.
+    """
+
+    def candidates() -> Iterator[tuple[float, Machine]]:
+        for machine in map(partial(find_machine, cloud), machine_names(cloud)):
+            if machine is None or machine.accelerator or not machine.allocatable().holds(need):
+                continue
+            is_arm = architecture(machine.cloud, machine.name) != AMD64
+            if is_arm or machine.vcpus < least_vcpus or machine.family in without:
+                continue
+            price = machine_price(cloud, region, machine.name) or lowest_price(cloud, machine.name)
+            if price is not None and price.on_demand is not None:
+                yield price.on_demand, machine
+
+    return min(candidates(), key=lambda pair: pair[0], default=(0.0, None))[1]

@@ -1,14 +1,96 @@
-"""Machine types, their accelerators, and the accelerators that can be attached to them."""
+"""Machine types: their series and accelerators, retirements, and the quotas that they count towards."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from typing import Final
 
-from ebbtide.declaration.catalog import prices
-from ebbtide.declaration.catalog.allocatable import DEFAULT_NODE, NodeSettings, Resources, allocatable
-from ebbtide.declaration.catalog.machine_series import AMD64, architecture
+from ebbtide.declaration.catalog.resources import DEFAULT_NODE, NodeSettings, Resources, allocatable
 from ebbtide.declaration.catalog.tables import rows
 from ebbtide.declaration.cloud_kind import CloudKind
+
+
+@dataclass(frozen=True, slots=True)
+class MachineSeries:
+    """A machine series of Google Cloud.
+
+    Attributes:
+        name: name, such as `a3`.
+        compact: True if it supports compact placement.
+        compact_max_nodes: maximum number of nodes of one compact placement; None if unknown.
+        gvnic_only: True if gVNIC is its only network interface.
+        threads: threads of a core, if no machine of the series can change them.
+        confidential: types of confidential nodes, each with the prefix of the machine types that support it.
+        architecture: architecture of its processors, as in Kubernetes' label `kubernetes.io/arch`.
+    """
+
+    name: str
+    compact: bool
+    compact_max_nodes: int | None
+    gvnic_only: bool
+    threads: int | None
+    confidential: Mapping[str, str]
+    architecture: str
+
+
+AMD64: Final = "amd64"
+ARM64: Final = "arm64"
+
+ARCHITECTURE: Final = "kubernetes.io/arch"
+"""Key of Kubernetes' label with a node's architecture, and of GKE's taint on Arm nodes (GKE docs,
+prepare-arm-workloads-for-deployment, 2026)."""
+
+_AZURE_ARM: Final = re.compile(
+    r"Standard_([A-Z]+\d+(-\d+)?[a-oq-z]*p|[A-Z]+\d+\w*_GB\d+_)", re.ASCII | re.IGNORECASE
+)
+"""VM sizes of Azure with Arm processors: those with the feature `p` after the number of vCPUs, and those with
+NVIDIA's Grace (azure-compute-docs, vm-naming-conventions and nd-gb200-v6-series, 2026)."""
+
+SPOT_OR_FLEX_START: Final = frozenset({"a3-highgpu-1g", "a3-highgpu-2g", "a3-highgpu-4g"})
+"""Machine types of Google Cloud that are sold as spot and flex-start only (Compute Engine docs,
+accelerator-optimized-machines, 2026)."""
+
+
+@cache
+def _series_rows(cloud: CloudKind) -> dict[str, dict[str, str]]:
+    return {row["series"]: row for row in rows("machine_series") if row["cloud"] == cloud}
+
+
+@cache
+def machine_series(machine: str) -> MachineSeries | None:
+    """Return the series of a machine type of Google Cloud; None if unknown."""
+    row = _series_rows(CloudKind.GKE).get(machine.partition("-")[0])
+    if row is None:
+        return None
+    return MachineSeries(
+        name=row["series"],
+        compact=row["compact"] == "yes",
+        compact_max_nodes=int(row["compact_max_nodes"]) if row["compact_max_nodes"] else None,
+        gvnic_only=row["gvnic_only"] == "yes",
+        threads=int(row["threads"]) if row["threads"] else None,
+        confidential={
+            kind: prefix for kind, _, prefix in (it.partition(":") for it in row["confidential"].split())
+        },
+        architecture=row["architecture"] or AMD64,
+    )
+
+
+def architecture(cloud: CloudKind, machine: str) -> str:
+    """Return the architecture of a machine type's processors, as in Kubernetes' label `kubernetes.io/arch`;
+    `amd64` for an unknown series."""
+    match cloud:
+        case CloudKind.GKE:
+            series = machine_series(machine)
+            return series.architecture if series else AMD64
+        case CloudKind.AKS:
+            return ARM64 if _AZURE_ARM.match(machine) else AMD64
+
+
+def can_be_spot(family: str) -> bool:
+    """Return whether a family of Azure's machines is available as spot; true if unknown."""
+    return _series_rows(CloudKind.AKS).get(family, {}).get("spot") != "no"
+
 
 DECLARED = "declared"
 """Source of a machine type that the catalog does not have."""
@@ -125,31 +207,62 @@ def attachable_counts(machine: Machine, accelerator: str) -> list[int]:
     ]
 
 
-def cheapest(
-    cloud: CloudKind, region: str, need: Resources, *, least_vcpus: int = 1, without: tuple[str, ...] = ()
-) -> Machine | None:
-    """Return the amd64 machine type without accelerators that offers `need` to pods at the lowest on-demand
-    price.
+@dataclass(frozen=True, slots=True)
+class Retirement:
+    """The retirement of a machine type or an accelerator.
 
-    Args:
-        cloud: cloud of the machine types.
-        region: region of the prices; if it has none, those of the cheapest known region determine the order.
-        need: CPU and memory that one node must offer.
-        least_vcpus: minimum number of vCPUs.
-        without: excluded machine families.
+    Attributes:
+        date: year, month and day.
+        is_past: True if the date was past when the table was written, independent of the current date.
+        successor: what to declare instead.
     """
 
-    def candidates() -> Iterator[tuple[float, Machine]]:
-        for machine in _machines().values():
-            if machine.cloud != cloud or machine.accelerator or not machine.allocatable().holds(need):
-                continue
-            is_arm = architecture(machine.cloud, machine.name) != AMD64
-            if is_arm or machine.vcpus < least_vcpus or machine.family in without:
-                continue
-            price = prices.machine_price(cloud, region, machine.name) or prices.lowest_price(
-                cloud, machine.name
-            )
-            if price is not None and price.on_demand is not None:
-                yield price.on_demand, machine
+    date: str
+    is_past: bool
+    successor: str
 
-    return min(candidates(), key=lambda pair: pair[0], default=(0.0, None))[1]
+
+@cache
+def _retirements() -> dict[tuple[str, str], Retirement]:
+    return {
+        (row["cloud"], name): Retirement(row["retired"], row["retired"] < row["as_of"], row["successor"])
+        for row in rows("retirements")
+        for name in row["names"].split()
+    }
+
+
+def retired_names(cloud: CloudKind) -> tuple[str, ...]:
+    """Return the machine types and accelerator types of a cloud that are retired, or will be."""
+    return tuple(name for kind, name in _retirements() if kind == cloud.value)
+
+
+def retirement(cloud: CloudKind, name: str) -> Retirement | None:
+    """Return the retirement of a machine type or accelerator type; None for no retirement."""
+    return _retirements().get((cloud.value, name))
+
+
+@cache
+def _quotas() -> dict[tuple[str, str, str], tuple[str, str]]:
+    return {
+        (row["cloud"], row["family"], row["accelerator"]): (row["on_demand"], row["spot"])
+        for row in rows("quotas")
+    }
+
+
+def quota_names(
+    cloud: CloudKind, family: str, accelerator: str = "", *, spot: bool = False
+) -> tuple[str, ...]:
+    """Return the quota metrics of a machine family and of an accelerator on it, cores first.
+
+    Args:
+        cloud: cloud with the quotas.
+        family: machine family of the catalog (`n1`, `NCasT4_v3`).
+        accelerator: accelerator type; empty for none.
+        spot: True for spot, preemptible, flex-start and queued nodes, which have separate quotas.
+
+    Returns:
+        The metric names, without quotas that the cloud does not check (a g2's cores) or that have no source.
+    """
+    keys = [(cloud.value, family, "")] + ([(cloud.value, family, accelerator)] if accelerator else [])
+    names = [_quotas()[key][1 if spot else 0] for key in keys if key in _quotas()]
+    return tuple(name for name in names if name)

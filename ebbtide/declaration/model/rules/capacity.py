@@ -6,7 +6,7 @@ from datetime import timedelta
 from decimal import Decimal
 
 from ebbtide.declaration.catalog import CLOUD_SPECS, CloudKind, can_be_spot
-from ebbtide.declaration.catalog.machine_series import SPOT_OR_FLEX_START
+from ebbtide.declaration.catalog.machines import SPOT_OR_FLEX_START
 from ebbtide.declaration.model.base import Declared
 from ebbtide.declaration.model.capacity import FlexStart, OnDemand, Preemptible, Queued, Reservation, Spot
 from ebbtide.declaration.model.cloud import Gke
