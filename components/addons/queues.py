@@ -6,8 +6,7 @@ from typing import Any, Final
 
 import pulumi
 
-from ebbtide.declaration.model.aks_labels_and_taints import AGENT_POOL
-from ebbtide.declaration.model.gke_labels_and_taints import NODE_POOL
+from ebbtide.declaration.model.labels_and_taints import AGENT_POOL, NODE_POOL
 from ebbtide.placement.fallback import with_names
 from ebbtide.placement.kueue import Manifest as Object
 from ebbtide.placement.kueue import layers

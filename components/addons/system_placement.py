@@ -6,7 +6,7 @@ from typing import Any
 
 from ebbtide.declaration.catalog import POOL_LABEL, CloudKind
 from ebbtide.declaration.model import Cluster
-from ebbtide.declaration.model.aks_labels_and_taints import MODE, SYSTEM_ONLY
+from ebbtide.declaration.model.labels_and_taints import MODE, SYSTEM_ONLY
 from ebbtide.placement.derive import toleration
 from ebbtide.placement.member_policy import HIGHEST_PRIORITY, controllers_priority
 

@@ -26,8 +26,7 @@ from ebbtide.analysis.recording.recording import Recording, Resource, urn_name
 from ebbtide.analysis.review.build_report import POOL_NAMES, new_pools_beside
 from ebbtide.clients.kubernetes import Api, ApiError, Object
 from ebbtide.clients.kubernetes.parts import part, parts, text
-from ebbtide.declaration.model.aks_labels_and_taints import AGENT_POOL
-from ebbtide.declaration.model.gke_labels_and_taints import NODE_POOL
+from ebbtide.declaration.model.labels_and_taints import AGENT_POOL, NODE_POOL
 from ebbtide.placement.replacements import SUFFIX
 from ebbtide.text import several
 from ebbtide.values import clock

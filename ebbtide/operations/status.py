@@ -16,8 +16,7 @@ from ebbtide.clients.clouds.errors import CloudApiError
 from ebbtide.clients.kubernetes import Api, Object
 from ebbtide.clients.kubernetes.parts import part, parts, text
 from ebbtide.declaration.catalog.amounts import Amount
-from ebbtide.declaration.model.aks_labels_and_taints import AGENT_POOL
-from ebbtide.declaration.model.gke_labels_and_taints import NODE_POOL
+from ebbtide.declaration.model.labels_and_taints import AGENT_POOL, NODE_POOL
 from ebbtide.operations import access, state
 from ebbtide.operations.failures import OperationError
 from ebbtide.operations.ledger import Report, find_record, report
