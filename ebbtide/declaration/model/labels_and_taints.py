@@ -1,4 +1,4 @@
-"""Labels of nodes, which select a pool, and taints, which repel other pods: those of the cloud, and Ebbtide's.
+"""Labels of nodes, which select a pool, and taints, which repel other pods, of the clouds and of Ebbtide.
 
 Sources: GKE docs, spot-vms, provisioningrequest and gpus; azure-aks-docs, spot-node-pool, use-system-pools,
 use-nvidia-gpu and use-amd-gpus (2026).
@@ -29,8 +29,8 @@ NODE_POOL: Final = "cloud.google.com/gke-nodepool"
 """Key of GKE's label with the node pool's name (GKE docs, node-pools, 2026)."""
 
 AGENT_POOL: Final = "kubernetes.azure.com/agentpool"
-"""Key of AKS's label with the node pool's name (azure-aks-docs, use-labels, 2026). The cluster autoscaler predicts
-it for a pool at zero nodes, together with its older form `agentpool` (kubernetes/autoscaler,
+"""Key of AKS's label with the node pool's name (azure-aks-docs, use-labels, 2026). The cluster autoscaler
+predicts it for a pool at zero nodes, together with its older form `agentpool` (kubernetes/autoscaler,
 cloudprovider/azure/azure_template.go, 2026)."""
 
 MODE: Final = "kubernetes.azure.com/mode"
@@ -112,8 +112,8 @@ def _on_gke(pool: Pool, own: Taint, arm: dict[str, str]) -> LabelsAndTaints:
 
 
 def _on_aks(pool: Pool, own: Taint, arm: dict[str, str]) -> LabelsAndTaints:
-    # AKS adds the spot label and taint itself; if they are not declared, every later preview replaces the pool
-    # (terraform-provider-azurerm#25615).
+    # AKS adds the spot label and taint itself; if they are not declared, every later preview replaces the
+    # pool (terraform-provider-azurerm#25615).
     spot = {_AKS_SPOT: "spot"} if isinstance(pool.capacity, Spot) else {}
     spot_taints = tuple(Taint(key=key, value=value) for key, value in spot.items())
     kind = pool.accelerator.type if pool.accelerator else ""

@@ -16,20 +16,19 @@ from ebbtide.declaration.catalog import (
     Machine,
     NodeSettings,
     Resources,
-    accelerators,
     architecture,
     boot_disk_types,
     chips_of,
-    disks,
     find_machine,
     footprint,
     has_footprint,
     is_tpu,
-    machines,
     vendor,
 )
+from ebbtide.declaration.catalog.accelerators import partitions
 from ebbtide.declaration.catalog.amounts import PricedNode
-from ebbtide.declaration.catalog.machines import MachineSeries
+from ebbtide.declaration.catalog.disks import local_ssds
+from ebbtide.declaration.catalog.machines import MachineSeries, machine_series
 from ebbtide.declaration.model.addons import Addons
 from ebbtide.declaration.model.capacity import FlexStart, OnDemand, Preemptible, Queued, Reservation
 from ebbtide.declaration.model.labels_and_taints import LabelsAndTaints, labels_and_taints
@@ -117,7 +116,7 @@ class ResolvedPool(Pool):
     def _partitions(self) -> int:
         accelerator = self.accelerator
         partition = accelerator and (accelerator.gpu_partition_size or accelerator.gpu_instance_profile)
-        return accelerators(self.site.cloud, self.accelerator_type).get(partition, 1) if partition else 1
+        return partitions(self.site.cloud, self.accelerator_type).get(partition, 1) if partition else 1
 
     @property
     def shares(self) -> int:
@@ -242,7 +241,7 @@ class ResolvedPool(Pool):
 
 
 def _series(pool: Pool) -> MachineSeries | None:
-    return machines(pool.machine.type) if pool.machine else None
+    return machine_series(pool.machine.type) if pool.machine else None
 
 
 def _fields(pool: Pool) -> dict[str, Any]:
@@ -370,7 +369,7 @@ def _disk(pool: Pool, hardware: Machine | None, site: Site) -> Disk:
 
 def _local_ssds(config: LocalSsdConfig | None, pool: Pool) -> LocalSsdConfig | None:
     """Return a local SSD config with the disk count that the machine type always has."""
-    known = disks(pool.machine.type) if pool.machine else None
+    known = local_ssds(pool.machine.type) if pool.machine else None
     if config is None or config.local_ssd_count is not None or known is None:
         return config
     return config.model_copy(update={"local_ssd_count": known.own})

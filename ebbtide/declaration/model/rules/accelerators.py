@@ -15,13 +15,13 @@ from ebbtide.declaration.catalog import (
     is_tpu,
     machine_names,
     one_host_topology,
-    partitions,
     resource_name,
     retired_names,
     short_for,
     tpu_topologies,
     vendor,
 )
+from ebbtide.declaration.catalog.accelerators import partitions
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.faults import Fault
 from ebbtide.declaration.model.pool import Accelerator

@@ -15,12 +15,12 @@ from ebbtide.declaration.catalog import (
     ephemeral_gib,
     find_machine,
     has_temporary_disk,
-    local_ssds,
     machine_names,
     retired_names,
     retirement,
     short_for,
 )
+from ebbtide.declaration.catalog.disks import local_ssds
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.faults import Fault
 from ebbtide.declaration.model.pool import MachineShape, Pool
