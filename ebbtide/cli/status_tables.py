@@ -9,6 +9,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from ebbtide.declaration.catalog.amounts import Amount
 from ebbtide.operations.access import asleep_message
 from ebbtide.operations.status import never_message
 from ebbtide.operations.status_report import (
@@ -19,7 +20,7 @@ from ebbtide.operations.status_report import (
     WaitingWork,
     WorkStatus,
 )
-from ebbtide.text import bound, command_line, several
+from ebbtide.text import command_line, several
 from ebbtide.values import durations
 from ebbtide.values.clock import in_utc
 
@@ -149,8 +150,9 @@ def _gpus(gpus: GpuStatus | None) -> Iterator[str]:
 
 def _cost(status: Status) -> Iterator[str]:
     cost = status.cost
-    now = f"{bound(cost.unknown, cost.estimated)}${cost.usd_per_hour:.2f} per hour now"
-    yield f"Cost: {now}, ${cost.always_usd_per_hour:.2f} of it without nodes."
+    now = Amount(cost.usd_per_hour, cost.unknown, cost.estimated)
+    always = "" if now.is_unknown else f", ${cost.always_usd_per_hour:.2f} of it without nodes"
+    yield f"Cost: {now.words(unknown='an unknown amount')} per hour now{always}."
     if cost.spent_usd is not None and cost.spent_since and cost.idle_usd is not None:
         spent = f"Nodes have cost ${cost.spent_usd:.2f} since {in_utc(cost.spent_since)}"
         yield f"{spent}, ${cost.idle_usd:.2f} of it idle. See `{command_line('cost')}`."

@@ -15,7 +15,7 @@ from ebbtide.operations.user_objects import CloudNames
 
 
 def idle_cost(exported: Mapping[str, Any]) -> Amount | None:
-    """Return the cost of a stack without work; None if nothing has a price.
+    """Return the cost of a stack without work; None if it is unknown.
 
     Args:
         exported: the output of `pulumi stack export`.
@@ -24,7 +24,7 @@ def idle_cost(exported: Mapping[str, Any]) -> Amount | None:
         StateError: it is not an exported state.
     """
     amount = rates(exported).idle
-    return amount if amount.prices else None
+    return amount if amount.prices and not amount.is_unknown else None
 
 
 def cost_of(cloud: CloudKind, resource: CloudResource) -> float | None:

@@ -13,7 +13,7 @@ from ebbtide.analysis.recording.recording import Recording, urn_name
 from ebbtide.analysis.review.baseline import Baseline
 from ebbtide.analysis.review.build_report import new_pools_beside, review_of
 from ebbtide.analysis.review.report import DifferenceReport, Review
-from ebbtide.analysis.review.summary import action_counts, change_of, dollars
+from ebbtide.analysis.review.summary import action_counts
 from ebbtide.clients.clouds.interfaces import StoredData
 from ebbtide.clients.kubernetes.parts import parts
 from ebbtide.operations import inspection, pool_replacement
@@ -229,8 +229,8 @@ def _cost(review: Review, before: CostReport | None = None) -> Iterator[str]:
     )
     for title, by in (("hour", False), ("month", True)):
         parts = [
-            f"{words} {dollars(new, monthly=by)}"
-            + (f" ({change})" if old and (change := change_of(old, new, monthly=by)) else "")
+            f"{words} {new.amount.words(monthly=by)}"
+            + (f" ({change})" if old and (change := new.amount.change_from(old.amount, monthly=by)) else "")
             for words, old, new in amounts
         ]
         yield f"Cost per {title}: {', '.join(parts)}."

@@ -15,11 +15,12 @@ from ebbtide.clients.clouds.interfaces import ClusterPower
 from ebbtide.clients.clouds.node_pools import NodePoolSize
 from ebbtide.clients.kubernetes.parts import part, text, words
 from ebbtide.declaration.catalog import CloudKind
+from ebbtide.declaration.catalog.amounts import total
 from ebbtide.operations import access, queue_stops, state
 from ebbtide.operations.failures import OperationError
 from ebbtide.operations.inspection import running_lines
 from ebbtide.operations.work import Work, take_snapshot, work
-from ebbtide.text import bound, command_line
+from ebbtide.text import command_line
 from ebbtide.values import clock
 
 _CLUSTERS: Final = {
@@ -242,13 +243,13 @@ def _summary(sleeper: Sleeper) -> list[str]:
     """Return lines about what a sleeping stack saves, and what is still billed."""
     is_gke = sleeper.cluster.cloud is CloudKind.GKE
     nodes = sleeper.rates.idle_of_nodes
-    saved = f"{bound(nodes.unknown, nodes.estimated)}${nodes.known:.2f}"
+    saved = nodes.words(unknown="an unknown amount")
     billed = [item for item in sleeper.rates.items if is_gke or item.name != "control plane"]
-    known = sum(item.amount.known for item in billed)
+    still = total(item.amount for item in billed).words(unknown="an unknown amount")
     names = ", ".join(dict.fromkeys(item.name for item in billed)) or "nothing else"
     return [
         f"Stack {sleeper.name} is asleep: it saves {saved} per hour of its idle nodes.",
-        f"Still billed, ${known:.2f} per hour: {names}.",
+        f"Still billed, {still} per hour: {names}.",
         "Disks of volumes are billed too, and on AKS those of stopped nodes.",
         f"Wake it with: {command_line('wake', sleeper.name)}",
     ]

@@ -387,7 +387,7 @@ def _pool(pool: PoolProfile, nodes: list[Object], prices: Rates, now: datetime) 
         not_ready=states[_NodeState.NOT_READY],
         maximum=pool.max_nodes,
         oldest=min(map(_created, nodes), default=None),
-        usd_per_hour=None if cost.unknown and not cost.prices else round(cost.known, 4),
+        usd_per_hour=None if cost.is_unknown else round(cost.known, 4),
         estimated=bool(cost.estimated),
     )
 

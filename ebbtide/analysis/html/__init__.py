@@ -7,7 +7,7 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 
-def environment(package: str) -> Environment:
+def jinja_environment(package: str) -> Environment:
     """Return the environment for the templates of a package, and for the shared ones.
 
     Args:

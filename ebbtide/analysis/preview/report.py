@@ -8,6 +8,7 @@ from pydantic.dataclasses import dataclass
 from ebbtide.analysis.reading.facts import ClusterFacts
 from ebbtide.analysis.recording.recording import Severity
 from ebbtide.declaration.catalog import CloudKind
+from ebbtide.declaration.catalog.amounts import Amount
 from ebbtide.declaration.model.capacity import CapacityKind
 from ebbtide.values.documents import CONFIG, DocumentPart
 
@@ -23,6 +24,11 @@ class AmountReport(DocumentPart):
     """Items without a known price; the sum is then a lower bound."""
     estimated: tuple[str, ...] = ()
     """Items whose price is an estimate; the sum is then one, too."""
+
+    @property
+    def amount(self) -> Amount:
+        """The amount, which has its texts."""
+        return Amount(self.usd, self.unknown, self.estimated)
 
 
 class ChargeReport(DocumentPart):

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from ebbtide.analysis.preview.report import (
     AmountReport,
@@ -14,7 +14,6 @@ from ebbtide.analysis.preview.report import (
     QueueReport,
     ResourceReport,
 )
-from ebbtide.declaration.catalog.amounts import HOURS_PER_MONTH
 from ebbtide.values import durations
 
 
@@ -78,28 +77,8 @@ def number_words(number: float | None) -> str:
 
 
 def amount_words(amount: AmountReport | None, *, monthly: bool = False) -> str:
-    """Format an amount in USD per hour, or per month: `0.12`, `~0.12` for an estimate, `>0.12` for a lower
-    bound, `?` if unknown, `-` for none.
-    """
-    if amount is None:
-        return "-"
-    if amount.unknown and not amount.usd:
-        return "?"
-    marks = f"{'>' if amount.unknown else ''}{'~' if amount.estimated else ''}"
-    if monthly:
-        return f"{marks}{month_words(amount.usd)}"
-    return f"{marks}{amount.usd:.{3 if 0 < amount.usd < _SMALL else 2}f}"
-
-
-def month_words(usd: float) -> str:
-    """Format USD per hour as USD per month: `88`, `19,075`, `1.02`."""
-    month = usd * HOURS_PER_MONTH
-    return f"{month:,.0f}" if abs(month) >= _CENTS_BELOW else f"{month:.2f}"
-
-
-_SMALL: Final = 0.1
-_CENTS_BELOW: Final = 10
-"""Minimum amount in USD that is shown without cents."""
+    """Format an amount for a table, as `Amount.marked`; `-` for none."""
+    return amount.amount.marked(monthly=monthly) if amount else "-"
 
 
 def gaps(preview: Preview) -> Iterator[tuple[str, tuple[str, ...]]]:

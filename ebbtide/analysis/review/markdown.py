@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Final
 
-from ebbtide.analysis.preview.report import AmountReport, CostReport, PoolReport, Preview
+from ebbtide.analysis.preview.report import CostReport, PoolReport, Preview
 from ebbtide.analysis.preview.words import (
     accelerator_words,
     amount_words,
@@ -32,9 +32,7 @@ from ebbtide.analysis.review.report import (
 from ebbtide.analysis.review.summary import (
     ACTIONS,
     action_counts,
-    change_of,
     changed_lines,
-    dollars,
     entries,
     fallbacks,
     finding_counts,
@@ -172,15 +170,16 @@ def _head(review: Review) -> _Section:
     cost = preview.cost
     before = difference.cost_before if difference else None
     title = _text(f"Review of {preview.project}/{preview.stack}: {review.verdict}")
+    idle, most, on_demand = (amount.amount for amount in (cost.idle, cost.maximum, cost.on_demand))
     money = (
-        f"**{dollars(cost.idle)}/h idle**{_was(before, cost, 'idle')}, **{dollars(cost.maximum)}/h at "
-        f"most**{_was(before, cost, 'maximum')}, {dollars(cost.on_demand)}/h with only on-demand capacity "
+        f"**{idle.words()}/h idle**{_was(before, cost, 'idle')}, **{most.words()}/h at "
+        f"most**{_was(before, cost, 'maximum')}, {on_demand.words()}/h with only on-demand capacity "
         f"({price_dates(cost)})."
     )
     monthly = (
-        f"Per month: **{dollars(cost.idle, monthly=True)} idle**{_was(before, cost, 'idle', monthly=True)}, "
-        f"**{dollars(cost.maximum, monthly=True)} at most**{_was(before, cost, 'maximum', monthly=True)}, "
-        f"{dollars(cost.on_demand, monthly=True)} with only on-demand capacity."
+        f"Per month: **{idle.words(monthly=True)} idle**{_was(before, cost, 'idle', monthly=True)}, "
+        f"**{most.words(monthly=True)} at most**{_was(before, cost, 'maximum', monthly=True)}, "
+        f"{on_demand.words(monthly=True)} with only on-demand capacity."
     )
     lines = [f"### {_SIGNS[review.verdict]} {title}"]
     lines += ["", money.replace("$", "&#36;"), "", monthly.replace("$", "&#36;")]
@@ -204,9 +203,9 @@ def _was(before: CostReport | None, after: CostReport, name: str, *, monthly: bo
     """Format the earlier amount and the change: ` (was $1.00, +$0.20)`."""
     if before is None:
         return ""
-    old: AmountReport = getattr(before, name)
-    change = change_of(old, getattr(after, name), monthly=monthly)
-    return f" (was {dollars(old, monthly=monthly)}, {change})" if change else " (unchanged)"
+    old, new = (getattr(cost, name).amount for cost in (before, after))
+    change = new.change_from(old, monthly=monthly)
+    return f" (was {old.words(monthly=monthly)}, {change})" if change else " (unchanged)"
 
 
 def _changes(review: Review) -> _Section:

@@ -5,7 +5,7 @@ from typing import Final
 
 from jinja2 import Environment
 
-from ebbtide.analysis import html
+from ebbtide.analysis.html import jinja_environment
 from ebbtide.analysis.preview.report import AmountReport
 from ebbtide.analysis.preview.words import (
     accelerator_words,
@@ -26,9 +26,7 @@ from ebbtide.analysis.review.report import FailedReview, FindingReport, Review
 from ebbtide.analysis.review.summary import (
     ACTIONS,
     action_counts,
-    change_of,
     changed_lines,
-    dollars,
     finding_counts,
     places,
     quota_rows,
@@ -97,22 +95,26 @@ def _notes(review: Review) -> dict[str, str]:
 
 
 def _note(before: AmountReport | None, after: AmountReport) -> str:
-    month = f"{dollars(after, monthly=True)} a month"
+    month = f"{after.amount.words(monthly=True)} a month"
     if before is None:
         return month
-    hourly, monthly = (change_of(before, after, monthly=by) for by in (False, True))
+    hourly, monthly = (after.amount.change_from(before.amount, monthly=by) for by in (False, True))
     if not monthly:
         return f"unchanged; {month}"
-    return f"{f'{hourly}, ' if hourly else ''}was {dollars(before)}; {month}, {monthly}"
+    return f"{f'{hourly}, ' if hourly else ''}was {before.amount.words()}; {month}, {monthly}"
+
+
+def _dollars(amount: AmountReport) -> str:
+    return amount.amount.words()
 
 
 @cache
 def _templates() -> Environment:
-    templates = html(__package__ or "")
+    templates = jinja_environment(__package__ or "")
     templates.filters |= {
         "accelerators": accelerator_words,
         "amount": amount_words,
-        "dollars": dollars,
+        "dollars": _dollars,
         "limit": capacity_limit,
         "node_counts": nodes_words,
         "number": number_words,

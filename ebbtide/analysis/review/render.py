@@ -15,7 +15,6 @@ from ebbtide.analysis.preview.words import amount_words, gaps, type_words
 from ebbtide.analysis.review.report import ChangeReport, DifferenceReport, FailedReview, ReplaySummary, Review
 from ebbtide.analysis.review.summary import (
     action_counts,
-    change_of,
     quota_rows,
     replay_rows,
     replay_title,
@@ -178,7 +177,7 @@ def _changed_amount(before: CostReport | None, after: CostReport, name: str, *, 
     old: AmountReport | None = getattr(before, name) if before else None
     if old is None or old == new:
         return amount_words(new, monthly=monthly)
-    change = change_of(old, new, monthly=monthly).replace("$", "")
+    change = new.amount.change_from(old.amount, monthly=monthly).replace("$", "")
     return " -> ".join(amount_words(amount, monthly=monthly) for amount in (old, new)) + (
         f" ({change})" if change else ""
     )

@@ -8,8 +8,7 @@ from difflib import SequenceMatcher
 from itertools import takewhile
 from typing import Any, Final
 
-from ebbtide.analysis.preview.report import AmountReport, PoolReport, Preview
-from ebbtide.analysis.preview.words import amount_words, month_words
+from ebbtide.analysis.preview.report import PoolReport, Preview
 from ebbtide.analysis.review.report import (
     DifferenceReport,
     FindingReport,
@@ -17,14 +16,12 @@ from ebbtide.analysis.review.report import (
     ReplaySummary,
     Review,
 )
-from ebbtide.declaration.catalog.amounts import HOURS_PER_MONTH
-from ebbtide.text import bound, several
+from ebbtide.text import several
 from ebbtide.values import durations
 
 ACTIONS: Final = ("replace", "delete", "create", "update")
 """Actions of changes, the most disruptive first."""
 
-_CENT: Final = 0.005
 
 _SHORT: Final = 80
 """Maximum length of a value that is shown whole."""
@@ -50,25 +47,6 @@ class QuotaRow:
     amount: int
     before: int | None
     pools: tuple[str, ...]
-
-
-def dollars(amount: AmountReport, *, monthly: bool = False) -> str:
-    """Format an amount per hour, or per month: `$0.12`, `about $0.12` for an estimate, `at least $0.12` for a
-    lower bound, `unknown`.
-    """
-    words = amount_words(amount, monthly=monthly)
-    if words == "?":
-        return "unknown"
-    return f"{bound(amount.unknown, amount.estimated)}${words.lstrip('>~')}"
-
-
-def change_of(before: AmountReport, after: AmountReport, *, monthly: bool = False) -> str:
-    """Format the change of an amount per hour, or per month: `+$1.20`; empty if it is less than a cent."""
-    usd = after.usd - before.usd
-    if abs(usd) * (HOURS_PER_MONTH if monthly else 1) < _CENT:
-        return ""
-    sign = "+" if usd > 0 else "−"  # noqa: RUF001 - a minus sign, in text for people
-    return f"{sign}${month_words(abs(usd)) if monthly else f'{abs(usd):.2f}'}"
 
 
 def action_counts(difference: DifferenceReport) -> str:

@@ -1,4 +1,4 @@
-"""Amounts of money, USD per hour, and the amount for a node."""
+"""Amounts of money, USD per hour: known, a lower bound, an estimate or unknown; and the amount for a node."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -10,9 +10,15 @@ from ebbtide.declaration.catalog.disks import premium_disk
 from ebbtide.declaration.catalog.machines import find_machine
 from ebbtide.declaration.catalog.prices import Price, find_price, node_items
 from ebbtide.declaration.cloud_kind import CloudKind
+from ebbtide.text import bound
 
 HOURS_PER_MONTH: Final = 730
 """Hours of a month in which a cloud bills by the hour."""
+
+_CENT: Final = 0.005
+_SMALL: Final = 0.1
+_CENTS_BELOW: Final = 10
+"""Minimum amount in USD that is shown without cents."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +47,54 @@ class Amount:
 
     def __mul__(self, count: float) -> "Amount":
         return replace(self, known=self.known * count) if count else Amount()
+
+    @property
+    def is_unknown(self) -> bool:
+        """True if no item has a price but free ones, such as a control plane of AKS's free tier."""
+        return bool(self.unknown) and not self.known
+
+    def marked(self, *, monthly: bool = False) -> str:
+        """Format for a table, per hour or month: `0.12`, `~0.12` for an estimate, `>0.12` for a lower bound,
+        `?` if unknown."""
+        if self.is_unknown:
+            return "?"
+        return f"{'>' if self.unknown else ''}{'~' if self.estimated else ''}{_digits(self.known, monthly)}"
+
+    def words(self, *, monthly: bool = False, unknown: str = "unknown") -> str:
+        """Format for a sentence, per hour or month: `$0.12`, `about $0.12` for an estimate, `at least $0.12`
+        for a lower bound, or the words for an unknown one."""
+        if self.is_unknown:
+            return unknown
+        return f"{bound(self.unknown, self.estimated)}${_digits(self.known, monthly)}"
+
+    def change_from(self, before: "Amount", *, monthly: bool = False) -> str:
+        """Format the change per hour or month: `+$1.20`; empty if it is less than a cent.
+
+        An item that one of both knows no price of makes it a bound: `at least +$1.20`, `more by an unknown
+        amount`.
+        """
+        usd = self.known - before.known
+        sign = "+" if usd > 0 else "−"  # noqa: RUF001 - a minus sign, in text for people
+        known = f"{sign}${month_words(abs(usd)) if monthly else f'{abs(usd):.2f}'}"
+        if abs(usd) * (HOURS_PER_MONTH if monthly else 1) < _CENT:
+            known = ""
+        added, gone = set(self.unknown) - set(before.unknown), set(before.unknown) - set(self.unknown)
+        if added and gone:
+            return "an unknown change"
+        if added or gone:
+            least = f"at {'least' if added else 'most'} {known}"
+            return least if known else f"{'more' if added else 'less'} by an unknown amount"
+        return known
+
+
+def _digits(usd: float, monthly: bool) -> str:  # noqa: FBT001 - of two functions here
+    return month_words(usd) if monthly else f"{usd:.{3 if 0 < usd < _SMALL else 2}f}"
+
+
+def month_words(usd: float) -> str:
+    """Format USD per hour as USD per month: `88`, `19,075`, `1.02`."""
+    month = usd * HOURS_PER_MONTH
+    return f"{month:,.0f}" if abs(month) >= _CENTS_BELOW else f"{month:.2f}"
 
 
 def total(amounts: Iterable[Amount]) -> Amount:

@@ -10,7 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from ebbtide.analysis import html
+from ebbtide.analysis.html import jinja_environment
 from ebbtide.text import several
 from ebbtide.values import durations
 from ebbtide_rehearsal.replay.document import (
@@ -284,6 +284,6 @@ def _marks(series: SeriesReport, last: float) -> Iterator[tuple[float, str]]:
 
 @cache
 def _templates() -> Environment:
-    templates = html("ebbtide_rehearsal.report")
+    templates = jinja_environment("ebbtide_rehearsal.report")
     templates.filters |= {"usd": usd, "range_usd": usd_range, "wait": wait, "change": change, "named": named}
     return templates

@@ -5,7 +5,7 @@ from functools import cache
 
 from jinja2 import Environment
 
-from ebbtide.analysis import html
+from ebbtide.analysis.html import jinja_environment
 from ebbtide.values import durations
 from ebbtide_rehearsal.report.charts import Chart, line, steps, ticks, x
 from ebbtide_rehearsal.report.document import Report
@@ -83,6 +83,6 @@ def _charts(report: Report, last: float) -> Iterable[Chart]:
 
 @cache
 def _templates() -> Environment:
-    templates = html(__package__ or "")
+    templates = jinja_environment(__package__ or "")
     templates.filters["clock"] = durations.on_a_clock
     return templates

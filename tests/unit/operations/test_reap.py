@@ -11,6 +11,7 @@ from ebbtide.declaration.catalog import CloudKind
 from ebbtide.operations import reap
 from ebbtide.operations.backend import Backend
 from ebbtide.operations.failures import OperationError
+from ebbtide.operations.orphans import idle_cost
 from ebbtide.operations.reap import ReapOutcome, check_clock, expired
 from ebbtide.values import clock
 from tests.unit.policy.stacks_in_memory import GKE, resource, system_pool
@@ -67,6 +68,25 @@ def test_the_longest_expired_comes_first() -> None:
     assert early.idle_usd_per_hour > 0
     assert torn.error == "The state is torn."
     assert not report.is_done
+
+
+def test_a_free_control_plane_does_not_make_a_cost_known() -> None:
+    """The cost of a cluster on AKS with a free control plane and a pool without a known price is unknown."""
+    cluster = {"location": "eastus", "resourceName": "train", "sku": {"tier": "Free"}}
+    pool = {
+        "resourceName": "train",
+        "agentPoolName": "new",
+        "vmSize": "Standard_New",
+        "mode": "System",
+        "count": 1,
+    }
+    inputs = {"ManagedCluster": cluster, "AgentPool": pool}
+    resources = [
+        {"urn": f"urn:pulumi:dev::ebbtide::{type_}::{name}", "type": type_, "custom": True, "inputs": values}
+        for name, values in inputs.items()
+        for type_ in (f"azure-native:containerservice:{name}",)
+    ]
+    assert idle_cost({"version": 3, "deployment": {"resources": resources}}) is None
 
 
 class _Inventory:

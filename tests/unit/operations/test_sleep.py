@@ -151,7 +151,28 @@ def test_an_idle_stack_sleeps_and_wakes(cluster: _Cluster) -> None:
 @pytest.mark.usefixtures("cluster")
 def test_a_stopped_aks_cluster_has_no_control_plane() -> None:
     """The control plane of a stopped AKS cluster is not billed."""
-    assert "Still billed, $0.05 per hour: address." in _said(_Power(), cloud=CloudKind.AKS)[1]
+    assert "Still billed, $0.050 per hour: address." in _said(_Power(), cloud=CloudKind.AKS)[1]
+
+
+_ADDRESS = BilledItem("address", Amount(unknown=("address",)))
+
+
+@pytest.mark.usefixtures("cluster")
+@pytest.mark.parametrize(
+    ("items", "words"),
+    [
+        ((BilledItem("control plane", Amount(0.1)), _ADDRESS), "at least $0.10"),
+        ((_ADDRESS,), "an unknown amount"),
+    ],
+)
+def test_unknown_prices_are_not_free(items: tuple[BilledItem, ...], words: str) -> None:
+    """What a sleeping stack is still billed for without a known price is unknown, or makes a lower bound."""
+    sleeper = _sleeper(_Power())
+    rates = replace(sleeper.rates, idle_of_nodes=_ADDRESS.amount, items=items)
+    lines: list[str] = []
+    sleep(replace(sleeper, rates=rates), Running.REFUSE, lines.append)
+    assert "it saves an unknown amount per hour" in "\n".join(lines)
+    assert f"Still billed, {words} per hour: " in "\n".join(lines)
 
 
 def test_a_stack_that_expires_before_it_is_woken(cluster: _Cluster) -> None:

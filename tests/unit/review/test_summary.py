@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ebbtide.analysis.preview.report import AmountReport
 from ebbtide.analysis.review.report import Review
-from ebbtide.analysis.review.summary import change_of, changed_lines, dollars, quota_rows, shortened
+from ebbtide.analysis.review.summary import changed_lines, quota_rows, shortened
 from tests.unit.review.reviews import dev, review_of
 
 _LONG = {"pools": [{"name": f"pool-{number}", "max": 4} for number in range(20)]}
@@ -53,28 +52,6 @@ def test_long_documents_take_no_time() -> None:
     old, new = ("\n".join(f"{word} {number}" for number in range(5000)) for word in ("old", "new"))
     gone, come = changed_lines(old, new)
     assert (len(gone), len(come)) == (5000, 5000)
-
-
-def test_an_unknown_price_is_never_zero() -> None:
-    """Sums without all prices are lower bounds, those with an estimate are estimates, and an amount without
-    any price is unknown."""
-    assert dollars(AmountReport(usd=0, unknown=("a",))) == "unknown"
-    assert dollars(AmountReport(usd=1.5, unknown=("a",))) == "at least $1.50"
-    assert dollars(AmountReport(usd=0)) == "$0.00"
-    assert dollars(AmountReport(usd=1.5, estimated=("b",))) == "about $1.50"
-    assert dollars(AmountReport(usd=1.5, unknown=("a",), estimated=("b",))) == "at least about $1.50"
-
-
-@pytest.mark.parametrize(("usd", "words"), [(1.5, "+$0.50"), (0.25, "−$0.75"), (1.001, "")])  # noqa: RUF001
-def test_changes_of_less_than_a_cent_are_none(usd: float, words: str) -> None:
-    """The change has a sign; less than a cent is no change."""
-    assert change_of(AmountReport(usd=1), AmountReport(usd=usd)) == words
-
-
-@pytest.mark.parametrize(("usd", "words"), [(1.5, "+$365"), (0.25, "−$548"), (1.001, "+$0.73"), (1.0, "")])  # noqa: RUF001
-def test_changes_per_month(usd: float, words: str) -> None:
-    """A change of less than a cent an hour is one of the month's bill."""
-    assert change_of(AmountReport(usd=1), AmountReport(usd=usd), monthly=True) == words
 
 
 _RULE = "object.spec.queueName != '' && object.metadata.namespace in ['vision', '{}'] && has(object.spec)"
