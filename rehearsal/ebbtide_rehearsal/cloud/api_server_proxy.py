@@ -11,6 +11,7 @@ import asyncio
 import re
 import ssl
 import threading
+from collections.abc import Mapping
 from io import BytesIO
 from pathlib import Path
 from typing import Final
@@ -139,7 +140,9 @@ class ApiServerProxy:
             skip_auto_headers=_NOT_ADDED,
         ) as answer:
             if answer.status == web.HTTPNotFound.status_code and (
-                kept := kept_log(self._plane.plan.directory / PROCESSES, request.method, request.path)
+                kept := kept_log(
+                    self._plane.plan.directory / PROCESSES, request.method, request.path, request.query
+                )
             ):
                 return web.Response(text=kept)
             response = web.StreamResponse(
@@ -197,16 +200,12 @@ class ApiServerProxy:
         return failure(self._store, operation, resource.token, match["name"] or "")
 
 
-def kept_log(processes: Path, method: str, path: str) -> str:
+def kept_log(processes: Path, method: str, path: str, query: Mapping[str, str]) -> str:
     """Return the last lines of a pod that ran as a process, and whose node or pod is removed; empty for none,
-    and for other requests. The clouds keep such logs in their own stores.
-
-    Args:
-        processes: directory of the cluster's processes.
-        method: method of the request.
-        path: its path.
+    for other requests, and for a reader that continues after a line. The clouds keep such logs in their own
+    stores.
     """
-    match = _LOG.fullmatch(path) if method == "GET" else None
+    match = _LOG.fullmatch(path) if method == "GET" and "sinceTime" not in query else None
     file = log_file(processes, match["namespace"], match["name"]) if match else None
     lines = file.read_text(errors="replace").splitlines(keepends=True) if file and file.is_file() else []
     return "".join(lines[-_KEPT_LINES:])

@@ -85,10 +85,15 @@ def _read(terminal: int) -> bytes:
 
 
 @contextmanager
-def _staying(*options: str, keep: Path) -> Generator[Rehearsal]:
-    command = [sys.executable, "-m", "ebbtide", "rehearse", "dev", "--stay", "--keep", str(keep), *options]
+def _staying(*options: str, keep: Path, stack: str = "dev", project: Path = ROOT) -> Generator[Rehearsal]:
+    command = [sys.executable, "-m", "ebbtide", "rehearse", stack, "--stay", "--keep", str(keep), *options]
     process = subprocess.Popen(
-        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+        command,
+        cwd=project,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
     )
     try:
         assert process.stdout is not None
@@ -98,7 +103,7 @@ def _staying(*options: str, keep: Path) -> Generator[Rehearsal]:
             lines.append(line)
             assert time.monotonic() < end, "".join(lines)
             if match := re.match(r"\s+source (.+)$", line):
-                assert "Stack dev is as declared, and stays" in "".join(lines), "".join(lines)
+                assert f"Stack {stack} is as declared, and stays" in "".join(lines), "".join(lines)
                 assert not any(line.startswith("export ") for line in lines), "".join(lines)
                 yield Rehearsal(process, Path(match[1]))
                 break
@@ -223,3 +228,50 @@ def test_every_command_of_the_pages(tmp_path: Path) -> None:
                 prefix = "PULUMI_SKIP_CONFIRMATIONS=true " if line.startswith("pulumi up") else ""
                 status, printed = rehearsal.run(f"{prefix}{line}")
                 assert status == 0, f"{line}\n{printed}"
+
+
+def test_the_tutorial(tmp_path: Path) -> None:
+    """Its files, and its commands in each terminal: the Job goes on after its node was reclaimed, and the
+    change of the cluster is made."""
+    page = "docs/tutorial.md"
+    declared, changed = (block.text for block in of_kind("yaml") if block.page == page)
+    (program,) = (block.text for block in of_kind("python") if block.page == page)
+    first, rehearse, look, run, reclaim, after, up = (
+        block.text for block in of_kind("sh") if block.page == page
+    )
+    project = tmp_path / "project"
+    project.mkdir()
+    for path in ROOT.iterdir():
+        if not path.name.startswith("Pulumi.") or path.name == "Pulumi.yaml":
+            (project / path.name).symlink_to(path)
+    (project / "Pulumi.first.yaml").write_text(declared)
+    shell = ["bash", "-ec", first.replace("make install", "")]
+    preview = subprocess.run(shell, cwd=project, capture_output=True, text=True, check=True).stdout
+    assert "31 resources to create" in preview
+    assert rehearse == ".venv/bin/ebbtide rehearse first --stay\n"
+    with _staying(keep=tmp_path / "kept", stack="first", project=project) as rehearsal:
+        assert rehearsal.run(f"set -e\n{look}")[0] == 0
+        *prepare, work = run.splitlines()
+        status, printed = rehearsal.run(
+            "\n".join(
+                (
+                    f"set -e; mkdir model; cat > model/train.py <<'EOF'\n{program}EOF",
+                    *prepare,
+                    f"{work} > log 2>&1 & run=$!",
+                    "until grep -q 'step 5' log; do sleep 0.5; kill -0 $run; done",
+                    reclaim,
+                    "wait $run; cat log",
+                    after,
+                    "cat results/step",
+                )
+            )
+        )
+        assert (status, "1 disruption survived" in printed) == (0, True), printed
+        steps = [int(number) for number in re.findall(r"^step (\d+)\s*$", printed, flags=re.MULTILINE)]
+        again = len(steps) - 40
+        assert again in (0, 1), printed
+        assert sorted(set(steps)) == list(range(40))
+        assert printed.rstrip().endswith("40"), printed
+        rehearsal.run(f"cat > Pulumi.first.yaml <<'EOF'\n{changed}EOF")
+        status, printed = rehearsal.run(f"set -e\n{up}")
+        assert (status, "t4-spot" in printed) == (0, True), printed
