@@ -67,7 +67,7 @@ class ImmutableInput:
 
 
 @dataclass(frozen=True, slots=True)
-class RejectedChange:
+class ImmutableChange:
     """A change that the cloud rejects, or for which the provider deletes the pool.
 
     Attributes:
@@ -139,7 +139,7 @@ class ImmutableInputs:
 
     def changes(
         self, old_inputs: Mapping[str, Any], new_inputs: Mapping[str, Any]
-    ) -> tuple[RejectedChange, ...]:
+    ) -> tuple[ImmutableChange, ...]:
         """Return the changes of a pool that the cloud cannot make.
 
         Args:
@@ -153,7 +153,7 @@ class ImmutableInputs:
         if old_inputs.get(self.name) != new_inputs.get(self.name):
             return ()
         changes = [
-            RejectedChange(row, *(inputs.get(row.key, unset) for inputs in (old_inputs, new_inputs)))
+            ImmutableChange(row, *(inputs.get(row.key, unset) for inputs in (old_inputs, new_inputs)))
             for row in self.rows
             for unset in (self.unset.get(row.wire),)
         ]
@@ -174,7 +174,7 @@ class ImmutableInputs:
 
     def _overridden(
         self, old_inputs: Mapping[str, Any], new_inputs: Mapping[str, Any]
-    ) -> Iterator[RejectedChange]:
+    ) -> Iterator[ImmutableChange]:
         """Yield the changes of immutable inputs by overrides, without those below another."""
         changed: list[str] = []
         old, new = (_overrides(inputs) for inputs in (old_inputs, new_inputs))
@@ -184,7 +184,7 @@ class ImmutableInputs:
             before, after = (defaults.get(path) if value is None else value for value in values)
             if _differ(_present(before), _present(after)) and not any(is_within(path, up) for up in changed):
                 changed.append(path)
-                yield RejectedChange(ImmutableInput(path, f"overrides.{path}"), before, after)
+                yield ImmutableChange(ImmutableInput(path, f"overrides.{path}"), before, after)
 
     def refuse(self, args: pulumi.ResourceHookArgs, work_fix: str = "") -> None:
         """Refuse an update that the cloud cannot make.

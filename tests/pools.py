@@ -30,7 +30,7 @@ class MadePool:
     role: str
     minimum: int | None
     maximum: int | None
-    at_birth: int | None
+    initial: int | None
     labels: Mapping[str, str]
     taints: tuple[MadeTaint, ...]
     inline: bool
@@ -52,7 +52,7 @@ def _gke(recording: Recording) -> Iterator[MadePool]:
             role="system" if name == "system" else "work",
             minimum=scaling.get("totalMinNodeCount"),
             maximum=scaling.get("totalMaxNodeCount"),
-            at_birth=inputs.get("nodeCount", inputs.get("initialNodeCount")),
+            initial=inputs.get("nodeCount", inputs.get("initialNodeCount")),
             labels=inputs["nodeConfig"]["labels"],
             taints=tuple(
                 MadeTaint(taint["key"], taint["value"], _EFFECTS[taint["effect"]])
@@ -81,7 +81,7 @@ def _agent_pool(urn: str, inputs: Any, name: str, *, inline: bool) -> MadePool:
         role="system" if inputs["mode"] == "System" else "work",
         minimum=inputs.get("minCount"),
         maximum=inputs.get("maxCount"),
-        at_birth=inputs.get("count"),
+        initial=inputs.get("count"),
         labels=inputs.get("nodeLabels", {}),
         taints=tuple(MadeTaint(*parts) for parts in split),
         inline=inline,

@@ -64,7 +64,7 @@ def explain(error: BaseException, source: "Source | None" = None, advice: str | 
         advice: message that replaces the error's own, such as an installation command.
     """
     from ebbtide.declaration.project.diagnostics import (  # noqa: PLC0415
-        Diagnostic,
+        FaultReport,
         Report,
         declaration_report,
         declaration_text,
@@ -85,7 +85,7 @@ def explain(error: BaseException, source: "Source | None" = None, advice: str | 
     if text is None:
         return unexplained(error)
     if broken is not None:
-        diagnostic = Diagnostic(
+        fault = FaultReport(
             file=str(getattr(broken, "file", "")),
             line=getattr(broken, "line", 0) or None,
             column=getattr(broken, "column", 0) or None,
@@ -94,11 +94,11 @@ def explain(error: BaseException, source: "Source | None" = None, advice: str | 
             rule=broken.rule,
         )
     elif program is not None:
-        diagnostic = Diagnostic(file=file, line=line, message=text, rule=program.rule)
+        fault = FaultReport(file=file, line=line, message=text, rule=program.rule)
     else:
         rule = error.rule if isinstance(error, EbbtideError) else "command"
-        diagnostic = Diagnostic(message=text, rule=rule)
-    return Explained(Report(errors=(diagnostic,)), text)
+        fault = FaultReport(message=text, rule=rule)
+    return Explained(Report(errors=(fault,)), text)
 
 
 def extension_errors(files: "StackFiles") -> Iterator[str]:
@@ -114,10 +114,10 @@ def extension_errors(files: "StackFiles") -> Iterator[str]:
 
 def unexplained(error: BaseException) -> Explained:
     """Return the report of a bug for an error that cannot be explained."""
-    from ebbtide.declaration.project.diagnostics import Diagnostic, Report  # noqa: PLC0415
+    from ebbtide.declaration.project.diagnostics import FaultReport, Report  # noqa: PLC0415
 
     text = bug_report(error)
-    return Explained(Report(errors=(Diagnostic(message=text, rule="internal"),)), text, is_internal=True)
+    return Explained(Report(errors=(FaultReport(message=text, rule="internal"),)), text, is_internal=True)
 
 
 def message_of(error: BaseException) -> str | None:

@@ -80,7 +80,7 @@ def test_work_pools_start_at_zero_and_are_tainted(declaration: Declaration) -> N
     for made in pools_made(synth(declaration)):
         if made.role == "work":
             assert made.minimum == 0
-            assert made.at_birth in (0, None)
+            assert made.initial in (0, None)
             assert marked[made.name].taints
             assert {str(taint) for taint in made.taints} <= {
                 f"{taint.key}={taint.value}:{taint.effect}" for taint in marked[made.name].taints

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, cast
 
-from ebbtide.analysis.policy.rules.rule import Reviewed, Rule, Violation
+from ebbtide.analysis.policy.rules.rule import Reviewed, Rule, RuleFinding
 from ebbtide.analysis.policy.settings import Level
 from ebbtide.analysis.recording.values import UNKNOWN, at, masked, revealed
 from ebbtide.declaration.catalog import CloudKind
@@ -469,7 +469,7 @@ _REASON: Final = (
 )
 
 
-def _violations(stack: Reviewed, cloud: CloudKind, property_: RequiredProperty) -> Iterator[Violation]:
+def _findings(stack: Reviewed, cloud: CloudKind, property_: RequiredProperty) -> Iterator[RuleFinding]:
     if cloud not in stack.clouds:
         return
     for resource in stack.created(property_.type):
@@ -479,7 +479,7 @@ def _violations(stack: Reviewed, cloud: CloudKind, property_: RequiredProperty) 
         if value is UNKNOWN or property_.expected.holds(revealed(value)):
             continue
         message = f"{property_.path} is {_value_text(masked(value))}; expected: {property_.expected.text}."
-        yield Violation(stack.subject(resource), message)
+        yield RuleFinding(stack.subject(resource), message)
 
 
 def _value_text(value: object) -> str:
@@ -500,7 +500,7 @@ def _rule(benchmark: str, item: Item, property_: RequiredProperty) -> Rule:
         level=Level.ADVISORY,
         reason=_REASON,
         source=f"{benchmark}, {item.number}",
-        check=partial(_violations, cloud=CloudKind(cloud), property_=property_),
+        check=partial(_findings, cloud=CloudKind(cloud), property_=property_),
     )
 
 

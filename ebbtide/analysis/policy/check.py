@@ -9,7 +9,7 @@ from typing import Any, Final
 from ebbtide.analysis.costs.charges import Charge
 from ebbtide.analysis.policy import benchmarks
 from ebbtide.analysis.policy.rules import pools, protection
-from ebbtide.analysis.policy.rules.rule import WHOLE, Reviewed, Rule, Subject, Violation
+from ebbtide.analysis.policy.rules.rule import WHOLE, Reviewed, Rule, RuleFinding, Subject
 from ebbtide.analysis.policy.settings import Level, Policy, PolicyException, loosened, read_policy
 from ebbtide.analysis.reading.facts import ClusterFacts, RecordedPool
 from ebbtide.analysis.recording.recording import Recording, Resource
@@ -121,9 +121,9 @@ def check(
         deleted=deleted,
     )
     day = today or date.today()  # noqa: DTZ011 - days of the policy have no time zone
-    findings, used = _violations(stack, settings, day)
+    findings, used = _findings(stack, settings, day)
     if earlier is not None:
-        before, _ = _violations(replace(stack, limits=earlier.limits, deleted=()), earlier, day)
+        before, _ = _findings(replace(stack, limits=earlier.limits, deleted=()), earlier, day)
         findings = [*_stricter(before, findings), *_loosened(earlier, settings)]
     level = _strictest(EXCEPTIONS, settings, earlier or settings)
     findings += _exceptions(settings, used, day, level)
@@ -136,18 +136,18 @@ def check(
     )
 
 
-def _violations(stack: Reviewed, settings: Policy, day: date) -> tuple[list[Finding], list[PolicyException]]:
+def _findings(stack: Reviewed, settings: Policy, day: date) -> tuple[list[Finding], list[PolicyException]]:
     """Return the findings of all rules, and the exceptions that excuse any."""
     current = [item for item in settings.exceptions if item.until is None or item.until >= day]
     used: set[int] = set()
     findings: list[Finding] = []
     for rule in RULES:
         level = settings.levels.get(rule.id, rule.level)
-        for violation in rule.check(stack) if level is not Level.DISABLED else ():
-            exception = next((item for item in current if _excuses(item, rule, violation)), None)
+        for found in rule.check(stack) if level is not Level.DISABLED else ():
+            exception = next((item for item in current if _excuses(item, rule, found)), None)
             if exception is not None:
-                used.update(id(item) for item in current if _excuses(item, rule, violation))
-            findings.append(_finding(rule, level, violation, exception.reason if exception else ""))
+                used.update(id(item) for item in current if _excuses(item, rule, found))
+            findings.append(_finding(rule, level, found, exception.reason if exception else ""))
     return findings, [item for item in current if id(item) in used]
 
 
@@ -187,13 +187,13 @@ def _strictest(rule: Rule, *policies: Policy) -> Level:
     return max(levels, key=lambda level: level.strictness)
 
 
-def _finding(rule: Rule, level: Level, violation: Violation, exception: str = "") -> Finding:
-    level = Level.ADVISORY if violation.is_undecided else level
-    return Finding(rule, level, violation.subject, violation.message, exception)
+def _finding(rule: Rule, level: Level, finding: RuleFinding, exception: str = "") -> Finding:
+    level = Level.ADVISORY if finding.is_undecided else level
+    return Finding(rule, level, finding.subject, finding.message, exception)
 
 
-def _excuses(exception: PolicyException, rule: Rule, violation: Violation) -> bool:
-    return exception.rule == rule.id and exception.resource in violation.subject.names
+def _excuses(exception: PolicyException, rule: Rule, finding: RuleFinding) -> bool:
+    return exception.rule == rule.id and exception.resource in finding.subject.names
 
 
 def _exceptions(

@@ -244,7 +244,7 @@ def _counts(recording: Recording) -> Counts:
         opaque=sum(resource.remote for resource in recording),
         read=kinds["read"],
         protected=sum(resource.protect for resource in recording if resource.custom),
-        dying=sum(resource.deleted_with is not None for resource in recording if resource.custom),
+        deleted_with=sum(resource.deleted_with is not None for resource in recording if resource.custom),
         retained=sum(resource.retain_on_delete for resource in recording if resource.custom),
         by_type=dict(sorted(Counter(resource.type for resource in recording).items())),
     )

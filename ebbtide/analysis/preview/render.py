@@ -361,7 +361,7 @@ def _counted(counts: Counts) -> str:
     parts = [f"{counts.created} to create"]
     for number, label in (
         (counts.protected, "protected"),
-        (counts.dying, "deleted with another"),
+        (counts.deleted_with, "deleted with another"),
         (counts.retained, "retained on delete"),
         (counts.read, "existing"),
         (counts.components, "component" if counts.components == 1 else "components"),

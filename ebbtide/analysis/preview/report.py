@@ -101,7 +101,7 @@ class NodesReport:
     """The autoscaler's maximum; null for a fixed count."""
     fixed: int | None = None
     """The count without autoscaling; null with it."""
-    at_birth: int | None = None
+    initial: int | None = None
     """Initial node count; null if the cloud starts at the minimum."""
 
     @property
@@ -335,7 +335,7 @@ class Counts(DocumentPart):
     """Existing resources that are only read."""
     protected: int
     """Protected resources."""
-    dying: int
+    deleted_with: int
     """Resources with `deleted_with`."""
     retained: int
     """Resources that remain in the cloud when deleted from the stack."""

@@ -5,7 +5,7 @@ from typing import Any, Final, Literal, Self
 from pydantic import TypeAdapter
 
 from ebbtide.analysis.preview.report import CloudQuotaReport, CostReport, FindingReport, Preview
-from ebbtide.declaration.project.diagnostics import Diagnostic
+from ebbtide.declaration.project.diagnostics import FaultReport
 from ebbtide.values.documents import DocumentPart
 
 VERSION: Final = "ebbtide.dev/review/v1"
@@ -140,7 +140,7 @@ class FailedReview(DocumentPart):
     """Stack's name."""
     verdict: Literal["fail"] = "fail"
     """Always `fail`."""
-    errors: tuple[Diagnostic, ...]
+    errors: tuple[FaultReport, ...]
     """Errors in the order of the file."""
 
 

@@ -40,8 +40,8 @@ OTHER_RULES: Final = {
 """Ids of checks outside of docs/rules.md, with their requirements."""
 
 
-class Diagnostic(DocumentPart):
-    """One error."""
+class FaultReport(DocumentPart):
+    """A fault in a declaration, or another error of a command."""
 
     path: str | None = None
     """Path in the declaration, such as `pools[2].taints[0].effect`; null for other errors."""
@@ -71,7 +71,7 @@ class Report(DocumentPart):
 
     version: Literal["ebbtide.dev/errors/v1"] = "ebbtide.dev/errors/v1"
     """Version of the document format."""
-    errors: tuple[Diagnostic, ...]
+    errors: tuple[FaultReport, ...]
     """Errors in the order of the file."""
 
     def json_document(self) -> str:
@@ -95,7 +95,7 @@ def declaration_report(
         source: the file of the declaration.
         program: position in a Python program that created the invalid object.
     """
-    diagnostics: list[Diagnostic] = []
+    faults: list[FaultReport] = []
     for fault in _with_bases(error.faults, source.declaration if source else None):
         position, suggestion = program, fault.fix
         if error.declared is not ...:
@@ -103,8 +103,8 @@ def declaration_report(
             if moved := _moved(fault, source):
                 position = Position(str(moved.file), moved.line, moved.column)
                 suggestion = f"{moved.problem} {moved.fix}"
-        diagnostics.append(
-            Diagnostic(
+        faults.append(
+            FaultReport(
                 path=fault.path,
                 file=position.file if position else None,
                 line=(position.line or None) if position else None,
@@ -118,8 +118,8 @@ def declaration_report(
     return Report(
         errors=tuple(
             sorted(
-                diagnostics,
-                key=lambda diagnostic: (diagnostic.line is None, diagnostic.line, diagnostic.column),
+                faults,
+                key=lambda fault: (fault.line is None, fault.line, fault.column),
             )
         )
     )
@@ -171,12 +171,12 @@ def declaration_lines(
     """
     count = len(report.errors)
     yield "", f"{error.subject} has {several(count, 'error')}."
-    for diagnostic in report.errors:
+    for fault in report.errors:
         yield "", ""
-        yield "bold", diagnostic.heading or error.subject
-        yield "", wrapped(diagnostic.message, width, "  ")
-        if diagnostic.suggestion:
-            yield "green", wrapped(diagnostic.suggestion, width, "  ")
+        yield "bold", fault.heading or error.subject
+        yield "", wrapped(fault.message, width, "  ")
+        if fault.suggestion:
+            yield "green", wrapped(fault.suggestion, width, "  ")
 
 
 def declaration_text(error: DeclarationError, source: Source | None = None) -> str:

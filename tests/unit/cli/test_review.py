@@ -12,7 +12,7 @@ from typer.testing import CliRunner, Result
 from ebbtide.analysis.review import markdown
 from ebbtide.analysis.review.report import FailedReview, review_schema
 from ebbtide.cli.entry_point import app
-from ebbtide.declaration.project.diagnostics import Diagnostic
+from ebbtide.declaration.project.diagnostics import FaultReport
 from tests.html_pages import parsed, text_of
 from tests.repository import commit_all, git
 
@@ -333,7 +333,7 @@ def test_errors_on_standard_output(project: Path) -> None:
 
 def test_many_errors_fit_into_a_comment() -> None:
     """The Markdown of a thousand errors has the length of a comment, with the number of the omitted ones."""
-    error = Diagnostic(file="Pulumi.dev.yaml", line=7, message="wrong " * 50, rule="value-type")
+    error = FaultReport(file="Pulumi.dev.yaml", line=7, message="wrong " * 50, rule="value-type")
     text = markdown.render(FailedReview(stack="dev", errors=(error,) * 1000))
     assert len(text) <= markdown.LIMIT
     assert re.search(r"_\d+ errors not shown", text)

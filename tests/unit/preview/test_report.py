@@ -143,7 +143,13 @@ def test_counts(preview: Preview) -> None:
     """Resources are counted by operation and by type."""
     counts = preview.counts
     assert (counts.resources, counts.created, counts.components, counts.providers) == (6, 3, 1, 1)
-    assert (counts.read, counts.protected, counts.dying, counts.retained, counts.opaque) == (1, 2, 1, 0, 0)
+    assert (counts.read, counts.protected, counts.deleted_with, counts.retained, counts.opaque) == (
+        1,
+        2,
+        1,
+        0,
+        0,
+    )
     assert counts.by_type["gcp:container/nodePool:NodePool"] == 1
 
 

@@ -34,7 +34,7 @@ _POOL = PoolReport(
     capacity="spot",
     reservation="",
     max_price=None,
-    nodes=NodesReport(minimum=0, maximum=4, fixed=None, at_birth=0),
+    nodes=NodesReport(minimum=0, maximum=4, fixed=None, initial=0),
     zones=(),
     disk=DiskReport(size_gib=None, type=None),
     labels={},
@@ -110,9 +110,9 @@ def test_capacity(change: dict[str, object], words: str) -> None:
 
 def test_nodes() -> None:
     """A range, or a number."""
-    assert nodes_words(NodesReport(minimum=0, maximum=4, fixed=None, at_birth=0)) == "0 to 4"
-    assert nodes_words(NodesReport(minimum=1, maximum=None, fixed=None, at_birth=None)) == "1 to ?"
-    assert nodes_words(NodesReport(minimum=None, maximum=None, fixed=3, at_birth=3)) == "3"
+    assert nodes_words(NodesReport(minimum=0, maximum=4, fixed=None, initial=0)) == "0 to 4"
+    assert nodes_words(NodesReport(minimum=1, maximum=None, fixed=None, initial=None)) == "1 to ?"
+    assert nodes_words(NodesReport(minimum=None, maximum=None, fixed=3, initial=3)) == "3"
 
 
 def test_accelerators() -> None:

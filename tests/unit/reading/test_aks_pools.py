@@ -88,12 +88,12 @@ def test_any_price_is_no_limit() -> None:
 @pytest.mark.parametrize(
     ("args", "nodes"),
     [
-        ({"count": 3}, NodesReport(fixed=3, at_birth=3)),
+        ({"count": 3}, NodesReport(fixed=3, initial=3)),
         ({}, NodesReport(fixed=0)),
         ({"enable_auto_scaling": True, "min_count": 1, "max_count": 3}, NodesReport(minimum=1, maximum=3)),
         (
             {"enable_auto_scaling": True, "min_count": 1, "max_count": 3, "count": 2},
-            NodesReport(minimum=1, maximum=3, at_birth=2),
+            NodesReport(minimum=1, maximum=3, initial=2),
         ),
     ],
 )

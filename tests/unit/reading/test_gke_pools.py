@@ -61,7 +61,7 @@ def test_a_pool_is_read_whole() -> None:
         machine="n1-highmem-8",
         accelerator=AcceleratorReport("nvidia-tesla-t4", 4, 4),
         capacity="spot",
-        nodes=NodesReport(minimum=0, maximum=4, at_birth=0),
+        nodes=NodesReport(minimum=0, maximum=4, initial=0),
         zones=("us-central1-a",),
         disk=DiskReport(200, "pd-ssd"),
         labels={"ebbtide.dev/pool": "t4"},
@@ -80,7 +80,7 @@ def test_what_gke_takes_where_nothing_is_declared() -> None:
     """Machine type and boot disk have defaults; without autoscaling the count is fixed."""
     pool = _pool(initial_node_count=2)
     assert (pool.machine, pool.disk) == ("e2-medium", DiskReport(100, "pd-balanced"))
-    assert pool.nodes == NodesReport(fixed=2, at_birth=2)
+    assert pool.nodes == NodesReport(fixed=2, initial=2)
     assert pool.capacity == "on-demand"
 
 
@@ -140,8 +140,8 @@ def test_any_reservation(affinity: str, named: str) -> None:
 @pytest.mark.parametrize(
     ("location", "args", "nodes"),
     [
-        ("us-central1", {"initial_node_count": 1}, NodesReport(fixed=3, at_birth=3)),
-        ("us-central1-a", {"node_count": 2, "initial_node_count": 1}, NodesReport(fixed=2, at_birth=2)),
+        ("us-central1", {"initial_node_count": 1}, NodesReport(fixed=3, initial=3)),
+        ("us-central1-a", {"node_count": 2, "initial_node_count": 1}, NodesReport(fixed=2, initial=2)),
         (
             "us-central1",
             {"autoscaling": {"min_node_count": 1, "max_node_count": 3}},

@@ -7,7 +7,15 @@ from typing import Final
 
 from ebbtide.analysis.costs.charges import footprints_with_disks
 from ebbtide.analysis.policy.rules.protection import is_ephemeral
-from ebbtide.analysis.policy.rules.rule import WHOLE, Reviewed, Violation, of_cluster, of_pool, pod_spec, rule
+from ebbtide.analysis.policy.rules.rule import (
+    WHOLE,
+    Reviewed,
+    RuleFinding,
+    of_cluster,
+    of_pool,
+    pod_spec,
+    rule,
+)
 from ebbtide.analysis.policy.settings import Level
 from ebbtide.analysis.reading.facts import Inputs
 from ebbtide.analysis.recording.recording import Resource
@@ -24,7 +32,7 @@ LONGEST_LIFETIME: Final = "longest-lifetime"
 _SET: Final = "Mandatory, because it has no effect until its limit is set."
 
 
-def _cost(stack: Reviewed, name: str, limit: float | None, words: str) -> Iterator[Violation]:
+def _cost(stack: Reviewed, name: str, limit: float | None, words: str) -> Iterator[RuleFinding]:
     if limit is None:
         return
     amount = total(getattr(charge, name) for charge in stack.charges)
@@ -34,13 +42,13 @@ def _cost(stack: Reviewed, name: str, limit: float | None, words: str) -> Iterat
             f"The stack costs {least}{amount.known:.2f} USD per hour {words}; the limit is {limit:g}. "
             "Lower node counts or choose cheaper machines, or raise the limit."
         )
-        yield Violation(WHOLE, message)
+        yield RuleFinding(WHOLE, message)
     elif amount.unknown:
         message = (
             f"The cost {words} cannot be compared with the limit of {limit:g} USD per hour: "
             f"no price is known for {', '.join(amount.unknown)}."
         )
-        yield Violation(WHOLE, message, is_undecided=True)
+        yield RuleFinding(WHOLE, message, is_undecided=True)
 
 
 @rule(
@@ -50,7 +58,7 @@ def _cost(stack: Reviewed, name: str, limit: float | None, words: str) -> Iterat
     reason=f"Idle cost is paid all the time. {_SET}",
     source="list prices of the catalog, each with its date",
 )
-def _idle_cost(stack: Reviewed) -> Iterator[Violation]:
+def _idle_cost(stack: Reviewed) -> Iterator[RuleFinding]:
     return _cost(stack, "idle", stack.limits.idle_usd_per_hour, "without work")
 
 
@@ -61,7 +69,7 @@ def _idle_cost(stack: Reviewed) -> Iterator[Violation]:
     reason=f"The maximum node counts are the only bound of an autoscaled cluster's bill. {_SET}",
     source="list prices of the catalog, each with its date",
 )
-def _maximum_cost(stack: Reviewed) -> Iterator[Violation]:
+def _maximum_cost(stack: Reviewed) -> Iterator[RuleFinding]:
     return _cost(stack, "maximum", stack.limits.maximum_usd_per_hour, "at the maximum node counts")
 
 
@@ -76,7 +84,7 @@ def _matches(name: str, patterns: Iterable[str]) -> bool:
     reason=f"Data residency, quota and price depend on the region. {_SET}",
     source="the policy's own list",
 )
-def _approved_regions(stack: Reviewed) -> Iterator[Violation]:
+def _approved_regions(stack: Reviewed) -> Iterator[RuleFinding]:
     approved = stack.limits.regions
     if approved is None:
         return
@@ -91,7 +99,7 @@ def _approved_regions(stack: Reviewed) -> Iterator[Violation]:
         if not location or location.isdigit() or is_repeated:
             continue
         if not (_matches(location, approved) or _matches(region_of(location), approved)):
-            yield Violation(subject, f"{location} is not approved; approved: {', '.join(approved)}.")
+            yield RuleFinding(subject, f"{location} is not approved; approved: {', '.join(approved)}.")
 
 
 @rule(
@@ -101,7 +109,7 @@ def _approved_regions(stack: Reviewed) -> Iterator[Violation]:
     reason=f"Quota and budget are granted by machine family. {_SET}",
     source="the policy's own list",
 )
-def _approved_machines(stack: Reviewed) -> Iterator[Violation]:
+def _approved_machines(stack: Reviewed) -> Iterator[RuleFinding]:
     approved = stack.limits.machines
     if approved is None:
         return
@@ -110,7 +118,7 @@ def _approved_machines(stack: Reviewed) -> Iterator[Violation]:
             message = (
                 f"The machine type {pool.machine_type} is not approved; approved: {', '.join(approved)}."
             )
-            yield Violation(of_pool(pool), message)
+            yield RuleFinding(of_pool(pool), message)
 
 
 @rule(
@@ -120,13 +128,13 @@ def _approved_machines(stack: Reviewed) -> Iterator[Violation]:
     reason="A forgotten cluster of a review keeps being billed.",
     source="the label ebbtide-expires, by which expired clusters are found",
 )
-def _lifetime(stack: Reviewed) -> Iterator[Violation]:
+def _lifetime(stack: Reviewed) -> Iterator[RuleFinding]:
     if not _matches(stack.recording.stack, stack.limits.ephemeral_stacks):
         return
     for cluster in stack.clusters:
         if not is_ephemeral(stack.recording[cluster.urn]):
             message = f"The stack {stack.recording.stack} is ephemeral by its name, and has no lifetime. "
-            yield Violation(of_cluster(cluster), f"{message}Write lifetime: {{hours: 8}}, for example.")
+            yield RuleFinding(of_cluster(cluster), f"{message}Write lifetime: {{hours: 8}}, for example.")
 
 
 @rule(
@@ -136,7 +144,7 @@ def _lifetime(stack: Reviewed) -> Iterator[Violation]:
     reason=f"A cluster that never expires is not ephemeral. {_SET}",
     source="the policy's own limit",
 )
-def _longest_lifetime(stack: Reviewed) -> Iterator[Violation]:
+def _longest_lifetime(stack: Reviewed) -> Iterator[RuleFinding]:
     limit = stack.limits.lifetime_hours
     if limit is None:
         return
@@ -144,7 +152,7 @@ def _longest_lifetime(stack: Reviewed) -> Iterator[Violation]:
         hours = Inputs(lifetime.inputs).number("hours")
         if hours is not None and hours > limit:
             message = f"The lifetime is {hours} hours; the limit is {limit}. Declare a shorter one."
-            yield Violation(WHOLE, message)
+            yield RuleFinding(WHOLE, message)
 
 
 _PREEMPTED: Final = frozenset({"spot", "preemptible"})
@@ -164,7 +172,7 @@ def _hard_taints(pool: ResolvedPool) -> tuple[Taint, ...]:
     reason="A system pod on a work pool prevents the scale-down of a GPU node.",
     source="cluster-autoscaler FAQ, what prevents scale-down (2026)",
 )
-def _work_pools_tainted(stack: Reviewed) -> Iterator[Violation]:
+def _work_pools_tainted(stack: Reviewed) -> Iterator[RuleFinding]:
     """On GKE, an untainted pool with a node is recorded as a system pool; only the first is one."""
     clusters: set[str] = set()
     for pool in stack.pools:
@@ -182,7 +190,7 @@ def _work_pools_tainted(stack: Reviewed) -> Iterator[Violation]:
                 "It has no taint, so any pod can be scheduled on it and keep its nodes. Add a taint with the "
                 "effect NoSchedule."
             )
-            yield Violation(of_pool(pool), message)
+            yield RuleFinding(of_pool(pool), message)
 
 
 @rule(
@@ -192,10 +200,10 @@ def _work_pools_tainted(stack: Reviewed) -> Iterator[Violation]:
     reason="A minimum is paid all the time. Advisory, since a warm node may be worth its price.",
     source="docs/architecture.md",
 )
-def _work_pools_from_zero(stack: Reviewed) -> Iterator[Violation]:
+def _work_pools_from_zero(stack: Reviewed) -> Iterator[RuleFinding]:
     for pool in stack.pools:
         if not pool.is_system and pool.idle_nodes:
-            yield Violation(of_pool(pool), f"It keeps {pool.idle_nodes} nodes without work. Write min: 0.")
+            yield RuleFinding(of_pool(pool), f"It keeps {pool.idle_nodes} nodes without work. Write min: 0.")
 
 
 @rule(
@@ -207,11 +215,13 @@ def _work_pools_from_zero(stack: Reviewed) -> Iterator[Violation]:
     "that for the price.",
     source="cloud.google.com/kubernetes-engine/docs, spot-vms (2026): not for system workloads",
 )
-def _spot_system(stack: Reviewed) -> Iterator[Violation]:
+def _spot_system(stack: Reviewed) -> Iterator[RuleFinding]:
     for pool in stack.pools:
         if pool.is_system and pool.capacity.kind in _PREEMPTED:
             message = f"Its machines are {pool.capacity.kind}. A preemption interrupts cluster DNS and Kueue."
-            yield Violation(of_pool(pool), f"{message} Write capacity: on-demand unless that is acceptable.")
+            yield RuleFinding(
+                of_pool(pool), f"{message} Write capacity: on-demand unless that is acceptable."
+            )
 
 
 @rule(
@@ -221,20 +231,20 @@ def _spot_system(stack: Reviewed) -> Iterator[Violation]:
     reason="A preempted database may lose writes, and is unavailable until it has restarted.",
     source="cloud.google.com/kubernetes-engine/docs, spot-vms (2026): for stateless workloads",
 )
-def _spot_stateful(stack: Reviewed) -> Iterator[Violation]:
+def _spot_stateful(stack: Reviewed) -> Iterator[RuleFinding]:
     pools = [pool for pool in stack.pools if pool.capacity.kind in _PREEMPTED]
     for type_ in footprints_with_disks():
         for component in stack.recording.of_type(type_):
             for pool in pools:
                 if pool.is_system:
                     message = f"Its database and its store run on the {pool.capacity.kind} pool {pool.name}."
-                    yield Violation(stack.subject(component), f"{message} {_ON_DEMAND}")
+                    yield RuleFinding(stack.subject(component), f"{message} {_ON_DEMAND}")
     for resource in stack.recording:
         if not resource.read and _is_stateful(resource) and (spec := pod_spec(resource)):
             for pool in pools:
                 if _is_schedulable(spec, pool):
                     message = f"It has volumes, and may run on the {pool.capacity.kind} pool {pool.name}."
-                    yield Violation(stack.subject(resource), f"{message} {_ON_DEMAND}")
+                    yield RuleFinding(stack.subject(resource), f"{message} {_ON_DEMAND}")
 
 
 _ON_DEMAND: Final = "Run it on an on-demand pool."

@@ -8,8 +8,8 @@ from typing import Final
 
 from ebbtide.analysis.policy.rules.rule import (
     Reviewed,
+    RuleFinding,
     Subject,
-    Violation,
     of_cluster,
     of_pool,
     pod_spec,
@@ -46,13 +46,13 @@ def is_ephemeral(cluster: Resource) -> bool:
     reason="A node with a public address can be reached without passing a load balancer or a network policy.",
     source="CIS GKE Benchmark 1.9.0, 5.6.5; CIS AKS Benchmark 1.8.0, 5.4.3",
 )
-def _private_nodes(stack: Reviewed) -> Iterator[Violation]:
+def _private_nodes(stack: Reviewed) -> Iterator[RuleFinding]:
     for resource in stack.created(gke.CLUSTER):
         inputs = Inputs(resource.inputs)
         paths = ("privateClusterConfig.enablePrivateNodes", "networkConfig.defaultEnablePrivateNodes")
         if not any(inputs.flag(path) for path in paths):
             cluster = gke.read_cluster(resource)
-            yield Violation(of_cluster(cluster), "Its nodes have public addresses by default.")
+            yield RuleFinding(of_cluster(cluster), "Its nodes have public addresses by default.")
     for pool in stack.pools:
         inputs = Inputs(stack.recording[pool.urn].inputs)
         match pool.site.cloud:
@@ -68,7 +68,7 @@ def _private_nodes(stack: Reviewed) -> Iterator[Violation]:
             case CloudKind.AKS:
                 is_public = inputs.flag("enableNodePublicIP")
         if is_public:
-            yield Violation(of_pool(pool), "Its nodes have public addresses. Keep private nodes enabled.")
+            yield RuleFinding(of_pool(pool), "Its nodes have public addresses. Keep private nodes enabled.")
 
 
 @rule(
@@ -78,14 +78,14 @@ def _private_nodes(stack: Reviewed) -> Iterator[Violation]:
     reason=_CONTROL_PLANE_REASON,
     source="CIS GKE Benchmark 1.9.0, 5.6.3; CIS AKS Benchmark 1.8.0, 5.4.1",
 )
-def _control_plane(stack: Reviewed) -> Iterator[Violation]:
+def _control_plane(stack: Reviewed) -> Iterator[RuleFinding]:
     for cluster in stack.clusters:
         inputs = Inputs(stack.recording[cluster.urn].inputs)
         networks = _gke_networks(inputs) if cluster.cloud is CloudKind.GKE else _aks_networks(inputs)
         if networks is None or (networks and _ANYWHERE.isdisjoint(networks)):
             continue
         message = "Its control plane is reachable from any address. Declare cloud.access.networks or private."
-        yield Violation(of_cluster(cluster), message)
+        yield RuleFinding(of_cluster(cluster), message)
 
 
 def _gke_networks(inputs: Inputs) -> tuple[str, ...] | None:
@@ -117,13 +117,13 @@ def _aks_networks(inputs: Inputs) -> tuple[str, ...] | None:
     "token. kubelogin requests a new one. Advisory, because it has no effect outside of CI.",
     source="Azure/azure-cli#28708 (2024, open); kubelogin 0.2.22, provider.go (2026)",
 )
-def _login(stack: Reviewed) -> Iterator[Violation]:
+def _login(stack: Reviewed) -> Iterator[RuleFinding]:
     if not stack.limits.ci:
         return
     for provider in stack.recording.of_type("pulumi:providers:kubernetes"):
         for user in _users(Inputs(provider.inputs).text("kubeconfig")):
             if user.text("user.exec.command") == "kubelogin" and "azurecli" in user.texts("user.exec.args"):
-                yield Violation(
+                yield RuleFinding(
                     stack.subject(provider),
                     "Its login is azurecli, whose token a CI job cannot renew. Declare cloud.access.login: "
                     "workloadidentity, or set AAD_LOGIN_METHOD=workloadidentity in the job.",
@@ -145,7 +145,7 @@ def _users(kubeconfig: str) -> tuple[Inputs, ...]:
     reason="Deleting a cluster ends all its work and releases its addresses and identities.",
     source="pulumi.com/docs, protect (2026); pulumi-gcp 10.2, deletionProtection",
 )
-def _permanent_protected(stack: Reviewed) -> Iterator[Violation]:
+def _permanent_protected(stack: Reviewed) -> Iterator[RuleFinding]:
     for cluster in stack.clusters:
         resource = stack.recording[cluster.urn]
         if is_ephemeral(resource) or resource.protect:
@@ -154,7 +154,7 @@ def _permanent_protected(stack: Reviewed) -> Iterator[Violation]:
         if cluster.cloud is CloudKind.GKE and not Inputs(resource.inputs).is_false("deletionProtection"):
             continue
         message = "It has no lifetime, and nothing prevents its deletion. Protect it, or declare a lifetime."
-        yield Violation(of_cluster(cluster), message)
+        yield RuleFinding(of_cluster(cluster), message)
 
 
 DATA: Final = {
@@ -176,12 +176,12 @@ DATA: Final = {
     source="the earlier version, with `ebbtide review --against` and `ebbtide up`",
     is_of_change=True,
 )
-def _deleted_data(stack: Reviewed) -> Iterator[Violation]:
+def _deleted_data(stack: Reviewed) -> Iterator[RuleFinding]:
     for resource in stack.deleted:
         if resource.type in DATA:
             kind, key = DATA[resource.type]
             name = str(resource.inputs.get(key) or resource.name)
-            yield Violation(
+            yield RuleFinding(
                 Subject("", name, resource.urn),
                 f"The {kind} {name} is deleted, with everything in it. Keep its declaration; a renamed team "
                 "keeps its storage with `storageName: FORMER-NAME`. Or copy what is needed and declare an "
@@ -211,7 +211,7 @@ def _is_floating_image(image: str) -> bool:
     return image.rpartition("/")[2].partition(":")[2] in _FLOATING
 
 
-def _images(stack: Reviewed) -> Iterator[Violation]:
+def _images(stack: Reviewed) -> Iterator[RuleFinding]:
     for resource in stack.recording:
         spec = None if resource.read else pod_spec(resource)
         containers = [item for name in _CONTAINERS for item in spec.parts(name)] if spec else []
@@ -220,7 +220,7 @@ def _images(stack: Reviewed) -> Iterator[Violation]:
                 message = (
                     f"The image {_shown(resource, image)} has no fixed version. Write a tag or a digest."
                 )
-                yield Violation(stack.subject(resource), message)
+                yield RuleFinding(stack.subject(resource), message)
 
 
 def _is_floating_chart(inputs: Inputs) -> bool:
@@ -235,17 +235,17 @@ def _is_floating_chart(inputs: Inputs) -> bool:
     return version in _FLOATING or any(character in version for character in "^~*<>|") or ".x" in version
 
 
-def _charts(stack: Reviewed) -> Iterator[Violation]:
+def _charts(stack: Reviewed) -> Iterator[RuleFinding]:
     for type_ in _CHARTS:
         for resource in stack.created(type_):
             inputs = Inputs(resource.inputs)
             if _is_floating_chart(inputs):
                 chart = _shown(resource, inputs.text("chart"))
                 message = f"The chart {chart} has no fixed version. Write its version."
-                yield Violation(stack.subject(resource), message)
+                yield RuleFinding(stack.subject(resource), message)
 
 
-def _kustomizations(stack: Reviewed) -> Iterator[Violation]:
+def _kustomizations(stack: Reviewed) -> Iterator[RuleFinding]:
     for resource in stack.created(_KUSTOMIZATION):
         directory = Inputs(resource.inputs).text("directory")
         if not _REMOTE.match(directory):
@@ -253,7 +253,7 @@ def _kustomizations(stack: Reviewed) -> Iterator[Violation]:
         ref = re.search(r"[?&](?:ref|version)=([^&]+)", directory)
         if (ref[1] if ref else "") in _FLOATING:
             message = f"The kustomization {_shown(resource, directory)} has no fixed version. Add ?ref=TAG."
-            yield Violation(stack.subject(resource), message)
+            yield RuleFinding(stack.subject(resource), message)
 
 
 @rule(
@@ -263,7 +263,7 @@ def _kustomizations(stack: Reviewed) -> Iterator[Violation]:
     reason="A floating version changes what runs without a reviewed change.",
     source="kubernetes.io/docs, images: avoid the tag latest (2026)",
 )
-def _fixed_versions(stack: Reviewed) -> Iterator[Violation]:
+def _fixed_versions(stack: Reviewed) -> Iterator[RuleFinding]:
     yield from _images(stack)
     yield from _charts(stack)
     yield from _kustomizations(stack)

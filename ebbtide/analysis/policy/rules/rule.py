@@ -42,8 +42,8 @@ WHOLE: Final = Subject(STACK, STACK)
 
 
 @dataclass(frozen=True, slots=True)
-class Violation:
-    """One violation of a rule.
+class RuleFinding:
+    """A finding of a rule, before its level in a stack.
 
     Attributes:
         subject: the violating object.
@@ -112,13 +112,13 @@ class Rule:
     level: Level
     reason: str
     source: str
-    check: Callable[[Reviewed], Iterable[Violation]]
+    check: Callable[[Reviewed], Iterable[RuleFinding]]
     is_of_change: bool = False
 
 
 def rule(
     id_: str, /, *, title: str, level: Level, reason: str, source: str, is_of_change: bool = False
-) -> Callable[[Callable[[Reviewed], Iterable[Violation]]], Rule]:
+) -> Callable[[Callable[[Reviewed], Iterable[RuleFinding]]], Rule]:
     """Return a decorator that makes a check a `Rule`."""
     return lambda check: Rule(
         id=id_,

@@ -107,7 +107,7 @@ def test_limits_are_totals_and_never_per_zone() -> None:
 
 
 @pytest.mark.parametrize(
-    ("location", "zones", "total", "at_birth"),
+    ("location", "zones", "total", "initial"),
     [
         ("us-central1-a", [], 3, 3),
         ("us-central1", [], 3, 1),
@@ -115,17 +115,17 @@ def test_limits_are_totals_and_never_per_zone() -> None:
         ("us-central1", ["us-central1-a", "us-central1-c"], 3, 2),
     ],
 )
-def test_the_count_at_birth_is_per_zone(location: str, zones: list[str], total: int, at_birth: int) -> None:
+def test_the_initial_count_is_per_zone(location: str, zones: list[str], total: int, initial: int) -> None:
     """A minimum of three over three zones begins with one node in each, and is never changed again."""
     declaration = only(GKE, machine="n2-standard-8", nodes={"min": total, "max": 9}, zones=zones)
     declaration["cloud"] = declaration["cloud"] | {"location": location}
     pool = synth(declaration).named("train-work", POOL)
-    assert pool.inputs["initialNodeCount"] == at_birth
+    assert pool.inputs["initialNodeCount"] == initial
     assert pool.ignore_changes == ("name", "initialNodeCount")
     assert "nodeCount" not in pool.inputs
 
 
-def test_the_count_at_birth_is_never_above_the_maximum() -> None:
+def test_the_initial_count_is_never_above_the_maximum() -> None:
     """One initial node cannot be in each of three zones."""
     declaration = only(GKE, machine="n2-standard-8", nodes={"min": 1, "max": 1})
     declaration["cloud"] = declaration["cloud"] | {"location": "us-central1"}
