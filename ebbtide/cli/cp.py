@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from ebbtide.clients.kubernetes import Api
-    from ebbtide.work.objects import Object
+    from ebbtide.clients.kubernetes.objects import Object
 
 _NOT_READ: Final = (
     "gpus",
@@ -100,7 +100,7 @@ def _reading(api: "Api", name: str, options: dict[str, Any]) -> "Generator[Objec
     from ebbtide.work import submission  # noqa: PLC0415
     from ebbtide.work.errors import WorkloadError  # noqa: PLC0415
     from ebbtide.work.runs import outputs, sessions  # noqa: PLC0415
-    from ebbtide.work.runs.metadata import user_of  # noqa: PLC0415
+    from ebbtide.work.runs.run import user_of  # noqa: PLC0415
 
     cluster = with_defaults(options)
     if not (options["pool"] or options["queue"]):
@@ -126,7 +126,7 @@ def _reading(api: "Api", name: str, options: dict[str, Any]) -> "Generator[Objec
 def _wait(api: "Api", reader: "Object") -> "Object":
     """Wait until a reader runs, with the reasons of the wait; return its pod."""
     from ebbtide.cli.follow_progress import narration  # noqa: PLC0415
-    from ebbtide.work import job_messages  # noqa: PLC0415
+    from ebbtide.work import progress  # noqa: PLC0415
     from ebbtide.work.runs.sessions import wait_until_running  # noqa: PLC0415
 
     metadata = reader["metadata"]
@@ -135,6 +135,6 @@ def _wait(api: "Api", reader: "Object") -> "Object":
             api,
             metadata["name"],
             metadata["namespace"],
-            lambda state: show(job_messages.progress_line(state)),
+            lambda state: show(progress.progress_line(state)),
             show,
         )

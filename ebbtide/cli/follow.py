@@ -19,8 +19,7 @@ from ebbtide.values import clock, durations
 if TYPE_CHECKING:
     from ebbtide.clients.kubernetes import Api
     from ebbtide.placement import Profile
-    from ebbtide.work.runs.listing import ListedWorkload
-    from ebbtide.work.runs.pod_history import PodHistory
+    from ebbtide.work.runs.listing import ListedWorkload, PodHistory
 
 
 Format = Annotated[PreviewFormat, typer.Option("--format", help="Text for people, or JSON.")]
@@ -90,8 +89,8 @@ def follow(
 
 
 def _check(name: str, namespace: str) -> None:
+    from ebbtide.work.arguments import is_label, is_subdomain  # noqa: PLC0415
     from ebbtide.work.errors import Problems  # noqa: PLC0415
-    from ebbtide.work.names import is_label, is_subdomain  # noqa: PLC0415
 
     problems = Problems()
     problems.check(is_subdomain(name), f"{name!r} is not a valid Job name.")
@@ -169,15 +168,11 @@ def _follow(
     *,
     logs: bool,
 ) -> None:
-    from ebbtide.cli.follow_progress import (  # noqa: PLC0415
-        EndedPods,
-        ProgressLines,
-        narration,
-    )
-    from ebbtide.work import job_messages, submission  # noqa: PLC0415
-    from ebbtide.work.job_progress import Phase  # noqa: PLC0415
-    from ebbtide.work.runs.log_stream import LogStream  # noqa: PLC0415
-    from ebbtide.work.runs.pod_history import PodHistory  # noqa: PLC0415
+    from ebbtide.cli.follow_progress import EndedPods, ProgressLines, narration  # noqa: PLC0415
+    from ebbtide.work import submission  # noqa: PLC0415
+    from ebbtide.work.logs import LogStream  # noqa: PLC0415
+    from ebbtide.work.progress import Phase, end_document, end_message  # noqa: PLC0415
+    from ebbtide.work.runs.listing import PodHistory  # noqa: PLC0415
 
     is_document = format_ is PreviewFormat.JSON
     output = console(sys.stderr if is_document else sys.stdout)
@@ -209,12 +204,12 @@ def _follow(
         say(own_lines(line, logs=logs), err=True)
     row = _row(api, name, namespace, profile, history)
     if is_document:
-        document = job_messages.end_document(snapshot, namespace, progress, profile)
+        document = end_document(snapshot, namespace, progress, profile)
         if row:
             document |= {key: row.document(clock.now())[key] for key in ("attempts", "cost")}
         write(json.dumps(document, indent=2) + "\n", None)
     else:
-        say(own_lines(job_messages.end_message(snapshot, progress, profile), logs=logs))
+        say(own_lines(end_message(snapshot, progress, profile), logs=logs))
         if profile:
             say(own_lines(_cost_line(row), logs=logs))
     if progress.phase is not Phase.COMPLETED:
@@ -241,7 +236,7 @@ def _row(
     api: "Api", name: str, namespace: str, profile: "Profile | None", history: "PodHistory"
 ) -> "ListedWorkload | None":
     """Return a workload that has ended as in the list; None if it cannot be read."""
-    from ebbtide.work.cluster import ClusterError  # noqa: PLC0415
+    from ebbtide.work.errors import ClusterError  # noqa: PLC0415
     from ebbtide.work.runs.listing import read_workload  # noqa: PLC0415
 
     try:

@@ -11,16 +11,12 @@ from rich.progress import Progress as Bar
 from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from ebbtide.clients.kubernetes import Api
-from ebbtide.clients.kubernetes.parts import text
+from ebbtide.clients.kubernetes.objects import Object, condition, disrupted, phase_of, text
 from ebbtide.placement import Profile
 from ebbtide.values import clock
-from ebbtide.work.cluster import ClusterError
-from ebbtide.work.job_messages import failure_text, progress_line
-from ebbtide.work.job_progress import Phase, Progress
-from ebbtide.work.objects import Object, condition, disrupted, phase_of
-from ebbtide.work.runs.pending.cause import OBVIOUS, Cause
-from ebbtide.work.runs.pending.causes import cause_of
-from ebbtide.work.runs.pending.reader import read_evidence
+from ebbtide.work.errors import ClusterError
+from ebbtide.work.evidence import OBVIOUS, Cause, read_evidence
+from ebbtide.work.progress import Phase, Progress, cause_of, failure_text, progress_line
 
 _WAITING: Final = frozenset({Phase.QUEUED, Phase.WAITING, Phase.STARTING})
 _AGAIN: Final = 15.0

@@ -15,7 +15,6 @@ from ebbtide.cli.options import PreviewFormat
 from ebbtide.cli.status import WatchError
 from ebbtide.text import command_line, several
 from ebbtide.values import durations
-from ebbtide.work.job_progress import Phase
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -88,7 +87,7 @@ def jobs(
     """
     from ebbtide.clients.kubernetes import Api  # noqa: PLC0415
     from ebbtide.values import clock  # noqa: PLC0415
-    from ebbtide.work.cluster import ClusterError  # noqa: PLC0415
+    from ebbtide.work.errors import ClusterError  # noqa: PLC0415
     from ebbtide.work.runs import listing  # noqa: PLC0415
 
     if watch and (when or format_ is PreviewFormat.JSON):
@@ -182,6 +181,8 @@ def _waits(row: "ListedWorkload") -> bool:
 
 
 def _state(row: "ListedWorkload") -> str:
+    from ebbtide.work.progress import Phase  # noqa: PLC0415
+
     current = row.progress
     counts = f" {current.done}/{current.points}" if current.points > 1 else ""
     return f"{'waiting' if current.phase is Phase.WAITING else current.phase}{counts}"

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ebbtide.clients.kubernetes import Api
+    from ebbtide.clients.kubernetes.objects import Object
     from ebbtide.placement import Profile
-    from ebbtide.work.job_progress import JobSnapshot
+    from ebbtide.work.evidence import Evidence
     from ebbtide.work.kinds import Kind
-    from ebbtide.work.objects import Object
 
 _LINKS: Final = ("pod", "job", "label")
 
@@ -110,9 +110,9 @@ def _links(profile: "Profile", namespace: str, workspace: str, pods: "Mapping[st
     return "\n\n".join(filter(None, (link, log_query(profile, namespace=namespace, **pods))))
 
 
-def _snapshot(api: "Api", name: str, namespace: str, kind: "Kind") -> "JobSnapshot":
+def _snapshot(api: "Api", name: str, namespace: str, kind: "Kind") -> "Evidence":
     from ebbtide.clients.kubernetes import ApiError  # noqa: PLC0415
-    from ebbtide.work.cluster import ClusterError  # noqa: PLC0415
+    from ebbtide.work.errors import ClusterError  # noqa: PLC0415
     from ebbtide.work.kinds import lost  # noqa: PLC0415
     from ebbtide.work.submission import take_snapshot  # noqa: PLC0415
 
@@ -132,15 +132,14 @@ def _check_index(job: "Object", index: int | None) -> None:
         raise WorkloadError(f"--index is {index}, and {name} has the indexes 0 to {spec['completions'] - 1}.")
 
 
-def _print(api: "Api", snapshot: "JobSnapshot", namespace: str, index: int | None) -> bool:
+def _print(api: "Api", snapshot: "Evidence", namespace: str, index: int | None) -> bool:
     """Print the existing lines; without any pod that has started, the state on standard error.
 
     Returns:
         False if a log could not be read, as after the deletion of the pod's node.
     """
-    from ebbtide.work.job_messages import progress_line  # noqa: PLC0415
-    from ebbtide.work.job_progress import progress  # noqa: PLC0415
-    from ebbtide.work.runs.log_stream import has_started, of_index, print_logs  # noqa: PLC0415
+    from ebbtide.work.logs import has_started, of_index, print_logs  # noqa: PLC0415
+    from ebbtide.work.progress import progress, progress_line  # noqa: PLC0415
 
     pods = of_index(snapshot.pods, index)
     unread = print_logs(api, namespace, pods, say, prefixed=index is None)
@@ -156,7 +155,7 @@ def _follow(api: "Api", name: str, namespace: str, index: int | None, profile: "
     """Print lines until the end of the workload, and changes of its state on standard error."""
     from ebbtide.cli.follow_progress import Changes, ProgressLines  # noqa: PLC0415
     from ebbtide.work import submission  # noqa: PLC0415
-    from ebbtide.work.runs.log_stream import LogStream, of_index  # noqa: PLC0415
+    from ebbtide.work.logs import LogStream, of_index  # noqa: PLC0415
 
     show = Changes(console(sys.stderr))
     stream = LogStream(api, namespace, say, prefixed=index is None)
@@ -177,7 +176,7 @@ def _follow(api: "Api", name: str, namespace: str, index: int | None, profile: "
 
 def _print_link(
     api: "Api",
-    snapshot: "JobSnapshot",
+    snapshot: "Evidence",
     namespace: str,
     profile: "Profile",
     workspace: str,
@@ -186,7 +185,7 @@ def _print_link(
 ) -> None:
     """Print the link to the logs on standard error, if some were not read, or pods are deleted."""
     from ebbtide.values import clock  # noqa: PLC0415
-    from ebbtide.work.job_progress import progress  # noqa: PLC0415
+    from ebbtide.work.progress import progress  # noqa: PLC0415
     from ebbtide.work.runs.listing import read_workload  # noqa: PLC0415
 
     name = snapshot.job["metadata"]["name"]

@@ -13,13 +13,13 @@ from ebbtide.cli.consoles import say
 from ebbtide.cli.exit_status import ExitStatus
 from ebbtide.cli.options import PreviewFormat
 from ebbtide.cli.workloads import Command, fields_of, with_defaults, with_shared_options
-from ebbtide.work.runs.code_in import CodeIn
+from ebbtide.work.tasks import CodeIn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from ebbtide.clients.kubernetes.objects import Object
     from ebbtide.placement import Profile
-    from ebbtide.work.objects import Object
     from ebbtide.work.runs.folder import Folder
     from ebbtide.work.tasks import TaskFields
 
@@ -89,7 +89,7 @@ def run(
     requested accelerators. The logs are printed until the Job ends; Ctrl-C leaves it running. Exit status 1:
     the Job failed.
     """
-    from ebbtide.work.several_nodes import job_over_nodes  # noqa: PLC0415
+    from ebbtide.work.jobs import job_over_nodes  # noqa: PLC0415
 
     def build(profile: "Profile", task: "TaskFields") -> "Sequence[Object]":
         return job_over_nodes(profile, nodes, **task)
@@ -135,7 +135,7 @@ def create(
     from ebbtide.work.errors import Problems  # noqa: PLC0415
     from ebbtide.work.runs import run as runs  # noqa: PLC0415
     from ebbtide.work.runs.folder import read_folder, size_text  # noqa: PLC0415
-    from ebbtide.work.runs.metadata import user_of  # noqa: PLC0415
+    from ebbtide.work.runs.run import user_of  # noqa: PLC0415
 
     cluster = folder = api = None
     made: list[Object] = []

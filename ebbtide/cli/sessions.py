@@ -100,8 +100,7 @@ class _Session:
         from ebbtide.work import submission  # noqa: PLC0415
         from ebbtide.work.runs import sessions  # noqa: PLC0415
         from ebbtide.work.runs.folder import read_folder  # noqa: PLC0415
-        from ebbtide.work.runs.metadata import user_of  # noqa: PLC0415
-        from ebbtide.work.runs.run import check_pods  # noqa: PLC0415
+        from ebbtide.work.runs.run import check_pods, user_of  # noqa: PLC0415
 
         kubectl_command()
         context = options["context"]
@@ -177,7 +176,7 @@ class _Session:
 
     def end_of(self, pod: Object, *, killed: bool = False) -> str:
         """Return why the pod has ended; empty if it runs, or the cluster is unreachable."""
-        from ebbtide.work.cluster import ClusterError  # noqa: PLC0415
+        from ebbtide.work.errors import ClusterError  # noqa: PLC0415
         from ebbtide.work.runs import sessions  # noqa: PLC0415
 
         try:
@@ -328,8 +327,8 @@ def notebook(
     open browser tab is no activity. Exit status 1: the pod ended.
     """
     from ebbtide.declaration.catalog import PINS  # noqa: PLC0415
-    from ebbtide.work.runs import notebook as notebooks  # noqa: PLC0415
     from ebbtide.work.runs import sessions  # noqa: PLC0415
+    from ebbtide.work.runs import sessions as notebooks  # noqa: PLC0415
 
     own = {"idle": idle, "setup": setup, "code_in": code_in}
     objects_of = partial(notebooks.notebook, version=PINS["jupyterlab"].version)
@@ -362,7 +361,7 @@ def _forward(session: _Session, pod: Object, port: int, token: str, *, first: bo
     Raises:
         SessionError: the first connection fails.
     """
-    from ebbtide.work.runs.notebook import PORT  # noqa: PLC0415
+    from ebbtide.work.runs.sessions import PORT  # noqa: PLC0415
 
     words = ["port-forward", f"pod/{pod['metadata']['name']}", f"{port or ''}:{PORT}"]
     with subprocess.Popen(  # noqa: S603 - kubectl

@@ -11,8 +11,8 @@ from ebbtide.cli.workloads import Command, Name, fields_of, give, pairs_of, with
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ebbtide.clients.kubernetes.objects import Object
     from ebbtide.placement import Profile
-    from ebbtide.work.objects import Object
     from ebbtide.work.sweeps import Value
     from ebbtide.work.tasks import TaskFields
 

@@ -12,7 +12,7 @@ from ebbtide.cli.jobs import Namespace, Profile
 from ebbtide.cli.options import PreviewFormat
 
 if TYPE_CHECKING:
-    from ebbtide.work.runs.pending.evidence import Evidence
+    from ebbtide.work.evidence import Evidence
 
 
 def why(
@@ -36,9 +36,8 @@ def why(
     """
     from ebbtide.clients.kubernetes import Api  # noqa: PLC0415
     from ebbtide.values import clock  # noqa: PLC0415
-    from ebbtide.work.runs.pending.cause import VERSION  # noqa: PLC0415
-    from ebbtide.work.runs.pending.causes import cause_of  # noqa: PLC0415
-    from ebbtide.work.runs.pending.reader import read_evidence  # noqa: PLC0415
+    from ebbtide.work.evidence import VERSION, read_evidence  # noqa: PLC0415
+    from ebbtide.work.progress import cause_of  # noqa: PLC0415
 
     api = Api.of_user(context)
     place = namespace_of(api, namespace)
@@ -61,9 +60,9 @@ def why(
 
 def _phase(evidence: "Evidence") -> str:
     """Return the clause about the phase of a workload that does not wait; empty if it has none."""
-    from ebbtide.work.job_progress import JobSnapshot, progress  # noqa: PLC0415
-    from ebbtide.work.objects import phase_of  # noqa: PLC0415
+    from ebbtide.clients.kubernetes.objects import phase_of  # noqa: PLC0415
+    from ebbtide.work.progress import progress  # noqa: PLC0415
 
-    if evidence.job is not None:
-        return f": it is {progress(JobSnapshot(job=evidence.job, pods=evidence.pods)).phase}"
+    if evidence.job:
+        return f": it is {progress(evidence).phase}"
     return f": it is {phase_of(evidence.pods[0]).lower()}" if evidence.pods else ""

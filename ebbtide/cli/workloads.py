@@ -255,14 +255,12 @@ def job(
     Job at once. With --nodes, a headless Service comes with the Job. With --submit, exit status 1 says that
     the Job failed.
     """
-    from ebbtide.work import jobs, several_nodes  # noqa: PLC0415
+    from ebbtide.work import jobs  # noqa: PLC0415
 
     cluster = with_defaults(options)
     with fields_of(name, command, options) as fields:
         manifests = (
-            (jobs.job(cluster, **fields),)
-            if nodes == 1
-            else several_nodes.job_over_nodes(cluster, nodes, **fields)
+            (jobs.job(cluster, **fields),) if nodes == 1 else jobs.job_over_nodes(cluster, nodes, **fields)
         )
     give(manifests, cluster, options)
 

@@ -11,7 +11,7 @@ from ebbtide.clients.clouds import connect
 from ebbtide.clients.clouds.errors import CloudApiError
 from ebbtide.clients.clouds.interfaces import Account, ClusterIdentity, Inventory
 from ebbtide.clients.kubernetes import Api, ApiError, KubeconfigError, MissingClientError
-from ebbtide.clients.kubernetes.parts import text
+from ebbtide.clients.kubernetes.objects import text
 from ebbtide.declaration.catalog import CLOUD_SPECS, CloudKind
 from ebbtide.operations.failures import OperationError
 from ebbtide.operations.state import State

@@ -10,7 +10,7 @@ from typing import Any, Final, cast
 
 from ebbtide.analysis.policy.rules.pools import LONGEST_LIFETIME
 from ebbtide.analysis.policy.settings import Level, Policy
-from ebbtide.clients.kubernetes.parts import part
+from ebbtide.clients.kubernetes.objects import part
 from ebbtide.operations.failures import OperationError
 from ebbtide.operations.state import State
 

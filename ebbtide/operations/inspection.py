@@ -12,7 +12,7 @@ from ebbtide.analysis.recording.recording import Recording
 from ebbtide.clients.clouds.errors import CloudApiError
 from ebbtide.clients.clouds.interfaces import Account, Contents, StoredData
 from ebbtide.clients.kubernetes import Api, ApiError, Object
-from ebbtide.clients.kubernetes.parts import part, parts, text
+from ebbtide.clients.kubernetes.objects import part, parts, text
 from ebbtide.declaration.catalog import CloudKind
 from ebbtide.operations import access, user_objects
 from ebbtide.operations.access import Clouds

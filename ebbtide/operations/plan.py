@@ -15,7 +15,7 @@ from ebbtide.analysis.review.build_report import new_pools_beside, review_of
 from ebbtide.analysis.review.report import DifferenceReport, Review
 from ebbtide.analysis.review.summary import action_counts
 from ebbtide.clients.clouds.interfaces import StoredData
-from ebbtide.clients.kubernetes.parts import parts
+from ebbtide.clients.kubernetes.objects import parts
 from ebbtide.operations import inspection, pool_replacement
 from ebbtide.text import several
 from ebbtide.values import durations

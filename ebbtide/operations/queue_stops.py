@@ -13,11 +13,10 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from ebbtide.clients.kubernetes import Api, ApiError, Object
-from ebbtide.clients.kubernetes.parts import part, text
+from ebbtide.clients.kubernetes.objects import condition, part, text
 from ebbtide.operations.state import State
 from ebbtide.text import several
 from ebbtide.values.kueue_api import API_PATH, ASLEEP
-from ebbtide.work.objects import condition
 
 _QUEUES: Final = f"{API_PATH}/clusterqueues"
 _WEBHOOKS: Final = 900.0  # seconds until system nodes and Kueue's webhooks run; nodes take 1 to 5 minutes

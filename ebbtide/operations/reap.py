@@ -14,7 +14,7 @@ from rich.console import Console
 
 from ebbtide.clients.clouds.errors import CloudApiError
 from ebbtide.clients.clouds.interfaces import Account, CloudResource, Inventory
-from ebbtide.clients.kubernetes.parts import parts, text
+from ebbtide.clients.kubernetes.objects import parts, text
 from ebbtide.declaration.model import expiry
 from ebbtide.errors import EbbtideError
 from ebbtide.operations import access, orphans, state

@@ -14,7 +14,7 @@ from ebbtide.clients.clouds import connect
 from ebbtide.clients.clouds.connect import metric_source
 from ebbtide.clients.clouds.errors import CloudApiError
 from ebbtide.clients.kubernetes import Api, Object
-from ebbtide.clients.kubernetes.parts import part, parts, text
+from ebbtide.clients.kubernetes.objects import condition, part, parts, text
 from ebbtide.declaration.catalog.amounts import Amount
 from ebbtide.declaration.model.labels_and_taints import AGENT_POOL, NODE_POOL
 from ebbtide.operations import access, state
@@ -36,10 +36,9 @@ from ebbtide.operations.work import Snapshot, pools_of_nodes, root_of, roots, ta
 from ebbtide.placement import PoolProfile, Profile
 from ebbtide.values import clock
 from ebbtide.values.kueue_api import API_PATH
-from ebbtide.work.objects import condition
-from ebbtide.work.runs.pending.evidence import Evidence, Workloads
-from ebbtide.work.runs.pending.queue_causes import queue_cause
-from ebbtide.work.unplaceable import misfit
+from ebbtide.work.evidence import Evidence, Workloads
+from ebbtide.work.placement import misfit
+from ebbtide.work.queue_causes import queue_cause
 
 _UNKNOWN: Final = "waiting work is unknown"
 _REQUESTS: Final = "/apis/autoscaling.x-k8s.io/v1/provisioningrequests"

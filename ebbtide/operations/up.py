@@ -24,7 +24,7 @@ from ebbtide.analysis.recording.record import ASSUMPTIONS
 from ebbtide.analysis.recording.recording import STACK_TYPE, Recording, urn_name
 from ebbtide.analysis.review.baseline import Baseline
 from ebbtide.clients.kubernetes import Api
-from ebbtide.clients.kubernetes.parts import parts, text
+from ebbtide.clients.kubernetes.objects import parts, text
 from ebbtide.declaration.project import yaml_file
 from ebbtide.operations import access, inspection, pool_replacement, queue_stops, state
 from ebbtide.operations.failures import OperationError, explanation, unlocking

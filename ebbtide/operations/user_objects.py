@@ -18,7 +18,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from ebbtide.clients.kubernetes import Api, Object
-from ebbtide.clients.kubernetes.parts import part, parts, text, words
+from ebbtide.clients.kubernetes.objects import part, parts, text, words
 from ebbtide.declaration.catalog import CloudKind
 from ebbtide.operations.state import ObjectReference, State
 from ebbtide.values import clock

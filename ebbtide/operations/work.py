@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from ebbtide.clients.kubernetes import Api, Object
-from ebbtide.clients.kubernetes.parts import part, parts, text
+from ebbtide.clients.kubernetes.objects import part, parts, text
 from ebbtide.declaration.model.tenants import reserved_owner
 from ebbtide.operations.state import ObjectReference, State
 from ebbtide.placement import Profile

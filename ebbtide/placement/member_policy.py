@@ -37,7 +37,7 @@ PODS_LABEL: Final = "ebbtide.dev/pods"
 """Label of a namespace with the maximum number of its pods, as in its quota."""
 
 OWNER_LABEL: Final = "ebbtide.dev/owner"
-"""Label of work with its user, as a label's value (`ebbtide.work.runs.metadata`); the record of costs
+"""Label of work with its user, as a label's value (`ebbtide.work.runs.run`); the record of costs
 reads it."""
 
 _WORK_LABELS: Final = ("jobset.sigs.k8s.io/jobset-name", "workflows.argoproj.io/workflow")
@@ -304,7 +304,7 @@ def _pod_checks(cluster: Cluster) -> Iterator[tuple[str, str]]:
 def _claim_checks() -> Iterator[tuple[str, str]]:
     """Yield the checks of what a pod says of itself in the record of costs.
 
-    The owner's label is the user's name, whose other characters are replaced (`ebbtide.work.runs.metadata`).
+    The owner's label is the user's name, whose other characters are replaced (`ebbtide.work.runs.run`).
     A long name is cut, so that only its beginning is compared.
     """
     owner = f"l[{quoted(OWNER_LABEL)}]"

@@ -12,14 +12,13 @@ from ebbtide.clients.kubernetes import Api
 from ebbtide.placement import Profile
 from ebbtide.work import submission
 from ebbtide.work.errors import WorkloadError
-from ebbtide.work.job_progress import Phase
+from ebbtide.work.logs import LogStream
+from ebbtide.work.progress import Phase
 from ebbtide.work.runs.code import check_destination, uploaded
-from ebbtide.work.runs.code_in import CodeIn
 from ebbtide.work.runs.existing import cancel
 from ebbtide.work.runs.folder import read_folder
-from ebbtide.work.runs.log_stream import LogStream
-from ebbtide.work.runs.metadata import user_of
-from ebbtide.work.runs.run import check, objects_of
+from ebbtide.work.runs.run import check, objects_of, user_of
+from ebbtide.work.tasks import CodeIn
 
 _MAIN: Final = "__main__"
 _CALLED: Final = "EBBTIDE_FUNCTION"

@@ -10,14 +10,16 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ebbtide.clients.kubernetes import Api, ApiError
+from ebbtide.clients.kubernetes.objects import Object
 from ebbtide.text import command_line, did_you_mean, or_list
-from ebbtide.work.cluster import ClusterError, explained
-from ebbtide.work.objects import Object
+from ebbtide.work.errors import ClusterError, explained
 
 _RUN: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 """Ids of Kubeflow Pipelines runs."""
 RUN_LABEL: Final = "pipeline/runid"
 """Label on a run's Workflow and pods (kubeflow/pipelines, backend/src/common/util/consts.go, 2.17)."""
+INDEX: Final = "batch.kubernetes.io/job-completion-index"
+"""Annotation and label with the index of a pod of an Indexed Job."""
 TRIAL_LABEL: Final = "katib.kubeflow.org/trial"
 _EXPERIMENT_LABEL: Final = "katib.kubeflow.org/experiment"
 """Labels on a trial's pods; the second is also on those of the suggestion service (kubeflow/katib 0.19,

@@ -1,16 +1,19 @@
-"""Placement of a task on a pool or in a queue, and the pods' fields for it."""
+"""Placement of a task on a pool or in a queue, with the pods' fields; and work that no pool can run."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from typing import Any, Final
 
+from ebbtide.clients.kubernetes.objects import part, parts
 from ebbtide.placement import PoolProfile, Profile, ProfileError, QueueProfile
 from ebbtide.placement.profile import PRIORITY_LABEL, QUEUE_LABEL, SAFE_TO_EVICT
-from ebbtide.values import durations
-from ebbtide.work.amounts import MEBIBYTE
+from ebbtide.text import several
+from ebbtide.values import durations, quantities
+from ebbtide.values.pod_requests import pod_requests
+from ebbtide.work.arguments import MEBIBYTE
 from ebbtide.work.errors import Problems, WorkloadError
-from ebbtide.work.shared_memory import check_shared_memory
-from ebbtide.work.tasks import Sidecar, Task
+from ebbtide.work.tasks import Sidecar, Task, check_shared_memory
 from ebbtide.work.volumes import Mount, mounts_of
 
 MAX_RUN_ANNOTATION: Final = "provreq.kueue.x-k8s.io/maxRunDurationSeconds"
@@ -332,3 +335,106 @@ def _obstacles(pool: PoolProfile, task: Task, cloud: str, *, run: bool = True) -
                 f"{durations.in_one_unit(limit)}: save checkpoints, and write at most that."
             )
     return problems.all
+
+
+def check_capacity(pools: Iterable[PoolProfile], task: Task, nodes: int, problems: Problems) -> None:
+    """Report more pods than can run at once: they would wait for each other while occupying nodes.
+
+    A queue admits all of them to one of its pools. Its quota is the maximum capacity of its pools, so no
+    other limit applies.
+
+    Args:
+        pools: the pools that can run one of the pods.
+        task: the requests of each pod.
+        nodes: number of pods.
+        problems: collects the problems.
+    """
+    pools = list(pools)
+    for pool in pools:
+        together = pool.accelerator.slice_nodes if pool.accelerator and task.gpu_count else 1
+        problems.check(
+            together in (1, nodes),
+            f"nodes is {nodes}, and a TPU slice of pool {pool.name} is {together} nodes, which run one Job "
+            f"together: write {together} nodes (--nodes).",
+        )
+    most = {pool.name: _most_pods(pool, task) for pool in pools}
+    known = {name: count for name, count in most.items() if count is not None}
+    largest = max(known, key=lambda name: known[name], default="")
+    problems.check(
+        len(known) < len(most) or nodes <= known[largest],
+        f"nodes is {nodes}, and pool {largest} has capacity for {known.get(largest)} such pods: the pods "
+        "would wait for each other. Write fewer nodes, or raise the pool's largest size.",
+    )
+
+
+def _most_pods(pool: PoolProfile, task: Task) -> int | None:
+    """Return the number of such pods that fit on a pool at its maximum; None if their requests are
+    unknown."""
+    offered = (
+        (pool.accelerator.count if pool.accelerator else 0, task.gpu_count),
+        (pool.cpu_m, task.cpu_m),
+        (pool.memory_mib * MEBIBYTE, task.memory_b),
+    )
+    per_node = [have // request for have, request in offered if have and request > 0]
+    return pool.max_nodes * min(per_node) if per_node else None
+
+
+_ACCELERATORS: Final = ("nvidia.com/", "google.com/tpu", "amd.com/gpu")
+"""Prefixes of resources of accelerators; others may be those of a user's own device plugin."""
+
+
+def misfit(workload: Mapping[str, Any], pools: Iterable[PoolProfile]) -> str:
+    """Return why a Workload can never be admitted to pools; empty if it can.
+
+    Kueue admits each pod set to one flavor, that is to one pool.
+
+    Args:
+        workload: Kueue's Workload.
+        pools: the pools of its queue.
+    """
+    pools = tuple(pools)
+    for pod_set in parts(workload, "spec", "podSets"):
+        reasons = [next(_reasons(pod_set, pool), "") for pool in pools]
+        if all(reasons):
+            return "; ".join(dict.fromkeys(reasons)) or "its queue has no pool"
+    return ""
+
+
+def _reasons(pod_set: Mapping[str, Any], pool: PoolProfile) -> Iterator[str]:
+    """Yield the reasons why a pool cannot run a pod set."""
+    spec = part(pod_set, "template", "spec")
+    for label, value in part(spec, "nodeSelector").items():
+        if pool.labels.get(label, value) != value:
+            yield f"its node selector {label}={value} excludes pool {pool.name}"
+    node = offered(pool)
+    fits: list[Decimal] = []
+    for resource, request in pod_requests(spec).items():
+        have = node.get(resource, Decimal(0) if resource.startswith(_ACCELERATORS) else None)
+        if have is None or not request:
+            continue
+        if request > have:
+            had = amount_text(resource, have) if have else "none"
+            yield f"a pod needs {amount_text(resource, request)}, and a node of pool {pool.name} has {had}"
+        else:
+            fits.append(have // request)
+    count = int(pod_set.get("minCount") or pod_set.get("count") or 1)
+    if fits and (most := int(min(fits)) * pool.max_nodes) < count:
+        yield f"it needs {several(count, 'pod')} at once, and pool {pool.name} has capacity for {most}"
+
+
+def offered(pool: PoolProfile) -> Mapping[str, Decimal]:
+    """Return the known resources of a node, in units of the API."""
+    known = {"cpu": Decimal(pool.cpu_m) / 1000, "memory": Decimal(pool.memory_mib) * MEBIBYTE}
+    node = {resource: amount for resource, amount in known.items() if amount}
+    if pool.accelerator:
+        node[pool.accelerator.resource] = Decimal(pool.accelerator.count)
+    return node
+
+
+def amount_text(resource: str, amount: Decimal) -> str:
+    """Format an amount: `4 nvidia.com/gpu`, `3500m CPU`, `40Gi memory`."""
+    if resource == "cpu":
+        return f"{quantities.cpu(int(amount * 1000))} CPU"
+    if resource == "memory":
+        return f"{quantities.memory(int(amount / MEBIBYTE))} memory"
+    return f"{amount.normalize():f} {resource}"

@@ -9,16 +9,15 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from ebbtide.clients.kubernetes import METADATA, Api, ApiError
-from ebbtide.clients.kubernetes.parts import text
+from ebbtide.clients.kubernetes.objects import Object, text, waits
 from ebbtide.text import and_list, command_line
+from ebbtide.values import clock
 from ebbtide.values.kueue_api import API_PATH
-from ebbtide.work.cluster import ClusterError, explained
-from ebbtide.work.job_progress import JobSnapshot, Phase, Progress, progress
+from ebbtide.work.errors import ClusterError, explained
+from ebbtide.work.evidence import JOB_UID, Evidence
 from ebbtide.work.kinds import JOB, Kind, kind_of, lost
-from ebbtide.work.objects import Object, waits
+from ebbtide.work.progress import Phase, Progress, progress
 
-JOB_UID: Final = "kueue.x-k8s.io/job-uid"
-"""The label by which Kueue's Workload names its Job (kueue, pkg/controller/constants, 0.19)."""
 REQUEST: Final = "ebbtide.dev/request"
 """Annotation with the id of the request that created a Job and its dependents: an object of its name without
 it is another's."""
@@ -315,8 +314,8 @@ def _refusal(error: ApiError, manifest: Object, namespace: str) -> str:
             return f"The cluster refuses {kind} {name}, and nothing was created: {error.message}"
 
 
-def take_snapshot(api: Api, name: str, namespace: str, kind: Kind = JOB) -> JobSnapshot:
-    """Take a snapshot of a workload.
+def take_snapshot(api: Api, name: str, namespace: str, kind: Kind = JOB) -> Evidence:
+    """Take a snapshot of a workload: its pods, and of what it waits for what is read fast.
 
     Raises:
         ApiError: it does not exist, reading it or its pods is forbidden, or the API server does not respond.
@@ -337,7 +336,17 @@ def take_snapshot(api: Api, name: str, namespace: str, kind: Kind = JOB) -> JobS
         of = f"involvedObject.uid={waiting['metadata']['uid']}"
         events = (_find(api, f"{core}/events", fieldSelector=of) or {}).get("items", [])
     label = "" if kind is JOB else selector.partition(",")[0]
-    return JobSnapshot(job=job, pods=pods, workload=workload, events=events, label=label)
+    return Evidence(
+        kind=kind.name,
+        namespace=namespace,
+        name=name,
+        now=clock.now(),
+        job=job,
+        pods=pods,
+        workload=workload,
+        events=events,
+        label=label,
+    )
 
 
 def _find(api: Api, path: str, **query: str) -> Object | None:
@@ -359,7 +368,7 @@ def follow(
     on_pods: Callable[[Sequence[Object]], Any] | None = None,
     *,
     until_running: bool = False,
-) -> tuple[JobSnapshot, Progress]:
+) -> tuple[Evidence, Progress]:
     """Follow a workload to its end, or until a pod runs.
 
     An unresponsive API server, such as during an upgrade, is tolerated for a while.

@@ -9,9 +9,9 @@ from itertools import product
 from typing import Final, Unpack
 
 from ebbtide.placement import Profile
+from ebbtide.work.arguments import LABEL_LENGTH
 from ebbtide.work.errors import Problems
 from ebbtide.work.jobs import Manifest, manifest, placed
-from ebbtide.work.names import LABEL_LENGTH
 from ebbtide.work.tasks import Task, TaskFields, check_free
 from ebbtide.work.volumes import by_index
 

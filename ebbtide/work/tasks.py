@@ -1,13 +1,13 @@
-"""Tasks: the common fields of Jobs and sweeps."""
+"""Tasks: the common fields of Jobs and sweeps, and the shared memory of their pods."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Final, Required, TypedDict
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Final, Required, TypedDict
 
-from ebbtide.work.amounts import memory_bytes, millicores, seconds
+from ebbtide.work.arguments import LABEL_LENGTH, is_label, is_subdomain, memory_bytes, millicores, seconds
 from ebbtide.work.errors import Problems
-from ebbtide.work.names import LABEL_LENGTH, is_label, is_subdomain
 from ebbtide.work.secrets import check_env, check_image_pull_secrets, check_secrets, check_text
 
 _STOPPED: Final = {137: "SIGKILL", 143: "SIGTERM"}
@@ -83,6 +83,16 @@ class TaskFields(TypedDict, total=False):
     """Folders of buckets to mount, read-only, by the identity of the service account, by default the team's:
     `{"gs://acme-data/images": "/data"}`; on AKS only of the team's bucket that is its `volume`,
     `abfs://CONTAINER@ACCOUNT.dfs.core.windows.net/FOLDER`."""
+
+
+class CodeIn(StrEnum):
+    """Storage of a run's code."""
+
+    IMAGE = "image"
+    """A layer on the image, in the registry of the namespace's team."""
+    CONFIG_MAP = "config-map"
+    BUCKET = "bucket"
+    """An archive in the bucket of the namespace's team, which the pods mount."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -252,3 +262,49 @@ def check_free(task: Task, names: Iterable[str], owner: str, problems: Problems)
             problems.check(
                 name not in given, f"{field_name} has {name}, which {owner} sets: use another name."
             )
+
+
+if TYPE_CHECKING:
+    pass
+
+SHARED_MEMORY_PATH: Final = "/dev/shm"  # noqa: S108 - a mount point, not a file
+SHARED_MEMORY_VOLUME: Final = "shared-memory"
+
+Manifest = dict[str, Any]
+
+
+def check_shared_memory(task: "Task", problems: Problems) -> None:
+    """Report shared memory that exceeds the pod's memory.
+
+    Files in it count towards the memory limit of the container that wrote them (Kubernetes docs, volumes,
+    emptyDir, 1.35).
+    """
+    if not task.shared_memory:
+        return
+    problems.check(
+        task.memory,
+        "shared_memory is given without memory: it is part of the container's memory, which would not be "
+        "requested. Write memory (--memory), including shared_memory.",
+    )
+    with problems.collecting():
+        problems.check(
+            not task.memory or task.shared_memory_b < task.memory_b,
+            f"shared_memory is {task.shared_memory}, which is part of memory, and memory is {task.memory}: "
+            "a container that fills it would be killed. Write less, or more memory.",
+        )
+    for _, path in task.mount_paths:
+        problems.check(
+            path != SHARED_MEMORY_PATH,
+            f"{SHARED_MEMORY_PATH} is where shared_memory is mounted: use another path.",
+        )
+
+
+def memory_volumes(task: "Task") -> list[Manifest]:
+    """Return a pod's volumes for its shared memory."""
+    volume = {"medium": "Memory", "sizeLimit": task.shared_memory}
+    return [{"name": SHARED_MEMORY_VOLUME, "emptyDir": volume}] if task.shared_memory else []
+
+
+def memory_mounts(task: "Task") -> list[Manifest]:
+    """Return the container's mounts for its shared memory."""
+    return [{"name": SHARED_MEMORY_VOLUME, "mountPath": SHARED_MEMORY_PATH}] if task.shared_memory else []

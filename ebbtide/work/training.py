@@ -12,9 +12,8 @@ from typing import Any, Final, TypedDict, Unpack
 
 from ebbtide.placement import Profile
 from ebbtide.text import install_command
-from ebbtide.work.capacity import check_capacity
 from ebbtide.work.errors import Problems, WorkloadError
-from ebbtide.work.placement import Placement, place
+from ebbtide.work.placement import Placement, check_capacity, place
 from ebbtide.work.secrets import (
     check_image_pull_secrets,
     check_secrets,
@@ -23,8 +22,7 @@ from ebbtide.work.secrets import (
     secret_variables,
     secret_volumes,
 )
-from ebbtide.work.shared_memory import memory_mounts, memory_volumes
-from ebbtide.work.tasks import Task
+from ebbtide.work.tasks import Task, memory_mounts, memory_volumes
 
 Manifest = dict[str, Any]
 

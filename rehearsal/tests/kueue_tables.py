@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from ebbtide.work.objects import condition
+from ebbtide.clients.kubernetes.objects import condition
 from ebbtide_rehearsal.replay.kueue import PROGRAM, Flavors
 from ebbtide_rehearsal.tools import all_items
 from ebbtide_rehearsal.tools.build import module_directory

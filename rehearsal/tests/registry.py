@@ -16,8 +16,7 @@ import trustme
 import yaml
 from rich.console import Console
 
-from ebbtide.work.registries.reference import Reference
-from ebbtide.work.registries.repository import Repository, digest_of
+from ebbtide.work.registries.repository import Reference, Repository, digest_of
 from ebbtide_rehearsal.control_plane.ports import LOCALHOST, PortReservation
 from ebbtide_rehearsal.tools import ensure, narration
 from rehearsal.tests.token_server import ISSUER, SERVICE, TokenServer

@@ -7,7 +7,7 @@ import pytest
 
 from ebbtide.analysis.recording.recording import Recording
 from ebbtide.placement import Profile
-from ebbtide.work.pipelines.queues import NAMESPACE
+from ebbtide.work.pipelines.placement import NAMESPACE
 from tests.examples.workloads import compiled, module
 from tests.repository import ROOT, STORIES
 from tests.synth import synth_stack

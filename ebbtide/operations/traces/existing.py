@@ -8,16 +8,15 @@ from datetime import datetime
 from typing import Any, Final
 
 from ebbtide.clients.kubernetes import Api, ApiError
-from ebbtide.clients.kubernetes.parts import part, parts, text
+from ebbtide.clients.kubernetes.objects import Object, condition, end_condition, part, parts, text
 from ebbtide.in_pods.cost_recorder import OWNER_LABEL
 from ebbtide.placement import Profile
 from ebbtide.placement.profile import PRIORITY_LABEL, QUEUE_LABEL, SAFE_TO_EVICT
 from ebbtide.values.kueue_api import API_PATH
 from ebbtide.values.pod_requests import pod_requests
-from ebbtide.work.cluster import ClusterError, explained
-from ebbtide.work.objects import Object, condition
+from ebbtide.work.errors import ClusterError, explained
 from ebbtide.work.placement import MAX_RUN_ANNOTATION
-from ebbtide.work.runs.pod_costs import selected_pools
+from ebbtide.work.runs.listing import selected_pools
 
 ACCELERATORS: Final = ("nvidia.com/gpu", "amd.com/gpu", "google.com/tpu")
 """Resources of accelerators."""
@@ -213,7 +212,7 @@ class _Reading:
     def _unqueued(self, job: Object, pods: Sequence[Object]) -> ExistingWork:
         began = text(job, "status", "startTime")
         since = _seconds(began) if began and not part(job, "spec").get("suspend") else None
-        ended = _moment(condition(job, "Complete") or condition(job, "Failed"))
+        ended = _moment(end_condition(job))
         return ExistingWork(
             namespace=job["metadata"]["namespace"],
             name=job["metadata"]["name"],

@@ -9,14 +9,13 @@ from typing import Any, Final
 import yaml
 
 from ebbtide.clients.kubernetes import Api, ApiError
-from ebbtide.clients.kubernetes.parts import part
+from ebbtide.clients.kubernetes.objects import Object, condition, part
 from ebbtide.operations.ledger import Line, Record, find_record
 from ebbtide.operations.traces.existing import ExistingWork, PodRequests, read_existing
 from ebbtide.operations.traces.history import pod_seconds, pods_at_once
 from ebbtide.placement import Profile
 from ebbtide.values.kueue_api import API_PATH, API_VERSION
-from ebbtide.work.cluster import ClusterError
-from ebbtide.work.objects import Object, condition
+from ebbtide.work.errors import ClusterError
 
 _KINDS: Final = {
     "resourceflavors": "ResourceFlavor",

@@ -5,13 +5,15 @@ that probably fail get a `PlacementWarning`. kfp is imported when the first step
 that created the step has loaded it.
 """
 
-from ebbtide.work.pipelines.all_steps import every_step
-from ebbtide.work.pipelines.pools import PlacementWarning, use_pool
-from ebbtide.work.pipelines.queues import use_queue
-from ebbtide.work.pipelines.retries import retry_disruptions
-from ebbtide.work.pipelines.secrets import use_secrets
+from ebbtide.work.pipelines.placement import PlacementWarning, use_pool, use_queue
 from ebbtide.work.pipelines.steps import require
-from ebbtide.work.pipelines.storage import use_identity, use_volume
+from ebbtide.work.pipelines.treatment import (
+    every_step,
+    retry_disruptions,
+    use_identity,
+    use_secrets,
+    use_volume,
+)
 
 require()
 

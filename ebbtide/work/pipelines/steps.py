@@ -1,25 +1,28 @@
-"""A step in kfp: the only module that accesses kfp's objects.
+"""A step in kfp, its requirements and its errors: the only module that accesses kfp's objects.
 
 kfp has no type annotations; the attributes of its tasks that are read get their types here. Source: kfp and
 kfp-kubernetes 2.17.0, dsl/pipeline_task.py, dsl/structures.py, kubernetes/*.py.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from importlib.machinery import PathFinder
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 from ebbtide.placement import MatchExpression, Toleration
 from ebbtide.text import install_command
-from ebbtide.work.amounts import memory_bytes
-from ebbtide.work.placement import BUCKET_MOUNTED, QUEUE_LABEL
+from ebbtide.work.arguments import memory_bytes, seconds
+from ebbtide.work.errors import Problems, WorkloadError
+from ebbtide.work.placement import BUCKET_MOUNTED, KEPT, QUEUE_LABEL
+from ebbtide.work.tasks import SHARED_MEMORY_PATH, SHARED_MEMORY_VOLUME, Task
 
 if TYPE_CHECKING:
     from kfp.dsl import PipelineTask
     from kfp.dsl.structures import RetryPolicy
-
 
 _MEMORY: Final = re.compile(r"\d+(?:[KMGTPE]i?)?")
 """Syntax of `set_memory_limit`."""
@@ -210,3 +213,117 @@ def require() -> None:
             f"Install it with: {install_command('kfp')}.",
             name="kfp",
         )
+
+
+@contextmanager
+def faults_of(step: Step) -> Generator[Problems]:
+    """Collect the errors of a step, and raise them at the end of the block, prefixed with the step's name.
+
+    Raises:
+        WorkloadError: with all problems, including those that the block raises.
+    """
+    problems = Problems()
+    with problems.collecting():
+        yield problems
+    if problems.all:
+        raise WorkloadError(*(f"Step {step.name}: {text}" for text in dict.fromkeys(problems.all)))
+
+
+class RequirementFields(TypedDict, total=False):
+    """Fields of a step; omitted ones keep their values in kfp."""
+
+    gpus: int
+    """Accelerators, as a limit; their kind follows from the pool. Required, here or in kfp, if the nodes have
+    accelerators; 0 uses none of them."""
+    cpu: str
+    """CPU limit, and also the request: cores, such as `4`, or `500m`."""
+    memory: str
+    """Memory limit, and also the request: `48G`, `48Gi`."""
+    shared_memory: str
+    """Size of a volume in memory at `/dev/shm`, a part of `memory`: `8Gi`."""
+    lasts: str | timedelta
+    """Expected duration of the step: `6h`. It is not a limit; warnings use it."""
+    checkpoints: bool
+    """True if a retry of the step continues from its last checkpoint."""
+    keep_node: bool
+    """True if the cluster autoscaler must not end its pod to remove a node that is less than half used."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Requirements:
+    """Requirements of a step.
+
+    Attributes:
+        gpus: number of accelerators; None if unset, 1 if a parameter of the run sets it.
+        cpu: CPU; empty if unknown at compile time.
+        memory: memory; empty if unknown at compile time.
+        shared_memory: size of a volume in memory at /dev/shm; empty for the container runtime's default.
+        lasts: expected duration in seconds; None if unset.
+        checkpoints: whether it resumes from its last checkpoint.
+        mounts_bucket: whether it mounts a bucket on GKE.
+    """
+
+    gpus: int | None
+    cpu: str
+    memory: str
+    shared_memory: str
+    lasts: int | None
+    checkpoints: bool
+    mounts_bucket: bool
+
+    def task(self, *, pool: str = "", queue: str = "", namespace: str = "", priority: str = "") -> Task:
+        """Return the step as a task of a Job, to validate it by the same rules. A step has neither a Job's
+        name nor its image, and the name of its claim does not matter."""
+        return Task(
+            name="step",
+            image="step",
+            pool=pool,
+            queue=queue,
+            namespace=namespace,
+            gpus=self.gpus,
+            cpu=self.cpu,
+            memory=self.memory,
+            shared_memory=self.shared_memory,
+            priority=priority,
+            volume="step" if self.mounts_bucket else "",
+        )
+
+
+def requirements(step: Step, needs: RequirementFields, problems: Problems) -> Requirements:
+    """Return the requirements of a step; malformed amounts become problems."""
+    gpus = needs.get("gpus", step.accelerators)
+    problems.check(gpus is None or gpus >= 0, f"gpus is {gpus}; write 0 or more.")
+    requirements = Requirements(
+        gpus=None if gpus is None else max(0, gpus),
+        cpu=needs.get("cpu", step.cpu),
+        memory=needs.get("memory", step.memory),
+        shared_memory=needs.get("shared_memory", ""),
+        lasts=_lasts(needs, problems),
+        checkpoints=needs.get("checkpoints", False),
+        mounts_bucket=step.mounts_bucket,
+    )
+    task = requirements.task()
+    for amount in ("cpu_m", "memory_b", "shared_memory_b"):
+        with problems.collecting():
+            getattr(task, amount)
+    return requirements
+
+
+def _lasts(needs: RequirementFields, problems: Problems) -> int | None:
+    with problems.collecting():
+        return seconds("lasts", needs["lasts"]) if "lasts" in needs else None
+    return None
+
+
+def limit(step: Step, needs: RequirementFields, accelerator: str) -> None:
+    """Set the limits in kfp, the kind of accelerator, and whether the pod keeps its node."""
+    if "cpu" in needs:
+        step.limit_cpu(needs["cpu"])
+    if "memory" in needs:
+        step.limit_memory(needs["memory"])
+    if "shared_memory" in needs:
+        step.mount_memory(SHARED_MEMORY_VOLUME, SHARED_MEMORY_PATH, needs["shared_memory"])
+    if accelerator:
+        step.limit_accelerators(accelerator, needs.get("gpus"))
+    if needs.get("keep_node", False):
+        step.annotate(KEPT)

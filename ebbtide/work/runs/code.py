@@ -1,5 +1,6 @@
 """The code in a run's pods: in the image, or an archive in a ConfigMap or a bucket, which a shell unpacks
-before the command."""
+before the command.
+"""
 
 import base64
 import gzip
@@ -10,13 +11,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from ebbtide.clients.kubernetes import Api
+from ebbtide.clients.kubernetes.objects import Object
 from ebbtide.in_pods.storage import CheckpointError, write_once
 from ebbtide.placement import Profile
 from ebbtide.work.errors import WorkloadError
-from ebbtide.work.objects import Object
-from ebbtide.work.runs.code_in import CodeIn
-from ebbtide.work.runs.folder import Folder, size_text
-from ebbtide.work.runs.metadata import application, suffixed
+from ebbtide.work.runs.folder import Folder, application, size_text, suffixed
+from ebbtide.work.tasks import CodeIn
 
 DIRECTORY: Final = "/code"
 """Directory of the code in the container, and the command's working directory."""
@@ -113,8 +113,7 @@ def uploaded(
     """
     if repository := image_repository(profile, namespace, folder, code_in):
         # The extra `registry`.
-        from ebbtide.work.registries.code_image import push_code  # noqa: PLC0415
-        from ebbtide.work.registries.credentials import user_credentials  # noqa: PLC0415
+        from ebbtide.work.registries.code_image import push_code, user_credentials  # noqa: PLC0415
 
         base, layer = _container(job)["image"], folder.archive(DIRECTORY.lstrip("/"))
         architecture = profile.architecture(**chosen)

@@ -6,17 +6,16 @@ from copy import deepcopy
 from typing import Any, Final
 
 from ebbtide.clients.kubernetes import Api, ApiError
-from ebbtide.clients.kubernetes.parts import text
+from ebbtide.clients.kubernetes.objects import Object, phase_of, text
 from ebbtide.placement.profile import QUEUE_LABEL
 from ebbtide.text import and_list, several
 from ebbtide.values.kueue_api import API_PATH
-from ebbtide.work.cluster import ClusterError, explained
-from ebbtide.work.errors import WorkloadError
-from ebbtide.work.job_progress import Phase, progress
+from ebbtide.work.arguments import is_label
+from ebbtide.work.errors import ClusterError, WorkloadError, explained
+from ebbtide.work.evidence import JOB_UID
 from ebbtide.work.kinds import EXPERIMENT, JOB, PIPELINE_RUN, TRAIN_JOB, Kind, NoWorkloadError, kind_of
-from ebbtide.work.names import is_label
-from ebbtide.work.objects import Object, phase_of
-from ebbtide.work.submission import JOB_UID, remove_unowned, submit, take_snapshot
+from ebbtide.work.progress import Phase, progress
+from ebbtide.work.submission import remove_unowned, submit, take_snapshot
 from ebbtide.work.volumes import move_outputs
 
 RERUN_OF: Final = "ebbtide.dev/rerun-of"

@@ -2,6 +2,8 @@
 
 import io
 import os
+import re
+import secrets
 import stat
 import tarfile
 from collections.abc import Generator, Iterable, Sequence
@@ -14,7 +16,7 @@ from pathspec import GitIgnoreSpec, PathSpec
 
 from ebbtide.text import printable
 from ebbtide.work.errors import WorkloadError
-from ebbtide.work.secret_patterns import secret_in_file
+from ebbtide.work.secrets import secret_in_file
 
 LARGEST: Final = 200 * 10**6
 """Maximum size in bytes of the files of a folder; more is usually data or an environment."""
@@ -25,6 +27,11 @@ _BEGIN: Final = 1 << 20
 """Bytes of a file that are searched for a secret."""
 _SHOWN: Final = 5
 """Number of large files in an error."""
+_CHARACTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
+"""Characters of Kubernetes' generated names, which form no words (apimachinery, pkg/util/rand, 2026)."""
+_SUFFIX: Final = 5
+_LONGEST: Final = 40
+"""Maximum length of the folder's part of a name: a Job's pods and indexes need the rest."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -271,3 +278,20 @@ def _docker_patterns(lines: Iterable[str]) -> list[str]:
 
 def _lines(file: Path) -> list[str]:
     return file.read_text(encoding="utf-8", errors="replace").splitlines()
+
+
+def name_of(folder: str) -> str:
+    """Return a name for a run of a folder: the folder's name with a random suffix."""
+    return suffixed(application(folder))
+
+
+def suffixed(name: str) -> str:
+    """Return a name with a random suffix."""
+    return f"{name}-{''.join(secrets.choice(_CHARACTERS) for _ in range(_SUFFIX))}"
+
+
+def application(folder: str) -> str:
+    """Return a folder's name as a DNS label that begins with a letter."""
+    name = re.sub(r"[^a-z0-9]+", "-", folder.lower()).strip("-")
+    name = name if name[:1].isalpha() else f"run-{name}"
+    return name[:_LONGEST].strip("-")

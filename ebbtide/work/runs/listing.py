@@ -1,26 +1,150 @@
-"""The workloads of a namespace: state, place, attempts and running time of each."""
+"""The workloads of a namespace: state, place, attempts, running time and cost of each."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
 from ebbtide.clients.kubernetes import Api, ApiError
-from ebbtide.clients.kubernetes.parts import part, parts, text, words
-from ebbtide.placement import Profile
+from ebbtide.clients.kubernetes.objects import (
+    Object,
+    condition,
+    end_condition,
+    message_of,
+    part,
+    parts,
+    phase_of,
+    text,
+    words,
+)
+from ebbtide.placement import PoolProfile, Profile
 from ebbtide.placement.profile import QUEUE_LABEL
+from ebbtide.values import clock
 from ebbtide.values.kueue_api import API_PATH
-from ebbtide.work.cluster import ClusterError, explained
-from ebbtide.work.job_progress import JobSnapshot, Phase, Progress, progress
+from ebbtide.values.pod_requests import node_share, pod_requests
+from ebbtide.work.errors import ClusterError, explained
+from ebbtide.work.evidence import POSITIONS, Evidence, Workloads, is_gated
 from ebbtide.work.kinds import EXPERIMENT, JOB, TRIAL_LABEL, WORKLOADS, Kind, kind_of, lost, trials
-from ebbtide.work.objects import Object, condition, message_of
-from ebbtide.work.runs.pending.cause import OBVIOUS, Cause
-from ebbtide.work.runs.pending.causes import cause_of
-from ebbtide.work.runs.pending.evidence import Evidence, Workloads, is_gated
-from ebbtide.work.runs.pending.reader import POSITIONS
-from ebbtide.work.runs.pod_costs import Cost, cost_of, seconds_between, selected_pools
+from ebbtide.work.placement import offered
+from ebbtide.work.progress import Phase, Progress, progress
 from ebbtide.work.sweeps import POINTS
+
+_POOL_LABELS: Final = ("ebbtide.dev/pool", "cloud.google.com/gke-nodepool", "kubernetes.azure.com/agentpool")
+_HOUR: Final = 3600
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """The cost of a workload's pods, at the profile's list prices.
+
+    Attributes:
+        amount: its amount: of each pod the share of its node's price, from the pod's start to its end. The
+            start of nodes and their idle time are not included.
+        currency: currency, as in ISO 4217.
+        complete: False if pods are gone whose times are unknown, which makes it a lower bound.
+        seconds: time of all pods.
+    """
+
+    amount: float
+    currency: str
+    complete: bool
+    seconds: int
+
+    def __str__(self) -> str:
+        """Format the amount: `$0.42`."""
+        return f"{'$' if self.currency == 'USD' else f'{self.currency} '}{self.amount:.2f}"
+
+
+def cost_of(
+    pods: Sequence[tuple[Object, datetime]], profile: Profile | None, *, complete: bool
+) -> Cost | None:
+    """Return the cost of pods until now, or until they were missing."""
+    amount, currencies, total = 0.0, set[str](), 0
+    for pod, until in pods:
+        started = text(pod, "status", "startTime")
+        if not started:
+            continue
+        names = selected_pools(part(pod, "spec"), profile)
+        pool = next((item for item in profile.pools if [item.name] == names), None) if profile else None
+        share = _share(pod, pool) if pool else None
+        if pool is None or share is None or pool.price.per_hour is None:
+            return None
+        seconds = seconds_between(datetime.fromisoformat(started), _end(pod, until))
+        amount += pool.price.per_hour * share * seconds / _HOUR
+        currencies.add(pool.price.currency)
+        total += seconds
+    return Cost(round(amount, 6), currencies.pop(), complete, total) if len(currencies) == 1 else None
+
+
+def _end(pod: Object, now: datetime) -> datetime:
+    """Return the end of a pod: of its last container, or of a disrupted pod the disruption; else now."""
+    if phase_of(pod) not in {"Succeeded", "Failed"}:
+        return now
+    statuses = parts(pod, "status", "containerStatuses")
+    ends = [text(item, "state", "terminated", "finishedAt") for item in statuses]
+    last = max(
+        filter(None, (*ends, condition(pod, "DisruptionTarget").get("lastTransitionTime"))), default=""
+    )
+    return datetime.fromisoformat(last) if last else now
+
+
+def _share(pod: Object, pool: PoolProfile) -> float | None:
+    """Return a pod's share of a node; None if the machine or an amount is unknown."""
+    resource = pool.accelerator.resource if pool.accelerator else ""
+    try:
+        return node_share(pod_requests(part(pod, "spec")), offered(pool), resource)
+    except ValueError:
+        return None
+
+
+def selected_pools(spec: Mapping[str, Any], profile: Profile | None) -> list[str]:
+    """Return the pools that a pod selects, by its node selector and required node affinity."""
+    selected = {key: {str(value)} for key, value in part(spec, "nodeSelector").items()}
+    required = part(spec, "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
+    terms = parts(required, "nodeSelectorTerms")
+    for expression in parts(terms[0], "matchExpressions") if len(terms) == 1 else ():
+        if expression["operator"] == "In":
+            selected[expression["key"]] = set(words(expression, "values"))
+    named = next((sorted(selected[label]) for label in _POOL_LABELS if label in selected), list[str]())
+    if named or profile is None or not selected:
+        return named
+    matching = [
+        pool.name
+        for pool in profile.pools
+        if all(pool.labels.get(key) in values for key, values in selected.items())
+    ]
+    return matching if len(matching) == 1 else []
+
+
+def seconds_between(begin: datetime, end: datetime) -> int:
+    """Return the whole seconds from one time to a later one."""
+    return max(0, round((end - begin).total_seconds()))
+
+
+class PodHistory:
+    """The last state of each pod of a followed workload.
+
+    A preempted node takes its pods along, and the queue deletes the pods of evicted work: without a history,
+    their cost would be unknown at the end.
+    """
+
+    def __init__(self) -> None:
+        self._pods: dict[str, Object] = {}
+        self._deleted: dict[str, datetime] = {}
+
+    def add(self, pods: Sequence[Object]) -> None:
+        """Record the existing pods; the other ones have been deleted."""
+        current = {pod["metadata"]["uid"]: pod for pod in pods}
+        for uid in self._pods.keys() - current.keys():
+            self._deleted.setdefault(uid, clock.now())
+        self._pods |= current
+
+    def deleted(self) -> Iterator[tuple[Object, datetime]]:
+        """Yield the deleted pods, each with the time at which it was missing."""
+        for uid, time in self._deleted.items():
+            yield self._pods[uid], time
+
 
 VERSION: Final = "ebbtide.dev/jobs/v1"
 """Version of the document of `ebbtide jobs --format json`."""
@@ -121,7 +245,7 @@ def list_workloads(
             _listed(cluster, kind, item, profile, now)
             for kind in WORKLOADS
             for item in cluster.items(kind)
-            if ended or not _over(kind.as_job(item))
+            if ended or not end_condition(kind.as_job(item))
         ]
     except ApiError as error:
         raise ClusterError(_refusal(error, namespace)) from None
@@ -242,10 +366,10 @@ class _Objects:
             }
         return self._positions[key].get(workload["metadata"]["name"])
 
-    def cause(
+    def evidence(
         self, kind: Kind, job: Object, pods: Sequence[Object], profile: Profile | None, now: datetime
-    ) -> Cause | None:
-        """Return the cause of a workload's waiting; None if it does not wait."""
+    ) -> Evidence:
+        """Return the objects of a workload."""
         metadata = job["metadata"]
         uids = (metadata["uid"], *(pod["metadata"]["uid"] for pod in pods))
         owning = (metadata["uid"], *(pod["metadata"]["uid"] for pod in pods if is_gated(pod)))
@@ -264,7 +388,7 @@ class _Objects:
             profile=profile,
         )
         name = text(evidence.local_queue or {}, "spec", "clusterQueue")
-        return cause_of(replace(evidence, cluster_queue=self._cluster_queues.get(name)))
+        return replace(evidence, cluster_queue=self._cluster_queues.get(name))
 
     def _path(self, template: str) -> str:
         return template.format(self._namespace) if self._namespace else template.replace("namespaces/{}/", "")
@@ -284,11 +408,7 @@ def _listed(
 ) -> ListedWorkload:
     job, metadata, pods = kind.as_job(item), item["metadata"], cluster.pods(kind, item)
     workload = cluster.workloads.by_job.get(metadata["uid"])
-    events = [event for pod in pods for event in cluster.events[pod["metadata"]["uid"]]]
-    current = progress(JobSnapshot(job=job, pods=pods, workload=workload, events=events))
-    cause = cluster.cause(kind, job, pods, profile, now)
-    if cause is not None:
-        current = replace(current, reason="" if cause.reason in OBVIOUS else cause.message)
+    current = progress(cluster.evidence(kind, job, pods, profile, now))
     queue = text(item, "metadata", "labels", QUEUE_LABEL)
     waits = (
         workload is not None and current.phase is Phase.QUEUED and not condition(workload, "QuotaReserved")
@@ -296,7 +416,7 @@ def _listed(
     preemptions = _preemptions(workload, current)
     if kind is JOB:
         preemptions = max(preemptions, _replaced(cluster, job, pods))
-    ended = condition(job, "Complete") or condition(job, "Failed")
+    end = end_condition(job)
     deleted = cluster.created(job, pods) - len(pods) if kind is JOB else 0
     has_started = bool(current.running or current.done or preemptions or part(job, "status").get("failed"))
     started = _started(job, pods) if has_started else None
@@ -306,7 +426,7 @@ def _listed(
         name=metadata["name"],
         user=text(item, "metadata", "annotations", USER),
         progress=current,
-        cause=cause.reason if cause else "",
+        cause=current.cause.reason if current.cause else "",
         pool=_pool(job, pods, profile),
         queue=queue,
         position=cluster.position(metadata["namespace"], queue, workload) if waits and workload else None,
@@ -314,7 +434,7 @@ def _listed(
         preemptions=preemptions,
         created=datetime.fromisoformat(metadata["creationTimestamp"]),
         started=started,
-        ended=datetime.fromisoformat(ended["lastTransitionTime"]) if ended else None,
+        ended=datetime.fromisoformat(end["lastTransitionTime"]) if end else None,
         cost=cost_of(
             [(pod, cluster.deleted.get(pod["metadata"]["uid"], now)) for pod in pods],
             profile,
@@ -322,10 +442,6 @@ def _listed(
         ),
         deleted_pods=deleted,
     )
-
-
-def _over(job: Object) -> bool:
-    return bool(condition(job, "Complete") or condition(job, "Failed"))
 
 
 def _kind(kind: Kind, job: Object) -> str:

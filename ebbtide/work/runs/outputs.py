@@ -11,15 +11,14 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 from ebbtide.clients.kubernetes import Api, ApiError
-from ebbtide.clients.kubernetes.parts import text
+from ebbtide.clients.kubernetes.objects import Object, phase_of, text
 from ebbtide.placement import Profile
-from ebbtide.work.cluster import ClusterError, explained
-from ebbtide.work.errors import WorkloadError
+from ebbtide.work.errors import ClusterError, WorkloadError, explained
 from ebbtide.work.jobs import CONTAINER, job
 from ebbtide.work.kinds import JOB
-from ebbtide.work.objects import Object, phase_of
 from ebbtide.work.runs.archives import ArchiveError, Extracted, extract
-from ebbtide.work.runs.metadata import application, described, name_of, parameters_of
+from ebbtide.work.runs.folder import application, name_of
+from ebbtide.work.runs.run import described, parameters_of
 from ebbtide.work.volumes import OUTPUTS, outputs_folder
 
 _PATH: Final = "/outputs"

@@ -1,17 +1,22 @@
-"""A run of a folder of code: its objects, and their creation."""
+"""A run of a folder of code: its objects with their labels and annotations, and their creation."""
 
+import getpass
+import json
+import re
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import PurePosixPath
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from ebbtide.clients.kubernetes import Api, ApiError
+from ebbtide.clients.kubernetes.objects import Object, text
 from ebbtide.placement import PoolProfile, Profile, ProfileError
 from ebbtide.text import command_line, did_you_mean
 from ebbtide.values import quantities
-from ebbtide.work.cluster import ClusterError, explained
-from ebbtide.work.errors import Problems, WorkloadError
+from ebbtide.values.user_files import parse_json
+from ebbtide.work.arguments import LABEL_LENGTH
+from ebbtide.work.errors import ClusterError, Problems, WorkloadError, explained
 from ebbtide.work.jobs import job
-from ebbtide.work.objects import Object
 from ebbtide.work.placement import queue_of, sidecars_of
 from ebbtide.work.runs.code import (
     ARCHIVE,
@@ -23,12 +28,81 @@ from ebbtide.work.runs.code import (
     storage_of,
     with_directory,
 )
-from ebbtide.work.runs.code_in import CodeIn
-from ebbtide.work.runs.folder import Folder
-from ebbtide.work.runs.metadata import application, described, name_of
+from ebbtide.work.runs.folder import Folder, application, name_of
+from ebbtide.work.runs.listing import USER
 from ebbtide.work.secrets import check_text
 from ebbtide.work.submission import dry_run, path_of
-from ebbtide.work.tasks import Sidecar, Task, TaskFields
+from ebbtide.work.tasks import CodeIn, Sidecar, Task, TaskFields
+
+NAME: Final = "app.kubernetes.io/name"
+INSTANCE: Final = "app.kubernetes.io/instance"
+MANAGED_BY: Final = "app.kubernetes.io/managed-by"
+"""Recommended labels (Kubernetes docs, recommended labels, 2026)."""
+OWNER: Final = "ebbtide.dev/owner"
+"""Label with the user who created the work, as a label's value; the annotation `USER` has the full name."""
+COMMAND: Final = "ebbtide.dev/command"
+PARAMETERS: Final = "ebbtide.dev/parameters"
+"""Annotations: the command as a shell would read it, and the options, as JSON."""
+
+_REVIEWS: Final = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+
+
+def user_of(api: Api) -> str:
+    """Return the user's name in the cluster; the local user's if the API server does not tell it."""
+    review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+    try:
+        return str(api.create(_REVIEWS, review)["status"]["userInfo"]["username"])
+    except ApiError as error:
+        if error.unanswered:
+            raise
+        return getpass.getuser()
+
+
+def described(
+    manifest: Object, application_name: str, user: str, command: Sequence[str], parameters: Mapping[str, Any]
+) -> Object:
+    """Return a Job with the labels and annotations of a run; its pods get the labels."""
+    metadata: Object = manifest["metadata"]
+    labels = {
+        NAME: application_name,
+        INSTANCE: metadata["name"],
+        MANAGED_BY: "ebbtide",
+        OWNER: label_value(user),
+    }
+    annotations = {
+        USER: user,
+        COMMAND: shlex.join(command),
+        PARAMETERS: json.dumps(parameters, ensure_ascii=False, sort_keys=True),
+    }
+    template: Object = manifest["spec"]["template"]
+    pod: Object = template.get("metadata", {})
+    return {
+        **manifest,
+        "metadata": {
+            **metadata,
+            "labels": {**metadata.get("labels", {}), **labels},
+            "annotations": {**metadata.get("annotations", {}), **annotations},
+        },
+        "spec": {
+            **manifest["spec"],
+            "template": {**template, "metadata": {**pod, "labels": {**pod.get("labels", {}), **labels}}},
+        },
+    }
+
+
+def parameters_of(job: Object) -> Mapping[str, Any]:
+    """Return the recorded options of a Job; empty if they are no JSON, as after a change by another user."""
+    try:
+        recorded = parse_json(text(job, "metadata", "annotations", PARAMETERS))
+    except ValueError:
+        return {}
+    return cast("dict[str, Any]", recorded) if isinstance(recorded, dict) else {}
+
+
+def label_value(value: str) -> str:
+    """Return a text as a label's value: up to 63 letters, digits, `-`, `_` and `.`."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", value)[:LABEL_LENGTH].strip("-._") or "unknown"
+
 
 _SCRIPTS: Final = (".py", ".sh")
 

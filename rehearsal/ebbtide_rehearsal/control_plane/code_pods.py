@@ -7,7 +7,7 @@ from typing import Any, Final
 from ebbtide.declaration.model.addons import ADD_ONS, Costs
 from ebbtide.declaration.model.tenants import OPERATOR_NAMESPACE
 from ebbtide.work.runs.code import DIRECTORY
-from ebbtide.work.runs.metadata import MANAGED_BY
+from ebbtide.work.runs.run import MANAGED_BY
 from ebbtide.work.volumes import OUTPUTS
 from ebbtide_rehearsal.control_plane.stages import RUNS
 

@@ -6,7 +6,7 @@ from threading import Lock
 from typing import Any, Final
 
 from ebbtide.clients.kubernetes import JSON, Api
-from ebbtide.clients.kubernetes.parts import parts
+from ebbtide.clients.kubernetes.objects import parts
 from ebbtide.errors import EbbtideError
 
 _AGGREGATED: Final = f"{JSON};g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import yaml
 
-from ebbtide.clients.kubernetes.parts import part, parts, text
+from ebbtide.clients.kubernetes.objects import part, parts, text
 
 Object = Mapping[str, Any]
 

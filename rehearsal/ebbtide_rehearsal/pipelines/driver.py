@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from ebbtide.clients.kubernetes.parts import part, text
+from ebbtide.clients.kubernetes.objects import part, text
 from ebbtide_rehearsal.pipelines.compiled import UnsupportedPipelineError
 from ebbtide_rehearsal.pipelines.pod_spec import pod_spec_patch
 from ebbtide_rehearsal.pipelines.runs import Outputs, Run

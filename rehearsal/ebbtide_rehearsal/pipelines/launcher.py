@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from ebbtide.clients.kubernetes.parts import part, parts, text
+from ebbtide.clients.kubernetes.objects import part, parts, text
 from ebbtide_rehearsal.pipelines.runs import Outputs, Run
 
 Object = Mapping[str, Any]

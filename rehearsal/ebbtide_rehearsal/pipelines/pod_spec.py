@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from ebbtide.clients.kubernetes.parts import part, parts, text, words
+from ebbtide.clients.kubernetes.objects import part, parts, text, words
 
 Object = dict[str, Any]
 Config = Mapping[str, Any]

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from ebbtide.clients.kubernetes.parts import part
+from ebbtide.clients.kubernetes.objects import part
 
 RUNS: Final = "EBBTIDE_REHEARSAL_RUNS"
 """Environment variable with the directory of all runs."""

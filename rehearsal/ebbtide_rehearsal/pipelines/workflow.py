@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from ebbtide.clients.kubernetes import Object
-from ebbtide.clients.kubernetes.parts import part, text
+from ebbtide.clients.kubernetes.objects import part, text
 from ebbtide_rehearsal.pipelines.compiled import Compiled
 from ebbtide_rehearsal.pipelines.templates import argument_list, drivers, executor, input_
 

@@ -15,7 +15,7 @@ from typing import Any, Final, assert_never, cast
 
 import ebbtide
 from ebbtide.clients.kubernetes import ApiError
-from ebbtide.clients.kubernetes.parts import part
+from ebbtide.clients.kubernetes.objects import part
 from ebbtide.declaration.project.yaml_file import YamlFileError
 from ebbtide.placement import Profile, ProfileError
 from ebbtide.work.errors import WorkloadError

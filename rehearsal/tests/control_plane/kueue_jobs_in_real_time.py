@@ -13,8 +13,8 @@ from threading import Event as Flag
 from threading import Thread
 
 from ebbtide.clients.kubernetes import Api, ApiError
+from ebbtide.clients.kubernetes.objects import condition
 from ebbtide.values.kueue_api import API_PATH, API_VERSION
-from ebbtide.work.objects import condition
 from ebbtide_rehearsal.replay.kueue import Apply, Check, Event, Finish, PodsReady, Submit
 from rehearsal.tests.control_plane.cluster import Object, job, pod
 from rehearsal.tests.kueue_grid import STEP, Case, Decision, Row, Script, run

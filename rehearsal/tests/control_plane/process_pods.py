@@ -12,7 +12,7 @@ from ebbtide.clients.kubernetes import Api
 from ebbtide.placement import Profile
 from ebbtide.placement.team_storage import ACCOUNT, CLAIM
 from ebbtide.work.runs.code import DIRECTORY
-from ebbtide.work.runs.metadata import MANAGED_BY
+from ebbtide.work.runs.run import MANAGED_BY
 from ebbtide_rehearsal.control_plane import RUNS
 from rehearsal.tests.control_plane.cluster import Object, namespace, wait
 from tests.repository import ROOT

@@ -8,8 +8,7 @@ import pytest
 import trustme
 
 from ebbtide.work.registries.code_image import CodeImage, code_image, push
-from ebbtide.work.registries.errors import RegistryError
-from ebbtide.work.registries.repository import digest_of
+from ebbtide.work.registries.repository import RegistryError, digest_of
 from rehearsal.tests.registry import (
     DOCKER,
     OCI,

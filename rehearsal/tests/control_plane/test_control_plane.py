@@ -7,10 +7,10 @@ import pytest
 
 from components.addons.monitors import monitors
 from ebbtide.clients.kubernetes import ApiError
+from ebbtide.clients.kubernetes.objects import condition
 from ebbtide.declaration.model import declare
-from ebbtide.work.objects import condition
 from ebbtide.work.runs.code import DIRECTORY
-from ebbtide.work.runs.metadata import MANAGED_BY
+from ebbtide.work.runs.run import MANAGED_BY
 from ebbtide_rehearsal.control_plane import EXIT_CODE, RUNS, RUNS_FOR, ControlPlane
 from ebbtide_rehearsal.control_plane.monitors import definitions
 from rehearsal.tests.control_plane.cluster import Object, gone, job, namespace, node, pod, wait

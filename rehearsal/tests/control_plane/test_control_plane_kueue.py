@@ -12,6 +12,7 @@ import yaml
 from components.addons.kueue import NAMESPACE
 from components.addons.kueue_values import values
 from ebbtide.clients.kubernetes import ApiError
+from ebbtide.clients.kubernetes.objects import condition
 from ebbtide.declaration.model import Cluster, declare
 from ebbtide.declaration.model.labels_and_taints import labels_and_taints
 from ebbtide.operations import queue_stops
@@ -22,8 +23,7 @@ from ebbtide.placement.derive import profile
 from ebbtide.placement.kueue import QUEUES_LABEL, layers
 from ebbtide.placement.queueing import queueing
 from ebbtide.values import clock
-from ebbtide.work.objects import condition
-from ebbtide.work.several_nodes import job_over_nodes
+from ebbtide.work.jobs import job_over_nodes
 from ebbtide_rehearsal.control_plane import RUNS_FOR, ControlPlane, ControlPlaneSettings, ControlPlaneTools
 from rehearsal.tests.control_plane.cluster import Object, gone, job, node, pod, wait
 from rehearsal.tests.control_plane.commands import Kubectl, rendered, run

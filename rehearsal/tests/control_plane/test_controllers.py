@@ -10,11 +10,10 @@ from rich.console import Console
 
 from components.addons.katib_objects import DATABASE_SECRET, INJECTED, NAMESPACE, patches
 from ebbtide.clients.kubernetes import Api, ApiError
+from ebbtide.clients.kubernetes.objects import condition
 from ebbtide.declaration.model import declare
 from ebbtide.placement.derive import profile
-from ebbtide.work.experiments import experiment
-from ebbtide.work.objects import condition
-from ebbtide.work.search_spaces import Categorical, Discrete, Double, Int, Space
+from ebbtide.work.experiments import Categorical, Discrete, Double, Int, Space, experiment
 from ebbtide_rehearsal.control_plane import NAMES, ControlPlane, ControlPlaneSettings
 from ebbtide_rehearsal.tools import Tools, ensure, narration
 from rehearsal.tests.control_plane.cluster import Object, namespace, node, pod, priority_class, wait

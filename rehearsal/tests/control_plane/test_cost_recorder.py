@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from ebbtide.clients.kubernetes import Api, ApiError
+from ebbtide.clients.kubernetes.objects import phase_of
 from ebbtide.declaration.model import declare
 from ebbtide.declaration.model.labels_and_taints import labels_and_taints
 from ebbtide.in_pods.cost_recorder import NAMESPACE
 from ebbtide.placement.derive import profile
 from ebbtide.work.jobs import job
-from ebbtide.work.objects import phase_of
 from ebbtide_rehearsal.control_plane import RUNS_FOR, ControlPlane, ControlPlaneTools
 from rehearsal.tests.control_plane.cluster import node, wait
 from rehearsal.tests.control_plane.commands import Ebbtide, Kubectl

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from ebbtide.clients.kubernetes.parts import part, parts, text
+from ebbtide.clients.kubernetes.objects import part, parts, text
 from ebbtide.declaration.model import declare
 from ebbtide.placement.derive import profile
-from ebbtide.work.cluster import ClusterError
+from ebbtide.work.errors import ClusterError
 from ebbtide.work.runs.existing import cancel
 from ebbtide.work.submission import CREATED_FOR
 from ebbtide_rehearsal.control_plane import ControlPlane, ControlPlaneTools

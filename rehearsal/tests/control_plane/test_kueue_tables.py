@@ -11,8 +11,8 @@ import pytest
 from msgspec.structs import replace
 from rich.console import Console
 
+from ebbtide.clients.kubernetes.objects import condition
 from ebbtide.values.kueue_api import API_VERSION
-from ebbtide.work.objects import condition
 from ebbtide_rehearsal.replay.kueue import PROGRAM, Action, Apply, Event, Kueue, PodSet, Submit
 from ebbtide_rehearsal.tools import ensure, narration
 from rehearsal.tests.kueue_jobs import CONFIGURATION, Manifest

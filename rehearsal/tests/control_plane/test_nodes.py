@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from ebbtide.work.objects import condition
+from ebbtide.clients.kubernetes.objects import condition
 from ebbtide_rehearsal.cloud.faults import NO_STOCK, QUOTA, InjectedFault
 from ebbtide_rehearsal.cloud.pools import forget
 from ebbtide_rehearsal.control_plane import RUNS, RUNS_FOR, ControlPlane

@@ -16,8 +16,7 @@ from components.addons.pod_security import pod_security
 from ebbtide.declaration.model import Pipelines, declare
 from ebbtide.placement.derive import profile
 from ebbtide.work.experiments import Double, experiment
-from ebbtide.work.jobs import job
-from ebbtide.work.several_nodes import job_over_nodes
+from ebbtide.work.jobs import job, job_over_nodes
 from ebbtide.work.sweeps import sweep
 from ebbtide.work.tasks import TaskFields
 from ebbtide_rehearsal.control_plane import ControlPlane, ControlPlaneTools

@@ -12,10 +12,8 @@ from azure.identity import DefaultAzureCredential
 from ebbtide.clients.clouds.azure_registry import azure_login
 from ebbtide.clients.clouds.errors import CloudApiError, CredentialsError
 from ebbtide.clients.clouds.google_registry import google_login
-from ebbtide.work.registries.code_image import code_image, push
-from ebbtide.work.registries.credentials import user_credentials
-from ebbtide.work.registries.errors import RegistryError
-from ebbtide.work.registries.repository import digest_of
+from ebbtide.work.registries.code_image import code_image, push, user_credentials
+from ebbtide.work.registries.repository import RegistryError, digest_of
 from rehearsal.tests.registry import archive, put_image, registry
 from rehearsal.tests.token_server import REFRESH_TOKEN, Grants, TokenServer, token_server
 from rehearsal.tests.unit.rest_clouds import RestClouds, rest_clouds

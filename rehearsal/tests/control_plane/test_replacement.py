@@ -7,10 +7,10 @@ from typing import Any, Final
 import pytest
 
 from ebbtide.clients.kubernetes import Api
+from ebbtide.clients.kubernetes.objects import condition
 from ebbtide.placement import PoolProfile, Profile
 from ebbtide.values import quantities
 from ebbtide.work.jobs import job
-from ebbtide.work.objects import condition
 from ebbtide_rehearsal.cloud.clusters import CLUSTER
 from ebbtide_rehearsal.control_plane import RUNS
 from ebbtide_rehearsal.scenarios.observer import POOL_LABELS

@@ -16,7 +16,7 @@ from ebbtide.declaration.model import declare
 from ebbtide.declaration.model.labels_and_taints import labels_and_taints
 from ebbtide.placement import NodeTaint, Profile
 from ebbtide.placement.derive import profile
-from ebbtide.work.runs.metadata import PARAMETERS
+from ebbtide.work.runs.run import PARAMETERS
 from ebbtide_rehearsal.control_plane import ControlPlane, ControlPlaneTools
 from rehearsal.tests.control_plane.cluster import gone, wait
 from rehearsal.tests.control_plane.commands import Ebbtide

@@ -14,11 +14,11 @@ from components.addons import team_objects
 from components.addons.kueue import NAMESPACE
 from components.addons.kueue_values import values
 from ebbtide.clients.kubernetes import Api
+from ebbtide.clients.kubernetes.objects import condition
 from ebbtide.declaration.model import Cluster, declare
 from ebbtide.declaration.model.labels_and_taints import labels_and_taints
 from ebbtide.placement import NodeTaint
 from ebbtide.placement.derive import profile
-from ebbtide.work.objects import condition
 from ebbtide_rehearsal.control_plane import ControlPlane, ControlPlaneSettings, ControlPlaneTools
 from ebbtide_rehearsal.control_plane.identities import kubeconfig
 from rehearsal.tests.control_plane.cluster import Object, gone, wait

@@ -12,9 +12,8 @@ from ebbtide.placement import Profile
 from ebbtide.placement.derive import profile
 from ebbtide.placement.profile import QUEUE_LABEL
 from ebbtide.values import clock
-from ebbtide.work.runs.pending.cause import Actor, Cause
-from ebbtide.work.runs.pending.causes import cause_of
-from ebbtide.work.runs.pending.reader import read_evidence
+from ebbtide.work.evidence import Actor, Cause, read_evidence
+from ebbtide.work.progress import cause_of
 from ebbtide_rehearsal.control_plane import RUNS_FOR, ControlPlane, ControlPlaneTools
 from rehearsal.tests.control_plane.cluster import Object, gone, job, namespace, pod, wait
 from rehearsal.tests.control_plane.commands import Ebbtide

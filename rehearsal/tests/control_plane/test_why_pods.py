@@ -8,15 +8,14 @@ from typing import Any
 import pytest
 
 from ebbtide.clients.kubernetes import Api
+from ebbtide.clients.kubernetes.objects import condition
 from ebbtide.declaration.model import declare
 from ebbtide.declaration.model.labels_and_taints import labels_and_taints
 from ebbtide.placement import Profile
 from ebbtide.placement.derive import profile
 from ebbtide.values import clock
-from ebbtide.work.objects import condition
-from ebbtide.work.runs.pending.cause import Actor, Cause
-from ebbtide.work.runs.pending.causes import cause_of
-from ebbtide.work.runs.pending.reader import read_evidence
+from ebbtide.work.evidence import Actor, Cause, read_evidence
+from ebbtide.work.progress import cause_of
 from ebbtide_rehearsal.cloud.faults import NO_STOCK, InjectedFault
 from ebbtide_rehearsal.cloud.nodes.actuator import Actuator
 from ebbtide_rehearsal.cloud.pools import NodePool

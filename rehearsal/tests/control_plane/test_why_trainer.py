@@ -12,12 +12,12 @@ from components.addons import team_objects
 from components.addons.kueue import NAMESPACE
 from components.addons.kueue_values import values
 from ebbtide.clients.kubernetes import Api
+from ebbtide.clients.kubernetes.objects import condition
 from ebbtide.declaration.model import Cluster, declare
 from ebbtide.placement.profile import QUEUE_LABEL
 from ebbtide.values import clock
-from ebbtide.work.objects import condition
-from ebbtide.work.runs.pending.causes import cause_of
-from ebbtide.work.runs.pending.reader import read_evidence
+from ebbtide.work.evidence import read_evidence
+from ebbtide.work.progress import cause_of
 from ebbtide_rehearsal.control_plane import ControlPlane, ControlPlaneSettings, ControlPlaneTools
 from ebbtide_rehearsal.tools import ensure, narration
 from rehearsal.tests.control_plane.cluster import Object, wait

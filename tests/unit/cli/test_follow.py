@@ -17,8 +17,8 @@ from ebbtide.clients.kubernetes import Api
 from ebbtide.text import command_line
 from ebbtide.values import clock
 from ebbtide.work import submission
-from ebbtide.work.cluster import ClusterError
-from ebbtide.work.job_progress import Phase, Progress
+from ebbtide.work.errors import ClusterError
+from ebbtide.work.progress import Phase, Progress
 from tests.pages import commands, output
 from tests.unit.workloads.clusters import DEV
 from tests.unit.workloads.recorded import condition, event, pod

@@ -9,7 +9,7 @@ import pytest
 
 from ebbtide.analysis.costs.charges import BilledItem, Rates
 from ebbtide.clients.kubernetes import JSON, MERGE_PATCH, Api, ApiError
-from ebbtide.clients.kubernetes.parts import part
+from ebbtide.clients.kubernetes.objects import part
 from ebbtide.declaration.catalog import CloudKind
 from ebbtide.declaration.catalog.amounts import Amount
 from ebbtide.operations import access, queue_stops

@@ -7,7 +7,7 @@ from components.addons.team_objects import namespace_labels
 from ebbtide.declaration.model import declare
 from ebbtide.in_pods import cost_recorder as recorder
 from ebbtide.placement import member_policy
-from ebbtide.work.runs import metadata
+from ebbtide.work.runs import run
 from tests.declarations import AKS, GKE, Declaration, changed, pool
 
 MEMBER = ["ada@acme.example"]
@@ -109,7 +109,7 @@ def test_an_open_system_pool_is_for_drivers_of_pipelines(base: Declaration) -> N
 
 def test_labels_of_the_record_are_those_that_are_checked() -> None:
     """Labels by which the record of costs names a pod's user are compared with the user."""
-    assert member_policy.OWNER_LABEL == metadata.OWNER == recorder.OWNER_LABEL
+    assert member_policy.OWNER_LABEL == run.OWNER == recorder.OWNER_LABEL
     policy, _ = member_policy.objects(declare(changed(GKE, teams=[{"name": "vision"}])))["members"]
     (claims,) = [item for item in policy["spec"]["variables"] if item["name"] == "claims"]
     for label in (recorder.OWNER_LABEL, *recorder._JOBS):  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]

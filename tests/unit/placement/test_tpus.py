@@ -8,8 +8,7 @@ from ebbtide.declaration.model import declare
 from ebbtide.placement.derive import profile
 from ebbtide.placement.quotas import flavor
 from ebbtide.work.errors import WorkloadError
-from ebbtide.work.jobs import job
-from ebbtide.work.several_nodes import job_over_nodes
+from ebbtide.work.jobs import job, job_over_nodes
 from tests.declarations import GKE, Declaration, changed
 
 TOPOLOGY = "cloud.google.com/gke-tpu-topology"

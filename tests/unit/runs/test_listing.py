@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from ebbtide.cli.entry_point import app
 from ebbtide.clients.kubernetes import JSON, Api
-from ebbtide.work.objects import message_of
+from ebbtide.clients.kubernetes.objects import message_of
 from ebbtide.work.runs.listing import ListedWorkload, list_workloads
 from tests.unit.runs.waiting import PROFILE, QUEUED, SHORT, holder, local_queue, refused
 from tests.unit.workloads.recorded import event, job, pod

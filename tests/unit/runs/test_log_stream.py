@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from ebbtide.clients.kubernetes import Api, ApiError
-from ebbtide.work.runs import log_stream
-from ebbtide.work.runs.log_stream import LogStream, of_index, print_logs
+from ebbtide.work import logs
+from ebbtide.work.logs import LogStream, of_index, print_logs
 
 
 class _Logs(Api):
@@ -48,7 +48,7 @@ def _pod(state: str, **annotations: str) -> dict[str, Any]:
 
 @pytest.fixture(autouse=True)
 def _fast(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log_stream, "_PAUSE", 0.01)
+    monkeypatch.setattr(logs, "_PAUSE", 0.01)
 
 
 def _read(api: Api, *pods: dict[str, Any]) -> tuple[list[str], list[str]]:

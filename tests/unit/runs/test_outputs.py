@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from ebbtide.work.cluster import ClusterError
-from ebbtide.work.errors import WorkloadError
+from ebbtide.work.errors import ClusterError, WorkloadError
 from ebbtide.work.runs.archives import Extracted
 from ebbtide.work.runs.outputs import LIFE, address_of, options_of, parse, reader, receive
 from tests.declarations import GKE, changed

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from ebbtide.work.runs.pending.cause import Actor
-from ebbtide.work.runs.pending.causes import cause_of
+from ebbtide.work.evidence import Actor
+from ebbtide.work.progress import cause_of
 from tests.pages import output
 from tests.repository import ROOT
 from tests.unit.runs.waiting import (
@@ -239,9 +239,8 @@ def test_the_document() -> None:
 
 def test_reasons_on_the_page() -> None:
     """Every reason is in the table of the page on workloads, and no other."""
-    directory = ROOT / "ebbtide" / "work" / "runs" / "pending"
-    code = "".join(path.read_text() for path in directory.glob("*_causes.py"))
-    code += (directory / "causes.py").read_text()
+    files = ("queue_causes", "pod_causes", "progress")
+    code = "".join((ROOT / "ebbtide" / "work" / f"{name}.py").read_text() for name in files)
     written = set(re.findall(r'reason="(\w+)"|"(\w+)" if quota else "(\w+)"', code))
     reasons = {reason for groups in written for reason in groups if reason}
     page = (ROOT / "docs" / "workloads.md").read_text().partition("| Reason | Cause | Actor |")[2]

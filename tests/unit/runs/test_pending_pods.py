@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from ebbtide.work.runs.pending.cause import Actor, Cause
-from ebbtide.work.runs.pending.causes import cause_of
+from ebbtide.work.evidence import Actor, Cause
+from ebbtide.work.progress import cause_of
 from tests.unit.runs.waiting import PROFILE, SHORT, Object, evidence, found, refused
 from tests.unit.workloads.recorded import condition, event, job, pod
 

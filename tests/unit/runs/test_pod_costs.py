@@ -7,8 +7,7 @@ from unittest.mock import patch
 import pytest
 
 from ebbtide.values import clock
-from ebbtide.work.runs.pod_costs import Cost, cost_of
-from ebbtide.work.runs.pod_history import PodHistory
+from ebbtide.work.runs.listing import Cost, PodHistory, cost_of
 from tests.unit.workloads.clusters import DEV
 
 _START = datetime(2026, 11, 23, 10, tzinfo=UTC)

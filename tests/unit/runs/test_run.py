@@ -16,17 +16,15 @@ import pytest
 from ebbtide.cli.run import UNRECORDED
 from ebbtide.placement import Profile
 from ebbtide.placement.profile import TeamProfile
+from ebbtide.work.arguments import is_label
 from ebbtide.work.errors import WorkloadError
-from ebbtide.work.names import is_label
+from ebbtide.work.jobs import job_over_nodes
 from ebbtide.work.runs import code
 from ebbtide.work.runs.code import bucket_folder, image_repository, storage_of, uploaded
-from ebbtide.work.runs.code_in import CodeIn
-from ebbtide.work.runs.folder import read_folder
-from ebbtide.work.runs.metadata import application, label_value, name_of
-from ebbtide.work.runs.run import objects_of
-from ebbtide.work.several_nodes import job_over_nodes
+from ebbtide.work.runs.folder import application, name_of, read_folder
+from ebbtide.work.runs.run import label_value, objects_of
 from ebbtide.work.sweeps import sweep
-from ebbtide.work.tasks import TaskFields
+from ebbtide.work.tasks import CodeIn, TaskFields
 from tests.buckets import Bucket, bucket
 from tests.declarations import AKS, GKE, Declaration, changed
 from tests.manifests import assert_valid

@@ -13,9 +13,9 @@ import pytest
 
 from ebbtide.placement.profile import TeamProfile
 from ebbtide.work.errors import WorkloadError
-from ebbtide.work.runs.code_in import CodeIn
 from ebbtide.work.runs.folder import read_folder
 from ebbtide.work.runs.sessions import reclaim_warning, session
+from ebbtide.work.tasks import CodeIn
 from tests.unit.workloads.clusters import DEV
 
 Object = dict[str, Any]

@@ -3,9 +3,8 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from ebbtide.work.runs.pending.cause import Cause
-from ebbtide.work.runs.pending.causes import cause_of
-from ebbtide.work.runs.pending.evidence import Evidence, Workloads
+from ebbtide.work.evidence import Cause, Evidence, Workloads
+from ebbtide.work.progress import cause_of
 from tests.declarations import GKE, changed
 from tests.unit.workloads.clusters import derived
 from tests.unit.workloads.recorded import condition, job

@@ -1,8 +1,9 @@
 """Answers of API servers about Jobs, reduced to the parts that are read: Kubernetes 1.36, Kueue 0.19."""
 
+from datetime import UTC, datetime
 from typing import Any
 
-from ebbtide.work.job_progress import JobSnapshot
+from ebbtide.work.evidence import Evidence
 
 Object = dict[str, Any]
 
@@ -81,6 +82,7 @@ def event(uid: str, reason: str, message: str = "", *, at: str = _BEGAN) -> Obje
     }
 
 
-def look_at(made: Object, *pods: Object, **more: Any) -> JobSnapshot:
-    """A look."""
-    return JobSnapshot(job=made, pods=pods, **more)
+def look_at(made: Object, *pods: Object, **more: Any) -> Evidence:
+    """The objects of Job train."""
+    now = datetime(2026, 11, 20, 10, 10, tzinfo=UTC)
+    return Evidence(kind="Job", namespace="vision", name="train", now=now, job=made, pods=pods, **more)

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from ebbtide.work.jobs import job
+from ebbtide.work.jobs import job, job_over_nodes
 from ebbtide.work.logs import log_link, log_query
-from ebbtide.work.several_nodes import job_over_nodes
 from ebbtide.work.sweeps import sweep
 from tests.repository import ROOT
 from tests.unit.workloads.clusters import DEV, DEV_AKS
@@ -298,7 +297,7 @@ def test_making_jobs_needs_the_standard_library_alone() -> None:
     done = subprocess.run(
         [sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=True
     )
-    assert done.stdout == f"{['errors', 'placement', 'text', 'values', 'work']}\n"
+    assert done.stdout == f"{['clients', 'errors', 'placement', 'text', 'values', 'work']}\n"
 
 
 _ARGUMENTS = {

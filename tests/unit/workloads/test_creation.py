@@ -8,7 +8,7 @@ import pytest
 from ebbtide.clients.kubernetes import ApiError
 from ebbtide.text import command_line
 from ebbtide.work import submission
-from ebbtide.work.cluster import ClusterError
+from ebbtide.work.errors import ClusterError
 from ebbtide.work.kinds import NoWorkloadError
 from ebbtide.work.runs.existing import cancel
 from tests.unit.api_objects import ObjectsApi

@@ -6,9 +6,8 @@ from typing import Any
 import pytest
 
 from ebbtide.work.errors import WorkloadError
-from ebbtide.work.experiments import experiment
+from ebbtide.work.experiments import Categorical, Discrete, Double, Int, Space, experiment, grid_size
 from ebbtide.work.jobs import job
-from ebbtide.work.search_spaces import Categorical, Discrete, Double, Int, Space, grid_size
 from tests.manifests import KATIB, assert_valid, upstream
 from tests.unit.workloads.clusters import DEV, PROFILES, ways
 from tests.unit.workloads.katib_sdk import as_katib_reads

@@ -10,7 +10,7 @@ _MODULES = [
     "ebbtide.in_pods.checkpoints",
     "ebbtide.work.jobs",
     "ebbtide.work.sweeps",
-    "ebbtide.work.several_nodes",
+    "ebbtide.work.jobs",
     "ebbtide.work.experiments",
     "ebbtide.work.training",
     "ebbtide.work.pipelines",

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from ebbtide.text import command_line
-from ebbtide.work.job_messages import end_document, end_message, progress_line
-from ebbtide.work.job_progress import JobSnapshot, Phase, progress
+from ebbtide.work.evidence import Evidence
+from ebbtide.work.progress import Phase, end_document, end_message, progress, progress_line
 from tests.unit.workloads.clusters import DEV, DEV_AKS
 from tests.unit.workloads.recorded import (
     NO_NODE,
@@ -22,80 +22,27 @@ from tests.unit.workloads.recorded import (
 )
 
 _SUSPENDED = job(spec={"suspend": True})
-_NO_QUOTA = "couldn't assign flavors to pod set main: insufficient unused quota for nvidia.com/gpu"
-_RESERVED = {
-    "conditions": [condition("QuotaReserved")],
-    "admissionChecks": [
-        {"name": "other", "state": "Ready", "message": ""},
-        {"name": "dws", "state": "Pending", "message": "Waiting for resources, currently 5m ETA"},
-    ],
-}
 _GROUP = "pod didn't trigger scale-up: 1 max node group size reached"
 
 
-def _workload(**status: Any) -> dict[str, Any]:
-    return {"metadata": {}, "spec": {"active": True}, "status": status}
-
-
-_WORDS: list[tuple[str, JobSnapshot, str]] = [
+_WORDS: list[tuple[str, Evidence, str]] = [
     ("new", look_at(job()), "starting"),
     (
-        "no-kueue",
+        "queued",
         look_at(_SUSPENDED),
-        "queued: it is suspended, and Kueue has created no Workload for it yet",
+        "queued: it is suspended and in no queue, so that no controller resumes it",
     ),
-    (
-        "quota",
-        look_at(
-            _SUSPENDED,
-            workload=_workload(conditions=[condition("QuotaReserved", "False", message=_NO_QUOTA)]),
-        ),
-        f"queued: {_NO_QUOTA}",
-    ),
-    (
-        "check",
-        look_at(_SUSPENDED, workload=_workload(**_RESERVED)),
-        "queued: its quota is reserved; dws: Waiting for resources, currently 5m ETA",
-    ),
-    ("held", look_at(_SUSPENDED, workload={"spec": {"active": False}}), "queued: it is deactivated"),
     (
         "scheduler",
         look_at(job(active=1), unscheduled("a")),
-        f"waiting for a node: {NO_NODE.partition('. preemption')[0]}",
+        f"waiting for a node: no node can take it: {NO_NODE.partition('. preemption')[0]}",
     ),
     (
         "scale-up",
-        look_at(
-            job(active=1),
-            unscheduled("a"),
-            events=[
-                event("a", "NotTriggerScaleUp", _GROUP),
-                event("a", "TriggeredScaleUp", at="2026-11-20T10:00:09Z"),
-                event("b", "NotTriggerScaleUp", at="2026-11-20T10:00:10Z"),
-            ],
-        ),
-        "waiting for a node: a node is being created for it",
-    ),
-    (
-        "no-scale-up",
-        look_at(job(active=1), unscheduled("a"), events=[event("a", "NotTriggerScaleUp", _GROUP)]),
-        f"waiting for a node: {_GROUP}",
+        look_at(job(active=1), unscheduled("a"), events=[event("a", "TriggeredScaleUp")]),
+        "waiting for a node: a node is being created for it since 10:00 UTC",
     ),
     ("image", look_at(job(active=1), pod("a", "Pending")), "starting"),
-    (
-        "no-image",
-        look_at(
-            job(active=1),
-            pod(
-                "a",
-                "Pending",
-                containerStatuses=[
-                    {"state": {"waiting": {"reason": "ImagePullBackOff", "message": "not found"}}}
-                ],
-            ),
-        ),
-        "starting: ImagePullBackOff: not found",
-    ),
     ("running", look_at(job(active=1), pod("a", "Running")), "running"),
     (
         "again",
@@ -105,7 +52,7 @@ _WORDS: list[tuple[str, JobSnapshot, str]] = [
     (
         "backoff",
         look_at(job(failed=1), exited("a", 1)),
-        "starting: waiting before the next try; 1 retry used",
+        "starting: its pods have ended, and its controller waits before the next try; 1 retry used",
     ),
     (
         "succeeded",
@@ -115,7 +62,7 @@ _WORDS: list[tuple[str, JobSnapshot, str]] = [
     (
         "ending",
         look_at(job(active=1), pod("a", "Running", metadata={"deletionTimestamp": "2026-11-20T10:01:00Z"})),
-        "starting: waiting before the next try",
+        "starting",
     ),
     (
         "sweep",
@@ -126,18 +73,21 @@ _WORDS: list[tuple[str, JobSnapshot, str]] = [
             unscheduled("c"),
             events=[event("c", "NotTriggerScaleUp", _GROUP)],
         ),
-        f"running 2, done 5 of 12, failed 2, waiting for a node 1 ({_GROUP}); 1 retry used",
+        (
+            "running 2, done 5 of 12, failed 2, waiting for a node 1 "
+            "(all nodes are in use, and it has its maximum of nodes); 1 retry used"
+        ),
     ),
     (
         "sweep-queued-again",
         look_at(sweep(4, succeeded=1) | {"spec": {"completions": 4, "suspend": True}}),
-        "queued, done 1 of 4: it is suspended, and Kueue has created no Workload for it yet",
+        "queued, done 1 of 4: it is suspended and in no queue, so that no controller resumes it",
     ),
 ]
 
 
 @pytest.mark.parametrize(("look", "expected"), [it[1:] for it in _WORDS], ids=[it[0] for it in _WORDS])
-def test_a_state_in_words(look: JobSnapshot, expected: str) -> None:
+def test_a_state_in_words(look: Evidence, expected: str) -> None:
     """The reason for waiting comes from the component that makes it wait."""
     assert progress_line(progress(look)) == expected
 
@@ -153,7 +103,7 @@ def test_disruptions_are_remembered() -> None:
     assert progress_line(third) == "running; 2 disruptions survived"
 
 
-def _end(look: JobSnapshot, *profile: Any) -> str:
+def _end(look: Evidence, *profile: Any) -> str:
     state = progress(look)
     assert state.over
     return end_message(look, state, *profile)

@@ -6,9 +6,9 @@ import pytest
 
 from ebbtide.clients.kubernetes import JSON, Api, ApiError
 from ebbtide.work import submission
-from ebbtide.work.cluster import ClusterError
-from ebbtide.work.job_messages import end_message, progress_line
+from ebbtide.work.errors import ClusterError
 from ebbtide.work.kinds import JOB, PIPELINE_RUN, TRAIN_JOB, kind_of
+from ebbtide.work.progress import end_message, progress_line
 
 _CREATED = {"creationTimestamp": "2026-11-22T10:00:00Z", "namespace": "vision"}
 _RUN = "0b1f3a52-7c1d-4e0a-9a57-3d6f0e9a1c11"

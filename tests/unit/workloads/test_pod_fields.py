@@ -7,11 +7,9 @@ import pytest
 from ebbtide.placement import Profile
 from ebbtide.placement.kueue import priority_objects
 from ebbtide.work.errors import WorkloadError
-from ebbtide.work.experiments import experiment
-from ebbtide.work.jobs import job
+from ebbtide.work.experiments import Double, experiment
+from ebbtide.work.jobs import job, job_over_nodes
 from ebbtide.work.pipelines import use_pool, use_queue, use_secrets
-from ebbtide.work.search_spaces import Double
-from ebbtide.work.several_nodes import job_over_nodes
 from ebbtide.work.sweeps import sweep
 from ebbtide.work.training import train_job
 from tests.manifests import assert_valid

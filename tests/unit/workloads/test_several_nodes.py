@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from ebbtide.work.errors import WorkloadError
-from ebbtide.work.several_nodes import job_over_nodes
+from ebbtide.work.jobs import job_over_nodes
 from tests.manifests import assert_valid
 from tests.unit.workloads.clusters import DEV, PROFILES, ways
 

@@ -16,9 +16,8 @@ from ebbtide.cli.follow_progress import narration
 from ebbtide.clients.kubernetes import JSON, Api, ApiError
 from ebbtide.text import install_command
 from ebbtide.work import submission
-from ebbtide.work.cluster import ClusterError
-from ebbtide.work.job_messages import progress_line
-from ebbtide.work.job_progress import Progress
+from ebbtide.work.errors import ClusterError
+from ebbtide.work.progress import Progress, progress_line
 from tests.repository import ROOT
 from tests.unit.workloads.clusters import DEV
 from tests.unit.workloads.recorded import NO_NODE, condition, job, pod, unscheduled

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ebbtide.clients.kubernetes import Api, ApiError
-from ebbtide.clients.kubernetes.parts import part, parts, text
+from ebbtide.clients.kubernetes.objects import part, parts, text
 from ebbtide.placement import NodeTaint
 from ebbtide_rehearsal.cloud.nodes.cluster import TO_BE_DELETED, Node, ProvisioningRequest
 from ebbtide_rehearsal.cloud.nodes.decisions import RequestCondition

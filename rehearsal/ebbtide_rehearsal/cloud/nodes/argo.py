@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 from ebbtide.clients.kubernetes import Api
-from ebbtide.clients.kubernetes.parts import part, parts, text
+from ebbtide.clients.kubernetes.objects import part, parts, text
 from ebbtide_rehearsal.cloud.nodes.kubelet import End
 from ebbtide_rehearsal.cloud.nodes.objects import Object
 from ebbtide_rehearsal.control_plane.mounts import inside

@@ -21,11 +21,10 @@ from typing import Any, Final
 
 import ebbtide
 from ebbtide.clients.kubernetes import Api
-from ebbtide.clients.kubernetes.parts import part, parts, text, words
+from ebbtide.clients.kubernetes.objects import part, parts, text, words
 from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.placement.team_storage import BUCKET_DRIVERS
-from ebbtide.work.registries.errors import RegistryError
-from ebbtide.work.registries.reference import Reference
+from ebbtide.work.registries.repository import Reference, RegistryError
 from ebbtide.work.runs.archives import ArchiveError, extract
 from ebbtide_rehearsal.cloud.nodes.argo import command_of, is_step, main_container, output_directories
 from ebbtide_rehearsal.cloud.nodes.objects import Object

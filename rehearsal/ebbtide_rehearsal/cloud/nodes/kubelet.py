@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from ebbtide.clients.kubernetes.parts import part, parts
+from ebbtide.clients.kubernetes.objects import part, parts
 from ebbtide_rehearsal.cloud.nodes.objects import Object
 
 SHUTDOWN: Final = "Pod was terminated in response to imminent node shutdown."

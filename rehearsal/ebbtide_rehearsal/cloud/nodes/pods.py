@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
-from ebbtide.clients.kubernetes.parts import part, parts, text
+from ebbtide.clients.kubernetes.objects import part, parts, text
 from ebbtide.placement.profile import Toleration
 from ebbtide.values.pod_requests import Amounts, pod_requests, total
 from ebbtide_rehearsal.cloud.nodes.objects import Object

@@ -9,7 +9,7 @@ from typing import Any, assert_never
 
 import yaml
 
-from ebbtide.clients.kubernetes.parts import part, parts
+from ebbtide.clients.kubernetes.objects import part, parts
 from ebbtide.declaration.catalog import COMPUTE_CLASS
 from ebbtide.values.pod_requests import Amounts
 from ebbtide_rehearsal.cloud.autoscaling import Expander

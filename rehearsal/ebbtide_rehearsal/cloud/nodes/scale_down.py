@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-from ebbtide.clients.kubernetes.parts import part
+from ebbtide.clients.kubernetes.objects import part
 from ebbtide.declaration.catalog import COMPUTE_CLASS
 from ebbtide.placement.profile import SAFE_TO_EVICT
 from ebbtide_rehearsal.cloud.nodes import message_ids

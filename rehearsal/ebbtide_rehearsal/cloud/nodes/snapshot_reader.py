@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from ebbtide.clients.kubernetes import Api
-from ebbtide.clients.kubernetes.parts import part, parts, text
+from ebbtide.clients.kubernetes.objects import part, parts, text
 from ebbtide_rehearsal.cloud.autoscaling import settings_of
 from ebbtide_rehearsal.cloud.nodes.cluster import (
     ClusterSnapshot,

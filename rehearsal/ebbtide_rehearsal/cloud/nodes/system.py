@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from ebbtide.clients.kubernetes import Api
-from ebbtide.clients.kubernetes.parts import parts, text
+from ebbtide.clients.kubernetes.objects import parts, text
 from ebbtide.declaration.catalog import footprint
 from ebbtide_rehearsal.cloud.nodes.cluster import Node
 from ebbtide_rehearsal.cloud.nodes.pods import Pod

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from ebbtide.clients.kubernetes.parts import part
+from ebbtide.clients.kubernetes.objects import part
 from ebbtide_rehearsal.cloud.gcp.request import CLOUD
 from ebbtide_rehearsal.cloud.pools import NodePool, pools, register
 from ebbtide_rehearsal.cloud.rest.routes import RefusedRequestError, Request, Route

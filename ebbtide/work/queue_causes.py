@@ -1,22 +1,95 @@
 """Causes of a workload that Kueue has not admitted, or has admitted and not resumed, and of one with reserved
-quota that waits for the cloud's capacity by an admission check (Kueue 0.19.2)."""
+quota that waits for the cloud's capacity by an admission check (Kueue 0.19.2).
+"""
 
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from decimal import Decimal
 from types import MappingProxyType
 from typing import Any, Final
 
-from ebbtide.clients.kubernetes.parts import part, parts, text
+from ebbtide.clients.kubernetes.objects import Object, condition, part, parts, text
 from ebbtide.text import and_list, command_line, or_list, several
+from ebbtide.values import quantities
 from ebbtide.values.kueue_api import ASLEEP
-from ebbtide.work.objects import Object, condition
-from ebbtide.work.runs.pending.assignment import Assignment, Shortage, read_assignment
-from ebbtide.work.runs.pending.cause import Actor, Cause
-from ebbtide.work.runs.pending.evidence import Evidence, clock_time
-from ebbtide.work.unplaceable import amount_text, misfit
+from ebbtide.work.evidence import Actor, Cause, Evidence, clock_time, owner_name
+from ebbtide.work.placement import amount_text, misfit
+
+_SHORT: Final = re.compile(r"insufficient unused quota for (\S+) in flavor (\S+), (\S+) more needed")
+_MAXIMUM: Final = re.compile(
+    r"insufficient quota for (\S+) in flavor (\S+), previously considered podsets requests \(\S+\) \+ "
+    r"current podset request \((\S+)\) > maximum capacity \((\S+)\)"
+)
+_TAINT: Final = re.compile(r"untolerated taint \{(\S+) (\S*) ?(\w+) \S+\} in flavor ([^\s,;.]+)")
+_AFFINITY: Final = re.compile(r"flavor (\S+) doesn't match node affinity")
+_UNKNOWN: Final = re.compile(r"resource (\S+) unavailable in ClusterQueue")
+_PREEMPTED: Final = re.compile(r"Pending the preemption of (\d+) workload")
+
+
+@dataclass(frozen=True, slots=True)
+class Shortage:
+    """Missing quota of a resource in a flavor."""
+
+    resource: str
+    flavor: str
+    missing: Decimal
+
+
+@dataclass(frozen=True, slots=True)
+class Excess:
+    """A request of a pod set that is larger than the whole quota of a flavor."""
+
+    resource: str
+    flavor: str
+    request: Decimal
+    maximum: Decimal
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """The reasons of a message.
+
+    Attributes:
+        shortages: quota that other workloads use.
+        excesses: requests larger than a whole flavor.
+        taints: taints that it does not tolerate, by flavor.
+        selected_away: flavors that its node selector or affinity excludes.
+        unknown: resources that no flavor of the queue has.
+        preempting: workloads that are being preempted for it.
+    """
+
+    shortages: tuple[Shortage, ...] = ()
+    excesses: tuple[Excess, ...] = ()
+    taints: Mapping[str, str] = field(default_factory=dict[str, str])
+    selected_away: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
+    preempting: int = 0
+
+
+def read_assignment(message: str) -> Assignment:
+    """Parse the message of a Workload's condition `QuotaReserved`."""
+    preempted = _PREEMPTED.search(message)
+    return Assignment(
+        shortages=tuple(
+            Shortage(resource, flavor, quantities.parse(missing))
+            for resource, flavor, missing in _SHORT.findall(message)
+        ),
+        excesses=tuple(
+            Excess(resource, flavor, quantities.parse(request), quantities.parse(maximum))
+            for resource, flavor, request, maximum in _MAXIMUM.findall(message)
+        ),
+        taints={
+            flavor: f"{key}{'=' if value else ''}{value}:{effect}"
+            for key, value, effect, flavor in _TAINT.findall(message)
+        },
+        selected_away=tuple(dict.fromkeys(_AFFINITY.findall(message))),
+        unknown=tuple(dict.fromkeys(_UNKNOWN.findall(message))),
+        preempting=int(preempted[1]) if preempted else 0,
+    )
+
 
 _RERUN: Final = frozenset({"Job", "TrainJob", "experiment"})
 """Kinds that `ebbtide rerun` creates again."""
@@ -50,7 +123,7 @@ def _without_workload(evidence: Evidence) -> Cause:
             remedy="its owner can resume it (`spec.suspend: false`), or submit it to a queue",
             actor=Actor.OWNER,
         )
-    created = text(evidence.job or {}, "metadata", "creationTimestamp")
+    created = text(evidence.job, "metadata", "creationTimestamp")
     if created and evidence.age_seconds(created) < _STARTING:
         return Cause(
             reason="New",
@@ -289,14 +362,6 @@ def _listed(holders: list[tuple[str, str]]) -> str:
     shown = [f"{name} ({amount})" for name, amount in holders[:_SHOWN]]
     more = len(holders) - _SHOWN
     return and_list([*shown, f"{more} more"] if more > 0 else shown)
-
-
-def owner_name(workload: Object, namespace: str = "") -> str:
-    """Return the name of a Workload's owner, with its namespace if that is another."""
-    owners = parts(workload, "metadata", "ownerReferences")
-    name = text(owners[0], "name") if owners else text(workload, "metadata", "name")
-    own = text(workload, "metadata", "namespace")
-    return name if own == namespace else f"{own}/{name}"
 
 
 def _in_order(evidence: Evidence, message: str) -> Cause:

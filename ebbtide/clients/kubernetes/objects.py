@@ -1,7 +1,30 @@
-"""Common queries of Kubernetes objects."""
+"""Parts of Kubernetes objects, which may be missing or of another type; and common queries of them."""
 
-from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, cast
+
+
+def part(raw: Mapping[str, Any], *path: str) -> Mapping[str, Any]:
+    """Return a nested object; empty if missing or null."""
+    for key in path:
+        raw = cast("Mapping[str, Any]", raw.get(key) or {})
+    return raw
+
+
+def parts(raw: Mapping[str, Any], *path: str) -> Sequence[Mapping[str, Any]]:
+    """Return a nested list; empty if missing or null."""
+    return cast("Sequence[Mapping[str, Any]]", part(raw, *path[:-1]).get(path[-1]) or ())
+
+
+def text(raw: Mapping[str, Any], *path: str) -> str:
+    """Return a nested string; empty if missing or null."""
+    return str(part(raw, *path[:-1]).get(path[-1]) or "")
+
+
+def words(raw: Mapping[str, Any], *path: str) -> Sequence[str]:
+    """Return a nested list of strings; empty if missing or null."""
+    return [str(word) for word in parts(raw, *path)]
+
 
 Object = dict[str, Any]
 
@@ -38,3 +61,8 @@ def disrupted(pod: Object) -> bool:
 def message_of(event: Mapping[str, Any]) -> str:
     """Return an event's message; of a combined event that of the last one."""
     return str(event.get("message") or "").removeprefix(_COMBINED).strip()
+
+
+def end_condition(job: Mapping[str, Any]) -> Object:
+    """Return the condition that ended a Job, `Complete` or `Failed`; empty before."""
+    return condition(job, "Complete") or condition(job, "Failed")

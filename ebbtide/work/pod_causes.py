@@ -5,14 +5,19 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from ebbtide.clients.kubernetes.parts import part, parts, text
+from ebbtide.clients.kubernetes.objects import (
+    Object,
+    condition,
+    message_of,
+    part,
+    parts,
+    text,
+    waits,
+)
 from ebbtide.placement import PoolProfile
 from ebbtide.text import and_list, or_list
-from ebbtide.work.objects import Object, condition, message_of, phase_of, waits
-from ebbtide.work.reasons import shortened
-from ebbtide.work.runs.pending.cause import Actor, Cause
-from ebbtide.work.runs.pending.evidence import Evidence, clock_time, event_time
-from ebbtide.work.unplaceable import misfit
+from ebbtide.work.evidence import Actor, Cause, Evidence, clock_time, event_time
+from ebbtide.work.placement import misfit
 
 _SCALING: Final = ("TriggeredScaleUp", "FailedScaleUp", "NotTriggerScaleUp")
 """Reasons of cluster-autoscaler's events of a pending pod (cluster-autoscaler FAQ, events, 1.36)."""
@@ -66,6 +71,12 @@ def pending_pod(evidence: Evidence, pod: Object) -> Cause:
     return _volume(pod) or _autoscaler(evidence, pod) or _unschedulable(evidence, pod)
 
 
+def _shortened(message: str) -> str:
+    """Remove the scheduler's second sentence, about claims and preemption."""
+    first = message.partition(" no new claims to deallocate,")[0]
+    return first.partition(" preemption:")[0].strip().rstrip(".")
+
+
 def _volume(pod: Object) -> Cause | None:
     message = text(condition(pod, "PodScheduled", "False"), "message")
     if lost := _CLAIM.search(message):
@@ -85,7 +96,7 @@ def _volume(pod: Object) -> Cause | None:
     if "volume node affinity conflict" in message:
         return Cause(
             reason="VolumeElsewhere",
-            message=f"its volume is in a zone in which no node can take it: {shortened(message)}",
+            message=f"its volume is in a zone in which no node can take it: {_shortened(message)}",
             remedy="its owner can select a pool in the zone of the volume",
             actor=Actor.OWNER,
         )
@@ -171,7 +182,7 @@ def _unschedulable(evidence: Evidence, pod: Object) -> Cause:
             actor=Actor.OWNER,
         )
     events = evidence.events_of(pod["metadata"]["uid"], *_SCALING)
-    scheduler = shortened(text(condition(pod, "PodScheduled", "False"), "message"))
+    scheduler = _shortened(text(condition(pod, "PodScheduled", "False"), "message"))
     newest = message_of(events[-1]).rstrip(".") if events else scheduler
     if not newest:
         return Cause(
@@ -305,8 +316,3 @@ def _not_started(evidence: Evidence, pod: Object) -> Cause:
         remedy="it starts when its volumes are mounted and its image is pulled",
         actor=Actor.TIME,
     )
-
-
-def between_tries(pods: list[Object]) -> bool:
-    """Return whether all pods of a Job have ended, so that the next try is due."""
-    return bool(pods) and all(phase_of(pod) in {"Succeeded", "Failed"} for pod in pods)
