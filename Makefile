@@ -31,7 +31,7 @@ NONE := test $$? = 5
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help install preview policies test manifests rehearse rehearse-all lint types pytest test-rehearsal fmt docs session site bench wheel dist released pin lock lowest clean
+.PHONY: help install preview policies test manifests rehearse rehearse-all lint types pytest test-rehearsal fmt docs site bench wheel dist released pin lock lowest clean
 
 help: ## What there is to call.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -80,9 +80,6 @@ fmt: $(VENV)/.dev ## Fix style and format in place.
 
 docs: $(VENV)/.checkout ## Write the pages that are generated.
 	$(BIN)/python -m docs.generate
-
-session: $(VENV)/.dev ## Record the terminal session of the site's first page.
-	$(BIN)/python -m docs.session
 
 site: $(VENV)/.dev ## Build the documentation site in _site; a broken link fails.
 	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going --conf-dir docs/site . _site

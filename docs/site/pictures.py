@@ -5,6 +5,7 @@ import json
 import re
 from base64 import b64encode
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Final
 
 import merman
@@ -14,13 +15,24 @@ from rich.console import Console
 from rich.text import Text
 from sphinx.application import Sphinx
 
-from docs.session import COLUMNS, Event, read
+COLUMNS: Final = 80
+_CAST: Final = Path(__file__).with_name("session.cast")
+"""The recorded session, in asciinema's format 2 (docs.asciinema.org/manual/asciicast/v2)."""
+Event = tuple[float, str, str]
+"""Seconds from the start, `o` for output or `m` for a marker, and the text."""
 
 _WEB_FONTS: Final = re.compile(r"@font-face \{.*?\}", flags=re.DOTALL)
 _FIRST_PAGE: Final = "README"
 _PREVIEW: Final = re.compile(r"<!-- preview -->.*<!-- end of preview -->", flags=re.DOTALL)
 _THEMES: Final = {"only-light": "default", "only-dark": "dark"}
 """Mermaid's theme by furo's class for a color scheme."""
+
+
+def read() -> Iterator[Event]:
+    """Yield the events of the recorded session."""
+    for line in _CAST.read_text(encoding="utf-8").splitlines()[1:]:
+        seconds, kind, data = json.loads(line)
+        yield seconds, kind, data
 
 
 def session_pictures(events: Iterable[Event]) -> Iterator[str]:
