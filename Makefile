@@ -16,7 +16,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no
 PACK := policies/.venv/bin/python -m pip install --quiet --disable-pip-version-check --no-compile --no-deps
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	--custom-compile-command "make lock" $(LOCK)
-UNBUILD := rm -rf build *.egg-info rehearsal/build rehearsal/*.egg-info
+UNBUILD := rm -rf build *.egg-info rehearsal/build rehearsal/*.egg-info kueue-replay/build kueue-replay/*.egg-info
 
 # Built before the tests of `make rehearse`: beside a build they would run out of time.
 TESTS_NEED := pulumi-language-python pulumi-language-python-exec pulumi-language-yaml pulumi-sdk-generator kueue-replay registry
@@ -71,8 +71,8 @@ types: $(VENV)/.dev ## The type checker.
 pytest: $(VENV)/.dev ## The tests of `make test` alone: ARGS='-k wheel'.
 	$(BIN)/pytest -n auto -m "not engine and not rehearsal" tests $(ARGS)
 
-test-rehearsal: $(VENV)/.dev ## The rehearsal's own tests that need nothing but Python: ARGS='-k azure'.
-	$(BIN)/pytest -n auto -m "not engine and not rehearsal" rehearsal/tests $(ARGS)
+test-rehearsal: $(VENV)/.dev ## The tests of the rehearsal and the replay that need nothing but Python: ARGS='-k azure'.
+	$(BIN)/pytest -n auto -m "not engine and not rehearsal" rehearsal/tests kueue-replay/tests $(ARGS)
 
 fmt: $(VENV)/.dev ## Fix style and format in place.
 	$(BIN)/ruff check --fix
@@ -88,9 +88,9 @@ bench: $(VENV)/.dev ## Measure.
 	@# With PYTHONDONTWRITEBYTECODE, every process would compile every module again.
 	@for file in benchmarks/*.py; do PYTHONDONTWRITEBYTECODE= PYTHONPATH=. $(BIN)/python $$file || exit; done
 
-wheel: $(VENV)/.dev ## Build both packages into dist.
+wheel: $(VENV)/.dev ## Build the packages into dist.
 	@$(UNBUILD)
-	$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist . ./rehearsal
+	$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist . ./rehearsal ./kueue-replay
 	@$(UNBUILD)
 
 dist: $(VENV)/.dev ## Build what a release publishes, from its own sources, and check it.
@@ -99,6 +99,7 @@ dist: $(VENV)/.dev ## Build what a release publishes, from its own sources, and 
 	rm -rf dist sbom.json
 	$(BIN)/python -m build --no-isolation --outdir dist .
 	$(BIN)/python -m build --no-isolation --outdir dist rehearsal
+	$(BIN)/python -m build --no-isolation --outdir dist kueue-replay
 	@$(UNBUILD)
 	$(BIN)/twine check --strict dist/*
 	$(BIN)/check-wheel-contents dist/*.whl
@@ -144,8 +145,8 @@ $(VENV)/.runtime: requirements.txt $(VENV)/.python
 
 # The checkout itself, editable: the command `ebbtide`, and what it names when an extra is missing. Nothing is fetched:
 # setuptools, which builds it, is in requirements.txt.
-$(VENV)/.checkout: pyproject.toml setup.py rehearsal/pyproject.toml $(VENV)/.runtime
-	@$(INSTALL) --no-index --no-build-isolation --editable . --editable ./rehearsal
+$(VENV)/.checkout: pyproject.toml setup.py rehearsal/pyproject.toml kueue-replay/pyproject.toml $(VENV)/.runtime
+	@$(INSTALL) --no-index --no-build-isolation --editable . --editable ./rehearsal --editable ./kueue-replay
 	@$(UNBUILD)
 	@touch $@
 

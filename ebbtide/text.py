@@ -95,13 +95,17 @@ def command_line(*arguments: str) -> str:
     return shlex.join([first, *arguments])
 
 
+_DISTRIBUTIONS: Final = {"rehearse": ("ebbtide-rehearsal", "rehearsal"), "replay": ("kueue-replay",) * 2}
+"""Distributions of their own that extras have, each with its directory in a checkout."""
+
+
 def install_command(*extras: str) -> str:
     """Return the command line that adds extras of Ebbtide to this environment.
 
     No index has Ebbtide: a command with its name alone would install whatever is registered under it. The
     command names the checkout, the wheel or the Git repository that Ebbtide was installed from (PEP 610),
-    else the packages that the extras require. The rehearsal is a second distribution of the same origin. In
-    an environment without pip, such as uv's, the command is uv's.
+    else the packages that the extras require. The rehearsal and the replay are distributions of the same
+    origin. In an environment without pip, such as uv's, the command is uv's.
     """
     return shlex.join([*_installer(), *_requirements(extras)])
 
@@ -129,23 +133,26 @@ def _requirements(extras: Collection[str]) -> list[str]:
     except PackageNotFoundError:
         pass
     path = Path(unquote(urlsplit(str(origin.get("url", ""))).path))
-    listed, rehearsal_wheel = f"[{','.join(extras)}]", f"ebbtide_rehearsal-{version}-py3-none-any.whl"
+    listed = f"[{','.join(extras)}]"
+    besides = [_DISTRIBUTIONS[extra] for extra in extras if extra in _DISTRIBUTIONS]
+    wheels = [f"{name.replace('-', '_')}-{version}-py3-none-any.whl" for name, _ in besides]
     match origin:
         case {"dir_info": options}:
             editable = ["-e"] if options == {"editable": True} else []
             own = [*editable, _location(path) + listed]
-            second = [*editable, _location(path / "rehearsal")]
+            others = [item for _, directory in besides for item in (*editable, _location(path / directory))]
         case {"vcs_info": {"vcs": vcs, "commit_id": commit}}:
             repository = f"{vcs}+{origin['url']}@{commit}"
             own = [f"ebbtide{listed} @ {repository}"]
-            second = [f"ebbtide-rehearsal @ {repository}#subdirectory=rehearsal"]
+            others = [f"{name} @ {repository}#subdirectory={of}" for name, of in besides]
         case {"archive_info": _} if path.is_file():
-            own, second = [_location(path) + listed], [_location(path.with_name(rehearsal_wheel))]
+            own = [_location(path) + listed]
+            others = [_location(path.with_name(wheel)) for wheel in wheels]
         case _:
             parts = (item.partition(";") for item in required)
             own = [name.strip() for name, _, of in parts if any(f'"{extra}"' in of for extra in extras)]
-            second = [f"./{rehearsal_wheel}"]
-    return [*dict.fromkeys(own), *(second if "rehearse" in extras else ())]
+            others = [f"./{wheel}" for wheel in wheels]
+    return [*dict.fromkeys(own), *others]
 
 
 def outdated() -> str:

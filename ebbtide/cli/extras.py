@@ -24,13 +24,16 @@ MODULES: Final[Mapping[str, tuple[str, ...]]] = {
         "filelock",
         "google.rpc",
         "kubernetes",
-        "msgspec",
         "platformdirs",
         "requests",
         "trustme",
     ),
+    "replay": ("kueue_replay", "msgspec"),
 }
-"""Modules of each extra, as in pyproject.toml; `rehearse` has a distribution of its own besides."""
+"""Modules of each extra, as in pyproject.toml; `rehearse` and `replay` have a distribution of their own."""
+
+_NEEDED_BY: Final[Mapping[str, tuple[str, ...]]] = {"replay": ("rehearse",)}
+"""Extras that an extra needs."""
 
 OF_COMMANDS: Final[Mapping[str, tuple[str, ...]]] = {
     "destroy": ("gke", "cluster"),
@@ -39,9 +42,9 @@ OF_COMMANDS: Final[Mapping[str, tuple[str, ...]]] = {
     "quota": ("gke", "clouds"),
     "reap": ("gke", "cluster"),
     "rehearse": ("gke", "rehearse"),
-    "replay": ("gke", "rehearse"),
+    "replay": ("gke", "rehearse", "replay"),
     "trace export": ("cluster",),
-    "trace fetch": ("gke", "rehearse"),
+    "trace fetch": ("gke", "rehearse", "replay"),
     "sleep": ("gke", "cluster", "clouds"),
     "status": ("gke", "cluster"),
     "wake": ("gke", "cluster", "clouds"),
@@ -67,7 +70,8 @@ def advice(error: BaseException, command: str) -> str | None:
             required = [
                 extra for extra in OF_COMMANDS.get(command, ()) if extra in owners or _is_missing(extra)
             ]
-            extras = required if owners[0] in required else [owners[0]]
+            others = filter(_is_missing, _NEEDED_BY.get(owners[0], ()))
+            extras = required if owners[0] in required else [*others, owners[0]]
             either = " For a cluster on AKS, write aks instead of gke." if extras[0] == "gke" else ""
             if len(owners) == 1 and owners[0] in _CLOUDS:
                 either = ""
@@ -83,9 +87,9 @@ def require(extra: str) -> None:
     """Check for modules that a command imports only after minutes.
 
     Raises:
-        ModuleNotFoundError: a module of the extra is missing.
+        ModuleNotFoundError: a module of the extra, or of one that it needs, is missing.
     """
-    for module in MODULES[extra]:
+    for module in (module for name in (extra, *_NEEDED_BY.get(extra, ())) for module in MODULES[name]):
         if not _exists(module):
             raise ModuleNotFoundError(name=module)
 

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
+    from ebbtide.operations.traces.when import Estimate
     from ebbtide.work.runs.listing import ListedWorkload
-    from ebbtide_rehearsal.replay.start import Estimate
 
 _SHOWN: Final = 20
 """Maximum number of waiting workloads, and of others, in the table without --all."""

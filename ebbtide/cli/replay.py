@@ -3,7 +3,7 @@
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,8 +14,6 @@ from ebbtide.cli.options import ConfigFile, Cwd, Out, Stack, stack_files
 
 if TYPE_CHECKING:
     from ebbtide.analysis.preview.stack_files import StackFiles
-    from ebbtide_rehearsal.replay.declared import Declaration
-    from ebbtide_rehearsal.replay.document import ReplayReport
 
 
 class ReplayFormat(StrEnum):
@@ -76,54 +74,43 @@ def replay(  # noqa: PLR0913 - one parameter an option
     --against, the trace is also replayed on an earlier version of the stack. The first run builds Kueue from
     its Go module. Nothing is paid for. Exit status 1: no job of the trace runs on the stack.
     """
-    require("rehearse")
-    from ebbtide_rehearsal.replay import cloud_model as model  # noqa: PLC0415
-    from ebbtide_rehearsal.replay.compare import replay as replaying  # noqa: PLC0415
-    from ebbtide_rehearsal.replay.kueue import PROGRAM  # noqa: PLC0415
-    from ebbtide_rehearsal.replay.mapping import Mapper, Table, check_table, read_table  # noqa: PLC0415
-    from ebbtide_rehearsal.replay.scheduler import schedulers  # noqa: PLC0415
-    from ebbtide_rehearsal.replay.trace import read_trace  # noqa: PLC0415
-    from ebbtide_rehearsal.tools import ensure, narration  # noqa: PLC0415
+    require("replay")
+    from ebbtide.operations import replays  # noqa: PLC0415
 
     files = stack_files(stack, config_file, cwd)
-    table = read_table(map_) if map_ else Table()
-    modelled = model.read_cloud_model(cloud_model)
+    settings = replays.settings(cloud_model, map_)
     progress = console(sys.stderr)
     with files.prices():
-        declarations = _declarations(files, against, config_file)
-        mappers = [Mapper(declaration, table, own=True) for declaration in declarations]
-        check_table(mappers)
-        jobs = read_trace(
-            trace, lambda job: dict.fromkeys(fault for mapper in mappers for fault in mapper.faults(job))
-        )
-        with narration(progress) as on_step:
-            program = ensure([PROGRAM], on_step=on_step).path(PROGRAM)
-        with progress.status("Replaying") as status:
-            report = replaying(
-                jobs,
-                declarations,
-                table,
-                modelled,
-                schedulers(program),
-                seeds=seeds,
-                on_replay=lambda name: status.update(f"Replaying {name}"),
-            )
-    _write(report, format_, out)
+        clusters = _clusters(files, against, config_file)
+    planned = replays.plan(
+        {"clusters": clusters, "trace": str(trace), "seeds": seeds, "vary": True, **settings}
+    )
+    program = replays.kueue(progress)
+    with progress.status("Replaying") as status:
+        report = planned.run(program, lambda name: status.update(f"Replaying {name}")).report()
+    match format_:
+        case ReplayFormat.TEXT:
+            with screen_of(out) as output:
+                replays.write_text(report, output)
+        case ReplayFormat.JSON:
+            write(report.model_dump_json(indent=2) + "\n", out)
+        case ReplayFormat.HTML:
+            write(replays.page(report), out)
     if not report.columns[-1].waits[0].jobs:
         raise typer.Exit(1)
 
 
-def _declarations(files: "StackFiles", against: str | None, config_file: Path | None) -> "list[Declaration]":
-    """Return the declarations to replay on, the earlier one first.
+def _clusters(files: "StackFiles", against: str | None, config_file: Path | None) -> list[dict[str, Any]]:
+    """Return the clusters to replay on, the earlier one first.
 
     Raises:
         BaselineError: there is no such earlier version, or it is a deployed state.
     """
     from ebbtide.analysis.preview.stack_files import record_stack  # noqa: PLC0415 - loads Pulumi
     from ebbtide.analysis.review.baseline import BaselineError, baseline  # noqa: PLC0415
-    from ebbtide_rehearsal.replay.declared import declaration  # noqa: PLC0415
+    from ebbtide.operations.replays import recorded_cluster  # noqa: PLC0415
 
-    after = declaration(config_file.name if config_file else files.stack, record_stack(files))
+    after = recorded_cluster(config_file.name if config_file else files.stack, record_stack(files))
     if not against:
         return [after]
     before = baseline(files, against)
@@ -134,18 +121,4 @@ def _declarations(files: "StackFiles", against: str | None, config_file: Path | 
         )
     if before.recording is None:
         raise BaselineError(f"At {against}, there is no stack {files.stack} to compare with.")
-    return [declaration(before.name, before.recording), after]
-
-
-def _write(report: "ReplayReport", format_: ReplayFormat, out: Path | None) -> None:
-    """Write the report: text is coloured on a terminal, plain in a pipe or a file."""
-    from ebbtide_rehearsal.replay import render  # noqa: PLC0415
-
-    match format_:
-        case ReplayFormat.TEXT:
-            with screen_of(out) as output:
-                render.write(report, output)
-        case ReplayFormat.JSON:
-            write(report.model_dump_json(indent=2) + "\n", out)
-        case ReplayFormat.HTML:
-            write(render.render(report), out)
+    return [recorded_cluster(before.name, before.recording), after]

@@ -101,30 +101,22 @@ def _replayed(path: Path, stack: str, after: "Recording", before: "Baseline | No
     from ebbtide.errors import EbbtideError  # noqa: PLC0415
 
     try:
-        require("rehearse")
+        require("replay")
     except ModuleNotFoundError as error:
         return ReplaySummary.failed(str(path), advice(error, "replay") or str(error))
-    from ebbtide_rehearsal.replay.cloud_model import CloudModel  # noqa: PLC0415
-    from ebbtide_rehearsal.replay.declared import declaration  # noqa: PLC0415
-    from ebbtide_rehearsal.replay.kueue import PROGRAM  # noqa: PLC0415
-    from ebbtide_rehearsal.replay.mapping import Mapper, Table  # noqa: PLC0415
-    from ebbtide_rehearsal.replay.scheduler import schedulers  # noqa: PLC0415
-    from ebbtide_rehearsal.replay.time_limit import summarize  # noqa: PLC0415
-    from ebbtide_rehearsal.replay.trace import read_trace  # noqa: PLC0415
-    from ebbtide_rehearsal.tools import ensure, narration  # noqa: PLC0415
+    from ebbtide.operations import replays  # noqa: PLC0415
 
-    jobs, progress = read_trace(path), console(sys.stderr)
+    replays.check_trace(path)
+    progress = console(sys.stderr)
     try:
         earlier = before.recording if before and not before.deployed else None
         with before.prices() if before else nullcontext():
-            versions = [declaration(before.name, earlier)] if before and earlier else []
-        versions.append(declaration(stack, after))
-        mappers = [Mapper(version, Table(), own=True) for version in versions]
-        read_trace(path, lambda job: dict.fromkeys(fault for item in mappers for fault in item.faults(job)))
-        with narration(progress) as on_step:
-            program = ensure([PROGRAM], on_step=on_step).path(PROGRAM)
+            clusters = [replays.recorded_cluster(before.name, earlier)] if before and earlier else []
+        clusters.append(replays.recorded_cluster(stack, after))
+        planned = replays.plan(replays.review_request(path, clusters))
+        program = replays.kueue(progress)
         with progress.status(f"Replaying {path}"):
-            return summarize(jobs, versions, Table(), (CloudModel(), {}), schedulers(program))
+            return replays.summary(str(path), planned, program)
     except EbbtideError as error:
         first, _, others = str(error).partition("\n")
         more = f" ({several(others.count(chr(10)) + 1, 'more line')})" if others else ""

@@ -16,9 +16,9 @@ from ebbtide.cli.options import Out, duration
 
 def _names() -> list[str]:
     """Return the names of the public traces, for shell completion."""
-    from ebbtide_rehearsal.replay.public import TRACES  # noqa: PLC0415
+    from ebbtide.operations.replays import public_traces  # noqa: PLC0415
 
-    return list(TRACES)
+    return list(public_traces())
 
 
 def trace_fetch(
@@ -42,15 +42,13 @@ def trace_fetch(
 
     Each is pinned by commit and SHA-256, and has a licence of its own.
     """
-    from ebbtide_rehearsal.replay.public import TRACES, fetch, public_trace  # noqa: PLC0415
+    from ebbtide.operations.replays import fetch, public_traces  # noqa: PLC0415
 
     if name is None:
-        for known, trace in TRACES.items():
+        for known, trace in public_traces().items():
             say(f"{known:<8} {trace.content}; {trace.licence}; {trace.repository}")
         return
-    trace = public_trace(name)
-    path = file or Path(trace.file_name)
-    fetch(trace, path)
+    path, trace = fetch(name, file)
     say(f"{path}: {trace.content}. Source: {trace.repository}, licence: {trace.licence}.")
 
 

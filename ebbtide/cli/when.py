@@ -15,15 +15,15 @@ if TYPE_CHECKING:
     from ebbtide.clients.kubernetes import Api
     from ebbtide.operations.traces.existing import ExistingWork
     from ebbtide.operations.traces.present import Present
+    from ebbtide.operations.traces.when import Estimate
     from ebbtide.placement import Profile
-    from ebbtide_rehearsal.replay.start import Estimate
 
 
 def show_when(manifest: dict[str, Any], profile: "Profile", context: str, format_: PreviewFormat) -> None:
     """Tell when a Job would start, which is not created."""
     from ebbtide.clients.kubernetes import Api  # noqa: PLC0415
     from ebbtide.operations.traces.existing import planned  # noqa: PLC0415
-    from ebbtide_rehearsal.replay.start import VERSION  # noqa: PLC0415
+    from ebbtide.operations.traces.when import VERSION  # noqa: PLC0415
 
     api = Api.of_user(context)
     namespace = manifest["metadata"].get("namespace") or api.namespace
@@ -74,16 +74,13 @@ def _estimates(
     api: "Api", namespace: str, profile: "Profile", targets: "Callable[[Present], list[ExistingWork]]"
 ) -> "tuple[Present, Sequence[Estimate]]":
     """Read the state of the queues, and replay it."""
-    require("rehearse")
+    require("replay")
+    from ebbtide.operations import replays  # noqa: PLC0415
     from ebbtide.operations.traces.present import read_present  # noqa: PLC0415
-    from ebbtide_rehearsal.replay.kueue import PROGRAM  # noqa: PLC0415
-    from ebbtide_rehearsal.replay.scheduler import schedulers  # noqa: PLC0415
-    from ebbtide_rehearsal.replay.start import estimate  # noqa: PLC0415
-    from ebbtide_rehearsal.tools import ensure, narration  # noqa: PLC0415
+    from ebbtide.operations.traces.when import estimate  # noqa: PLC0415
 
     progress = console(sys.stderr)
-    with narration(progress) as on_step:
-        program = ensure([PROGRAM], on_step=on_step).path(PROGRAM)
+    program = replays.kueue(progress)
     present = read_present(api, namespace, profile, time.time())
     with progress.status("Replaying the queues"):
-        return present, estimate(profile, present, targets(present), schedulers(program))
+        return present, estimate(profile, present, targets(present), program)

@@ -31,13 +31,19 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return _built(copy)
 
 
+@pytest.fixture(scope="session", params=["rehearsal/ebbtide_rehearsal", "kueue-replay/kueue_replay"])
+def own_distribution(request: pytest.FixtureRequest) -> Path:
+    """The directory of the package of a distribution beside Ebbtide."""
+    return ROOT / str(request.param)
+
+
 @pytest.fixture(scope="session")
-def rehearsal_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel of the rehearsal."""
+def own_wheel(own_distribution: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel of that distribution."""
     if released := os.environ.get("EBBTIDE_WHEELS"):
-        return next(Path(released).resolve().glob("ebbtide_rehearsal-*.whl"))
-    copy = tmp_path_factory.mktemp("sources") / "rehearsal"
-    shutil.copytree(ROOT / "rehearsal", copy, ignore=shutil.ignore_patterns("__pycache__"))
+        return next(Path(released).resolve().glob(f"{own_distribution.name}-*.whl"))
+    copy = tmp_path_factory.mktemp("sources") / own_distribution.parent.name
+    shutil.copytree(own_distribution.parent, copy, ignore=shutil.ignore_patterns("__pycache__"))
     return _built(copy)
 
 

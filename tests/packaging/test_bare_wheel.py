@@ -58,8 +58,8 @@ _JOB = ("--image", "busybox", "--pool", "t4-spot", "--gpus", "4", "--memory", "4
         (["preview", "dev-aks", "--format", "json"], "gke"),
         (["rehearse", "dev"], "gke,rehearse"),
         (["rehearse", "--tools"], "gke,rehearse"),
-        (["replay", "jobs.csv", "dev"], "gke,rehearse"),
-        (["trace", "fetch"], "gke,rehearse"),
+        (["replay", "jobs.csv", "dev"], "gke,rehearse,replay"),
+        (["trace", "fetch"], "gke,rehearse,replay"),
         (["destroy", "dev"], "gke,cluster"),
         (["quota", "dev", "--format", "json"], "gke,clouds"),
         (["prices", "refresh", "dev-aks"], "gke,clouds"),
@@ -83,7 +83,12 @@ def test_a_command_names_its_extras(bare: Path, project: Path, words: list[str],
     assert "Traceback" not in done.stderr
     assert "ModuleNotFoundError" not in done.stderr
     assert "Install it with: uv pip install --python " in done.stderr
-    brought = {"gke": "pulumi-gcp<11", "rehearse": "./ebbtide_rehearsal-", "cluster": "kubernetes>=30"}
+    brought = {
+        "gke": "pulumi-gcp<11",
+        "rehearse": "./ebbtide_rehearsal-",
+        "replay": "./kueue_replay-",
+        "cluster": "kubernetes>=30",
+    }
     assert all(brought.get(extra, "azure-identity>=") in done.stderr for extra in extras.split(","))
     assert not re.search(r"\bebbtide(-rehearsal|\[)", done.stderr)
     assert ("write aks instead of gke" in done.stderr) == extras.startswith("gke")
@@ -168,6 +173,7 @@ def test_extras_are_those_of_the_package() -> None:
         for extra, requirements in extras.items()
     }
     expected["rehearse"].add("ebbtide_rehearsal")
+    expected["replay"].add("kueue_replay")
     assert {extra: set(names) for extra, names in MODULES.items()} == expected
     assert {extra for needed in OF_COMMANDS.values() for extra in needed} <= extras.keys()
 
@@ -179,19 +185,20 @@ _MODULES = {"googleapis-common-protos": "google.rpc", "python-dxf": "dxf"} | {
 
 
 def test_no_distribution_needs_a_name_that_we_do_not_own() -> None:
-    """Neither wheel requires `ebbtide` or `ebbtide-rehearsal`, which pip would look up on an index."""
-    for directory in (ROOT, ROOT / "rehearsal"):
+    """No wheel requires Ebbtide or one of its distributions, which pip would look up on an index."""
+    for directory in (ROOT, ROOT / "rehearsal", ROOT / "kueue-replay"):
         project = tomllib.loads((directory / "pyproject.toml").read_text(encoding="utf-8"))["project"]
         extras: dict[str, list[str]] = project.get("optional-dependencies", {})
         required = [*project["dependencies"], *(item for items in extras.values() for item in items)]
-        assert [item for item in required if item.startswith("ebbtide")] == []
+        assert [item for item in required if item.startswith(("ebbtide", "kueue"))] == []
 
 
 def _name(requirement: str) -> str:
     return re.split(r"[^\w-]", requirement)[0]
 
 
-def test_both_distributions_have_one_version() -> None:
-    """The rehearsal runs the internals of the core of its own version."""
-    package = ROOT / "rehearsal" / "ebbtide_rehearsal" / "__init__.py"
-    assert f'__version__ = "{ebbtide.__version__}"' in package.read_text(encoding="utf-8")
+def test_all_distributions_have_one_version() -> None:
+    """The rehearsal and the replay run the internals of the core of their own version."""
+    for package in ("rehearsal/ebbtide_rehearsal", "kueue-replay/kueue_replay"):
+        text = (ROOT / package / "__init__.py").read_text(encoding="utf-8")
+        assert f'__version__ = "{ebbtide.__version__}"' in text

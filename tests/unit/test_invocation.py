@@ -53,6 +53,9 @@ def test_a_wheel_is_named_by_its_path(site: Path) -> None:
     assert _requirements(site, origin, "kfp") == f"'./some wheels/{wheel.name}[kfp]'"
     second = "'./some wheels/ebbtide_rehearsal-0.1.0-py3-none-any.whl'"
     assert _requirements(site, origin, "rehearse") == f"'./some wheels/{wheel.name}[rehearse]' {second}"
+    third = "'./some wheels/kueue_replay-0.1.0-py3-none-any.whl'"
+    both = _requirements(site, origin, "rehearse", "replay")
+    assert both == f"'./some wheels/{wheel.name}[rehearse,replay]' {second} {third}"
 
 
 def test_a_git_repository_is_named_with_its_commit(site: Path) -> None:

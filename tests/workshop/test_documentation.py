@@ -82,7 +82,7 @@ _PIPELINE = "docs/gitlab.md"
 """Its YAML is GitLab's; `tests/workshop/test_gitlab.py` checks it."""
 
 _REPLAY = "docs/replay.md"
-"""Its YAML is of a replay; `rehearsal/tests/unit/test_replay_command.py` checks it."""
+"""Its YAML is of a replay; `kueue-replay/tests/unit/test_command.py` checks it."""
 
 
 @pytest.mark.parametrize(
@@ -185,7 +185,7 @@ def _check_requirements(words: list[str]) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     wheel = f"-{ebbtide.__version__}-py3-none-any.whl"
     for text in words:
-        if text in ("-e", f"./ebbtide_rehearsal{wheel}"):
+        if text in ("-e", f"./ebbtide_rehearsal{wheel}", f"./kueue_replay{wheel}"):
             continue
         match = re.fullmatch(r"([^\[]+)\[([\w,]+)\](| @ git\+file://\$PWD)", text)
         assert match is not None

@@ -36,7 +36,7 @@ _OFFLINE: Final = {
 """Commands of `ebbtide` that reach nothing: `test_offline_commands_run` runs those of all other pages."""
 
 _ELSEWHERE: Final = {
-    "--trace": "rehearsal/tests/unit/test_replay_command.py",
+    "--trace": "kueue-replay/tests/unit/test_command.py",
     "state.json": "rehearsal/tests/engine/test_predicted_changes.py",
     "--install-completion": "tests/unit/cli/test_help.py",
     "destroy": "rehearsal/tests/engine/test_destroy.py",
@@ -48,7 +48,7 @@ _ELSEWHERE: Final = {
     "quota": "rehearsal/tests/unit/test_rest_commands.py",
     "reap": "rehearsal/tests/engine/test_reap.py",
     "rehearse": "rehearsal/tests/unit/test_rehearse.py",
-    "replay": "rehearsal/tests/control_plane/test_replay.py",
+    "replay": "kueue-replay/tests/kueue/test_replay.py",
     "run": "rehearsal/tests/control_plane/test_run.py",
     "shell": "rehearsal/tests/control_plane/test_shell.py",
     "sleep": "rehearsal/tests/engine/test_power.py",
@@ -61,10 +61,10 @@ _ELSEWHERE: Final = {
 _OUTPUT: Final = {
     ("README.md", "ebbtide/dev: train-dev"): "docs/generate.py",
     ("docs/daily-work.md", "ebbtide: Job first is"): "rehearsal/tests/control_plane/test_daily_work.py",
-    ("docs/daily-work.md", "Job model-x7kqz"): "rehearsal/tests/unit/test_when_command.py",
+    ("docs/daily-work.md", "Job model-x7kqz"): "kueue-replay/tests/unit/test_when_command.py",
     ("docs/real-cloud.md", "gcp:storage/bucket"): "rehearsal/tests/unit/test_real_cloud.py",
-    ("docs/replay.md", "With 8 t4-spot"): "rehearsal/tests/control_plane/test_replay.py",
-    ("docs/review.md", "Replay of"): "rehearsal/tests/control_plane/test_replay.py",
+    ("docs/replay.md", "With 8 t4-spot"): "kueue-replay/tests/kueue/test_replay.py",
+    ("docs/review.md", "Replay of"): "kueue-replay/tests/kueue/test_replay.py",
     ("docs/review.md", "WARN ebbtide/dev"): "tests/workshop/test_review_page.py",
     ("docs/review.md", "aks eastus:"): "rehearsal/tests/unit/test_rest_commands.py",
     ("docs/review.md", "gke: project"): "rehearsal/tests/unit/test_rest_commands.py",

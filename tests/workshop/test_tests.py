@@ -9,7 +9,7 @@ import pytest
 
 from tests.repository import ROOT, relative, sources, syntax
 
-_TESTS = [*sources("tests"), *sources("rehearsal/tests")]
+_TESTS = sources("tests", "rehearsal/tests", "kueue-replay/tests")
 _MOCKED = ROOT / "tests" / "unit" / "mocks"
 """The tests in the form of Pulumi's own documentation, one for each component."""
 _DEPENDENT_STARTS = re.compile(r"(It|Its|As|Of|What|Whether|Where|So|They|Their|Those|Which)\b")
@@ -90,7 +90,7 @@ def test_the_program_is_run_in_one_way() -> None:
     """Only the preview and the components' unit tests use the SDK's mocks: all else records the program."""
     assert [
         (relative(path), name)
-        for path in sources("tests", "rehearsal/tests", "benchmarks", "docs")
+        for path in sources("tests", "rehearsal/tests", "kueue-replay/tests", "benchmarks", "docs")
         if not path.is_relative_to(_MOCKED)
         for name in _names(syntax(path))
         if name == "set_mocks" or name.startswith("pulumi.runtime.mocks")

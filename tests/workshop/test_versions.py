@@ -17,7 +17,10 @@ from rehearsal import pins as commands
 from tests.repository import ROOT, code_strings, relative, sources, syntax
 
 _VERSIONS = ROOT / "ebbtide" / "declaration" / "catalog" / "versions.py"
-_OWN = [ROOT / "ebbtide" / "__init__.py", ROOT / "rehearsal" / "ebbtide_rehearsal" / "__init__.py"]
+_OWN = [
+    ROOT / path / "__init__.py"
+    for path in ("ebbtide", "rehearsal/ebbtide_rehearsal", "kueue-replay/kueue_replay")
+]
 _BENCHMARKS = [
     ROOT / "ebbtide/analysis/policy/benchmarks.py",
     ROOT / "ebbtide/analysis/policy/benchmarks.py",
@@ -26,7 +29,9 @@ _BENCHMARKS = [
 
 _PYTHON = [
     path
-    for path in sources("ebbtide", "rehearsal/ebbtide_rehearsal", "components", "stacks")
+    for path in sources(
+        "ebbtide", "rehearsal/ebbtide_rehearsal", "kueue-replay/kueue_replay", "components", "stacks"
+    )
     if path not in (_VERSIONS, *_BENCHMARKS, *_OWN)
 ]
 _VERSION = re.compile(r"(?:^|[=:/@])v?(\d+\.\d+\.\d+(?:-gke\.\d+)?)(?![\w.])")

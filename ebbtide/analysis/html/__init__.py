@@ -7,14 +7,10 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 
-def jinja_environment(package: str) -> Environment:
-    """Return the environment for the templates of a package, and for the shared ones.
-
-    Args:
-        package: the package with the directory `templates`.
-    """
+def jinja_environment(*packages: str) -> Environment:
+    """Return the environment for the shared templates and those in the directory `templates` of packages."""
     templates = Environment(
-        loader=ChoiceLoader([PackageLoader(package), PackageLoader(__name__)]),
+        loader=ChoiceLoader([PackageLoader(package) for package in (*packages, __name__)]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

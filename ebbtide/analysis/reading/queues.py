@@ -10,6 +10,7 @@ from ebbtide.analysis.reading.facts import Inputs, QueueFacts, QuotaFacts
 from ebbtide.analysis.recording.recording import Recording
 from ebbtide.declaration.model.resolved_pool import ResolvedPool
 from ebbtide.values import quantities
+from ebbtide.values.kueue_objects import flavors_of_queues, selects
 
 _GROUP: Final = "kubernetes:kueue.x-k8s.io/"
 
@@ -25,17 +26,16 @@ def read_queues(recording: Recording, pools: Sequence[ResolvedPool]) -> list[tup
         # The rarest label of a flavor leaves few pools to check.
         candidates = [labelled[label] for label in labels.items() if label in labelled]
         rarest = min(candidates, key=len) if candidates else []
-        return [number for number in rarest if _matches(labels, pools[number])]
+        return [number for number in rarest if selects(labels, pools[number].labels)]
 
     flavors = {
         item.text("metadata.name"): matching_pools(item.labels("spec.nodeLabels"))
         for item in _kind(recording, "ResourceFlavor")
     }
-    queues = {item.text("metadata.name"): list(_flavors(item)) for item in _kind(recording, "ClusterQueue")}
     names_by_pool: list[dict[str, None]] = [{} for _ in pools]
-    for item in _kind(recording, "LocalQueue"):
-        name = f"{item.text('metadata.namespace')}/{item.text('metadata.name')}"
-        for flavor in queues.get(item.text("spec.clusterQueue"), []):
+    manifests = [item.inputs for item in recording if item.type.startswith(_GROUP)]
+    for name, (_, names) in flavors_of_queues(manifests).items():
+        for flavor in names:
             for number in flavors.get(flavor, []):
                 names_by_pool[number][name] = None
     return [tuple(names) for names in names_by_pool]
@@ -45,19 +45,6 @@ def _kind(recording: Recording, kind: str) -> Iterator[Inputs]:
     for resource in recording:
         if resource.type.startswith(_GROUP) and resource.type.endswith(f":{kind}"):
             yield Inputs(resource.inputs)
-
-
-def _flavors(cluster_queue: Inputs) -> Iterator[str]:
-    for group in cluster_queue.parts("spec.resourceGroups"):
-        for flavor in group.parts("flavors"):
-            yield flavor.text("name")
-
-
-def _matches(node_labels: Mapping[str, str], pool: ResolvedPool) -> bool:
-    """Check that a flavor's labels match a pool's declared labels; labels that the cloud adds are not
-    recorded."""
-    shared = node_labels.keys() & pool.labels.keys()
-    return bool(shared) and all(node_labels[key] == pool.labels[key] for key in shared)
 
 
 def read_cluster_queues(recording: Recording) -> list[QueueFacts]:

@@ -143,6 +143,11 @@ class PricedNode:
         """Return the amount for the node with its accelerators and its boot disk, at a capacity type."""
         return self.machine_amount(capacity) + self._disk()
 
+    def hourly(self, capacity: str) -> float | None:
+        """Return the price of the node, a lower bound if that of its disk is unknown; None if that of its
+        machine is."""
+        return None if self.machine_amount(capacity).unknown else self.amount(capacity).known
+
     def machine_amount(self, capacity: str) -> Amount:
         """Return the amount for the machine and its accelerators."""
         machine = find_machine(self.cloud, self.machine)

@@ -12,22 +12,6 @@ from typing import Final
 
 from ebbtide.values import quantities
 
-REQUIRED: Final = ("submit", "duration")
-OPTIONAL: Final = (
-    "name",
-    "user",
-    "pods",
-    "cpu",
-    "memory",
-    "gpus",
-    "gpu_type",
-    "queue",
-    "priority",
-    "checkpoint",
-    "deadline",
-    "keep_node",
-)
-
 _MIB: Final = 1 << 20
 
 
@@ -67,11 +51,10 @@ class TraceRow:
 def to_csv(rows: Iterable[TraceRow]) -> str:
     """Return a trace, sorted by submission."""
     text = io.StringIO()
-    writer: csv.DictWriter[str] = csv.DictWriter(
-        text, (*REQUIRED, *OPTIONAL), restval="", lineterminator="\n"
-    )
+    cells = [_cells(row) for row in sorted(rows, key=lambda row: (row.submit, row.name))]
+    writer: csv.DictWriter[str] = csv.DictWriter(text, cells[0] if cells else (), lineterminator="\n")
     writer.writeheader()
-    writer.writerows(_cells(row) for row in sorted(rows, key=lambda row: (row.submit, row.name)))
+    writer.writerows(cells)
     return text.getvalue()
 
 
@@ -89,6 +72,8 @@ def _cells(row: TraceRow) -> dict[str, str]:
         "gpu_type": row.gpu_type,
         "queue": row.queue,
         "priority": row.priority,
+        "checkpoint": "",
+        "deadline": "",
         "keep_node": "" if row.keep_node is None else str(row.keep_node).lower(),
     }
 

@@ -43,7 +43,7 @@ class NodePool:
         maximum: maximum node count, over all zones.
         initial: initial node count, over all zones.
         autoscaled: True if the cloud's autoscaler sizes it; otherwise it stays at `initial`.
-        hourly: price of a node, USD per hour.
+        hourly: price of a node, USD per hour; None if a part of it is unknown.
         max_run_seconds: lifetime after which the cloud removes a node; None for no limit.
         deallocates: True if an evicted node is stopped, not deleted (AKS, eviction policy `Deallocate`).
         shares: amount of the accelerator resource per accelerator.
@@ -68,7 +68,7 @@ class NodePool:
     maximum: int
     initial: int
     autoscaled: bool
-    hourly: float
+    hourly: float | None
     max_run_seconds: int | None = None
     deallocates: bool = False
     shares: int = 1

@@ -38,7 +38,7 @@ class Ledger:
     """Costs in US dollars.
 
     Attributes:
-        pools: nodes by pool.
+        pools: nodes by pool; those without a known price add nothing.
         others: other charges by item.
         total: at each event that changes a rate: simulated seconds, the total until then, and US dollars per
             hour from then on.
@@ -73,7 +73,7 @@ def ledger(events: Iterable[Event], now: float, other: Rates) -> Ledger:
         other: charges besides nodes, from the creation of a cluster to the deletion of the last one.
     """
     costs = Ledger()
-    nodes: dict[str, tuple[str, float]] = {}
+    nodes: dict[str, tuple[str, float | None]] = {}
     clusters: set[str] = set()
     at = 0.0
 
@@ -81,14 +81,14 @@ def ledger(events: Iterable[Event], now: float, other: Rates) -> Ledger:
         """Charge the time since the last event, and return the total."""
         hours = (end - at) / _HOUR
         for pool, hourly in nodes.values():
-            costs.pools[pool] += hourly * hours
+            costs.pools[pool] += (hourly or 0.0) * hours
         for item, rate in other.by_item.items() if clusters else ():
             costs.others[item] += rate(len(nodes)) * hours
         return sum(costs.pools.values()) + sum(costs.others.values())
 
     def hourly() -> float:
         rates = (rate(len(nodes)) for rate in other.by_item.values()) if clusters else ()
-        return sum(usd for _, usd in nodes.values()) + sum(rates)
+        return sum(usd or 0.0 for _, usd in nodes.values()) + sum(rates)
 
     for event in events:
         if event.kind not in ("node-added", "node-removed", "cluster-created", "cluster-deleted"):
@@ -126,11 +126,12 @@ def timed(events: Iterable[Event], time: ClusterTime) -> list[Event]:
     return timeline
 
 
-def _with_cost(removal: Event, seconds: float, hourly: float) -> Event:
-    cost = hourly * seconds / _HOUR
+def _with_cost(removal: Event, seconds: float, hourly: float | None) -> Event:
+    cost = None if hourly is None else hourly * seconds / _HOUR
+    text = "an unknown amount" if cost is None else f"${cost:.3f}"
     return replace(
         removal,
-        text=f"{removal.text} It cost ${cost:.3f} in {seconds / 60:.0f} min.",
+        text=f"{removal.text} It cost {text} in {seconds / 60:.0f} min.",
         facts={**removal.facts, "seconds": seconds, "cost": cost},
     )
 

@@ -15,10 +15,10 @@ from threading import Thread
 from ebbtide.clients.kubernetes import Api, ApiError
 from ebbtide.clients.kubernetes.objects import condition
 from ebbtide.values.kueue_api import API_PATH, API_VERSION
-from ebbtide_rehearsal.replay.kueue import Apply, Check, Event, Finish, PodsReady, Submit
+from kueue_grid import STEP, Case, Decision, Row, Script, run
+from kueue_jobs import NAMESPACE
+from kueue_replay.kueue import Apply, Check, Event, Finish, PodsReady, Submit
 from rehearsal.tests.control_plane.cluster import Object, job, pod
-from rehearsal.tests.kueue_grid import STEP, Case, Decision, Row, Script, run
-from rehearsal.tests.kueue_jobs import NAMESPACE
 
 JOBS = f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs"
 WORKLOADS = f"{API_PATH}/namespaces/{NAMESPACE}/workloads"

@@ -11,13 +11,13 @@ from components.addons.kueue_values import configuration
 from ebbtide.declaration.model import declare
 from ebbtide.placement.kueue import QUEUES_LABEL
 from ebbtide_rehearsal.control_plane import ControlPlaneTools
-from ebbtide_rehearsal.replay.kueue import ORDER, PROGRAM
 from ebbtide_rehearsal.tools import ensure, narration
+from kueue_cases import CLASSICAL, CLASSICAL_CONFIGURATION, FAIR, FAIR_CONFIGURATION, FLAVORS
+from kueue_grid import Agreement, Case, agreement, in_virtual_time
+from kueue_jobs import NAMESPACE, flavors
+from kueue_replay.kueue import ORDER, PROGRAM
 from rehearsal.tests.control_plane.kueue import started
 from rehearsal.tests.control_plane.kueue_jobs_in_real_time import in_real_time, priority_classes
-from rehearsal.tests.kueue_cases import CLASSICAL, CLASSICAL_CONFIGURATION, FAIR, FAIR_CONFIGURATION, FLAVORS
-from rehearsal.tests.kueue_grid import Agreement, Case, agreement, in_virtual_time
-from rehearsal.tests.kueue_jobs import NAMESPACE, flavors
 from tests.declarations import GKE
 
 pytestmark = [pytest.mark.rehearsal, pytest.mark.long, pytest.mark.alone]

@@ -15,19 +15,20 @@ from components.addons.kueue_values import values
 from ebbtide.analysis.preview.stack_files import read_stack, record_stack
 from ebbtide.clients.kubernetes import Api
 from ebbtide.declaration.model import declare
+from ebbtide.operations.replays import recorded_cluster
 from ebbtide.placement import Profile
 from ebbtide.placement.derive import profile
 from ebbtide.work.jobs import job
 from ebbtide_rehearsal.cloud.store import Event
 from ebbtide_rehearsal.control_plane import ControlPlane, ControlPlaneSettings, ControlPlaneTools
-from ebbtide_rehearsal.replay.cloud_model import Cloud, CloudModel, Startup
-from ebbtide_rehearsal.replay.declared import Declaration, declaration
-from ebbtide_rehearsal.replay.kueue import PROGRAM
-from ebbtide_rehearsal.replay.mapping import Mapper, Table
-from ebbtide_rehearsal.replay.scheduler import schedulers
-from ebbtide_rehearsal.replay.simulation import simulate, waits
-from ebbtide_rehearsal.replay.trace import Trace, TraceJob
 from ebbtide_rehearsal.tools import ensure
+from kueue_replay.cloud_model import Cloud, CloudModel, Startup
+from kueue_replay.cluster import Cluster, Declaration
+from kueue_replay.kueue import PROGRAM
+from kueue_replay.mapping import Mapper, Table
+from kueue_replay.scheduler import schedulers
+from kueue_replay.simulation import simulate, waits
+from kueue_replay.trace import Trace, TraceJob
 from rehearsal.tests.control_plane.cluster import run_for, wait
 from rehearsal.tests.control_plane.commands import Kubectl, rendered
 from rehearsal.tests.control_plane.kueue import (
@@ -117,7 +118,8 @@ def _recorded(declared: Declared, directory: Path) -> Declaration:
     (directory / "Pulumi.yaml").write_text(json.dumps(project), encoding="utf-8")
     stack = {"config": {"ebbtide:cluster": declared}}
     (directory / "Pulumi.dev.yaml").write_text(json.dumps(stack), encoding="utf-8")
-    return declaration("dev", record_stack(read_stack(directory, "dev")))
+    cluster = recorded_cluster("dev", record_stack(read_stack(directory, "dev")))
+    return Declaration.of(Cluster.model_validate(cluster))
 
 
 def _submit(api: Api, cluster: Profile, trace: Sequence[TraceJob]) -> float:

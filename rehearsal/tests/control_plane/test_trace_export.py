@@ -17,8 +17,8 @@ from ebbtide.placement import Profile
 from ebbtide.placement.derive import profile
 from ebbtide.work.jobs import job
 from ebbtide_rehearsal.control_plane import ControlPlane, ControlPlaneTools
-from ebbtide_rehearsal.replay.kueue import PROGRAM
 from ebbtide_rehearsal.tools import ensure
+from kueue_replay.kueue import PROGRAM
 from rehearsal.tests.control_plane.cluster import gone, run_for, wait
 from rehearsal.tests.control_plane.commands import Ebbtide, Kubectl
 from rehearsal.tests.control_plane.cost_recorder import Installed, install_recorder

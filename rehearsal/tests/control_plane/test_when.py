@@ -10,13 +10,14 @@ import pytest
 from ebbtide.clients.kubernetes import Api
 from ebbtide.declaration.model import Cluster, declare
 from ebbtide.operations.traces.present import read_present
+from ebbtide.operations.traces.when import present_cluster
 from ebbtide.placement import Profile
 from ebbtide.placement.derive import profile
 from ebbtide.work.jobs import job
 from ebbtide_rehearsal.control_plane import ControlPlane, ControlPlaneTools
-from ebbtide_rehearsal.replay.kueue import PROGRAM
-from ebbtide_rehearsal.replay.present import present_declaration
 from ebbtide_rehearsal.tools import ensure
+from kueue_replay import cluster as replayed
+from kueue_replay.kueue import PROGRAM
 from rehearsal.tests.control_plane.cluster import run_for, wait
 from rehearsal.tests.control_plane.commands import Ebbtide
 from rehearsal.tests.control_plane.kueue import create_queues, create_teams, gpu_node, started
@@ -149,6 +150,9 @@ def test_a_member_has_an_estimate_of_its_namespace(api: Api, cluster_profile: Pr
     assert whole.nodes["t4"] == 1
     assert whole.configuration is not None
     assert "fairSharing" in whole.configuration
-    declared = [present_declaration(cluster_profile, present) for present in (own, whole)]
+    declared = [
+        replayed.Declaration.of(replayed.Cluster.model_validate(present_cluster(cluster_profile, present)))
+        for present in (own, whole)
+    ]
     assert [item.queues["vision/t4"].pools for item in declared] == [("t4",), ("t4",)]
     assert own.jobs[0].work.flavor in declared[0].flavors

@@ -56,8 +56,7 @@ def machine_pool(request: Request, cluster: str, cluster_zones: tuple[str, ...])
         },
         # By default from 1.32.2-gke.1297000 (GKE docs, gpus).
         driver_installed=pool.has_cloud_driver,
-        # Items without a known price are 0.
-        hourly=pool.priced_node.amount(kind).known,
+        hourly=pool.priced_node.hourly(kind),
         default_run_seconds=_LONGEST.get(kind),
         ssd_gb=(pool.disk.size_gib or 0) if pool.disk.type in _SSD else 0,
     )

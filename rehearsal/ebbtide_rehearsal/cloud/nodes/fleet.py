@@ -143,7 +143,8 @@ class Fleet:
         where = "" if machine.zone == NO_ZONE else f" in {machine.zone}"
         self._store.log_event(
             "node-added",
-            f"Node {machine.name} of pool {machine.pool} starts{where}: ${machine.hourly:.3f}/h.",
+            f"Node {machine.name} of pool {machine.pool} starts{where}: "
+            f"{'unknown price' if machine.hourly is None else f'${machine.hourly:.3f}/h'}.",
             cluster=machine.cluster,
             pool=machine.pool,
             node=machine.name,

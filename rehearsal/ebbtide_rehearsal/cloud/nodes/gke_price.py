@@ -73,6 +73,8 @@ def score(pool: NodePool, nodes: int, pods: Iterable[Pod], free: Amounts, snapsh
     requests = _sum(helped)
     gpus = sum(float(pod.requests.get(_GPU, Decimal(0))) for pod in helped)
     later = PricedResources(0, 0) if pool.accelerator else _reusable(nodes, requests, free, snapshot, pool)
+    if pool.hourly is None:
+        return math.inf  # no pool is preferred for a price that is unknown
     spent = nodes * pool.hourly + _STABILIZER
     worth = requests.price + gpus * _GPU_PRICE + later.price + _STABILIZER
     return _unfitness(pool, nodes, requests, snapshot) * spent / worth

@@ -24,7 +24,7 @@ class Machine:
         name: name of its node.
         zone: its zone.
         cloud: its cloud.
-        hourly: price, USD per hour.
+        hourly: price, USD per hour; None if it is unknown.
         created: creation time, in simulated seconds.
         state: `waiting` for stock, unbilled, until `since` at the latest; `starting` until `since`;
             `draining`: its pods are being evicted, since then; `ending`: it has an eviction notice, and is
@@ -39,7 +39,7 @@ class Machine:
     name: str
     zone: str
     cloud: Literal["gke", "aks"]
-    hourly: float
+    hourly: float | None
     created: float
     state: State
     since: float

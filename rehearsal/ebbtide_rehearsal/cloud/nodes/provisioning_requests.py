@@ -3,6 +3,7 @@ ProvisioningRequest API autoscaling.x-k8s.io/v1; GKE docs, provisioningrequest, 
 of the conditions: pkg/controller/admissionchecks/provisioning; reasons and messages:
 GoogleCloudPlatform/cluster-autoscaler@7d250507, pkg/provisioningrequests)."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -97,7 +98,14 @@ def _provision(
     ]
     if snapshot.now - since < settings.dws_wait_seconds or not free:
         return None
-    return min(free, key=lambda order: (len(order.zones) * order.pool.hourly, order.pool.name, order.zones))
+    return min(
+        free,
+        key=lambda order: (
+            math.inf if order.pool.hourly is None else len(order.zones) * order.pool.hourly,
+            order.pool.name,
+            order.zones,
+        ),
+    )
 
 
 def _infeasible(

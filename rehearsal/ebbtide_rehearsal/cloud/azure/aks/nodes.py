@@ -25,6 +25,7 @@ def node_pool(pool: PoolRequest, state: Mapping[str, Any]) -> NodePool:
     """
     find = partial(machine_of, pool.cloud.store, CloudKind.AKS)
     read = read_pool(Inputs(state), pool.location, find=find, name=pool.name, cluster=pool.cluster)
+    price = read.priced_node.machine_amount(read.capacity.kind)
     return registered(
         read,
         cluster=pool.cluster,
@@ -37,8 +38,7 @@ def node_pool(pool: PoolRequest, state: Mapping[str, Any]) -> NodePool:
         # AKS installs the driver, but never the device plugin that makes the GPUs allocatable
         # (azure-aks-docs, use-nvidia-gpu, 2026).
         driver_installed=False,
-        # Without its disk; 0 if unknown.
-        hourly=read.priced_node.machine_amount(read.capacity.kind).known,
+        hourly=None if price.unknown else price.known,  # without its disk
         deallocates=state.get("scaleSetEvictionPolicy") == "Deallocate",
     )
 

@@ -42,7 +42,7 @@ type podSet struct {
 	Tolerations  []corev1.Toleration `json:"tolerations"`
 }
 
-// action is what the client decides (ebbtide_rehearsal.replay.kueue); At is in seconds from the start.
+// action is what the client decides (kueue_replay.kueue); At is in seconds from the start.
 type action struct {
 	Do        string          `json:"do"`
 	At        float64         `json:"at"`

@@ -1,0 +1,37 @@
+"""What Kueue's objects say about each other: which flavors a queue has, and which nodes a flavor selects."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
+
+Manifest: TypeAlias = Mapping[str, Any]
+
+
+def of_kind(objects: Sequence[Manifest], kind: str) -> Iterator[Manifest]:
+    """Yield the objects of a kind."""
+    return (item for item in objects if item["kind"] == kind)
+
+
+def flavors_of_queues(objects: Sequence[Manifest]) -> dict[str, tuple[str, tuple[str, ...]]]:
+    """Return the ClusterQueue of each LocalQueue, by `namespace/name`, and the names of its flavors."""
+    flavors = {
+        item["metadata"]["name"]: tuple(
+            str(flavor["name"])
+            for group in item["spec"].get("resourceGroups", ())
+            for flavor in group["flavors"]
+        )
+        for item in of_kind(objects, "ClusterQueue")
+    }
+    return {
+        f"{item['metadata']['namespace']}/{item['metadata']['name']}": (
+            item["spec"]["clusterQueue"],
+            flavors.get(item["spec"]["clusterQueue"], ()),
+        )
+        for item in of_kind(objects, "LocalQueue")
+    }
+
+
+def selects(flavor: Mapping[str, str], node: Mapping[str, str]) -> bool:
+    """Return whether the node labels of a flavor select nodes by their declared labels; those that the cloud
+    adds need not be declared."""
+    shared = flavor.keys() & node.keys()
+    return bool(shared) and all(flavor[key] == node[key] for key in shared)
