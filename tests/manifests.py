@@ -24,9 +24,9 @@ import kubernetes_validate  # pyright: ignore[reportMissingTypeStubs] - it has n
 import yaml
 from rich.console import Console
 
-from components.addons.objects import Object, Patch, kind_of, name_of, patched, pod_spec
+from components.addons.add_on import SystemPlacement
+from components.addons.patches import Object, Patch, kind_of, name_of, patched, pod_spec
 from components.addons.pipelines import kustomization
-from components.addons.system_placement import SystemPlacement
 from ebbtide.declaration.catalog import PINS
 from ebbtide.errors import EbbtideError
 from ebbtide.values.pod_requests import pod_requests

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import yaml
 
-from components.addons.objects import Object
+from components.addons.patches import Object
 
 _KUBEFLOW: Final = "kubeflow"
 

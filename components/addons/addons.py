@@ -15,14 +15,11 @@ from ebbtide.placement.derive import tenant_profiles
 from ebbtide.placement.fallback import fallback_objects
 from ebbtide.placement.queueing import queueing
 
-from .add_on import AddOnArgs, AddOnComponent, ArtifactStore, Ready
-from .deletion import leaf_options
+from .add_on import AddOnArgs, AddOnComponent, ArtifactStore, Ready, priority_class
 from .drivers import Drivers, DriversArgs, has_drivers
-from .manifest import Manifest
+from .manifest import Manifest, leaf_options
 from .queues import Queues, QueuesArgs
-from .system_placement import priority_class
-from .team_resources import CreateTeamResources
-from .tenant import Tenant, TenantArgs
+from .teams import CreateTeamResources, Tenant, TenantArgs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,7 +176,7 @@ class Addons(pulumi.ComponentResource):
         """Set the retry strategy of an existing Kubeflow Pipelines."""
         declared = self._args.declaration.addons.pipelines
         if declared is not None and declared.existing:
-            from .existing_pipelines import (  # noqa: PLC0415 - with the add-on alone
+            from .pipeline_retries import (  # noqa: PLC0415 - with the add-on alone
                 ExistingPipelines,
                 ExistingPipelinesArgs,
             )

@@ -1,27 +1,23 @@
-"""Drivers of GPU nodes that the cloud does not install."""
+"""Drivers and device plugins of GPU nodes that the cloud does not install: their component, manifests and
+values."""
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pulumi
 from pulumi_kubernetes import helm
 
-from ebbtide.declaration.catalog import PINS, CloudKind
-from ebbtide.declaration.model import Cluster
+from ebbtide.declaration.catalog import PINS, POOL_LABEL, CloudKind, footprint
+from ebbtide.declaration.model import Cluster, Pool
+from ebbtide.declaration.model.resolved_pool import ResolvedPool
 from ebbtide.declaration.model.tenants import OPERATOR_NAMESPACE
+from ebbtide.placement.derive import toleration
 from ebbtide.values.remote_inputs import remote_inputs
 
-from .deletion import leaf_options
-from .driver_objects import (
-    device_plugins,
-    has_operator,
-    installers,
-    operator_quota,
-    operator_values,
-)
-from .manifest import Manifest
-from .pod_security import driver_namespace
-from .system_placement import system_placement
+from .add_on import SystemPlacement, system_placement
+from .manifest import Manifest, leaf_options, obj
+from .security import driver_namespace
 
 _REPOSITORY = "https://helm.ngc.nvidia.com/nvidia"
 
@@ -88,3 +84,279 @@ class Drivers(pulumi.ComponentResource):
             opts=leaf_options(self, args.deleted_with, first),
         )
         return remote_inputs(inputs)
+
+
+SYSTEM = "kube-system"
+"""Namespace whose pods may be node-critical: on a full node, other pods are evicted first."""
+
+
+_PLUGINS = "/var/lib/kubelet/device-plugins"
+_NVIDIA = "/home/kubernetes/bin/nvidia"
+_PODS_OF_THE_OPERATOR = 12
+"""Per node, with headroom; the controllers count as one more node."""
+
+
+def tolerated(pools: Iterable[ResolvedPool]) -> list[dict[str, Any]]:
+    """Return a toleration for each taint of the pools' nodes. A pod that tolerates everything is also
+    scheduled on nodes that are being removed, and blocks their removal."""
+    taints = {taint: None for pool in pools for taint in pool.labels_and_taints.all_taints}
+    return [dict(toleration(taint).manifest()) for taint in taints]
+
+
+def only_on(pools: Iterable[Pool]) -> dict[str, Any]:
+    """Return the node affinity for these pools."""
+    names = [pool.name for pool in pools]
+    term = {"matchExpressions": [{"key": POOL_LABEL, "operator": "In", "values": names}]}
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}
+
+
+def requests_of(item: str) -> dict[str, Any]:
+    """Return the requests of a footprint, as the resources of a container."""
+    need = footprint(item).requests
+    return {"requests": {"cpu": f"{need.cpu_m:.0f}m", "memory": f"{need.memory_mib:.0f}Mi"}}
+
+
+def daemon_set(name: str, pools: Sequence[ResolvedPool], pod: dict[str, Any]) -> dict[str, Any]:
+    """Build a DaemonSet in kube-system on the nodes of these pools."""
+    labels = {"app.kubernetes.io/name": name, "app.kubernetes.io/managed-by": "ebbtide"}
+    return obj(
+        "apps/v1",
+        "DaemonSet",
+        name,
+        SYSTEM,
+        metadata={"labels": labels},
+        spec={
+            "selector": {"matchLabels": {"app.kubernetes.io/name": name}},
+            "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "25%"}},
+            "template": {
+                "metadata": {"labels": labels},
+                "spec": {
+                    "priorityClassName": "system-node-critical",
+                    "affinity": only_on(pools),
+                    "tolerations": tolerated(pools),
+                    "automountServiceAccountToken": False,
+                    **pod,
+                },
+            },
+        },
+    )
+
+
+def mounts_of(paths: dict[str, tuple[str, str]]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Return volumes and mounts of node directories: by name, the path on the node and the path in the
+    container."""
+    volumes = [{"name": name, "hostPath": {"path": host}} for name, (host, _) in paths.items()]
+    return volumes, [{"name": name, "mountPath": inside} for name, (_, inside) in paths.items()]
+
+
+def _installer(
+    pools: Sequence[ResolvedPool], name: str, container: dict[str, Any], paths: dict[str, tuple[str, str]]
+) -> dict[str, Any]:
+    """Build a DaemonSet with an init container that installs, and a main container that sleeps to keep the
+    pod running."""
+    volumes, mounts = mounts_of(paths)
+    return daemon_set(
+        name,
+        pools,
+        {
+            "hostNetwork": True,
+            "hostPID": True,
+            "volumes": volumes,
+            "initContainers": [
+                {
+                    "name": "installer",
+                    # Part of the node's image, and of its version; there is nothing to pull.
+                    "imagePullPolicy": "Never",
+                    "resources": requests_of("driver-daemonset"),
+                    "securityContext": {"privileged": True},
+                    "volumeMounts": mounts,
+                    **container,
+                }
+            ],
+            "containers": [
+                {
+                    "name": "pause",
+                    "image": f"gke.gcr.io/pause:{PINS['gke-pause'].version}",
+                    "resources": {"requests": {"cpu": "1m", "memory": "8Mi"}, "limits": {"memory": "8Mi"}},
+                }
+            ],
+        },
+    )
+
+
+def _on_cos(pools: Sequence[ResolvedPool]) -> dict[str, Any]:
+    """Google's installer for Container-Optimized OS. It keeps a driver that is already loaded."""
+    environment = {
+        "NVIDIA_INSTALL_DIR_HOST": _NVIDIA,
+        "NVIDIA_INSTALL_DIR_CONTAINER": "/usr/local/nvidia",
+        "VULKAN_ICD_DIR_HOST": f"{_NVIDIA}/vulkan/icd.d",
+        "VULKAN_ICD_DIR_CONTAINER": "/etc/vulkan/icd.d",
+        "ROOT_MOUNT_DIR": "/root",
+        "COS_TOOLS_DIR_HOST": "/var/lib/cos-tools",
+        "COS_TOOLS_DIR_CONTAINER": "/build/cos-tools",
+    }
+    container = {
+        "image": "cos-nvidia-installer:fixed",
+        "command": ["bash", "-c", "lsmod | grep -q ^nvidia || exec /cos-gpu-installer install"],
+        "env": [{"name": name, "value": value} for name, value in environment.items()],
+    }
+    paths = {
+        "nvidia": (_NVIDIA, "/usr/local/nvidia"),
+        "vulkan": (f"{_NVIDIA}/vulkan/icd.d", "/etc/vulkan/icd.d"),
+        "dev": ("/dev", "/dev"),
+        "root": ("/", "/root"),
+        "cos-tools": ("/var/lib/cos-tools", "/build/cos-tools"),
+    }
+    return _installer(pools, "ebbtide-nvidia-installer-cos", container, paths)
+
+
+def _on_ubuntu(pools: Sequence[ResolvedPool]) -> dict[str, Any]:
+    """Google's installer for Ubuntu."""
+    paths = {"boot": ("/boot", "/boot"), "dev": ("/dev", "/dev"), "root": ("/", "/root")}
+    return _installer(
+        pools, "ebbtide-nvidia-installer-ubuntu", {"image": "gke-nvidia-installer:fixed"}, paths
+    )
+
+
+def _is_ubuntu(pool: Pool) -> bool:
+    return pool.image == "ubuntu"
+
+
+def installers(declaration: Cluster) -> list[dict[str, Any]]:
+    """Return the driver installers of a complete declaration, for GKE pools whose driver GKE does not
+    install. With NVIDIA's operator, only for Container-Optimized OS, for which the operator has no driver.
+
+    Source: GoogleCloudPlatform/container-engine-accelerators@992db812, nvidia-driver-installer (2026-06).
+    """
+    if declaration.site.cloud is not CloudKind.GKE:
+        return []
+    pools = declaration.driver_pools
+    cos = [pool for pool in pools if not _is_ubuntu(pool)]
+    ubuntu = [pool for pool in pools if _is_ubuntu(pool)]
+    match declaration.addons.drivers:
+        case "daemonset":
+            return [*([_on_cos(cos)] if cos else []), *([_on_ubuntu(ubuntu)] if ubuntu else [])]
+        case "gpu-operator":
+            return [_on_cos(cos)] if cos else []
+        case _:
+            return []
+
+
+def _is_divided(pool: Pool) -> bool:
+    return pool.accelerator is not None and pool.accelerator.gpu_instance_profile is not None
+
+
+def device_plugins(declaration: Cluster) -> list[dict[str, Any]]:
+    """Return the device plugins for AKS: one for pools of whole GPUs, and one for partitioned GPUs.
+
+    AKS installs the driver but no plugin; without one, no pod can request a GPU. Source: azure-aks-docs,
+    use-nvidia-gpu (2026): the DaemonSet, version and directory.
+    """
+    if declaration.site.cloud is not CloudKind.AKS:
+        return []
+    pools = [pool for pool in declaration.gpu_pools if pool.has_cloud_driver]
+    whole, divided = ([pool for pool in pools if _is_divided(pool) is is_mig] for is_mig in (False, True))
+    return [
+        *([_device_plugin("ebbtide-nvidia-device-plugin", whole)] if whole else []),
+        *([_device_plugin("ebbtide-nvidia-device-plugin-mig", divided, mig=True)] if divided else []),
+    ]
+
+
+def _device_plugin(name: str, pools: Sequence[ResolvedPool], *, mig: bool = False) -> dict[str, Any]:
+    """Build the device plugin for these pools.
+
+    The strategy `single` advertises each instance of a partitioned GPU as an `nvidia.com/gpu`. To list the
+    instances, the plugin needs CAP_SYS_ADMIN (NVIDIA/k8s-device-plugin, deployments/helm, _helpers.tpl:
+    securityContext; azure-aks-docs, gpu-multi-instance, 2026-05: the variables).
+    """
+    environment = {"FAIL_ON_INIT_ERROR": "false"}
+    capabilities: dict[str, list[str]] = {"drop": ["ALL"]}
+    if mig:
+        environment |= {"MIG_STRATEGY": "single", "NVIDIA_MIG_MONITOR_DEVICES": "all"}
+        capabilities["add"] = ["SYS_ADMIN"]
+    volumes, mounts = mounts_of({"device-plugins": (_PLUGINS, _PLUGINS)})
+    container = {
+        "name": "plugin",
+        "image": f"nvcr.io/nvidia/k8s-device-plugin:{PINS['nvidia-device-plugin'].version}",
+        "resources": requests_of("aks-gpu-node") | {"limits": {"memory": "256Mi"}},
+        # The API server rejects SYS_ADMIN without allowPrivilegeEscalation (Kubernetes docs,
+        # security-context).
+        "securityContext": {"allowPrivilegeEscalation": mig, "capabilities": capabilities},
+        "env": [{"name": key, "value": value} for key, value in environment.items()],
+        "volumeMounts": mounts,
+    }
+    return daemon_set(
+        name,
+        pools,
+        {
+            "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
+            "volumes": volumes,
+            "containers": [container],
+        },
+    )
+
+
+def has_operator(declaration: Cluster) -> bool:
+    """Check that NVIDIA's operator is installed."""
+    return declaration.addons.drivers == "gpu-operator" and bool(declaration.driver_pools)
+
+
+def operator_quota(declaration: Cluster) -> dict[str, Any]:
+    """Return the resource quota that allows critical pods in the operator's namespace: outside of
+    kube-system, GKE admits them only with a quota (NVIDIA/aicr, gke-resource-quota; GKE docs, gpu-operator,
+    2026)."""
+    nodes = sum(pool.max_nodes for pool in declaration.driver_pools) + 1
+    critical = {
+        "operator": "In",
+        "scopeName": "PriorityClass",
+        "values": ["system-node-critical", "system-cluster-critical"],
+    }
+    return obj(
+        "v1",
+        "ResourceQuota",
+        "critical-pods",
+        OPERATOR_NAMESPACE,
+        spec={
+            "hard": {"pods": str(nodes * _PODS_OF_THE_OPERATOR)},
+            "scopeSelector": {"matchExpressions": [critical]},
+        },
+    )
+
+
+_OPERANDS = ("driver", "toolkit", "devicePlugin", "gfd", "validator")
+_LEFT_OUT = ("dcgm", "dcgmExporter", "migManager", "nodeStatusExporter", "vgpuDeviceManager", "vfioManager")
+
+
+def operator_values(declaration: Cluster, placement: SystemPlacement) -> dict[str, Any]:
+    """Return the values of the operator's chart.
+
+    The operator finds GPU nodes by the labels of node feature discovery, which runs only on the operator's
+    pools; its operands tolerate the taints of those pools. Its driver is disabled on Container-Optimized OS,
+    where Google's installer uses a different directory.
+    """
+    pools = declaration.driver_pools
+    cloud = declaration.site.cloud
+    own_driver = all(_is_ubuntu(pool) for pool in pools)
+    controllers = {"nodeSelector": placement.node_selector, "tolerations": placement.tolerations}
+    daemons = tolerated(pools)
+    share = footprint("gpu-operator-node").requests
+    resources = {
+        "requests": {
+            "cpu": f"{share.cpu_m / len(_OPERANDS):.0f}m",
+            "memory": f"{share.memory_mib / len(_OPERANDS):.0f}Mi",
+        }
+    }
+    values: dict[str, Any] = {name: {"resources": resources} for name in _OPERANDS}
+    values |= {name: {"enabled": False} for name in _LEFT_OUT}
+    values["driver"]["enabled"] = own_driver
+    values["operator"] = controllers
+    values["daemonsets"] = {"tolerations": daemons}
+    values["node-feature-discovery"] = {
+        "master": controllers,
+        "gc": controllers,
+        "worker": {"tolerations": daemons, "affinity": only_on(pools)},
+    }
+    if cloud is CloudKind.GKE and not own_driver:
+        values["hostPaths"] = {"driverInstallDir": _NVIDIA}
+        values["toolkit"]["installDir"] = _NVIDIA
+    return values

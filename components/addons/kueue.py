@@ -1,16 +1,24 @@
-"""Kueue."""
+"""Kueue: its component, the values of its chart, and the configuration of its controller."""
 
-from typing import Any
+from datetime import timedelta
+from typing import Any, Final
 
 import pulumi
+import yaml
 from pulumi_kubernetes import helm
 
+from ebbtide.declaration.catalog import Pin
+from ebbtide.declaration.model import Cluster, FlexStart
+from ebbtide.declaration.model import Kueue as Declared
+from ebbtide.declaration.model.queues import kueue_memory
+from ebbtide.placement.kueue import QUEUES_LABEL
+from ebbtide.values import durations
 from ebbtide.values.remote_inputs import remote_inputs
 
-from .add_on import AddOnArgs, AddOnComponent
-from .deletion import leaf_options
-from .kueue_values import NAMESPACE, VISIBILITY_PORT, network_policies, release_of, values
+from .add_on import AddOnArgs, AddOnComponent, system_placement
+from .manifest import leaf_options
 from .post_renderer import post_renderer
+from .security import policy, ports
 
 RELEASE = "kueue"
 """Name of the release, which Kueue's certificates depend on (kueue#6797)."""
@@ -56,3 +64,161 @@ class Kueue(AddOnComponent):
         )
         self.ready = (chart,)
         self.register_outputs(remote_inputs(inputs))
+
+
+NAMESPACE: Final = Declared.spec.namespace
+
+WEBHOOK_PORT = 10250
+"""Port of the webhook server. The control plane of a private GKE cluster reaches nodes only on 443 and 10250
+(GKE docs, private clusters, firewall rules, 2026): on 9443, the chart's default, every queued Job would be
+rejected after a timeout. The port works on any cluster, created or existing; a firewall rule would need the
+network and the control plane's range."""
+
+VISIBILITY_PORT = 443
+"""Port of the server that lists pending workloads, for the same reason. It is an aggregated API: while it is
+unreachable, no namespace of the cluster can be deleted, since namespaces' contents cannot be listed."""
+
+METRICS_PORT: Final = 8443
+"""Metrics, served over TLS to clients that the API server authorizes (its chart, 0.19.2)."""
+
+_BASE = timedelta(minutes=30)
+_FROM_ZERO = timedelta(hours=1)
+_FOR_STOCK = timedelta(days=7)
+
+
+def frameworks(declaration: Cluster) -> list[str]:
+    """Return the frameworks that Kueue manages: Jobs, pods (pipeline steps and Katib's trials), those of the
+    add-ons, and the declared ones."""
+    enabled = ["batch/job", "pod"]
+    for add_on in declaration.installed:
+        enabled += add_on.spec.frameworks
+    if declaration.addons.kueue is not None:
+        enabled += declaration.addons.kueue.frameworks
+    return list(dict.fromkeys(enabled))
+
+
+def wait_for_pods(declaration: Cluster) -> timedelta:
+    """Return the time limit from a workload's admission until its pods are ready; then Kueue requeues it.
+
+    Kueue's default of 30 minutes if nodes exist; an hour if pools start from zero, with a driver to install
+    and images to pull; a week if a flex-start pool waits for capacity after admission. Queued provisioning
+    waits before admission, in its admission check.
+    """
+    used = {name for queue in declaration.resolved_queues for name in queue.pools}
+    pools = [pool for pool in declaration.pools if pool.name in used]
+    if any(isinstance(pool.capacity, FlexStart) for pool in pools):
+        return _FOR_STOCK
+    starts = any(pool.nodes.count is None and not pool.nodes.min for pool in pools)
+    return _FROM_ZERO if starts else _BASE
+
+
+def _covered() -> dict[str, Any]:
+    return {"matchLabels": {QUEUES_LABEL: "true"}}
+
+
+def configuration(declaration: Cluster) -> dict[str, Any]:
+    """Return the controller's configuration, API config.kueue.x-k8s.io/v1beta2.
+
+    Kueue manages only labelled namespaces: its webhooks fail closed, and webhooks for all namespaces would
+    block every pod of the cluster during an outage of Kueue. Workloads without a queue name are ignored.
+    Ephemeral storage is excluded from quota: no flavor has any, and a Job that requests some would never be
+    admitted.
+    """
+    timeout = durations.in_seconds(wait_for_pods(declaration))
+    return {
+        "apiVersion": "config.kueue.x-k8s.io/v1beta2",
+        "kind": "Configuration",
+        "health": {"healthProbeBindAddress": ":8081"},
+        "metrics": {"bindAddress": f":{METRICS_PORT}", "enableClusterQueueResources": True},
+        "webhook": {"port": WEBHOOK_PORT},
+        "visibilityServer": {"bindPort": VISIBILITY_PORT},
+        "leaderElection": {"leaderElect": True, "resourceName": "c1f6bfd2.kueue.x-k8s.io"},
+        "clientConnection": {"qps": 50, "burst": 100},
+        "manageJobsWithoutQueueName": False,
+        "managedJobsNamespaceSelector": _covered(),
+        "waitForPodsReady": {
+            "timeout": timeout,
+            "recoveryTimeout": timeout,
+            "requeuingStrategy": {
+                "timestamp": "Eviction",
+                "backoffBaseSeconds": 60,
+                "backoffMaxSeconds": 3600,
+            },
+        },
+        "integrations": {"frameworks": frameworks(declaration)},
+        "fairSharing": {"preemptionStrategies": ["LessThanOrEqualToFinalShare", "LessThanInitialShare"]},
+        "resources": {"excludeResourcePrefixes": ["ephemeral-storage"]},
+    }
+
+
+def release_of(declaration: Cluster) -> Pin:
+    """Return the release to install."""
+    return (declaration.addons.kueue or Declared()).release
+
+
+def _replicas(declaration: Cluster) -> int:
+    return declaration.addons.kueue.replicas if declaration.addons.kueue is not None else 1
+
+
+def _spread() -> list[dict[str, Any]]:
+    """Spread replicas over nodes if there are several; on a system pool of one node, all start there.
+
+    The labels are those that the chart's Deployment selects (Kueue 0.19.2, charts/kueue, _helpers.tpl).
+    """
+    selected = {"app.kubernetes.io/name": "kueue", "control-plane": "controller-manager"}
+    return [
+        {
+            "maxSkew": 1,
+            "topologyKey": "kubernetes.io/hostname",
+            "whenUnsatisfiable": "ScheduleAnyway",
+            "labelSelector": {"matchLabels": selected},
+        }
+    ]
+
+
+def values(declaration: Cluster) -> dict[str, Any]:
+    """Return the values of the chart, including the image of the release: the chart in the repository has
+    that of a branch."""
+    placement = system_placement(declaration)
+    cpu = Declared.spec.footprint.requests.cpu_m
+    memory, limit = kueue_memory(declaration)
+    replicas = _replicas(declaration)
+    return {
+        "controllerManager": {
+            "replicas": replicas,
+            "manager": {
+                "priorityClassName": placement.priority_class,
+                "image": {
+                    "repository": "registry.k8s.io/kueue/kueue",
+                    "tag": f"v{release_of(declaration).version}",
+                    "pullPolicy": "IfNotPresent",
+                },
+                "resources": {
+                    "requests": {"cpu": f"{cpu:.0f}m", "memory": f"{memory}Mi"},
+                    "limits": {"memory": f"{limit}Mi"},
+                },
+                "podSecurityContext": {
+                    "runAsNonRoot": True,
+                    "seccompProfile": {"type": "RuntimeDefault"},
+                    # A non-root user serves on 443; Kubernetes lists this sysctl as safe.
+                    "sysctls": [{"name": "net.ipv4.ip_unprivileged_port_start", "value": "0"}],
+                },
+            },
+            "nodeSelector": placement.node_selector,
+            "tolerations": placement.tolerations,
+            "topologySpreadConstraints": _spread() if replicas > 1 else [],
+            # With one replica, a disruption budget would block every drain of its node.
+            "podDisruptionBudget": {"enabled": replicas > 1, "minAvailable": 1},
+        },
+        "managerConfig": {
+            "controllerManagerConfigYaml": yaml.safe_dump(configuration(declaration), sort_keys=False)
+        },
+        "webhookService": {
+            "ports": [{"port": 443, "protocol": "TCP", "targetPort": WEBHOOK_PORT}],
+        },
+    }
+
+
+def network_policies() -> tuple[dict[str, Any], ...]:
+    """Return the network policy of its namespace: webhooks, the visibility API, metrics."""
+    return (policy("controller", NAMESPACE, [ports(WEBHOOK_PORT, VISIBILITY_PORT, METRICS_PORT)]),)

@@ -8,10 +8,10 @@ from typing import Any, Final
 from ebbtide.declaration.catalog import PINS, CloudKind
 from ebbtide.declaration.model import Cluster
 
-from .driver_objects import SYSTEM, daemon_set, mounts_of, requests_of
-from .kueue_values import METRICS_PORT, NAMESPACE
+from .drivers import SYSTEM, daemon_set, mounts_of, requests_of
+from .kueue import METRICS_PORT, NAMESPACE
 from .manifest import obj
-from .network_policies import labeled, policy, ports
+from .security import labeled, policy, ports
 
 Manifest = dict[str, Any]
 

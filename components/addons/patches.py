@@ -1,26 +1,122 @@
-"""Patches that apply to any add-on: pure functions, tested on upstream's real objects."""
+"""Patches of upstream's objects: pure functions from manifest to manifest, tested on upstream's real objects,
+and the Pulumi transform that applies them to each child of a chart or directory."""
 
+import base64
 import re
-from collections.abc import Iterator, Mapping, Sequence
+import secrets
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
+import pulumi
+
 from ebbtide.placement.profile import SAFE_TO_EVICT
 
-from .objects import (
-    Object,
-    Patch,
-    containers,
-    data_of,
-    each_container,
-    has_pods,
-    is_,
-    kind_of,
-    pod_spec,
-    updated,
-    with_pod_spec,
-)
-from .system_placement import SystemPlacement
+from .add_on import SystemPlacement
+from .manifest import has_cloud_resources
+from .post_renderer import without_descriptions
+
+Object = dict[str, Any]
+"""A Kubernetes object, as in its manifest."""
+
+Patch = Callable[[Object], Object]
+"""Function that returns a patched object; it returns objects that it does not concern unchanged, and never
+modifies its argument."""
+
+_WITH_PODS = ("Deployment", "StatefulSet", "Job")
+
+
+def kind_of(manifest: Mapping[str, Any]) -> str:
+    """Return the kind of an object."""
+    return str(manifest.get("kind", ""))
+
+
+def name_of(manifest: Mapping[str, Any]) -> str:
+    """Return the name of an object."""
+    return str(manifest.get("metadata", {}).get("name", ""))
+
+
+def is_(manifest: Mapping[str, Any], kind: str, *names: str) -> bool:
+    """Check the kind of an object, and its name if names are given."""
+    return kind_of(manifest) == kind and (not names or name_of(manifest) in names)
+
+
+def patched(manifest: Object, patches: Iterable[Patch]) -> Object:
+    """Apply all patches to an object, in order."""
+    for patch in patches:
+        manifest = patch(manifest)
+    return manifest
+
+
+def updated(manifest: Object, path: tuple[str, ...], value: object) -> Object:
+    """Return a copy of an object with a new value at a path; missing mappings are created."""
+    head, *rest = path
+    inner = updated(manifest.get(head) or {}, tuple(rest), value) if rest else value
+    return {**manifest, head: inner}
+
+
+def data_of(manifest: Mapping[str, Any]) -> Object:
+    """Return the data of a ConfigMap or Secret; empty if it has none."""
+    data: Object = manifest.get("data") or {}
+    return data
+
+
+def has_pods(manifest: Mapping[str, Any]) -> bool:
+    """Check that an object creates pods for the system pool; a DaemonSet is for all nodes."""
+    return kind_of(manifest) in _WITH_PODS
+
+
+def pod_spec(manifest: Mapping[str, Any]) -> Object:
+    """Return the pod spec of a workload object; empty if it has none."""
+    spec: Object = manifest.get("spec", {}).get("template", {}).get("spec", {}) if has_pods(manifest) else {}
+    return spec
+
+
+def with_pod_spec(manifest: Object, spec: Object) -> Object:
+    """Return an object with another pod spec."""
+    return updated(manifest, ("spec", "template", "spec"), spec)
+
+
+def containers(manifest: Mapping[str, Any]) -> Iterator[Object]:
+    """Yield the containers of an object's pods, including init containers."""
+    spec = pod_spec(manifest)
+    yield from spec.get("initContainers", ())
+    yield from spec.get("containers", ())
+
+
+def each_container(manifest: Object, change: Callable[[Object], Object]) -> Object:
+    """Return an object with a change applied to every container of its pods."""
+    spec = pod_spec(manifest)
+    lists = {
+        field: [change(container) for container in spec[field]]
+        for field in ("initContainers", "containers")
+        if spec.get(field)
+    }
+    return with_pod_spec(manifest, {**spec, **lists}) if lists else manifest
+
+
+_BYTES = 24
+
+
+def generated() -> pulumi.Output[str]:
+    """Generate a password of 48 hexadecimal digits as a Secret's `data`: in base64, and secret in Pulumi.
+
+    Each run of the program generates a new one; `ignore_changes` on the Secret (paths in `KEPT`) keeps the
+    first. This needs no provider of random values, and no declaration. If a Secret is deleted manually while
+    the volume of its database remains, the new password does not open the database: restore the old value
+    from a backup of the state.
+    """
+    return pulumi.Output.secret(encoded(secrets.token_hex(_BYTES)))
+
+
+def encoded(text: str) -> str:
+    """Encode a text for a Secret's `data`: in base64."""
+    return base64.b64encode(text.encode()).decode()
+
+
+IGNORED_CHANGES = ("data",)
+"""Paths of a Secret whose values stay as created."""
+
 
 SKIP_AWAIT = "pulumi.com/skipAwait"
 EVERYONE = "system:authenticated"
@@ -298,3 +394,42 @@ def images(manifest: Mapping[str, Any]) -> Iterator[str]:
 def floating(manifest: Mapping[str, Any]) -> list[str]:
     """Return an object's images without a fixed version: `:latest`, a branch, or no tag."""
     return [image for image in images(manifest) if not _VERSIONED.search(image)]
+
+
+def is_deleted_with_cluster(manifest: Object) -> bool:
+    """Check that an object can be deleted with its cluster, without its own deletion.
+
+    A claim and a load balancer cannot, since the cloud would keep their disk or address. Nor can a namespace:
+    its deletion removes pods before their claims, and is awaited until all of its contents are deleted.
+    """
+    return not (is_(manifest, "Namespace") or has_cloud_resources(kind_of(manifest), manifest))
+
+
+def patch_transform(
+    patches: Sequence[Patch], deleted_with: pulumi.Resource | None, generated_secrets: Sequence[str] = ()
+) -> pulumi.ResourceTransform:
+    """Return a transform that applies patches to the objects of a chart or directory, and sets how they are
+    deleted.
+
+    A preview without an engine does not run it; the patches have separate tests on upstream's objects.
+
+    Args:
+        patches: in the order in which they are applied.
+        deleted_with: the cluster if the stack created it.
+        generated_secrets: names of Secrets whose values are generated once and kept.
+    """
+
+    def transform(args: pulumi.ResourceTransformArgs) -> pulumi.ResourceTransformResult | None:
+        if not args.custom or not args.type_.startswith("kubernetes:"):
+            return None
+        manifest = patched(without_descriptions(dict(args.props)), patches)
+        is_generated = is_(manifest, "Secret", *generated_secrets) if generated_secrets else False
+        options = pulumi.ResourceOptions(
+            deleted_with=deleted_with if is_deleted_with_cluster(manifest) else None,
+            ignore_changes=list(IGNORED_CHANGES) if is_generated else None,
+        )
+        return pulumi.ResourceTransformResult(
+            props=manifest, opts=pulumi.ResourceOptions.merge(args.opts, options)
+        )
+
+    return transform

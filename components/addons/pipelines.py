@@ -1,4 +1,7 @@
-"""Kubeflow Pipelines."""
+"""Kubeflow Pipelines: its component, and the patches of its kustomizations."""
+
+from collections.abc import Mapping
+from typing import Any, Final
 
 import pulumi
 from pulumi_kubernetes.kustomize import v2 as kustomize
@@ -7,22 +10,31 @@ from ebbtide.declaration.catalog import Pin
 from ebbtide.declaration.model import Pipelines as Declared
 from ebbtide.values.remote_inputs import remote_inputs
 
-from .add_on import AddOnArgs, AddOnComponent
-from .credentials import encoded, generated
-from .members import readers
-from .patches import for_readers
-from .pipelines_objects import (
-    DATABASE_SECRET,
-    NAMESPACE,
-    STORE_SECRET,
-    cluster_patches,
-    network_policies,
-    patches,
+from .add_on import AddOnArgs, AddOnComponent, SystemPlacement, system_placement
+from .patches import (
+    Object,
+    Patch,
+    annotated,
+    encoded,
+    for_readers,
+    generated,
+    holding,
+    is_,
+    labelled_namespaces,
+    left_out,
+    movable,
+    on_system_pool,
+    patch_transform,
+    unawaited_claims,
+    updated,
+    with_config,
+    with_requests,
+    without_config,
+    without_rights,
 )
-from .retry import retry_strategy
-from .system_placement import system_placement
-from .team_objects import namespace_labels
-from .transforms import patch_transform
+from .pipeline_retries import retry_strategy, retrying
+from .security import labeled, own_namespace, policy, ports, readers
+from .teams import namespace_labels
 
 _SOURCE = "github.com/kubeflow/pipelines/manifests/kustomize"
 
@@ -96,3 +108,120 @@ class Pipelines(AddOnComponent):
         self.namespace = (kinds,)
         self.ready = (objects,)
         self.register_outputs(remote_inputs({"directory": kinds_directory}, {"directory": directory}))
+
+
+NAMESPACE: Final = Declared.spec.namespace
+
+_ARGO_METRICS: Final = 9090
+_MYSQL: Final = 3306
+
+STORE_SECRET = "mlpipeline-minio-artifact"  # noqa: S105 - a Secret's name
+DATABASE_SECRET = "mysql-secret"  # noqa: S105 - a Secret's name
+
+WORKERS = ("pipeline-runner", "ml-pipeline", "ml-pipeline-ui")
+"""Service accounts that read and write artifacts: those of steps, the API server and the UI."""
+
+CACHE = ("cache-deployer-deployment", "cache-server")
+"""The cache of pipelines of version 1. It is disabled: its deployer creates a webhook configuration and a
+certificate that are in no stack and that no destroy removes, and the API server would continue to call the
+webhook for every pod in the namespace. Steps compiled with kfp 2 are cached by their driver, and the webhook
+ignores them (kubeflow/pipelines 2.17.0, backend/src/cache/server/mutation.go)."""
+
+CACHE_ACCOUNTS = ("kubeflow-pipelines-cache-deployer-sa", "kubeflow-pipelines-cache")
+"""Its service accounts, which lose their rights: the first could register webhooks and approve certificates
+of any user, and a pipeline's step can create a pod as any account of its namespace."""
+
+_REQUESTS = {"cpu": "20m", "memory": "128Mi"}
+"""Requests where upstream has none: envoy, metadata server and writer, two controllers. The sum is close to
+upstream's own measurement, 970m and 3.5 GiB with the cache (kubeflow/manifests, resource table, 2026-04)."""
+
+
+def _with_password(manifest: Object) -> Object:
+    """Set the database's root password, which its clients read; upstream's is empty."""
+    if not is_(manifest, "Deployment", "mysql"):
+        return manifest
+    spec = manifest["spec"]["template"]["spec"]
+    password = {
+        "name": "MYSQL_ROOT_PASSWORD",
+        "valueFrom": {"secretKeyRef": {"name": DATABASE_SECRET, "key": "password"}},
+    }
+    changed = [
+        {
+            **container,
+            "env": [
+                *(item for item in container.get("env", ()) if item["name"] != "MYSQL_ALLOW_EMPTY_PASSWORD"),
+                password,
+            ],
+        }
+        for container in spec["containers"]
+    ]
+    return updated(manifest, ("spec", "template", "spec", "containers"), changed)
+
+
+def cluster_patches(namespace_labels: Mapping[str, str]) -> tuple[Patch, ...]:
+    """Return the patches of kinds, the namespace and other cluster-wide objects.
+
+    Args:
+        namespace_labels: labels of the namespace, such as those that Kueue and Katib select.
+    """
+    return (labelled_namespaces(namespace_labels), without_rights(*CACHE_ACCOUNTS))
+
+
+def patches(
+    declared: Declared,
+    placement: SystemPlacement,
+    credentials: Mapping[str, Mapping[str, Any]],
+    artifact_root: object = None,
+    identity: Mapping[str, Any] | None = None,
+) -> tuple[Patch, ...]:
+    """Return the patches of the objects in the namespace.
+
+    Args:
+        declared: the add-on, as declared.
+        placement: placement of controllers. Argo creates the pipelines' driver pods without tolerations; they
+            run on the system pool because it has no taint.
+        credentials: data of each Secret, in base64, replacing the values that upstream publishes.
+        artifact_root: where artifacts are stored, as `gs://bucket/artifacts`; None if in the cluster.
+        identity: annotations with which the service accounts of `WORKERS` act as a cloud identity.
+    """
+    return (
+        retrying(declared.retry),
+        on_system_pool(placement),
+        with_requests(_REQUESTS, {}),
+        movable,
+        left_out(*CACHE),
+        without_rights(*CACHE_ACCOUNTS),
+        # Only the cache reads it, and it is the only image without a version.
+        without_config("pipeline-install-config", "cacheImage"),
+        unawaited_claims,
+        *(holding(name, data) for name, data in credentials.items()),
+        _with_password,
+        *(
+            [with_config("kfp-launcher", {"defaultPipelineRoot": artifact_root})]
+            if artifact_root is not None
+            else []
+        ),
+        *([annotated("ServiceAccount", WORKERS, identity)] if identity else []),
+    )
+
+
+def network_policies() -> tuple[Object, ...]:
+    """Return the network policies of its namespace; its API requires no password.
+
+    Runs are in the same namespace: their drivers, launchers and steps reach the API, the metadata and the
+    store. Only its three clients reach the database. The store's policy is upstream's, which admits this
+    namespace and those of profiles (kubeflow/pipelines 2.17.0, manifests/kustomize, seaweedfs).
+    """
+    others = {"matchExpressions": [{"key": "app", "operator": "NotIn", "values": ["mysql", "seaweedfs"]}]}
+    clients = [
+        labeled("app", "ml-pipeline"),
+        labeled("app", "cache-server"),
+        labeled("component", "metadata-grpc-server"),
+    ]
+    to_database = {"from": [{"podSelector": client} for client in clients], **ports(_MYSQL)}
+    controller = labeled("app", "workflow-controller")
+    return (
+        own_namespace(NAMESPACE, others),
+        policy("mysql", NAMESPACE, [to_database], labeled("app", "mysql")),
+        policy("workflow-controller", NAMESPACE, [ports(_ARGO_METRICS)], controller),
+    )

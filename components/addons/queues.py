@@ -12,8 +12,7 @@ from ebbtide.placement.kueue import Manifest as Object
 from ebbtide.placement.kueue import layers
 from ebbtide.placement.queueing import Queueing
 
-from .deletion import leaf_options
-from .manifest import Manifest
+from .manifest import Manifest, leaf_options
 
 _REPLACED_WITH_ITS_QUEUE: Final = pulumi.ResourceOptions(
     replace_on_changes=["spec.clusterQueue"], delete_before_replace=True

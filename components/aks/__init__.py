@@ -1,15 +1,18 @@
-"""AKS: network, identity, cluster, node pools, and a component for all of them."""
+"""An AKS cluster and everything that is declared to run on it; its components are usable on their own."""
 
-from .cluster import Cluster, ClusterArgs
-from .deploy import deploy, provider
-from .identity import Identity, IdentityArgs
-from .maintenance import MaintenanceSchedules, MaintenanceSchedulesArgs
-from .members import Members, MembersArgs
+import pulumi
+import pulumi_azure_native as azure_native
+
+from ebbtide.declaration.model import Aks
+from ebbtide.declaration.model import Cluster as Declaration
+
+from ..addons.addons import Addons, AddonsArgs, has_add_ons
+from ..inputs import require_cloud
+from .cluster import Cluster, ClusterArgs, MaintenanceSchedules, MaintenanceSchedulesArgs
+from .identity import Identity, IdentityArgs, Members, MembersArgs
 from .network import Network, NetworkArgs
 from .node_pool import NodePool, NodePoolArgs
-from .registry import Registry, RegistryArgs
-from .team_resources import team_resources
-from .tenant import Tenant, TenantArgs
+from .teams import Registry, RegistryArgs, Tenant, TenantArgs, team_resources
 from .topology import Topology
 
 __all__ = [
@@ -32,5 +35,54 @@ __all__ = [
     "Topology",
     "deploy",
     "provider",
-    "team_resources",
 ]
+
+
+def provider(
+    name: str, declaration: Declaration, opts: pulumi.ResourceOptions | None = None
+) -> azure_native.Provider:
+    """Return a provider for the declared subscription and location; they override the environment's.
+
+    Raises:
+        pulumi.RunError: the declaration is for another cloud.
+    """
+    cloud = require_cloud(declaration, Aks)
+    return azure_native.Provider(name, subscription_id=cloud.subscription, location=cloud.location, opts=opts)
+
+
+def deploy(
+    declaration: Declaration,
+    provider: azure_native.Provider | None,
+    parent: pulumi.Resource | None = None,
+) -> Topology:
+    """Create the cluster's topology and its declared add-ons, queues and teams.
+
+    Args:
+        declaration: the whole declaration.
+        provider: the result of `provider`, or the program's own provider; None for the parent's.
+        parent: the component that contains them. Default: the stack.
+
+    Raises:
+        pulumi.RunError: the declaration is for another cloud.
+    """
+    cloud = require_cloud(declaration, Aks)
+    options = pulumi.ResourceOptions(parent=parent, providers=[provider] if provider else None)
+    topology = Topology(declaration.name, declaration, options)
+    if has_add_ons(declaration):
+        Addons(
+            f"{declaration.name}-addons",
+            AddonsArgs(
+                declaration=declaration,
+                create_resources=team_resources(topology, declaration, cloud),
+                pools=tuple(pool.resource for pool in topology.pools.values()),
+                pool_names={name: pool.resource.id.apply(_last) for name, pool in topology.pools.items()},
+                deleted_with=topology.cluster.resource if topology.cluster else None,
+            ),
+            pulumi.ResourceOptions(parent=parent, providers=[topology.kubernetes]),
+        )
+    return topology
+
+
+def _last(identity: str) -> str:
+    """Return the last segment of an id, which is known in the preview of an update, unlike outputs."""
+    return identity.rpartition("/")[2]

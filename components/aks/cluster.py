@@ -1,24 +1,27 @@
-"""The cluster: its control plane, and the system pool that AKS creates with it."""
+"""The cluster: its control plane, the system pool that AKS creates with it, its maintenance, and its
+kubeconfig."""
 
+import base64
+import binascii
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from ipaddress import ip_network
 from typing import Any, Final, cast
 
 import pulumi
+import yaml
 from pulumi_azure_native import authorization, containerservice
 
 from ebbtide.declaration.model import Aks, AksConsolidation
 from ebbtide.declaration.model import Cluster as Declaration
+from ebbtide.declaration.model.maintenance import DAYS, Maintenance
 from ebbtide.declaration.model.physical_names import DNS_PREFIX, fitting
 from ebbtide.placement.team_storage import mounts_buckets
 
-from ..overrides import overridden, overridden_item, without_none
-from ..ownership import billing_labels, of_pool
-from . import roles
-from .agent_pool import pool_inputs
-from .immutable import POOLS
-from .kubeconfig import PUBLIC_NAME
+from ..cluster import billing_labels, exec_kubeconfig, of_pool
+from ..inputs import overridden, overridden_item, without_none
+from .identity import AKS_RBAC_CLUSTER_ADMIN, for_anyone, role_definition
+from .node_pool import POOLS, pool_inputs
 from .pool_list import fingerprint, ignored_while
 
 _TYPE: Final = "azure-native:containerservice:ManagedCluster"
@@ -300,14 +303,14 @@ def _dns_address(services: str) -> str:
 def _administrators(name: str, cloud: Aks, cluster: Cluster) -> tuple[pulumi.Resource, ...]:
     """Return the role assignments of the declared groups or, by default, of the deployer, a user or a service
     principal."""
-    role = roles.definition(cloud.subscription, roles.AKS_RBAC_CLUSTER_ADMIN)
+    role = role_definition(cloud.subscription, AKS_RBAC_CLUSTER_ADMIN)
     if not cloud.access.admins:
         deployer = authorization.RoleAssignment(
             f"{name}-deployer",
             scope=cluster.resource.id,
             role_definition_id=role,
             principal_id=_deployer(cluster),
-            opts=pulumi.ResourceOptions(parent=cluster, transformations=[roles.for_anyone]),
+            opts=pulumi.ResourceOptions(parent=cluster, transformations=[for_anyone]),
         )
         return (deployer,)
     return tuple(
@@ -327,3 +330,175 @@ def _deployer(cluster: Cluster) -> pulumi.Output[str]:
     """Return the object id of the deployer: the user or service principal of its provider."""
     client = authorization.get_client_config_output(opts=pulumi.InvokeOutputOptions(parent=cluster))
     return client.apply(lambda config: config.object_id)
+
+
+_SCHEDULES = ("aksManagedAutoUpgradeSchedule", "aksManagedNodeOSUpgradeSchedule")
+"""Names of AKS's maintenance configurations for Kubernetes versions and for node images."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MaintenanceSchedulesArgs:
+    """Arguments of `MaintenanceSchedules`.
+
+    Attributes:
+        maintenance: the declared window and exclusions.
+        cluster: name of the cluster.
+        resource_group: name of the cluster's resource group.
+        deleted_with: the cluster.
+    """
+
+    maintenance: Maintenance
+    cluster: pulumi.Input[str]
+    resource_group: pulumi.Input[str]
+    deleted_with: pulumi.Resource
+
+
+class MaintenanceSchedules(pulumi.ComponentResource):
+    """The same window for upgrades of Kubernetes and of node images; the channels determine which upgrades
+    there are (azure-aks-docs, planned-maintenance, 2025-12)."""
+
+    def __init__(
+        self, name: str, args: MaintenanceSchedulesArgs, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        super().__init__("ebbtide:aks:MaintenanceSchedules", name, {}, opts)
+        for schedule in _SCHEDULES:
+            containerservice.MaintenanceConfiguration(
+                f"{name}-{schedule}",
+                config_name=schedule,
+                resource_name_=args.cluster,
+                resource_group_name=args.resource_group,
+                maintenance_window=_window(args.maintenance),
+                opts=pulumi.ResourceOptions(parent=self, deleted_with=args.deleted_with),
+            )
+        self.register_outputs({})
+
+
+def _window(declared: Maintenance) -> containerservice.MaintenanceWindowArgsDict:
+    window = declared.window
+    weekly = 0 < len(window.days) < len(DAYS)
+    return {
+        "start_time": window.start,
+        "utc_offset": "+00:00",
+        "duration_hours": int(window.duration.total_seconds()) // 3600,
+        "schedule": {"weekly": {"day_of_week": window.days[0].capitalize(), "interval_weeks": 1}}
+        if weekly
+        else {"daily": {"interval_days": 1}},
+        "not_allowed_dates": [
+            {"start": exclusion.start.isoformat(), "end": exclusion.end.isoformat()}
+            for exclusion in declared.exclusions
+        ],
+    }
+
+
+_SERVER = "6dae42f8-4368-4678-94ff-3960e28e3630"
+"""Azure Kubernetes Service AAD Server, Microsoft's own application, the same in every tenant (azure-aks-docs,
+kubelogin-authentication, 2026)."""
+
+PUBLIC_NAME = "none"
+"""Value for the private DNS zone of a private cluster without one, which is reached by its public name."""
+
+_INSTALL_HINT = "Install kubelogin: az aks install-cli, or https://azure.github.io/kubelogin/install.html"
+
+
+class CredentialsError(ValueError):
+    """The response of the credentials call is not a kubeconfig; the message names the missing part, without
+    content."""
+
+
+def _encoded(credentials: containerservice.ListManagedClusterUserCredentialsResult) -> str:
+    """Return the first kubeconfig of the credentials call.
+
+    Raises:
+        CredentialsError: there is none.
+    """
+    if not credentials.kubeconfigs:
+        raise CredentialsError(
+            "AKS returned no kubeconfig for this cluster. Check `az aks get-credentials --file -`. In a "
+            "unit test, return one from the mocks for "
+            "azure-native:containerservice:listManagedClusterUserCredentials."
+        )
+    return credentials.kubeconfigs[0].value
+
+
+def server_and_authority(encoded: str) -> tuple[str, str]:
+    """Return the URL of the API server and its certificate authority.
+
+    Its user is not used: it signs in through a browser, which a CI job does not have.
+
+    Args:
+        encoded: a kubeconfig, YAML in base64, as `listClusterUserCredential` returns it.
+
+    Returns:
+        The server's URL, and its authority's certificate in base64.
+
+    Raises:
+        CredentialsError: it is not a kubeconfig, or has no server.
+    """
+    try:
+        # The C loader is ten times as fast, and is part of PyYAML's wheels.
+        kubeconfig: Any = yaml.load(base64.b64decode(encoded), getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506
+        cluster = kubeconfig["clusters"][0]["cluster"]
+        return str(cluster["server"]), str(cluster["certificate-authority-data"])
+    except (binascii.Error, yaml.YAMLError, TypeError, LookupError):
+        raise CredentialsError(
+            "AKS returned a kubeconfig without a server and its certificate authority. Check `az aks "
+            "get-credentials --file -` for this cluster."
+        ) from None
+
+
+def kubeconfig_text(cluster: str, server: str, authority: str, login: str) -> str:
+    """Build a kubeconfig, as JSON, whose user gets tokens from kubelogin.
+
+    Args:
+        cluster: name of cluster, user and context.
+        server: URL of the API server.
+        authority: certificate of its authority, in base64.
+        login: kubelogin's source of tokens: `azurecli` or `workloadidentity`.
+    """
+    return exec_kubeconfig(
+        cluster,
+        {"server": server, "certificate-authority-data": authority},
+        {
+            "command": "kubelogin",
+            "args": [
+                "get-token",
+                *("--login", login),
+                *("--server-id", _SERVER),
+                *("--environment", "AzurePublicCloud"),
+            ],
+            "installHint": _INSTALL_HINT,
+            "provideClusterInfo": False,
+        },
+    )
+
+
+def kubeconfig(
+    cluster: pulumi.Input[str],
+    resource_group: pulumi.Input[str],
+    login: str,
+    *,
+    zone: str | None = None,
+    opts: pulumi.InvokeOutputOptions,
+) -> pulumi.Output[str]:
+    """Return the kubeconfig of a cluster, a secret, with server and authority from the credentials call.
+
+    Args:
+        cluster: name of the cluster.
+        resource_group: name of the cluster's resource group.
+        login: kubelogin's source of tokens.
+        zone: private DNS zone of a private cluster that the stack created.
+        opts: options of the credentials call; it depends on the cluster if the stack created it.
+    """
+    credentials = containerservice.list_managed_cluster_user_credentials_output(
+        resource_group_name=resource_group,
+        resource_name=cluster,
+        server_fqdn="public" if zone == PUBLIC_NAME else None,
+        opts=opts,
+    )
+
+    def text(of: list[Any]) -> str:
+        name, encoded = of
+        return kubeconfig_text(name, *server_and_authority(encoded), login)
+
+    encoded = credentials.apply(_encoded)
+    return pulumi.Output.secret(pulumi.Output.all(cluster, encoded).apply(text))

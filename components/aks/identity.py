@@ -1,14 +1,48 @@
-"""The control plane's identity."""
+"""Role assignments: of the control plane's identity, and of the teams' members.
 
+Ids of Azure's built-in roles are the same in every tenant
+(learn.microsoft.com/azure/role-based-access-control, built-in-roles: networking, general, containers;
+2026-11).
+"""
+
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import pulumi
 from pulumi_azure_native import authorization, managedidentity
 
+from ebbtide.declaration.model import Aks
+from ebbtide.declaration.model import Cluster as Declaration
 from ebbtide.declaration.model.keys import AksKeys
+from ebbtide.declaration.model.members import is_object_id
 
-from ..ownership import Labels
-from . import roles
+from ..cluster import Labels
+
+NETWORK_CONTRIBUTOR = "4d97b98b-1d4f-4787-a291-c67834d212e7"
+PRIVATE_DNS_ZONE_CONTRIBUTOR = "b12aa53e-6015-4669-85d0-8515ebb3ae7f"
+KEY_VAULT_CRYPTO_USER = "12338af0-0e69-4776-bea7-57ae8d297424"
+READER = "acdd72a7-3385-48ef-bd42-f606fba81ae7"
+CONTRIBUTOR = "b24988ac-6180-42a0-ab88-20f7382dd24c"
+STORAGE_BLOB_DATA_CONTRIBUTOR = "ba92f5b4-2d11-453d-a403-e96b0029c9fe"
+AKS_RBAC_CLUSTER_ADMIN = "b1ff04bb-8a4e-4dc4-8eb5-8693973ce19b"
+"""Azure Kubernetes Service RBAC Cluster Admin: all permissions inside a cluster, and fetching its
+kubeconfig."""
+
+AKS_CLUSTER_USER = "4abbcc35-e782-43d8-92c5-2d3f1bd2253f"
+"""Azure Kubernetes Service Cluster User Role: fetching the kubeconfig, which has no credential if Entra ID is
+enabled."""
+
+ACR_PULL = "7f951dda-4ed3-4680-a7ca-43fe172d538d"
+"""AcrPull: pulling images from a container registry."""
+
+ACR_PUSH = "8311e382-0749-4cb8-b61a-304f252e45ec"
+"""AcrPush: pushing images to and pulling them from a container registry."""
+
+STORAGE_FILE_DATA_PRIVILEGED_CONTRIBUTOR = "69566ab7-960f-475b-8e7c-b3118f30c6bd"
+"""Storage File Data Privileged Contributor: reading and writing files of a share over REST, with Entra ID."""
+
+LOG_ANALYTICS_DATA_READER = "3b03c2da-16b3-4a49-8834-0f8130efdd3b"
+"""Log Analytics Data Reader: queries of a workspace, whose rows a condition limits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,10 +101,10 @@ class Identity(pulumi.ComponentResource):
             opts=pulumi.ResourceOptions(parent=self),
         )
         scopes: list[tuple[str, pulumi.Input[str], str]] = [
-            (f"{name}-subnet", args.subnet, roles.NETWORK_CONTRIBUTOR)
+            (f"{name}-subnet", args.subnet, NETWORK_CONTRIBUTOR)
         ]
         scopes += [
-            (f"{name}-reservations{group.replace('/', '-')}", group, roles.CONTRIBUTOR)
+            (f"{name}-reservations{group.replace('/', '-')}", group, CONTRIBUTOR)
             for group in reservation_groups(args.reservations)
         ]
         if args.dns_zone is not None:
@@ -79,18 +113,18 @@ class Identity(pulumi.ComponentResource):
                 lambda subnet: subnet.partition("/subnets/")[0]
             )
             scopes += [
-                (f"{name}-dns-zone", args.dns_zone, roles.PRIVATE_DNS_ZONE_CONTRIBUTOR),
-                (f"{name}-network", vnet, roles.NETWORK_CONTRIBUTOR),
+                (f"{name}-dns-zone", args.dns_zone, PRIVATE_DNS_ZONE_CONTRIBUTOR),
+                (f"{name}-network", vnet, NETWORK_CONTRIBUTOR),
             ]
         if args.keys.grant and args.keys.vault is not None:
-            scopes.append((f"{name}-vault", args.keys.vault, roles.KEY_VAULT_CRYPTO_USER))
+            scopes.append((f"{name}-vault", args.keys.vault, KEY_VAULT_CRYPTO_USER))
         if args.keys.grant and args.keys.disks is not None:
-            scopes.append((f"{name}-disk-encryption-set", args.keys.disks, roles.READER))
+            scopes.append((f"{name}-disk-encryption-set", args.keys.disks, READER))
         self.grants = tuple(
             authorization.RoleAssignment(
                 leaf,
                 scope=scope,
-                role_definition_id=roles.definition(args.subscription, role),
+                role_definition_id=role_definition(args.subscription, role),
                 principal_id=identity.principal_id,
                 principal_type="ServicePrincipal",
                 opts=pulumi.ResourceOptions(parent=self),
@@ -108,3 +142,115 @@ def reservation_groups(reservations: tuple[str, ...]) -> list[str]:
     """
     groups = (reservation.partition("/providers/")[0] for reservation in reservations)
     return list(dict.fromkeys(group for group in groups if "/resourceGroups/" in group))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MembersArgs:
+    """Arguments of the members' access.
+
+    Attributes:
+        declaration: the whole declaration; its teams are read from it.
+        cloud: its cloud.
+        cluster: resource id of the cluster.
+        workspace: resource id of the workspace with the cluster's logs; None without one.
+    """
+
+    declaration: Declaration
+    cloud: Aks
+    cluster: pulumi.Input[str]
+    workspace: pulumi.Input[str] | None = None
+
+
+class Members(pulumi.ComponentResource):
+    """Roles of each member of any team: on this cluster only, Azure Kubernetes Service Cluster User Role,
+    which permits fetching the kubeconfig; on the cluster's logs, Log Analytics Data Reader, for the rows of
+    the teams' namespaces. Permissions inside the cluster come from the namespace's role.
+
+    Only for a cluster with Entra ID, which a created cluster always has: on any other, this role grants
+    administrator access (azure-aks-docs, control-kubeconfig-access, 2023-03).
+    """
+
+    def __init__(self, name: str, args: MembersArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("ebbtide:aks:Members", name, {}, opts)
+        members, subscription = args.declaration.members, args.cloud.subscription
+        assign_to_members(
+            name,
+            members,
+            subscription=subscription,
+            scope=args.cluster,
+            role=AKS_CLUSTER_USER,
+            parent=self,
+        )
+        if args.workspace is not None:
+            assign_to_members(
+                f"{name}-logs",
+                members,
+                subscription=subscription,
+                scope=args.workspace,
+                role=LOG_ANALYTICS_DATA_READER,
+                parent=self,
+                conditions={member: _own_logs(member, args.declaration) for member in members},
+            )
+        self.register_outputs({})
+
+
+def _own_logs(member: str, declaration: Declaration) -> str:
+    """Return the condition that limits a role on a workspace to the logs of pods in the namespaces of a
+    member's teams (azure-monitor docs, granular-rbac-log-analytics, 2026)."""
+    teams = (team for team in declaration.teams if member in team.members)
+    namespaces = ", ".join(f"'{team.namespace_name}'" for team in teams)
+    provider = "Microsoft.OperationalInsights/workspaces/tables"
+    row = f"@Resource[{provider}/record:PodNamespace<$key_case_sensitive$>]"
+    return (
+        f"((!(ActionMatches{{'{provider}/data/read'}})) OR "
+        f"(@Resource[{provider}:name] StringEquals 'ContainerLogV2' AND "
+        f"{row} ForAnyOfAnyValues:StringEquals {{{namespaces}}}))"
+    )
+
+
+def role_definition(subscription: str, role: str) -> str:
+    """Return the resource id of a built-in role in a subscription, for a role assignment."""
+    return f"/subscriptions/{subscription}/providers/Microsoft.Authorization/roleDefinitions/{role}"
+
+
+def for_anyone(args: pulumi.ResourceTransformationArgs) -> pulumi.ResourceTransformationResult:
+    """Omit the principal type of a role assignment, so that Azure looks it up.
+
+    By default the SDK sends `User` (azure-native 3.29.0), which Azure rejects for a service principal.
+    """
+    return pulumi.ResourceTransformationResult({**args.props, "principal_type": None}, args.opts)
+
+
+def assign_to_members(
+    prefix: str,
+    members: Iterable[str],
+    *,
+    subscription: str,
+    scope: pulumi.Input[str],
+    role: str,
+    parent: pulumi.Resource,
+    conditions: Mapping[str, str] | None = None,
+) -> None:
+    """Assign a role to members. Azure assigns roles only to object ids: a member declared by user name gets
+    none.
+
+    Args:
+        prefix: prefix of the names of the assignments.
+        members: declared members, each once: Azure takes one assignment of a role to a principal and scope.
+        subscription: subscription id.
+        scope: resource id of the scope.
+        role: id of the role.
+        parent: parent of the assignments.
+        conditions: the condition of each member's assignment, if there is one.
+    """
+    for member in filter(is_object_id, members):
+        authorization.RoleAssignment(
+            f"{prefix}-{member}",
+            scope=scope,
+            role_definition_id=role_definition(subscription, role),
+            principal_id=member,
+            condition=conditions[member] if conditions else None,
+            condition_version="2.0" if conditions else None,
+            # The member may be a group, or a user of another tenant.
+            opts=pulumi.ResourceOptions(parent=parent, transformations=[for_anyone]),
+        )

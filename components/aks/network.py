@@ -8,7 +8,7 @@ from pulumi_azure_native import network
 from ebbtide.declaration.model import AksNetwork
 from ebbtide.declaration.model.physical_names import VIRTUAL_NETWORK, fitting
 
-from ..ownership import Labels
+from ..cluster import Labels
 
 _SUBNET = "nodes"
 

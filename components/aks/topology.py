@@ -10,18 +10,12 @@ from pulumi_kubernetes import Provider as KubernetesProvider
 from ebbtide.declaration.model import Aks, Reservation
 from ebbtide.declaration.model import Cluster as Declaration
 
-from .. import kubernetes
-from ..addons.logs import LogCollection, LogCollectionArgs, LogStore, LogStoreArgs
-from ..addons.metrics import MetricStore, MetricStoreArgs
-from ..faults import require_cloud
-from ..lifetime import expires
-from ..ownership import Labels, billing_labels, of_pool
-from ..replacements import node_pools
-from .cluster import Cluster, ClusterArgs
-from .identity import Identity, IdentityArgs
-from .kubeconfig import kubeconfig
-from .maintenance import MaintenanceSchedules, MaintenanceSchedulesArgs
-from .members import Members, MembersArgs
+from ..cluster import Labels, billing_labels, expires, kubernetes_provider, of_pool
+from ..inputs import require_cloud
+from ..node_pools import node_pools
+from .cluster import Cluster, ClusterArgs, MaintenanceSchedules, MaintenanceSchedulesArgs, kubeconfig
+from .identity import Identity, IdentityArgs, Members, MembersArgs
+from .monitoring import LogCollection, LogCollectionArgs, LogStore, LogStoreArgs, MetricStore, MetricStoreArgs
 from .network import Network, NetworkArgs
 from .node_pool import NodePool, NodePoolArgs, without_aliases
 from .pool_list import OUTPUT
@@ -109,7 +103,7 @@ class Topology(pulumi.ComponentResource):
             ),
             pulumi.ResourceOptions(parent=self),
         )
-        self.kubernetes = kubernetes.provider(
+        self.kubernetes = kubernetes_provider(
             f"{name}-kubernetes",
             self.kubeconfig,
             pulumi.ResourceOptions(

@@ -1,16 +1,20 @@
-"""GKE: network, identity, cluster, node pools, and a component for all of them."""
+"""A GKE cluster and everything that is declared to run on it; its components are usable on their own."""
 
+import pulumi
+import pulumi_gcp as gcp
+
+from ebbtide.declaration.model import Cluster as Declaration
+from ebbtide.declaration.model import Gke
+
+from ..addons.addons import Addons, AddonsArgs, has_add_ons
+from ..inputs import require_cloud
+from .artifacts import artifacts
 from .cluster import Cluster, ClusterArgs
-from .deploy import deploy, provider
-from .identity import Identity, IdentityArgs
-from .keys import KeyGrants, KeyGrantsArgs
-from .members import Members, MembersArgs
+from .identity import Identity, IdentityArgs, KeyGrants, KeyGrantsArgs, Members, MembersArgs, key_grants
 from .network import Network, NetworkArgs
 from .node_pool import NodePool, NodePoolArgs
-from .registry import Registry, RegistryArgs
-from .team_resources import artifacts, team_resources
-from .tenant import Tenant, TenantArgs
-from .topology import Topology, key_grants
+from .teams import Registry, RegistryArgs, Tenant, TenantArgs, team_resources
+from .topology import Topology
 
 __all__ = [
     "Cluster",
@@ -30,9 +34,52 @@ __all__ = [
     "Tenant",
     "TenantArgs",
     "Topology",
-    "artifacts",
     "deploy",
     "key_grants",
     "provider",
-    "team_resources",
 ]
+
+
+def provider(name: str, declaration: Declaration, opts: pulumi.ResourceOptions | None = None) -> gcp.Provider:
+    """Return a provider for the declared project and region; they override the environment's.
+
+    Raises:
+        pulumi.RunError: the declaration is for another cloud.
+    """
+    cloud = require_cloud(declaration, Gke)
+    return gcp.Provider(name, project=cloud.project, region=declaration.site.region, opts=opts)
+
+
+def deploy(
+    declaration: Declaration,
+    provider: gcp.Provider | None,
+    parent: pulumi.Resource | None = None,
+) -> Topology:
+    """Create the cluster's topology and its declared add-ons, queues and teams.
+
+    Args:
+        declaration: the whole declaration.
+        provider: the result of `provider`, or the program's own provider; None for the parent's.
+        parent: the component that contains them. Default: the stack.
+
+    Raises:
+        pulumi.RunError: the declaration is for another cloud.
+    """
+    cloud = require_cloud(declaration, Gke)
+    options = pulumi.ResourceOptions(parent=parent, providers=[provider] if provider else None)
+    topology = Topology(declaration.name, declaration, options)
+    if has_add_ons(declaration):
+        store = artifacts(topology, declaration, cloud)
+        Addons(
+            f"{declaration.name}-addons",
+            AddonsArgs(
+                declaration=declaration,
+                create_resources=team_resources(topology, declaration, cloud, store),
+                pools=tuple(pool.resource for pool in topology.pools.values()),
+                pool_names={name: pool.pool_name for name, pool in topology.pools.items()},
+                artifacts=store,
+                deleted_with=topology.cluster.resource if topology.cluster else None,
+            ),
+            pulumi.ResourceOptions(parent=parent, providers=[topology.kubernetes]),
+        )
+    return topology

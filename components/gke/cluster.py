@@ -1,6 +1,7 @@
-"""The cluster: its control plane, without nodes."""
+"""The cluster: its control plane, without nodes; its maintenance, and its kubeconfig without credentials."""
 
 from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
 from typing import Any, Final
 
 import pulumi
@@ -8,11 +9,11 @@ from pulumi_gcp import container
 
 from ebbtide.declaration.model import Cluster as Declaration
 from ebbtide.declaration.model import Gke
+from ebbtide.declaration.model.maintenance import DAYS, Maintenance, MaintenanceExclusion
 from ebbtide.declaration.model.members import groups_domain
 
-from ..overrides import overridden, without_none
-from ..ownership import billing_labels
-from .maintenance import maintenance_policy
+from ..cluster import billing_labels, exec_kubeconfig
+from ..inputs import overridden, without_none
 from .network import Network
 
 _TYPE: Final = "gcp:container/cluster:Cluster"
@@ -190,3 +191,101 @@ def _default_pool(args: ClusterArgs) -> container.ClusterNodeConfigArgsDict:
     if args.cloud.keys.disks:
         pool["boot_disk_kms_key"] = args.cloud.keys.disks
     return pool
+
+
+_MONDAY = date(2024, 1, 1)
+"""A fixed past date from which windows recur: with the current date, every update would change the policy."""
+
+
+def maintenance_policy(declared: Maintenance) -> container.ClusterMaintenancePolicyArgsDict:
+    """Return the policy of a cluster: one window, and its exclusions."""
+    window = declared.window
+    days = [day for day in DAYS if day in window.days]
+    first = _MONDAY + timedelta(days=DAYS.index(days[0]) if days else 0)
+    start = datetime.combine(first, time.fromisoformat(window.start), UTC)
+    listed = ",".join(day[:2].upper() for day in days)
+    return {
+        "recurring_window": {
+            "start_time": _text(start),
+            "end_time": _text(start + window.duration),
+            "recurrence": f"FREQ=WEEKLY;BYDAY={listed}" if days else "FREQ=DAILY",
+        },
+        "maintenance_exclusions": [_exclusion(exclusion) for exclusion in declared.exclusions],
+    }
+
+
+def _exclusion(
+    exclusion: MaintenanceExclusion,
+) -> container.ClusterMaintenancePolicyMaintenanceExclusionArgsDict:
+    after = exclusion.end + timedelta(days=1)
+    return {
+        "exclusion_name": exclusion.name,
+        "start_time": _text(datetime.combine(exclusion.start, time(), UTC)),
+        "end_time": _text(datetime.combine(after, time(), UTC)),
+        "exclusion_options": {"scope": exclusion.scope.replace("-", "_").upper()},
+    }
+
+
+def _text(moment: datetime) -> str:
+    """Format a time as RFC 3339 with `Z`; GKE returns any other form differently, so every update would show
+    a change."""
+    return f"{moment:%Y-%m-%dT%H:%M:%SZ}"
+
+
+_INSTALL_HINT = "Install gke-gcloud-auth-plugin: gcloud components install gke-gcloud-auth-plugin"
+
+
+def kubeconfig_text(cluster: str, server: str, ca_certificate: str | None) -> str:
+    """Build a kubeconfig, as JSON, whose user gets tokens from gke-gcloud-auth-plugin.
+
+    Args:
+        cluster: name of cluster, user and context.
+        server: host of the control plane: its DNS endpoint, or its address.
+        ca_certificate: in base64; None for the DNS endpoint, whose certificate is public.
+    """
+    authority = {"certificate-authority-data": ca_certificate} if ca_certificate else {}
+    return exec_kubeconfig(
+        cluster,
+        {"server": f"https://{server}", **authority},
+        {
+            "command": "gke-gcloud-auth-plugin",
+            "installHint": _INSTALL_HINT,
+            "provideClusterInfo": True,
+        },
+    )
+
+
+def _dns_host(config: container.outputs.ClusterControlPlaneEndpointsConfig) -> str:
+    """Return the host of the DNS endpoint, which every cluster has (GKE docs, dns-endpoint, 2026)."""
+    endpoint = config.dns_endpoint_config
+    return (endpoint.endpoint if endpoint else None) or ""
+
+
+def own_kubeconfig(cluster: Cluster, *, private: bool) -> pulumi.Output[str]:
+    """Return the kubeconfig of a created cluster, a secret: through the DNS endpoint with IAM or, if it is
+    private, through its address in the cluster's network."""
+    if private:
+        resource = cluster.resource
+        authority = resource.master_auth.apply(lambda auth: auth.cluster_ca_certificate)
+        reached = pulumi.Output.all(cluster.cluster_name, resource.endpoint, authority)
+        return pulumi.Output.secret(reached.apply(lambda of: kubeconfig_text(of[0], of[1], of[2])))
+    host = cluster.resource.control_plane_endpoints_config.apply(_dns_host)
+    parts = pulumi.Output.all(cluster.cluster_name, host)
+    return pulumi.Output.secret(parts.apply(lambda of: kubeconfig_text(of[0], of[1], None)))
+
+
+def existing_kubeconfig(cloud: Gke, name: str) -> pulumi.Output[str]:
+    """Return the kubeconfig of an existing cluster, a secret.
+
+    It uses the DNS endpoint if that is public, otherwise the address and certificate.
+    """
+
+    def text(cluster: container.GetClusterResult) -> str:
+        for config in cluster.control_plane_endpoints_configs:
+            for dns in config.dns_endpoint_configs:
+                if dns.endpoint and dns.allow_external_traffic:
+                    return kubeconfig_text(name, dns.endpoint, None)
+        return kubeconfig_text(name, cluster.endpoint, cluster.master_auths[0].cluster_ca_certificate)
+
+    existing = container.get_cluster_output(name=name, location=cloud.location, project=cloud.project)
+    return pulumi.Output.secret(existing.apply(text))

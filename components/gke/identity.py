@@ -1,10 +1,14 @@
-"""The nodes' service account."""
+"""Access of nodes, of Google's service agents, and of the teams' members."""
 
 from dataclasses import dataclass
 
 import pulumi
-from pulumi_gcp import projects, serviceaccount
+from pulumi_gcp import kms, organizations, projects, serviceaccount
 
+from ebbtide.declaration.model import Cluster as Declaration
+from ebbtide.declaration.model import Gke
+from ebbtide.declaration.model.keys import GkeKeys
+from ebbtide.declaration.model.members import name_of, principal
 from ebbtide.declaration.model.physical_names import SERVICE_ACCOUNT, fitting
 
 GRANTS = ("roles/container.defaultNodeServiceAccount", "roles/artifactregistry.reader")
@@ -57,3 +61,117 @@ class Identity(pulumi.ComponentResource):
             for role in GRANTS
         )
         self.register_outputs({"email": self.email})
+
+
+_ROLE = "roles/cloudkms.cryptoKeyEncrypterDecrypter"
+_AGENTS = {"secrets": "container-engine-robot", "disks": "compute-system"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyGrantsArgs:
+    """Arguments of `KeyGrants`.
+
+    Attributes:
+        keys: the declared keys.
+        project: project id of the cluster and of the service agents.
+        secrets: whether the stack creates the cluster, and so needs the key that encrypts its Secrets.
+    """
+
+    keys: GkeKeys
+    project: str
+    secrets: bool
+
+
+class KeyGrants(pulumi.ComponentResource):
+    """Cloud KMS CryptoKey Encrypter/Decrypter: for GKE's service agent on the key that encrypts Secrets, and
+    for Compute Engine's on the key of disks (GKE docs, encrypting-secrets and using-cmek, 2026)."""
+
+    secrets: tuple[pulumi.Resource, ...]
+    """Prerequisites of the cluster."""
+    disks: tuple[pulumi.Resource, ...]
+    """Prerequisites of every node."""
+
+    def __init__(self, name: str, args: KeyGrantsArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("ebbtide:gke:KeyGrants", name, {}, opts)
+        project = organizations.get_project_output(
+            project_id=args.project, opts=pulumi.InvokeOutputOptions(parent=self)
+        )
+
+        def granted(service: str, key: str | None) -> tuple[pulumi.Resource, ...]:
+            if key is None:
+                return ()
+            agent = pulumi.Output.concat(
+                "serviceAccount:service-", project.number, f"@{_AGENTS[service]}.iam.gserviceaccount.com"
+            )
+            grant = kms.CryptoKeyIAMMember(
+                f"{name}-{service}",
+                crypto_key_id=key,
+                role=_ROLE,
+                member=agent,
+                opts=pulumi.ResourceOptions(parent=self),
+            )
+            return (grant,)
+
+        self.secrets = granted("secrets", args.keys.secrets if args.secrets else None)
+        self.disks = granted("disks", args.keys.disks)
+        self.register_outputs({})
+
+
+ROLE = "roles/container.clusterViewer"
+"""The least-privileged predefined role that reaches a control plane: `container.clusters.get` for the
+kubeconfig and `container.clusters.connect` for the DNS endpoint; it can also list clusters and read the
+project's name (iann0036/iam-dataset@2026-08-22, gcp/roles). Permissions inside the cluster come from the
+namespace's role."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MembersArgs:
+    """Arguments of the members' access.
+
+    Attributes:
+        declaration: the whole declaration; its teams and the cluster's name are read from it.
+        cloud: its cloud.
+    """
+
+    declaration: Declaration
+    cloud: Gke
+
+
+def iam_condition(name: str, location: str) -> str:
+    """Return the IAM condition that restricts a role to one cluster.
+
+    IAM grants GKE's roles only on a project. The cluster's resource name, which the condition checks, has
+    `zones` or `locations` in it (cloud.google.com/iam/docs/conditions-resource-attributes, 2026) and, through
+    the DNS endpoint, the project's number instead of its id: only the end is the same in all of them.
+    """
+    return f'resource.name.endsWith("/{location}/clusters/{name}")'
+
+
+class Members(pulumi.ComponentResource):
+    """One grant for each member of any team. Other grants are not changed."""
+
+    def __init__(self, name: str, args: MembersArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("ebbtide:gke:Members", name, {}, opts)
+        cluster, cloud = args.declaration.name, args.cloud
+        for member in args.declaration.members:
+            projects.IAMMember(
+                f"{name}-{name_of(member)}",
+                project=cloud.project,
+                role=ROLE,
+                member=principal(member),
+                condition={
+                    "title": f"cluster {cluster}",
+                    "description": f"Members of teams on {cluster}, {cloud.location}",
+                    "expression": iam_condition(cluster, cloud.location),
+                },
+                opts=pulumi.ResourceOptions(parent=self),
+            )
+        self.register_outputs({})
+
+
+def key_grants(name: str, cloud: Gke, inside: pulumi.ResourceOptions) -> KeyGrants | None:
+    """Create the grants on the declared keys; return None if there are none."""
+    if not cloud.keys.grant or not (cloud.keys.secrets or cloud.keys.disks):
+        return None
+    args = KeyGrantsArgs(keys=cloud.keys, project=cloud.project, secrets=cloud.existing is None)
+    return KeyGrants(f"{name}-keys", args, inside)

@@ -1,4 +1,4 @@
-"""One node pool and its declaration."""
+"""A node pool: its component, its inputs, and those that never change."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,6 +7,7 @@ from typing import Any, Final, assert_never
 import pulumi
 from pulumi_gcp import container
 
+from ebbtide.declaration.catalog import CloudKind
 from ebbtide.declaration.model import (
     Accelerator,
     FlexStart,
@@ -23,11 +24,9 @@ from ebbtide.declaration.model import (
 from ebbtide.declaration.model.resolved_pool import ResolvedPool
 from ebbtide.values import durations
 
-from ..faults import resolved_pool
-from ..overrides import overridden, without_none
-from ..ownership import Labels
-from ..replacements import Replacement, all_but, drain_input
-from .immutable import POOLS
+from ..cluster import Labels
+from ..inputs import overridden, resolved_pool, without_none
+from ..node_pools import NEW_NAME, NEW_POOL_BESIDE, ImmutableInputs, Replacement, all_but, drain_input
 
 _TYPE: Final = "gcp:container/nodePool:NodePool"
 _EFFECTS = {
@@ -60,7 +59,7 @@ class NodePoolArgs:
             deletions.
         depends_on: prerequisites of a node: the network's egress, the account's grants.
         cloud_name: name in the cloud when the pool is created. Default: the pool's.
-        replaced_by: the replacement, to keep the pool as it is, without its autoscaler (see `replacements`).
+        replaced_by: the replacement, to keep the pool as it is, without its autoscaler (see `node_pools`).
             Default: the pool matches its declaration.
     """
 
@@ -88,7 +87,7 @@ class NodePool(pulumi.ComponentResource):
     container.NodePool; terraform-provider-google-beta, resource_container_node_pool.go, 2026-08).
 
     A property that GKE cannot change on an existing pool is also an input of this component, so that the
-    preview refuses a change of it (see `immutable_inputs`); a new name creates a new pool before the old one
+    preview refuses a change of it (see `node_pools`); a new name creates a new pool before the old one
     is deleted.
 
     Raises:
@@ -362,3 +361,42 @@ def _reservation(pool: Pool) -> container.NodePoolNodeConfigReservationAffinityA
             return None
         case _:
             assert_never(pool.capacity)
+
+
+POOLS: Final = ImmutableInputs(
+    cloud=CloudKind.GKE,
+    name="name",
+    resource="gcp:container/nodePool:NodePool",
+    own={
+        "nodeConfig.bootDiskKmsKey": "cloud.keys.disks",
+        **{
+            f"nodeConfig.{wire}": f"overrides.nodeConfig.{wire}"
+            for wire in ("shieldedInstanceConfig.enableSecureBoot", "oauthScopes", "metadata")
+        },
+    },
+    exceptions={
+        **dict.fromkeys(("cluster", "location", "project"), "A pool belongs to one cluster."),
+        **dict.fromkeys(("name", "namePrefix"), "A pool with another name is a new pool."),
+        "initialNodeCount": "Changes are ignored.",
+        **dict.fromkeys(("nodeConfig", "nodeConfig.shieldedInstanceConfig"), "Every pool has one."),
+    },
+    constants={"nodeConfig.shieldedInstanceConfig.enableIntegrityMonitoring": True},
+    unset=dict.fromkeys(("nodeConfig.spot", "nodeConfig.preemptible", "nodeConfig.flexStart"), False),
+    implied=(
+        (("guestAccelerators",), ("enableSecureBoot",)),
+        (
+            ("spot", "preemptible", "flexStart", "queuedProvisioning"),
+            ("reservationAffinity", "maxRunDuration"),
+        ),
+    ),
+    work_fix=NEW_POOL_BESIDE,
+    system_fix=NEW_NAME,
+)
+"""Immutable inputs of a node pool: those whose change makes terraform-provider-google-beta 7.45 replace a
+pool (ebbtide/declaration/providers/schemas/gcp.csv), since the provider would delete it before it creates the
+new one.
+
+Those of a pool's fields are marked there (`gke_fixed` in ebbtide/declaration/model/pool.py); overrides are
+compared at all others. For changes of the machine type, the disk's size and type, labels, taints, network
+tags, zones, limits, image, version, repair and upgrade settings and gVNIC, GKE keeps the pool, and recreates
+its nodes if need be."""

@@ -9,16 +9,11 @@ from pulumi_kubernetes import Provider as KubernetesProvider
 from ebbtide.declaration.model import Cluster as Declaration
 from ebbtide.declaration.model import Gke
 
-from .. import kubernetes
-from ..faults import require_cloud
-from ..lifetime import expires
-from ..ownership import Labels, billing_labels, of_pool
-from ..replacements import node_pools
-from .cluster import Cluster, ClusterArgs
-from .identity import Identity, IdentityArgs
-from .keys import KeyGrants, KeyGrantsArgs
-from .kubeconfig import existing_kubeconfig, own_kubeconfig
-from .members import Members, MembersArgs
+from ..cluster import Labels, billing_labels, expires, kubernetes_provider, of_pool
+from ..inputs import require_cloud
+from ..node_pools import node_pools
+from .cluster import Cluster, ClusterArgs, existing_kubeconfig, own_kubeconfig
+from .identity import Identity, IdentityArgs, KeyGrants, Members, MembersArgs, key_grants
 from .network import Network, NetworkArgs
 from .node_pool import NodePool, NodePoolArgs
 
@@ -96,7 +91,7 @@ class Topology(pulumi.ComponentResource):
             pulumi.ResourceOptions(parent=self),
         )
         system = [self.pools[pool.name].resource for pool in declaration.pools if pool.is_system]
-        self.kubernetes = kubernetes.provider(
+        self.kubernetes = kubernetes_provider(
             f"{name}-kubernetes",
             self.kubeconfig,
             pulumi.ResourceOptions(parent=self, depends_on=system),
@@ -137,14 +132,6 @@ def _own(name: str, declaration: Declaration, cloud: Gke, parent: Topology) -> _
         depends_on=(*network.egress, *identity.grants),
         key_grants=grants,
     )
-
-
-def key_grants(name: str, cloud: Gke, inside: pulumi.ResourceOptions) -> KeyGrants | None:
-    """Create the grants on the declared keys; return None if there are none."""
-    if not cloud.keys.grant or not (cloud.keys.secrets or cloud.keys.disks):
-        return None
-    args = KeyGrantsArgs(keys=cloud.keys, project=cloud.project, secrets=cloud.existing is None)
-    return KeyGrants(f"{name}-keys", args, inside)
 
 
 def _existing(name: str, declaration: Declaration, cloud: Gke, parent: Topology) -> _Base:

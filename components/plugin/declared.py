@@ -11,7 +11,7 @@ from ebbtide.declaration.model import Cluster, DeclarationError, Fault, advice, 
 from ebbtide.declaration.model.waiting import waiting_field, waiting_paths
 from ebbtide.values.paths import is_within, path_keys, position
 
-from ..faults import input_errors
+from ..inputs import input_errors
 from .arguments import Arguments
 
 

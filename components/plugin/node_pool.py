@@ -8,7 +8,7 @@ from ebbtide.declaration.model import Aks, Cluster, Gke
 from ebbtide.declaration.model.package_schema import NODE_POOL
 from ebbtide.placement.derive import profile
 
-from ..ownership import billing_labels, of_pool
+from ..cluster import billing_labels, of_pool
 from .declared import Declared
 
 

@@ -10,7 +10,7 @@ from pulumi import provider
 from ebbtide import __version__
 from ebbtide.declaration.model.package_schema import CLUSTER, NODE_POOL, package_schema
 
-from ..immutable_inputs import constructed
+from ..node_pools import constructed
 from .arguments import plain
 from .cluster import ClusterComponent
 from .declared import declared_cluster, declared_pool

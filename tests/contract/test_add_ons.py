@@ -8,9 +8,8 @@ import pulumi_kubernetes as kubernetes
 import pytest
 import yaml
 
-from components.addons import Addons, AddonsArgs
-from components.addons.addons import component
-from components.addons.team_resources import TeamResources
+from components.addons.addons import Addons, AddonsArgs, component
+from components.addons.teams import TeamResources
 from ebbtide.analysis.costs.charges import footprints_with_disks
 from ebbtide.analysis.recording.record import record
 from ebbtide.analysis.recording.recording import Recording

@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from components.addons.katib_objects import INJECTED
-from components.addons.katib_objects import patches as katib_patches
-from components.addons.objects import Object
-from components.addons.patches import EVERYONE, for_readers
+from components.addons.katib import INJECTED
+from components.addons.katib import patches as katib_patches
+from components.addons.patches import EVERYONE, Object, for_readers
 from ebbtide.analysis.recording.recording import Recording
 from tests.declarations import BASES
 from tests.manifests import HOME, KATIB, PIPELINES, PIPELINES_CLUSTER, after, upstream

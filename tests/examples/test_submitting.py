@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from kfp import compiler
 
-from components.addons.retry import spec_patch
+from components.addons.pipeline_retries import spec_patch
 from tests.examples.workloads import module
 from tests.pipelines_api import PipelinesApi, serving
 from tests.repository import ROOT

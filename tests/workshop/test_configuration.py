@@ -32,8 +32,8 @@ def _readers(paths: Iterable[Path], *names: str) -> list[str]:
 
 def test_configuration_has_one_reader() -> None:
     """Only `stacks/stack.py` reads `pulumi.Config`; what `ebbtide up` adds for a run, in any program, is
-    read in `components/replacements.py`."""
-    assert _readers(_PROGRAM, "Config", "get_all_config") == [relative(_READER), "components/replacements.py"]
+    read in `components/node_pools.py`."""
+    assert _readers(_PROGRAM, "Config", "get_all_config") == [relative(_READER), "components/node_pools.py"]
 
 
 def test_environment_has_no_reader() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from components.addons.objects import has_pods
+from components.addons.patches import has_pods
 from ebbtide.declaration.catalog import PINS
 from ebbtide_rehearsal.tools import ToolError
 from tests.manifests import (

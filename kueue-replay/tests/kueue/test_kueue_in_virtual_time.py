@@ -8,7 +8,7 @@ from typing import Any, Final
 import pytest
 from rich.console import Console
 
-from components.addons.kueue_values import configuration
+from components.addons.kueue import configuration
 from ebbtide.declaration.model import declare
 from ebbtide.placement.kueue import layers
 from ebbtide.placement.queueing import queueing

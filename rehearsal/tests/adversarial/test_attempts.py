@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
-from components.addons.system_placement import system_placement
+from components.addons.add_on import system_placement
 from ebbtide.clients.kubernetes import Api, ApiError
 from ebbtide.declaration.model import declare
 from ebbtide_rehearsal.control_plane import ControlPlane, ControlPlaneSettings

@@ -6,9 +6,9 @@ from typing import Any
 import pulumi
 import pytest
 
-from components.aks.immutable import POOLS as AKS_POOLS
-from components.gke.immutable import POOLS
-from components.immutable_inputs import ImmutableInputError, ImmutableInputs
+from components.aks.node_pool import POOLS as AKS_POOLS
+from components.gke.node_pool import POOLS
+from components.node_pools import ImmutableInputError, ImmutableInputs
 from ebbtide.declaration.providers.constraints import constraints_of
 from ebbtide.declaration.providers.schema import properties, properties_of
 from ebbtide.values.paths import is_within, value_at

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import yaml
 
-from components.addons.costs_objects import objects
-from components.addons.pod_security import system_namespace
-from components.addons.system_placement import priority_class
-from components.addons.team_objects import attempts_readers, namespace
+from components.addons.add_on import priority_class
+from components.addons.costs import objects
+from components.addons.security import system_namespace
+from components.addons.teams import attempts_readers, namespace_manifest
 from ebbtide.declaration.model import Cluster
 from ebbtide.in_pods.cost_recorder import NAMESPACE
 from ebbtide_rehearsal.control_plane import ControlPlane
@@ -43,7 +43,7 @@ def install_recorder(
     kubectl.apply(
         [
             system_namespace(NAMESPACE, "restricted"),
-            namespace(cluster, team),
+            namespace_manifest(cluster, team),
             priority_class(cluster),
         ]
     )

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import yaml
 
-from components.addons import team_objects
-from components.addons.kueue import NAMESPACE
-from components.addons.kueue_values import VISIBILITY_PORT, values
+from components.addons import teams
+from components.addons.kueue import NAMESPACE, VISIBILITY_PORT, values
 from ebbtide.clients.kubernetes import Api
 from ebbtide.declaration.model import Cluster
 from ebbtide.declaration.model.labels_and_taints import labels_and_taints
@@ -57,8 +56,8 @@ def started(
 def create_teams(kubectl: Kubectl, declaration: Cluster) -> None:
     """Create the namespaces of the declaration's teams, with the rights of their members."""
     for team in declaration.teams:
-        kubectl.apply([team_objects.namespace(declaration, team)])
-        kubectl.apply(team_objects.members(declaration, team))
+        kubectl.apply([teams.namespace_manifest(declaration, team)])
+        kubectl.apply(teams.members(declaration, team))
 
 
 def gpu_node(api: Api, declaration: Cluster, pool: str, gpus: int) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from components.addons import team_objects
+from components.addons import teams
 from ebbtide.declaration.model import Cluster, declare
 from ebbtide.declaration.model.labels_and_taints import labels_and_taints
 from ebbtide.placement import member_policy, queue_policy
@@ -54,8 +54,8 @@ def create(tools: ControlPlaneTools, control_plane: ControlPlane, cluster: Clust
     """Create an object as a member of a team, by a server-side dry run."""
     kubectl = Kubectl(tools, control_plane)
     for team in cluster.teams:
-        kubectl.apply([team_objects.namespace(cluster, team)])
-        kubectl.apply(team_objects.members(cluster, team))
+        kubectl.apply([teams.namespace_manifest(cluster, team)])
+        kubectl.apply(teams.members(cluster, team))
         # Jobs are for members, Deployments for users who may create them: the policy covers all.
         kubectl("create", "rolebinding", "apps", "--clusterrole=admin", f"--user={MEMBER}", "-n", team.name)
     for layer in (*queue_policy.layers(cluster), *member_policy.objects(cluster).values()):

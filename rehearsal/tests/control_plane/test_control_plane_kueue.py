@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from components.addons.kueue import NAMESPACE
-from components.addons.kueue_values import values
+from components.addons.kueue import NAMESPACE, values
 from ebbtide.clients.kubernetes import ApiError
 from ebbtide.clients.kubernetes.objects import condition
 from ebbtide.declaration.model import Cluster, declare

@@ -8,7 +8,7 @@ import pytest
 import yaml
 from rich.console import Console
 
-from components.addons.katib_objects import DATABASE_SECRET, INJECTED, NAMESPACE, patches
+from components.addons.katib import DATABASE_SECRET, INJECTED, NAMESPACE, patches
 from ebbtide.clients.kubernetes import Api, ApiError
 from ebbtide.clients.kubernetes.objects import condition
 from ebbtide.declaration.model import declare

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from components.addons.system_placement import system_placement
+from components.addons.add_on import system_placement
 from ebbtide.declaration.model import declare
 from ebbtide.in_pods.cost_recorder import NAMESPACE
 from ebbtide.placement.derive import profile

@@ -6,8 +6,13 @@ from typing import Any, Literal
 
 import pytest
 
-from components.addons.existing_pipelines import PATCHED_IMAGE, VARIABLE, patchable_image, patched_spec
-from components.addons.retry import spec_patch
+from components.addons.pipeline_retries import (
+    PATCHED_IMAGE,
+    VARIABLE,
+    patchable_image,
+    patched_spec,
+    spec_patch,
+)
 from ebbtide.clients.kubernetes import APPLY, Api, ApiError
 from ebbtide_rehearsal.cloud.clusters import BEHIND, CLUSTER
 from ebbtide_rehearsal.cloud.existing_pipelines import seed_pipelines

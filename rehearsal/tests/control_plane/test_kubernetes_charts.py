@@ -10,11 +10,9 @@ import yaml
 from pulumi_kubernetes import Provider, helm
 from pulumi_kubernetes.kustomize import v2 as kustomize
 
-from components.addons.deletion import has_cloud_resources, leaf_options
-from components.addons.kueue import NAMESPACE, RELEASE
-from components.addons.kueue_values import values
-from components.addons.manifest import Manifest, obj
-from components.addons.system_placement import system_placement
+from components.addons.add_on import system_placement
+from components.addons.kueue import NAMESPACE, RELEASE, values
+from components.addons.manifest import Manifest, has_cloud_resources, leaf_options, obj
 from ebbtide.declaration.catalog import PINS
 from ebbtide.declaration.model import declare
 from ebbtide_rehearsal.control_plane import ControlPlane

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from components.addons.kueue_values import configuration
+from components.addons.kueue import configuration
 from ebbtide.declaration.model import declare
 from ebbtide.placement.kueue import QUEUES_LABEL
 from ebbtide_rehearsal.control_plane import ControlPlaneTools

@@ -12,7 +12,7 @@ from typing import Final, Literal
 import pytest
 from rich.console import Console
 
-from components.addons.retry import CONFIG, retrying, spec_patch
+from components.addons.pipeline_retries import CONFIG, retrying, spec_patch
 from ebbtide.clients.kubernetes import Api
 from ebbtide_rehearsal.control_plane import ControlPlane, ControlPlaneTools
 from ebbtide_rehearsal.tools import ensure, narration

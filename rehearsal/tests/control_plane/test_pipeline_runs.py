@@ -17,7 +17,7 @@ import pytest
 from kfp import compiler, dsl
 from rich.console import Console
 
-from components.addons.retry import CONFIG, retrying
+from components.addons.pipeline_retries import CONFIG, retrying
 from ebbtide.clients.kubernetes import Api
 from ebbtide.declaration.model import declare
 from ebbtide.placement import NodeTaint

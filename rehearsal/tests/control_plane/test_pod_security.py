@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from components.addons.katib_objects import patches as katib_patches
-from components.addons.kueue_values import values
-from components.addons.objects import Object, has_pods
-from components.addons.pipelines_objects import patches as pipelines_patches
-from components.addons.pod_security import pod_security
+from components.addons.katib import patches as katib_patches
+from components.addons.kueue import values
+from components.addons.patches import Object, has_pods
+from components.addons.pipelines import patches as pipelines_patches
+from components.addons.security import pod_security
 from ebbtide.declaration.model import Pipelines, declare
 from ebbtide.placement.derive import profile
 from ebbtide.work.experiments import Double, experiment

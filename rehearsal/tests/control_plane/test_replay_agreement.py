@@ -10,8 +10,7 @@ from random import Random
 
 import pytest
 
-from components.addons.kueue import NAMESPACE
-from components.addons.kueue_values import values
+from components.addons.kueue import NAMESPACE, values
 from ebbtide.analysis.preview.stack_files import read_stack, record_stack
 from ebbtide.clients.kubernetes import Api
 from ebbtide.declaration.model import declare

@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from components.addons import team_objects
-from components.addons.kueue import NAMESPACE
-from components.addons.kueue_values import values
+from components.addons import teams as team_objects
+from components.addons.kueue import NAMESPACE, values
 from ebbtide.clients.kubernetes import Api
 from ebbtide.clients.kubernetes.objects import condition
 from ebbtide.declaration.model import Cluster, declare
@@ -82,7 +81,7 @@ def cluster(
         kubectl = Kubectl(tools, started)
         install_on_nodes(started, kubectl, with_visibility_port(chart), declaration)
         (team,) = declaration.teams
-        kubectl.apply([team_objects.namespace(declaration, team)])
+        kubectl.apply([team_objects.namespace_manifest(declaration, team)])
         kubectl.apply(team_objects.members(declaration, team))
         kubectl.apply([team_objects.profile_map(profile(declaration), team, created=True)])
         create_queues(kubectl, declaration)

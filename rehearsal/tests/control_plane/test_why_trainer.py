@@ -8,9 +8,8 @@ import pytest
 import yaml
 from rich.console import Console
 
-from components.addons import team_objects
-from components.addons.kueue import NAMESPACE
-from components.addons.kueue_values import values
+from components.addons import teams
+from components.addons.kueue import NAMESPACE, values
 from ebbtide.clients.kubernetes import Api
 from ebbtide.clients.kubernetes.objects import condition
 from ebbtide.declaration.model import Cluster, declare
@@ -96,7 +95,7 @@ def api(
         kubectl = Kubectl(tools, started)
         install(started, kubectl, with_visibility_port(chart), declaration)
         (team,) = declaration.teams
-        kubectl.apply([team_objects.namespace(declaration, team)])
+        kubectl.apply([teams.namespace_manifest(declaration, team)])
         create_queues(kubectl, declaration)
         kubectl.apply([RUNTIME])
         yield started.api

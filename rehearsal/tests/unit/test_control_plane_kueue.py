@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import pytest
 
-from components.addons.kueue_values import configuration
+from components.addons.kueue import configuration
 from ebbtide.clients.kubernetes import Api
 from ebbtide.declaration.model import declare
 from ebbtide_rehearsal.addons.kueue import out_of_cluster

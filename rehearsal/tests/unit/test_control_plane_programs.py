@@ -6,9 +6,8 @@ from typing import Any
 import pytest
 import yaml
 
-from components.addons.katib_objects import CONFIG
-from components.addons.objects import Object, containers
-from components.addons.patches import CONTROL_PLANE_PORT
+from components.addons.katib import CONFIG
+from components.addons.patches import CONTROL_PLANE_PORT, Object, containers
 from ebbtide_rehearsal.addons import rehearsed
 from ebbtide_rehearsal.addons.katib import KATIB
 from ebbtide_rehearsal.addons.trainer import JOBSET, TRAINER

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from components.aks.kubeconfig import kubeconfig_text as aks_kubeconfig
-from components.gke.kubeconfig import kubeconfig_text as gke_kubeconfig
+from components.aks.cluster import kubeconfig_text as aks_kubeconfig
+from components.gke.cluster import kubeconfig_text as gke_kubeconfig
 from ebbtide_rehearsal.cloud.control_planes import write_credential_plugins
 
 TOKEN = "rehearsal.token-1"  # noqa: S105 - of nothing

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from components.addons import katib_objects, pipelines_objects
-from components.addons.objects import Patch, has_pods
+from components.addons import katib, pipelines
+from components.addons.patches import Patch, has_pods
 from ebbtide.declaration.catalog import CloudKind, Machine, NodeSettings, footprint
 from ebbtide.declaration.catalog.tables import rows
 from ebbtide.declaration.model import Pipelines
@@ -69,9 +69,9 @@ def test_kernel_on_aks(gib: int, capacity_kib: int) -> None:
 ADDONS: dict[str, tuple[tuple[str, ...], Sequence[Patch]]] = {
     "pipelines": (
         (PIPELINES_CLUSTER, PIPELINES),
-        pipelines_objects.patches(Pipelines(), HOME, {}),
+        pipelines.patches(Pipelines(), HOME, {}),
     ),
-    "katib": ((KATIB,), katib_objects.patches(HOME, {})),
+    "katib": ((KATIB,), katib.patches(HOME, {})),
 }
 
 

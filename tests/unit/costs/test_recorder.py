@@ -9,7 +9,7 @@ from typing import cast
 
 import pytest
 
-from components.addons.costs_objects import objects
+from components.addons.costs import objects
 from ebbtide.clients.kubernetes import Api
 from ebbtide.declaration.model import declare
 from ebbtide.declaration.model.addons import Costs

@@ -6,7 +6,7 @@ from typing import Any
 import pulumi
 from pulumi.runtime.mocks import MockCallArgs, MockMonitor, MockResourceArgs
 
-from components.faults import require_cloud
+from components.inputs import require_cloud
 from ebbtide.analysis.recording.assumption_tables import Question
 from ebbtide.analysis.recording.record import ASSUMPTIONS
 from ebbtide.declaration.model import Aks, Cluster, Gke, Team, declare

@@ -6,23 +6,19 @@ from typing import Any
 import pulumi
 import pytest
 
-from components.addons import Addons, AddonsArgs
 from components.addons.add_on import AddOnArgs
-from components.addons.artifacts import ArtifactBucket, ArtifactBucketArgs
+from components.addons.addons import Addons, AddonsArgs
 from components.addons.costs import Costs
 from components.addons.drivers import Drivers, DriversArgs
-from components.addons.existing_pipelines import ExistingPipelines, ExistingPipelinesArgs
 from components.addons.katib import Katib
 from components.addons.kueue import Kueue
-from components.addons.logs import LogCollection, LogCollectionArgs, LogStore, LogStoreArgs
-from components.addons.metrics import MetricStore, MetricStoreArgs
+from components.addons.pipeline_retries import ExistingPipelines, ExistingPipelinesArgs
 from components.addons.pipelines import Pipelines
 from components.addons.queues import Queues, QueuesArgs
-from components.addons.team_resources import TeamResources
-from components.addons.tenant import Tenant, TenantArgs
+from components.addons.teams import TeamResources, Tenant, TenantArgs
 from components.addons.trainer import Trainer
 from ebbtide.declaration.catalog.versions import PINS
-from ebbtide.declaration.model import Cluster, Logs, declare
+from ebbtide.declaration.model import Cluster, declare
 from ebbtide.declaration.model import Pipelines as DeclaredPipelines
 from ebbtide.placement import queue_policy
 from ebbtide.placement.derive import profile
@@ -51,25 +47,6 @@ def test_addons(mocks: Mocks) -> None:
     program()
     made = {args.typ.rpartition(":")[2] for args in mocks.resources if args.typ.startswith("ebbtide:addons:")}
     assert made == {"Addons", "Trainer", "Kueue", "Katib", "Costs", "Pipelines", "Tenant", "Queues"}
-
-
-def test_artifact_bucket(mocks: Mocks) -> None:
-    """The bucket is private and is deleted with its contents where the cluster is ephemeral."""
-
-    @pulumi.runtime.test
-    def program() -> None:
-        args = ArtifactBucketArgs(
-            cluster="train",
-            project="acme-ml",
-            region="us-central1",
-            accounts=("kubeflow/pipeline-runner",),
-            force_destroy=True,
-        )
-        ArtifactBucket("artifacts", args)
-
-    program()
-    (bucket,) = mocks.of_type("gcp:storage/bucket:Bucket")
-    assert (bucket["publicAccessPrevention"], bucket["forceDestroy"]) == ("enforced", True)
 
 
 @pytest.mark.parametrize(
@@ -143,51 +120,6 @@ def test_kueue(mocks: Mocks) -> None:
     (chart,) = mocks.of_type(_CHART)
     assert chart["version"] == PINS["kueue"].version
     assert chart["values"]["controllerManager"]["replicas"] == 2
-
-
-@pulumi.runtime.test
-def test_log_store() -> pulumi.Output[None]:
-    """The cluster gets the rule's workspace."""
-    store = LogStore(
-        "logs", LogStoreArgs(logs=Logs(), name="train", resource_group="train", location="eastus")
-    )
-
-    def check(rule: str) -> None:
-        assert rule == "logs-rule-id"
-        assert list(store.addon_profiles) == ["omsagent"]
-
-    return store.rule.apply(check)
-
-
-def test_log_collection(mocks: Mocks) -> None:
-    """The cluster is associated with the rule."""
-
-    @pulumi.runtime.test
-    def program() -> None:
-        LogCollection(
-            "collection", LogCollectionArgs(rule="the-rule", workspace="the-workspace", cluster="the-cluster")
-        )
-
-    program()
-    (association,) = mocks.of_type("azure-native:monitor:DataCollectionRuleAssociation")
-    assert (association["dataCollectionRuleId"], association["resourceUri"]) == ("the-rule", "the-cluster")
-
-
-def test_metric_store(mocks: Mocks) -> None:
-    """The cluster is associated with the rule that sends its metrics to the workspace."""
-
-    @pulumi.runtime.test
-    def program() -> None:
-        args = MetricStoreArgs(name="train", resource_group="train", location="eastus", cluster="the-cluster")
-        MetricStore("metrics", args)
-
-    program()
-    (rule,) = mocks.of_type("azure-native:monitor:DataCollectionRule")
-    (destination,) = rule["destinations"]["monitoringAccounts"]
-    assert destination["accountResourceId"] == "metrics-workspace-id"
-    (association,) = mocks.of_type("azure-native:monitor:DataCollectionRuleAssociation")
-    assert association["dataCollectionRuleId"] == "metrics-rule-id"
-    assert association["resourceUri"] == "the-cluster"
 
 
 def test_pipelines(mocks: Mocks) -> None:

@@ -8,7 +8,15 @@ import pytest
 from pulumi_azure_native import managedidentity
 
 from components import aks
-from ebbtide.declaration.model import Cluster, Lifetime, Maintenance, MaintenanceWindow, Taint
+from components.aks.monitoring import (
+    LogCollection,
+    LogCollectionArgs,
+    LogStore,
+    LogStoreArgs,
+    MetricStore,
+    MetricStoreArgs,
+)
+from ebbtide.declaration.model import Cluster, Lifetime, Logs, Maintenance, MaintenanceWindow, Taint
 from ebbtide.placement.team_storage import bucket_name
 from tests.unit.mocks.mocked import AKS, AKS_CLOUD, Mocks, team
 
@@ -240,3 +248,48 @@ def test_maintenance_schedules(mocks: Mocks) -> None:
     for schedule in schedules:
         assert schedule["maintenanceWindow"]["durationHours"] == 6
         assert schedule["maintenanceWindow"]["schedule"]["weekly"]["dayOfWeek"] == "Saturday"
+
+
+@pulumi.runtime.test
+def test_log_store() -> pulumi.Output[None]:
+    """The cluster gets the rule's workspace."""
+    store = LogStore(
+        "logs", LogStoreArgs(logs=Logs(), name="train", resource_group="train", location="eastus")
+    )
+
+    def check(rule: str) -> None:
+        assert rule == "logs-rule-id"
+        assert list(store.addon_profiles) == ["omsagent"]
+
+    return store.rule.apply(check)
+
+
+def test_log_collection(mocks: Mocks) -> None:
+    """The cluster is associated with the rule."""
+
+    @pulumi.runtime.test
+    def program() -> None:
+        LogCollection(
+            "collection", LogCollectionArgs(rule="the-rule", workspace="the-workspace", cluster="the-cluster")
+        )
+
+    program()
+    (association,) = mocks.of_type("azure-native:monitor:DataCollectionRuleAssociation")
+    assert (association["dataCollectionRuleId"], association["resourceUri"]) == ("the-rule", "the-cluster")
+
+
+def test_metric_store(mocks: Mocks) -> None:
+    """The cluster is associated with the rule that sends its metrics to the workspace."""
+
+    @pulumi.runtime.test
+    def program() -> None:
+        args = MetricStoreArgs(name="train", resource_group="train", location="eastus", cluster="the-cluster")
+        MetricStore("metrics", args)
+
+    program()
+    (rule,) = mocks.of_type("azure-native:monitor:DataCollectionRule")
+    (destination,) = rule["destinations"]["monitoringAccounts"]
+    assert destination["accountResourceId"] == "metrics-workspace-id"
+    (association,) = mocks.of_type("azure-native:monitor:DataCollectionRuleAssociation")
+    assert association["dataCollectionRuleId"] == "metrics-rule-id"
+    assert association["resourceUri"] == "the-cluster"

@@ -7,6 +7,7 @@ import pulumi
 import pytest
 
 from components import gke
+from components.gke.artifacts import ArtifactBucket, ArtifactBucketArgs
 from ebbtide.declaration.model import (
     Cluster,
     FlexStart,
@@ -238,3 +239,22 @@ def test_key_grants(mocks: Mocks) -> None:
 
 
 _KEYS = "projects/acme-ml/locations/us-central1/keyRings/clusters/cryptoKeys"
+
+
+def test_artifact_bucket(mocks: Mocks) -> None:
+    """The bucket is private and is deleted with its contents where the cluster is ephemeral."""
+
+    @pulumi.runtime.test
+    def program() -> None:
+        args = ArtifactBucketArgs(
+            cluster="train",
+            project="acme-ml",
+            region="us-central1",
+            accounts=("kubeflow/pipeline-runner",),
+            force_destroy=True,
+        )
+        ArtifactBucket("artifacts", args)
+
+    program()
+    (bucket,) = mocks.of_type("gcp:storage/bucket:Bucket")
+    assert (bucket["publicAccessPrevention"], bucket["forceDestroy"]) == ("enforced", True)

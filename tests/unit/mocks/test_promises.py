@@ -8,9 +8,9 @@ import pulumi
 import pytest
 
 from components import aks, gke
-from components.aks.immutable import POOLS as AKS_POOLS
-from components.gke.immutable import POOLS as GKE_POOLS
-from components.immutable_inputs import ImmutableInputError, ImmutableInputs
+from components.aks.node_pool import POOLS as AKS_POOLS
+from components.gke.node_pool import POOLS as GKE_POOLS
+from components.node_pools import ImmutableInputError, ImmutableInputs
 from ebbtide.declaration.model import declare
 from ebbtide.values.paths import value_at
 from tests.running import full

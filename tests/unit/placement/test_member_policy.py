@@ -2,8 +2,8 @@
 
 import pytest
 
-from components.addons.system_placement import priority_class
-from components.addons.team_objects import namespace_labels
+from components.addons.add_on import priority_class
+from components.addons.teams import namespace_labels
 from ebbtide.declaration.model import declare
 from ebbtide.in_pods import cost_recorder as recorder
 from ebbtide.placement import member_policy

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from components.addons.costs_objects import objects
+from components.addons.costs import objects
 from ebbtide.declaration.catalog import footprint
 from ebbtide.declaration.model import declare
 from tests.declarations import BASES, changed

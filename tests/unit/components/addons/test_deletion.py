@@ -4,10 +4,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from components.addons import katib_objects, pipelines_objects
-from components.addons.objects import Object, Patch, name_of, pod_spec
-from components.addons.patches import SKIP_AWAIT
-from components.addons.transforms import is_deleted_with_cluster
+from components.addons import katib, pipelines
+from components.addons.patches import SKIP_AWAIT, Object, Patch, is_deleted_with_cluster, name_of, pod_spec
 from ebbtide.declaration.model import Pipelines
 from tests.manifests import HOME, KATIB, PIPELINES, PIPELINES_CLUSTER, after, upstream
 from tests.minimal_manifests import PIPELINES_SERVICES
@@ -15,8 +13,8 @@ from tests.minimal_manifests import PIPELINES_SERVICES
 pytestmark = pytest.mark.usefixtures("minimal_and_released")
 
 PIPELINES_PATCHES = (
-    *pipelines_objects.cluster_patches({}),
-    *pipelines_objects.patches(Pipelines(), HOME, {}),
+    *pipelines.cluster_patches({}),
+    *pipelines.patches(Pipelines(), HOME, {}),
 )
 
 ADDONS: dict[str, tuple[tuple[str, ...], Sequence[Patch], dict[str, str], set[str], str]] = {
@@ -29,7 +27,7 @@ ADDONS: dict[str, tuple[tuple[str, ...], Sequence[Patch], dict[str, str], set[st
     ),
     "katib": (
         (KATIB,),
-        katib_objects.patches(HOME, {}),
+        katib.patches(HOME, {}),
         {"katib-mysql": "katib-mysql"},
         {"katib-controller", "katib-db-manager", "katib-mysql", "katib-ui"},
         "katib",

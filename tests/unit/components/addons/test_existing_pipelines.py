@@ -5,15 +5,16 @@ from typing import Any, Literal
 
 import pytest
 
-from components.addons.existing_pipelines import (
+from components.addons.pipeline_retries import (
     API_SERVER,
     CONTAINER,
     VARIABLE,
     ExistingPipelinesError,
     patchable_image,
     patched_spec,
+    retry_strategy,
+    spec_patch,
 )
-from components.addons.retry import retry_strategy, spec_patch
 from ebbtide.analysis.recording.recording import Recording
 from tests.declarations import BASES, Declaration, changed
 from tests.manifests import PIPELINES, after, assert_valid, upstream

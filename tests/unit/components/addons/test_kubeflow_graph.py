@@ -8,12 +8,11 @@ import pulumi_kubernetes as kubernetes
 import pytest
 
 from components.addons.add_on import AddOnArgs, ArtifactStore
-from components.addons.artifacts import ArtifactBucket, ArtifactBucketArgs
 from components.addons.katib import Katib
-from components.addons.pipelines import Pipelines
-from components.addons.pipelines_objects import WORKERS
-from components.addons.retry import retry_strategy
+from components.addons.pipeline_retries import retry_strategy
+from components.addons.pipelines import WORKERS, Pipelines
 from components.addons.trainer import Trainer
+from components.gke.artifacts import ArtifactBucket, ArtifactBucketArgs
 from ebbtide.analysis.recording.record import record
 from ebbtide.analysis.recording.recording import Recording
 from ebbtide.declaration.catalog import PINS

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 import yaml
 
-from components.addons.deletion import has_cloud_resources
-from components.addons.kueue_values import WEBHOOK_PORT, configuration, values
+from components.addons.kueue import WEBHOOK_PORT, configuration, values
+from components.addons.manifest import has_cloud_resources
 from ebbtide.declaration.catalog import PINS, footprint
 from ebbtide.declaration.model import declare
 from tests.declarations import AKS, GKE, Declaration, changed, pool

@@ -5,7 +5,7 @@ from typing import Any
 import pulumi
 import pulumi_azure_native as azure_native
 
-from components.addons.logs import LogCollection, LogCollectionArgs, LogStore, LogStoreArgs
+from components.aks.monitoring import LogCollection, LogCollectionArgs, LogStore, LogStoreArgs
 from ebbtide.analysis.recording.record import record
 from ebbtide.analysis.recording.recording import Recording
 from ebbtide.declaration.model import Logs

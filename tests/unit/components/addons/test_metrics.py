@@ -6,9 +6,9 @@ import pulumi
 import pulumi_azure_native as azure_native
 import pytest
 
-from components.addons.kueue_values import configuration
-from components.addons.metrics import MetricStore, MetricStoreArgs
+from components.addons.kueue import configuration
 from components.addons.monitors import COUNTERS, monitors
+from components.aks.monitoring import MetricStore, MetricStoreArgs
 from ebbtide.analysis.recording.record import record
 from ebbtide.declaration.catalog import PINS
 from ebbtide.declaration.model import Cluster, declare

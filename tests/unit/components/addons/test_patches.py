@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from components.addons import patches
-from components.addons.katib_objects import with_namespace
-from components.addons.objects import Object, Patch, pod_spec
-from components.addons.system_placement import SystemPlacement
+from components.addons.add_on import SystemPlacement
+from components.addons.katib import with_namespace
+from components.addons.patches import Object, Patch, pod_spec
 
 HOME = SystemPlacement(
     {"ebbtide.dev/pool": "system"}, [{"key": "CriticalAddonsOnly", "operator": "Equal"}], "controllers"

@@ -4,9 +4,8 @@ from typing import Any
 
 import pytest
 
-from components.addons.objects import Object, containers, has_pods, pod_spec
-from components.addons.patches import floating
-from components.addons.pipelines_objects import (
+from components.addons.patches import Object, containers, floating, has_pods, pod_spec
+from components.addons.pipelines import (
     CACHE,
     DATABASE_SECRET,
     STORE_SECRET,

@@ -6,8 +6,8 @@ from typing import Any, Literal
 import pytest
 import yaml
 
-from components.addons.objects import Object
-from components.addons.retry import CONFIG, DISRUPTIONS, retry_strategy, retrying
+from components.addons.patches import Object
+from components.addons.pipeline_retries import CONFIG, DISRUPTIONS, retry_strategy, retrying
 from tests.manifests import PIPELINES, after, upstream
 
 STOCK = """\

@@ -5,13 +5,13 @@ from typing import Any, cast
 
 import pytest
 
-from components.addons.members import member_rules, subjects
-from components.addons.team_objects import (
-    limits,
+from components.addons.security import member_rules, subjects
+from components.addons.teams import (
+    limit_range,
     namespace_labels,
     network_policies,
     nothing_left_behind,
-    objects,
+    object_quota,
 )
 from ebbtide.analysis.recording.recording import Recording
 from ebbtide.declaration.catalog import CloudKind
@@ -38,9 +38,9 @@ def test_the_largest_node_is_the_most() -> None:
     """A container may ask for what the largest node of the team's queues offers, and gets little by
     itself."""
     cluster = declare(QUEUED)
-    limit_range = limits(queueing(cluster).flavors_by_namespace().get("vision", ()), cluster.teams[0])
-    assert limit_range is not None
-    (container,) = limit_range["spec"]["limits"]
+    limits = limit_range(queueing(cluster).flavors_by_namespace().get("vision", ()), cluster.teams[0])
+    assert limits is not None
+    (container,) = limits["spec"]["limits"]
     assert container["type"] == "Container"
     assert container["max"] == container["default"] == {"cpu": "7560m", "memory": "46456Mi"}
     assert container["defaultRequest"] == {"cpu": "100m", "memory": "256Mi"}
@@ -50,7 +50,7 @@ def test_no_limit_without_a_queue() -> None:
     """A namespace without a queue has no LimitRange."""
     pools = [pool for pool in GKE["pools"] if pool["name"] != "a100"]
     cluster = declare(changed(GKE, pools=pools, teams=[{"name": "vision"}]))
-    assert limits(queueing(cluster).flavors_by_namespace().get("vision", ()), cluster.teams[0]) is None
+    assert limit_range(queueing(cluster).flavors_by_namespace().get("vision", ()), cluster.teams[0]) is None
 
 
 def test_a_namespace_is_seen_by_what_works_in_it() -> None:
@@ -129,7 +129,7 @@ def test_objects_are_counted_in_the_stacks_own_namespaces() -> None:
         {"name": "text", "namespace": theirs | {"name": "others"}, "limits": {"jobs": 10}},
     ]
     cluster = declare(changed(QUEUED, teams=teams, addons={"trainer": {}, "katib": {}}))
-    usual, declared, none, wished = (objects(cluster, team) for team in cluster.teams)
+    usual, declared, none, wished = (object_quota(cluster, team) for team in cluster.teams)
     assert declared is not None
     assert declared["spec"]["hard"] == {
         "count/configmaps": "30",
@@ -154,7 +154,7 @@ def test_every_kind_that_members_create_is_counted() -> None:
     addons: dict[str, Any] = {"trainer": {}, "katib": {}, "pipelines": {}, "costs": {}}
     team = {"name": "vision", "members": ["ada@acme.example"], "interactive": True}
     cluster = declare(changed(QUEUED, teams=[team], addons=addons))
-    quota = objects(cluster, cluster.teams[0])
+    quota = object_quota(cluster, cluster.teams[0])
     assert quota is not None
     counted = {name.removeprefix("count/").partition(".")[0] for name in quota["spec"]["hard"]}
     created = {item for item, verb in _may(member_rules(cluster, cluster.teams[0])) if verb == "create"}

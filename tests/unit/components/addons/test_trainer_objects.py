@@ -2,9 +2,8 @@
 
 import yaml
 
-from components.addons.objects import Object, containers, patched, pod_spec
-from components.addons.patches import CONTROL_PLANE_PORT
-from components.addons.trainer_objects import PATCHES, RUNTIME_PATCHES, values
+from components.addons.patches import CONTROL_PLANE_PORT, Object, containers, patched, pod_spec
+from components.addons.trainer import PATCHES, RUNTIME_PATCHES, values
 from ebbtide.declaration.catalog import PINS, footprint
 from ebbtide.declaration.model import Trainer
 from ebbtide.placement.profile import SAFE_TO_EVICT

@@ -6,10 +6,15 @@ from typing import Any
 
 import pulumi
 
-from components.addons.credentials import encoded, generated
-from components.addons.objects import Object
-from components.addons.patches import filled_in_the_cluster, holding
-from components.addons.transforms import is_deleted_with_cluster, patch_transform
+from components.addons.patches import (
+    Object,
+    encoded,
+    filled_in_the_cluster,
+    generated,
+    holding,
+    is_deleted_with_cluster,
+    patch_transform,
+)
 from ebbtide.analysis.recording.record import record
 
 

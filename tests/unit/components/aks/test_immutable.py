@@ -6,8 +6,8 @@ import pulumi
 import pytest
 from pulumi_azure_native import containerservice
 
-from components.aks.immutable import POOLS
-from components.immutable_inputs import ImmutableInputError
+from components.aks.node_pool import POOLS
+from components.node_pools import ImmutableInputError
 from tests.declarations import AKS, only
 from tests.synth import synth
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from components.aks.kubeconfig import CredentialsError, kubeconfig_text, server_and_authority
+from components.aks.cluster import CredentialsError, kubeconfig_text, server_and_authority
 from ebbtide.analysis.recording.values import Secret
 from tests.declarations import AKS, changed
 from tests.synth import synth

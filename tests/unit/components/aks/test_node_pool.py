@@ -6,7 +6,7 @@ import pulumi
 import pytest
 
 from components.aks import NodePool, NodePoolArgs
-from components.aks.agent_pool import pool_inputs
+from components.aks.node_pool import pool_inputs
 from ebbtide.analysis.recording.program import ProgramError
 from ebbtide.analysis.recording.record import record
 from ebbtide.analysis.recording.recording import Recording

@@ -9,10 +9,13 @@ from dataclasses import dataclass, field
 import pulumi
 from pulumi_gcp import serviceaccount, storage
 
+from ebbtide.declaration.model import Cluster as Declaration
+from ebbtide.declaration.model import Gke
 from ebbtide.declaration.model.physical_names import BUCKET, SERVICE_ACCOUNT, fitting
 
-from ..ownership import Labels
-from .add_on import ArtifactStore
+from ..addons.add_on import ArtifactStore
+from ..cluster import Labels
+from .topology import Topology
 
 IDENTITY = "iam.gke.io/gcp-service-account"
 """Annotation of a Kubernetes service account with the Google Cloud service account that it acts as."""
@@ -26,13 +29,12 @@ class ArtifactBucketArgs:
 
     Attributes:
         cluster: name of the cluster, part of the names of bucket and identity.
-        project: project id; the bucket's name begins with it, since bucket names are global.
-        region: region of the bucket: the cluster's, so that reading costs nothing.
+        project: the bucket's name begins with it, since bucket names are global.
+        region: the cluster's, so that reading costs nothing.
         accounts: Kubernetes service accounts that use it, as `namespace/name`: those of
-            `pipelines_objects.WORKERS`.
+            `pipelines.WORKERS`.
         force_destroy: whether a destroy deletes a bucket with contents: true for an ephemeral cluster.
             For a permanent one, a destroy stops until the bucket is empty.
-        labels: billing labels.
         depends_on: the cluster, which creates the project's workload identity pool.
     """
 
@@ -98,3 +100,23 @@ class ArtifactBucket(pulumi.ComponentResource):
             grants=(use, *acting),
         )
         self.register_outputs({"root": root})
+
+
+def artifacts(topology: Topology, declaration: Declaration, cloud: Gke) -> ArtifactStore | None:
+    """Create the bucket for pipelines' artifacts; None if they are stored in the cluster."""
+    pipelines = declaration.addons.installed_pipelines
+    if pipelines is None or pipelines.artifacts != "bucket":
+        return None
+    from ..addons.pipelines import NAMESPACE, WORKERS  # noqa: PLC0415 - with the add-on alone
+
+    args = ArtifactBucketArgs(
+        cluster=declaration.name,
+        project=cloud.project,
+        region=declaration.site.region,
+        accounts=tuple(f"{NAMESPACE}/{account}" for account in WORKERS),
+        force_destroy=declaration.is_ephemeral,
+        labels=topology.labels,
+        depends_on=(topology.cluster.resource,) if topology.cluster else (),
+    )
+    inside = pulumi.ResourceOptions(parent=topology)
+    return ArtifactBucket(f"{declaration.name}-artifacts", args, inside).store

@@ -1,6 +1,7 @@
-"""Logs of pods, including deleted ones, and audit logs of the control plane, in a Log Analytics workspace.
+"""Logs and metrics: a Log Analytics workspace for pods, including deleted ones, and for audit logs of the
+control plane; and an Azure Monitor workspace.
 
-On GKE, Cloud Logging has both by default.
+On GKE, Cloud Logging has the logs by default, and managed Prometheus is a setting of the cluster.
 """
 
 from collections.abc import Mapping
@@ -10,18 +11,18 @@ import pulumi
 from pulumi_azure_native import monitor, operationalinsights
 
 from ebbtide.declaration.model import Logs
-from ebbtide.declaration.model.physical_names import WORKSPACE, fitting
+from ebbtide.declaration.model.physical_names import DATA_COLLECTION, MONITOR_WORKSPACE, WORKSPACE, fitting
 
-from ..ownership import Labels
+from ..cluster import Labels
 
-_STREAMS = ["Microsoft-ContainerLogV2", "Microsoft-KubeEvents", "Microsoft-KubePodInventory"]
+_LOG_STREAMS = ["Microsoft-ContainerLogV2", "Microsoft-KubeEvents", "Microsoft-KubePodInventory"]
 """Logs, events and inventory of pods: enough to trace a deleted pod. Metrics are not collected, since they
 are billed."""
 
 _EXTENSION = "ContainerInsightsExtension"
 """Name of the association; the agent accepts no other."""
 
-_DESTINATION = "ciworkspace"
+_LOG_DESTINATION = "ciworkspace"
 
 
 _AUDIT = ("kube-audit-admin", "guard")
@@ -91,7 +92,7 @@ class LogStore(pulumi.ComponentResource):
                     {
                         "name": _EXTENSION,
                         "extension_name": "ContainerInsights",
-                        "streams": _STREAMS,
+                        "streams": _LOG_STREAMS,
                         "extension_settings": {
                             "dataCollectionSettings": {
                                 "interval": "5m",
@@ -102,8 +103,10 @@ class LogStore(pulumi.ComponentResource):
                     }
                 ]
             },
-            destinations={"log_analytics": [{"name": _DESTINATION, "workspace_resource_id": workspace.id}]},
-            data_flows=[{"streams": _STREAMS, "destinations": [_DESTINATION]}],
+            destinations={
+                "log_analytics": [{"name": _LOG_DESTINATION, "workspace_resource_id": workspace.id}]
+            },
+            data_flows=[{"streams": _LOG_STREAMS, "destinations": [_LOG_DESTINATION]}],
             tags=dict(args.labels),
             opts=inside,
         )
@@ -161,3 +164,87 @@ class LogCollection(pulumi.ComponentResource):
             opts=pulumi.ResourceOptions(parent=self),
         )
         self.register_outputs({})
+
+
+_STREAMS = ["Microsoft-PrometheusMetrics"]
+_ASSOCIATION = "ContainerInsightsMetricsExtension"
+_DESTINATION = "MonitoringAccount1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricStoreArgs:
+    """Arguments of `MetricStore`.
+
+    Attributes:
+        name: name of the cluster, part of the names of workspace, endpoint and rule.
+        resource_group: name of their resource group; they are deleted with it.
+        location: region.
+        cluster: resource id of the cluster.
+        deleted_with: the cluster, whose deletion deletes the association.
+        labels: billing labels.
+    """
+
+    name: str
+    resource_group: pulumi.Input[str]
+    location: str
+    cluster: pulumi.Input[str]
+    deleted_with: pulumi.Resource | None = None
+    labels: Labels = field(default_factory=dict[str, pulumi.Input[str]])
+
+
+class MetricStore(pulumi.ComponentResource):
+    """An Azure Monitor workspace, and the data collection rule that sends a cluster's metrics to it.
+
+    The cluster's `azureMonitorProfile` runs the agent, with an identity that the association admits. Samples
+    are kept for 18 months. Sources: azure-monitor docs, kubernetes-monitoring-enable (2026); Azure/ARO-HCP,
+    dev-infrastructure/modules/metrics/datacollection.bicep (2026); azure-native 3.29.
+    """
+
+    workspace: pulumi.Output[str]
+    """Resource id of the workspace."""
+
+    def __init__(self, name: str, args: MetricStoreArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("ebbtide:addons:MetricStore", name, {}, opts)
+        inside = pulumi.ResourceOptions(parent=self)
+        collection = fitting(f"{args.name}-metrics", DATA_COLLECTION)
+        workspace = monitor.AzureMonitorWorkspace(
+            f"{name}-workspace",
+            azure_monitor_workspace_name=fitting(f"{args.name}-metrics", MONITOR_WORKSPACE),
+            resource_group_name=args.resource_group,
+            location=args.location,
+            tags=dict(args.labels),
+            opts=inside,
+        )
+        endpoint = monitor.DataCollectionEndpoint(
+            f"{name}-endpoint",
+            data_collection_endpoint_name=collection,
+            resource_group_name=args.resource_group,
+            location=args.location,
+            kind="Linux",
+            tags=dict(args.labels),
+            opts=inside,
+        )
+        rule = monitor.DataCollectionRule(
+            f"{name}-rule",
+            data_collection_rule_name=collection,
+            resource_group_name=args.resource_group,
+            location=args.location,
+            kind="Linux",
+            data_collection_endpoint_id=endpoint.id,
+            data_sources={"prometheus_forwarder": [{"name": "PrometheusDataSource", "streams": _STREAMS}]},
+            destinations={
+                "monitoring_accounts": [{"name": _DESTINATION, "account_resource_id": workspace.id}]
+            },
+            data_flows=[{"streams": _STREAMS, "destinations": [_DESTINATION]}],
+            tags=dict(args.labels),
+            opts=inside,
+        )
+        monitor.DataCollectionRuleAssociation(
+            f"{name}-association",
+            association_name=_ASSOCIATION,
+            resource_uri=args.cluster,
+            data_collection_rule_id=rule.id,
+            opts=pulumi.ResourceOptions(parent=self, deleted_with=args.deleted_with),
+        )
+        self.workspace = workspace.id
+        self.register_outputs({"workspace": self.workspace})

@@ -1,27 +1,108 @@
-"""Refusal of node pool updates that the cloud cannot make: in the preview, with the command to use.
+"""Changes of node pools that the cloud cannot make: `ebbtide up` replaces a pool without ending its
+workloads, and the preview refuses anything else, with the command to use.
 
-Otherwise the provider would delete the pool with its workloads and create it again, or the cloud would reject
-the update after a preview without errors. Therefore the pool's component registers the immutable fields as
-its own inputs, and a hook compares them before the component is updated, which precedes every change of the
-pool. Tested with engine 3.259: a component's update hook receives its old and new inputs in preview and
-update, its exception stops both, a plain `destroy` does not need it (unlike a delete hook), and it is called
-only if the inputs have changed.
+Replacement: for one run of the engine, `ebbtide up` adds `ebbtide:replacements` to the stack's configuration:
+for each pool, the replacement's name in the cloud, and the pool's node count and inputs. In that run, the
+program declares the pool unchanged, without its autoscaler, and the replacement in addition. Both have the
+same labels and taints, so that queues and workloads accept the nodes of both.
+
+Refusal: otherwise the provider would delete the pool with its workloads and create it again, or the cloud
+would reject the update after a preview without errors. Therefore the pool's component registers the immutable
+fields as its own inputs, and a hook compares them before the component is updated, which precedes every
+change of the pool. Tested with engine 3.259: a component's update hook receives its old and new inputs in
+preview and update, its exception stops both, a plain `destroy` does not need it (unlike a delete hook), and
+it is called only if the inputs have changed.
 """
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import Field, dataclass, field, replace
 from functools import cached_property
-from typing import Any, Final, cast
+from typing import Any, ClassVar, Final, Protocol, TypeVar, cast
 
 import pulumi
 from pulumi.runtime import settings
 
 from ebbtide.declaration.catalog import CloudKind
+from ebbtide.declaration.model import Pool
 from ebbtide.declaration.model.pool_fields import field_by_input
 from ebbtide.declaration.providers.constraints import constraints_of
+from ebbtide.declaration.providers.schema import properties
+from ebbtide.placement.replacements import CONFIG, NAMESPACE, SUFFIX
 from ebbtide.values.paths import is_within, value_at
+
+
+@dataclass(frozen=True, slots=True)
+class Replacement:
+    """A replacement of a node pool.
+
+    Attributes:
+        name: the replacement's name in the cloud.
+        nodes: the node count of the replaced pool.
+        inputs: inputs of the replaced pool's component. The engine stores a component's inputs in the state,
+            regardless of ignored changes (tested with pulumi 3.259); they show that the pool is replaced.
+    """
+
+    name: str
+    nodes: int
+    inputs: Mapping[str, Any]
+
+
+class _NodePoolArgs(Protocol):
+    """Arguments of either cloud's node pool: a dataclass that also has `cloud_name` and `replaced_by`."""
+
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+    @property
+    def pool(self) -> Pool: ...
+
+
+_Args = TypeVar("_Args", bound=_NodePoolArgs)
+_NodePool = TypeVar("_NodePool")
+
+
+def node_pools(
+    component: Callable[[str, _Args, pulumi.ResourceOptions], _NodePool],
+    name: str,
+    pools: Iterable[_Args],
+    opts: pulumi.ResourceOptions,
+) -> dict[str, _NodePool]:
+    """Create the node pools of a cluster, and the replacements of the pools that this run replaces.
+
+    Args:
+        component: the cloud's component.
+        name: prefix of the pools' resource names.
+        pools: the arguments of each pool.
+        opts: options of each pool.
+
+    Returns:
+        The pools by declared name; for a replaced pool, its replacement.
+    """
+    configured: Mapping[str, Mapping[str, Any]] = pulumi.Config(NAMESPACE).get_object(CONFIG) or {}
+    created: dict[str, _NodePool] = {}
+    for args in pools:
+        pool, resource_name = args.pool.name, f"{name}-{args.pool.name}"
+        if pool not in configured:
+            created[pool] = component(resource_name, args, opts)
+            continue
+        replacement = Replacement(**configured[pool])
+        component(resource_name, replace(args, replaced_by=replacement), opts)
+        replacement_args = replace(args, cloud_name=replacement.name)
+        created[pool] = component(f"{resource_name}{SUFFIX}", replacement_args, opts)
+    return created
+
+
+def drain_input(pool: Pool) -> dict[str, Any]:
+    """Return the component's input that `ebbtide up` reads: the time for work to finish."""
+    seconds = None if pool.drain_timeout is None else int(pool.drain_timeout.total_seconds())
+    return {} if seconds is None else {"drainTimeoutSeconds": seconds}
+
+
+def all_but(token: str, kept: frozenset[str]) -> list[str]:
+    """Return the inputs of a resource type except some, for `ignore_changes`."""
+    return sorted(properties(token).keys() - kept)
+
 
 NEW_POOL_BESIDE: Final = (
     "`ebbtide up {stack}` creates the new pool beside it, lets its work finish, and then deletes it."

@@ -1,12 +1,22 @@
-"""Azure resources of a team: an identity, and the declared bucket and volume."""
+"""Azure resources of a cluster's teams: the identity, bucket, volume and registry of each."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import pulumi
-from pulumi_azure_native import authorization, managedidentity, resources, storage
+from pulumi_azure_native import (
+    authorization,
+    containerregistry,
+    containerservice,
+    managedidentity,
+    resources,
+    storage,
+)
 
 from ebbtide.declaration.catalog import CloudKind
-from ebbtide.declaration.model import Team
+from ebbtide.declaration.model import Aks, Team
+from ebbtide.declaration.model import Cluster as Declaration
 from ebbtide.declaration.model.physical_names import (
     FEDERATED_CREDENTIAL,
     IDENTITY,
@@ -14,11 +24,118 @@ from ebbtide.declaration.model.physical_names import (
     account_name,
     fitting,
 )
-from ebbtide.placement.team_storage import ACCOUNT, BUCKET_DRIVERS, CONTAINER
+from ebbtide.placement.team_storage import (
+    ACCOUNT,
+    BUCKET_DRIVERS,
+    CONTAINER,
+    bucket_name,
+    keeps_registry,
+    registry_name,
+)
 
-from ..addons.team_resources import MOUNT_NAMESPACE, SharedDisk, TeamResources, adopted_accounts, volume_name
-from ..ownership import Labels
-from . import roles
+from ..addons.teams import (
+    MOUNT_NAMESPACE,
+    CreateTeamResources,
+    SharedDisk,
+    TeamResources,
+    adopted_accounts,
+    volume_name,
+)
+from ..cluster import Labels, of_team
+from .identity import (
+    ACR_PULL,
+    ACR_PUSH,
+    STORAGE_BLOB_DATA_CONTRIBUTOR,
+    STORAGE_FILE_DATA_PRIVILEGED_CONTRIBUTOR,
+    assign_to_members,
+    role_definition,
+)
+from .topology import Topology
+
+
+def _issuer(declaration: Declaration, topology: Topology) -> pulumi.Output[str]:
+    """Return the URL of the cluster's OIDC issuer, which an existing cluster must have."""
+    if topology.cluster is not None:
+        profile = topology.cluster.resource.oidc_issuer_profile
+        return profile.apply(lambda oidc: (oidc.issuer_url if oidc else None) or "")
+    cluster = containerservice.get_managed_cluster_output(
+        resource_name=declaration.physical_name,
+        resource_group_name=topology.resource_group,
+        opts=pulumi.InvokeOutputOptions(parent=topology),
+    )
+    return cluster.apply(
+        lambda cluster: (
+            (cluster.oidc_issuer_profile.issuer_url if cluster.oidc_issuer_profile else None) or ""
+        )
+    )
+
+
+def _kubelet(declaration: Declaration, topology: Topology) -> pulumi.Output[str]:
+    """Return the object id of the identity with which the cluster's nodes pull images."""
+    if topology.cluster is not None:
+        # AKS gives every created cluster such an identity; only a unit test's mocks return none.
+        return topology.cluster.resource.identity_profile.apply(
+            lambda profile: _object_id(profile) if profile else ""
+        )
+    cluster = containerservice.get_managed_cluster_output(
+        resource_name=declaration.physical_name,
+        resource_group_name=topology.resource_group,
+        opts=pulumi.InvokeOutputOptions(parent=topology),
+    )
+    return cluster.identity_profile.apply(_object_id)
+
+
+def _object_id(profile: Mapping[str, Any] | None) -> str:
+    identity = (profile or {}).get("kubeletidentity")
+    object_id = identity.object_id if identity is not None else None
+    if not object_id:
+        raise pulumi.RunError(
+            "The AKS cluster has no kubelet identity, so its nodes could not pull images from a registry. "
+            "Enable a managed identity with `az aks update --enable-managed-identity`, or remove "
+            "teams[].registry."
+        )
+    return str(object_id)
+
+
+def _registry(name: str, team: Team, declaration: Declaration, cloud: Aks, topology: Topology) -> None:
+    if team.registry is None:
+        return
+    args = RegistryArgs(
+        name=registry_name(declaration, team),
+        group_name=f"{declaration.name}-{team.stored_as}-images-kept",
+        subscription=cloud.subscription,
+        resource_group=topology.resource_group,
+        location=cloud.location,
+        keep=keeps_registry(declaration, team),
+        members=team.members,
+        kubelet=_kubelet(declaration, topology),
+        labels=of_team(topology.labels, team.name),
+    )
+    Registry(f"{name}-images", args, pulumi.ResourceOptions(parent=topology))
+
+
+def team_resources(topology: Topology, declaration: Declaration, cloud: Aks) -> CreateTeamResources:
+    """Return a function that creates a team's identity, bucket and volume in the topology."""
+
+    def create(team: Team) -> TeamResources:
+        args = TenantArgs(
+            team=team,
+            cluster=declaration.name,
+            subscription=cloud.subscription,
+            bucket=bucket_name(declaration, team),
+            resource_group=topology.resource_group,
+            location=cloud.location,
+            issuer=_issuer(declaration, topology),
+            subnet=topology.own_subnet,
+            keep=not declaration.is_ephemeral,
+            labels=of_team(topology.labels, team.name),
+        )
+        _registry(f"{declaration.name}-team-{team.stored_as}", team, declaration, cloud, topology)
+        name = f"{declaration.name}-team-{team.name}"
+        return Tenant(name, args, pulumi.ResourceOptions(parent=topology)).resources
+
+    return create
+
 
 _FILES_GIB = 100
 _BUCKET_SAYS_GIB = 1024
@@ -102,15 +219,13 @@ class Tenant(pulumi.ComponentResource):
                 authorization.RoleAssignment(
                     f"{stored}-writes",
                     scope=bucket.id,
-                    role_definition_id=roles.definition(
-                        args.subscription, roles.STORAGE_BLOB_DATA_CONTRIBUTOR
-                    ),
+                    role_definition_id=role_definition(args.subscription, STORAGE_BLOB_DATA_CONTRIBUTOR),
                     principal_id=identity.principal_id,
                     principal_type="ServicePrincipal",
                     opts=pulumi.ResourceOptions(parent=self),
                 )
             )
-            _let_in(f"{stored}-bucket", args, bucket.id, roles.STORAGE_BLOB_DATA_CONTRIBUTOR, self)
+            _let_in(f"{stored}-bucket", args, bucket.id, STORAGE_BLOB_DATA_CONTRIBUTOR, self)
         self.resources = TeamResources(
             annotations={"azure.workload.identity/client-id": identity.client_id},
             bucket=pulumi.Output.format("abfss://{0}@{1}.dfs.core.windows.net", CONTAINER, bucket.name)
@@ -125,7 +240,7 @@ class Tenant(pulumi.ComponentResource):
 
 def _let_in(name: str, args: TenantArgs, account: pulumi.Input[str], role: str, parent: Tenant) -> None:
     """Let members read and write the data of the team's storage account."""
-    roles.assign_to_members(
+    assign_to_members(
         name, args.team.members, subscription=args.subscription, scope=account, role=role, parent=parent
     )
 
@@ -252,7 +367,7 @@ def _files(name: str, args: TenantArgs, parent: Tenant, size: int) -> SharedDisk
         share_quota=size,
         opts=opts,
     )
-    _let_in(f"{name}-files", args, account.id, roles.STORAGE_FILE_DATA_PRIVILEGED_CONTRIBUTOR, parent)
+    _let_in(f"{name}-files", args, account.id, STORAGE_FILE_DATA_PRIVILEGED_CONTRIBUTOR, parent)
     keys = storage.list_storage_account_keys_output(
         account_name=account.name,
         resource_group_name=args.resource_group,
@@ -275,3 +390,83 @@ def _files(name: str, args: TenantArgs, parent: Tenant, size: int) -> SharedDisk
         mount_options=("dir_mode=0777", "file_mode=0777", "mfsymlinks", "cache=strict", "nosharesock"),
         credentials={"azurestorageaccountname": account.name, "azurestorageaccountkey": key},
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegistryArgs:
+    """Arguments of `Registry`.
+
+    Attributes:
+        name: name of the registry.
+        group_name: name of the resource group of a registry that is kept.
+        subscription: subscription id, part of the ids of role definitions.
+        resource_group: name of the cluster's resource group, for a registry that is deleted with the stack.
+        location: region.
+        keep: whether it remains when the stack is destroyed.
+        members: declared members, who may push.
+        kubelet: object id of the identity with which nodes pull images.
+        labels: billing labels.
+    """
+
+    name: str
+    group_name: str
+    subscription: str
+    resource_group: pulumi.Input[str]
+    location: str
+    keep: bool
+    members: tuple[str, ...]
+    kubelet: pulumi.Input[str]
+    labels: Labels = field(default_factory=dict[str, pulumi.Input[str]])
+
+
+class Registry(pulumi.ComponentResource):
+    """A container registry without an admin account; its grants are limited to the registry.
+
+    A registry that is kept has a separate resource group, like a bucket that is kept: deleting the cluster's
+    group deletes its contents. Azure assigns roles only to object ids: a member declared by user name cannot
+    push. Sources: azure-container-registry docs, container-registry-skus and
+    container-registry-rbac-built-in-roles-overview (2026); azure-aks-docs,
+    cluster-container-registry-integration (2026).
+    """
+
+    def __init__(self, name: str, args: RegistryArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("ebbtide:aks:Registry", name, {}, opts)
+        stays = pulumi.ResourceOptions(parent=self, retain_on_delete=args.keep)
+        group = args.resource_group
+        if args.keep:
+            group = resources.ResourceGroup(
+                f"{name}-kept",
+                resource_group_name=fitting(args.group_name, RESOURCE_GROUP),
+                location=args.location,
+                tags=dict(args.labels),
+                opts=stays,
+            ).name
+        registry = containerregistry.Registry(
+            f"{name}-registry",
+            registry_name=args.name,
+            resource_group_name=group,
+            location=args.location,
+            sku={"name": "Basic"},
+            admin_user_enabled=False,
+            tags=dict(args.labels),
+            opts=stays,
+        )
+        inside = pulumi.ResourceOptions(parent=self)
+        pull = role_definition(args.subscription, ACR_PULL)
+        authorization.RoleAssignment(
+            f"{name}-pull",
+            scope=registry.id,
+            role_definition_id=pull,
+            principal_id=args.kubelet,
+            principal_type="ServicePrincipal",
+            opts=inside,
+        )
+        assign_to_members(
+            f"{name}-push",
+            args.members,
+            subscription=args.subscription,
+            scope=registry.id,
+            role=ACR_PUSH,
+            parent=self,
+        )
+        self.register_outputs({})

@@ -1,13 +1,15 @@
-"""Manifests of a tenant's namespace."""
+"""Tenants: a team's cloud resources, its namespace, and the objects in it."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import pulumi
 
 from ebbtide.declaration.model import Cluster, Team
 from ebbtide.declaration.model.addons import Costs
-from ebbtide.declaration.model.tenants import pod_security_of
+from ebbtide.declaration.model.physical_names import SUBDOMAIN, fitting
+from ebbtide.declaration.model.tenants import PIPELINES_NAMESPACE, pod_security_of
 from ebbtide.placement.kueue import QUEUES_LABEL
 from ebbtide.placement.member_policy import LOAD_BALANCERS_LABEL, MEMBERS_LABEL, PODS_LABEL, limits_members
 from ebbtide.placement.profile import Profile
@@ -17,11 +19,187 @@ from ebbtide.placement.quotas import Flavor, largest_node
 from ebbtide.placement.team_storage import ACCOUNT, CLAIM
 from ebbtide.values import quantities
 
-from .manifest import PATCH_FORCE, obj
-from .members import granted, member_rules, rbac_rule, subjects
-from .network_policies import called_from, egress_policies, from_outside, own_namespace
-from .pod_security import pod_security
-from .team_resources import MOUNT_NAMESPACE, SharedDisk, TeamResources, volume_name
+from .manifest import PATCH_FORCE, Manifest, leaf_options, obj
+from .security import (
+    called_from,
+    egress_policies,
+    from_outside,
+    granted,
+    member_rules,
+    own_namespace,
+    pod_security,
+    rbac_rule,
+    subjects,
+)
+
+PIPELINES_ACCOUNT = "pipeline-runner"
+"""The service account that steps of Kubeflow Pipelines run as by default (kubeflow/pipelines 2.17.0,
+manifests/kustomize/base/pipeline/pipeline-runner-sa.yaml). The installation creates it."""
+
+MOUNT_NAMESPACE = "kube-system"
+"""Namespace of the Secrets with the credentials to mount volumes. A pod can mount any Secret of its own
+namespace, so they are in one without members; a volume refers to a Secret of any namespace, which the kubelet
+reads (Kubernetes docs, PersistentVolume, CSI, 2026)."""
+
+
+def volume_name(cluster: str, team: Team) -> str:
+    """Return the name of a team's volume, which is cluster-scoped, and of the Secret to mount it with."""
+    return fitting(f"{cluster}-{team.name}-{CLAIM}", SUBDOMAIN)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedDisk:
+    """A shared volume.
+
+    Attributes:
+        source: the volume source in a PersistentVolume's spec.
+        size_gib: its size; a nominal one for a bucket, which has none.
+        mount_options: of the mount.
+        credentials: data of the Secret to mount it with, if it needs one.
+    """
+
+    source: Mapping[str, Any]
+    size_gib: int
+    mount_options: tuple[str, ...] = ()
+    credentials: Mapping[str, pulumi.Input[str]] = field(default_factory=dict[str, pulumi.Input[str]])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TeamResources:
+    """A team's identity, bucket and volume in the cloud.
+
+    Attributes:
+        annotations: annotations that bind the service account in the cluster to the identity.
+        bucket: address of the bucket; None if the team has no bucket.
+        disk: the shared volume; None if the team has no volume.
+        grants: prerequisites of the team's workloads.
+        adopted: service accounts in the namespace that are not created with the team, and also get the
+            annotations.
+    """
+
+    annotations: Mapping[str, pulumi.Input[str]]
+    bucket: pulumi.Input[str] | None = None
+    disk: SharedDisk | None = None
+    grants: tuple[pulumi.Resource, ...] = ()
+    adopted: tuple[str, ...] = ()
+
+
+def adopted_accounts(team: Team) -> tuple[str, ...]:
+    """Return service accounts, besides the team's, that act as its identity: that of pipeline steps, if the
+    team uses the namespace of Kubeflow Pipelines."""
+    return (PIPELINES_ACCOUNT,) if team.namespace_name == PIPELINES_NAMESPACE else ()
+
+
+CreateTeamResources = Callable[[Team], TeamResources]
+"""Creates the cloud resources of a team."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TenantArgs:
+    """Arguments of `Tenant`.
+
+    Attributes:
+        declaration: the whole declaration.
+        team: the tenant.
+        profile: the placement profile for workloads in its namespace.
+        flavors: the flavors of its queues.
+        resources: its cloud resources; None for a namespace without a team, such as `default`.
+        depends_on: Kueue, whose webhooks intercept requests in the namespace.
+        namespace_made_with: the add-on that creates the namespace with its labels, if any.
+        accounts_made_with: the add-on that creates its service accounts, if any.
+        deleted_with: the cluster, if its deletion deletes the tenant.
+    """
+
+    declaration: Cluster
+    team: Team
+    profile: Profile
+    flavors: tuple[Flavor, ...] = ()
+    resources: TeamResources | None = None
+    depends_on: tuple[pulumi.Resource, ...] = ()
+    namespace_made_with: tuple[pulumi.Resource, ...] = ()
+    accounts_made_with: tuple[pulumi.Resource, ...] = ()
+    deleted_with: pulumi.Resource | None = None
+
+
+class Tenant(pulumi.ComponentResource):
+    """A namespace, created or existing, with its members' permissions, queues, limits and identity.
+
+    An existing namespace is never created or deleted, and gets no limits, unless they are declared, and no
+    network policy, since it may have other workloads. It has the label that enables queueing while the team
+    is declared.
+    """
+
+    namespace: tuple[pulumi.Resource, ...]
+    """Prerequisites of every object in the namespace."""
+    bucket: pulumi.Input[str] | None
+    """Address of the team's bucket; None if it has none."""
+
+    def __init__(self, name: str, args: TenantArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("ebbtide:addons:Tenant", name, {}, opts)
+        declaration, team = args.declaration, args.team
+        ours = team.creates_namespace
+
+        def create(manifest: dict[str, Any], *needs: pulumi.Resource, patch: bool = False) -> Manifest:
+            role = f"{manifest['kind'].lower()}-{manifest['metadata']['name']}"
+            return Manifest(
+                f"{name}-{role}", manifest, leaf_options(self, args.deleted_with, needs), patch=patch
+            )
+
+        self.namespace = args.namespace_made_with or (
+            create(namespace_manifest(declaration, team), *args.depends_on, patch=not ours),
+        )
+        self.bucket = args.resources.bucket if args.resources else None
+        created = ours or bool(args.namespace_made_with)
+        profile = profile_map(args.profile, team, created=created)
+        options = leaf_options(self, args.deleted_with, self.namespace)
+        # Otherwise Pulumi prints a changed profile with a line for each value, for each team.
+        options.hide_diffs = ["data"]
+        Manifest(f"{name}-configmap-{profile['metadata']['name']}", profile, options)
+        if ours:
+            for manifest in network_policies(declaration, team):
+                create(manifest, *self.namespace)
+            create(nothing_left_behind(team), *self.namespace)
+            if (largest := limit_range(args.flavors, team)) is not None:
+                create(largest, *self.namespace)
+        if (quota := object_quota(declaration, team)) is not None:
+            create(quota, *self.namespace)
+        roles = (*members(declaration, team), *attempts_readers(declaration, team))
+        for manifest in roles:
+            create(manifest, *self.namespace)
+        if args.resources is not None:
+            ready = (*self.namespace, *args.resources.grants)
+            create(worker_account(team, args.resources), *ready)
+            for existing in args.resources.adopted:
+                annotated = adopted_account(existing, team, args.resources)
+                create(annotated, *ready, *args.accounts_made_with, patch=True)
+            if args.resources.disk is not None:
+                self._share(name, args, args.resources)
+        self.register_outputs({"bucket": self.bucket})
+
+    def _share(self, name: str, args: TenantArgs, resources: TeamResources) -> None:
+        """Create the shared volume and its claim. The claim is deleted with the namespace if the stack
+        created the namespace: a separate deletion would wait for the pods that use the claim."""
+        declaration, team, disk = args.declaration, args.team, resources.disk
+        if disk is None:
+            return
+        needs = [*self.namespace, *resources.grants]
+        if disk.credentials:
+            secret = mount_secret(declaration.name, team, disk.credentials)
+            needs.append(
+                Manifest(f"{name}-mount", secret, leaf_options(self, args.deleted_with, self.namespace))
+            )
+        disk_volume = Manifest(
+            f"{name}-volume",
+            volume_manifest(declaration.name, team, disk),
+            leaf_options(self, args.deleted_with, needs),
+        )
+        ours = team.creates_namespace
+        Manifest(
+            f"{name}-claim",
+            claim_manifest(declaration.name, team, disk),
+            leaf_options(self, args.deleted_with or (self.namespace[0] if ours else None), [disk_volume]),
+        )
+
 
 SMALL = {"cpu": "100m", "memory": "256Mi"}
 """Default requests of a container."""
@@ -52,7 +230,7 @@ def namespace_labels(declaration: Cluster, team: Team) -> dict[str, str]:
     return labels
 
 
-def namespace(declaration: Cluster, team: Team) -> dict[str, Any]:
+def namespace_manifest(declaration: Cluster, team: Team) -> dict[str, Any]:
     """Return the namespace, or only the labels of an existing one."""
     labels = namespace_labels(declaration, team)
     return obj("v1", "Namespace", team.namespace_name, metadata={"labels": labels})
@@ -78,7 +256,7 @@ def profile_map(profile: Profile, team: Team, *, created: bool) -> dict[str, Any
     )
 
 
-def limits(flavors: Sequence[Flavor], team: Team) -> dict[str, Any] | None:
+def limit_range(flavors: Sequence[Flavor], team: Team) -> dict[str, Any] | None:
     """Return the limit range; None if the tenant has no queue, and so no flavors.
 
     A container may request at most what the largest node has. Quota is a sum over nodes, so a pod that fits
@@ -117,7 +295,7 @@ def nothing_left_behind(team: Team) -> dict[str, Any]:
     )
 
 
-def objects(declaration: Cluster, team: Team) -> dict[str, Any] | None:
+def object_quota(declaration: Cluster, team: Team) -> dict[str, Any] | None:
     """Return the quota of objects in a tenant's namespace: those that members create, and Katib's Deployments
     for them; None without limits.
 
@@ -172,7 +350,7 @@ def attempts_readers(declaration: Cluster, team: Team) -> Iterator[dict[str, Any
         yield from granted(team.namespace_name, "cost-recorder", rules, [RECORDER])
 
 
-def account(team: Team, resources: TeamResources) -> dict[str, Any]:
+def worker_account(team: Team, resources: TeamResources) -> dict[str, Any]:
     """Return the service account of the team's cloud identity. By default its pods get no token for the
     Kubernetes API: workloads need none."""
     return obj(
@@ -185,7 +363,7 @@ def account(team: Team, resources: TeamResources) -> dict[str, Any]:
     )
 
 
-def adopted(name: str, team: Team, resources: TeamResources) -> dict[str, Any]:
+def adopted_account(name: str, team: Team, resources: TeamResources) -> dict[str, Any]:
     """Return the annotations with which an existing service account acts as the team's identity."""
     return obj(
         "v1",
@@ -200,7 +378,7 @@ def _size(disk: SharedDisk) -> dict[str, str]:
     return {"storage": f"{disk.size_gib}Gi"}
 
 
-def volume(cluster: str, team: Team, disk: SharedDisk) -> dict[str, Any]:
+def volume_manifest(cluster: str, team: Team, disk: SharedDisk) -> dict[str, Any]:
     """Return the shared volume. It is provisioned statically: its storage is created and deleted with the
     team, regardless of the claim and its reclaim policy."""
     spec: Mapping[str, Any] = {
@@ -217,7 +395,7 @@ def volume(cluster: str, team: Team, disk: SharedDisk) -> dict[str, Any]:
     return obj("v1", "PersistentVolume", volume_name(cluster, team), spec=spec)
 
 
-def claim(cluster: str, team: Team, disk: SharedDisk) -> dict[str, Any]:
+def claim_manifest(cluster: str, team: Team, disk: SharedDisk) -> dict[str, Any]:
     """Return the claim of the shared volume, for pods."""
     return obj(
         "v1",

@@ -1,0 +1,365 @@
+"""Google Cloud resources of a cluster's teams: the identity, bucket, volume and registry of each."""
+
+import re
+from dataclasses import dataclass, field
+
+import pulumi
+from pulumi_gcp import artifactregistry, compute, container, filestore, serviceaccount, storage
+
+from ebbtide.declaration.catalog import CloudKind
+from ebbtide.declaration.model import Cluster as Declaration
+from ebbtide.declaration.model import Gke, Team
+from ebbtide.declaration.model import Registry as Declared
+from ebbtide.declaration.model.members import name_of, principal
+from ebbtide.declaration.model.physical_names import FILESTORE, SERVICE_ACCOUNT, fitting
+from ebbtide.declaration.model.pool import DEFAULT_ACCOUNT
+from ebbtide.placement.team_storage import ACCOUNT, BUCKET_DRIVERS, bucket_name, keeps_registry, registry_name
+
+from ..addons.add_on import ArtifactStore
+from ..addons.teams import CreateTeamResources, SharedDisk, TeamResources, adopted_accounts
+from ..cluster import Labels, of_team
+from .artifacts import IDENTITY
+from .topology import Topology
+
+_FILESTORE_GIB = 1024
+_BUCKET_SAYS_GIB = 1024
+_OBJECTS = "roles/storage.objectUser"
+"""Storage Object User: listing, reading and writing objects, without the bucket's settings and grants."""
+
+
+def _zone(declaration: Declaration) -> str | None:
+    """Return a zone where the cluster has nodes: its own, or the first that a pool declares."""
+    if declaration.site.is_zonal:
+        return declaration.cloud.location
+    return next((zone for pool in declaration.pools for zone in pool.zones), None)
+
+
+def _file_clients(declaration: Declaration, cloud: Gke, topology: Topology) -> "Clients":
+    """Return the cluster's nodes as clients of file shares: the kubelet mounts them, from a node's address.
+
+    An existing cluster or subnet is looked up.
+    """
+    if topology.cluster is not None:
+        vpc = topology.cluster.resource.network
+        if cloud.network.subnet is None:
+            return Clients(network=vpc.apply(_last), addresses=cloud.network.nodes)
+        subnet = pulumi.Output.from_input(cloud.network.subnet)
+    else:
+        existing = container.get_cluster_output(
+            name=declaration.physical_name,
+            location=cloud.location,
+            project=cloud.project,
+            opts=pulumi.InvokeOutputOptions(parent=topology),
+        )
+        vpc, subnet = existing.network, existing.subnetwork
+    nodes = compute.get_subnetwork_output(
+        name=subnet.apply(_last),
+        project=subnet.apply(lambda path: _project(path) or cloud.project),
+        region=declaration.site.region,
+        opts=pulumi.InvokeOutputOptions(parent=topology),
+    )
+    return Clients(network=vpc.apply(_last), addresses=nodes.ip_cidr_range)
+
+
+def _project(path: str | None) -> str | None:
+    """Return the project of a resource's path, that of the host if the VPC is shared; None for a name."""
+    found = re.search("projects/([^/]+)/", path or "")
+    return found[1] if found else None
+
+
+def _last(path: str | None) -> str:
+    """Return the name of a resource; empty from a unit test's mocks."""
+    return (path or "").rpartition("/")[2]
+
+
+def _registry(name: str, team: Team, declaration: Declaration, cloud: Gke, topology: Topology) -> None:
+    if team.registry is None:
+        return
+    # The e-mail of the project's default account has the project's number, and is not known here.
+    accounts = dict.fromkeys(
+        pool.service_account
+        for pool in declaration.pools
+        if pool.service_account and pool.service_account != DEFAULT_ACCOUNT
+    )
+    args = RegistryArgs(
+        declared=team.registry,
+        name=registry_name(declaration, team),
+        team=team.name,
+        project=cloud.project,
+        location=declaration.site.region,
+        keep=keeps_registry(declaration, team),
+        members=team.members,
+        node_accounts=tuple(accounts),
+        labels=of_team(topology.labels, team.name),
+    )
+    Registry(f"{name}-images", args, pulumi.ResourceOptions(parent=topology))
+
+
+def team_resources(
+    topology: Topology, declaration: Declaration, cloud: Gke, artifacts: ArtifactStore | None
+) -> CreateTeamResources:
+    """Return a function that creates a team's identity, bucket and volume in the topology; `artifacts` has
+    the identity that pipeline steps already act as."""
+
+    def create(team: Team) -> TeamResources:
+        files = team.volume is not None and team.volume.kind == "filestore"
+        args = TenantArgs(
+            team=team,
+            cluster=declaration.name,
+            project=cloud.project,
+            bucket=bucket_name(declaration, team),
+            region=declaration.site.region,
+            zone=_zone(declaration),
+            clients=_file_clients(declaration, cloud, topology) if files else None,
+            keep=not declaration.is_ephemeral,
+            labels=of_team(topology.labels, team.name),
+            pipelines=artifacts.identity[IDENTITY] if artifacts else "",
+            depends_on=(topology.cluster.resource,) if topology.cluster else (),
+        )
+        _registry(f"{declaration.name}-team-{team.stored_as}", team, declaration, cloud, topology)
+        name = f"{declaration.name}-team-{team.name}"
+        return Tenant(name, args, pulumi.ResourceOptions(parent=topology)).resources
+
+    return create
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clients:
+    """Clients of file systems.
+
+    Attributes:
+        network: name of their VPC.
+        addresses: range of their addresses (CIDR).
+    """
+
+    network: pulumi.Input[str]
+    addresses: pulumi.Input[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TenantArgs:
+    """Arguments of a tenant.
+
+    Attributes:
+        team: the team.
+        cluster: name of the cluster, the prefix of names.
+        project: project id.
+        bucket: name of the bucket.
+        region: region of the bucket: the cluster's, so that reading from it costs nothing.
+        zone: zone of a file system; None if no pool declares one.
+        clients: the nodes, which alone reach a file system; None without one.
+        keep: default of whether a bucket remains when the stack is destroyed.
+        labels: billing labels.
+        pipelines: e-mail of the service account that pipeline steps already act as; empty if there is none.
+            It also gets access to the bucket, if the team uses the namespace of Kubeflow Pipelines.
+        depends_on: the cluster: a project's first cluster creates its workload identity pool.
+    """
+
+    team: Team
+    cluster: str
+    project: str
+    bucket: str
+    region: str
+    zone: str | None
+    clients: Clients | None
+    keep: bool
+    labels: Labels = field(default_factory=dict[str, pulumi.Input[str]])
+    pipelines: pulumi.Input[str] = ""
+    depends_on: tuple[pulumi.Resource, ...] = ()
+
+
+class Tenant(pulumi.ComponentResource):
+    """A service account for the team's pods, by Workload Identity, without any key.
+
+    It may only use the team's bucket. Storage and its grants have the storage's name, so that a renamed
+    team keeps them: a grant under another name would be created, and its equal then deleted. Sources: GKE
+    docs, workload-identity and cloud-storage-fuse-csi-driver (2026); Filestore docs, accessing-fileshares
+    (2026).
+    """
+
+    resources: TeamResources
+
+    def __init__(self, name: str, args: TenantArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("ebbtide:gke:Tenant", name, {}, opts)
+        inside = pulumi.ResourceOptions(parent=self)
+        stored = f"{args.cluster}-team-{args.team.stored_as}"
+        account = serviceaccount.Account(
+            f"{name}-account",
+            account_id=fitting(f"{args.cluster}-team-{args.team.name}", SERVICE_ACCOUNT),
+            display_name=f"Team {args.team.name} on cluster {args.cluster}",
+            project=args.project,
+            opts=inside,
+        )
+        steps = adopted_accounts(args.team)
+        adopted = () if args.pipelines else steps
+        grants: list[pulumi.Resource] = [
+            serviceaccount.IAMMember(
+                f"{name}-{role}",
+                service_account_id=account.name,
+                role="roles/iam.workloadIdentityUser",
+                member=f"serviceAccount:{args.project}.svc.id.goog[{args.team.namespace_name}/{subject}]",
+                opts=pulumi.ResourceOptions(parent=self, depends_on=args.depends_on),
+            )
+            for role, subject in (("workload", ACCOUNT), *((item, item) for item in adopted))
+        ]
+        bucket = _bucket(stored, args, self) if args.team.has_bucket else None
+        writers: dict[str, pulumi.Input[str]] = {"writes": account.member}
+        if args.pipelines and steps:
+            writers["pipelines-write"] = pulumi.Output.concat("serviceAccount:", args.pipelines)
+        if bucket is not None:
+            for member in args.team.members:
+                storage.BucketIAMMember(
+                    f"{stored}-bucket-{name_of(member)}",
+                    bucket=bucket.name,
+                    role=_OBJECTS,
+                    member=principal(member),
+                    opts=inside,
+                )
+            grants += [
+                storage.BucketIAMMember(
+                    f"{stored}-{role}",
+                    bucket=bucket.name,
+                    role=_OBJECTS,
+                    member=member,
+                    opts=inside,
+                )
+                for role, member in writers.items()
+            ]
+        self.resources = TeamResources(
+            annotations={IDENTITY: account.email},
+            bucket=bucket.url if bucket else None,
+            disk=self._disk(stored, args, bucket),
+            grants=tuple(grants),
+            adopted=adopted,
+        )
+        self.register_outputs({"email": account.email})
+
+    def _disk(self, name: str, args: TenantArgs, bucket: "storage.Bucket | None") -> SharedDisk | None:
+        volume = args.team.volume
+        if volume is None:
+            return None
+        if bucket is not None and volume.kind == "bucket":
+            return SharedDisk(
+                source={"csi": {"driver": BUCKET_DRIVERS[CloudKind.GKE], "volumeHandle": bucket.name}},
+                size_gib=_BUCKET_SAYS_GIB,
+                mount_options=("implicit-dirs",),
+            )
+        if args.clients is None:
+            raise ValueError(f"Team {args.team.name} has a file system, and no clients of it are declared.")
+        size = volume.size_gib or _FILESTORE_GIB
+        # By default, all addresses of the VPC reach it, also those of other clusters and of pods. Basic tiers
+        # need a client with read-write access and without root squash (Filestore docs, access-control and
+        # creating-instances, 2025-09).
+        nodes: filestore.InstanceFileSharesNfsExportOptionArgsDict = {
+            "ip_ranges": [args.clients.addresses],
+            "access_mode": "READ_WRITE",
+            "squash_mode": "NO_ROOT_SQUASH",
+        }
+        instance = filestore.Instance(
+            f"{name}-files",
+            name=fitting(f"{args.cluster}-{args.team.stored_as}", FILESTORE),
+            project=args.project,
+            location=args.zone,
+            tier="BASIC_HDD",
+            file_shares={"name": "shared", "capacity_gb": size, "nfs_export_options": [nodes]},
+            networks=[{"network": args.clients.network, "modes": ["MODE_IPV4"]}],
+            labels=dict(args.labels),
+            opts=pulumi.ResourceOptions(parent=self),
+        )
+        server = instance.networks.apply(lambda networks: (networks[0].ip_addresses or [""])[0])
+        return SharedDisk(source={"nfs": {"server": server, "path": "/shared"}}, size_gib=size)
+
+
+def _bucket(name: str, args: TenantArgs, parent: Tenant) -> "storage.Bucket":
+    """Create a private bucket in the cluster's region."""
+    declared = args.team.bucket.keep if args.team.bucket else None
+    keep = args.keep if declared is None else declared
+    return storage.Bucket(
+        f"{name}-bucket",
+        name=args.bucket,
+        project=args.project,
+        location=args.region.upper(),
+        uniform_bucket_level_access=True,
+        public_access_prevention="enforced",
+        force_destroy=not keep,
+        labels=dict(args.labels),
+        opts=pulumi.ResourceOptions(parent=parent, retain_on_delete=keep),
+    )
+
+
+_DAY_SECONDS = 24 * 60 * 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegistryArgs:
+    """Arguments of `Registry`.
+
+    Attributes:
+        declared: the registry, as declared.
+        name: name of the repository.
+        team: name of the team.
+        project: project id.
+        location: region of the repository: the cluster's, so that pulls have no egress cost.
+        keep: whether it remains when the stack is destroyed.
+        members: declared members, who may push.
+        node_accounts: e-mail addresses of service accounts with which nodes pull images, except a created
+            cluster's, which may read every repository of the project.
+        labels: billing labels.
+    """
+
+    declared: Declared
+    name: str
+    team: str
+    project: str
+    location: str
+    keep: bool
+    members: tuple[str, ...]
+    node_accounts: tuple[str, ...] = ()
+    labels: Labels = field(default_factory=dict[str, pulumi.Input[str]])
+
+
+class Registry(pulumi.ComponentResource):
+    """A Docker repository of Artifact Registry; its grants are limited to the repository.
+
+    Deleting a repository deletes its images. Sources: Artifact Registry docs, access-control and
+    repositories/cleanup-policy (2026); pulumi-gcp 10.2.0, artifactregistry.Repository.
+    """
+
+    def __init__(self, name: str, args: RegistryArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("ebbtide:gke:Registry", name, {}, opts)
+        days = args.declared.delete_untagged_days
+        repository = artifactregistry.Repository(
+            f"{name}-repository",
+            repository_id=args.name,
+            project=args.project,
+            location=args.location,
+            format="DOCKER",
+            description=f"Images of team {args.team}",
+            docker_config={"immutable_tags": args.declared.immutable_tags},
+            cleanup_policies=[
+                {
+                    "id": "delete-untagged",
+                    "action": "DELETE",
+                    "condition": {"tag_state": "UNTAGGED", "older_than": f"{days * _DAY_SECONDS}s"},
+                }
+            ]
+            if days is not None
+            else None,
+            labels=dict(args.labels),
+            opts=pulumi.ResourceOptions(parent=self, retain_on_delete=args.keep),
+        )
+        grants = [(f"{name}-push-{name_of(member)}", "writer", principal(member)) for member in args.members]
+        grants += [
+            (f"{name}-pull-{email}", "reader", f"serviceAccount:{email}") for email in args.node_accounts
+        ]
+        for grant, role, member in grants:
+            artifactregistry.RepositoryIamMember(
+                grant,
+                repository=repository.name,
+                location=args.location,
+                project=args.project,
+                role=f"roles/artifactregistry.{role}",
+                member=member,
+                opts=pulumi.ResourceOptions(parent=self),
+            )
+        self.register_outputs({})
