@@ -24,7 +24,6 @@ from ebbtide.cli import help_examples
 from ebbtide.cli.consoles import discard_output, prepare_streams, say, screen, write
 from ebbtide.cli.cost import cost
 from ebbtide.cli.cp import cp
-from ebbtide.cli.dashboard import dashboard
 from ebbtide.cli.destroy import destroy
 from ebbtide.cli.exit_status import ExitStatus
 from ebbtide.cli.extend import extend
@@ -246,7 +245,7 @@ _COMMANDS = cast(
     "Mapping[str, list[Callable[..., None]]]",
     {
         "Review": [preview, review, machines, quota, schema],
-        "Cluster": [up, status, dashboard, sleep, wake, extend, reap, destroy],
+        "Cluster": [up, status, sleep, wake, extend, reap, destroy],
         "Work": [profile, run, shell, notebook, job, sweep, follow, jobs, logs, cp, why, cancel, rerun, cost],
         "Rehearsal": [rehearse, replay],
     },

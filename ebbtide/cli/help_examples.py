@@ -41,7 +41,6 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "trace export": "trace export --since 30d --all-namespaces --out jobs.csv",
     "up": "up dev",
     "status": "status dev --watch",
-    "dashboard": "dashboard dev --out dashboard.json",
     "sleep": "sleep dev --wait",
     "wake": "wake dev",
     "extend": "extend dev --hours 4",

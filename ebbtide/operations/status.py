@@ -8,8 +8,7 @@ from enum import Enum, auto
 from typing import Any, Final
 
 from ebbtide.analysis.costs.charges import Rates, deployed, rates_of
-from ebbtide.analysis.metrics import MetricSources, metric_sources
-from ebbtide.analysis.metrics.queries import Series
+from ebbtide.analysis.metrics import MetricSources, Series, metric_sources
 from ebbtide.clients.clouds import connect
 from ebbtide.clients.clouds.connect import metric_source
 from ebbtide.clients.clouds.errors import CloudApiError

@@ -30,9 +30,7 @@ _WHOLE: Final = {
 }
 """Pages whose commands a test runs as printed, in order."""
 
-_OFFLINE: Final = {
-    *("--version", "config", "dashboard", "job", "machines", "preview", "profile", "review", "sweep")
-}
+_OFFLINE: Final = {*("--version", "config", "job", "machines", "preview", "profile", "review", "sweep")}
 """Commands of `ebbtide` that reach nothing: `test_offline_commands_run` runs those of all other pages."""
 
 _ELSEWHERE: Final = {

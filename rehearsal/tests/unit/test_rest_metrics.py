@@ -6,8 +6,7 @@ from pathlib import Path
 import promql_parser
 import pytest
 
-from ebbtide.analysis.metrics import MetricSources
-from ebbtide.analysis.metrics.queries import Series
+from ebbtide.analysis.metrics import MetricSources, Series
 from ebbtide.declaration.catalog import CloudKind
 from ebbtide.operations.status import UNUSED_HOURS, gpu_status
 from ebbtide.operations.status_report import GpuStatus, UnusedGpus

@@ -1,4 +1,14 @@
-"""The metrics that a recorded stack collects."""
+"""The metrics that a recorded stack collects, and a query of them in PromQL.
+
+Labels: NVIDIA's exporter names the namespace, pod and container that hold a GPU, its index `gpu` and its node
+`Hostname` (NVIDIA/dcgm-exporter, internal/pkg/transformation/const.go, 2026-05). Both collectors keep these:
+on GKE a `ClusterPodMonitoring` without metadata (GoogleCloudPlatform/prometheus-engine#1002, 2024-06), on AKS
+`honorLabels`. A GPU that no pod holds has the exporter's own namespace, or none. Both stores add `cluster`;
+Cloud Monitoring also `location` (Google Cloud docs, managed-prometheus; azure-monitor docs,
+prometheus-metrics-multiple-workspaces, 2026). The dashboards in docs/dashboards read the same metrics: there,
+gauges of Kueue are maxima, since each replica reports them (kueue 0.19, pkg/metrics/metrics.go,
+`replica_role`), and a node's name on AKS begins with its scale set's.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,7 +19,6 @@ from ebbtide.analysis.reading.facts import Inputs
 from ebbtide.analysis.reading.pools import read_accounts
 from ebbtide.analysis.recording.recording import Recording, Resource
 from ebbtide.declaration.catalog import CloudKind
-from ebbtide.errors import EbbtideError
 
 _GKE_MONITOR: Final = "kubernetes:monitoring.googleapis.com/v1:PodMonitoring"
 _AKS_MONITOR: Final = "kubernetes:azmonitoring.coreos.com/v1:"
@@ -17,11 +26,10 @@ _WORKSPACE: Final = "azure-native:monitor:AzureMonitorWorkspace"
 _EXPORTER: Final = f"{_AKS_MONITOR}PodMonitor"
 _KUEUE: Final = {CloudKind.GKE: _GKE_MONITOR, CloudKind.AKS: f"{_AKS_MONITOR}ServiceMonitor"}
 
+_UTILIZATION: Final = "DCGM_FI_DEV_GPU_UTIL"
 
-class MetricsError(EbbtideError):
-    """A stack collects no metrics, or its dashboard has another format."""
-
-    rule = "metrics"
+_HELD: Final = 'namespace!~"|kube-system|gke-managed-system"'
+"""Matches the series of GPUs that a pod holds; the empty alternative matches series without a namespace."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,21 +56,6 @@ class MetricSources:
 def metric_sources(recording: Recording) -> MetricSources | None:
     """Return the metrics of a recorded stack's first cluster with managed Prometheus; None without one."""
     return next(_sources(recording), None)
-
-
-def required_sources(recording: Recording) -> MetricSources:
-    """Return the metrics of a recorded stack.
-
-    Raises:
-        MetricsError: it collects none.
-    """
-    sources = metric_sources(recording)
-    if sources is None:
-        raise MetricsError(
-            f"Stack {recording.stack} collects no metrics, so a dashboard would be empty. Declare them: "
-            "addons: {metrics: {}}."
-        )
-    return sources
 
 
 def _sources(recording: Recording) -> Iterator[MetricSources]:
@@ -97,3 +90,30 @@ def _store(recording: Recording, cloud: CloudKind) -> str:
         else [str(workspace.id) for workspace in recording.of_type(_WORKSPACE)]
     )
     return next(iter(ids), "")
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """Series of a cluster's metrics."""
+
+    sources: MetricSources
+
+    def of(self, metric: str, *matchers: str) -> str:
+        """Return the cluster's series of a Prometheus metric."""
+        own = [f'cluster="{self.sources.cluster}"']
+        if self.sources.cloud is CloudKind.GKE:
+            own.append(f'location="{self.sources.location}"')
+        return f"{metric}{{{','.join([*own, *matchers])}}}"
+
+    def held(self, metric: str) -> str:
+        """Return the series of GPUs that pods hold."""
+        return self.of(metric, _HELD)
+
+    def unused(self, hours: int) -> str:
+        """Return the GPUs that a pod has held for some hours without using them."""
+
+        def held(offset: str = "") -> str:
+            return f"max by (namespace, pod, Hostname, gpu) ({self.held(_UTILIZATION)}{offset})"
+
+        unused = f"max_over_time({held()}[{hours}h:1m]) == 0"
+        return f"{unused} and {held()} and {held(f' offset {hours}h')}"
