@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from ebbtide.analysis.preview.stack_files import StackFiles
-    from ebbtide.clients.clouds.refresh import Refreshed
+    from ebbtide.clients.clouds.connect import Refreshed
     from ebbtide.declaration.catalog.prices import Price, PriceKey
 
 
@@ -48,8 +48,7 @@ def prices_refresh(
     file is written to standard output or --out, a table of what changed to standard error. Prices of the
     stack's own file that come from no list stay.
     """
-    from ebbtide.clients.clouds.connect import price_source  # noqa: PLC0415
-    from ebbtide.clients.clouds.refresh import merged, refresh  # noqa: PLC0415
+    from ebbtide.clients.clouds.connect import merged, price_source, refresh  # noqa: PLC0415
     from ebbtide.declaration.catalog.prices import price_file  # noqa: PLC0415
 
     is_table = bool(cloud or region)

@@ -8,8 +8,7 @@ from http import HTTPStatus
 from typing import Any, Final
 
 from ebbtide.clients.clouds import connect
-from ebbtide.clients.clouds.errors import CloudApiError
-from ebbtide.clients.clouds.interfaces import Account, ClusterIdentity, Inventory
+from ebbtide.clients.clouds.interfaces import Account, CloudApiError, ClusterIdentity, Inventory
 from ebbtide.clients.kubernetes import Api, ApiError, KubeconfigError, MissingClientError
 from ebbtide.clients.kubernetes.objects import text
 from ebbtide.declaration.catalog import CLOUD_SPECS, CloudKind

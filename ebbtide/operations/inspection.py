@@ -9,8 +9,7 @@ from rich.filesize import decimal
 
 from ebbtide.analysis.policy.rules.protection import DATA
 from ebbtide.analysis.recording.recording import Recording
-from ebbtide.clients.clouds.errors import CloudApiError
-from ebbtide.clients.clouds.interfaces import Account, Contents, StoredData
+from ebbtide.clients.clouds.interfaces import Account, CloudApiError, Contents, StoredData
 from ebbtide.clients.kubernetes import Api, ApiError, Object
 from ebbtide.clients.kubernetes.objects import part, parts, text
 from ebbtide.declaration.catalog import CloudKind

@@ -5,8 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ebbtide.analysis.costs.charges import rates
-from ebbtide.clients.clouds.errors import CloudApiError
-from ebbtide.clients.clouds.interfaces import CloudResource, ClusterIdentity, Inventory
+from ebbtide.clients.clouds.interfaces import CloudApiError, CloudResource, ClusterIdentity, Inventory
 from ebbtide.declaration.catalog import CloudKind, find_price
 from ebbtide.declaration.catalog.amounts import Amount
 from ebbtide.declaration.catalog.clouds import region_of

@@ -12,8 +12,7 @@ from typing import Any, Final
 
 from rich.console import Console
 
-from ebbtide.clients.clouds.errors import CloudApiError
-from ebbtide.clients.clouds.interfaces import Account, CloudResource, Inventory
+from ebbtide.clients.clouds.interfaces import Account, CloudApiError, CloudResource, Inventory
 from ebbtide.clients.kubernetes.objects import parts, text
 from ebbtide.declaration.model import expiry
 from ebbtide.errors import EbbtideError

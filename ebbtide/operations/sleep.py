@@ -11,8 +11,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from ebbtide.analysis.costs.charges import Rates, rates
-from ebbtide.clients.clouds.interfaces import ClusterPower
-from ebbtide.clients.clouds.node_pools import NodePoolSize
+from ebbtide.clients.clouds.interfaces import ClusterPower, NodePoolSize
 from ebbtide.clients.kubernetes.objects import part, text, words
 from ebbtide.declaration.catalog import CloudKind
 from ebbtide.declaration.catalog.amounts import total

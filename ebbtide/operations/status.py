@@ -11,7 +11,7 @@ from ebbtide.analysis.costs.charges import Rates, deployed, rates_of
 from ebbtide.analysis.metrics import MetricSources, Series, metric_sources
 from ebbtide.clients.clouds import connect
 from ebbtide.clients.clouds.connect import metric_source
-from ebbtide.clients.clouds.errors import CloudApiError
+from ebbtide.clients.clouds.interfaces import CloudApiError
 from ebbtide.clients.kubernetes import Api, Object
 from ebbtide.clients.kubernetes.objects import condition, part, parts, text
 from ebbtide.declaration.catalog.amounts import Amount

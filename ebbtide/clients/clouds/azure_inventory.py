@@ -21,9 +21,16 @@ from azure.core.exceptions import AzureError, ClientAuthenticationError
 from azure.identity import CredentialUnavailableError
 
 from ebbtide.clients.clouds.azure import LOGIN, management_endpoint
-from ebbtide.clients.clouds.errors import CloudApiError, CredentialsError
 from ebbtide.clients.clouds.http import get_json, send, with_retries
-from ebbtide.clients.clouds.interfaces import Account, CloudResource, ClusterIdentity, Contents, StoredData
+from ebbtide.clients.clouds.interfaces import (
+    Account,
+    CloudApiError,
+    CloudResource,
+    ClusterIdentity,
+    Contents,
+    CredentialsError,
+    StoredData,
+)
 
 Item = Mapping[str, Any]
 

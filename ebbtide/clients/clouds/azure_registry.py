@@ -11,7 +11,7 @@ from azure.core.credentials import TokenCredential
 from azure.core.exceptions import AzureError
 from azure.identity import DefaultAzureCredential
 
-from ebbtide.clients.clouds.errors import CloudApiError, CredentialsError
+from ebbtide.clients.clouds.interfaces import CloudApiError, CredentialsError
 
 _USER: Final = "00000000-0000-0000-0000-000000000000"
 _SCOPE: Final = "https://containerregistry.azure.net/.default"

@@ -25,10 +25,16 @@ from typing import Any, Final, cast
 
 from google.auth.transport.requests import AuthorizedSession
 
-from ebbtide.clients.clouds.errors import CloudApiError
 from ebbtide.clients.clouds.google import GoogleEndpoints
 from ebbtide.clients.clouds.http import get_json, pages, send
-from ebbtide.clients.clouds.interfaces import Account, CloudResource, ClusterIdentity, Contents, StoredData
+from ebbtide.clients.clouds.interfaces import (
+    Account,
+    CloudApiError,
+    CloudResource,
+    ClusterIdentity,
+    Contents,
+    StoredData,
+)
 
 Item = Mapping[str, Any]
 

@@ -8,7 +8,7 @@ import requests
 from requests.adapters import HTTPAdapter
 from urllib3.util import Retry
 
-from ebbtide.clients.clouds.errors import CloudApiError
+from ebbtide.clients.clouds.interfaces import CloudApiError
 from ebbtide.values import clock
 
 _TIMEOUT: Final = 30  # seconds

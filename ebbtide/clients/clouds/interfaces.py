@@ -1,11 +1,47 @@
-"""Common interfaces of the clouds' clients."""
+"""Common interfaces and errors of the clouds' clients."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 from ebbtide.declaration.catalog import CLOUD_SPECS, CloudKind
 from ebbtide.declaration.catalog.prices import Price
+from ebbtide.errors import EbbtideError
+
+
+class CloudApiError(EbbtideError):
+    """A cloud rejects a request, or does not answer.
+
+    Attributes:
+        status: HTTP status; 0 without an answer.
+    """
+
+    rule = "cloud-api"
+
+    def __init__(self, message: str, status: int = 0) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class CredentialsError(CloudApiError):
+    """Credentials for a cloud are missing or have expired."""
+
+    rule = "credentials"
+
+
+@dataclass(frozen=True, slots=True)
+class NodePoolSize:
+    """The size of a GKE node pool when its cluster runs.
+
+    Attributes:
+        name: the pool's name.
+        autoscaling: the API's `NodePoolAutoscaling`; empty for a fixed count.
+        count: nodes in each zone to start with.
+    """
+
+    name: str
+    autoscaling: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    count: int = 0
 
 
 @dataclass(frozen=True, slots=True)

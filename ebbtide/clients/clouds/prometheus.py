@@ -16,10 +16,9 @@ from azure.identity import CredentialUnavailableError
 from google.auth.transport.requests import AuthorizedSession
 
 from ebbtide.clients.clouds.azure import LOGIN, management_endpoint
-from ebbtide.clients.clouds.errors import CredentialsError
 from ebbtide.clients.clouds.google import GoogleEndpoints
 from ebbtide.clients.clouds.http import get_json, with_retries
-from ebbtide.clients.clouds.interfaces import Sample
+from ebbtide.clients.clouds.interfaces import CredentialsError, Sample
 
 _QUERY: Final = "api/v1/query"
 _WORKSPACE_VERSION: Final = "2023-04-03"

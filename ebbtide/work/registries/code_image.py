@@ -228,7 +228,7 @@ def user_credentials(host: str) -> tuple[str, str] | None:
         CloudApiError: the cloud does not answer.
     """
     if host == "gcr.io" or host.endswith((".gcr.io", ".pkg.dev")):
-        from ebbtide.clients.clouds.google_registry import google_login  # noqa: PLC0415
+        from ebbtide.clients.clouds.google import google_login  # noqa: PLC0415
 
         return google_login()
     if host.endswith(".azurecr.io"):

@@ -19,7 +19,7 @@ import requests
 from dxf import DXF, DXFBase
 from dxf.exceptions import DXFAuthInsecureError, DXFDigestMismatchError, DXFMountFailed, DXFUnauthorizedError
 
-from ebbtide.clients.clouds.errors import CredentialsError
+from ebbtide.clients.clouds.interfaces import CredentialsError
 from ebbtide.errors import EbbtideError
 
 

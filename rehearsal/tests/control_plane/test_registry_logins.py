@@ -10,8 +10,8 @@ import trustme
 from azure.identity import DefaultAzureCredential
 
 from ebbtide.clients.clouds.azure_registry import azure_login
-from ebbtide.clients.clouds.errors import CloudApiError, CredentialsError
-from ebbtide.clients.clouds.google_registry import google_login
+from ebbtide.clients.clouds.google import google_login
+from ebbtide.clients.clouds.interfaces import CloudApiError, CredentialsError
 from ebbtide.work.registries.code_image import code_image, push, user_credentials
 from ebbtide.work.registries.repository import RegistryError, digest_of
 from rehearsal.tests.registry import archive, put_image, registry

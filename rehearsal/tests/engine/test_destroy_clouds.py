@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from ebbtide.clients.clouds import connect
-from ebbtide.clients.clouds.errors import CredentialsError
-from ebbtide.clients.clouds.interfaces import Account
+from ebbtide.clients.clouds.interfaces import Account, CredentialsError
 from ebbtide_rehearsal.cloud.faults import API_ERROR, InjectedFault
 from ebbtide_rehearsal.cloud.gcp import put_object
 from ebbtide_rehearsal.cloud.gcp.request import BUCKET

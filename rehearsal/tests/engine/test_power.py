@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from ebbtide.clients.clouds import azure_power, google_power
+from ebbtide.clients.clouds import azure, google
 from ebbtide.clients.clouds.connect import cluster_power
-from ebbtide.clients.clouds.errors import CloudApiError
-from ebbtide.clients.clouds.interfaces import ClusterPower
+from ebbtide.clients.clouds.interfaces import CloudApiError, ClusterPower
 from ebbtide.declaration.catalog import CloudKind
 from ebbtide.operations.sleep import own_cluster
 from ebbtide_rehearsal.cloud.azure import AzureProvider
@@ -31,7 +30,7 @@ _BASES: dict[CloudKind, Declaration] = {CloudKind.GKE: GKE, CloudKind.AKS: AKS}
 
 @pytest.fixture(autouse=True)
 def _no_sleep(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (azure_power, google_power):
+    for module in (azure, google):
         monkeypatch.setattr(module, "_STEP", 0.0)
 
 

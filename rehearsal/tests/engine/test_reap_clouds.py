@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from ebbtide.clients.clouds import connect
-from ebbtide.clients.clouds.errors import CredentialsError
-from ebbtide.clients.clouds.interfaces import Account
+from ebbtide.clients.clouds.interfaces import Account, CredentialsError
 from ebbtide.declaration.catalog import CloudKind
 from ebbtide.declaration.model import expiry
 from ebbtide.values import clock

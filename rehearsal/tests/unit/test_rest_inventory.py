@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from ebbtide.clients.clouds import azure_inventory, connect, google_inventory
-from ebbtide.clients.clouds.errors import CloudApiError
-from ebbtide.clients.clouds.interfaces import Account, ClusterIdentity, Contents, StoredData
+from ebbtide.clients.clouds.interfaces import Account, CloudApiError, ClusterIdentity, Contents, StoredData
 from ebbtide.declaration.catalog import CloudKind
 from ebbtide_rehearsal.cloud.azure.locks import lock
 from ebbtide_rehearsal.cloud.faults import API_ERROR, InjectedFault

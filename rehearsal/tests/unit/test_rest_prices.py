@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from ebbtide.clients.clouds import google
-from ebbtide.clients.clouds.errors import CloudApiError
-from ebbtide.clients.clouds.refresh import Refreshed, merged, refresh
+from ebbtide.clients.clouds.connect import Refreshed, merged, refresh
+from ebbtide.clients.clouds.interfaces import CloudApiError
 from ebbtide.declaration.catalog import CloudKind
 from ebbtide.declaration.catalog.prices import Price, PriceKey, machine_price, own_prices, price_file
 from ebbtide_rehearsal.cloud.faults import API_ERROR, InjectedFault

@@ -9,8 +9,7 @@ import pytest
 import requests
 
 from ebbtide.clients.clouds.connect import quota_source
-from ebbtide.clients.clouds.errors import CloudApiError, CredentialsError
-from ebbtide.clients.clouds.interfaces import QuotaLimit
+from ebbtide.clients.clouds.interfaces import CloudApiError, CredentialsError, QuotaLimit
 from ebbtide.declaration.catalog import CloudKind
 from ebbtide_rehearsal.cloud.faults import API_ERROR, QUOTA, InjectedFault
 from ebbtide_rehearsal.cloud.nodes.machines import put

@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from ebbtide.clients.clouds.errors import CloudApiError
-from ebbtide.clients.clouds.interfaces import Account, Contents, StoredData
+from ebbtide.clients.clouds.interfaces import Account, CloudApiError, Contents, StoredData
 from ebbtide.declaration.catalog import CloudKind
 from ebbtide.operations import inspection
 from ebbtide.operations.access import Clouds
