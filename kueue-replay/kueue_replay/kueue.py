@@ -225,8 +225,6 @@ class Kueue:
         namespaces: labels of the namespaces of LocalQueues, besides the label of their name.
         answered: whether events are answered; if not, only decisions are reported: `check`, `admitted`,
             `evicted` and `deactivated`.
-        exhaustive: let Kueue look for victims of every job, also where the shares of the queues show that
-            there are too few, and compute hashes that it does not use. The events are the same.
     """
 
     def __init__(
@@ -237,7 +235,6 @@ class Kueue:
         namespaces: Mapping[str, Mapping[str, str]] | None = None,
         *,
         answered: bool = True,
-        exhaustive: bool = False,
     ) -> None:
         read = [item for item in objects if item["kind"] in ORDER]
         read.sort(key=lambda item: ORDER.index(item["kind"]))
@@ -258,7 +255,6 @@ class Kueue:
                 },
                 "objects": read,
                 "unanswered": not answered,
-                "exhaustive": exhaustive,
             }
         )
 

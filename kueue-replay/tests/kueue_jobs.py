@@ -132,7 +132,6 @@ def play(
     *actions: Action,
     configuration: Mapping[str, Any] | None = None,
     answer: Callable[[Event], Iterable[Action]] = lambda _: (),
-    exhaustive: bool = False,
 ) -> Played:
     """Play jobs, which are named by their number. Each ends its seconds after it is admitted."""
     seconds = {str(number): job.seconds for number, job in enumerate(jobs)}
@@ -146,7 +145,7 @@ def play(
             yield Finish(event.at + seconds[event.job], event.job)
         yield from further
 
-    with Kueue(program, objects, configuration or CONFIGURATION, exhaustive=exhaustive) as kueue:
+    with Kueue(program, objects, configuration or CONFIGURATION) as kueue:
         kueue.add(
             *(
                 Submit(

@@ -18,7 +18,6 @@ from kueue_jobs import (
     NAMESPACE,
     RECLAIM,
     Job,
-    Played,
     flavors,
     play,
     provisioning,
@@ -314,50 +313,6 @@ def test_equal_input_gives_equal_events(program: Path, priorities: tuple[int, ..
     assert others == [first, first]
     assert len(first.at("finished")) == len(jobs)
     assert first.at("evicted")
-
-
-@pytest.mark.parametrize("kinds", ["f", "fg"])
-@pytest.mark.parametrize("weights", ["111", "124"])
-@pytest.mark.parametrize(("priorities", "nominal"), [((0,), 0), ((0,), 1), ((-100, 0, 100), 1)])
-def test_jobs_without_victims_are_passed_over(
-    program: Path, priorities: tuple[int, ...], nominal: int, weights: str, kinds: str
-) -> None:
-    """Jobs in a full cohort with fair sharing have the events of a Kueue that looks for victims of each, in
-    fewer cycles."""
-    objects = [*flavors(*kinds), *queue("owner", dict.fromkeys(kinds, 6), "all")]
-    for name, weight in zip("abc", weights, strict=True):
-        quotas, sharing = dict.fromkeys(kinds, nominal), {"weight": weight}
-        objects += queue(name, quotas, "all", preemption=RECLAIM, fairSharing=sharing)
-    jobs = trace(200, 3, "abc", priorities, sizes=(1, 2, 4))
-    passed, every = (
-        play(program, objects, jobs, configuration=FAIR, exhaustive=exhaustive)
-        for exhaustive in (False, True)
-    )
-    assert passed.events == every.events
-    assert passed.end.cycles < every.end.cycles
-    assert len(passed.at("finished")) == len(jobs)
-    assert passed.at("evicted")
-
-
-def test_equal_jobs_wait_together_while_evicted_ones_do(program: Path) -> None:
-    """Jobs of which every fifth is evicted have the events of a Kueue that always looks for equal ones."""
-    objects = [*flavors("f"), *queue("a", {"f": 6}, "all"), *queue("b", {"f": 2}, "all")]
-    jobs = trace(200, 3, "ab", sizes=(1, 2, 4))
-
-    def run(*, exhaustive: bool) -> Played:
-        evicted: set[str] = set()
-
-        def evict(event: Event) -> Iterable[Action]:
-            if event.kind == "admitted" and int(event.job) % 5 == 0 and event.job not in evicted:
-                evicted.add(event.job)
-                yield Evict(event.at + 3, event.job)
-
-        return play(program, objects, jobs, answer=evict, exhaustive=exhaustive)
-
-    passed, every = run(exhaustive=False), run(exhaustive=True)
-    assert passed.events == every.events
-    assert len(passed.at("evicted")) == 40
-    assert len(passed.at("finished")) == len(jobs)
 
 
 def test_the_objects_of_a_declaration_are_read(program: Path) -> None:

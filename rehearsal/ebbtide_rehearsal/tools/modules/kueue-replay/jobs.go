@@ -66,7 +66,6 @@ func (r *replay) submit(item action) error {
 		key: types.NamespacedName{Namespace: namespace, Name: fmt.Sprintf("w%012d", r.number)},
 	}
 	r.jobs[item.Job] = created
-	r.lowest = min(r.lowest, item.Priority)
 	members.waiting = append(members.waiting, created)
 	if members.head == nil && len(members.waiting) == 1 {
 		r.await(members)
@@ -140,7 +139,6 @@ func (r *replay) observe(item change) error {
 		}
 	}
 	if !had && has {
-		r.track(found, false)
 		found.class.reason = r.reason(found)
 		delete(r.store.waiting, found.key)
 		if err := r.ask(report{Event: "reserved", Job: found.id, Flavors: flavors(item.new)}); err != nil {
@@ -159,7 +157,6 @@ func (r *replay) observe(item change) error {
 	}
 	if !workloadevict.IsEvicted(item.old) && workloadevict.IsEvicted(item.new) {
 		found.evictions++
-		r.track(found, active)
 		r.release(found)
 		condition := apimeta.FindStatusCondition(item.new.Status.Conditions, kueue.WorkloadEvicted)
 		told := report{Event: "evicted", Job: found.id, Reason: condition.Reason, Message: condition.Message}
@@ -168,7 +165,6 @@ func (r *replay) observe(item change) error {
 		}
 	}
 	if workload.IsActive(item.old) && !active {
-		r.track(found, false)
 		return r.ask(report{Event: "deactivated", Job: found.id})
 	}
 	if finished {

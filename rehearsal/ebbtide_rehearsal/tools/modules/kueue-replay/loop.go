@@ -17,8 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
-	qcache "sigs.k8s.io/kueue/pkg/cache/queue"
-	"sigs.k8s.io/kueue/pkg/workload"
 )
 
 const (
@@ -59,8 +57,7 @@ func (m *moments) Pop() any {
 	return last
 }
 
-// replay is a run: Kueue, the jobs and their lowest priority, and the heap of what will happen. An exhaustive one leaves
-// nothing out of Kueue's work, to compare.
+// replay is a run: Kueue, the jobs, and the heap of what will happen.
 type replay struct {
 	*controllers
 	ctx      context.Context
@@ -78,10 +75,6 @@ type replay struct {
 	queued   map[types.NamespacedName]bool
 	stopped  []*job
 	decided  bool
-	evicted  map[*job]bool
-	lowest   int32
-
-	exhaustive bool
 }
 
 func newReplay(first setup, p *pipe) (*replay, error) {
@@ -89,12 +82,10 @@ func newReplay(first setup, p *pipe) (*replay, error) {
 	if err != nil {
 		return nil, err
 	}
-	k.hash(first.Exhaustive)
 	r := &replay{
 		controllers: k, ctx: ctrl.LoggerInto(context.Background(), logr.Discard()), pipe: p,
 		jobs: map[string]*job{}, shown: map[types.NamespacedName]*job{}, classes: map[string]*class{},
-		requeues: map[any]bool{}, evicted: map[*job]bool{}, queued: map[types.NamespacedName]bool{}, lowest: math.MaxInt32,
-		exhaustive: first.Exhaustive,
+		requeues: map[any]bool{}, queued: map[types.NamespacedName]bool{},
 	}
 	for name, labels := range first.Namespaces {
 		k.store.put(namespaceObject(name, labels))
@@ -253,9 +244,7 @@ func (r *replay) settle() error {
 		}
 		r.tick()
 		r.cycles++
-		if err := r.cycle(); err != nil {
-			return err
-		}
+		r.scheduler.Cycle(r.ctx)
 		if len(r.store.changes) == 0 && r.waiting() >= waiting {
 			idle++
 		} else {
@@ -292,7 +281,7 @@ func (r *replay) drain() error {
 		}
 		for _, item := range changes {
 			r.tick()
-			r.update(event.TypedUpdateEvent[*kueue.Workload]{ObjectOld: item.old, ObjectNew: item.new})
+			r.workloads.Update(event.TypedUpdateEvent[*kueue.Workload]{ObjectOld: item.old, ObjectNew: item.new})
 			r.enqueue(client.ObjectKeyFromObject(item.new))
 			if err := r.observe(item); err != nil {
 				return err
@@ -319,45 +308,6 @@ func (r *replay) drain() error {
 			r.tick()
 			if err := r.stop(item); err != nil {
 				return err
-			}
-		}
-	}
-}
-
-// update calls Kueue's event handler, without the scheduling hash of a Workload with quota: that of one that waits is
-// computed again.
-func (r *replay) update(item event.TypedUpdateEvent[*kueue.Workload]) {
-	if workload.HasQuotaReservation(item.ObjectNew) && !r.exhaustive {
-		defer r.hash(len(r.evicted) > 0)
-		r.hash(false)
-	}
-	r.workloads.Update(item)
-}
-
-// track notes whether a job waits after an eviction. As long as one does, Kueue computes scheduling hashes, by which it
-// finds equal Workloads that wait: it is shown one of each class otherwise. What it would have recorded before is recorded
-// then.
-func (r *replay) track(item *job, waits bool) {
-	before := len(r.evicted)
-	if waits {
-		r.evicted[item] = true
-	} else {
-		delete(r.evicted, item)
-	}
-	switch after := len(r.evicted); {
-	case r.exhaustive || (before > 0) == (after > 0):
-	case after == 0:
-		r.hash(false)
-	default:
-		r.hash(true)
-		for _, name := range r.names {
-			queue := r.queues.ClusterQueue(name)
-			tried, _ := queue.DumpInadmissible()
-			for _, item := range queue.Snapshot() {
-				item.UpdateSchedulingHash(logr.Discard())
-				if slices.Contains(tried, workload.Key(item.Obj)) {
-					queue.HandleInadmissibleHash(item.SchedulingHash, qcache.QuotaReservedReasonWaitingForQuota)
-				}
 			}
 		}
 	}

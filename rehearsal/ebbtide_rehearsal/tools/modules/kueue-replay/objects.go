@@ -27,7 +27,6 @@ import (
 	schdcache "sigs.k8s.io/kueue/pkg/cache/scheduler"
 	kueueconfig "sigs.k8s.io/kueue/pkg/config"
 	"sigs.k8s.io/kueue/pkg/controller/core"
-	"sigs.k8s.io/kueue/pkg/features"
 	"sigs.k8s.io/kueue/pkg/scheduler"
 	preemptexpectations "sigs.k8s.io/kueue/pkg/scheduler/preemption/expectations"
 	"sigs.k8s.io/kueue/pkg/scheduler/preemption/fairsharing"
@@ -58,20 +57,13 @@ type gates struct {
 
 func (g gates) Enabled(feature featuregate.Feature) bool { return g.enabled[feature] }
 
-func useGates() gates {
+func useGates() {
 	all := utilfeature.DefaultMutableFeatureGate
 	used := gates{all, map[featuregate.Feature]bool{}}
 	for feature := range all.GetAll() {
 		used.enabled[feature] = all.Enabled(feature)
 	}
 	utilfeature.DefaultFeatureGate = used
-	return used
-}
-
-// hash sets whether Kueue computes scheduling hashes, if it is configured to.
-func (k *controllers) hash(enabled bool) {
-	hashing := features.SchedulingEquivalenceHashing
-	k.gates.enabled[hashing] = enabled && k.gates.FeatureGate.Enabled(hashing)
 }
 
 // controllers is Kueue, assembled as its command does (cmd/kueue/main.go and core.SetupControllers, 0.19.2),
@@ -90,10 +82,6 @@ type controllers struct {
 	cohorts       *core.CohortReconciler
 	names         []kueue.ClusterQueueReference
 	podsReady     bool
-	checker       *checker
-	fair          bool
-	admissionFair bool
-	gates         gates
 }
 
 func configured(content []byte) (*configapi.Configuration, error) {
@@ -132,8 +120,9 @@ func newControllers(content []byte) (*controllers, error) {
 	}
 	k := &controllers{
 		clock: &clock{clocktesting.NewFakeClock(epoch), epoch}, store: newStore(), recorder: &events.FakeRecorder{},
-		podsReady: cfg.WaitForPodsReady != nil, gates: useGates(),
+		podsReady: cfg.WaitForPodsReady != nil,
 	}
+	useGates()
 	cacheOptions := []schdcache.Option{
 		schdcache.WithFairSharing(fairsharing.Enabled(cfg.FairSharing)),
 		schdcache.WithAdmissionFairSharing(cfg.AdmissionFairSharing),
@@ -151,9 +140,7 @@ func newControllers(content []byte) (*controllers, error) {
 			qcache.WithExcludedResourcePrefixes(excluded), qcache.WithResourceTransformations(transformed))
 	}
 	k.cache = schdcache.New(k.store, cacheOptions...)
-	k.checker = &checker{k.cache, map[kueue.ClusterQueueReference]bool{}}
-	k.fair, k.admissionFair = fairsharing.Enabled(cfg.FairSharing), cfg.AdmissionFairSharing != nil
-	queues, requeuer := qcache.NewManagerForUnitTestsWithRequeuer(k.store, k.checker, queueOptions...)
+	queues, requeuer := qcache.NewManagerForUnitTestsWithRequeuer(k.store, k.cache, queueOptions...)
 	k.queues, k.requeuer = queues, requeuer
 	k.scheduler = scheduler.New(queues, k.cache, k.store, k.recorder,
 		scheduler.WithClock(nil, k.clock), scheduler.WithPodsReadyRequeuingTimestamp(order),

@@ -30,7 +30,6 @@ type setup struct {
 	Namespaces    map[string]map[string]string `json:"namespaces"`
 	Objects       []json.RawMessage            `json:"objects"`
 	Unanswered    bool                         `json:"unanswered"`
-	Exhaustive    bool                         `json:"exhaustive"`
 }
 
 // podSet is a group of equal pods of a job.

@@ -6,7 +6,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/clock"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
-	"sigs.k8s.io/kueue/pkg/workload"
 )
 
 // Requeuer collects what the queue manager asks to requeue.
@@ -37,11 +36,3 @@ func (m *Manager) RequeueCohort(ctx context.Context, name kueue.CohortReference)
 
 // SetClock replaces the real clock, which every new queue has.
 func (c *ClusterQueue) SetClock(clock clock.Clock) { c.clock = clock }
-
-// Head returns the first Workload of a queue without taking it; nil if none waits.
-func (c *ClusterQueue) Head() *workload.Info { return c.heap.First() }
-
-// HandleInadmissibleHash puts the Workloads with a hash aside.
-func (c *ClusterQueue) HandleInadmissibleHash(hash workload.EquivalenceHash, reason QuotaReservedReason) {
-	c.handleInadmissibleHash(hash, reason)
-}
