@@ -4,24 +4,19 @@ import sys
 from datetime import timedelta
 from enum import StrEnum
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ebbtide import __version__
 from ebbtide.cli.consoles import console, say, write
 from ebbtide.cli.consoles import screen as screen_of
 from ebbtide.cli.exit_status import ExitStatus
 from ebbtide.cli.extras import require
 from ebbtide.cli.options import ConfigFile, Cwd, Stack, duration, stack_files
-from ebbtide.operations.interrupts import ending_signals
-from ebbtide.text import install_command
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-    from ebbtide.analysis.preview.stack_files import StackFiles
-    from ebbtide_rehearsal.report.document import Report
 
 
 class RehearsalFormat(StrEnum):
@@ -34,12 +29,10 @@ class RehearsalFormat(StrEnum):
 
 def _scenarios() -> list[str]:
     """Return the names of the built-in scenarios, for shell completion."""
-    from ebbtide_rehearsal.scenarios import built_in  # noqa: PLC0415
-
-    return list(built_in())
+    return [name for name, _ in _door().scenario_titles()]
 
 
-def rehearse(  # noqa: PLR0913 - one parameter an option
+def rehearse(  # noqa: PLR0913 - one parameter an option, some of which are commands of their own
     stack: Stack = None,
     *,
     scenario: Annotated[
@@ -120,70 +113,63 @@ def rehearse(  # noqa: PLR0913 - one parameter an option
     The Pulumi engine and Kubernetes are the real ones; nothing is paid for. The first run builds tools from
     Go modules. Exit status 1: an expectation was not met, or a recorded answer differs.
     """
-    require("rehearse")
-    from ebbtide_rehearsal import __version__ as rehearsal_version  # noqa: PLC0415
-    from ebbtide_rehearsal.failures import RehearsalError  # noqa: PLC0415
-    from ebbtide_rehearsal.scenarios import built_in, chosen, read  # noqa: PLC0415
-
-    if rehearsal_version != __version__:
-        raise RehearsalError(
-            f"The rehearsal is {rehearsal_version} and runs the internals of Ebbtide, which is "
-            f"{__version__}. Install the same version of both with: {install_command('rehearse')}."
-        )
+    door = _door()
     if list_:
-        for name, path in built_in().items():
-            say(f"{name:<24} {read(path).title}")
+        for name, title in door.scenario_titles():
+            say(f"{name:<24} {title}")
         return
     if reclaim is not None:
-        from ebbtide_rehearsal import stay as staying  # noqa: PLC0415
-
-        say(f"The cloud reclaims node {staying.reclaim(reclaim)} of pool {reclaim}.")
+        say(f"The cloud reclaims node {door.reclaim(reclaim)} of pool {reclaim}.")
         return
     if compare is not None:
-        _compare(compare, format_, out)
-        return
+        text, differs = door.compared(compare, format_.value)
+        write(text, out)
+        raise typer.Exit(ExitStatus.FOUND if differs else 0)
     # Progress goes to standard error if the report goes to standard output or a file.
     aside = format_ is not RehearsalFormat.TEXT or out is not None
     screen = console(sys.stderr if aside else sys.stdout)
-    from ebbtide_rehearsal import rehearse as rehearsing  # noqa: PLC0415
-    from ebbtide_rehearsal.failures import RehearsalError  # noqa: PLC0415
-    from ebbtide_rehearsal.report import progress, render  # noqa: PLC0415
-    from ebbtide_rehearsal.tools import narration  # noqa: PLC0415
-    from ebbtide_rehearsal.tools.__main__ import table  # noqa: PLC0415
-
     if tools:
-        with narration(screen) as on_step:
-            screen.print(table(rehearsing.tools(on_step).by_name.values()))
+        door.show_tools(screen)
         return
     if conflict := _conflict(stay=stay, has_report=bool(scenario or aside), has_limit=bool(for_)):
-        raise RehearsalError(conflict)
+        raise door.RehearsalError(conflict)
     files = stack_files(stack, config_file, cwd)
-    rehearsing.check_directories(tuple(manifests or ()), tuple(charts or ()))
-    file = chosen(scenario) if scenario else None
-    selected = read(file) if file else rehearsing.scenario_of(files)
-    base_directory = file.parent if file else files.root
-    needs = rehearsing.needs(files, selected, base_directory)
+    rehearsal = door.Rehearsal(files, screen, scenario, tuple(manifests or ()), tuple(charts or ()), keep)
     if stay:
-        _stay(files, needs, screen, tuple(manifests or ()), tuple(charts or ()), keep, for_)
-        return
-    with narration(screen) as on_step:
-        installed = rehearsing.tools(on_step, needs)
-    screen.print(render.heading(selected.title, files.stack, selected.speed))
-
-    with ending_signals(), progress.narration(screen) as watch:
-        report = rehearsing.rehearse(
-            files,
-            selected,
-            installed,
-            base_directory=base_directory,
-            watch=watch,
-            manifests=tuple(manifests or ()),
-            charts=tuple(charts or ()),
-            keep=keep,
-        )
-    _write(report, format_, out, screen)
+        raise typer.Exit(0 if rehearsal.stay(for_, typer.echo) else ExitStatus.FOUND)
+    report = rehearsal.run()
+    _write(door, report, format_, out, screen)
     if not report.met:
         raise typer.Exit(ExitStatus.FOUND)
+
+
+def _write(
+    door: ModuleType, report: object, format_: RehearsalFormat, out: Path | None, screen: "Console"
+) -> None:
+    """Write a report to its file, or to standard output; its steps are already on the screen."""
+    if format_ is not RehearsalFormat.TEXT:
+        write(door.document(report, format_.value), out)
+    elif out:
+        with screen_of(out) as output:
+            door.show(report, output, whole=True)
+    else:
+        door.show(report, screen, whole=False)
+    if out:
+        screen.print(f"{door.verdict(report)} The report is in {out}.", soft_wrap=True)
+
+
+def _door() -> ModuleType:
+    """Return the door of the rehearsal, a distribution of its own.
+
+    Raises:
+        ModuleNotFoundError: a package of the extra is missing.
+        RehearsalError: it has another version.
+    """
+    require("rehearse")
+    from ebbtide_rehearsal import door  # noqa: PLC0415
+
+    door.check_version()
+    return door
 
 
 def _conflict(*, stay: bool, has_report: bool, has_limit: bool) -> str | None:
@@ -191,73 +177,3 @@ def _conflict(*, stay: bool, has_report: bool, has_limit: bool) -> str | None:
     if stay and has_report:
         return "--stay excludes --scenario, --format and --out."
     return "--for limits the time of --stay: add --stay." if has_limit and not stay else None
-
-
-def _compare(directory: Path, format_: RehearsalFormat, out: Path | None) -> None:
-    """Print where a recording of a cloud's provider and the fake clouds differ."""
-    from ebbtide_rehearsal.failures import RehearsalError  # noqa: PLC0415
-    from ebbtide_rehearsal.real_cloud import render  # noqa: PLC0415
-    from ebbtide_rehearsal.real_cloud.compare import compare  # noqa: PLC0415
-
-    if format_ is RehearsalFormat.HTML:
-        raise RehearsalError("--compare has no HTML page: use --format json, or no --format.")
-    comparison = compare(directory)
-    is_json = format_ is RehearsalFormat.JSON
-    write(comparison.model_dump_json(indent=2) + "\n" if is_json else render.text(comparison), out)
-    if comparison.differences:
-        raise typer.Exit(ExitStatus.FOUND)
-
-
-def _stay(
-    files: "StackFiles",
-    needs: tuple[str, ...],
-    screen: "Console",
-    manifests: tuple[Path, ...],
-    charts: tuple[Path, ...],
-    keep: Path | None,
-    limit: timedelta | None,
-) -> None:
-    """Create the stack, print how other terminals get its environment, and wait."""
-    from contextlib import ExitStack  # noqa: PLC0415
-
-    from ebbtide.values import clock  # noqa: PLC0415
-    from ebbtide_rehearsal import rehearse as rehearsing  # noqa: PLC0415
-    from ebbtide_rehearsal import stay as staying  # noqa: PLC0415
-    from ebbtide_rehearsal.tools import narration  # noqa: PLC0415
-
-    with ending_signals(), ExitStack() as ending:
-        with narration(screen) as on_step:
-            installed = rehearsing.tools(on_step, needs)
-            up = ending.enter_context(
-                staying.stay(files, installed, on_step, manifests=manifests, charts=charts, keep=keep)
-            )
-        status = up.create()
-        end = clock.now() + limit if limit is not None else None
-        until = f"until {end:%Y-%m-%d %H:%M} UTC or Ctrl-C" if end else "until Ctrl-C"
-        outcome = "as declared" if status == 0 else "not as declared"
-        typer.echo(
-            f"\nStack {files.stack} is {outcome}, and stays {until}. In another terminal:\n\n"
-            f"    source {up.exports}\n"
-        )
-        up.wait(limit)
-    typer.echo(f"The rehearsal has ended. {f'Its files are in {keep}.' if keep else 'Nothing is left.'}")
-    if status:
-        raise typer.Exit(ExitStatus.FOUND)
-
-
-def _write(report: "Report", format_: RehearsalFormat, out: Path | None, screen: "Console") -> None:
-    """Write a report to its file, or to standard output; its steps are already on the screen."""
-    from ebbtide_rehearsal.report import page, render  # noqa: PLC0415
-
-    match format_:
-        case RehearsalFormat.TEXT if out:
-            with screen_of(out) as output:
-                render.write(report, output)
-        case RehearsalFormat.TEXT:
-            screen.print(render.ending(report))
-        case RehearsalFormat.JSON:
-            write(report.model_dump_json(indent=2) + "\n", out)
-        case RehearsalFormat.HTML:
-            write(page.render(report), out)
-    if out:
-        screen.print(f"{render.verdict(report)} The report is in {out}.", soft_wrap=True)

@@ -7,8 +7,8 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from ebbtide.cli.consoles import console
-from ebbtide.cli.error_output import message_of
+from rich.console import Console
+
 from ebbtide_rehearsal.tools.errors import ToolError
 from ebbtide_rehearsal.tools.find import AvailableTool, ensure
 from ebbtide_rehearsal.tools.progress import narration
@@ -29,7 +29,7 @@ def table(tools: Iterable[AvailableTool]) -> str:
 
 def main(names: Sequence[str] = ()) -> int:
     """Find or build the named tools; all of them without names."""
-    errors = console(sys.stderr)
+    errors = Console(stderr=True, highlight=False, emoji=False)
     if unknown := sorted(set(names) - set(all_items())):
         errors.print(
             f"No such tool: {', '.join(unknown)}. There are {', '.join(all_items())}.", soft_wrap=True
@@ -39,7 +39,7 @@ def main(names: Sequence[str] = ()) -> int:
         with narration(errors) as on_step:
             tools = ensure(names or all_items(), on_step=on_step)
     except (ToolError, OSError) as error:
-        errors.print(message_of(error) or str(error), markup=False, soft_wrap=True)
+        errors.print(str(error), markup=False, soft_wrap=True)
         return _WRONG
     except KeyboardInterrupt:
         errors.print("Stopped; completed builds stay in the cache.")
