@@ -26,7 +26,7 @@ from pulumi.runtime import settings
 
 from ebbtide.declaration.catalog import CloudKind
 from ebbtide.declaration.model import Pool
-from ebbtide.declaration.model.pool_fields import field_by_input
+from ebbtide.declaration.model.pool import field_by_input
 from ebbtide.declaration.providers.constraints import constraints_of
 from ebbtide.declaration.providers.schema import properties
 from ebbtide.placement.replacements import CONFIG, NAMESPACE, SUFFIX

@@ -8,8 +8,7 @@ import pulumi
 
 from ebbtide.declaration.model import Aks, Cluster, DeclarationError, Gke, advice, declare, expiry
 from ebbtide.declaration.project.extends import ExtendsError, extended, inherited
-from ebbtide.declaration.project.misplaced_keys import NAMESPACE
-from ebbtide.declaration.project.source import find_source, parsed, project_directory
+from ebbtide.declaration.project.source import NAMESPACE, find_source, parsed, project_directory
 from ebbtide.placement.derive import profile
 from ebbtide.text import and_list
 

@@ -18,7 +18,7 @@ from ebbtide.analysis.policy.settings import Policy
 from ebbtide.analysis.preview.stack_files import stack_schema
 from ebbtide.declaration.catalog import PINS, CloudKind
 from ebbtide.declaration.model.declare import whole_schema
-from ebbtide.declaration.model.pool_fields import PoolField, pool_fields
+from ebbtide.declaration.model.pool import PoolField, pool_fields
 from ebbtide.declaration.model.rules.registry import RULES
 from ebbtide.declaration.project.diagnostics import OTHER_RULES, report_schema
 from ebbtide_rehearsal.scenarios import Scenario, built_in, read

@@ -6,8 +6,7 @@ import pulumi
 
 from components import program
 from ebbtide.declaration.model import Cluster
-from ebbtide.declaration.project.misplaced_keys import NAMESPACE
-from ebbtide.declaration.project.source import find_misplaced, parsed
+from ebbtide.declaration.project.source import NAMESPACE, find_misplaced, parsed
 
 
 def cluster() -> Cluster:

@@ -17,7 +17,7 @@ from ebbtide.declaration.catalog import (
 )
 from ebbtide.declaration.catalog.clouds import region_of
 from ebbtide.declaration.model import DeclarationError, advice, declare
-from ebbtide.declaration.model.maintenance import DAYS
+from ebbtide.declaration.model.cloud import DAYS
 from tests.declarations import BASES, Declaration
 
 _PART = re.compile(

@@ -13,8 +13,7 @@ from components.addons.add_on import AddOnArgs, AddOnComponent
 from ebbtide.declaration.catalog import PINS, Pin, footprint
 from ebbtide.declaration.catalog.tables import rows
 from ebbtide.declaration.model import Cluster, declare
-from ebbtide.declaration.model.add_on import WORK, AddOn, AddOnSpec, Right
-from ebbtide.declaration.model.addons import ADD_ONS, Addons
+from ebbtide.declaration.model.addons import ADD_ONS, WORK, AddOn, Addons, AddOnSpec, Right
 
 CHART = "oci://registry.example.com/charts/gadget"
 

@@ -9,7 +9,7 @@ from typing import Any
 import pulumi
 
 from ebbtide.declaration.model import Cluster, Kueue
-from ebbtide.declaration.model.add_on import AddOn
+from ebbtide.declaration.model.addons import AddOn
 from ebbtide.placement import member_policy, queue_policy
 from ebbtide.placement.derive import tenant_profiles
 from ebbtide.placement.fallback import fallback_objects

@@ -10,8 +10,8 @@ from pulumi_kubernetes import helm
 
 from ebbtide.declaration.catalog import PINS, POOL_LABEL, CloudKind, footprint
 from ebbtide.declaration.model import Cluster, Pool
+from ebbtide.declaration.model.cluster import OPERATOR_NAMESPACE
 from ebbtide.declaration.model.resolved_pool import ResolvedPool
-from ebbtide.declaration.model.tenants import OPERATOR_NAMESPACE
 from ebbtide.placement.derive import toleration
 from ebbtide.values.remote_inputs import remote_inputs
 

@@ -10,7 +10,7 @@ from pulumi_kubernetes import helm
 from ebbtide.declaration.catalog import Pin
 from ebbtide.declaration.model import Cluster, FlexStart
 from ebbtide.declaration.model import Kueue as Declared
-from ebbtide.declaration.model.queues import kueue_memory
+from ebbtide.declaration.model.cluster import kueue_memory
 from ebbtide.placement.kueue import QUEUES_LABEL
 from ebbtide.values import durations
 from ebbtide.values.remote_inputs import remote_inputs

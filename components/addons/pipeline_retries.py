@@ -11,7 +11,7 @@ import pulumi
 import yaml
 
 from ebbtide.declaration.model import Pipelines as Declared
-from ebbtide.declaration.model.tenants import PIPELINES_NAMESPACE as NAMESPACE
+from ebbtide.declaration.model.cluster import PIPELINES_NAMESPACE as NAMESPACE
 
 from .manifest import PATCH_FORCE, Manifest, obj
 from .patches import Object, Patch, is_, updated

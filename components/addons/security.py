@@ -12,8 +12,8 @@ from typing import Any, Final, assert_never
 
 from ebbtide.declaration.catalog import CloudKind
 from ebbtide.declaration.model import Cluster, Team
-from ebbtide.declaration.model.add_on import READ, WORK, AddOnSpec
-from ebbtide.declaration.model.members import is_group, is_object_id, name_of
+from ebbtide.declaration.model.addons import READ, WORK, AddOnSpec
+from ebbtide.declaration.model.tenancy import is_group, is_object_id, name_of
 
 from .manifest import obj
 

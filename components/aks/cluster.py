@@ -14,7 +14,7 @@ from pulumi_azure_native import authorization, containerservice
 
 from ebbtide.declaration.model import Aks, AksConsolidation
 from ebbtide.declaration.model import Cluster as Declaration
-from ebbtide.declaration.model.maintenance import DAYS, Maintenance
+from ebbtide.declaration.model.cloud import DAYS, Maintenance
 from ebbtide.declaration.model.physical_names import DNS_PREFIX, fitting
 from ebbtide.placement.team_storage import mounts_buckets
 

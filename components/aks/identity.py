@@ -13,8 +13,8 @@ from pulumi_azure_native import authorization, managedidentity
 
 from ebbtide.declaration.model import Aks
 from ebbtide.declaration.model import Cluster as Declaration
-from ebbtide.declaration.model.keys import AksKeys
-from ebbtide.declaration.model.members import is_object_id
+from ebbtide.declaration.model.cloud import AksKeys
+from ebbtide.declaration.model.tenancy import is_object_id
 
 from ..cluster import Labels
 

@@ -9,8 +9,8 @@ from pulumi_gcp import container
 
 from ebbtide.declaration.model import Cluster as Declaration
 from ebbtide.declaration.model import Gke
-from ebbtide.declaration.model.maintenance import DAYS, Maintenance, MaintenanceExclusion
-from ebbtide.declaration.model.members import groups_domain
+from ebbtide.declaration.model.cloud import DAYS, Maintenance, MaintenanceExclusion
+from ebbtide.declaration.model.tenancy import groups_domain
 
 from ..cluster import billing_labels, exec_kubeconfig
 from ..inputs import overridden, without_none

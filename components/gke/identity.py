@@ -7,9 +7,9 @@ from pulumi_gcp import kms, organizations, projects, serviceaccount
 
 from ebbtide.declaration.model import Cluster as Declaration
 from ebbtide.declaration.model import Gke
-from ebbtide.declaration.model.keys import GkeKeys
-from ebbtide.declaration.model.members import name_of, principal
+from ebbtide.declaration.model.cloud import GkeKeys
 from ebbtide.declaration.model.physical_names import SERVICE_ACCOUNT, fitting
+from ebbtide.declaration.model.tenancy import name_of, principal
 
 GRANTS = ("roles/container.defaultNodeServiceAccount", "roles/artifactregistry.reader")
 """Everything that a node needs: to write logs and metrics, and to pull images (GKE docs, hardening, 2026)."""

@@ -10,9 +10,9 @@ from ebbtide.declaration.catalog import CloudKind
 from ebbtide.declaration.model import Cluster as Declaration
 from ebbtide.declaration.model import Gke, Team
 from ebbtide.declaration.model import Registry as Declared
-from ebbtide.declaration.model.members import name_of, principal
 from ebbtide.declaration.model.physical_names import FILESTORE, SERVICE_ACCOUNT, fitting
 from ebbtide.declaration.model.pool import DEFAULT_ACCOUNT
+from ebbtide.declaration.model.tenancy import name_of, principal
 from ebbtide.placement.team_storage import ACCOUNT, BUCKET_DRIVERS, bucket_name, keeps_registry, registry_name
 
 from ..addons.add_on import ArtifactStore

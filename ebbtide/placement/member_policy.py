@@ -5,9 +5,9 @@ from typing import Final
 
 from ebbtide.declaration.catalog import CloudKind, resource_name
 from ebbtide.declaration.model import Cluster, Taint, Team
+from ebbtide.declaration.model.cluster import PIPELINES_NAMESPACE
 from ebbtide.declaration.model.labels_and_taints import SYSTEM_ONLY
 from ebbtide.declaration.model.physical_names import SUBDOMAIN, fitting
-from ebbtide.declaration.model.tenants import PIPELINES_NAMESPACE
 from ebbtide.placement.profile import QUEUE_LABEL
 from ebbtide.placement.profile_sources import CONFIG_MAP
 from ebbtide.placement.queue_policy import (

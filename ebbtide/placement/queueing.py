@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ebbtide.declaration.model import Cluster, Preemption, Queue, Team
-from ebbtide.declaration.model.queues import FLAVORS_IN_A_GROUP
+from ebbtide.declaration.model.cluster import FLAVORS_IN_A_GROUP
 from ebbtide.declaration.model.resolved_pool import ResolvedPool
 from ebbtide.placement.quotas import Flavor, fallback_flavor, flavor
 

@@ -25,10 +25,15 @@ from ebbtide.declaration.catalog.prices import own_prices
 from ebbtide.declaration.model.declare import whole_schema, with_changes
 from ebbtide.declaration.project import yaml_file
 from ebbtide.declaration.project.extends import Declaration, ExtendsError, base_files, extended, inherited
-from ebbtide.declaration.project.misplaced_keys import NAMESPACE, MisplacedKey, misplaced_keys
-from ebbtide.declaration.project.position import positions_below
-from ebbtide.declaration.project.source import DECLARATION, Source, parsed
-from ebbtide.declaration.project.yaml_file import Document, Yaml
+from ebbtide.declaration.project.source import (
+    DECLARATION,
+    NAMESPACE,
+    MisplacedKey,
+    Source,
+    misplaced_keys,
+    parsed,
+)
+from ebbtide.declaration.project.yaml_file import Document, Yaml, positions_below
 from ebbtide.errors import EbbtideError
 
 _REQUIRED: Final = ("name", "owner", "cloud", "pools")

@@ -22,7 +22,7 @@ from ebbtide.analysis.review.report import (
 )
 from ebbtide.declaration.catalog import CloudKind
 from ebbtide.declaration.model import expiry
-from ebbtide.declaration.model.pool_fields import field_by_input
+from ebbtide.declaration.model.pool import field_by_input
 from ebbtide.declaration.project.extends import Declaration
 from ebbtide.text import and_list
 

@@ -1,7 +1,6 @@
 """Declaration of a cluster with its pools, queues, teams and add-ons, and its validation."""
 
-from ebbtide.declaration.model import addons
-from ebbtide.declaration.model.addons import *  # noqa: F403 - every add-on class
+from ebbtide.declaration.model.addons import Addons, Costs, Katib, Kueue, Logs, Metrics, Pipelines, Trainer
 from ebbtide.declaration.model.capacity import (
     Capacity,
     FlexStart,
@@ -15,18 +14,21 @@ from ebbtide.declaration.model.cloud import (
     Aks,
     AksAccess,
     AksConsolidation,
+    AksKeys,
     AksNetwork,
     Existing,
     Gke,
     GkeAccess,
     GkeConsolidation,
+    GkeKeys,
     GkeNetwork,
+    Maintenance,
+    MaintenanceExclusion,
+    MaintenanceWindow,
 )
 from ebbtide.declaration.model.cluster import Cluster, Lifetime
 from ebbtide.declaration.model.declare import advice, check_pool, declaration_schema, declare
 from ebbtide.declaration.model.faults import DeclarationError, Fault
-from ebbtide.declaration.model.keys import AksKeys, GkeKeys
-from ebbtide.declaration.model.maintenance import Maintenance, MaintenanceExclusion, MaintenanceWindow
 from ebbtide.declaration.model.pool import (
     Accelerator,
     Disk,
@@ -41,8 +43,7 @@ from ebbtide.declaration.model.pool import (
     TaintEffect,
     Upgrade,
 )
-from ebbtide.declaration.model.region import Region
-from ebbtide.declaration.model.site import Site
+from ebbtide.declaration.model.site import Region, Site
 from ebbtide.declaration.model.tenancy import (
     Cohort,
     LocalQueue,
@@ -56,6 +57,7 @@ from ebbtide.declaration.model.tenancy import (
 
 __all__ = [
     "Accelerator",
+    "Addons",
     "Aks",
     "AksAccess",
     "AksConsolidation",
@@ -64,6 +66,7 @@ __all__ = [
     "Capacity",
     "Cluster",
     "Cohort",
+    "Costs",
     "DeclarationError",
     "Disk",
     "Existing",
@@ -75,16 +78,21 @@ __all__ = [
     "GkeKeys",
     "GkeNetwork",
     "GpuSharingConfig",
+    "Katib",
+    "Kueue",
     "Lifetime",
     "LocalQueue",
     "LocalSsdConfig",
+    "Logs",
     "MachineShape",
     "Maintenance",
     "MaintenanceExclusion",
     "MaintenanceWindow",
+    "Metrics",
     "Namespace",
     "Nodes",
     "OnDemand",
+    "Pipelines",
     "Pool",
     "Preemptible",
     "Preemption",
@@ -101,10 +109,10 @@ __all__ = [
     "Taint",
     "TaintEffect",
     "Team",
+    "Trainer",
     "Upgrade",
     "advice",
     "check_pool",
     "declaration_schema",
     "declare",
 ]
-__all__ += addons.__all__

@@ -4,8 +4,17 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import BeforeValidator, Field
 
-from ebbtide.declaration.model.base import Converted, Declared, Name, OptionalDuration, default
-from ebbtide.declaration.model.provider_inputs import aks_fixed, gke_fixed, only_aks, only_gke
+from ebbtide.declaration.model.base import (
+    Converted,
+    Declared,
+    Name,
+    OptionalDuration,
+    aks_fixed,
+    default,
+    gke_fixed,
+    only_aks,
+    only_gke,
+)
 
 
 class OnDemand(Declared):

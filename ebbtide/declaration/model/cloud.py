@@ -1,5 +1,6 @@
-"""The cloud of a cluster: account, location, network and access."""
+"""The cloud of a cluster: account, location, network, access, keys and maintenance."""
 
+from datetime import date
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -9,16 +10,87 @@ from ebbtide.declaration.model.base import (
     Converted,
     Count,
     Declared,
+    Duration,
     Name,
     Names,
     Overrides,
     Positive,
     default,
 )
-from ebbtide.declaration.model.keys import AksKeys, GkeKeys
-from ebbtide.declaration.model.maintenance import Maintenance
-from ebbtide.declaration.model.region import AzureRegion, Region
-from ebbtide.declaration.model.site import Site
+from ebbtide.declaration.model.site import AzureRegion, Region, Site
+
+
+class GkeKeys(Declared):
+    """Cloud KMS keys. Data encrypted with a disabled or destroyed key becomes unavailable."""
+
+    secrets: Name | None = None
+    """Key for the Secrets in the cluster's database:
+    `projects/P/locations/L/keyRings/R/cryptoKeys/K`. Removing it later decrypts nothing."""
+    disks: Name | None = None
+    """Key for the nodes' boot disks. Changing it replaces every pool."""
+    grant: bool = True
+    """True to grant the role Cloud KMS CryptoKey Encrypter/Decrypter on the keys: to GKE's service agent
+    for secrets, to Compute Engine's for disks. `false` if the keys' owner has granted it."""
+
+
+class AksKeys(Declared):
+    """Azure Key Vault keys. Data encrypted with a disabled or deleted key becomes unavailable."""
+
+    secrets: Name | None = None
+    """Key for the Secrets in the cluster's database: its identifier with the version,
+    `https://NAME.vault.azure.net/keys/KEY/VERSION`. The vault must allow public network access."""
+    vault: Name | None = None
+    """Resource id of the vault of `secrets`, on which the role Key Vault Crypto User is granted to the
+    cluster's identity."""
+    disks: Name | None = None
+    """Resource id of the disk encryption set for the nodes' disks, on which the cluster's identity is granted
+    Reader. Fixed when the cluster is created. The set's own identity needs the role Key Vault Crypto Service
+    Encryption User on its vault."""
+    grant: bool = True
+    """True to grant these roles to the cluster's identity; `false` if the owner of the vault and the set has
+    granted them."""
+
+
+Day = Literal["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
+
+DAYS: tuple[Day, ...] = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+"""The days of a week, in order."""
+
+
+class MaintenanceWindow(Declared):
+    """The hours in which upgrades are allowed."""
+
+    days: Converted[tuple[Day, ...], list[Day] | tuple[Day, ...]] = default(())
+    """Days on which the window begins, UTC. Default: every day. AKS: one day, or every day."""
+    start: Name
+    """Start time, UTC: `"02:00"`."""
+    duration: Converted[Duration, str]
+    """Duration, 4 to 24 hours: `6h`. GKE requires 48 hours for upgrades in any 92 days, without those that
+    exclusions cover."""
+
+
+class MaintenanceExclusion(Declared):
+    """Days without upgrades, even within the window."""
+
+    name: Name
+    """Name, used by GKE only."""
+    start: date
+    """First day, UTC: `"2026-12-20"`."""
+    end: date
+    """Last day, UTC."""
+    scope: Literal["no-upgrades", "no-minor-upgrades", "no-minor-or-node-upgrades"] = "no-upgrades"
+    """GKE: the excluded upgrades. `no-upgrades` lasts 90 days at most, and is allowed three times. AKS
+    supports `no-upgrades` only."""
+
+
+class Maintenance(Declared):
+    """Times of automatic upgrades of the cluster and its nodes. Urgent repairs ignore them."""
+
+    window: MaintenanceWindow
+    exclusions: Converted[
+        tuple[MaintenanceExclusion, ...], list[MaintenanceExclusion] | tuple[MaintenanceExclusion, ...]
+    ] = Field(default=())  # pyright: ignore[reportAssignmentType] # as `default`
+    """Periods without upgrades, or without some kinds of upgrades."""
 
 
 class Existing(Declared):

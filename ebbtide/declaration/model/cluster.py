@@ -1,22 +1,26 @@
-"""The declaration of one cluster."""
+"""The declaration of one cluster, and what follows from all of it."""
 
+import math
 from collections.abc import Iterator, Sequence
-from functools import cached_property
-from typing import Annotated
+from fnmatch import fnmatchcase
+from functools import cache, cached_property
+from typing import Annotated, Final
 
 from pydantic import Field
 
 from ebbtide.declaration.catalog import AMD64, vendor
+from ebbtide.declaration.catalog.tables import rows
 from ebbtide.declaration.cloud_kind import CloudKind
-from ebbtide.declaration.model.add_on import AddOn
-from ebbtide.declaration.model.addons import Addons, Kueue, Pipelines
+from ebbtide.declaration.model.addons import AddOn, Addons, Kueue, Pipelines
 from ebbtide.declaration.model.base import Converted, Declared, Name, default
 from ebbtide.declaration.model.capacity import Queued
 from ebbtide.declaration.model.cloud import Cloud
 from ebbtide.declaration.model.pool import Pool
 from ebbtide.declaration.model.resolved_pool import ResolvedPool, resolve
 from ebbtide.declaration.model.site import Site
-from ebbtide.declaration.model.tenancy import Cohort, Namespace, Preemption, Queue, QueueUse, Team
+from ebbtide.declaration.model.tenancy import Cohort, Limits, Namespace, Preemption, Queue, QueueUse, Team
+from ebbtide.declaration.providers.constraints import most
+from ebbtide.values.kueue_api import API_VERSION
 
 _CPU_QUEUE = "cpu"
 
@@ -198,3 +202,84 @@ class Cluster(Declared):
 def _existing(namespace: str, queues: Sequence[QueueUse] = ()) -> Team:
     """Return the tenant of a namespace without a team, which the stack does not create."""
     return Team(name=namespace, namespace=Namespace(name=namespace, create=False), queues=tuple(queues))
+
+
+PIPELINES_NAMESPACE: Final = Pipelines.spec.namespace
+"""Namespace of the steps of Kubeflow Pipelines."""
+
+
+OPERATOR_NAMESPACE: Final = "gpu-operator"
+"""Namespace of NVIDIA's operator."""
+
+
+@cache
+def reserved_owner(namespace: str, cloud: CloudKind | None = None) -> str | None:
+    """Return the component of Kubernetes or of a cloud that a namespace is reserved for; None for any other
+    namespace.
+
+    Args:
+        namespace: its name.
+        cloud: the cloud; None for all clouds.
+    """
+    for row in rows("namespaces"):
+        if row["cloud"] in ("", cloud or row["cloud"]) and any(
+            fnmatchcase(namespace, name) for name in row["names"].split()
+        ):
+            return row["owner"]
+    return None
+
+
+def system_owner(cluster: Cluster, namespace: str) -> str | None:
+    """Return the owner of a namespace that is not for work: Kubernetes, the cloud, or an add-on that the
+    stack installs; None for any other namespace."""
+    if (owner := reserved_owner(namespace, cluster.cloud.kind)) is not None:
+        return owner
+    if namespace == OPERATOR_NAMESPACE and cluster.addons.drivers == "gpu-operator":
+        return "NVIDIA's operator"
+    own = (add_on.spec for add_on in cluster.installed if not add_on.spec.runs_work)
+    return next((spec.title for spec in own if spec.namespace == namespace), None)
+
+
+def pod_security_of(cluster: Cluster, team: Team) -> str | None:
+    """Return the Pod Security Standard to enforce in a tenant's namespace; None to keep its own labels.
+
+    Kubeflow Pipelines' own manifests set `baseline` (2.17.0, manifests/kustomize, cluster-scoped-resources).
+    """
+    comes_with_it = (
+        team.namespace_name == PIPELINES_NAMESPACE and cluster.addons.installed_pipelines is not None
+    )
+    return team.pod_security or ("baseline" if comes_with_it else None)
+
+
+FLAVORS_IN_A_GROUP = most(f"kubernetes:{API_VERSION}:ClusterQueue", "spec.resourceGroups.flavors")
+"""Kueue's limit for the flavors of one resource group."""
+
+TAINTS_OF_A_FLAVOR = most(f"kubernetes:{API_VERSION}:ResourceFlavor", "spec.nodeTaints")
+"""Kueue's limit for the taints of a flavor, and for its tolerations."""
+
+_EMPTY_MIB = 160
+_JOB_KIB = 40
+_LARGE_JOB_KIB = 190
+_LEAST_LIMIT_MIB = 512
+"""The chart's limit (0.19.2)."""
+
+
+def pending_jobs(cluster: Cluster) -> int:
+    """Return the number of Jobs that may wait at once: the limits of all tenants together."""
+    return sum((tenant.object_limits or Limits()).jobs for tenant in cluster.tenants)
+
+
+def kueue_memory(cluster: Cluster) -> tuple[int, int]:
+    """Return the memory that Kueue's controller requests, and its limit, in MiB.
+
+    The request holds as many pending Jobs as the tenants may have, if their pods have one container: Kueue
+    0.19.2 takes 141 MB without Jobs, and 331 MB with 4,931 such Jobs (measured, 2026-11). The limit holds as
+    many large ones: 512 MiB were too little for about 2,000 Workloads (marin-community/marin, PR 7502).
+    """
+    jobs = pending_jobs(cluster)
+    request, limit = (_in_steps(_EMPTY_MIB + jobs * size / 1024) for size in (_JOB_KIB, _LARGE_JOB_KIB))
+    return max(round(Kueue.spec.footprint.requests.memory_mib), request), max(_LEAST_LIMIT_MIB, limit)
+
+
+def _in_steps(mib: float) -> int:
+    return math.ceil(mib / 64) * 64

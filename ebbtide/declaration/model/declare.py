@@ -72,8 +72,12 @@ def _shape_faults(written: object, error: ValidationError | None) -> list[Fault]
     """Return the faults of a declaration's shape, and with any, the rules' faults in the part without them,
     except those that may follow from one."""
     # An update of a valid declaration does without these modules.
-    from ebbtide.declaration.model.shape.findings import findings, null_findings  # noqa: PLC0415
-    from ebbtide.declaration.model.shape.partial_validation import may_depend_on, validate_partially  # noqa: PLC0415
+    from ebbtide.declaration.model.shape.findings import (  # noqa: PLC0415
+        findings,
+        may_depend_on,
+        null_findings,
+        validate_partially,
+    )
 
     found = tuple(null_findings(Cluster, written))
     empty = {finding.fault.path for finding in found}

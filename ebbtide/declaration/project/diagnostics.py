@@ -5,10 +5,9 @@ from textwrap import fill
 from typing import Any, Final, Literal
 
 from ebbtide.declaration.model.faults import DeclarationError, Fault
-from ebbtide.declaration.model.shape.partial_validation import may_depend_on
+from ebbtide.declaration.model.shape.findings import may_depend_on
 from ebbtide.declaration.project.extends import Declaration, ExtendsError
-from ebbtide.declaration.project.misplaced_keys import MisplacedKey
-from ebbtide.declaration.project.source import Position, Source
+from ebbtide.declaration.project.source import MisplacedKey, Position, Source
 from ebbtide.text import and_list, did_you_mean, several
 from ebbtide.values.documents import DocumentPart
 

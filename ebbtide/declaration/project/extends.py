@@ -12,8 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple, cast
 
-from ebbtide.declaration.project.position import Position, Positions, positions_below
-from ebbtide.declaration.project.yaml_file import YamlFileError, read
+from ebbtide.declaration.project.yaml_file import Position, Positions, YamlFileError, positions_below, read
 from ebbtide.errors import EbbtideError
 from ebbtide.values.paths import Key, path_text
 

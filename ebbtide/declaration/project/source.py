@@ -1,26 +1,137 @@
-"""Source positions: file, line and column of parts of a declaration."""
+"""Source positions of a declaration: file, line and column of its parts, and misplaced keys of the file."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from pathlib import Path
-from typing import cast
+from typing import Final, cast
 
+from ebbtide.declaration.model.cluster import Cluster
+from ebbtide.declaration.model.pool import Pool
+from ebbtide.declaration.model.shape.error_locations import aliases_of
 from ebbtide.declaration.project.extends import DECLARATION, Declaration, ExtendsError, extended
-from ebbtide.declaration.project.misplaced_keys import NAMESPACE, MisplacedKey, misplaced_keys
-from ebbtide.declaration.project.position import Position, positions_below
-from ebbtide.declaration.project.yaml_file import Document, YamlFileError, read
+from ebbtide.declaration.project.yaml_file import Document, Position, YamlFileError, positions_below, read
 from ebbtide.values.paths import Key, path_keys
 from ebbtide.values.user_files import parse_json
 
-__all__ = [
-    "DECLARATION",
-    "Position",
-    "Source",
-    "find_misplaced",
-    "find_source",
-    "parsed",
-    "project_directory",
-]
+NAMESPACE: Final = "ebbtide"
+"""Configuration namespace, independent of the project's name."""
+
+_CUTOFF: Final = 0.7
+_KEYS: Final = ("cluster", "policy", "prices")
+"""Configuration keys in the namespace."""
+_OF_PROGRAMS: Final = ("owner", "project", "location", "subscription", "replacements")
+"""Other keys in the namespace: those that the templates' programs read, and the one of `ebbtide up`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MisplacedKey:
+    """An unused key, and the probable intended one.
+
+    Attributes:
+        field: intended field of the declaration; empty for the whole declaration, and for a field of a pool.
+        file: the stack's file.
+        line: line, from 1.
+        column: column, from 1.
+        problem: problem and its consequence.
+        fix: suggested fix.
+        is_certain: True if the key has no other meaning, so that the file is rejected.
+    """
+
+    field: str
+    file: Path
+    line: int
+    column: int
+    problem: str
+    fix: str
+    is_certain: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}: {self.problem} {self.fix}"
+
+
+def misplaced_keys(file: Path, document: Document, project: str) -> Iterator[MisplacedKey]:
+    """Find the misplaced keys of a stack's file.
+
+    Args:
+        file: the stack's file.
+        document: its content.
+        project: the project's name, the default namespace of keys.
+    """
+    whole = document.value if isinstance(document.value, dict) else {}
+    config = whole.get("config")
+    within = config if isinstance(config, dict) else {}
+    declared = within.get(f"{NAMESPACE}:cluster", within.get("cluster") if project == NAMESPACE else None)
+
+    def at(path: tuple[Key, ...], field: str, problem: str, fix: str, *, is_certain: bool) -> MisplacedKey:
+        line, column = document.positions[path]
+        return MisplacedKey(
+            field=field,
+            file=file,
+            line=line,
+            column=column,
+            problem=problem,
+            fix=fix,
+            is_certain=is_certain,
+        )
+
+    for key in whole:
+        if misplacement := _at_the_top(key, has_config="config" in whole, is_declared=declared is not None):
+            yield at((key,), key if key in aliases_of(Cluster) else "", *misplacement, is_certain=True)
+    for key, value in within.items():
+        namespace, _, name = key.rpartition(":")
+        if (namespace or project) not in (NAMESPACE, project):
+            continue
+        if declared is None and (fix := _meant_cluster(namespace or project, name)):
+            certain = (namespace or project) == NAMESPACE
+            yield at(("config", key), "", f"Unused configuration key `{key}`.", fix, is_certain=certain)
+        elif namespace == NAMESPACE and name not in (*_KEYS, *_OF_PROGRAMS):
+            fix = _instead(name, {other.rpartition(":")[2] for other in within})
+            yield at(("config", key), "", f"Unused configuration key `{key}`.", fix, is_certain=True)
+        elif isinstance(value, dict | list) and isinstance(declared, Mapping) and name not in declared:
+            field, fix = _indented(name)
+            if fix:
+                problem = f"`{key}` is beside `{NAMESPACE}:cluster`, where it has no effect."
+                yield at(("config", key), field, problem, fix, is_certain=False)
+
+
+def _at_the_top(key: str, *, has_config: bool, is_declared: bool) -> tuple[str, str] | None:
+    """Return the problem of a top-level key and its fix; None for a valid key."""
+    problem = f"`{key}` is not indented, and Pulumi ignores it there."
+    if key.startswith(f"{NAMESPACE}:"):
+        return problem, "Indent it under `config:`."
+    if key in aliases_of(Cluster):
+        return problem, f"Indent it under `{NAMESPACE}:cluster:`."
+    if not has_config and not is_declared and get_close_matches(key, ["config"], cutoff=_CUTOFF):
+        return f"A stack's file has no key `{key}`, so it is ignored.", "Write `config:`."
+    return None
+
+
+def _meant_cluster(namespace: str, name: str) -> str:
+    """Return the fix for a key that was probably intended as the declaration; empty for other keys."""
+    if name in aliases_of(Cluster):
+        return f"Write `{NAMESPACE}:cluster:` above it, and indent it under that."
+    near = get_close_matches(name.lower(), ["cluster"], cutoff=_CUTOFF)
+    return f"Write `{NAMESPACE}:cluster:`." if near and (namespace, name) != (NAMESPACE, "cluster") else ""
+
+
+def _instead(name: str, written: Collection[str]) -> str:
+    """Return the fix for an unknown key of the namespace, which is beside other keys."""
+    near = next(iter(get_close_matches(name, (*_KEYS, *_OF_PROGRAMS), 1, _CUTOFF)), "")
+    if near in written:
+        return f"Remove it: `{NAMESPACE}:{near}` is there."
+    return f"Write `{NAMESPACE}:{near}:`." if near else _indented(name)[1] or "Remove it."
+
+
+def _indented(name: str) -> tuple[str, str]:
+    """Return the field that a key beside the declaration was probably intended as, and its fix; empty for
+    none.
+    """
+    if name in aliases_of(Cluster):
+        return name, f"Indent it under `{NAMESPACE}:cluster:`, like `owner`."
+    if name in aliases_of(Pool):
+        return "", "Indent it under the pool that it belongs to."
+    return "", ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,8 +9,8 @@ from typing import Any, Final, assert_never
 
 from ebbtide.clients.kubernetes import Api, ApiError
 from ebbtide.declaration.model import Aks, Cluster, DeclarationError, Gke, declare
-from ebbtide.declaration.model.members import is_object_id
-from ebbtide.declaration.model.tenants import PIPELINES_NAMESPACE
+from ebbtide.declaration.model.cluster import PIPELINES_NAMESPACE
+from ebbtide.declaration.model.tenancy import is_object_id
 from ebbtide_rehearsal.cloud.azure import know, seed_subnet
 from ebbtide_rehearsal.cloud.azure import seed_cluster as seed_aks
 from ebbtide_rehearsal.cloud.clusters import BEHIND, Clusters

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from ebbtide.clients.kubernetes import Api
 from ebbtide.declaration.catalog import PINS
-from ebbtide.declaration.model.tenants import PIPELINES_NAMESPACE
+from ebbtide.declaration.model.cluster import PIPELINES_NAMESPACE
 from ebbtide_rehearsal.cloud.clusters import BEHIND
 from ebbtide_rehearsal.cloud.store import Store
 

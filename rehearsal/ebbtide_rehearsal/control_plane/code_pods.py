@@ -5,7 +5,7 @@ the code of `ebbtide run`, or with outputs, in namespaces of users (not of Kuber
 from typing import Any, Final
 
 from ebbtide.declaration.model.addons import ADD_ONS, Costs
-from ebbtide.declaration.model.tenants import OPERATOR_NAMESPACE
+from ebbtide.declaration.model.cluster import OPERATOR_NAMESPACE
 from ebbtide.work.runs.code import DIRECTORY
 from ebbtide.work.runs.run import MANAGED_BY
 from ebbtide.work.volumes import OUTPUTS

@@ -3,7 +3,7 @@
 import pytest
 
 from ebbtide.declaration.model import Pool, Spot
-from ebbtide.declaration.model.pool_fields import PoolField, pool_fields
+from ebbtide.declaration.model.pool import PoolField, pool_fields
 
 _WITHOUT = {"locationPolicy", "tpuTopology", "drainTimeout", "overrides"}
 """Fields without an input of their own: in `autoscaling` and `placementPolicy`, or read by Ebbtide alone."""

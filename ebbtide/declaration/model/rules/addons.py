@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from ebbtide.declaration.catalog import PINS, CloudKind
-from ebbtide.declaration.model.add_on import ReleasedAddOn
+from ebbtide.declaration.model.addons import ReleasedAddOn
 from ebbtide.declaration.model.capacity import Preemptible, Spot
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.faults import Fault

@@ -11,10 +11,9 @@ from ebbtide.declaration.catalog import PINS, CloudKind, kubernetes_versions
 from ebbtide.declaration.catalog.clouds import account_host
 from ebbtide.declaration.model.base import Declared
 from ebbtide.declaration.model.capacity import FlexStart, Queued
-from ebbtide.declaration.model.cloud import Aks, Cloud, Gke
+from ebbtide.declaration.model.cloud import DAYS, Aks, Cloud, Gke, MaintenanceExclusion, MaintenanceWindow
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.faults import Fault
-from ebbtide.declaration.model.maintenance import DAYS, MaintenanceExclusion, MaintenanceWindow
 from ebbtide.declaration.model.rules.rule import (
     NO_CLUSTER,
     NO_GKE_POOL,

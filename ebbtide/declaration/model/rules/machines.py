@@ -21,11 +21,10 @@ from ebbtide.declaration.catalog import (
     short_for,
 )
 from ebbtide.declaration.catalog.disks import local_ssds
+from ebbtide.declaration.model.base import OnlyOn
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.faults import Fault
-from ebbtide.declaration.model.pool import MachineShape, Pool
-from ebbtide.declaration.model.pool_fields import PoolField, pool_fields
-from ebbtide.declaration.model.provider_inputs import OnlyOn
+from ebbtide.declaration.model.pool import MachineShape, Pool, PoolField, pool_fields
 from ebbtide.declaration.model.rules.rule import (
     NO_GKE_POOL,
     NO_POOL,

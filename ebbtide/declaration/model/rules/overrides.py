@@ -10,7 +10,7 @@ from ebbtide.declaration.catalog import CLOUD_SPECS, CloudKind
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.expiry import LABEL as EXPIRES
 from ebbtide.declaration.model.faults import Fault
-from ebbtide.declaration.model.pool_fields import field_by_input
+from ebbtide.declaration.model.pool import field_by_input
 from ebbtide.declaration.model.rules.rule import PoolIn, cluster_rule, pool_rule
 from ebbtide.declaration.providers.constraints import Limit, constraints_of
 from ebbtide.text import described, did_you_mean, install_command, or_list

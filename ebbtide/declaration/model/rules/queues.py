@@ -6,10 +6,9 @@ from itertools import chain
 from ebbtide.declaration.catalog import CLOUD_SPECS, COMPUTE_CLASS, CloudKind, resource_name
 from ebbtide.declaration.model.capacity import Queued, Spot
 from ebbtide.declaration.model.cloud import Gke
-from ebbtide.declaration.model.cluster import Cluster
+from ebbtide.declaration.model.cluster import FLAVORS_IN_A_GROUP, TAINTS_OF_A_FLAVOR, Cluster
 from ebbtide.declaration.model.faults import Fault
 from ebbtide.declaration.model.pool import Taint
-from ebbtide.declaration.model.queues import FLAVORS_IN_A_GROUP, TAINTS_OF_A_FLAVOR
 from ebbtide.declaration.model.resolved_pool import ResolvedPool
 from ebbtide.declaration.model.rules.rule import Severity, cluster_rule, one_of, pools_of
 from ebbtide.declaration.model.rules.system_pool import amount_text

@@ -8,7 +8,6 @@ from ebbtide.declaration.catalog.prices import lowest_price
 from ebbtide.declaration.model.cloud import Aks, Gke
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.faults import Fault
-from ebbtide.declaration.model.members import is_object_id
 from ebbtide.declaration.model.pool import DEFAULT_ACCOUNT
 from ebbtide.declaration.model.rules.rule import (
     NO_CLUSTER,
@@ -18,7 +17,7 @@ from ebbtide.declaration.model.rules.rule import (
     pools_of,
     service_name,
 )
-from ebbtide.declaration.model.tenancy import Registry, Team
+from ebbtide.declaration.model.tenancy import Registry, Team, is_object_id
 
 _CRYPTO_KEY = re.compile(r"projects/[^/]+/locations/(?P<location>[^/]+)/keyRings/[^/]+/cryptoKeys/[^/]+")
 _KEY_ID = re.compile(r"https://(?P<vault>[^/.]+)\.vault\.[^/]+/keys/[^/]+/[^/]+")

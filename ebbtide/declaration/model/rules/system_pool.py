@@ -16,10 +16,9 @@ from ebbtide.declaration.catalog import (
 )
 from ebbtide.declaration.catalog.prices import lowest_price
 from ebbtide.declaration.model.addons import Kueue
-from ebbtide.declaration.model.cluster import Cluster
+from ebbtide.declaration.model.cluster import Cluster, kueue_memory, pending_jobs
 from ebbtide.declaration.model.faults import Fault
 from ebbtide.declaration.model.pool import TaintEffect
-from ebbtide.declaration.model.queues import kueue_memory, pending_jobs
 from ebbtide.declaration.model.resolved_pool import ResolvedPool
 from ebbtide.declaration.model.rules.rule import (
     NO_CLUSTER,

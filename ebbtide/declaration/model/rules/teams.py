@@ -4,13 +4,18 @@ from collections.abc import Collection, Iterable, Iterator
 
 from ebbtide.declaration.catalog import CloudKind
 from ebbtide.declaration.model.cloud import Aks
-from ebbtide.declaration.model.cluster import Cluster
+from ebbtide.declaration.model.cluster import PIPELINES_NAMESPACE, Cluster, pod_security_of, system_owner
 from ebbtide.declaration.model.faults import Fault
-from ebbtide.declaration.model.members import groups_domain, is_object_id, name_of, principal
 from ebbtide.declaration.model.rules.names import namespace_path, written
 from ebbtide.declaration.model.rules.rule import Severity, cluster_rule, one_of
-from ebbtide.declaration.model.tenancy import LocalQueue, Team
-from ebbtide.declaration.model.tenants import PIPELINES_NAMESPACE, pod_security_of, system_owner
+from ebbtide.declaration.model.tenancy import (
+    LocalQueue,
+    Team,
+    groups_domain,
+    is_object_id,
+    name_of,
+    principal,
+)
 from ebbtide.text import and_list, did_you_mean
 
 _KUEUE = "Kueue 0.19.2, ClusterQueue v1beta2 (2026-08-20)"

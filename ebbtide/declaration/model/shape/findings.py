@@ -1,8 +1,11 @@
-"""Shape faults: pydantic's errors in the declaration's terms."""
+"""Shape faults: the errors of pydantic in the words of the declaration, with examples, and the faults of the
+other parts."""
 
-from collections.abc import Callable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import cast
+from datetime import date, timedelta
+from typing import Any, Literal, TypeVar, cast, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -14,15 +17,126 @@ from ebbtide.declaration.model.shape.error_locations import (
     has_defaults_only,
     item_of,
     kind_of,
+    leaf_of,
     location_of,
     models_in,
     null_fields,
     words_of,
 )
-from ebbtide.declaration.model.shape.examples import example_of, taint_of
 from ebbtide.declaration.model.shape.unknown_keys import unknown_key
 from ebbtide.text import described, did_you_mean
-from ebbtide.values.paths import path_text
+from ebbtide.values.paths import is_within, path_keys, path_text
+
+_EXAMPLES = {
+    "Accelerator.type": "nvidia-tesla-t4",
+    "AksAccess.admins": "[11111111-2222-3333-4444-555555555555]",
+    "AksAccess.networks": "[203.0.113.0/24]",
+    "Aks.location": "eastus",
+    "Aks.subscription": "11111111-2222-3333-4444-555555555555",
+    "Cluster.addons": "{pipelines: {}}",
+    "Cluster.cloud": "{kind: gke, project: acme-ml, location: us-central1-a}",
+    "Cluster.lifetime": "{hours: 8}",
+    "Cluster.name": "train-dev",
+    "Cluster.owner": "vision-team",
+    "Cluster.pools": "[{name: system, role: system, machine: e2-standard-2, nodes: {max: 3}}]",
+    "Cluster.queues": "[{name: t4, pools: [t4-spot]}]",
+    "Cluster.teams": "[{name: vision, members: [vision@acme.example]}]",
+    "Existing.name": "shared-cluster",
+    "Gke.existing": "{name: shared-cluster}",
+    "Aks.existing": "{name: shared-cluster}",
+    "GkeAccess.networks": "[203.0.113.0/24]",
+    "Gke.location": "us-central1-a",
+    "Gke.project": "acme-ml",
+    "Gke.maintenance": '{window: {days: [saturday], start: "02:00", duration: 12h}}',
+    "Aks.maintenance": '{window: {days: [saturday], start: "02:00", duration: 4h}}',
+    "Lifetime.hours": "8",
+    "LocalQueue": "{namespace: default}",
+    "LocalQueue.name": "dws-local-queue",
+    "LocalQueue.namespace": "default",
+    "MachineShape.type": "n2-standard-8",
+    "Maintenance.window": '{days: [saturday], start: "02:00", duration: 12h}',
+    "MaintenanceExclusion": '{name: launch, start: "2026-12-20", end: "2027-01-04"}',
+    "MaintenanceExclusion.name": "launch",
+    "MaintenanceExclusion.start": '"2026-12-20"',
+    "MaintenanceExclusion.end": '"2027-01-04"',
+    "MaintenanceWindow.duration": "12h",
+    "MaintenanceWindow.start": '"02:00"',
+    "Namespace.name": "vision",
+    "PolicyException": "{rule: spot-system, resource: system, reason: a cluster for hours}",
+    "PolicyException.reason": "a cluster for hours",
+    "PolicyException.resource": "system",
+    "PolicyException.rule": "spot-system",
+    "PolicyException.until": '"2027-01-31"',
+    "Pool": "{name: cpu-spot, machine: n2-standard-8, capacity: spot, nodes: {max: 4}}",
+    "Pool.accelerator": "{type: nvidia-tesla-t4, count: 1}",
+    "Pool.capacity": "spot",
+    "Pool.disk": "{sizeGib: 100}",
+    "Pool.labels": "{team: vision}",
+    "Pool.machine": "n2-standard-8",
+    "Pool.name": "cpu-spot",
+    "Pool.nodes": "{max: 4}",
+    "Pool.taints": "[{key: preemptible, value: 'true'}]",
+    "Pool.upgrade": "{maxSurge: 1}",
+    "Queue": "{name: t4, pools: [t4-spot]}",
+    "Queue.localQueues": "[{namespace: default}]",
+    "Queue.name": "t4",
+    "Queue.pools": "[t4-spot]",
+    "QueueUse": "t4",
+    "QueueUse.queue": "t4",
+    "Reservation.name": "a100-reservation",
+    "Taint": "{key: preemptible, value: 'true'}",
+    "Taint.key": "preemptible",
+    "Team": "{name: vision, members: [vision@acme.example]}",
+    "Team.bucket": "{}",
+    "Team.guarantee": "{t4-spot: 1}",
+    "Team.name": "vision",
+    "Team.namespace": "{name: vision}",
+    "Team.queues": "[t4]",
+    "Team.volume": "{}",
+}
+"""Example values of fields and list items."""
+
+_TAINT = re.compile(r"(?P<key>[^=:\s]+)(=(?P<value>[^=:\s]*))?(:(?P<effect>\w+))?")
+"""A taint in kubectl's form: `key=value:NoSchedule`."""
+
+
+def example_of(location: Location) -> str:
+    """Return an example value of a field or list item; empty for none."""
+    if location.owner is None or location.field is None:
+        return next((_EXAMPLES.get(model.__name__, "") for model in models_in(location.annotation)), "")
+    alias = next(alias for alias, field in aliases_of(location.owner).items() if field is location.field)
+    # Every field of an add-on has a default.
+    default = "{}" if any(_is(model, "AddOn") for model in models_in(location.annotation)) else ""
+    return _EXAMPLES.get(f"{location.owner.__name__}.{alias}", default)
+
+
+def taint_of(location: Location) -> str:
+    """Convert taints from kubectl's form or a mapping of keys to values to the declaration's form; empty for
+    anything else."""
+    value = location.value
+    if _is_taint(location.annotation) and isinstance(value, str):
+        match = _TAINT.fullmatch(value)
+        return _taint_of(**match.groupdict(default="")) if match else ""
+    if _is_taint(item_of(location.annotation)) and isinstance(value, Mapping):
+        values = cast("Mapping[str, object]", value)
+        written = [_taint_of(str(key), text) for key, text in values.items() if isinstance(text, str)]
+        return f"[{', '.join(written)}]" if len(written) == len(values) and "key" not in values else ""
+    return ""
+
+
+def _is_taint(annotation: object) -> bool:
+    return [model.__name__ for model in models_in(annotation)] == ["Taint"]
+
+
+def _is(model: type, name: str) -> bool:
+    """Return whether a class or a base of it has this name: the models import this module."""
+    return any(base.__name__ == name for base in model.__mro__)
+
+
+def _taint_of(key: str, value: str, effect: str = "") -> str:
+    fields = {"key": key, "value": value, "effect": effect}
+    return f"{{{', '.join(f'{name}: {text}' for name, text in fields.items() if text)}}}"
+
 
 UNREADABLE = "The declaration cannot be read."
 
@@ -294,3 +408,114 @@ def shape_faults(model: type[BaseModel], error: ValidationError, written: object
         A fault for each error, except for a missing field whose misspelt key has a fault.
     """
     return tuple(finding.fault for finding in findings(model, error, written))
+
+
+_ROUNDS = 4
+"""Rounds of removal: removing a broken value can break its parent, for example when it is required."""
+
+_PLACEHOLDER = "stand-in"  # codespell:ignore
+
+_PLACEHOLDERS: dict[object, object] = {int: 1, float: 1, timedelta: "24h", date: "2000-01-01"}
+
+_NOTHING_WITHOUT = ((), ("cloud",))
+"""Paths without which no rule can be checked: the root, and the cloud with its kind."""
+
+_DEPENDENT = re.compile(
+    r"""
+      pools                              \s pools\[\d+\](\.role)?
+    | pools                              \s cloud\.existing(\..*)?
+    | cloud\.maintenance\.window\..*      \s cloud\.maintenance\.window\..*
+    | cloud\.maintenance\.exclusions    \s cloud\.maintenance\..*
+    | (?P<without>cloud\.maintenance\.exclusions\[\d+\])\..*
+                                         \s (?P=without)\..*
+    | pools\[\d+\]\.capacity             \s (cloud\.existing(\..*)?|pools\[\d+\](\.role|\.capacity.*)?)
+    | pools\[\d+\]\.(zones.*|compact)    \s cloud\.location
+    | cloud\.network\..*                \s cloud\.network\..*
+    | (?P<one>pools\[\d+\])\.taints      \s (?P=one)\.accelerator.*
+    | (?P<of>pools\[\d+\])\.upgrade\..*  \s (?P=of)\.upgrade\..*
+    | (?P<team>teams\[\d+\])\..*         \s (?P=team)\.namespace\..*
+    | (?P<pool>pools\[\d+\])\.(?!name|labels|image|maxPodsPerNode|disk\.sizeGib).*
+                                         \s (?P=pool)\.(role|machine.*)
+    | (?P<way>pools\[\d+\])\.(taints|compact|shutdownGrace|upgrade|auto|capacity|zones|locationPolicy).*
+                                         \s (?P=way)\.capacity.*
+    | queues\[\d+\]\.pools.*             \s pools(\[\d+\](\.(name|role))?)?
+    | teams\[\d+\]\.queues.*             \s (queues(\[\d+\](\.name)?)?|pools(\[\d+\].*)?)
+    """,
+    re.VERBOSE,
+)
+"""Dependent faults: path of a rule's fault, and path of the shape fault that may cause it."""
+
+_Model = TypeVar("_Model", bound=BaseModel)
+
+
+def _plain(value: object) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in cast("Mapping[object, object]", value).items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_plain(item) for item in cast("Sequence[object]", value)]
+    return value
+
+
+def _placeholder(annotation: object) -> Any:
+    """Return the smallest valid value of a required type."""
+    leaf = leaf_of(annotation)
+    if models := models_in(leaf):
+        required = {alias: field for alias, field in aliases_of(models[0]).items() if field.is_required()}
+        return {alias: _placeholder(field.annotation) for alias, field in required.items()}
+    if get_origin(leaf) is tuple:
+        return [_placeholder(item_of(leaf))]
+    if get_origin(leaf) is Literal:
+        return get_args(leaf)[0]
+    return _PLACEHOLDERS.get(leaf, _PLACEHOLDER)
+
+
+def _remove(data: Any, location: Location) -> None:
+    """Remove a broken value. Replace it with a placeholder if it is required, or an item of a list."""
+    *parents, last = location.keys
+    for key in parents:
+        data = data[key]
+    required = location.field is not None and location.field.is_required() and not location.as_word
+    if required or isinstance(last, int):
+        data[last] = _placeholder(location.annotation)
+    else:
+        data.pop(last, None)
+
+
+def validate_partially(
+    model: type[_Model], written: object, shape_findings: Iterable[ShapeFinding]
+) -> _Model | None:
+    """Parse a declaration without its shape faults.
+
+    Args:
+        model: the model to validate against.
+        written: the value to parse.
+        shape_findings: the shape faults.
+
+    Returns:
+        The declaration without unknown keys and broken values; None if nothing useful remains.
+    """
+    data = _plain(written)
+    for _ in range(_ROUNDS):
+        for finding in sorted(shape_findings, key=lambda item: len(item.location.keys), reverse=True):
+            if finding.location.keys in _NOTHING_WITHOUT:
+                return None
+            _remove(data, finding.location)
+        try:
+            return model.model_validate(data)
+        except ValidationError as error:
+            shape_findings = findings(model, error, data)
+    return None
+
+
+def may_depend_on(path: str, broken: str) -> bool:
+    """Return whether a shape fault may have caused a rule's fault.
+
+    It may if the rule's fault is at the shape fault's path or below it; directly above it, where the missing
+    field may be the misspelt one; or in a part of the declaration that refers to it.
+    """
+    above = path_text(path_keys(broken)[:-1])
+    return (
+        is_within(path, broken)
+        or (path == above != "")
+        or _DEPENDENT.fullmatch(f"{path} {broken}") is not None
+    )
