@@ -215,38 +215,22 @@ class Declaration:
     """A cluster with what follows from its objects.
 
     Attributes:
-        name: its name in the report.
-        pools: its node pools.
+        cluster: the cluster.
+        pools: its node pools, for the autoscaler.
         capacity: capacity of a node for pods, by pool.
         accelerators: type of accelerators, by pool; empty for none.
-        objects: its Kueue objects.
         queues: its LocalQueues, by name.
         flavors: its ResourceFlavors, by name.
         priorities: values of its WorkloadPriorityClasses.
-        charges: charges besides nodes.
-        without_price: items without a known price.
-        estimated: items with an estimated price.
-        configuration: configuration of its Kueue.
-        namespaces: labels of its namespaces.
-        work_pools: names of the pools besides the system pool.
-        existing: nodes that are ready at the start, by pool.
     """
 
-    name: str
+    cluster: Cluster
     pools: tuple[NodePool, ...]
     capacity: Mapping[str, Shape]
     accelerators: Mapping[str, str]
-    objects: tuple[Mapping[str, Any], ...]
     queues: Mapping[str, LocalQueue]
     flavors: Mapping[str, Flavor]
     priorities: Mapping[str, int]
-    charges: tuple[Charge, ...] = ()
-    without_price: tuple[str, ...] = ()
-    estimated: tuple[str, ...] = ()
-    configuration: Mapping[str, Any] = field(default_factory=_CONFIGURATION.copy)
-    namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
-    work_pools: tuple[str, ...] = ()
-    existing: Mapping[str, int] = field(default_factory=dict[str, int])
 
     @classmethod
     def of(cls, cluster: Cluster) -> Self:
@@ -257,32 +241,39 @@ class Declaration:
             for flavor in of_kind(cluster.objects, "ResourceFlavor")
         }
         return cls(
-            name=cluster.name,
+            cluster=cluster,
             pools=pools,
             capacity={pool.name: _capacity(pool) for pool in cluster.pools},
             accelerators={pool.name: pool.accelerator[0] if pool.accelerator else "" for pool in pools},
-            objects=cluster.objects,
             queues=dict(_queues(cluster.objects, flavors)),
             flavors=flavors,
             priorities={
                 item["metadata"]["name"]: int(item["value"])
                 for item in of_kind(cluster.objects, "WorkloadPriorityClass")
             },
-            charges=cluster.charges,
-            without_price=cluster.without_price
-            or tuple(f"nodes of pool {pool.name}" for pool in pools if pool.hourly is None),
-            estimated=cluster.estimated,
-            configuration=cluster.configuration,
-            namespaces=cluster.namespaces,
-            work_pools=tuple(pool.name for pool in cluster.pools if not pool.system),
-            existing={pool.name: pool.existing for pool in cluster.pools if pool.existing},
         )
+
+    @property
+    def name(self) -> str:
+        """Its name in the report."""
+        return self.cluster.name
+
+    @property
+    def work_pools(self) -> tuple[str, ...]:
+        """Names of the pools besides the system pool."""
+        return tuple(pool.name for pool in self.cluster.pools if not pool.system)
+
+    @property
+    def without_price(self) -> tuple[str, ...]:
+        """Items without a known price."""
+        unpriced = (f"nodes of pool {pool.name}" for pool in self.pools if pool.hourly is None)
+        return self.cluster.without_price or tuple(unpriced)
 
     @property
     def rates(self) -> Rates:
         """The charges as rates."""
-        rates: dict[str, Rate] = {charge.item: charge.rate for charge in self.charges}
-        return Rates(rates, self.without_price, self.estimated)
+        rates: dict[str, Rate] = {charge.item: charge.rate for charge in self.cluster.charges}
+        return Rates(rates, self.without_price, self.cluster.estimated)
 
     def pool(self, name: str) -> NodePool:
         """Return a pool by name."""
@@ -306,7 +297,7 @@ class Declaration:
             for pool in pools[:1]:
                 needed[pool] += pods * shape.share_of(self.capacity[pool])
         nodes = {
-            pool: max(self.existing.get(pool, 0), math.ceil(count - 1e-9)) for pool, count in needed.items()
+            pool.name: max(pool.existing, math.ceil(needed[pool.name] - 1e-9)) for pool in self.cluster.pools
         }
         return {pool: count for pool, count in nodes.items() if count}
 

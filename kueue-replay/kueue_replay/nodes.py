@@ -53,11 +53,9 @@ class Run:
     Attributes:
         pools: names of the pools of its flavor.
         queued: whether its nodes are provisioned by a ProvisioningRequest.
-        keep_node: whether no scale-down ends it.
         kind: number of its pools and shape: pods of a kind fit the same nodes.
         nodes: node of each bound pod, and the time since which it is there.
         expected: nodes that boot, one for each pod for which the autoscaler counts on one.
-        started: whether all of its pods run.
     """
 
     name: str
@@ -84,7 +82,6 @@ class SimulatedNode:
     Attributes:
         whole: its capacity for pods.
         runs: the job of each of its pods; before it is ready, of each pod that may come to it.
-        gone: whether it was removed.
         node: its Node; None until it is ready.
         busy_since: time of its first pod since it had none.
         busy_seconds: how long it had pods before that.
@@ -153,35 +150,27 @@ class Watch(Protocol):
 
     def started(self, at: float, run: Run) -> None:
         """Note that all pods of a job run."""
-        ...
 
     def lost(self, at: float, run: Run, why: Lost) -> None:
         """Note that a running job lost a pod, which is created again; the job keeps its quota."""
-        ...
 
     def provisioned(self, at: float, run: Run, failure: str) -> None:
         """Note that the nodes of a queued job are ready, or with `failure` why they are not."""
-        ...
 
     def node_added(self, at: float, machine: Machine) -> None:
         """Note that a machine is billed from now on."""
-        ...
 
     def node_removed(self, at: float, machine: Machine, busy_seconds: float) -> None:
         """Note that a machine is gone, and how long it had pods."""
-        ...
 
     def reclaimed(self, at: float, machine: Machine) -> None:
         """Note that the cloud took a machine."""
-        ...
 
     def refused(self, at: float, pool: str) -> None:
         """Note that the cloud has no machine for a pool."""
-        ...
 
     def used(self, run: Run, usd: float) -> None:
         """Note the cost of the part of a node that a pod used, US dollars."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True)

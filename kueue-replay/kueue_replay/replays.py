@@ -9,7 +9,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, Final, Literal, TypeAlias
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, TypeAdapter, ValidationError, model_validator
 from rich.console import Console
 
 from ebbtide.errors import EbbtideError
@@ -37,6 +37,8 @@ _STEP: Final = 8
 _MARGIN: Final = 1.5
 """Factor of the expected time of more jobs: waiting ones make each decision longer."""
 
+_JOBS: Final = TypeAdapter(list[TraceJob])
+
 OnReplay: TypeAlias = Callable[[str], None]
 """Called with the name of each replay before it begins."""
 
@@ -53,43 +55,6 @@ class TimeLimitError(EbbtideError):
     rule = "replay-time-limit"
 
 
-class Job(Part):
-    """A job of a request."""
-
-    name: str = ""
-    submit: float = Field(default=0.0, ge=0)
-    """Time of its submission, seconds from the start."""
-    seconds: float = Field(ge=0)
-    """Its run time without interruptions."""
-    pods: int | None = Field(default=None, ge=1)
-    """Number of its equal pods; null if CPU, memory and GPUs are totals, to be split by the nodes."""
-    cpu: float | None = None
-    """CPUs of each pod; null for the share of its node."""
-    memory: float | None = None
-    """Bytes of each pod; null for the share of its node."""
-    gpus: int = 0
-    """Accelerators of each pod."""
-    gpu_type: str = ""
-    """Type of the accelerators; empty for any of its queue's."""
-    queue: str = ""
-    """LocalQueue as `namespace/name`, or the pool of work in no queue."""
-    priority: str = ""
-    """WorkloadPriorityClass."""
-    checkpoint: float | None = None
-    """Seconds between checkpoints; null if an eviction loses everything."""
-    deadline: float | None = None
-    """Time by which it should have ended."""
-    user: str = ""
-    keep_node: bool = False
-    """Whether no scale-down ends it."""
-    admitted: bool = False
-    """Whether it has quota at the start."""
-    started: bool = False
-    """Whether its nodes exist at the start."""
-    flavor: str = ""
-    """ResourceFlavor of an admitted job; empty for any."""
-
-
 class Request(Part):
     """What is replayed on what."""
 
@@ -97,8 +62,8 @@ class Request(Part):
     """The cluster, or two versions of it, the earlier one first."""
     trace: str = ""
     """File of the trace."""
-    jobs: tuple[Job, ...] = ()
-    """Jobs in place of a file, by time of submission."""
+    jobs: tuple[dict[str, Any], ...] = ()
+    """Jobs in place of a file, by time of submission, with fields of `TraceJob`, at least `seconds`."""
     map_: Table = Table()
     """Names of the trace as names of the cluster."""
     cloud_model: CloudModel = CloudModel()
@@ -268,7 +233,7 @@ class Result:
             columns=columns,
             assumptions=tuple(self.effects),
             without_price=_all(declaration.without_price for declaration in declarations),
-            estimated=_all(declaration.estimated for declaration in declarations),
+            estimated=_all(declaration.cluster.estimated for declaration in declarations),
         )
 
 
@@ -310,13 +275,15 @@ class Replay:
         """
         try:
             self._request = request if isinstance(request, Request) else Request.model_validate(request)
+            self._declarations = [Declaration.of(cluster) for cluster in self._request.clusters]
+            mappers = [
+                Mapper(declaration, self._request.map_, own=True) for declaration in self._declarations
+            ]
+            check_table(mappers)
+            self._trace = _trace(self._request, mappers)
         except ValidationError as error:
             faults = (f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}." for fault in error.errors())
             raise RequestError("\n".join(faults)) from error
-        self._declarations = [Declaration.of(cluster) for cluster in self._request.clusters]
-        mappers = [Mapper(declaration, self._request.map_, own=True) for declaration in self._declarations]
-        check_table(mappers)
-        self._trace = _trace(self._request, mappers)
 
     def run(
         self,
@@ -427,8 +394,10 @@ def _trace(request: Request, mappers: Sequence[Mapper]) -> Trace:
             Path(request.trace),
             lambda job: dict.fromkeys(fault for mapper in mappers for fault in mapper.faults(job)),
         )
-    jobs = [TraceJob(number, **job.model_dump()) for number, job in enumerate(request.jobs, start=1)]
-    return Trace("the request", "jobs", jobs, 0.0)
+    rows = (
+        {"line": line, "name": "", "submit": 0.0, **job} for line, job in enumerate(request.jobs, start=1)
+    )
+    return Trace("the request", "jobs", _JOBS.validate_python(list(rows)), 0.0)
 
 
 class _TimeIsUpError(Exception):

@@ -279,7 +279,7 @@ def column(declaration: Declaration, outcomes: Sequence[Outcome], until: float) 
         pools=pools,
         others={
             item: _spread(cost.others[item] for cost in costs)
-            for item in dict.fromkeys(charge.item for charge in declaration.charges)
+            for item in dict.fromkeys(charge.item for charge in declaration.cluster.charges)
         },
         teams={team: _spread(outcome.team_usd.get(team, 0.0) for outcome in outcomes) for team in teams},
         options={

@@ -239,9 +239,9 @@ def schedulers(program: Path) -> Schedulers:
     def start(declaration: Declaration) -> Generator[KueueScheduler]:
         kueue = Kueue(
             program,
-            declaration.objects,
-            declaration.configuration,
-            declaration.namespaces,
+            declaration.cluster.objects,
+            declaration.cluster.configuration,
+            declaration.cluster.namespaces,
             answered=False,
         )
         with kueue:

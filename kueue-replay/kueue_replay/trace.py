@@ -12,7 +12,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final, Literal, TypeAlias
+from typing import Annotated, ClassVar, Final, Literal, TypeAlias
+
+from pydantic import ConfigDict, Field
 
 from ebbtide.errors import EbbtideError
 from ebbtide.text import printable, several
@@ -97,11 +99,13 @@ class TraceJob:
         flavor: ResourceFlavor of an admitted job; empty for any.
     """
 
+    __pydantic_config__: ClassVar = ConfigDict(extra="forbid")
+
     line: int
     name: str
-    submit: float
-    seconds: float
-    pods: int | None = None
+    submit: Annotated[float, Field(ge=0)]
+    seconds: Annotated[float, Field(ge=0)]
+    pods: Annotated[int, Field(ge=1)] | None = None
     cpu: float | None = None
     memory: float | None = None
     gpus: int = 0

@@ -1,7 +1,6 @@
 """The result of a replay in sentences: the change and its effect, then each cluster for itself."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Final
 
 from ebbtide.text import and_list, bound, several
@@ -32,7 +31,7 @@ def verdict(declarations: Sequence[Declaration], reports: Sequence[ColumnReport]
         old, new = declarations[:2]
         changes = list(_changes(old, new))
         if not changes:
-            same = replace(old, name=new.name) == new
+            same = old.cluster.model_copy(update={"name": new.name}) == new.cluster
             changes = ["the same declaration" if same else "other settings alone"]
         yield f"With {and_list(changes)}: {_compared(jobs, *reports[:2])}."
     for declaration, report in zip(declarations, reports, strict=True):
@@ -65,7 +64,7 @@ def _changes(old: Declaration, new: Declaration) -> Iterator[str]:
 def _queues(declaration: Declaration, *, whole: bool) -> list[object]:
     """Return the objects of queues; their names alone where quotas follow from changed nodes."""
     kinds = ("ClusterQueue", "Cohort", "LocalQueue")
-    objects = [item for item in declaration.objects if item["kind"] in kinds]
+    objects = [item for item in declaration.cluster.objects if item["kind"] in kinds]
     return [item if whole else (item["kind"], item["metadata"]["name"]) for item in objects]
 
 
@@ -109,7 +108,7 @@ def _alone(declaration: Declaration, report: ColumnReport, jobs: int, *, named: 
         if wait.half and wait.most
         else "no job ran"
     )
-    cost = f"{bound(declaration.without_price, declaration.estimated)}${report.usd.median:,.2f}"
+    cost = f"{bound(declaration.without_price, declaration.cluster.estimated)}${report.usd.median:,.2f}"
     queued = {pool for queue in declaration.queues.values() for pool in queue.pools}
     work = [pool for pool in report.pools if pool.pool in queued]
     hours, idle = (sum(getattr(pool, key).median for pool in work) for key in ("node_hours", "idle_hours"))

@@ -200,7 +200,7 @@ def simulated(
 
 def a_request(jobs: Iterable[TraceJob], *clusters: Cluster, **fields: Any) -> Request:
     """Return a request to replay jobs on clusters."""
-    rows = [{key: value for key, value in asdict(job).items() if key != "line"} for job in jobs]
+    rows = list(map(asdict, jobs))
     given = {"clusters": clusters or (a_cluster(),), "jobs": rows, "cloud_model": a_model()}
     return Request.model_validate(given | fields)
 

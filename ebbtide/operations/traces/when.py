@@ -157,7 +157,7 @@ def _row(job: PresentJob, now: float, random: Random | None) -> dict[str, Any]:
         "gpus": requests.gpus,
         "queue": f"{work.namespace}/{work.queue or requests.pool}",
         "priority": work.priority,
-        "keepNode": requests.keep_node,
+        "keep_node": requests.keep_node,
         "admitted": work.admitted is not None,
         "started": work.started is not None,
         "flavor": work.flavor,

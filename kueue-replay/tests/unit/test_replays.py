@@ -131,7 +131,7 @@ def test_columns_have_cost_waiting_and_work(compared: ReplayReport) -> None:
         assert [wait.group for wait in column.waits] == ["all", "speech", "vision"]
         assert [(wait.group, wait.jobs) for wait in column.users] == [("ada", 30)]
         assert [wait.group for wait in column.sizes] == ["1 GPU", "4 to 7 GPUs", "256 to 511 GPUs"]
-        assert column.never[0].lines == (40,)
+        assert column.never[0].lines == (50,)
         assert column.deadlines == 30
     old, new = compared.columns
     assert old.waits[0].most

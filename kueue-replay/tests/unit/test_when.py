@@ -179,12 +179,12 @@ def test_a_declaration_without_the_right_to_read_queues(cluster: Profile) -> Non
     declaration = Declaration.of(Cluster.model_validate(present))
     assert declaration.queues["vision/t4"].pools == ("t4",)
     assert declaration.flavors["a100"].queued
-    (cohort,) = (item for item in declaration.objects if item["kind"] == "Cohort")
+    (cohort,) = (item for item in declaration.cluster.objects if item["kind"] == "Cohort")
     quotas = {
         flavor["name"]: {item["name"]: item["nominalQuota"] for item in flavor["resources"]}
         for flavor in cohort["spec"]["resourceGroups"][0]["flavors"]
     }
     assert quotas["t4"]["nvidia.com/gpu"] == "4"
-    assert [item["metadata"]["name"] for item in declaration.objects if item["kind"] == "AdmissionCheck"] == [
-        "queued-a100"
-    ]
+    assert [
+        item["metadata"]["name"] for item in declaration.cluster.objects if item["kind"] == "AdmissionCheck"
+    ] == ["queued-a100"]
