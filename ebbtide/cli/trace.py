@@ -71,8 +71,7 @@ def trace_export(
     declaration has them.
     """
     from ebbtide.clients.kubernetes import Api  # noqa: PLC0415
-    from ebbtide.operations.traces import rows  # noqa: PLC0415
-    from ebbtide.operations.traces.history import read_history  # noqa: PLC0415
+    from ebbtide.operations.traces import history as traces  # noqa: PLC0415
 
     length = duration(since)
     check_namespaces(namespace, all_namespaces=all_namespaces)
@@ -80,8 +79,8 @@ def trace_export(
     place = "" if all_namespaces else namespace_of(api, namespace)
     cluster = available_profile(profile, place, context)
     now = time.time()
-    history = read_history(api, place, now - length.total_seconds(), now, cluster)
-    exported = rows.anonymous(history.rows, secrets.token_bytes(32)) if anonymous else history.rows
-    write(rows.to_csv(exported), out)
+    history = traces.read_history(api, place, now - length.total_seconds(), now, cluster)
+    exported = traces.anonymous(history.rows, secrets.token_bytes(32)) if anonymous else history.rows
+    write(traces.to_csv(exported), out)
     for note in history.notes:
         say(note, err=True)

@@ -14,8 +14,7 @@ if TYPE_CHECKING:
 
     from ebbtide.clients.kubernetes import Api
     from ebbtide.operations.traces.existing import ExistingWork
-    from ebbtide.operations.traces.present import Present
-    from ebbtide.operations.traces.when import Estimate
+    from ebbtide.operations.traces.when import Estimate, Present
     from ebbtide.placement import Profile
 
 
@@ -76,8 +75,7 @@ def _estimates(
     """Read the state of the queues, and replay it."""
     require("replay")
     from ebbtide.operations import replays  # noqa: PLC0415
-    from ebbtide.operations.traces.present import read_present  # noqa: PLC0415
-    from ebbtide.operations.traces.when import estimate  # noqa: PLC0415
+    from ebbtide.operations.traces.when import estimate, read_present  # noqa: PLC0415
 
     progress = console(sys.stderr)
     program = replays.kueue(progress)

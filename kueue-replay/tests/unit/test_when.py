@@ -11,8 +11,7 @@ import pytest
 
 from ebbtide.declaration.model import declare
 from ebbtide.operations.traces.existing import ExistingWork, PodRequests
-from ebbtide.operations.traces.present import Present, PresentJob
-from ebbtide.operations.traces.when import Estimate, estimate, present_cluster
+from ebbtide.operations.traces.when import Estimate, Present, PresentJob, estimate, present_cluster
 from ebbtide.placement import Profile
 from ebbtide.placement.derive import profile
 from first_in import first_in

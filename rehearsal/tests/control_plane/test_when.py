@@ -9,8 +9,7 @@ import pytest
 
 from ebbtide.clients.kubernetes import Api
 from ebbtide.declaration.model import Cluster, declare
-from ebbtide.operations.traces.present import read_present
-from ebbtide.operations.traces.when import present_cluster
+from ebbtide.operations.traces.when import present_cluster, read_present
 from ebbtide.placement import Profile
 from ebbtide.placement.derive import profile
 from ebbtide.work.jobs import job

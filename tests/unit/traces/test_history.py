@@ -8,8 +8,14 @@ import pytest
 from ebbtide.clients.kubernetes import Api
 from ebbtide.declaration.model import declare
 from ebbtide.in_pods.cost_recorder import MONTH_LABEL, NAMESPACE, Recorder
-from ebbtide.operations.traces.history import History, TraceExportError, read_history
-from ebbtide.operations.traces.rows import TraceRow, anonymous, to_csv
+from ebbtide.operations.traces.history import (
+    History,
+    TraceExportError,
+    TraceRow,
+    anonymous,
+    read_history,
+    to_csv,
+)
 from ebbtide.placement import Profile
 from ebbtide.placement.derive import profile
 from ebbtide.work.placement import KEPT

@@ -10,7 +10,7 @@ from ebbtide.clients.kubernetes import Api, ApiError
 from ebbtide.declaration.model import declare
 from ebbtide.in_pods.cost_recorder import NAMESPACE, STATE
 from ebbtide.operations.traces.existing import planned
-from ebbtide.operations.traces.present import Present, read_present
+from ebbtide.operations.traces.when import Present, read_present
 from ebbtide.placement import Profile
 from ebbtide.placement.derive import profile
 from ebbtide.values.kueue_api import API_PATH
