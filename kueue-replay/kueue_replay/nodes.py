@@ -17,18 +17,22 @@ from typing import Final, Literal, Protocol
 
 from ebbtide.placement.profile import SAFE_TO_EVICT, Toleration
 from ebbtide.values.pod_requests import amounts
-from ebbtide_rehearsal.cloud.nodes.backoff import Backoff
-from ebbtide_rehearsal.cloud.nodes.cluster import ClusterSnapshot, Node, PodSet, ProvisioningRequest
-from ebbtide_rehearsal.cloud.nodes.decisions import QUEUED, Order
-from ebbtide_rehearsal.cloud.nodes.machines import Machine
-from ebbtide_rehearsal.cloud.nodes.names import group
-from ebbtide_rehearsal.cloud.nodes.pods import Pod
-from ebbtide_rehearsal.cloud.nodes.preferences import best
-from ebbtide_rehearsal.cloud.nodes.provisioning_requests import decide
-from ebbtide_rehearsal.cloud.nodes.reclaiming import is_recreated, missing_machines
-from ebbtide_rehearsal.cloud.nodes.scale_down import ScaleDownReview, review
-from ebbtide_rehearsal.cloud.nodes.scale_up import expansion_options, options, spread
-from ebbtide_rehearsal.cloud.nodes.templates import labels, provides
+from ebbtide_rehearsal.cloud.node_pools.expander import best
+from ebbtide_rehearsal.cloud.node_pools.fleet import Backoff
+from ebbtide_rehearsal.cloud.node_pools.machines import Machine, group, labels, provides
+from ebbtide_rehearsal.cloud.node_pools.provisioning_requests import decide
+from ebbtide_rehearsal.cloud.node_pools.removal import is_recreated, missing_machines
+from ebbtide_rehearsal.cloud.node_pools.scale_down import ScaleDownReview, review
+from ebbtide_rehearsal.cloud.node_pools.scale_up import expansion_options, options, spread
+from ebbtide_rehearsal.cloud.node_pools.scheduling import Pod
+from ebbtide_rehearsal.cloud.node_pools.snapshot import (
+    QUEUED,
+    ClusterSnapshot,
+    Node,
+    Order,
+    PodSet,
+    ProvisioningRequest,
+)
 from ebbtide_rehearsal.cloud.pools import NodePool
 from kueue_replay.cloud_model import Cloud
 from kueue_replay.cluster import Shape

@@ -10,7 +10,7 @@ from itertools import pairwise
 from statistics import median
 from typing import Final
 
-from ebbtide_rehearsal.cloud.nodes.machines import Machine
+from ebbtide_rehearsal.cloud.node_pools.machines import Machine
 from ebbtide_rehearsal.cloud.store import Event
 from ebbtide_rehearsal.report.cost import Ledger, ledger
 from ebbtide_rehearsal.report.series import Series

@@ -9,7 +9,7 @@ from ebbtide.analysis.preview.stack_files import StackFiles, read_stack, record_
 from ebbtide.analysis.recording.program import ProgramError
 from ebbtide.declaration.model import Aks, Cluster, DeclarationError, Gke, declare
 from ebbtide.declaration.model.addons import ReleasedAddOn
-from ebbtide_rehearsal.cloud.settings import CloudSettings
+from ebbtide_rehearsal.cloud.running import CloudSettings
 from ebbtide_rehearsal.failures import RehearsalError
 from ebbtide_rehearsal.report.document import Report
 from ebbtide_rehearsal.scenarios.argo import TOOLS

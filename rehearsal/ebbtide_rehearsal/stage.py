@@ -14,12 +14,11 @@ import certifi
 
 from ebbtide.analysis.preview.stack_files import StackFiles
 from ebbtide.clients.kubernetes import Api
-from ebbtide_rehearsal.cloud.azure import DIRECTORY
-from ebbtide_rehearsal.cloud.clusters import CLUSTER
+from ebbtide_rehearsal.cloud.azure.identities import DIRECTORY
 from ebbtide_rehearsal.cloud.existing import introduce
+from ebbtide_rehearsal.cloud.provider import CLUSTER
 from ebbtide_rehearsal.cloud.regions import REGIONS
-from ebbtide_rehearsal.cloud.running import RunningCloud
-from ebbtide_rehearsal.cloud.settings import CloudSettings
+from ebbtide_rehearsal.cloud.running import CloudSettings, RunningCloud
 from ebbtide_rehearsal.cloud.store import Store
 from ebbtide_rehearsal.control_plane.processes import Processes
 from ebbtide_rehearsal.engine import Engine

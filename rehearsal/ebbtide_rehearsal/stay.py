@@ -21,14 +21,12 @@ from ebbtide.analysis.preview.stack_files import StackFiles, read_stack, stack_n
 from ebbtide.operations.interrupts import deferred_interrupts
 from ebbtide.text import did_you_mean
 from ebbtide_rehearsal.cloud.existing import introduce
-from ebbtide_rehearsal.cloud.faults import RECLAIM, InjectedFault
-from ebbtide_rehearsal.cloud.nodes.machines import all_machines
-from ebbtide_rehearsal.cloud.nodes.reclaiming import RECLAIMABLE
+from ebbtide_rehearsal.cloud.node_pools.machines import all_machines
+from ebbtide_rehearsal.cloud.node_pools.removal import RECLAIMABLE
 from ebbtide_rehearsal.cloud.pools import all_pools
-from ebbtide_rehearsal.cloud.rest import rest_access
-from ebbtide_rehearsal.cloud.running import RunningCloud
-from ebbtide_rehearsal.cloud.settings import CloudSettings, store_file
-from ebbtide_rehearsal.cloud.store import Store
+from ebbtide_rehearsal.cloud.rest.access import rest_access
+from ebbtide_rehearsal.cloud.running import CloudSettings, RunningCloud, store_file
+from ebbtide_rehearsal.cloud.store import RECLAIM, InjectedFault, Store
 from ebbtide_rehearsal.failures import RehearsalError
 from ebbtide_rehearsal.shell import Shell, shell
 from ebbtide_rehearsal.sources import link_charts, mirror

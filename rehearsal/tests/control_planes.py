@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from ebbtide_rehearsal.cloud.clusters import Endpoint
+from ebbtide_rehearsal.cloud.provider import Endpoint
 
 
 class FakeControlPlanes:

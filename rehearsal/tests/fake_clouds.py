@@ -9,10 +9,17 @@ from ebbtide.analysis.recording.recording import Recording, Resource
 from ebbtide.analysis.recording.values import revealed
 from ebbtide.declaration.catalog.clouds import region_of
 from ebbtide_rehearsal.cloud import existing
-from ebbtide_rehearsal.cloud.azure import AzureProvider
-from ebbtide_rehearsal.cloud.clusters import Clusters
-from ebbtide_rehearsal.cloud.gcp import Gcp
-from ebbtide_rehearsal.cloud.provider import Call, Created, Failure, Properties, Provider, RefusedError
+from ebbtide_rehearsal.cloud.azure.provider import AzureProvider
+from ebbtide_rehearsal.cloud.gcp.provider import Gcp
+from ebbtide_rehearsal.cloud.provider import (
+    Call,
+    Clusters,
+    Created,
+    Failure,
+    Properties,
+    Provider,
+    RefusedError,
+)
 from ebbtide_rehearsal.cloud.store import Store
 from rehearsal.tests.control_planes import FakeControlPlanes
 from tests.declarations import Declaration

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ebbtide_rehearsal.cloud.autoscaling import Autoscaling
-from ebbtide_rehearsal.cloud.nodes.settings import NodeSettings
+from ebbtide_rehearsal.cloud.node_pools.fleet import NodeSettings
+from ebbtide_rehearsal.cloud.pools import Autoscaling
 from kueue_replay.cloud_model import (
     Availability,
     Cloud,

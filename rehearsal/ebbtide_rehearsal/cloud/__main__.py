@@ -1,7 +1,8 @@
 """Process of the fake cloud: `python -m ebbtide_rehearsal.cloud --directory DIR`.
 
 It reads `settings` from its directory, writes the ports of its providers there, and ends when its standard
-input closes, which also happens if its parent process is killed."""
+input closes, which also happens if its parent process is killed.
+"""
 
 import argparse
 import contextlib
@@ -11,15 +12,67 @@ import select
 import signal
 import sys
 import threading
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import Final
+from typing import Final, Literal
 
 from ebbtide import lazy_packages
-from ebbtide_rehearsal.cloud.assembly import assembled
+from ebbtide_rehearsal.cloud.azure.provider import AzureProvider
+from ebbtide_rehearsal.cloud.control_planes import ControlPlanes
+from ebbtide_rehearsal.cloud.existing import make
+from ebbtide_rehearsal.cloud.gcp.provider import Gcp
+from ebbtide_rehearsal.cloud.node_pools.fleet import NodeSettings
+from ebbtide_rehearsal.cloud.node_pools.loop import NodeLoop
+from ebbtide_rehearsal.cloud.node_pools.pod_processes import PROCESSES
 from ebbtide_rehearsal.cloud.protocol import serve
-from ebbtide_rehearsal.cloud.settings import CloudSettings, store_file, write_memory, write_ports
+from ebbtide_rehearsal.cloud.provider import Provider
+from ebbtide_rehearsal.cloud.running import CloudSettings, store_file, write_memory, write_ports
 from ebbtide_rehearsal.cloud.store import Store
+from ebbtide_rehearsal.control_plane import ControlPlane
+
+
+@dataclass(frozen=True, slots=True)
+class Assembled:
+    """The assembled cloud.
+
+    Attributes:
+        providers: one provider per package.
+        clusters: the control planes.
+    """
+
+    providers: Sequence[Provider]
+    clusters: ControlPlanes
+
+
+@contextmanager
+def assembled(directory: Path, settings: CloudSettings, store: Store) -> Generator[Assembled]:
+    """Assemble the cloud; its control planes end with the block.
+
+    Args:
+        directory: directory of the cloud.
+        settings: its settings.
+        store: its state.
+
+    Raises:
+        KeyError: the settings lack a required tool.
+        RefusedError: an existing resource of the declaration cannot be created.
+    """
+
+    def nodes(identity: str, cloud: Literal["gke", "aks"], plane: ControlPlane) -> NodeLoop:
+        pods = plane.plan.directory / PROCESSES
+        return NodeLoop(identity, cloud, plane.api, store, pods, NodeSettings.at(settings.speed))
+
+    clusters = ControlPlanes(directory, Path(os.environ["SSL_CERT_FILE"]), settings, store, nodes)
+    try:
+        if settings.declaration:
+            make(settings.declaration, store, clusters)
+        yield Assembled((Gcp(store, clusters), AzureProvider(store, clusters)), clusters)
+    finally:
+        clusters.stop()
+
 
 _LOOK_EVERY: Final = 2.0  # seconds
 _KIB: Final = 1024

@@ -22,7 +22,6 @@ from pulumi.runtime.proto import plugin_pb2, provider_pb2, provider_pb2_grpc
 
 from ebbtide.analysis.recording.values import Plain, Secret, revealed
 from ebbtide.analysis.recording.wire import fill_struct, properties
-from ebbtide_rehearsal.cloud.api_failures import failure
 from ebbtide_rehearsal.cloud.provider import (
     Call,
     DiffResult,
@@ -33,7 +32,7 @@ from ebbtide_rehearsal.cloud.provider import (
     RefusedError,
     UnfinishedError,
 )
-from ebbtide_rehearsal.cloud.store import Store
+from ebbtide_rehearsal.cloud.store import Store, failure
 
 
 def as_secret_as(value: Plain, example: Plain) -> Plain:

@@ -1,20 +1,108 @@
-"""State of the fake cloud: resources, injected faults and the event log, in one file on disk.
+"""State of the fake cloud: its clock, resources, injected faults and the event log, in one file on disk.
 
 The file is a SQLite database, since the cloud's process and the rehearsal's process access it concurrently,
-and it must outlive both.
+and it must outlive both. Time may run faster than the wall clock if no real component depends on it.
 """
 
 import json
 import sqlite3
 import threading
-from collections.abc import Generator, Mapping
+import time
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Final, Self
 
-from ebbtide_rehearsal.cloud.clock import Clock
-from ebbtide_rehearsal.cloud.faults import InjectedFault
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """Simulated time of a rehearsal. The cloud's durations (starting a node, waiting before a removal) and
+    its bill use it; Kubernetes and Kueue use the wall clock.
+
+    Attributes:
+        started: wall-clock time of the start, seconds since the epoch.
+        speed: simulated seconds per second.
+        wall: source of the wall-clock time.
+    """
+
+    started: float
+    speed: float = 1.0
+    wall: Callable[[], float] = field(default=time.time, compare=False)
+
+    def now(self) -> float:
+        """Return simulated seconds since the start."""
+        return (self.wall() - self.started) * self.speed
+
+    def real(self, seconds: float) -> float:
+        """Convert simulated seconds to wall-clock seconds."""
+        return seconds / self.speed
+
+    def wait(self, seconds: float, until: threading.Event) -> bool:
+        """Wait for simulated seconds or for the event; return whether the event was set."""
+        return until.wait(self.real(seconds))
+
+
+@dataclass(slots=True)
+class ClusterTime:
+    """Time of the cluster in a scenario: simulated while the scenario waits for the cluster, this machine's
+    while a step works, such as `pulumi up`. Otherwise a step of a minute would be an hour at the usual speed.
+
+    Attributes:
+        speed: simulated seconds per second.
+        work: start and end of each step that works, simulated seconds.
+    """
+
+    speed: float
+    work: list[tuple[float, float]] = field(default_factory=list[tuple[float, float]])
+
+    def at(self, simulated: float) -> float:
+        """Return the cluster's time at a simulated time, seconds since the start."""
+        working = sum(max(0.0, min(simulated, end) - start) for start, end in self.work)
+        return simulated - working * (1 - 1 / self.speed)
+
+
+NO_STOCK: Final = "no-stock"
+"""The cloud has no machines for a node pool, so requested nodes do not start. Target: the pool, or a zone of
+the pool, as `pool/zone`."""
+
+QUOTA: Final = "quota"
+"""A quota is exceeded: requests that need it are rejected with the cloud's message. Target: the cloud's name
+of the quota. Details: `limit`."""
+
+RECLAIM: Final = "reclaim"
+"""The cloud reclaims nodes. Target: the pool. Details: `share` of its nodes from 0 to 1 or their `count`, and
+`graceful`, whether the kubelet gets notice. Applied once for all pools that match."""
+
+API_ERROR: Final = "api-error"
+"""A call of a cloud's API fails. Target: the operation and the type, such as
+`create gcp:container/nodePool:NodePool`. Details: `message`."""
+
+SLOW: Final = "slow"
+"""A call of a cloud's API is delayed. Target: as for an API error. Details: `seconds`, wall clock."""
+
+
+@dataclass(frozen=True, slots=True)
+class InjectedFault:
+    """An injected fault.
+
+    Attributes:
+        kind: one of the kinds above.
+        target: pattern of targets; `*` matches any characters, `?` a single one.
+        times: number of times that it strikes; None until it is lifted.
+        details: parameters of the kind, JSON.
+    """
+
+    kind: str
+    target: str = "*"
+    times: int | None = None
+    details: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    def matches(self, target: str) -> bool:
+        """Return whether the fault's pattern matches a target."""
+        return fnmatchcase(target, self.target)
+
 
 _SCHEMA = """
 create table if not exists clock (started real not null, speed real not null);
@@ -216,3 +304,36 @@ def _resource(row: tuple[Any, ...]) -> Resource:
 def _fault(row: tuple[Any, ...]) -> tuple[int, InjectedFault]:
     number, kind, target, times, details = row
     return number, InjectedFault(kind, target, times, json.loads(details))
+
+
+@dataclass(frozen=True, slots=True)
+class ApiFailure:
+    """Effect of injected failures on a call.
+
+    Attributes:
+        seconds: delay, wall-clock seconds.
+        message: error message; None if the call continues.
+    """
+
+    seconds: float = 0
+    message: str | None = None
+
+
+def failure(store: Store, operation: str, type_: str, name: str) -> ApiFailure:
+    """Apply the failures that are injected for a call.
+
+    Args:
+        store: the fake cloud's store.
+        operation: `create`, `read`, `update` or `delete`.
+        type_: type token.
+        name: name of the resource.
+    """
+    targets = (f"{operation} {type_}", f"{operation} {type_} {name}")
+    slow = store.strike(SLOW, *targets)
+    error = store.strike(API_ERROR, *targets)
+    if error is not None:
+        store.log_event("api-error", f"The API fails to {operation} {name}.", call=targets[1])
+    return ApiFailure(
+        seconds=float(slow.details["seconds"]) if slow is not None else 0,
+        message=str(error.details["message"]) if error is not None else None,
+    )

@@ -26,13 +26,12 @@ from ebbtide.analysis.recording.provider_calls import ProviderCall, read
 from ebbtide.analysis.recording.values import leaves
 from ebbtide.values.documents import DocumentPart
 from ebbtide.values.paths import path_keys
-from ebbtide_rehearsal.cloud.azure import AzureProvider, know
 from ebbtide_rehearsal.cloud.azure.arm import DEPLOYER
-from ebbtide_rehearsal.cloud.azure.roles import ASSIGNMENT
-from ebbtide_rehearsal.cloud.clusters import Endpoint
-from ebbtide_rehearsal.cloud.core.read_back import rows_of
-from ebbtide_rehearsal.cloud.gcp import Gcp
-from ebbtide_rehearsal.cloud.provider import Call, Provider, Read, RefusedError
+from ebbtide_rehearsal.cloud.azure.identities import ASSIGNMENT, know
+from ebbtide_rehearsal.cloud.azure.provider import AzureProvider
+from ebbtide_rehearsal.cloud.fake_provider import rows_of
+from ebbtide_rehearsal.cloud.gcp.provider import Gcp
+from ebbtide_rehearsal.cloud.provider import Call, Endpoint, Provider, Read, RefusedError
 from ebbtide_rehearsal.cloud.store import Store
 
 VERSION: Final = "ebbtide.dev/real-cloud/v1"

@@ -9,8 +9,7 @@ from ebbtide.analysis.costs.charges import CLOUD_NAT, charges, cloud_nat
 from ebbtide.analysis.reading.pools import read_clusters, read_pools
 from ebbtide.analysis.recording.recording import Recording
 from ebbtide.declaration.catalog.amounts import Amount
-from ebbtide_rehearsal.cloud.clock import ClusterTime
-from ebbtide_rehearsal.cloud.store import Event
+from ebbtide_rehearsal.cloud.store import ClusterTime, Event
 
 _HOUR: Final = 3600
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from ebbtide_rehearsal.cloud.nodes.scale_down import UNNEEDED
+from ebbtide_rehearsal.cloud.node_pools.scale_down import UNNEEDED
 from ebbtide_rehearsal.cloud.store import Event
 from ebbtide_rehearsal.report.document import JobsReport
 

@@ -15,7 +15,7 @@ import yaml
 
 from ebbtide.clients.kubernetes import Api
 from ebbtide.declaration.catalog import PINS
-from ebbtide_rehearsal.cloud.existing_pipelines import NAME, SPEC_PATCH
+from ebbtide_rehearsal.cloud.existing import NAME, SPEC_PATCH
 from ebbtide_rehearsal.control_plane import ControlPlaneTools
 from ebbtide_rehearsal.control_plane.processes import Process, Processes
 from ebbtide_rehearsal.failures import RehearsalError

@@ -19,8 +19,7 @@ from ebbtide.clients.kubernetes.objects import part
 from ebbtide.declaration.project.yaml_file import YamlFileError
 from ebbtide.placement import Profile, ProfileError
 from ebbtide.work.errors import WorkloadError
-from ebbtide_rehearsal.cloud.clock import ClusterTime
-from ebbtide_rehearsal.cloud.faults import InjectedFault
+from ebbtide_rehearsal.cloud.store import ClusterTime, InjectedFault
 from ebbtide_rehearsal.control_plane.discovery import Discovery
 from ebbtide_rehearsal.control_plane.stages import RUNS, RUNS_FOR
 from ebbtide_rehearsal.engine import Outcome

@@ -7,8 +7,7 @@ from typing import Any, Final
 
 from ebbtide.clients.kubernetes import Api
 from ebbtide.values.kueue_api import API_PATH
-from ebbtide_rehearsal.cloud.clock import ClusterTime
-from ebbtide_rehearsal.cloud.store import Store
+from ebbtide_rehearsal.cloud.store import ClusterTime, Store
 from ebbtide_rehearsal.pipelines.templates import LAUNCHED
 from ebbtide_rehearsal.report.cost import spent, timed
 from ebbtide_rehearsal.scenarios.conditions import Observation, ObservedJob

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final, assert_never
 
 from ebbtide.text import several
-from ebbtide_rehearsal.cloud.clock import ClusterTime
+from ebbtide_rehearsal.cloud.store import ClusterTime
 from ebbtide_rehearsal.report.cost import ledger, timed
 from ebbtide_rehearsal.report.document import EventReport, MoneyReport, Report, StepReport
 from ebbtide_rehearsal.report.scale_down import minutes_to_zero

@@ -9,9 +9,9 @@ import pytest
 
 from ebbtide.declaration.providers import schema as provider_schema
 from ebbtide.declaration.providers.constraints import constraints_of
-from ebbtide_rehearsal.cloud.azure import AzureProvider
-from ebbtide_rehearsal.cloud.core.read_back import as_read, defaults_of
-from ebbtide_rehearsal.cloud.gcp import Gcp
+from ebbtide_rehearsal.cloud.azure.provider import AzureProvider
+from ebbtide_rehearsal.cloud.fake_provider import as_read, defaults_of
+from ebbtide_rehearsal.cloud.gcp.provider import Gcp
 from ebbtide_rehearsal.cloud.provider import Call, DiffResult, Read, RefusedError
 from ebbtide_rehearsal.cloud.store import Store
 from rehearsal.provider_schemas.constraints import descendants

@@ -6,15 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from ebbtide.clients.kubernetes import Api
-from ebbtide_rehearsal.cloud.autoscaling import Autoscaling, Expander, put_settings
-from ebbtide_rehearsal.cloud.nodes.actuator import Actuator
-from ebbtide_rehearsal.cloud.nodes.cluster import read_node
-from ebbtide_rehearsal.cloud.nodes.fleet import Fleet
-from ebbtide_rehearsal.cloud.nodes.machines import Machine, put
-from ebbtide_rehearsal.cloud.nodes.names import new_name
-from ebbtide_rehearsal.cloud.nodes.settings import NodeSettings
-from ebbtide_rehearsal.cloud.nodes.snapshot_reader import SnapshotReader
-from ebbtide_rehearsal.cloud.pools import NodePool, register
+from ebbtide_rehearsal.cloud.node_pools.actuator import Actuator
+from ebbtide_rehearsal.cloud.node_pools.fleet import Fleet, NodeSettings
+from ebbtide_rehearsal.cloud.node_pools.machines import Machine, new_name, put
+from ebbtide_rehearsal.cloud.node_pools.snapshot import SnapshotReader, read_node
+from ebbtide_rehearsal.cloud.pools import Autoscaling, Expander, NodePool, put_settings, register
 from ebbtide_rehearsal.cloud.store import Store
 from rehearsal.tests.control_plane.cluster import Object, pod, wait
 from rehearsal.tests.control_plane.node_pools import CLUSTER, work_pool

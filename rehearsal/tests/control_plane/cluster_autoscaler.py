@@ -12,11 +12,9 @@ from typing import Any, Final
 
 import grpc
 
-from ebbtide_rehearsal.cloud.nodes.actuator import Actuator
-from ebbtide_rehearsal.cloud.nodes.fleet import Fleet
-from ebbtide_rehearsal.cloud.nodes.machines import Machine
-from ebbtide_rehearsal.cloud.nodes.names import group, provider_id
-from ebbtide_rehearsal.cloud.nodes.templates import UNINITIALIZED, node
+from ebbtide_rehearsal.cloud.node_pools.actuator import Actuator
+from ebbtide_rehearsal.cloud.node_pools.fleet import Fleet
+from ebbtide_rehearsal.cloud.node_pools.machines import UNINITIALIZED, Machine, node, node_group, provider_id
 from ebbtide_rehearsal.cloud.pools import NodePool, pools
 from ebbtide_rehearsal.cloud.store import Store
 from ebbtide_rehearsal.control_plane import ControlPlane
@@ -91,7 +89,7 @@ class NodeGroups:
         """Pools with a zone, by name of their node group."""
         scaled = [pool for pool in pools(self._store, self._cluster) if pool.autoscaled]
         return {
-            group(pool, zone): (pool, zone)
+            node_group(pool, zone): (pool, zone)
             for pool in scaled
             for zone in (pool.zones if pool.cloud == "gke" else pool.zones[:1])
         }

@@ -8,7 +8,7 @@ import pytest
 import yaml
 from rich.console import Console
 
-from ebbtide_rehearsal.cloud.api_server_proxy import ApiServerProxy
+from ebbtide_rehearsal.cloud.control_planes import ApiServerProxy
 from ebbtide_rehearsal.cloud.store import Store
 from ebbtide_rehearsal.control_plane import NAMES, ControlPlane, ControlPlaneSettings, ControlPlaneTools
 from ebbtide_rehearsal.tools import Tools, ensure, narration

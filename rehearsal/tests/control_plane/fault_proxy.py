@@ -10,7 +10,7 @@ from typing import Final
 from aiohttp import web
 from yarl import URL
 
-from ebbtide_rehearsal.cloud.api_server_proxy import ApiServerProxy
+from ebbtide_rehearsal.cloud.control_planes import ApiServerProxy
 from ebbtide_rehearsal.cloud.store import Store
 from ebbtide_rehearsal.control_plane import ControlPlane
 from ebbtide_rehearsal.control_plane.identities import kubeconfig

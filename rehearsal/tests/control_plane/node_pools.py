@@ -8,10 +8,10 @@ from typing import Any
 
 from ebbtide.clients.kubernetes import Api
 from ebbtide.placement import NodeTaint
-from ebbtide_rehearsal.cloud.faults import RECLAIM, InjectedFault
-from ebbtide_rehearsal.cloud.nodes import NodeLoop, NodeSettings
+from ebbtide_rehearsal.cloud.node_pools.fleet import NodeSettings
+from ebbtide_rehearsal.cloud.node_pools.loop import NodeLoop
 from ebbtide_rehearsal.cloud.pools import NodePool, register
-from ebbtide_rehearsal.cloud.store import Store
+from ebbtide_rehearsal.cloud.store import RECLAIM, InjectedFault, Store
 from rehearsal.tests.control_plane.cluster import Object, pod
 
 CLUSTER = "projects/acme/locations/us-central1-a/clusters/tried"

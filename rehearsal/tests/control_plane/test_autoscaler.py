@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ebbtide.clients.kubernetes.objects import condition
-from ebbtide_rehearsal.cloud.autoscaling import Autoscaling, Expander, put_settings
+from ebbtide_rehearsal.cloud.pools import Autoscaling, Expander, put_settings
 from ebbtide_rehearsal.control_plane import RUNS_FOR, ControlPlane
 from rehearsal.tests.control_plane.cluster import Object, job, namespace, wait
 from rehearsal.tests.control_plane.node_pools import CLUSTER, Running, running, work, work_pool

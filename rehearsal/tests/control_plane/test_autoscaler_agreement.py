@@ -16,15 +16,14 @@ import pytest
 
 from ebbtide.clients.kubernetes import Api
 from ebbtide.placement import NodeTaint
-from ebbtide_rehearsal.cloud.autoscaling import Expander
-from ebbtide_rehearsal.cloud.faults import NO_STOCK, InjectedFault
-from ebbtide_rehearsal.cloud.nodes.actuator import Actuator
-from ebbtide_rehearsal.cloud.nodes.cluster import ClusterSnapshot
-from ebbtide_rehearsal.cloud.nodes.names import group
-from ebbtide_rehearsal.cloud.nodes.scale_down import ScaleDownReview, review
-from ebbtide_rehearsal.cloud.nodes.scale_up import expansion_options, scale_up
-from ebbtide_rehearsal.cloud.nodes.settings import NodeSettings
-from ebbtide_rehearsal.cloud.pools import NodePool
+from ebbtide_rehearsal.cloud.node_pools.actuator import Actuator
+from ebbtide_rehearsal.cloud.node_pools.fleet import NodeSettings
+from ebbtide_rehearsal.cloud.node_pools.machines import node_group
+from ebbtide_rehearsal.cloud.node_pools.scale_down import ScaleDownReview, review
+from ebbtide_rehearsal.cloud.node_pools.scale_up import expansion_options, scale_up
+from ebbtide_rehearsal.cloud.node_pools.snapshot import ClusterSnapshot
+from ebbtide_rehearsal.cloud.pools import Expander, NodePool
+from ebbtide_rehearsal.cloud.store import NO_STOCK, InjectedFault
 from ebbtide_rehearsal.control_plane import RUNS_FOR, ControlPlane
 from rehearsal.tests.control_plane.autoscaler_trial import Trial, aks_pool, join, pending_pods
 from rehearsal.tests.control_plane.cluster import Object, job, namespace, pod, wait
@@ -142,7 +141,7 @@ def _ours(snapshot: ClusterSnapshot, trial: Trial) -> tuple[Counter[str], list[s
             return nodes, refused, {item.message for item in unschedulable}
         refusals = trial.fleet.order(planned.pool, planned.zones)
         refused += [planned.pool.name] if refusals else []
-        nodes.update(group(planned.pool, zone) for zone in planned.zones if zone not in refusals)
+        nodes.update(node_group(planned.pool, zone) for zone in planned.zones if zone not in refusals)
 
 
 def _create(api: Api, place: str, pods: Sequence[Object]) -> None:

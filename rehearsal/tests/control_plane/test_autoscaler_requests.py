@@ -9,13 +9,18 @@ from typing import Any
 import pytest
 
 from ebbtide.clients.kubernetes import Api
-from ebbtide_rehearsal.cloud.nodes.actuator import Actuator
-from ebbtide_rehearsal.cloud.nodes.atomic import ordered
-from ebbtide_rehearsal.cloud.nodes.cluster import ClusterSnapshot, ProvisioningRequest
-from ebbtide_rehearsal.cloud.nodes.decisions import ATOMIC, CHECK, Order, RequestCondition
-from ebbtide_rehearsal.cloud.nodes.names import group
-from ebbtide_rehearsal.cloud.nodes.provisioning_requests import decide
-from ebbtide_rehearsal.cloud.nodes.settings import NodeSettings
+from ebbtide_rehearsal.cloud.node_pools.actuator import Actuator
+from ebbtide_rehearsal.cloud.node_pools.fleet import NodeSettings
+from ebbtide_rehearsal.cloud.node_pools.machines import node_group
+from ebbtide_rehearsal.cloud.node_pools.provisioning_requests import decide, ordered
+from ebbtide_rehearsal.cloud.node_pools.snapshot import (
+    ATOMIC,
+    CHECK,
+    ClusterSnapshot,
+    Order,
+    ProvisioningRequest,
+    RequestCondition,
+)
 from ebbtide_rehearsal.cloud.pools import NodePool
 from ebbtide_rehearsal.control_plane import ControlPlane
 from rehearsal.tests.control_plane.autoscaler_trial import Trial, aks_pool, join, pending_pods
@@ -96,7 +101,7 @@ def _ours(snapshot: ClusterSnapshot, trial: Trial) -> tuple[Counter[str], Condit
                 request = tell(request, new)
             case Order(pool, zones):
                 came = not trial.fleet.order(pool, zones, request.id)
-                nodes.update(group(pool, zone) for zone in zones if came)
+                nodes.update(node_group(pool, zone) for zone in zones if came)
                 if (new := ordered(request, came=came)) is not None:
                     request = tell(request, new)
             case None:

@@ -17,7 +17,7 @@ from ebbtide.operations.status_report import status_schema
 from ebbtide.placement import Profile
 from ebbtide.text import command_line
 from ebbtide.work.jobs import job
-from ebbtide_rehearsal.cloud.settings import CloudSettings
+from ebbtide_rehearsal.cloud.running import CloudSettings
 from ebbtide_rehearsal.control_plane import RUNS_FOR
 from ebbtide_rehearsal.stage import Stage, stage
 from ebbtide_rehearsal.tools import ensure, narration, needed

@@ -14,8 +14,8 @@ from components.addons.pipeline_retries import (
     spec_patch,
 )
 from ebbtide.clients.kubernetes import APPLY, Api, ApiError
-from ebbtide_rehearsal.cloud.clusters import BEHIND, CLUSTER
-from ebbtide_rehearsal.cloud.existing_pipelines import seed_pipelines
+from ebbtide_rehearsal.cloud.existing import seed_pipelines
+from ebbtide_rehearsal.cloud.provider import BEHIND, CLUSTER
 from ebbtide_rehearsal.cloud.store import Resource, Store
 from ebbtide_rehearsal.control_plane import ControlPlane
 from ebbtide_rehearsal.stage import inventory

@@ -12,8 +12,7 @@ from pulumi_kubernetes import Provider
 
 from components.addons.manifest import Manifest, obj
 from ebbtide.analysis.recording.record import record
-from ebbtide_rehearsal.cloud.faults import API_ERROR, SLOW, InjectedFault
-from ebbtide_rehearsal.cloud.store import Store
+from ebbtide_rehearsal.cloud.store import API_ERROR, SLOW, InjectedFault, Store
 from ebbtide_rehearsal.control_plane import ControlPlane
 from ebbtide_rehearsal.strict import wrong_fields
 from ebbtide_rehearsal.tools import Tools

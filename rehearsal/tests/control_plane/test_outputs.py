@@ -9,8 +9,7 @@ from ebbtide.declaration.model import Cluster, declare
 from ebbtide.declaration.model.labels_and_taints import labels_and_taints
 from ebbtide.placement import NodeTaint
 from ebbtide.placement.derive import profile
-from ebbtide_rehearsal.cloud.autoscaling import Autoscaling, put_settings
-from ebbtide_rehearsal.cloud.pools import NodePool
+from ebbtide_rehearsal.cloud.pools import Autoscaling, NodePool, put_settings
 from ebbtide_rehearsal.control_plane import ControlPlane, ControlPlaneTools
 from rehearsal.tests.control_plane.commands import Ebbtide
 from rehearsal.tests.control_plane.node_pools import CLUSTER, running, work_pool

@@ -11,7 +11,7 @@ from ebbtide.clients.kubernetes.objects import condition
 from ebbtide.placement import PoolProfile, Profile
 from ebbtide.values import quantities
 from ebbtide.work.jobs import job
-from ebbtide_rehearsal.cloud.clusters import CLUSTER
+from ebbtide_rehearsal.cloud.provider import CLUSTER
 from ebbtide_rehearsal.control_plane import RUNS
 from ebbtide_rehearsal.scenarios.observer import POOL_LABELS
 from rehearsal.tests.control_plane.cluster import Object, wait

@@ -11,7 +11,7 @@ from ebbtide.declaration.model.labels_and_taints import labels_and_taints
 from ebbtide.placement import NodeTaint
 from ebbtide.placement.derive import profile
 from ebbtide.placement.profile import TeamProfile
-from ebbtide_rehearsal.cloud.autoscaling import Autoscaling, put_settings
+from ebbtide_rehearsal.cloud.pools import Autoscaling, put_settings
 from ebbtide_rehearsal.control_plane import ControlPlane
 from rehearsal.tests.control_plane.commands import Ebbtide
 from rehearsal.tests.control_plane.node_pools import CLUSTER, running, work_pool

@@ -16,9 +16,9 @@ from ebbtide.placement.derive import profile
 from ebbtide.values import clock
 from ebbtide.work.evidence import Actor, Cause, read_evidence
 from ebbtide.work.progress import cause_of
-from ebbtide_rehearsal.cloud.faults import NO_STOCK, InjectedFault
-from ebbtide_rehearsal.cloud.nodes.actuator import Actuator
+from ebbtide_rehearsal.cloud.node_pools.actuator import Actuator
 from ebbtide_rehearsal.cloud.pools import NodePool
+from ebbtide_rehearsal.cloud.store import NO_STOCK, InjectedFault
 from ebbtide_rehearsal.control_plane import EXIT_CODE, RUNS_FOR, ControlPlane
 from rehearsal.tests.control_plane.autoscaler_trial import Trial, aks_pool
 from rehearsal.tests.control_plane.cluster import Object, job, namespace, node, pod, wait

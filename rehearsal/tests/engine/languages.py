@@ -24,8 +24,8 @@ import yaml
 from pulumi.runtime.proto import provider_pb2
 
 from ebbtide.declaration.model.package_schema import package_schema
-from ebbtide_rehearsal.cloud.azure import AzureProvider
-from ebbtide_rehearsal.cloud.gcp import Gcp
+from ebbtide_rehearsal.cloud.azure.provider import AzureProvider
+from ebbtide_rehearsal.cloud.gcp.provider import Gcp
 from ebbtide_rehearsal.cloud.protocol import Servicer, serve
 from ebbtide_rehearsal.cloud.provider import Provider
 from ebbtide_rehearsal.cloud.store import Store

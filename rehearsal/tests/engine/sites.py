@@ -16,12 +16,12 @@ from typing import Any, Literal
 import pytest
 import yaml
 
-from ebbtide_rehearsal.cloud.azure import AzureProvider
-from ebbtide_rehearsal.cloud.clusters import Endpoint
+from ebbtide_rehearsal.cloud.azure.provider import AzureProvider
 from ebbtide_rehearsal.cloud.control_planes import write_credential_plugins
-from ebbtide_rehearsal.cloud.gcp import Gcp
+from ebbtide_rehearsal.cloud.gcp.provider import Gcp
 from ebbtide_rehearsal.cloud.pools import is_stopped
 from ebbtide_rehearsal.cloud.protocol import Servicer, serve
+from ebbtide_rehearsal.cloud.provider import Endpoint
 from ebbtide_rehearsal.cloud.store import Store
 from rehearsal.tests.control_planes import FakeControlPlanes
 from rehearsal.tests.engine.api_servers import ApiServer, api_server

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from pulumi import automation
 
-from ebbtide_rehearsal.cloud.azure import AzureProvider, seed_cluster
-from ebbtide_rehearsal.cloud.faults import API_ERROR, InjectedFault
+from ebbtide_rehearsal.cloud.azure.provider import AzureProvider
+from ebbtide_rehearsal.cloud.azure.seeding import seed_cluster
 from ebbtide_rehearsal.cloud.pools import pools
-from ebbtide_rehearsal.cloud.store import Store
+from ebbtide_rehearsal.cloud.store import API_ERROR, InjectedFault, Store
 from rehearsal.tests.control_planes import FakeControlPlanes
 from rehearsal.tests.engine.any_objects import AnyObjects
 from rehearsal.tests.engine.running import Stack, running

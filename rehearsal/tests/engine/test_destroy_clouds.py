@@ -9,10 +9,9 @@ import pytest
 
 from ebbtide.clients.clouds import connect
 from ebbtide.clients.clouds.interfaces import Account, CredentialsError
-from ebbtide_rehearsal.cloud.faults import API_ERROR, InjectedFault
-from ebbtide_rehearsal.cloud.gcp import put_object
 from ebbtide_rehearsal.cloud.gcp.request import BUCKET
-from ebbtide_rehearsal.cloud.store import Resource
+from ebbtide_rehearsal.cloud.gcp.storage import put_object
+from ebbtide_rehearsal.cloud.store import API_ERROR, InjectedFault, Resource
 from rehearsal.tests.engine.cloud_commands import Commands, commands
 from rehearsal.tests.engine.projects import project_in
 from rehearsal.tests.unit.rest_clouds import PROJECT, SUBSCRIPTION, rest_clouds

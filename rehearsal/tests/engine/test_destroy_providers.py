@@ -14,10 +14,10 @@ from rich.console import Console
 from ebbtide.clients.clouds import azure_inventory, google_inventory
 from ebbtide.operations.destroy import DestroyOutcome, Options, destroy
 from ebbtide.operations.stack import Stack as Opened
-from ebbtide_rehearsal.cloud.azure import AzureProvider
-from ebbtide_rehearsal.cloud.gcp import Gcp
-from ebbtide_rehearsal.cloud.rest import azure_resources
-from ebbtide_rehearsal.cloud.rest.google_resources import planted, uid_of
+from ebbtide_rehearsal.cloud.azure.provider import AzureProvider
+from ebbtide_rehearsal.cloud.gcp.provider import Gcp
+from ebbtide_rehearsal.cloud.rest import azure
+from ebbtide_rehearsal.cloud.rest.google import planted, uid_of
 from ebbtide_rehearsal.cloud.store import Resource
 from rehearsal.tests.control_planes import FakeControlPlanes
 from rehearsal.tests.engine.running import Stack, running
@@ -135,12 +135,10 @@ def test_nothing_of_an_aks_cluster_is_left(made: Made) -> None:
     _, _, subscription, _, group, *_ = cluster.id.split("/")
     tags = {"aks-managed-cluster-name": cluster.id.rpartition("/")[2], "aks-managed-cluster-rg": group}
     disks = f"/subscriptions/{subscription}/resourceGroups/disks"
-    made.clouds.store.put(azure_resources.planted(disks))
+    made.clouds.store.put(azure.planted(disks))
     disk = f"{disks}/providers/Microsoft.Compute/disks/pvc"
-    made.clouds.store.put(azure_resources.planted(f"{disk}-1", tags=tags))
-    made.clouds.store.put(
-        azure_resources.planted(f"{disk}-2", tags={**tags, "aks-managed-cluster-rg": "other"})
-    )
+    made.clouds.store.put(azure.planted(f"{disk}-1", tags=tags))
+    made.clouds.store.put(azure.planted(f"{disk}-2", tags={**tags, "aks-managed-cluster-rg": "other"}))
     outcome, out = made.destroy(ask_orphans=_agree)
     assert outcome == DestroyOutcome(done=True), out
     assert "deleted: disk pvc-1 in eastus" in out

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from pulumi.automation import CommandError
 
-from ebbtide_rehearsal.cloud.faults import API_ERROR, NO_STOCK, InjectedFault
-from ebbtide_rehearsal.cloud.gcp import Gcp, seed_cluster
-from ebbtide_rehearsal.cloud.nodes.machines import Machine, put
-from ebbtide_rehearsal.cloud.store import Store
+from ebbtide_rehearsal.cloud.gcp.provider import Gcp
+from ebbtide_rehearsal.cloud.gcp.seeding import seed_cluster
+from ebbtide_rehearsal.cloud.node_pools.machines import Machine, put
+from ebbtide_rehearsal.cloud.store import API_ERROR, NO_STOCK, InjectedFault, Store
 from rehearsal.tests.control_planes import FakeControlPlanes
 from rehearsal.tests.engine.running import Stack, running
 from rehearsal.tests.unit.gcp_cloud import CLUSTER_ID

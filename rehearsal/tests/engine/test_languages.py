@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from ebbtide_rehearsal.cloud.azure import AzureProvider
-from ebbtide_rehearsal.cloud.azure import seed_cluster as seed_aks
-from ebbtide_rehearsal.cloud.gcp import Gcp
-from ebbtide_rehearsal.cloud.gcp import seed_cluster as seed_gke
+from ebbtide_rehearsal.cloud.azure.provider import AzureProvider
+from ebbtide_rehearsal.cloud.azure.seeding import seed_cluster as seed_aks
+from ebbtide_rehearsal.cloud.gcp.provider import Gcp
+from ebbtide_rehearsal.cloud.gcp.seeding import seed_cluster as seed_gke
 from ebbtide_rehearsal.cloud.pools import pools
 from ebbtide_rehearsal.cloud.store import Store
 from rehearsal.tests.control_planes import FakeControlPlanes

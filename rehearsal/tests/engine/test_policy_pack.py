@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from ebbtide_rehearsal.cloud.gcp import Gcp
+from ebbtide_rehearsal.cloud.gcp.provider import Gcp
 from ebbtide_rehearsal.cloud.protocol import serve
 from ebbtide_rehearsal.cloud.store import Store
 from ebbtide_rehearsal.shell import HOST

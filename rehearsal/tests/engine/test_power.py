@@ -12,11 +12,10 @@ from ebbtide.clients.clouds.connect import cluster_power
 from ebbtide.clients.clouds.interfaces import CloudApiError, ClusterPower
 from ebbtide.declaration.catalog import CloudKind
 from ebbtide.operations.sleep import own_cluster
-from ebbtide_rehearsal.cloud.azure import AzureProvider
-from ebbtide_rehearsal.cloud.faults import API_ERROR, InjectedFault
-from ebbtide_rehearsal.cloud.gcp import Gcp
+from ebbtide_rehearsal.cloud.azure.provider import AzureProvider
+from ebbtide_rehearsal.cloud.gcp.provider import Gcp
 from ebbtide_rehearsal.cloud.pools import all_pools
-from ebbtide_rehearsal.cloud.store import Store
+from ebbtide_rehearsal.cloud.store import API_ERROR, InjectedFault, Store
 from rehearsal.tests.control_planes import FakeControlPlanes
 from rehearsal.tests.engine.any_objects import AnyObjects
 from rehearsal.tests.engine.running import Stack, running

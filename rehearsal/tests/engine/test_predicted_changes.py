@@ -18,10 +18,10 @@ from ebbtide.analysis.recording.recording import Recording
 from ebbtide.analysis.review.baseline import Baseline
 from ebbtide.analysis.review.build_report import refusals
 from ebbtide.analysis.review.difference import compare
-from ebbtide_rehearsal.cloud.azure import AzureProvider
-from ebbtide_rehearsal.cloud.azure import seed_cluster as seed_aks
-from ebbtide_rehearsal.cloud.gcp import Gcp
-from ebbtide_rehearsal.cloud.gcp import seed_cluster as seed_gke
+from ebbtide_rehearsal.cloud.azure.provider import AzureProvider
+from ebbtide_rehearsal.cloud.azure.seeding import seed_cluster as seed_aks
+from ebbtide_rehearsal.cloud.gcp.provider import Gcp
+from ebbtide_rehearsal.cloud.gcp.seeding import seed_cluster as seed_gke
 from ebbtide_rehearsal.cloud.store import Store
 from rehearsal.tests.control_planes import FakeControlPlanes
 from rehearsal.tests.engine.any_objects import AnyObjects

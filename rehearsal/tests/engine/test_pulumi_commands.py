@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from ebbtide.placement import Profile
-from ebbtide_rehearsal.cloud.gcp import Gcp
+from ebbtide_rehearsal.cloud.gcp.provider import Gcp
 from ebbtide_rehearsal.cloud.protocol import serve
 from ebbtide_rehearsal.cloud.store import Store
 from rehearsal.tests.control_planes import FakeControlPlanes

@@ -19,9 +19,10 @@ from ebbtide import __version__
 from ebbtide.analysis.reading.state import recording_of
 from ebbtide.analysis.recording.record import record
 from ebbtide.analysis.review.difference import Change, compare
-from ebbtide_rehearsal.cloud.azure import AzureProvider, seed_cluster
+from ebbtide_rehearsal.cloud.azure.provider import AzureProvider
+from ebbtide_rehearsal.cloud.azure.seeding import seed_cluster
 from ebbtide_rehearsal.cloud.existing import introduce
-from ebbtide_rehearsal.cloud.gcp import Gcp
+from ebbtide_rehearsal.cloud.gcp.provider import Gcp
 from ebbtide_rehearsal.cloud.store import Store
 from rehearsal.tests.control_planes import FakeControlPlanes
 from rehearsal.tests.engine.any_objects import AnyObjects

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from ebbtide_rehearsal.cloud.azure import AzureProvider
+from ebbtide_rehearsal.cloud.azure.provider import AzureProvider
 from ebbtide_rehearsal.cloud.provider import Call, Created, DiffResult, Properties, Read
 from ebbtide_rehearsal.cloud.store import Store
 from rehearsal.tests.control_planes import FakeControlPlanes

@@ -5,11 +5,9 @@ from typing import Any
 from ebbtide.placement import NodeTaint
 from ebbtide.placement.profile import Toleration
 from ebbtide.values.pod_requests import amounts
-from ebbtide_rehearsal.cloud.nodes.cluster import ClusterSnapshot, Node
-from ebbtide_rehearsal.cloud.nodes.machines import Machine
-from ebbtide_rehearsal.cloud.nodes.names import group
-from ebbtide_rehearsal.cloud.nodes.pods import Pod
-from ebbtide_rehearsal.cloud.nodes.templates import labels, provides
+from ebbtide_rehearsal.cloud.node_pools.machines import Machine, labels, node_group, provides
+from ebbtide_rehearsal.cloud.node_pools.scheduling import Pod
+from ebbtide_rehearsal.cloud.node_pools.snapshot import ClusterSnapshot, Node
 from ebbtide_rehearsal.cloud.pools import NodePool
 
 CLUSTER = "projects/acme/locations/us-central1/clusters/tried"
@@ -42,7 +40,7 @@ def a_pool(name: str = "cpu", **changes: Any) -> NodePool:
 
 def backed_off(pool: NodePool, until: float) -> dict[str, float]:
     """Backoffs of all node groups of a pool."""
-    return dict.fromkeys((group(pool, zone) for zone in pool.zones), until)
+    return dict.fromkeys((node_group(pool, zone) for zone in pool.zones), until)
 
 
 def a_gpu_pool(name: str = "gpu", **changes: Any) -> NodePool:

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from ebbtide_rehearsal.cloud.autoscaling import Autoscaling, settings_of
+from ebbtide_rehearsal.cloud.pools import Autoscaling, settings_of
 from rehearsal.tests.unit.azure_cloud import CLUSTER, MANAGED_CLUSTER, Azure
 
 PROFILE: dict[str, Any] = {

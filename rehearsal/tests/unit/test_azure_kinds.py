@@ -8,10 +8,9 @@ import pytest
 from ebbtide.analysis.recording.record import record
 from ebbtide.analysis.recording.recording import Recording
 from ebbtide.declaration.providers import schema as provider_schema
-from ebbtide_rehearsal.cloud.azure.functions import FUNCTIONS
+from ebbtide_rehearsal.cloud.azure.arm import ResourceKind
 from ebbtide_rehearsal.cloud.azure.ids import names
-from ebbtide_rehearsal.cloud.azure.kinds import KINDS
-from ebbtide_rehearsal.cloud.azure.resource_kind import ResourceKind
+from ebbtide_rehearsal.cloud.azure.provider import FUNCTIONS, KINDS
 from tests.declarations import AKS, Declaration
 from tests.repository import ROOT
 from tests.running import full

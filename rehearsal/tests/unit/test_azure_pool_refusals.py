@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from ebbtide_rehearsal.cloud.azure.aks.pool_rules import RULES
-from ebbtide_rehearsal.cloud.faults import QUOTA, InjectedFault
+from ebbtide_rehearsal.cloud.azure.node_pools import RULES
 from ebbtide_rehearsal.cloud.provider import RefusedError
+from ebbtide_rehearsal.cloud.store import QUOTA, InjectedFault
 from rehearsal.tests.unit.azure_cloud import CLUSTER, GROUP, POOL, SPOT, SUBNET, SYSTEM, Azure
 
 # What is asked for over a good pool, and what AKS says; `None` takes a property away.

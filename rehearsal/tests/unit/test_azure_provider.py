@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from ebbtide.analysis.recording.values import UNKNOWN
-from ebbtide_rehearsal.cloud.azure import AzureProvider, lock
-from ebbtide_rehearsal.cloud.azure.kinds import KINDS
+from ebbtide_rehearsal.cloud.azure.arm import lock
+from ebbtide_rehearsal.cloud.azure.provider import KINDS, AzureProvider
 from ebbtide_rehearsal.cloud.provider import Call, Read, RefusedError
 from rehearsal.tests.unit.azure_cloud import GROUP, MANAGED_CLUSTER, POOL, SPOT, SUBNET, Azure
 

@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from ebbtide_rehearsal.cloud.azure.arm import DEPLOYER, TENANT
-from ebbtide_rehearsal.cloud.azure.directory import know
-from ebbtide_rehearsal.cloud.azure.operations import Operations
+from ebbtide_rehearsal.cloud.azure.arm import DEPLOYER, TENANT, Operations
+from ebbtide_rehearsal.cloud.azure.identities import know
 from ebbtide_rehearsal.cloud.provider import Created, Properties, RefusedError
 from rehearsal.tests.unit.azure_cloud import (
     CLUSTER,

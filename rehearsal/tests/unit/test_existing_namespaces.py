@@ -9,8 +9,8 @@ import pytest
 
 from ebbtide.clients.kubernetes import Api, ApiError
 from ebbtide.declaration.model import declare
-from ebbtide_rehearsal.cloud.clusters import BEHIND, CLUSTER
 from ebbtide_rehearsal.cloud.existing import seed_namespaces
+from ebbtide_rehearsal.cloud.provider import BEHIND, CLUSTER
 from ebbtide_rehearsal.cloud.store import Resource, Store
 from tests.declarations import GKE, Declaration, changed
 

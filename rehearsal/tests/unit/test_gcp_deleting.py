@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from ebbtide_rehearsal.cloud.gcp import put_object
 from ebbtide_rehearsal.cloud.gcp.request import NODE_POOL, ROUTER_NAT
+from ebbtide_rehearsal.cloud.gcp.storage import put_object
 from ebbtide_rehearsal.cloud.provider import RefusedError
 from rehearsal.tests.unit.gcp_cloud import CLUSTER_ID, Cloud, asked_for, base, with_cluster
 from tests.running import full

@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 
-from ebbtide_rehearsal.cloud.faults import QUOTA, InjectedFault
-from ebbtide_rehearsal.cloud.gcp.cluster_rules import RULES as CLUSTER_RULES
-from ebbtide_rehearsal.cloud.gcp.pool_rules import RULES as POOL_RULES
+from ebbtide_rehearsal.cloud.gcp.clusters import RULES as CLUSTER_RULES
+from ebbtide_rehearsal.cloud.gcp.node_pools import RULES as POOL_RULES
 from ebbtide_rehearsal.cloud.gcp.request import (
     ACCOUNT,
     ACCOUNT_MEMBER,
@@ -22,6 +21,7 @@ from ebbtide_rehearsal.cloud.gcp.request import (
     SUBNETWORK,
 )
 from ebbtide_rehearsal.cloud.provider import RefusedError
+from ebbtide_rehearsal.cloud.store import QUOTA, InjectedFault
 from rehearsal.tests.unit.gcp_cloud import CLUSTER_ID, Cloud, asked_for, base, with_cluster
 from tests.declarations import GKE
 

@@ -17,19 +17,20 @@ from ebbtide.declaration.catalog import COMPUTE_CLASS
 from ebbtide.placement import NodeTaint
 from ebbtide.placement.profile import Toleration
 from ebbtide.values.pod_requests import amounts
-from ebbtide_rehearsal.cloud.clock import Clock
-from ebbtide_rehearsal.cloud.faults import NO_STOCK, QUOTA, InjectedFault
-from ebbtide_rehearsal.cloud.nodes.actuator import Actuator
-from ebbtide_rehearsal.cloud.nodes.autoscaler import Autoscaler
-from ebbtide_rehearsal.cloud.nodes.cluster import ClusterSnapshot, Node
-from ebbtide_rehearsal.cloud.nodes.fleet import Fleet
-from ebbtide_rehearsal.cloud.nodes.machines import put
-from ebbtide_rehearsal.cloud.nodes.message_ids import OUT_OF_RESOURCES, QUOTA_EXCEEDED, SKIPPED
-from ebbtide_rehearsal.cloud.nodes.objects import Object
-from ebbtide_rehearsal.cloud.nodes.pods import Pod
-from ebbtide_rehearsal.cloud.nodes.settings import NodeSettings
+from ebbtide_rehearsal.cloud.node_pools.actuator import Actuator
+from ebbtide_rehearsal.cloud.node_pools.fleet import (
+    OUT_OF_RESOURCES,
+    QUOTA_EXCEEDED,
+    SKIPPED,
+    Fleet,
+    NodeSettings,
+)
+from ebbtide_rehearsal.cloud.node_pools.loop import Autoscaler
+from ebbtide_rehearsal.cloud.node_pools.machines import put
+from ebbtide_rehearsal.cloud.node_pools.scheduling import Object, Pod
+from ebbtide_rehearsal.cloud.node_pools.snapshot import ClusterSnapshot, Node
 from ebbtide_rehearsal.cloud.pools import NodePool, register
-from ebbtide_rehearsal.cloud.store import Store
+from ebbtide_rehearsal.cloud.store import NO_STOCK, QUOTA, Clock, InjectedFault, Store
 from rehearsal.tests.unit.node_pool import CLUSTER, a_machine, a_pod, a_pool, snapshot
 
 A, B = "us-central1-a", "us-central1-b"

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from ebbtide_rehearsal.cloud.api_server_proxy import kept_log
-from ebbtide_rehearsal.cloud.nodes.processes import log_file
+from ebbtide_rehearsal.cloud.control_planes import kept_log
+from ebbtide_rehearsal.cloud.node_pools.pod_processes import log_file
 
 _PATH = "/api/v1/namespaces/vision/pods/train-0/log"
 

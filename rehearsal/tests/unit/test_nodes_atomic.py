@@ -5,15 +5,23 @@ from typing import Any
 
 import pytest
 
-from ebbtide_rehearsal.cloud.autoscaling import Autoscaling
-from ebbtide_rehearsal.cloud.nodes.atomic import ordered
-from ebbtide_rehearsal.cloud.nodes.cluster import ClusterSnapshot, PodSet, ProvisioningRequest
-from ebbtide_rehearsal.cloud.nodes.decisions import ATOMIC, CHECK, QUEUED, Decision, Order, RequestCondition
-from ebbtide_rehearsal.cloud.nodes.free_capacity import booked
-from ebbtide_rehearsal.cloud.nodes.pods import CONSUMES, Pod
-from ebbtide_rehearsal.cloud.nodes.provisioning_requests import decide
-from ebbtide_rehearsal.cloud.nodes.scale_up import expansion_options, scale_up
-from ebbtide_rehearsal.cloud.nodes.settings import NodeSettings
+from ebbtide_rehearsal.cloud.node_pools.fleet import NodeSettings
+from ebbtide_rehearsal.cloud.node_pools.provisioning_requests import decide, ordered
+from ebbtide_rehearsal.cloud.node_pools.scale_up import expansion_options, scale_up
+from ebbtide_rehearsal.cloud.node_pools.scheduling import CONSUMES, Pod
+from ebbtide_rehearsal.cloud.node_pools.snapshot import (
+    ATOMIC,
+    CHECK,
+    QUEUED,
+    ClusterSnapshot,
+    Decision,
+    Order,
+    PodSet,
+    ProvisioningRequest,
+    RequestCondition,
+    booked,
+)
+from ebbtide_rehearsal.cloud.pools import Autoscaling
 from rehearsal.tests.unit.node_pool import a_machine, a_pod, a_pool, backed_off, snapshot
 
 POOL = a_pool(cloud="aks", zones=("eastus-1", "eastus-2"), maximum=4)

@@ -8,8 +8,8 @@ from typing import Any, cast
 import pytest
 
 from ebbtide.clients.kubernetes import Api
-from ebbtide_rehearsal.cloud.nodes.container import ROOT, Container, ContainerError, prepare
-from ebbtide_rehearsal.cloud.nodes.guard import Guard
+from ebbtide_rehearsal.cloud.node_pools.pod_containers import ROOT, Container, ContainerError, prepare
+from ebbtide_rehearsal.cloud.node_pools.pod_processes import Guard
 from ebbtide_rehearsal.control_plane.mounts import NotMountedError
 
 

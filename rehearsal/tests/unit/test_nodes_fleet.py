@@ -5,14 +5,11 @@ from typing import Literal
 
 import pytest
 
-from ebbtide_rehearsal.cloud.clock import Clock
-from ebbtide_rehearsal.cloud.faults import NO_STOCK, QUOTA, InjectedFault
-from ebbtide_rehearsal.cloud.nodes.fleet import Fleet
-from ebbtide_rehearsal.cloud.nodes.names import group
-from ebbtide_rehearsal.cloud.nodes.scale_up import expansion_options, scale_up
-from ebbtide_rehearsal.cloud.nodes.settings import NodeSettings
+from ebbtide_rehearsal.cloud.node_pools.fleet import Fleet, NodeSettings
+from ebbtide_rehearsal.cloud.node_pools.machines import node_group
+from ebbtide_rehearsal.cloud.node_pools.scale_up import expansion_options, scale_up
 from ebbtide_rehearsal.cloud.pools import NodePool, register
-from ebbtide_rehearsal.cloud.store import Store
+from ebbtide_rehearsal.cloud.store import NO_STOCK, QUOTA, Clock, InjectedFault, Store
 from rehearsal.tests.unit.node_pool import CLUSTER, a_pod, a_pool, backed_off, snapshot
 
 
@@ -23,7 +20,7 @@ def test_a_pool_without_stock_is_tried_less_and_less_often(
     """Up to half an hour; nodes that come do not end it, three hours without a failure do."""
     store, pool = Store(tmp_path / "store"), a_pool(cloud=cloud)
     register(store, pool)
-    fleet, name = Fleet(CLUSTER, store, NodeSettings()), group(pool, pool.zones[0])
+    fleet, name = Fleet(CLUSTER, store, NodeSettings()), node_group(pool, pool.zones[0])
 
     def minutes(at: float) -> float:
         _at(store, at)

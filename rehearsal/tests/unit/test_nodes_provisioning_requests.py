@@ -2,11 +2,18 @@
 
 import pytest
 
-from ebbtide_rehearsal.cloud.nodes.cluster import ClusterSnapshot, PodSet, ProvisioningRequest
-from ebbtide_rehearsal.cloud.nodes.decisions import QUEUED, Decision, Order, RequestCondition
-from ebbtide_rehearsal.cloud.nodes.free_capacity import booked
-from ebbtide_rehearsal.cloud.nodes.provisioning_requests import decide, run_seconds
-from ebbtide_rehearsal.cloud.nodes.settings import NodeSettings
+from ebbtide_rehearsal.cloud.node_pools.fleet import NodeSettings
+from ebbtide_rehearsal.cloud.node_pools.provisioning_requests import decide, run_seconds
+from ebbtide_rehearsal.cloud.node_pools.snapshot import (
+    QUEUED,
+    ClusterSnapshot,
+    Decision,
+    Order,
+    PodSet,
+    ProvisioningRequest,
+    RequestCondition,
+    booked,
+)
 from rehearsal.tests.unit.node_pool import a_gpu_pool, a_machine, a_pod, a_pool, snapshot
 
 POOL = a_gpu_pool("q", capacity="queued", maximum=4)

@@ -6,8 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ebbtide_rehearsal.cloud.faults import RECLAIM, InjectedFault
-from ebbtide_rehearsal.cloud.nodes.reclaiming import expired, is_recreated, missing_machines, surplus, victims
+from ebbtide_rehearsal.cloud.node_pools.removal import (
+    expired,
+    is_recreated,
+    missing_machines,
+    surplus,
+    victims,
+)
+from ebbtide_rehearsal.cloud.store import RECLAIM, InjectedFault
 from rehearsal.tests.unit.node_pool import a_machine, a_pool, snapshot
 
 

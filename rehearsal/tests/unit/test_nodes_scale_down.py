@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from ebbtide_rehearsal.cloud.autoscaling import Autoscaling
-from ebbtide_rehearsal.cloud.nodes.cluster import Budget, ClusterSnapshot
-from ebbtide_rehearsal.cloud.nodes.scale_down import SAFE_TO_EVICT, ScaleDownReview, review
-from ebbtide_rehearsal.cloud.nodes.settings import NodeSettings
+from ebbtide_rehearsal.cloud.node_pools.fleet import NodeSettings
+from ebbtide_rehearsal.cloud.node_pools.scale_down import SAFE_TO_EVICT, ScaleDownReview, review
+from ebbtide_rehearsal.cloud.node_pools.snapshot import Budget, ClusterSnapshot
+from ebbtide_rehearsal.cloud.pools import Autoscaling
 from rehearsal.tests.unit.node_pool import a_gpu_pool, a_machine, a_pod, a_pool, snapshot
 
 NOTHING = ScaleDownReview({}, {}, (), ())

@@ -10,17 +10,17 @@ from hypothesis import strategies as st
 
 from ebbtide.declaration.catalog import COMPUTE_CLASS
 from ebbtide.placement import NodeTaint
-from ebbtide_rehearsal.cloud.autoscaling import Autoscaling, Expander
-from ebbtide_rehearsal.cloud.nodes.cluster import ClusterSnapshot
-from ebbtide_rehearsal.cloud.nodes.pods import Pod, Requirement
-from ebbtide_rehearsal.cloud.nodes.scale_up import (
+from ebbtide_rehearsal.cloud.node_pools.machines import UNINITIALIZED
+from ebbtide_rehearsal.cloud.node_pools.scale_up import (
     NoScaleUpInfo,
     ScaleUp,
     expansion_options,
     ignored,
     scale_up,
 )
-from ebbtide_rehearsal.cloud.nodes.templates import UNINITIALIZED
+from ebbtide_rehearsal.cloud.node_pools.scheduling import Pod, Requirement
+from ebbtide_rehearsal.cloud.node_pools.snapshot import ClusterSnapshot
+from ebbtide_rehearsal.cloud.pools import Autoscaling, Expander
 from rehearsal.tests.unit.node_pool import a_gpu_pool, a_machine, a_node, a_pod, a_pool, backed_off, snapshot
 
 

@@ -5,12 +5,11 @@ from typing import Any
 
 import pytest
 
-from ebbtide_rehearsal.cloud.nodes.cluster import read_node
-from ebbtide_rehearsal.cloud.nodes.kubelet import SHUTDOWN, End, ended
-from ebbtide_rehearsal.cloud.nodes.names import new_name, provider_id
-from ebbtide_rehearsal.cloud.nodes.pods import read_pod
-from ebbtide_rehearsal.cloud.nodes.system import NO_PLUGIN, has_driver, objects
-from ebbtide_rehearsal.cloud.nodes.templates import UNINITIALIZED, node, node_info
+from ebbtide_rehearsal.cloud.node_pools.actuator import SHUTDOWN, End, ended
+from ebbtide_rehearsal.cloud.node_pools.loop import NO_PLUGIN, has_driver, objects
+from ebbtide_rehearsal.cloud.node_pools.machines import UNINITIALIZED, new_name, node, node_info, provider_id
+from ebbtide_rehearsal.cloud.node_pools.scheduling import read_pod
+from ebbtide_rehearsal.cloud.node_pools.snapshot import read_node
 from rehearsal.tests.unit.node_pool import a_gpu_pool, a_machine, a_node, a_pod, a_pool
 
 AKS = "/subscriptions/s/resourceGroups/rg/providers/Microsoft.ContainerService/managedClusters/tried"

@@ -6,8 +6,7 @@ from typing import Any, cast
 import pytest
 
 from ebbtide.clients.kubernetes import Api
-from ebbtide_rehearsal.cloud.clock import ClusterTime
-from ebbtide_rehearsal.cloud.store import Store
+from ebbtide_rehearsal.cloud.store import ClusterTime, Store
 from ebbtide_rehearsal.scenarios.conditions import ObservedJob
 from ebbtide_rehearsal.scenarios.observer import Observer
 

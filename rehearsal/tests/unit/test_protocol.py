@@ -13,7 +13,6 @@ from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc
 
 from ebbtide.analysis.recording.values import UNKNOWN, Plain, Secret
 from ebbtide.analysis.recording.wire import fill_struct, properties
-from ebbtide_rehearsal.cloud.faults import API_ERROR, SLOW, InjectedFault
 from ebbtide_rehearsal.cloud.protocol import serve
 from ebbtide_rehearsal.cloud.provider import (
     Call,
@@ -24,7 +23,7 @@ from ebbtide_rehearsal.cloud.provider import (
     Read,
     RefusedError,
 )
-from ebbtide_rehearsal.cloud.store import Store
+from ebbtide_rehearsal.cloud.store import API_ERROR, SLOW, InjectedFault, Store
 
 URN = "urn:pulumi:dev::ebbtide::a:b:Parent$gcp:storage/bucket:Bucket::logs"
 

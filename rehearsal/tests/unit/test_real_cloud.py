@@ -18,9 +18,8 @@ from ebbtide.analysis.recording.provider_proxy import proxied
 from ebbtide.analysis.recording.values import revealed
 from ebbtide.analysis.recording.wire import fill_struct, properties
 from ebbtide.cli.entry_point import app
-from ebbtide_rehearsal.cloud.clusters import Endpoint
 from ebbtide_rehearsal.cloud.protocol import Servicer, serve
-from ebbtide_rehearsal.cloud.provider import Call, Created, Failure, Properties, RefusedError
+from ebbtide_rehearsal.cloud.provider import Call, Created, Endpoint, Failure, Properties, RefusedError
 from ebbtide_rehearsal.cloud.store import Store
 from ebbtide_rehearsal.real_cloud import render
 from ebbtide_rehearsal.real_cloud.compare import compare

@@ -7,7 +7,7 @@ import pytest
 
 from ebbtide.declaration.catalog import CloudKind
 from ebbtide.declaration.model import declare
-from ebbtide_rehearsal.cloud.azure.aks.machines import machine
+from ebbtide_rehearsal.cloud.azure.nodes import machine
 from ebbtide_rehearsal.cloud.existing import introduce, make
 from ebbtide_rehearsal.cloud.provider import RefusedError
 from ebbtide_rehearsal.cloud.regions import locations

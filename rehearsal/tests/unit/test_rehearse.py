@@ -8,7 +8,7 @@ import pytest
 
 from ebbtide.analysis.preview.stack_files import read_stack
 from ebbtide.declaration.model import DeclarationError
-from ebbtide_rehearsal.cloud.settings import CloudSettings
+from ebbtide_rehearsal.cloud.running import CloudSettings
 from ebbtide_rehearsal.failures import RehearsalError
 from ebbtide_rehearsal.rehearse import needs
 from ebbtide_rehearsal.scenarios import Scenario, built_in, read

@@ -13,9 +13,8 @@ from rich.console import Console
 
 from ebbtide.analysis.costs.charges import cloud_nat
 from ebbtide.analysis.recording.recording import Recording
-from ebbtide_rehearsal.cloud.clock import Clock
-from ebbtide_rehearsal.cloud.nodes.scale_down import UNNEEDED
-from ebbtide_rehearsal.cloud.store import Event
+from ebbtide_rehearsal.cloud.node_pools.scale_down import UNNEEDED
+from ebbtide_rehearsal.cloud.store import Clock, Event
 from ebbtide_rehearsal.report import page, render
 from ebbtide_rehearsal.report.cost import Rates, ledger, rates
 from ebbtide_rehearsal.report.document import EventReport, JobsReport, MoneyReport, Report, StepReport

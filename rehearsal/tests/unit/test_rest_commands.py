@@ -13,9 +13,9 @@ from ebbtide.clients.clouds import connect
 from ebbtide.declaration.catalog import CloudKind, machine_price
 from ebbtide.declaration.catalog.prices import own_prices
 from ebbtide.values import clock
-from ebbtide_rehearsal.cloud.faults import API_ERROR, QUOTA, InjectedFault
-from ebbtide_rehearsal.cloud.nodes.machines import put
+from ebbtide_rehearsal.cloud.node_pools.machines import put
 from ebbtide_rehearsal.cloud.pools import register
+from ebbtide_rehearsal.cloud.store import API_ERROR, QUOTA, InjectedFault
 from rehearsal.tests.unit.node_pool import a_machine, a_pool
 from rehearsal.tests.unit.price_lists import ITEMS, SKUS
 from rehearsal.tests.unit.rest_clouds import PROJECT, SUBSCRIPTION, RestClouds, rest_clouds

@@ -11,13 +11,12 @@ import pytest
 from ebbtide.clients.clouds import azure_inventory, connect, google_inventory
 from ebbtide.clients.clouds.interfaces import Account, CloudApiError, ClusterIdentity, Contents, StoredData
 from ebbtide.declaration.catalog import CloudKind
-from ebbtide_rehearsal.cloud.azure.locks import lock
-from ebbtide_rehearsal.cloud.faults import API_ERROR, InjectedFault
-from ebbtide_rehearsal.cloud.gcp import put_object
+from ebbtide_rehearsal.cloud.azure.arm import lock
 from ebbtide_rehearsal.cloud.gcp.request import BUCKET, CLUSTER, NODE_POOL
-from ebbtide_rehearsal.cloud.rest import azure_resources
-from ebbtide_rehearsal.cloud.rest.google_resources import planted, uid_of
-from ebbtide_rehearsal.cloud.store import Resource
+from ebbtide_rehearsal.cloud.gcp.storage import put_object
+from ebbtide_rehearsal.cloud.rest import azure as azure_resources
+from ebbtide_rehearsal.cloud.rest.google import planted, uid_of
+from ebbtide_rehearsal.cloud.store import API_ERROR, InjectedFault, Resource
 from rehearsal.tests.unit.rest_clouds import PROJECT, SUBSCRIPTION, RestClouds, rest_clouds
 
 ML = ClusterIdentity(account=Account(CloudKind.GKE, PROJECT), location="us-central1-a", name="ml")

@@ -10,10 +10,10 @@ from ebbtide.analysis.metrics import MetricSources, Series
 from ebbtide.declaration.catalog import CloudKind
 from ebbtide.operations.status import UNUSED_HOURS, gpu_status
 from ebbtide.operations.status_report import GpuStatus, UnusedGpus
-from ebbtide_rehearsal.cloud.faults import API_ERROR, InjectedFault
-from ebbtide_rehearsal.cloud.rest import write_google_login
-from ebbtide_rehearsal.cloud.rest.azure_resources import planted
-from ebbtide_rehearsal.cloud.rest.prometheus import planted_sample
+from ebbtide_rehearsal.cloud.rest.access import write_google_login
+from ebbtide_rehearsal.cloud.rest.azure import planted
+from ebbtide_rehearsal.cloud.rest.server import planted_sample
+from ebbtide_rehearsal.cloud.store import API_ERROR, InjectedFault
 from rehearsal.tests.unit.rest_clouds import PROJECT, SUBSCRIPTION, RestClouds, rest_clouds
 
 _WORKSPACE = (

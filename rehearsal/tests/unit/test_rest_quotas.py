@@ -11,10 +11,10 @@ import requests
 from ebbtide.clients.clouds.connect import quota_source
 from ebbtide.clients.clouds.interfaces import CloudApiError, CredentialsError, QuotaLimit
 from ebbtide.declaration.catalog import CloudKind
-from ebbtide_rehearsal.cloud.faults import API_ERROR, QUOTA, InjectedFault
-from ebbtide_rehearsal.cloud.nodes.machines import put
+from ebbtide_rehearsal.cloud.node_pools.machines import put
 from ebbtide_rehearsal.cloud.pools import NodePool, register
-from ebbtide_rehearsal.cloud.rest import write_google_login
+from ebbtide_rehearsal.cloud.rest.access import write_google_login
+from ebbtide_rehearsal.cloud.store import API_ERROR, QUOTA, InjectedFault
 from rehearsal.tests.unit.node_pool import a_gpu_pool, a_machine, a_pool
 from rehearsal.tests.unit.rest_clouds import PROJECT, SUBSCRIPTION, RestClouds, rest_clouds
 

@@ -7,9 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ebbtide_rehearsal.cloud.clock import Clock
-from ebbtide_rehearsal.cloud.faults import InjectedFault
-from ebbtide_rehearsal.cloud.store import Resource, Store
+from ebbtide_rehearsal.cloud.store import Clock, InjectedFault, Resource, Store
 
 BUCKET = Resource("gcp", "b/one", "gcp:storage/bucket:Bucket", "urn", {"a": 1}, {"a": 1, "b": [None]})
 

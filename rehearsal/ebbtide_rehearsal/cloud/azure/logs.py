@@ -3,10 +3,16 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from ebbtide_rehearsal.cloud.azure.answers import outputs_of
-from ebbtide_rehearsal.cloud.azure.errors import not_found, refused
-from ebbtide_rehearsal.cloud.azure.resource_kind import Request, ResourceKind, Rule
-from ebbtide_rehearsal.cloud.azure.values import inner, items
+from ebbtide_rehearsal.cloud.azure.arm import (
+    Request,
+    ResourceKind,
+    Rule,
+    inner,
+    items,
+    not_found,
+    outputs_of,
+    refused,
+)
 
 _RULES: Final = "learn.microsoft.com, azure/azure-monitor/essentials/data-collection-rule-structure (2026)"
 _JOINS: Final = "learn.microsoft.com, rest/api/monitor/data-collection-rule-associations (2022-06-01)"

@@ -1,6 +1,7 @@
 """Fake of azure-native 3.29 and of Azure Resource Manager behind it."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from importlib import metadata
 from typing import Any, Final, cast
@@ -9,23 +10,149 @@ from ebbtide.analysis.providers import azure
 from ebbtide.analysis.providers.azure import RANDOMLY_NAMED
 from ebbtide.analysis.providers.property_path import plain_path
 from ebbtide.analysis.reading.facts import Inputs
+from ebbtide.analysis.recording.assumed_azure import RESOURCES, credentials
 from ebbtide.analysis.recording.values import UNKNOWN
-from ebbtide_rehearsal.cloud.azure import check, ids
-from ebbtide_rehearsal.cloud.azure.arm import CLOUD, Arm
-from ebbtide_rehearsal.cloud.azure.errors import no_parent, refused
-from ebbtide_rehearsal.cloud.azure.functions import result_of
+from ebbtide_rehearsal.cloud import fake_provider
+from ebbtide_rehearsal.cloud.azure import (
+    bridge,
+    clusters,
+    identities,
+    ids,
+    logs,
+    networks,
+    node_pools,
+    storage,
+)
+from ebbtide_rehearsal.cloud.azure.arm import (
+    CLOUD,
+    DEPLOYER,
+    DEPLOYER_CLIENT,
+    TENANT,
+    Arm,
+    Operations,
+    Request,
+    ResourceKind,
+    inner,
+    locked,
+    no_parent,
+    not_found,
+    refused,
+)
+from ebbtide_rehearsal.cloud.azure.bridge import API_VERSION, imported, refreshed
 from ebbtide_rehearsal.cloud.azure.ids import names
-from ebbtide_rehearsal.cloud.azure.kinds import KINDS
-from ebbtide_rehearsal.cloud.azure.locks import locked
-from ebbtide_rehearsal.cloud.azure.operations import Operations
-from ebbtide_rehearsal.cloud.azure.refreshing import imported, refreshed
-from ebbtide_rehearsal.cloud.azure.resource_kind import Request, ResourceKind
-from ebbtide_rehearsal.cloud.clusters import Clusters
-from ebbtide_rehearsal.cloud.core import diff
-from ebbtide_rehearsal.cloud.core.provider import FakeProvider
-from ebbtide_rehearsal.cloud.core.resource_kind import ResourceKind as AnyKind
-from ebbtide_rehearsal.cloud.provider import Call, DiffResult, Properties, Read, RefusedError
+from ebbtide_rehearsal.cloud.azure.node_pools import CLUSTER
+from ebbtide_rehearsal.cloud.fake_provider import FakeProvider
+from ebbtide_rehearsal.cloud.fake_provider import ResourceKind as AnyKind
+from ebbtide_rehearsal.cloud.provider import Call, Clusters, DiffResult, Properties, Read, RefusedError
 from ebbtide_rehearsal.cloud.store import Resource, Store
+
+_MODULES: Final = (networks, identities, clusters, node_pools, storage, logs)
+
+KINDS: Final[Mapping[str, ResourceKind]] = {kind.type: kind for module in _MODULES for kind in module.KINDS}
+"""Resource types by token."""
+
+
+def user_credentials(arm: Arm, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a user's credentials. Without Entra that would be a local account
+    (hashicorp/terraform-provider-azurerm#15489).
+
+    Raises:
+        RefusedError: there is no such cluster, or it admits no users.
+    """
+    cluster = _cluster(arm, arguments)
+    if not inner(cluster.state, "aadProfile").get("managed"):
+        _refuse_without_accounts(cluster)
+    return _credentials(arm, cluster, "clusterUser")
+
+
+def admin_credentials(arm: Arm, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an administrator's credentials: a local account (Azure/bicep#11601).
+
+    Raises:
+        RefusedError: there is no such cluster, or it has no local accounts.
+    """
+    cluster = _cluster(arm, arguments)
+    _refuse_without_accounts(cluster)
+    return _credentials(arm, cluster, "clusterAdmin")
+
+
+def _cluster(arm: Arm, arguments: Mapping[str, Any]) -> Resource:
+    identity = ids.identity(RESOURCES[CLUSTER].id, arm.subscription, arguments)
+    cluster = arm.find(identity)
+    if cluster is None:
+        raise RefusedError(not_found(identity))
+    return cluster
+
+
+def _refuse_without_accounts(cluster: Resource) -> None:
+    if cluster.state.get("disableLocalAccounts"):
+        message = (
+            "Getting static credential is not allowed because this cluster is set to disable local accounts."
+        )
+        raise RefusedError(refused("BadRequest", message))
+
+
+def _credentials(arm: Arm, cluster: Resource, kind: str) -> dict[str, Any]:
+    endpoint = arm.clusters.endpoint(cluster.id)
+    return credentials(
+        kind,
+        ids.last(cluster.id),
+        ids.last(ids.group_of(cluster.id)),
+        tenant=TENANT,
+        server=f"https://{endpoint.host}",
+        certificate=endpoint.certificate_authority,
+    )
+
+
+_GETTER: Final = re.compile(r"(azure-native:\w+:)get(\w+)")
+
+
+def _client_config(arm: Arm, _arguments: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "clientId": DEPLOYER_CLIENT,
+        "objectId": DEPLOYER,
+        "subscriptionId": arm.subscription,
+        "tenantId": TENANT,
+    }
+
+
+def _account_keys(arm: Arm, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    return storage.keys(_resource(arm, KINDS[storage.ACCOUNT], arguments))
+
+
+FUNCTIONS: Final[Mapping[str, Callable[[Arm, Mapping[str, Any]], Mapping[str, Any]]]] = {
+    "azure-native:authorization:getClientConfig": _client_config,
+    "azure-native:containerservice:listManagedClusterAdminCredentials": admin_credentials,
+    "azure-native:containerservice:listManagedClusterUserCredentials": user_credentials,
+    "azure-native:storage:listStorageAccountKeys": _account_keys,
+}
+"""Functions other than the `get` of a type in `KINDS`."""
+
+
+def result_of(arm: Arm, token: str, arguments: Properties) -> Properties:
+    """Return the result of a function.
+
+    Raises:
+        RefusedError: the function fails, or the fake does not have it.
+    """
+    function = FUNCTIONS.get(token)
+    if function is not None:
+        return function(arm, arguments)
+    getter = _GETTER.fullmatch(token)
+    kind = KINDS.get("".join(getter.groups())) if getter else None
+    if kind is None:
+        raise RefusedError(f"The fake cloud does not implement the function {token}.")
+    resource = _resource(arm, kind, arguments)
+    return {"id": resource.id, **resource.state, **kind.current(arm, resource), API_VERSION: kind.api_version}
+
+
+def _resource(arm: Arm, kind: ResourceKind, arguments: Mapping[str, Any]) -> Resource:
+    identity = ids.identity(kind.path, arm.subscription, arguments)
+    resource = arm.find(identity)
+    if resource is None:
+        raise RefusedError(not_found(identity))
+    return resource
+
 
 _STAYS = ("name", "location")
 
@@ -65,7 +192,7 @@ def _change(kind: ResourceKind, old: Read, new: Properties) -> DiffResult:
             return False
         return azure.needs_new(kind.type, plain_path(path))
 
-    return diff.change(
+    return fake_provider.change(
         old.inputs,
         new,
         is_same=azure.is_same,
@@ -83,7 +210,7 @@ class AzureProvider(FakeProvider[Request, Arm]):
 
     package = CLOUD
     version = metadata.version("pulumi-azure-native")
-    wording = check.AzureNativeWording()
+    wording = bridge.AzureNativeWording()
     kinds = KINDS
 
     def __init__(self, store: Store, clusters: Clusters, arm: Arm | None = None) -> None:
@@ -128,7 +255,7 @@ class AzureProvider(FakeProvider[Request, Arm]):
     ) -> Request:
         """See `FakeProvider.request`: properties that azure-native does not know are recorded and dropped."""
         if not call.preview:
-            unknown = check.unknown(call.type, inputs)
+            unknown = bridge.unknown(call.type, inputs)
             for path in unknown:
                 self.cloud.store.log_event(
                     "property-ignored",
@@ -136,12 +263,12 @@ class AzureProvider(FakeProvider[Request, Arm]):
                     property=path,
                     urn=call.urn,
                 )
-            inputs = check.sent(inputs, unknown)
+            inputs = bridge.sent(inputs, unknown)
         return Request(cloud=self.cloud, type=call.type, id=identity, urn=call.urn, inputs=inputs, old=old)
 
     def completed(self, kind: _Kind, call: Call, old: Properties, new: Properties) -> dict[str, Any]:
         """See `FakeProvider.completed`."""
-        return check.completed(_own(kind), self.cloud, call.name, old, new)
+        return bridge.completed(_own(kind), self.cloud, call.name, old, new)
 
     def preview(self, kind: _Kind, request: Request, old: Read | None = None) -> dict[str, Any]:
         """See `FakeProvider.preview`."""
@@ -175,7 +302,7 @@ class AzureProvider(FakeProvider[Request, Arm]):
 
     def state(self, kind: _Kind, resource: Resource) -> dict[str, Any]:
         """See `FakeProvider.state`."""
-        return {**super().state(kind, resource), check.API_VERSION: _own(kind).api_version}
+        return {**super().state(kind, resource), bridge.API_VERSION: _own(kind).api_version}
 
     def delete_refusal(self, kind: _Kind, resource: Resource) -> str | None:
         """See `FakeProvider.delete_refusal`."""

@@ -4,11 +4,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from ebbtide_rehearsal.cloud.azure import ids
-from ebbtide_rehearsal.cloud.azure.aks.agent_pools import CLUSTER
-from ebbtide_rehearsal.cloud.azure.network import NETWORK, SUBNET, network_of
+from ebbtide_rehearsal.cloud.azure.networks import NETWORK, SUBNET, network_of
+from ebbtide_rehearsal.cloud.azure.node_pools import CLUSTER
 from ebbtide_rehearsal.cloud.azure.provider import AzureProvider
-from ebbtide_rehearsal.cloud.clusters import Clusters
-from ebbtide_rehearsal.cloud.provider import Call
+from ebbtide_rehearsal.cloud.provider import Call, Clusters
 from ebbtide_rehearsal.cloud.store import Store
 
 _GROUP = "azure-native:resources:ResourceGroup"

@@ -1,4 +1,4 @@
-"""Storage accounts, with their containers and shares."""
+"""Storage accounts with containers and shares, and container registries."""
 
 import base64
 from collections.abc import Mapping
@@ -6,10 +6,17 @@ from hashlib import sha512
 from typing import Any, Final
 
 from ebbtide_rehearsal.cloud.azure import ids
-from ebbtide_rehearsal.cloud.azure.arm import CLOUD
-from ebbtide_rehearsal.cloud.azure.errors import CONFLICT, refused
-from ebbtide_rehearsal.cloud.azure.resource_kind import Request, ResourceKind, Rule
-from ebbtide_rehearsal.cloud.azure.values import inner, items
+from ebbtide_rehearsal.cloud.azure.arm import (
+    CLOUD,
+    CONFLICT,
+    Request,
+    ResourceKind,
+    Rule,
+    inner,
+    items,
+    outputs_of,
+    refused,
+)
 from ebbtide_rehearsal.cloud.store import Resource
 
 ACCOUNT: Final = "azure-native:storage:StorageAccount"
@@ -95,6 +102,27 @@ def keys(account: Resource) -> Mapping[str, Any]:
     }
 
 
+REGISTRY: Final = "azure-native:containerregistry:Registry"
+
+
+def _registry_name_is_free(request: Request) -> str | None:
+    name = ids.last(request.id).lower()
+    for other in request.cloud.store.resources(CLOUD, REGISTRY):
+        if ids.last(other.id).lower() == name and not ids.same(other.id, request.id):
+            message = f"The registry DNS name {name}.azurecr.io is already in use."
+            return refused("AlreadyInUse", message, status=CONFLICT, target=name)
+    return None
+
+
+def _answers(request: Request) -> Mapping[str, Any]:
+    tier = str(inner(request.inputs, "sku").get("name", ""))
+    return {
+        **outputs_of(request),
+        "provisioningState": "Succeeded",
+        "sku": {"name": tier, "tier": tier},
+    }
+
+
 KINDS: Final = (
     ResourceKind(
         type=ACCOUNT,
@@ -124,5 +152,12 @@ KINDS: Final = (
         api_version="2024-01-01",
         parent=ACCOUNT,
         rules=(Rule("account with files", _TYPES, _takes_files),),
+    ),
+    ResourceKind(
+        type=REGISTRY,
+        api_version="2023-01-01-preview",
+        rules=(Rule("unique name", "MicrosoftDocs/azure-dev-docs#1303", _registry_name_is_free),),
+        outputs=_answers,
+        events="registry",
     ),
 )

@@ -1,4 +1,4 @@
-"""GKE clusters."""
+"""GKE clusters, and GKE's refusals that no rule of a declaration has: state, and conflicts of properties."""
 
 from collections.abc import Iterator
 from typing import Any, Final
@@ -6,21 +6,95 @@ from typing import Any, Final
 from ebbtide.analysis.providers.property_path import merged
 from ebbtide.declaration.catalog import PINS, CloudKind
 from ebbtide.declaration.catalog.clouds import is_gke_zone
-from ebbtide_rehearsal.cloud.gcp.answers import outputs_of
-from ebbtide_rehearsal.cloud.gcp.cluster_rules import RULES
-from ebbtide_rehearsal.cloud.gcp.machine_pool import machine_pool
+from ebbtide_rehearsal.cloud.gcp.nodes import machine_pool
 from ebbtide_rehearsal.cloud.gcp.request import (
+    BAD_REQUEST,
     CLUSTER,
     NODE_POOL,
     GoogleCloud,
     Request,
+    ResourceKind,
+    Rule,
     api_error,
+    inputs_of,
+    last,
+    outputs_of,
 )
-from ebbtide_rehearsal.cloud.gcp.resource_kind import ResourceKind
 from ebbtide_rehearsal.cloud.pools import forget, pools, register
 from ebbtide_rehearsal.cloud.provider import Failure, Properties
 from ebbtide_rehearsal.cloud.regions import locations
 from ebbtide_rehearsal.cloud.store import Resource
+
+
+def _bad(message: str) -> str:
+    return api_error(400, message, BAD_REQUEST)
+
+
+def _network(request: Request) -> str | None:
+    name = last(request.fields.text("network") or "default")
+    if name == "default" or request.cloud.get(request.network(request.fields.text("network"))) is not None:
+        return None
+    return _bad(f'Network "{name}" does not exist.')
+
+
+def _subnetwork(request: Request) -> str | None:
+    fields = request.fields
+    reference = fields.text("subnetwork")
+    if not reference or last(fields.text("network") or "default") == "default":
+        return None
+    subnetwork = request.cloud.get(request.subnetwork(reference))
+    if subnetwork is None:
+        return _bad(f'Subnetwork "{last(reference)}" does not exist.')
+    if last(inputs_of(subnetwork).text("network")) != last(fields.text("network")):
+        return _bad(
+            f'Subnetwork "{subnetwork.id}" is not valid for Network "{last(fields.text("network"))}".'
+        )
+    return None
+
+
+def _ranges(request: Request) -> str | None:
+    """Reject a secondary range that does not exist, or that pods and services share."""
+    fields = request.fields
+    pods = fields.text("ipAllocationPolicy.clusterSecondaryRangeName")
+    services = fields.text("ipAllocationPolicy.servicesSecondaryRangeName")
+    if pods and pods == services:
+        return _bad(
+            f"Pod secondary range name ({pods}) should not be the same as service secondary range name."
+        )
+    subnetwork = request.cloud.get(request.subnetwork(fields.text("subnetwork")))
+    if subnetwork is None:
+        return None
+    range_names = {extra.text("rangeName") for extra in inputs_of(subnetwork).parts("secondaryIpRanges")}
+    for label, name in (("Pod", pods), ("Services", services)):
+        if name and name not in range_names:
+            network = last(fields.text("network"))
+            return _bad(
+                f'{label} secondary range "{name}" not found in network "{network}", subnetwork '
+                f'"{last(subnetwork.id)}".'
+            )
+    return None
+
+
+def _private_endpoint(request: Request) -> str | None:
+    fields = request.fields
+    if fields.flag("privateClusterConfig.enablePrivateEndpoint") and not fields.flag(
+        "privateClusterConfig.enablePrivateNodes"
+    ):
+        return _bad("Private endpoint can be enabled only for clusters with private nodes.")
+    return None
+
+
+RULES: Final = (
+    Rule("existing network", "gitpod-io/gitpod-gke-guide#21", _network),
+    Rule("subnetwork of the network", "hashicorp/terraform-provider-google#7895", _subnetwork),
+    Rule(
+        "ranges of the subnetwork",
+        "fabianlee/gcp-gke-clusters-ingress#2; gruntwork-io/terraform-google-gke#118",
+        _ranges,
+    ),
+    Rule("private endpoint needs private nodes", "GKE docs, private-clusters (2026)", _private_endpoint),
+)
+
 
 DEFAULT_POOL: Final = "default-pool"
 
@@ -135,6 +209,18 @@ def _conflicts(inputs: Properties) -> Iterator[Failure]:
         )
 
 
+def cluster_of(request: Request) -> Resource | None:
+    """Return the cluster of a requested node pool, by name or by id."""
+    reference = request.fields.text("cluster")
+    identity = reference if "/" in reference else cluster_id(request.project, request.location, reference)
+    return request.cloud.get(identity)
+
+
+def location_of(cluster: Resource) -> str:
+    """Return the zone or region of a cluster, by default the provider's."""
+    return str(cluster.state["location"])
+
+
 KINDS: Final = (
     ResourceKind(
         type=CLUSTER,
@@ -149,15 +235,3 @@ KINDS: Final = (
         events="cluster",
     ),
 )
-
-
-def cluster_of(request: Request) -> Resource | None:
-    """Return the cluster of a requested node pool, by name or by id."""
-    reference = request.fields.text("cluster")
-    identity = reference if "/" in reference else cluster_id(request.project, request.location, reference)
-    return request.cloud.get(identity)
-
-
-def location_of(cluster: Resource) -> str:
-    """Return the zone or region of a cluster, by default the provider's."""
-    return str(cluster.state["location"])

@@ -3,7 +3,6 @@
 import re
 from typing import Final
 
-from ebbtide_rehearsal.cloud.gcp.answers import outputs_of
 from ebbtide_rehearsal.cloud.gcp.request import (
     ACCOUNT,
     ACCOUNT_MEMBER,
@@ -16,11 +15,13 @@ from ebbtide_rehearsal.cloud.gcp.request import (
     REPOSITORY_MEMBER,
     GoogleCloud,
     Request,
+    ResourceKind,
+    Rule,
     api_error,
     inputs_of,
     last,
+    outputs_of,
 )
-from ebbtide_rehearsal.cloud.gcp.resource_kind import ResourceKind, Rule
 from ebbtide_rehearsal.cloud.store import Resource
 
 

@@ -1,19 +1,212 @@
-"""GKE node pools."""
+"""GKE node pools, and GKE's refusals that no rule of a declaration has: state, stock and quota."""
 
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
+from ebbtide.analysis.reading.facts import Inputs, RecordedPool
 from ebbtide.analysis.reading.gke import read_pool
-from ebbtide_rehearsal.cloud.faults import NO_STOCK
-from ebbtide_rehearsal.cloud.gcp.answers import outputs_of
-from ebbtide_rehearsal.cloud.gcp.clusters import cluster_of, location_of, zones_of_cluster
-from ebbtide_rehearsal.cloud.gcp.labels_and_taints import in_api_words
-from ebbtide_rehearsal.cloud.gcp.machine_pool import current_count, machine_pool, node_count
-from ebbtide_rehearsal.cloud.gcp.pool_rules import RULES
-from ebbtide_rehearsal.cloud.gcp.request import NODE_POOL, GoogleCloud, Request, last
-from ebbtide_rehearsal.cloud.gcp.resource_kind import ResourceKind
+from ebbtide.declaration.catalog import CloudKind, Machine, quota_names
+from ebbtide.declaration.catalog.clouds import region_of
+from ebbtide_rehearsal.cloud import store as faults
+from ebbtide_rehearsal.cloud.gcp.clusters import cluster_id, cluster_of, location_of, zones_of_cluster
+from ebbtide_rehearsal.cloud.gcp.nodes import current_count, in_api_words, machine_pool, node_count
+from ebbtide_rehearsal.cloud.gcp.request import (
+    BAD_REQUEST,
+    NODE_POOL,
+    NOT_FOUND,
+    GoogleCloud,
+    Request,
+    ResourceKind,
+    Rule,
+    api_error,
+    last,
+    outputs_of,
+)
 from ebbtide_rehearsal.cloud.pools import NodePool, forget, register
 from ebbtide_rehearsal.cloud.provider import RefusedError
-from ebbtide_rehearsal.cloud.store import Resource
+from ebbtide_rehearsal.cloud.regions import locations, machine_of
+from ebbtide_rehearsal.cloud.store import NO_STOCK, Resource
+
+
+@dataclass(frozen=True, slots=True)
+class PoolRequest:
+    """A requested node pool.
+
+    Attributes:
+        request: the request.
+        cluster: cluster of the pool.
+        pool: the pool.
+        zones: zones of its nodes.
+    """
+
+    request: Request
+    cluster: Resource
+    pool: RecordedPool
+    zones: tuple[str, ...]
+
+    @property
+    def fields(self) -> Inputs:
+        """Its inputs."""
+        return self.request.fields
+
+    @property
+    def machine(self) -> Machine | None:
+        """Machine type; None for an unknown name."""
+        return self.pool.hardware
+
+
+def _pool_rule(name: str, source: str, says: Callable[[PoolRequest], str | None], *, code: int = 400) -> Rule:
+    """Build a rule whose refusals have an HTTP status, by default that of a bad request."""
+
+    def refusal(request: Request) -> str | None:
+        cluster = cluster_of(request)
+        if cluster is None:
+            return None
+        zones = zones_of_cluster(request.cloud, cluster.inputs, location_of(cluster))
+        find = partial(machine_of, request.cloud.store, CloudKind.GKE)
+        pool = read_pool(request.fields, location_of(cluster), default_zones=zones, find=find)
+        message = says(PoolRequest(request, cluster, pool, pool.zones or zones))
+        reason = {400: BAD_REQUEST, 403: "forbidden"}[code]
+        return None if message is None else api_error(code, message, reason)
+
+    return Rule(name, source, refusal)
+
+
+def _cluster_exists(request: Request) -> str | None:
+    if cluster_of(request) is not None:
+        return None
+    reference = request.fields.text("cluster")
+    identity = reference if "/" in reference else cluster_id(request.project, request.location, reference)
+    return api_error(404, f"Not found: {identity}.", NOT_FOUND)
+
+
+def _in_cluster_location(pool: PoolRequest) -> str | None:
+    if pool.request.location == location_of(pool.cluster):
+        return None
+    return f'Location "{pool.request.location}" is not that of the cluster.'
+
+
+def _known_machine_type(pool: PoolRequest) -> str | None:
+    """Reject a machine type whose nodes the fake cloud cannot emulate."""
+    if pool.machine is not None:
+        return None
+    name = pool.fields.text("nodeConfig.machineType")
+    return (
+        f'Machine type with name "{name}" does not exist in zone "{pool.zones[0]}" (or the catalog of the '
+        "rehearsal does not have it)."
+    )
+
+
+def _available_hardware(pool: PoolRequest) -> str | None:
+    """Reject an accelerator or machine family that a zone does not have; a declaration is only warned."""
+    machine, known = pool.machine, locations(pool.request.cloud.store, CloudKind.GKE)
+    if machine is None:
+        return None
+    attached = next(
+        (last(accelerator.text("type")) for accelerator in pool.fields.parts("nodeConfig.guestAccelerators")),
+        "",
+    )
+    offering = known.offering(machine.family, attached or machine.accelerator)
+    for zone in pool.zones:
+        if offering is None or known.offers(offering, zone, machine.name):
+            continue
+        if offering.item == attached:
+            return f'Accelerator type "{attached}" does not exist in zone {zone}.'
+        return f'Invalid machine type "{machine.name}" in zone "{zone}": GCE_NOT_FOUND'
+    return None
+
+
+def _workload_identity(pool: PoolRequest) -> str | None:
+    mode = pool.fields.text("nodeConfig.workloadMetadataConfig.mode")
+    has = "workloadIdentityConfig" in pool.cluster.inputs or "workloadIdentityConfig" in pool.cluster.state
+    if mode == "GKE_METADATA" and not has:
+        return "GKE_METADATA requires Workload Identity to be enabled on the cluster."
+    return None
+
+
+def _not_newer_than_control_plane(pool: PoolRequest) -> str | None:
+    newer, older = pool.fields.text("version"), str(pool.cluster.state.get("masterVersion", ""))
+    if newer and older and _version(newer) > _version(older):
+        return f'Node version "{newer}" must not be greater than master version "{older}".'
+    return None
+
+
+def _version(text: str) -> tuple[int, ...]:
+    return tuple(map(int, re.findall(r"\d+", text.split("-", maxsplit=1)[0])))
+
+
+def _needs(pool: PoolRequest) -> dict[str, int]:
+    """Return the amount of each quota for the first nodes; later nodes are refused to the autoscaler."""
+    machine = pool.machine
+    nodes = (pool.fields.number("nodeCount") or pool.fields.number("initialNodeCount") or 0) * len(pool.zones)
+    if machine is None:
+        return {}
+    accelerator, kind = pool.pool.accelerator, pool.pool.capacity.kind
+    shared = kind in ("spot", "preemptible", "flex-start", "queued")
+    names = quota_names(CloudKind.GKE, machine.family, pool.pool.accelerator_type, spot=shared)
+    count = accelerator.count if accelerator else 0
+    return {name: nodes * (count if "GPU" in name or "TPU" in name else machine.vcpus) for name in names}
+
+
+def _within_quota(pool: PoolRequest) -> str | None:
+    """Reject a new pool whose first nodes exceed a quota that an injected fault sets."""
+    if pool.request.old is not None:
+        return None
+    store = pool.request.cloud.store
+    for name, needed in _needs(pool).items():
+        limits = [
+            float(fault.details["limit"])
+            for fault in store.faults(faults.QUOTA).values()
+            if fault.matches(name) and needed > float(fault.details["limit"])
+        ]
+        if limits and store.strike(faults.QUOTA, name) is not None:
+            return _quota_exceeded(pool, name, needed, limits[0])
+    return None
+
+
+def _quota_exceeded(pool: PoolRequest, name: str, needed: int, limit: float) -> str:
+    region = region_of(pool.zones[0])
+    text = f"Pool {pool.request.name} needs {needed} of quota {name} in {region}, and there are {limit:g}."
+    pool.request.cloud.store.log_event(
+        "quota-exceeded", text, pool=pool.request.name, quota=name, limit=limit
+    )
+    return (
+        f'Insufficient regional quota to satisfy request: resource "{name}": request requires '
+        f"'{float(needed)}' and is short '{needed - limit}'. project has a quota of '{limit}' with "
+        f"'{limit}' available. View and manage quotas at "
+        f"https://console.cloud.google.com/iam-admin/quotas?usage=USED&project={pool.request.project}."
+    )
+
+
+RULES: Final = (
+    Rule("existing cluster", "GKE v1 API, nodePools.create (2026)", _cluster_exists),
+    _pool_rule("location of the cluster", "GKE v1 API, nodePools.create (2026)", _in_cluster_location),
+    _pool_rule("known machine type", "ebbtide/declaration/catalog/data/machines.csv", _known_machine_type),
+    _pool_rule(
+        "hardware available in zone",
+        "GoogleCloudPlatform/kubernetes-engine-samples#1738; keras-team/kinetic#305; "
+        "catalog/data/offerings.csv",
+        _available_hardware,
+    ),
+    _pool_rule(
+        "metadata server needs Workload Identity", "GKE docs, workload-identity (2026)", _workload_identity
+    ),
+    _pool_rule(
+        "nodes not newer than control plane",
+        "Kubernetes version-skew-policy (2026)",
+        _not_newer_than_control_plane,
+    ),
+    _pool_rule(
+        "sufficient quota",
+        "m-lab/etl#798; GoogleCloudPlatform/cloud-ops-sandbox#44",
+        _within_quota,
+        code=403,
+    ),
+)
+"""Rules in the order of their check; the first broken one determines the response."""
 
 
 def _pool(request: Request) -> NodePool | None:

@@ -1,36 +1,103 @@
 """Fake of pulumi-gcp 10.2 and of the APIs behind it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from importlib import metadata
 from typing import Any, Final, cast
 
 from ebbtide.analysis.providers.property_path import merged
 from ebbtide.analysis.recording.values import UNKNOWN, Plain
-from ebbtide_rehearsal.cloud.clusters import Clusters
-from ebbtide_rehearsal.cloud.core.provider import FakeProvider
-from ebbtide_rehearsal.cloud.core.read_back import as_read
-from ebbtide_rehearsal.cloud.core.resource_kind import ResourceKind as AnyKind
-from ebbtide_rehearsal.cloud.gcp import (
-    check,
-    clusters,
-    diff,
-    identities,
-    networks,
-    node_pools,
-    registries,
-    routers,
-    storage,
+from ebbtide_rehearsal.cloud.fake_provider import FakeProvider, as_read
+from ebbtide_rehearsal.cloud.fake_provider import ResourceKind as AnyKind
+from ebbtide_rehearsal.cloud.gcp import bridge, clusters, identities, networks, node_pools, storage
+from ebbtide_rehearsal.cloud.gcp.request import (
+    CLUSTER,
+    GoogleCloud,
+    Request,
+    ResourceKind,
+    api_error,
+    identity_of,
+    inputs_of,
+    result_of,
 )
-from ebbtide_rehearsal.cloud.gcp.answers import identity_of
-from ebbtide_rehearsal.cloud.gcp.functions import FUNCTIONS
-from ebbtide_rehearsal.cloud.gcp.request import GoogleCloud, Request, api_error
-from ebbtide_rehearsal.cloud.gcp.resource_kind import ResourceKind
-from ebbtide_rehearsal.cloud.provider import Call, DiffResult, Failure, Properties, Read, RefusedError
+from ebbtide_rehearsal.cloud.provider import (
+    Call,
+    Clusters,
+    DiffResult,
+    Failure,
+    Properties,
+    Read,
+    RefusedError,
+)
 from ebbtide_rehearsal.cloud.schema import schema_violations
 from ebbtide_rehearsal.cloud.store import Resource, Store
 
-_MODULES: Final = (clusters, identities, networks, node_pools, registries, routers, storage)
+_GET_CLUSTER: Final = "gcp:container/getCluster:getCluster"
+_GET_SUBNETWORK: Final = "gcp:compute/getSubnetwork:getSubnetwork"
+_DEFAULT_RANGE: Final = "10.128.0.0/20"
+_GET_PROJECT: Final = "gcp:organizations/getProject:getProject"
+
+
+def _get_cluster(request: Request) -> Properties:
+    """Return an existing cluster. As in Terraform's data sources, a nested object is a list of one.
+
+    Raises:
+        RefusedError: there is no cluster with that name.
+    """
+    identity = identity_of(replace(request, type=CLUSTER))
+    cluster = request.cloud.get(identity)
+    if cluster is None:
+        raise RefusedError(f"{identity} not found")
+    request = replace(request, type=CLUSTER, id=identity, inputs=cluster.inputs)
+    fields, result = request.fields, result_of(_GET_CLUSTER, request)
+    endpoints: list[dict[str, Any]] = result["controlPlaneEndpointsConfigs"]
+    (by_name,), (by_address,) = endpoints[0]["dnsEndpointConfigs"], endpoints[0]["ipEndpointsConfigs"]
+    path = "controlPlaneEndpointsConfig"
+    by_name["allowExternalTraffic"] = fields.flag(f"{path}.dnsEndpointConfig.allowExternalTraffic")
+    by_address["enabled"] = fields.flag(f"{path}.ipEndpointsConfig.enabled")
+    return {
+        **result,
+        "masterVersion": cluster.state["masterVersion"],
+        "nodeLocations": cluster.state["nodeLocations"],
+        "network": request.network(fields.text("network") or "default"),
+        "subnetwork": request.subnetwork(fields.text("subnetwork") or "default"),
+        "resourceLabels": dict[str, Plain](fields.labels("resourceLabels")),
+        "deletionProtection": fields.flag("deletionProtection"),
+        "releaseChannels": [{"channel": fields.text("releaseChannel.channel") or "UNSPECIFIED"}],
+        "workloadIdentityConfigs": [{"workloadPool": fields.text("workloadIdentityConfig.workloadPool")}],
+    }
+
+
+def _get_subnetwork(request: Request) -> Properties:
+    """Return a subnetwork; a project's default network has one in each region (Compute docs, subnets, IP
+    ranges of auto mode VPC networks, 2026).
+
+    Raises:
+        RefusedError: there is no subnetwork with that name.
+    """
+    name = request.fields.text("name")
+    subnetwork = request.cloud.get(request.subnetwork(name))
+    if subnetwork is None and name != "default":
+        raise RefusedError(f"{request.subnetwork(name)} not found")
+    range_ = inputs_of(subnetwork).text("ipCidrRange") if subnetwork else _DEFAULT_RANGE
+    return {**result_of(_GET_SUBNETWORK, request), "ipCidrRange": range_}
+
+
+def _get_project(request: Request) -> Properties:
+    """Return a project for any id, with a number derived from the id."""
+    project = request.fields.text("projectId") or request.project
+    return result_of(_GET_PROJECT, replace(request, inputs={"projectId": project}))
+
+
+FUNCTIONS: Final[Mapping[str, Callable[[Request], Properties]]] = {
+    _GET_CLUSTER: _get_cluster,
+    _GET_PROJECT: _get_project,
+    _GET_SUBNETWORK: _get_subnetwork,
+}
+"""Functions by token."""
+
+
+_MODULES: Final = (clusters, identities, networks, node_pools, storage)
 
 KINDS: Final[Mapping[str, ResourceKind]] = {kind.type: kind for module in _MODULES for kind in module.KINDS}
 """Resource types by token."""
@@ -49,7 +116,7 @@ class Gcp(FakeProvider[Request, GoogleCloud]):
 
     package = "gcp"
     version = metadata.version("pulumi-gcp")
-    wording = check.TerraformWording()
+    wording = bridge.TerraformWording()
     kinds = KINDS
 
     def __init__(self, store: Store, clusters: Clusters, cloud: GoogleCloud | None = None) -> None:
@@ -76,7 +143,7 @@ class Gcp(FakeProvider[Request, GoogleCloud]):
     def diff(self, call: Call, identity: str, old: Read, new: Properties) -> DiffResult:
         """See `Provider.diff`."""
         del identity
-        return diff.change(_own(self.kind(call.type)), old.inputs, old.state, new)
+        return bridge.change(_own(self.kind(call.type)), old.inputs, old.state, new)
 
     def update(self, call: Call, identity: str, old: Read, new: Properties) -> Properties:
         """See `Provider.update`."""
@@ -103,7 +170,7 @@ class Gcp(FakeProvider[Request, GoogleCloud]):
 
     def completed(self, kind: _Kind, call: Call, old: Properties, new: Properties) -> dict[str, Any]:
         """See `FakeProvider.completed`."""
-        return check.completed(_own(kind), call, old, new)
+        return bridge.completed(_own(kind), call, old, new)
 
     def conflicts(self, kind: _Kind, inputs: Properties) -> Sequence[Failure]:
         """See `FakeProvider.conflicts`."""
@@ -157,7 +224,7 @@ class Gcp(FakeProvider[Request, GoogleCloud]):
     ) -> dict[str, Any]:
         """See `FakeProvider.inputs_of`."""
         del call, known
-        return diff.read_back(_own(kind), resource.inputs, state)
+        return bridge.read_back(_own(kind), resource.inputs, state)
 
 
 def _own(kind: _Kind) -> ResourceKind:

@@ -1,13 +1,19 @@
-"""Requests for resources of Google Cloud, and Google Cloud as configured for a provider."""
+"""Google Cloud as configured for a provider, its resource types, and requests for its resources.
 
+Ids and outputs come from the templates that previews also use: `ebbtide.analysis.recording.assumed_gcp`.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final, TypeAlias
 
 from ebbtide.analysis.reading.facts import Inputs
-from ebbtide.declaration.catalog.clouds import region_of
-from ebbtide_rehearsal.cloud.clusters import Clusters
-from ebbtide_rehearsal.cloud.core.resource_kind import BaseRequest
-from ebbtide_rehearsal.cloud.provider import Properties, RefusedError
+from ebbtide.analysis.recording.assumed_gcp import INVOKES, RESOURCES
+from ebbtide.analysis.recording.assumption_tables import Text, rendered_properties
+from ebbtide.declaration.catalog.clouds import account_host, region_of
+from ebbtide_rehearsal.cloud import fake_provider
+from ebbtide_rehearsal.cloud.fake_provider import BaseRequest
+from ebbtide_rehearsal.cloud.provider import Clusters, Failure, Properties, RefusedError
 from ebbtide_rehearsal.cloud.store import Resource, Store
 
 CLOUD: Final = "gcp"
@@ -144,3 +150,117 @@ def last(reference: str) -> str:
 def inputs_of(resource: Resource) -> Inputs:
     """Return the inputs of a resource, for access by path."""
     return Inputs(dict(resource.inputs))
+
+
+Rule: TypeAlias = fake_provider.Rule[Request]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResourceKind(fake_provider.ResourceKind[Request, GoogleCloud]):
+    """A resource type of Google Cloud.
+
+    Attributes:
+        autonamed: property that defaults to a name derived from the logical name; empty for none.
+        maps: paths of maps that are read back completely, including the cloud's additions.
+        conflicts: returns the provider's refusals of combinations of properties.
+        failing: prefix of the API's message if a resource is not created.
+        already_exists: returns the message for an existing id; None if creating it again has no effect.
+        unfinished: returns the error of a resource that was created nevertheless; None for none.
+    """
+
+    autonamed: str = ""
+    maps: frozenset[str] = frozenset()
+    conflicts: Callable[[Properties], Iterator[Failure]] = lambda _inputs: iter(())
+    failing: str = ""
+    already_exists: Callable[[str], str] | None = None
+    unfinished: Callable[[Request], str | None] = lambda _request: None
+
+
+COMPUTE: Final = "https://www.googleapis.com/compute/v1/"
+
+
+def already_exists(noun: str) -> Callable[[str], str]:
+    """Return the message for an id that already exists."""
+
+    def message(identity: str) -> str:
+        error = api_error(409, f"The resource '{identity}' already exists", "alreadyExists")
+        return f"Error creating {noun}: {error}"
+
+    return message
+
+
+def invalid(field: str, text: str, why: str) -> str:
+    """Return the message for an invalid value of a field."""
+    return api_error(400, f"Invalid value for field '{field}': '{text}'. {why}.", "invalid")
+
+
+def no_network(request: Request) -> str | None:
+    """Return the message for a network that does not exist; every project has a default network."""
+    reference = request.fields.text("network")
+    identity = request.network(reference)
+    if not reference or request.cloud.get(identity) is not None or last(identity) == "default":
+        return None
+    return api_error(404, f"The resource '{identity}' was not found", "notFound")
+
+
+_PUBLIC: Final = "192.0.2.10"  # reserved for documentation (RFC 5737), unreachable
+
+_DERIVED: Final[Mapping[str, Callable[[Request], str]]] = {
+    "project": lambda request: request.project,
+    "location": lambda request: request.location,
+    "region": lambda request: request.region,
+    "accountHost": lambda request: account_host(request.project),
+    "address": lambda request: _endpoint(request)[0],
+    "dnsEndpoint": lambda request: _endpoint(request)[1],
+    "certificate": lambda request: _endpoint(request)[2],
+    "networkId": lambda request: request.network(request.fields.text("network") or "default"),
+    "number": lambda request: str(int.from_bytes(request.fields.text("projectId").encode()[:5], "big")).zfill(
+        12
+    ),
+}
+
+
+class _Facts(dict[str, str]):
+    """Facts that a template references, derived from a request, or its inputs."""
+
+    def __init__(self, request: Request) -> None:
+        super().__init__()
+        self._request = request
+
+    def __missing__(self, key: str) -> Text:
+        derive = _DERIVED.get(key)
+        return Text(derive(self._request) if derive else self._request.fields.text(key))
+
+
+def _endpoint(request: Request) -> tuple[str, str, str]:
+    """Return address, host name and certificate of a cluster's control plane; empty before it starts."""
+    fields = request.fields
+    try:
+        endpoint = request.cloud.clusters.endpoint(request.id)
+    except KeyError:
+        host, authority = "", ""
+    else:
+        host, authority = endpoint.host, endpoint.certificate_authority
+    by_address = fields.flag("controlPlaneEndpointsConfig.ipEndpointsConfig.enabled")
+    return host if by_address else _PUBLIC, host, authority
+
+
+def identity_of(request: Request) -> str:
+    """Return the id of a requested resource; raises RefusedError if it cannot be determined."""
+    cluster = resource_id(request.fields.text("cluster"))
+    template = RESOURCES[request.type].id
+    if cluster:  # a node pool with its cluster's id, which has the location
+        template = template.replace(
+            "projects/{project}/locations/{location}/clusters/{cluster:last}", cluster
+        )
+    return template.format_map(_Facts(request))
+
+
+def outputs_of(request: Request) -> dict[str, Any]:
+    """Return the outputs of a requested resource."""
+    return rendered_properties(RESOURCES[request.type].outputs, _Facts(request))
+
+
+def result_of(token: str, request: Request) -> dict[str, Any]:
+    """Return the result of a function about a requested resource."""
+    return rendered_properties(INVOKES[token], _Facts(request))

@@ -5,10 +5,9 @@ from dataclasses import dataclass, replace
 from ebbtide.analysis.providers.property_path import with_defaults
 from ebbtide.analysis.recording.values import Plain
 from ebbtide.declaration.catalog.clouds import region_of
-from ebbtide_rehearsal.cloud.clusters import Clusters
 from ebbtide_rehearsal.cloud.gcp.provider import Gcp
 from ebbtide_rehearsal.cloud.gcp.request import CLUSTER, NETWORK, SUBNETWORK
-from ebbtide_rehearsal.cloud.provider import Call, Properties
+from ebbtide_rehearsal.cloud.provider import Call, Clusters, Properties
 from ebbtide_rehearsal.cloud.store import Store
 
 

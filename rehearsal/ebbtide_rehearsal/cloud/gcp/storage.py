@@ -1,21 +1,24 @@
-"""Buckets with their objects, and file systems."""
+"""Buckets with their objects, file systems, and container registries."""
 
 import re
 from typing import Any, Final
 
-from ebbtide_rehearsal.cloud.gcp.answers import outputs_of
-from ebbtide_rehearsal.cloud.gcp.identities import forget_grants
+from ebbtide_rehearsal.cloud.gcp.identities import forget_grants, member_kind
 from ebbtide_rehearsal.cloud.gcp.request import (
     BUCKET,
     CLOUD,
     FILESTORE,
     NOT_FOUND,
+    REPOSITORY,
+    REPOSITORY_MEMBER,
     GoogleCloud,
     Request,
+    ResourceKind,
+    Rule,
     api_error,
     last,
+    outputs_of,
 )
-from ebbtide_rehearsal.cloud.gcp.resource_kind import ResourceKind, Rule
 from ebbtide_rehearsal.cloud.store import Resource, Store
 
 _OBJECT: Final = "storage#object"
@@ -95,6 +98,21 @@ def _filestore_taken(identity: str) -> str:
     return f"Error creating Instance: {error}"
 
 
+def _taken(_identity: str) -> str:
+    return f"Error creating Repository: {api_error(409, 'the repository already exists', 'alreadyExists')}"
+
+
+def _of_member(request: Request) -> str:
+    name = last(request.fields.text("repository"))
+    return f"projects/{request.project}/locations/{request.location}/repositories/{name}"
+
+
+def _no_such_repository(request: Request) -> str | None:
+    if request.cloud.get(_of_member(request)) is not None:
+        return None
+    return api_error(404, "Requested entity was not found.", NOT_FOUND)
+
+
 KINDS: Final = (
     ResourceKind(
         type=BUCKET,
@@ -116,5 +134,27 @@ KINDS: Final = (
         failing="Error creating Instance",
         already_exists=_filestore_taken,
         events="file-store",
+    ),
+    ResourceKind(
+        type=REPOSITORY,
+        outputs=lambda request: {
+            **outputs_of(request),
+            "location": request.location,
+            # A domain-scoped project is below its domain.
+            "registryUri": outputs_of(request)["registryUri"].replace(":", "/"),
+        },
+        failing="Error creating Repository",
+        already_exists=_taken,
+        after_delete=forget_grants,
+        events="repository",
+    ),
+    member_kind(
+        REPOSITORY_MEMBER,
+        "artifactregistry repository",
+        Rule(
+            "existing repository",
+            "Artifact Registry API, repositories.setIamPolicy (2026)",
+            _no_such_repository,
+        ),
     ),
 )

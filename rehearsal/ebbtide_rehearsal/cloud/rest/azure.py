@@ -1,28 +1,324 @@
-"""Azure: the cloud's metadata, tokens of a managed identity, usages of Compute, and the public Retail Prices
-API; other modules have the rest.
+"""REST APIs of Azure: metadata, tokens, usages, prices, AKS clusters, and lists and deletions of resources.
 
-Sources: azure-rest-api-specs, Compute `Usage_List`, and ARM's common errors (2026); Azure docs,
-cost-management retail-prices (2026): filters are case-sensitive, and pages continue at `NextPageLink`;
-app-service overview-managed-identity (2026): `IDENTITY_ENDPOINT` and `X-IDENTITY-HEADER`.
+Resources are those of the fake provider, and others that tests put into the store under Azure's own type.
+
+Sources: azure-rest-api-specs: Resources 2021-04-01 with asynchronous operations (lists have only top-level
+resources; a deletion is accepted with 202 and a URL to poll), Azure Monitor metrics 2023-10-01,
+Registries_ListUsages 2023-07-01, Microsoft.ContainerService 2025-09-01 (`ManagedClusters_Get`, `_Stop`,
+`_Start`), Compute `Usage_List`, and ARM's common errors (2026); azure-aks-docs, start-stop-cluster (2026);
+Azure docs, cost-management retail-prices (2026): filters are case-sensitive, and pages continue at
+`NextPageLink`; app-service overview-managed-identity (2026): `IDENTITY_ENDPOINT` and `X-IDENTITY-HEADER`.
 """
 
 import re
 import secrets
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import urlencode
 
 from ebbtide.declaration.catalog import CloudKind
 from ebbtide.declaration.catalog.tables import rows
-from ebbtide_rehearsal.cloud.nodes import quotas
-from ebbtide_rehearsal.cloud.nodes.machines import all_machines
+from ebbtide_rehearsal.cloud.azure import ids
+from ebbtide_rehearsal.cloud.azure.arm import CLOUD, inner
+from ebbtide_rehearsal.cloud.azure.networks import AGENT_POOL
+from ebbtide_rehearsal.cloud.azure.node_pools import message, power
+from ebbtide_rehearsal.cloud.node_pools import fleet
+from ebbtide_rehearsal.cloud.node_pools.machines import all_machines
+from ebbtide_rehearsal.cloud.pools import start, stop
 from ebbtide_rehearsal.cloud.regions import locations
-from ebbtide_rehearsal.cloud.rest.azure_clusters import AzureClusters
-from ebbtide_rehearsal.cloud.rest.azure_resources import AzureResources
-from ebbtide_rehearsal.cloud.rest.prometheus import SCOPE, Prometheus
-from ebbtide_rehearsal.cloud.rest.routes import RefusedRequestError, Request, Route, bearer
-from ebbtide_rehearsal.cloud.store import Store
+from ebbtide_rehearsal.cloud.rest.server import (
+    SCOPE,
+    Prometheus,
+    RefusedRequestError,
+    Request,
+    Response,
+    Route,
+    bearer,
+)
+from ebbtide_rehearsal.cloud.store import Resource, Store
+
+_CLOUD: Final = "azure-native"
+_SCOPE: Final = r"(?i:/subscriptions/)(?P<subscription>[^/]+)"
+_GROUP: Final = _SCOPE + r"(?i:/resourceGroups/)(?P<group>[^/]+)"
+_METRICS: Final = "/providers/Microsoft.Insights/metrics"
+_RESULT: Final = "a9f1"
+_VERSIONS: Final = ("2027-01-01-preview", "2024-05-01", "2023-01-01")
+
+
+def planted(identity: str, *, location: str = "eastus", **state: Any) -> Resource:
+    """Return a resource that no program declares, such as a disk of a storage driver.
+
+    Args:
+        identity: resource id.
+        location: region.
+        state: rest of its document, such as `tags`.
+    """
+    return Resource(_CLOUD, identity, ids.azure_type(identity), state={"location": location, **state})
+
+
+class AzureResources:
+    """Resources of subscriptions."""
+
+    def __init__(
+        self,
+        store: Store,
+        check: Callable[[Request], None],
+        paged: Callable[[list[Mapping[str, Any]], Request], Mapping[str, Any]],
+    ) -> None:
+        """Serve resources.
+
+        Args:
+            store: the fake cloud's store.
+            check: rejects a request without credentials, version or subscription.
+            paged: returns a page of a list.
+        """
+        self._store, self._check, self._paged = store, check, paged
+
+    def routes(self) -> Iterator[Route]:
+        """Yield the routes of the operations."""
+        for name, method, path, handle in (
+            ("Microsoft.Resources/subscriptions/read", "GET", _SCOPE, self._subscription),
+            ("Microsoft.Resources/resources/read", "GET", _SCOPE + "/resources", self._resources),
+            ("Microsoft.Resources/resourceGroups/read", "GET", _SCOPE + "/resourcegroups", self._groups),
+            (
+                "Microsoft.Resources/providers/read",
+                "GET",
+                _SCOPE + r"/providers/(?P<namespace>[^/]+)",
+                self._provider,
+            ),
+            (
+                "Microsoft.Resources/operationresults/read",
+                "GET",
+                _SCOPE + "/operationresults/[^/]+",
+                self._done,
+            ),
+            (
+                "Microsoft.Insights/Metrics/Read",
+                "GET",
+                f"(?P<resource>{_GROUP}/providers/.+?)/(?:blob|file)Services/default{_METRICS}",
+                self._metrics,
+            ),
+            (
+                "Microsoft.ContainerRegistry/registries/listUsages/read",
+                "GET",
+                f"(?P<resource>{_GROUP}/providers/Microsoft.ContainerRegistry/registries/[^/]+)/listUsages",
+                self._usages,
+            ),
+            ("Microsoft.Resources/resourceGroups/delete", "DELETE", _GROUP, self._delete),
+            ("Microsoft.Resources/resources/delete", "DELETE", _GROUP + "/providers/.+", self._delete),
+        ):
+            yield Route(name, method, re.compile(path), handle)
+
+    def _all(self, request: Request) -> list[Resource]:
+        scope = f"/subscriptions/{request.names['subscription']}"
+        return [resource for resource in self._store.resources(_CLOUD) if ids.within(resource.id, scope)]
+
+    def _subscription(self, request: Request) -> Mapping[str, Any]:
+        self._check(request)
+        return {"id": request.path, "subscriptionId": request.names["subscription"], "state": "Enabled"}
+
+    def _resources(self, request: Request) -> Mapping[str, Any]:
+        self._check(request)
+        listed = [
+            _document(resource)
+            for resource in self._all(request)
+            if ids.azure_type(resource.id).count("/") == 1 and "/providers/" in resource.id
+        ]
+        return self._paged(listed, request)
+
+    def _groups(self, request: Request) -> Mapping[str, Any]:
+        self._check(request)
+        groups = [_document(resource) for resource in self._all(request) if "/providers/" not in resource.id]
+        return self._paged(groups, request)
+
+    def _provider(self, request: Request) -> Mapping[str, Any]:
+        self._check(request)
+        namespace = request.names["namespace"]
+        types = {
+            ids.azure_type(resource.id).partition("/")[2]
+            for resource in self._all(request)
+            if ids.azure_type(resource.id).lower().startswith(f"{namespace.lower()}/")
+        }
+        return {
+            "namespace": namespace,
+            "resourceTypes": [
+                {"resourceType": type_, "apiVersions": list(_VERSIONS)} for type_ in sorted(types)
+            ],
+        }
+
+    def _existing(self, request: Request) -> Resource:
+        self._check(request)
+        identity = request.names["resource"]
+        resource = next((item for item in self._all(request) if ids.same(item.id, identity)), None)
+        if resource is None:
+            raise RefusedRequestError(404, f"The Resource '{identity}' was not found.")
+        return resource
+
+    def _metrics(self, request: Request) -> Mapping[str, Any]:
+        """Return the requested metrics of a storage account; no point for one without a value."""
+        values = self._existing(request).state.get("metrics", {})
+        points = {name: [{"average": float(value)}] for name, value in values.items()}
+        return {
+            "value": [
+                {"name": {"value": name}, "unit": "", "timeseries": [{"data": points.get(name, [])}]}
+                for name in request.query["metricnames"].split(",")
+            ]
+        }
+
+    def _usages(self, request: Request) -> Mapping[str, Any]:
+        size = self._existing(request).state.get("size", 0)
+        return {"value": [{"name": "Size", "limit": 0, "currentValue": size, "unit": "Bytes"}]}
+
+    def _delete(self, request: Request) -> Response:
+        self._check(request)
+        resource = next((item for item in self._all(request) if ids.same(item.id, request.path)), None)
+        if resource is None:
+            if "/providers/" in request.path:
+                return Response(204, {})
+            name = ids.last(request.path)
+            raise RefusedRequestError(
+                404, f"Resource group '{name}' could not be found.", "ResourceGroupNotFound"
+            )
+        self._check_locks(resource)
+        if owner := resource.state.get("managedBy") if "/providers/" in resource.id else None:
+            message = f"Disk {ids.last(resource.id)} is attached to VM {owner}."
+            raise RefusedRequestError(409, message, "OperationNotAllowed")
+        self._remove(resource, request)
+        location = (
+            f"{request.origin}/subscriptions/{request.names['subscription']}/operationresults/{_RESULT}"
+        )
+        return Response(202, {}, {"Location": f"{location}?api-version=2021-04-01", "Retry-After": "0"})
+
+    def _remove(self, resource: Resource, request: Request) -> None:
+        """Remove a resource; a cluster's node resource group is deleted with it."""
+        self._store.remove(_CLOUD, resource.id)
+        for other in self._all(request):
+            is_inside = ids.within(other.id, resource.id)
+            if is_inside or _is_node_group(other, resource):
+                self._remove(other, request)
+
+    def _check_locks(self, resource: Resource) -> None:
+        for lock in self._store.resources(_CLOUD, "Microsoft.Authorization/locks"):
+            scope = str(lock.state["scope"])
+            if ids.within(resource.id, scope) or ids.within(scope, resource.id):
+                message = (
+                    f"The scope '{resource.id}' cannot perform delete operation because following scope(s) "
+                    f"are locked: '{scope}'. Please remove the lock and try again."
+                )
+                raise RefusedRequestError(409, message, "ScopeLocked")
+
+    def _done(self, request: Request) -> Mapping[str, Any]:
+        self._check(request)
+        return {}
+
+
+def _is_node_group(group: Resource, cluster: Resource) -> bool:
+    owner = str(group.state.get("managedBy") or "")
+    return "/providers/" not in group.id and ids.same(owner, cluster.id)
+
+
+def _document(resource: Resource) -> Mapping[str, Any]:
+    """Return the entry of a resource in a list."""
+    known = {**resource.inputs, **resource.state}
+    document = {
+        "id": resource.id,
+        "name": ids.last(resource.id),
+        "type": ids.azure_type(resource.id)
+        if "/providers/" in resource.id
+        else "Microsoft.Resources/resourceGroups",
+        "location": str(known.get("location", "")),
+        "tags": dict(known.get("tags") or {}),
+    }
+    return {**document, **({"managedBy": known["managedBy"]} if known.get("managedBy") else {})}
+
+
+_CLUSTER: Final = (
+    r"(?P<cluster>/subscriptions/(?P<subscription>[^/]+)/resourceGroups/[^/]+/providers"
+    r"/Microsoft\.ContainerService/managedClusters/[^/]+)"
+)
+_TYPE: Final = "azure-native:containerservice:ManagedCluster"
+_SETS: Final = "VirtualMachineScaleSets"
+
+
+class AzureClusters:
+    """AKS clusters.
+
+    Attributes:
+        routes: operations of the API.
+    """
+
+    def __init__(self, store: Store, check: Callable[[Request], None]) -> None:
+        """Serve the clusters of a store.
+
+        Args:
+            store: the fake cloud's store.
+            check: rejects requests without valid credentials or `api-version`.
+        """
+        self._store, self._check = store, check
+        name = "Microsoft.ContainerService/managedClusters"
+        self.routes = (
+            Route(f"{name}/read", "GET", re.compile(_CLUSTER), self._get),
+            Route(f"{name}/stop/action", "POST", re.compile(f"{_CLUSTER}/stop"), self._stop),
+            Route(f"{name}/start/action", "POST", re.compile(f"{_CLUSTER}/start"), self._start),
+        )
+
+    def _cluster(self, request: Request) -> Resource:
+        self._check(request)
+        identity = request.names["cluster"]
+        for resource in self._store.resources(CLOUD, _TYPE):
+            if resource.id.lower() == identity.lower():
+                return resource
+        name = identity.rpartition("/")[2]
+        message = f"The Resource 'Microsoft.ContainerService/managedClusters/{name}' was not found."
+        raise RefusedRequestError(404, message, "ResourceNotFound")
+
+    def _pools(self, cluster: Resource) -> list[Mapping[str, Any]]:
+        own = [
+            resource.state
+            for resource in self._store.resources(CLOUD, AGENT_POOL)
+            if resource.id.startswith(f"{cluster.id}/")
+        ]
+        return [{"name": pool["name"], "type": pool.get("type", _SETS), "mode": pool["mode"]} for pool in own]
+
+    def _get(self, request: Request) -> Mapping[str, Any]:
+        cluster = self._cluster(request)
+        return {
+            "id": cluster.id,
+            "name": cluster.id.rpartition("/")[2],
+            "properties": {
+                "powerState": cluster.state["powerState"],
+                "provisioningState": cluster.state["provisioningState"],
+                "nodeProvisioningProfile": cluster.inputs.get("nodeProvisioningProfile"),
+                "agentPoolProfiles": self._pools(cluster),
+            },
+        }
+
+    def _stop(self, request: Request) -> Mapping[str, Any]:
+        cluster = self._settled(request, "Running", "stopping")
+        if inner(cluster.inputs, "nodeProvisioningProfile").get("mode") == "Auto":  # Azure/AKS#5356
+            raise RefusedRequestError(
+                400, "Stop is not supported for clusters with node auto provisioning.", "BadRequest"
+            )
+        if any(pool["type"] != _SETS for pool in self._pools(cluster)):  # Azure/AKS#2349
+            raise RefusedRequestError(400, "Client Error: Availability Sets Not Supported", "BadRequest")
+        stop(self._store, cluster.id)
+        self._store.put(cluster.having(powerState={"code": "Stopped"}))
+        return {}
+
+    def _start(self, request: Request) -> Mapping[str, Any]:
+        cluster = self._settled(request, "Stopped", "starting")
+        start(self._store, cluster.id)
+        self._store.put(cluster.having(powerState={"code": "Running"}))
+        return {}
+
+    def _settled(self, request: Request, desired: str, doing: str) -> Resource:
+        """Return a cluster in a power state; another is rejected (MicrosoftDocs/azure-docs#85161)."""
+        cluster = self._cluster(request)
+        if power(cluster.state) != desired:
+            raise RefusedRequestError(400, message(cluster.state, doing), "BadRequest")
+        return cluster
+
 
 _REGISTRIES: Final = "https://containerregistry.azure.net"
 _USAGES: Final = (
@@ -147,12 +443,12 @@ class Azure:
             message = f"No registered resource provider found for location '{location}'."
             raise RefusedRequestError(400, message, "NoRegisteredProviderFound")
         machines = [machine for machine in all_machines(self._store) if machine.state != "waiting"]
-        used = quotas.usage(self._store, CloudKind.AKS, location, machines)
+        used = fleet.usage(self._store, CloudKind.AKS, location, machines)
         usages = [
             {
                 "unit": "Count",
                 "currentValue": used.get(name, 0),
-                "limit": int(quotas.limit(self._store, name)),
+                "limit": int(fleet.limit(self._store, name)),
                 "name": {"value": name, "localizedValue": name},
             }
             for name in _names()

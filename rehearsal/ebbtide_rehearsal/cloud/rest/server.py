@@ -1,18 +1,121 @@
-"""The HTTPS server of the REST APIs."""
+"""The HTTPS server of the REST APIs with its routes, and managed Prometheus of both clouds.
+
+No program of a rehearsal uses a GPU, so that the only samples are those that tests put into the store. A
+query returns those of its cluster; their other labels and the rest of PromQL are not evaluated. Sources:
+Monitoring API v1, `projects.location.prometheus.api.v1.query`; azure-rest-api-specs, Microsoft.Monitor
+2023-04-03, `AzureMonitorWorkspaces_Get`; Prometheus docs, HTTP API (2026).
+"""
 
 import json
+import re
 import ssl
 import threading
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final, Protocol, Self
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from ebbtide_rehearsal.cloud.faults import API_ERROR
-from ebbtide_rehearsal.cloud.rest.routes import RefusedRequestError, Request, Response, RestApi, Route
-from ebbtide_rehearsal.cloud.store import Store
+from ebbtide_rehearsal.cloud.azure.arm import CLOUD
+from ebbtide_rehearsal.cloud.store import API_ERROR, Resource, Store
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request.
+
+    Attributes:
+        method: HTTP method, such as `GET`.
+        path: decoded path, without the query.
+        query: query parameters.
+        headers: headers by lower-case name.
+        body: parameters of a form, or a JSON object; empty for no body.
+        origin: requested scheme, host and port.
+        names: variable parts of the path.
+    """
+
+    method: str
+    path: str
+    query: Mapping[str, str]
+    headers: Mapping[str, str]
+    body: Mapping[str, Any]
+    origin: str
+    names: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """A response with headers or a status other than 200.
+
+    Attributes:
+        status: HTTP status.
+        document: JSON document.
+        headers: headers.
+    """
+
+    status: int
+    document: Mapping[str, Any]
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+class RefusedRequestError(Exception):
+    """A rejected request.
+
+    Attributes:
+        status: HTTP status.
+        message: the cloud's message.
+        code: the cloud's error code; empty for the usual code of the status.
+        headers: headers of the response.
+    """
+
+    def __init__(
+        self, status: int, message: str, code: str = "", headers: Mapping[str, str] | None = None
+    ) -> None:
+        """Reject a request with a status."""
+        super().__init__(message)
+        self.status, self.message, self.code, self.headers = status, message, code, headers or {}
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """An operation of an API.
+
+    Attributes:
+        operation: the cloud's name, such as `compute.regions.get`; also the target of injected faults.
+        method: HTTP method.
+        path: pattern of the whole path; its groups are the request's names.
+        handle: returns the response, or its document.
+    """
+
+    operation: str
+    method: str
+    path: re.Pattern[str]
+    handle: Callable[[Request], Mapping[str, Any] | Response]
+
+
+class RestApi(Protocol):
+    """The APIs of a cloud."""
+
+    @property
+    def routes(self) -> Sequence[Route]:
+        """Routes of its operations."""
+        ...
+
+    def owns(self, path: str) -> bool:
+        """Return whether a path belongs to the cloud, so that errors have its form."""
+        ...
+
+    def refusal(self, error: RefusedRequestError) -> Mapping[str, Any]:
+        """Return the document of an error."""
+        ...
+
+
+def bearer(request: Request) -> str:
+    """Return the bearer token of a request; empty for none."""
+    kind, _, token = request.headers.get("authorization", "").partition(" ")
+    return token if kind == "Bearer" else ""
+
 
 _BUSY: Final = (429, 503)
 _NO_CONTENT: Final = 204
@@ -115,3 +218,89 @@ class RestServer:
             status = int(fault.details.get("status", 500))
             headers = {"Retry-After": str(fault.details.get("retry_after", 0))} if status in _BUSY else {}
             raise RefusedRequestError(status, str(fault.details["message"]), headers=headers)
+
+
+SCOPE: Final = "https://prometheus.monitor.azure.com"
+"""The audience of tokens for queries on Azure."""
+
+_SAMPLE: Final = "sample"
+_METRICS: Final = "metrics"
+_GOOGLE: Final = "/v1/projects/(?P<project>[^/]+)/location/global/prometheus/api/v1/query"
+_AZURE: Final = "/prometheus/(?P<workspace>[^/]+)/api/v1/query"
+_WORKSPACE: Final = (
+    r"(?P<id>/subscriptions/(?P<subscription>[^/]+)/resourceGroups/[^/]+/providers/Microsoft\.Monitor"
+    r"/accounts/(?P<name>[^/]+))"
+)
+_CLUSTER: Final = re.compile(r'[{,]cluster="([^"]*)"')
+
+
+def planted_sample(number: int, value: float, **labels: str) -> Resource:
+    """Return a sample of a metric, to be put into the store."""
+    return Resource(_METRICS, str(number), _SAMPLE, state={"metric": labels, "value": value})
+
+
+class Prometheus:
+    """Queries of metrics."""
+
+    def __init__(self, store: Store) -> None:
+        """Answer from the samples of a store."""
+        self._store = store
+
+    def google(self, check: Callable[[Request], None]) -> Route:
+        """Return the route of Cloud Monitoring; `check` rejects requests without valid credentials."""
+        operation = "monitoring.projects.location.prometheus.api.v1.query"
+        return Route(operation, "GET", re.compile(_GOOGLE), lambda request: self._query(request, check))
+
+    def azure(
+        self, check: Callable[[Request], None], check_token: Callable[[Request], None]
+    ) -> tuple[Route, ...]:
+        """Return the routes of Azure Monitor workspaces.
+
+        Args:
+            check: rejects requests of Azure Resource Manager without valid credentials.
+            check_token: rejects queries without a token for them.
+        """
+
+        def workspace(request: Request) -> Mapping[str, Any]:
+            check(request)
+            return self._workspace(request)
+
+        return (
+            Route("Microsoft.Monitor/accounts/read", "GET", re.compile(_WORKSPACE), workspace),
+            Route(
+                "Microsoft.Monitor/accounts/data/metrics/read",
+                "GET",
+                re.compile(_AZURE),
+                lambda request: self._query(request, check_token),
+            ),
+        )
+
+    def _workspace(self, request: Request) -> Mapping[str, Any]:
+        identity, name = request.names["id"], request.names["name"]
+        if all(item.id.lower() != identity.lower() for item in self._store.resources(CLOUD)):
+            message = f"The Resource 'Microsoft.Monitor/accounts/{name}' was not found."
+            raise RefusedRequestError(404, message, "ResourceNotFound")
+        endpoint = f"{request.origin}/prometheus/{name}"
+        return {
+            "id": identity,
+            "name": name,
+            "properties": {"metrics": {"prometheusQueryEndpoint": endpoint}},
+        }
+
+    def _query(self, request: Request, check: Callable[[Request], None]) -> Mapping[str, Any]:
+        check(request)
+        query = request.query.get("query", "")
+        if not query:
+            raise RefusedRequestError(
+                400, 'invalid parameter "query": unknown position: parse error: no expression found in input'
+            )
+        clusters = set(_CLUSTER.findall(query))
+        result = [
+            {
+                "metric": dict(item.state["metric"]),
+                "value": [self._store.clock.now(), str(item.state["value"])],
+            }
+            for item in self._store.resources(_METRICS, _SAMPLE)
+            if item.state["metric"].get("cluster") in clusters
+        ]
+        return {"status": "success", "data": {"resultType": "vector", "result": result}}

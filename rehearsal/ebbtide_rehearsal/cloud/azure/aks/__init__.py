@@ -1,1 +1,0 @@
-"""AKS: clusters and their node pools."""

@@ -1,0 +1,427 @@
+"""AKS clusters, refusals that no rule of a declaration has, maintenance windows, and resource groups."""
+
+from collections.abc import Callable, Iterator, Mapping
+from ipaddress import ip_network
+from typing import Any, Final
+from uuid import uuid4
+
+from ebbtide.declaration.catalog import PINS
+from ebbtide_rehearsal.cloud import store
+from ebbtide_rehearsal.cloud.azure import ids, node_pools
+from ebbtide_rehearsal.cloud.azure.arm import (
+    CLOUD,
+    NOT_FOUND,
+    TENANT,
+    Arm,
+    Request,
+    ResourceKind,
+    Rule,
+    fixed,
+    inner,
+    invalid,
+    items,
+    not_found,
+    outputs_of,
+    refused,
+)
+from ebbtide_rehearsal.cloud.azure.identities import principals
+from ebbtide_rehearsal.cloud.azure.networks import SUBNET, Range, network_of, overlapping, ranges
+from ebbtide_rehearsal.cloud.azure.node_pools import CLUSTER, SOURCE, pool_id, refusal_if_stopped
+from ebbtide_rehearsal.cloud.azure.nodes import PoolRequest
+from ebbtide_rehearsal.cloud.fake_provider import first_refusal
+from ebbtide_rehearsal.cloud.pools import Autoscaling, delete_settings, put_settings
+from ebbtide_rehearsal.cloud.store import Resource
+
+_PROFILE: Final = "autoScalerProfile"
+
+
+def _seconds(minutes: str) -> float:
+    return int(minutes.removesuffix("m")) * 60
+
+
+_READ: Final[Mapping[str, tuple[str, Callable[[Any], Any]]]] = {
+    "expander": ("expander", str),
+    "scaleDownUnneededTime": ("idle_seconds", _seconds),
+    "scaleDownDelayAfterAdd": ("delay_after_add_seconds", _seconds),
+    "scaleDownUtilizationThreshold": ("utilization", float),
+    "ignoreDaemonsetsUtilization": ("daemons_count", lambda ignored: not ignored),
+    "maxGracefulTerminationSec": ("eviction_seconds", float),
+    "skipNodesWithLocalStorage": ("skip_local_storage", lambda text: text == "true"),
+    "skipNodesWithSystemPods": ("skip_system_pods", lambda text: text == "true"),
+}
+"""Settings that the fake cloud's autoscaler applies; it ignores the others."""
+
+
+def autoscaling(state: Mapping[str, Any]) -> Autoscaling:
+    """Return the settings of a cluster's autoscaler, with defaults for omitted ones."""
+    profile = inner(state, _PROFILE)
+    given: dict[str, Any] = {
+        field: read(profile[name])
+        for name, (field, read) in _READ.items()
+        if profile.get(name) not in (None, "")
+    }
+    return Autoscaling(**given)
+
+
+_PLANNING: Final = "azure-aks-docs, concepts-network-ip-address-planning (2026)"
+_SERVICES: Final = "10.0.0.0/16"
+QUOTA: Final = "managedClusters"
+_API: Final = "Microsoft.ContainerService 2025-09-01, managedClusters"
+
+
+def _profile(request: Request, name: str) -> Mapping[str, Any]:
+    return inner(request.inputs, name)
+
+
+def _no_new_pool(request: Request) -> str | None:
+    for pool in items(request.inputs, "agentPoolProfiles") if request.old is not None else []:
+        if request.cloud.find(pool_id(request.id, str(pool["name"]))) is None:
+            return refused(
+                "BadRequest",
+                "A new agent pool was introduced. Adding agent pools to an existing cluster is not "
+                "allowed through "
+                "managed cluster operations. For agent pool specific change, please use per agent pool "
+                "operations: "
+                "https://aka.ms/agent-pool-rest-api",
+                target="agentPoolProfiles",
+            )
+    return None
+
+
+def _existing_identity(request: Request) -> str | None:
+    for identity_id in items(_profile(request, "identity"), "userAssignedIdentities"):
+        if request.cloud.lacks(str(identity_id)):
+            return not_found(str(identity_id))
+    return None
+
+
+def _local_accounts(request: Request) -> str | None:
+    is_entra = _profile(request, "aadProfile").get("managed") is True
+    if request.inputs.get("disableLocalAccounts") is not True or is_entra:
+        return None
+    return refused(
+        "BadRequest",
+        "Disabling local accounts is only allowed for clusters with AKS-managed Azure AD enabled.",
+    )
+
+
+def _azure_rbac(request: Request) -> str | None:
+    entra = _profile(request, "aadProfile")
+    if not entra.get("enableAzureRBAC") or (entra.get("managed") and request.inputs.get("enableRBAC", True)):
+        return None
+    return invalid("aadProfile.enableAzureRBAC", "it needs AKS-managed Azure AD and Kubernetes RBAC")
+
+
+def _cost_analysis(request: Request) -> str | None:
+    enabled = inner(_profile(request, "metricsProfile"), "costAnalysis").get("enabled")
+    if not enabled or _profile(request, "sku").get("tier") in ("Standard", "Premium"):
+        return None
+    return invalid("metricsProfile.costAnalysis", "it needs the tier Standard or Premium")
+
+
+def _issuer_stays(request: Request) -> str | None:
+    was = inner(request.old.state, "oidcIssuerProfile").get("enabled") if request.old is not None else False
+    if not was or _profile(request, "oidcIssuerProfile").get("enabled") is not False:
+        return None
+    return refused("OIDCIssuerFeatureCannotBeDisabled", "OIDC issuer feature cannot be disabled.")
+
+
+def _fixed(request: Request) -> str | None:
+    """Reject changes of what only a new cluster can have."""
+    if request.old is None:
+        return None
+    is_private = _profile(request, "apiServerAccessProfile").get("enablePrivateCluster") is True
+    was_private = inner(request.old.state, "apiServerAccessProfile").get("enablePrivateCluster") is True
+    if is_private != was_private:
+        return fixed("apiServerAccessProfile.enablePrivateCluster")
+    if request.inputs.get("diskEncryptionSetID") != request.old.state.get("diskEncryptionSetID"):
+        return fixed("properties.diskEncryptionSetID")
+    return None
+
+
+def _node_group(request: Request) -> str | None:
+    name = request.inputs.get("nodeResourceGroup")
+    if name is None or request.old is not None:
+        return None
+    if (
+        request.cloud.find(ids.identity(ids.GROUP, request.cloud.subscription, {"resourceGroupName": name}))
+        is not None
+    ):
+        return invalid("nodeResourceGroup", f"the resource group {name} already exists")
+    return None
+
+
+def _workspace_exists(request: Request) -> str | None:
+    config = inner(inner(_profile(request, "addonProfiles"), "omsagent"), "config")
+    workspace = str(config.get("logAnalyticsWorkspaceResourceID") or "")
+    if not workspace or not request.cloud.lacks(workspace):
+        return None
+    return refused(
+        "ResourceNotFound", f"The Log Analytics workspace '{workspace}' was not found.", status=NOT_FOUND
+    )
+
+
+def _runs(request: Request) -> str | None:
+    return None if request.old is None else refusal_if_stopped(request.old.state, "updating")
+
+
+def _quota(request: Request) -> str | None:
+    quotas = request.cloud.store.faults(store.QUOTA).values()
+    fault = next((identity_id for identity_id in quotas if identity_id.matches(QUOTA)), None)
+    current = len(request.cloud.store.resources(CLOUD, CLUSTER))
+    if request.old is not None or fault is None or current < int(fault.details["limit"]):
+        return None
+    request.cloud.store.strike(store.QUOTA, QUOTA)
+    return refused(
+        "ManagedClusterCountExceedsQuotaLimit",
+        f"Operation results in exceeding quota limits for managed clusters. Maximum allowed: "
+        f"{fault.details['limit']}, Current usage: {current}, Additional requested: 1. Consider deleting "
+        "unused "
+        "clusters or requesting a quota increase. To request a quota increase, follow the instructions here: "
+        "https://learn.microsoft.com/azure/quotas/quickstart-increase-quota-portal.",
+    )
+
+
+def _network(request: Request) -> Mapping[str, Any]:
+    return inner(request.inputs, "networkProfile")
+
+
+def _services(request: Request) -> Range:
+    return ip_network(str(_network(request).get("serviceCidr") or _SERVICES))
+
+
+def _subnet_ranges(request: Request) -> list[Range]:
+    """Return the ranges of all known subnets in the networks of the cluster's pools."""
+    subnets = [
+        str(profile.get("vnetSubnetID") or "") for profile in items(request.inputs, "agentPoolProfiles")
+    ]
+    networks = {network_of(subnet) for subnet in subnets if subnet}
+    return [
+        range_
+        for network in networks
+        for subnet in request.cloud.below(network, SUBNET)
+        for range_ in ranges(subnet.state)
+    ]
+
+
+def _services_beside_subnets(request: Request) -> str | None:
+    services = _services(request)
+    taken = next(overlapping(services, _subnet_ranges(request)), None)
+    if taken is None:
+        return None
+    return refused(
+        "ServiceCidrOverlapExistingSubnetsCidr",
+        f"The specified service CIDR {services} is conflicted with an existing subnet CIDR {taken}",
+        target="networkProfile.serviceCIDR",
+    )
+
+
+def _pods_beside_the_rest(request: Request) -> str | None:
+    text = _network(request).get("podCidr")
+    others = [*_subnet_ranges(request), _services(request)]
+    taken = next(overlapping(ip_network(str(text)), others), None) if text else None
+    if taken is None:
+        return None
+    return invalid("networkProfile.podCidr", f"the pod CIDR {text} overlaps {taken}")
+
+
+RULES: Final = (
+    Rule("running cluster", SOURCE, _runs),
+    Rule("no new pool through the cluster", "pulumi/pulumi-azure-native#579", _no_new_pool),
+    Rule("existing identity", _API, _existing_identity),
+    Rule("disabled local accounts need Entra ID", f"{_API}, disableLocalAccounts", _local_accounts),
+    Rule("Azure RBAC needs Entra ID", "azure-aks-docs, manage-azure-rbac (2026)", _azure_rbac),
+    Rule(
+        "fixed OIDC issuer",
+        "azure-aks-docs, use-oidc-issuer (2026); Azure/AKS-Construction#531",
+        _issuer_stays,
+    ),
+    Rule("cost analysis needs paid tier", f"{_API}, ManagedClusterCostAnalysis", _cost_analysis),
+    Rule(
+        "fixed API server and disk encryption",
+        "azure-aks-docs, private-clusters (2026-08) and azure-disk-customer-managed-keys (2026)",
+        _fixed,
+    ),
+    Rule("new node resource group", "azure-aks-docs, faq (2026)", _node_group),
+    Rule("existing workspace", "azure-aks-docs, monitor-aks (2026)", _workspace_exists),
+    Rule("sufficient cluster quota", "azure-aks-docs, quotas-skus-regions (2026)", _quota),
+    Rule("services outside of existing subnets", "Azure/AKS#1117; Azure/AKS#3551", _services_beside_subnets),
+    Rule("pods outside of other ranges", _PLANNING, _pods_beside_the_rest),
+)
+
+
+_MINOR: Final = 1
+
+_KEPT: Final = ("apiServerAccessProfile", "oidcIssuerProfile", "securityProfile", "autoScalerProfile", "sku")
+"""Properties that an update keeps if it omits them."""
+
+_NETWORK: Final = {
+    "networkPlugin": "azure",
+    "loadBalancerSku": "standard",
+    "outboundType": "loadBalancer",
+    "serviceCidr": "10.0.0.0/16",
+    "dnsServiceIP": "10.0.0.10",
+    "ipFamilies": ["IPv4"],
+}
+
+
+def _about(request: Request) -> dict[str, Any]:
+    """Return the part of a cluster's state that its node pools depend on."""
+    given = str(request.inputs.get("kubernetesVersion") or "")
+    return {
+        "location": request.inputs["location"],
+        "networkProfile": {**_NETWORK, **inner(request.inputs, "networkProfile")},
+        "identity": _identity(request),
+        "nodeResourceGroup": outputs_of(request)["nodeResourceGroup"],
+        "kubernetesVersion": given or request.preserved("kubernetesVersion", _default_version),
+        "currentKubernetesVersion": _exact(given)
+        if given
+        else request.preserved("currentKubernetesVersion", lambda: PINS["kubernetes"].version),
+    }
+
+
+def _default_version() -> str:
+    return PINS["kubernetes"].version.rpartition(".")[0]
+
+
+def _exact(version: str) -> str:
+    """Return the patch version that AKS chooses for a version, by default the newest in the catalog."""
+    if version.count(".") > _MINOR:
+        return version
+    return PINS["kubernetes"].version if version == _default_version() else f"{version}.0"
+
+
+def _identity(request: Request) -> Mapping[str, Any]:
+    """Return the identity; user-assigned identities are a list in inputs, and an object in the state."""
+    identity: Mapping[str, Any] = inner(request.inputs, "identity")
+    known = {resource.id.lower(): resource.state for resource in principals(request.cloud).values()}
+    listed = identity.get("userAssignedIdentities")
+    if listed:
+        given = {
+            str(name): {
+                "clientId": known.get(str(name).lower(), {}).get("clientId", ""),
+                "principalId": known.get(str(name).lower(), {}).get("principalId", ""),
+            }
+            for name in listed
+        }
+        return {"type": identity.get("type", "UserAssigned"), "userAssignedIdentities": given}
+    own = request.old.state.get("identity") if request.old is not None else None
+    return own or {**identity, "principalId": str(uuid4()), "tenantId": TENANT}
+
+
+def _inline(request: Request) -> Iterator[PoolRequest]:
+    cluster_state = _about(request)
+    for profile in items(request.inputs, "agentPoolProfiles"):
+        name = str(profile["name"])
+        given = {key: value for key, value in profile.items() if key != "name"}
+        yield PoolRequest(
+            request.cloud,
+            request.id,
+            cluster_state,
+            name,
+            given,
+            request.cloud.find(node_pools.pool_id(request.id, name)),
+        )
+
+
+def _pools_refused(request: Request) -> str | None:
+    refusals = (first_refusal(node_pools.RULES, pool) for pool in _inline(request))
+    return next(filter(None, refusals), None)
+
+
+def _outputs(request: Request) -> Mapping[str, Any]:
+    """Return the outputs that AKS adds: addresses, a directory, an issuer, an identity of the kubelet."""
+    preserved = {
+        name: request.old.state[name]
+        for name in _KEPT
+        if request.old is not None and name in request.old.state and name not in request.inputs
+    }
+    answers = outputs_of(request)
+    outputs: dict[str, Any] = {
+        "fqdn": answers["fqdn"],
+        "azurePortalFQDN": answers["fqdn"].replace(".hcp.", ".portal.hcp.", 1),
+        "identityProfile": answers["identityProfile"],
+        "resourceUID": request.preserved("resourceUID", lambda: uuid4().hex[:24]),
+        "powerState": {"code": "Running"},
+        "provisioningState": "Succeeded",
+        "maxAgentPools": 100,
+    }
+    if entra := request.inputs.get("aadProfile"):
+        outputs["aadProfile"] = {**inner({"": entra}, ""), "tenantID": TENANT}
+    issuer = inner(request.inputs, "oidcIssuerProfile")
+    if issuer.get("enabled"):
+        outputs["oidcIssuerProfile"] = {**answers["oidcIssuerProfile"], **issuer}
+    return {**preserved, **_about(request), **outputs}
+
+
+def _happens(request: Request, cluster: Resource) -> None:
+    with request.cloud.operations.on(request.id, "Creating" if request.old is None else "Updating"):
+        if request.old is None:
+            request.cloud.clusters.create(cluster.id, "aks")
+        put_settings(request.cloud.store, cluster.id, autoscaling(cluster.state))
+        for pool in _inline(request):
+            state = node_pools.state_of(pool)
+            if pool.old is None or pool.old.state != state:
+                node_pools.settle(pool, pool.old.urn if pool.old is not None else "", pool.given, state)
+
+
+def end(arm: Arm, cluster: Resource) -> None:
+    """Stop a cluster and delete its pools."""
+    with arm.operations.on(cluster.id, "Deleting"):
+        for pool in node_pools.pools_of(arm, cluster.id):
+            node_pools.end(arm, pool)
+        delete_settings(arm.store, cluster.id)
+        arm.clusters.delete(cluster.id)
+
+
+def _with_pools(arm: Arm, cluster: Resource) -> Mapping[str, Any]:
+    """Return a cluster's state with all of its pools, including those of other resources."""
+    return {
+        "agentPoolProfiles": [dict(resource.state) for resource in node_pools.pools_of(arm, cluster.id)],
+    }
+
+
+def _delete_contents(arm: Arm, group: Resource) -> None:
+    """Delete all resources of a resource group, regardless of the program that created them
+    (learn.microsoft.com, azure-resource-manager/management/delete-resource-group, 2026)."""
+    for resource in arm.below(group.id, CLUSTER):
+        end(arm, resource)
+    remaining = [resource for resource in arm.below(group.id) if resource.urn]
+    if remaining:
+        arm.store.log_event(
+            "group-deleted",
+            f"Resource group {ids.last(group.id)} is deleted with what is still in it: "
+            f"{', '.join(ids.last(resource.id) for resource in remaining)}.",
+            group=group.id,
+            with_it=[resource.id for resource in remaining],
+        )
+
+
+KINDS: Final = (
+    ResourceKind(
+        type=CLUSTER,
+        api_version="2025-09-01",
+        inside=("agentPoolProfiles",),
+        unknown=("identity.userAssignedIdentities", "oidcIssuerProfile.issuerURL"),
+        rules=(
+            *RULES,
+            Rule("rules of node pools", "aks/pool_rules.py", _pools_refused),
+        ),
+        outputs=_outputs,
+        apply=_happens,
+        before_delete=end,
+        current=_with_pools,
+        events="cluster",
+    ),
+    ResourceKind(
+        type="azure-native:containerservice:MaintenanceConfiguration",
+        api_version="2025-09-01",
+        parent=CLUSTER,
+    ),
+    ResourceKind(
+        type="azure-native:resources:ResourceGroup",
+        api_version="2024-03-01",
+        outputs=lambda _request: {"properties": {"provisioningState": "Succeeded"}},
+        before_delete=_delete_contents,
+    ),
+)

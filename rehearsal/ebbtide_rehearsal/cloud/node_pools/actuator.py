@@ -1,0 +1,346 @@
+"""Changes to a cluster's nodes and pods over its API, with statuses as a kubelet reports them."""
+
+import http
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from ebbtide.clients.kubernetes import Api, ApiError
+from ebbtide.clients.kubernetes.objects import part, parts, text
+from ebbtide.placement import NodeTaint
+from ebbtide_rehearsal.cloud.node_pools.machines import UNINITIALIZED, Machine, node
+from ebbtide_rehearsal.cloud.node_pools.scheduling import Object, Pod
+from ebbtide_rehearsal.cloud.node_pools.snapshot import (
+    TO_BE_DELETED,
+    Node,
+    ProvisioningRequest,
+    RequestCondition,
+)
+from ebbtide_rehearsal.cloud.pools import NodePool
+from ebbtide_rehearsal.control_plane.stages import FAKE, KUBELET, RUNS_FOR
+
+SHUTDOWN: Final = "Pod was terminated in response to imminent node shutdown."
+"""Status message of a pod that is terminated because its node shuts down (kubernetes v1.36,
+pkg/kubelet/nodeshutdown)."""
+
+TERMINATED: Final = 143
+"""Exit status of a program terminated by SIGTERM."""
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """End of a container.
+
+    Attributes:
+        code: exit status.
+        began: start in Kubernetes' time format; empty if it never started.
+        reason: reason in one word; empty if it follows from the exit status.
+        message: message as a sentence.
+    """
+
+    code: int
+    began: str = ""
+    reason: str = ""
+    message: str = ""
+
+
+def now() -> str:
+    """Return the current time in Kubernetes' format."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def new_condition(kind: str, *, status: bool, reason: str = "", message: str = "") -> dict[str, Any]:
+    """Build a condition of a pod or a node."""
+    details = {"reason": reason, "message": message} if reason else {}
+    return {"type": kind, "status": str(status), "lastTransitionTime": now(), **details}
+
+
+def with_conditions(raw: Object, *new: dict[str, Any]) -> list[Any]:
+    """Return an object's conditions with those of the same types replaced."""
+    kinds = {replacement["type"] for replacement in new}
+    return [
+        *(existing for existing in parts(raw, "status", "conditions") if existing["type"] not in kinds),
+        *new,
+    ]
+
+
+def ended(raw: Object, ends: Mapping[str, End], *, shutdown: bool) -> dict[str, Any]:
+    """Return the status of a pod whose containers ended.
+
+    Args:
+        raw: the pod.
+        ends: end of each container, by name; a missing one was terminated by SIGTERM.
+        shutdown: True if it ended because its node shuts down.
+    """
+    containers = [
+        _ended(raw, container, ends.get(container["name"])) for container in parts(raw, "spec", "containers")
+    ]
+    failed = shutdown or any(container["state"]["terminated"]["exitCode"] for container in containers)
+    why = {"reason": "PodFailed" if failed else "PodCompleted"}
+    new = [
+        new_condition("Ready", status=False, **why),
+        new_condition("ContainersReady", status=False, **why),
+    ]
+    details: dict[str, str] = {}
+    if shutdown:
+        details = {"reason": "Terminated", "message": SHUTDOWN}
+        new.append(
+            new_condition("DisruptionTarget", status=True, reason="TerminationByKubelet", message=SHUTDOWN)
+        )
+    return {
+        "phase": "Failed" if failed else "Succeeded",
+        "conditions": with_conditions(raw, *new),
+        "containerStatuses": containers,
+        **details,
+    }
+
+
+def _ended(raw: Object, container: Object, end: End | None) -> dict[str, Any]:
+    before = _status(raw, container["name"])
+    began = part(before, "state", "running").get("startedAt") or part(raw, "status").get("startTime") or now()
+    end = end or End(TERMINATED)
+    return {
+        "name": container["name"],
+        "image": container["image"],
+        "imageID": before.get("imageID", ""),
+        "restartCount": before.get("restartCount", 0),
+        "ready": False,
+        "started": False,
+        "state": {
+            "terminated": {
+                "exitCode": end.code,
+                "reason": end.reason or ("Error" if end.code else "Completed"),
+                "message": end.message,
+                "startedAt": end.began or began,
+                "finishedAt": now(),
+            }
+        },
+    }
+
+
+def _status(raw: Object, name: str) -> Object:
+    return next(
+        (container for container in parts(raw, "status", "containerStatuses") if container["name"] == name),
+        dict[str, Any](),
+    )
+
+
+def running(raw: Object, *, restarts: int, last: End | None) -> dict[str, Any]:
+    """Return the status of a running pod after `restarts` restarts; its init containers have ended."""
+    before = (
+        {"lastState": {"terminated": {"exitCode": last.code, "reason": "Error", "finishedAt": now()}}}
+        if last
+        else {}
+    )
+    moment = now()
+    return {
+        "phase": "Running",
+        "startTime": part(raw, "status").get("startTime") or moment,
+        "conditions": with_conditions(
+            raw,
+            *(new_condition(kind, status=True) for kind in ("Initialized", "ContainersReady", "Ready")),
+        ),
+        "initContainerStatuses": [
+            _ended(raw, container, End(0, moment)) for container in parts(raw, "spec", "initContainers")
+        ],
+        "containerStatuses": [
+            {
+                "name": container["name"],
+                "image": container["image"],
+                "imageID": "",
+                "restartCount": restarts,
+                "ready": True,
+                "started": True,
+                "state": {"running": {"startedAt": moment}},
+                **before,
+            }
+            for container in parts(raw, "spec", "containers")
+        ],
+    }
+
+
+def waiting(raw: Object, reason: str, message: str) -> dict[str, Any]:
+    """Return the status of a pod whose first container cannot start."""
+    (first, *_) = parts(raw, "spec", "containers")
+    return {
+        "phase": "Pending",
+        "containerStatuses": [
+            {
+                "name": first["name"],
+                "image": first["image"],
+                "imageID": "",
+                "restartCount": 0,
+                "ready": False,
+                "started": False,
+                "state": {"waiting": {"reason": reason, "message": message}},
+            }
+        ],
+    }
+
+
+NODES = "/api/v1/nodes"
+
+_MISSED = (http.HTTPStatus.NOT_FOUND, http.HTTPStatus.CONFLICT, http.HTTPStatus.TOO_MANY_REQUESTS)
+"""Deleted, changed concurrently, or protected by a budget: the next round reads the object again."""
+
+_NEVER = str(365 * 24 * 60 * 60)
+
+_REQUESTS = "/apis/autoscaling.x-k8s.io/v1/namespaces/{0}/provisioningrequests/{1}/status"
+
+
+def pod_path(pod: Pod) -> str:
+    """Return a pod's path in the API."""
+    return f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}"
+
+
+class Actuator:
+    """Changes objects of a cluster. Conflicting changes are left to the next round."""
+
+    def __init__(self, api: Api) -> None:
+        """Use the cluster of an API server."""
+        self._api = api
+        self._version: str = api.get("/version")["gitVersion"]
+
+    def register(self, pool: NodePool, machine: Machine) -> bool:
+        """Register a machine as a node; return whether that succeeded."""
+        return self._create(NODES, node(pool, machine, self._version))
+
+    def remove_uninitialized_taint(self, node: Node) -> None:
+        """Remove the taint of uninitialized nodes."""
+        self._taints(node, {taint for taint in node.taints if taint.key != UNINITIALIZED})
+
+    def add_accelerators(self, node: Node, pool: NodePool) -> None:
+        """Add a node's accelerators to its allocatable resources."""
+        if pool.accelerator is not None:
+            resources = pool.accelerators
+            body = {"status": {"allocatable": resources, "capacity": resources}}
+            self._patch(f"{NODES}/{node.name}/status", body)
+
+    def relabel(self, node: Node, before: NodePool, after: NodePool) -> None:
+        """Apply a pool's changed labels and taints to a node."""
+        removed = dict.fromkeys(before.labels.keys() - after.labels.keys())
+        self._patch(f"{NODES}/{node.name}", {"metadata": {"labels": {**removed, **after.labels}}})
+        if before.taints != after.taints:
+            self._taints(node, {*node.taints} - {*before.taints} | {*after.taints})
+
+    def cordon(self, node: Node) -> None:
+        """Cordon a node."""
+        self._patch(f"{NODES}/{node.name}", {"spec": {"unschedulable": True}})
+
+    def mark_to_be_deleted(self, node: Node) -> None:
+        """Add the taint of nodes that the autoscaler removes."""
+        self._taints(node, {*node.taints, NodeTaint(TO_BE_DELETED, str(int(time.time())), "NoSchedule")})
+
+    def clean_to_be_deleted(self, node: Node) -> None:
+        """Remove the taint of `mark_to_be_deleted`."""
+        self._taints(node, {taint for taint in node.taints if taint.key != TO_BE_DELETED})
+
+    def evict(self, pod: Pod) -> bool:
+        """Evict a pod; return whether its disruption budget allows it."""
+        metadata = {"name": pod.name, "namespace": pod.namespace}
+        body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": metadata}
+        return self._create(f"{pod_path(pod)}/eviction", body)
+
+    def delete_pod(self, pod: Pod, **options: Any) -> None:
+        """Delete a pod."""
+        self._api.delete(pod_path(pod), **options)
+
+    def delete_node(self, name: str) -> None:
+        """Delete a node whose machine is deleted."""
+        self._api.delete(f"{NODES}/{name}")
+
+    def stop_kubelet(self, node: Node, reason: str, message: str) -> None:
+        """Set a node's last reported status to not ready, and stop its kubelet."""
+        self._patch(f"{NODES}/{node.name}", {"metadata": {"annotations": {KUBELET: None}}})
+        new = new_condition("Ready", status=False, reason=reason, message=message)
+        self._patch(f"{NODES}/{node.name}/status", {"status": {"conditions": with_conditions(node.raw, new)}})
+
+    def restart_kubelet(self, node: Node) -> None:
+        """Restart a node's kubelet."""
+        body = {"metadata": {"annotations": {KUBELET: FAKE}}, "spec": {"unschedulable": None}}
+        self._patch(f"{NODES}/{node.name}", body)
+
+    def prevent_completion(self, pod: Pod) -> None:
+        """Prevent kwok from completing a pod.
+
+        kwok 0.8 executes a planned stage even after the pod, or its node, has changed: a pod that failed
+        would succeed after all. Only a new plan replaces the old one.
+        """
+        self._patch(pod_path(pod), {"metadata": {"uid": pod.uid, "annotations": {RUNS_FOR: _NEVER}}})
+
+    def end_containers(self, pod: Pod, ends: Mapping[str, End], *, shutdown: bool = False) -> None:
+        """End a pod's containers."""
+        self.write_status(pod, ended(pod.raw, ends, shutdown=shutdown))
+
+    def write_status(self, pod: Pod, status: Mapping[str, Any]) -> None:
+        """Write a pod's status, unless a new pod has its name."""
+        self._patch(f"{pod_path(pod)}/status", {"metadata": {"uid": pod.uid}, "status": status})
+
+    def create_event(self, pod: Pod, kind: str, reason: str, message: str) -> None:
+        """Create an event of the autoscaler for a pod."""
+        moment = now()
+        body = {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"generateName": f"{pod.name[:200]}.", "namespace": pod.namespace},
+            "involvedObject": {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "name": pod.name,
+                "namespace": pod.namespace,
+                "uid": pod.uid,
+            },
+            "type": kind,
+            "reason": reason,
+            "message": message,
+            "source": {"component": "cluster-autoscaler"},
+            "firstTimestamp": moment,
+            "lastTimestamp": moment,
+            "count": 1,
+        }
+        self._create(f"/api/v1/namespaces/{pod.namespace}/events", body)
+
+    def set_condition(self, request: ProvisioningRequest, raw: Object, new: RequestCondition) -> None:
+        """Set a condition of a ProvisioningRequest."""
+        updated = new_condition(new.kind, status=new.status, reason=new.reason, message=new.message)
+        updated["observedGeneration"] = part(raw, "metadata").get("generation", 1)
+        status: dict[str, Any] = {"conditions": with_conditions(raw, updated)}
+        if new.details:
+            status["provisioningClassDetails"] = dict(new.details)
+        self._patch(_REQUESTS.format(request.namespace, request.name), {"status": status})
+
+    def _taints(self, node: Node, taints: set[NodeTaint]) -> None:
+        """Set a node's taints, unless they were changed since the node was read."""
+        desired = [
+            {"key": taint.key, "value": taint.value, "effect": taint.effect}
+            for taint in sorted(taints, key=lambda taint: (taint.key, taint.effect))
+        ]
+        since = {
+            (taint["key"], taint["effect"]): taint["timeAdded"]
+            for taint in parts(node.raw, "spec", "taints")
+            if "timeAdded" in taint
+        }
+        for changed in desired:
+            if moment := since.get((changed["key"], changed["effect"])):
+                changed["timeAdded"] = moment
+        version = text(node.raw, "metadata", "resourceVersion")
+        body = {"metadata": {"resourceVersion": version}, "spec": {"taints": desired}}
+        self._patch(f"{NODES}/{node.name}", body)
+
+    def _create(self, path: str, body: Mapping[str, Any]) -> bool:
+        try:
+            self._api.create(path, body)
+        except ApiError as error:
+            if error.status not in _MISSED:
+                raise
+            return False
+        return True
+
+    def _patch(self, path: str, body: Mapping[str, Any]) -> None:
+        try:
+            self._api.patch(path, body)
+        except ApiError as error:
+            if error.status not in _MISSED:
+                raise

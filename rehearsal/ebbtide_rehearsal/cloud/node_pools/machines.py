@@ -1,0 +1,298 @@
+"""Machines of a cluster in the cloud's state, and their nodes: names, labels, taints, capacity.
+
+Machines exist, and are billed, before their node is registered and after it is deleted. Sources: GKE docs
+(node names, node labels), Azure docs (AKS node labels, scale set names), Kubernetes docs (Well-Known Labels;
+Cloud Controller Manager for the initial taint), and names in issues of GKE and AKS, such as
+`gke-cluster-1-default-pool-d2eb6f2e-8w8x` and `aks-nodepool1-12345678-vmss000000` (2026).
+"""
+
+import hashlib
+import string
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from decimal import Decimal
+from typing import Any, Final, Literal, Self
+
+from ebbtide.declaration.catalog import ARCHITECTURE, CloudKind, architecture, find_machine
+from ebbtide.values.pod_requests import amounts, total
+from ebbtide_rehearsal.cloud.node_pools.scheduling import ZONE, NodeInfo, Pod, tolerates
+from ebbtide_rehearsal.cloud.pools import NodePool
+from ebbtide_rehearsal.cloud.store import Resource, Store
+from ebbtide_rehearsal.control_plane.stages import FAKE, KUBELET
+
+_CLOUD: Final = "nodes"
+_TYPE: Final = "machine"
+
+State = Literal["waiting", "starting", "running", "draining", "ending", "stopped"]
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """A machine of a node pool.
+
+    Attributes:
+        cluster: id of the cluster.
+        pool: name of the pool.
+        name: name of its node.
+        zone: its zone.
+        cloud: its cloud.
+        hourly: price, USD per hour; None if it is unknown.
+        created: creation time, in simulated seconds.
+        state: `waiting` for stock, unbilled, until `since` at the latest; `starting` until `since`;
+            `draining`: its pods are being evicted, since then; `ending`: it has an eviction notice, and is
+            deleted at `since` on the wall clock; `stopped`: evicted, but not deleted (AKS, `Deallocate`).
+        since: see `state`; for a running machine its start, in simulated seconds.
+        request: its ProvisioningRequest, as `namespace/name`; empty for none.
+        why: reason for its removal; empty if it is not being removed.
+    """
+
+    cluster: str
+    pool: str
+    name: str
+    zone: str
+    cloud: Literal["gke", "aks"]
+    hourly: float | None
+    created: float
+    state: State
+    since: float
+    request: str = ""
+    why: str = ""
+
+    @property
+    def id(self) -> str:
+        """Id, unique in the cloud."""
+        return f"{self.cluster}/nodes/{self.name}"
+
+    @property
+    def is_leaving(self) -> bool:
+        """Return whether its removal has begun."""
+        return self.state in ("draining", "ending")
+
+    @property
+    def pool_id(self) -> str:
+        """Id of the pool."""
+        return f"{self.cluster}/{self.pool}"
+
+    def having(self, **changes: Any) -> Self:
+        """Return the machine with some fields changed."""
+        return replace(self, **changes)
+
+
+def put(store: Store, machine: Machine) -> None:
+    """Save a machine."""
+    store.put(Resource(_CLOUD, machine.id, _TYPE, state=asdict(machine)))
+
+
+def drop(store: Store, machine: Machine) -> None:
+    """Delete a machine."""
+    store.remove(_CLOUD, machine.id)
+
+
+def machines(store: Store, cluster: str) -> list[Machine]:
+    """Return the machines of a cluster, by name."""
+    return [machine for machine in all_machines(store) if machine.cluster == cluster]
+
+
+def all_machines(store: Store) -> list[Machine]:
+    """Return the machines of all clusters, by id."""
+    return [Machine(**resource.state) for resource in store.resources(_CLOUD, _TYPE)]
+
+
+def billed_count(machines: Iterable[Machine], pool: NodePool) -> int:
+    """Return the number of machines that count towards a pool's maximum: those that are not being removed."""
+    return sum(machine.pool == pool.name and not machine.is_leaving for machine in machines)
+
+
+_LONGEST: Final = 63
+_DIGITS: Final = string.digits + string.ascii_lowercase
+_HEX: Final = string.hexdigits[:16]
+
+
+def _hash(text: str, length: int, digits: str) -> str:
+    number = int.from_bytes(hashlib.sha256(text.encode()).digest()[:16])
+    return _digits(number, digits)[-length:].rjust(length, digits[0])
+
+
+def _digits(number: int, digits: str) -> str:
+    head, last = divmod(number, len(digits))
+    return (_digits(head, digits) if head else "") + digits[last]
+
+
+def node_group(pool: NodePool, zone: str) -> str:
+    """Return the name of the instance group or scale set of a pool's nodes in a zone."""
+    match pool.cloud:
+        case "gke":
+            # The length to which GKE truncates long names is not documented.
+            stem = f"gke-{_last(pool.cluster)}-{pool.name}"[: _LONGEST - 14]
+            return f"{stem}-{_hash(f'{pool.id}/{zone}', 8, _HEX)}"
+        case "aks":
+            return f"aks-{pool.name}-{_hash(pool.cluster, 8, string.digits)}-vmss"
+
+
+def new_name(pool: NodePool, zone: str, number: int, since: float) -> str:
+    """Return the name of a new node.
+
+    Args:
+        pool: its pool.
+        zone: its zone.
+        number: number of earlier nodes of the pool, so that no name is used twice.
+        since: start time of the fake cloud, so that two clouds use different names.
+    """
+    stem = node_group(pool, zone)
+    match pool.cloud:
+        case "gke":
+            return f"{stem}-{_hash(f'{stem}/{number}/{since}', 4, _DIGITS)}"
+        case "aks":
+            return stem + _digits(number, _DIGITS).rjust(6, "0")
+
+
+def provider_id(machine: Machine) -> str:
+    """Return a machine's provider id, with project or subscription if the cluster's id has them."""
+    words = machine.cluster.strip("/").split("/")
+    path = dict(zip(words[::2], words[1::2], strict=False))
+    match machine.cloud:
+        case "gke":
+            return f"gce://{path.get('projects', 'rehearsal')}/{machine.zone}/{machine.name}"
+        case "aks":
+            scale_set, number = machine.name[:-6], int(machine.name[-6:], 36)
+            return (
+                f"azure:///subscriptions/{path.get('subscriptions', 'rehearsal')}/resourceGroups/"
+                f"mc_{path.get('resourceGroups', 'rehearsal')}_{_last(machine.cluster)}/providers/"
+                f"Microsoft.Compute/virtualMachineScaleSets/{scale_set}/virtualMachines/{number}"
+            )
+
+
+def _last(identity: str) -> str:
+    return identity.rstrip("/").rsplit("/", 1)[-1]
+
+
+def resize_request(request: str) -> str:
+    """Return the name of GKE's resize request for a ProvisioningRequest."""
+    return f"gke-{_hash(request, 16, _HEX)}"
+
+
+REQUEST_LABEL: Final = "autoscaling.gke.io/provisioning-request"
+"""Label of a node that was created for a ProvisioningRequest that GKE had queued."""
+
+UNINITIALIZED: Final = "node.cloudprovider.kubernetes.io/uninitialized"
+"""Key of a new node's taint until the cloud's controller has initialized the node."""
+
+NOT_READY: Final = "node.kubernetes.io/not-ready"
+"""Key of Kubernetes' taint on a node until its kubelet is ready."""
+
+_PODS: Final = {"gke": 110, "aks": 250}
+
+
+def labels(pool: NodePool, zone: str, name: str) -> dict[str, str]:
+    """Return the labels of a node: its pool's, and those for its name, machine and zone."""
+    region = zone.rsplit("-", 1)[0]
+    arch = architecture(CloudKind(pool.cloud), pool.machine)
+    own = {
+        "kubernetes.io/hostname": name,
+        ARCHITECTURE: arch,
+        "kubernetes.io/os": "linux",
+        "beta.kubernetes.io/arch": arch,
+        "beta.kubernetes.io/os": "linux",
+        "node.kubernetes.io/instance-type": pool.machine,
+        "beta.kubernetes.io/instance-type": pool.machine,
+        "topology.kubernetes.io/region": region,
+        ZONE: zone,
+        "failure-domain.beta.kubernetes.io/region": region,
+        "failure-domain.beta.kubernetes.io/zone": zone,
+    }
+    match pool.cloud:
+        case "gke":
+            own |= {"cloud.google.com/gke-nodepool": pool.name, "topology.gke.io/zone": zone}
+        case "aks":
+            own |= {
+                "agentpool": pool.name,
+                "kubernetes.azure.com/agentpool": pool.name,
+                "kubernetes.azure.com/role": "agent",
+                "topology.disk.csi.azure.com/zone": zone,
+            }
+    return {**own, **pool.labels}
+
+
+def provides(pool: NodePool) -> dict[str, str]:
+    """Return a node's allocatable resources once its accelerators are ready."""
+    return {"pods": str(_PODS[pool.cloud]), **pool.allocatable, **pool.accelerators}
+
+
+def capacity(pool: NodePool) -> dict[str, str]:
+    """Return a node's capacity, as far as the catalog knows its machine type, without accelerators."""
+    machine = find_machine(CloudKind(pool.cloud), pool.machine)
+    known = {"cpu": str(machine.vcpus), "memory": f"{int(machine.memory_gib * 1024)}Mi"} if machine else {}
+    return {"pods": str(_PODS[pool.cloud]), **pool.allocatable, **known}
+
+
+def node_info(pool: NodePool, zone: str, daemons: Sequence[Pod]) -> NodeInfo:
+    """Return a new node of a pool, with the requests of DaemonSets subtracted."""
+    name = f"template-node-for-{node_group(pool, zone)}"
+    node_labels = labels(pool, zone, name)
+    offered = amounts(provides(pool))
+    taken = total(*(pod.requests for pod in daemons if runs_on(pod, node_labels, pool)))
+    free = {key: amount - taken.get(key, Decimal(0)) for key, amount in offered.items()}
+    return NodeInfo(name, node_labels, pool.taints, free)
+
+
+def runs_on(daemon: Pod, node_labels: dict[str, str], pool: NodePool) -> bool:
+    """Return whether a DaemonSet has a pod on a pool's nodes."""
+    return (
+        all(node_labels.get(key) == value for key, value in daemon.selector.items())
+        and (
+            not daemon.affinity
+            or any(
+                term and all(requirement.holds(node_labels) for requirement in term)
+                for term in daemon.affinity
+            )
+        )
+        and all(
+            tolerates(daemon.tolerations, taint)
+            for taint in pool.taints
+            if taint.effect != "PreferNoSchedule"
+        )
+    )
+
+
+def node(pool: NodePool, machine: Machine, version: str) -> dict[str, Any]:
+    """Return the Node object that the kubelet and the cloud's controller register.
+
+    Args:
+        pool: the machine's pool.
+        machine: the machine.
+        version: Kubernetes version of the API server.
+    """
+    node_labels = labels(pool, machine.zone, machine.name)
+    if machine.request and pool.capacity == "queued":
+        node_labels[REQUEST_LABEL] = resize_request(machine.request)
+    accelerator = pool.accelerator_resource
+    initial_taint = {"key": UNINITIALIZED, "value": "true", "effect": "NoSchedule"}
+    taints = [
+        {"key": taint.key, "effect": taint.effect} | ({"value": taint.value} if taint.value else {})
+        for taint in pool.taints
+    ]
+    allocatable = {key: value for key, value in provides(pool).items() if key != accelerator}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": machine.name, "labels": node_labels, "annotations": {KUBELET: FAKE}},
+        "spec": {"providerID": provider_id(machine), "taints": [*taints, initial_taint]},
+        "status": {
+            "allocatable": allocatable,
+            "capacity": capacity(pool),
+            "nodeInfo": _information(node_labels[ARCHITECTURE], version),
+        },
+    }
+
+
+def _information(arch: str, version: str) -> dict[str, str]:
+    unknown = dict.fromkeys(
+        ("bootID", "containerRuntimeVersion", "kernelVersion", "machineID", "osImage", "systemUUID"), ""
+    )
+    return {
+        **unknown,
+        "architecture": arch,
+        "kubeProxyVersion": version,
+        "kubeletVersion": version,
+        "operatingSystem": "linux",
+    }

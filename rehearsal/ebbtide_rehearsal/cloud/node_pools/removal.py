@@ -1,0 +1,250 @@
+"""Removal of machines: reclaims by the cloud, expired machines, sizes of fixed pools, drains."""
+
+import math
+import time
+from collections.abc import Collection, Iterator
+from fnmatch import fnmatchcase
+from typing import Final
+
+from ebbtide.declaration.catalog import PREEMPTIBLE_SECONDS
+from ebbtide_rehearsal.cloud.node_pools.actuator import Actuator
+from ebbtide_rehearsal.cloud.node_pools.fleet import NOT_EVICTED, Fleet, NodeSettings
+from ebbtide_rehearsal.cloud.node_pools.machines import Machine
+from ebbtide_rehearsal.cloud.node_pools.pod_processes import ProcessKubelet, is_process
+from ebbtide_rehearsal.cloud.node_pools.provisioning_requests import run_seconds
+from ebbtide_rehearsal.cloud.node_pools.scheduling import Pod
+from ebbtide_rehearsal.cloud.node_pools.snapshot import ClusterSnapshot, Node
+from ebbtide_rehearsal.cloud.pools import NodePool
+from ebbtide_rehearsal.cloud.store import RECLAIM, InjectedFault, Store
+from ebbtide_rehearsal.control_plane.stages import KUBELET
+
+RECLAIMABLE = ("spot", "preemptible")
+
+
+def victims(fault: InjectedFault, snapshot: ClusterSnapshot) -> list[Machine]:
+    """Return the machines that a fault reclaims, oldest first.
+
+    On-demand machines are never reclaimed.
+    """
+    reclaimed: list[Machine] = []
+    for pool in snapshot.pools:
+        if pool.capacity not in RECLAIMABLE:
+            continue
+        if not any(fnmatchcase(name, fault.target) for name in (pool.name, pool.id)):
+            continue
+        running = _running(snapshot, pool.name)
+        count = fault.details.get("count")
+        number = math.ceil(len(running) * fault.details.get("share", 1)) if count is None else int(count)
+        reclaimed += running[:number]
+    count = fault.details.get("count")
+    return reclaimed if count is None else sorted(reclaimed, key=_age)[: int(count)]
+
+
+def _running(snapshot: ClusterSnapshot, pool: str) -> list[Machine]:
+    return sorted(
+        (machine for machine in snapshot.machines if machine.pool == pool and machine.state == "running"),
+        key=_age,
+    )
+
+
+def _age(machine: Machine) -> tuple[float, str]:
+    return machine.created, machine.name
+
+
+def expired(snapshot: ClusterSnapshot) -> Iterator[tuple[Machine, str]]:
+    """Yield expired machines with the reason: 24 hours for a preemptible one, the maximum run duration for a
+    queued or flex-start one (GKE docs, preemptible-vms, dws-flex-start-training, 2026)."""
+    requests = {request.id: request for request in snapshot.requests}
+    for machine in snapshot.machines:
+        pool = snapshot.pool(machine)
+        if pool is None or machine.state != "running":
+            continue
+        limit = run_seconds(requests.get(machine.request), pool)
+        if pool.capacity == "preemptible" and snapshot.now - machine.created >= PREEMPTIBLE_SECONDS:
+            yield machine, "a preemptible machine runs for 24 hours at most"
+        elif limit is not None and snapshot.now - machine.since >= limit:
+            yield machine, f"its maximum run of {limit:.0f} s is over"
+
+
+def is_recreated(machine: Machine, capacity: str) -> bool:
+    """Return whether a reclaimed machine is recreated with its name: GKE's instance groups keep their size
+    (GKE docs, spot-vms; Compute Engine docs, spot VMs in managed instance groups, 2026)."""
+    return machine.cloud == "gke" and capacity in RECLAIMABLE
+
+
+def surplus(snapshot: ClusterSnapshot) -> list[Machine]:
+    """Return the machines above the size of fixed pools, newest first."""
+    return [
+        machine
+        for pool in snapshot.pools
+        if not pool.autoscaled and pool.capacity != "queued"
+        for machine in _running(snapshot, pool.name)[pool.initial :]
+    ]
+
+
+def missing_machines(snapshot: ClusterSnapshot, known: Collection[str]) -> Iterator[tuple[NodePool, int]]:
+    """Yield the number of machines that each pool lacks of its initial count if it is new, else of its
+    minimum.
+
+    Args:
+        snapshot: snapshot of the cluster.
+        known: pools whose initial nodes were ordered.
+    """
+    for pool in snapshot.pools:
+        existing = sum(machine.pool == pool.name and not machine.is_leaving for machine in snapshot.machines)
+        least = pool.minimum if pool.autoscaled else pool.initial
+        desired = least if pool.name in known else max(pool.initial, least)
+        if existing < desired:
+            yield pool, desired - existing
+
+
+POOL_DELETED: Final = "its node pool was deleted"
+
+
+class NodeRemoval:
+    """Drains and removes machines."""
+
+    def __init__(
+        self,
+        actuator: Actuator,
+        fleet: Fleet,
+        processes: ProcessKubelet,
+        store: Store,
+        settings: NodeSettings,
+    ) -> None:
+        """Initialize for the machines of a cluster."""
+        self._actuator, self._fleet, self._processes = actuator, fleet, processes
+        self._store, self._settings = store, settings
+
+    def start(self, snapshot: ClusterSnapshot) -> None:
+        """Start the removals that the cloud, or a change of the pools, requires."""
+        for number, fault in self._store.faults(RECLAIM).items():
+            reclaimed = victims(fault, snapshot)
+            if reclaimed:  # else the fault remains until there are machines to reclaim
+                self._store.remove_fault(number)
+            for machine in reclaimed:
+                self._reclaim(
+                    machine, snapshot, "reclaimed", graceful=bool(fault.details.get("graceful", True))
+                )
+        for machine, why in expired(snapshot):
+            self._reclaim(machine, snapshot, why, graceful=True)
+        for machine in snapshot.machines:
+            if snapshot.pool(machine) is None and machine.state == "waiting":
+                self._fleet.remove(machine, POOL_DELETED)
+            elif snapshot.pool(machine) is None and not machine.is_leaving:
+                self._drain(machine, snapshot, POOL_DELETED)
+        for machine in surplus(snapshot):
+            self._drain(machine, snapshot, "its node pool was made smaller")
+
+    def proceed(self, snapshot: ClusterSnapshot) -> None:
+        """Continue the removals in progress."""
+        for machine in snapshot.machines:
+            match machine.state:
+                case "draining":
+                    self._continue_drain(machine, snapshot)
+                case "ending":
+                    self._continue_reclaim(machine, snapshot)
+                case "waiting" | "starting" | "running" | "stopped":
+                    pass
+
+    def _drain(self, machine: Machine, snapshot: ClusterSnapshot, why: str) -> None:
+        if node := snapshot.nodes.get(machine.name):
+            self._actuator.cordon(node)
+        self._fleet.save(machine.having(state="draining", since=snapshot.now, why=why))
+
+    def _continue_drain(self, machine: Machine, snapshot: ClusterSnapshot) -> None:
+        node = snapshot.nodes.get(machine.name)
+        has_kubelet = node is not None and KUBELET in node.annotations
+        pods = [pod for pod in snapshot.on(machine.name) if not pod.of_node] if has_kubelet else []
+        deleted = snapshot.pool(machine) is None
+        refused = [pod for pod in pods if not pod.deleting and not self._actuator.evict(pod)]
+        waited = snapshot.now - machine.since
+        is_overdue = waited >= (
+            self._settings.drain_seconds if deleted else snapshot.autoscaling.eviction_seconds
+        )
+        if node is not None and is_overdue and refused and not deleted:
+            self._actuator.clean_to_be_deleted(node)
+            self._fleet.save(machine.having(state="running", since=snapshot.now, why=""))
+            names = ", ".join(pod.id for pod in refused)
+            why = "could not be evicted in time"
+            message = NOT_EVICTED if machine.cloud == "gke" else ""
+            text = f"Node {node.name} stays: {names} {why}."
+            self._store.log_event("held-node", text, node=node.name, why=why, message=message)
+        elif not pods or is_overdue:
+            self._remove(machine)
+            self._fleet.remove(machine, machine.why)
+
+    def _reclaim(self, machine: Machine, snapshot: ClusterSnapshot, why: str, *, graceful: bool) -> None:
+        node, pods = snapshot.nodes.get(machine.name), snapshot.on(machine.name)
+        notice_text = "with notice" if graceful else "without notice"
+        self._store.log_event(
+            "node-reclaimed",
+            f"The cloud takes node {machine.name} of pool {machine.pool} {notice_text}, with {_work(pods)}: "
+            f"{why}.",
+            pool=machine.pool,
+            node=machine.name,
+            graceful=graceful,
+            pods=[pod.id for pod in pods if not pod.of_node],
+            why=why,
+        )
+        notice = self._settings.notice_seconds if graceful else 0
+        self._fleet.save(machine.having(state="ending", since=time.time() + notice, why=why))
+        for pod in pods:
+            if not is_process(pod):
+                self._actuator.prevent_completion(pod)
+        if node is None or not graceful:
+            return
+        match machine.cloud:
+            case "gke":
+                self._actuator.stop_kubelet(node, "KubeletNotReady", "node is shutting down")
+                self._processes.stop_all(node.name, self._settings.pod_grace_seconds)
+            case "aks":
+                self._actuator.cordon(node)
+
+    def _empty(self, machine: Machine, pods: list[Pod]) -> None:
+        """Terminate the pods of a node with an eviction notice: GKE's kubelet terminates them, AKS evicts
+        them (Azure docs, node-auto-drain)."""
+        for pod in pods:
+            match machine.cloud:
+                case "gke":
+                    if not is_process(pod):
+                        self._actuator.end_containers(pod, {}, shutdown=True)
+                case "aks":
+                    if not (pod.of_node or pod.deleting):
+                        self._actuator.evict(pod)
+
+    def _continue_reclaim(self, machine: Machine, snapshot: ClusterSnapshot) -> None:
+        pods = snapshot.on(machine.name)
+        remaining = [pod for pod in pods if not pod.of_node]
+        if machine.name not in snapshot.nodes or time.time() >= machine.since or not remaining:
+            self._finish_reclaim(machine, snapshot)
+        else:
+            self._empty(machine, pods)
+
+    def _finish_reclaim(self, machine: Machine, snapshot: ClusterSnapshot) -> None:
+        """Remove a machine, even if pods are left on it."""
+        pool = snapshot.pool(machine)
+        if pool is not None and pool.deallocates:
+            node = snapshot.nodes.get(machine.name)
+            self._processes.lose(machine.name)
+            if node is not None:
+                self._stop_kubelet(node)
+            self._fleet.stop(machine, machine.why)
+            return
+        self._remove(machine)
+        self._fleet.remove(machine, machine.why)
+        if pool is not None and is_recreated(machine, pool.capacity):
+            self._fleet.restart(machine, pool)
+
+    def _stop_kubelet(self, node: Node) -> None:
+        self._actuator.cordon(node)
+        self._actuator.stop_kubelet(node, "NodeStatusUnknown", "Kubelet stopped posting node status.")
+
+    def _remove(self, machine: Machine) -> None:
+        self._processes.lose(machine.name)
+        self._actuator.delete_node(machine.name)
+
+
+def _work(pods: list[Pod]) -> str:
+    work = [pod.id for pod in pods if not pod.of_node]
+    return ", ".join(work) if work else "no work on it"
