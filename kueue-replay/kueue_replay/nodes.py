@@ -19,7 +19,7 @@ from ebbtide.placement.profile import SAFE_TO_EVICT, Toleration
 from ebbtide.values.pod_requests import amounts
 from ebbtide_rehearsal.cloud.node_pools.expander import best
 from ebbtide_rehearsal.cloud.node_pools.fleet import Backoff
-from ebbtide_rehearsal.cloud.node_pools.machines import Machine, group, labels, provides
+from ebbtide_rehearsal.cloud.node_pools.machines import Machine, labels, node_group, provides
 from ebbtide_rehearsal.cloud.node_pools.provisioning_requests import decide
 from ebbtide_rehearsal.cloud.node_pools.removal import is_recreated, missing_machines
 from ebbtide_rehearsal.cloud.node_pools.scale_down import ScaleDownReview, review
@@ -385,7 +385,7 @@ class Nodes:
         if stock_from > now and not 0 < waits <= self._settings.capacity_check_seconds:
             self._watch.refused(now, pool.name)
             for zone in dict.fromkeys(zones):
-                again = now + self._backoff.fail(group(pool, zone), now) + _SCAN
+                again = now + self._backoff.fail(node_group(pool, zone), now) + _SCAN
                 self._at(again, "schedule", pool.name)
                 self._at(again, "refill", pool.name)
             return []
@@ -475,7 +475,7 @@ class Nodes:
         for pool, count in missing_machines(
             self._snapshot(now, self._pools), () if new else self._pools.keys()
         ):
-            if all(self._backoff.until.get(group(pool, zone), 0) <= now for zone in pool.zones):
+            if all(self._backoff.until.get(node_group(pool, zone), 0) <= now for zone in pool.zones):
                 self._order(now, pool, [pool.zones[n % len(pool.zones)] for n in range(count)])
 
     # Queued nodes
