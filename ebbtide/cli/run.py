@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from ebbtide.clients.kubernetes.objects import Object
     from ebbtide.placement import Profile
     from ebbtide.work.runs.folder import Folder
-    from ebbtide.work.tasks import TaskFields
 
 
 class RunCommand(TyperCommand):
@@ -91,7 +90,7 @@ def run(
     """
     from ebbtide.work.jobs import job_over_nodes  # noqa: PLC0415
 
-    def build(profile: "Profile", task: "TaskFields") -> "Sequence[Object]":
+    def build(profile: "Profile", **task: Any) -> "Sequence[Object]":
         return job_over_nodes(profile, nodes, **task)
 
     create(
@@ -115,7 +114,7 @@ def create(
     code_in: CodeIn | None,
     setup: str,
     replace: bool,
-    build: "Callable[[Profile, TaskFields], Sequence[Object]] | None" = None,
+    build: "Callable[..., Sequence[Object]] | None" = None,
 ) -> None:
     """Create a run of a folder's code, and follow it to its end with its logs.
 
@@ -127,7 +126,8 @@ def create(
         code_in: storage of the code.
         setup: commands of the shell before the command.
         replace: whether an existing Job of that name is deleted.
-        build: function that returns the Job for a task, and its Services; default: an ordinary Job.
+        build: function that returns the Job for a profile and a task's fields, and its Services; default: an
+            ordinary Job.
     """
     from ebbtide.clients.kubernetes import Api, KubeconfigError  # noqa: PLC0415
     from ebbtide.placement import ProfileError  # noqa: PLC0415

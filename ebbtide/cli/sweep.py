@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from ebbtide.clients.kubernetes.objects import Object
     from ebbtide.placement import Profile
     from ebbtide.work.sweeps import Value
-    from ebbtide.work.tasks import TaskFields
 
 
 @with_shared_options
@@ -60,7 +59,7 @@ def sweep(  # noqa: PLR0913 - one parameter an option
     problems.end()
     grid = {key: [_value(text) for text in values.split(",")] for key, values in pairs.items()}
 
-    def build(profile: "Profile", task: "TaskFields") -> "Sequence[Object]":
+    def build(profile: "Profile", **task: Any) -> "Sequence[Object]":
         return (made(profile, grid, parallelism=parallelism, max_failed=max_failed, **task),)
 
     if code is not None:
@@ -71,7 +70,7 @@ def sweep(  # noqa: PLR0913 - one parameter an option
             raise WorkloadError(f"{option} needs the folder of the code: --code DIR.")
     cluster = with_defaults(options)
     with fields_of(name, command, options) as fields:
-        manifests = build(cluster, fields)
+        manifests = build(cluster, **fields)
     give(manifests, cluster, options)
 
 

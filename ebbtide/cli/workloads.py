@@ -3,12 +3,14 @@
 Only --submit creates objects. Dependencies are imported on execution.
 """
 
+import dataclasses
 import json
 import os
-from collections.abc import Callable, Collection, Generator, Iterable, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import timedelta
 from inspect import Parameter, Signature, signature
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, get_args, get_origin
 
 import typer
 
@@ -16,11 +18,11 @@ from ebbtide.cli import follow as follow_command
 from ebbtide.cli.consoles import write
 from ebbtide.cli.follow import Context, Format
 from ebbtide.cli.options import PreviewFormat
+from ebbtide.work.tasks import Task
 
 if TYPE_CHECKING:
     from ebbtide.placement import Profile
     from ebbtide.work.errors import Problems
-    from ebbtide.work.tasks import TaskFields
 
 _PROFILE: Final = "EBBTIDE_PROFILE"
 
@@ -37,12 +39,6 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="The Job's name.")]
 Command = Annotated[
     list[str] | None,
     typer.Argument(metavar="[-- COMMAND]", help="The command; by default the image's.", show_default=False),
-]
-Image = Annotated[
-    str,
-    typer.Option(
-        help="The container's image; by default one for the pool's accelerator.", show_default=False
-    ),
 ]
 
 
@@ -69,83 +65,6 @@ def _completed(context: typer.Context) -> "list[Profile]":
         return []
 
 
-Pool = Annotated[str, typer.Option(help="The pool.", autocompletion=_pools, show_default=False)]
-Queue = Annotated[
-    str,
-    typer.Option(
-        help="The queue, instead of a pool: its name, or as in a preview, vision/big.",
-        autocompletion=_queues,
-        show_default=False,
-    ),
-]
-Namespace = Annotated[
-    str,
-    typer.Option(
-        "--namespace",
-        "-n",
-        help="The Job's namespace; by default the configured one, or the context's.",
-        show_default=False,
-    ),
-]
-Gpus = Annotated[
-    int | None,
-    typer.Option(
-        help="Accelerators for each pod; required on a pool that has them, 0 for none.", show_default=False
-    ),
-]
-Cpu = Annotated[str, typer.Option(help="CPU that each pod requests: 4, 500m.", show_default=False)]
-Memory = Annotated[str, typer.Option(help="Memory of each pod, request and limit: 48Gi.", show_default=False)]
-SharedMemory = Annotated[
-    str,
-    typer.Option(metavar="SIZE", help="Size of /dev/shm, a part of the memory: 8Gi.", show_default=False),
-]
-Priority = Annotated[
-    str,
-    typer.Option(help="WorkloadPriorityClass, in a queue: ebbtide-low, ebbtide-high.", show_default=False),
-]
-ImagePullSecrets = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--image-pull-secret",
-        metavar="NAME",
-        help="A Secret to pull the image with; repeatable.",
-        show_default=False,
-    ),
-]
-Retries = Annotated[
-    int,
-    typer.Option(help="Retries after failures, in a sweep for each index; disruptions do not count."),
-]
-FailOn = Annotated[list[int] | None, typer.Option(help="An exit code that is not retried; repeatable.")]
-Ttl = Annotated[str, typer.Option(help="Time until the finished Job is deleted: 2h, 7d.")]
-MaxRun = Annotated[
-    str | None,
-    typer.Option(help="Time limit of one attempt, not counting the wait for a node.", show_default=False),
-]
-KeepNode = Annotated[
-    bool,
-    typer.Option("--keep-node", help="Let no scale-down end it, also on a node that is less than half used."),
-]
-Env = Annotated[
-    list[str] | None, typer.Option(metavar="NAME=VALUE", help="An environment variable.", show_default=False)
-]
-ServiceAccount = Annotated[str, typer.Option(help="The pods' service account.", show_default=False)]
-RunAsUser = Annotated[
-    int | None,
-    typer.Option(help="Id of the container's user; by default the image's.", show_default=False),
-]
-Volume = Annotated[
-    str, typer.Option(help="A PersistentVolumeClaim to mount, for checkpoints.", show_default=False)
-]
-MountPath = Annotated[str, typer.Option(help="The volume's path in the container.")]
-Outputs = Annotated[
-    str,
-    typer.Option(
-        metavar="PATH",
-        help="Path in the container of a folder of the Job that outlives it, for `ebbtide cp`.",
-        show_default=False,
-    ),
-]
 Submit = Annotated[
     bool,
     typer.Option(
@@ -159,81 +78,53 @@ When = Annotated[
     typer.Option("--when", help="Estimate when it would start, from a replay of the queues; create nothing."),
 ]
 
-SecretEnv = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="NAME=SECRET/KEY",
-        help="An environment variable from a key of a Secret in the namespace.",
-        show_default=False,
-    ),
-]
-SecretVolumes = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--secret-volume",
-        metavar="SECRET=PATH",
-        help="A Secret to mount, a file for each key.",
-        show_default=False,
-    ),
-]
 
-Mounts = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--mount",
-        metavar="ADDRESS:PATH",
-        help="A folder of a bucket to mount, read-only: gs://bucket/data:/data.",
-        show_default=False,
-    ),
-]
+def _task_options() -> Iterator[Parameter]:
+    """Yield the options of a task, from its fields: a list or a mapping is a repeatable option."""
+    completions = {"pool": _pools, "queue": _queues}
+    for item in dataclasses.fields(Task):
+        if "help" not in item.metadata:
+            continue
+        of, default = item.type, "" if item.default is dataclasses.MISSING else item.default
+        if get_origin(of) in (Mapping, Sequence):
+            of, default = (list[int] if of == Sequence[int] else list[str]) | None, None
+        elif timedelta in get_args(of):
+            of = str | None if default is None else str
+        info = typer.Option(
+            *item.metadata["names"],
+            help=item.metadata["help"],
+            metavar=item.metadata["metavar"],
+            autocompletion=completions.get(item.name),
+            show_default=bool(default),
+        )
+        yield Parameter(item.name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[of, info])
 
 
-def _shared(  # noqa: PLR0913 - one parameter an option
-    *,
-    profile: ProfileSource = "",
-    image: Image = "",
-    pool: Pool = "",
-    queue: Queue = "",
-    namespace: Namespace = "",
-    gpus: Gpus = None,
-    cpu: Cpu = "",
-    memory: Memory = "",
-    shared_memory: SharedMemory = "",
-    priority: Priority = "",
-    retries: Retries = 3,
-    fail_on: FailOn = None,
-    ttl: Ttl = "1d",
-    max_run: MaxRun = None,
-    keep_node: KeepNode = False,
-    env: Env = None,
-    secret_env: SecretEnv = None,
-    secret_volumes: SecretVolumes = None,
-    image_pull_secrets: ImagePullSecrets = None,
-    service_account: ServiceAccount = "",
-    run_as_user: RunAsUser = None,
-    volume: Volume = "",
-    mount_path: MountPath = "/checkpoints",
-    outputs: Outputs = "",
-    mounts: Mounts = None,
-    submit: Submit = False,
-    when: When = False,
-    context: Context = "",
-    format_: Format = PreviewFormat.TEXT,
-) -> None:
-    """Options of every command that creates a Job; task options have the names of the task's fields."""
+def _shared_options() -> Iterator[Parameter]:
+    """Yield the options of every command that creates a Job; those of a task have the names of its fields."""
+
+    def option(name: str, of: object, default: object) -> Parameter:
+        return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=of)
+
+    yield option("profile", ProfileSource, "")
+    yield from _task_options()
+    yield option("submit", Submit, default=False)
+    yield option("when", When, default=False)
+    yield option("context", Context, "")
+    yield option("format_", Format, PreviewFormat.TEXT)
 
 
 def with_shared_options(
     command: Callable[..., None], *, without: Collection[str] = ()
 ) -> Callable[..., None]:
-    """Replace a command's `**options` with the options of `_shared`, for Typer.
+    """Replace a command's `**options` with the shared options, for Typer.
 
     Args:
         command: the command.
         without: names of shared options that it does not have.
     """
     own = [item for item in signature(command).parameters.values() if item.kind is not Parameter.VAR_KEYWORD]
-    shared = [item for item in signature(_shared).parameters.values() if item.name not in without]
+    shared = [item for item in _shared_options() if item.name not in without]
     parameters = [*own, *shared]
     command.__signature__ = Signature(parameters)  # pyright: ignore[reportFunctionMemberAccess]  # PEP 362's
     return command
@@ -271,7 +162,7 @@ _PAIRS: Final = {"env": "env", "secret_env": "secret-env", "secret_volumes": "se
 
 
 @contextmanager
-def fields_of(name: str, command: list[str] | None, options: dict[str, Any]) -> "Generator[TaskFields]":
+def fields_of(name: str, command: list[str] | None, options: dict[str, Any]) -> "Generator[dict[str, Any]]":
     """Yield the given options that are fields of a task; their problems are raised with those of the block,
     which builds the task."""
     from ebbtide.work.errors import Problems  # noqa: PLC0415
@@ -285,7 +176,7 @@ def fields_of(name: str, command: list[str] | None, options: dict[str, Any]) -> 
     if "mounts" in fields:
         fields["mounts"] = _mounts_of(fields["mounts"], problems)
     with problems.collecting():
-        yield fields  # pyright: ignore[reportReturnType]  # the options are called as the fields are
+        yield fields
     problems.end()
 
 

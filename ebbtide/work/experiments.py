@@ -10,12 +10,12 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from typing import Any, Final, Literal, Unpack, assert_never
+from typing import Any, Final, Literal, assert_never
 
 from ebbtide.placement import Profile
 from ebbtide.work.errors import Problems
 from ebbtide.work.jobs import CONTAINER, Manifest, manifest, placed
-from ebbtide.work.tasks import Sidecar, Task, TaskFields
+from ebbtide.work.tasks import Sidecar, Task, with_fields
 
 Distribution = Literal["uniform", "logUniform", "normal", "logNormal"]
 _NAME: Final = re.compile(r"[A-Za-z_][-.A-Za-z0-9_]*")
@@ -187,22 +187,34 @@ _CONTINUOUS: Final = 2
 _REFERENCE: Final = re.compile(r"\$\{trialParameters\.(.+?)\}")
 
 
-def experiment(  # noqa: PLR0913 - the fields of an Experiment
-    profile: Profile,
-    parameters: Mapping[str, Space],
-    *,
-    objective_metric_name: str,
-    objective_type: Literal["minimize", "maximize"],
-    objective_goal: float | None = None,
-    additional_metric_names: Sequence[str] = (),
-    algorithm_name: str = "random",
-    algorithm_settings: Mapping[str, str] | None = None,
-    max_trial_count: int,
-    parallel_trial_count: int = 3,
-    max_failed_trial_count: int | None = None,
-    retain: bool = False,
-    **fields: Unpack[TaskFields],
-) -> Manifest:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExperimentTask(Task):
+    """The task of an experiment's trials, whose `retries` are per trial, and the search."""
+
+    objective_metric_name: str
+    """The metric to optimize."""
+    objective_type: Literal["minimize", "maximize"]
+    """Its direction."""
+    objective_goal: float | None = None
+    """Value at which the search ends early."""
+    additional_metric_names: Sequence[str] = ()
+    """Further metrics to collect."""
+    algorithm_name: str = "random"
+    """Search algorithm."""
+    algorithm_settings: Mapping[str, str] | None = None
+    """Settings of the algorithm."""
+    max_trial_count: int
+    """Number of trials."""
+    parallel_trial_count: int = 3
+    """Maximum number of concurrent trials."""
+    max_failed_trial_count: int | None = None
+    """Number of failed trials at which the experiment fails; 0 is the same as 1. Default: no limit."""
+    retain: bool = False
+    """Keep the Jobs of finished trials, which Katib deletes by default."""
+    sidecars: tuple[Sidecar, ...] = (COLLECTOR,)
+
+
+def experiment_of(profile: Profile, parameters: Mapping[str, Space], task: ExperimentTask) -> Manifest:
     """Return the manifest of an Experiment (kubeflow.org/v1beta1), whose trials run on a pool or in a queue
     like Jobs.
 
@@ -217,29 +229,23 @@ def experiment(  # noqa: PLR0913 - the fields of an Experiment
     Args:
         profile: the cluster.
         parameters: the parameters, by name.
-        objective_metric_name: the metric to optimize.
-        objective_type: its direction.
-        objective_goal: value at which the search ends early.
-        additional_metric_names: further metrics to collect.
-        algorithm_name: search algorithm.
-        algorithm_settings: settings of the algorithm.
-        max_trial_count: number of trials.
-        parallel_trial_count: maximum number of concurrent trials.
-        max_failed_trial_count: number of failed trials at which the experiment fails; 0 is the same as 1.
-            Default: no limit.
-        retain: keep the Jobs of finished trials, which Katib deletes by default.
-        **fields: fields of each trial; see `TaskFields`. `retries` are per trial.
+        task: the task of each trial, with the search.
 
     Raises:
         WorkloadError: the experiment cannot run as described; the message lists all problems.
     """
-    task, problems = Task(**fields, sidecars=(COLLECTOR,)), Problems()
-    settings = dict(algorithm_settings or {})
+    problems, settings = Problems(), dict(task.algorithm_settings or {})
     check_spaces(parameters, problems)
-    _check_objective(objective_metric_name, objective_type, objective_goal, additional_metric_names, problems)
-    _check_counts(max_trial_count, parallel_trial_count, max_failed_trial_count, problems)
-    if _check_algorithm(algorithm_name, settings, problems) and not problems.all:
-        _check_search(algorithm_name, settings, parameters, max_trial_count, problems)
+    _check_objective(
+        task.objective_metric_name,
+        task.objective_type,
+        task.objective_goal,
+        task.additional_metric_names,
+        problems,
+    )
+    _check_counts(task.max_trial_count, task.parallel_trial_count, task.max_failed_trial_count, problems)
+    if _check_algorithm(task.algorithm_name, settings, problems) and not problems.all:
+        _check_search(task.algorithm_name, settings, parameters, task.max_trial_count, problems)
     _check_references(task, parameters, problems)
     problems.check(
         task.name[:1].isalpha(), f"name is {task.name!r}; the name of an Experiment must begin with a letter."
@@ -255,23 +261,27 @@ def experiment(  # noqa: PLR0913 - the fields of an Experiment
         **({"namespace": placement.namespace} if placement.namespace else {}),
     }
     objective = {
-        "type": objective_type,
-        "objectiveMetricName": objective_metric_name,
-        "goal": objective_goal,
-        "additionalMetricNames": list(additional_metric_names),
+        "type": task.objective_type,
+        "objectiveMetricName": task.objective_metric_name,
+        "goal": task.objective_goal,
+        "additionalMetricNames": list(task.additional_metric_names),
     }
     spec: Manifest = {
         "objective": {key: value for key, value in objective.items() if value not in (None, [])},
         "algorithm": {
-            "algorithmName": algorithm_name,
+            "algorithmName": task.algorithm_name,
             "algorithmSettings": [{"name": name, "value": value} for name, value in settings.items()],
         },
         "parameters": [parameter(name, space) for name, space in parameters.items()],
-        "maxTrialCount": max_trial_count,
-        "parallelTrialCount": parallel_trial_count,
-        **({} if max_failed_trial_count is None else {"maxFailedTrialCount": max_failed_trial_count}),
+        "maxTrialCount": task.max_trial_count,
+        "parallelTrialCount": task.parallel_trial_count,
+        **(
+            {}
+            if task.max_failed_trial_count is None
+            else {"maxFailedTrialCount": task.max_failed_trial_count}
+        ),
         "trialTemplate": {
-            "retain": retain,
+            "retain": task.retain,
             "primaryContainerName": CONTAINER,
             "trialParameters": [{"name": name, "reference": name} for name in parameters],
             "trialSpec": _trial(
@@ -280,6 +290,10 @@ def experiment(  # noqa: PLR0913 - the fields of an Experiment
         },
     }
     return {"apiVersion": "kubeflow.org/v1beta1", "kind": "Experiment", "metadata": metadata, "spec": spec}
+
+
+experiment = with_fields(ExperimentTask, experiment_of)
+"""`experiment_of`, with the fields of a task by their names: `experiment(profile, parameters, name=…, …)`."""
 
 
 def _in_shell(task: Task) -> Task:

@@ -84,7 +84,7 @@ def run(
         code_in: storage of the code, as of `ebbtide run --code-in`; default: an image if the namespace's team
             has a registry, else a ConfigMap, or for much code the team's bucket.
         **fields: fields of the Job, such as `pool`, `gpus`, `image`, `queue`, `namespace`, `name`; see
-            `TaskFields`.
+            `Task`.
 
     Raises:
         WorkloadError: the function cannot be imported in a pod, or the Job cannot run as described.

@@ -4,7 +4,7 @@ together.
 
 import re
 from dataclasses import replace
-from typing import Any, Final, Unpack
+from typing import Any, Final
 
 from ebbtide.placement import Profile
 from ebbtide.work.arguments import LABEL_LENGTH
@@ -16,7 +16,7 @@ from ebbtide.work.secrets import (
     secret_variables,
     secret_volumes,
 )
-from ebbtide.work.tasks import Task, TaskFields, check, check_free, memory_mounts, memory_volumes
+from ebbtide.work.tasks import Task, check, check_free, memory_mounts, memory_volumes, with_fields
 from ebbtide.work.volumes import OUTPUTS, pod_volumes
 
 Manifest = dict[str, Any]
@@ -24,7 +24,7 @@ CONTAINER = "work"
 """The container's name."""
 
 
-def job(profile: Profile, **fields: Unpack[TaskFields]) -> Manifest:
+def job_of(profile: Profile, task: Task) -> Manifest:
     """Return the manifest of a Job on a pool or in a queue.
 
     A pod that a disruption ended (preemption, eviction, a drained node) is replaced without using a retry; an
@@ -37,14 +37,17 @@ def job(profile: Profile, **fields: Unpack[TaskFields]) -> Manifest:
 
     Args:
         profile: the cluster.
-        **fields: fields of the Job; see `TaskFields`.
+        task: the Job's task.
 
     Raises:
         WorkloadError: the Job cannot run as described; the message lists all problems.
     """
-    task = Task(**fields)
     placement = placed(profile, task)
     return manifest(task, placement, fail="FailJob", backoffLimit=task.retries)
+
+
+job = with_fields(Task, job_of)
+"""`job_of`, with the fields of a task by their names: `job(profile, name=…, image=…, pool=…)`."""
 
 
 def placed(
@@ -218,7 +221,7 @@ _SERVICE_NAME: Final = re.compile(r"[a-z](?:[-a-z0-9]*[a-z0-9])?")
 _RANKS: Final = ("RANK", "NODE_RANK", "PET_NODE_RANK")
 
 
-def job_over_nodes(profile: Profile, nodes: int, **fields: Unpack[TaskFields]) -> tuple[Manifest, Manifest]:
+def job_over_nodes_of(profile: Profile, nodes: int, task: Task) -> tuple[Manifest, Manifest]:
     """Return the manifests of an Indexed Job whose pods work together, and of its headless Service.
 
     It is no JobSet: that needs a controller, which comes with Kubeflow Trainer; if Trainer is installed, a
@@ -240,7 +243,7 @@ def job_over_nodes(profile: Profile, nodes: int, **fields: Unpack[TaskFields]) -
     Args:
         profile: the cluster.
         nodes: number of pods, 2 or more.
-        **fields: fields of the Job; see `TaskFields`. `retries` are per index.
+        task: the Job's task; its `retries` are per index.
 
     Returns:
         The Job and the Service. Created together, the Service should have the Job as its owner.
@@ -248,7 +251,7 @@ def job_over_nodes(profile: Profile, nodes: int, **fields: Unpack[TaskFields]) -
     Raises:
         WorkloadError: the Job cannot run as described; the message lists all problems.
     """
-    task, problems = Task(**fields), Problems()
+    problems = Problems()
     variables = _variables(task, nodes)
     check_free(task, (*variables, *_RANKS), "a Job over several nodes", problems)
     problems.check(nodes > 1, f"nodes is {nodes}; write 2 or more, or create an ordinary Job.")
@@ -271,6 +274,10 @@ def job_over_nodes(profile: Profile, nodes: int, **fields: Unpack[TaskFields]) -
         maxFailedIndexes=0,
     )
     return _connected(job, task.name), _service(task.name, placement.namespace)
+
+
+job_over_nodes = with_fields(Task, job_over_nodes_of)
+"""`job_over_nodes_of`, with the fields of a task by their names: `job_over_nodes(profile, 4, name=…, …)`."""
 
 
 def _variables(task: Task, nodes: int) -> dict[str, str]:

@@ -4,15 +4,15 @@ import json
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import product
-from typing import Final, Unpack
+from typing import Final
 
 from ebbtide.placement import Profile
 from ebbtide.work.arguments import LABEL_LENGTH
 from ebbtide.work.errors import Problems
 from ebbtide.work.jobs import Manifest, manifest, placed
-from ebbtide.work.tasks import Task, TaskFields, check_free
+from ebbtide.work.tasks import Task, check_free, with_fields
 from ebbtide.work.volumes import by_index
 
 Value = str | int | float | bool
@@ -46,14 +46,17 @@ def parameters(environment: Mapping[str, str] = os.environ) -> dict[str, Value]:
     return json.loads(environment[POINTS])[int(environment[INDEX])]
 
 
-def sweep(
-    profile: Profile,
-    grid: Grid,
-    *,
-    parallelism: int | None = None,
-    max_failed: int | None = None,
-    **fields: Unpack[TaskFields],
-) -> Manifest:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweepTask(Task):
+    """The task of a sweep, whose `retries` are per index."""
+
+    parallelism: int | None = None
+    """Maximum number of concurrent pods. Default: all."""
+    max_failed: int | None = None
+    """Number of failed indexes that is tolerated before the Job fails. Default: no limit."""
+
+
+def sweep_of(profile: Profile, grid: Grid, task: SweepTask) -> Manifest:
     """Return the manifest of an Indexed Job that runs a task once for each point of a grid.
 
     Each index has its own retries, and a disruption uses none; an exit code in `fail_on` fails only its
@@ -63,14 +66,12 @@ def sweep(
     Args:
         profile: the cluster.
         grid: values of each parameter; see `points` for the order.
-        parallelism: maximum number of concurrent pods. Default: all.
-        max_failed: number of failed indexes that is tolerated before the Job fails. Default: no limit.
-        **fields: fields of the Job; see `TaskFields`. `retries` are per index.
+        task: the Job's task.
 
     Raises:
         WorkloadError: the sweep cannot run as described; the message lists all problems.
     """
-    task, problems = Task(**fields), Problems()
+    problems, parallelism, max_failed = Problems(), task.parallelism, task.max_failed
     _check_grid(grid, problems)
     every = [] if problems.all else points(grid)
     # `$(` would be parsed as a reference to a variable (Kubernetes docs, dependent environment variables).
@@ -98,6 +99,10 @@ def sweep(
         backoffLimitPerIndex=task.retries,
         **({} if max_failed is None else {"maxFailedIndexes": min(max_failed, count)}),
     )
+
+
+sweep = with_fields(SweepTask, sweep_of)
+"""`sweep_of`, with the fields of a task by their names: `sweep(profile, grid, name=…, image=…)`."""
 
 
 def _json(value: object) -> str:

@@ -1,10 +1,11 @@
 """Tasks: the common fields of Jobs and sweeps, and the shared memory of their pods."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field
 from datetime import timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final, Required, TypedDict
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar, overload
 
 from ebbtide.work.arguments import LABEL_LENGTH, is_label, is_subdomain, memory_bytes, millicores, seconds
 from ebbtide.work.errors import Problems
@@ -14,75 +15,6 @@ _STOPPED: Final = {137: "SIGKILL", 143: "SIGTERM"}
 _HIGHEST_EXIT_CODE: Final = 255
 _HIGHEST_USER: Final = 2**31 - 1
 """The highest user id that Kubernetes accepts (apimachinery, validation.IsValidUserID)."""
-
-
-class TaskFields(TypedDict, total=False):
-    """Fields of a task; `name`, `image` and one of `pool` and `queue` are required."""
-
-    name: Required[str]
-    """The Job's name."""
-    image: Required[str]
-    """The container's image."""
-    command: Sequence[str]
-    """The command. Default: the image's."""
-    args: Sequence[str]
-    """Arguments of `command` or, by default, of the image's command."""
-    pool: str
-    """The required pool. Either this or `queue`."""
-    queue: str
-    """The queue, by its name in the declaration."""
-    namespace: str
-    """Namespace of the Job. Default: `kubectl`'s, or the only namespace that has the queue."""
-    gpus: int
-    """Accelerators for each pod. Required if the nodes have accelerators; 0 uses none of them."""
-    cpu: str
-    """CPU request of each pod: cores, such as `4`, or `500m`. There is no CPU limit."""
-    memory: str
-    """Memory request and limit of each pod: `48Gi`."""
-    shared_memory: str
-    """Size of a volume in memory at `/dev/shm`, for data loaders and NCCL: `8Gi`. It is part of `memory`.
-    Default: the 64 MiB of the container runtime."""
-    priority: str
-    """In a queue: the WorkloadPriorityClass, one of the profile's `priorities`. It determines the order in
-    the queue and preemption. Default: priority 0, like `ebbtide-normal`."""
-    retries: int
-    """Retries after failures. Default: 3. Disruptions do not count. In a sweep: for each index."""
-    fail_on: Sequence[int]
-    """Exit codes after which a retry is useless, such as those of invalid arguments."""
-    ttl: str | timedelta
-    """Time until the finished Job is deleted: `2h`, `7d`. Default: a day."""
-    max_run: str | timedelta
-    """Time limit of an attempt. The wait for a node does not count."""
-    keep_node: bool
-    """True if the cluster autoscaler must not end it to remove a node that is less than half used. By default
-    its pods begin anew on other nodes, or continue from their last checkpoint."""
-    env: Mapping[str, str]
-    """Environment variables, with Kubernetes' syntax: `$(NAME)` is the value of another variable."""
-    secret_env: Mapping[str, str]
-    """Environment variables from keys of Secrets in the namespace: `{"WANDB_API_KEY": "tracker/api-key"}`."""
-    secret_volumes: Mapping[str, str]
-    """Secrets to mount, a file for each key, by name: `{"tracker": "/secrets/tracker"}`."""
-    image_pull_secrets: Sequence[str]
-    """Secrets in the namespace for pulling images, such as from a registry with its own login."""
-    service_account: str
-    """The pods' service account, for their cloud permissions."""
-    run_as_user: int
-    """User id of the container, 1 or more, with a group of the same id. The pods then satisfy the Pod
-    Security Standard `restricted`. Default: the image's own user, which may be root."""
-    volume: str
-    """Name of a claim to mount, for checkpoints that outlive the pod; a team's own is called `shared`. On GKE
-    it is treated as a bucket mount, whose sidecar requests 250m CPU and 256Mi of the node."""
-    mount_path: str
-    """Path of the volume in the container. Default: `/checkpoints`."""
-    outputs: str
-    """Path in the container of a folder that outlives the Job, `outputs/NAME` on the `volume`, or without it
-    on the claim or in the bucket of the namespace's team; in a sweep, one for each index below it. The
-    variable `EBBTIDE_OUTPUTS` has the path. The pods' service account is then the team's by default."""
-
-    mounts: Mapping[str, str]
-    """Folders of buckets to mount, read-only, by the identity of the service account, by default the team's:
-    `{"gs://acme-data/images": "/data"}`; on AKS only of the team's bucket that is its `volume`,
-    `abfs://CONTAINER@ACCOUNT.dfs.core.windows.net/FOLDER`."""
 
 
 class CodeIn(StrEnum):
@@ -110,42 +42,129 @@ class Sidecar:
     memory_mib: int
 
 
+def _option(text: str, *names: str, metavar: str | None = None, **default: Any) -> Any:
+    """Return a field that is an option of the command line.
+
+    Args:
+        text: its text for help.
+        *names: names of the option; default: the field's.
+        metavar: name of its value.
+        **default: `default` or `default_factory` of the field.
+    """
+    return field(**default, metadata={"help": text, "names": names, "metavar": metavar})
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """The fields of `TaskFields` with their defaults.
+    """The fields of a task; `name`, `image` and one of `pool` and `queue` are required.
 
-    Attributes:
-        sidecars: containers that run in the same pod and need a part of the node.
+    Those with a text for help are options of the commands that create Jobs.
     """
 
     name: str
-    image: str
+    """The Job's name."""
+    image: str = _option("The container's image; by default one for the pool's accelerator.", default=MISSING)
+    """The container's image."""
     command: Sequence[str] = ()
+    """The command. Default: the image's."""
     args: Sequence[str] = ()
-    pool: str = ""
-    queue: str = ""
-    namespace: str = ""
-    gpus: int | None = None
-    cpu: str = ""
-    memory: str = ""
-    shared_memory: str = ""
-    priority: str = ""
-    retries: int = 3
-    fail_on: Sequence[int] = ()
-    ttl: str | timedelta = "1d"
-    max_run: str | timedelta | None = None
-    keep_node: bool = False
-    env: Mapping[str, str] = field(default_factory=dict[str, str])
-    secret_env: Mapping[str, str] = field(default_factory=dict[str, str])
-    secret_volumes: Mapping[str, str] = field(default_factory=dict[str, str])
-    image_pull_secrets: Sequence[str] = ()
-    service_account: str = ""
-    run_as_user: int | None = None
-    volume: str = ""
-    mount_path: str = "/checkpoints"
-    outputs: str = ""
-    mounts: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Arguments of `command` or, by default, of the image's command."""
+    pool: str = _option("The pool.", default="")
+    """The required pool. Either this or `queue`."""
+    queue: str = _option(
+        "The queue, instead of a pool: its name, or as in a preview, vision/big.", default=""
+    )
+    """The queue, by its name in the declaration."""
+    namespace: str = _option(
+        "The Job's namespace; by default the configured one, or the context's.",
+        "--namespace",
+        "-n",
+        default="",
+    )
+    """Namespace of the Job. Default: `kubectl`'s, or the only namespace that has the queue."""
+    gpus: int | None = _option(
+        "Accelerators for each pod; required on a pool that has them, 0 for none.", default=None
+    )
+    """Accelerators for each pod. Required if the nodes have accelerators; 0 uses none of them."""
+    cpu: str = _option("CPU that each pod requests: 4, 500m.", default="")
+    """CPU request of each pod: cores, such as `4`, or `500m`. There is no CPU limit."""
+    memory: str = _option("Memory of each pod, request and limit: 48Gi.", default="")
+    """Memory request and limit of each pod: `48Gi`."""
+    shared_memory: str = _option("Size of /dev/shm, a part of the memory: 8Gi.", default="", metavar="SIZE")
+    """Size of a volume in memory at `/dev/shm`, for data loaders and NCCL: `8Gi`. It is part of `memory`.
+    Default: the 64 MiB of the container runtime."""
+    priority: str = _option("WorkloadPriorityClass, in a queue: ebbtide-low, ebbtide-high.", default="")
+    """In a queue: the WorkloadPriorityClass, one of the profile's `priorities`. It determines the order in
+    the queue and preemption. Default: priority 0, like `ebbtide-normal`."""
+    retries: int = _option(
+        "Retries after failures, in a sweep for each index; disruptions do not count.", default=3
+    )
+    """Retries after failures. Default: 3. Disruptions do not count. In a sweep: for each index."""
+    fail_on: Sequence[int] = _option("An exit code that is not retried; repeatable.", default=())
+    """Exit codes after which a retry is useless, such as those of invalid arguments."""
+    ttl: str | timedelta = _option(  # noqa: RUF009 - a field
+        "Time until the finished Job is deleted: 2h, 7d.", default="1d"
+    )
+    """Time until the finished Job is deleted: `2h`, `7d`. Default: a day."""
+    max_run: str | timedelta | None = _option(  # noqa: RUF009 - a field
+        "Time limit of one attempt, not counting the wait for a node.", default=None
+    )
+    """Time limit of an attempt. The wait for a node does not count."""
+    keep_node: bool = _option(
+        "Let no scale-down end it, also on a node that is less than half used.", "--keep-node", default=False
+    )
+    """True if the cluster autoscaler must not end it to remove a node that is less than half used. By default
+    its pods begin anew on other nodes, or continue from their last checkpoint."""
+    env: Mapping[str, str] = _option(
+        "An environment variable.", default_factory=dict[str, str], metavar="NAME=VALUE"
+    )
+    """Environment variables, with Kubernetes' syntax: `$(NAME)` is the value of another variable."""
+    secret_env: Mapping[str, str] = _option(
+        "An environment variable from a key of a Secret in the namespace.",
+        default_factory=dict[str, str],
+        metavar="NAME=SECRET/KEY",
+    )
+    """Environment variables from keys of Secrets in the namespace: `{"WANDB_API_KEY": "tracker/api-key"}`."""
+    secret_volumes: Mapping[str, str] = _option(
+        "A Secret to mount, a file for each key.",
+        "--secret-volume",
+        default_factory=dict[str, str],
+        metavar="SECRET=PATH",
+    )
+    """Secrets to mount, a file for each key, by name: `{"tracker": "/secrets/tracker"}`."""
+    image_pull_secrets: Sequence[str] = _option(
+        "A Secret to pull the image with; repeatable.", "--image-pull-secret", default=(), metavar="NAME"
+    )
+    """Secrets in the namespace for pulling images, such as from a registry with its own login."""
+    service_account: str = _option("The pods' service account.", default="")
+    """The pods' service account, for their cloud permissions."""
+    run_as_user: int | None = _option("Id of the container's user; by default the image's.", default=None)
+    """User id of the container, 1 or more, with a group of the same id. The pods then satisfy the Pod
+    Security Standard `restricted`. Default: the image's own user, which may be root."""
+    volume: str = _option("A PersistentVolumeClaim to mount, for checkpoints.", default="")
+    """Name of a claim to mount, for checkpoints that outlive the pod; a team's own is called `shared`. On GKE
+    it is treated as a bucket mount, whose sidecar requests 250m CPU and 256Mi of the node."""
+    mount_path: str = _option("The volume's path in the container.", default="/checkpoints")
+    """Path of the volume in the container. Default: `/checkpoints`."""
+    outputs: str = _option(
+        "Path in the container of a folder of the Job that outlives it, for `ebbtide cp`.",
+        default="",
+        metavar="PATH",
+    )
+    """Path in the container of a folder that outlives the Job, `outputs/NAME` on the `volume`, or without it
+    on the claim or in the bucket of the namespace's team; in a sweep, one for each index below it. The
+    variable `EBBTIDE_OUTPUTS` has the path. The pods' service account is then the team's by default."""
+    mounts: Mapping[str, str] = _option(
+        "A folder of a bucket to mount, read-only: gs://bucket/data:/data.",
+        "--mount",
+        default_factory=dict[str, str],
+        metavar="ADDRESS:PATH",
+    )
+    """Folders of buckets to mount, read-only, by the identity of the service account, by default the team's:
+    `{"gs://acme-data/images": "/data"}`; on AKS only of the team's bucket that is its `volume`,
+    `abfs://CONTAINER@ACCOUNT.dfs.core.windows.net/FOLDER`."""
     sidecars: tuple[Sidecar, ...] = ()
+    """Containers that run in the same pod and need a part of the node."""
 
     @property
     def mount_paths(self) -> tuple[tuple[str, str], ...]:
@@ -186,6 +205,31 @@ class Task:
     def max_run_seconds(self) -> int | None:
         """Time limit of an attempt in seconds; None for no limit."""
         return None if self.max_run is None else seconds("max_run", self.max_run)
+
+
+_P = ParamSpec("_P")
+_A = TypeVar("_A")
+_B = TypeVar("_B")
+_T = TypeVar("_T", bound=Task)
+_R = TypeVar("_R")
+
+
+@overload
+def with_fields(
+    task: Callable[_P, _T], function: Callable[[_A, _T], _R]
+) -> Callable[Concatenate[_A, _P], _R]: ...
+@overload
+def with_fields(
+    task: Callable[_P, _T], function: Callable[[_A, _B, _T], _R]
+) -> Callable[Concatenate[_A, _B, _P], _R]: ...
+def with_fields(task: Callable[..., Any], function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that takes the fields of its last argument, a task, by their names."""
+
+    @wraps(function)
+    def made(*arguments: Any, **fields: Any) -> Any:
+        return function(*arguments, task(**fields))
+
+    return made
 
 
 def check(task: Task, problems: Problems, *, name_length: int = LABEL_LENGTH) -> None:

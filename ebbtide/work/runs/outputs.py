@@ -163,7 +163,7 @@ def reader(profile: Profile, name: str, user: str, **fields: Any) -> Object:
         profile: the cluster.
         name: name of the Job with the outputs.
         user: the user's name.
-        **fields: fields of the reader; see `TaskFields`.
+        **fields: fields of the reader; see `Task`.
 
     Raises:
         WorkloadError: it cannot run as described; the message lists all problems.

@@ -32,7 +32,7 @@ from ebbtide.work.runs.folder import Folder, application, name_of
 from ebbtide.work.runs.listing import USER
 from ebbtide.work.secrets import check_text
 from ebbtide.work.submission import dry_run, path_of
-from ebbtide.work.tasks import CodeIn, Sidecar, Task, TaskFields
+from ebbtide.work.tasks import CodeIn, Sidecar, Task
 
 NAME: Final = "app.kubernetes.io/name"
 INSTANCE: Final = "app.kubernetes.io/instance"
@@ -113,7 +113,7 @@ def objects_of(
     user: str,
     parameters: Mapping[str, Any],
     *,
-    build: Callable[[Profile, TaskFields], Sequence[Object]] | None = None,
+    build: Callable[..., Sequence[Object]] | None = None,
     setup: str = "",
     code_in: CodeIn | None = None,
     **fields: Any,
@@ -125,16 +125,17 @@ def objects_of(
         folder: the code.
         user: the user's name.
         parameters: the options, for the Job's annotation.
-        build: function that returns the Job for a task, and its Services; default: an ordinary Job.
+        build: function that returns the Job for a profile and a task's fields, and its Services; default: an
+            ordinary Job.
         setup: commands of the shell before the command.
         code_in: storage of the code; see `storage_of`.
-        **fields: fields of the Job; see `TaskFields`. Default for CPU and memory: the part of a node that
+        **fields: fields of the Job; see `Task`. Default for CPU and memory: the part of a node that
             belongs to the requested accelerators.
 
     Raises:
         WorkloadError: the Job cannot run as described; the message lists all problems.
     """
-    task: TaskFields = {**fields, "name": fields.get("name") or name_of(folder.root.name)}  # pyright: ignore[reportAssignmentType]
+    task = {**fields, "name": fields.get("name") or name_of(folder.root.name)}
     command = task.get("command", ())
     problems = Problems()
     with problems.collecting():
@@ -148,14 +149,14 @@ def objects_of(
         )
     made: Sequence[Object] = ()
     with problems.collecting():
-        made = build(profile, task) if build else (job(profile, **task),)
+        made = build(profile, **task) if build else (job(profile, **task),)
     problems.end()
     namespace = made[0]["metadata"].get("namespace", "")
     code_in = storage_of(profile, namespace, folder, code_in)
     if code_in is CodeIn.BUCKET:
         address = bucket_folder(profile, namespace, folder)
-        mounted: TaskFields = {**task, "mounts": {**task.get("mounts", {}), address: ARCHIVE}}
-        made = build(profile, mounted) if build else (job(profile, **mounted),)
+        mounted: dict[str, Any] = {**task, "mounts": {**task.get("mounts", {}), address: ARCHIVE}}
+        made = build(profile, **mounted) if build else (job(profile, **mounted),)
     manifest, *services = made
     manifest = described(manifest, application(folder.root.name), user, command, parameters)
     if image_repository(profile, namespace, folder, code_in):
@@ -166,9 +167,10 @@ def objects_of(
     return in_shell(manifest, setup, unpacks=True), config_map, *services
 
 
-def with_share(profile: Profile, task: TaskFields) -> TaskFields:
-    """Return a task with CPU and memory: by default the part of a node that belongs to its accelerators, and
-    without accelerators one CPU with its part of the memory. In a queue, the smallest of its pools' parts."""
+def with_share(profile: Profile, task: dict[str, Any]) -> dict[str, Any]:
+    """Return a task's fields with CPU and memory: by default the part of a node that belongs to its
+    accelerators, and without accelerators one CPU with its part of the memory. In a queue, the smallest of
+    its pools' parts."""
     fields = Task(**task)
     if fields.cpu and fields.memory:
         return task

@@ -1,19 +1,21 @@
 """The scenario file format: YAML, camelCase as in the declaration, unknown keys rejected."""
 
+from dataclasses import fields
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, Field, PositiveFloat, PositiveInt, model_validator
 from pydantic.alias_generators import to_snake
 
 from ebbtide.declaration.model.base import Count, Declared
-from ebbtide.work.tasks import TaskFields
+from ebbtide.work.sweeps import SweepTask
+from ebbtide.work.tasks import Task
 from ebbtide_rehearsal.scenarios.conditions import Condition
 
 Share = Annotated[float, Field(gt=0, le=1)]
 
 
-_TASK: Final = frozenset(TaskFields.__annotations__)
-_SWEEP: Final = _TASK | {"grid", "parallelism", "max_failed"}
+_TASK: Final = frozenset(item.name for item in fields(Task)) - {"sidecars"}
+_SWEEP: Final = frozenset(item.name for item in fields(SweepTask)) - {"sidecars"} | {"grid"}
 
 
 def _known(fields: dict[str, Any], known: frozenset[str]) -> dict[str, Any]:

@@ -18,7 +18,6 @@ from ebbtide.placement.derive import profile
 from ebbtide.work.experiments import Double, experiment
 from ebbtide.work.jobs import job, job_over_nodes
 from ebbtide.work.sweeps import sweep
-from ebbtide.work.tasks import TaskFields
 from ebbtide_rehearsal.control_plane import ControlPlane, ControlPlaneTools
 from rehearsal.tests.control_plane.commands import Kubectl, rendered
 from tests.declarations import AKS, GKE, changed
@@ -29,7 +28,7 @@ pytestmark = pytest.mark.rehearsal
 Try = Callable[[str, Object], str]
 """Create a pod in a namespace that enforces a standard, by a dry run: what is said against it."""
 
-_TASK: TaskFields = {"name": "train", "image": "busybox", "command": ["train"], "pool": "t4", "gpus": 1}
+_TASK: dict[str, Any] = {"name": "train", "image": "busybox", "command": ["train"], "pool": "t4", "gpus": 1}
 _SIDECAR: Object = {
     "allowPrivilegeEscalation": False,
     "readOnlyRootFilesystem": True,

@@ -24,7 +24,7 @@ from ebbtide.work.runs.code import bucket_folder, image_repository, storage_of, 
 from ebbtide.work.runs.folder import application, name_of, read_folder
 from ebbtide.work.runs.run import label_value, objects_of
 from ebbtide.work.sweeps import sweep
-from ebbtide.work.tasks import CodeIn, TaskFields
+from ebbtide.work.tasks import CodeIn
 from tests.buckets import Bucket, bucket
 from tests.declarations import AKS, GKE, Declaration, changed
 from tests.manifests import assert_valid
@@ -242,7 +242,7 @@ def test_setup_that_fails(root: Path) -> None:
 def test_several_nodes(root: Path) -> None:
     """A run over several nodes has a Service too, and the rank's variables."""
 
-    def build(profile: Profile, task: TaskFields) -> tuple[Object, Object]:
+    def build(profile: Profile, **task: Any) -> tuple[Object, Object]:
         return job_over_nodes(profile, 2, **task)
 
     job, config_map, service = _run(root, name="train", build=build)
@@ -253,7 +253,7 @@ def test_several_nodes(root: Path) -> None:
 def test_a_sweep(root: Path) -> None:
     """An index for each point has the code, and the share of a node as an ordinary run."""
 
-    def build(profile: Profile, task: TaskFields) -> tuple[Object]:
+    def build(profile: Profile, **task: Any) -> tuple[Object]:
         return (sweep(profile, {"lr": [0.1, 0.2]}, **task),)
 
     job, config_map = _run(root, name="grid", build=build)

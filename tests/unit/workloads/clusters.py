@@ -5,7 +5,6 @@ from typing import Any
 from ebbtide.declaration.model import declare
 from ebbtide.placement import PoolProfile, Profile
 from ebbtide.placement.derive import profile
-from ebbtide.work.tasks import TaskFields
 from tests.repository import ROOT, STACK_FILES, declaration, relative
 
 PROFILES = {relative(path): profile(declare(declaration(path), default_name="dev")) for path in STACK_FILES}
@@ -18,13 +17,13 @@ def derived(written: dict[str, Any]) -> Profile:
     return profile(declare(written))
 
 
-def ways(profile: Profile, pool: PoolProfile) -> list[TaskFields]:
+def ways(profile: Profile, pool: PoolProfile) -> list[dict[str, Any]]:
     """Every way to a pool for work that fits it: by itself, unless nodes come for queues alone, and through
     each queue in each namespace."""
-    fields: TaskFields = {"name": "train", "image": "acme.example/train:1", "cpu": "1", "memory": "512Mi"}
+    fields: dict[str, Any] = {"name": "train", "image": "acme.example/train:1", "cpu": "1", "memory": "512Mi"}
     if pool.accelerator is not None:
         fields["gpus"] = pool.accelerator.count
-    alone: list[TaskFields] = [] if pool.capacity == "queued" else [{**fields, "pool": pool.name}]
+    alone: list[dict[str, Any]] = [] if pool.capacity == "queued" else [{**fields, "pool": pool.name}]
     return alone + [
         {**fields, "queue": queue.name, "namespace": local.namespace}
         for queue in profile.queues

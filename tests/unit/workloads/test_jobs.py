@@ -8,12 +8,11 @@ from ebbtide.placement import Profile
 from ebbtide.work.errors import WorkloadError
 from ebbtide.work.jobs import job
 from ebbtide.work.sweeps import sweep
-from ebbtide.work.tasks import TaskFields
 from tests.declarations import GKE, Declaration, changed, declarations
 from tests.manifests import assert_valid
 from tests.unit.workloads.clusters import DEV, DEV_AKS, PROFILES, derived, ways
 
-_FULL: TaskFields = {
+_FULL: dict[str, Any] = {
     "name": "train",
     "image": "acme.example/train:1",
     "command": ["python", "train.py"],
@@ -51,7 +50,7 @@ def _assert_all_valid(profile: Profile) -> int:
         for fields in ways(profile, pool):
             if pool.cpu_m < 1250 or pool.memory_mib < 1024:
                 continue  # too small a machine for the sample, as a system pool's may be
-            extra: TaskFields = {**fields, "volume": "shared", "fail_on": [42], "max_run": "1h"}
+            extra: dict[str, Any] = {**fields, "volume": "shared", "fail_on": [42], "max_run": "1h"}
             grid = {"lr": [0.1, 0.01], "opt": ["adam", "sgd"]}
             for manifest in (
                 job(profile, **fields),
@@ -122,9 +121,9 @@ def test_a_job_on_a_pool() -> None:
 
 def test_a_token_is_mounted_for_a_named_account_alone() -> None:
     """The account's own setting decides then; a team's `worker` mounts none either."""
-    alone: TaskFields = {"name": "train", "image": "busybox", "pool": "cpu-spot"}
+    alone: dict[str, Any] = {"name": "train", "image": "busybox", "pool": "cpu-spot"}
     assert _pod(job(DEV, **alone))["automountServiceAccountToken"] is False
-    named: TaskFields = {**alone, "service_account": "vision"}
+    named: dict[str, Any] = {**alone, "service_account": "vision"}
     assert "automountServiceAccountToken" not in _pod(job(DEV, **named))
 
 
@@ -223,8 +222,8 @@ def test_no_bucket_mount_on_aks() -> None:
 
 def test_scale_down_waits_for_a_job_that_keeps_its_node() -> None:
     """The autoscaler does not evict its pods; those of any other Job have no annotation."""
-    fields: TaskFields = {"name": "train", "image": "busybox", "pool": "cpu-spot"}
-    kept: TaskFields = {**fields, "keep_node": True}
+    fields: dict[str, Any] = {"name": "train", "image": "busybox", "pool": "cpu-spot"}
+    kept: dict[str, Any] = {**fields, "keep_node": True}
     assert job(DEV, **kept)["spec"]["template"]["metadata"]["annotations"] == {
         "cluster-autoscaler.kubernetes.io/safe-to-evict": "false"
     }
@@ -234,7 +233,7 @@ def test_scale_down_waits_for_a_job_that_keeps_its_node() -> None:
 def test_the_bucket_mount_needs_room() -> None:
     """Work that leaves no capacity for it on a node would stay pending."""
     room = DEV.pool("cpu-spot").cpu_m
-    fields: TaskFields = {"name": "train", "image": "busybox", "pool": "cpu-spot", "cpu": f"{room}m"}
+    fields: dict[str, Any] = {"name": "train", "image": "busybox", "pool": "cpu-spot", "cpu": f"{room}m"}
     job(DEV, **fields)
     (problem,) = _problems(DEV, **fields | {"volume": "shared"})
     assert problem.endswith(f"offers pods {room - 250}m beside the bucket mount.")
