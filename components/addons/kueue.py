@@ -39,7 +39,7 @@ class Kueue(AddOnComponent):
 
     A Chart v4, not a Release: a Release cannot be deleted once the cluster is unreachable
     (pulumi-kubernetes#2675). Everything that uses Kueue's kinds, or creates pods in the namespaces that it
-    watches, depends on `ready`. Sources: Kueue 0.19.2, charts/kueue; kueue.sigs.k8s.io, installation
+    watches, depends on `ready`. Sources: its charts/kueue; kueue.sigs.k8s.io, installation
     (2026-08).
     """
 
@@ -79,7 +79,7 @@ VISIBILITY_PORT = 443
 unreachable, no namespace of the cluster can be deleted, since namespaces' contents cannot be listed."""
 
 METRICS_PORT: Final = 8443
-"""Metrics, served over TLS to clients that the API server authorizes (its chart, 0.19.2)."""
+"""Metrics, served over TLS to clients that the API server authorizes (its chart)."""
 
 _BASE = timedelta(minutes=30)
 _FROM_ZERO = timedelta(hours=1)
@@ -163,7 +163,7 @@ def _replicas(declaration: Cluster) -> int:
 def _spread() -> list[dict[str, Any]]:
     """Spread replicas over nodes if there are several; on a system pool of one node, all start there.
 
-    The labels are those that the chart's Deployment selects (Kueue 0.19.2, charts/kueue, _helpers.tpl).
+    The labels are those that the chart's Deployment selects (charts/kueue, _helpers.tpl).
     """
     selected = {"app.kubernetes.io/name": "kueue", "control-plane": "controller-manager"}
     return [

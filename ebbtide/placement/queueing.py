@@ -218,8 +218,7 @@ def queueing(cluster: Cluster) -> Queueing:
 
     A flavor's nodes belong to one cohort, once, regardless of the number of queues that use them; queues own
     only their team's guarantee, which is subtracted from the cohort's nodes, and borrow the rest. Admitted
-    workloads never exceed the pool, and unused quota of one team is available to the others (tested on Kueue
-    0.19.2).
+    workloads never exceed the pool, and unused quota of one team is available to the others (tested).
     """
     queues = cluster.resolved_queues
     if not cluster.has_kueue or not queues:

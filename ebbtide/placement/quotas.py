@@ -104,7 +104,7 @@ def flavor(pool: ResolvedPool) -> Flavor:
     Kueue compares a pod's node selector with the label keys of a flavor, and ignores every other key (Kueue
     0.19.2, scheduler/flavorassigner, flavorSelector). The flavor therefore has the cloud's pool label: a pod
     that selects another pool with it is not admitted to this one. Flavors without a topology can be changed
-    in place, and their admitted workloads stay admitted (Kueue 0.19.2, resourceflavor_types.go;
+    in place, and their admitted workloads stay admitted (resourceflavor_types.go;
     util/equality/podset.go).
     """
     derived = pool.labels_and_taints

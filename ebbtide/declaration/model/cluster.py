@@ -261,7 +261,7 @@ _EMPTY_MIB = 160
 _JOB_KIB = 40
 _LARGE_JOB_KIB = 190
 _LEAST_LIMIT_MIB = 512
-"""The chart's limit (0.19.2)."""
+"""The chart's limit."""
 
 
 def pending_jobs(cluster: Cluster) -> int:

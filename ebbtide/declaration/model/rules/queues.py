@@ -10,12 +10,12 @@ from ebbtide.declaration.model.cluster import FLAVORS_IN_A_GROUP, TAINTS_OF_A_FL
 from ebbtide.declaration.model.faults import Fault
 from ebbtide.declaration.model.pool import Taint
 from ebbtide.declaration.model.resolved_pool import ResolvedPool
-from ebbtide.declaration.model.rules.rule import Severity, cluster_rule, one_of, pools_of
+from ebbtide.declaration.model.rules.rule import KUEUE, Severity, cluster_rule, one_of, pools_of
 from ebbtide.declaration.model.rules.system_pool import amount_text
 from ebbtide.declaration.model.tenancy import Queue
 from ebbtide.text import and_list, did_you_mean
 
-_KUEUE = "Kueue 0.19.2, ClusterQueue v1beta2 (2026-08-20)"
+_KUEUE = f"{KUEUE}, ClusterQueue v1beta2 (2026-08-20)"
 
 
 @cluster_rule("queue pools exist", _KUEUE)
@@ -123,7 +123,7 @@ def _one_architecture(cluster: Cluster) -> Iterator[Fault]:
             )
 
 
-_CONFIG = "Kueue 0.19.2, apis/config/v1beta2, Integrations (2026-08-20)"
+_CONFIG = f"{KUEUE}, apis/config/v1beta2, Integrations (2026-08-20)"
 FRAMEWORKS = (
     "batch/job",
     "jobset.x-k8s.io/jobset",
@@ -240,7 +240,7 @@ def _something_to_fall_back_to(cluster: Cluster) -> Iterator[Fault]:
 
 
 @cluster_rule(
-    "fallback pools in one queue", f"{_GKE}: a node pool is of one ComputeClass; Kueue 0.19.2, ResourceFlavor"
+    "fallback pools in one queue", f"{_GKE}: a node pool is of one ComputeClass; {KUEUE}, ResourceFlavor"
 )
 def _in_no_other_queue(cluster: Cluster) -> Iterator[Fault]:
     for number, queue in enumerate(cluster.queues):
@@ -290,7 +290,7 @@ def _backs_off(cluster: Cluster) -> Iterator[Fault]:
 
 
 @cluster_rule(
-    "fallback pools have same accelerators", "Kueue 0.19.2, ClusterQueue v1beta2, nominalQuota (2026-08-20)"
+    "fallback pools have same accelerators", f"{KUEUE}, ClusterQueue v1beta2, nominalQuota (2026-08-20)"
 )
 def _same_resource(cluster: Cluster) -> Iterator[Fault]:
     for path, queue, index, pool in _placed(cluster):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Generic, TypeVar
 
-from ebbtide.declaration.catalog import CloudKind, Machine
+from ebbtide.declaration.catalog import PINS, CloudKind, Machine
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.faults import Fault
 from ebbtide.declaration.model.pool import Pool
@@ -107,6 +107,9 @@ def pools_of(cluster: Cluster) -> Iterator[PoolIn]:
     for index, (pool, resolved) in enumerate(zip(cluster.pools, cluster.resolved_pools, strict=True)):
         yield PoolIn(pool, resolved, f"pools[{index}]")
 
+
+KUEUE: Final = f"Kueue {PINS['kueue'].version}"
+"""Source of what was read in Kueue's module."""
 
 NO_CLUSTER: Final = "The cluster could not be created."
 NO_GKE_POOL: Final = "GKE refuses to create the node pool."

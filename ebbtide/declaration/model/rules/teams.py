@@ -7,7 +7,7 @@ from ebbtide.declaration.model.cloud import Aks
 from ebbtide.declaration.model.cluster import PIPELINES_NAMESPACE, Cluster, pod_security_of, system_owner
 from ebbtide.declaration.model.faults import Fault
 from ebbtide.declaration.model.rules.names import namespace_path, written
-from ebbtide.declaration.model.rules.rule import Severity, cluster_rule, one_of
+from ebbtide.declaration.model.rules.rule import KUEUE, Severity, cluster_rule, one_of
 from ebbtide.declaration.model.tenancy import (
     LocalQueue,
     Team,
@@ -18,7 +18,7 @@ from ebbtide.declaration.model.tenancy import (
 )
 from ebbtide.text import and_list, did_you_mean
 
-_KUEUE = "Kueue 0.19.2, ClusterQueue v1beta2 (2026-08-20)"
+_KUEUE = f"{KUEUE}, ClusterQueue v1beta2 (2026-08-20)"
 _SYSTEM_NAMESPACES = (
     "kubernetes.io/docs/concepts/overview/working-with-objects/namespaces, and those of "
     "GKE and AKS in ebbtide/declaration/catalog/data/namespaces.csv (2026)"
@@ -91,7 +91,7 @@ def _default_exists(cluster: Cluster) -> Iterator[Fault]:
             )
 
 
-_KUEUE_SHARES = "Kueue 0.19.2, ClusterQueue and Cohort v1beta2, nominalQuota and fairSharing (2026-08-20)"
+_KUEUE_SHARES = f"{KUEUE}, ClusterQueue and Cohort v1beta2, nominalQuota and fairSharing (2026-08-20)"
 _NO_QUEUE = "None of the team's queues has a pool"
 
 
@@ -203,7 +203,7 @@ def _shares_need_queues(cluster: Cluster) -> Iterator[Fault]:
             )
 
 
-_KUEUE_LOCAL = "Kueue 0.19.2, LocalQueue v1beta2 (2026-08-20)"
+_KUEUE_LOCAL = f"{KUEUE}, LocalQueue v1beta2 (2026-08-20)"
 
 
 def _local_queues(cluster: Cluster) -> Iterator[tuple[str, str, LocalQueue]]:
@@ -230,7 +230,7 @@ def _namespaces_without_team(cluster: Cluster) -> Iterator[Fault]:
 
 @cluster_rule(
     "no local queue in system namespace",
-    f"{_SYSTEM_NAMESPACES}; Kueue 0.19.2, config/components/webhook: failurePolicy Fail",
+    f"{_SYSTEM_NAMESPACES}; {KUEUE}, config/components/webhook: failurePolicy Fail",
 )
 def _namespaces_of_controllers(cluster: Cluster) -> Iterator[Fault]:
     for path, _, local in _local_queues(cluster):
