@@ -48,8 +48,6 @@ def reaching_own(consequence: str, stack: str, state: State) -> Generator[None]:
 
     Args:
         consequence: as for `reaching`.
-        stack: the stack's name.
-        state: its state.
 
     Raises:
         OperationError: as for `reaching`, with the command that wakes the stack.
@@ -72,7 +70,6 @@ def connected(outputs: Mapping[str, Any], consequence: str) -> tuple[Api, Profil
     """Return a client of the stack's cluster, which connects on first use, and the stack's profile.
 
     Args:
-        outputs: the stack's outputs.
         consequence: as for `reaching`.
 
     Raises:
@@ -178,11 +175,9 @@ def check_accounts(
     """Check that configuration and environment name the account of the stack's state, or no account.
 
     Args:
-        stack: the stack's name.
         accounts: projects and subscriptions in its state.
         config: its configuration, by full key.
         declaration: its declared cluster; empty without one.
-        environment: the environment's variables.
 
     Raises:
         OperationError: they name another account; the message has a line for each.

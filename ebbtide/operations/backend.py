@@ -159,9 +159,6 @@ class Backend:
     def exported(self, name: str) -> dict[str, Any]:
         """Return `Stack.exported` of a stack; needs neither the stack's file nor its passphrase.
 
-        Args:
-            name: the stack's name.
-
         Raises:
             OperationError: the state is unreadable.
         """

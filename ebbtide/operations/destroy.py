@@ -92,11 +92,6 @@ class _Run:
 def destroy(stack: Stack, options: Options, console: Console) -> DestroyOutcome | None:
     """Destroy a stack.
 
-    Args:
-        stack: the stack.
-        options: the user's options.
-        console: the output.
-
     Returns:
         The result; None if the user declined and nothing was changed.
 
@@ -388,8 +383,6 @@ def question(stack: str, state: State, work: Sequence[Work], data: str = "") -> 
     """Return the confirmation prompt.
 
     Args:
-        stack: the stack's name.
-        state: its state.
         work: the work that ends.
         data: names of the data that is deleted; empty for none.
     """

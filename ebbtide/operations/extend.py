@@ -37,11 +37,7 @@ def extension(name: str, declaration: Any, state: State, more: int, now: datetim
     """Return the extension of a stack's lifetime, from its expiry or, if it has expired, from now.
 
     Args:
-        name: the stack's name.
-        declaration: the stack's declaration.
-        state: the stack's state.
         more: hours to add.
-        now: the time.
 
     Raises:
         OperationError: the cluster is permanent, or does not exist yet.

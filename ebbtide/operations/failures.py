@@ -139,7 +139,6 @@ def explained(stack: str, diagnostics: list[str] | None = None) -> Generator[Non
     """Turn a failed command into an error.
 
     Args:
-        stack: the stack's name.
         diagnostics: the engine's errors so far; if there are none, the command's output is added to it.
 
     Raises:
@@ -265,7 +264,6 @@ def advice(stack: str, errors: Iterable[str]) -> Iterator[str]:
     """Return advice for the errors of a failed update, without duplicates.
 
     Args:
-        stack: the stack's name.
         errors: the engine's errors.
     """
     causes = (
@@ -324,7 +322,6 @@ def explanation(stack: str, errors: Sequence[str], *, verbose: bool = False) -> 
     """Yield the lines about a failed engine run: causes, advice, and where all errors are.
 
     Args:
-        stack: the stack's name.
         errors: the engine's errors.
         verbose: True for all errors as the engine reports them.
     """

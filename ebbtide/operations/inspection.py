@@ -28,7 +28,6 @@ class Volume:
     """A PersistentVolume.
 
     Attributes:
-        name: its name.
         disk: the disk's name, if the driver reports it.
         size: its capacity as a Kubernetes quantity.
         claim: namespace and name of the claim.
@@ -65,7 +64,6 @@ def volumes_left(before: Iterable[Volume], after: Iterable[Volume] | None, state
     Args:
         before: the volumes before the destroy.
         after: the volumes after the destroy; None if the cluster is unreachable.
-        state: the stack's state.
 
     Returns:
         On an existing cluster, the remaining volumes of deleted namespaces. For a deleted cluster, retained
@@ -218,12 +216,7 @@ class Inspection:
 
 
 def inspect(outputs: Mapping[str, Any], state: State) -> Inspection:
-    """Inspect a stack's cluster, if it is reachable.
-
-    Args:
-        outputs: the stack's outputs.
-        state: the stack's state.
-    """
+    """Inspect a stack's cluster, if it is reachable."""
     try:
         api, profile = access.connected(outputs, _UNKNOWN_WORK)
         with access.reaching(_UNKNOWN_WORK):

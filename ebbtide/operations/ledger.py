@@ -356,7 +356,6 @@ def compare(file: Path, nodes: Sequence[Sum], currency: str) -> tuple[Comparison
         file: CSV with the columns `pool`, `currency` and `cost`, as of the BigQuery query in docs/costs.md;
             or an Azure cost export, with `Tags`, `BillingCurrency` and `CostInBillingCurrency`.
         nodes: the nodes' sums by pool.
-        currency: their currency.
 
     Raises:
         BillingFileError: the file is invalid, or has another currency; the message has every fault.

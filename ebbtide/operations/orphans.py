@@ -45,8 +45,6 @@ class Leftovers:
     """Leftover resources of a cluster.
 
     Attributes:
-        cluster: the cluster.
-        resources: the resources.
         reason: why they are unknown; empty if the cloud answered.
     """
 
@@ -130,7 +128,6 @@ def lines(leftovers: Leftovers, kept: frozenset[str]) -> Iterator[str]:
     """Describe the leftovers of a cluster, or state that there are none.
 
     Args:
-        leftovers: the leftovers.
         kept: ids of the disks and snapshots that are kept on purpose.
     """
     cluster = leftovers.cluster

@@ -100,7 +100,6 @@ def plan_of(
     """Return the changes of an update.
 
     Args:
-        recording: the recorded program.
         before: the deployed stack.
         files: the stack's files.
         replaced: logical names of the pools that are replaced by a new pool beside the old one.

@@ -73,7 +73,6 @@ class StatePool:
 
     Attributes:
         resource_name: logical name of the component.
-        component: the component.
         resource: the provider's resource; None if it was not created.
     """
 
@@ -170,7 +169,6 @@ def replacement_name(recording: Recording, name: str, taken: Collection[str]) ->
     """Return the name in the cloud of a pool's replacement, which depends only on its inputs.
 
     Args:
-        recording: the recorded program.
         name: logical name of the pool's component.
         taken: names in the cloud of other pools.
     """
@@ -196,7 +194,6 @@ def renamed(deployment: Mapping[str, Any], names: Mapping[str, str]) -> dict[str
     """Return a state with pools and all references to them renamed.
 
     Args:
-        deployment: the state.
         names: new logical names of components, by current name.
     """
     urns = {
@@ -259,8 +256,6 @@ def drain(api: Api, pools: Sequence[DrainedPool], watch: Callable[[str], None]) 
     """Drain pools until no pod is left, or until PodDisruptionBudgets have delayed it long enough.
 
     Args:
-        api: the cluster.
-        pools: the pools.
         watch: called with a description of what the drain waits for.
 
     Raises:
@@ -352,8 +347,6 @@ def _readmit(api: Api, pool: DrainedPool, *, at_once: bool) -> set[str]:
     """Reactivate the Workloads that the drain of a pool has deactivated and whose pods have ended.
 
     Args:
-        api: the cluster.
-        pool: the pool.
         at_once: true to reactivate those with pods, too.
 
     Returns:

@@ -34,7 +34,6 @@ def hold(api: Api, names: Iterable[str], *, drain: bool) -> None:
     """Hold queues. A queue that a user holds is unchanged unless it is to be drained.
 
     Args:
-        api: the cluster.
         names: names of the ClusterQueues.
         drain: True to evict admitted work.
 
@@ -58,7 +57,6 @@ def release(api: Api, names: Iterable[str]) -> None:
     """Restore the earlier stop policy of held queues once Kueue's webhooks answer.
 
     Args:
-        api: the cluster.
         names: names of the ClusterQueues.
 
     Raises:
@@ -109,7 +107,6 @@ def drain_and_report(api: Api, names: frozenset[str], report: Callable[[str], No
     """Drain queues that are to be deleted, as far as the cluster answers.
 
     Args:
-        api: the cluster.
         names: names of the ClusterQueues.
         report: prints a line.
     """
@@ -130,7 +127,6 @@ def drain_until_free(api: Api, names: frozenset[str]) -> int:
     """Stop queues and wait until no workload reserves their quota.
 
     Args:
-        api: the cluster.
         names: names of the ClusterQueues.
 
     Returns:

@@ -52,9 +52,7 @@ def find_unmanaged(
     """Find expired resources that are in no state of the backend, for all of its projects.
 
     Args:
-        backend: the backend.
         accounts: projects and subscriptions to search besides those of the project's stacks.
-        now: the time.
 
     Returns:
         The resources, and messages about sources that could not be queried.
@@ -279,8 +277,6 @@ def expired(
     """Return the expired stacks of a project, those whose state is unreadable, and expired resources.
 
     Args:
-        backend: the project's backend.
-        now: the time.
         unmanaged: expired resources that are in no state.
         notes: sources that could not be queried.
     """
@@ -348,7 +344,6 @@ def reap(
     """Destroy stacks one by one as `ebbtide destroy` does, then resources. Failures do not stop the others.
 
     Args:
-        backend: the project's backend.
         report: the expired stacks.
         unmanaged: expired resources that are in no state.
         now: the time of the report.

@@ -34,9 +34,7 @@ class OwnCluster:
     """A cluster that a stack created.
 
     Attributes:
-        cloud: its cloud.
         id: id in the cloud.
-        name: its name.
         pools: on Google Cloud the sizes of its node pools, those with a minimum above zero first.
     """
 
@@ -52,7 +50,6 @@ def own_cluster(stack: str, deployment: Mapping[str, Any]) -> OwnCluster:
     Nothing else has to be stored while the cluster sleeps.
 
     Args:
-        stack: the stack's name.
         deployment: the `deployment` of `pulumi stack export`.
 
     Raises:
@@ -114,16 +111,7 @@ class Running(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Sleeper:
-    """A stack to put to sleep or wake.
-
-    Attributes:
-        name: the stack's name.
-        state: its state.
-        cluster: its cluster.
-        power: the cluster's power.
-        rates: its prices.
-        outputs: its outputs.
-    """
+    """A stack to put to sleep or wake."""
 
     name: str
     state: state.State
@@ -142,9 +130,7 @@ def sleeper(
     """Return a stack that can sleep.
 
     Args:
-        name: the stack's name.
         exported: the document of `pulumi stack export`.
-        outputs: the stack's outputs.
         power: opens the power of a cluster.
 
     Raises:
@@ -162,7 +148,6 @@ def sleep(
     """Put a stack to sleep.
 
     Args:
-        sleeper: the stack.
         running: the treatment of running work.
         log: called with messages for the user.
         planned: time until the stack is woken, if known.
@@ -220,7 +205,6 @@ def wake(sleeper: Sleeper, log: Callable[[str], None]) -> None:
     """Wake a stack: start its machines, and release its queues once Kueue answers.
 
     Args:
-        sleeper: the stack.
         log: called with messages for the user.
 
     Raises:

@@ -66,7 +66,6 @@ def narration(
     """Return a callback for steps of the engine.
 
     Args:
-        console: the output.
         total: number of resources; None if unknown.
         counts: returns whether a resource is part of the total; by default every one is.
     """
@@ -229,7 +228,6 @@ class Stack:
 
         Args:
             path: key and path of the value, such as `ebbtide:cluster.lifetime.hours`.
-            value: the value.
 
         Raises:
             OperationError: the engine cannot write it.

@@ -48,8 +48,6 @@ class QueueObjects:
     """Objects of Kueue and ProvisioningRequests.
 
     Attributes:
-        cluster_queues: the ClusterQueues.
-        local_queues: the LocalQueues.
         requests: the ProvisioningRequests, each owned by a Workload.
     """
 
@@ -81,9 +79,6 @@ def queue_statuses(
 
     Args:
         queueing: Kueue's objects.
-        snapshot: the cluster's objects.
-        profile: the stack's profile.
-        now: the current time.
     """
     cluster_queues = {_name(queue): queue for queue in queueing.cluster_queues}
     leads_to = {
@@ -141,7 +136,6 @@ def never_admitted(outputs: Mapping[str, Any], profile: Profile) -> list[tuple[Q
     """Return the waiting work of a stack that no pool of its queue could ever run.
 
     Args:
-        outputs: the stack's outputs.
         profile: the stack's profile as it would be.
 
     Raises:
@@ -226,11 +220,6 @@ class StatusSource:
     """A stack whose status is read repeatedly; its state is read once.
 
     Attributes:
-        name: the stack's name.
-        state: its state.
-        rates: its prices.
-        profile: its profile.
-        api: its cluster.
         metrics: the metrics that it collects; None for none.
         cluster: its own cluster; None for an existing one.
     """
@@ -248,9 +237,7 @@ def source(name: str, exported: Mapping[str, Any], outputs: Mapping[str, Any]) -
     """Return the source of a stack's status.
 
     Args:
-        name: the stack's name.
         exported: the document of `pulumi stack export`.
-        outputs: the stack's outputs.
 
     Raises:
         OperationError: an output is missing or unusable.
@@ -288,9 +275,6 @@ def _is_stopped(cluster: OwnCluster | None) -> bool:
 def read(source: StatusSource) -> Status:
     """Read the status.
 
-    Args:
-        source: the stack.
-
     Raises:
         OperationError: the cluster sleeps and does not answer, or it does not answer or denies access.
     """
@@ -327,10 +311,7 @@ def status(
     """Derive the status.
 
     Args:
-        source: the stack.
-        snapshot: the cluster's objects.
         queueing: Kueue's objects.
-        now: the time.
         gpus: use of the GPUs.
         spent: recorded costs; None without a record.
     """

@@ -62,7 +62,6 @@ def resolve_pending(stack: Stack, log: Callable[[str], object]) -> list[str]:
     and its creation fails.
 
     Args:
-        stack: the stack.
         log: called with each of them.
 
     Returns:
@@ -177,9 +176,7 @@ class Update:
     """An update of a stack.
 
     Attributes:
-        stack: the stack.
         files: the project's files for it.
-        console: the output.
         drain_timeout: time for work on replaced pools to finish; None for each pool's own.
         verbose: True to print the engine's errors in full.
         made: number of completed operations of the engine, by word, such as `created`.
@@ -255,7 +252,6 @@ class Update:
         not answer, there are no messages.
 
         Args:
-            recording: the program.
             deployment: the `deployment` of the stack's state.
         """
         own = state.read(deployment).namespaces

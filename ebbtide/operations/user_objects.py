@@ -60,8 +60,6 @@ class UserObject:
     Attributes:
         kind: kind, such as `Service`.
         namespace: its namespace; empty for a PersistentVolume.
-        name: its name.
-        uid: its UID.
         size: capacity of a volume or claim, as a Kubernetes quantity.
     """
 
@@ -113,11 +111,6 @@ def list_objects(api: Api, cloud: CloudKind, state: State) -> list[UserObject]:
     """List users' objects that own cloud resources and would end with the stack, in order of deletion.
 
     The engine deletes the stack's own objects, and add-ons' objects are deleted with their namespace.
-
-    Args:
-        api: the cluster.
-        cloud: its cloud.
-        state: the stack's state.
 
     Raises:
         ApiError: the API server does not answer or denies access.
@@ -225,7 +218,6 @@ def remaining(
     """Return the objects that still exist, with their current content.
 
     Args:
-        api: the cluster.
         objects: deleted objects.
         volumes: names of the PersistentVolumes of deleted claims.
 
@@ -343,7 +335,6 @@ def clean_up(api: Api, objects: Sequence[UserObject], log: Callable[[str], None]
     """Delete objects and wait for their controllers.
 
     Args:
-        api: the cluster.
         objects: the objects, in order of deletion.
         log: called with messages for the user.
 

@@ -32,8 +32,6 @@ class Snapshot:
     """Objects of a cluster.
 
     Attributes:
-        nodes: the nodes.
-        pods: the pods.
         controllers: controllers, by kind.
         workloads: Kueue's Workloads.
         volumes: the PersistentVolumes.
@@ -87,8 +85,6 @@ class Work:
 
     Attributes:
         kind: kind, such as `Job`.
-        namespace: its namespace.
-        name: its name.
         since: its creation time.
         pods: number of its pods that have not terminated.
         pools: names of the pools of those pods.
@@ -107,11 +103,6 @@ class Work:
 def work(snapshot: Snapshot, profile: Profile, state: State) -> list[Work]:
     """Return the work that ends with a stack, oldest first: on its pools, in its namespaces and in its
     queues, or all work if the cluster is deleted.
-
-    Args:
-        snapshot: the cluster's snapshot.
-        profile: the stack's profile.
-        state: the stack's state.
     """
     queues = {(local.namespace, local.name) for queue in profile.queues for local in queue.local_queues}
     teams = {namespace for namespace, _ in queues} | state.teams

@@ -58,7 +58,6 @@ def seconds(name: str, duration: str | timedelta) -> int:
 
     Args:
         name: the field's name, for the message.
-        duration: the duration.
 
     Raises:
         WorkloadError: it is not a duration of a second or more.

@@ -109,14 +109,9 @@ class Evidence:
 
     Attributes:
         kind: kind for users, such as `TrainJob`.
-        namespace: its namespace.
-        name: its name.
-        now: the current time.
         job: the workload in the form of a Job; empty for a pod.
-        pods: its pods.
         missing: names of the ConfigMaps that its pods mount and that do not exist.
         events: events of the workload, of its pods and of its Workload.
-        workload: its Kueue Workload.
         local_queues: the LocalQueues of its namespace.
         cluster_queue: the ClusterQueue of its queue.
         workloads: the Workloads that the user may read, of all queues.
@@ -125,7 +120,6 @@ class Evidence:
         ahead: names of the workloads before it in its queue.
         request: its newest ProvisioningRequest.
         has_runtime_patches: whether the installed Trainer knows the field that Kueue sets; None if unknown.
-        profile: the cluster's profile.
         label: label of the pods, `key=value`, for a log query; empty for a Job.
     """
 
@@ -246,11 +240,7 @@ def read_evidence(
     """Read the objects of a workload. Objects that the user may not read are missing.
 
     Args:
-        api: the cluster's API.
         name: name of a Job, TrainJob, pipeline run, experiment, pod or Workload.
-        namespace: its namespace.
-        now: the current time.
-        profile: the cluster's profile.
 
     Raises:
         ClusterError: it does not exist, reading it is forbidden, or the API server does not respond.

@@ -227,7 +227,6 @@ def experiment_of(profile: Profile, parameters: Mapping[str, Space], task: Exper
     A trial that waits in a queue counts as running for `parallel_trial_count`.
 
     Args:
-        profile: the cluster.
         parameters: the parameters, by name.
         task: the task of each trial, with the search.
 

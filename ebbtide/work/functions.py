@@ -30,7 +30,6 @@ class Run:
     """A created run.
 
     Attributes:
-        name: name of its Job.
         namespace: namespace of its Job.
     """
 

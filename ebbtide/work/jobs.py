@@ -36,7 +36,6 @@ def job_of(profile: Profile, task: Task) -> Manifest:
     queue's flavor adds those of the selected pool.
 
     Args:
-        profile: the cluster.
         task: the Job's task.
 
     Raises:
@@ -61,8 +60,6 @@ def placed(
     """Return the placement of a valid task.
 
     Args:
-        profile: the cluster.
-        task: the task.
         problems: earlier problems.
         name_length: maximum length of the Job's name.
         nodes: number of pods that must run at once.
@@ -92,8 +89,6 @@ def manifest(task: Task, placement: Placement, *, fail: str, **spec: Any) -> Man
     """Return a Job for a validated task.
 
     Args:
-        task: the task.
-        placement: its placement.
         fail: the failure policy's action for exit codes in `fail_on`.
         **spec: further fields of the Job's spec.
     """
@@ -241,7 +236,6 @@ def job_over_nodes_of(profile: Profile, nodes: int, task: Task) -> tuple[Manifes
     index. When an index has no retries left, the whole Job fails, and all of its pods are terminated.
 
     Args:
-        profile: the cluster.
         nodes: number of pods, 2 or more.
         task: the Job's task; its `retries` are per index.
 

@@ -142,9 +142,7 @@ def kind_of(api: Api, name: str, namespace: str, kinds: Sequence[Kind] = WORKLOA
     """Return the kind of the workload with a name, and the name of its object.
 
     Args:
-        api: the cluster's API.
         name: name of its object, or the id of a pipeline run.
-        namespace: its namespace.
         kinds: the kinds to look among.
 
     Raises:
@@ -187,9 +185,6 @@ def lost(error: ApiError, kind: Kind, name: str, namespace: str, *, known: bool)
 
     Args:
         error: the API server's error.
-        kind: its kind.
-        name: its name.
-        namespace: its namespace.
         known: true if it was read before.
     """
     match error.status:

@@ -28,7 +28,6 @@ def log_query(profile: Profile, *, namespace: str, pod: str = "", job: str = "",
     has no time range: the page or the command that runs it adds one.
 
     Args:
-        profile: the cluster.
         namespace: namespace of the pods.
         pod: name of a pod.
         job: name of a Job or a sweep, for all of its pods.
@@ -60,7 +59,6 @@ def log_link(
     """Return the URL of a page with pods' logs.
 
     Args:
-        profile: the cluster.
         namespace: as in `log_query`.
         pod: as in `log_query`.
         job: as in `log_query`.
@@ -138,9 +136,6 @@ def print_logs(
     """Pass on the existing lines of pods, one pod after the other, the oldest first.
 
     Args:
-        api: the cluster's API.
-        namespace: the pods' namespace.
-        pods: the pods.
         on_line: called with each line.
         prefixed: whether lines begin with the pod's index or trial.
 
@@ -203,8 +198,6 @@ class LogStream:
         """Prepare a stream.
 
         Args:
-            api: the cluster's API.
-            namespace: the pods' namespace.
             on_line: called with each line, by one thread at a time.
             prefixed: whether lines begin with the pod's index or trial.
         """

@@ -347,7 +347,6 @@ def check_capacity(pools: Iterable[PoolProfile], task: Task, nodes: int, problem
         pools: the pools that can run one of the pods.
         task: the requests of each pod.
         nodes: number of pods.
-        problems: collects the problems.
     """
     pools = list(pools)
     for pool in pools:

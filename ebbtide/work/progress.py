@@ -36,7 +36,6 @@ class Progress:
     """Progress of a Job.
 
     Attributes:
-        phase: its phase.
         reason: the reason of the phase; empty if it is obvious.
         cause: the cause of its waiting; None if nothing waits.
         points: required completions; 1 for a plain Job.
@@ -249,7 +248,6 @@ def end_document(
 
     Args:
         evidence: the last objects.
-        namespace: the Job's namespace.
         current: its progress.
         profile: the cluster's profile, for the logs.
     """

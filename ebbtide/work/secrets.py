@@ -117,8 +117,6 @@ def check_text(field: str, text: str, problems: Problems) -> None:
 
     Args:
         field: name of the field.
-        text: the text.
-        problems: collects the problems.
     """
     set_here = (match for match in _ASSIGNED.finditer(text) if looks_secret(match["name"], match["value"]))
     held = secret_in_text(text) or next((f"a value of {match['name']}" for match in set_here), "")

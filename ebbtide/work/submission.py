@@ -46,7 +46,6 @@ def submit(api: Api, manifest: Object, *dependents: Object, earlier: Object | No
     removed by a later one.
 
     Args:
-        api: the cluster's API.
         manifest: the Job. Default namespace: that of the kubeconfig's context.
         *dependents: ConfigMaps and Services, in the same namespace.
         earlier: the Job with its name, which it replaces. Services may have the names of the earlier ones,
@@ -104,9 +103,7 @@ def delete(api: Api, job_object: Object, namespace: str, also: Sequence[Object] 
     """Delete a Job with its pods, and wait until neither it exists nor dependents of some names.
 
     Args:
-        api: the cluster's API.
         job_object: the Job. Another one that has its name by now stays.
-        namespace: its namespace.
         also: objects with the names of the dependents.
 
     Raises:
@@ -139,8 +136,6 @@ def remove_unowned(api: Api, namespace: str, *, before: Object | None = None, na
     """Give dependents that an interrupted creation left to their Job, and delete those without one.
 
     Args:
-        api: the cluster's API.
-        namespace: the namespace.
         before: only dependents so much older than this object that no creation still works on them. Errors
             are ignored then.
         name: only dependents of Jobs of this name.
@@ -221,9 +216,7 @@ def _create(api: Api, manifest: Object, namespace: str, patience: float) -> Obje
     """Create an object, or return it if an earlier try whose answer was lost has created it.
 
     Args:
-        api: the cluster's API.
         manifest: the object, with the id of its request.
-        namespace: its namespace.
         patience: seconds during which an API server that does not answer is asked again.
     """
     end = time.monotonic() + patience
@@ -374,9 +367,7 @@ def follow(
     An unresponsive API server, such as during an upgrade, is tolerated for a while.
 
     Args:
-        api: the cluster's API.
         name: name of the workload, or the id of a pipeline run.
-        namespace: its namespace.
         on_progress: called with the progress at each snapshot.
         on_timeout: called when the API server does not respond.
         on_pods: called with the pods at each snapshot.

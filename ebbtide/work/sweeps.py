@@ -64,7 +64,6 @@ def sweep_of(profile: Profile, grid: Grid, task: SweepTask) -> Manifest:
     is deleted after its time to live, and the ConfigMap would remain.
 
     Args:
-        profile: the cluster.
         grid: values of each parameter; see `points` for the order.
         task: the Job's task.
 

@@ -296,10 +296,8 @@ def check_free(task: Task, names: Iterable[str], owner: str, problems: Problems)
     """Report environment variables of a task that are reserved.
 
     Args:
-        task: the task.
         names: names of the reserved variables.
         owner: the component that sets them, for the message.
-        problems: collects the problems.
     """
     for field_name, given in (("env", task.env), ("secret_env", task.secret_env)):
         for name in names:

@@ -170,7 +170,6 @@ def train_job(
     The runtime determines whether a lost pod restarts the job (its JobSet's failure policy).
 
     Args:
-        profile: the cluster.
         nodes: number of pods that train together.
         jobs: the runtime's replicated jobs to place. Those that train are `node` in a runtime for torch, and
             `launcher` and `node` in one for MPI, such as deepspeed's (Trainer, manifests/base/runtimes,

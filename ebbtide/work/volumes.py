@@ -167,7 +167,6 @@ def by_index(mounts: Iterable[Mount], variable: str) -> tuple[Mount, ...]:
     """Return mounts in which each index has a folder of its own to write to.
 
     Args:
-        mounts: the mounts.
         variable: variable of the container with the index.
     """
     return tuple(

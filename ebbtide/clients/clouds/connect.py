@@ -20,7 +20,6 @@ def quota_source(cloud: CloudKind, account: str) -> QuotaSource:
     """Return the quotas of a project or subscription.
 
     Args:
-        cloud: the cloud.
         account: id of the project or subscription.
 
     Raises:
@@ -77,7 +76,6 @@ def metric_source(cloud: CloudKind, store: str) -> MetricSource:
     """Return the metrics of a managed Prometheus.
 
     Args:
-        cloud: the cloud.
         store: id of the project, or resource id of the Azure Monitor workspace.
 
     Raises:
@@ -100,7 +98,6 @@ def cluster_power(cloud: CloudKind, cluster: str, pools: Sequence[NodePoolSize])
     """Return the power control of a cluster.
 
     Args:
-        cloud: the cloud.
         cluster: id of the cluster in the cloud: `projects/*/locations/*/clusters/*`, or Azure's resource id.
         pools: on Google Cloud the sizes of the node pools when it runs, those of the system first; AKS
             stores them itself.

@@ -37,8 +37,6 @@ def get_json(
     """Return the JSON document at a URL.
 
     Args:
-        session: the session.
-        url: the URL.
         parameters: query parameters.
         advice: sentence with the fix, by HTTP status.
 
@@ -54,8 +52,6 @@ def post_json(
     """Post a JSON document, and return the JSON document of the response. There are no retries.
 
     Args:
-        session: the session.
-        url: the URL.
         body: the document.
         advice: as for `get_json`.
 
@@ -86,9 +82,7 @@ def send(
     """Send a request.
 
     Args:
-        session: the session.
         method: HTTP method, such as `DELETE`.
-        url: the URL.
         advice: sentence with the fix, by HTTP status.
         parameters: query parameters.
         body: JSON document.

@@ -143,7 +143,6 @@ class Sample:
 
     Attributes:
         labels: labels of its series.
-        value: the value.
     """
 
     labels: Mapping[str, str]
@@ -167,7 +166,6 @@ class Account:
     """A Google Cloud project or an Azure subscription.
 
     Attributes:
-        cloud: the cloud.
         id: id of the project or subscription.
     """
 
@@ -185,7 +183,6 @@ class ClusterIdentity:
     Attributes:
         account: its project or subscription.
         location: its zone or region.
-        name: its name.
         resource_group: its resource group; empty on Google Cloud.
         node_resource_group: the resource group of its nodes; empty on Google Cloud.
         uid: id assigned by GKE, 64 hexadecimal digits; empty if unknown, and on Azure.
@@ -220,7 +217,6 @@ class CloudResource:
     Attributes:
         kind: display name of the type, such as `disk`.
         id: id in the cloud.
-        name: its name.
         location: its zone or region, or `global`.
         expires: the label or tag `ebbtide-expires`; empty for none.
         cluster: id of the cluster that it is part of; empty if unknown.
@@ -248,7 +244,6 @@ class StoredData:
 
     Attributes:
         kind: display name of the type, such as `bucket`.
-        name: its name.
         id: id in the cloud; empty for a Kubernetes object.
         account: its project or subscription; None for a Kubernetes object.
         size: declared size; empty for none.

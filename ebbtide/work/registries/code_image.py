@@ -47,10 +47,8 @@ class CodeImage:
 
     Attributes:
         name: its name, pinned by digest.
-        tag: its tag.
         base: the base image's name, pinned by digest.
         manifest: its manifest; empty if the registry has the image.
-        config: its config.
         layer: its own layer, compressed.
         base_layers: digests and sizes of the base's layers.
     """
@@ -137,7 +135,6 @@ def push(image: CodeImage, credentials: Credentials, on_copy: Callable[[int, int
     """Push an image, the layers of its base that its registry does not have among it; the manifest last.
 
     Args:
-        image: the image.
         credentials: returns the user's credentials for a registry.
         on_copy: called before each copied layer of the base, with the bytes that are copied and all to copy.
 

@@ -104,7 +104,6 @@ def extract(
     as written.
 
     Args:
-        archive: the archive.
         directory: the directory, which is created if necessary.
         overwrite: whether files of the directory are replaced.
         links: whether symbolic links are created, if they lead to something within the directory.

@@ -37,9 +37,6 @@ def image_repository(profile: Profile, namespace: str, folder: Folder, code_in: 
     """Return the repository of a run's image; empty if its code is in a ConfigMap.
 
     Args:
-        profile: the cluster.
-        namespace: the Job's namespace.
-        folder: the code.
         code_in: storage of the code; by default an image if the namespace's team has a registry.
 
     Raises:
@@ -99,9 +96,6 @@ def uploaded(
 
     Args:
         job: the Job, whose container has the base image.
-        profile: the cluster.
-        namespace: the Job's namespace.
-        folder: the code.
         code_in: storage of the code; see `storage_of`.
         chosen: `pool` or `queue` of the Job, and `namespace`, which determine the platform of its image.
         on_copied: called with copied and total bytes of the base image's layers, if they are copied.

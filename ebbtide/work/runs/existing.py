@@ -74,9 +74,7 @@ def rerun(api: Api, name: str, namespace: str, words: Sequence[str] = (), new_na
     """Create a workload again, under a new name, with the objects that it owns; return the new object.
 
     Args:
-        api: the cluster's API.
         name: name of the earlier one.
-        namespace: its namespace.
         words: other arguments of its container, or another command if it has no arguments; default: the same.
         new_name: name of the new one; default: the earlier name with the next free number.
 

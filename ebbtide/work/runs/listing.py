@@ -160,8 +160,6 @@ class ListedWorkload:
 
     Attributes:
         kind: kind for users: `Job`, `sweep`, `TrainJob`, `experiment` or `pipeline run`.
-        namespace: its namespace.
-        name: its name.
         user: the user who created it; empty if it does not say.
         progress: its progress; the reason is the message of its cause.
         cause: the kind of cause of its waiting, as in `ebbtide why`; empty if it does not wait.
@@ -230,9 +228,7 @@ def list_workloads(
     """List workloads, newest first; those that another workload controls are omitted.
 
     Args:
-        api: the cluster's API.
         namespace: their namespace; empty for all.
-        now: the current time.
         profile: the cluster's profile, for the names and prices of pools.
         ended: whether to include those that have ended.
 
@@ -263,10 +259,7 @@ def read_workload(
     """Return a workload as in the list.
 
     Args:
-        api: the cluster's API.
         name: its name, or the id of a pipeline run.
-        namespace: its namespace.
-        now: the current time.
         profile: the cluster's profile, for the names and prices of pools.
         deleted: deleted pods of the workload, each with the time at which it was missing.
 

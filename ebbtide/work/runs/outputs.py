@@ -144,9 +144,6 @@ def address_of(profile: Profile, name: str, namespace: str, volume: str = "") ->
     there.
 
     Args:
-        profile: the cluster.
-        name: the Job.
-        namespace: its namespace.
         volume: claim that was named for it; empty for the team's.
     """
     team = profile.team_of(namespace)
@@ -160,9 +157,7 @@ def reader(profile: Profile, name: str, user: str, **fields: Any) -> Object:
     """Return a Job whose pod only has the outputs of another Job, for `receive`.
 
     Args:
-        profile: the cluster.
         name: name of the Job with the outputs.
-        user: the user's name.
         **fields: fields of the reader; see `Task`.
 
     Raises:

@@ -121,9 +121,6 @@ def objects_of(
     """Return the Job of a run and its dependent objects; its image does not have the code yet.
 
     Args:
-        profile: the cluster.
-        folder: the code.
-        user: the user's name.
         parameters: the options, for the Job's annotation.
         build: function that returns the Job for a profile and a task's fields, and its Services; default: an
             ordinary Job.

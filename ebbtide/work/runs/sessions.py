@@ -85,9 +85,6 @@ def session(
     """Return the Job of a session for terminals, and its dependent objects.
 
     Args:
-        profile: the cluster.
-        folder: the code.
-        user: the user's name.
         parameters: the options, for the Job's annotation.
         idle: time without a process of the user after which the session ends.
         **fields: as for `objects_of`, without the command.
@@ -123,10 +120,7 @@ def reclaim_warning(profile: Profile, pool: str, queue: str, namespace: str) -> 
     """Return a warning if the cloud may reclaim the node of a session; empty if it never does.
 
     Args:
-        profile: the cluster.
         pool: the session's pool; empty for a queue.
-        queue: its queue.
-        namespace: its namespace.
 
     Raises:
         ProfileError: the cluster has no such pool or queue.
@@ -209,7 +203,6 @@ def presence(kubectl: Sequence[str], pod: Object, terminal: str) -> Generator[No
 
     Args:
         kubectl: the command of kubectl, with the pod's namespace.
-        pod: the pod.
         terminal: name of the terminal.
     """
     words = _in_pod(kubectl, pod, f'{_MARK}=; exec sh -c "$1" "$0"', terminal, _PRESENT)
@@ -247,7 +240,6 @@ def other_terminals(kubectl: Sequence[str], pod: Object, terminal: str) -> int |
 
     Args:
         kubectl: the command of kubectl, with the pod's namespace.
-        pod: the pod.
         terminal: name of the one that has ended, which is not counted.
     """
     words = _in_pod(kubectl, pod, _TERMINALS)
@@ -291,9 +283,7 @@ def end_of(api: Api, job: Object, pod: Object, *, killed: bool) -> str:
     """Return why a session's pod has ended, as a sentence; empty if it still runs.
 
     Args:
-        api: the cluster's API.
         job: the session's Job.
-        pod: the pod.
         killed: a command in the pod was killed, possibly with the pod: its status may follow.
 
     Raises:
@@ -324,10 +314,6 @@ def end_of(api: Api, job: Object, pod: Object, *, killed: bool) -> str:
 
 def delete(api: Api, job: Object) -> None:
     """Delete the Job of a session, unless another has its name.
-
-    Args:
-        api: the cluster's API.
-        job: the Job.
 
     Raises:
         ClusterError: the cluster is unreachable, or refuses it.
@@ -402,9 +388,6 @@ def notebook(
     Notebooks are kept on the volume, if the task mounts one, and else in the folder's copy in the pod.
 
     Args:
-        profile: the cluster.
-        folder: the code.
-        user: the user's name.
         parameters: the options, for the Job's annotation.
         idle: time without activity after which kernels, terminals and then the server end.
         version: version of JupyterLab for an image without it.
@@ -447,7 +430,6 @@ def read_token(kubectl: Sequence[str], pod: Object) -> str:
 
     Args:
         kubectl: the command of kubectl, with the pod's namespace.
-        pod: the pod.
     """
     words = ["exec", pod["metadata"]["name"], "-c", CONTAINER, "--"]
     script = f'cat "{_FILES}/runtime"/jpserver-*.json'
