@@ -122,7 +122,6 @@ class PricedNode:
     """Properties of a node that determine its price.
 
     Attributes:
-        cloud: its cloud.
         location: its region or zone.
         machine: machine type.
         accelerator: type of its accelerators; empty for none.

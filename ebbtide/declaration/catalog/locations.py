@@ -102,7 +102,6 @@ class Locations:
     """Regions and zones of a cloud.
 
     Attributes:
-        cloud: the cloud.
         added: regions that are newer than the tables, or have more zones or hardware than listed.
     """
 

@@ -28,7 +28,6 @@ class MachineOffer:
     """A machine type with its accelerators, in a region.
 
     Attributes:
-        cloud: the cloud.
         machine: the machine type.
         accelerator: type of its accelerators, built-in or attached; empty for none.
         count: number of accelerators.

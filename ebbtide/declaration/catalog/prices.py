@@ -37,7 +37,6 @@ class Price:
         flex: Dynamic Workload Scheduler flex-start price; None if unknown.
         note: scope of the price.
         as_of: year and month, or date, of the source; empty if the source has none.
-        source: its source.
         spot_estimated: whether the spot price is an estimate (see `_estimated`).
         flex_estimated: whether the flex-start price is an estimate.
     """

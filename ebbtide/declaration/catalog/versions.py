@@ -16,7 +16,6 @@ class Pin:
     Attributes:
         version: without a `v`, unless its users expect one.
         as_of: the date.
-        source: the source.
         commit: the commit of a release whose kustomizations are fetched with git: a tag can be moved.
         digest: the digest of a chart that is fetched from a registry, if its publisher announces it.
         package: where newer versions are published, as `DATASOURCE:NAME` in the words of Renovate, which

@@ -157,7 +157,6 @@ class Inputs:
     """Inputs of a cloud's node pool that a field becomes, under the provider's names.
 
     Attributes:
-        cloud: the cloud.
         paths: their paths; each includes everything below it.
         change: effect of a change on an existing pool.
     """
@@ -200,7 +199,6 @@ class OnlyOn:
     """The only cloud that has a field.
 
     Attributes:
-        cloud: the cloud.
         reason: equivalent on the other cloud, or the consequence.
         fix: what to write there. Default: remove the field.
         source: source of the restriction.

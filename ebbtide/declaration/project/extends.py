@@ -39,7 +39,6 @@ class AddedItem(NamedTuple):
     Attributes:
         path: its path, such as `pools[4]`.
         kind: `pool`, `queue` or `team`.
-        name: its name.
         others: the names of the base's.
     """
 

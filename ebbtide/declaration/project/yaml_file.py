@@ -20,7 +20,6 @@ class YamlFileError(EbbtideError):
     """The file is unreadable or not valid YAML. The message has the file, the line and the column.
 
     Attributes:
-        file: the file.
         line: the line, from 1; 0 if unknown.
         column: the column, from 1; 0 if unknown.
         problem: the problem, without the position.

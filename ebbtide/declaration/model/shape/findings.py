@@ -176,8 +176,6 @@ class ShapeFinding:
     """A shape fault with its location.
 
     Attributes:
-        fault: the fault.
-        location: its location.
         meant: path of the field that an unknown key probably means; empty if unknown.
     """
 

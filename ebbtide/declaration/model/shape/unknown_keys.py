@@ -19,8 +19,6 @@ class Reading:
     """Interpretation of an unknown key.
 
     Attributes:
-        problem: the problem.
-        consequence: its consequence.
         fix: the correction.
         meant: the intended field of the same part; empty if unknown.
     """
