@@ -19,7 +19,7 @@ from ebbtide.placement import Profile
 from ebbtide.work.jobs import job
 from tests.repository import ROOT, STACK_FILES, relative
 from tests.synth import synth_stack
-from tests.unit.workloads.clusters import PROFILES, ways
+from tests.unit.work.clusters import PROFILES, ways
 
 _GOLDEN = Path(__file__).parent / "golden"
 _DERIVED = {"urn", "outputs", "assumed", "id"}

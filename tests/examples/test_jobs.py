@@ -17,7 +17,7 @@ from tests.manifests import assert_valid
 from tests.repository import ROOT, declaration
 from tests.running import manifest
 from tests.synth import synth
-from tests.unit.workloads.steps import led, tolerated
+from tests.unit.work.steps import led, tolerated
 
 _SLEEP = "gcr.io/k8s-staging-perf-tests/sleep:v0.0.3"
 

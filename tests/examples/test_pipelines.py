@@ -12,7 +12,7 @@ from kfp.dsl.base_component import BaseComponent
 from ebbtide.placement import PoolProfile
 from ebbtide.work.logs import log_link
 from tests.examples.workloads import EXAMPLES, compiled, module, profile_of
-from tests.unit.workloads.steps import led, tolerated
+from tests.unit.work.steps import led, tolerated
 
 _AKS_SPOT = "kubernetes.azure.com/scalesetpriority"
 

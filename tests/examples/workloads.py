@@ -20,7 +20,7 @@ from kfp.dsl.base_component import BaseComponent
 
 from ebbtide.placement import Profile
 from tests.repository import ROOT
-from tests.unit.workloads.clusters import PROFILES
+from tests.unit.work.clusters import PROFILES
 
 EXAMPLES = ROOT / "examples"
 

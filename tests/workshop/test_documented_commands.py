@@ -12,7 +12,7 @@ import pytest
 
 from tests.pages import BLOCKS, FILES, commands, of_kind
 from tests.repository import ROOT, commit_all, git, relative
-from tests.unit.workloads.clusters import DEV
+from tests.unit.work.clusters import DEV
 
 _WHOLE: Final = {
     "docs/existing-cluster.md": "tests/packaging/test_pages_of_the_wheel.py",
@@ -40,7 +40,7 @@ _ELSEWHERE: Final = {
     "destroy": "rehearsal/tests/engine/test_destroy.py",
     "follow": "rehearsal/tests/control_plane/test_submit.py",
     "cost": "rehearsal/tests/control_plane/test_cost_recorder.py",
-    "logs": "tests/unit/workloads/test_logs.py",
+    "logs": "tests/unit/work/test_logs.py",
     "notebook": "rehearsal/tests/control_plane/test_notebook.py",
     "prices": "rehearsal/tests/unit/test_rest_commands.py",
     "quota": "rehearsal/tests/unit/test_rest_commands.py",
@@ -68,7 +68,7 @@ _OUTPUT: Final = {
     ("docs/review.md", "gke: project"): "rehearsal/tests/unit/test_rest_commands.py",
     ("docs/running.md", "Stack dev, cluster"): "tests/unit/operations/test_status.py",
     ("docs/workloads.md", "Job train is"): "tests/unit/cli/test_follow.py",
-    ("docs/workloads.md", "Job train waits:"): "tests/unit/runs/test_pending.py",
+    ("docs/workloads.md", "Job train waits:"): "tests/unit/work/test_pending.py",
 }
 """Blocks of output, by their first words, with the test that compares them."""
 

@@ -10,7 +10,7 @@ from ebbtide_rehearsal.failures import RehearsalError
 from ebbtide_rehearsal.scenarios.execution import run_of
 from ebbtide_rehearsal.scenarios.model import RunPipeline
 from tests.examples.workloads import EXAMPLES, profile_of
-from tests.unit.workloads.clusters import DEV
+from tests.unit.work.clusters import DEV
 
 STORY = EXAMPLES / "preemptible-pipelines"
 

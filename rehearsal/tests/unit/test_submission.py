@@ -10,7 +10,7 @@ from ebbtide_rehearsal.failures import RehearsalError
 from ebbtide_rehearsal.scenarios.model import EveryPool, Submit
 from ebbtide_rehearsal.scenarios.submission import on_every_pool, submitted
 from tests.repository import ROOT, declaration
-from tests.unit.workloads.clusters import DEV, derived
+from tests.unit.work.clusters import DEV, derived
 
 POD: dict[str, Any] = {"spec": {"containers": [{"name": "a"}]}}
 JOB: dict[str, Any] = {"spec": {"template": POD}}

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from ebbtide.cli.config import complete, namespace_of
 from ebbtide.cli.entry_point import app
 from ebbtide.clients.kubernetes import Api, Object
-from tests.unit.workloads.clusters import DEV
+from tests.unit.work.clusters import DEV
 
 
 @pytest.fixture(autouse=True)

@@ -20,8 +20,8 @@ from ebbtide.work import submission
 from ebbtide.work.errors import ClusterError
 from ebbtide.work.progress import Phase, Progress
 from tests.pages import commands, output
-from tests.unit.workloads.clusters import DEV
-from tests.unit.workloads.recorded import condition, event, pod
+from tests.unit.work.clusters import DEV
+from tests.unit.work.recorded import condition, event, pod
 
 Object = dict[str, Any]
 

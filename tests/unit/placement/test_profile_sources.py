@@ -10,7 +10,7 @@ import pytest
 
 from ebbtide.placement import Profile, ProfileError
 from tests.repository import ROOT
-from tests.unit.workloads.clusters import DEV, DEV_AKS
+from tests.unit.work.clusters import DEV, DEV_AKS
 
 _PULUMI = """
 assert sys.argv[1:4] == ["stack", "output", "placementProfile"], sys.argv

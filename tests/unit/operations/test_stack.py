@@ -1,0 +1,51 @@
+"""The progress of an engine run on a terminal of 80 columns, and files that another engine writes."""
+
+import io
+import re
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from ebbtide.operations.backend import repaired
+from ebbtide.operations.stack import Step, narration
+
+_ESCAPES = re.compile(r"\x1b\[[\d;?]*[A-Za-z]")
+_POLICY = "kubernetes:admissionregistration.k8s.io/v1:ValidatingAdmissionPolicyBinding"
+
+
+@pytest.mark.parametrize(("total", "count"), [(47, "2/47"), (None, "2 done")])
+def test_a_long_name_hides_neither_bar_nor_count(total: int | None, count: str) -> None:
+    """A resource counts once, if it is one of the total; its name is cut at the end of the line."""
+    out = io.StringIO()
+    console = Console(file=out, force_terminal=True, width=80, color_system=None)
+    with narration(console, total, lambda step: step.name.startswith("train")) as show:
+        for name in ("train-a", "train-b", "other", "train-b"):
+            step = Step(_POLICY, f"{name}-addons-validatingadmissionpolicybinding-members", done=False)
+            show(step)
+            show(Step(step.type, step.name, done=True))
+    lines = [line for line in re.split(r"[\r\n]+", _ESCAPES.sub("", out.getvalue())) if line.strip()]
+    assert re.match(
+        rf"[━╸ ]{{16}} +{count} \d:\d\d:\d\d ValidatingAdmissionPolicyBinding train-b-addo", lines[-1]
+    )
+    assert len(lines[-1]) <= 80
+    assert lines[-1].endswith("…")
+
+
+@pytest.mark.parametrize("parameters", ["", "?no_tmp_dir=true"])
+def test_empty_ones_are_deleted(tmp_path: Path, parameters: str) -> None:
+    """All other files stay."""
+    stacks = tmp_path / ".pulumi" / "stacks" / "ebbtide"
+    stacks.mkdir(parents=True)
+    files = {"dev.json": "{}", "dev.json.attrs": "", "prod.json": "", "prod.json.attrs": "{}"}
+    for name, text in files.items():
+        (stacks / name).write_text(text)
+    url = f"file://{tmp_path}{parameters}"
+    assert repaired(url)
+    assert {file.name for file in stacks.iterdir()} == files.keys() - {"dev.json.attrs"}
+    assert not repaired(url)
+
+
+def test_other_backends_have_none() -> None:
+    """A bucket has attributes of its own."""
+    assert not repaired("gs://acme-ml-pulumi")

@@ -1,0 +1,205 @@
+"""Changes and creations of an interrupted update, from the state."""
+
+import copy
+from collections.abc import Collection
+from datetime import UTC, datetime
+from typing import Any, cast
+
+import pytest
+
+from ebbtide.operations import up
+from ebbtide.operations.plan import Done, done_since
+from ebbtide.operations.stack import Stack
+
+_COMPLETED = datetime(2026, 11, 20, 10, tzinfo=UTC)
+
+
+def _resource(name: str, created: str, modified: str, **more: Any) -> dict[str, Any]:
+    times = {"created": f"2026-11-20T{created}Z", "modified": f"2026-11-20T{modified}Z"}
+    type_ = more.pop("type", "gcp:container/nodePool:NodePool")
+    urn = f"urn:pulumi:dev::ebbtide::{type_}::{name}"
+    return {"urn": urn, "type": type_, "custom": True, **times, **more}
+
+
+_STATE = {
+    "resources": [
+        _resource("old", "09:00:00", "09:00:00"),
+        _resource("last", "10:00:00.9", "10:00:00.9"),  # history has whole seconds
+        _resource("new", "10:05:00", "10:05:00"),
+        _resource("changed", "09:00:00", "10:06:00"),
+        _resource("read", "10:05:00", "10:05:00", external=True),
+        _resource("leaving", "10:05:00", "10:05:00", delete=True),
+        _resource("login", "10:05:00", "10:05:00", type="pulumi:providers:gcp"),
+        _resource("component", "10:05:00", "10:05:00", custom=False),
+    ]
+}
+
+
+def test_done_is_what_is_newer_than_the_last_completed_update() -> None:
+    """Resources of the cloud count as created or updated, each once."""
+    assert done_since(_STATE, _COMPLETED) == Done(created=("new",), updated=("changed",))
+
+
+def test_everything_was_done_if_no_update_completed() -> None:
+    """The first update of a stack was interrupted: all of its resources are its own."""
+    assert done_since(_STATE, None) == Done(created=("old", "last", "new", "changed"))
+    assert done_since({}, None) == Done()
+
+
+_PREFIX = "urn:pulumi:dev::shop"
+_ROOT = {
+    "urn": f"{_PREFIX}::pulumi:pulumi:Stack::shop-dev",
+    "type": "pulumi:pulumi:Stack",
+    "outputs": {"a": 1},
+}
+_PROVIDER = {
+    "urn": f"{_PREFIX}::pulumi:providers:azure-native::azure",
+    "type": "pulumi:providers:azure-native",
+    "inputs": {"subscriptionId": "00000000-0000-0000-0000-000000000001"},
+}
+_STAYS = [_ROOT, _PROVIDER]
+_TYPE = "azure-native:containerservice:ManagedCluster"
+_CLUSTER = {
+    "urn": f"{_PREFIX}::{_TYPE}::train",
+    "type": _TYPE,
+    "custom": True,
+    "provider": f"{_PROVIDER['urn']}::1",
+    "inputs": {"resourceName": "train", "resourceGroupName": "ml"},
+}
+
+
+_NAMESPACE = {
+    "urn": f"{_PREFIX}::kubernetes:core/v1:Namespace::vision",
+    "type": "kubernetes:core/v1:Namespace",
+    "custom": True,
+    "inputs": {"kind": "Namespace", "metadata": {"name": "vision"}},
+}
+
+
+class _KilledError(Exception):
+    """The command was killed."""
+
+
+class _Stack:
+    """A stack whose engine was killed while it created a cluster."""
+
+    def __init__(self, *, exists: bool, creating: dict[str, Any] = _CLUSTER, manager: str = "") -> None:
+        self._exists, self._manager = exists, manager
+        operations = [{"resource": creating, "type": "creating"}]
+        self.deployment: dict[str, Any] = {"resources": _STAYS, "pending_operations": operations}
+        self.errors: list[str] = []
+        self.writes_before_kill = 9
+
+    def exported(self) -> dict[str, Any]:
+        """Return the state."""
+        return {"version": 3, "deployment": copy.deepcopy(self.deployment)}
+
+    def replace_state(self, document: dict[str, Any]) -> None:
+        """Write the state."""
+        if not self.writes_before_kill:
+            raise _KilledError
+        self.writes_before_kill -= 1
+        self.deployment = copy.deepcopy(document["deployment"])
+
+    def refresh(self, urns: Collection[str]) -> list[str]:
+        """Read the resources; the cloud's defaults become inputs, since there are no earlier outputs."""
+        if self.errors:
+            return [self.errors.pop()]
+        resources: list[dict[str, Any]] = []
+        outputs: dict[str, Any] = {"fqdn": "train.example"}
+        if self._manager:
+            outputs = {"metadata": {"managedFields": [{"manager": self._manager}]}}
+        for item in self.deployment["resources"]:
+            if item["urn"] not in urns:
+                resources.append(item)
+            elif self._exists:
+                item.pop("initErrors")
+                inputs = item["inputs"] | {"nodeResourceGroup": "MC_ml_train"}
+                resources.append({**item, "inputs": inputs, "outputs": outputs})
+        self.deployment["resources"] = resources
+        return []
+
+
+def _resolve(stack: _Stack) -> tuple[list[str], list[str]]:
+    """Return the errors and what was reported."""
+    lines: list[str] = []
+    return up.resolve_pending(cast("Stack", stack), lines.append), lines
+
+
+def _is_resolved(stack: _Stack) -> bool:
+    assert stack.deployment["pending_operations"] == []
+    *others, cluster = stack.deployment["resources"]
+    assert others == _STAYS
+    return cluster["inputs"] == _CLUSTER["inputs"] and cluster["outputs"] == {"fqdn": "train.example"}
+
+
+def test_an_existing_resource_has_the_inputs_that_were_sent() -> None:
+    """An update replaced the cluster if the cloud's defaults stayed among them."""
+    stack = _Stack(exists=True)
+    errors, lines = _resolve(stack)
+    assert errors == []
+    assert lines == ["An earlier update was interrupted while it created train; it exists in the cloud."]
+    assert _is_resolved(stack)
+    assert _resolve(stack) == ([], [])
+
+
+def test_a_missing_resource_is_created_again() -> None:
+    """A missing resource is removed from the state, so that the engine creates it."""
+    stack = _Stack(exists=False)
+    assert _resolve(stack) == ([], ["An earlier update was interrupted before it created train."])
+    assert stack.deployment == {"resources": _STAYS, "pending_operations": []}
+
+
+def test_a_cloud_that_fails_is_asked_again() -> None:
+    """The resource stays in the state, marked."""
+    stack = _Stack(exists=True)
+    stack.errors = ["Error 503"]
+    assert _resolve(stack) == (["Error 503"], [])
+    assert _resolve(stack)[0] == []
+    assert _is_resolved(stack)
+
+
+@pytest.mark.parametrize("writes", [0, 1])
+def test_a_kill_at_any_write_loses_nothing(writes: int) -> None:
+    """The next call continues."""
+    stack = _Stack(exists=True)
+    stack.writes_before_kill = writes
+    with pytest.raises(_KilledError):
+        _resolve(stack)
+    stack.writes_before_kill = 9
+    assert _resolve(stack)[0] == []
+    assert _is_resolved(stack)
+
+
+@pytest.mark.parametrize("manager", ["pulumi-kubernetes", "pulumi-kubernetes-1a2b3c4d"])
+def test_an_object_that_the_provider_created_is_the_stacks(manager: str) -> None:
+    """Creating it again would fail, since it exists."""
+    stack = _Stack(exists=True, creating=_NAMESPACE, manager=manager)
+    assert _resolve(stack)[0] == []
+    *_, namespace = stack.deployment["resources"]
+    assert (namespace["id"], namespace["inputs"]) == ("vision", _NAMESPACE["inputs"])
+
+
+def test_an_object_of_another_client_is_not_taken_over() -> None:
+    """Otherwise it would be deleted with the stack."""
+    stack = _Stack(exists=True, creating=_NAMESPACE, manager="kubectl-create")
+    assert _resolve(stack) == ([], ["An earlier update was interrupted before it created vision."])
+    assert stack.deployment == {"resources": _STAYS, "pending_operations": []}
+
+
+@pytest.mark.parametrize(
+    ("type_", "metadata", "identity"),
+    [
+        ("kubernetes:core/v1:ConfigMap", {"name": "profile", "namespace": "vision"}, "vision/profile"),
+        ("kubernetes:core/v1:NamespacePatch", {"name": "vision"}, None),
+        ("kubernetes:helm.sh/v3:Release", {}, None),
+    ],
+)
+def test_objects_have_the_ids_of_the_provider(
+    type_: str, metadata: dict[str, str], identity: str | None
+) -> None:
+    """Namespace and name; a patch is applied again."""
+    creating: dict[str, Any] = {**_NAMESPACE, "type": type_, "inputs": {"metadata": metadata}}
+    stack = _Stack(exists=True, creating=creating, manager="pulumi-kubernetes")
+    assert _resolve(stack)[0] == []
+    assert [item["id"] for item in stack.deployment["resources"][2:]] == ([identity] if identity else [])

@@ -1,0 +1,128 @@
+"""Sessions: their Job, and the shell script that ends them."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ebbtide.placement.profile import TeamProfile
+from ebbtide.work.errors import WorkloadError
+from ebbtide.work.runs.folder import read_folder
+from ebbtide.work.runs.sessions import reclaim_warning, session
+from ebbtide.work.tasks import CodeIn
+from tests.unit.work.clusters import DEV
+
+Object = dict[str, Any]
+Keeper = tuple["subprocess.Popen[bytes]", str]
+
+_TERMINAL = "import pty, sys; pty.spawn(['env', sys.argv[1], 'sh', '-i'])"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A folder with a program."""
+    (tmp_path / "train.py").write_text("pass")
+    return tmp_path
+
+
+def _job(root: Path, idle: str = "1h", **fields: Any) -> Object:
+    given: Object = {"image": "python", "pool": "t4-spot", "gpus": 1, **fields}
+    return session(DEV, read_folder(root), "ada", {"idle": idle}, idle, **given)[0]
+
+
+def test_a_pod_that_is_not_replaced(root: Path) -> None:
+    """A failure and a disruption both end the Job, whose annotation names no script."""
+    job = _job(root)
+    assert job["spec"]["backoffLimit"] == 0
+    (rule,) = job["spec"]["podFailurePolicy"]["rules"]
+    assert rule["action"] == "FailJob"
+    assert rule["onPodConditions"] == [{"type": "DisruptionTarget", "status": "True"}]
+    assert job["metadata"]["annotations"]["ebbtide.dev/command"] == "a terminal"
+    annotations = job["spec"]["template"]["metadata"]["annotations"]
+    assert annotations["cluster-autoscaler.kubernetes.io/safe-to-evict"] == "false"
+
+
+def test_a_session_on_nodes_that_the_cloud_reclaims() -> None:
+    """A warning names the pools, also those of a queue, and an on-demand pool instead; one on such a pool has
+    none."""
+    cpu = replace(DEV.pool("cpu-spot"), name="cpu", capacity="on-demand", interruptible=False)
+    profile = replace(DEV, pools=(*DEV.pools, cpu))
+    for pool, queue, namespace in (("t4-spot", "", ""), ("t4-spot", "t4", "vision"), ("", "vision/t4", "")):
+        warning = reclaim_warning(profile, pool, queue, namespace)
+        assert warning.startswith("The cloud may reclaim a node of t4-spot at any time.")
+        assert "Use --pool cpu, or keep files with --volume." in warning
+        assert "Use an on-demand pool, or" in reclaim_warning(DEV, pool, queue, namespace)
+    assert reclaim_warning(profile, "cpu", "", "") == ""
+
+
+def test_the_code_of_a_session(root: Path) -> None:
+    """With a registry the code is in the image, and in a ConfigMap on request."""
+    profile = replace(DEV, teams=(TeamProfile("vision", "images", registry="acme.example/ml"),))
+    fields: Object = {"image": "python", "pool": "t4-spot", "gpus": 1, "namespace": "images"}
+    kinds = [
+        [
+            item["kind"]
+            for item in session(profile, read_folder(root), "ada", {}, "1h", code_in=where, **fields)
+        ]
+        for where in (None, CodeIn.IMAGE, CodeIn.CONFIG_MAP)
+    ]
+    assert kinds == [["Job"], ["Job"], ["Job", "ConfigMap"]]
+
+
+@pytest.mark.parametrize("idle", ["soon", "1s"])
+def test_an_idle_time_that_is_none(root: Path, idle: str) -> None:
+    """No duration, and one that ends before the first command, are errors with an example."""
+    with pytest.raises(WorkloadError, match=f"idle is '?{idle}.*write"):
+        _job(root, idle)
+
+
+@pytest.fixture
+def keeper(root: Path) -> Iterator[Keeper]:
+    """The process of a pod that ends after five idle seconds, and the variable of its other processes."""
+    (container,) = _job(root, "5s")["spec"]["template"]["spec"]["containers"]
+    words = [word.replace("$$", "$") for word in container["args"]]  # as Kubernetes does
+    (mark,) = [f"{item['name']}={item['value']}" for item in container["env"]]
+    name, _, value = mark.partition("=")
+    started = subprocess.Popen(words, env=os.environ | {name: value})
+    yield started, mark
+    started.kill()
+    started.wait()
+
+
+def test_a_session_ends_without_a_process(keeper: Keeper) -> None:
+    """A session ends once the last process of its user has been gone for the idle time, not before."""
+    kept, mark = keeper
+    with subprocess.Popen(["/usr/bin/env", mark, "sleep", "9"]) as work:
+        began = time.monotonic()
+        assert kept.wait(40) == 0
+        assert time.monotonic() - began >= 9 + 4
+        assert work.poll() == 0
+
+
+def test_a_shell_that_waits_for_input_is_idle(keeper: Keeper) -> None:
+    """A shell on a terminal does not keep a session; a command that runs in it does."""
+    kept, mark = keeper
+    words = [sys.executable, "-c", _TERMINAL, mark]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as terminal:
+        assert terminal.stdin is not None
+        terminal.stdin.write(b"sleep 9\n")
+        terminal.stdin.flush()
+        began = time.monotonic()
+        assert kept.wait(40) == 0
+        assert time.monotonic() - began >= 9 + 4
+        assert terminal.poll() is None
+        terminal.kill()
+
+
+def test_a_deleted_session_ends_at_once(keeper: Keeper) -> None:
+    """SIGTERM ends the pod without its grace period."""
+    kept, _ = keeper
+    time.sleep(1)
+    kept.terminate()
+    assert kept.wait(2) == 143
