@@ -19,7 +19,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gen
 UNBUILD := rm -rf build *.egg-info rehearsal/build rehearsal/*.egg-info kueue-replay/build kueue-replay/*.egg-info
 
 # Built before the tests of `make rehearse`: beside a build they would run out of time.
-TESTS_NEED := pulumi-language-python pulumi-language-python-exec pulumi-language-yaml pulumi-sdk-generator kueue-replay registry
+TESTS_NEED := pulumi-language-python pulumi-language-python-exec pulumi-language-yaml kueue-replay registry
 
 # If the machine is busy, the real Kueue, whose backoffs go on while its requests wait, decides otherwise.
 RERUN := --reruns 1 --only-rerun "Real time was late"

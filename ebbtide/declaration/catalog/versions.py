@@ -114,11 +114,6 @@ PINS = {
         "2023-08-25",
         "github.com/pulumi/pulumi/sdk/v3: the last tag whose module has the language host in it",
     ),
-    "pulumi-language-go": Pin(
-        "3.66.0",
-        "2023-05-03",
-        "github.com/pulumi/pulumi/sdk/v3: the last tag whose module has this host in it",
-    ),
     "pulumi-language-nodejs": Pin(
         "3.68.0",
         "2023-05-18",

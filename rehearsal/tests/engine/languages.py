@@ -1,4 +1,4 @@
-"""Projects in YAML, TypeScript and Go, on the real engine with the provider of the package `ebbtide`.
+"""Projects in YAML and TypeScript, on the real engine with the provider of the package `ebbtide`.
 
 The provider is a directory with an executable that runs `plugin/__main__.py` with the Python of this process.
 The Python language host that can be built, 3.79 of 2023, rejects the options of `plugin/PulumiPlugin.yaml`.
@@ -23,7 +23,6 @@ import pytest
 import yaml
 from pulumi.runtime.proto import provider_pb2
 
-from ebbtide.declaration.model.package_schema import package_schema
 from ebbtide_rehearsal.cloud.azure.provider import AzureProvider
 from ebbtide_rehearsal.cloud.gcp.provider import Gcp
 from ebbtide_rehearsal.cloud.protocol import Servicer, serve
@@ -165,23 +164,6 @@ class TypeScriptProject(Project):
         (self.root.parent / "bin" / "node").symlink_to(_NODE)
 
 
-@dataclass(frozen=True, slots=True)
-class GoProject(Project):
-    """A project in Go, with the program of its template."""
-
-    language: ClassVar[str] = "go"
-    template: ClassVar[Path] = ROOT / "template" / "go"
-
-    def add_sdk(self) -> None:
-        """Add the SDK to its module, as `pulumi package add` does."""
-        sdk, caches = "github.com/pulumi/pulumi-ebbtide/sdk/go", ("GOMODCACHE", "GOCACHE")
-        command = ["go", "env", *caches]
-        found = subprocess.run(command, capture_output=True, text=True, check=True)
-        self.terminal.environment.update(zip(caches, found.stdout.splitlines(), strict=True))
-        write_sdk(self.language, self.root / _SDK)
-        self.terminal.run(f"go mod edit -require={sdk}@v0.0.0 -replace={sdk}=./{_SDK} && go mod tidy")
-
-
 def npm_packages(directory: Path) -> Path:
     """Install what a project from the template for TypeScript has after `pulumi package add`: the SDK, and
     packages of npm, of the versions in the lock.
@@ -195,7 +177,7 @@ def npm_packages(directory: Path) -> Path:
 
 
 def _prepare(directory: Path) -> None:
-    write_sdk("nodejs", directory / _SDK)
+    _write_sdk(directory / _SDK)
     package = json.loads((TypeScriptProject.template / "package.json").read_text(encoding="utf-8"))
     package["dependencies"][_NPM] = f"file:{_SDK}"
     (directory / "package.json").write_text(json.dumps(package | {"name": "test"}), encoding="utf-8")
@@ -215,14 +197,40 @@ def _npm(directory: Path, *arguments: str) -> subprocess.CompletedProcess[Any]:
     )
 
 
-def write_sdk(language: str, directory: Path) -> None:
-    """Write the SDK of the package in a language."""
-    generator = "pulumi-sdk-generator"
+def _write_sdk(directory: Path) -> None:
+    """Write the part of an SDK, as Pulumi generates it, that programs here need: the language host of 2023
+    generates none."""
     directory.mkdir(parents=True, exist_ok=True)
-    schema = directory / "schema.json"
-    schema.write_text(json.dumps(package_schema()), encoding="utf-8")
-    program = ensure([generator], on_step=lambda _: None).path(generator)
-    subprocess.run([program, language, schema, directory], check=True)
+    described = {"name": _NPM, "version": "0.1.0", "main": "index.js", "types": "index.d.ts"}
+    dependencies = {"@pulumi/pulumi": "^3.142.0"}
+    texts = {
+        "package.json": json.dumps(described | {"dependencies": dependencies}),
+        "index.js": _CLUSTER,
+        "index.d.ts": _TYPES,
+    }
+    for name, text in texts.items():
+        (directory / name).write_text(text, encoding="utf-8")
+
+
+_CLUSTER: Final = """\
+const pulumi = require("@pulumi/pulumi");
+exports.Cluster = class extends pulumi.ComponentResource {
+  constructor(name, args, opts) {
+    const outputs = ["clusterName", "kubeconfig", "placementProfile", "expires", "aksClusterInputs"];
+    const empty = Object.fromEntries(outputs.map((output) => [output, undefined]));
+    super("ebbtide:index:Cluster", name, { ...args, ...empty }, opts, true);
+  }
+};
+"""
+_TYPES: Final = """\
+import * as pulumi from "@pulumi/pulumi";
+export declare class Cluster extends pulumi.ComponentResource {
+  constructor(name: string, args: { declaration: any }, opts?: pulumi.ComponentResourceOptions);
+  readonly clusterName: pulumi.Output<string>;
+  readonly kubeconfig: pulumi.Output<string>;
+  readonly placementProfile: pulumi.Output<string>;
+}
+"""
 
 
 _P = TypeVar("_P", bound=Project)

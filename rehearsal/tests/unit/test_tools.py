@@ -213,12 +213,10 @@ def test_only_what_is_declared_is_needed(addons: tuple[str, ...]) -> None:
         "kustomize",
         "helm",
         "registry",
-        "pulumi-language-go",
         "pulumi-language-nodejs",
         "pulumi-language-python",
         "pulumi-language-python-exec",
         "pulumi-language-yaml",
-        "pulumi-sdk-generator",
         "cluster-autoscaler",
     }
     never = by_name.union(*(names for addon, names in _BY_ADDON.items() if addon not in addons))
