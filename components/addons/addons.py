@@ -12,7 +12,7 @@ from ebbtide.declaration.model import Cluster, Kueue
 from ebbtide.declaration.model.addons import AddOn
 from ebbtide.placement import member_policy, queue_policy
 from ebbtide.placement.derive import tenant_profiles
-from ebbtide.placement.fallback import fallback_objects
+from ebbtide.placement.queue_objects import fallback_objects
 from ebbtide.placement.queueing import queueing
 
 from .add_on import AddOnArgs, AddOnComponent, ArtifactStore, Ready, priority_class

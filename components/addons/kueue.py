@@ -11,8 +11,9 @@ from ebbtide.declaration.catalog import Pin
 from ebbtide.declaration.model import Cluster, FlexStart
 from ebbtide.declaration.model import Kueue as Declared
 from ebbtide.declaration.model.cluster import kueue_memory
-from ebbtide.placement.kueue import QUEUES_LABEL
+from ebbtide.placement.queue_objects import QUEUES_LABEL
 from ebbtide.values import durations
+from ebbtide.values.kueue_api import CONFIGURATION
 from ebbtide.values.remote_inputs import remote_inputs
 
 from .add_on import AddOnArgs, AddOnComponent, system_placement
@@ -117,7 +118,7 @@ def _covered() -> dict[str, Any]:
 
 
 def configuration(declaration: Cluster) -> dict[str, Any]:
-    """Return the controller's configuration, API config.kueue.x-k8s.io/v1beta2.
+    """Return the controller's configuration.
 
     Kueue manages only labelled namespaces: its webhooks fail closed, and webhooks for all namespaces would
     block every pod of the cluster during an outage of Kueue. Workloads without a queue name are ignored.
@@ -126,8 +127,7 @@ def configuration(declaration: Cluster) -> dict[str, Any]:
     """
     timeout = durations.in_seconds(wait_for_pods(declaration))
     return {
-        "apiVersion": "config.kueue.x-k8s.io/v1beta2",
-        "kind": "Configuration",
+        **CONFIGURATION,
         "health": {"healthProbeBindAddress": ":8081"},
         "metrics": {"bindAddress": f":{METRICS_PORT}", "enableClusterQueueResources": True},
         "webhook": {"port": WEBHOOK_PORT},

@@ -7,9 +7,8 @@ from typing import Any, Final
 import pulumi
 
 from ebbtide.declaration.model.labels_and_taints import AGENT_POOL, NODE_POOL
-from ebbtide.placement.fallback import with_names
-from ebbtide.placement.kueue import Manifest as Object
-from ebbtide.placement.kueue import layers
+from ebbtide.placement.queue_objects import Manifest as Object
+from ebbtide.placement.queue_objects import layers, with_names
 from ebbtide.placement.queueing import Queueing
 
 from .manifest import Manifest, leaf_options

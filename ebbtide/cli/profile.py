@@ -78,9 +78,12 @@ def _recorded(files: "StackFiles") -> "Profile":
     Raises:
         ProfileError: it exports no profile, or one that depends on a cloud's answer.
     """
-    from ebbtide.placement.errors import ProfileError  # noqa: PLC0415
     from ebbtide.placement.profile import Profile  # noqa: PLC0415
-    from ebbtide.placement.profile_sources import OUTPUT, is_profile_text  # noqa: PLC0415
+    from ebbtide.placement.profile_sources import (  # noqa: PLC0415
+        OUTPUT,
+        ProfileError,
+        is_profile_text,
+    )
 
     outputs = _outputs(files)
     if OUTPUT not in outputs:

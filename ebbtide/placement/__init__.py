@@ -5,7 +5,6 @@ author needs neither Pulumi nor the declaration; `ebbtide.placement.derive` deri
 declaration.
 """
 
-from ebbtide.placement.errors import ProfileError
 from ebbtide.placement.profile import (
     AcceleratorProfile,
     LocalQueueProfile,
@@ -18,6 +17,7 @@ from ebbtide.placement.profile import (
     TeamProfile,
     Toleration,
 )
+from ebbtide.placement.profile_sources import ProfileError
 
 __all__ = [
     "AcceleratorProfile",

@@ -18,8 +18,8 @@ from ebbtide.declaration.model import (
 )
 from ebbtide.declaration.model.labels_and_taints import LabelsAndTaints
 from ebbtide.declaration.model.resolved_pool import ResolvedPool
-from ebbtide.placement.priorities import PRIORITIES
 from ebbtide.placement.profile import (
+    PRIORITIES,
     UNCONFIGURED,
     AcceleratorProfile,
     LocalQueueProfile,

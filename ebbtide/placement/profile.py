@@ -8,8 +8,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ebbtide.placement.errors import ProfileError
-from ebbtide.placement.profile_sources import read, stack_output
+from ebbtide.placement.profile_sources import ProfileError, read, stack_output
 
 _NAME = "ebbtide.dev/profile/v"
 VERSION = f"{_NAME}2"
@@ -20,6 +19,13 @@ QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 
 PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
 """Label with the WorkloadPriorityClass of a workload (Kueue docs, run Jobs with WorkloadPriority, 2026)."""
+
+PRIORITIES = {
+    "ebbtide-low": (-1000, "Yields to all other work, such as sweeps that can run overnight."),
+    "ebbtide-normal": (0, "Default priority of work."),
+    "ebbtide-high": (1000, "First within its team, whose work of lower priority it may preempt."),
+}
+"""Priorities of work in the queues: names, values and descriptions of Kueue's WorkloadPriorityClasses."""
 
 _ARCHITECTURE = "kubernetes.io/arch"
 

@@ -2,8 +2,7 @@
 
 A stack is read with `pulumi`, which has access to its backend and its secrets, and a cluster with `kubectl`,
 with its current context and credential plugins (`gke-gcloud-auth-plugin`, `kubelogin`): this module needs
-only the standard library. A pod needs neither program: it mounts the ConfigMap as a file.
-"""
+only the standard library. A pod needs neither program: it mounts the ConfigMap as a file."""
 
 import base64
 import binascii
@@ -17,7 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from ebbtide.placement.errors import ProfileError
+from ebbtide.errors import EbbtideError
 from ebbtide.text import command_line
 from ebbtide.values.user_files import LARGEST_GENERATED, UserFileError, parse_json, read_text
 
@@ -37,6 +36,10 @@ _WITHOUT_KUBECONFIG: Final = "localhost:8080"
 """Address that kubectl uses without a kubeconfig (client-go, tools/clientcmd, 1.36)."""
 _TIMEOUT: Final = 60
 """Time limit in seconds for a program, including a login over the network."""
+
+
+class ProfileError(EbbtideError, ValueError):
+    """An unreadable profile, or one without the requested pool or queue."""
 
 
 def stack_output(data: Mapping[str, Any]) -> str:

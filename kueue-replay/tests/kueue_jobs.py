@@ -8,16 +8,13 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from ebbtide.values import kueue_api
 from ebbtide.values.kueue_api import API_VERSION
 from kueue_replay.kueue import Action, Event, Finish, Kueue, PodSet, PodsReady, Submit
 
 Manifest = dict[str, Any]
 NAMESPACE = "default"
-CONFIGURATION: Manifest = {
-    "apiVersion": "config.kueue.x-k8s.io/v1beta2",
-    "kind": "Configuration",
-    "fairSharing": None,
-}
+CONFIGURATION: Manifest = {**kueue_api.CONFIGURATION, "fairSharing": None}
 RECLAIM = {"reclaimWithinCohort": "Any", "withinClusterQueue": "LowerPriority"}
 
 

@@ -9,8 +9,8 @@ from ebbtide.analysis.preview.build_report import preview_of
 from ebbtide.analysis.preview.report import PoolReport
 from ebbtide.analysis.preview.words import accelerator_words, capacity_limit
 from ebbtide.declaration.model import declare
-from ebbtide.placement.fallback import fallback_objects
-from ebbtide.placement.quotas import flavor
+from ebbtide.placement.queue_objects import fallback_objects
+from ebbtide.placement.queueing import flavor
 from tests.declarations import Declaration, pool
 from tests.repository import ROOT, declaration
 from tests.synth import synth

@@ -20,13 +20,22 @@ from ebbtide.operations.ledger import Line, Record, find_record
 from ebbtide.operations.traces.existing import ExistingWork, PodRequests, read_existing
 from ebbtide.operations.traces.history import pod_seconds, pods_at_once
 from ebbtide.placement import Profile
-from ebbtide.placement.kueue import layers
 from ebbtide.placement.profile import PoolProfile
-from ebbtide.placement.queueing import Check, ClusterQueue, Cohort, LocalQueueObject, Queueing
-from ebbtide.placement.quotas import CPU, MEMORY, Flavor, Offer
+from ebbtide.placement.queue_objects import layers
+from ebbtide.placement.queueing import (
+    CPU,
+    MEMORY,
+    Check,
+    ClusterQueue,
+    Cohort,
+    Flavor,
+    LocalQueueObject,
+    Offer,
+    Queueing,
+)
 from ebbtide.text import and_list, several
 from ebbtide.values import durations
-from ebbtide.values.kueue_api import API_PATH, API_VERSION
+from ebbtide.values.kueue_api import API_PATH, API_VERSION, CONFIGURATION
 from ebbtide.work.errors import ClusterError
 
 if TYPE_CHECKING:
@@ -48,8 +57,7 @@ _NAMED: Final = 3
 _AT_ONCE: Final = 1.0
 _ALL: Final = "all"
 _CONFIGURATION: Final = {
-    "apiVersion": "config.kueue.x-k8s.io/v1beta2",
-    "kind": "Configuration",
+    **CONFIGURATION,
     "fairSharing": {"preemptionStrategies": ["LessThanOrEqualToFinalShare", "LessThanInitialShare"]},
 }
 """The part of Ebbtide's configuration of Kueue that decides about order."""

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from components.addons.kueue import configuration
 from ebbtide.declaration.model import declare
-from ebbtide.placement.kueue import layers
+from ebbtide.placement.queue_objects import layers
 from ebbtide.placement.queueing import queueing
 from ebbtide_rehearsal.tools import ensure, narration
 from kueue_jobs import (

@@ -11,8 +11,8 @@ from components.addons.kueue import NAMESPACE, VISIBILITY_PORT, values
 from ebbtide.clients.kubernetes import Api
 from ebbtide.declaration.model import Cluster
 from ebbtide.declaration.model.labels_and_taints import labels_and_taints
-from ebbtide.placement.kueue import layers
 from ebbtide.placement.member_policy import controllers_priority
+from ebbtide.placement.queue_objects import layers
 from ebbtide.placement.queueing import queueing
 from ebbtide_rehearsal.control_plane import ControlPlane, ControlPlaneSettings, ControlPlaneTools
 from rehearsal.tests.control_plane.cluster import Object, namespace, node, priority_class, wait

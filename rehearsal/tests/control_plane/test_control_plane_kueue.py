@@ -19,7 +19,7 @@ from ebbtide.operations.status import queue_statuses, take_queueing
 from ebbtide.operations.status_report import WaitingWork
 from ebbtide.operations.work import take_snapshot
 from ebbtide.placement.derive import profile
-from ebbtide.placement.kueue import QUEUES_LABEL, layers
+from ebbtide.placement.queue_objects import QUEUES_LABEL, layers
 from ebbtide.placement.queueing import queueing
 from ebbtide.values import clock
 from ebbtide.work.jobs import job_over_nodes

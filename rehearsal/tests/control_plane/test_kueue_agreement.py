@@ -9,7 +9,7 @@ from rich.console import Console
 
 from components.addons.kueue import configuration
 from ebbtide.declaration.model import declare
-from ebbtide.placement.kueue import QUEUES_LABEL
+from ebbtide.placement.queue_objects import QUEUES_LABEL
 from ebbtide_rehearsal.control_plane import ControlPlaneTools
 from ebbtide_rehearsal.tools import ensure, narration
 from kueue_cases import CLASSICAL, CLASSICAL_CONFIGURATION, FAIR, FAIR_CONFIGURATION, FLAVORS

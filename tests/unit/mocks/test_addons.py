@@ -22,7 +22,7 @@ from ebbtide.declaration.model import Cluster, declare
 from ebbtide.declaration.model import Pipelines as DeclaredPipelines
 from ebbtide.placement import queue_policy
 from ebbtide.placement.derive import profile
-from ebbtide.placement.fallback import fallback_objects
+from ebbtide.placement.queue_objects import fallback_objects
 from ebbtide.placement.queueing import queueing
 from tests.running import full
 from tests.unit.mocks.mocked import AKS, GKE, Mocks, team

@@ -11,9 +11,8 @@ from ebbtide.declaration.catalog import CloudKind
 from ebbtide.declaration.model import Pool, declare
 from ebbtide.declaration.model.labels_and_taints import labels_and_taints
 from ebbtide.placement.derive import profile
-from ebbtide.placement.fallback import fallback_objects, priorities, with_names
-from ebbtide.placement.queueing import queueing
-from ebbtide.placement.quotas import Flavor, largest_node
+from ebbtide.placement.queue_objects import fallback_objects, priorities, with_names
+from ebbtide.placement.queueing import Flavor, largest_node, queueing
 from tests.declarations import AKS, GKE, Declaration, changed
 from tests.unit.placement.test_quotas import queued
 

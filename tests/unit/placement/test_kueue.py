@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 
 from ebbtide.declaration.model import declare
-from ebbtide.placement.kueue import layers
+from ebbtide.placement.queue_objects import layers
 from ebbtide.placement.queueing import queueing
 from ebbtide.values.kueue_api import API_VERSION
 from tests.declarations import AKS, GKE, Declaration, changed

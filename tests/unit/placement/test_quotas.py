@@ -10,8 +10,7 @@ from ebbtide.declaration.catalog import CloudKind
 from ebbtide.declaration.model import Cluster, declare
 from ebbtide.placement import ProfileError
 from ebbtide.placement.derive import profile
-from ebbtide.placement.queueing import Queueing, queueing
-from ebbtide.placement.quotas import covered, flavor, largest_node, quantity
+from ebbtide.placement.queueing import Queueing, covered, flavor, largest_node, quantity, queueing
 from tests.declarations import AKS, BASES, GKE, Declaration, changed, declarations, only
 from tests.unit.model.cases import many_pools
 

@@ -7,7 +7,7 @@ import pytest
 from ebbtide.declaration.model import declare
 from ebbtide.placement.derive import profile
 from ebbtide.placement.profile import AcceleratorProfile, Profile
-from ebbtide.placement.quotas import flavor
+from ebbtide.placement.queueing import flavor
 from ebbtide.work.errors import WorkloadError
 from ebbtide.work.jobs import job
 from tests.declarations import AKS, GKE, Declaration, only

@@ -6,7 +6,7 @@ import pytest
 
 from ebbtide.declaration.model import declare
 from ebbtide.placement.derive import profile
-from ebbtide.placement.quotas import flavor
+from ebbtide.placement.queueing import flavor
 from ebbtide.work.errors import WorkloadError
 from ebbtide.work.jobs import job, job_over_nodes
 from tests.declarations import GKE, Declaration, changed

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from ebbtide.placement import Profile
-from ebbtide.placement.kueue import priority_objects
+from ebbtide.placement.queue_objects import priority_objects
 from ebbtide.work.errors import WorkloadError
 from ebbtide.work.experiments import Double, experiment
 from ebbtide.work.jobs import job, job_over_nodes
