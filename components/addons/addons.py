@@ -155,8 +155,9 @@ class Addons(pulumi.ComponentResource):
         declaration = self._args.declaration
         if not any(add_on.spec.namespace for add_on in declaration.installed):
             return ()
+        manifest = priority_class(declaration)
         options = leaf_options(self, self._args.deleted_with)
-        return (Manifest(f"{self._name}-controllers", priority_class(declaration), options),)
+        return (Manifest(f"{self._name}-controllers", manifest, options),)
 
     def _drivers(self, kueue: Ready) -> None:
         declaration, deleted_with = self._args.declaration, self._args.deleted_with

@@ -10,13 +10,13 @@ from ebbtide.declaration.model import Cluster, Team
 from ebbtide.declaration.model.addons import Costs
 from ebbtide.declaration.model.cluster import PIPELINES_NAMESPACE, pod_security_of
 from ebbtide.declaration.model.physical_names import SUBDOMAIN, fitting
+from ebbtide.placement.derive import ACCOUNT, CLAIM
 from ebbtide.placement.member_policy import LOAD_BALANCERS_LABEL, MEMBERS_LABEL, PODS_LABEL, limits_members
 from ebbtide.placement.profile import Profile
 from ebbtide.placement.profile_sources import CONFIG_MAP, KEY
 from ebbtide.placement.queue_objects import QUEUES_LABEL
-from ebbtide.placement.queue_policy import QUEUE_REQUIRED_LABEL, requires_queue
+from ebbtide.placement.queue_policy import QUEUE_REQUIRED_LABEL
 from ebbtide.placement.queueing import Flavor, largest_node
-from ebbtide.placement.team_storage import ACCOUNT, CLAIM
 from ebbtide.values import quantities
 
 from .manifest import PATCH_FORCE, Manifest, leaf_options, obj
@@ -217,7 +217,7 @@ def namespace_labels(declaration: Cluster, team: Team) -> dict[str, str]:
         labels |= pod_security(standard)
     if declaration.has_kueue:
         labels[QUEUES_LABEL] = "true"
-    if requires_queue(declaration, team):
+    if declaration.requires_queue(team):
         labels[QUEUE_REQUIRED_LABEL] = "true"
     if limits_members(declaration, team):
         labels[MEMBERS_LABEL] = "true"

@@ -16,7 +16,7 @@ from ebbtide.declaration.model import Aks, AksConsolidation
 from ebbtide.declaration.model import Cluster as Declaration
 from ebbtide.declaration.model.cloud import DAYS, Maintenance
 from ebbtide.declaration.model.physical_names import DNS_PREFIX, fitting
-from ebbtide.placement.team_storage import mounts_buckets
+from ebbtide.placement.derive import mounts_buckets
 
 from ..cluster import billing_labels, exec_kubeconfig, of_pool
 from ..inputs import overridden, overridden_item, without_none

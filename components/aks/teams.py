@@ -24,7 +24,7 @@ from ebbtide.declaration.model.physical_names import (
     account_name,
     fitting,
 )
-from ebbtide.placement.team_storage import (
+from ebbtide.placement.derive import (
     ACCOUNT,
     BUCKET_DRIVERS,
     CONTAINER,

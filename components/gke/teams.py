@@ -13,7 +13,7 @@ from ebbtide.declaration.model import Registry as Declared
 from ebbtide.declaration.model.physical_names import FILESTORE, SERVICE_ACCOUNT, fitting
 from ebbtide.declaration.model.pool import DEFAULT_ACCOUNT
 from ebbtide.declaration.model.tenancy import name_of, principal
-from ebbtide.placement.team_storage import ACCOUNT, BUCKET_DRIVERS, bucket_name, keeps_registry, registry_name
+from ebbtide.placement.derive import ACCOUNT, BUCKET_DRIVERS, bucket_name, keeps_registry, registry_name
 
 from ..addons.add_on import ArtifactStore
 from ..addons.teams import CreateTeamResources, SharedDisk, TeamResources, adopted_accounts

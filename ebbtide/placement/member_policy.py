@@ -8,6 +8,7 @@ from ebbtide.declaration.model import Cluster, Taint, Team
 from ebbtide.declaration.model.cluster import PIPELINES_NAMESPACE
 from ebbtide.declaration.model.labels_and_taints import SYSTEM_ONLY
 from ebbtide.declaration.model.physical_names import SUBDOMAIN, fitting
+from ebbtide.placement.derive import BUCKET_DRIVERS
 from ebbtide.placement.profile import QUEUE_LABEL
 from ebbtide.placement.profile_sources import CONFIG_MAP
 from ebbtide.placement.queue_policy import (
@@ -21,11 +22,8 @@ from ebbtide.placement.queue_policy import (
     listed,
     named,
     quoted,
-    repelling,
-    requires_queue,
     tolerates,
 )
-from ebbtide.placement.team_storage import BUCKET_DRIVERS
 
 MEMBERS_LABEL: Final = "ebbtide.dev/members"
 """Label of the namespaces that the policy applies to."""
@@ -126,7 +124,7 @@ def limits_members(cluster: Cluster, team: Team) -> bool:
     return (
         team.creates_namespace
         or bool(team.members)
-        or requires_queue(cluster, team)
+        or cluster.requires_queue(team)
         or (team.namespace_name == PIPELINES_NAMESPACE and cluster.addons.installed_pipelines is not None)
     )
 
@@ -149,7 +147,7 @@ def controllers_priority(cluster: Cluster) -> str:
 def _system_taints(cluster: Cluster) -> tuple[Taint, ...]:
     """Return the taints of the system pool; of one that is not declared, those that the cloud documents."""
     if cluster.system_pool is not None:
-        return tuple(repelling(cluster.system_pool))
+        return cluster.system_pool.labels_and_taints.repelling
     return (SYSTEM_ONLY,) if cluster.site.cloud is CloudKind.AKS else (_GKE_SYSTEM_ONLY,)
 
 
@@ -161,7 +159,7 @@ def _open_nodes(cluster: Cluster) -> Mapping[str, str]:
     """Return every label of the pools' nodes, with its value on those of the system pool, if pods without
     tolerations run there; empty if none do, or there is no other pool."""
     pool = cluster.system_pool
-    if pool is None or repelling(pool) or not cluster.work_pools:
+    if pool is None or pool.labels_and_taints.repelling or not cluster.work_pools:
         return {}
     keys = [key for item in cluster.resolved_pools for key in item.labels_and_taints.all_labels]
     return {key: pool.labels_and_taints.all_labels.get(key, _ABSENT) for key in keys}
@@ -438,15 +436,10 @@ def objects(cluster: Cluster) -> Mapping[str, tuple[Manifest, Manifest]]:
     """
     if not any(limits_members(cluster, team) for team in cluster.tenants):
         return {}
-    name = _name(cluster)
-    policy = assembled(
-        name,
-        _RULES,
-        {"not-checked-with-its-owner": f"!({_checked_with_owner()})"},
-        named(_variables(cluster)),
-        _validations(cluster),
-    )
+    name, variables, validations = _name(cluster), _variables(cluster), _validations(cluster)
+    profile, condition = _profile_policy(cluster), f"!({_checked_with_owner()})"
+    policy = assembled(name, _RULES, {"not-checked-with-its-owner": condition}, variables, validations)
     return {
         "members": (policy, binding(name, MEMBERS_LABEL)),
-        "profile": (_profile_policy(cluster), binding(_profile_name(cluster), MEMBERS_LABEL)),
+        "profile": (profile, binding(_profile_name(cluster), MEMBERS_LABEL)),
     }

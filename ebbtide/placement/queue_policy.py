@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from ebbtide.declaration.catalog import COMPUTE_CLASS, resource_name
-from ebbtide.declaration.model import Cluster, Pool, Taint, TaintEffect, Team
+from ebbtide.declaration.model import Cluster, Pool, Taint
 from ebbtide.declaration.model.resolved_pool import ResolvedPool
 from ebbtide.placement.profile import QUEUE_LABEL
 
@@ -90,18 +90,9 @@ def _passes(taint: Taint, pool: Pool) -> str:
     return "(" + " || ".join(conditions) + ")"
 
 
-def repelling(pool: ResolvedPool) -> list[Taint]:
-    """Return the taints of a pool's nodes that keep pods without a toleration off."""
-    return [
-        taint
-        for taint in pool.labels_and_taints.all_taints
-        if taint.effect is not TaintEffect.PREFER_NO_SCHEDULE
-    ]
-
-
 def _reaches(pool: ResolvedPool) -> str:
     """Return the CEL condition under which a pod may be scheduled on a pool's nodes."""
-    return " && ".join(_passes(taint, pool) for taint in repelling(pool)) or "true"
+    return " && ".join(_passes(taint, pool) for taint in pool.labels_and_taints.repelling) or "true"
 
 
 POD_VARIABLES: Final[Mapping[str, str]] = {
@@ -126,18 +117,16 @@ def named(expressions: Mapping[str, str]) -> list[Manifest]:
     return [{"name": name, "expression": expression} for name, expression in expressions.items()]
 
 
-def _variables(pools: Sequence[ResolvedPool]) -> list[Manifest]:
-    return named(
-        {
-            **POD_VARIABLES,
-            "labeled": f"object.kind in {listed(_TEMPLATE_LABELED)} "
-            "? (has(variables.template.metadata) ? variables.template.metadata : {}) "
-            ": dyn(object).metadata",
-            "queue": f"has(variables.labeled.labels) && {quoted(QUEUE_LABEL)} in variables.labeled.labels && "
-            f"variables.labeled.labels[{quoted(QUEUE_LABEL)}] != ''",
-            "reaches": " || ".join(f"({_reaches(pool)})" for pool in pools),
-        }
-    )
+def _variables(pools: Sequence[ResolvedPool]) -> dict[str, str]:
+    return {
+        **POD_VARIABLES,
+        "labeled": f"object.kind in {listed(_TEMPLATE_LABELED)} "
+        "? (has(variables.template.metadata) ? variables.template.metadata : {}) "
+        ": dyn(object).metadata",
+        "queue": f"has(variables.labeled.labels) && {quoted(QUEUE_LABEL)} in variables.labeled.labels && "
+        f"variables.labeled.labels[{quoted(QUEUE_LABEL)}] != ''",
+        "reaches": " || ".join(f"({_reaches(pool)})" for pool in pools),
+    }
 
 
 def _validations(pools: Sequence[Pool]) -> list[Manifest]:
@@ -196,7 +185,7 @@ def assembled(
     name: str,
     rules: Iterable[Rule],
     conditions: Mapping[str, str],
-    variables: list[Manifest],
+    variables: Mapping[str, str],
     validations: list[Manifest],
 ) -> Manifest:
     """Return a policy on the creation and changes of resources; those that are older than the policy can
@@ -224,7 +213,7 @@ def assembled(
                 ]
             },
             "matchConditions": named({"changed": changed, **conditions}),
-            "variables": variables,
+            "variables": named(variables),
             "validations": validations,
         },
     }
@@ -244,16 +233,8 @@ def binding(name: str, label: str) -> Manifest:
     }
 
 
-def requires_queue(cluster: Cluster, team: Team) -> bool:
-    """Return whether workloads in a team's namespace need a queue name: by default, if the stack creates the
-    namespace and the team has queues."""
-    if not cluster.has_kueue or not any(team.queues_used(queue.name) for queue in cluster.resolved_queues):
-        return False
-    return team.creates_namespace if team.require_queue is None else team.require_queue
-
-
 def layers(cluster: Cluster) -> tuple[tuple[Manifest, ...], ...]:
     """Return the policy, then its binding; empty if no namespace requires a queue."""
-    if not any(requires_queue(cluster, team) for team in cluster.teams):
+    if not any(cluster.requires_queue(team) for team in cluster.teams):
         return ()
     return ((policy(cluster),), (binding(NAME, QUEUE_REQUIRED_LABEL),))

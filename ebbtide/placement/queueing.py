@@ -258,7 +258,8 @@ class Queueing:
         flavors: dict[str, dict[str, Flavor]] = {}
         for queue in self.cluster_queues:
             for namespace in queue.namespaces:
-                flavors.setdefault(namespace, {}).update((item.name, item) for item, _ in queue.flavors)
+                named = {item.name: item for item, _ in queue.flavors}
+                flavors[namespace] = flavors.get(namespace, {}) | named
         return {namespace: tuple(items.values()) for namespace, items in flavors.items()}
 
 

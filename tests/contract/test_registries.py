@@ -9,8 +9,7 @@ import pytest
 from ebbtide.analysis.recording.recording import Recording, Resource
 from ebbtide.declaration.model import declare
 from ebbtide.placement import Profile, ProfileError
-from ebbtide.placement.derive import profile
-from ebbtide.placement.team_storage import image_prefix, registry_name
+from ebbtide.placement.derive import image_prefix, profile, registry_name
 from tests.declarations import BASES, Declaration, changed
 from tests.running import manifest
 from tests.synth import synth

@@ -164,6 +164,17 @@ class Cluster(Declared):
             tenants = (*tenants, _existing(Pipelines.spec.namespace))
         return tenants or ((_existing("default"),) if self.has_kueue else ())
 
+    def uses_queues(self, team: Team) -> bool:
+        """Return whether a team has queues."""
+        return self.has_kueue and any(team.queues_used(queue.name) for queue in self.resolved_queues)
+
+    def requires_queue(self, team: Team) -> bool:
+        """Return whether workloads in a team's namespace need a queue name: by default, if the stack creates
+        the namespace and the team has queues."""
+        return self.uses_queues(team) and (
+            team.creates_namespace if team.require_queue is None else team.require_queue
+        )
+
     @property
     def members(self) -> tuple[str, ...]:
         """The members of all teams, without duplicates."""

@@ -23,7 +23,7 @@ from ebbtide.declaration.catalog import (
     vendor,
 )
 from ebbtide.declaration.model.capacity import FlexStart, OnDemand, Preemptible, Queued, Reservation, Spot
-from ebbtide.declaration.model.pool import Accelerator, Pool, Taint
+from ebbtide.declaration.model.pool import Accelerator, Pool, Taint, TaintEffect
 
 NODE_POOL: Final = "cloud.google.com/gke-nodepool"
 """Key of GKE's label with the node pool's name (GKE docs, node-pools, 2026)."""
@@ -77,6 +77,12 @@ class LabelsAndTaints:
     def all_taints(self) -> tuple[Taint, ...]:
         """Every distinct taint of a node."""
         return tuple(dict.fromkeys((*self.taints, *self.cloud_taints)))
+
+    @property
+    def repelling(self) -> tuple[Taint, ...]:
+        """The taints of a node that keep pods without a toleration off."""
+        soft = TaintEffect.PREFER_NO_SCHEDULE
+        return tuple(taint for taint in self.all_taints if taint.effect is not soft)
 
 
 def labels_and_taints(pool: Pool, cloud: CloudKind) -> LabelsAndTaints:

@@ -156,7 +156,7 @@ def check_destination(api: Api, profile: Profile, namespace: str) -> None:
 
 
 _ACCOUNT: Final = "worker"
-"""The team's service account (`ebbtide.placement.team_storage`)."""
+"""The team's service account (`ebbtide.placement.derive`)."""
 _GOOGLE_IDENTITY: Final = "iam.gke.io/gcp-service-account"
 _AZURE_IDENTITY: Final = "azure.workload.identity/client-id"
 """Annotations of a service account that acts as an identity of the cloud (GKE docs, workload-identity;
@@ -166,7 +166,7 @@ _ADDRESSES: Final = {
     "gke": re.compile(r"[a-z0-9-]+-docker\.pkg\.dev/(?P<project>[a-z0-9./-]+)/[a-z0-9-]+|gs://[a-z0-9-]+"),
     "aks": re.compile(r"[a-z0-9]+\.azurecr\.io|abfss://[a-z0-9-]+@[a-z0-9]+\.dfs\.core\.windows\.net"),
 }
-"""Addresses of registries and buckets, as `ebbtide.placement.team_storage` forms them."""
+"""Addresses of registries and buckets, as `ebbtide.placement.derive` forms them."""
 _LOCAL: Final = re.compile(r"(localhost|127\.0\.0\.1)(:\d+)?/.*")
 """A registry on the user's machine."""
 

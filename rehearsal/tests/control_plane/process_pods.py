@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ebbtide.clients.kubernetes import Api
 from ebbtide.placement import Profile
-from ebbtide.placement.team_storage import ACCOUNT, CLAIM
+from ebbtide.placement.derive import ACCOUNT, CLAIM
 from ebbtide.work.runs.code import DIRECTORY
 from ebbtide.work.runs.run import MANAGED_BY
 from ebbtide_rehearsal.control_plane import RUNS

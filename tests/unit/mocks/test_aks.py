@@ -17,7 +17,7 @@ from components.aks.monitoring import (
     MetricStoreArgs,
 )
 from ebbtide.declaration.model import Cluster, Lifetime, Logs, Maintenance, MaintenanceWindow, Taint
-from ebbtide.placement.team_storage import bucket_name
+from ebbtide.placement.derive import bucket_name
 from tests.unit.mocks.mocked import AKS, AKS_CLOUD, Mocks, team
 
 

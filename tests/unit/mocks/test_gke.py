@@ -20,7 +20,7 @@ from ebbtide.declaration.model import (
     Spot,
     Taint,
 )
-from ebbtide.placement.team_storage import bucket_name
+from ebbtide.placement.derive import bucket_name
 from tests.unit.mocks.mocked import GKE, GKE_CLOUD, Mocks, team
 
 

@@ -378,14 +378,10 @@ _POLICY = "Kubernetes docs, ValidatingAdmissionPolicy (2026)"
 _RBAC = "Kubernetes docs, role-based access control (2026)"
 
 
-def _uses_queues(team: Team, cluster: Cluster) -> bool:
-    return cluster.has_kueue and any(team.queues_used(queue.name) for queue in cluster.resolved_queues)
-
-
 @cluster_rule("required queues exist", _POLICY)
 def _required_queues_exist(cluster: Cluster) -> Iterator[Fault]:
     for index, team in enumerate(cluster.teams):
-        if team.require_queue and not _uses_queues(team, cluster):
+        if team.require_queue and not cluster.uses_queues(team):
             yield Fault(
                 f"teams[{index}].requireQueue",
                 "The team has requireQueue: true and no queues.",

@@ -29,7 +29,7 @@ import ebbtide
 from ebbtide.clients.kubernetes import Api
 from ebbtide.clients.kubernetes.objects import part, parts, text, words
 from ebbtide.declaration.cloud_kind import CloudKind
-from ebbtide.placement.team_storage import BUCKET_DRIVERS
+from ebbtide.placement.derive import BUCKET_DRIVERS
 from ebbtide.work.registries.repository import Reference, RegistryError
 from ebbtide.work.runs.archives import ArchiveError, extract
 from ebbtide_rehearsal.cloud.node_pools.actuator import End
