@@ -16,7 +16,7 @@ from tests.declarations import GKE, Declaration, changed
 from tests.repository import ROOT
 from tests.running import after, in_cluster, manifest
 from tests.synth import synth
-from tests.unit.placement.test_quotas import queued
+from tests.unit.placement.test_queueing import queued
 
 generated = settings(max_examples=15, deadline=None)
 

@@ -13,7 +13,7 @@ _DEPENDENT = (
     "tests/unit/catalog",
     "tests/unit/model/test_bad_declarations.py::test_every_fault_is_reported",
     "tests/unit/model/test_bad_declarations.py::test_every_warning_is_reported",
-    "tests/unit/placement/test_quotas.py",
+    "tests/unit/placement/test_queueing.py",
 )
 """The tests whose results follow from the catalog."""
 

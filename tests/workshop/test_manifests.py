@@ -23,7 +23,7 @@ from tests.manifests import (
 )
 from tests.repository import ROOT
 
-_TESTS = "tests/unit/components/addons/test_retry.py"
+_TESTS = "tests/unit/components/addons/test_pipeline_retries.py"
 
 
 @pytest.mark.parametrize("processes", ["-n0", "-n1"])

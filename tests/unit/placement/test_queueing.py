@@ -1,4 +1,4 @@
-"""Quota of pools: exactly what their nodes offer, once, whichever queues use them."""
+"""Queueing: quotas and flavors of pools, shared GPUs, TPU slices."""
 
 from typing import Any
 
@@ -10,7 +10,10 @@ from ebbtide.declaration.catalog import CloudKind
 from ebbtide.declaration.model import Cluster, declare
 from ebbtide.placement import ProfileError
 from ebbtide.placement.derive import profile
+from ebbtide.placement.profile import AcceleratorProfile, Profile
 from ebbtide.placement.queueing import Queueing, covered, flavor, largest_node, quantity, queueing
+from ebbtide.work.errors import WorkloadError
+from ebbtide.work.jobs import job, job_over_nodes
 from tests.declarations import AKS, BASES, GKE, Declaration, changed, declarations, only
 from tests.unit.model.cases import many_pools
 
@@ -388,3 +391,123 @@ def test_an_image_of_two_architectures() -> None:
     with pytest.raises(ProfileError, match="has pools of amd64 and arm64, and an image with code has one"):
         made.architecture(queue="any")
     assert made.architecture(queue="any", pool="arm") == "arm64"
+
+
+A100 = "nvidia-tesla-a100"
+CASES: list[tuple[dict[str, Any], int, int]] = [
+    ({}, 1, 2),
+    ({"gpuPartitionSize": "1g.5gb"}, 7, 14),
+    ({"gpuSharingConfig": {"maxSharedClientsPerGpu": 8}}, 8, 1),
+    ({"gpuSharingConfig": {"gpuSharingStrategy": "mps", "maxSharedClientsPerGpu": 8}}, 8, 1),
+    ({"gpuPartitionSize": "2g.10gb", "gpuSharingConfig": {"maxSharedClientsPerGpu": 2}}, 6, 1),
+]
+
+
+def _shared(sharing: dict[str, Any], count: int = 2) -> Declaration:
+    return only(
+        GKE,
+        machine=f"a2-highgpu-{count}g",
+        accelerator={"type": A100, "count": count, **sharing},
+        nodes={"max": 3},
+    )
+
+
+@pytest.mark.parametrize(("sharing", "shares", "most"), CASES)
+def test_a_share_is_requested_like_a_gpu(sharing: dict[str, Any], shares: int, most: int) -> None:
+    """The quota is the shares of all nodes; one container may request fewer of them."""
+    cluster = declare(_shared(sharing))
+    accelerator = profile(cluster).pool("work").accelerator
+    assert accelerator == AcceleratorProfile(A100, 2 * shares, "nvidia.com/gpu", shares, most)
+    offer = flavor(cluster.resolved_pools[1]).offer({"work": 3})
+    assert offer["nvidia.com/gpu"] == 3 * 2 * shares
+    assert Profile.load(profile(cluster).data()) == profile(cluster)
+
+
+def test_mps_gives_all_of_a_single_gpu() -> None:
+    """With several GPUs on a node, or several partitions, a container gets one share."""
+    sharing = {"gpuSharingConfig": {"gpuSharingStrategy": "mps", "maxSharedClientsPerGpu": 8}}
+    accelerator = profile(declare(_shared(sharing, count=1))).pool("work").accelerator
+    assert accelerator is not None
+    assert (accelerator.count, accelerator.most) == (8, 8)
+
+
+def test_an_instance_profile_is_requested_like_a_gpu() -> None:
+    """The device plugin's strategy `single` names every instance `nvidia.com/gpu`."""
+    accelerator = {"type": "nvidia-a100-80gb", "count": 2, "gpuInstanceProfile": "MIG3g"}
+    pool = {"machine": "Standard_NC48ads_A100_v4", "accelerator": accelerator, "nodes": {"count": 1}}
+    gpus = profile(declare(only(AKS, **pool))).pool("work").accelerator
+    assert gpus is not None
+    assert (gpus.count, gpus.most) == (4, 4)
+
+
+def test_nodes_say_how_their_gpus_are_shared() -> None:
+    """By labels that GKE adds; the taint stays that of GPUs."""
+    sharing = {"gpuPartitionSize": "1g.5gb", "gpuSharingConfig": {"maxSharedClientsPerGpu": 3}}
+    pool = profile(declare(_shared(sharing))).pool("work")
+    assert {key: value for key, value in pool.labels.items() if "shar" in key or "partition" in key} == {
+        "cloud.google.com/gke-gpu-partition-size": "1g.5gb",
+        "cloud.google.com/gke-gpu-sharing-strategy": "time-sharing",
+        "cloud.google.com/gke-max-shared-clients-per-gpu": "3",
+    }
+    assert "nvidia.com/gpu" in {taint.key for taint in pool.taints}
+
+
+def test_a_job_cannot_request_several_shares() -> None:
+    """GKE's device plugin fails the pod; the job is refused before it is submitted."""
+    cluster = profile(declare(_shared({"gpuSharingConfig": {"maxSharedClientsPerGpu": 8}})))
+    request: dict[str, Any] = {
+        "name": "train",
+        "image": "train:1",
+        "pool": "work",
+        "cpu": "1",
+        "memory": "1Gi",
+    }
+    assert job(cluster, **request, gpus=1)
+    with pytest.raises(WorkloadError, match="requests more than 1 fails"):
+        job(cluster, **request, gpus=2)
+    with pytest.raises(
+        WorkloadError, match="gpus is 17, and a node of pool work has 16 shares of nvidia-tesla"
+    ):
+        job(cluster, **request, gpus=17)
+
+
+TOPOLOGY = "cloud.google.com/gke-tpu-topology"
+RUN: dict[str, Any] = {"name": "train", "image": "train:1", "pool": "tpus", "cpu": "1", "memory": "1Gi"}
+
+
+def _tpus(machine: str = "ct5lp-hightpu-4t", **fields: Any) -> Declaration:
+    return changed(GKE, pools=[GKE["pools"][0], {"name": "tpus", "machine": machine, **fields}])
+
+
+def test_a_topology_has_as_many_nodes_as_its_chips_need() -> None:
+    """The nodes of a TPU slice are created together, or none of them."""
+    cluster = declare(_tpus(tpuTopology="4x8"))
+    pool = cluster.resolved_pools[1]
+    assert (pool.nodes.min, pool.nodes.max) == (0, 8)
+    assert flavor(pool).offer({"tpus": 8})["google.com/tpu"] == 32
+
+
+@pytest.mark.parametrize(
+    ("fields", "topology"),
+    [
+        ({"tpuTopology": "4x4"}, "4x4"),
+        ({"nodes": {"max": 2}}, "2x2"),
+        ({"machine": "ct6e-standard-8t", "nodes": {"max": 2}}, "2x4"),
+    ],
+)
+def test_pods_select_the_topology(fields: dict[str, Any], topology: str) -> None:
+    """GKE refuses a pod that requests TPUs and names none."""
+    pool = profile(declare(_tpus(**fields))).pool("tpus")
+    assert pool.labels[TOPOLOGY] == topology
+    assert (TOPOLOGY, (topology,)) in [(item.key, item.values) for item in pool.affinity]
+
+
+def test_a_job_takes_a_whole_slice() -> None:
+    """With fewer pods, those that run would wait for the other hosts."""
+    cluster = profile(declare(_tpus(tpuTopology="4x4")))
+    made, _ = job_over_nodes(cluster, 4, **RUN, gpus=4)
+    assert made["spec"]["completions"] == 4
+    with pytest.raises(WorkloadError, match="a TPU slice of pool tpus is 4 nodes"):
+        job_over_nodes(cluster, 2, **RUN, gpus=4)
+    with pytest.raises(WorkloadError, match="nodes is 1, and a TPU slice"):
+        job(cluster, **RUN, gpus=4)
