@@ -1,4 +1,5 @@
-"""Output of commands: text for people, whose control characters are escaped, and documents for programs."""
+"""Output of commands: text for people, whose control characters are escaped, documents for programs, and exit
+statuses."""
 
 import codecs
 import io
@@ -9,6 +10,7 @@ import sys
 import time
 import unicodedata
 from contextlib import contextmanager
+from enum import IntEnum
 from functools import cache
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final, cast
@@ -22,7 +24,6 @@ if TYPE_CHECKING:
 
     from rich.console import Console, ConsoleOptions, RenderableType
     from rich.segment import Segment
-
 
 _PAUSE: Final = 5.0  # seconds between two readings
 _IN_ASCII: Final = "ebbtide-in-ascii"
@@ -182,3 +183,18 @@ def _console_class() -> "type[Console]":
             raise BrokenPipeError
 
     return EscapingConsole
+
+
+class ExitStatus(IntEnum):
+    """Exit statuses other than 0."""
+
+    FOUND = 1
+    """The command ended with a negative result, as in its help: a rejected stack, running work, leftovers."""
+    WRONG = 2
+    """Wrong input, or no access: nothing was changed."""
+    BROKEN = 3
+    """A bug in Ebbtide."""
+    OUTPUT_CLOSED = 141
+    """The reader of standard output ended, as in `| head`: 128 plus the signal's number, as in a shell."""
+    INTERRUPTED = 130
+    """Ctrl-C: 128 plus the signal's number, as in a shell."""

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ebbtide.cli.consoles import say, screen, write
-from ebbtide.cli.exit_status import ExitStatus
+from ebbtide.cli.consoles import ExitStatus, say, screen, write
 from ebbtide.cli.follow import Context
 from ebbtide.cli.options import duration
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from ebbtide.cli.config import namespace_of
-from ebbtide.cli.consoles import console, say
-from ebbtide.cli.exit_status import ExitStatus
+from ebbtide.cli.consoles import ExitStatus, console, say
 from ebbtide.cli.kubectl import kubectl_command
 from ebbtide.cli.workloads import fields_of, with_defaults, with_shared_options
 from ebbtide.operations.interrupts import ending_signals

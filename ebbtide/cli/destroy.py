@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ebbtide.cli.consoles import console, say
-from ebbtide.cli.exit_status import ExitStatus
+from ebbtide.cli.consoles import ExitStatus, console, say
 from ebbtide.cli.options import ConfigFile, Cwd, Record, SelectedStack, record_option, stack_name
 from ebbtide.text import command_line
 

@@ -20,18 +20,17 @@ from typer.core import TyperGroup
 
 from ebbtide import __version__, lazy_packages
 from ebbtide.cli import config as config_commands
-from ebbtide.cli import help_examples
-from ebbtide.cli.consoles import discard_output, prepare_streams, say, screen, write
+from ebbtide.cli.consoles import ExitStatus, discard_output, prepare_streams, say, write
 from ebbtide.cli.cost import cost
 from ebbtide.cli.cp import cp
 from ebbtide.cli.destroy import destroy
-from ebbtide.cli.exit_status import ExitStatus
 from ebbtide.cli.extend import extend
 from ebbtide.cli.follow import follow
 from ebbtide.cli.jobs import cancel, jobs, rerun
 from ebbtide.cli.logs import logs
 from ebbtide.cli.machines import machines
-from ebbtide.cli.options import ConfigFile, Cwd, Out, PreviewFormat, Stack, stack_files, stack_names
+from ebbtide.cli.options import PreviewFormat, stack_files, stack_names
+from ebbtide.cli.preview import preview
 from ebbtide.cli.prices import prices_refresh
 from ebbtide.cli.profile import profile
 from ebbtide.cli.quota import quota
@@ -49,9 +48,60 @@ from ebbtide.cli.trace import trace_export, trace_fetch
 from ebbtide.cli.up import up
 from ebbtide.cli.why import why
 from ebbtide.cli.workloads import job
+from ebbtide.text import command_line
 
 if TYPE_CHECKING:
     from ebbtide.declaration.project.source import Source
+
+EXAMPLES: Final[Mapping[str, str]] = {
+    "preview": "preview dev --format json --out preview.json",
+    "review": "review dev --against main",
+    "schema": "schema stack --out stack.schema.json",
+    "machines": "machines --gpu t4 --region us-central1",
+    "prices refresh": "prices refresh dev --out prices.csv",
+    "quota": "quota dev",
+    "profile": "profile dev --out profile.json",
+    "run": "run --pool t4-spot --gpus 1 -- python train.py",
+    "shell": "shell --pool t4-spot --gpus 1 --idle 30m",
+    "notebook": "notebook --pool t4-spot --gpus 1 --volume shared",
+    "job": (
+        "job train --profile profile.json --image busybox \\\n"
+        "      --pool t4-spot --gpus 4 --memory 40Gi -- python train.py"
+    ),
+    "sweep": (
+        "sweep seeds --profile profile.json --image busybox \\\n"
+        "      --pool cpu-spot --set lr=0.1,0.01 --set seed=1,2,3 -- python train.py"
+    ),
+    "config set": "config set pool=t4-spot namespace=vision",
+    "config get": "config get pool",
+    "config unset": "config unset pool",
+    "logs": "logs train --follow",
+    "cp": "cp train:model.pt results --namespace vision",
+    "cost": "cost --since 7d --by user",
+    "follow": "follow train --namespace vision",
+    "jobs": "jobs --all --namespace vision",
+    "why": "why train --namespace vision",
+    "cancel": "cancel train --namespace vision",
+    "rerun": "rerun train --namespace vision -- python train.py --lr 0.2",
+    "rehearse": "rehearse dev --scenario spot-storm",
+    "replay": "replay examples/traces/dev.csv dev --against main",
+    "trace fetch": "trace fetch philly",
+    "trace export": "trace export --since 30d --all-namespaces --out jobs.csv",
+    "up": "up dev",
+    "status": "status dev --watch",
+    "sleep": "sleep dev --wait",
+    "wake": "wake dev",
+    "extend": "extend dev --hours 4",
+    "reap": "reap --yes",
+    "destroy": "destroy dev",
+}
+"""Arguments by command; pools and namespaces are those of the repository's stack dev."""
+
+
+def epilog(command: str) -> str:
+    """Return the last paragraph of a command's help: its example, with line breaks kept."""
+    return f"\b\nExample:\n  {command_line()} {EXAMPLES[command]}"
+
 
 _P = ParamSpec("_P")
 
@@ -165,8 +215,12 @@ def _take_stack_option(options: dict[str, Any]) -> None:
 
 def _reported(error: Exception, command: Callable[..., None], options: Mapping[str, Any]) -> ExitStatus:
     """Show the error that ended a command, and return the exit status. It never raises another."""
-    from ebbtide.cli.error_output import explain, message_of, unexplained  # noqa: PLC0415
-    from ebbtide.cli.extras import advice  # noqa: PLC0415
+    from ebbtide.cli.error_output import (  # noqa: PLC0415
+        advice,
+        explain,
+        message_of,
+        unexplained,
+    )
 
     try:
         explained = explain(error, _source(options), advice(error, command.__name__.replace("_", " ")))
@@ -199,48 +253,6 @@ def _source(options: Mapping[str, Any]) -> "Source | None":
     return None
 
 
-def preview(
-    stack: Stack = None,
-    *,
-    format_: Annotated[
-        PreviewFormat, typer.Option("--format", help="Text for people, or JSON.")
-    ] = PreviewFormat.TEXT,
-    tree: Annotated[bool, typer.Option("--tree", help="Show all resources.")] = False,
-    values: Annotated[
-        bool, typer.Option("--values", help="Show all resources with their inputs, and taints of pools.")
-    ] = False,
-    out: Out = None,
-    config_file: ConfigFile = None,
-    cwd: Cwd = Path(),
-) -> None:
-    """Show a stack's pools, cost and quotas, without a cloud.
-
-    The project's own program runs in this process, without credentials and without the `pulumi` command.
-    Values that only a cloud knows are assumed, and marked as such. Exit status 1: the program logged an
-    error, the stack breaks a mandatory rule of its policy, or a stack that extends its file is invalid.
-    """
-    from ebbtide.analysis.preview.build_report import preview_of  # noqa: PLC0415
-    from ebbtide.analysis.preview.stack_files import record_stack  # noqa: PLC0415 - loads Pulumi
-    from ebbtide.cli.error_output import extension_errors  # noqa: PLC0415
-
-    files = stack_files(stack, config_file, cwd)
-    policy = files.policy()
-    declaration = files.source.declaration if files.source else None
-    with files.prices():
-        recording, errors = record_stack(files), extension_errors(files)
-        document = preview_of(recording, files.warnings, policy, declaration=declaration, errors=errors)
-    if format_ is PreviewFormat.JSON:
-        write(document.model_dump_json(indent=2) + "\n", out)
-    else:
-        from ebbtide.analysis.preview.render import render  # noqa: PLC0415
-
-        with screen(out) as output:
-            render(document, output, tree=tree, values=values)
-    is_refused = any(finding.is_refused for finding in document.findings)
-    if is_refused or any(message.severity == "error" for message in document.warnings):
-        raise typer.Exit(ExitStatus.FOUND)
-
-
 _COMMANDS = cast(
     "Mapping[str, list[Callable[..., None]]]",
     {
@@ -256,7 +268,7 @@ for _group, _members in _COMMANDS.items():
     for _command in _members:
         app.command(
             cls=RunCommand if _command is run else None,
-            epilog=help_examples.epilog(_command.__name__),
+            epilog=epilog(_command.__name__),
             rich_help_panel=_group,
         )(_reporting(_command))
 
@@ -266,7 +278,7 @@ def _add_group(name: str, text: str, panel: str, commands: Iterable[Callable[...
     group = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help=text)
     for command in commands:
         part = command.__name__.removeprefix(f"{name}_")
-        group.command(part, epilog=help_examples.epilog(f"{name} {part}"))(_reporting(command))
+        group.command(part, epilog=epilog(f"{name} {part}"))(_reporting(command))
     app.add_typer(group, name=name, rich_help_panel=panel)
 
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from ebbtide.cli.config import namespace_of
-from ebbtide.cli.consoles import console, say, write
-from ebbtide.cli.exit_status import ExitStatus
+from ebbtide.cli.consoles import ExitStatus, console, say, write
 from ebbtide.cli.options import PreviewFormat
 from ebbtide.operations.interrupts import repeated_interrupts
 from ebbtide.text import command_line, printable

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from ebbtide.cli.config import namespace_of
-from ebbtide.cli.consoles import console, say
-from ebbtide.cli.exit_status import ExitStatus
+from ebbtide.cli.consoles import ExitStatus, console, say
 from ebbtide.cli.follow import Context, available_profile
 from ebbtide.cli.workloads import ProfileSource
 

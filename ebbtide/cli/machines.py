@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ebbtide.cli.consoles import console, say, write
-from ebbtide.cli.exit_status import ExitStatus
+from ebbtide.cli.consoles import ExitStatus, console, say, write
 from ebbtide.cli.options import PreviewFormat
 from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.errors import EbbtideError

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ebbtide.cli.consoles import console, say, write
-from ebbtide.cli.exit_status import ExitStatus
+from ebbtide.cli.consoles import ExitStatus, console, say, write
 from ebbtide.cli.options import ConfigFile, Cwd, PreviewFormat, Stack, stack_files
 from ebbtide.errors import EbbtideError
 

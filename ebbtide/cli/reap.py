@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ebbtide.cli.consoles import console, say, write
-from ebbtide.cli.exit_status import ExitStatus
+from ebbtide.cli.consoles import ExitStatus, console, say, write
 from ebbtide.cli.options import Cwd, PreviewFormat
 from ebbtide.text import command_line
 

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ebbtide.cli.consoles import console, say, write
+from ebbtide.cli.consoles import ExitStatus, console, say, write
 from ebbtide.cli.consoles import screen as screen_of
-from ebbtide.cli.exit_status import ExitStatus
-from ebbtide.cli.extras import require
+from ebbtide.cli.error_output import require
 from ebbtide.cli.options import ConfigFile, Cwd, Stack, duration, stack_files
 
 if TYPE_CHECKING:

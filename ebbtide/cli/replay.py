@@ -9,7 +9,7 @@ import typer
 
 from ebbtide.cli.consoles import console, write
 from ebbtide.cli.consoles import screen as screen_of
-from ebbtide.cli.extras import require
+from ebbtide.cli.error_output import require
 from ebbtide.cli.options import ConfigFile, Cwd, Out, Stack, stack_files
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ebbtide.cli.consoles import console, screen, write
-from ebbtide.cli.exit_status import ExitStatus
+from ebbtide.cli.consoles import ExitStatus, console, screen, write
 from ebbtide.cli.options import ConfigFile, Cwd, Out, Stack, stack_files, stack_name
 from ebbtide.text import several
 
@@ -97,7 +96,7 @@ def _replayed(path: Path, stack: str, after: "Recording", before: "Baseline | No
         TraceError: the trace itself is invalid.
     """
     from ebbtide.analysis.review.report import ReplaySummary  # noqa: PLC0415
-    from ebbtide.cli.extras import advice, require  # noqa: PLC0415
+    from ebbtide.cli.error_output import advice, require  # noqa: PLC0415
     from ebbtide.errors import EbbtideError  # noqa: PLC0415
 
     try:

@@ -9,8 +9,7 @@ from typer.core import TyperCommand
 
 from ebbtide.cli import follow as follow_command
 from ebbtide.cli.config import namespace_of
-from ebbtide.cli.consoles import say
-from ebbtide.cli.exit_status import ExitStatus
+from ebbtide.cli.consoles import ExitStatus, say
 from ebbtide.cli.options import PreviewFormat
 from ebbtide.cli.workloads import Command, fields_of, with_defaults, with_shared_options
 from ebbtide.work.tasks import CodeIn

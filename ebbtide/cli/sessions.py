@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn, Self
 import typer
 
 from ebbtide.cli.config import namespace_of
-from ebbtide.cli.consoles import console, say
-from ebbtide.cli.exit_status import ExitStatus
+from ebbtide.cli.consoles import ExitStatus, console, say
 from ebbtide.cli.follow import available_profile
 from ebbtide.cli.kubectl import kubectl_command
 from ebbtide.cli.run import UNRECORDED, Code, CodeInOption, Setup, with_code

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ebbtide.cli.consoles import say
-from ebbtide.cli.exit_status import ExitStatus
+from ebbtide.cli.consoles import ExitStatus, say
 from ebbtide.cli.options import BackendStack, ConfigFile, Cwd, duration, stack_name
 from ebbtide.errors import EbbtideError
 from ebbtide.text import command_line

@@ -49,7 +49,7 @@ def status(
         if format_ is PreviewFormat.JSON:
             write(statuses.read(source).model_dump_json(indent=2) + "\n", None)
         else:
-            from ebbtide.cli.status_tables import tables  # noqa: PLC0415
             from ebbtide.operations.failures import OperationError  # noqa: PLC0415
+            from ebbtide.operations.status_report import tables  # noqa: PLC0415
 
             show(lambda: tables(statuses.read(source)), OperationError, watch=watch)

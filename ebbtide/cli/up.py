@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ebbtide.cli.consoles import console, say
-from ebbtide.cli.exit_status import ExitStatus
+from ebbtide.cli.consoles import ExitStatus, console, say
 from ebbtide.cli.options import (
     BackendStack,
     ConfigFile,

@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from ebbtide.cli.consoles import console, say, write
-from ebbtide.cli.extras import require
+from ebbtide.cli.error_output import require
 from ebbtide.cli.options import PreviewFormat
 
 if TYPE_CHECKING:

@@ -407,11 +407,3 @@ def _cost(nodes: list[Object], prices: Rates, spent: Report | None) -> CostStatu
         idle_usd=round(spent.idle, 4) if spent else None,
         spent_since=datetime.fromtimestamp(spent.begins, UTC) if spent else None,
     )
-
-
-def never_message(queue: str, work: WaitingWork) -> str:
-    """Return the message about waiting work that no pool of its queue can run."""
-    return (
-        f"{work.kind} {work.name} in {work.namespace} cannot run in queue {queue}: {work.never}. Delete it "
-        "and submit it again with smaller requests, or declare a pool for it in the queue."
-    )

@@ -33,7 +33,8 @@ from ebbtide.operations.plan import NOTHING, Done, Plan, done_since
 from ebbtide.operations.pool_replacement import StatePool
 from ebbtide.operations.stack import WORDS, Stack, Step, narration
 from ebbtide.operations.state import CLUSTERS, record, with_record
-from ebbtide.operations.status import never_admitted, never_message
+from ebbtide.operations.status import never_admitted
+from ebbtide.operations.status_report import never_message
 from ebbtide.placement import Profile, ProfileError
 from ebbtide.placement.profile_sources import OUTPUT
 from ebbtide.placement.replacements import CONFIG, NAMESPACE, SUFFIX

@@ -14,7 +14,7 @@ import pytest
 from packaging.requirements import Requirement
 
 import ebbtide
-from ebbtide.cli.extras import MODULES, OF_COMMANDS
+from ebbtide.cli.error_output import MODULES, OF_COMMANDS
 from tests.repository import ROOT
 
 

@@ -16,7 +16,7 @@ import yaml
 from packaging.requirements import Requirement
 
 import ebbtide
-from ebbtide.cli.extras import OF_COMMANDS
+from ebbtide.cli.error_output import OF_COMMANDS
 from tests.repository import ROOT, commit_all, git
 from tests.running import full
 from tests.synth import synth

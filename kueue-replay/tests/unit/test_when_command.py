@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 from typer.testing import CliRunner
 
-from ebbtide.cli import app, extras
+from ebbtide.cli import app, error_output
 from ebbtide.clients.kubernetes import Api, ApiError
 from ebbtide.declaration.model import declare
 from ebbtide.placement import Profile
@@ -175,7 +175,7 @@ def test_a_missing_extra_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> Non
     def exists(name: str) -> bool:
         return name != "ebbtide_rehearsal"
 
-    monkeypatch.setattr(extras, "_exists", exists)
+    monkeypatch.setattr(error_output, "_exists", exists)
     status, text = _invoke("job", "new", *_JOB, "--when")
     assert status == 2
     assert text.startswith("`ebbtide job` needs ebbtide_rehearsal, which is not installed. Install it with: ")

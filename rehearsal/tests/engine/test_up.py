@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ebbtide.cli.exit_status import ExitStatus
+from ebbtide.cli.consoles import ExitStatus
 from ebbtide_rehearsal.cloud.store import API_ERROR, InjectedFault
 from rehearsal.tests.engine.sites import Site, kill, site_on, until, with_work
 from tests.declarations import pool

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ebbtide import __version__
-from ebbtide.cli.help_examples import EXAMPLES
+from ebbtide.cli.entry_point import EXAMPLES
 from ebbtide.text import command_line
 from tests.repository import ROOT
 

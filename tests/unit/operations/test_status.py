@@ -11,14 +11,13 @@ import pytest
 from rich.console import Console
 
 from ebbtide.analysis.costs.charges import BilledItem, Rates
-from ebbtide.cli.status_tables import tables
 from ebbtide.clients.kubernetes import Api
 from ebbtide.declaration.catalog.amounts import Amount
 from ebbtide.operations import access
 from ebbtide.operations.failures import OperationError
 from ebbtide.operations.ledger import Report, Sum
 from ebbtide.operations.status import QueueObjects, StatusSource, status
-from ebbtide.operations.status_report import GpuStatus, Status, UnusedGpus
+from ebbtide.operations.status_report import GpuStatus, Status, UnusedGpus, tables
 from ebbtide.operations.up import Update
 from ebbtide.operations.work import Snapshot
 from ebbtide.text import command_line
