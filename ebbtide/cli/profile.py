@@ -64,7 +64,10 @@ def _exported(files: "StackFiles") -> "Profile":
     try:
         return _recorded(files)
     except ModuleNotFoundError as error:
-        if error.name != "pulumi":
+        if (error.name or "").partition(".")[0] not in (
+            "google",
+            "pulumi",
+        ):  # Pulumi brings protobuf
             raise
         try:
             return _derived(files)

@@ -12,8 +12,7 @@ from pydantic.alias_generators import to_camel
 
 from ebbtide.analysis.providers import azure
 from ebbtide.analysis.recording.recording import STACK_TYPE, Recording, Resource, stack_and_project, urn_name
-from ebbtide.analysis.recording.values import UNKNOWN, Plain, Secret
-from ebbtide.analysis.recording.wire import ARCHIVE, ASSET, SECRET, SIGNATURE
+from ebbtide.analysis.recording.values import ARCHIVE, ASSET, SECRET, SIGNATURE, UNKNOWN, Plain, Secret
 from ebbtide.errors import EbbtideError
 from ebbtide.values.paths import path_text
 from ebbtide.values.user_files import parse_json

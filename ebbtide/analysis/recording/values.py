@@ -21,6 +21,13 @@ class Unknown(Enum):
 UNKNOWN: Final = Unknown.UNKNOWN
 """A value that only the cloud knows, without an assumed response."""
 
+# Part of the engine's protocol: sdk/go/common/resource/properties.go and sdk/go/common/resource/asset.go of
+# pulumi.
+SIGNATURE: Final = "4dabf18193072939515e22adb298388d"
+SECRET: Final = "1b47061264138c4ac30d75fd1eb44270"  # noqa: S105 - no password
+ASSET: Final = "c44067f5952c0a294b673a41bacd8c17"
+ARCHIVE: Final = "0def7320c3a5731c473e5ecbe6d01bc7"
+
 SECRET_TEXT: Final = "[secret]"  # noqa: S105 - no password
 """The display text of a secret."""
 

@@ -9,16 +9,10 @@ from typing import Final
 
 from google.protobuf import struct_pb2
 
-from ebbtide.analysis.recording.values import UNKNOWN, Plain, Secret
+from ebbtide.analysis.recording.values import ARCHIVE, ASSET, SECRET, SIGNATURE, UNKNOWN, Plain, Secret
 
-# Part of the engine's protocol: sdk/go/common/resource/properties.go and sdk/go/common/resource/asset.go of
-# pulumi.
-SIGNATURE: Final = "4dabf18193072939515e22adb298388d"
-SECRET: Final = "1b47061264138c4ac30d75fd1eb44270"  # noqa: S105 - no password
 _REFERENCE: Final = "5cf8f73096256a8f31e491e813e4eb8e"
 _OUTPUT: Final = "d0e6a833031e9bbcd3f4e8bde6ca49a4"
-ASSET: Final = "c44067f5952c0a294b673a41bacd8c17"
-ARCHIVE: Final = "0def7320c3a5731c473e5ecbe6d01bc7"
 _UNKNOWN: Final = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
 
 

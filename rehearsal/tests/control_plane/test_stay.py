@@ -231,8 +231,8 @@ def test_every_command_of_the_pages(tmp_path: Path) -> None:
 
 
 def test_the_tutorial(tmp_path: Path) -> None:
-    """Its files, and its commands in each terminal: the Job goes on after its node was reclaimed, and the
-    change of the cluster is made."""
+    """Files and commands of the tutorial's page, in each terminal: the Job goes on after its node was
+    reclaimed, and the change of the cluster is made."""
     page = "docs/tutorial.md"
     declared, changed = (block.text for block in of_kind("yaml") if block.page == page)
     (program,) = (block.text for block in of_kind("python") if block.page == page)

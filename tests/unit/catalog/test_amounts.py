@@ -49,6 +49,6 @@ def test_a_change_of_an_unknown_price_is_not_none(
 
 
 def test_a_change_with_an_unknown_price_is_a_bound() -> None:
-    """What is known of a change is its least, or its most."""
+    """The known part of a change is its least, or its most."""
     assert Amount(2, ("gpu",)).change_from(Amount(1)) == "at least +$1.00"
     assert Amount(2).change_from(Amount(1, ("gpu",))) == "at most +$1.00"

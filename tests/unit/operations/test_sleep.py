@@ -166,7 +166,7 @@ _ADDRESS = BilledItem("address", Amount(unknown=("address",)))
     ],
 )
 def test_unknown_prices_are_not_free(items: tuple[BilledItem, ...], words: str) -> None:
-    """What a sleeping stack is still billed for without a known price is unknown, or makes a lower bound."""
+    """The bill of a sleeping stack is unknown without a known price, or a lower bound with some."""
     sleeper = _sleeper(_Power())
     rates = replace(sleeper.rates, idle_of_nodes=_ADDRESS.amount, items=items)
     lines: list[str] = []
