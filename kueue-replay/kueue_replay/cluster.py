@@ -198,8 +198,6 @@ class Flavor:
     """A ResourceFlavor.
 
     Attributes:
-        name: its name.
-        pools: names of the pools whose nodes it selects.
         queued: whether they are provisioned by ProvisioningRequests.
         labels: node labels that it selects.
     """
@@ -215,13 +213,11 @@ class Declaration:
     """A cluster with what follows from its objects.
 
     Attributes:
-        cluster: the cluster.
         pools: its node pools, for the autoscaler.
         capacity: capacity of a node for pods, by pool.
         accelerators: type of accelerators, by pool; empty for none.
         queues: its LocalQueues, by name.
         flavors: its ResourceFlavors, by name.
-        priorities: values of its WorkloadPriorityClasses.
     """
 
     cluster: Cluster

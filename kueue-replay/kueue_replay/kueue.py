@@ -56,14 +56,13 @@ class PodSet(Struct, frozen=True):
 
 
 class _Act(Struct, frozen=True, tag_field="do", tag=True):
-    pass
+    """An action at a time, in seconds from the start, on a job by its name."""
 
 
 class Submit(_Act, frozen=True):
     """Create a job at a time.
 
     Attributes:
-        at: seconds from the start.
         job: its unique name.
         queue: its LocalQueue, as `namespace/name`.
         pod_sets: its pods.
@@ -81,8 +80,6 @@ class PodsReady(_Act, frozen=True):
     """Set whether all pods of an admitted job are ready; void once the job is evicted.
 
     Attributes:
-        at: seconds from the start.
-        job: its name.
         ready: false once a pod has failed, such as with a reclaimed node, until it is replaced.
     """
 
@@ -95,8 +92,6 @@ class Finish(_Act, frozen=True):
     """End a job; void once it is evicted.
 
     Attributes:
-        at: seconds from the start.
-        job: its name.
         succeeded: whether it has succeeded.
     """
 
@@ -109,8 +104,6 @@ class Evict(_Act, frozen=True):
     """Evict a job with quota, as for a failed node; it is requeued. Void once it is evicted.
 
     Attributes:
-        at: seconds from the start.
-        job: its name.
         reason: reason of the condition Evicted.
     """
 
@@ -123,8 +116,6 @@ class Check(_Act, frozen=True):
     """Set an admission check of a job; void once it is evicted.
 
     Attributes:
-        at: seconds from the start.
-        job: its name.
         check: name of the AdmissionCheck.
         state: `Failed` is a failed ProvisioningRequest: Kueue retries it after the backoff of its
             ProvisioningRequestConfig, or rejects the job after the last attempt.
@@ -142,7 +133,6 @@ class Timer(_Act, frozen=True):
     """Report an event `timer` at a time.
 
     Attributes:
-        at: seconds from the start.
         tag: the event's tag.
     """
 
@@ -154,7 +144,6 @@ class Apply(_Act, frozen=True):
     """Create or change an object: a quota, a stop policy, a flavor.
 
     Attributes:
-        at: seconds from the start.
         manifest: the object, of a kind in `ORDER`.
     """
 

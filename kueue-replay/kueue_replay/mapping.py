@@ -54,12 +54,6 @@ class Work:
     """A job of a trace on a declaration.
 
     Attributes:
-        number: its number in the trace.
-        job: the job.
-        queue: its LocalQueue.
-        pods: number of its pods.
-        shape: requests of each.
-        priority: value of its priority.
         accelerator: type of accelerators that its pods select; empty for any.
         why_not: why it never fits; empty if it does.
         flavor: ResourceFlavor that its pods select; empty for any.
@@ -103,7 +97,6 @@ class Mapper:
     """Maps the jobs of a trace to a declaration.
 
     Attributes:
-        declaration: the declaration.
         table: names of the trace as names of the declaration.
         own: whether the trace is written for this declaration, so that an unknown name is a fault.
         ends: whether jobs are to end, for which their nodes have to live long enough.

@@ -32,12 +32,8 @@ class PublicTrace:
     """A public trace.
 
     Attributes:
-        repository: its GitHub repository.
         commit: commit of the pinned version.
-        path: its file.
         sha256: hash of the file.
-        licence: its licence.
-        content: its content.
         member: the member of the file, which is an archive; empty for the file itself.
     """
 

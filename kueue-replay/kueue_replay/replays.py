@@ -171,11 +171,8 @@ class Result:
     """The result of a request.
 
     Attributes:
-        trace: the replayed jobs.
         jobs: number of jobs that were given.
         submitted: time of the last one's submission.
-        columns: the outcomes of each cluster.
-        effects: the effects of assumptions.
         first_seed: seed of the first outcome.
     """
 

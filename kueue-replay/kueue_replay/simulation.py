@@ -34,7 +34,6 @@ class JobOutcome:
     """Outcome of a job.
 
     Attributes:
-        work: the job.
         reserved: time at which it first had quota, seconds; None for never.
         started: time at which all of its pods first ran; None for never.
         ended: time of its end, seconds; None for never.
@@ -70,8 +69,6 @@ class Outcome:
     """The outcome of one replay; times in seconds since the first submission.
 
     Attributes:
-        declaration: the declaration.
-        jobs: the jobs, in the trace's order.
         events: nodes that were added and removed, as in a rehearsal's timeline.
         end: time at which nothing more happened.
         reclaims: times of reclaims by pool.

@@ -80,9 +80,7 @@ class TraceJob:
 
     Attributes:
         line: its line in the file.
-        name: its name; empty for none.
         submit: seconds from the first job's submission.
-        seconds: its duration.
         pods: number of its pods; None if CPU, memory and GPUs are totals, to be split by the pools' machines.
         cpu: CPUs of each pod; None for the share of its node.
         memory: bytes of each pod; None for the share of its node.
@@ -92,7 +90,6 @@ class TraceJob:
         priority: name of its WorkloadPriorityClass; empty for none.
         checkpoint: seconds between checkpoints; None if an eviction loses everything.
         deadline: seconds from the first job's submission; None for none.
-        user: its user; empty for none.
         keep_node: whether no scale-down ends it.
         admitted: whether it has quota at the start.
         started: whether its nodes exist at the start.
@@ -329,8 +326,6 @@ class Trace:
     """A trace.
 
     Attributes:
-        file: its file.
-        format: its format.
         jobs: its jobs, by time of submission.
         midnight: seconds from midnight to the first submission.
         notes: sentences about what was read how.

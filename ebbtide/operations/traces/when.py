@@ -276,8 +276,6 @@ class Estimate:
     """When a job starts.
 
     Attributes:
-        namespace: its namespace.
-        name: its name.
         queue: its queue; empty for none.
         position: its position among the waiting jobs of its queue, from 1.
         half: median of the seconds until it starts; None if it cannot be known.
