@@ -79,20 +79,6 @@ def test_a_running_cloud_hears_of_a_region(tmp_path: Path) -> None:
     assert "eastus3" not in locations(store, CloudKind.GKE).names()
 
 
-def test_a_resource_group_in_no_region(tmp_path: Path) -> None:
-    """Azure lists the regions that it has (Azure/azure-cli#16368)."""
-    azure = Azure(tmp_path)
-    with pytest.raises(RefusedError) as refused:
-        azure.make("resources:ResourceGroup", resourceGroupName="train", location="mars")
-    message = (
-        "The provided location 'mars' is not available for resource group. List of available regions is '"
-    )
-    assert f'Code="LocationNotAvailableForResourceGroup" Message="{message}australiacentral,' in str(
-        refused.value
-    )
-    azure.make("resources:ResourceGroup", resourceGroupName="train", location="East US")
-
-
 def test_a_size_that_the_region_lacks(tmp_path: Path) -> None:
     """AKS names the size and the region."""
     azure = Azure(tmp_path)
