@@ -40,7 +40,6 @@ class AddOnArgs:
     """Arguments of an add-on.
 
     Attributes:
-        declaration: the whole declaration.
         artifacts: the store of pipelines' artifacts; None if they are stored in the cluster.
         depends_on: the add-ons that are installed before it and, on an existing cluster, deleted after it.
         deleted_with: the cluster, if its deletion deletes the objects.

@@ -27,7 +27,6 @@ class AddonsArgs:
     """Arguments of add-ons.
 
     Attributes:
-        declaration: the whole declaration.
         create_resources: creates the cloud resources of a team.
         pools: the node pools.
         pool_names: the names of work pools in the cloud, by declared name.

@@ -192,11 +192,7 @@ class _Deployment(pulumi.CustomResource):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExistingPipelinesArgs:
-    """Arguments of `ExistingPipelines`.
-
-    Attributes:
-        declared: the add-on, as declared.
-    """
+    """Arguments of `ExistingPipelines`."""
 
     declared: Declared
 

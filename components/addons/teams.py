@@ -99,7 +99,6 @@ class TenantArgs:
     """Arguments of `Tenant`.
 
     Attributes:
-        declaration: the whole declaration.
         team: the tenant.
         profile: the placement profile for workloads in its namespace.
         flavors: the flavors of its queues.

@@ -34,7 +34,6 @@ class ClusterArgs:
     Attributes:
         declaration: the whole declaration; name, system pool, version, access, owner and lifetime are read
             from it.
-        cloud: its cloud.
         resource_group: name of the cluster's resource group.
         subnet: resource id of the nodes' subnet.
         identity: resource id of the control plane's identity.

@@ -52,13 +52,10 @@ class IdentityArgs:
     Attributes:
         name: its name in its resource group.
         resource_group: name of that group.
-        location: region.
         subscription: subscription id, part of the ids of role definitions.
         subnet: resource id of the nodes' subnet.
         reservations: resource ids of the pools' capacity reservation groups.
         dns_zone: resource id of the declared private DNS zone of a private cluster, if any.
-        keys: declared keys.
-        labels: billing labels.
     """
 
     name: str
@@ -150,7 +147,6 @@ class MembersArgs:
 
     Attributes:
         declaration: the whole declaration; its teams are read from it.
-        cloud: its cloud.
         cluster: resource id of the cluster.
         workspace: resource id of the workspace with the cluster's logs; None without one.
     """

@@ -35,11 +35,8 @@ class LogStoreArgs:
     """Arguments of `LogStore`.
 
     Attributes:
-        logs: the declared add-on.
         name: name of the cluster, part of the names of workspace and rule.
         resource_group: name of their resource group; they are deleted with it.
-        location: region.
-        labels: billing labels.
     """
 
     logs: Logs
@@ -178,10 +175,8 @@ class MetricStoreArgs:
     Attributes:
         name: name of the cluster, part of the names of workspace, endpoint and rule.
         resource_group: name of their resource group; they are deleted with it.
-        location: region.
         cluster: resource id of the cluster.
         deleted_with: the cluster, whose deletion deletes the association.
-        labels: billing labels.
     """
 
     name: str

@@ -20,10 +20,8 @@ class NetworkArgs:
     Attributes:
         name: name of the virtual network.
         resource_group: name of the resource group.
-        location: region.
         network: range of the nodes, or the existing subnet.
         storage: whether the nodes need access to storage accounts that deny other networks.
-        labels: billing labels.
     """
 
     name: str

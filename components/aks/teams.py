@@ -146,17 +146,13 @@ class TenantArgs:
     """Arguments of a tenant.
 
     Attributes:
-        team: the team.
         cluster: name of the cluster, the prefix of names.
-        subscription: subscription id.
         bucket: name of the storage account with the bucket.
         resource_group: name of the resource group.
-        location: region.
         issuer: URL of the cluster's OIDC issuer, for the federated credential.
         subnet: resource id of the only subnet that reaches file shares; None for an existing network, whose
             subnets may lack the required service endpoint.
         keep: default of whether a bucket remains when the stack is destroyed.
-        labels: billing labels.
     """
 
     team: Team
@@ -397,15 +393,12 @@ class RegistryArgs:
     """Arguments of `Registry`.
 
     Attributes:
-        name: name of the registry.
         group_name: name of the resource group of a registry that is kept.
         subscription: subscription id, part of the ids of role definitions.
         resource_group: name of the cluster's resource group, for a registry that is deleted with the stack.
-        location: region.
         keep: whether it remains when the stack is destroyed.
         members: declared members, who may push.
         kubelet: object id of the identity with which nodes pull images.
-        labels: billing labels.
     """
 
     name: str

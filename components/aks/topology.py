@@ -44,6 +44,7 @@ class Topology(pulumi.ComponentResource):
         pulumi.RunError: the declaration is for another cloud.
     """
 
+    cloud: Aks
     cluster_name: pulumi.Output[str]
     resource_group: pulumi.Output[str]
     """Name of the cluster's resource group."""
@@ -67,7 +68,7 @@ class Topology(pulumi.ComponentResource):
     ) -> None:
         unaliased = pulumi.ResourceOptions(transformations=[without_aliases])
         super().__init__("ebbtide:aks:Topology", name, {}, pulumi.ResourceOptions.merge(opts, unaliased))
-        cloud = require_cloud(declaration, Aks)
+        cloud = self.cloud = require_cloud(declaration, Aks)
         self.expires = expires(name, declaration, self)
         self.labels = billing_labels(declaration, self.expires)
         base = _existing(declaration, cloud) if cloud.existing else _own(name, declaration, cloud, self)

@@ -65,9 +65,9 @@ def deploy(
     Raises:
         pulumi.RunError: the declaration is for another cloud.
     """
-    cloud = require_cloud(declaration, Gke)
     options = pulumi.ResourceOptions(parent=parent, providers=[provider] if provider else None)
     topology = Topology(declaration.name, declaration, options)
+    cloud = topology.cloud
     if has_add_ons(declaration):
         store = artifacts(topology, declaration, cloud)
         Addons(

@@ -26,8 +26,6 @@ class ClusterArgs:
     Attributes:
         declaration: the whole declaration; name, channel, version, access, owner and lifetime are read from
             it.
-        cloud: its cloud.
-        network: its network.
         node_account: e-mail of the nodes' service account, for the short-lived default pool.
         expires: time of expiry; None for a permanent cluster.
         depends_on: grants on the keys that encrypt Secrets and the default pool's disk.

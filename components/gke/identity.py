@@ -72,7 +72,6 @@ class KeyGrantsArgs:
     """Arguments of `KeyGrants`.
 
     Attributes:
-        keys: the declared keys.
         project: project id of the cluster and of the service agents.
         secrets: whether the stack creates the cluster, and so needs the key that encrypts its Secrets.
     """
@@ -130,7 +129,6 @@ class MembersArgs:
 
     Attributes:
         declaration: the whole declaration; its teams and the cluster's name are read from it.
-        cloud: its cloud.
     """
 
     declaration: Declaration

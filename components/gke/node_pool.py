@@ -54,7 +54,6 @@ class NodePoolArgs:
             project's default account, which usually has far more permissions than a node needs.
         disk_key: name of the Cloud KMS key that encrypts boot disks. Default: Google's key.
         network_tags: network tags of all nodes of the cluster; the pool's are added.
-        labels: billing labels.
         deleted_with: the cluster, if its deletion deletes the pool, so that a destroy skips separate
             deletions.
         depends_on: prerequisites of a node: the network's egress, the account's grants.

@@ -141,15 +141,11 @@ class TenantArgs:
     """Arguments of a tenant.
 
     Attributes:
-        team: the team.
         cluster: name of the cluster, the prefix of names.
-        project: project id.
-        bucket: name of the bucket.
         region: region of the bucket: the cluster's, so that reading from it costs nothing.
         zone: zone of a file system; None if no pool declares one.
         clients: the nodes, which alone reach a file system; None without one.
         keep: default of whether a bucket remains when the stack is destroyed.
-        labels: billing labels.
         pipelines: e-mail of the service account that pipeline steps already act as; empty if there is none.
             It also gets access to the bucket, if the team uses the namespace of Kubeflow Pipelines.
         depends_on: the cluster: a project's first cluster creates its workload identity pool.
@@ -295,16 +291,11 @@ class RegistryArgs:
     """Arguments of `Registry`.
 
     Attributes:
-        declared: the registry, as declared.
-        name: name of the repository.
-        team: name of the team.
-        project: project id.
         location: region of the repository: the cluster's, so that pulls have no egress cost.
         keep: whether it remains when the stack is destroyed.
         members: declared members, who may push.
         node_accounts: e-mail addresses of service accounts with which nodes pull images, except a created
             cluster's, which may read every repository of the project.
-        labels: billing labels.
     """
 
     declared: Declared

@@ -40,6 +40,7 @@ class Topology(pulumi.ComponentResource):
         pulumi.RunError: the declaration is for another cloud.
     """
 
+    cloud: Gke
     cluster_name: pulumi.Output[str]
     kubeconfig: pulumi.Output[str]
     """A secret: it has no credential, but discloses the address of the control plane."""
@@ -57,7 +58,7 @@ class Topology(pulumi.ComponentResource):
         self, name: str, declaration: Declaration, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("ebbtide:gke:Topology", name, {}, opts)
-        cloud = require_cloud(declaration, Gke)
+        cloud = self.cloud = require_cloud(declaration, Gke)
         self.expires = expires(name, declaration, self)
         self.labels = billing_labels(declaration, self.expires)
         base = (
