@@ -5,7 +5,7 @@ from pathlib import Path
 import pulumi
 
 from components import program
-from ebbtide.declaration.model import Cluster
+from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.project.source import NAMESPACE, find_misplaced, parsed
 
 

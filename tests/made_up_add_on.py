@@ -10,10 +10,12 @@ import pytest
 from pulumi_kubernetes import helm
 
 from components.addons.add_on import AddOnArgs, AddOnComponent
-from ebbtide.declaration.catalog import PINS, Pin, footprint
+from ebbtide.declaration.catalog.resources import footprint
 from ebbtide.declaration.catalog.tables import rows
-from ebbtide.declaration.model import Cluster, declare
+from ebbtide.declaration.catalog.versions import PINS, Pin
 from ebbtide.declaration.model.addons import ADD_ONS, WORK, AddOn, Addons, AddOnSpec, Right
+from ebbtide.declaration.model.cluster import Cluster
+from ebbtide.declaration.model.declare import declare
 
 CHART = "oci://registry.example.com/charts/gadget"
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
 from ebbtide.clients.clouds.interfaces import QuotaLimit
-from ebbtide.declaration.catalog import CloudKind, quota_names
-from ebbtide.declaration.catalog.machines import DECLARED
+from ebbtide.declaration.catalog.machines import DECLARED, quota_names
+from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.resolved_pool import ResolvedPool
 
 GLOBAL: Final = "global"

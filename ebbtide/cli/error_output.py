@@ -15,7 +15,7 @@ from ebbtide.text import install_command
 
 if TYPE_CHECKING:
     from ebbtide.analysis.preview.stack_files import StackFiles
-    from ebbtide.declaration.model import DeclarationError
+    from ebbtide.declaration.model.faults import DeclarationError
     from ebbtide.declaration.project.diagnostics import Report, Style
     from ebbtide.declaration.project.source import Source
 

@@ -31,7 +31,7 @@ def _accelerators() -> list[str]:
 
 def _regions() -> list[str]:
     """Return the regions of both clouds, for shell completion."""
-    from ebbtide.declaration.catalog import Locations  # noqa: PLC0415
+    from ebbtide.declaration.catalog.locations import Locations  # noqa: PLC0415
 
     return sorted(region for cloud in CloudKind for region in Locations(cloud).regions())
 
@@ -96,7 +96,8 @@ def _clouds(gpu: str, cloud: CloudKind | None, region: str) -> "list[CloudKind]"
     Raises:
         MachineSearchError: no cloud has the region or the accelerator.
     """
-    from ebbtide.declaration.catalog import Locations, short_for  # noqa: PLC0415
+    from ebbtide.declaration.catalog.accelerators import short_for  # noqa: PLC0415
+    from ebbtide.declaration.catalog.locations import Locations  # noqa: PLC0415
     from ebbtide.declaration.catalog.machine_offers import accelerator_types  # noqa: PLC0415
     from ebbtide.text import did_you_mean  # noqa: PLC0415
 

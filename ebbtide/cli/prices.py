@@ -95,7 +95,7 @@ def _stack_keys(files: "StackFiles") -> "set[PriceKey]":
 
 def _table_keys(cloud: CloudKind | None, regions: list[str]) -> "set[PriceKey]":
     """Return the keys of the table's prices in regions, by default all regions of a cloud."""
-    from ebbtide.declaration.catalog import Locations  # noqa: PLC0415
+    from ebbtide.declaration.catalog.locations import Locations  # noqa: PLC0415
     from ebbtide.declaration.catalog.prices import regional_items, regions_with_prices  # noqa: PLC0415
     from ebbtide.text import did_you_mean  # noqa: PLC0415
 

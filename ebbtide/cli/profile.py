@@ -46,7 +46,7 @@ def _is_own_program(files: "StackFiles") -> bool:
 
 def _derived(files: "StackFiles") -> "Profile":
     """Derive the profile from the declaration in the stack's file, without Pulumi."""
-    from ebbtide.declaration.model import declare  # noqa: PLC0415
+    from ebbtide.declaration.model.declare import declare  # noqa: PLC0415
     from ebbtide.placement.derive import profile as derived  # noqa: PLC0415
 
     return derived(declare(files.declaration(), default_name=files.cluster_name))
@@ -59,7 +59,7 @@ def _exported(files: "StackFiles") -> "Profile":
         ModuleNotFoundError: Pulumi is not installed, and the stack's file has no complete declaration.
     """
     from ebbtide.analysis.preview.stack_config import StackFileError  # noqa: PLC0415
-    from ebbtide.declaration.model import DeclarationError  # noqa: PLC0415
+    from ebbtide.declaration.model.faults import DeclarationError  # noqa: PLC0415
 
     try:
         return _recorded(files)

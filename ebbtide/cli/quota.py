@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ebbtide.analysis.preview.stack_files import StackFiles
     from ebbtide.analysis.quotas import Quota, QuotaCheck
     from ebbtide.analysis.recording.recording import Recording
-    from ebbtide.declaration.catalog import CloudKind
+    from ebbtide.declaration.cloud_kind import CloudKind
 
     Checks = dict[tuple[CloudKind, str], list[QuotaCheck]]
     """Comparisons by cloud and account."""
@@ -91,7 +91,7 @@ def show_checks(files: "StackFiles", checks: "Checks") -> None:
 
 
 def _account(cloud: "CloudKind", accounts: list[str]) -> str:
-    from ebbtide.declaration.catalog import CLOUD_SPECS  # noqa: PLC0415
+    from ebbtide.declaration.catalog.clouds import CLOUD_SPECS  # noqa: PLC0415
 
     word = CLOUD_SPECS[cloud].account
     if len(accounts) > 1:
@@ -139,7 +139,7 @@ def _show(cloud: "CloudKind", account: str, checks: "Sequence[QuotaCheck]") -> N
     """Print the table of a project or subscription, and the limits to request."""
     from rich.table import Table  # noqa: PLC0415
 
-    from ebbtide.declaration.catalog import CLOUD_SPECS  # noqa: PLC0415
+    from ebbtide.declaration.catalog.clouds import CLOUD_SPECS  # noqa: PLC0415
 
     output = console(sys.stdout)
     output.print(f"{cloud}: {CLOUD_SPECS[cloud].account} {account}", soft_wrap=True)
@@ -159,7 +159,7 @@ def _show(cloud: "CloudKind", account: str, checks: "Sequence[QuotaCheck]") -> N
 
 
 def _remarks(cloud: "CloudKind", account: str, checks: "Sequence[QuotaCheck]") -> list[str]:
-    from ebbtide.declaration.catalog import CLOUD_SPECS  # noqa: PLC0415
+    from ebbtide.declaration.catalog.clouds import CLOUD_SPECS  # noqa: PLC0415
 
     lines: list[str] = []
     if any(check.request is not None for check in checks):

@@ -65,7 +65,7 @@ def reap(
     none could be started.
     """
     from ebbtide.clients.clouds.interfaces import Account  # noqa: PLC0415
-    from ebbtide.declaration.catalog import CloudKind  # noqa: PLC0415
+    from ebbtide.declaration.cloud_kind import CloudKind  # noqa: PLC0415
     from ebbtide.declaration.project.source import project_directory  # noqa: PLC0415
     from ebbtide.operations import reap as reaping  # noqa: PLC0415
     from ebbtide.operations.backend import Backend  # noqa: PLC0415

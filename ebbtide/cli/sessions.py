@@ -325,7 +325,7 @@ def notebook(
     it again. Jupyter ends kernels and terminals without activity for the time of --idle, and then itself; an
     open browser tab is no activity. Exit status 1: the pod ended.
     """
-    from ebbtide.declaration.catalog import PINS  # noqa: PLC0415
+    from ebbtide.declaration.catalog.versions import PINS  # noqa: PLC0415
     from ebbtide.work.runs import sessions  # noqa: PLC0415
     from ebbtide.work.runs import sessions as notebooks  # noqa: PLC0415
 

@@ -11,7 +11,8 @@ from ebbtide.clients.clouds import connect
 from ebbtide.clients.clouds.interfaces import Account, CloudApiError, ClusterIdentity, Inventory
 from ebbtide.clients.kubernetes import Api, ApiError, KubeconfigError, MissingClientError
 from ebbtide.clients.kubernetes.objects import text
-from ebbtide.declaration.catalog import CLOUD_SPECS, CloudKind
+from ebbtide.declaration.catalog.clouds import CLOUD_SPECS
+from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.operations.failures import OperationError
 from ebbtide.operations.state import State
 from ebbtide.placement import Profile, ProfileError

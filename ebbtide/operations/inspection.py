@@ -12,7 +12,7 @@ from ebbtide.analysis.recording.recording import Recording
 from ebbtide.clients.clouds.interfaces import Account, CloudApiError, Contents, StoredData
 from ebbtide.clients.kubernetes import Api, ApiError, Object
 from ebbtide.clients.kubernetes.objects import part, parts, text
-from ebbtide.declaration.catalog import CloudKind
+from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.operations import access, user_objects
 from ebbtide.operations.access import Clouds
 from ebbtide.operations.failures import OperationError

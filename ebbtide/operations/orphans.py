@@ -6,9 +6,10 @@ from typing import Any
 
 from ebbtide.analysis.costs.charges import rates
 from ebbtide.clients.clouds.interfaces import CloudApiError, CloudResource, ClusterIdentity, Inventory
-from ebbtide.declaration.catalog import CloudKind, find_price
 from ebbtide.declaration.catalog.amounts import Amount
 from ebbtide.declaration.catalog.clouds import region_of
+from ebbtide.declaration.catalog.prices import find_price
+from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.operations.access import Clouds, commands
 from ebbtide.operations.user_objects import CloudNames
 

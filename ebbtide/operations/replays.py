@@ -12,8 +12,8 @@ from ebbtide.analysis.reading.facts import RecordedPool
 from ebbtide.analysis.reading.pools import read_clusters, read_pools
 from ebbtide.analysis.recording.recording import Recording
 from ebbtide.analysis.review.report import ReplayColumn, ReplaySummary
-from ebbtide.declaration.catalog import CloudKind
 from ebbtide.declaration.catalog.amounts import Amount
+from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.errors import EbbtideError
 from ebbtide.placement.profile import PoolProfile, Profile
 from ebbtide.placement.profile_sources import is_profile_text

@@ -13,8 +13,8 @@ from typing import Any, Final
 from ebbtide.analysis.costs.charges import Rates, rates
 from ebbtide.clients.clouds.interfaces import ClusterPower, NodePoolSize
 from ebbtide.clients.kubernetes.objects import part, text, words
-from ebbtide.declaration.catalog import CloudKind
 from ebbtide.declaration.catalog.amounts import total
+from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.operations import access, queue_stops, state
 from ebbtide.operations.failures import OperationError
 from ebbtide.operations.inspection import running_lines

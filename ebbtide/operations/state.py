@@ -11,7 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 from ebbtide.analysis.recording.recording import STACK_TYPE, urn_name
 from ebbtide.clients.clouds.interfaces import Account, ClusterIdentity
 from ebbtide.clients.kubernetes.objects import part, parts, text
-from ebbtide.declaration.catalog import CloudKind
+from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model import expiry
 
 

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from ebbtide.clients.kubernetes import Api, Object
 from ebbtide.clients.kubernetes.objects import part, parts, text, words
-from ebbtide.declaration.catalog import CloudKind
+from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.operations.state import ObjectReference, State
 from ebbtide.values import clock
 

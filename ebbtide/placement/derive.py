@@ -5,20 +5,16 @@ from dataclasses import replace
 from typing import Final, assert_never
 from urllib.parse import quote
 
-from ebbtide.declaration.catalog import CloudKind, default_image, resource_name
-from ebbtide.declaration.model import (
-    Aks,
-    Cluster,
-    Gke,
-    Preemptible,
-    Queue,
-    Spot,
-    Taint,
-    Team,
-)
+from ebbtide.declaration.catalog.accelerators import default_image, resource_name
+from ebbtide.declaration.cloud_kind import CloudKind
+from ebbtide.declaration.model.capacity import Preemptible, Spot
+from ebbtide.declaration.model.cloud import Aks, Gke
+from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.labels_and_taints import LabelsAndTaints
 from ebbtide.declaration.model.physical_names import BUCKET, REPOSITORY, account_name, fitting
+from ebbtide.declaration.model.pool import Taint
 from ebbtide.declaration.model.resolved_pool import ResolvedPool
+from ebbtide.declaration.model.tenancy import Queue, Team
 from ebbtide.placement.profile import (
     PRIORITIES,
     UNCONFIGURED,

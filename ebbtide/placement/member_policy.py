@@ -3,11 +3,13 @@
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from ebbtide.declaration.catalog import CloudKind, resource_name
-from ebbtide.declaration.model import Cluster, Taint, Team
-from ebbtide.declaration.model.cluster import PIPELINES_NAMESPACE
+from ebbtide.declaration.catalog.accelerators import resource_name
+from ebbtide.declaration.cloud_kind import CloudKind
+from ebbtide.declaration.model.cluster import PIPELINES_NAMESPACE, Cluster
 from ebbtide.declaration.model.labels_and_taints import SYSTEM_ONLY
 from ebbtide.declaration.model.physical_names import SUBDOMAIN, fitting
+from ebbtide.declaration.model.pool import Taint
+from ebbtide.declaration.model.tenancy import Team
 from ebbtide.placement.derive import BUCKET_DRIVERS
 from ebbtide.placement.profile import QUEUE_LABEL
 from ebbtide.placement.profile_sources import CONFIG_MAP

@@ -6,7 +6,9 @@ from typing import Any, assert_never
 
 import yaml
 
-from ebbtide.declaration.model import Aks, Cluster, Gke, GkeConsolidation, Queue
+from ebbtide.declaration.model.cloud import Aks, Gke, GkeConsolidation
+from ebbtide.declaration.model.cluster import Cluster
+from ebbtide.declaration.model.tenancy import Queue
 from ebbtide.placement.profile import PRIORITIES
 from ebbtide.placement.queueing import (
     Check,

@@ -3,8 +3,10 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from ebbtide.declaration.catalog import COMPUTE_CLASS, resource_name
-from ebbtide.declaration.model import Cluster, Pool, Taint
+from ebbtide.declaration.catalog.accelerators import resource_name
+from ebbtide.declaration.catalog.clouds import COMPUTE_CLASS
+from ebbtide.declaration.model.cluster import Cluster
+from ebbtide.declaration.model.pool import Pool, Taint
 from ebbtide.declaration.model.resolved_pool import ResolvedPool
 from ebbtide.placement.profile import QUEUE_LABEL
 

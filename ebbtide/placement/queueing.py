@@ -7,10 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ebbtide.declaration.catalog import CLOUD_SPECS, resource_name
-from ebbtide.declaration.model import Cluster, Preemption, Queue, Queued, Taint, Team
-from ebbtide.declaration.model.cluster import FLAVORS_IN_A_GROUP
+from ebbtide.declaration.catalog.accelerators import resource_name
+from ebbtide.declaration.catalog.clouds import CLOUD_SPECS
+from ebbtide.declaration.model.capacity import Queued
+from ebbtide.declaration.model.cluster import FLAVORS_IN_A_GROUP, Cluster
+from ebbtide.declaration.model.pool import Taint
 from ebbtide.declaration.model.resolved_pool import ResolvedPool
+from ebbtide.declaration.model.tenancy import Preemption, Queue, Team
 from ebbtide.placement.derive import toleration
 from ebbtide.placement.profile import NodeTaint, Toleration
 from ebbtide.values import quantities

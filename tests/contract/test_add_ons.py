@@ -13,10 +13,12 @@ from components.addons.teams import TeamResources
 from ebbtide.analysis.costs.charges import footprints_with_disks
 from ebbtide.analysis.recording.record import record
 from ebbtide.analysis.recording.recording import Recording
-from ebbtide.declaration.catalog import footprint
-from ebbtide.declaration.model import Cluster, DeclarationError, declare
+from ebbtide.declaration.catalog.resources import footprint
 from ebbtide.declaration.model.addons import ADD_ONS
 from ebbtide.declaration.model.addons import Addons as Declared
+from ebbtide.declaration.model.cluster import Cluster
+from ebbtide.declaration.model.declare import declare
+from ebbtide.declaration.model.faults import DeclarationError
 from ebbtide.declaration.model.resolved_pool import resolve
 from ebbtide.declaration.model.rules.system_pool import system_pods
 from tests.declarations import GKE, changed, pool

@@ -10,7 +10,8 @@ from ebbtide.analysis.policy.benchmarks import BENCHMARKS, Item, RequiredPropert
 from ebbtide.analysis.preview.build_report import preview_of
 from ebbtide.analysis.recording.recording import Recording
 from ebbtide.analysis.recording.values import at
-from ebbtide.declaration.model import Cluster, declare
+from ebbtide.declaration.model.cluster import Cluster
+from ebbtide.declaration.model.declare import declare
 from ebbtide.placement.derive import profile
 from ebbtide.work.jobs import job
 from tests.declarations import BASES, Declaration

@@ -7,7 +7,7 @@ import kubernetes_validate  # pyright: ignore[reportMissingTypeStubs]
 import pytest
 
 from ebbtide.analysis.recording.recording import Recording
-from ebbtide.declaration.model import declare
+from ebbtide.declaration.model.declare import declare
 from ebbtide.placement.derive import profile
 from tests.declarations import AKS, GKE, Declaration, changed
 from tests.running import KUBERNETES, MODES, manifest, operator, over_images

@@ -10,8 +10,10 @@ from components import aks, gke
 from ebbtide.analysis.recording.record import record
 from ebbtide.analysis.recording.recording import Recording
 from ebbtide.analysis.recording.values import Secret
-from ebbtide.declaration.catalog import CloudKind
-from ebbtide.declaration.model import Cluster, DeclarationError, advice, declare
+from ebbtide.declaration.cloud_kind import CloudKind
+from ebbtide.declaration.model.cluster import Cluster
+from ebbtide.declaration.model.declare import advice, declare
+from ebbtide.declaration.model.faults import DeclarationError
 from ebbtide.declaration.model.resolved_pool import ResolvedPool
 from tests.contract.cloud_flips import AKS_CLOUD, CLUSTER, GKE_CLOUD
 from tests.contract.flips import Flip, beside

@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from ebbtide.analysis.reading.pools import read_pools
 from ebbtide.analysis.recording.recording import Recording, Resource
 from ebbtide.analysis.recording.values import Secret
-from ebbtide.declaration.model import declare
+from ebbtide.declaration.model.declare import declare
 from ebbtide.placement.derive import profile
 from tests.declarations import BASES, Declaration, changed, declarations
 from tests.pools import pools_made

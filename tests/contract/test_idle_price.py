@@ -4,9 +4,11 @@ from pathlib import Path
 
 import yaml
 
-from ebbtide.declaration.catalog import CloudKind, Resources, find_price, machine_price
-from ebbtide.declaration.catalog.prices import Price
-from ebbtide.declaration.model import Cluster, declare
+from ebbtide.declaration.catalog.prices import Price, find_price, machine_price
+from ebbtide.declaration.catalog.resources import Resources
+from ebbtide.declaration.cloud_kind import CloudKind
+from ebbtide.declaration.model.cluster import Cluster
+from ebbtide.declaration.model.declare import declare
 from ebbtide.declaration.model.rules.system_pool import system_pods
 from tests.repository import ROOT
 

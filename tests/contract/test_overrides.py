@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from ebbtide.analysis.preview.build_report import preview_of
 from ebbtide.analysis.recording.recording import Recording, Resource
 from ebbtide.analysis.recording.values import at
-from ebbtide.declaration.model import DeclarationError, declare
+from ebbtide.declaration.model.declare import declare
+from ebbtide.declaration.model.faults import DeclarationError
 from ebbtide.declaration.model.rules.overrides import CLUSTERS, POOLS, Overridable
 from ebbtide.declaration.model.site import CloudKind
 from ebbtide.declaration.providers.constraints import constraints_of

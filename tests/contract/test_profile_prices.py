@@ -6,8 +6,10 @@ import pytest
 
 from ebbtide.analysis.costs.charges import node_price
 from ebbtide.analysis.reading.pools import read_pools
-from ebbtide.declaration.catalog import AMD64, ARM64, PINS, default_image
-from ebbtide.declaration.model import declare
+from ebbtide.declaration.catalog.accelerators import default_image
+from ebbtide.declaration.catalog.machines import AMD64, ARM64
+from ebbtide.declaration.catalog.versions import PINS
+from ebbtide.declaration.model.declare import declare
 from ebbtide.placement import Profile, ProfileError
 from ebbtide.placement.derive import profile
 from tests.declarations import BASES, Declaration, changed

@@ -7,7 +7,7 @@ import yaml
 from hypothesis import given, settings
 
 from ebbtide.analysis.review.difference import compare
-from ebbtide.declaration.model import declare
+from ebbtide.declaration.model.declare import declare
 from ebbtide.placement.derive import profile
 from ebbtide.placement.profile import PoolProfile, Profile
 from ebbtide.placement.profile_sources import CONFIG_MAP

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ebbtide.analysis.recording.recording import Recording, Resource
-from ebbtide.declaration.model import declare
+from ebbtide.declaration.model.declare import declare
 from ebbtide.placement import Profile, ProfileError
 from ebbtide.placement.derive import image_prefix, profile, registry_name
 from tests.declarations import BASES, Declaration, changed

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from ebbtide.analysis.preview.build_report import preview_of
-from ebbtide.declaration.model import declare
+from ebbtide.declaration.model.declare import declare
 from ebbtide.placement import Profile
 from ebbtide.placement.derive import profile
 from tests.repository import ROOT, STACK_FILES, STORIES, declaration, relative

@@ -8,7 +8,7 @@ import pytest
 from ebbtide.analysis.preview.build_report import preview_of
 from ebbtide.analysis.preview.report import PoolReport
 from ebbtide.analysis.preview.words import accelerator_words, capacity_limit
-from ebbtide.declaration.model import declare
+from ebbtide.declaration.model.declare import declare
 from ebbtide.placement.queue_objects import fallback_objects
 from ebbtide.placement.queueing import flavor
 from tests.declarations import Declaration, pool

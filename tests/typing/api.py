@@ -6,33 +6,14 @@
 from datetime import timedelta
 from typing import assert_type
 
-from ebbtide.declaration.model import (
-    Accelerator,
-    Addons,
-    AksAccess,
-    Cluster,
-    FlexStart,
-    Gke,
-    GkeAccess,
-    Kueue,
-    MachineShape,
-    Nodes,
-    OnDemand,
-    Pool,
-    Preemptible,
-    Queue,
-    Queued,
-    QueueUse,
-    Reservation,
-    Role,
-    Site,
-    Spot,
-    Taint,
-    TaintEffect,
-    Team,
-    check_pool,
-)
-from ebbtide.declaration.model.site import CloudKind
+from ebbtide.declaration.model.addons import Addons, Kueue
+from ebbtide.declaration.model.capacity import FlexStart, OnDemand, Preemptible, Queued, Reservation, Spot
+from ebbtide.declaration.model.cloud import AksAccess, Gke, GkeAccess
+from ebbtide.declaration.model.cluster import Cluster
+from ebbtide.declaration.model.declare import check_pool
+from ebbtide.declaration.model.pool import Accelerator, MachineShape, Nodes, Pool, Role, Taint, TaintEffect
+from ebbtide.declaration.model.site import CloudKind, Site
+from ebbtide.declaration.model.tenancy import Queue, QueueUse, Team
 
 GKE = Site(cloud="gke", location="us-central1-a")
 AKS = Site("aks", "eastus", kubernetes_version="1.33")

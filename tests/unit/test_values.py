@@ -17,7 +17,7 @@ from kubernetes.utils import quantity as untyped  # pyright: ignore[reportMissin
 
 from ebbtide.analysis.preview.stack_files import read_stack
 from ebbtide.analysis.reading.state import recording_of
-from ebbtide.declaration.model import declare
+from ebbtide.declaration.model.declare import declare
 from ebbtide.declaration.project.yaml_file import YamlFileError, read
 from ebbtide.errors import EbbtideError
 from ebbtide.placement import Profile

@@ -37,7 +37,8 @@ def test_rows_break_no_test() -> None:
 def test_the_rows_are_there(name: str) -> None:
     """The plugin reaches the catalog: a machine type that only it has is found."""
     code = (
-        f"import {_PLUGIN}\nfrom ebbtide.declaration.catalog import CloudKind, find_machine\n"
+        f"import {_PLUGIN}\nfrom ebbtide.declaration.catalog.machines import find_machine\n"
+        "from ebbtide.declaration.cloud_kind import CloudKind\n"
         f"assert find_machine(CloudKind.GKE, {name!r})"
     )
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)

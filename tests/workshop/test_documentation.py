@@ -19,8 +19,8 @@ from docs.generate import PAGES, declared_fields, field_limits
 from docs.site.search import with_entries
 from ebbtide.analysis.policy.check import policy_of
 from ebbtide.analysis.policy.settings import KEY
-from ebbtide.declaration.catalog import PINS
-from ebbtide.declaration.model import declare
+from ebbtide.declaration.catalog.versions import PINS
+from ebbtide.declaration.model.declare import declare
 from ebbtide.declaration.model.rules.registry import RULES
 from ebbtide.declaration.project.extends import DECLARATION, extended
 from ebbtide.placement.derive import profile

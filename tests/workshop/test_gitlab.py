@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from ebbtide.declaration.catalog import PINS
+from ebbtide.declaration.catalog.versions import PINS
 from tests.repository import ROOT
 from tests.workshop.github_runner import PROGRAMS, install_fakes
 from tests.workshop.test_hostile_inputs import HOSTILE

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from docs.generate import NEWER
-from ebbtide.declaration.catalog import PINS, Pin
+from ebbtide.declaration.catalog.versions import PINS, Pin
 from rehearsal import pins as commands
 from tests.repository import ROOT, code_strings, relative, sources, syntax
 

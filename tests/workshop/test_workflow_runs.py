@@ -13,7 +13,7 @@ import yaml
 from typer.main import get_command
 
 from ebbtide.cli import app
-from ebbtide.declaration.model import declare
+from ebbtide.declaration.model.declare import declare
 from ebbtide.declaration.project.extends import extended
 from tests.repository import ROOT
 from tests.workshop.github_runner import Runner

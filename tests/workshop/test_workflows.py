@@ -12,7 +12,7 @@ from typing import Any, cast
 import pytest
 import yaml
 
-from ebbtide.declaration.catalog import PINS
+from ebbtide.declaration.catalog.versions import PINS
 from tests.repository import ROOT, declaration, makefile_targets, relative
 from tests.workshop.test_workflow_runs import PROJECTS
 

@@ -14,7 +14,7 @@ from typing import Any, Final, cast
 from ebbtide.analysis.policy.rules.rule import Reviewed, Rule, RuleFinding
 from ebbtide.analysis.policy.settings import Level
 from ebbtide.analysis.recording.values import UNKNOWN, at, masked, revealed
-from ebbtide.declaration.catalog import CloudKind
+from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.in_pods.cost_recorder import NAMESPACE as RECORDER
 
 

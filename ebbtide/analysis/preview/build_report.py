@@ -37,7 +37,7 @@ from ebbtide.analysis.recording.assumption_tables import is_assumed
 from ebbtide.analysis.recording.recording import Message, Recording, Resource
 from ebbtide.analysis.recording.values import SECRET_TEXT, Plain, Secret, at, leaves, masked
 from ebbtide.declaration.catalog.amounts import Amount, total
-from ebbtide.declaration.model import Reservation, Spot
+from ebbtide.declaration.model.capacity import Reservation, Spot
 from ebbtide.declaration.model.pool import Accelerator
 from ebbtide.declaration.project.extends import Declaration
 from ebbtide.text import several

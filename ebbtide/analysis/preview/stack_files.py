@@ -19,9 +19,10 @@ from ebbtide.analysis.policy.check import policy_of, policy_schema
 from ebbtide.analysis.policy.settings import KEY, Policy, PolicyError
 from ebbtide.analysis.preview.stack_config import MergedConfig, StackFileError, merged_config
 from ebbtide.analysis.recording.recording import Recording, Updates
-from ebbtide.declaration.catalog import CloudKind, machine_names
 from ebbtide.declaration.catalog.machine_offers import accelerator_types
+from ebbtide.declaration.catalog.machines import machine_names
 from ebbtide.declaration.catalog.prices import own_prices
+from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.declare import whole_schema, with_changes
 from ebbtide.declaration.project import yaml_file
 from ebbtide.declaration.project.extends import Declaration, ExtendsError, base_files, extended, inherited

@@ -10,22 +10,12 @@ from typing import Any, Final
 
 from ebbtide.analysis.reading.facts import ClusterFacts, FindMachine, Inputs, RecordedPool
 from ebbtide.analysis.recording.recording import Resource
-from ebbtide.declaration.catalog import CloudKind, Machine, find_machine
-from ebbtide.declaration.model import (
-    Accelerator,
-    Disk,
-    MachineShape,
-    Nodes,
-    OnDemand,
-    Reservation,
-    Role,
-    Site,
-    Spot,
-    Taint,
-    TaintEffect,
-)
-from ebbtide.declaration.model.capacity import AnyCapacity
+from ebbtide.declaration.catalog.machines import Machine, find_machine
+from ebbtide.declaration.cloud_kind import CloudKind
+from ebbtide.declaration.model.capacity import AnyCapacity, OnDemand, Reservation, Spot
+from ebbtide.declaration.model.pool import Accelerator, Disk, MachineShape, Nodes, Role, Taint, TaintEffect
 from ebbtide.declaration.model.resolved_pool import NO_ADDONS
+from ebbtide.declaration.model.site import Site
 
 AGENT_POOL: Final = "azure-native:containerservice:AgentPool"
 MAINTENANCE: Final = "azure-native:containerservice:MaintenanceConfiguration"

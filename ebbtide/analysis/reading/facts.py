@@ -8,7 +8,8 @@ from typing import Any, TypeAlias
 from pydantic import Field
 
 from ebbtide.analysis.recording.values import Plain, at, revealed
-from ebbtide.declaration.catalog import CloudKind, Machine
+from ebbtide.declaration.catalog.machines import Machine
+from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.labels_and_taints import LabelsAndTaints
 from ebbtide.declaration.model.resolved_pool import ResolvedPool
 from ebbtide.values.documents import DocumentPart

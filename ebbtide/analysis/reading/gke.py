@@ -12,35 +12,32 @@ from typing import Any, Final
 
 from ebbtide.analysis.reading.facts import ClusterFacts, FindMachine, Inputs, RecordedPool
 from ebbtide.analysis.recording.recording import Resource
-from ebbtide.declaration.catalog import (
-    GKE_REGION_ZONES,
-    PREEMPTIBLE_SECONDS,
-    CloudKind,
-    Machine,
-    find_machine,
-)
-from ebbtide.declaration.catalog.clouds import is_gke_zone
-from ebbtide.declaration.model import (
-    Accelerator,
-    Disk,
+from ebbtide.declaration.catalog.clouds import GKE_REGION_ZONES, PREEMPTIBLE_SECONDS, is_gke_zone
+from ebbtide.declaration.catalog.machines import Machine, find_machine
+from ebbtide.declaration.cloud_kind import CloudKind
+from ebbtide.declaration.model.capacity import (
+    AnyCapacity,
     FlexStart,
-    GpuSharingConfig,
-    LocalSsdConfig,
-    MachineShape,
-    Nodes,
     OnDemand,
     Preemptible,
     Queued,
     Reservation,
+    Spot,
+)
+from ebbtide.declaration.model.pool import (
+    Accelerator,
+    Disk,
+    GpuSharingConfig,
+    LocalSsdConfig,
+    MachineShape,
+    Nodes,
     Role,
     SecondaryBootDisk,
-    Site,
-    Spot,
     Taint,
     TaintEffect,
 )
-from ebbtide.declaration.model.capacity import AnyCapacity
 from ebbtide.declaration.model.resolved_pool import NO_ADDONS
+from ebbtide.declaration.model.site import Site
 
 NODE_POOL: Final = "gcp:container/nodePool:NodePool"
 CLUSTER: Final = "gcp:container/cluster:Cluster"

@@ -12,8 +12,10 @@ from ebbtide.analysis.reading import aks, gke
 from ebbtide.analysis.reading.facts import ClusterFacts, Inputs, RecordedPool
 from ebbtide.analysis.recording.recording import Recording, Resource
 from ebbtide.analysis.recording.values import Plain, leaves
-from ebbtide.declaration.catalog import CLOUD_SPECS, CloudKind, Machine, find_machine
-from ebbtide.declaration.model import Accelerator, MachineShape
+from ebbtide.declaration.catalog.clouds import CLOUD_SPECS
+from ebbtide.declaration.catalog.machines import Machine, find_machine
+from ebbtide.declaration.cloud_kind import CloudKind
+from ebbtide.declaration.model.pool import Accelerator, MachineShape
 from ebbtide.declaration.model.resolved_pool import ResolvedPool, declared_machine
 from ebbtide.text import and_list
 

@@ -20,7 +20,7 @@ from ebbtide.analysis.review.report import (
     ReplaySummary,
     Review,
 )
-from ebbtide.declaration.catalog import CloudKind
+from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model import expiry
 from ebbtide.declaration.model.pool import field_by_input
 from ebbtide.declaration.project.extends import Declaration

@@ -12,8 +12,8 @@ from ebbtide.clients.clouds.interfaces import (
     PriceSource,
     QuotaSource,
 )
-from ebbtide.declaration.catalog import CloudKind
 from ebbtide.declaration.catalog.prices import GLOBAL, Price, PriceKey, current_own_prices, find_price
+from ebbtide.declaration.cloud_kind import CloudKind
 
 
 def quota_source(cloud: CloudKind, account: str) -> QuotaSource:

@@ -4,8 +4,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from ebbtide.declaration.catalog import CLOUD_SPECS, CloudKind
+from ebbtide.declaration.catalog.clouds import CLOUD_SPECS
 from ebbtide.declaration.catalog.prices import Price
+from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.errors import EbbtideError
 
 

@@ -7,7 +7,8 @@ from typing import Annotated, ClassVar, Final, Literal, get_args
 
 from pydantic import Field
 
-from ebbtide.declaration.catalog import PINS, Footprint, Pin, footprint
+from ebbtide.declaration.catalog.resources import Footprint, footprint
+from ebbtide.declaration.catalog.versions import PINS, Pin
 from ebbtide.declaration.model.base import Declared, Name, Names, default
 
 READ: Final = ("get", "list", "watch")

@@ -13,7 +13,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSeriali
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
-from ebbtide.declaration.catalog import CloudKind
+from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.faults import DeclarationError
 from ebbtide.values import durations
 

@@ -8,7 +8,8 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
-from ebbtide.declaration.catalog import AMD64, vendor
+from ebbtide.declaration.catalog.accelerators import vendor
+from ebbtide.declaration.catalog.machines import AMD64
 from ebbtide.declaration.catalog.tables import rows
 from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.addons import AddOn, Addons, Kueue, Pipelines

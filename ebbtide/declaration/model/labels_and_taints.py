@@ -8,20 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, assert_never
 
-from ebbtide.declaration.catalog import (
-    AMD64,
-    ARCHITECTURE,
-    COMPUTE_CLASS,
-    FALLBACK,
-    NVIDIA,
-    POOL_LABEL,
-    CloudKind,
-    architecture,
-    is_tpu,
-    one_host_topology,
-    resource_name,
-    vendor,
-)
+from ebbtide.declaration.catalog.accelerators import NVIDIA, is_tpu, one_host_topology, resource_name, vendor
+from ebbtide.declaration.catalog.clouds import COMPUTE_CLASS, FALLBACK, POOL_LABEL
+from ebbtide.declaration.catalog.machines import AMD64, ARCHITECTURE, architecture
+from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.capacity import FlexStart, OnDemand, Preemptible, Queued, Reservation, Spot
 from ebbtide.declaration.model.pool import Accelerator, Pool, Taint, TaintEffect
 

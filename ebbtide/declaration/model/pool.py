@@ -8,7 +8,8 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field
 
-from ebbtide.declaration.catalog import CloudKind, spelled
+from ebbtide.declaration.catalog.machines import spelled
+from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.base import (
     Change,
     Converted,

@@ -6,29 +6,24 @@ from typing import Any, Final
 
 from pydantic import ConfigDict
 
-from ebbtide.declaration.catalog import (
-    AMD,
+from ebbtide.declaration.catalog.accelerators import AMD, chips_of, is_tpu, partitions, vendor
+from ebbtide.declaration.catalog.amounts import PricedNode
+from ebbtide.declaration.catalog.clouds import (
     CLOUD_SPECS,
     GKE_REGION_ZONES,
     PREEMPTIBLE_SECONDS,
     SMT_DISABLED,
-    CloudKind,
-    Machine,
-    NodeSettings,
-    Resources,
-    architecture,
-    boot_disk_types,
-    chips_of,
-    find_machine,
-    footprint,
-    has_footprint,
-    is_tpu,
-    vendor,
 )
-from ebbtide.declaration.catalog.accelerators import partitions
-from ebbtide.declaration.catalog.amounts import PricedNode
-from ebbtide.declaration.catalog.disks import local_ssds
-from ebbtide.declaration.catalog.machines import MachineSeries, machine_series
+from ebbtide.declaration.catalog.disks import boot_disk_types, local_ssds
+from ebbtide.declaration.catalog.machines import (
+    Machine,
+    MachineSeries,
+    architecture,
+    find_machine,
+    machine_series,
+)
+from ebbtide.declaration.catalog.resources import NodeSettings, Resources, footprint, has_footprint
+from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.addons import Addons
 from ebbtide.declaration.model.capacity import FlexStart, OnDemand, Preemptible, Queued, Reservation
 from ebbtide.declaration.model.labels_and_taints import LabelsAndTaints, labels_and_taints

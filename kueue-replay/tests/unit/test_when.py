@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ebbtide.declaration.model import declare
+from ebbtide.declaration.model.declare import declare
 from ebbtide.operations.traces.existing import ExistingWork, PodRequests
 from ebbtide.operations.traces.when import Estimate, Present, PresentJob, estimate, present_cluster
 from ebbtide.placement import Profile

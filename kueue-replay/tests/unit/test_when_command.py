@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from ebbtide.cli import app, error_output
 from ebbtide.clients.kubernetes import Api, ApiError
-from ebbtide.declaration.model import declare
+from ebbtide.declaration.model.declare import declare
 from ebbtide.placement import Profile
 from ebbtide.placement.derive import profile
 from first_in import use_first_in

@@ -5,11 +5,12 @@ from typing import Any
 
 import pytest
 
-from ebbtide.declaration.catalog import CloudKind, Locations, find_machine, machine_names, retirement
 from ebbtide.declaration.catalog.clouds import is_gke_zone, region_of
-from ebbtide.declaration.catalog.locations import is_ai_zone
+from ebbtide.declaration.catalog.locations import Locations, is_ai_zone
+from ebbtide.declaration.catalog.machines import find_machine, machine_names, retirement
 from ebbtide.declaration.catalog.tables import rows
-from ebbtide.declaration.model import Region
+from ebbtide.declaration.cloud_kind import CloudKind
+from ebbtide.declaration.model.site import Region
 
 GKE, AKS = Locations(CloudKind.GKE), Locations(CloudKind.AKS)
 

@@ -6,19 +6,12 @@ import pytest
 from typer.testing import CliRunner
 
 from ebbtide.cli.entry_point import app
-from ebbtide.declaration.catalog import (
-    CloudKind,
-    Locations,
-    Resources,
-    cheapest,
-    find_machine,
-    find_price,
-    machine_names,
-    machine_price,
-)
-from ebbtide.declaration.catalog.locations import carbon
-from ebbtide.declaration.catalog.machine_offers import accelerator_types, machine_offers
-from ebbtide.declaration.catalog.prices import priced_regions
+from ebbtide.declaration.catalog.locations import Locations, carbon
+from ebbtide.declaration.catalog.machine_offers import accelerator_types, cheapest, machine_offers
+from ebbtide.declaration.catalog.machines import find_machine, machine_names
+from ebbtide.declaration.catalog.prices import find_price, machine_price, priced_regions
+from ebbtide.declaration.catalog.resources import Resources
+from ebbtide.declaration.cloud_kind import CloudKind
 
 _REGIONS = {CloudKind.GKE: "us-central1", CloudKind.AKS: "eastus"}
 

@@ -11,20 +11,22 @@ from typer.testing import CliRunner
 from ebbtide.analysis.costs.charges import charges
 from ebbtide.analysis.reading.pools import read_clusters, read_pools
 from ebbtide.cli.entry_point import app
-from ebbtide.declaration.catalog import CloudKind, find_machine, find_price, machine_price
 from ebbtide.declaration.catalog.amounts import PricedNode, total
-from ebbtide.declaration.catalog.machines import machine_names
+from ebbtide.declaration.catalog.machines import find_machine, machine_names
 from ebbtide.declaration.catalog.prices import (
     Price,
     PriceFileError,
     components,
     current_own_prices,
+    find_price,
     lowest_price,
+    machine_price,
     own_prices,
     price_file,
     price_lookups,
 )
 from ebbtide.declaration.catalog.tables import rows
+from ebbtide.declaration.cloud_kind import CloudKind
 from tests.repository import ROOT
 from tests.synth import synth_stack
 

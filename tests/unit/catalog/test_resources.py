@@ -6,9 +6,11 @@ import pytest
 
 from components.addons import katib, pipelines
 from components.addons.patches import Patch, has_pods
-from ebbtide.declaration.catalog import CloudKind, Machine, NodeSettings, footprint
+from ebbtide.declaration.catalog.machines import Machine
+from ebbtide.declaration.catalog.resources import NodeSettings, footprint
 from ebbtide.declaration.catalog.tables import rows
-from ebbtide.declaration.model import Pipelines
+from ebbtide.declaration.cloud_kind import CloudKind
+from ebbtide.declaration.model.addons import Pipelines
 from tests.manifests import (
     HOME,
     KATIB,

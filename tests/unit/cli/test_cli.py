@@ -284,7 +284,7 @@ def test_the_profile_needs_no_pulumi(tmp_path: Path) -> None:
 
 _OWN_PROGRAM = """
 import pulumi
-from ebbtide.declaration.model import declare
+from ebbtide.declaration.model.declare import declare
 from ebbtide.placement.derive import profile
 
 cluster = declare({

@@ -12,7 +12,7 @@ from ebbtide.analysis.recording.program import ProgramError
 from ebbtide.analysis.recording.record import record
 from ebbtide.cli import entry_point
 from ebbtide.cli.error_output import explain
-from ebbtide.declaration.model import DeclarationError, Fault
+from ebbtide.declaration.model.faults import DeclarationError, Fault
 from ebbtide.declaration.project.diagnostics import report_schema
 
 _FAULTS = [

@@ -96,7 +96,9 @@ def test_a_program_in_a_directory_of_its_own(tmp_path: Path) -> None:
 
 
 _POOL = """\
-from ebbtide.declaration.model import Pool, Site, check_pool
+from ebbtide.declaration.model.declare import check_pool
+from ebbtide.declaration.model.pool import Pool
+from ebbtide.declaration.model.site import Site
 
 check_pool(
     Pool(name="cpu", machine="n1-standrad-8", nodes={"max": 2}),
@@ -109,14 +111,14 @@ def test_a_pool_made_in_python_is_refused_at_its_line(tmp_path: Path) -> None:
     """A fault of a pool without a declaration has the program's line."""
     output = _preview(_project(tmp_path, _POOL))
     assert output.startswith(
-        "The pool cpu has 1 error.\n\n__main__.py:3: machine\n  No machine type n1-standrad-8"
+        "The pool cpu has 1 error.\n\n__main__.py:5: machine\n  No machine type n1-standrad-8"
     )
 
 
 def test_a_wrong_argument_is_reported_in_the_declarations_words(tmp_path: Path) -> None:
     """An error of a constructor has the program's line, and none of pydantic's words."""
     output = _preview(
-        _project(tmp_path, "from ebbtide.declaration.model import Nodes\n\nNodes(max='four', mini=1)\n")
+        _project(tmp_path, "from ebbtide.declaration.model.pool import Nodes\n\nNodes(max='four', mini=1)\n")
     )
     assert output == (
         "Nodes(…) has 2 errors.\n\n"

@@ -10,8 +10,9 @@ from ebbtide.analysis.costs.charges import Charge, charges, gpu_hour
 from ebbtide.analysis.reading.pools import read_clusters, read_pools
 from ebbtide.analysis.recording.record import record
 from ebbtide.analysis.recording.recording import Recording
-from ebbtide.declaration.catalog import CloudKind, find_price
 from ebbtide.declaration.catalog.amounts import Amount, total
+from ebbtide.declaration.catalog.prices import find_price
+from ebbtide.declaration.cloud_kind import CloudKind
 from tests.declarations import GKE, Declaration, changed, pool
 from tests.repository import ROOT
 from tests.synth import synth, synth_stack

@@ -11,8 +11,8 @@ import pytest
 
 from components.addons.costs import objects
 from ebbtide.clients.kubernetes import Api
-from ebbtide.declaration.model import declare
 from ebbtide.declaration.model.addons import Costs
+from ebbtide.declaration.model.declare import declare
 from ebbtide.in_pods import cost_recorder as recorder
 from ebbtide.in_pods.cost_recorder import Recorder
 from ebbtide.operations.ledger import find_record

@@ -14,7 +14,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 import trustme
 
-from ebbtide.declaration.catalog import footprint
+from ebbtide.declaration.catalog.resources import footprint
 from tests.repository import ROOT
 from tests.unit.costs.cluster import SETTINGS, START, done, node, pod, when
 

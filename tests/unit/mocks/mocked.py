@@ -9,7 +9,10 @@ from pulumi.runtime.mocks import MockCallArgs, MockMonitor, MockResourceArgs
 from components.inputs import require_cloud
 from ebbtide.analysis.recording.assumption_tables import Question
 from ebbtide.analysis.recording.record import ASSUMPTIONS
-from ebbtide.declaration.model import Aks, Cluster, Gke, Team, declare
+from ebbtide.declaration.model.cloud import Aks, Gke
+from ebbtide.declaration.model.cluster import Cluster
+from ebbtide.declaration.model.declare import declare
+from ebbtide.declaration.model.tenancy import Team
 from tests.running import full
 
 GKE = declare(full("gke", pipelines={"artifacts": "bucket"}))

@@ -18,8 +18,9 @@ from components.addons.queues import Queues, QueuesArgs
 from components.addons.teams import TeamResources, Tenant, TenantArgs
 from components.addons.trainer import Trainer
 from ebbtide.declaration.catalog.versions import PINS
-from ebbtide.declaration.model import Cluster, declare
-from ebbtide.declaration.model import Pipelines as DeclaredPipelines
+from ebbtide.declaration.model.addons import Pipelines as DeclaredPipelines
+from ebbtide.declaration.model.cluster import Cluster
+from ebbtide.declaration.model.declare import declare
 from ebbtide.placement import queue_policy
 from ebbtide.placement.derive import profile
 from ebbtide.placement.queue_objects import fallback_objects

@@ -16,7 +16,10 @@ from components.aks.monitoring import (
     MetricStore,
     MetricStoreArgs,
 )
-from ebbtide.declaration.model import Cluster, Lifetime, Logs, Maintenance, MaintenanceWindow, Taint
+from ebbtide.declaration.model.addons import Logs
+from ebbtide.declaration.model.cloud import Maintenance, MaintenanceWindow
+from ebbtide.declaration.model.cluster import Cluster, Lifetime
+from ebbtide.declaration.model.pool import Taint
 from ebbtide.placement.derive import bucket_name
 from tests.unit.mocks.mocked import AKS, AKS_CLOUD, Mocks, team
 

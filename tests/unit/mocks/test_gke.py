@@ -8,18 +8,11 @@ import pytest
 
 from components import gke
 from components.gke.artifacts import ArtifactBucket, ArtifactBucketArgs
-from ebbtide.declaration.model import (
-    Cluster,
-    FlexStart,
-    GkeKeys,
-    Lifetime,
-    OnDemand,
-    Preemptible,
-    Queued,
-    Registry,
-    Spot,
-    Taint,
-)
+from ebbtide.declaration.model.capacity import FlexStart, OnDemand, Preemptible, Queued, Spot
+from ebbtide.declaration.model.cloud import GkeKeys
+from ebbtide.declaration.model.cluster import Cluster, Lifetime
+from ebbtide.declaration.model.pool import Taint
+from ebbtide.declaration.model.tenancy import Registry
 from ebbtide.placement.derive import bucket_name
 from tests.unit.mocks.mocked import GKE, GKE_CLOUD, Mocks, team
 

@@ -7,7 +7,7 @@ import pulumi
 import pytest
 
 from components.cluster import Lifetime, expires
-from ebbtide.declaration.model import Lifetime as Declared
+from ebbtide.declaration.model.cluster import Lifetime as Declared
 from ebbtide.values import clock
 from tests.unit.mocks.mocked import GKE, Mocks
 

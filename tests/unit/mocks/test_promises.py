@@ -11,7 +11,7 @@ from components import aks, gke
 from components.aks.node_pool import POOLS as AKS_POOLS
 from components.gke.node_pool import POOLS as GKE_POOLS
 from components.node_pools import ImmutableInputError, ImmutableInputs
-from ebbtide.declaration.model import declare
+from ebbtide.declaration.model.declare import declare
 from ebbtide.values.paths import value_at
 from tests.running import full
 from tests.unit.mocks.mocked import AKS, Mocks

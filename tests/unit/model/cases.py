@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import yaml
 
-from ebbtide.declaration.model import Fault
+from ebbtide.declaration.model.faults import Fault
 from ebbtide.values.paths import Key, path_keys
 
 HERE = Path(__file__).parent

@@ -10,12 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from ebbtide.declaration.catalog import machine_price
-from ebbtide.declaration.model import Cluster, DeclarationError, Fault, Site, advice, check_pool, declare
+from ebbtide.declaration.catalog.prices import machine_price
+from ebbtide.declaration.model.cluster import Cluster
+from ebbtide.declaration.model.declare import advice, check_pool, declare
+from ebbtide.declaration.model.faults import DeclarationError, Fault
 from ebbtide.declaration.model.pool import Pool
 from ebbtide.declaration.model.rules.registry import RULES
 from ebbtide.declaration.model.shape.findings import shape_faults
-from ebbtide.declaration.model.site import CloudKind
+from ebbtide.declaration.model.site import CloudKind, Site
 from ebbtide.declaration.project.diagnostics import OTHER_RULES
 from tests.unit.model.cases import Case, bad_cases, base, cases, edited, paths, put
 

@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
-from ebbtide.declaration.catalog import footprint
-from ebbtide.declaration.model import Cluster, declare, expiry
+from ebbtide.declaration.catalog.resources import footprint
+from ebbtide.declaration.model import expiry
+from ebbtide.declaration.model.cluster import Cluster
+from ebbtide.declaration.model.declare import declare
 from ebbtide.declaration.model.rules.system_pool import largest_pod, system_pods
 from tests.unit.model.cases import base, edited
 

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from ebbtide.declaration.model import Cluster, DeclarationError, advice, declaration_schema, declare
+from ebbtide.declaration.model.cluster import Cluster
+from ebbtide.declaration.model.declare import advice, declaration_schema, declare
+from ebbtide.declaration.model.faults import DeclarationError
 from tests.unit.model.cases import (
     Case,
     aks_pools,

@@ -5,21 +5,13 @@ import runpy
 
 import pytest
 
-from ebbtide.declaration.model import (
-    DeclarationError,
-    Nodes,
-    Pool,
-    Queue,
-    QueueUse,
-    Site,
-    Spot,
-    Team,
-    advice,
-    check_pool,
-    declare,
-)
+from ebbtide.declaration.model.capacity import Spot
+from ebbtide.declaration.model.declare import advice, check_pool, declare
+from ebbtide.declaration.model.faults import DeclarationError
+from ebbtide.declaration.model.pool import Nodes, Pool
 from ebbtide.declaration.model.rules import overrides
-from ebbtide.declaration.model.site import CloudKind
+from ebbtide.declaration.model.site import CloudKind, Site
+from ebbtide.declaration.model.tenancy import Queue, QueueUse, Team
 from tests.declarations import GKE
 from tests.repository import ROOT
 

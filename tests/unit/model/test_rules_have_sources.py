@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from ebbtide.declaration.model import Cluster, Fault
+from ebbtide.declaration.model.cluster import Cluster
+from ebbtide.declaration.model.faults import Fault
 from ebbtide.declaration.model.rules.registry import RULES
 from ebbtide.declaration.model.rules.rule import ClusterRule, PoolRule, Severity, pools_of
 from tests.unit.model.cases import Case, bad_cases, cases

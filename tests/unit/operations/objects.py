@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any, Final
 
-from ebbtide.declaration.model import declare
+from ebbtide.declaration.model.declare import declare
 from ebbtide.operations.state import ObjectReference, State
 from ebbtide.placement.derive import profile
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from ebbtide.clients.clouds.interfaces import Account, ClusterIdentity
-from ebbtide.declaration.catalog import CloudKind
+from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.operations import access
 from ebbtide.operations.access import commands
 from ebbtide.operations.failures import OperationError

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from ebbtide.analysis.recording.recording import STACK_TYPE
 from ebbtide.clients.clouds.interfaces import Account, CloudResource, ClusterIdentity, Inventory
-from ebbtide.declaration.catalog import CloudKind
+from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.operations import access, inspection
 from ebbtide.operations import state as deleted_clusters
 from ebbtide.operations.access import Clouds

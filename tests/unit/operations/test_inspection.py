@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Console
 
 from ebbtide.clients.clouds.interfaces import Account, CloudApiError, Contents, StoredData
-from ebbtide.declaration.catalog import CloudKind
+from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.operations import destroy, inspection
 from ebbtide.operations.access import Clouds
 from ebbtide.operations.inspection import Inspection, Volume, inspect, remaining_volumes

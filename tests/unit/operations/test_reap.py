@@ -9,7 +9,7 @@ import pytest
 from ebbtide.analysis.policy.settings import Level, Limits, Policy
 from ebbtide.clients.clouds import connect
 from ebbtide.clients.clouds.interfaces import Account, CloudResource
-from ebbtide.declaration.catalog import CloudKind
+from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.operations import reap
 from ebbtide.operations.backend import Backend
 from ebbtide.operations.extend import check_policy, extension

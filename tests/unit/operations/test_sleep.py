@@ -10,8 +10,8 @@ import pytest
 from ebbtide.analysis.costs.charges import BilledItem, Rates
 from ebbtide.clients.kubernetes import JSON, MERGE_PATCH, Api, ApiError
 from ebbtide.clients.kubernetes.objects import part
-from ebbtide.declaration.catalog import CloudKind
 from ebbtide.declaration.catalog.amounts import Amount
+from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.operations import access, queue_stops
 from ebbtide.operations.failures import OperationError
 from ebbtide.operations.sleep import OwnCluster, Running, Sleeper, own_cluster, sleep, wake

@@ -8,7 +8,7 @@ import pytest
 
 from ebbtide.analysis.recording.recording import STACK_TYPE
 from ebbtide.clients.clouds.interfaces import Account, ClusterIdentity
-from ebbtide.declaration.catalog import CloudKind
+from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.operations import inspection
 from ebbtide.operations.inspection import Volume
 from ebbtide.operations.state import (

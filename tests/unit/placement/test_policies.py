@@ -4,7 +4,8 @@ import pytest
 
 from components.addons.add_on import priority_class
 from components.addons.teams import namespace_labels
-from ebbtide.declaration.model import Taint, declare
+from ebbtide.declaration.model.declare import declare
+from ebbtide.declaration.model.pool import Taint
 from ebbtide.in_pods import cost_recorder as recorder
 from ebbtide.placement import member_policy, queue_policy
 from ebbtide.work.runs import run

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ebbtide.declaration.catalog import CloudKind
-from ebbtide.declaration.model import Cluster, declare
+from ebbtide.declaration.cloud_kind import CloudKind
+from ebbtide.declaration.model.cluster import Cluster
+from ebbtide.declaration.model.declare import declare
 from ebbtide.placement import ProfileError
 from ebbtide.placement.derive import profile
 from ebbtide.placement.profile import AcceleratorProfile, Profile

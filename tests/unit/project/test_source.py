@@ -7,7 +7,8 @@ import pytest
 
 from ebbtide.analysis.preview.stack_config import StackFileError
 from ebbtide.analysis.preview.stack_files import StackFiles, read_stack
-from ebbtide.declaration.model import DeclarationError, declare
+from ebbtide.declaration.model.declare import declare
+from ebbtide.declaration.model.faults import DeclarationError
 from ebbtide.declaration.project.diagnostics import declaration_text
 from ebbtide.declaration.project.source import find_source
 

@@ -1,7 +1,7 @@
 """Projects and subscriptions of recorded clusters."""
 
 from ebbtide.analysis.reading.pools import read_accounts
-from ebbtide.declaration.catalog import CloudKind
+from ebbtide.declaration.cloud_kind import CloudKind
 from tests.repository import ROOT
 from tests.synth import synth_stack
 

@@ -4,9 +4,10 @@ import pytest
 
 from ebbtide.analysis.reading.facts import RecordedPool
 from ebbtide.analysis.reading.pools import admits
-from ebbtide.declaration.catalog import CloudKind
-from ebbtide.declaration.model import Site, Taint
+from ebbtide.declaration.cloud_kind import CloudKind
+from ebbtide.declaration.model.pool import Taint
 from ebbtide.declaration.model.resolved_pool import NO_ADDONS
+from ebbtide.declaration.model.site import Site
 
 _SPOT = Taint(key="spot", value="true")
 _GPU = Taint(key="nvidia.com/gpu", value="present")

@@ -13,7 +13,8 @@ from ebbtide.analysis.recording.recording import Recording
 from ebbtide.analysis.review.baseline import Baseline
 from ebbtide.analysis.review.build_report import review_of
 from ebbtide.analysis.review.report import Review
-from ebbtide.declaration.catalog import CloudKind, find_price
+from ebbtide.declaration.catalog.prices import find_price
+from ebbtide.declaration.cloud_kind import CloudKind
 from tests.declarations import AKS, GKE, Declaration, changed, only, pool
 from tests.repository import ROOT
 from tests.synth import synth

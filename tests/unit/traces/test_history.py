@@ -6,7 +6,7 @@ from typing import Any, cast
 import pytest
 
 from ebbtide.clients.kubernetes import Api
-from ebbtide.declaration.model import declare
+from ebbtide.declaration.model.declare import declare
 from ebbtide.in_pods.cost_recorder import MONTH_LABEL, NAMESPACE, Recorder
 from ebbtide.operations.traces.history import (
     History,

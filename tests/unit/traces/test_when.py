@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from ebbtide.clients.kubernetes import Api, ApiError
-from ebbtide.declaration.model import declare
+from ebbtide.declaration.model.declare import declare
 from ebbtide.in_pods.cost_recorder import NAMESPACE, STATE
 from ebbtide.operations.traces.existing import planned
 from ebbtide.operations.traces.when import Present, read_present

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ebbtide.declaration.model import declare
+from ebbtide.declaration.model.declare import declare
 from ebbtide.placement import PoolProfile, Profile
 from ebbtide.placement.derive import profile
 from tests.repository import ROOT, STACK_FILES, declaration, relative

@@ -19,9 +19,9 @@ from ebbtide.analysis.policy.rules.rule import (
 from ebbtide.analysis.policy.settings import Level
 from ebbtide.analysis.reading.facts import Inputs
 from ebbtide.analysis.recording.recording import Resource
-from ebbtide.declaration.catalog import CloudKind
 from ebbtide.declaration.catalog.amounts import total
 from ebbtide.declaration.catalog.clouds import region_of
+from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.expiry import COMPONENT
 from ebbtide.declaration.model.pool import Taint
 from ebbtide.declaration.model.resolved_pool import ResolvedPool

@@ -20,7 +20,7 @@ from ebbtide.analysis.reading import gke
 from ebbtide.analysis.reading.facts import Inputs
 from ebbtide.analysis.recording.recording import Resource
 from ebbtide.analysis.recording.values import SECRET_TEXT, leaves
-from ebbtide.declaration.catalog import CloudKind
+from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.expiry import LABEL
 
 _ANYWHERE: Final = frozenset({"0.0.0.0/0", "::/0"})

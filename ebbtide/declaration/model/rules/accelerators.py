@@ -3,25 +3,27 @@
 from collections.abc import Iterator
 from functools import cache
 
-from ebbtide.declaration.catalog import (
+from ebbtide.declaration.catalog.accelerators import (
     AMD,
     NVIDIA,
-    CloudKind,
-    Machine,
-    attachable_counts,
-    attachable_types,
     chips_of,
-    find_machine,
     is_tpu,
-    machine_names,
     one_host_topology,
+    partitions,
     resource_name,
-    retired_names,
     short_for,
     tpu_topologies,
     vendor,
 )
-from ebbtide.declaration.catalog.accelerators import partitions
+from ebbtide.declaration.catalog.machines import (
+    Machine,
+    attachable_counts,
+    attachable_types,
+    find_machine,
+    machine_names,
+    retired_names,
+)
+from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.faults import Fault
 from ebbtide.declaration.model.pool import Accelerator

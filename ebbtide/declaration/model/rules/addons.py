@@ -3,7 +3,8 @@
 import re
 from collections.abc import Iterator
 
-from ebbtide.declaration.catalog import PINS, CloudKind
+from ebbtide.declaration.catalog.versions import PINS
+from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.addons import ReleasedAddOn
 from ebbtide.declaration.model.capacity import Preemptible, Spot
 from ebbtide.declaration.model.cluster import Cluster

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
 
-from ebbtide.declaration.catalog import CLOUD_SPECS, CloudKind, can_be_spot
-from ebbtide.declaration.catalog.machines import SPOT_OR_FLEX_START
+from ebbtide.declaration.catalog.clouds import CLOUD_SPECS
+from ebbtide.declaration.catalog.machines import SPOT_OR_FLEX_START, can_be_spot
+from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.base import Declared
 from ebbtide.declaration.model.capacity import FlexStart, OnDemand, Preemptible, Queued, Reservation, Spot
 from ebbtide.declaration.model.cloud import Gke

@@ -7,8 +7,9 @@ from datetime import date, datetime, time, timedelta
 from operator import attrgetter
 from typing import assert_never
 
-from ebbtide.declaration.catalog import PINS, CloudKind, kubernetes_versions
 from ebbtide.declaration.catalog.clouds import account_host
+from ebbtide.declaration.catalog.versions import PINS, kubernetes_versions
+from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.base import Declared
 from ebbtide.declaration.model.capacity import FlexStart, Queued
 from ebbtide.declaration.model.cloud import DAYS, Aks, Cloud, Gke, MaintenanceExclusion, MaintenanceWindow

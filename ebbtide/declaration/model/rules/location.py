@@ -3,9 +3,9 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from ebbtide.declaration.catalog import CloudKind, Locations, Offering
 from ebbtide.declaration.catalog.clouds import is_gke_zone, region_of
-from ebbtide.declaration.catalog.locations import is_ai_zone
+from ebbtide.declaration.catalog.locations import Locations, Offering, is_ai_zone
+from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.cloud import Aks, Gke
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.faults import Fault

@@ -4,23 +4,25 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
-from ebbtide.declaration.catalog import (
-    CLOUD_SPECS,
+from ebbtide.declaration.catalog.accelerators import short_for
+from ebbtide.declaration.catalog.clouds import CLOUD_SPECS
+from ebbtide.declaration.catalog.disks import (
     LARGEST_EPHEMERAL_GIB,
-    CloudKind,
     LocalSsds,
-    Machine,
-    Retirement,
     boot_disk_types,
     ephemeral_gib,
-    find_machine,
     has_temporary_disk,
+    local_ssds,
+)
+from ebbtide.declaration.catalog.machines import (
+    Machine,
+    Retirement,
+    find_machine,
     machine_names,
     retired_names,
     retirement,
-    short_for,
 )
-from ebbtide.declaration.catalog.disks import local_ssds
+from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.base import OnlyOn
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.faults import Fault

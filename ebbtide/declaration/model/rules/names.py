@@ -9,8 +9,9 @@ from typing import Any, Final, cast
 
 from pydantic import BaseModel
 
-from ebbtide.declaration.catalog import CLOUD_SPECS, CloudKind
+from ebbtide.declaration.catalog.clouds import CLOUD_SPECS
 from ebbtide.declaration.catalog.tables import rows
+from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.capacity import Queued, Spot
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.faults import Fault

@@ -6,7 +6,8 @@ from ipaddress import IPv4Network
 from itertools import combinations
 from typing import cast
 
-from ebbtide.declaration.catalog import CLOUD_SPECS, CloudKind
+from ebbtide.declaration.catalog.clouds import CLOUD_SPECS
+from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.cloud import Aks, AksNetwork, GkeNetwork
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.faults import Fault

@@ -2,10 +2,8 @@
 
 from collections.abc import Iterator
 
-from ebbtide.declaration.catalog import (
-    CLOUD_SPECS,
-    CloudKind,
-)
+from ebbtide.declaration.catalog.clouds import CLOUD_SPECS
+from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.cloud import Aks, Gke
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.faults import Fault

@@ -6,7 +6,8 @@ from enum import Enum
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from ebbtide.declaration.catalog import CLOUD_SPECS, CloudKind
+from ebbtide.declaration.catalog.clouds import CLOUD_SPECS
+from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.expiry import LABEL as EXPIRES
 from ebbtide.declaration.model.faults import Fault

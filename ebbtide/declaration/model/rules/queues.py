@@ -3,7 +3,9 @@
 from collections.abc import Iterator
 from itertools import chain
 
-from ebbtide.declaration.catalog import CLOUD_SPECS, COMPUTE_CLASS, CloudKind, resource_name
+from ebbtide.declaration.catalog.accelerators import resource_name
+from ebbtide.declaration.catalog.clouds import CLOUD_SPECS, COMPUTE_CLASS
+from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.capacity import Queued, Spot
 from ebbtide.declaration.model.cloud import Gke
 from ebbtide.declaration.model.cluster import FLAVORS_IN_A_GROUP, TAINTS_OF_A_FLAVOR, Cluster

@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import cache
 from types import ModuleType
 
-from ebbtide.declaration.catalog import CloudKind
+from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.faults import Fault
 from ebbtide.declaration.model.rules import (

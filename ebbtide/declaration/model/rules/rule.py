@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Generic, TypeVar
 
-from ebbtide.declaration.catalog import PINS, CloudKind, Machine
+from ebbtide.declaration.catalog.machines import Machine
+from ebbtide.declaration.catalog.versions import PINS
+from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.faults import Fault
 from ebbtide.declaration.model.pool import Pool

@@ -3,8 +3,9 @@
 import re
 from collections.abc import Iterator
 
-from ebbtide.declaration.catalog import CLOUD_SPECS, CloudKind, find_price
-from ebbtide.declaration.catalog.prices import lowest_price
+from ebbtide.declaration.catalog.clouds import CLOUD_SPECS
+from ebbtide.declaration.catalog.prices import find_price, lowest_price
+from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.cloud import Aks, Gke
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.faults import Fault

@@ -3,18 +3,12 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from ebbtide.declaration.catalog import (
-    AMD64,
-    CLOUD_SPECS,
-    CloudKind,
-    Footprint,
-    Machine,
-    Resources,
-    cheapest,
-    footprint,
-    machine_price,
-)
-from ebbtide.declaration.catalog.prices import lowest_price
+from ebbtide.declaration.catalog.clouds import CLOUD_SPECS
+from ebbtide.declaration.catalog.machine_offers import cheapest
+from ebbtide.declaration.catalog.machines import AMD64, Machine
+from ebbtide.declaration.catalog.prices import lowest_price, machine_price
+from ebbtide.declaration.catalog.resources import Footprint, Resources, footprint
+from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.addons import Kueue
 from ebbtide.declaration.model.cluster import Cluster, kueue_memory, pending_jobs
 from ebbtide.declaration.model.faults import Fault

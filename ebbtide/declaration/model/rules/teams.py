@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Iterator
 
-from ebbtide.declaration.catalog import CloudKind
+from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.cloud import Aks
 from ebbtide.declaration.model.cluster import PIPELINES_NAMESPACE, Cluster, pod_security_of, system_owner
 from ebbtide.declaration.model.faults import Fault

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from components.addons.costs import objects
-from ebbtide.declaration.catalog import footprint
-from ebbtide.declaration.model import declare
+from ebbtide.declaration.catalog.resources import footprint
+from ebbtide.declaration.model.declare import declare
 from tests.declarations import BASES, changed
 
 Object = dict[str, Any]

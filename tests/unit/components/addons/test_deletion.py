@@ -6,7 +6,7 @@ import pytest
 
 from components.addons import katib, pipelines
 from components.addons.patches import SKIP_AWAIT, Object, Patch, is_deleted_with_cluster, name_of, pod_spec
-from ebbtide.declaration.model import Pipelines
+from ebbtide.declaration.model.addons import Pipelines
 from tests.manifests import HOME, KATIB, PIPELINES, PIPELINES_CLUSTER, after, upstream
 from tests.minimal_manifests import PIPELINES_SERVICES
 

@@ -15,8 +15,8 @@ from components.addons.trainer import Trainer
 from components.gke.artifacts import ArtifactBucket, ArtifactBucketArgs
 from ebbtide.analysis.recording.record import record
 from ebbtide.analysis.recording.recording import Recording
-from ebbtide.declaration.catalog import PINS
-from ebbtide.declaration.model import declare
+from ebbtide.declaration.catalog.versions import PINS
+from ebbtide.declaration.model.declare import declare
 from tests.declarations import GKE, changed
 
 DIRECTORY = "kubernetes:kustomize/v2:Directory"

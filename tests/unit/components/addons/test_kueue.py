@@ -7,8 +7,9 @@ import yaml
 
 from components.addons.kueue import WEBHOOK_PORT, configuration, values
 from components.addons.manifest import has_cloud_resources
-from ebbtide.declaration.catalog import PINS, footprint
-from ebbtide.declaration.model import declare
+from ebbtide.declaration.catalog.resources import footprint
+from ebbtide.declaration.catalog.versions import PINS
+from ebbtide.declaration.model.declare import declare
 from tests.declarations import AKS, GKE, Declaration, changed, pool
 
 OPEN_ON_GKE = {443, 10250}

@@ -8,7 +8,7 @@ import pulumi_azure_native as azure_native
 from components.aks.monitoring import LogCollection, LogCollectionArgs, LogStore, LogStoreArgs
 from ebbtide.analysis.recording.record import record
 from ebbtide.analysis.recording.recording import Recording
-from ebbtide.declaration.model import Logs
+from ebbtide.declaration.model.addons import Logs
 
 WORKSPACE = "azure-native:operationalinsights:Workspace"
 RULE = "azure-native:monitor:DataCollectionRule"

@@ -10,8 +10,9 @@ from components.addons.kueue import configuration
 from components.addons.monitors import COUNTERS, monitors
 from components.aks.monitoring import MetricStore, MetricStoreArgs
 from ebbtide.analysis.recording.record import record
-from ebbtide.declaration.catalog import PINS
-from ebbtide.declaration.model import Cluster, declare
+from ebbtide.declaration.catalog.versions import PINS
+from ebbtide.declaration.model.cluster import Cluster
+from ebbtide.declaration.model.declare import declare
 from tests.declarations import AKS, GKE, Declaration, changed
 
 QUEUE = [{"name": "gpus", "pools": ["t4"]}]

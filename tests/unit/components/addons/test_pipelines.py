@@ -13,7 +13,7 @@ from components.addons.pipelines import (
     cluster_patches,
     patches,
 )
-from ebbtide.declaration.model import Pipelines
+from ebbtide.declaration.model.addons import Pipelines
 from ebbtide.placement.profile import SAFE_TO_EVICT
 from tests.manifests import HOME, PIPELINES, PIPELINES_CLUSTER, after, assert_valid, upstream
 

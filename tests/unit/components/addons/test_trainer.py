@@ -4,8 +4,9 @@ import yaml
 
 from components.addons.patches import CONTROL_PLANE_PORT, Object, containers, patched, pod_spec
 from components.addons.trainer import PATCHES, RUNTIME_PATCHES, values
-from ebbtide.declaration.catalog import PINS, footprint
-from ebbtide.declaration.model import Trainer
+from ebbtide.declaration.catalog.resources import footprint
+from ebbtide.declaration.catalog.versions import PINS
+from ebbtide.declaration.model.addons import Trainer
 from ebbtide.placement.profile import SAFE_TO_EVICT
 from tests.manifests import HOME, mebibytes, millicores
 

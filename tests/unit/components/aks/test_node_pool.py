@@ -12,10 +12,11 @@ from components.node_pools import ImmutableInputError
 from ebbtide.analysis.recording.program import ProgramError
 from ebbtide.analysis.recording.record import record
 from ebbtide.analysis.recording.recording import Recording
-from ebbtide.declaration.catalog import CloudKind
-from ebbtide.declaration.model import Accelerator, Nodes, Pool, Role, Site, Spot
-from ebbtide.declaration.model.pool import MachineShape
+from ebbtide.declaration.cloud_kind import CloudKind
+from ebbtide.declaration.model.capacity import Spot
+from ebbtide.declaration.model.pool import Accelerator, MachineShape, Nodes, Pool, Role
 from ebbtide.declaration.model.resolved_pool import resolve
+from ebbtide.declaration.model.site import Site
 from tests.declarations import AKS, only
 from tests.synth import synth
 

@@ -11,7 +11,7 @@ from ebbtide.analysis.recording.program import ProgramError
 from ebbtide.analysis.recording.record import record
 from ebbtide.analysis.recording.recording import Recording
 from ebbtide.analysis.recording.values import Secret
-from ebbtide.declaration.model import declare
+from ebbtide.declaration.model.declare import declare
 from tests.declarations import AKS, GKE
 from tests.synth import synth
 
