@@ -155,7 +155,7 @@ def test_silence_ends_nothing(slept: list[float]) -> None:
     silence = ApiError(503, "Nobody answers.")
     waiting = (job(active=1), unscheduled("a"))
     assert _followed(waiting, silence, (job(active=1), pod("a", "Running")), (_DONE,)) == [
-        f"waiting for a node: {NO_NODE.partition('. preemption')[0]}",
+        f"waiting for a node: no node can take it: {NO_NODE.partition('. preemption')[0]}",
         "The API server could not answer (status 503): Nobody answers.",
         "running",
         "completed",
