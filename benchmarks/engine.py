@@ -24,7 +24,7 @@ from benchmarks.queues import measured_in
 from ebbtide.analysis.preview.stack_files import read_stack
 from ebbtide_rehearsal import rehearse
 from ebbtide_rehearsal.stay import stay
-from ebbtide_rehearsal.tools import narration
+from ebbtide_rehearsal.tools.progress import narration
 from tests.repository import declaration
 from tests.running import EVERYTHING
 

@@ -21,8 +21,10 @@ from benchmarks.preview import HERE, ROUNDS
 from ebbtide.declaration.model import declare
 from ebbtide.placement.derive import profile
 from ebbtide.placement.profile import TeamProfile
-from ebbtide_rehearsal.control_plane import NAMES, ControlPlane, ControlPlaneSettings
-from ebbtide_rehearsal.tools import ensure, narration
+from ebbtide_rehearsal.control_plane.control_plane import ControlPlane, ControlPlaneSettings
+from ebbtide_rehearsal.control_plane.plan import NAMES
+from ebbtide_rehearsal.tools.find import ensure
+from ebbtide_rehearsal.tools.progress import narration
 from rehearsal.tests.control_plane.cluster import namespace
 from rehearsal.tests.registry import put_image, registry
 from tests.repository import ROOT, declaration

@@ -21,10 +21,10 @@ from ebbtide.declaration.model.declare import whole_schema
 from ebbtide.declaration.model.pool import PoolField, pool_fields
 from ebbtide.declaration.model.rules.registry import RULES
 from ebbtide.declaration.project.diagnostics import OTHER_RULES, report_schema
-from ebbtide_rehearsal.scenarios import Scenario, built_in, read
-from ebbtide_rehearsal.tools import all_items
+from ebbtide_rehearsal.scenarios.model import Scenario, built_in, read
+from ebbtide_rehearsal.tools.download import releases
 from ebbtide_rehearsal.tools.items import Tool, VersionRule
-from ebbtide_rehearsal.tools.releases import releases
+from ebbtide_rehearsal.tools.table import all_items
 from rehearsal.tests.adversarial.escalation import POWERS, reasons
 from rehearsal.tests.adversarial.suite import attempts
 

@@ -18,8 +18,8 @@ from typing import Final
 from urllib.request import Request, urlopen
 
 from ebbtide.declaration.catalog.versions import PINS, Pin
-from ebbtide_rehearsal.tools import all_items
 from ebbtide_rehearsal.tools.items import Tool
+from ebbtide_rehearsal.tools.table import all_items
 
 _ROOT: Final = Path(__file__).parent.parent
 VERSIONS: Final = _ROOT / "ebbtide/declaration/catalog/versions.py"

@@ -30,9 +30,11 @@ from components.addons.pipelines import kustomization
 from ebbtide.declaration.catalog import PINS
 from ebbtide.errors import EbbtideError
 from ebbtide.values.pod_requests import pod_requests
-from ebbtide_rehearsal.sources import mirror
-from ebbtide_rehearsal.tools import ToolError, ensure, narration
-from ebbtide_rehearsal.tools import cache as tools_cache
+from ebbtide_rehearsal.stage import mirror
+from ebbtide_rehearsal.tools import download as tools_cache
+from ebbtide_rehearsal.tools.find import ensure
+from ebbtide_rehearsal.tools.items import ToolError
+from ebbtide_rehearsal.tools.progress import narration
 from tests import minimal_manifests
 
 

@@ -13,7 +13,7 @@ from ebbtide.declaration.model.capacity import CapacityKind
 from ebbtide.placement import NodeTaint
 from ebbtide.values.kueue_objects import flavors_of_queues, of_kind, selects
 from ebbtide_rehearsal.cloud.pools import NodePool
-from ebbtide_rehearsal.report.cost import Rate, Rates
+from ebbtide_rehearsal.report.document import Rate, Rates
 
 _CONFIGURATION: Final = {"apiVersion": "config.kueue.x-k8s.io/v1beta2", "kind": "Configuration"}
 """Kueue's own defaults."""

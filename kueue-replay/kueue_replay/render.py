@@ -13,7 +13,7 @@ from rich.text import Text
 from ebbtide.analysis.html import jinja_environment
 from ebbtide.text import several
 from ebbtide.values import durations
-from ebbtide_rehearsal.report.charts import Chart, line, steps, ticks, x
+from ebbtide_rehearsal.report.page import Chart, line, steps, ticks, x
 from kueue_replay.report import (
     ColumnReport,
     MappingReport,

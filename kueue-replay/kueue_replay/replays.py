@@ -15,7 +15,8 @@ from rich.console import Console
 from ebbtide.errors import EbbtideError
 from ebbtide.text import several
 from ebbtide.values.documents import DocumentPart
-from ebbtide_rehearsal.tools import ensure, narration
+from ebbtide_rehearsal.tools.find import ensure
+from ebbtide_rehearsal.tools.progress import narration
 from kueue_replay import report as reports
 from kueue_replay.cloud_model import Availability, Cloud, CloudModel, assumptions
 from kueue_replay.cluster import Cluster, Declaration, Part

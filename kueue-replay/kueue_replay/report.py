@@ -6,7 +6,7 @@ from statistics import fmean, median
 from typing import Final, Literal
 
 from ebbtide.values.documents import DocumentPart
-from ebbtide_rehearsal.report.cost import Ledger
+from ebbtide_rehearsal.report.document import Ledger
 from kueue_replay.cluster import Declaration
 from kueue_replay.mapping import Mapped
 from kueue_replay.simulation import JobOutcome, Outcome, quantile, sizes, thinned, waits

@@ -12,8 +12,7 @@ from typing import Final
 
 from ebbtide_rehearsal.cloud.node_pools.machines import Machine
 from ebbtide_rehearsal.cloud.store import Event
-from ebbtide_rehearsal.report.cost import Ledger, ledger
-from ebbtide_rehearsal.report.series import Series
+from ebbtide_rehearsal.report.document import Ledger, Series, ledger
 from kueue_replay.cloud_model import Cloud
 from kueue_replay.cluster import Declaration
 from kueue_replay.mapping import Work

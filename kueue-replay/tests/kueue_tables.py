@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from ebbtide.clients.kubernetes.objects import condition
-from ebbtide_rehearsal.tools import all_items
-from ebbtide_rehearsal.tools.build import module_directory
-from ebbtide_rehearsal.tools.cache import pins
+from ebbtide_rehearsal.tools.build import find_go, module_directory
+from ebbtide_rehearsal.tools.download import pins
 from ebbtide_rehearsal.tools.items import BUILD_FLAGS, Tool
-from ebbtide_rehearsal.tools.toolchain import find_go
+from ebbtide_rehearsal.tools.table import all_items
 from kueue_jobs import Manifest
 from kueue_replay.kueue import PROGRAM, Flavors
 

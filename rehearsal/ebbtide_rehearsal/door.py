@@ -15,15 +15,16 @@ from ebbtide.analysis.preview.stack_files import StackFiles
 from ebbtide.operations.interrupts import ending_signals
 from ebbtide.text import install_command
 from ebbtide.values import clock
-from ebbtide_rehearsal import __version__, rehearse, scenarios
+from ebbtide_rehearsal import __version__, rehearse
 from ebbtide_rehearsal import stay as staying
 from ebbtide_rehearsal.failures import RehearsalError
-from ebbtide_rehearsal.real_cloud import render as render_comparison
+from ebbtide_rehearsal.real_cloud import compare as comparing
 from ebbtide_rehearsal.real_cloud.compare import compare
-from ebbtide_rehearsal.report import page, progress, render
+from ebbtide_rehearsal.report import page
 from ebbtide_rehearsal.report.document import Report
-from ebbtide_rehearsal.tools import narration
+from ebbtide_rehearsal.scenarios import model as scenarios
 from ebbtide_rehearsal.tools.__main__ import table
+from ebbtide_rehearsal.tools.progress import narration
 
 Format: TypeAlias = Literal["text", "json", "html"]
 
@@ -61,7 +62,7 @@ def compared(directory: Path, format_: Format) -> tuple[str, bool]:
         raise RehearsalError("--compare has no HTML page: use --format json, or no --format.")
     comparison = compare(directory)
     is_json = format_ == "json"
-    text = comparison.model_dump_json(indent=2) + "\n" if is_json else render_comparison.text(comparison)
+    text = comparison.model_dump_json(indent=2) + "\n" if is_json else comparing.text(comparison)
     return text, bool(comparison.differences)
 
 
@@ -100,8 +101,8 @@ class Rehearsal:
         needs = rehearse.needs(self.files, selected, base_directory)
         with narration(self.screen) as on_step:
             installed = rehearse.tools(on_step, needs)
-        self.screen.print(render.heading(selected.title, self.files.stack, selected.speed))
-        with ending_signals(), progress.narration(self.screen) as watch:
+        self.screen.print(page.heading(selected.title, self.files.stack, selected.speed))
+        with ending_signals(), page.narration(self.screen) as watch:
             return rehearse.rehearse(
                 self.files,
                 selected,
@@ -159,11 +160,11 @@ def document(report: Report, format_: Format) -> str:
 def show(report: Report, screen: Console, *, whole: bool) -> None:
     """Print a report; unless it is the whole, its steps are already on the screen."""
     if whole:
-        render.write(report, screen)
+        page.write(report, screen)
     else:
-        screen.print(render.ending(report))
+        screen.print(page.ending(report))
 
 
 def verdict(report: Report) -> str:
     """Return a report's verdict as a sentence."""
-    return render.verdict(report)
+    return page.verdict(report)

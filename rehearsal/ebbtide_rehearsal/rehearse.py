@@ -13,13 +13,12 @@ from ebbtide_rehearsal.cloud.running import CloudSettings
 from ebbtide_rehearsal.failures import RehearsalError
 from ebbtide_rehearsal.report.document import Report
 from ebbtide_rehearsal.scenarios.argo import TOOLS
-from ebbtide_rehearsal.scenarios.general import general
-from ebbtide_rehearsal.scenarios.model import RunPipeline, Scenario, Up
-from ebbtide_rehearsal.scenarios.progress import Watch
-from ebbtide_rehearsal.scenarios.runner import play
-from ebbtide_rehearsal.sources import indexed
-from ebbtide_rehearsal.stage import stage
-from ebbtide_rehearsal.tools import OnStep, Tools, all_items, ensure, needed
+from ebbtide_rehearsal.scenarios.model import RunPipeline, Scenario, Up, general
+from ebbtide_rehearsal.scenarios.runner import Watch, play
+from ebbtide_rehearsal.stage import indexed, stage
+from ebbtide_rehearsal.tools.find import Tools, ensure
+from ebbtide_rehearsal.tools.items import OnStep
+from ebbtide_rehearsal.tools.table import all_items, needed
 
 
 def needs(files: StackFiles, scenario: Scenario, base_directory: Path) -> tuple[str, ...]:

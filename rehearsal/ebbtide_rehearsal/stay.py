@@ -27,11 +27,11 @@ from ebbtide_rehearsal.cloud.pools import all_pools
 from ebbtide_rehearsal.cloud.rest.access import rest_access
 from ebbtide_rehearsal.cloud.running import CloudSettings, RunningCloud, store_file
 from ebbtide_rehearsal.cloud.store import RECLAIM, InjectedFault, Store
+from ebbtide_rehearsal.engine import Shell, shell
 from ebbtide_rehearsal.failures import RehearsalError
-from ebbtide_rehearsal.shell import Shell, shell
-from ebbtide_rehearsal.sources import link_charts, mirror
-from ebbtide_rehearsal.stage import empty_directory, running_cloud
-from ebbtide_rehearsal.tools import OnStep, Tools
+from ebbtide_rehearsal.stage import empty_directory, link_charts, mirror, running_cloud
+from ebbtide_rehearsal.tools.find import Tools
+from ebbtide_rehearsal.tools.items import OnStep
 
 SPEED: Final = 60.0
 """Simulated seconds of the cloud's delays per second, as in a scenario."""

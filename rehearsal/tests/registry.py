@@ -17,8 +17,9 @@ import yaml
 from rich.console import Console
 
 from ebbtide.work.registries.repository import Reference, Repository, digest_of
-from ebbtide_rehearsal.control_plane.ports import LOCALHOST, PortReservation
-from ebbtide_rehearsal.tools import ensure, narration
+from ebbtide_rehearsal.control_plane.plan import LOCALHOST, PortReservation
+from ebbtide_rehearsal.tools.find import ensure
+from ebbtide_rehearsal.tools.progress import narration
 from rehearsal.tests.token_server import ISSUER, SERVICE, TokenServer
 
 OCI: Final = "application/vnd.oci.image.{}.v1+json"

@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
 from cryptography.x509 import load_pem_x509_certificate
 
-from ebbtide_rehearsal.control_plane.ports import LOCALHOST
+from ebbtide_rehearsal.control_plane.plan import LOCALHOST
 
 ISSUER: Final = "token-server"
 SERVICE: Final = "registry"

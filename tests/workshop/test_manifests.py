@@ -9,7 +9,7 @@ import pytest
 
 from components.addons.patches import has_pods
 from ebbtide.declaration.catalog import PINS
-from ebbtide_rehearsal.tools import ToolError
+from ebbtide_rehearsal.tools.items import ToolError
 from tests.manifests import (
     KATIB,
     KUBEFLOW,

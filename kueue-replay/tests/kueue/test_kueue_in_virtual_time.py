@@ -12,7 +12,8 @@ from components.addons.kueue import configuration
 from ebbtide.declaration.model import declare
 from ebbtide.placement.queue_objects import layers
 from ebbtide.placement.queueing import queueing
-from ebbtide_rehearsal.tools import ensure, narration
+from ebbtide_rehearsal.tools.find import ensure
+from ebbtide_rehearsal.tools.progress import narration
 from kueue_jobs import (
     CONFIGURATION,
     NAMESPACE,

@@ -13,7 +13,8 @@ from rich.console import Console
 
 from ebbtide.clients.kubernetes.objects import condition
 from ebbtide.values.kueue_api import API_VERSION
-from ebbtide_rehearsal.tools import ensure, narration
+from ebbtide_rehearsal.tools.find import ensure
+from ebbtide_rehearsal.tools.progress import narration
 from kueue_jobs import CONFIGURATION, Manifest
 from kueue_replay.kueue import PROGRAM, Action, Apply, Event, Kueue, PodSet, Submit
 from kueue_tables import Case, Outcome, flavors, key, read

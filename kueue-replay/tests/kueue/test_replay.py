@@ -12,7 +12,8 @@ from rich.console import Console
 
 from ebbtide.analysis.preview.stack_files import read_stack, record_stack
 from ebbtide.operations.replays import recorded_cluster
-from ebbtide_rehearsal.tools import ensure, narration
+from ebbtide_rehearsal.tools.find import ensure
+from ebbtide_rehearsal.tools.progress import narration
 from kueue_replay.cloud_model import Cloud, CloudModel
 from kueue_replay.cluster import Cluster, Declaration
 from kueue_replay.kueue import PROGRAM

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 import kueue_replay
 from ebbtide.cli import app
-from ebbtide_rehearsal.tools import ToolError
+from ebbtide_rehearsal.tools.items import ToolError
 from first_in import use_first_in
 from kueue_replay.cloud_model import read_cloud_model
 from kueue_replay.mapping import read_table

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from ebbtide.declaration.catalog import PINS
 from ebbtide_rehearsal.addons.definition import Rehearsed, Revision
-from ebbtide_rehearsal.control_plane.ports import LOCALHOST
+from ebbtide_rehearsal.control_plane.plan import LOCALHOST
 from ebbtide_rehearsal.control_plane.program import SERVERS, Assignment, Listening, Program, port_of, section
 from ebbtide_rehearsal.tools.items import Condition, SourcePatch, Tool, from_module
 

@@ -5,9 +5,9 @@ from typing import Any, Final
 
 from ebbtide.declaration.catalog import PINS
 from ebbtide_rehearsal.addons.definition import Rehearsed, Revision
-from ebbtide_rehearsal.control_plane.mounts import inside
-from ebbtide_rehearsal.control_plane.ports import LOCALHOST
+from ebbtide_rehearsal.control_plane.plan import LOCALHOST
 from ebbtide_rehearsal.control_plane.program import SERVERS, Assignment, Listening, Program, managed, section
+from ebbtide_rehearsal.control_plane.volumes import inside
 from ebbtide_rehearsal.tools.items import Condition, Tool, from_module
 
 _VISIBILITY = 8082

@@ -31,7 +31,7 @@ from ebbtide_rehearsal.cloud.protocol import serve
 from ebbtide_rehearsal.cloud.provider import Provider
 from ebbtide_rehearsal.cloud.running import CloudSettings, store_file, write_memory, write_ports
 from ebbtide_rehearsal.cloud.store import Store
-from ebbtide_rehearsal.control_plane import ControlPlane
+from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,8 +37,9 @@ from ebbtide_rehearsal.cloud.node_pools.pod_processes import PROCESSES, log_file
 from ebbtide_rehearsal.cloud.pools import is_stopped
 from ebbtide_rehearsal.cloud.provider import BEHIND, CLUSTER, DISK, Endpoint
 from ebbtide_rehearsal.cloud.store import API_ERROR, SLOW, ApiFailure, Resource, Store, failure
-from ebbtide_rehearsal.control_plane import ControlPlane, ControlPlaneSettings, ControlPlaneTools
+from ebbtide_rehearsal.control_plane.control_plane import ControlPlane, ControlPlaneSettings
 from ebbtide_rehearsal.control_plane.discovery import Discovery
+from ebbtide_rehearsal.control_plane.plan import ControlPlaneTools
 
 _PROVIDER: Final = "pulumi-kubernetes/"
 _LOCALHOST: Final = "127.0.0.1"

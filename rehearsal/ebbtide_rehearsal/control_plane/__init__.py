@@ -5,23 +5,3 @@ All processes listen on 127.0.0.1 and end with their parent, even if it is kille
 run in parallel. Parts of a cloud are faked: kubelets by kwok, the kubelet of pods whose program really runs
 by `program_pods`, the storage driver by `volumes`, the network between control plane and cluster by `egress`.
 """
-
-from ebbtide_rehearsal.control_plane.control_plane import ControlPlane, ControlPlaneSettings
-from ebbtide_rehearsal.control_plane.failures import ControlPlaneError
-from ebbtide_rehearsal.control_plane.plan import NAMES, ControlPlanePlan, ControlPlaneTools
-from ebbtide_rehearsal.control_plane.stages import EXIT_CODE, RUNS, RUNS_FOR
-from ebbtide_rehearsal.control_plane.volumes import PersistentDisk, left_disks
-
-__all__ = [
-    "EXIT_CODE",
-    "NAMES",
-    "RUNS",
-    "RUNS_FOR",
-    "ControlPlane",
-    "ControlPlaneError",
-    "ControlPlanePlan",
-    "ControlPlaneSettings",
-    "ControlPlaneTools",
-    "PersistentDisk",
-    "left_disks",
-]

@@ -15,18 +15,20 @@ from typing import Self
 import yaml
 
 from ebbtide.clients.kubernetes import Api, ApiError
-from ebbtide_rehearsal.control_plane import arguments
-from ebbtide_rehearsal.control_plane.available import available_programs
-from ebbtide_rehearsal.control_plane.certificates import issue
-from ebbtide_rehearsal.control_plane.egress import EgressProxy
-from ebbtide_rehearsal.control_plane.failures import AddressTakenError, ControlPlaneError
-from ebbtide_rehearsal.control_plane.identities import Identities, kubeconfig
+from ebbtide_rehearsal.control_plane import plan as arguments
 from ebbtide_rehearsal.control_plane.installed import install, install_definitions
-from ebbtide_rehearsal.control_plane.plan import CloudName, ControlPlanePlan, ControlPlaneTools
-from ebbtide_rehearsal.control_plane.ports import PortReservation
-from ebbtide_rehearsal.control_plane.processes import Process, Processes
-from ebbtide_rehearsal.control_plane.program_pods import ProgramPods
-from ebbtide_rehearsal.control_plane.routes import Routes
+from ebbtide_rehearsal.control_plane.plan import (
+    CloudName,
+    ControlPlanePlan,
+    ControlPlaneTools,
+    Identities,
+    PortReservation,
+    issue,
+    kubeconfig,
+)
+from ebbtide_rehearsal.control_plane.processes import AddressTakenError, ControlPlaneError, Process, Processes
+from ebbtide_rehearsal.control_plane.program_pods import ProgramPods, available_programs
+from ebbtide_rehearsal.control_plane.routes import EgressProxy, Routes
 from ebbtide_rehearsal.control_plane.stages import stages
 from ebbtide_rehearsal.control_plane.volumes import PersistentDisk, Volumes
 

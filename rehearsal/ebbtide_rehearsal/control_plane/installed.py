@@ -1,14 +1,382 @@
-"""Objects that a cloud installs in a new cluster."""
+"""Objects that a cloud installs in a new cluster: storage classes, CRDs, and the rehearsal's admission
+policies.
 
+ComputeClass: Google publishes its reference only; fields and types are from the reference (GKE docs,
+reference/crds/computeclass, 2026), scope and plural from `kubectl get computeclasses`. Fields for
+auto-created pools (`nodePoolConfig`, a rule's hardware) are not validated. Managed Prometheus:
+PodMonitoring on GKE, PodMonitor and ServiceMonitor on AKS; fields that no stack of Ebbtide uses are not
+validated. Sources: GoogleCloudPlatform/prometheus-engine, doc/api.md (2026); prometheus-operator,
+api-reference/api.md (2026), which Azure's CRDs follow in a group of their own (azure-monitor docs,
+prometheus-metrics-scrape-crd, 2025-08).
+
+Admission policies make pods run as processes of this machine: the cost recorder's, and those with the code
+of `ebbtide run`, or with outputs, in namespaces of users (not of Kubernetes and of add-ons).
+"""
+
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, assert_never
 
 import yaml
 
 from ebbtide.clients.kubernetes import Api
-from ebbtide_rehearsal.control_plane import code_pods, compute_class, monitors
+from ebbtide.declaration.catalog import COMPUTE_CLASS
+from ebbtide.declaration.model.addons import ADD_ONS, Costs
+from ebbtide.declaration.model.cluster import OPERATOR_NAMESPACE
+from ebbtide.work.runs.code import DIRECTORY
+from ebbtide.work.runs.run import MANAGED_BY
+from ebbtide.work.volumes import OUTPUTS
 from ebbtide_rehearsal.control_plane.plan import CloudName
-from ebbtide_rehearsal.control_plane.storage_classes import storage_classes
+from ebbtide_rehearsal.control_plane.stages import RUNS
+
+_DEFAULT = {"storageclass.kubernetes.io/is-default-class": "true"}
+_GKE_DISKS, _AKS_DISKS, _AKS_FILES = "pd.csi.storage.gke.io", "disk.csi.azure.com", "file.csi.azure.com"
+
+
+def _class(
+    name: str,
+    driver: str,
+    parameters: dict[str, str],
+    *,
+    binding: str = "WaitForFirstConsumer",
+    default: bool = False,
+) -> dict[str, Any]:
+    return {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {"name": name, "annotations": _DEFAULT if default else {}},
+        "provisioner": driver,
+        "parameters": parameters,
+        "reclaimPolicy": "Delete",
+        "volumeBindingMode": binding,
+        "allowVolumeExpansion": True,
+    }
+
+
+def storage_classes(cloud: CloudName) -> tuple[dict[str, Any], ...]:
+    """Return the storage classes of a cloud's new cluster, including the default one.
+
+    Sources: GKE docs, persistent-volumes/gce-pd-csi-driver (2026); AKS docs, concepts-storage and
+    azure-disk-csi, azure-files-csi (2026).
+    """
+    match cloud:
+        case "gke":
+            return (
+                _class("standard", _GKE_DISKS, {"type": "pd-standard"}, binding="Immediate"),
+                _class("standard-rwo", _GKE_DISKS, {"type": "pd-balanced"}, default=True),
+                _class("premium-rwo", _GKE_DISKS, {"type": "pd-ssd"}),
+            )
+        case "aks":
+            standard, premium = {"skuname": "StandardSSD_LRS"}, {"skuname": "Premium_LRS"}
+            return (
+                _class("default", _AKS_DISKS, standard, default=True),
+                _class("managed", _AKS_DISKS, standard),
+                _class("managed-csi", _AKS_DISKS, standard),
+                _class("managed-premium", _AKS_DISKS, premium),
+                _class("managed-csi-premium", _AKS_DISKS, premium),
+                _class("azurefile", _AKS_FILES, {"skuName": "Standard_LRS"}, binding="Immediate"),
+                _class("azurefile-csi", _AKS_FILES, {"skuName": "Standard_LRS"}, binding="Immediate"),
+                _class("azurefile-premium", _AKS_FILES, {"skuName": "Premium_LRS"}, binding="Immediate"),
+                _class("azurefile-csi-premium", _AKS_FILES, {"skuName": "Premium_LRS"}, binding="Immediate"),
+            )
+        case _:
+            assert_never(cloud)
+
+
+Schema = dict[str, Any]
+
+NAME: Final = "computeclasses.cloud.google.com"
+POLICY: Final = "compute-class-tolerations"
+_BOOLEAN: Final[Schema] = {"type": "boolean"}
+_TEXT: Final[Schema] = {"type": "string"}
+_WHOLE: Final[Schema] = {"type": "integer", "minimum": 0}
+_ANYTHING: Final[Schema] = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+
+
+def _object(**properties: Schema) -> Schema:
+    return {"type": "object", "properties": properties}
+
+
+_RULE: Final = _object(
+    nodepools={"type": "array", "minItems": 1, "items": _TEXT},
+    machineFamily=_TEXT,
+    machineType=_TEXT,
+    spot=_BOOLEAN,
+    minCores=_WHOLE,
+    minMemoryGb=_WHOLE,
+    minCpuPlatform=_TEXT,
+    maxRunDurationSeconds=_WHOLE,
+    maxPodsPerNode=_WHOLE,
+    gpu=_object(type=_TEXT, count=_WHOLE, driverVersion=_TEXT),
+    tpu=_object(type=_TEXT, count=_WHOLE, topology=_TEXT),
+    flexStart=_object(enabled=_BOOLEAN, nodeRecycling=_ANYTHING),
+    storage=_ANYTHING,
+    placement=_ANYTHING,
+    reservations=_ANYTHING,
+    location=_ANYTHING,
+    nodeSystemConfig=_ANYTHING,
+)
+_SPEC: Final = {
+    **_object(
+        priorities={"type": "array", "items": _RULE},
+        whenUnsatisfiable={"type": "string", "enum": ["ScaleUpAnyway", "DoNotScaleUp"]},
+        nodePoolAutoCreation=_object(enabled=_BOOLEAN),
+        activeMigration=_object(optimizeRulePriority=_BOOLEAN, ensureAllDaemonSetPodsRunning=_BOOLEAN),
+        autoscalingPolicy=_object(
+            consolidationDelayMinutes={**_WHOLE, "minimum": 1},
+            consolidationThreshold=_WHOLE,
+            gpuConsolidationThreshold=_WHOLE,
+        ),
+        description=_TEXT,
+        priorityDefaults=_ANYTHING,
+        nodePoolConfig=_ANYTHING,
+    ),
+    "required": ["priorities"],
+}
+
+DEFINITION: Final[Schema] = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {
+        "name": NAME,
+    },
+    "spec": {
+        "group": "cloud.google.com",
+        "names": {
+            "kind": "ComputeClass",
+            "listKind": "ComputeClassList",
+            "plural": "computeclasses",
+            "singular": "computeclass",
+        },
+        "scope": "Cluster",
+        "versions": [
+            {
+                "name": "v1",
+                "served": True,
+                "storage": True,
+                "subresources": {"status": {}},
+                "schema": {
+                    "openAPIV3Schema": {
+                        "type": "object",
+                        "required": ["spec"],
+                        "properties": {"spec": _SPEC, "status": _ANYTHING},
+                    }
+                },
+            }
+        ],
+    },
+}
+
+TOLERATIONS: Final[Schema] = {
+    "apiVersion": "admissionregistration.k8s.io/v1",
+    "kind": "MutatingAdmissionPolicy",
+    "metadata": {"name": POLICY},
+    "spec": {
+        "failurePolicy": "Fail",
+        "reinvocationPolicy": "IfNeeded",
+        "matchConstraints": {
+            "resourceRules": [
+                {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
+            ]
+        },
+        "matchConditions": [
+            {
+                "name": "selects-a-class",
+                "expression": "has(object.spec.nodeSelector) && "
+                f"'{COMPUTE_CLASS}' in object.spec.nodeSelector",
+            },
+            {
+                "name": "does-not-tolerate-it",
+                "expression": "!has(object.spec.tolerations) || "
+                f"!object.spec.tolerations.exists(t, has(t.key) && t.key == '{COMPUTE_CLASS}')",
+            },
+        ],
+        "mutations": [
+            {
+                "patchType": "JSONPatch",
+                "jsonPatch": {
+                    "expression": "(has(object.spec.tolerations) ? [] : "
+                    '[JSONPatch{op: "add", path: "/spec/tolerations", value: []}]) + '
+                    '[JSONPatch{op: "add", path: "/spec/tolerations/-", value: Object.spec.tolerations{'
+                    f'key: "{COMPUTE_CLASS}", operator: "Equal", effect: "NoSchedule", '
+                    f'value: object.spec.nodeSelector["{COMPUTE_CLASS}"]}}}}]'
+                },
+            }
+        ],
+    },
+}
+"""GKE adds the toleration of a class's taint to pods that select the class (GoogleCloudPlatform/
+cluster-autoscaler, pkg/test/integration, TestCCCSchedulingWithoutNodeSelector, 2026-11)."""
+
+BINDING: Final[Schema] = {
+    "apiVersion": "admissionregistration.k8s.io/v1",
+    "kind": "MutatingAdmissionPolicyBinding",
+    "metadata": {"name": POLICY},
+    "spec": {"policyName": POLICY},
+}
+
+
+_INTERVAL: Final[Schema] = {"type": "string", "pattern": r"^([0-9]+(ms|s|m|h))+$"}
+_NAME_OR_NUMBER: Final[Schema] = {"x-kubernetes-int-or-string": True}
+
+
+def _with(required: tuple[str, ...], schema: Schema) -> Schema:
+    return {**schema, "required": [*required]}
+
+
+def _list(items: Schema) -> Schema:
+    return {"type": "array", "items": items}
+
+
+_SELECTOR: Final = _object(
+    matchLabels={"type": "object", "additionalProperties": _TEXT}, matchExpressions=_list(_ANYTHING)
+)
+_RELABELING: Final = _object(
+    sourceLabels=_list(_TEXT),
+    regex=_TEXT,
+    replacement=_TEXT,
+    targetLabel=_TEXT,
+    action={
+        "type": "string",
+        "enum": ["replace", "keep", "drop", "hashmod", "labelmap", "labeldrop", "labelkeep"],
+    },
+)
+_SECRET: Final = _object(name=_TEXT, key=_TEXT, namespace=_TEXT)
+_AUTHORIZATION: Final = _object(type=_TEXT, credentials=_object(secret=_SECRET))
+_SCHEME: Final[Schema] = {"type": "string", "enum": ["http", "https"]}
+_ENDPOINT: Final[Mapping[str, Schema]] = {
+    "path": _TEXT,
+    "interval": _INTERVAL,
+    "scheme": _SCHEME,
+    "authorization": _AUTHORIZATION,
+}
+_OPERATORS: Final[Mapping[str, Schema]] = {
+    **_ENDPOINT,
+    "port": _TEXT,
+    "honorLabels": _BOOLEAN,
+    "tlsConfig": _object(insecureSkipVerify=_BOOLEAN, serverName=_TEXT),
+    "metricRelabelings": _list(_RELABELING),
+}
+_SPECS: Final[Mapping[str, Mapping[tuple[str, str], Schema]]] = {
+    "gke": {
+        ("monitoring.googleapis.com", "PodMonitoring"): _with(
+            ("selector", "endpoints"),
+            _object(
+                selector=_SELECTOR,
+                endpoints=_list(
+                    _with(
+                        ("port", "interval"),
+                        _object(
+                            **_ENDPOINT,
+                            port=_NAME_OR_NUMBER,
+                            tls=_object(insecureSkipVerify=_BOOLEAN, serverName=_TEXT),
+                            metricRelabeling=_list(_RELABELING),
+                        ),
+                    )
+                ),
+                targetLabels=_ANYTHING,
+            ),
+        )
+    },
+    "aks": {
+        ("azmonitoring.coreos.com", "PodMonitor"): _with(
+            ("selector", "podMetricsEndpoints"),
+            _object(
+                selector=_SELECTOR,
+                namespaceSelector=_ANYTHING,
+                podMetricsEndpoints=_list(_object(**_OPERATORS)),
+                podTargetLabels=_list(_TEXT),
+            ),
+        ),
+        ("azmonitoring.coreos.com", "ServiceMonitor"): _with(
+            ("selector", "endpoints"),
+            _object(
+                selector=_SELECTOR,
+                namespaceSelector=_ANYTHING,
+                endpoints=_list(_object(**_OPERATORS, bearerTokenFile=_TEXT)),
+            ),
+        ),
+    },
+}
+
+
+def definitions(cloud: str) -> Iterator[Schema]:
+    """Yield the CRDs of a cloud's managed Prometheus."""
+    for (group, kind), spec in _SPECS[cloud].items():
+        plural = f"{kind.lower()}s"
+        root = {"type": "object", "required": ["spec"], "properties": {"spec": spec, "status": _ANYTHING}}
+        yield {
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": {"name": f"{plural}.{group}"},
+            "spec": {
+                "group": group,
+                "names": {
+                    "kind": kind,
+                    "listKind": f"{kind}List",
+                    "plural": plural,
+                    "singular": kind.lower(),
+                },
+                "scope": "Namespaced",
+                "versions": [
+                    {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": root}}
+                ],
+            },
+        }
+
+
+_API: Final = "admissionregistration.k8s.io/v1"
+_ADD_ONS: Final = sorted(
+    {OPERATOR_NAMESPACE, *(add_on.spec.namespace for add_on in ADD_ONS.values() if not add_on.spec.runs_work)}
+    - {""}
+)
+
+
+def _policies(name: str, constraints: dict[str, Any], conditions: dict[str, str]) -> list[dict[str, Any]]:
+    """Return the policy that lets new pods run as processes, and its binding."""
+    pods = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
+    annotated = f'Object{{metadata: Object.metadata{{annotations: {{"{RUNS}": "process"}}}}}}'
+    policy = {
+        "apiVersion": _API,
+        "kind": "MutatingAdmissionPolicy",
+        "metadata": {"name": name},
+        "spec": {
+            "failurePolicy": "Fail",
+            "reinvocationPolicy": "Never",
+            "matchConstraints": {"resourceRules": [pods], **constraints},
+            "matchConditions": [{"name": key, "expression": text} for key, text in conditions.items()],
+            "mutations": [
+                {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": annotated}}
+            ],
+        },
+    }
+    binding = {
+        "apiVersion": _API,
+        "kind": "MutatingAdmissionPolicyBinding",
+        "metadata": {"name": name},
+        "spec": {"policyName": name},
+    }
+    return [policy, binding]
+
+
+POLICIES: Final = (
+    _policies(
+        "code-as-processes",
+        {"objectSelector": {"matchLabels": {MANAGED_BY: "ebbtide"}}},
+        {
+            "is-of-a-user": f"!request.namespace.startsWith('kube-') && !(request.namespace in {_ADD_ONS})",
+            "has-code-or-outputs": "object.spec.containers.exists(container, "
+            f"(has(container.workingDir) && container.workingDir == '{DIRECTORY}') || "
+            f"(has(container.env) && container.env.exists(variable, variable.name == '{OUTPUTS}')))",
+        },
+    ),
+    _policies(
+        "cost-recorder-as-process",
+        {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": Costs.spec.namespace}}},
+        {},
+    ),
+)
+
 
 _CLASSES = "/apis/storage.k8s.io/v1/storageclasses"
 _ADMISSION = "/apis/admissionregistration.k8s.io/v1"
@@ -36,12 +404,12 @@ def install(api: Api, cloud: CloudName, provisioning_requests: Path) -> None:
     """
     for item in storage_classes(cloud):
         api.apply(f"{_CLASSES}/{item['metadata']['name']}", item)
-    for item in monitors.definitions(cloud):
+    for item in definitions(cloud):
         api.apply(f"{_KINDS}/{item['metadata']['name']}", item)
     if cloud == "gke":
-        api.apply(f"{_KINDS}/{compute_class.NAME}", compute_class.DEFINITION)
-        install_policy(api, compute_class.TOLERATIONS, compute_class.BINDING)
-    for policy, binding in code_pods.POLICIES:
+        api.apply(f"{_KINDS}/{NAME}", DEFINITION)
+        install_policy(api, TOLERATIONS, BINDING)
+    for policy, binding in POLICIES:
         install_policy(api, policy, binding)
     install_definitions(api, provisioning_requests)
 

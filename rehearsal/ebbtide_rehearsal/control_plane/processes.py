@@ -14,7 +14,18 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from ebbtide_rehearsal.control_plane.failures import AddressTakenError, ControlPlaneError
+from ebbtide.errors import EbbtideError
+
+
+class ControlPlaneError(EbbtideError):
+    """A program of the control plane failed to start, or ended. The message names it and has the last lines
+    of its log.
+    """
+
+
+class AddressTakenError(ControlPlaneError):
+    """Another process took a port between its selection and its use; a retry with another port succeeds."""
+
 
 _KEEPER = """
 trap '' TERM INT HUP

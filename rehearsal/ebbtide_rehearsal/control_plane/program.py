@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from ebbtide_rehearsal.control_plane.failures import ControlPlaneError
-from ebbtide_rehearsal.control_plane.ports import LOCALHOST
+from ebbtide_rehearsal.control_plane.plan import LOCALHOST
+from ebbtide_rehearsal.control_plane.processes import ControlPlaneError
 
 _WEBHOOK, _METRICS, _HEALTH = 9443, 8443, 8081
 

@@ -1,7 +1,7 @@
 """A kubelet for pods whose program really runs, such as Kueue's, as a local process.
 
-The process follows the declared objects, as in a cluster: it runs while a pod of the Deployment is on a node,
-with that pod's configuration, arguments and service account, and ends with the pod or its node.
+The process follows the declared objects, as in a cluster: it runs while a pod of the Deployment is on a
+node, with that pod's configuration, arguments and service account, and ends with the pod or its node.
 """
 
 import contextlib
@@ -18,15 +18,42 @@ import yaml
 
 from ebbtide.clients.kubernetes import Api, ApiError, Object
 from ebbtide.values.paths import value_at
-from ebbtide_rehearsal.control_plane.available import AvailableProgram
-from ebbtide_rehearsal.control_plane.failures import ControlPlaneError
-from ebbtide_rehearsal.control_plane.identities import kubeconfig
-from ebbtide_rehearsal.control_plane.mounts import NotMountedError, account_token, inside, mount
-from ebbtide_rehearsal.control_plane.plan import ControlPlanePlan
-from ebbtide_rehearsal.control_plane.ports import LOCALHOST, PortReservation
-from ebbtide_rehearsal.control_plane.processes import Process, Processes
-from ebbtide_rehearsal.control_plane.program import Assignment, Listening
+from ebbtide_rehearsal.addons import rehearsed
+from ebbtide_rehearsal.control_plane.plan import (
+    LOCALHOST,
+    ControlPlanePlan,
+    ControlPlaneTools,
+    PortReservation,
+    kubeconfig,
+)
+from ebbtide_rehearsal.control_plane.processes import ControlPlaneError, Process, Processes
+from ebbtide_rehearsal.control_plane.program import Assignment, Listening, Program
 from ebbtide_rehearsal.control_plane.routes import Routes
+from ebbtide_rehearsal.control_plane.volumes import NotMountedError, account_token, inside, mount
+
+
+@dataclass(frozen=True, slots=True)
+class AvailableProgram:
+    """An available program.
+
+    Attributes:
+        program: the program.
+        binary: its file.
+    """
+
+    program: Program
+    binary: Path
+
+
+def available_programs(tools: ControlPlaneTools) -> tuple[AvailableProgram, ...]:
+    """Return the programs among the tools. Pods of other programs become ready like any pod, and answer no
+    requests.
+    """
+    programs: list[AvailableProgram] = []
+    for program in (program for add_on in rehearsed().values() for program in add_on.programs):
+        with contextlib.suppress(KeyError):
+            programs.append(AvailableProgram(program, tools.path(program.tool)))
+    return tuple(programs)
 
 
 def environment(pod: Object) -> dict[str, str]:

@@ -4,10 +4,12 @@ The calls are repeated in the order in which they ended, so that whatever a requ
 the real cloud chose are translated into those that the fake one chose for the same resource.
 """
 
+import json
 import re
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final, Literal, cast
@@ -24,6 +26,7 @@ from ebbtide.analysis.recording.assumption_tables import (
 )
 from ebbtide.analysis.recording.provider_calls import ProviderCall, read
 from ebbtide.analysis.recording.values import leaves
+from ebbtide.text import several
 from ebbtide.values.documents import DocumentPart
 from ebbtide.values.paths import path_keys
 from ebbtide_rehearsal.cloud.azure.arm import DEPLOYER
@@ -491,3 +494,42 @@ def _chosen(text: str) -> str:
     for pattern, word in _CHOSEN:
         text = pattern.sub(word, text)
     return text
+
+
+_LONGEST = 200
+
+
+def text(comparison: Comparison) -> str:
+    """Return the comparison as text."""
+    return "\n".join((*_lines(comparison), ""))
+
+
+def _lines(comparison: Comparison) -> Iterator[str]:
+    for (type_, resource, call, file), fields in groupby(comparison.differences, _group):
+        yield f"{type_} {resource}, {call} ({file}):"
+        for item in fields:
+            yield f"  {item.path}"
+            yield f"    real: {_value(item.real)}"
+            yield f"    ours: {_value(item.ours)} ({item.source})"
+    count = len(comparison.differences)
+    found = f"{count} fields differ" if count > 1 else f"{'one' if count else 'no'} field differs"
+    yield f"{several(comparison.compared, 'recorded call')} compared: {found}."
+    if comparison.skipped:
+        calls = several(comparison.skipped, "call")
+        yield f"Not compared: {calls} about resources that were created before the recording."
+    for version in comparison.versions:
+        yield (
+            f"The recording is of the provider {version.package} {version.recorded}, and the fake cloud of "
+            f"{version.ours}: differences may come from the provider."
+        )
+
+
+def _group(item: Difference) -> tuple[str, str, str, str]:
+    return item.type, item.resource, item.call, item.file
+
+
+def _value(value: object) -> str:
+    if value is None:
+        return "none"
+    written = json.dumps(value, sort_keys=True)
+    return written if len(written) <= _LONGEST else f"{written[:_LONGEST]}…"

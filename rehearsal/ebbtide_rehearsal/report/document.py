@@ -1,8 +1,17 @@
-"""The report as a document."""
+"""The report of a rehearsal as a document: steps, cost and nodes over simulated time, and scale-down."""
 
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
+from ebbtide.analysis.costs.charges import CLOUD_NAT, charges, cloud_nat
+from ebbtide.analysis.reading.pools import read_clusters, read_pools
+from ebbtide.analysis.recording.recording import Recording
+from ebbtide.declaration.catalog.amounts import Amount
 from ebbtide.values.documents import DocumentPart
+from ebbtide_rehearsal.cloud.node_pools.scale_down import UNNEEDED
+from ebbtide_rehearsal.cloud.store import ClusterTime, Event
 
 VERSION: Final = "ebbtide.dev/rehearsal/v1"
 
@@ -100,3 +109,250 @@ class Report(DocumentPart):
     def met(self) -> bool:
         """True if every expectation was met."""
         return not any(step.misses for step in self.steps)
+
+
+_HOUR: Final = 3600
+
+Rate = Callable[[int], float]
+"""A charge in US dollars per hour, by the number of nodes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """Charges of a stack besides its nodes, and the gaps in all of its prices.
+
+    Attributes:
+        by_item: the rate of each item.
+        unknown: items without a known price.
+        estimated: items with an estimated price.
+    """
+
+    by_item: Mapping[str, Rate] = field(default_factory=dict[str, Rate])
+    unknown: tuple[str, ...] = ()
+    estimated: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Ledger:
+    """Costs in US dollars.
+
+    Attributes:
+        pools: nodes by pool; those without a known price add nothing.
+        others: other charges by item.
+        total: at each event that changes a rate: simulated seconds, the total until then, and US dollars per
+            hour from then on.
+    """
+
+    pools: defaultdict[str, float] = field(default_factory=lambda: defaultdict[str, float](float))
+    others: defaultdict[str, float] = field(default_factory=lambda: defaultdict[str, float](float))
+    total: list[tuple[float, float, float]] = field(default_factory=list[tuple[float, float, float]])
+
+
+def rates(recording: Recording) -> Rates:
+    """Return the charges of a recorded program, without those of its pools."""
+    by_item: dict[str, Rate] = {}
+    without_price, estimated = Amount(), list[str]()
+    for charge in charges(recording, read_clusters(recording), read_pools(recording)):
+        if charge.pool:
+            without_price += charge.maximum
+            estimated += charge.maximum.estimated
+        else:
+            without_price += charge.idle
+            known = by_item.get(charge.item, _nothing)
+            by_item[charge.item] = _sum(known, _nat if charge.item == CLOUD_NAT else _flat(charge.idle.known))
+    return Rates(by_item, without_price.unknown, tuple(dict.fromkeys(estimated)))
+
+
+def ledger(events: Iterable[Event], now: float, other: Rates) -> Ledger:
+    """Return the costs of a timeline.
+
+    Args:
+        events: the whole timeline.
+        now: simulated seconds since the start; existing nodes and clusters cost until then.
+        other: charges besides nodes, from the creation of a cluster to the deletion of the last one.
+    """
+    costs = Ledger()
+    nodes: dict[str, tuple[str, float | None]] = {}
+    clusters: set[str] = set()
+    at = 0.0
+
+    def book(end: float) -> float:
+        """Charge the time since the last event, and return the total."""
+        hours = (end - at) / _HOUR
+        for pool, hourly in nodes.values():
+            costs.pools[pool] += (hourly or 0.0) * hours
+        for item, rate in other.by_item.items() if clusters else ():
+            costs.others[item] += rate(len(nodes)) * hours
+        return sum(costs.pools.values()) + sum(costs.others.values())
+
+    def hourly() -> float:
+        rates = (rate(len(nodes)) for rate in other.by_item.values()) if clusters else ()
+        return sum(usd or 0.0 for _, usd in nodes.values()) + sum(rates)
+
+    for event in events:
+        if event.kind not in ("node-added", "node-removed", "cluster-created", "cluster-deleted"):
+            continue
+        total = book(event.at)
+        at = event.at
+        match event.kind:
+            case "node-added":
+                nodes[event.facts["node"]] = event.facts["pool"], event.facts["hourly"]
+            case "node-removed":
+                nodes.pop(event.facts["node"], None)
+            case "cluster-created":
+                clusters.add(event.facts["id"])
+            case _:
+                clusters.discard(event.facts["id"])
+        costs.total.append((at, total, hourly()))
+    costs.total.append((now, book(now), hourly()))
+    return costs
+
+
+def timed(events: Iterable[Event], time: ClusterTime) -> list[Event]:
+    """Return a timeline in the cluster's time.
+
+    A node's removal also gets the node's `seconds` and its `cost`, in US dollars, since it was added.
+    """
+    added: dict[str, Event] = {}
+    timeline: list[Event] = []
+    for simulated in events:
+        event = replace(simulated, at=time.at(simulated.at))
+        if event.kind == "node-added":
+            added[event.facts["node"]] = event
+        elif event.kind == "node-removed" and (start := added.pop(event.facts["node"], None)):
+            event = _with_cost(event, event.at - start.at, start.facts["hourly"])
+        timeline.append(event)
+    return timeline
+
+
+def _with_cost(removal: Event, seconds: float, hourly: float | None) -> Event:
+    cost = None if hourly is None else hourly * seconds / _HOUR
+    text = "an unknown amount" if cost is None else f"${cost:.3f}"
+    return replace(
+        removal,
+        text=f"{removal.text} It cost {text} in {seconds / 60:.0f} min.",
+        facts={**removal.facts, "seconds": seconds, "cost": cost},
+    )
+
+
+def spent(events: Iterable[Event], now: float) -> dict[str, float]:
+    """Return the cost of each pool's nodes in US dollars.
+
+    Args:
+        events: the whole timeline.
+        now: simulated seconds since the start; existing nodes cost until then.
+    """
+    return dict(ledger(events, now, Rates()).pools)
+
+
+def _nothing(nodes: int) -> float:
+    del nodes
+    return 0.0
+
+
+def _nat(nodes: int) -> float:
+    return cloud_nat(nodes).known
+
+
+def _flat(hourly: float) -> Rate:
+    return lambda _: hourly
+
+
+def _sum(rate: Rate, other: Rate) -> Rate:
+    return lambda nodes: rate(nodes) + other(nodes)
+
+
+Series = Sequence[tuple[float, float]]
+"""Times in simulated seconds, and values."""
+
+
+@dataclass(frozen=True, slots=True)
+class PoolSeries:
+    """The nodes of a pool over time.
+
+    Attributes:
+        pool: the pool's name.
+        nodes: the number of nodes from each time on.
+        most: the largest number.
+        reclaims: times of reclaimed nodes.
+        refusals: times at which the cloud had no node.
+    """
+
+    pool: str
+    nodes: Series
+    most: int
+    reclaims: tuple[float, ...]
+    refusals: tuple[float, ...]
+
+
+def end(report: Report) -> float:
+    """Return the last time of a report, simulated seconds."""
+    times = (*(e.at for e in report.events), *(m.at for m in report.money), *(j.at for j in report.jobs))
+    return max(times, default=0.0)
+
+
+def pools(report: Report) -> list[PoolSeries]:
+    """Return the nodes of each pool that had a node, an order or a refusal."""
+    last = end(report)
+    by_pool: defaultdict[str, list[EventReport]] = defaultdict(list)
+    for event in report.events:
+        if event.kind in ("node-added", "node-removed", "node-reclaimed", "no-node") and event.facts.get(
+            "pool"
+        ):
+            by_pool[event.facts["pool"]].append(event)
+    return [_pool(pool, events, last) for pool, events in sorted(by_pool.items())]
+
+
+def _pool(pool: str, events: Sequence[EventReport], last: float) -> PoolSeries:
+    nodes: set[str] = set()
+    counts: list[tuple[float, float]] = [(0.0, 0)]
+    for event in events:
+        if event.kind == "node-added":
+            nodes.add(event.facts["node"])
+        elif event.kind == "node-removed":
+            nodes.discard(event.facts["node"])
+        counts.append((event.at, len(nodes)))
+    return PoolSeries(
+        pool,
+        [*counts, (last, len(nodes))],
+        int(max(count for _, count in counts)),
+        tuple(_times(events, "node-reclaimed")),
+        tuple(_times(events, "no-node")),
+    )
+
+
+def _times(events: Iterable[EventReport], kind: str) -> Iterable[float]:
+    return (event.at for event in events if event.kind == kind)
+
+
+_MINUTE = 60
+
+
+def minutes_to_zero(events: Iterable[Event], jobs: Sequence[JobsReport]) -> dict[str, float]:
+    """Return the simulated minutes from the end of the last Job until each pool had no node.
+
+    Only pools that the autoscaler emptied before a cluster was deleted are included.
+
+    Args:
+        events: the timeline.
+        jobs: counts of Jobs over time, by the clock of the timeline.
+    """
+    if not jobs or jobs[-1].waiting or jobs[-1].running or not jobs[-1].ended:
+        return {}
+    last = jobs[-1].at
+    nodes: dict[str, set[str]] = {}
+    emptied: dict[str, float] = {}
+    for event in events:
+        if event.kind == "cluster-deleted":
+            break
+        if event.kind not in {"node-added", "node-removed"}:
+            continue
+        pool = nodes.setdefault(event.facts["pool"], set())
+        if event.kind == "node-added":
+            pool.add(event.facts["node"])
+            emptied.pop(event.facts["pool"], None)
+            continue
+        pool.discard(event.facts["node"])
+        if not pool and event.at >= last and event.facts["why"].startswith(UNNEEDED):
+            emptied[event.facts["pool"]] = round((event.at - last) / _MINUTE, 1)
+    return emptied

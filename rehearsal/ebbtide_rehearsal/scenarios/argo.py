@@ -16,7 +16,7 @@ import yaml
 from ebbtide.clients.kubernetes import Api
 from ebbtide.declaration.catalog import PINS
 from ebbtide_rehearsal.cloud.existing import NAME, SPEC_PATCH
-from ebbtide_rehearsal.control_plane import ControlPlaneTools
+from ebbtide_rehearsal.control_plane.plan import ControlPlaneTools
 from ebbtide_rehearsal.control_plane.processes import Process, Processes
 from ebbtide_rehearsal.failures import RehearsalError
 from ebbtide_rehearsal.pipelines.workflow import SERVICE_ACCOUNT

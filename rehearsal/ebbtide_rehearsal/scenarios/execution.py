@@ -20,15 +20,13 @@ from ebbtide.declaration.project.yaml_file import YamlFileError
 from ebbtide.placement import Profile, ProfileError
 from ebbtide.work.errors import WorkloadError
 from ebbtide_rehearsal.cloud.store import ClusterTime, InjectedFault
-from ebbtide_rehearsal.control_plane.discovery import Discovery
+from ebbtide_rehearsal.control_plane.discovery import Discovery, wrong_fields
 from ebbtide_rehearsal.control_plane.stages import RUNS, RUNS_FOR
 from ebbtide_rehearsal.engine import Outcome
 from ebbtide_rehearsal.failures import RehearsalError
 from ebbtide_rehearsal.pipelines.compiled import UnsupportedPipelineError, read
-from ebbtide_rehearsal.pipelines.templates import LAUNCHED
-from ebbtide_rehearsal.pipelines.workflow import workflow
-from ebbtide_rehearsal.report.cost import Rates, rates
-from ebbtide_rehearsal.report.document import JobsReport
+from ebbtide_rehearsal.pipelines.workflow import LAUNCHED, workflow
+from ebbtide_rehearsal.report.document import JobsReport, Rates, rates
 from ebbtide_rehearsal.scenarios.argo import WORKFLOWS, spec_patch
 from ebbtide_rehearsal.scenarios.conditions import ENDED_RUNS, Condition, Observation, misses
 from ebbtide_rehearsal.scenarios.model import (
@@ -44,10 +42,8 @@ from ebbtide_rehearsal.scenarios.model import (
     Submit,
     Up,
 )
-from ebbtide_rehearsal.scenarios.observer import SUBMITTED_LABEL, Observer
-from ebbtide_rehearsal.scenarios.submission import Object, on_every_pool, submitted
+from ebbtide_rehearsal.scenarios.observer import SUBMITTED_LABEL, Object, Observer, on_every_pool, submitted
 from ebbtide_rehearsal.stage import Stage
-from ebbtide_rehearsal.strict import wrong_fields
 
 _LOOK_EVERY: Final = 0.5  # seconds
 _SHOWN: Final = 8

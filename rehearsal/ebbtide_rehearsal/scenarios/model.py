@@ -1,14 +1,22 @@
-"""The scenario file format: YAML, camelCase as in the declaration, unknown keys rejected."""
+"""Scenarios: the file format, the built-in files, and the default scenario of a stack.
+
+A file is YAML, camelCase as in the declaration; unknown keys are rejected.
+"""
 
 from dataclasses import fields
+from difflib import get_close_matches
+from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import AfterValidator, Field, PositiveFloat, PositiveInt, model_validator
+from pydantic import AfterValidator, Field, PositiveFloat, PositiveInt, ValidationError, model_validator
 from pydantic.alias_generators import to_snake
 
+from ebbtide.declaration.model import Cluster
 from ebbtide.declaration.model.base import Count, Declared
+from ebbtide.declaration.project import yaml_file
 from ebbtide.work.sweeps import SweepTask
 from ebbtide.work.tasks import Task
+from ebbtide_rehearsal.failures import RehearsalError
 from ebbtide_rehearsal.scenarios.conditions import Condition
 
 Share = Annotated[float, Field(gt=0, le=1)]
@@ -207,3 +215,92 @@ class Scenario(Declared):
     """Simulated seconds per second, for the cloud's delays: node startup, scale-down delay."""
     steps: list[Step]
     """Steps, in order. A remaining stack is destroyed at the end."""
+
+
+_STARTING = 240.0  # wall-clock seconds for each Job, including node startup
+_IDLE = 120.0  # wall-clock seconds until every work pool is scaled down to zero
+
+
+def general(cluster: Cluster) -> Scenario:
+    """Build the scenario: up, refresh and up without changes, a Job on every work pool, scale-down of all
+    pools to their minimum, destroy.
+
+    Args:
+        cluster: the declaration.
+    """
+    work = [pool for pool in cluster.pools if not pool.is_system]
+    steps: list[dict[str, Any]] = [{"do": "up"}, {"do": "up", "unchanged": True, "refresh": True}]
+    if work:
+        steps += [
+            {"do": "every-pool"},
+            {"do": "expect", "within": _STARTING, "that": {"jobs": {"succeeded": len(work)}}},
+            {
+                "do": "expect",
+                "within": _IDLE,
+                "that": {"nodes": {pool.name: pool.nodes.min for pool in work}},
+            },
+        ]
+    if cluster.lifetime is None:
+        steps += [
+            {"do": "destroy", "refused": "protect"},
+            {"do": "up", "change": {"lifetime": {"hours": 1}}},
+        ]
+    steps += [{"do": "destroy"}]
+    return Scenario.model_validate(
+        {
+            "title": f"{cluster.name} is created, runs a Job on every work pool, and is destroyed",
+            "steps": steps,
+        }
+    )
+
+
+_LIBRARY: Final = Path(__file__).parent / "library"
+
+
+class ScenarioError(RehearsalError):
+    """An unreadable or invalid scenario; the message lists all errors."""
+
+
+def read(path: Path) -> Scenario:
+    """Read a scenario file.
+
+    Raises:
+        ScenarioError: it is unreadable or invalid.
+    """
+    try:
+        written = yaml_file.load(path)
+    except yaml_file.YamlFileError as error:
+        raise ScenarioError(str(error)) from error
+    except OSError as error:
+        raise ScenarioError(f"{path}: {error.strerror}.") from error
+    try:
+        return Scenario.model_validate(written)
+    except ValidationError as error:
+        errors = "\n".join(
+            f"  {'.'.join(str(part) for part in fault['loc']) or 'the scenario'}: {fault['msg']}"
+            for fault in error.errors()
+        )
+        raise ScenarioError(f"{path} is not a scenario; nothing was started.\n{errors}") from error
+
+
+def chosen(name: str) -> Path:
+    """Return the file of a scenario: a built-in one by name, or any path.
+
+    Raises:
+        ScenarioError: there is no such scenario.
+    """
+    names = built_in()
+    if name in names:
+        return names[name]
+    if Path(name).is_file():
+        return Path(name)
+    near = get_close_matches(name, names, n=1)
+    meant = f" Did you mean {near[0]}?" if near else ""
+    raise ScenarioError(
+        f"There is no file {name}, and no scenario of that name.{meant} There are: {', '.join(names)}."
+    )
+
+
+def built_in() -> dict[str, Path]:
+    """Return the files of the built-in scenarios by name."""
+    return {path.stem: path for path in sorted(_LIBRARY.glob("*.yaml"))}

@@ -1,15 +1,22 @@
-"""Run of a whole scenario, and the titles of its steps."""
+"""Run of a whole scenario, and its progress for those who watch it."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, assert_never
 
 from ebbtide.text import several
 from ebbtide_rehearsal.cloud.store import ClusterTime
-from ebbtide_rehearsal.report.cost import ledger, timed
-from ebbtide_rehearsal.report.document import EventReport, MoneyReport, Report, StepReport
-from ebbtide_rehearsal.report.scale_down import minutes_to_zero
+from ebbtide_rehearsal.report.document import (
+    EventReport,
+    MoneyReport,
+    Report,
+    StepReport,
+    ledger,
+    minutes_to_zero,
+    timed,
+)
 from ebbtide_rehearsal.scenarios.conditions import Condition
 from ebbtide_rehearsal.scenarios.execution import Play
 from ebbtide_rehearsal.scenarios.model import (
@@ -26,8 +33,49 @@ from ebbtide_rehearsal.scenarios.model import (
     Submit,
     Up,
 )
-from ebbtide_rehearsal.scenarios.progress import Finished, Started, Watch, Worked
 from ebbtide_rehearsal.stage import Stage
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A step starts.
+
+    Attributes:
+        title: the step's action or expectation.
+        number: its number, from 1.
+        of: the number of steps.
+    """
+
+    title: str
+    number: int
+    of: int
+
+
+@dataclass(frozen=True, slots=True)
+class Worked:
+    """The current state of a step.
+
+    Attributes:
+        line: an operation of the engine, or nodes and Jobs of the cluster.
+    """
+
+    line: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A step ends.
+
+    Attributes:
+        report: the step's report.
+    """
+
+    report: StepReport
+
+
+Update = Started | Worked | Finished
+Watch = Callable[[Update], None]
+
 
 _MIB: Final = 1024 * 1024
 

@@ -9,8 +9,8 @@ from typing import Final
 
 from rich.console import Console
 
-from ebbtide_rehearsal.tools.errors import ToolError
 from ebbtide_rehearsal.tools.find import AvailableTool, ensure
+from ebbtide_rehearsal.tools.items import ToolError
 from ebbtide_rehearsal.tools.progress import narration
 from ebbtide_rehearsal.tools.table import all_items
 

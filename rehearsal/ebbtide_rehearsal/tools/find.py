@@ -1,19 +1,115 @@
 """Lookup of tools: on PATH, else among Pulumi's plugins, else in the cache, else acquired."""
 
+import os
+import re
+import shutil
+import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from enum import StrEnum
+from importlib import metadata
 from pathlib import Path
+from typing import Final, assert_never
 
-from ebbtide_rehearsal.tools import cache
-from ebbtide_rehearsal.tools.acquire import acquire
-from ebbtide_rehearsal.tools.items import Item, Tool
-from ebbtide_rehearsal.tools.on_path import on_path
-from ebbtide_rehearsal.tools.plugins import installed_plugin
-from ebbtide_rehearsal.tools.releases import downloadable, release_of
-from ebbtide_rehearsal.tools.steps import OnStep
+from ebbtide.operations import pulumi_home
+from ebbtide_rehearsal.tools import download
+from ebbtide_rehearsal.tools.build import acquire
+from ebbtide_rehearsal.tools.download import downloadable, release_of
+from ebbtide_rehearsal.tools.items import Item, OnStep, Tool, VersionRule
 from ebbtide_rehearsal.tools.table import all_items
+
+_VERSION: Final = re.compile(r"(?<![\d.])(\d+)\.(\d+)\.(\d+)")
+_SECONDS: Final = 60  # for a busy machine; a program that does not answer is built instead
+_QUIET: Final = {"PULUMI_SKIP_UPDATE_CHECK": "true"}
+"""Disables version checks over the network."""
+_ASSETS: Final = "KUBEBUILDER_ASSETS"
+"""The directory of etcd, kube-apiserver and kubectl for tests of controllers (setup-envtest)."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Version:
+    """A semantic version without suffixes such as `-dispatcher` and `+k3s1`, which identify the builder."""
+
+    major: int
+    minor: int
+    patch: int
+
+    def __str__(self) -> str:
+        return f"{self.major}.{self.minor}.{self.patch}"
+
+
+def version_in(text: str) -> Version | None:
+    """Return the first version in a text, as `v1.36.2` or `etcd Version: 3.6.14`."""
+    match = _VERSION.search(text)
+    return Version(*map(int, match.groups())) if match else None
+
+
+def suits(has: Version, pinned: Version, rule: VersionRule) -> bool:
+    """Check that a version can replace the pinned one."""
+    match rule:
+        case VersionRule.SAME_MINOR:
+            return (has.major, has.minor) == (pinned.major, pinned.minor)
+        case VersionRule.NO_OLDER:
+            return has.major == pinned.major and has >= pinned
+        case VersionRule.NO_OLDER_MINOR:
+            return has.major == pinned.major and has.minor >= pinned.minor
+    assert_never(rule)
+
+
+def on_path(tool: Tool) -> tuple[Path, Version] | None:
+    """Return an accepted program with its version; None if there is none, or none reports its version."""
+    pinned = version_in(tool.version)
+    if tool.on_path is None or pinned is None:
+        return None
+    for directories in (os.environ.get(_ASSETS), os.environ.get("PATH", os.defpath)):
+        path = directories and shutil.which(tool.name, path=directories)
+        has = _reported_version(path, tool.on_path.version_arguments) if path else None
+        if path and has and suits(has, pinned, tool.on_path.accepts):
+            return Path(path).absolute(), has
+    return None
+
+
+def _reported_version(path: str, arguments: tuple[str, ...]) -> Version | None:
+    try:
+        answer = subprocess.run(  # noqa: S603
+            [path, *arguments],
+            env={**os.environ, **_QUIET},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return version_in(answer.stdout) if answer.returncode == 0 else None
+
+
+def sdk_version(package: str) -> str:
+    """Return the version of a package's Python SDK, for which a program requests the provider."""
+    return metadata.version(f"pulumi-{package}")
+
+
+def plugin_file(home: Path, package: str) -> Path:
+    """Return the location of the provider that a program requests, below a `PULUMI_HOME`."""
+    return pulumi_home.plugin_file(home, package, sdk_version(package))
+
+
+def install(home: Path, package: str, program: Path) -> None:
+    """Link a provider as the plugin that a program requests, below a new `PULUMI_HOME`."""
+    plugin = plugin_file(home, package)
+    plugin.parent.mkdir(parents=True)
+    plugin.symlink_to(program)
+
+
+def installed_plugin(tool: Tool) -> tuple[Path, str] | None:
+    """Return the provider that Pulumi has installed for the Python SDK, with its version; None if missing."""
+    if tool.plugin is None:
+        return None
+    path = plugin_file(pulumi_home.pulumi_home(), tool.plugin)
+    return (path, sdk_version(tool.plugin)) if path.is_file() else None
 
 
 class Origin(StrEnum):
@@ -74,7 +170,7 @@ def ensure(names: Iterable[str], *, on_step: OnStep) -> Tools:
         ToolError: a tool can be neither found, downloaded nor built. Completed ones stay in the cache.
     """
     items = [all_items()[name] for name in dict.fromkeys(names)]
-    root = cache.directory()
+    root = download.directory()
     available = _available(root, items)
     missing = [item for item in items if item.name not in available]
     if missing:
@@ -106,9 +202,9 @@ def _available(root: Path, items: Sequence[Item]) -> dict[str, AvailableTool]:
 def _cached(root: Path, item: Item, origin: Origin) -> AvailableTool | None:
     """Return a tool from the cache, the download if it was also built."""
     release = release_of(item)
-    if release and (path := cache.downloaded(root, release)).exists():
+    if release and (path := download.downloaded(root, release)).exists():
         return AvailableTool(item.name, release.version, origin, path)
-    path = cache.content(root, item)
+    path = download.content(root, item)
     return AvailableTool(item.name, item.version, origin, path) if path.exists() else None
 
 
@@ -117,7 +213,7 @@ def _acquired(root: Path, missing: Sequence[Item], on_step: OnStep) -> dict[str,
     releases = downloadable(missing)
     made: dict[str, AvailableTool] = {}
     while left := [item for item in missing if item.name not in made]:
-        with cache.building(root, left, releases, on_step) as own:
+        with download.building(root, left, releases, on_step) as own:
             made |= {item.name: cached for item in own if (cached := _cached(root, item, Origin.CACHE))}
             lacking = [item for item in own if item.name not in made]
             wanted = [releases[item.name] for item in lacking if item.name in releases]

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
 from ebbtide.values import durations
-from ebbtide_rehearsal.tools.steps import Finished, NotDownloaded, OnStep, Started, Step, Waiting, Worked
+from ebbtide_rehearsal.tools.items import Finished, NotDownloaded, OnStep, Started, Step, Waiting, Worked
 
 
 @contextmanager

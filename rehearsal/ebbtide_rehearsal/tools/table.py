@@ -14,8 +14,7 @@ from typing import Final
 
 from ebbtide.declaration.catalog import PINS
 from ebbtide_rehearsal.addons import rehearsed
-from ebbtide_rehearsal.tools.data import DATA
-from ebbtide_rehearsal.tools.items import Condition, Item, OnPath, SourcePatch, Tool, VersionRule
+from ebbtide_rehearsal.tools.items import DATA, Condition, Item, OnPath, SourcePatch, Tool, VersionRule
 
 _V: Final = {name: f"v{pin.version}" for name, pin in PINS.items()}
 _MAJOR, _MINOR, _ = PINS["kubernetes"].version.split(".")

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from ebbtide_rehearsal.control_plane import NAMES
-from ebbtide_rehearsal.control_plane.plan import CloudName
-from ebbtide_rehearsal.tools import Tools, ensure, narration
+from ebbtide_rehearsal.control_plane.plan import NAMES, CloudName
+from ebbtide_rehearsal.tools.find import Tools, ensure
+from ebbtide_rehearsal.tools.progress import narration
 from rehearsal.tests.adversarial import stack
 from rehearsal.tests.adversarial.suite import MEMBER
 from tests.declarations import BASES, Declaration

@@ -14,7 +14,7 @@ from pulumi_kubernetes import helm
 from pulumi_kubernetes.kustomize import v2 as kustomize
 
 from ebbtide_rehearsal.addons import rehearsed
-from ebbtide_rehearsal.tools import Tools
+from ebbtide_rehearsal.tools.find import Tools
 from rehearsal.tests.control_plane.commands import run
 from tests.declarations import Declaration
 from tests.manifests import KATIB, PIPELINES, PIPELINES_CLUSTER, RELEASED, upstream

@@ -8,9 +8,9 @@ import pytest
 from components.addons.add_on import system_placement
 from ebbtide.clients.kubernetes import Api, ApiError
 from ebbtide.declaration.model import declare
-from ebbtide_rehearsal.control_plane import ControlPlane, ControlPlaneSettings
+from ebbtide_rehearsal.control_plane.control_plane import ControlPlane, ControlPlaneSettings
 from ebbtide_rehearsal.control_plane.plan import CloudName
-from ebbtide_rehearsal.tools import Tools
+from ebbtide_rehearsal.tools.find import Tools
 from rehearsal.tests.adversarial import stack
 from rehearsal.tests.adversarial.suite import IDENTITIES, NODE, Attempt, Identity, attempts, mechanism
 from rehearsal.tests.control_plane.cluster import Object, node, wait

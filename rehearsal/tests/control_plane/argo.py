@@ -10,8 +10,10 @@ from typing import Any
 import yaml
 
 from ebbtide.clients.kubernetes import Api
-from ebbtide_rehearsal.control_plane import RUNS, ControlPlane, ControlPlaneTools
+from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
+from ebbtide_rehearsal.control_plane.plan import ControlPlaneTools
 from ebbtide_rehearsal.control_plane.processes import Processes
+from ebbtide_rehearsal.control_plane.stages import RUNS
 
 Object = dict[str, Any]
 

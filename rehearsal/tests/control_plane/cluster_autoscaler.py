@@ -17,8 +17,8 @@ from ebbtide_rehearsal.cloud.node_pools.fleet import Fleet
 from ebbtide_rehearsal.cloud.node_pools.machines import UNINITIALIZED, Machine, node, node_group, provider_id
 from ebbtide_rehearsal.cloud.pools import NodePool, pools
 from ebbtide_rehearsal.cloud.store import Store
-from ebbtide_rehearsal.control_plane import ControlPlane
-from ebbtide_rehearsal.control_plane.ports import PortReservation
+from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
+from ebbtide_rehearsal.control_plane.plan import PortReservation
 from ebbtide_rehearsal.control_plane.processes import Processes
 from rehearsal.tests.control_plane.cluster import Object, wait
 from rehearsal.tests.control_plane.external_grpc import MESSAGES, METHODS, SERVICE

@@ -11,8 +11,9 @@ from typing import Any
 import yaml
 
 from ebbtide.placement import Profile
-from ebbtide_rehearsal.control_plane import ControlPlane, ControlPlaneTools
-from ebbtide_rehearsal.tools import cache
+from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
+from ebbtide_rehearsal.control_plane.plan import ControlPlaneTools
+from ebbtide_rehearsal.tools import download
 from tests.repository import ROOT
 
 Object = dict[str, Any]
@@ -64,7 +65,7 @@ class Ebbtide:
             "PATH": os.environ["PATH"],
             "HOME": str(self._kubeconfig.parent),
             "KUBECONFIG": str(self._kubeconfig),
-            "EBBTIDE_CACHE": str(cache.directory().parent),
+            "EBBTIDE_CACHE": str(download.directory().parent),
             **self._environment,
         }
         return subprocess.Popen(

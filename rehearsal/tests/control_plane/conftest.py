@@ -10,8 +10,10 @@ from rich.console import Console
 
 from ebbtide_rehearsal.cloud.control_planes import ApiServerProxy
 from ebbtide_rehearsal.cloud.store import Store
-from ebbtide_rehearsal.control_plane import NAMES, ControlPlane, ControlPlaneSettings, ControlPlaneTools
-from ebbtide_rehearsal.tools import Tools, ensure, narration
+from ebbtide_rehearsal.control_plane.control_plane import ControlPlane, ControlPlaneSettings
+from ebbtide_rehearsal.control_plane.plan import NAMES, ControlPlaneTools
+from ebbtide_rehearsal.tools.find import Tools, ensure
+from ebbtide_rehearsal.tools.progress import narration
 from rehearsal.tests.control_plane.cluster import Object, wait
 
 

@@ -12,8 +12,8 @@ from yarl import URL
 
 from ebbtide_rehearsal.cloud.control_planes import ApiServerProxy
 from ebbtide_rehearsal.cloud.store import Store
-from ebbtide_rehearsal.control_plane import ControlPlane
-from ebbtide_rehearsal.control_plane.identities import kubeconfig
+from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
+from ebbtide_rehearsal.control_plane.plan import kubeconfig
 
 _DELAY: Final = 2.0
 _HEADERS: Final = ("Accept", "Authorization", "Content-Type", "User-Agent")

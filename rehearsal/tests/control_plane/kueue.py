@@ -14,7 +14,8 @@ from ebbtide.declaration.model.labels_and_taints import labels_and_taints
 from ebbtide.placement.member_policy import controllers_priority
 from ebbtide.placement.queue_objects import layers
 from ebbtide.placement.queueing import queueing
-from ebbtide_rehearsal.control_plane import ControlPlane, ControlPlaneSettings, ControlPlaneTools
+from ebbtide_rehearsal.control_plane.control_plane import ControlPlane, ControlPlaneSettings
+from ebbtide_rehearsal.control_plane.plan import ControlPlaneTools
 from rehearsal.tests.control_plane.cluster import Object, namespace, node, priority_class, wait
 from rehearsal.tests.control_plane.commands import Kubectl, rendered
 

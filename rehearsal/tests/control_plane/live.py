@@ -10,7 +10,9 @@ from rich.console import Console
 
 from ebbtide.analysis.preview.stack_files import read_stack
 from ebbtide_rehearsal.stay import stay
-from ebbtide_rehearsal.tools import ensure, narration, needed
+from ebbtide_rehearsal.tools.find import ensure
+from ebbtide_rehearsal.tools.progress import narration
+from ebbtide_rehearsal.tools.table import needed
 from rehearsal.tests.engine.sites import Checkout, checkout_in
 from rehearsal.tests.engine.terminal import Terminal
 from tests.declarations import Declaration

@@ -13,7 +13,7 @@ from ebbtide.placement import Profile
 from ebbtide.placement.derive import ACCOUNT, CLAIM
 from ebbtide.work.runs.code import DIRECTORY
 from ebbtide.work.runs.run import MANAGED_BY
-from ebbtide_rehearsal.control_plane import RUNS
+from ebbtide_rehearsal.control_plane.stages import RUNS
 from rehearsal.tests.control_plane.cluster import Object, namespace, wait
 from tests.repository import ROOT
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from pulumi import automation
 
-from ebbtide_rehearsal.control_plane import ControlPlaneTools
+from ebbtide_rehearsal.control_plane.plan import ControlPlaneTools
 from ebbtide_rehearsal.engine import forget_earlier_programs, workspace
 
 _SECRET = "1b47061264138c4ac30d75fd1eb44270"  # noqa: S105 - the engine's mark of a secret

@@ -13,7 +13,8 @@ from ebbtide.declaration.model.labels_and_taints import labels_and_taints
 from ebbtide.placement import member_policy, queue_policy
 from ebbtide.placement.profile import QUEUE_LABEL
 from ebbtide.placement.profile_sources import CONFIG_MAP
-from ebbtide_rehearsal.control_plane import ControlPlane, ControlPlaneTools
+from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
+from ebbtide_rehearsal.control_plane.plan import ControlPlaneTools
 from rehearsal.tests.control_plane.cluster import Object, gone, wait
 from rehearsal.tests.control_plane.commands import Kubectl
 from tests.declarations import GKE, changed, pool

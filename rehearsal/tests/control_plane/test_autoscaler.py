@@ -7,7 +7,8 @@ import pytest
 
 from ebbtide.clients.kubernetes.objects import condition
 from ebbtide_rehearsal.cloud.pools import Autoscaling, Expander, put_settings
-from ebbtide_rehearsal.control_plane import RUNS_FOR, ControlPlane
+from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
+from ebbtide_rehearsal.control_plane.stages import RUNS_FOR
 from rehearsal.tests.control_plane.cluster import Object, job, namespace, wait
 from rehearsal.tests.control_plane.node_pools import CLUSTER, Running, running, work, work_pool
 

@@ -24,7 +24,8 @@ from ebbtide_rehearsal.cloud.node_pools.scale_up import expansion_options, scale
 from ebbtide_rehearsal.cloud.node_pools.snapshot import ClusterSnapshot
 from ebbtide_rehearsal.cloud.pools import Expander, NodePool
 from ebbtide_rehearsal.cloud.store import NO_STOCK, InjectedFault
-from ebbtide_rehearsal.control_plane import RUNS_FOR, ControlPlane
+from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
+from ebbtide_rehearsal.control_plane.stages import RUNS_FOR
 from rehearsal.tests.control_plane.autoscaler_trial import Trial, aks_pool, join, pending_pods
 from rehearsal.tests.control_plane.cluster import Object, job, namespace, pod, wait
 from rehearsal.tests.control_plane.cluster_autoscaler import NodeGroups, deciding

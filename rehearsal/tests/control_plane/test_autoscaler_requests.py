@@ -22,7 +22,7 @@ from ebbtide_rehearsal.cloud.node_pools.snapshot import (
     RequestCondition,
 )
 from ebbtide_rehearsal.cloud.pools import NodePool
-from ebbtide_rehearsal.control_plane import ControlPlane
+from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
 from rehearsal.tests.control_plane.autoscaler_trial import Trial, aks_pool, join, pending_pods
 from rehearsal.tests.control_plane.cluster import Object, namespace
 from rehearsal.tests.control_plane.cluster_autoscaler import NodeGroups, deciding

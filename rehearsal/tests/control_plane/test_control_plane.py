@@ -11,8 +11,9 @@ from ebbtide.clients.kubernetes.objects import condition
 from ebbtide.declaration.model import declare
 from ebbtide.work.runs.code import DIRECTORY
 from ebbtide.work.runs.run import MANAGED_BY
-from ebbtide_rehearsal.control_plane import EXIT_CODE, RUNS, RUNS_FOR, ControlPlane
-from ebbtide_rehearsal.control_plane.monitors import definitions
+from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
+from ebbtide_rehearsal.control_plane.installed import definitions
+from ebbtide_rehearsal.control_plane.stages import EXIT_CODE, RUNS, RUNS_FOR
 from rehearsal.tests.control_plane.cluster import Object, gone, job, namespace, node, pod, wait
 from rehearsal.tests.control_plane.process_pods import annotations_of, process_namespace
 from tests.declarations import AKS, GKE, Declaration, changed

@@ -23,7 +23,9 @@ from ebbtide.placement.queue_objects import QUEUES_LABEL, layers
 from ebbtide.placement.queueing import queueing
 from ebbtide.values import clock
 from ebbtide.work.jobs import job_over_nodes
-from ebbtide_rehearsal.control_plane import RUNS_FOR, ControlPlane, ControlPlaneSettings, ControlPlaneTools
+from ebbtide_rehearsal.control_plane.control_plane import ControlPlane, ControlPlaneSettings
+from ebbtide_rehearsal.control_plane.plan import ControlPlaneTools
+from ebbtide_rehearsal.control_plane.stages import RUNS_FOR
 from rehearsal.tests.control_plane.cluster import Object, gone, job, node, pod, wait
 from rehearsal.tests.control_plane.commands import Kubectl, rendered, run
 from rehearsal.tests.control_plane.kueue import GKE_PORTS, create_queues, install, with_visibility_port

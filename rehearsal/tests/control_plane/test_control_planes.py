@@ -11,14 +11,9 @@ from pathlib import Path
 import pytest
 
 from ebbtide.clients.kubernetes import Api, ApiError
-from ebbtide_rehearsal.control_plane import (
-    NAMES,
-    ControlPlane,
-    ControlPlaneError,
-    ControlPlaneSettings,
-    ControlPlaneTools,
-)
-from ebbtide_rehearsal.control_plane.identities import kubeconfig
+from ebbtide_rehearsal.control_plane.control_plane import ControlPlane, ControlPlaneSettings
+from ebbtide_rehearsal.control_plane.plan import NAMES, ControlPlaneTools, kubeconfig
+from ebbtide_rehearsal.control_plane.processes import ControlPlaneError
 from rehearsal.tests.control_plane.cluster import Object, namespace, wait
 from rehearsal.tests.control_plane.commands import run
 from tests.repository import ROOT
@@ -28,7 +23,7 @@ pytestmark = [pytest.mark.rehearsal, pytest.mark.long]
 _PARENT = """
 import json, sys, threading
 from pathlib import Path
-from ebbtide_rehearsal.control_plane import ControlPlane, ControlPlaneSettings
+from ebbtide_rehearsal.control_plane.control_plane import ControlPlane, ControlPlaneSettings
 
 class Files:
     def path(self, name):

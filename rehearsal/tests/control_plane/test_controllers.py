@@ -14,8 +14,10 @@ from ebbtide.clients.kubernetes.objects import condition
 from ebbtide.declaration.model import declare
 from ebbtide.placement.derive import profile
 from ebbtide.work.experiments import Categorical, Discrete, Double, Int, Space, experiment
-from ebbtide_rehearsal.control_plane import NAMES, ControlPlane, ControlPlaneSettings
-from ebbtide_rehearsal.tools import Tools, ensure, narration
+from ebbtide_rehearsal.control_plane.control_plane import ControlPlane, ControlPlaneSettings
+from ebbtide_rehearsal.control_plane.plan import NAMES
+from ebbtide_rehearsal.tools.find import Tools, ensure
+from ebbtide_rehearsal.tools.progress import narration
 from rehearsal.tests.control_plane.cluster import Object, namespace, node, pod, priority_class, wait
 from rehearsal.tests.control_plane.commands import Kubectl, run
 from rehearsal.tests.control_plane.kueue import GKE_PORTS

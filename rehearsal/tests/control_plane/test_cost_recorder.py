@@ -13,7 +13,9 @@ from ebbtide.declaration.model.labels_and_taints import labels_and_taints
 from ebbtide.in_pods.cost_recorder import NAMESPACE
 from ebbtide.placement.derive import profile
 from ebbtide.work.jobs import job
-from ebbtide_rehearsal.control_plane import RUNS_FOR, ControlPlane, ControlPlaneTools
+from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
+from ebbtide_rehearsal.control_plane.plan import ControlPlaneTools
+from ebbtide_rehearsal.control_plane.stages import RUNS_FOR
 from rehearsal.tests.control_plane.cluster import node, wait
 from rehearsal.tests.control_plane.commands import Ebbtide, Kubectl
 from rehearsal.tests.control_plane.cost_recorder import Installed, install_recorder

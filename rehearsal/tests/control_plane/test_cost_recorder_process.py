@@ -8,8 +8,10 @@ from components.addons.add_on import system_placement
 from ebbtide.declaration.model import declare
 from ebbtide.in_pods.cost_recorder import NAMESPACE
 from ebbtide.placement.derive import profile
-from ebbtide_rehearsal.control_plane import ControlPlane, ControlPlaneTools, code_pods
+from ebbtide_rehearsal.control_plane import installed
+from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
 from ebbtide_rehearsal.control_plane.installed import install_policy
+from ebbtide_rehearsal.control_plane.plan import ControlPlaneTools
 from rehearsal.tests.control_plane.cluster import wait
 from rehearsal.tests.control_plane.commands import Ebbtide, Kubectl
 from rehearsal.tests.control_plane.cost_recorder import install_recorder
@@ -25,7 +27,7 @@ def test_the_recorder_runs_as_a_process(
     """A pod of the CronJob writes the record with the rights of its account, and `ebbtide cost` reads it."""
     api, kubectl = control_plane.api, Kubectl(tools, control_plane)
     cluster = declare(changed(GKE, teams=[{"name": "vision"}], addons={"costs": {}}))
-    for policy, binding in code_pods.POLICIES:
+    for policy, binding in installed.POLICIES:
         install_policy(api, policy, binding)
     install_recorder(cluster, kubectl, control_plane, tmp_path)
     labels = dict(system_placement(cluster).node_selector)

@@ -14,8 +14,9 @@ from ebbtide.declaration.model import declare
 from ebbtide.declaration.model.labels_and_taints import labels_and_taints
 from ebbtide.placement import NodeTaint
 from ebbtide.placement.derive import profile
-from ebbtide_rehearsal.control_plane import ControlPlane, ControlPlaneTools
-from ebbtide_rehearsal.tools import cache
+from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
+from ebbtide_rehearsal.control_plane.plan import ControlPlaneTools
+from ebbtide_rehearsal.tools import download
 from rehearsal.tests.control_plane.cluster import Object
 from rehearsal.tests.control_plane.node_pools import Running, running, work_pool
 from rehearsal.tests.control_plane.process_pods import process_namespace, team_volume
@@ -71,7 +72,7 @@ def _environment(folder: Path) -> dict[str, str]:
         "PYTHONPATH": str(ROOT),
         "KUBECONFIG": str(folder.parent / "kubeconfig"),
         "EBBTIDE_PROFILE": profile(_DEV).json(),
-        "EBBTIDE_CACHE": str(cache.directory().parent),
+        "EBBTIDE_CACHE": str(download.directory().parent),
         "COLUMNS": "80",
     }
 

@@ -18,9 +18,11 @@ from ebbtide.placement import Profile
 from ebbtide.text import command_line
 from ebbtide.work.jobs import job
 from ebbtide_rehearsal.cloud.running import CloudSettings
-from ebbtide_rehearsal.control_plane import RUNS_FOR
+from ebbtide_rehearsal.control_plane.stages import RUNS_FOR
 from ebbtide_rehearsal.stage import Stage, stage
-from ebbtide_rehearsal.tools import ensure, narration, needed
+from ebbtide_rehearsal.tools.find import ensure
+from ebbtide_rehearsal.tools.progress import narration
+from ebbtide_rehearsal.tools.table import needed
 from rehearsal.tests.control_plane.cluster import wait
 from tests.repository import ROOT
 

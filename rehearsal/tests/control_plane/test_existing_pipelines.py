@@ -17,7 +17,7 @@ from ebbtide.clients.kubernetes import APPLY, Api, ApiError
 from ebbtide_rehearsal.cloud.existing import seed_pipelines
 from ebbtide_rehearsal.cloud.provider import BEHIND, CLUSTER
 from ebbtide_rehearsal.cloud.store import Resource, Store
-from ebbtide_rehearsal.control_plane import ControlPlane
+from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
 from ebbtide_rehearsal.stage import inventory
 from tests.declarations import GKE, changed, only
 from tests.running import manifest

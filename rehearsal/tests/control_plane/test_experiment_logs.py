@@ -8,9 +8,11 @@ from rich.console import Console
 from ebbtide.clients.kubernetes import Api, ApiError
 from ebbtide.declaration.model import declare
 from ebbtide.placement.derive import profile
-from ebbtide_rehearsal.control_plane import RUNS, ControlPlane
+from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
 from ebbtide_rehearsal.control_plane.installed import install_definitions
-from ebbtide_rehearsal.tools import ensure, narration
+from ebbtide_rehearsal.control_plane.stages import RUNS
+from ebbtide_rehearsal.tools.find import ensure
+from ebbtide_rehearsal.tools.progress import narration
 from rehearsal.tests.control_plane.cluster import Object, namespace, wait
 from rehearsal.tests.control_plane.commands import Ebbtide
 from rehearsal.tests.control_plane.node_pools import running, work, work_pool

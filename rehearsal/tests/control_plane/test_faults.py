@@ -20,7 +20,8 @@ from ebbtide.placement.derive import profile
 from ebbtide.work.errors import ClusterError
 from ebbtide.work.runs.existing import cancel
 from ebbtide.work.submission import CREATED_FOR
-from ebbtide_rehearsal.control_plane import ControlPlane, ControlPlaneTools
+from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
+from ebbtide_rehearsal.control_plane.plan import ControlPlaneTools
 from rehearsal.tests.control_plane.cluster import namespace, wait
 from rehearsal.tests.control_plane.commands import Ebbtide
 from rehearsal.tests.control_plane.fault_proxy import ONCE, Fault, FaultProxy

@@ -7,7 +7,8 @@ import pytest
 
 from ebbtide.work.registries.code_image import code_image, push
 from ebbtide.work.runs.folder import read_folder
-from ebbtide_rehearsal.control_plane import RUNS, ControlPlane
+from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
+from ebbtide_rehearsal.control_plane.stages import RUNS
 from rehearsal.tests.control_plane.cluster import Object, namespace, wait
 from rehearsal.tests.control_plane.node_pools import Running, running, work, work_pool
 from rehearsal.tests.registry import anonymous, put_image, registry

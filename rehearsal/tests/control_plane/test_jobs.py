@@ -9,7 +9,8 @@ import pytest
 from ebbtide.declaration.model import declare
 from ebbtide.declaration.model.labels_and_taints import labels_and_taints
 from ebbtide.placement.derive import profile
-from ebbtide_rehearsal.control_plane import EXIT_CODE, RUNS_FOR, ControlPlane
+from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
+from ebbtide_rehearsal.control_plane.stages import EXIT_CODE, RUNS_FOR
 from rehearsal.tests.control_plane.cluster import Object, gone, job, namespace, node, pod, wait
 from rehearsal.tests.control_plane.commands import Ebbtide
 from tests.repository import ROOT, declaration

@@ -15,9 +15,9 @@ from components.addons.kueue import NAMESPACE, RELEASE, values
 from components.addons.manifest import Manifest, has_cloud_resources, leaf_options, obj
 from ebbtide.declaration.catalog import PINS
 from ebbtide.declaration.model import declare
-from ebbtide_rehearsal.control_plane import ControlPlane
-from ebbtide_rehearsal.sources import INDEX, link_charts, mirror
-from ebbtide_rehearsal.tools import Tools
+from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
+from ebbtide_rehearsal.stage import INDEX, link_charts, mirror
+from ebbtide_rehearsal.tools.find import Tools
 from rehearsal.tests.control_plane import programs
 from rehearsal.tests.control_plane.cluster import node, priority_class
 from rehearsal.tests.control_plane.programs import Program, Stack

@@ -13,9 +13,9 @@ from pulumi_kubernetes import Provider
 from components.addons.manifest import Manifest, obj
 from ebbtide.analysis.recording.record import record
 from ebbtide_rehearsal.cloud.store import API_ERROR, SLOW, InjectedFault, Store
-from ebbtide_rehearsal.control_plane import ControlPlane
-from ebbtide_rehearsal.strict import wrong_fields
-from ebbtide_rehearsal.tools import Tools
+from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
+from ebbtide_rehearsal.control_plane.discovery import wrong_fields
+from ebbtide_rehearsal.tools.find import Tools
 from rehearsal.tests.control_plane import programs
 from rehearsal.tests.control_plane.programs import Program, Stack
 

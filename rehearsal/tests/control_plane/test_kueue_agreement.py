@@ -10,8 +10,9 @@ from rich.console import Console
 from components.addons.kueue import configuration
 from ebbtide.declaration.model import declare
 from ebbtide.placement.queue_objects import QUEUES_LABEL
-from ebbtide_rehearsal.control_plane import ControlPlaneTools
-from ebbtide_rehearsal.tools import ensure, narration
+from ebbtide_rehearsal.control_plane.plan import ControlPlaneTools
+from ebbtide_rehearsal.tools.find import ensure
+from ebbtide_rehearsal.tools.progress import narration
 from kueue_cases import CLASSICAL, CLASSICAL_CONFIGURATION, FAIR, FAIR_CONFIGURATION, FLAVORS
 from kueue_grid import Agreement, Case, agreement, in_virtual_time
 from kueue_jobs import NAMESPACE, flavors

@@ -8,7 +8,8 @@ import pytest
 from ebbtide.clients.kubernetes.objects import condition
 from ebbtide_rehearsal.cloud.pools import forget
 from ebbtide_rehearsal.cloud.store import NO_STOCK, QUOTA, InjectedFault
-from ebbtide_rehearsal.control_plane import RUNS, RUNS_FOR, ControlPlane
+from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
+from ebbtide_rehearsal.control_plane.stages import RUNS, RUNS_FOR
 from rehearsal.tests.control_plane.cluster import Object, job, namespace, wait
 from rehearsal.tests.control_plane.node_pools import CLUSTER, running, work, work_pool
 

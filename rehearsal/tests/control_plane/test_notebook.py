@@ -15,7 +15,8 @@ from ebbtide.declaration.model import declare
 from ebbtide.declaration.model.labels_and_taints import labels_and_taints
 from ebbtide.placement import NodeTaint
 from ebbtide.placement.derive import profile
-from ebbtide_rehearsal.control_plane import ControlPlane, ControlPlaneTools
+from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
+from ebbtide_rehearsal.control_plane.plan import ControlPlaneTools
 from rehearsal.tests.control_plane.node_pools import running, work_pool
 from rehearsal.tests.control_plane.process_pods import Terminal, process_namespace
 from tests.repository import ROOT, declaration

@@ -19,8 +19,9 @@ from ebbtide.operations import pool_replacement, queue_stops, user_objects
 from ebbtide.operations.pool_replacement import DrainedPool
 from ebbtide.operations.queue_stops import ASLEEP
 from ebbtide.operations.state import State
-from ebbtide_rehearsal.control_plane import ControlPlane
-from ebbtide_rehearsal.tools import ensure, narration
+from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
+from ebbtide_rehearsal.tools.find import ensure
+from ebbtide_rehearsal.tools.progress import narration
 from rehearsal.tests.control_plane.cluster import Object, namespace, node, wait
 from rehearsal.tests.control_plane.fault_proxy import ONCE, Fault, FaultProxy
 from rehearsal.tests.engine.projects import lifetime, project_in

@@ -10,7 +10,8 @@ from ebbtide.declaration.model.labels_and_taints import labels_and_taints
 from ebbtide.placement import NodeTaint
 from ebbtide.placement.derive import profile
 from ebbtide_rehearsal.cloud.pools import Autoscaling, NodePool, put_settings
-from ebbtide_rehearsal.control_plane import ControlPlane, ControlPlaneTools
+from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
+from ebbtide_rehearsal.control_plane.plan import ControlPlaneTools
 from rehearsal.tests.control_plane.commands import Ebbtide
 from rehearsal.tests.control_plane.node_pools import CLUSTER, running, work_pool
 from rehearsal.tests.control_plane.process_pods import process_namespace, team_volume

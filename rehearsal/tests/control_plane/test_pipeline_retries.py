@@ -14,8 +14,10 @@ from rich.console import Console
 
 from components.addons.pipeline_retries import CONFIG, retrying, spec_patch
 from ebbtide.clients.kubernetes import Api
-from ebbtide_rehearsal.control_plane import ControlPlane, ControlPlaneTools
-from ebbtide_rehearsal.tools import ensure, narration
+from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
+from ebbtide_rehearsal.control_plane.plan import ControlPlaneTools
+from ebbtide_rehearsal.tools.find import ensure
+from ebbtide_rehearsal.tools.progress import narration
 from rehearsal.tests.control_plane.argo import (
     GROUP,
     NODE_ID,

@@ -23,13 +23,16 @@ from ebbtide.declaration.model import declare
 from ebbtide.placement import NodeTaint
 from ebbtide.placement.derive import profile
 from ebbtide_rehearsal.cloud.pools import NodePool
-from ebbtide_rehearsal.control_plane import RUNS, ControlPlane, ControlPlaneTools
+from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
+from ebbtide_rehearsal.control_plane.plan import ControlPlaneTools
 from ebbtide_rehearsal.control_plane.processes import Processes
+from ebbtide_rehearsal.control_plane.stages import RUNS
 from ebbtide_rehearsal.pipelines.compiled import read
 from ebbtide_rehearsal.pipelines.workflow import SERVICE_ACCOUNT, workflow
 from ebbtide_rehearsal.scenarios.argo import WORKFLOWS, start
 from ebbtide_rehearsal.stage import inventory
-from ebbtide_rehearsal.tools import ensure, narration
+from ebbtide_rehearsal.tools.find import ensure
+from ebbtide_rehearsal.tools.progress import narration
 from rehearsal.tests.control_plane.argo import GROUP, controllers, install_kinds
 from rehearsal.tests.control_plane.cluster import Object, namespace, wait
 from rehearsal.tests.control_plane.commands import Ebbtide

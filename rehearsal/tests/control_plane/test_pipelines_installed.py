@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from ebbtide_rehearsal.scenarios import built_in
+from ebbtide_rehearsal.scenarios.model import built_in
 from tests.manifests import PIPELINES, PIPELINES_CLUSTER, RELEASED, path_of
 from tests.repository import ROOT
 

@@ -18,7 +18,8 @@ from ebbtide.placement.derive import profile
 from ebbtide.work.experiments import Double, experiment
 from ebbtide.work.jobs import job, job_over_nodes
 from ebbtide.work.sweeps import sweep
-from ebbtide_rehearsal.control_plane import ControlPlane, ControlPlaneTools
+from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
+from ebbtide_rehearsal.control_plane.plan import ControlPlaneTools
 from rehearsal.tests.control_plane.commands import Kubectl, rendered
 from tests.declarations import AKS, GKE, changed
 from tests.manifests import HOME, KATIB, PIPELINES, after, upstream

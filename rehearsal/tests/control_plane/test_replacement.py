@@ -12,7 +12,7 @@ from ebbtide.placement import PoolProfile, Profile
 from ebbtide.values import quantities
 from ebbtide.work.jobs import job
 from ebbtide_rehearsal.cloud.provider import CLUSTER
-from ebbtide_rehearsal.control_plane import RUNS
+from ebbtide_rehearsal.control_plane.stages import RUNS
 from ebbtide_rehearsal.scenarios.observer import POOL_LABELS
 from rehearsal.tests.control_plane.cluster import Object, wait
 from rehearsal.tests.control_plane.live import live

@@ -19,8 +19,9 @@ from ebbtide.placement import Profile
 from ebbtide.placement.derive import profile
 from ebbtide.work.jobs import job
 from ebbtide_rehearsal.cloud.store import Event
-from ebbtide_rehearsal.control_plane import ControlPlane, ControlPlaneSettings, ControlPlaneTools
-from ebbtide_rehearsal.tools import ensure
+from ebbtide_rehearsal.control_plane.control_plane import ControlPlane, ControlPlaneSettings
+from ebbtide_rehearsal.control_plane.plan import ControlPlaneTools
+from ebbtide_rehearsal.tools.find import ensure
 from kueue_replay.cloud_model import Cloud, CloudModel, Startup
 from kueue_replay.cluster import Cluster, Declaration
 from kueue_replay.kueue import PROGRAM

@@ -12,7 +12,7 @@ import pytest
 from ebbtide.declaration.model import declare
 from ebbtide.placement.derive import profile
 from ebbtide.text import command_line
-from ebbtide_rehearsal.control_plane import ControlPlane
+from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
 from rehearsal.tests.control_plane.cluster import Object, namespace, wait
 from rehearsal.tests.control_plane.commands import Ebbtide
 from tests.repository import ROOT, declaration

@@ -11,7 +11,7 @@ import pytest
 from ebbtide.declaration.model import declare
 from ebbtide.placement.derive import profile
 from ebbtide.placement.profile import TeamProfile
-from ebbtide_rehearsal.control_plane import ControlPlane
+from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
 from rehearsal.tests.control_plane.cluster import Object, namespace, wait
 from rehearsal.tests.control_plane.commands import Ebbtide
 from rehearsal.tests.registry import put_image, read_image, registry

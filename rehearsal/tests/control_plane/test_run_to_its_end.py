@@ -12,7 +12,7 @@ from ebbtide.placement import NodeTaint
 from ebbtide.placement.derive import profile
 from ebbtide.placement.profile import TeamProfile
 from ebbtide_rehearsal.cloud.pools import Autoscaling, put_settings
-from ebbtide_rehearsal.control_plane import ControlPlane
+from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
 from rehearsal.tests.control_plane.commands import Ebbtide
 from rehearsal.tests.control_plane.node_pools import CLUSTER, running, work_pool
 from rehearsal.tests.control_plane.process_pods import process_namespace

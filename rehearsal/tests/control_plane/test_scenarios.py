@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from _pytest.mark import ParameterSet
 
-from ebbtide_rehearsal.scenarios import built_in
+from ebbtide_rehearsal.scenarios.model import built_in
 from tests.repository import ROOT
 
 pytestmark = pytest.mark.rehearsal

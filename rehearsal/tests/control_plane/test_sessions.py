@@ -10,7 +10,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from ebbtide_rehearsal.control_plane import RUNS, ControlPlane, ControlPlaneTools
+from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
+from ebbtide_rehearsal.control_plane.plan import ControlPlaneTools
+from ebbtide_rehearsal.control_plane.stages import RUNS
 from rehearsal.tests.control_plane.cluster import Object, gone, namespace, wait
 from rehearsal.tests.control_plane.node_pools import Running, running, work, work_pool
 

@@ -17,7 +17,8 @@ from ebbtide.declaration.model.labels_and_taints import labels_and_taints
 from ebbtide.placement import NodeTaint, Profile
 from ebbtide.placement.derive import profile
 from ebbtide.work.runs.run import PARAMETERS
-from ebbtide_rehearsal.control_plane import ControlPlane, ControlPlaneTools
+from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
+from ebbtide_rehearsal.control_plane.plan import ControlPlaneTools
 from rehearsal.tests.control_plane.cluster import gone, wait
 from rehearsal.tests.control_plane.commands import Ebbtide
 from rehearsal.tests.control_plane.node_pools import running, work_pool

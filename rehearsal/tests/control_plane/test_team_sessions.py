@@ -18,8 +18,8 @@ from ebbtide.declaration.model import Cluster, declare
 from ebbtide.declaration.model.labels_and_taints import labels_and_taints
 from ebbtide.placement import NodeTaint
 from ebbtide.placement.derive import profile
-from ebbtide_rehearsal.control_plane import ControlPlane, ControlPlaneSettings, ControlPlaneTools
-from ebbtide_rehearsal.control_plane.identities import kubeconfig
+from ebbtide_rehearsal.control_plane.control_plane import ControlPlane, ControlPlaneSettings
+from ebbtide_rehearsal.control_plane.plan import ControlPlaneTools, kubeconfig
 from rehearsal.tests.control_plane.cluster import Object, gone, wait
 from rehearsal.tests.control_plane.commands import Ebbtide, Kubectl, rendered
 from rehearsal.tests.control_plane.kueue import create_queues, install_on_nodes, with_visibility_port

@@ -13,7 +13,7 @@ from ebbtide.declaration.catalog import CloudKind
 from ebbtide.operations import user_objects
 from ebbtide.operations.state import ObjectReference, State
 from ebbtide.values import clock
-from ebbtide_rehearsal.control_plane import ControlPlane
+from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
 from rehearsal.tests.control_plane.cluster import Object, wait
 from rehearsal.tests.engine.projects import project_in
 from tests.unit.operations.objects import PROFILE

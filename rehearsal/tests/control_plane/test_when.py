@@ -13,8 +13,9 @@ from ebbtide.operations.traces.when import present_cluster, read_present
 from ebbtide.placement import Profile
 from ebbtide.placement.derive import profile
 from ebbtide.work.jobs import job
-from ebbtide_rehearsal.control_plane import ControlPlane, ControlPlaneTools
-from ebbtide_rehearsal.tools import ensure
+from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
+from ebbtide_rehearsal.control_plane.plan import ControlPlaneTools
+from ebbtide_rehearsal.tools.find import ensure
 from kueue_replay import cluster as replayed
 from kueue_replay.kueue import PROGRAM
 from rehearsal.tests.control_plane.cluster import run_for, wait

@@ -14,7 +14,9 @@ from ebbtide.placement.profile import QUEUE_LABEL
 from ebbtide.values import clock
 from ebbtide.work.evidence import Actor, Cause, read_evidence
 from ebbtide.work.progress import cause_of
-from ebbtide_rehearsal.control_plane import RUNS_FOR, ControlPlane, ControlPlaneTools
+from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
+from ebbtide_rehearsal.control_plane.plan import ControlPlaneTools
+from ebbtide_rehearsal.control_plane.stages import RUNS_FOR
 from rehearsal.tests.control_plane.cluster import Object, gone, job, namespace, pod, wait
 from rehearsal.tests.control_plane.commands import Ebbtide
 from rehearsal.tests.control_plane.kueue import create_queues, create_teams, started

@@ -19,7 +19,8 @@ from ebbtide.work.progress import cause_of
 from ebbtide_rehearsal.cloud.node_pools.actuator import Actuator
 from ebbtide_rehearsal.cloud.pools import NodePool
 from ebbtide_rehearsal.cloud.store import NO_STOCK, InjectedFault
-from ebbtide_rehearsal.control_plane import EXIT_CODE, RUNS_FOR, ControlPlane
+from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
+from ebbtide_rehearsal.control_plane.stages import EXIT_CODE, RUNS_FOR
 from rehearsal.tests.control_plane.autoscaler_trial import Trial, aks_pool
 from rehearsal.tests.control_plane.cluster import Object, job, namespace, node, pod, wait
 from rehearsal.tests.control_plane.cluster_autoscaler import NodeGroups, deciding

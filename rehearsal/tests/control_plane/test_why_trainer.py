@@ -17,8 +17,10 @@ from ebbtide.placement.profile import QUEUE_LABEL
 from ebbtide.values import clock
 from ebbtide.work.evidence import read_evidence
 from ebbtide.work.progress import cause_of
-from ebbtide_rehearsal.control_plane import ControlPlane, ControlPlaneSettings, ControlPlaneTools
-from ebbtide_rehearsal.tools import ensure, narration
+from ebbtide_rehearsal.control_plane.control_plane import ControlPlane, ControlPlaneSettings
+from ebbtide_rehearsal.control_plane.plan import ControlPlaneTools
+from ebbtide_rehearsal.tools.find import ensure
+from ebbtide_rehearsal.tools.progress import narration
 from rehearsal.tests.control_plane.cluster import Object, wait
 from rehearsal.tests.control_plane.commands import Kubectl, rendered
 from rehearsal.tests.control_plane.kueue import create_queues, install, with_visibility_port

@@ -28,7 +28,7 @@ from ebbtide_rehearsal.cloud.gcp.provider import Gcp
 from ebbtide_rehearsal.cloud.protocol import Servicer, serve
 from ebbtide_rehearsal.cloud.provider import Provider
 from ebbtide_rehearsal.cloud.store import Store
-from ebbtide_rehearsal.tools import ensure
+from ebbtide_rehearsal.tools.find import ensure
 from rehearsal.tests.control_planes import FakeControlPlanes
 from rehearsal.tests.engine.any_objects import AnyObjects, ObjectsServicer
 from rehearsal.tests.engine.terminal import Terminal, terminal_in

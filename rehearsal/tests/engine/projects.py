@@ -12,7 +12,7 @@ from typing import Any
 
 from ebbtide.declaration.model import expiry
 from ebbtide.values import clock
-from ebbtide_rehearsal.tools import ensure
+from ebbtide_rehearsal.tools.find import ensure
 from tests.repository import ROOT
 
 

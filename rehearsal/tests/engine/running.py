@@ -17,7 +17,7 @@ from ebbtide_rehearsal.cloud.protocol import serve
 from ebbtide_rehearsal.cloud.provider import Provider
 from ebbtide_rehearsal.cloud.store import Store
 from ebbtide_rehearsal.engine import forget_earlier_programs, workspace
-from ebbtide_rehearsal.tools import Tools, ensure
+from ebbtide_rehearsal.tools.find import Tools, ensure
 from rehearsal.tests.engine.any_objects import ObjectsServicer
 from tests.repository import ROOT
 

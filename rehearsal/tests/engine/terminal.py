@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ebbtide_rehearsal.shell import shell
+from ebbtide_rehearsal.engine import shell
 
 
 @dataclass(frozen=True, slots=True)

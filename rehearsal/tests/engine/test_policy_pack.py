@@ -16,7 +16,7 @@ import yaml
 from ebbtide_rehearsal.cloud.gcp.provider import Gcp
 from ebbtide_rehearsal.cloud.protocol import serve
 from ebbtide_rehearsal.cloud.store import Store
-from ebbtide_rehearsal.shell import HOST
+from ebbtide_rehearsal.engine import HOST
 from rehearsal.tests.control_planes import FakeControlPlanes
 from rehearsal.tests.engine.terminal import Terminal, terminal_in
 from tests.repository import ROOT, declaration

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from ebbtide.cli.entry_point import app
 from ebbtide_rehearsal.cloud.protocol import Servicer
-from ebbtide_rehearsal.tools import plugins
+from ebbtide_rehearsal.tools import find
 from rehearsal.tests.engine.sites import Site, site_on
 from rehearsal.tests.engine.terminal import Terminal
 from tests.declarations import pool
@@ -48,7 +48,7 @@ def _with_plugin(site: Site) -> Site:
     """Install a plugin that leads to the fake cloud, which no environment variable names any more."""
     environment = dict(site.terminal.environment)
     package, _, port = environment.pop("PULUMI_DEBUG_PROVIDERS").partition(":")
-    plugin = plugins.plugin_file(Path(environment["PULUMI_HOME"]), package)
+    plugin = find.plugin_file(Path(environment["PULUMI_HOME"]), package)
     plugin.parent.mkdir(parents=True)
     plugin.write_text(f"#!/bin/sh\necho {port}\nexec sleep 3600\n", encoding="utf-8")
     plugin.chmod(0o755)

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ebbtide_rehearsal.tools import Step
-from ebbtide_rehearsal.tools.cache import directory
-from ebbtide_rehearsal.tools.items import Tool
+from ebbtide_rehearsal.tools.download import directory
+from ebbtide_rehearsal.tools.items import Step, Tool
 
 _FAKE_GO = Path(__file__).with_name("fake_go.py")
 

@@ -9,11 +9,12 @@ import pytest
 
 from ebbtide_rehearsal.addons import rehearsed
 from ebbtide_rehearsal.addons.definition import Rehearsed, Revision
-from ebbtide_rehearsal.control_plane.available import available_programs
 from ebbtide_rehearsal.control_plane.program import Program, managed
-from ebbtide_rehearsal.sources import link_charts, mirror
-from ebbtide_rehearsal.tools import AvailableTool, Origin, Tools, all_items, needed
+from ebbtide_rehearsal.control_plane.program_pods import available_programs
+from ebbtide_rehearsal.stage import link_charts, mirror
+from ebbtide_rehearsal.tools.find import AvailableTool, Origin, Tools
 from ebbtide_rehearsal.tools.items import Condition, Tool, from_module
+from ebbtide_rehearsal.tools.table import all_items, needed
 from tests.made_up_add_on import CHART, register
 
 _MODULE = "acme.example/gadget"

@@ -14,7 +14,7 @@ from ebbtide.cli import app
 from ebbtide.text import install_command
 from ebbtide_rehearsal import rehearse
 from ebbtide_rehearsal.report.document import Report, StepReport
-from ebbtide_rehearsal.scenarios import built_in
+from ebbtide_rehearsal.scenarios.model import built_in
 from tests.repository import ROOT
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ebbtide_rehearsal.cloud.store import Event
-from ebbtide_rehearsal.report.cost import spent
+from ebbtide_rehearsal.report.document import spent
 from ebbtide_rehearsal.scenarios.conditions import Condition, Observation, ObservedJob, misses
 
 SEEN = Observation(

@@ -9,11 +9,10 @@ from components.addons.kueue import configuration
 from ebbtide.clients.kubernetes import Api
 from ebbtide.declaration.model import declare
 from ebbtide_rehearsal.addons.kueue import out_of_cluster
-from ebbtide_rehearsal.control_plane.arguments import KUBELET_PORT, NODE_ADDRESS
-from ebbtide_rehearsal.control_plane.egress import NoRouteError
-from ebbtide_rehearsal.control_plane.mounts import NotMountedError, mount
+from ebbtide_rehearsal.control_plane.plan import KUBELET_PORT, NODE_ADDRESS
 from ebbtide_rehearsal.control_plane.program import Assignment
-from ebbtide_rehearsal.control_plane.routes import Routes
+from ebbtide_rehearsal.control_plane.routes import NoRouteError, Routes
+from ebbtide_rehearsal.control_plane.volumes import NotMountedError, mount
 from tests.declarations import GKE
 
 ASSIGNMENT = Assignment((1, 2, 3, 4), Path("/pod"), "kueue-system")

@@ -9,14 +9,19 @@ from typing import Any
 import pytest
 import yaml
 
-from ebbtide_rehearsal.control_plane import ControlPlanePlan
-from ebbtide_rehearsal.control_plane import arguments as arguments_of
-from ebbtide_rehearsal.control_plane.certificates import issue
-from ebbtide_rehearsal.control_plane.identities import MASTERS, Identities, kubeconfig
-from ebbtide_rehearsal.control_plane.plan import CloudName
-from ebbtide_rehearsal.control_plane.ports import LOCALHOST, PortReservation
+from ebbtide_rehearsal.control_plane import plan as arguments_of
+from ebbtide_rehearsal.control_plane.installed import storage_classes
+from ebbtide_rehearsal.control_plane.plan import (
+    LOCALHOST,
+    MASTERS,
+    CloudName,
+    ControlPlanePlan,
+    Identities,
+    PortReservation,
+    issue,
+    kubeconfig,
+)
 from ebbtide_rehearsal.control_plane.stages import EXIT_CODE, RUNS, RUNS_FOR, stages
-from ebbtide_rehearsal.control_plane.storage_classes import storage_classes
 
 
 @pytest.fixture

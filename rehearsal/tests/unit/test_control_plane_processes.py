@@ -13,9 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from ebbtide_rehearsal.control_plane.egress import EgressProxy, NoRouteError
-from ebbtide_rehearsal.control_plane.failures import AddressTakenError, ControlPlaneError
-from ebbtide_rehearsal.control_plane.processes import Processes
+from ebbtide_rehearsal.control_plane.processes import AddressTakenError, ControlPlaneError, Processes
+from ebbtide_rehearsal.control_plane.routes import EgressProxy, NoRouteError
 from tests.repository import ROOT
 
 _STUBBORN = ["/bin/sh", "-c", "trap '' TERM; echo here; while :; do sleep 1; done"]

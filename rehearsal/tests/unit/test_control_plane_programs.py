@@ -11,12 +11,11 @@ from components.addons.patches import CONTROL_PLANE_PORT, Object, containers
 from ebbtide_rehearsal.addons import rehearsed
 from ebbtide_rehearsal.addons.katib import KATIB
 from ebbtide_rehearsal.addons.trainer import JOBSET, TRAINER
-from ebbtide_rehearsal.control_plane.available import available_programs
-from ebbtide_rehearsal.control_plane.failures import ControlPlaneError
-from ebbtide_rehearsal.control_plane.mounts import NotMountedError
+from ebbtide_rehearsal.control_plane.processes import ControlPlaneError
 from ebbtide_rehearsal.control_plane.program import Assignment, Program
-from ebbtide_rehearsal.control_plane.program_pods import environment
-from ebbtide_rehearsal.tools import all_items
+from ebbtide_rehearsal.control_plane.program_pods import available_programs, environment
+from ebbtide_rehearsal.control_plane.volumes import NotMountedError
+from ebbtide_rehearsal.tools.table import all_items
 from tests.manifests import KATIB as KATIBS_OBJECTS
 from tests.manifests import upstream
 

@@ -10,7 +10,7 @@ import pytest
 from ebbtide.clients.kubernetes import Api
 from ebbtide_rehearsal.cloud.node_pools.pod_containers import ROOT, Container, ContainerError, prepare
 from ebbtide_rehearsal.cloud.node_pools.pod_processes import Guard
-from ebbtide_rehearsal.control_plane.mounts import NotMountedError
+from ebbtide_rehearsal.control_plane.volumes import NotMountedError
 
 
 class _Api:

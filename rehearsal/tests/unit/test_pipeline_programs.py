@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ebbtide_rehearsal.pipelines import driver, launcher
-from ebbtide_rehearsal.pipelines.runs import RUNS, NotPublishedError, Outputs, Run
+from ebbtide_rehearsal.pipelines.launcher import RUNS, NotPublishedError, Outputs, Run
 
 
 def test_placeholders_of_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

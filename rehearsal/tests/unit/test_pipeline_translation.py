@@ -16,8 +16,8 @@ from kfp.dsl.base_component import BaseComponent
 from ebbtide_rehearsal.pipelines import driver
 from ebbtide_rehearsal.pipelines.compiled import Compiled, UnsupportedPipelineError, read
 from ebbtide_rehearsal.pipelines.driver import holds
+from ebbtide_rehearsal.pipelines.launcher import RUNS, Run
 from ebbtide_rehearsal.pipelines.pod_spec import pod_spec_patch
-from ebbtide_rehearsal.pipelines.runs import RUNS, Run
 from ebbtide_rehearsal.pipelines.workflow import workflow
 from tests.examples.workloads import module
 

@@ -21,7 +21,7 @@ from ebbtide.cli.entry_point import app
 from ebbtide_rehearsal.cloud.protocol import Servicer, serve
 from ebbtide_rehearsal.cloud.provider import Call, Created, Endpoint, Failure, Properties, RefusedError
 from ebbtide_rehearsal.cloud.store import Store
-from ebbtide_rehearsal.real_cloud import render
+from ebbtide_rehearsal.real_cloud import compare as render
 from ebbtide_rehearsal.real_cloud.compare import compare
 from rehearsal.tests.control_planes import FakeControlPlanes
 from rehearsal.tests.fake_clouds import existing_cloud, refusals_of, settings_of

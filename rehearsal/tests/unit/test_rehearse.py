@@ -11,7 +11,7 @@ from ebbtide.declaration.model import DeclarationError
 from ebbtide_rehearsal.cloud.running import CloudSettings
 from ebbtide_rehearsal.failures import RehearsalError
 from ebbtide_rehearsal.rehearse import needs
-from ebbtide_rehearsal.scenarios import Scenario, built_in, read
+from ebbtide_rehearsal.scenarios.model import Scenario, built_in, read
 from tests.declarations import GKE
 from tests.repository import ROOT
 

@@ -15,16 +15,22 @@ from ebbtide.analysis.costs.charges import cloud_nat
 from ebbtide.analysis.recording.recording import Recording
 from ebbtide_rehearsal.cloud.node_pools.scale_down import UNNEEDED
 from ebbtide_rehearsal.cloud.store import Clock, Event
-from ebbtide_rehearsal.report import page, render
-from ebbtide_rehearsal.report.cost import Rates, ledger, rates
-from ebbtide_rehearsal.report.document import EventReport, JobsReport, MoneyReport, Report, StepReport
-from ebbtide_rehearsal.report.progress import narration
-from ebbtide_rehearsal.report.render import zero_words
-from ebbtide_rehearsal.report.scale_down import minutes_to_zero
-from ebbtide_rehearsal.report.series import pools
+from ebbtide_rehearsal.report import page
+from ebbtide_rehearsal.report.document import (
+    EventReport,
+    JobsReport,
+    MoneyReport,
+    Rates,
+    Report,
+    StepReport,
+    ledger,
+    minutes_to_zero,
+    pools,
+    rates,
+)
+from ebbtide_rehearsal.report.page import narration, zero_words
 from ebbtide_rehearsal.scenarios.model import Scenario
-from ebbtide_rehearsal.scenarios.progress import Finished, Started, Worked
-from ebbtide_rehearsal.scenarios.runner import play
+from ebbtide_rehearsal.scenarios.runner import Finished, Started, Worked, play
 from ebbtide_rehearsal.stage import Stage
 from tests.html_pages import NAMESPACES, parsed
 from tests.repository import ROOT
@@ -104,7 +110,7 @@ def test_minutes_to_zero_are_on_every_report_with_jobs() -> None:
         ({}, "?", "not measured: work remained"),
     ):
         report, out = _report(minutes_to_zero=minutes), io.StringIO()
-        render.write(report, Console(file=out, width=100))
+        page.write(report, Console(file=out, width=100))
         assert note in out.getvalue().partition("Minutes from the last Job to no node")[2]
         text = page.render(report)
         tile = text.partition("Last Job to no node")[2].partition("</div>")[0]
@@ -223,7 +229,7 @@ def test_nodes_of_a_pool_over_time() -> None:
 def test_text_has_a_total() -> None:
     """The costs of nodes, control plane and network are listed with their sum."""
     out = io.StringIO()
-    render.write(_report(), Console(file=out, width=100))
+    page.write(_report(), Console(file=out, width=100))
     lines = [" ".join(line.split()) for line in out.getvalue().splitlines()]
     costs = lines[lines.index("Simulated cost") + 1 :]
     assert [line for line in costs if "$" in line] == [
@@ -237,9 +243,9 @@ def test_text_has_a_total() -> None:
 
 def test_a_total_without_all_prices_is_a_lower_bound() -> None:
     """An unknown price is never zero."""
-    assert render.total_words(_report(without_price=("disks",))) == "at least $8.540"
+    assert page.total_words(_report(without_price=("disks",))) == "at least $8.540"
     estimated = _report(estimated=("machine (spot)",))
-    assert render.total_words(estimated) == "about $8.540"
+    assert page.total_words(estimated) == "about $8.540"
     assert "Estimated price" in page.render(estimated)
 
 

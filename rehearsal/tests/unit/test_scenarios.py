@@ -7,9 +7,7 @@ import pytest
 import yaml
 
 from ebbtide.declaration.model import declare
-from ebbtide_rehearsal.scenarios import ScenarioError, built_in, chosen, read
-from ebbtide_rehearsal.scenarios.general import general
-from ebbtide_rehearsal.scenarios.model import Scenario
+from ebbtide_rehearsal.scenarios.model import Scenario, ScenarioError, built_in, chosen, general, read
 from ebbtide_rehearsal.scenarios.runner import title
 from tests.declarations import AKS, GKE
 

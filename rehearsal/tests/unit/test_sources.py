@@ -9,9 +9,8 @@ import pytest
 
 from ebbtide.declaration.catalog import PINS
 from ebbtide_rehearsal.failures import RehearsalError
-from ebbtide_rehearsal.sources import INDEX, indexed, link_charts, mirror
-from ebbtide_rehearsal.tools import Tools
-from ebbtide_rehearsal.tools.find import AvailableTool, Origin
+from ebbtide_rehearsal.stage import INDEX, indexed, link_charts, mirror
+from ebbtide_rehearsal.tools.find import AvailableTool, Origin, Tools
 
 _KUEUE = f"oci://registry.k8s.io/kueue/charts/kueue@{PINS['kueue'].digest}"
 

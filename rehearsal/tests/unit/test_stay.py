@@ -15,7 +15,7 @@ from ebbtide.declaration.catalog import CloudKind
 from ebbtide_rehearsal.cloud.regions import locations
 from ebbtide_rehearsal.cloud.running import RunningCloud
 from ebbtide_rehearsal.cloud.store import Store
-from ebbtide_rehearsal.shell import Shell
+from ebbtide_rehearsal.engine import Shell
 from ebbtide_rehearsal.stay import Stay, copy_project
 from tests.declarations import GKE, changed
 

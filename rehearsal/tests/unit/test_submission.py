@@ -8,7 +8,7 @@ import yaml
 
 from ebbtide_rehearsal.failures import RehearsalError
 from ebbtide_rehearsal.scenarios.model import EveryPool, Submit
-from ebbtide_rehearsal.scenarios.submission import on_every_pool, submitted
+from ebbtide_rehearsal.scenarios.observer import on_every_pool, submitted
 from tests.repository import ROOT, declaration
 from tests.unit.work.clusters import DEV, derived
 

@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 
 from ebbtide.declaration.catalog import PINS
-from ebbtide_rehearsal.tools import Origin, Step, ToolError, all_items, ensure, needed
 from ebbtide_rehearsal.tools import __main__ as command
-from ebbtide_rehearsal.tools.items import Data, Tool
-from ebbtide_rehearsal.tools.plugins import plugin_file, sdk_version
-from ebbtide_rehearsal.tools.steps import Finished, Started, Worked
+from ebbtide_rehearsal.tools.find import Origin, ensure, plugin_file, sdk_version
+from ebbtide_rehearsal.tools.items import Data, Finished, Started, Step, Tool, ToolError, Worked
+from ebbtide_rehearsal.tools.table import all_items, needed
 from rehearsal.tests.unit.machine import Machine, machine_in, patched_files, silent
 
 

@@ -13,11 +13,11 @@ from threading import Event, main_thread
 import pytest
 
 from ebbtide.declaration.catalog import PINS
-from ebbtide_rehearsal.tools import Step, ToolError, all_items, ensure
-from ebbtide_rehearsal.tools import cache as cache_module
-from ebbtide_rehearsal.tools.cache import building, directory, key, location
-from ebbtide_rehearsal.tools.items import Data, SourcePatch, Tool
-from ebbtide_rehearsal.tools.steps import Started, Waiting, Worked
+from ebbtide_rehearsal.tools import download as cache_module
+from ebbtide_rehearsal.tools.download import building, directory, key, location
+from ebbtide_rehearsal.tools.find import ensure
+from ebbtide_rehearsal.tools.items import Data, SourcePatch, Started, Step, Tool, ToolError, Waiting, Worked
+from ebbtide_rehearsal.tools.table import all_items
 from rehearsal.tests.unit.machine import Machine, entries, machine_in, patched_files, silent
 from tests.repository import ROOT
 
@@ -216,7 +216,7 @@ def test_a_build_of_another_tool_is_not_waited_for(machine: Machine) -> None:
 
 
 _BUILD_ETCD = """
-from ebbtide_rehearsal.tools import ensure
+from ebbtide_rehearsal.tools.find import ensure
 steps = []
 tool = ensure(["etcd"], on_step=steps.append).by_name["etcd"]
 print(tool.origin, *[type(step).__name__ for step in steps])

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from ebbtide_rehearsal.tools import Origin, Step, ToolError, all_items, ensure
 from ebbtide_rehearsal.tools import download as download_module
-from ebbtide_rehearsal.tools import releases as releases_module
-from ebbtide_rehearsal.tools.cache import directory
-from ebbtide_rehearsal.tools.releases import Release, releases
-from ebbtide_rehearsal.tools.steps import Finished, NotDownloaded, Started
+from ebbtide_rehearsal.tools import download as releases_module
+from ebbtide_rehearsal.tools.download import Release, directory, releases
+from ebbtide_rehearsal.tools.find import Origin, ensure
+from ebbtide_rehearsal.tools.items import Finished, NotDownloaded, Started, Step, ToolError
+from ebbtide_rehearsal.tools.table import all_items
 from rehearsal.tests.unit.machine import Machine, entries, machine_in, silent
 from rehearsal.tests.unit.release_server import Mode, ReleaseServer, serving
 
@@ -270,7 +270,7 @@ def test_a_mirror_that_is_no_address_is_refused(monkeypatch: pytest.MonkeyPatch)
     assert entries() == set()
 
 
-_RUN = "from ebbtide_rehearsal.tools import ensure; ensure(['kubectl'], on_step=lambda step: None)"
+_RUN = "from ebbtide_rehearsal.tools.find import ensure; ensure(['kubectl'], on_step=lambda step: None)"
 
 
 @pytest.mark.usefixtures("machine")

@@ -5,8 +5,8 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from ebbtide_rehearsal.tools import narration
-from ebbtide_rehearsal.tools.steps import Finished, Started, Step, Waiting, Worked
+from ebbtide_rehearsal.tools.items import Finished, Started, Step, Waiting, Worked
+from ebbtide_rehearsal.tools.progress import narration
 
 _STEPS: list[Step] = [
     Waiting("kwok", 9, 4),

@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 
 from ebbtide.declaration.catalog import PINS
-from ebbtide_rehearsal.tools.cache import MODULES, pins
+from ebbtide_rehearsal.tools.download import MODULES, Release, pins, releases
 from ebbtide_rehearsal.tools.items import Data, Part, Tool
-from ebbtide_rehearsal.tools.releases import Release, releases
 from ebbtide_rehearsal.tools.table import all_items
 
 _REQUIRED = re.compile(r"^(?:require )?\t?([\w./-]+\.[\w./-]+) (v\S+)$", flags=re.MULTILINE)

@@ -34,15 +34,15 @@ from ebbtide.work.registries.repository import Reference, RegistryError
 from ebbtide.work.runs.archives import ArchiveError, extract
 from ebbtide_rehearsal.cloud.node_pools.actuator import End
 from ebbtide_rehearsal.cloud.node_pools.scheduling import Object
-from ebbtide_rehearsal.control_plane.mounts import (
+from ebbtide_rehearsal.control_plane.plan import PortReservation
+from ebbtide_rehearsal.control_plane.volumes import (
     SERVICE_ACCOUNTS,
     NotMountedError,
     account_token,
     inside,
     mount,
 )
-from ebbtide_rehearsal.control_plane.ports import PortReservation
-from ebbtide_rehearsal.pipelines.runs import RUNS
+from ebbtide_rehearsal.pipelines.launcher import RUNS
 
 MAIN: Final = "main"
 SIGNALLED: Final = 137

@@ -25,9 +25,9 @@ from ebbtide_rehearsal.cloud.node_pools import pod_containers
 from ebbtide_rehearsal.cloud.node_pools.actuator import Actuator, End, now, running, waiting
 from ebbtide_rehearsal.cloud.node_pools.pod_containers import ROOT, Container, ContainerError, prepare
 from ebbtide_rehearsal.cloud.node_pools.scheduling import Pod
-from ebbtide_rehearsal.control_plane.mounts import NotMountedError
-from ebbtide_rehearsal.control_plane.ports import LOCALHOST
+from ebbtide_rehearsal.control_plane.plan import LOCALHOST
 from ebbtide_rehearsal.control_plane.stages import RUNS, RUNS_FOR
+from ebbtide_rehearsal.control_plane.volumes import NotMountedError
 
 _GUARD = """
 trap '' TERM INT HUP
