@@ -1,13 +1,20 @@
-"""Recorded values: secrets stay secret, and every value has a path."""
+"""Recorded values: access and masking, and plain data to protobuf and back."""
 
 import copy
 import json
 import pickle
 from dataclasses import asdict, dataclass
+from typing import Any
 
+import pulumi
 import pytest
+from google.protobuf import struct_pb2
+from hypothesis import given
+from hypothesis import strategies as st
+from pulumi.runtime import rpc
 
 from ebbtide.analysis.recording.values import UNKNOWN, Plain, Secret, at, leaves, masked, revealed
+from ebbtide.analysis.recording.wire import fill_struct, properties
 
 VALUE: Plain = {
     "name": "t4-spot",
@@ -111,3 +118,52 @@ def test_leaves_have_paths_that_lead_back() -> None:
 def test_revealed_has_no_wrappers() -> None:
     """For computing, secrets inside secrets come out whole."""
     assert revealed({"a": Secret([Secret("x"), 1])}) == {"a": ["x", 1]}
+
+
+_keys = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=8)
+_scalars = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-(2**53), 2**53),
+    st.floats(allow_nan=False, allow_infinity=False).filter(lambda number: not number.is_integer()),
+    st.text(max_size=20),
+    st.just(UNKNOWN),
+)
+
+
+def _nested(children: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    return st.one_of(
+        st.lists(children, max_size=4),
+        st.dictionaries(_keys, children, max_size=4),
+        st.builds(Secret, children),
+    )
+
+
+values = st.recursive(_scalars, _nested, max_leaves=12)
+
+
+@given(st.dictionaries(_keys, values, max_size=5))
+def test_what_is_written_is_read(written: dict[str, Plain]) -> None:
+    """Every plain value survives a round trip, secrets and unknown values included."""
+    struct = struct_pb2.Struct()
+    fill_struct(struct, written)
+    assert properties(struct) == written
+
+
+def test_the_sdk_reads_our_secrets() -> None:
+    """The forms are the SDK's own: what we mark, it recognises."""
+    struct = struct_pb2.Struct()
+    fill_struct(struct, {"key": Secret("value"), "later": UNKNOWN, "none": []})
+    read: dict[str, Any] = rpc.deserialize_properties(struct, keep_unknowns=True)
+    assert rpc.is_rpc_secret(read["key"])
+    assert rpc.unwrap_rpc_secret(read["key"]) == "value"
+    assert isinstance(read["later"], pulumi.output.Unknown)
+    assert read["none"] == []
+
+
+def test_writing_over_a_value_replaces_it() -> None:
+    """A list is not appended to, an object not merged: the answer says all."""
+    struct = struct_pb2.Struct()
+    fill_struct(struct, {"list": [1, 2], "object": {"a": 1}})
+    fill_struct(struct, {"list": [3], "object": {"b": 2}})
+    assert properties(struct) == {"list": [3], "object": {"b": 2}}
