@@ -18,7 +18,7 @@ from pathlib import Path
 from rich.console import Console
 
 from benchmarks.preview import HERE, ROUNDS
-from ebbtide.declaration.model import declare
+from ebbtide.declaration.model.declare import declare
 from ebbtide.placement.derive import profile
 from ebbtide.placement.profile import TeamProfile
 from ebbtide_rehearsal.control_plane.control_plane import ControlPlane, ControlPlaneSettings

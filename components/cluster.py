@@ -8,7 +8,8 @@ from typing import TypeAlias
 import pulumi
 from pulumi_kubernetes import Provider
 
-from ebbtide.declaration.model import Cluster, expiry
+from ebbtide.declaration.model import expiry
+from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.expiry import LABEL, label
 from ebbtide.values import clock
 

@@ -6,8 +6,13 @@ from typing import Any, TypeVar, cast
 
 import pulumi
 
-from ebbtide.declaration.model import Aks, Cluster, DeclarationError, Fault, Gke, Pool, Site, check_pool
+from ebbtide.declaration.model.cloud import Aks, Gke
+from ebbtide.declaration.model.cluster import Cluster
+from ebbtide.declaration.model.declare import check_pool
+from ebbtide.declaration.model.faults import DeclarationError, Fault
+from ebbtide.declaration.model.pool import Pool
 from ebbtide.declaration.model.resolved_pool import ResolvedPool
+from ebbtide.declaration.model.site import Site
 from ebbtide.declaration.providers.schema import (
     Property,
     alternatives,

@@ -24,9 +24,8 @@ from typing import Any, ClassVar, Final, Protocol, TypeVar, cast
 import pulumi
 from pulumi.runtime import settings
 
-from ebbtide.declaration.catalog import CloudKind
-from ebbtide.declaration.model import Pool
-from ebbtide.declaration.model.pool import field_by_input
+from ebbtide.declaration.cloud_kind import CloudKind
+from ebbtide.declaration.model.pool import Pool, field_by_input
 from ebbtide.declaration.providers.constraints import constraints_of
 from ebbtide.declaration.providers.schema import properties
 from ebbtide.placement.replacements import CONFIG, NAMESPACE, SUFFIX

@@ -14,8 +14,9 @@ from pulumi.provider.experimental.util import camel_case
 from pulumi.provider.server import ComponentInitError
 
 from ebbtide import __version__
-from ebbtide.declaration.model import Cluster as Declaration
-from ebbtide.declaration.model import DeclarationError, Fault, advice, declare
+from ebbtide.declaration.model.cluster import Cluster as Declaration
+from ebbtide.declaration.model.declare import advice, declare
+from ebbtide.declaration.model.faults import DeclarationError, Fault
 
 from . import program
 from .inputs import input_errors

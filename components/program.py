@@ -6,7 +6,11 @@ from typing import Any, Protocol, assert_never, cast
 
 import pulumi
 
-from ebbtide.declaration.model import Aks, Cluster, DeclarationError, Gke, advice, declare, expiry
+from ebbtide.declaration.model import expiry
+from ebbtide.declaration.model.cloud import Aks, Gke
+from ebbtide.declaration.model.cluster import Cluster
+from ebbtide.declaration.model.declare import advice, declare
+from ebbtide.declaration.model.faults import DeclarationError
 from ebbtide.declaration.project.extends import ExtendsError, extended, inherited
 from ebbtide.declaration.project.source import NAMESPACE, find_source, parsed, project_directory
 from ebbtide.placement.derive import profile

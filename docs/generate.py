@@ -16,7 +16,8 @@ from ebbtide.analysis.policy.benchmarks import BENCHMARK_RULES, BENCHMARKS, Item
 from ebbtide.analysis.policy.check import RULES as POLICY_RULES
 from ebbtide.analysis.policy.settings import Policy
 from ebbtide.analysis.preview.stack_files import stack_schema
-from ebbtide.declaration.catalog import PINS, CloudKind
+from ebbtide.declaration.catalog.versions import PINS
+from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.declare import whole_schema
 from ebbtide.declaration.model.pool import PoolField, pool_fields
 from ebbtide.declaration.model.rules.registry import RULES

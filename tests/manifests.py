@@ -27,7 +27,7 @@ from rich.console import Console
 from components.addons.add_on import SystemPlacement
 from components.addons.patches import Object, Patch, kind_of, name_of, patched, pod_spec
 from components.addons.pipelines import kustomization
-from ebbtide.declaration.catalog import PINS
+from ebbtide.declaration.catalog.versions import PINS
 from ebbtide.errors import EbbtideError
 from ebbtide.values.pod_requests import pod_requests
 from ebbtide_rehearsal.stage import mirror

@@ -7,8 +7,9 @@ from typing import Any
 
 import pulumi
 
-from ebbtide.declaration.catalog import POOL_LABEL, CloudKind
-from ebbtide.declaration.model import Cluster
+from ebbtide.declaration.catalog.clouds import POOL_LABEL
+from ebbtide.declaration.cloud_kind import CloudKind
+from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.labels_and_taints import MODE, SYSTEM_ONLY
 from ebbtide.placement.derive import toleration
 from ebbtide.placement.member_policy import HIGHEST_PRIORITY, controllers_priority

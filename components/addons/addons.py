@@ -8,8 +8,8 @@ from typing import Any
 
 import pulumi
 
-from ebbtide.declaration.model import Cluster, Kueue
-from ebbtide.declaration.model.addons import AddOn
+from ebbtide.declaration.model.addons import AddOn, Kueue
+from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.placement import member_policy, queue_policy
 from ebbtide.placement.derive import tenant_profiles
 from ebbtide.placement.queue_objects import fallback_objects

@@ -8,8 +8,9 @@ from typing import Any
 
 import pulumi
 
-from ebbtide.declaration.catalog import PINS, footprint
-from ebbtide.declaration.model import Cluster
+from ebbtide.declaration.catalog.resources import footprint
+from ebbtide.declaration.catalog.versions import PINS
+from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.placement.derive import profile
 
 from .add_on import AddOnArgs, AddOnComponent, system_placement

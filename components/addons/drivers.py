@@ -8,9 +8,12 @@ from typing import Any
 import pulumi
 from pulumi_kubernetes import helm
 
-from ebbtide.declaration.catalog import PINS, POOL_LABEL, CloudKind, footprint
-from ebbtide.declaration.model import Cluster, Pool
-from ebbtide.declaration.model.cluster import OPERATOR_NAMESPACE
+from ebbtide.declaration.catalog.clouds import POOL_LABEL
+from ebbtide.declaration.catalog.resources import footprint
+from ebbtide.declaration.catalog.versions import PINS
+from ebbtide.declaration.cloud_kind import CloudKind
+from ebbtide.declaration.model.cluster import OPERATOR_NAMESPACE, Cluster
+from ebbtide.declaration.model.pool import Pool
 from ebbtide.declaration.model.resolved_pool import ResolvedPool
 from ebbtide.placement.derive import toleration
 from ebbtide.values.remote_inputs import remote_inputs

@@ -8,7 +8,7 @@ import pulumi
 import yaml
 from pulumi_kubernetes.kustomize import v2 as kustomize
 
-from ebbtide.declaration.model import Katib as Declared
+from ebbtide.declaration.model.addons import Katib as Declared
 from ebbtide.values.remote_inputs import remote_inputs
 
 from .add_on import AddOnArgs, AddOnComponent, SystemPlacement, system_placement

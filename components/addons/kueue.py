@@ -7,10 +7,10 @@ import pulumi
 import yaml
 from pulumi_kubernetes import helm
 
-from ebbtide.declaration.catalog import Pin
-from ebbtide.declaration.model import Cluster, FlexStart
-from ebbtide.declaration.model import Kueue as Declared
-from ebbtide.declaration.model.cluster import kueue_memory
+from ebbtide.declaration.catalog.versions import Pin
+from ebbtide.declaration.model.addons import Kueue as Declared
+from ebbtide.declaration.model.capacity import FlexStart
+from ebbtide.declaration.model.cluster import Cluster, kueue_memory
 from ebbtide.placement.queue_objects import QUEUES_LABEL
 from ebbtide.values import durations
 from ebbtide.values.kueue_api import CONFIGURATION

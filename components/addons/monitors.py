@@ -5,8 +5,9 @@ GKE runs its own DCGM exporter (`components/gke/cluster.py`).
 
 from typing import Any, Final
 
-from ebbtide.declaration.catalog import PINS, CloudKind
-from ebbtide.declaration.model import Cluster
+from ebbtide.declaration.catalog.versions import PINS
+from ebbtide.declaration.cloud_kind import CloudKind
+from ebbtide.declaration.model.cluster import Cluster
 
 from .drivers import SYSTEM, daemon_set, mounts_of, requests_of
 from .kueue import METRICS_PORT, NAMESPACE

@@ -10,7 +10,7 @@ from typing import Any, Literal, assert_never
 import pulumi
 import yaml
 
-from ebbtide.declaration.model import Pipelines as Declared
+from ebbtide.declaration.model.addons import Pipelines as Declared
 from ebbtide.declaration.model.cluster import PIPELINES_NAMESPACE as NAMESPACE
 
 from .manifest import PATCH_FORCE, Manifest, obj

@@ -6,10 +6,10 @@ from typing import Any
 
 import pulumi
 
-from ebbtide.declaration.model import Cluster, Team
 from ebbtide.declaration.model.addons import Costs
-from ebbtide.declaration.model.cluster import PIPELINES_NAMESPACE, pod_security_of
+from ebbtide.declaration.model.cluster import PIPELINES_NAMESPACE, Cluster, pod_security_of
 from ebbtide.declaration.model.physical_names import SUBDOMAIN, fitting
+from ebbtide.declaration.model.tenancy import Team
 from ebbtide.placement.derive import ACCOUNT, CLAIM
 from ebbtide.placement.member_policy import LOAD_BALANCERS_LABEL, MEMBERS_LABEL, PODS_LABEL, limits_members
 from ebbtide.placement.profile import Profile

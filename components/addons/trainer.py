@@ -8,8 +8,8 @@ import yaml
 from pulumi_kubernetes import helm
 from pulumi_kubernetes.kustomize import v2 as kustomize
 
-from ebbtide.declaration.catalog import PINS
-from ebbtide.declaration.model import Trainer as Declared
+from ebbtide.declaration.catalog.versions import PINS
+from ebbtide.declaration.model.addons import Trainer as Declared
 from ebbtide.values.remote_inputs import remote_inputs
 
 from .add_on import AddOnArgs, AddOnComponent, SystemPlacement, system_placement

@@ -3,8 +3,8 @@
 import pulumi
 import pulumi_azure_native as azure_native
 
-from ebbtide.declaration.model import Aks
-from ebbtide.declaration.model import Cluster as Declaration
+from ebbtide.declaration.model.cloud import Aks
+from ebbtide.declaration.model.cluster import Cluster as Declaration
 
 from ..addons.addons import Addons, AddonsArgs, has_add_ons
 from ..inputs import require_cloud

@@ -12,9 +12,8 @@ import pulumi
 import yaml
 from pulumi_azure_native import authorization, containerservice
 
-from ebbtide.declaration.model import Aks, AksConsolidation
-from ebbtide.declaration.model import Cluster as Declaration
-from ebbtide.declaration.model.cloud import DAYS, Maintenance
+from ebbtide.declaration.model.cloud import DAYS, Aks, AksConsolidation, Maintenance
+from ebbtide.declaration.model.cluster import Cluster as Declaration
 from ebbtide.declaration.model.physical_names import DNS_PREFIX, fitting
 from ebbtide.placement.derive import mounts_buckets
 

@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 import pulumi
 from pulumi_azure_native import authorization, managedidentity
 
-from ebbtide.declaration.model import Aks
-from ebbtide.declaration.model import Cluster as Declaration
-from ebbtide.declaration.model.cloud import AksKeys
+from ebbtide.declaration.model.cloud import Aks, AksKeys
+from ebbtide.declaration.model.cluster import Cluster as Declaration
 from ebbtide.declaration.model.tenancy import is_object_id
 
 from ..cluster import Labels

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import pulumi
 from pulumi_azure_native import monitor, operationalinsights
 
-from ebbtide.declaration.model import Logs
+from ebbtide.declaration.model.addons import Logs
 from ebbtide.declaration.model.physical_names import DATA_COLLECTION, MONITOR_WORKSPACE, WORKSPACE, fitting
 
 from ..cluster import Labels

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import pulumi
 from pulumi_azure_native import network
 
-from ebbtide.declaration.model import AksNetwork
+from ebbtide.declaration.model.cloud import AksNetwork
 from ebbtide.declaration.model.physical_names import VIRTUAL_NETWORK, fitting
 
 from ..cluster import Labels

@@ -8,9 +8,11 @@ from typing import Any, Final, NotRequired, TypedDict, assert_never
 import pulumi
 from pulumi_azure_native import containerservice
 
-from ebbtide.declaration.catalog import CloudKind
-from ebbtide.declaration.model import FlexStart, OnDemand, Pool, Preemptible, Queued, Reservation, Site, Spot
+from ebbtide.declaration.cloud_kind import CloudKind
+from ebbtide.declaration.model.capacity import FlexStart, OnDemand, Preemptible, Queued, Reservation, Spot
+from ebbtide.declaration.model.pool import Pool
 from ebbtide.declaration.model.resolved_pool import ResolvedPool
+from ebbtide.declaration.model.site import Site
 
 from ..cluster import Labels
 from ..inputs import overridden, resolved_pool, without_none

@@ -14,9 +14,9 @@ from pulumi_azure_native import (
     storage,
 )
 
-from ebbtide.declaration.catalog import CloudKind
-from ebbtide.declaration.model import Aks, Team
-from ebbtide.declaration.model import Cluster as Declaration
+from ebbtide.declaration.cloud_kind import CloudKind
+from ebbtide.declaration.model.cloud import Aks
+from ebbtide.declaration.model.cluster import Cluster as Declaration
 from ebbtide.declaration.model.physical_names import (
     FEDERATED_CREDENTIAL,
     IDENTITY,
@@ -24,6 +24,7 @@ from ebbtide.declaration.model.physical_names import (
     account_name,
     fitting,
 )
+from ebbtide.declaration.model.tenancy import Team
 from ebbtide.placement.derive import (
     ACCOUNT,
     BUCKET_DRIVERS,

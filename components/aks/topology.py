@@ -7,8 +7,9 @@ import pulumi
 from pulumi_azure_native import resources
 from pulumi_kubernetes import Provider as KubernetesProvider
 
-from ebbtide.declaration.model import Aks, Reservation
-from ebbtide.declaration.model import Cluster as Declaration
+from ebbtide.declaration.model.capacity import Reservation
+from ebbtide.declaration.model.cloud import Aks
+from ebbtide.declaration.model.cluster import Cluster as Declaration
 
 from ..cluster import Labels, billing_labels, expires, kubernetes_provider, of_pool
 from ..inputs import require_cloud

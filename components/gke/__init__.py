@@ -3,8 +3,8 @@
 import pulumi
 import pulumi_gcp as gcp
 
-from ebbtide.declaration.model import Cluster as Declaration
-from ebbtide.declaration.model import Gke
+from ebbtide.declaration.model.cloud import Gke
+from ebbtide.declaration.model.cluster import Cluster as Declaration
 
 from ..addons.addons import Addons, AddonsArgs, has_add_ons
 from ..inputs import require_cloud

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 import pulumi
 from pulumi_gcp import serviceaccount, storage
 
-from ebbtide.declaration.model import Cluster as Declaration
-from ebbtide.declaration.model import Gke
+from ebbtide.declaration.model.cloud import Gke
+from ebbtide.declaration.model.cluster import Cluster as Declaration
 from ebbtide.declaration.model.physical_names import BUCKET, SERVICE_ACCOUNT, fitting
 
 from ..addons.add_on import ArtifactStore

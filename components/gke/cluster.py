@@ -7,9 +7,8 @@ from typing import Any, Final
 import pulumi
 from pulumi_gcp import container
 
-from ebbtide.declaration.model import Cluster as Declaration
-from ebbtide.declaration.model import Gke
-from ebbtide.declaration.model.cloud import DAYS, Maintenance, MaintenanceExclusion
+from ebbtide.declaration.model.cloud import DAYS, Gke, Maintenance, MaintenanceExclusion
+from ebbtide.declaration.model.cluster import Cluster as Declaration
 from ebbtide.declaration.model.tenancy import groups_domain
 
 from ..cluster import billing_labels, exec_kubeconfig

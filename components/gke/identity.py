@@ -5,9 +5,8 @@ from dataclasses import dataclass
 import pulumi
 from pulumi_gcp import kms, organizations, projects, serviceaccount
 
-from ebbtide.declaration.model import Cluster as Declaration
-from ebbtide.declaration.model import Gke
-from ebbtide.declaration.model.cloud import GkeKeys
+from ebbtide.declaration.model.cloud import Gke, GkeKeys
+from ebbtide.declaration.model.cluster import Cluster as Declaration
 from ebbtide.declaration.model.physical_names import SERVICE_ACCOUNT, fitting
 from ebbtide.declaration.model.tenancy import name_of, principal
 

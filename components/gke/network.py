@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import pulumi
 from pulumi_gcp import compute
 
-from ebbtide.declaration.model import GkeNetwork
+from ebbtide.declaration.model.cloud import GkeNetwork
 from ebbtide.declaration.model.physical_names import ROUTER_NAT, fitting
 
 PODS_RANGE = "pods"

@@ -7,21 +7,11 @@ from typing import Any, Final, assert_never
 import pulumi
 from pulumi_gcp import container
 
-from ebbtide.declaration.catalog import CloudKind
-from ebbtide.declaration.model import (
-    Accelerator,
-    FlexStart,
-    OnDemand,
-    Pool,
-    Preemptible,
-    Queued,
-    Reservation,
-    SecondaryBootDisk,
-    Site,
-    Spot,
-    Taint,
-)
+from ebbtide.declaration.cloud_kind import CloudKind
+from ebbtide.declaration.model.capacity import FlexStart, OnDemand, Preemptible, Queued, Reservation, Spot
+from ebbtide.declaration.model.pool import Accelerator, Pool, SecondaryBootDisk, Taint
 from ebbtide.declaration.model.resolved_pool import ResolvedPool
+from ebbtide.declaration.model.site import Site
 from ebbtide.values import durations
 
 from ..cluster import Labels

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import pulumi
 from pulumi_kubernetes import Provider as KubernetesProvider
 
-from ebbtide.declaration.model import Cluster as Declaration
-from ebbtide.declaration.model import Gke
+from ebbtide.declaration.model.cloud import Gke
+from ebbtide.declaration.model.cluster import Cluster as Declaration
 
 from ..cluster import Labels, billing_labels, expires, kubernetes_provider, of_pool
 from ..inputs import require_cloud

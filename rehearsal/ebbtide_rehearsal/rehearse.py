@@ -7,8 +7,11 @@ from typing import Any, cast
 
 from ebbtide.analysis.preview.stack_files import StackFiles, read_stack, record_stack, stack_named_by
 from ebbtide.analysis.recording.program import ProgramError
-from ebbtide.declaration.model import Aks, Cluster, DeclarationError, Gke, declare
 from ebbtide.declaration.model.addons import ReleasedAddOn
+from ebbtide.declaration.model.cloud import Aks, Gke
+from ebbtide.declaration.model.cluster import Cluster
+from ebbtide.declaration.model.declare import declare
+from ebbtide.declaration.model.faults import DeclarationError
 from ebbtide_rehearsal.cloud.running import CloudSettings
 from ebbtide_rehearsal.failures import RehearsalError
 from ebbtide_rehearsal.report.document import Report

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import yaml
 
-from ebbtide.declaration.catalog import PINS
+from ebbtide.declaration.catalog.versions import PINS
 from ebbtide.values.kueue_api import API_VERSION
 from rehearsal.provider_schemas import azure, kubernetes
 from rehearsal.provider_schemas.constraints import Row, as_csv, from_csv

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from components.addons.patches import has_pods
-from ebbtide.declaration.catalog import PINS
+from ebbtide.declaration.catalog.versions import PINS
 from ebbtide_rehearsal.tools.items import ToolError
 from tests.manifests import (
     KATIB,

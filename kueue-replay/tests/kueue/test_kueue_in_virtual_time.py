@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from components.addons.kueue import configuration
-from ebbtide.declaration.model import declare
+from ebbtide.declaration.model.declare import declare
 from ebbtide.placement.queue_objects import layers
 from ebbtide.placement.queueing import queueing
 from ebbtide_rehearsal.tools.find import ensure

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from ebbtide.declaration.catalog import PINS
+from ebbtide.declaration.catalog.versions import PINS
 from ebbtide_rehearsal.addons.definition import Rehearsed, Revision
 from ebbtide_rehearsal.control_plane.plan import LOCALHOST
 from ebbtide_rehearsal.control_plane.program import SERVERS, Assignment, Listening, Program, managed, section

@@ -3,7 +3,7 @@ both, for tests. A stack's manifests are fetched from GitHub or the user's (`--m
 
 from typing import Final
 
-from ebbtide.declaration.catalog import PINS
+from ebbtide.declaration.catalog.versions import PINS
 from ebbtide_rehearsal.addons.definition import Rehearsed, Revision
 from ebbtide_rehearsal.tools.items import Condition, Data, Part, Tool, from_module
 

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from ebbtide.declaration.catalog import PINS
+from ebbtide.declaration.catalog.versions import PINS
 from ebbtide_rehearsal.addons.definition import Rehearsed, Revision
 from ebbtide_rehearsal.control_plane.program import Program, managed
 from ebbtide_rehearsal.tools.items import Condition, Data, Part, SourcePatch, Tool, from_module

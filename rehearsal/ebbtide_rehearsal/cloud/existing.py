@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any, Final, assert_never
 
 from ebbtide.clients.kubernetes import Api, ApiError
-from ebbtide.declaration.catalog import PINS
-from ebbtide.declaration.model import Aks, Cluster, DeclarationError, Gke, declare
-from ebbtide.declaration.model.cluster import PIPELINES_NAMESPACE
+from ebbtide.declaration.catalog.versions import PINS
+from ebbtide.declaration.model.cloud import Aks, Gke
+from ebbtide.declaration.model.cluster import PIPELINES_NAMESPACE, Cluster
+from ebbtide.declaration.model.declare import declare
+from ebbtide.declaration.model.faults import DeclarationError
 from ebbtide.declaration.model.tenancy import is_object_id
 from ebbtide_rehearsal.cloud.azure.identities import know
 from ebbtide_rehearsal.cloud.azure.seeding import seed_cluster as seed_aks

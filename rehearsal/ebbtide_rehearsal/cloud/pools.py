@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, Literal, Self
 
 from ebbtide.analysis.reading.facts import RecordedPool
-from ebbtide.declaration.catalog import resource_name
+from ebbtide.declaration.catalog.accelerators import resource_name
 from ebbtide.declaration.model.capacity import CapacityKind
 from ebbtide.placement import NodeTaint
 from ebbtide_rehearsal.cloud.store import Resource, Store

@@ -5,7 +5,9 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from typing import Final
 
-from ebbtide.declaration.catalog import CloudKind, Locations, Machine, Region, find_machine
+from ebbtide.declaration.catalog.locations import Locations, Region
+from ebbtide.declaration.catalog.machines import Machine, find_machine
+from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide_rehearsal.cloud.store import Resource, Store
 
 REGIONS: Final = "regions"

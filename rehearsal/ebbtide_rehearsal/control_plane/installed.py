@@ -20,7 +20,7 @@ from typing import Any, Final, assert_never
 import yaml
 
 from ebbtide.clients.kubernetes import Api
-from ebbtide.declaration.catalog import COMPUTE_CLASS
+from ebbtide.declaration.catalog.clouds import COMPUTE_CLASS
 from ebbtide.declaration.model.addons import ADD_ONS, Costs
 from ebbtide.declaration.model.cluster import OPERATOR_NAMESPACE
 from ebbtide.work.runs.code import DIRECTORY

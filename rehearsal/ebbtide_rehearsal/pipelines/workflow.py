@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from ebbtide.clients.kubernetes import Object
 from ebbtide.clients.kubernetes.objects import part, text
-from ebbtide.declaration.catalog import PINS
+from ebbtide.declaration.catalog.versions import PINS
 from ebbtide_rehearsal.pipelines.compiled import Compiled
 from ebbtide_rehearsal.pipelines.pod_spec import LAUNCHER
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 import yaml
 
 from ebbtide.clients.kubernetes import Api
-from ebbtide.declaration.catalog import PINS
+from ebbtide.declaration.catalog.versions import PINS
 from ebbtide_rehearsal.cloud.existing import NAME, SPEC_PATCH
 from ebbtide_rehearsal.control_plane.plan import ControlPlaneTools
 from ebbtide_rehearsal.control_plane.processes import Process, Processes

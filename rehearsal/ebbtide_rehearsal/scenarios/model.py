@@ -11,8 +11,8 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import AfterValidator, Field, PositiveFloat, PositiveInt, ValidationError, model_validator
 from pydantic.alias_generators import to_snake
 
-from ebbtide.declaration.model import Cluster
 from ebbtide.declaration.model.base import Count, Declared
+from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.project import yaml_file
 from ebbtide.work.sweeps import SweepTask
 from ebbtide.work.tasks import Task

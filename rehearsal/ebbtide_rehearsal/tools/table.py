@@ -12,7 +12,7 @@ from collections.abc import Container, Mapping
 from functools import cache
 from typing import Final
 
-from ebbtide.declaration.catalog import PINS
+from ebbtide.declaration.catalog.versions import PINS
 from ebbtide_rehearsal.addons import rehearsed
 from ebbtide_rehearsal.tools.items import DATA, Condition, Item, OnPath, SourcePatch, Tool, VersionRule
 

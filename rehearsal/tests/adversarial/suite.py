@@ -33,7 +33,7 @@ from typing import Any, Final, Self
 
 import yaml
 
-from ebbtide.declaration.catalog import POOL_LABEL
+from ebbtide.declaration.catalog.clouds import POOL_LABEL
 
 Object = dict[str, Any]
 

@@ -7,7 +7,7 @@ import pytest
 
 from components.addons.add_on import system_placement
 from ebbtide.clients.kubernetes import Api, ApiError
-from ebbtide.declaration.model import declare
+from ebbtide.declaration.model.declare import declare
 from ebbtide_rehearsal.control_plane.control_plane import ControlPlane, ControlPlaneSettings
 from ebbtide_rehearsal.control_plane.plan import CloudName
 from ebbtide_rehearsal.tools.find import Tools

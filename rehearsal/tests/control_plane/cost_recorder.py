@@ -12,7 +12,7 @@ from components.addons.add_on import priority_class
 from components.addons.costs import objects
 from components.addons.security import system_namespace
 from components.addons.teams import attempts_readers, namespace_manifest
-from ebbtide.declaration.model import Cluster
+from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.in_pods.cost_recorder import NAMESPACE
 from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
 from rehearsal.tests.control_plane.cluster import wait

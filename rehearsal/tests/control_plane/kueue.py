@@ -9,7 +9,7 @@ import yaml
 from components.addons import teams
 from components.addons.kueue import NAMESPACE, VISIBILITY_PORT, values
 from ebbtide.clients.kubernetes import Api
-from ebbtide.declaration.model import Cluster
+from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.labels_and_taints import labels_and_taints
 from ebbtide.placement.member_policy import controllers_priority
 from ebbtide.placement.queue_objects import layers

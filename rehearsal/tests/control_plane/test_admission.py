@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from components.addons import teams
-from ebbtide.declaration.model import Cluster, declare
+from ebbtide.declaration.model.cluster import Cluster
+from ebbtide.declaration.model.declare import declare
 from ebbtide.declaration.model.labels_and_taints import labels_and_taints
 from ebbtide.placement import member_policy, queue_policy
 from ebbtide.placement.profile import QUEUE_LABEL

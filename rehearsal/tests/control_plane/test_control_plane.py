@@ -8,7 +8,7 @@ import pytest
 from components.addons.monitors import monitors
 from ebbtide.clients.kubernetes import ApiError
 from ebbtide.clients.kubernetes.objects import condition
-from ebbtide.declaration.model import declare
+from ebbtide.declaration.model.declare import declare
 from ebbtide.work.runs.code import DIRECTORY
 from ebbtide.work.runs.run import MANAGED_BY
 from ebbtide_rehearsal.control_plane.control_plane import ControlPlane

@@ -12,7 +12,8 @@ import yaml
 from components.addons.kueue import NAMESPACE, values
 from ebbtide.clients.kubernetes import ApiError
 from ebbtide.clients.kubernetes.objects import condition
-from ebbtide.declaration.model import Cluster, declare
+from ebbtide.declaration.model.cluster import Cluster
+from ebbtide.declaration.model.declare import declare
 from ebbtide.declaration.model.labels_and_taints import labels_and_taints
 from ebbtide.operations import queue_stops
 from ebbtide.operations.status import queue_statuses, take_queueing

@@ -11,7 +11,7 @@ from rich.console import Console
 from components.addons.katib import DATABASE_SECRET, INJECTED, NAMESPACE, patches
 from ebbtide.clients.kubernetes import Api, ApiError
 from ebbtide.clients.kubernetes.objects import condition
-from ebbtide.declaration.model import declare
+from ebbtide.declaration.model.declare import declare
 from ebbtide.placement.derive import profile
 from ebbtide.work.experiments import Categorical, Discrete, Double, Int, Space, experiment
 from ebbtide_rehearsal.control_plane.control_plane import ControlPlane, ControlPlaneSettings

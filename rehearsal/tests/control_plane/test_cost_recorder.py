@@ -8,7 +8,7 @@ import pytest
 
 from ebbtide.clients.kubernetes import Api, ApiError
 from ebbtide.clients.kubernetes.objects import phase_of
-from ebbtide.declaration.model import declare
+from ebbtide.declaration.model.declare import declare
 from ebbtide.declaration.model.labels_and_taints import labels_and_taints
 from ebbtide.in_pods.cost_recorder import NAMESPACE
 from ebbtide.placement.derive import profile

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from components.addons.add_on import system_placement
-from ebbtide.declaration.model import declare
+from ebbtide.declaration.model.declare import declare
 from ebbtide.in_pods.cost_recorder import NAMESPACE
 from ebbtide.placement.derive import profile
 from ebbtide_rehearsal.control_plane import installed

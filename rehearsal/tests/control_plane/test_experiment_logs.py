@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from ebbtide.clients.kubernetes import Api, ApiError
-from ebbtide.declaration.model import declare
+from ebbtide.declaration.model.declare import declare
 from ebbtide.placement.derive import profile
 from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
 from ebbtide_rehearsal.control_plane.installed import install_definitions

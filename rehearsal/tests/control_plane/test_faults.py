@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from ebbtide.clients.kubernetes.objects import part, parts, text
-from ebbtide.declaration.model import declare
+from ebbtide.declaration.model.declare import declare
 from ebbtide.placement.derive import profile
 from ebbtide.work.errors import ClusterError
 from ebbtide.work.runs.existing import cancel

@@ -13,8 +13,8 @@ from pulumi_kubernetes.kustomize import v2 as kustomize
 from components.addons.add_on import system_placement
 from components.addons.kueue import NAMESPACE, RELEASE, values
 from components.addons.manifest import Manifest, has_cloud_resources, leaf_options, obj
-from ebbtide.declaration.catalog import PINS
-from ebbtide.declaration.model import declare
+from ebbtide.declaration.catalog.versions import PINS
+from ebbtide.declaration.model.declare import declare
 from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
 from ebbtide_rehearsal.stage import INDEX, link_charts, mirror
 from ebbtide_rehearsal.tools.find import Tools

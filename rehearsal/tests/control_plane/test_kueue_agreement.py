@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from components.addons.kueue import configuration
-from ebbtide.declaration.model import declare
+from ebbtide.declaration.model.declare import declare
 from ebbtide.placement.queue_objects import QUEUES_LABEL
 from ebbtide_rehearsal.control_plane.plan import ControlPlaneTools
 from ebbtide_rehearsal.tools.find import ensure

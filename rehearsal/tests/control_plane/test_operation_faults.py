@@ -14,7 +14,7 @@ from rich.console import Console
 
 from ebbtide.clients.kubernetes import Api, ApiError
 from ebbtide.clients.kubernetes import api as client
-from ebbtide.declaration.catalog import CloudKind
+from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.operations import pool_replacement, queue_stops, user_objects
 from ebbtide.operations.pool_replacement import DrainedPool
 from ebbtide.operations.queue_stops import ASLEEP

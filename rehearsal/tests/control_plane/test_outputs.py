@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from ebbtide.declaration.model import Cluster, declare
+from ebbtide.declaration.model.cluster import Cluster
+from ebbtide.declaration.model.declare import declare
 from ebbtide.declaration.model.labels_and_taints import labels_and_taints
 from ebbtide.placement import NodeTaint
 from ebbtide.placement.derive import profile

@@ -19,7 +19,7 @@ from rich.console import Console
 
 from components.addons.pipeline_retries import CONFIG, retrying
 from ebbtide.clients.kubernetes import Api
-from ebbtide.declaration.model import declare
+from ebbtide.declaration.model.declare import declare
 from ebbtide.placement import NodeTaint
 from ebbtide.placement.derive import profile
 from ebbtide_rehearsal.cloud.pools import NodePool

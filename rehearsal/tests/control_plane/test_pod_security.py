@@ -13,7 +13,8 @@ from components.addons.kueue import values
 from components.addons.patches import Object, has_pods
 from components.addons.pipelines import patches as pipelines_patches
 from components.addons.security import pod_security
-from ebbtide.declaration.model import Pipelines, declare
+from ebbtide.declaration.model.addons import Pipelines
+from ebbtide.declaration.model.declare import declare
 from ebbtide.placement.derive import profile
 from ebbtide.work.experiments import Double, experiment
 from ebbtide.work.jobs import job, job_over_nodes

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ebbtide.declaration.model import declare
+from ebbtide.declaration.model.declare import declare
 from ebbtide.placement.derive import profile
 from ebbtide.text import command_line
 from ebbtide_rehearsal.control_plane.control_plane import ControlPlane

@@ -14,7 +14,8 @@ from components.addons import teams as team_objects
 from components.addons.kueue import NAMESPACE, values
 from ebbtide.clients.kubernetes import Api
 from ebbtide.clients.kubernetes.objects import condition
-from ebbtide.declaration.model import Cluster, declare
+from ebbtide.declaration.model.cluster import Cluster
+from ebbtide.declaration.model.declare import declare
 from ebbtide.declaration.model.labels_and_taints import labels_and_taints
 from ebbtide.placement import NodeTaint
 from ebbtide.placement.derive import profile

@@ -12,7 +12,8 @@ import pytest
 import yaml
 
 from ebbtide.clients.kubernetes import Api
-from ebbtide.declaration.model import Cluster, declare
+from ebbtide.declaration.model.cluster import Cluster
+from ebbtide.declaration.model.declare import declare
 from ebbtide.placement import Profile
 from ebbtide.placement.derive import profile
 from ebbtide.work.jobs import job

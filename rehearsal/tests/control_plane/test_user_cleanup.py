@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ebbtide.clients.kubernetes import Api
-from ebbtide.declaration.catalog import CloudKind
+from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.operations import user_objects
 from ebbtide.operations.state import ObjectReference, State
 from ebbtide.values import clock

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from ebbtide.clients.kubernetes import Api
-from ebbtide.declaration.model import Cluster, declare
+from ebbtide.declaration.model.cluster import Cluster
+from ebbtide.declaration.model.declare import declare
 from ebbtide.placement import Profile
 from ebbtide.placement.derive import profile
 from ebbtide.placement.profile import QUEUE_LABEL

@@ -9,7 +9,7 @@ import pytest
 
 from ebbtide.clients.kubernetes import Api
 from ebbtide.clients.kubernetes.objects import condition
-from ebbtide.declaration.model import declare
+from ebbtide.declaration.model.declare import declare
 from ebbtide.declaration.model.labels_and_taints import labels_and_taints
 from ebbtide.placement import Profile
 from ebbtide.placement.derive import profile

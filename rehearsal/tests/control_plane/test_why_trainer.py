@@ -12,7 +12,8 @@ from components.addons import teams
 from components.addons.kueue import NAMESPACE, values
 from ebbtide.clients.kubernetes import Api
 from ebbtide.clients.kubernetes.objects import condition
-from ebbtide.declaration.model import Cluster, declare
+from ebbtide.declaration.model.cluster import Cluster
+from ebbtide.declaration.model.declare import declare
 from ebbtide.placement.profile import QUEUE_LABEL
 from ebbtide.values import clock
 from ebbtide.work.evidence import read_evidence

@@ -11,7 +11,7 @@ import pytest
 
 from ebbtide.clients.clouds import connect
 from ebbtide.clients.clouds.interfaces import Account, CredentialsError
-from ebbtide.declaration.catalog import CloudKind
+from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model import expiry
 from ebbtide.values import clock
 from ebbtide_rehearsal.cloud.gcp.request import NODE_POOL

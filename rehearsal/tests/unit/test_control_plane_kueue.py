@@ -7,7 +7,7 @@ import pytest
 
 from components.addons.kueue import configuration
 from ebbtide.clients.kubernetes import Api
-from ebbtide.declaration.model import declare
+from ebbtide.declaration.model.declare import declare
 from ebbtide_rehearsal.addons.kueue import out_of_cluster
 from ebbtide_rehearsal.control_plane.plan import KUBELET_PORT, NODE_ADDRESS
 from ebbtide_rehearsal.control_plane.program import Assignment

@@ -8,7 +8,7 @@ from unittest.mock import patch
 import pytest
 
 from ebbtide.clients.kubernetes import Api, ApiError
-from ebbtide.declaration.model import declare
+from ebbtide.declaration.model.declare import declare
 from ebbtide_rehearsal.cloud.existing import seed_namespaces
 from ebbtide_rehearsal.cloud.provider import BEHIND, CLUSTER
 from ebbtide_rehearsal.cloud.store import Resource, Store

@@ -7,7 +7,7 @@ import pytest
 
 from ebbtide.analysis.reading.facts import Inputs
 from ebbtide.analysis.reading.gke import read_pool
-from ebbtide.declaration.model import declare
+from ebbtide.declaration.model.declare import declare
 from ebbtide.placement import NodeTaint
 from ebbtide.placement.derive import profile
 from ebbtide_rehearsal.cloud.gcp.nodes import ephemeral_gib

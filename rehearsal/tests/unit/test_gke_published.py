@@ -13,7 +13,7 @@ from unittest.mock import create_autospec
 
 import pytest
 
-from ebbtide.declaration.catalog import COMPUTE_CLASS
+from ebbtide.declaration.catalog.clouds import COMPUTE_CLASS
 from ebbtide.placement import NodeTaint
 from ebbtide.placement.profile import Toleration
 from ebbtide.values.pod_requests import amounts

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ebbtide.declaration.catalog import COMPUTE_CLASS
+from ebbtide.declaration.catalog.clouds import COMPUTE_CLASS
 from ebbtide.placement import NodeTaint
 from ebbtide_rehearsal.cloud.node_pools.machines import UNINITIALIZED
 from ebbtide_rehearsal.cloud.node_pools.scale_up import (

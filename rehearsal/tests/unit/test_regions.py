@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from ebbtide.declaration.catalog import CloudKind
-from ebbtide.declaration.model import declare
+from ebbtide.declaration.cloud_kind import CloudKind
+from ebbtide.declaration.model.declare import declare
 from ebbtide_rehearsal.cloud.azure.nodes import machine
 from ebbtide_rehearsal.cloud.existing import introduce, make
 from ebbtide_rehearsal.cloud.provider import RefusedError

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ebbtide.analysis.preview.stack_files import read_stack
-from ebbtide.declaration.model import DeclarationError
+from ebbtide.declaration.model.faults import DeclarationError
 from ebbtide_rehearsal.cloud.running import CloudSettings
 from ebbtide_rehearsal.failures import RehearsalError
 from ebbtide_rehearsal.rehearse import needs

@@ -10,8 +10,8 @@ from typer.testing import CliRunner, Result
 
 from ebbtide.cli.entry_point import app
 from ebbtide.clients.clouds import connect
-from ebbtide.declaration.catalog import CloudKind, machine_price
-from ebbtide.declaration.catalog.prices import own_prices
+from ebbtide.declaration.catalog.prices import machine_price, own_prices
+from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.values import clock
 from ebbtide_rehearsal.cloud.node_pools.machines import put
 from ebbtide_rehearsal.cloud.pools import register

@@ -10,7 +10,7 @@ import pytest
 
 from ebbtide.clients.clouds import azure_inventory, connect, google_inventory
 from ebbtide.clients.clouds.interfaces import Account, CloudApiError, ClusterIdentity, Contents, StoredData
-from ebbtide.declaration.catalog import CloudKind
+from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide_rehearsal.cloud.azure.arm import lock
 from ebbtide_rehearsal.cloud.gcp.request import BUCKET, CLUSTER, NODE_POOL
 from ebbtide_rehearsal.cloud.gcp.storage import put_object

@@ -10,7 +10,7 @@ import requests
 
 from ebbtide.clients.clouds.connect import quota_source
 from ebbtide.clients.clouds.interfaces import CloudApiError, CredentialsError, QuotaLimit
-from ebbtide.declaration.catalog import CloudKind
+from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide_rehearsal.cloud.node_pools.machines import put
 from ebbtide_rehearsal.cloud.pools import NodePool, register
 from ebbtide_rehearsal.cloud.rest.access import write_google_login

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from ebbtide.declaration.model import declare
+from ebbtide.declaration.model.declare import declare
 from ebbtide_rehearsal.scenarios.model import Scenario, ScenarioError, built_in, chosen, general, read
 from ebbtide_rehearsal.scenarios.runner import title
 from tests.declarations import AKS, GKE

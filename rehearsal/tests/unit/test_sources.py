@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ebbtide.declaration.catalog import PINS
+from ebbtide.declaration.catalog.versions import PINS
 from ebbtide_rehearsal.failures import RehearsalError
 from ebbtide_rehearsal.stage import INDEX, indexed, link_charts, mirror
 from ebbtide_rehearsal.tools.find import AvailableTool, Origin, Tools

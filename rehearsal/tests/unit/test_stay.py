@@ -11,7 +11,7 @@ import yaml
 
 from ebbtide.analysis.preview.stack_config import PLACEHOLDER
 from ebbtide.analysis.preview.stack_files import read_stack
-from ebbtide.declaration.catalog import CloudKind
+from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide_rehearsal.cloud.regions import locations
 from ebbtide_rehearsal.cloud.running import RunningCloud
 from ebbtide_rehearsal.cloud.store import Store

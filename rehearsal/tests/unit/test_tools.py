@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ebbtide.declaration.catalog import PINS
+from ebbtide.declaration.catalog.versions import PINS
 from ebbtide_rehearsal.tools import __main__ as command
 from ebbtide_rehearsal.tools.find import Origin, ensure, plugin_file, sdk_version
 from ebbtide_rehearsal.tools.items import Data, Finished, Started, Step, Tool, ToolError, Worked

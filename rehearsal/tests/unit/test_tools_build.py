@@ -12,7 +12,7 @@ from threading import Event, main_thread
 
 import pytest
 
-from ebbtide.declaration.catalog import PINS
+from ebbtide.declaration.catalog.versions import PINS
 from ebbtide_rehearsal.tools import download as cache_module
 from ebbtide_rehearsal.tools.download import building, directory, key, location
 from ebbtide_rehearsal.tools.find import ensure

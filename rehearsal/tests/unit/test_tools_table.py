@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ebbtide.declaration.catalog import PINS
+from ebbtide.declaration.catalog.versions import PINS
 from ebbtide_rehearsal.tools.download import MODULES, Release, pins, releases
 from ebbtide_rehearsal.tools.items import Data, Part, Tool
 from ebbtide_rehearsal.tools.table import all_items

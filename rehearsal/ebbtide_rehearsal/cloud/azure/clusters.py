@@ -5,7 +5,7 @@ from ipaddress import ip_network
 from typing import Any, Final
 from uuid import uuid4
 
-from ebbtide.declaration.catalog import PINS
+from ebbtide.declaration.catalog.versions import PINS
 from ebbtide_rehearsal.cloud import store
 from ebbtide_rehearsal.cloud.azure import ids, node_pools
 from ebbtide_rehearsal.cloud.azure.arm import (

@@ -11,7 +11,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from ebbtide.analysis.recording.assumed_azure import RESOURCES
-from ebbtide.declaration.catalog import PINS, CloudKind, Machine, quota_names
+from ebbtide.declaration.catalog.machines import Machine, quota_names
+from ebbtide.declaration.catalog.versions import PINS
+from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide_rehearsal.cloud import store as faults
 from ebbtide_rehearsal.cloud.azure import ids, nodes
 from ebbtide_rehearsal.cloud.azure.arm import (

@@ -12,7 +12,10 @@ from typing import Any, Final, TypeAlias
 
 from ebbtide.analysis.reading.aks import read_pool
 from ebbtide.analysis.reading.facts import Inputs
-from ebbtide.declaration.catalog import ARCHITECTURE, CloudKind, Machine, NodeSettings, architecture, vendor
+from ebbtide.declaration.catalog.accelerators import vendor
+from ebbtide.declaration.catalog.machines import ARCHITECTURE, Machine, architecture
+from ebbtide.declaration.catalog.resources import NodeSettings
+from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.placement import NodeTaint
 from ebbtide_rehearsal.cloud.azure.arm import Arm, inner, items
 from ebbtide_rehearsal.cloud.azure.networks import AGENT_POOL

@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from ebbtide.analysis.providers.property_path import merged
-from ebbtide.declaration.catalog import PINS, CloudKind
 from ebbtide.declaration.catalog.clouds import is_gke_zone
+from ebbtide.declaration.catalog.versions import PINS
+from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide_rehearsal.cloud.gcp.nodes import machine_pool
 from ebbtide_rehearsal.cloud.gcp.request import (
     BAD_REQUEST,

@@ -8,8 +8,9 @@ from typing import Any, Final
 
 from ebbtide.analysis.reading.facts import Inputs, RecordedPool
 from ebbtide.analysis.reading.gke import read_pool
-from ebbtide.declaration.catalog import CloudKind, Machine, quota_names
 from ebbtide.declaration.catalog.clouds import region_of
+from ebbtide.declaration.catalog.machines import Machine, quota_names
+from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide_rehearsal.cloud import store as faults
 from ebbtide_rehearsal.cloud.gcp.clusters import cluster_id, cluster_of, location_of, zones_of_cluster
 from ebbtide_rehearsal.cloud.gcp.nodes import current_count, in_api_words, machine_pool, node_count

@@ -12,18 +12,11 @@ from typing import Final
 
 from ebbtide.analysis.reading.facts import Inputs, RecordedPool
 from ebbtide.analysis.reading.gke import read_pool
-from ebbtide.declaration.catalog import (
-    ARCHITECTURE,
-    ARM64,
-    LOCAL_SSD_GIB,
-    CloudKind,
-    Machine,
-    architecture,
-    is_tpu,
-    one_host_topology,
-    resource_name,
-)
+from ebbtide.declaration.catalog.accelerators import is_tpu, one_host_topology, resource_name
 from ebbtide.declaration.catalog.clouds import region_of
+from ebbtide.declaration.catalog.disks import LOCAL_SSD_GIB
+from ebbtide.declaration.catalog.machines import ARCHITECTURE, ARM64, Machine, architecture
+from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.capacity import CapacityKind
 from ebbtide.placement import NodeTaint
 from ebbtide_rehearsal.cloud.gcp.request import GoogleCloud, Request, inputs_of

@@ -18,7 +18,7 @@ from typing import Any, Final, assert_never
 import yaml
 
 from ebbtide.clients.kubernetes.objects import part, parts
-from ebbtide.declaration.catalog import COMPUTE_CLASS
+from ebbtide.declaration.catalog.clouds import COMPUTE_CLASS
 from ebbtide.values.pod_requests import Amounts, amounts
 from ebbtide_rehearsal.cloud.node_pools.machines import billed_count, capacity, labels, node_group
 from ebbtide_rehearsal.cloud.node_pools.scheduling import NodeInfo, Object, Pod

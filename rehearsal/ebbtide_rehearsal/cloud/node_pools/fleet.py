@@ -14,7 +14,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Self
 
-from ebbtide.declaration.catalog import CloudKind, find_machine, quota_names
+from ebbtide.declaration.catalog.machines import find_machine, quota_names
+from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.text import several
 from ebbtide_rehearsal.cloud.node_pools.machines import (
     Machine,

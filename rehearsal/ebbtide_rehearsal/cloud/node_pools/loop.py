@@ -14,7 +14,7 @@ from typing import Any, Final, Literal
 
 from ebbtide.clients.kubernetes import Api, ApiError
 from ebbtide.clients.kubernetes.objects import parts, text
-from ebbtide.declaration.catalog import footprint
+from ebbtide.declaration.catalog.resources import footprint
 from ebbtide.text import several
 from ebbtide_rehearsal.cloud.node_pools.actuator import Actuator
 from ebbtide_rehearsal.cloud.node_pools.expander import cooldown_groups

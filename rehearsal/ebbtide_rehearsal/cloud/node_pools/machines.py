@@ -13,7 +13,8 @@ from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
 from typing import Any, Final, Literal, Self
 
-from ebbtide.declaration.catalog import ARCHITECTURE, CloudKind, architecture, find_machine
+from ebbtide.declaration.catalog.machines import ARCHITECTURE, architecture, find_machine
+from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.values.pod_requests import amounts, total
 from ebbtide_rehearsal.cloud.node_pools.scheduling import ZONE, NodeInfo, Pod, tolerates
 from ebbtide_rehearsal.cloud.pools import NodePool

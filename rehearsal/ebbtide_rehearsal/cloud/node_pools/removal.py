@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from fnmatch import fnmatchcase
 from typing import Final
 
-from ebbtide.declaration.catalog import PREEMPTIBLE_SECONDS
+from ebbtide.declaration.catalog.clouds import PREEMPTIBLE_SECONDS
 from ebbtide_rehearsal.cloud.node_pools.actuator import Actuator
 from ebbtide_rehearsal.cloud.node_pools.fleet import NOT_EVICTED, Fleet, NodeSettings
 from ebbtide_rehearsal.cloud.node_pools.machines import Machine

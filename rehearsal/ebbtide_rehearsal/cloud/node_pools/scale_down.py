@@ -7,7 +7,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from ebbtide.clients.kubernetes.objects import part
-from ebbtide.declaration.catalog import COMPUTE_CLASS
+from ebbtide.declaration.catalog.clouds import COMPUTE_CLASS
 from ebbtide.placement.profile import SAFE_TO_EVICT
 from ebbtide_rehearsal.cloud.node_pools import fleet
 from ebbtide_rehearsal.cloud.node_pools.fleet import NodeSettings

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ebbtide.declaration.catalog import COMPUTE_CLASS
+from ebbtide.declaration.catalog.clouds import COMPUTE_CLASS
 from ebbtide_rehearsal.cloud.node_pools.expander import Option, best, waste
 from ebbtide_rehearsal.cloud.node_pools.machines import billed_count, node_group, node_info
 from ebbtide_rehearsal.cloud.node_pools.scheduling import (

@@ -17,8 +17,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from ebbtide.declaration.catalog import CloudKind
 from ebbtide.declaration.catalog.tables import rows
+from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide_rehearsal.cloud.azure import ids
 from ebbtide_rehearsal.cloud.azure.arm import CLOUD, inner
 from ebbtide_rehearsal.cloud.azure.networks import AGENT_POOL

@@ -20,8 +20,8 @@ from hashlib import sha256
 from typing import Any, Final
 
 from ebbtide.clients.kubernetes.objects import part
-from ebbtide.declaration.catalog import CloudKind
 from ebbtide.declaration.catalog.tables import rows
+from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide_rehearsal.cloud.gcp.clusters import location_of
 from ebbtide_rehearsal.cloud.gcp.request import CLOUD, CLUSTER, NODE_POOL
 from ebbtide_rehearsal.cloud.gcp.storage import objects
