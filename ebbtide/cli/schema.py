@@ -24,7 +24,7 @@ class SchemaOf(StrEnum):
 
 
 _SCHEMAS: Final = {
-    SchemaOf.DECLARATION: ("ebbtide.declaration.model", "declaration_schema"),
+    SchemaOf.DECLARATION: ("ebbtide.declaration.model.declare", "declaration_schema"),
     SchemaOf.STACK: ("ebbtide.analysis.preview.stack_files", "stack_schema"),
     SchemaOf.POLICY: ("ebbtide.analysis.policy.check", "policy_schema"),
     SchemaOf.PREVIEW: ("ebbtide.analysis.preview.report", "preview_schema"),

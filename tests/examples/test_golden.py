@@ -45,8 +45,9 @@ def _declared(resource: Resource) -> dict[str, Any]:
 
 
 def _jobs(profile: Profile) -> list[dict[str, Any]]:
-    fields = [way for pool in profile.pools for way in ways(profile, pool)]
-    return [job(profile, **{**way, "cpu": "250m", "command": ["true"]}) for way in fields]
+    placed = (way for pool in profile.pools for way in ways(profile, pool))
+    tasks: list[dict[str, Any]] = [{**way, "cpu": "250m", "command": ["true"]} for way in placed]
+    return [job(profile, **task) for task in tasks]
 
 
 def _golden(stack_file: Path) -> str:
