@@ -148,7 +148,8 @@ def proxy(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make all pauses short."""
     monkeypatch.setattr(client, "_PAUSES", (0.05, 0.05, 0.05))
-    monkeypatch.setattr(queue_stops, "_TIMEOUT", 0.2)
+    monkeypatch.setattr(queue_stops, "_WEBHOOKS", 0.2)
+    monkeypatch.setattr(queue_stops, "_DRAIN_STEP", 0.1)
     monkeypatch.setattr(user_objects, "_TIMEOUT", 0.5)
     for module in (queue_stops, pool_replacement, user_objects):
         monkeypatch.setattr(module, "_STEP", 0.1)
