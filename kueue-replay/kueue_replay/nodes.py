@@ -84,7 +84,6 @@ class SimulatedNode:
     """A machine with its free capacity and pods.
 
     Attributes:
-        whole: its capacity for pods.
         runs: the job of each of its pods; before it is ready, of each pod that may come to it.
         node: its Node; None until it is ready.
         busy_since: time of its first pod since it had none.
