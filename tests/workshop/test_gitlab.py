@@ -15,8 +15,8 @@ import yaml
 
 from ebbtide.declaration.catalog.versions import PINS
 from tests.repository import ROOT
-from tests.workshop.github_runner import PROGRAMS, install_fakes
-from tests.workshop.test_hostile_inputs import HOSTILE
+from tests.workshop.test_workflow_steps import HOSTILE
+from tests.workshop.workflow_steps import PROGRAMS, install_fakes
 
 _PAGE = (ROOT / "docs/gitlab.md").read_text(encoding="utf-8")
 _FAKES = (*(name for name in PROGRAMS if name != "gh"), "apk", "apt-get", "curl", "git", "python3")

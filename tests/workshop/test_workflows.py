@@ -14,7 +14,7 @@ import yaml
 
 from ebbtide.declaration.catalog.versions import PINS
 from tests.repository import ROOT, declaration, makefile_targets, relative
-from tests.workshop.test_workflow_runs import PROJECTS
+from tests.workshop.test_workflow_steps import PROJECTS
 
 _DIRECTORY = ROOT / ".github"
 _WORKFLOWS = sorted((_DIRECTORY / "workflows").glob("*.yml"))
@@ -92,6 +92,30 @@ def test_runs_on_a_stack_wait_for_each_other(name: str) -> None:
     """An update or a destruction is never cancelled, neither midway nor while it waits."""
     (group,) = [job["concurrency"] for job in _jobs(_DIRECTORY / "workflows" / name).values() if "env" in job]
     assert group == {"group": "stack-${{ matrix.stack }}", "cancel-in-progress": False, "queue": "max"}
+
+
+@pytest.mark.parametrize(("name", "jobs"), [("up.yml", ["requested"]), ("destroy.yml", ["destroy"])])
+def test_forks_have_no_stacks(name: str, jobs: list[str]) -> None:
+    """A pull request of a fork neither creates nor destroys a stack, and has no comment."""
+    for path, chosen in ((name, jobs), ("preview.yml", ["comment"])):
+        for job in chosen:
+            condition = _jobs(_DIRECTORY / "workflows" / path)[job]["if"]
+            assert "&& github.event.pull_request.head.repo.full_name == github.repository" in (
+                " ".join(condition.replace("${{ ", "&& ").split())
+            )
+
+
+def test_nothing_is_deployed_without_consent() -> None:
+    """Without the variable EBBTIDE_DEPLOY no stack is updated, destroyed or reaped."""
+    jobs = _jobs(_DIRECTORY / "workflows/stack.yml")
+    assert jobs["stacks"]["if"] == "${{ vars.EBBTIDE_DEPLOY == 'true' }}"
+    assert jobs["run"]["needs"] == "stacks"
+
+
+def test_an_identity_names_no_other_project() -> None:
+    """The account's project, which the login action exports by default, would stop every destroy."""
+    (login,) = [step for step in _steps(_ACTIONS[0]) if "google-github-actions/auth" in step.get("uses", "")]
+    assert login["with"]["export_environment_variables"] is False
 
 
 @pytest.mark.parametrize(
