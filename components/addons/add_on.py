@@ -1,5 +1,4 @@
-"""What every add-on has: its component class and arguments, and the placement and priority of its
-controllers."""
+"""Base of the add-ons: component class and arguments, placement and priority of controllers."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

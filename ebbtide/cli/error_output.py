@@ -242,7 +242,7 @@ def require(extra: str) -> None:
         ModuleNotFoundError: a module of the extra, or of one that it needs, is missing.
     """
     for module in (module for name in (extra, *_NEEDED_BY.get(extra, ())) for module in MODULES[name]):
-        if not _exists(module):
+        if not is_installed(module):
             raise ModuleNotFoundError(name=module)
 
 
@@ -252,7 +252,7 @@ def _missing_modules(error: BaseException | None) -> Iterator[str]:
         visited.add(id(error))
         if isinstance(error, ModuleNotFoundError) and error.name:
             # google.protobuf is a dependency of Pulumi, and missing without it.
-            yield "pulumi" if error.name.startswith("google") and not _exists("pulumi") else error.name
+            yield "pulumi" if error.name.startswith("google") and not is_installed("pulumi") else error.name
         error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
 
 
@@ -263,10 +263,13 @@ def _within(name: str, module: str) -> bool:
 
 def _is_missing(extra: str) -> bool:
     """Return whether a module of an extra is missing; for a cloud's extra, also of the other cloud's."""
-    return all(not all(map(_exists, MODULES[name])) for name in (_CLOUDS if extra in _CLOUDS else (extra,)))
+    return all(
+        not all(map(is_installed, MODULES[name])) for name in (_CLOUDS if extra in _CLOUDS else (extra,))
+    )
 
 
-def _exists(module: str) -> bool:
+def is_installed(module: str) -> bool:
+    """Return whether a module can be imported."""
     with contextlib.suppress(ModuleNotFoundError):  # of a missing parent package
         return find_spec(module) is not None
     return False

@@ -59,15 +59,13 @@ def _exported(files: "StackFiles") -> "Profile":
         ModuleNotFoundError: Pulumi is not installed, and the stack's file has no complete declaration.
     """
     from ebbtide.analysis.preview.stack_config import StackFileError  # noqa: PLC0415
+    from ebbtide.cli.error_output import is_installed  # noqa: PLC0415
     from ebbtide.declaration.model.faults import DeclarationError  # noqa: PLC0415
 
     try:
         return _recorded(files)
     except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in (
-            "google",
-            "pulumi",
-        ):  # Pulumi brings protobuf
+        if is_installed("pulumi"):
             raise
         try:
             return _derived(files)

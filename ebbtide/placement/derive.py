@@ -1,4 +1,4 @@
-"""What follows from the declaration for workloads: the profile, and names and addresses of teams' storage."""
+"""The placement profile of a declaration, and names and addresses of its teams' storage."""
 
 from collections.abc import Iterable
 from dataclasses import replace

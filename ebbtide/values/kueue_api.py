@@ -1,6 +1,7 @@
-"""The version of Kueue's API (Kueue 0.19; v1beta1 is removed in 0.20)."""
+"""The version of Kueue's API (Kueue 0.19; v1beta1 is removed in 0.20), and references between its objects."""
 
-from typing import Final
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, TypeAlias
 
 API_VERSION: Final = "kueue.x-k8s.io/v1beta2"
 API_PATH: Final = f"/apis/{API_VERSION}"
@@ -8,3 +9,36 @@ CONFIGURATION: Final = {"apiVersion": "config.kueue.x-k8s.io/v1beta2", "kind": "
 """Kueue's own configuration, without any setting."""
 ASLEEP: Final = "ebbtide.dev/asleep"
 """Annotation of a ClusterQueue that is held while its stack sleeps."""
+
+Manifest: TypeAlias = Mapping[str, Any]
+
+
+def of_kind(objects: Sequence[Manifest], kind: str) -> Iterator[Manifest]:
+    """Yield the objects of a kind."""
+    return (item for item in objects if item["kind"] == kind)
+
+
+def flavors_of_queues(objects: Sequence[Manifest]) -> dict[str, tuple[str, tuple[str, ...]]]:
+    """Return the ClusterQueue of each LocalQueue, by `namespace/name`, and the names of its flavors."""
+    flavors = {
+        item["metadata"]["name"]: tuple(
+            str(flavor["name"])
+            for group in item["spec"].get("resourceGroups", ())
+            for flavor in group["flavors"]
+        )
+        for item in of_kind(objects, "ClusterQueue")
+    }
+    return {
+        f"{item['metadata']['namespace']}/{item['metadata']['name']}": (
+            item["spec"]["clusterQueue"],
+            flavors.get(item["spec"]["clusterQueue"], ()),
+        )
+        for item in of_kind(objects, "LocalQueue")
+    }
+
+
+def selects(flavor: Mapping[str, str], node: Mapping[str, str]) -> bool:
+    """Return whether the node labels of a flavor select nodes by their declared labels; those that the cloud
+    adds need not be declared."""
+    shared = flavor.keys() & node.keys()
+    return bool(shared) and all(flavor[key] == node[key] for key in shared)

@@ -11,7 +11,7 @@ from pydantic.alias_generators import to_camel
 
 from ebbtide.declaration.model.capacity import CapacityKind
 from ebbtide.placement import NodeTaint
-from ebbtide.values.kueue_objects import flavors_of_queues, of_kind, selects
+from ebbtide.values.kueue_api import flavors_of_queues, of_kind, selects
 from ebbtide_rehearsal.cloud.pools import NodePool
 from ebbtide_rehearsal.report.document import Rate, Rates
 
@@ -73,7 +73,7 @@ class Pool(Part):
     existing: int = Field(default=0, ge=0)
     """Nodes that are ready at the start, in place of `initial`, if the request has running jobs or any."""
     autoscaled: bool = True
-    """Whether the autoscaler sizes it; otherwise it stays at `initial`."""
+    """True for a pool that the autoscaler sizes; others stay at `initial`."""
     hourly: float | None = Field(default=None, ge=0)
     """Price of a node, US dollars per hour; null if it is unknown: then its cost is unknown, too, and an
     autoscaler that prefers the cheapest pool takes it last."""
@@ -82,7 +82,7 @@ class Pool(Part):
     together: int = 1
     """Nodes that are created and removed together, as those of a TPU slice."""
     system: bool = False
-    """Whether it is for system pods alone."""
+    """True for a pool of system pods alone."""
 
     def node_pool(self) -> NodePool:
         """Return the pool for the autoscaler's decisions."""

@@ -57,7 +57,7 @@ class TimeLimitError(EbbtideError):
 
 
 class Request(Part):
-    """What is replayed on what."""
+    """A request: clusters, a trace, and how the trace is replayed."""
 
     clusters: tuple[Cluster, ...] = Field(min_length=1)
     """The cluster, or two versions of it, the earlier one first."""
@@ -75,9 +75,9 @@ class Request(Part):
     """Number of replays of each cluster, each with other draws."""
     first_seed: int = 1
     keep_order: bool = False
-    """Whether jobs of one time are submitted in their order with every seed; otherwise with seed 1 alone."""
+    """Submit jobs of one time in their order with every seed; by default with seed 1 alone."""
     vary: bool = False
-    """Whether each assumption of the model is also replayed with half and twice of it."""
+    """Replay half and twice of each assumption of the model, too."""
     seconds: float | None = None
     """Time limit: as many of the first jobs as it allows are replayed."""
     until_started: tuple[int, ...] = ()
@@ -113,11 +113,11 @@ class JobResult(DocumentPart):
     ended: float | None
     preemptions: int
     interruptions: dict[str, int]
-    """How often it lost a node or failed, by cause."""
+    """Number of lost nodes and failures, by cause."""
     lost: float
     """Seconds of work that were repeated."""
     fits: bool
-    """Whether it fits empty nodes of its pools."""
+    """True for a job that fits empty nodes of its pools."""
     why_not: str
     """Why it does not fit, or never ran or ended; empty if it ended, or the replay did before."""
 

@@ -10,7 +10,7 @@ from ebbtide.analysis.reading.facts import Inputs, QueueFacts, QuotaFacts
 from ebbtide.analysis.recording.recording import Recording
 from ebbtide.declaration.model.resolved_pool import ResolvedPool
 from ebbtide.values import quantities
-from ebbtide.values.kueue_objects import flavors_of_queues, selects
+from ebbtide.values.kueue_api import flavors_of_queues, selects
 
 _GROUP: Final = "kubernetes:kueue.x-k8s.io/"
 

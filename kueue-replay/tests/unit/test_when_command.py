@@ -175,7 +175,7 @@ def test_a_missing_extra_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> Non
     def exists(name: str) -> bool:
         return name != "ebbtide_rehearsal"
 
-    monkeypatch.setattr(error_output, "_exists", exists)
+    monkeypatch.setattr(error_output, "is_installed", exists)
     status, text = _invoke("job", "new", *_JOB, "--when")
     assert status == 2
     assert text.startswith("`ebbtide job` needs ebbtide_rehearsal, which is not installed. Install it with: ")
