@@ -17,7 +17,7 @@ from ebbtide.declaration.model.cluster import Cluster as Declaration
 from ebbtide.declaration.model.physical_names import DNS_PREFIX, fitting
 from ebbtide.placement.derive import mounts_buckets
 
-from ..cluster import billing_labels, exec_kubeconfig, of_pool
+from ..cluster import Labels, exec_kubeconfig, of_pool
 from ..inputs import overridden, overridden_item, without_none
 from .identity import AKS_RBAC_CLUSTER_ADMIN, for_anyone, role_definition
 from .node_pool import POOLS, pool_inputs
@@ -31,13 +31,12 @@ class ClusterArgs:
     """Arguments of a cluster.
 
     Attributes:
-        declaration: the whole declaration; name, system pool, version, access, owner and lifetime are read
-            from it.
+        declaration: the whole declaration; name, system pool, version, access and lifetime are read from it.
         resource_group: name of the cluster's resource group.
         subnet: resource id of the nodes' subnet.
         identity: resource id of the control plane's identity.
+        labels: billing tags.
         addon_profiles: AKS's own add-ons, such as Container insights.
-        expires: time of expiry; None for a permanent cluster.
         depends_on: the identity's grants.
     """
 
@@ -46,10 +45,10 @@ class ClusterArgs:
     resource_group: pulumi.Input[str]
     subnet: pulumi.Input[str]
     identity: pulumi.Input[str]
+    labels: Labels
     addon_profiles: Mapping[str, Mapping[str, pulumi.Input[object]]] = field(
         default_factory=dict[str, Mapping[str, pulumi.Input[object]]]
     )
-    expires: pulumi.Output[str] | None = None
     depends_on: tuple[pulumi.Resource, ...] = ()
 
 
@@ -107,7 +106,7 @@ class Cluster(pulumi.ComponentResource):
         pool = declaration.system_pool
         if pool is None:
             raise ValueError(f"{declaration.name} has no system pool, which an AKS cluster requires.")
-        labels = of_pool(billing_labels(declaration, args.expires), pool.name)
+        labels = of_pool(args.labels, pool.name)
         system = overridden_item(
             _TYPE,
             "agentPoolProfiles",
@@ -186,7 +185,7 @@ def _inputs(args: ClusterArgs, pool: Mapping[str, Any]) -> dict[str, Any]:
         # ManagedClusterCostAnalysis).
         "metrics_profile": {"cost_analysis": {"enabled": cloud.tier != "free"}},
         "agent_pool_profiles": [dict(pool)],
-        "tags": billing_labels(declaration, args.expires),
+        "tags": args.labels,
     }
 
 

@@ -164,7 +164,7 @@ def _own(name: str, declaration: Declaration, cloud: Aks, parent: Topology) -> _
             resource_group=group.name,
             subnet=network.subnet,
             identity=identity.identity,
-            expires=parent.expires,
+            labels=labels,
             addon_profiles=logs.addon_profiles if logs else {},
             depends_on=identity.grants,
         ),

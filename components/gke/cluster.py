@@ -11,7 +11,7 @@ from ebbtide.declaration.model.cloud import DAYS, Gke, Maintenance, MaintenanceE
 from ebbtide.declaration.model.cluster import Cluster as Declaration
 from ebbtide.declaration.model.tenancy import groups_domain
 
-from ..cluster import billing_labels, exec_kubeconfig
+from ..cluster import Labels, exec_kubeconfig
 from ..inputs import overridden, without_none
 from .network import Network
 
@@ -23,10 +23,9 @@ class ClusterArgs:
     """Arguments of a cluster.
 
     Attributes:
-        declaration: the whole declaration; name, channel, version, access, owner and lifetime are read from
-            it.
+        declaration: the whole declaration; name, channel, version, access and lifetime are read from it.
         node_account: e-mail of the nodes' service account, for the short-lived default pool.
-        expires: time of expiry; None for a permanent cluster.
+        labels: billing labels.
         depends_on: grants on the keys that encrypt Secrets and the default pool's disk.
     """
 
@@ -34,7 +33,7 @@ class ClusterArgs:
     cloud: Gke
     network: Network
     node_account: pulumi.Input[str]
-    expires: pulumi.Output[str] | None = None
+    labels: Labels
     depends_on: tuple[pulumi.Resource, ...] = ()
 
 
@@ -135,7 +134,7 @@ def _inputs(args: ClusterArgs) -> dict[str, Any]:
         "initial_node_count": 1,
         "node_config": _default_pool(args),
         "deletion_protection": not declaration.is_ephemeral,
-        "resource_labels": billing_labels(declaration, args.expires),
+        "resource_labels": args.labels,
     }
 
 

@@ -118,7 +118,7 @@ def _own(name: str, declaration: Declaration, cloud: Gke, parent: Topology) -> _
             cloud=cloud,
             network=network,
             node_account=identity.email,
-            expires=parent.expires,
+            labels=parent.labels,
             depends_on=(*grants.secrets, *grants.disks) if grants else (),
         ),
         inside,

@@ -65,6 +65,7 @@ def _cluster(declaration: Cluster) -> None:
         resource_group="train",
         subnet="subnet",
         identity="identity",
+        labels={},
     )
     aks.Cluster("cluster", args)
 

@@ -25,7 +25,11 @@ def _network() -> gke.Network:
 
 def _cluster(declaration: Cluster) -> gke.Cluster:
     args = gke.ClusterArgs(
-        declaration=declaration, cloud=GKE_CLOUD, network=_network(), node_account="nodes@acme-ml.example"
+        declaration=declaration,
+        cloud=GKE_CLOUD,
+        network=_network(),
+        node_account="nodes@acme-ml.example",
+        labels={},
     )
     return gke.Cluster("cluster", args)
 
