@@ -1,0 +1,123 @@
+"""Resources of an existing cluster, as inputs of the types that Ebbtide's components create.
+
+A module for each cloud (`google`, `azure`) converts the cloud's own documents, and has two functions:
+
+- `read(document, file)` returns the `Found` of a parsed JSON document, and None if it is not one of that
+  cloud's kinds, which are recognised by their content. It raises `AdoptionError` for one that is, and cannot
+  be read.
+- `cloud_fields(found)` returns the declaration's `cloud` for the whole cluster, in the declaration's names.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from ebbtide.analysis.reading import aks, gke
+from ebbtide.analysis.recording.values import Plain
+from ebbtide.declaration.cloud_kind import CloudKind
+from ebbtide.errors import EbbtideError
+
+CLUSTERS: Final = {CloudKind.GKE: gke.CLUSTER, CloudKind.AKS: aks.CLUSTER}
+POOLS: Final = {CloudKind.GKE: gke.NODE_POOL, CloudKind.AKS: aks.AGENT_POOL}
+
+
+class AdoptionError(EbbtideError):
+    """A cluster cannot be adopted, or a document about it cannot be read."""
+
+    rule = "adopt"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundResource:
+    """An existing resource of a type that Ebbtide's components create.
+
+    Attributes:
+        type: type token, such as `gcp:container/nodePool:NodePool`.
+        id: the id by which Pulumi imports it.
+        name: its name in the cloud.
+        inputs: the provider's inputs, in its names (camel case), as the cloud has them. Absent values are
+            omitted, and so are inputs that the cloud has under another path already.
+        output_only: paths in the document that are no inputs of the type: status, addresses, links.
+        inline: true for a pool that is part of its cluster's resource in Ebbtide's program (AKS's system
+            pool), with the inputs that it would have as a resource of its own.
+    """
+
+    type: str
+    id: str
+    name: str
+    inputs: Mapping[str, Plain]
+    output_only: tuple[str, ...] = ()
+    inline: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOut:
+    """A part of a cluster that is not adopted.
+
+    Attributes:
+        name: its kind and name, such as `pool windows`.
+        reason: a sentence for the user.
+    """
+
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """An existing cluster, from one document or several.
+
+    Attributes:
+        cloud: its cloud; None for a document that does not tell, such as Kueue's objects.
+        account: its project, or subscription; empty if unknown.
+        resources: the cluster and its pools, in the order of the documents.
+        objects: Kueue's objects in it, as `kubectl get --output json` prints them.
+        left_out: parts that are not adopted.
+    """
+
+    cloud: CloudKind | None = None
+    account: str = ""
+    resources: tuple[FoundResource, ...] = ()
+    objects: tuple[Mapping[str, Any], ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
+
+    @property
+    def clusters(self) -> tuple[FoundResource, ...]:
+        """The clusters."""
+        return self._of(CLUSTERS)
+
+    @property
+    def pools(self) -> tuple[FoundResource, ...]:
+        """The node pools."""
+        return self._of(POOLS)
+
+    def _of(self, tokens: Mapping[CloudKind, str]) -> tuple[FoundResource, ...]:
+        token = tokens[self.cloud] if self.cloud else None
+        return tuple(resource for resource in self.resources if resource.type == token)
+
+
+def merged(documents: Iterable[Found]) -> Found:
+    """Return all documents as one. Of a resource that several have, the last one is kept.
+
+    Raises:
+        AdoptionError: they are of several clouds or accounts.
+    """
+    whole = Found()
+    for found in documents:
+        for field, text in (("cloud", "clouds"), ("account", "accounts")):
+            one, other = getattr(whole, field), getattr(found, field)
+            if one and other and one != other:
+                raise AdoptionError(
+                    f"The files are of two {text}, {one} and {other}. A stack declares one cluster: name the "
+                    "files of one."
+                )
+        resources = {(item.type, item.id): item for item in (*whole.resources, *found.resources)}
+        whole = replace(
+            whole,
+            cloud=whole.cloud or found.cloud,
+            account=whole.account or found.account,
+            resources=tuple(resources.values()),
+            objects=(*whole.objects, *found.objects),
+            left_out=(*whole.left_out, *found.left_out),
+        )
+    return whole
