@@ -267,8 +267,9 @@ class Queueing:
 
 
 def cohort_name(cluster: Cluster) -> str:
-    """Return the cluster's name as an object name: AKS accepts characters that Kubernetes does not."""
-    return re.sub(r"[^a-z0-9]+", "-", cluster.name.lower()).strip("-")
+    """Return the name of the queues' cohort: by default the cluster's name, as an object name, since AKS
+    accepts characters that Kubernetes does not."""
+    return cluster.cohort.name or re.sub(r"[^a-z0-9]+", "-", cluster.name.lower()).strip("-")
 
 
 def _cohorts(name: str, flavors: Sequence[Flavor], tenants: Sequence[Team]) -> tuple[Cohort, ...]:
@@ -383,7 +384,7 @@ def queueing(cluster: Cluster) -> Queueing:
         guaranteed = _guarantees(tenant, used)
         for queue in used:
             is_shared = not cluster.teams or tenant.name in shared
-            name = queue.name if is_shared else f"{tenant.name}.{queue.name}"
+            name = queue.name if is_shared else tenant.cluster_queue(queue.name)
             mine, own = by_queue[queue.name], guaranteed[queue.name]
             namespaces.setdefault(name, []).append(tenant.namespace_name)
             cluster_queues[name] = ClusterQueue(

@@ -43,6 +43,7 @@ TENANCY = [
         [{"namespace": "default"}],
     ),
     flip("Cluster.cohort", TEAM, "cohort", {"queueingStrategy": "StrictFIFO"}),
+    flip("Cohort.name", TEAM, "cohort.name", "research"),
     flip("Queue.borrowing_limit", TEAM, "queues.0.borrowingLimit", {"t4": 1}),
     *(
         flip(f"{owner}.{field}", TEAM, f"{path}.{key}", value)
@@ -102,6 +103,12 @@ TENANCY = [
     ),
     team("Team.queues", "queues", [{"queue": "gpus", "as": "mine"}]),
     team("QueueUse.as_", "queues", [{"queue": "gpus", "as": "mine"}], [{"queue": "gpus"}]),
+    team(
+        "QueueUse.cluster_queue",
+        "queues",
+        [{"queue": "gpus", "clusterQueue": "research"}],
+        [{"queue": "gpus"}],
+    ),
     Flip(
         "QueueUse.queue",
         *(

@@ -37,6 +37,8 @@ QueueingStrategy = Literal["BestEffortFIFO", "StrictFIFO"]
 class Cohort(Declared):
     """Settings of all queues, which share one cohort; a queue's own settings replace them."""
 
+    name: Name | None = None
+    """Name of the cohort, for example that of queues which exist. Default: the cluster's name."""
     preemption: Preemption | None = None
     """Preemption in queues without their own."""
     queueing_strategy: QueueingStrategy | None = None
@@ -88,6 +90,9 @@ class QueueUse(Declared):
     """Name of one of the declared queues."""
     as_: Name | None = None
     """Name of the local queue in the team's namespace. Default: the queue's name."""
+    cluster_queue: Name | None = None
+    """Name of the team's ClusterQueue, for example that of one which exists: a LocalQueue cannot move to
+    another one. Default: the names of the team and the queue, `vision.gpus`."""
 
 
 class Bucket(Declared):
@@ -232,6 +237,11 @@ class Team(Declared):
         if not self.queues:
             return (QueueUse(queue=queue),)
         return tuple(use for use in self.queues if use.queue == queue)
+
+    def cluster_queue(self, queue: str) -> str:
+        """Return the name of the team's ClusterQueue for a queue."""
+        declared = (use.cluster_queue for use in self.queues_used(queue) if use.cluster_queue)
+        return next(declared, f"{self.name}.{queue}")
 
 
 _GROUP = "group:"

@@ -53,6 +53,35 @@ def _local_queues_once(cluster: Cluster) -> Iterator[Fault]:
                 )
 
 
+@cluster_rule("unique cluster queues", f"{_KUEUE}: ClusterQueue is cluster-scoped")
+def _cluster_queues_once(cluster: Cluster) -> Iterator[Fault]:
+    owners = {queue.name: f"the queue {queue.name}" for queue in cluster.queues if queue.local_queues}
+    for team in cluster.teams:
+        for queue in cluster.resolved_queues:
+            uses = team.queues_used(queue.name)
+            if uses and not any(use.cluster_queue for use in uses):
+                owners[team.cluster_queue(queue.name)] = f"the queue {queue.name} of team {team.name}"
+    for number, team in enumerate(cluster.teams):
+        for index, use in enumerate(team.queues):
+            name = use.cluster_queue
+            own = f"the queue {use.queue} of team {team.name}"
+            if name is not None and owners.setdefault(name, own) != own:
+                yield Fault(
+                    f"teams[{number}].queues[{index}].clusterQueue",
+                    f"{name} is the ClusterQueue of {owners[name]}.",
+                    "Both would share its quota and its settings.",
+                    "Write another name, or omit clusterQueue.",
+                )
+            elif name is not None and name != team.cluster_queue(use.queue):
+                yield Fault(
+                    f"teams[{number}].queues[{index}].clusterQueue",
+                    f"The team uses the queue {use.queue} through the ClusterQueue "
+                    f"{team.cluster_queue(use.queue)} already.",
+                    "A team has one ClusterQueue for each of its queues.",
+                    f"Write {team.cluster_queue(use.queue)}, or declare another queue.",
+                )
+
+
 @cluster_rule("no team in system namespace", _SYSTEM_NAMESPACES)
 def _namespaces_for_people(cluster: Cluster) -> Iterator[Fault]:
     for index, team in enumerate(cluster.teams):
