@@ -151,7 +151,9 @@ def _render(name: str) -> None:
         tools = ensure(("kustomize", *released.data), on_step=on_step)
     _rendered().mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=_rendered()) as work:
-        environment = {**os.environ, **mirror(Path(work) / "git", tools, [])}
+        redirected = mirror(Path(work) / "git", tools, [], Path(work))
+        path = os.pathsep.join((work, os.environ["PATH"]))
+        environment = {**os.environ, **redirected, "PATH": path}
         file = Path(work) / name
         command = [tools.path("kustomize"), "build", f"https://{released.address}", "--output", file]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)

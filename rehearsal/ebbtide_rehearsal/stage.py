@@ -119,16 +119,17 @@ def link_charts(project: Path, tools: Tools, directories: Sequence[Path]) -> Non
         link.symlink_to(chart, target_is_directory=True)
 
 
-def mirror(root: Path, tools: Tools, directories: Sequence[Path]) -> Mapping[str, str]:
+def mirror(root: Path, tools: Tools, directories: Sequence[Path], programs: Path) -> Mapping[str, str]:
     """Create local git repositories of kustomizations.
 
     Args:
         root: an empty or missing directory for the repositories.
         tools: with the manifests that the declaration uses.
         directories: directories of rendered kustomizations with an index; these replace the tools'.
+        programs: a directory of PATH, for a `git` of this rehearsal.
 
     Returns:
-        Environment variables with which git fetches from them.
+        Other environment variables with which git fetches from them.
 
     Raises:
         RehearsalError: an index is invalid, or git is missing or fails.
@@ -146,24 +147,22 @@ def mirror(root: Path, tools: Tools, directories: Sequence[Path]) -> Mapping[str
         raise RehearsalError("Kustomizations are fetched with git, which is not on PATH: install it.")
     for revision, contents in trees.items():
         _commit(root, revision, contents)
-    environment = dict(_redirected(root, {revision.repository for revision in trees}))
     if commits := {revision.ref for revision in trees if _COMMIT.fullmatch(revision.ref)}:
-        environment["PATH"] = os.pathsep.join((_fetching_tags(root / "bin", commits), os.environ["PATH"]))
-    return environment
+        _fetch_tags(programs, commits)
+    return dict(_redirected(root, {revision.repository for revision in trees}))
 
 
-def _fetching_tags(directory: Path, commits: Iterable[str]) -> str:
-    """Write a `git` that fetches the tag of a commit's name, and return its directory.
+def _fetch_tags(programs: Path, commits: Iterable[str]) -> None:
+    """Write a `git` that fetches the tag of a commit's name.
 
     The repositories have upstream's files, and not its commits: only the tag can have the name.
     """
-    directory.mkdir()
-    git = directory / "git"
+    programs.mkdir(exist_ok=True)
+    git = programs / "git"
     git.write_text(
         _GIT.format(commits="|".join(sorted(commits)), git=shlex.quote(str(shutil.which("git")))), "utf-8"
     )
     git.chmod(git.stat().st_mode | stat.S_IXUSR)
-    return str(directory)
 
 
 def _redirected(root: Path, repositories: set[str]) -> Iterator[tuple[str, str]]:
@@ -356,7 +355,7 @@ def stage(
             kubernetes=tools.path("pulumi-resource-kubernetes"),
             environment={
                 "PULUMI_DEBUG_PROVIDERS": cloud.providers,
-                **mirror(directory / "git", tools, manifests),
+                **mirror(directory / "git", tools, manifests, programs),
             },
             end=cloud.stop,
         )

@@ -182,7 +182,7 @@ def stay(
             KUBECONFIG=str(directory / "kubeconfig.json"),
             EBBTIDE_PROFILE=str(directory / "profile.json"),
             **{DIRECTORY: str(directory)},
-            **mirror(directory / "git", tools, manifests),
+            **mirror(directory / "git", tools, manifests, directory / "bin"),
             **access.environment,
         )
         (directory / "bin" / "kubectl").symlink_to(tools.path("kubectl"))

@@ -48,7 +48,7 @@ def kustomization(tmp_path: Path) -> Path:
 def stack(engine_tools: Tools, kubeconfig: str, kustomization: Path, tmp_path: Path) -> Iterator[Stack]:
     """A stack that is empty again before its cluster is out of reach."""
     assert kubeconfig
-    environment = mirror(tmp_path / "git", engine_tools, [kustomization])
+    environment = mirror(tmp_path / "git", engine_tools, [kustomization], tmp_path / "bin")
     made = programs.stack(tmp_path / "engine", engine_tools, environment)
     link_charts(tmp_path / "engine" / "project", engine_tools, [])
     yield made

@@ -76,7 +76,7 @@ def test_its_sources_are_local(tools: Tools, tmp_path: Path) -> None:
     """The chart where Helm looks for it, the manifests in a git repository at the pinned tag."""
     link_charts(tmp_path / "project", tools, [])
     assert (tmp_path / "project" / CHART).resolve() == tmp_path / "data"
-    environment = mirror(tmp_path / "git", tools, [])
+    environment = mirror(tmp_path / "git", tools, [], tmp_path / "bin")
     assert environment["GIT_CONFIG_VALUE_0"] == "https://acme.example/a/gadget"
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from ebbtide.declaration.catalog.versions import PINS
+from ebbtide_rehearsal.engine import Shell
 from ebbtide_rehearsal.failures import RehearsalError
 from ebbtide_rehearsal.stage import INDEX, indexed, link_charts, mirror
 from ebbtide_rehearsal.tools.find import AvailableTool, Origin, Tools
@@ -59,7 +60,9 @@ def test_git_fetches_what_is_here(tmp_path: Path) -> None:
     (katib / "installs" / "kustomization.yaml").write_text("resources: []\n")
     (tmp_path / "thing.yaml").write_text("kind: X\n")
     (tmp_path / INDEX).write_text("https://github.com/kubeflow/katib.git//a/b?ref=main: thing.yaml\n")
-    environment = mirror(tmp_path / "git", _tools(katib_manifests=katib), [tmp_path])
+    programs = tmp_path / "bin"
+    redirected = mirror(tmp_path / "git", _tools(katib_manifests=katib), [tmp_path], programs)
+    environment = Shell((programs,), redirected, {}).environment()
 
     repository = "https://github.com/kubeflow/katib"
     committed = _fetched(repository, PINS["katib"].commit, tmp_path / "1", environment)
@@ -75,7 +78,7 @@ def test_settings_of_git_in_the_environment_stay(tmp_path: Path, monkeypatch: py
     for number, key in enumerate(("http.proxy", "core.pager")):
         monkeypatch.setenv(f"GIT_CONFIG_KEY_{number}", key)
         monkeypatch.setenv(f"GIT_CONFIG_VALUE_{number}", "ours")
-    environment = mirror(tmp_path / "git", _tools(trainer_manifests=tmp_path), [])
+    environment = mirror(tmp_path / "git", _tools(trainer_manifests=tmp_path), [], tmp_path / "bin")
     assert environment["GIT_CONFIG_VALUE_2"] == "https://github.com/kubeflow/trainer"
     assert environment["GIT_CONFIG_COUNT"] == "3"
 
@@ -83,9 +86,9 @@ def test_settings_of_git_in_the_environment_stay(tmp_path: Path, monkeypatch: py
 def test_without_kustomizations_git_is_not_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With one, its lack is named."""
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert mirror(tmp_path / "git", _tools(), []) == {"GIT_CONFIG_COUNT": "0"}
+    assert mirror(tmp_path / "git", _tools(), [], tmp_path / "bin") == {"GIT_CONFIG_COUNT": "0"}
     with pytest.raises(RehearsalError, match="git, which is not on PATH"):
-        mirror(tmp_path / "git", _tools(trainer_manifests=tmp_path), [])
+        mirror(tmp_path / "git", _tools(trainer_manifests=tmp_path), [], tmp_path / "bin")
 
 
 @pytest.mark.parametrize(
