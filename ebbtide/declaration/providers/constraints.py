@@ -5,7 +5,8 @@ providers' own sources, and `kueue.csv` from Kueue's definitions; `noted.csv` ha
 there. Each row has its source.
 Constraints: `replace` (a change needs a new resource; `within`: also a change below the property; `unless
 SETTING`: unless an input of the provider is true), `computed` (if omitted, the cloud's value stays),
-`default` (JSON), `required`, `same` (the name of the comparison that ignores a difference), and the limits
+`default` (JSON), `fills` (JSON: the cloud's response has it for an omitted property of an existing object),
+`required`, `same` (the name of the comparison that ignores a difference), and the limits
 `enum`, `minimum`, `maximum` (a number, or an amount with its unit: `300s`, `10Mi`, `15%`), `shortest`,
 `longest`, `pattern`, `seconds` (text such as `600s`; the maximum, if there is one), `validate` (the name of a
 validation function), `multiple` (of a number), `most` (items of a list, or keys of a map); of a map, `keys`
@@ -143,6 +144,7 @@ class Constraints:
         computed: paths of properties that the cloud determines if they are omitted.
         required: properties that are optional in the SDK and required by the API.
         defaults: values that the provider fills in, by path.
+        fills: values that the cloud fills in, by path.
         same: names of comparisons, by path.
         limits: limits of values.
     """
@@ -153,6 +155,7 @@ class Constraints:
     computed: frozenset[str]
     required: tuple[str, ...]
     defaults: Mapping[str, Any]
+    fills: Mapping[str, Any]
     same: Mapping[str, str]
     limits: tuple[Limit, ...]
 
@@ -185,6 +188,9 @@ def constraints_of(token: str) -> Constraints:
     def paths(constraint: str, value: str | None = None) -> list[str]:
         return [row[0] for row in rows if row[1] == constraint and value in (None, row[2])]
 
+    def values(name: str) -> dict[str, Any]:
+        return {path: json.loads(value) for path, constraint, value in rows if constraint == name}
+
     return Constraints(
         replaces=frozenset({*paths("replace", ""), *paths("replace", "within")}),
         replaces_within=frozenset(paths("replace", "within")),
@@ -195,7 +201,8 @@ def constraints_of(token: str) -> Constraints:
         },
         computed=frozenset(paths("computed")),
         required=tuple(paths("required")),
-        defaults={path: json.loads(value) for path, constraint, value in rows if constraint == "default"},
+        defaults=values("default"),
+        fills=values("fills"),
         same={path: value for path, constraint, value in rows if constraint == "same"},
         limits=tuple(Limit(*row) for row in rows if row[1] in _LIMITS),
     )

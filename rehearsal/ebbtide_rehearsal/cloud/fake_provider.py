@@ -1,12 +1,11 @@
 """Core of the fake providers: resource types, validation, changes, and the engine's calls.
 
 `schemas/read_back.csv` has the clouds' changes between a write and a read: `forgets` (the response omits the
-property), `fills` (the response has this JSON for an omitted property of an existing object), `uppers` (upper
-case). If a refresh finds another value than the program's, every update shows a difference.
+property), `uppers` (upper case); the values that a cloud fills in are constraints of the type. If a refresh
+finds another value than the program's, every update shows a difference.
 """
 
 import csv
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -41,15 +40,10 @@ from ebbtide_rehearsal.cloud.store import Resource, Store
 
 def as_read(token: str, state: Mapping[str, Any]) -> dict[str, Any]:
     """Return a resource's state as returned by its cloud."""
-    result = with_defaults(state, defaults_of(token))
+    result = with_defaults(state, constraints_of(token).fills)
     for path, change, _ in _changes().get(token, ()):
         result = replaced(result, path, partial(_changed, change))
     return result
-
-
-def defaults_of(token: str) -> dict[str, Any]:
-    """Return the values that a cloud fills in for omitted properties of a type, by path."""
-    return {path: json.loads(value) for path, change, value in _changes().get(token, ()) if change == "fills"}
 
 
 def rows_of(token: str) -> tuple[str, ...]:

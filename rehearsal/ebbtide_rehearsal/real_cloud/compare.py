@@ -26,9 +26,10 @@ from ebbtide.analysis.recording.assumption_tables import (
 )
 from ebbtide.analysis.recording.provider_calls import ProviderCall, read
 from ebbtide.analysis.recording.values import leaves
+from ebbtide.declaration.providers.constraints import constraints_of
 from ebbtide.text import several
 from ebbtide.values.documents import DocumentPart
-from ebbtide.values.paths import path_keys
+from ebbtide.values.paths import is_within, path_keys
 from ebbtide_rehearsal.cloud.azure.arm import DEPLOYER
 from ebbtide_rehearsal.cloud.azure.identities import ASSIGNMENT, know
 from ebbtide_rehearsal.cloud.azure.provider import AzureProvider
@@ -418,8 +419,10 @@ def _source(call: ProviderCall, path: str) -> str:
     if call.method in ("Create", "Read", "Update"):
         if path == "id" or _template(call, path) is not None:
             return _file(call)
-        if any(inner == row or inner.startswith(f"{row}.") for row in rows_of(_type(call))):
+        if any(is_within(inner, row) for row in rows_of(_type(call))):
             return "read_back.csv"
+        if any(is_within(inner, row) for row in constraints_of(_type(call)).fills):
+            return "noted.csv"
     return _FAKE
 
 

@@ -10,7 +10,7 @@ import pytest
 from ebbtide.declaration.providers import schema as provider_schema
 from ebbtide.declaration.providers.constraints import constraints_of
 from ebbtide_rehearsal.cloud.azure.provider import AzureProvider
-from ebbtide_rehearsal.cloud.fake_provider import as_read, defaults_of
+from ebbtide_rehearsal.cloud.fake_provider import as_read
 from ebbtide_rehearsal.cloud.gcp.provider import Gcp
 from ebbtide_rehearsal.cloud.provider import Call, DiffResult, Read, RefusedError
 from ebbtide_rehearsal.cloud.store import Store
@@ -163,7 +163,7 @@ def test_rules_have_sources_and_tables_have_properties_of_the_sdk(fake: Fixture)
         paths = (
             constraints.replaces | constraints.computed | limited | {*constraints.defaults, *constraints.same}
         )
-        assert paths | {*constraints.required, *defaults_of(token)} <= known | {"powerState"}
+        assert paths | {*constraints.required, *constraints.fills} <= known | {"powerState"}
 
 
 def test_what_a_cloud_changes_on_read() -> None:

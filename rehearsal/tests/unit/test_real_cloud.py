@@ -142,7 +142,7 @@ _FALSE = {
         "Create",
         "properties.maxPods",
         110,
-        "read_back.csv",
+        "noted.csv",
     ),
 }
 

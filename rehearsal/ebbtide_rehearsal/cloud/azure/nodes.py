@@ -16,10 +16,11 @@ from ebbtide.declaration.catalog.accelerators import vendor
 from ebbtide.declaration.catalog.machines import ARCHITECTURE, Machine, architecture
 from ebbtide.declaration.catalog.resources import NodeSettings
 from ebbtide.declaration.cloud_kind import CloudKind
+from ebbtide.declaration.providers.constraints import constraints_of
 from ebbtide.placement import NodeTaint
 from ebbtide_rehearsal.cloud.azure.arm import Arm, inner, items
 from ebbtide_rehearsal.cloud.azure.networks import AGENT_POOL
-from ebbtide_rehearsal.cloud.fake_provider import Rule, defaults_of
+from ebbtide_rehearsal.cloud.fake_provider import Rule
 from ebbtide_rehearsal.cloud.pools import NO_ZONE, NodePool
 from ebbtide_rehearsal.cloud.pools import node_pool as registered
 from ebbtide_rehearsal.cloud.regions import machine_of
@@ -106,7 +107,7 @@ class PoolRequest:
         old: Mapping[str, Any] = self.old.state if self.old is not None else {}
         preserved = {name: old[name] for name in KEPT if name in old}
         return {
-            **defaults_of(AGENT_POOL),
+            **constraints_of(AGENT_POOL).fills,
             **preserved,
             **{key: value for key, value in self.given.items() if value is not None},
         }
