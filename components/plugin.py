@@ -75,6 +75,9 @@ def _declared(argument: Any) -> Declaration:
         raise input_errors(_INVALID, _arguments(faults)) from None
     except DeclarationError as error:
         raise input_errors(_INVALID, _arguments(error.faults)) from None
+    if declaration.adopt:
+        fault = Fault("adopt", "A component cannot read a file.", "Nothing would be adopted.", _IMPORT)
+        raise input_errors(_INVALID, _arguments([fault]))
     for warning in advice(declaration):
         pulumi.log.warn(str(warning))
     return declaration
@@ -82,6 +85,7 @@ def _declared(argument: Any) -> Declaration:
 
 _INVALID: Final = "The declaration is invalid."
 _OUTPUT: Final = "The declaration has a secret, or an output of another resource."
+_IMPORT: Final = "Remove it, and set Pulumi's option `import` in a transform of your program."
 _PLAIN: Final = "Write plain values; create other resources in a stack of their own, before."
 
 

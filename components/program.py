@@ -98,7 +98,19 @@ def deploy(declaration: Cluster, parent: pulumi.Resource | None = None, provider
         declaration: the declaration.
         parent: the component that contains them. Default: the stack.
         providers: providers of the parent; without the cloud's own, one is created for the declared account.
+
+    Raises:
+        pulumi.RunError: the file of adopted resources is invalid, or has one that is not created here.
     """
+    if declaration.adopt is None:
+        return _deployed(declaration, parent, providers)
+    from .adoption import adopting  # noqa: PLC0415 - for stacks that adopt alone
+
+    with adopting(project_directory(Path.cwd()) / declaration.adopt):
+        return _deployed(declaration, parent, providers)
+
+
+def _deployed(declaration: Cluster, parent: pulumi.Resource | None, providers: Any) -> Deployed:
     own, inside = providers or (), pulumi.ResourceOptions(parent=parent)
     match declaration.cloud:
         case Gke():

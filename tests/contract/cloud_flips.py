@@ -43,6 +43,7 @@ CLUSTER = [
     flip("Cluster.queues", GKE, "queues", [{"name": "all", "pools": ["cpu", "t4", "a100"]}]),
     flip("Cluster.teams", GKE, "teams", [{"name": "vision"}]),
     flip("Cluster.addons", GKE, "addons", {"trainer": {}}),
+    flip("Cluster.adopt", GKE, "adopt", "tests/contract/adopt.json"),
 ]
 GKE_CLOUD = [
     Flip("Gke.kind", GKE, AKS),

@@ -36,6 +36,7 @@ def _graph(recording: Recording) -> list[tuple[Any, ...]]:
             item.protect,
             item.deleted_with,
             item.retain_on_delete,
+            item.import_id,
             item.dependencies,
         )
         for item in recording

@@ -52,6 +52,9 @@ class Cluster(Declared):
     cohort: Cohort = Cohort()
     teams: Converted[tuple[Team, ...], Sequence[Team]] = default(())
     addons: Addons = Addons()
+    adopt: Name | None = None
+    """File of the existing resources that the stack adopts, relative to the directory of `Pulumi.yaml`:
+    `adopt.dev.json`, as `ebbtide adopt` writes it. They are imported, not created. Default: none."""
 
     @cached_property
     def site(self) -> Site:

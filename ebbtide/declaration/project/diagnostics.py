@@ -30,6 +30,7 @@ OTHER_RULES: Final = {
     "yaml-syntax": "The file is valid YAML for Pulumi.",
     "stack-file": "The project's and the stack's file exist, without unused keys.",
     "extends": "A file that a stack extends exists and declares a cluster.",
+    "adopt": "A file of adopted resources has type, name and id of each, which the program has.",
     "prices": "A price file has the required columns, items and numbers.",
     "machine-search": "A search for machines names a known accelerator and region.",
     "program": "The program runs to its end.",

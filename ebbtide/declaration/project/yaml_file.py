@@ -364,6 +364,10 @@ def _colon_in_braces(_: _Error) -> Sentences:
     return "A colon has no space and no value after it.", "Write `key: value`, or `key: {}` for its defaults."
 
 
+def _no_value(_: _Error) -> Sentences:
+    return "A value is missing here, or the file is truncated.", "Write the rest of the list or mapping."
+
+
 def _undefined_alias(_: _Error) -> Sentences:
     return (
         "An alias refers to an anchor that the file does not have.",
@@ -381,6 +385,7 @@ _EXPLAINED: Final[tuple[tuple[str, Callable[[_Error], Sentences]], ...]] = (
     ("block (collection|sequence), .*('-' indicator|block end)", _no_item),
     ("block mapping", _no_key),
     ("',' or", _not_closed),
+    ("flow node", _no_value),
     ("quoted scalar", _quote_not_closed),
     ("unexpected ':'", _colon_in_braces),
     ("undefined alias", _undefined_alias),

@@ -69,6 +69,8 @@ def test_every_fault_has_the_path_of_its_argument() -> None:
     """Errors come together, each with the path below `declaration`."""
     wrong = changed(GKE, owner="Vision Team!", unknown=1)
     assert set(_refused(lambda: {"declaration": wrong})) == {"declaration.owner", "declaration.unknown"}
+    adopting = changed(GKE, adopt="adopt.dev.json")
+    assert set(_refused(lambda: {"declaration": adopting})) == {"declaration.adopt"}
 
 
 @pytest.mark.parametrize("value", [pulumi.Output.from_input, pulumi.Output.secret])
