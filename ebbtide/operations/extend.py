@@ -23,8 +23,8 @@ class Extension:
     """A later expiry.
 
     Attributes:
-        before: time of expiry with the declared lifetime.
-        after: time of expiry with the extended one.
+        before: time of expiry of the deployed stack.
+        after: time of expiry with the extended lifetime.
         hours: the extended lifetime.
     """
 
@@ -35,6 +35,9 @@ class Extension:
 
 def extension(name: str, declaration: Any, state: State, more: int, now: datetime) -> Extension:
     """Return the extension of a stack's lifetime, from its expiry or, if it has expired, from now.
+
+    The expiry is the deployed one: after an interruption between the file and the update, the same command
+    adds nothing twice.
 
     Args:
         more: hours to add.
@@ -53,9 +56,9 @@ def extension(name: str, declaration: Any, state: State, more: int, now: datetim
             f"Stack {name} has no cluster that expires yet: its lifetime begins with the first `pulumi up`. "
             f"To have more than {hours} hours from then on, change `lifetime` in its file."
         )
-    before = state.first_up + timedelta(hours=hours)
+    before = state.expires or state.first_up + timedelta(hours=hours)
     expires = max(before, now) + timedelta(hours=more)
-    extended = -(-(expires - state.first_up) // timedelta(hours=1))
+    extended = max(hours, -(-(expires - state.first_up) // timedelta(hours=1)))
     return Extension(before, state.first_up + timedelta(hours=extended), extended)
 
 

@@ -180,6 +180,15 @@ def test_hours_are_added(now: float, more: int, hours: int) -> None:
     assert extended.after == _FIRST_UP + timedelta(hours=hours)
 
 
+def test_hours_are_added_once() -> None:
+    """An extension that was written and not deployed is completed by the same command."""
+    deployed = replace(_STATE, expires=_FIRST_UP + timedelta(hours=8))
+    for written in (8, 12):
+        extended = extension("dev", {"lifetime": {"hours": written}}, deployed, 4, _FIRST_UP)
+        assert (extended.hours, extended.before) == (12, deployed.expires)
+    assert extension("dev", {"lifetime": {"hours": 48}}, deployed, 4, _FIRST_UP).hours == 48
+
+
 @pytest.mark.parametrize(
     ("declared", "state", "message"),
     [
