@@ -2,17 +2,19 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any, Final
 
-from ebbtide.analysis.costs.charges import Charge
+from ebbtide.analysis.costs.charges import Charge, charges
 from ebbtide.analysis.policy import benchmarks
 from ebbtide.analysis.policy.rules import pools, protection
 from ebbtide.analysis.policy.rules.rule import WHOLE, Reviewed, Rule, RuleFinding, Subject
 from ebbtide.analysis.policy.settings import Level, Policy, PolicyException, loosened, read_policy
 from ebbtide.analysis.reading.facts import ClusterFacts, RecordedPool
 from ebbtide.analysis.recording.recording import Recording, Resource
+from ebbtide.declaration.catalog.prices import Prices, replaced_prices
 
 EXCEPTIONS: Final = Rule(
     id="current-exceptions",
@@ -42,6 +44,24 @@ RULES: Final = (
 """All rules, in the order of the documentation."""
 
 BY_ID: Final = {rule.id: rule for rule in RULES}
+
+
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """The rules of a stack before the change under review.
+
+    Attributes:
+        policy: its policy.
+        own_prices: the prices of its `ebbtide:prices`; None for those around. A change that lowers a price
+            thereby does not come within a limit.
+    """
+
+    policy: Policy
+    own_prices: Prices | None = None
+
+    def prices(self) -> AbstractContextManager[None]:
+        """Return a context with its prices."""
+        return nullcontext() if self.own_prices is None else replaced_prices(self.own_prices)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +114,7 @@ def check(
     settings: Policy,
     today: date | None = None,
     *,
-    earlier: Policy | None = None,
+    earlier: Earlier | None = None,
     deleted: Sequence[Resource] = (),
 ) -> tuple[Finding, ...]:
     """Check a stack against all rules.
@@ -123,9 +143,12 @@ def check(
     day = today or date.today()  # noqa: DTZ011 - days of the policy have no time zone
     findings, used = _findings(stack, settings, day)
     if earlier is not None:
-        before, _ = _findings(replace(stack, limits=earlier.limits, deleted=()), earlier, day)
-        findings = [*_stricter(before, findings), *_loosened(earlier, settings)]
-    level = _strictest(EXCEPTIONS, settings, earlier or settings)
+        with earlier.prices():
+            charged = charges(recording, clusters, pools)
+        was = replace(stack, limits=earlier.policy.limits, charges=charged, deleted=())
+        before, _ = _findings(was, earlier.policy, day)
+        findings = [*_stricter(before, findings), *_loosened(earlier.policy, settings)]
+    level = _strictest(EXCEPTIONS, settings, earlier.policy if earlier else settings)
     findings += _exceptions(settings, used, day, level)
     order = {rule.id: index for index, rule in enumerate(RULES)}
     return tuple(
@@ -163,7 +186,9 @@ def _stricter(earlier: Iterable[Finding], findings: Iterable[Finding]) -> Iterat
             yield from after[key]
         else:
             for finding in before[key]:
-                yield replace(finding, message=f"{finding.message} The policy before this change decides.")
+                yield replace(
+                    finding, message=f"{finding.message} The policy and prices before this change decide."
+                )
 
 
 def _strictness(findings: Iterable[Finding]) -> int:

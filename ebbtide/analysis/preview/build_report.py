@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, TypeVar
 from pydantic import BaseModel
 
 from ebbtide.analysis.costs.charges import Charge, charges, gpu_hour
-from ebbtide.analysis.policy.check import Finding, check
+from ebbtide.analysis.policy.check import Earlier, Finding, check
 from ebbtide.analysis.policy.settings import Level, Policy
 from ebbtide.analysis.preview.report import (
     AcceleratorReport,
@@ -54,7 +54,7 @@ def preview_of(
     *,
     declaration: Declaration | None = None,
     errors: Iterable[str] = (),
-    earlier_policy: Policy | None = None,
+    earlier: Earlier | None = None,
     deleted: Sequence[Resource] = (),
 ) -> Preview:
     """Build the document of a recording.
@@ -66,7 +66,7 @@ def preview_of(
         today: date to compare the policy's exceptions with; by default the current date.
         declaration: the stack's declaration, for the files that it extends.
         errors: errors besides the program's, such as those of other stacks that extend this one's file.
-        earlier_policy: the policy before the change under review, if any.
+        earlier: policy and prices before the change under review, if any.
         deleted: resources that the change under review deletes.
     """
     pools, clusters = read_pools(recording), read_clusters(recording)
@@ -80,7 +80,7 @@ def preview_of(
         cost,
         policy or Policy(),
         today,
-        earlier=earlier_policy,
+        earlier=earlier,
         deleted=deleted,
     )
     queues = read_queues(recording, pools)

@@ -4,12 +4,13 @@ import os
 import subprocess
 import tempfile
 from collections.abc import Generator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from ebbtide.analysis.policy.settings import Policy, PolicyError
+from ebbtide.analysis.policy.check import Earlier
+from ebbtide.analysis.policy.settings import PolicyError
 from ebbtide.analysis.preview.stack_config import StackFileError
 from ebbtide.analysis.preview.stack_files import StackFiles, read_stack, record_stack
 from ebbtide.analysis.reading import state
@@ -17,7 +18,7 @@ from ebbtide.analysis.recording.program import ProgramError
 from ebbtide.analysis.recording.recording import Recording, Resource
 from ebbtide.analysis.recording.values import Plain
 from ebbtide.analysis.review.difference import updates
-from ebbtide.declaration.catalog.prices import PriceFileError, Prices, current_own_prices, replaced_prices
+from ebbtide.declaration.catalog.prices import PriceFileError, current_own_prices
 from ebbtide.errors import EbbtideError
 from ebbtide.values.user_files import LARGEST_GENERATED, UserFileError, read_text
 
@@ -41,19 +42,13 @@ class Baseline:
         name: name as given on the command line.
         recording: its recording; None if the stack did not exist.
         deployed: True for a deployed state.
-        policy: its policy; None if the stack did not exist, and for a state, which has none.
-        own_prices: the prices of its `ebbtide:prices`; None for a state, which has none.
+        earlier: its policy and prices; None if the stack did not exist, and for a state, which has none.
     """
 
     name: str
     recording: Recording | None
     deployed: bool = False
-    policy: Policy | None = None
-    own_prices: Prices | None = None
-
-    def prices(self) -> AbstractContextManager[None]:
-        """Return a context with its prices; for a state, with those around."""
-        return nullcontext() if self.own_prices is None else replaced_prices(self.own_prices)
+    earlier: Earlier | None = None
 
     @property
     def state(self) -> Recording | None:
@@ -96,7 +91,7 @@ def _version(name: str, files: StackFiles, version: str) -> Baseline:
     try:
         with files.prices():
             policy = files.policy().in_ci(os.environ)
-            return Baseline(name, record_stack(files), policy=policy, own_prices=current_own_prices())
+            return Baseline(name, record_stack(files), earlier=Earlier(policy, current_own_prices()))
     except ProgramError as error:
         raise BaselineError(f"{version}, the program cannot be recorded: {error}") from error
     except PriceFileError as error:

@@ -2,6 +2,7 @@
 update would fail."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from datetime import timedelta
 from typing import Any, Final, Literal
 
@@ -59,7 +60,7 @@ def review_of(
         policy,
         declaration=declaration,
         errors=others,
-        earlier_policy=before.policy if before else None,
+        earlier=before.earlier if before else None,
         deleted=deleted(changes),
     )
     difference = _difference(before, old, after, changes, preview) if before else None
@@ -75,7 +76,7 @@ def review_of(
 def _difference(
     before: Baseline, old: Recording, after: Recording, changes: Sequence[Change], preview: Preview
 ) -> DifferenceReport:
-    with before.prices():
+    with before.earlier.prices() if before.earlier else nullcontext():
         old_preview = preview_of(old)
     beside = tuple(message.text for message in new_pools_beside(after))
     if before.recording is None:

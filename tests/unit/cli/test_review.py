@@ -190,6 +190,24 @@ def test_each_version_has_its_own_prices(project: Path) -> None:
     assert "usd_per_hour_on_demand is a lot" in refusal
 
 
+def test_a_lower_price_permits_nothing(project: Path) -> None:
+    """A change that lowers a price is held to its limit at the prices before it."""
+    (project / "__main__.py").write_text(POOL)
+    stack, prices = project / "Pulumi.dev.yaml", project / "prices.csv"
+    stack.write_text(
+        "config:\n  ebbtide:prices: prices.csv\n  ebbtide:policy: {limits: {maximumUsdPerHour: 5}}\n"
+    )
+    row = "cloud,region,item,usd_per_hour_on_demand,as_of\ngke,us-central1,n2-standard-8,{},2026-11\n"
+    for price, status in (("100", 1), ("1", 0)):
+        prices.write_text(row.format(price))
+        commit_all(project.parent)
+        prices.write_text(row.format("0.01"))
+        result = _review(project, "--against", "main")
+        assert result.exit_code == status
+        decides = "prices before this change decide" in " ".join(result.stdout.split())
+        assert decides is bool(status)
+
+
 @pytest.mark.parametrize(
     ("location", "verdict", "message"),
     [

@@ -10,7 +10,7 @@ import pytest
 
 from ebbtide.analysis.policy import benchmarks
 from ebbtide.analysis.policy.benchmarks import BENCHMARKS, RequiredProperty
-from ebbtide.analysis.policy.check import BY_ID, EXCEPTIONS, LOOSENED, RULES, Finding, policy_of
+from ebbtide.analysis.policy.check import BY_ID, EXCEPTIONS, LOOSENED, RULES, Earlier, Finding, policy_of
 from ebbtide.analysis.policy.settings import Level
 from ebbtide.analysis.recording.recording import Resource
 from ebbtide.analysis.recording.values import UNKNOWN, Secret
@@ -439,7 +439,7 @@ def _changed_policy(changes: dict[str, Any]) -> dict[str, Any]:
 
 
 def _against(earlier: object, policy: object, *stack: Resource) -> list[Finding]:
-    found = _own(*stack, policy=policy, earlier=policy_of(earlier), today=_TODAY)
+    found = _own(*stack, policy=policy, earlier=Earlier(policy_of(earlier)), today=_TODAY)
     return [item for item in found if item.rule != EXCEPTIONS]
 
 
@@ -496,4 +496,4 @@ def test_the_stricter_policy_decides(changes: dict[str, Any]) -> None:
         (finding,) = [item for item in _against(before, after, *stack) if item.rule.id == "maximum-cost"]
         assert finding.is_refused
         assert "the limit is 0.01." in finding.message
-        assert ("before this change decides" in finding.message) == (before is _STRICT)
+        assert ("before this change decide" in finding.message) == (before is _STRICT)
