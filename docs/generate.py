@@ -207,10 +207,11 @@ A limit that cannot be checked, because a price is unknown, is reported as advis
 extends another file uses that file's policy, and its own `ebbtide:policy` changes it in the same way:
 mappings are merged, `null` removes a field, and lists, such as `exceptions`, are replaced.
 
-`ebbtide review --against` reads the policy of the earlier version, too: for each rule and object the stricter
-of the two decides, so a pull request cannot remove the rule that refuses it. Each part that is looser is a
-finding of `policy-not-loosened`. To loosen a policy, change it in a pull request of its own, and then what it
-permits.
+`ebbtide review --against` reads the policy and the prices of the earlier version, too: for each rule and
+object the stricter of the two decides, so a pull request can neither remove the rule that refuses it nor
+lower the prices of `ebbtide:prices` to stay within a limit. Each part of the policy that is looser is a
+finding of `policy-not-loosened`. To loosen a policy, or to correct a price, change it in a pull request of
+its own, and then what it permits.
 
 `ebbtide schema policy` prints the JSON Schema. A preview does not check values that only a cloud knows, nor
 the content of charts and kustomizations."""
