@@ -13,7 +13,7 @@ from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.placement import member_policy, queue_policy
 from ebbtide.placement.derive import tenant_profiles
 from ebbtide.placement.queue_objects import fallback_objects
-from ebbtide.placement.queueing import queueing
+from ebbtide.placement.queueing import object_name, queueing
 
 from .add_on import AddOnArgs, AddOnComponent, ArtifactStore, Ready, priority_class
 from .drivers import Drivers, DriversArgs, has_drivers
@@ -124,6 +124,7 @@ class Addons(pulumi.ComponentResource):
         kinds = (*admitted, *kueue, *_ready(self._installed(_Stage.OTHERS, kueue)))
         hosts = self._installed(_Stage.WITH_WORK, kinds)
         self._existing_pipelines()
+        self._existing_katib()
         for subject, policy in member_policy.objects(args.declaration).items():
             for manifest in policy:
                 role = f"{name}-{manifest['kind'].lower()}-{subject}"
@@ -184,6 +185,17 @@ class Addons(pulumi.ComponentResource):
             args = ExistingPipelinesArgs(declared=declared)
             ExistingPipelines(f"{self._name}-pipelines", args, self._inside)
 
+    def _existing_katib(self) -> None:
+        """Create the policy of trials for the teams' namespaces, whose members may create experiments."""
+        declaration = self._args.declaration
+        declared, teams = declaration.addons.katib, [team.namespace_name for team in declaration.teams]
+        if declared is not None and declared.existing and teams:
+            from .katib import TRIALS_POLICY, trials_policy  # noqa: PLC0415 - with the add-on alone
+
+            for manifest in trials_policy(f"{TRIALS_POLICY}-{object_name(declaration)}", teams):
+                role = f"{self._name}-katib-{manifest['kind'].lower()}"
+                Manifest(role, manifest, leaf_options(self, self._args.deleted_with))
+
     def _tenants(self, kinds: Ready, hosts: Mapping[str, AddOnComponent]) -> Iterator[tuple[str, Tenant]]:
         """Create the tenants; only declared teams have cloud resources.
 
@@ -214,7 +226,7 @@ class Addons(pulumi.ComponentResource):
             yield team.name, Tenant(f"{self._name}-team-{team.name}", args, self._inside)
 
     def _queues(self, kueue: Ready, namespaces: Mapping[str, Ready]) -> None:
-        if not kueue:
+        if not self._args.declaration.has_kueue:
             return
         args = QueuesArgs(
             fallbacks=fallback_objects(self._args.declaration),

@@ -1,7 +1,7 @@
 """Katib, for hyperparameter tuning: its component, the policy on trials, and the patches of its
 kustomization."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
 import pulumi
@@ -134,8 +134,8 @@ def _configured(manifest: Object) -> Object:
     return updated(manifest, ("data",), {**manifest["data"], key: yaml.safe_dump(changed, sort_keys=False)})
 
 
-def trials_policy() -> tuple[Object, Object]:
-    """Return the ValidatingAdmissionPolicy of trials, and its binding.
+def trials_policy(name: str = TRIALS_POLICY, namespaces: Sequence[str] = ()) -> tuple[Object, Object]:
+    """Return the ValidatingAdmissionPolicy of trials, and its binding, for some namespaces or for all.
 
     Katib creates an object of any kind that a trial has, with its own rights, and shows a template of any
     namespace in its errors. A template in a ConfigMap is known only once the Trial has it, so both kinds are
@@ -168,11 +168,13 @@ def trials_policy() -> tuple[Object, Object]:
     # Experiments that are older than the policy can still be finished and removed.
     changed = "request.operation == 'CREATE' || object.spec != oldObject.spec"
     version = "admissionregistration.k8s.io/v1"
+    names = {"key": "kubernetes.io/metadata.name", "operator": "In", "values": list(namespaces)}
+    within = {"matchResources": {"namespaceSelector": {"matchExpressions": [names]}}} if namespaces else {}
     return (
         obj(
             version,
             "ValidatingAdmissionPolicy",
-            TRIALS_POLICY,
+            name,
             spec={
                 "failurePolicy": "Fail",
                 "matchConstraints": {"resourceRules": [{**rule, "operations": ["CREATE", "UPDATE"]}]},
@@ -187,8 +189,8 @@ def trials_policy() -> tuple[Object, Object]:
         obj(
             version,
             "ValidatingAdmissionPolicyBinding",
-            TRIALS_POLICY,
-            spec={"policyName": TRIALS_POLICY, "validationActions": ["Deny"]},
+            name,
+            spec={"policyName": name, "validationActions": ["Deny"], **within},
         ),
     )
 

@@ -91,7 +91,7 @@ def frameworks(declaration: Cluster) -> list[str]:
     """Return the frameworks that Kueue manages: Jobs, pods (pipeline steps and Katib's trials), those of the
     add-ons, and the declared ones."""
     enabled = ["batch/job", "pod"]
-    for add_on in declaration.installed:
+    for add_on in declaration.add_ons:
         enabled += add_on.spec.frameworks
     if declaration.addons.kueue is not None:
         enabled += declaration.addons.kueue.frameworks

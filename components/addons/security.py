@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, assert_never
 
 from ebbtide.declaration.cloud_kind import CloudKind
-from ebbtide.declaration.model.addons import READ, WORK, AddOnSpec
+from ebbtide.declaration.model.addons import READ, WORK, AddOn
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.tenancy import Team, is_group, is_object_id, name_of
 
@@ -98,7 +98,7 @@ def member_rules(declaration: Cluster, team: Team) -> list[Rule]:
         rbac_rule("metrics.k8s.io", ["pods"], ["get", "list"]),
         rbac_rule("", ["events", "serviceaccounts", "persistentvolumeclaims", "limitranges"], READ),
     ]
-    rights = [right for add_on in declaration.installed for right in add_on.spec.rights]
+    rights = [right for add_on in declaration.add_ons for right in add_on.spec.rights]
     return rules + [rbac_rule(right.group, right.resources, right.verbs) for right in rights]
 
 
@@ -184,11 +184,16 @@ def from_outside(namespace: str) -> Manifest:
     return policy("load-balancers", namespace, [{"from": [{"ipBlock": {"cidr": "0.0.0.0/0"}}]}])
 
 
-def called_from(add_on: AddOnSpec, namespace: str) -> Manifest:
+def called_from(add_on: AddOn, namespace: str) -> Manifest:
     """Return the policy that admits an add-on's controller to its pods in a team's namespace."""
-    selector = {"matchExpressions": [{"key": add_on.calls, "operator": "Exists"}]}
-    source = namespaces({"kubernetes.io/metadata.name": add_on.namespace})
-    return policy(f"{add_on.name}-controller", namespace, [{"from": [source]}], selector)
+    spec = add_on.spec
+    selector = {"matchExpressions": [{"key": spec.calls, "operator": "Exists"}]}
+    sources = [
+        namespaces({"kubernetes.io/metadata.name": name})
+        for name in (spec.namespace, spec.upstream_namespace if not add_on.is_installed else "")
+        if name
+    ]
+    return policy(f"{spec.name}-controller", namespace, [{"from": sources}], selector)
 
 
 def ports(*numbers: int) -> Manifest:

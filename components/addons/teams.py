@@ -224,7 +224,7 @@ def namespace_labels(declaration: Cluster, team: Team) -> dict[str, str]:
         labels[LOAD_BALANCERS_LABEL] = "true"
     if team.object_limits is not None:
         labels[PODS_LABEL] = str(team.object_limits.pods)
-    for add_on in declaration.installed:
+    for add_on in declaration.add_ons:
         labels |= add_on.spec.namespace_labels
     return labels
 
@@ -308,7 +308,7 @@ def object_quota(declaration: Cluster, team: Team) -> dict[str, Any] | None:
         return None
     hard = dict.fromkeys(("configmaps", "secrets", "services"), limits.objects) | {"jobs.batch": limits.jobs}
     # Those of an add-on whose namespace is a tenant's run there.
-    if any(item.spec.untolerating and not item.spec.runs_work for item in declaration.installed):
+    if any(item.spec.untolerating and not item.spec.runs_work for item in declaration.add_ons):
         hard["deployments.apps"] = limits.experiments
     counts = {"pods": limits.pods} | {f"count/{kind}": number for kind, number in hard.items()}
     return obj(
@@ -327,9 +327,9 @@ def network_policies(declaration: Cluster, team: Team) -> Iterator[dict[str, Any
     if team.load_balancers:
         yield from_outside(team.namespace_name)
     yield from egress_policies(declaration.site.cloud, team.namespace_name)
-    for add_on in declaration.installed:
+    for add_on in declaration.add_ons:
         if add_on.spec.calls:
-            yield called_from(add_on.spec, team.namespace_name)
+            yield called_from(add_on, team.namespace_name)
 
 
 def members(declaration: Cluster, team: Team) -> Iterator[dict[str, Any]]:

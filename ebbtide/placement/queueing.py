@@ -266,10 +266,14 @@ class Queueing:
         return {namespace: tuple(items.values()) for namespace, items in flavors.items()}
 
 
+def object_name(cluster: Cluster) -> str:
+    """Return the cluster's name as an object name: AKS accepts characters that Kubernetes does not."""
+    return re.sub(r"[^a-z0-9]+", "-", cluster.name.lower()).strip("-")
+
+
 def cohort_name(cluster: Cluster) -> str:
-    """Return the name of the queues' cohort: by default the cluster's name, as an object name, since AKS
-    accepts characters that Kubernetes does not."""
-    return cluster.cohort.name or re.sub(r"[^a-z0-9]+", "-", cluster.name.lower()).strip("-")
+    """Return the name of the queues' cohort, by default the cluster's."""
+    return cluster.cohort.name or object_name(cluster)
 
 
 def _cohorts(name: str, flavors: Sequence[Flavor], tenants: Sequence[Team]) -> tuple[Cohort, ...]:

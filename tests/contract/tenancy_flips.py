@@ -192,6 +192,10 @@ ADDONS = [
     ),
     flip("Pipelines.retry", ROOMY, "addons.pipelines", {"retry": "any"}, {}),
     flip("Pipelines.existing", GKE_EXISTING, "addons.pipelines", {"existing": True}, {}),
+    *(
+        flip(f"{name}.existing", GKE_EXISTING, f"addons.{name.lower()}", {"existing": True}, {})
+        for name in ("Kueue", "Trainer", "Katib")
+    ),
     flip("Pipelines.existing", AKS_EXISTING, "addons.pipelines", {"existing": True}, {}),
     flip("Pipelines.artifacts", ROOMY, "addons.pipelines", {"artifacts": "bucket"}, {}),
     flip("Logs.retention_days", AKS_ROOMY, "addons.logs", {"retentionDays": 90}, {}),

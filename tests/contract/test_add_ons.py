@@ -21,9 +21,11 @@ from ebbtide.declaration.model.declare import declare
 from ebbtide.declaration.model.faults import DeclarationError
 from ebbtide.declaration.model.resolved_pool import resolve
 from ebbtide.declaration.model.rules.system_pool import system_pods
+from tests.contract.flips import GKE_EXISTING
 from tests.declarations import GKE, changed, pool
 from tests.made_up_add_on import CHART, register
-from tests.running import manifest
+from tests.running import in_cluster, manifest
+from tests.synth import synth
 
 
 @pytest.fixture(autouse=True)
@@ -136,3 +138,41 @@ def test_the_cluster_has_it() -> None:
 def test_the_review_knows_its_disks() -> None:
     """A disk of 33 GiB for each installation."""
     assert footprints_with_disks()["ebbtide:addons:Gadget"].volumes_gib == (33,)
+
+
+@pytest.mark.parametrize("name", ["kueue", "trainer", "katib"])
+def test_nothing_of_an_existing_add_on_is_installed(name: str) -> None:
+    """The stack has the queues, and the members' rights to the add-on's kinds, but none of its objects."""
+    team = {"name": "vision", "members": ["ada@acme.example"]}
+    written = changed(GKE_EXISTING, queues=[{"name": "cpus", "pools": ["work"]}], teams=[team])
+    recording = synth(changed(written, addons={"kueue": {}, name: {"existing": True}}))
+    kind = ADD_ONS[name]
+    assert not [item.urn for item in recording if f":addons:{kind.__name__}" in item.urn]
+    objects = [manifest(item) for item in in_cluster(recording)]
+    kinds = {item["kind"] for item in objects}
+    assert {"ResourceFlavor", "Cohort", "ClusterQueue", "LocalQueue", "WorkloadPriorityClass"} <= kinds
+    assert kind.spec.namespace not in [item["metadata"]["name"] for item in objects]
+    rules = [rule for item in objects if item["kind"] == "Role" for rule in item["rules"]]
+    assert {right.group for right in kind.spec.rights} <= {rule["apiGroups"][0] for rule in rules}
+
+
+def test_trials_of_an_existing_katib_are_checked_in_the_teams_namespaces() -> None:
+    """Katib creates what a trial names with its own rights; namespaces of others are not restricted."""
+    team = {"name": "vision", "members": ["ada@acme.example"]}
+    recording = synth(changed(GKE_EXISTING, teams=[team], addons={"katib": {"existing": True}}))
+    binding, *others = [
+        manifest(item)
+        for item in in_cluster(recording)
+        if manifest(item)["metadata"]["name"] == "ebbtide-trials-train"
+        and manifest(item)["kind"] == "ValidatingAdmissionPolicyBinding"
+    ]
+    assert others == []
+    (names,) = binding["spec"]["matchResources"]["namespaceSelector"]["matchExpressions"]
+    assert names["values"] == ["vision"]
+    (source,) = [
+        manifest(item)["spec"]["ingress"][0]["from"]
+        for item in in_cluster(recording)
+        if manifest(item)["metadata"]["name"] == "katib-controller"
+    ]
+    namespaces = [item["namespaceSelector"]["matchLabels"]["kubernetes.io/metadata.name"] for item in source]
+    assert namespaces == ["katib", "kubeflow"]

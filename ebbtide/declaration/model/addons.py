@@ -48,6 +48,8 @@ class AddOnSpec:
         rights: rights of a team's members in their namespace.
         namespace_labels: labels of the namespaces that its work runs in.
         calls: label key of pods in teams' namespaces that its controller connects to; empty for none.
+        upstream_namespace: namespace of its own manifests, which an existing installation may be in, if it is
+            another one; empty for none.
         untolerating: name of its pods that tolerate no taint, for messages; empty for none.
     """
 
@@ -59,6 +61,7 @@ class AddOnSpec:
     rights: tuple[Right, ...] = ()
     namespace_labels: Mapping[str, str] = field(default_factory=dict[str, str])
     calls: str = ""
+    upstream_namespace: str = ""
     untolerating: str = ""
 
     @property
@@ -98,6 +101,14 @@ class ReleasedAddOn(AddOn):
     digest: Name | None = None
     """Digest of the version's chart for Kueue (`sha256:…`); for the others, the commit of the version's
     tag."""
+    existing: bool = False
+    """True for an existing cluster that has the add-on: nothing is installed. `ebbtide up` reads its version
+    and its configuration before it changes anything."""
+
+    @property
+    def is_installed(self) -> bool:
+        """False for an existing installation."""
+        return not self.existing
 
     @property
     def pin(self) -> Pin:
@@ -140,7 +151,8 @@ class Kueue(ReleasedAddOn):
     """Controller replicas. Several are spread over the system nodes, and the webhooks stay available while
     one replica is replaced; each replica adds to the requests on the system pool."""
     frameworks: Names = default(())
-    """Kueue frameworks to queue besides Jobs, pods and those of the declared add-ons (`ray.io/rayjob`)."""
+    """Kueue frameworks to queue besides Jobs, pods and those of the declared add-ons (`ray.io/rayjob`). An
+    existing Kueue must have all of them."""
 
     @property
     def copies(self) -> int:
@@ -171,11 +183,6 @@ class Pipelines(ReleasedAddOn):
     """Artifact store: a disk in the cluster, or on GKE a bucket, which has no size limit and outlives a
     permanent cluster."""
 
-    @property
-    def is_installed(self) -> bool:
-        """False for an existing installation."""
-        return not self.existing
-
 
 class Trainer(ReleasedAddOn):
     """Kubeflow Trainer, for distributed training, with its runtimes for PyTorch, JAX and others."""
@@ -199,8 +206,9 @@ class Katib(ReleasedAddOn):
     spec: ClassVar = AddOnSpec(
         name="katib",
         title="Katib",
-        # Upstream's default is `kubeflow`, the namespace of Kubeflow Pipelines.
         namespace="katib",
+        # That of Kubeflow Pipelines.
+        upstream_namespace="kubeflow",
         rights=(
             Right("kubeflow.org", ("experiments",), WORK),
             Right("kubeflow.org", ("trials", "suggestions"), READ),

@@ -245,13 +245,13 @@ def reserved_owner(namespace: str, cloud: CloudKind | None = None) -> str | None
 
 
 def system_owner(cluster: Cluster, namespace: str) -> str | None:
-    """Return the owner of a namespace that is not for work: Kubernetes, the cloud, or an add-on that the
-    stack installs; None for any other namespace."""
+    """Return the owner of a namespace that is not for work: Kubernetes, the cloud, or an add-on; None for any
+    other namespace."""
     if (owner := reserved_owner(namespace, cluster.cloud.kind)) is not None:
         return owner
     if namespace == OPERATOR_NAMESPACE and cluster.addons.drivers == "gpu-operator":
         return "NVIDIA's operator"
-    own = (add_on.spec for add_on in cluster.installed if not add_on.spec.runs_work)
+    own = (add_on.spec for add_on in cluster.add_ons if not add_on.spec.runs_work)
     return next((spec.title for spec in own if spec.namespace == namespace), None)
 
 

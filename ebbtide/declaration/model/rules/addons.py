@@ -61,19 +61,41 @@ def _bucket(cluster: Cluster) -> Iterator[Fault]:
 
 
 @cluster_rule(
-    "existing pipelines need existing cluster", f"{_PIPELINES}, ml-pipeline-apiserver-deployment.yaml"
+    "existing add-on needs existing cluster", "Kubernetes docs, custom resources (2026): kinds are installed"
 )
+def _existing_add_ons(cluster: Cluster) -> Iterator[Fault]:
+    if cluster.cloud.existing is not None:
+        return
+    for add_on in cluster.addons.declared:
+        if not add_on.is_installed:
+            yield Fault(
+                f"addons.{add_on.spec.name}.existing",
+                f"The cluster is created by this stack, and {add_on.spec.title} cannot be installed on it "
+                "yet.",
+                "Its objects would be refused.",
+                f"Omit existing to install {add_on.spec.title}, or declare the cluster as cloud.existing.",
+            )
+
+
+@cluster_rule(
+    "replicas of existing Kueue", "ebbtide/declaration/model/addons.py: an existing add-on is not installed"
+)
+def _existing_replicas(cluster: Cluster) -> Iterator[Fault]:
+    kueue = cluster.addons.kueue
+    if kueue is not None and kueue.existing and kueue.replicas != 1:
+        yield Fault(
+            "addons.kueue.replicas",
+            "The existing Kueue has its own replicas.",
+            "The setting would have no effect.",
+            "Omit replicas.",
+        )
+
+
+@cluster_rule("artifacts of existing pipelines", f"{_PIPELINES}, ml-pipeline-apiserver-deployment.yaml")
 def _existing_pipelines(cluster: Cluster) -> Iterator[Fault]:
     pipelines = cluster.addons.pipelines
     if pipelines is None or not pipelines.existing:
         return
-    if cluster.cloud.existing is None:
-        yield Fault(
-            "addons.pipelines.existing",
-            "The cluster is created by this stack, and Kubeflow Pipelines cannot be installed on it yet.",
-            "The deployment ml-pipeline would not be found.",
-            "Omit existing to install Kubeflow Pipelines, or declare the cluster as cloud.existing.",
-        )
     if pipelines.artifacts != "cluster":
         yield Fault(
             "addons.pipelines.artifacts",
