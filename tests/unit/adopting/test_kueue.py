@@ -1,0 +1,287 @@
+"""Queues of a declaration from Kueue's objects: those of Ebbtide, and those of others."""
+
+import copy
+from typing import Any
+
+import pytest
+from hypothesis import assume, given, settings
+
+from ebbtide.analysis.adopting.found import AdoptionError
+from ebbtide.analysis.adopting.kueue import AdoptedQueues, adopt_queues, read
+from ebbtide.declaration.catalog.clouds import CLOUD_SPECS
+from ebbtide.declaration.model.cluster import Cluster
+from ebbtide.declaration.model.declare import declare
+from ebbtide.placement.queue_objects import fallback_objects, layers
+from ebbtide.placement.queueing import queueing
+from tests.declarations import GKE, Declaration, changed
+from tests.unit.placement.test_queueing import queued
+
+generated = settings(max_examples=25, deadline=None)
+EXISTING = changed(
+    GKE, cloud={**GKE["cloud"], "existing": {"name": "theirs"}}, pools=copy.deepcopy(GKE["pools"][1:])
+)
+
+
+def _listed(cluster: Cluster) -> list[dict[str, Any]]:
+    """The objects of a declaration as kubectl lists them: by kind and name."""
+    objects = [dict(item) for layer in layers(queueing(cluster)) for item in layer]
+    objects += [dict(item) for item in fallback_objects(cluster)]
+    return sorted(
+        objects, key=lambda item: (item["kind"], item["metadata"].get("namespace"), item["metadata"]["name"])
+    )
+
+
+def _without_queues(declaration: Declaration) -> Declaration:
+    """A declaration of the pools alone, with the labels that their nodes have."""
+    cluster = declare(declaration)
+    key = CLOUD_SPECS[cluster.site.cloud].fallback_key
+    plain = copy.deepcopy(declaration)
+    for field in ("queues", "teams", "cohort"):
+        plain.pop(field, None)
+    for pool in plain["pools"]:
+        if fallback := cluster.fallback_of(pool["name"]):
+            pool["labels"] = {**pool.get("labels", {}), key: fallback}
+    return _on_existing(plain)
+
+
+def _on_existing(declaration: Declaration) -> Declaration:
+    existing = {**declaration["cloud"], "existing": {"name": declaration["name"]}}
+    work = [pool for pool in declaration["pools"] if pool.get("role") != "system"]
+    return {**declaration, "cloud": existing, "pools": work}
+
+
+def _adopted(objects: list[dict[str, Any]], declaration: Declaration, **more: Any) -> AdoptedQueues:
+    found = read({"kind": "List", "items": objects}, "kueue.json")
+    assert found is not None
+    return adopt_queues(found.objects, declaration, **more)
+
+
+@generated
+@given(queued())
+def test_queues_of_ebbtide_are_adopted_as_declared(declaration: Declaration) -> None:
+    """Objects that a declaration derives give its queues and shares again, and the same objects."""
+    fallbacks = [queue["name"] for queue in declaration.get("queues", ()) if queue.get("fallback")]
+    on_gke = declaration["cloud"]["kind"] == "gke"
+    # On AKS, a fallback needs the cluster's own autoscaler.
+    assume(declaration.get("queues") and (on_gke or not fallbacks))
+    declaration = _on_existing(declaration)
+    cluster = declare(declaration)
+    assume(len(_used(cluster)) == len(cluster.resolved_queues))
+    created = {team.namespace_name for team in cluster.teams}
+    plain = _without_queues(declaration)
+    adopted = _adopted(_listed(cluster), plain, created=created)
+    again = declare({**plain, **adopted.fields})
+    assert adopted.differences == ()
+    assert [item.name for item in adopted.left] == [f"ComputeClass {name}" for name in fallbacks]
+    assert _listed(again) == _listed(cluster)
+    assert _used(again) == _used(cluster)
+    assert _shares(again, fallbacks) == _shares(cluster, fallbacks)
+
+
+def _used(cluster: Cluster) -> dict[str, tuple[str, ...]]:
+    """The pools of each queue that a tenant uses."""
+    queues = cluster.resolved_queues
+    return {
+        queue.name: queue.pools
+        for queue in queues
+        if any(team.queues_used(queue.name) for team in cluster.tenants)
+    }
+
+
+def _shares(cluster: Cluster, fallbacks: list[str]) -> dict[str, tuple[dict[str, int], int]]:
+    """Guarantees and weight of each team; nodes of alternative pools may be exchanged."""
+    alternatives = {pool for queue in cluster.queues if queue.name in fallbacks for pool in queue.pools}
+    return {
+        team.name: (
+            {pool: nodes for pool, nodes in team.guarantee.items() if nodes and pool not in alternatives},
+            team.weight,
+        )
+        for team in cluster.teams
+    }
+
+
+KUEUE = "kueue.x-k8s.io/v1beta2"
+
+
+def _object(kind: str, name: str, spec: Any, *, version: str = KUEUE, **metadata: str) -> dict[str, Any]:
+    return {
+        "apiVersion": version,
+        "kind": kind,
+        "metadata": {"name": name, "uid": "1", **metadata},
+        "spec": spec,
+        "status": {},
+    }
+
+
+def _quota(flavor: str, **amounts: Any) -> dict[str, Any]:
+    """One resource group of a flavor, with limits beside the nominal quota."""
+    limits = {key: amounts.pop(key) for key in ("borrowingLimit", "lendingLimit") if key in amounts}
+    names = {"cpu": "cpu", "memory": "memory", "gpu": "nvidia.com/gpu"}
+    resources = [
+        {"name": names[key], "nominalQuota": value} | {limit: own[key] for limit, own in limits.items()}
+        for key, value in amounts.items()
+    ]
+    return {
+        "coveredResources": [item["name"] for item in resources],
+        "flavors": [{"name": flavor, "resources": resources}],
+    }
+
+
+def _theirs(version: str = KUEUE) -> list[dict[str, Any]]:
+    """Queues of two teams and of shared namespaces, as an administrator writes them."""
+    cohort = "cohortName" if version == KUEUE else "cohort"
+    stop = "MayStopSearch" if version == KUEUE else "Borrow"
+    gpus = {"cloud.google.com/gke-accelerator": "nvidia-tesla-t4", "cloud.google.com/gke-spot": "true"}
+    return [
+        _object("ResourceFlavor", "spot-t4", {"nodeLabels": gpus}, version=version),
+        _object(
+            "ResourceFlavor",
+            "cpus",
+            {"nodeLabels": {"cloud.google.com/gke-nodepool": "cpu"}},
+            version=version,
+        ),
+        _object("ResourceFlavor", "default-flavor", {}, version=version),
+        _object("ResourceFlavor", "aks-cpu", {"nodeLabels": {"agentpool": "cpu"}}, version=version),
+        _object(
+            "ClusterQueue",
+            "research-cq",
+            {
+                cohort: "ml",
+                "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "research"}},
+                "resourceGroups": [_quota("spot-t4", gpu="8", lendingLimit={"gpu": "4"})],
+                "preemption": {"reclaimWithinCohort": "Any", "withinClusterQueue": "LowerPriority"},
+                "fairSharing": {"weight": "2"},
+                "stopPolicy": "None",
+            },
+            version=version,
+        ),
+        _object(
+            "ClusterQueue",
+            "vision-cq",
+            {
+                cohort: "ml",
+                "namespaceSelector": {},
+                "queueingStrategy": "StrictFIFO",
+                "resourceGroups": [_quota("spot-t4", gpu="6", borrowingLimit={"gpu": "4"})],
+                "flavorFungibility": {"whenCanBorrow": stop},
+            },
+            version=version,
+        ),
+        _object(
+            "ClusterQueue",
+            "batch",
+            {"resourceGroups": [_quota("cpus", cpu="20", memory="90Gi")]},
+            version=version,
+        ),
+        _object("ClusterQueue", "unused", {"resourceGroups": []}, version=version),
+        _object("LocalQueue", "gpu", {"clusterQueue": "research-cq"}, version=version, namespace="research"),
+        _object("LocalQueue", "gpu", {"clusterQueue": "vision-cq"}, version=version, namespace="vision"),
+        _object("LocalQueue", "batch", {"clusterQueue": "batch"}, version=version, namespace="etl"),
+        _object("LocalQueue", "cpu", {"clusterQueue": "batch"}, version=version, namespace="reports"),
+        {
+            "apiVersion": version,
+            "kind": "WorkloadPriorityClass",
+            "metadata": {"name": "urgent"},
+            "value": 100,
+        },
+    ]
+
+
+DECLARED = {
+    "queues": [
+        {
+            "name": "batch",
+            "pools": ["cpu"],
+            "localQueues": [{"namespace": "etl"}, {"namespace": "reports", "name": "cpu"}],
+            "preemption": {"withinClusterQueue": "Never", "reclaimWithinCohort": "Never"},
+            "borrowingLimit": {"cpu": 2},
+        },
+        {"name": "research-cq", "pools": ["t4"]},
+        {
+            "name": "vision-cq",
+            "pools": ["t4"],
+            "preemption": {"withinClusterQueue": "Never", "reclaimWithinCohort": "Never"},
+            "queueingStrategy": "StrictFIFO",
+            "borrowingLimit": {"t4": 1},
+        },
+    ],
+    "teams": [
+        {
+            "name": "research",
+            "namespace": {"name": "research", "create": False},
+            "queues": [{"queue": "research-cq", "as": "gpu", "clusterQueue": "research-cq"}],
+            "guarantee": {"t4": 2},
+            "lendingLimit": {"t4": 1},
+            "weight": 2,
+        },
+        {
+            "name": "vision",
+            "namespace": {"name": "vision", "create": False},
+            "queues": [{"queue": "vision-cq", "as": "gpu", "clusterQueue": "vision-cq"}],
+            "guarantee": {"t4": 1},
+        },
+    ],
+    "cohort": {"name": "ml"},
+    "addons": {"kueue": {"existing": True}},
+}
+
+
+@pytest.mark.parametrize("version", [KUEUE, "kueue.x-k8s.io/v1beta1"])
+def test_queues_of_others_are_declared(version: str) -> None:
+    """Every ClusterQueue keeps its name, and quota becomes nodes of the pools that its flavors select."""
+    fields = dict(_adopted(_theirs(version), EXISTING).fields)
+    fields["queues"] = sorted(fields["queues"], key=lambda queue: queue["name"])
+    assert fields == DECLARED
+
+
+def test_every_field_of_others_is_kept_or_listed() -> None:
+    """Each field is the same, or is a difference with its reason; each other object is left with one."""
+    adopted = _adopted(_theirs(), EXISTING)
+    vision = {item.path: item for item in adopted.differences if item.name == "ClusterQueue vision-cq"}
+    assert vision.keys() == {
+        "spec.namespaceSelector.matchLabels.kubernetes.io/metadata.name",
+        "spec.resourceGroups[0].coveredResources",
+        "spec.resourceGroups[0].flavors[]",
+    }
+    assert all(item.reason for item in adopted.differences)
+    assert not any(item.stays for item in vision.values())
+    assert {item.name for item in adopted.left} == {
+        *(f"ResourceFlavor {name}" for name in ("spot-t4", "cpus", "default-flavor", "aks-cpu")),
+        "ClusterQueue unused",
+        "WorkloadPriorityClass urgent",
+    }
+    added = {item.name for item in adopted.differences if not item.path}
+    assert {"ResourceFlavor t4", "ResourceFlavor cpu", "Cohort ml"} <= added
+
+
+def test_a_document_without_objects_of_kueue_is_none() -> None:
+    """A List of other kinds, and what is no object, are another module's."""
+    pods = {"kind": "List", "items": [{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}}]}
+    documents: list[object] = [pods, [], {"items": 3}, None]
+    assert [read(document, "a.json") for document in documents] == [None] * 4
+
+
+@pytest.mark.parametrize(
+    ("item", "message"),
+    [
+        ({"apiVersion": KUEUE, "kind": "ClusterQueue"}, "has no kind, name or namespace"),
+        (_object("LocalQueue", "a", {}), "has no kind, name or namespace"),
+        (_object("ClusterQueue", "a", {}, version="kueue.x-k8s.io/v1"), "is of kueue.x-k8s.io/v1, which"),
+    ],
+)
+def test_an_object_that_cannot_be_read_is_refused(item: dict[str, Any], message: str) -> None:
+    """One message names the file and the object."""
+    with pytest.raises(AdoptionError, match=message) as refused:
+        read({"kind": "List", "items": [item]}, "kueue.json")
+    assert str(refused.value).startswith("kueue.json: ")
+
+
+def test_queues_that_break_a_rule_are_refused() -> None:
+    """Guarantees beyond a pool's maximum are said with the rule's own message."""
+    objects = _theirs()
+    for item in objects:
+        if item["metadata"]["name"] in ("research-cq", "vision-cq"):
+            (group,) = item["spec"]["resourceGroups"]
+            group["flavors"][0]["resources"][0]["nominalQuota"] = "16"
+    with pytest.raises(AdoptionError, match="8 nodes of t4 are guaranteed, and it has at most 4"):
+        _adopted(objects, EXISTING)
