@@ -92,10 +92,12 @@ def _inputs(args: ClusterArgs) -> dict[str, Any]:
         "network": args.network.vpc,
         "subnetwork": args.network.subnet,
         "networking_mode": "VPC_NATIVE",
-        "ip_allocation_policy": {
-            "cluster_secondary_range_name": args.network.pods_range,
-            "services_secondary_range_name": args.network.services_range,
-        },
+        "ip_allocation_policy": without_none(
+            {
+                "cluster_secondary_range_name": args.network.pods_range,
+                "services_secondary_range_name": args.network.services_range,
+            }
+        ),
         "private_cluster_config": {
             "enable_private_nodes": True,
             **({"enable_private_endpoint": True} if cloud.access.private else {}),

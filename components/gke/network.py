@@ -38,19 +38,21 @@ class Network(pulumi.ComponentResource):
     vpc: pulumi.Output[str]
     subnet: pulumi.Output[str]
     pods_range: pulumi.Output[str]
-    services_range: pulumi.Output[str]
+    services_range: pulumi.Output[str] | None
+    """None for a range that GKE manages."""
     egress: tuple[pulumi.Resource, ...]
     """Prerequisites of a node's first download."""
 
     def __init__(self, name: str, args: NetworkArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("ebbtide:gke:Network", name, {}, opts)
         declared = args.network
-        if declared.vpc and declared.subnet and declared.pods_range and declared.services_range:
+        if declared.vpc and declared.subnet and declared.pods_range:
             self.egress = ()
             self.vpc = pulumi.Output.from_input(declared.vpc)
             self.subnet = pulumi.Output.from_input(declared.subnet)
             self.pods_range = pulumi.Output.from_input(declared.pods_range)
-            self.services_range = pulumi.Output.from_input(declared.services_range)
+            services = declared.services_range
+            self.services_range = pulumi.Output.from_input(services) if services else None
         else:
             vpc, subnet, nat = _own(name, args, self)
             self.egress = (nat,)

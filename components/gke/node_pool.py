@@ -96,9 +96,10 @@ class NodePool(pulumi.ComponentResource):
             **without_none({"overrides": pool.overrides or None, "machine": pool.declared_shape}),
             **drain_input(pool),
         }
+        implied = _implied(pool)
         if args.replaced_by is not None:
             inputs.pop("autoscaling", None)
-            own, ignored = args.replaced_by.inputs, all_but(_TYPE, frozenset({"autoscaling"}))
+            own, ignored, implied = args.replaced_by.inputs, all_but(_TYPE, frozenset({"autoscaling"})), []
         super().__init__(
             "ebbtide:gke:NodePool",
             name,
@@ -110,7 +111,7 @@ class NodePool(pulumi.ComponentResource):
             **inputs,
             opts=pulumi.ResourceOptions(
                 parent=self,
-                ignore_changes=ignored,
+                ignore_changes=[*ignored, *implied],
                 deleted_with=args.deleted_with,
                 depends_on=args.depends_on,
             ),
@@ -174,6 +175,16 @@ def _ignored(pool: ResolvedPool) -> list[str]:
     count = ["initialNodeCount"] if pool.nodes.count is None else []
     gvnic = ["nodeConfig.gvnic"] if pool.series and pool.series.gvnic_only else []
     return ["name", *count, *gvnic, *(["placementPolicy.type"] if _placement(pool) else [])]
+
+
+def _implied(pool: ResolvedPool) -> list[str]:
+    """Return the properties that the pool's other properties imply.
+
+    Spot, flex-start and queued nodes use no reservation. A pool that another tool created does not say so,
+    and would be replaced when it is adopted.
+    """
+    unreserved = isinstance(pool.capacity, Spot | FlexStart | Queued)
+    return ["nodeConfig.reservationAffinity"] if unreserved else []
 
 
 def _autoscaling(pool: Pool) -> container.NodePoolAutoscalingArgsDict | None:

@@ -122,13 +122,13 @@ class GkeNetwork(Declared):
     services: str = "10.8.0.0/20"
     """Range of the services' addresses (CIDR)."""
     vpc: str | None = None
-    """An existing VPC: its name or self link. It requires `subnet`, `podsRange` and `servicesRange`."""
+    """An existing VPC: its name or self link. It requires `subnet` and `podsRange`."""
     subnet: str | None = None
     """An existing subnet of `vpc`: its name or self link."""
     pods_range: str | None = None
     """Name of the subnet's secondary range for pods."""
     services_range: str | None = None
-    """Name of the subnet's secondary range for services."""
+    """Name of the subnet's secondary range for services. Default with `vpc`: a range that GKE manages."""
 
 
 class GkeConsolidation(Declared):
@@ -199,7 +199,7 @@ class AksAccess(Declared):
 
 
 class AksNetwork(Declared):
-    """The cluster's network: a new one with these ranges, an existing subnet, or AKS's own."""
+    """The cluster's network: a new one with these ranges, or an existing subnet."""
 
     nodes: str = "10.224.0.0/16"
     """Range of the nodes' addresses (CIDR)."""
@@ -209,9 +209,6 @@ class AksNetwork(Declared):
     """Range of the services' addresses (CIDR)."""
     subnet: str | None = None
     """Resource id of an existing subnet for the nodes."""
-    managed: bool = False
-    """True for a network that AKS creates in the nodes' resource group, as the Azure CLI does by default:
-    10.224.0.0/12, which nothing else can use. Fixed when the cluster is created."""
 
 
 class AksConsolidation(Declared):

@@ -260,14 +260,17 @@ def _tainted_by_cloud(pool: PoolIn) -> bool:
 
 
 @pool_rule(
-    "work pool is tainted", "kubernetes/autoscaler#2377, Azure/AKS#1874: GPU pools that never reach zero"
+    "work pool is tainted",
+    "kubernetes/autoscaler#2377, Azure/AKS#1874: GPU pools that never reach zero",
+    severity=Severity.WARNED,
 )
 def _untainted(pool: PoolIn) -> Iterator[Fault]:
     if pool.pool.taints == () and not pool.pool.is_system and not _tainted_by_cloud(pool):
         yield Fault(
             pool.at("taints"),
             "A work pool without taints accepts any pod.",
-            "System pods would run on its nodes, and it could not scale to zero.",
+            "System pods, and pods of teams that name no queue, may run on its nodes, and it could not scale "
+            "to zero.",
             "Omit taints for the derived taint, or write at least one.",
         )
 

@@ -115,11 +115,11 @@ def _unparsed(path: str, text: str) -> Fault:
 
 
 def _ranges(network: GkeNetwork | AksNetwork) -> dict[str, str]:
-    """Return the declared ranges by field; none of the nodes for a network that the stack does not create."""
+    """Return the declared ranges by field; none for an existing network, which has its own."""
     match network:
         case GkeNetwork(vpc=None):
             return {"nodes": network.nodes, "pods": network.pods, "services": network.services}
-        case AksNetwork(subnet=None, managed=False):
+        case AksNetwork(subnet=None):
             return {"nodes": network.nodes, "pods": network.pods, "services": network.services}
         case AksNetwork():
             return {"pods": network.pods, "services": network.services}
@@ -135,37 +135,6 @@ def _ranges_parse(cluster: Cluster) -> Iterator[Fault]:
     for index, text in enumerate(cluster.cloud.access.networks):
         if _parsed(text) is None:
             yield _unparsed(f"cloud.access.networks[{index}]", text)
-
-
-@cluster_rule(
-    "AKS-managed network",
-    f"{_OUTBOUND_DOCS}; azure-aks-docs private-clusters.md (2026-08): a zone is linked to the network",
-    CloudKind.AKS,
-)
-def _managed(cluster: Cluster) -> Iterator[Fault]:
-    """Refuse settings of a network of the stack's own: AKS determines those of its network."""
-    cloud = cluster.cloud
-    if not isinstance(cloud, Aks) or not cloud.network.managed:
-        return
-    default = AksNetwork.model_fields["nodes"].default
-    for field, is_written in (
-        ("nodes", cloud.network.nodes != default),
-        ("subnet", cloud.network.subnet is not None),
-    ):
-        if is_written:
-            yield Fault(
-                f"{_PATH}.{field}",
-                f"AKS manages the network, and {field} is declared.",
-                "The field would have no effect.",
-                f"Remove {field}, or remove managed.",
-            )
-    if "/" in cloud.access.private_dns_zone:
-        yield Fault(
-            "cloud.access.privateDnsZone",
-            "AKS manages the network, and the private DNS zone is declared.",
-            NO_CLUSTER,
-            "Write system or none, or remove managed.",
-        )
 
 
 @cluster_rule("no overlapping ranges", _CIDR_SOURCE)
@@ -184,27 +153,24 @@ def _no_overlap(cluster: Cluster) -> Iterator[Fault]:
 
 @cluster_rule(
     "existing network complete",
-    "pulumi-gcp 10.2.0, container.Cluster ipAllocationPolicy (2026)",
+    "pulumi-gcp 10.2.0, container.Cluster ipAllocationPolicy; GKE docs, alias-ips: GKE-managed range of "
+    "services (2026)",
     CloudKind.GKE,
 )
 def _existing_vpc_is_whole(cluster: Cluster) -> Iterator[Fault]:
     network = cluster.cloud.network
     if not isinstance(network, GkeNetwork):
         return
-    parts = {
-        "vpc": network.vpc,
-        "subnet": network.subnet,
-        "podsRange": network.pods_range,
-        "servicesRange": network.services_range,
-    }
+    parts = {"vpc": network.vpc, "subnet": network.subnet, "podsRange": network.pods_range}
     missing = [name for name, value in parts.items() if value is None]
-    if 0 < len(missing) < len(parts):
-        written = [name for name in parts if name not in missing]
+    written = [name for name in parts if name not in missing]
+    written += [] if network.services_range is None else ["servicesRange"]
+    if missing and written:
         yield Fault(
             f"{_PATH}.{missing[0]}",
             f"The existing network is incomplete: {', '.join(written)} without {', '.join(missing)}.",
             "The addresses of nodes, pods and services would be undefined.",
-            f"Write {', '.join(missing)} too, or omit all four for a network of the cluster's own.",
+            f"Write {', '.join(missing)} too, or omit all of them for a network of the cluster's own.",
         )
 
 
@@ -312,10 +278,10 @@ def _outbound(cluster: Cluster) -> Iterator[Fault]:
     if not isinstance(cloud, Aks) or cloud.existing is not None or not isinstance(profile, Mapping):
         return
     outbound = cast("Mapping[str, object]", profile).get("outboundType")
-    if outbound == _MANAGED_NETWORK and not cloud.network.managed:
+    if outbound == _MANAGED_NETWORK:
         needs, fix = (
             "a network that AKS manages",
-            "Write network.managed, or userAssignedNATGateway and network.subnet, or omit it.",
+            "Write userAssignedNATGateway, and network.subnet, or omit it.",
         )
     elif outbound in _OWN_EGRESS and cloud.network.subnet is None:
         needs, fix = f"a subnet with {_OWN_EGRESS[str(outbound)]}", "Write network.subnet, or omit it."
