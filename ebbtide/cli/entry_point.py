@@ -20,6 +20,7 @@ from typer.core import TyperGroup
 
 from ebbtide import __version__, lazy_packages
 from ebbtide.cli import config as config_commands
+from ebbtide.cli.adopt import adopt
 from ebbtide.cli.consoles import ExitStatus, discard_output, prepare_streams, say, write
 from ebbtide.cli.cost import cost
 from ebbtide.cli.cp import cp
@@ -87,6 +88,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "replay": "replay examples/traces/dev.csv dev --against main",
     "trace fetch": "trace fetch philly",
     "trace export": "trace export --since 30d --all-namespaces --out jobs.csv",
+    "adopt": "adopt shared --from cluster.json",
     "up": "up dev",
     "status": "status dev --watch",
     "sleep": "sleep dev --wait",
@@ -147,9 +149,9 @@ def root(
 ) -> None:
     """ML clusters on GKE and AKS from one declaration.
 
-    Only `quota`, `prices`, `up`, `status`, `sleep`, `wake`, `extend`, `reap`, `destroy`, `follow`,
-    `jobs`, `logs`, `cp`, `why`, `cancel`, `rerun`, `run`, `shell`, `notebook`, `cost`, `trace export`,
-    --submit and --when need access to a backend, a cloud or a cluster.
+    Only `quota`, `prices`, `adopt` without --from, `up`, `status`, `sleep`, `wake`, `extend`, `reap`,
+    `destroy`, `follow`, `jobs`, `logs`, `cp`, `why`, `cancel`, `rerun`, `run`, `shell`, `notebook`, `cost`,
+    `trace export`, --submit and --when need access to a backend, a cloud or a cluster.
     """
 
 
@@ -257,7 +259,7 @@ _COMMANDS = cast(
     "Mapping[str, list[Callable[..., None]]]",
     {
         "Review": [preview, review, machines, quota, schema],
-        "Cluster": [up, status, sleep, wake, extend, reap, destroy],
+        "Cluster": [adopt, up, status, sleep, wake, extend, reap, destroy],
         "Work": [profile, run, shell, notebook, job, sweep, follow, jobs, logs, cp, why, cancel, rerun, cost],
         "Rehearsal": [rehearse, replay],
     },

@@ -34,6 +34,7 @@ _OFFLINE: Final = {*("--version", "config", "job", "machines", "preview", "profi
 """Commands of `ebbtide` that reach nothing: `test_offline_commands_run` runs those of all other pages."""
 
 _ELSEWHERE: Final = {
+    "adopt": "tests/unit/cli/test_adopt.py",
     "--trace": "kueue-replay/tests/unit/test_command.py",
     "state.json": "rehearsal/tests/engine/test_predicted_changes.py",
     "--install-completion": "tests/unit/cli/test_help.py",

@@ -162,7 +162,7 @@ def read_stack(directory: Path, stack: str, *, config_file: Path | None = None) 
     Raises:
         StackFileError: a file is missing, malformed or has the wrong structure.
     """
-    project_file = _project_file(directory)
+    project_file = project_path(directory)
     project_document = _read(project_file)
     settings = _mapping(project_document.value, f"{project_file}")
     project = settings.get("name")
@@ -267,7 +267,12 @@ def _with_changes(declaration: Declaration, **settings: Declaration | None) -> D
     return replace(declaration, changes=(*declaration.changes, *changes))
 
 
-def _project_file(directory: Path) -> Path:
+def project_path(directory: Path) -> Path:
+    """Return the project's file, `Pulumi.yaml`, in a directory or above it.
+
+    Raises:
+        StackFileError: there is no such directory or project.
+    """
     if not directory.is_dir():
         raise StackFileError(f"There is no directory {directory}.")
     for parent in (directory, *directory.resolve().parents):

@@ -115,9 +115,12 @@ class Inputs:
 
     def parts(self, path: str) -> tuple["Inputs", ...]:
         """Return a list of objects."""
+        return tuple(map(Inputs, self.objects(path)))
+
+    def objects(self, path: str) -> tuple[dict[str, Plain], ...]:
+        """Return a list of objects as they are."""
         value = self._at(path)
-        items = value if isinstance(value, list) else ()
-        return tuple(Inputs(item) for item in items if isinstance(item, dict))
+        return tuple(item for item in value if isinstance(item, dict)) if isinstance(value, list) else ()
 
 
 FindMachine: TypeAlias = Callable[[str], Machine | None]

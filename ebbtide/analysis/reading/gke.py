@@ -35,6 +35,7 @@ from ebbtide.declaration.model.pool import (
     SecondaryBootDisk,
     Taint,
     TaintEffect,
+    Upgrade,
 )
 from ebbtide.declaration.model.resolved_pool import NO_ADDONS
 from ebbtide.declaration.model.site import Site
@@ -61,6 +62,7 @@ _EFFECTS: Final = {
     "PREFER_NO_SCHEDULE": TaintEffect.PREFER_NO_SCHEDULE,
     "NO_EXECUTE": TaintEffect.NO_EXECUTE,
 }
+_IMAGES: Final = {"COS_CONTAINERD": "cos", "UBUNTU_CONTAINERD": "ubuntu"}
 _DRIVERS: Final = {"INSTALLATION_DISABLED": "none", "LATEST": "latest"}
 
 
@@ -172,6 +174,14 @@ def read_pool(
             for disk in inputs.parts("nodeConfig.secondaryBootDisks")
         ),
         image_streaming=inputs.flag("nodeConfig.gcfsConfig.enabled"),
+        image=_IMAGES.get(inputs.text("nodeConfig.imageType").upper()),
+        location_policy=inputs.text("autoscaling.locationPolicy").lower() or None,
+        service_account=inputs.text("nodeConfig.serviceAccount") or None,
+        threads_per_core=inputs.number("nodeConfig.advancedMachineFeatures.threadsPerCore"),
+        shutdown_grace=_duration(inputs.number("nodeConfig.kubeletConfig.shutdownGracePeriodSeconds")),
+        upgrade=_upgrade(inputs),
+        auto_repair=inputs.flag("management.autoRepair"),
+        auto_upgrade=inputs.flag("management.autoUpgrade"),
         compact=inputs.text("placementPolicy.type") == "COMPACT" and not topology,
         gvnic=inputs.flag("nodeConfig.gvnic.enabled"),
         tpu_topology=topology or None,
@@ -234,8 +244,7 @@ def _sharing(attached: Inputs) -> GpuSharingConfig | None:
 
 def _capacity(inputs: Inputs) -> AnyCapacity:
     """Return the capacity type: of the first field that is set."""
-    limit = seconds(inputs.text("nodeConfig.maxRunDuration"))
-    duration = None if limit is None else timedelta(seconds=limit)
+    duration = _duration(seconds(inputs.text("nodeConfig.maxRunDuration")))
     if inputs.flag("queuedProvisioning.enabled"):
         return Queued.model_construct(max_run_duration=duration)
     if inputs.flag("nodeConfig.flexStart"):
@@ -249,6 +258,17 @@ def _capacity(inputs: Inputs) -> AnyCapacity:
         name = inputs.text("nodeConfig.reservationAffinity.values[0]") or None
         return Reservation.model_construct(affinity=_AFFINITIES[affinity], name=name)
     return OnDemand()
+
+
+def _duration(length: int | None) -> timedelta | None:
+    return None if length is None else timedelta(seconds=length)
+
+
+def _upgrade(inputs: Inputs) -> Upgrade | None:
+    surge, unavailable = (inputs.number(f"upgradeSettings.max{name}") for name in ("Surge", "Unavailable"))
+    if surge is None and unavailable is None:
+        return None
+    return Upgrade.model_construct(max_surge=surge, max_unavailable=unavailable)
 
 
 def _local_ssds(inputs: Inputs, field: str) -> LocalSsdConfig | None:

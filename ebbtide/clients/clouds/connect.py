@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from ebbtide.clients.clouds.interfaces import (
     Account,
@@ -70,6 +71,19 @@ def inventory(account: Account) -> Inventory:
             from ebbtide.clients.clouds.azure_inventory import AzureInventory  # noqa: PLC0415
 
             return AzureInventory(account, azure_credential())
+
+
+def gke_clusters(project: str) -> Sequence[Mapping[str, Any]]:
+    """Return the descriptions of a project's clusters with their pools, as Kubernetes Engine v1 has them.
+
+    Raises:
+        CredentialsError: there are no credentials for the cloud.
+        CloudApiError: the cloud rejects the request or does not answer.
+    """
+    from ebbtide.clients.clouds.google import google_session  # noqa: PLC0415
+    from ebbtide.clients.clouds.google_inventory import GoogleInventory  # noqa: PLC0415
+
+    return GoogleInventory(Account(CloudKind.GKE, project), google_session()).clusters()
 
 
 def metric_source(cloud: CloudKind, store: str) -> MetricSource:

@@ -101,11 +101,11 @@ class GoogleInventory:
 
     def check(self) -> None:
         """See `Inventory.check`: permission to list clusters is required to delete them."""
-        self._clusters()
+        self.clusters()
 
     def identify(self, cluster: ClusterIdentity) -> ClusterIdentity:
         """See `Inventory.identify`: adds GKE's id of the cluster."""
-        existing = next((item for item in self._clusters() if _id_of(item) == cluster.id), None)
+        existing = next((item for item in self.clusters() if _id_of(item) == cluster.id), None)
         return cluster if existing is None else replace(cluster, uid=str(existing["id"]))
 
     def of_cluster(self, cluster: ClusterIdentity) -> Sequence[CloudResource]:
@@ -119,7 +119,7 @@ class GoogleInventory:
         names = marked.load_balancers(
             item for kind in items if kind.noun == "firewall rule" for item in items[kind]
         )
-        clusters = [_cluster(item) for item in self._clusters() if _id_of(item) == cluster.id]
+        clusters = [_cluster(item) for item in self.clusters() if _id_of(item) == cluster.id]
         parts = [
             _resource(kind, item, cluster.id)
             for kind in _KINDS
@@ -130,7 +130,7 @@ class GoogleInventory:
 
     def expiring(self) -> Sequence[CloudResource]:
         """See `Inventory.expiring`: clusters, node pools, and labelled resources of Compute Engine."""
-        clusters = self._clusters()
+        clusters = self.clusters()
         owners = {(item["name"], item["location"]): _id_of(item) for item in clusters}
         listed = [
             *(_cluster(item) for item in clusters),
@@ -188,7 +188,7 @@ class GoogleInventory:
             errors = cast("list[Item]", error.get("errors") or [error])
             raise CloudApiError("; ".join(str(item.get("message", "")) for item in errors))
 
-    def _clusters(self) -> list[dict[str, Any]]:
+    def clusters(self) -> list[dict[str, Any]]:
         """Return the project's clusters.
 
         Raises:

@@ -28,6 +28,10 @@ _SAME = (
     "priced_node",
 )
 """Properties of a pool that its resource has, or that follow from it."""
+_ON_GKE = (
+    *("image", "location_policy", "threads_per_core", "shutdown_grace", "upgrade"),
+    *("auto_repair", "auto_upgrade"),
+)
 
 
 @settings(max_examples=40, deadline=None)
@@ -68,3 +72,6 @@ def _check(declaration: Declaration) -> None:
         if declared.site.cloud is CloudKind.GKE:
             assert bool(recorded.gvnic) == bool(pool.gvnic)
             assert recorded.secondary_boot_disks == pool.secondary_boot_disks
+            assert {name: getattr(recorded, name) for name in _ON_GKE} == {
+                name: getattr(pool, name) for name in _ON_GKE
+            }

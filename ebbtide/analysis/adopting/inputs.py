@@ -1,0 +1,107 @@
+"""Attributes of a resource under a provider's own names, fitted to the inputs of Pulumi's type.
+
+Documents of GKE's API and of Terraform spell the same properties in other ways: in snake case, in the
+singular for a list, a block as a list of one object, numbers and booleans as text. The installed SDK has the
+properties and their types, and decides.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, cast
+
+from pydantic.alias_generators import to_camel
+
+from ebbtide.analysis.recording.values import Plain, leaves
+from ebbtide.declaration.providers.schema import (
+    Property,
+    alternatives,
+    item_of,
+    properties,
+    properties_of,
+    word,
+)
+from ebbtide.values.paths import child_path
+
+
+@dataclass(slots=True)
+class Fitted:
+    """The inputs of a resource.
+
+    Attributes:
+        inputs: the inputs with a value, in the provider's names.
+        output_only: paths of attributes that are no inputs.
+    """
+
+    inputs: dict[str, Plain]
+    output_only: list[str] = field(default_factory=list[str])
+
+
+def fitted(token: str, attributes: Mapping[str, Any]) -> Fitted:
+    """Return the inputs in a resource's attributes.
+
+    Args:
+        token: the resource's type.
+        attributes: attributes in camel or snake case.
+    """
+    result = Fitted({})
+    result.inputs = dict(_object(properties(token), attributes, "", result))
+    return result
+
+
+def _object(
+    known: Mapping[str, Property], values: Mapping[str, Any], path: str, into: Fitted
+) -> Iterator[tuple[str, Plain]]:
+    names = {name.lower(): name for name in known}
+    for key, value in values.items():
+        name = _name(key, names)
+        if value in _EMPTY:
+            continue
+        if name is None:
+            into.output_only += [
+                leaf for leaf, item in leaves(value, child_path(path, key)) if item is not None
+            ]
+            continue
+        fits = _value(known[name].hint, value, child_path(path, name), into)
+        if fits not in _EMPTY:
+            yield name, fits
+
+
+_EMPTY: Final[tuple[Any, ...]] = (None, "", [], {})
+
+
+def _name(key: str, names: Mapping[str, str]) -> str | None:
+    """Return the property of an attribute; Terraform names a list of blocks in the singular."""
+    camel = to_camel(key).lower() if "_" in key else key.lower()
+    plurals = (f"{camel}s", f"{camel.removesuffix('y')}ies", camel.removesuffix("s"))
+    return next((names[name] for name in (camel, *plurals) if name in names), None)
+
+
+def _value(hint: Any, value: Any, path: str, into: Fitted) -> Plain:
+    choice = alternatives(hint)[0]
+    match word(choice), value:
+        case "object", [only]:
+            return _value(hint, only, path, into)
+        case "object", dict():
+            return dict(_object(properties_of(choice), cast("dict[str, Any]", value), path, into))
+        case "list", list():
+            items = cast("list[Any]", value)
+            each = item_of(choice)
+            return [_value(each, item, child_path(path, index), into) for index, item in enumerate(items)]
+        case "list", _:
+            return [_value(item_of(choice), value, child_path(path, 0), into)]
+        case kind, _:
+            return _scalar(kind, value)
+
+
+def _scalar(kind: str, value: Any) -> Plain:
+    match kind, value:
+        case "int" | "number", str() if value.lstrip("-").isdecimal():
+            return int(value)
+        case "bool", "true" | "false" | "TRUE" | "FALSE":
+            return value.lower() == "true"
+        case "string", bool():
+            return str(value).upper()
+        case "string", int() | float():
+            return str(value)
+        case _:
+            return value

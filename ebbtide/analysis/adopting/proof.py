@@ -1,0 +1,484 @@
+"""The declaration of a found cluster, proved by going forward: recorded, and compared with what was found.
+
+Every difference becomes an override, or is listed with its reason. A pool with a difference that would
+replace it is left out; a cluster with one stays with its owner, and its pools are declared.
+"""
+
+import copy
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, cast
+
+from ebbtide.analysis.adopting import declaration as writer
+from ebbtide.analysis.adopting.declaration import Fields
+from ebbtide.analysis.adopting.found import CLUSTERS, AdoptionError, Found, FoundResource, LeftOut
+from ebbtide.analysis.providers.changes import FieldChange
+from ebbtide.analysis.providers.property_path import plain_path
+from ebbtide.analysis.reading import aks, gke
+from ebbtide.analysis.reading.facts import RecordedPool
+from ebbtide.analysis.recording.recording import Recording, Resource
+from ebbtide.analysis.recording.values import UNKNOWN, Plain, at, leaves, masked, revealed
+from ebbtide.analysis.review.difference import Change, compare
+from ebbtide.declaration.model import declare
+from ebbtide.declaration.model.faults import DeclarationError, Fault
+from ebbtide.declaration.model.pool import Role, field_by_input
+from ebbtide.declaration.model.rules.overrides import CLUSTERS as CLUSTER_OVERRIDES
+from ebbtide.declaration.model.rules.overrides import POOLS as POOL_OVERRIDES
+from ebbtide.declaration.model.rules.overrides import Overridable
+from ebbtide.declaration.providers.constraints import constraints_of
+from ebbtide.values.paths import ancestors, is_within, path_keys
+
+Record = Callable[[Fields], Recording]
+"""Records the stack's program with a declaration. Raises `EbbtideError` if the program fails."""
+
+_NAMES: Final = {
+    gke.CLUSTER: "name",
+    gke.NODE_POOL: "name",
+    aks.CLUSTER: "resourceName",
+    aks.AGENT_POOL: "agentPoolName",
+}
+"""The input with a resource's name in the cloud."""
+
+_ROUNDS: Final = 6
+
+DECLARED: Final = "declared"
+OVERRIDDEN: Final = "overridden"
+LEFT: Final = "left"
+_TOTAL: Final = "total"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FieldRow:
+    """A field that was read.
+
+    Attributes:
+        resource: name of its cluster or pool.
+        path: path in the provider's inputs.
+        value: the found value.
+        status: `declared`, `overridden` or `left`.
+        reason: why it is left; empty otherwise.
+    """
+
+    resource: str
+    path: str
+    value: Plain
+    status: str
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpdateRow:
+    """An input that the first update changes in place.
+
+    Attributes:
+        resource: name of its cluster or pool.
+        path: path in the provider's inputs.
+        old: the found value; None if there is none.
+        new: the declared value; None if there is none.
+    """
+
+    resource: str
+    path: str
+    old: Plain
+    new: Plain
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Adoption:
+    """A proved adoption.
+
+    Attributes:
+        declaration: the object under `ebbtide:cluster`.
+        fields: every field that was read.
+        updates: inputs that the first update changes in place.
+        created: resources that the first update creates, as type and name.
+        left_out: parts that are not adopted.
+        resources: type, logical name and import id of each adopted resource.
+        output_only: number of attributes that are no inputs, by resource.
+        recording: the program's recording with the declaration.
+    """
+
+    declaration: Fields
+    fields: tuple[FieldRow, ...]
+    updates: tuple[UpdateRow, ...]
+    created: tuple[tuple[str, str], ...]
+    left_out: tuple[LeftOut, ...]
+    resources: tuple[Mapping[str, str], ...]
+    output_only: Mapping[str, int]
+    recording: Recording
+
+    def counts(self) -> dict[str, tuple[int, int, int, int]]:
+        """Return the numbers of fields that were read, declared, overridden and left, by resource, and their
+        sums under `total`."""
+        names = [*dict.fromkeys(row.resource for row in self.fields), _TOTAL]
+        return {name: self._counts(name) for name in names}
+
+    def _counts(self, name: str) -> tuple[int, int, int, int]:
+        own = [row.status for row in self.fields if name in (row.resource, _TOTAL)]
+        return len(own), own.count(DECLARED), own.count(OVERRIDDEN), own.count(LEFT)
+
+
+@dataclass(slots=True)
+class _Draft:
+    """A declaration that is being proved.
+
+    Attributes:
+        cloud: the declaration's `cloud`.
+        read: the found pools, by name.
+        pools: the fields of each pool, by name.
+        overrides: overrides by the name of a pool; of the cluster under an empty name.
+        refused: reasons by resource and path for which a value cannot be overridden.
+    """
+
+    found: Found
+    top: Fields
+    cloud: Fields
+    read: Mapping[str, RecordedPool]
+    pools: dict[str, Fields]
+    left_out: list[LeftOut]
+    overrides: dict[str, Fields] = field(default_factory=dict[str, Fields])
+    refused: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
+
+    @property
+    def is_whole(self) -> bool:
+        return "existing" not in self.cloud
+
+    def declaration(self) -> Fields:
+        """Return the object under `ebbtide:cluster`."""
+
+        def with_overrides(fields: Fields, name: str) -> Fields:
+            own = self.overrides.get(name)
+            return copy.deepcopy({**fields, "overrides": own} if own else fields)
+
+        pools = [with_overrides(fields, name) for name, fields in self.pools.items()]
+        return {**self.top, "cloud": with_overrides(self.cloud, ""), "pools": pools}
+
+    def leave(self, name: str, reason: str) -> None:
+        """Leave a pool out."""
+        del self.pools[name]
+        self.overrides.pop(name, None)
+        self.left_out.append(LeftOut(name=f"pool {name}", reason=reason))
+
+
+def adopt(found: Found, top: Fields, cloud: Fields, record: Record, *, pools_only: bool) -> Adoption:
+    """Write the declaration of a found cluster, and prove it.
+
+    Args:
+        found: one cluster and its pools.
+        top: other fields of the declaration: name, owner, queues.
+        cloud: its `cloud`, for the whole cluster.
+        record: records the program.
+        pools_only: whether the cluster stays with its owner.
+
+    Raises:
+        AdoptionError: no pool can be adopted, or the declaration is invalid otherwise.
+    """
+    draft = _draft(found, top, cloud, pools_only=pools_only)
+    for _ in range(_ROUNDS + len(draft.pools)):
+        recording = _recorded(draft, record)
+        if recording is None:
+            continue
+        before = _before(found, recording)
+        changes = tuple(map(_settled, compare(before, recording, deployed=True)))
+        if not _improve(draft, changes, before, recording):
+            return _adoption(draft, changes, before, recording)
+    raise AdoptionError("The declaration of the cluster does not settle.")
+
+
+def _draft(found: Found, top: Fields, cloud: Fields, *, pools_only: bool) -> _Draft:
+    assert found.cloud  # noqa: S101 - a found cluster is of a cloud
+    (cluster,) = found.clusters
+    zones = found_zones(cluster)
+    read = {
+        resource.name: writer.read_pool(resource, found.cloud, cloud["location"], zones)
+        for resource in found.pools
+    }
+    left_out = list(found.left_out)
+    system = next((name for name, pool in read.items() if pool.role is Role.SYSTEM), None)
+    if not pools_only and system is None:
+        pools_only = True
+        reason = "No pool can be the system pool: none always has a node and admits any pod."
+        left_out.append(LeftOut(name="cluster", reason=reason))
+    pools: dict[str, Fields] = {}
+    for name, pool in read.items():
+        try:
+            is_system = not pools_only and name == system
+            pools[name] = writer.pool_fields(pool, is_system=is_system, cluster=cluster)
+        except ValueError as error:
+            left_out.append(LeftOut(name=f"pool {name}", reason=_one_line(error)))
+    in_order = dict(sorted(pools.items(), key=lambda item: item[0] != system))
+    own = writer.existing_fields(cloud, cluster.name) if pools_only else writer.cloud_fields(cloud)
+    return _Draft(found=found, top=top, cloud=own, read=read, pools=in_order, left_out=left_out)
+
+
+def found_zones(cluster: FoundResource) -> tuple[str, ...]:
+    """Return the zones of a cluster, as far as it has them."""
+    zones = cluster.inputs.get("nodeLocations")
+    return tuple(str(zone) for zone in zones) if isinstance(zones, list) else ()
+
+
+def _one_line(error: ValueError) -> str:
+    return " ".join(str(error).split())
+
+
+def _recorded(draft: _Draft, record: Record) -> Recording | None:
+    """Record the declaration; None if it was invalid, and a part of it has been left out."""
+    if not draft.pools:
+        reasons = "\n".join(f"{part.name}: {part.reason}" for part in draft.left_out)
+        raise AdoptionError(f"No pool of the cluster can be adopted.\n{reasons}")
+    declaration = draft.declaration()
+    try:
+        declare.declare(declaration)
+    except DeclarationError as error:
+        if not _without_faults(draft, error.faults):
+            raise
+        return None
+    return record(declaration)
+
+
+def _without_faults(draft: _Draft, faults: tuple[Fault, ...]) -> bool:
+    """Leave out what the rules refuse: overrides, pools, or the cluster; false if that is not possible."""
+    names, changed = list(draft.pools), False
+    for fault in faults:
+        keys = path_keys(fault.path)
+        reason = f"{fault.problem} {fault.consequence}"
+        match keys:
+            case ("pools", int(index), "overrides", *rest):
+                changed |= _refuse(draft, names[index], [str(key) for key in rest], reason)
+            case ("pools", int(index), *_):
+                if names[index] in draft.pools:
+                    draft.leave(names[index], reason)
+                changed = True
+            case ("cloud", "overrides", *rest):
+                changed |= _refuse(draft, "", [str(key) for key in rest], reason)
+            case _ if draft.is_whole:
+                _keep_with_owner(draft, reason)
+                return True
+            case _:
+                pass
+    return changed
+
+
+def _refuse(draft: _Draft, name: str, keys: list[str], reason: str) -> bool:
+    """Remove an override."""
+    while keys:
+        holder: Any = draft.overrides.get(name, {})
+        for key in keys[:-1]:
+            holder = cast("Fields", holder).get(key) if isinstance(holder, dict) else None
+        if isinstance(holder, dict) and cast("Fields", holder).pop(keys[-1], None) is not None:
+            draft.refused[name, ".".join(keys)] = reason
+            return True
+        keys = keys[:-1]
+    return False
+
+
+def _keep_with_owner(draft: _Draft, reason: str) -> None:
+    """Declare pools alone."""
+    (cluster,) = draft.found.clusters
+    draft.left_out.append(LeftOut(name="cluster", reason=reason))
+    draft.cloud = writer.existing_fields(draft.cloud, cluster.name)
+    draft.overrides.pop("", None)
+    for name in draft.pools:
+        draft.pools[name] = writer.pool_fields(draft.read[name], is_system=False, cluster=cluster)
+
+
+def _before(found: Found, recording: Recording) -> Recording:
+    """Return the recording of the found resources that the program creates, under its names."""
+    by_name = {(item.type, item.name): item for item in found.resources}
+    resources = [
+        replace(resource, id=own.id, inputs=own.inputs)
+        for resource in recording
+        if (own := by_name.get((resource.type, name_of(resource)))) is not None and not resource.read
+    ]
+    return Recording(project=recording.project, stack=recording.stack, resources=tuple(resources))
+
+
+def name_of(resource: Resource) -> str:
+    """Return a resource's name in the cloud."""
+    value = revealed(resource.inputs.get(_NAMES.get(resource.type, "")))
+    return value if isinstance(value, str) else ""
+
+
+def _improve(draft: _Draft, changes: tuple[Change, ...], before: Recording, recording: Recording) -> bool:
+    """Override differences, and leave out what would be replaced; false if nothing is left to do."""
+    changed = False
+    for change in changes:
+        if change.old is None or change.new is None:
+            continue
+        name = _key(change.new)
+        replacing: list[str] = []
+        for item in change.fields:
+            if _override(draft, name, item):
+                changed = True
+            elif item.replaces:
+                replacing.append(f"{item.path}: {_reason(draft, change.new, item)}")
+        if replacing and not changed:
+            reason = f"It would be replaced. {' '.join(replacing)}"
+            if name:
+                draft.leave(name, reason)
+            else:
+                _keep_with_owner(draft, reason)
+            return True
+    for resource in before if not changed else ():
+        changed |= _override_kept(draft, resource, recording[resource.urn])
+    return changed
+
+
+def _settled(change: Change) -> Change:
+    """Return a change without fields that the provider does not tell from an absent one: false, and zero."""
+    fields = (item for item in change.fields if item.new is not None or item.old not in _ZEROES)
+    return replace(change, fields=tuple(fields))
+
+
+_ZEROES: Final = (False, 0)
+
+
+def _override_kept(draft: _Draft, old: Resource, new: Resource) -> bool:
+    """Override inputs that the program omits and the provider would keep, so that the declaration has all of
+    them; false if there are none."""
+    changed = False
+    for path, value in leaves(dict(old.inputs)):
+        if at(dict(new.inputs), path) is None and not _kept(draft, new, path, value):
+            changed |= _override(draft, _key(new), FieldChange(path, value, None, replaces=False))
+    return changed
+
+
+def _kept(draft: _Draft, new: Resource, path: str, value: Plain) -> tuple[str, str] | None:
+    """Return status and reason of an input that the program omits; None if it should be declared."""
+    constraints, plain = constraints_of(new.type), plain_path(path)
+    if any(is_within(path, ignored) for ignored in new.ignore_changes):
+        return LEFT, "It matters at creation alone: later values are ignored."
+    if plain in (*constraints.defaults, *constraints.fills):
+        defaults = {**constraints.fills, **constraints.defaults}
+        return (DECLARED, "") if value == defaults[plain] else None
+    if value in _ZEROES and plain not in constraints.computed:
+        return DECLARED, ""
+    (cluster,) = draft.found.clusters
+    if _key(new) and value in writer.inherited(cluster).get(plain, ()):
+        return (DECLARED, "") if draft.is_whole else (LEFT, "The cluster's own default.")
+    return None
+
+
+def _key(resource: Resource) -> str:
+    """Return the name of a pool; empty for the cluster."""
+    return "" if resource.type in CLUSTERS.values() else name_of(resource)
+
+
+def _override(draft: _Draft, name: str, change: FieldChange) -> bool:
+    """Add an override of a found value; false if it is not possible."""
+    value, path = change.old, change.path
+    assert draft.found.cloud  # noqa: S101 - a found cluster is of a cloud
+    if not name and not draft.is_whole:
+        return False
+    rules = (POOL_OVERRIDES if name else CLUSTER_OVERRIDES)[draft.found.cloud]
+    if "[" in path:
+        path = path.partition("[")[0]
+        resources = (item for item in draft.found.resources if _is(item, name))
+        value = at(dict(next(resources).inputs), path)
+    if value in (None, UNKNOWN) and change.replaces:
+        value = constraints_of(rules.token).defaults.get(plain_path(path))
+    if value is None or _obstacle(rules, path, value) or (name, path) in draft.refused:
+        return False
+    holder = draft.overrides.setdefault(name, {})
+    *parents, last = [str(key) for key in path_keys(path)]
+    for parent in parents:
+        holder = holder.setdefault(parent, {})
+    if holder.get(last) == value:
+        return False
+    holder[last] = copy.deepcopy(value)
+    return True
+
+
+def _is(resource: FoundResource, name: str) -> bool:
+    return (resource.type in CLUSTERS.values()) if not name else resource.name == name
+
+
+def _obstacle(rules: Overridable, path: str, value: Plain) -> str:
+    """Return why an input cannot have a value by an override; empty if it can."""
+    plain = plain_path(path)
+    for parent in (plain, *ancestors(plain)):
+        if (known := rules.derived.get(parent)) is not None:
+            return f"it follows from {known}"
+        relied = rules.relied_on.get(parent)
+        if relied is not None and value != relied.value:
+            return relied.otherwise
+    return ""
+
+
+def _reason(draft: _Draft, resource: Resource, change: FieldChange) -> str:
+    """Return why a difference remains, as a sentence."""
+    assert draft.found.cloud  # noqa: S101 - a found cluster is of a cloud
+    name = _key(resource)
+    rules = (POOL_OVERRIDES if name else CLUSTER_OVERRIDES)[draft.found.cloud]
+    obstacle = draft.refused.get((name, change.path)) or _obstacle(rules, change.path, change.old)
+    new = "removes it" if change.new is None else f"sets {shown(change.new)}"
+    return f"Ebbtide {new}{': ' if obstacle else ''}{obstacle}".rstrip(".") + "."
+
+
+def shown(value: Plain) -> str:
+    """Return a value for display, in one line."""
+    return "nothing" if value is None else json.dumps(masked(value), ensure_ascii=False)
+
+
+def _adoption(
+    draft: _Draft, changes: tuple[Change, ...], before: Recording, recording: Recording
+) -> Adoption:
+    by_urn = {change.new.urn: change for change in changes if change.new}
+    rows: list[FieldRow] = []
+    updates: list[UpdateRow] = []
+    for resource in before:
+        new, change = recording[resource.urn], by_urn.get(resource.urn)
+        fields = change.fields if change else ()
+        rows += _rows(draft, resource, new, fields)
+        updates += [
+            UpdateRow(resource=name_of(new), path=item.path, old=item.old, new=item.new) for item in fields
+        ]
+    return Adoption(
+        declaration=draft.declaration(),
+        fields=tuple(rows),
+        updates=tuple(updates),
+        created=tuple(
+            (change.new.type, change.new.name) for change in changes if change.new and not change.old
+        ),
+        left_out=tuple(draft.left_out),
+        resources=tuple(
+            {"type": resource.type, "name": resource.name, "id": resource.id or ""} for resource in before
+        ),
+        output_only={item.name: len(item.output_only) for item in draft.found.resources},
+        recording=recording,
+    )
+
+
+def _rows(
+    draft: _Draft, old: Resource, new: Resource, changes: tuple[FieldChange, ...]
+) -> Iterator[FieldRow]:
+    name = _key(new)
+    own = draft.overrides.get(name, {})
+    spelled = _spelled_otherwise(draft, name, new)
+    for path, value in leaves(dict(old.inputs)):
+        change = next((item for item in changes if item.old is not None and is_within(path, item.path)), None)
+        status, reason = DECLARED, ""
+        if any(is_within(path, item) for item in spelled):
+            pass
+        elif change is not None:
+            status, reason = LEFT, _reason(draft, new, change)
+        elif at(own, path) is not None:
+            status = OVERRIDDEN
+        elif at(dict(new.inputs), path) is None:
+            status, reason = _kept(draft, new, path, value) or (LEFT, "The cloud's own value, which stays.")
+        yield FieldRow(resource=name_of(new), path=path, value=value, status=status, reason=reason)
+
+
+def _spelled_otherwise(draft: _Draft, name: str, new: Resource) -> tuple[str, ...]:
+    """Return the paths of a pool's inputs whose declared field means the same as the found one, such as
+    limits for each zone instead of totals."""
+    if not name:
+        return ()
+    assert draft.found.cloud  # noqa: S101 - a found cluster is of a cloud
+    found = draft.read[name]
+    (cluster,) = draft.found.clusters
+    resource = FoundResource(type=new.type, id="", name=name, inputs=new.inputs)
+    written = writer.read_pool(resource, draft.found.cloud, found.site.location, found_zones(cluster))
+    fields = field_by_input(draft.found.cloud)
+    return tuple(path for path, name in fields.items() if name == "nodes" and found.nodes == written.nodes)

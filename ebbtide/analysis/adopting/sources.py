@@ -1,0 +1,109 @@
+"""Documents about a cluster, recognised by their content."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final, cast
+
+from ebbtide.analysis.adopting import google, terraform
+from ebbtide.analysis.adopting.found import AdoptionError, Found, merged
+from ebbtide.analysis.reading.facts import Inputs
+from ebbtide.errors import EbbtideError
+from ebbtide.text import did_you_mean, or_list
+from ebbtide.values.kueue_api import API_VERSION
+from ebbtide.values.user_files import LARGEST_GENERATED, UserFileError, parse_json, read_text
+
+KINDS: Final = (
+    "`gcloud container clusters describe --format json`",
+    "`terraform state pull`",
+    "`pulumi stack export`",
+    "`kubectl get --output json` of Kueue's objects",
+)
+"""Documents that are read."""
+
+_KUEUE: Final = f"{API_VERSION.partition('/')[0]}/"
+
+
+def read_files(paths: Sequence[Path]) -> Found:
+    """Read documents about one cluster.
+
+    Raises:
+        AdoptionError: files that cannot be read or are no such documents, all at once.
+    """
+    documents: list[Found] = []
+    faults: list[str] = []
+    for path in paths:
+        try:
+            documents.append(_read(path))
+        except EbbtideError as error:
+            faults.append(str(error))
+    if faults:
+        raise AdoptionError("\n".join(faults))
+    return merged(documents)
+
+
+def _read(path: Path) -> Found:
+    try:
+        text = read_text(path, LARGEST_GENERATED)
+    except UserFileError as error:
+        raise AdoptionError(f"{path}: {error}") from error
+    try:
+        document: Any = parse_json(text)
+    except ValueError as error:
+        raise AdoptionError(
+            f"{path} is not JSON, or only a part of it: {error}. Write it again with {or_list(KINDS)}."
+        ) from None
+    file = str(path)
+    found = (
+        google.read(document, file)
+        or terraform.read(document, file)
+        or terraform.read_pulumi(document, text, file)
+        or _kueue_objects(document)
+    )
+    if found is None:
+        raise AdoptionError(
+            f"{path} is no document about a cluster that Ebbtide knows. Write one with {or_list(KINDS)}."
+        )
+    return found
+
+
+def _kueue_objects(document: object) -> Found | None:
+    """Return the objects of Kueue in an object or a list of `kubectl`; None for other documents."""
+    whole = cast("dict[str, Any]", document) if isinstance(document, dict) else {}
+    items: list[Any] = whole["items"] if isinstance(whole.get("items"), list) else [whole]
+    objects = [item for item in items if str(item.get("apiVersion")).startswith(_KUEUE)]
+    return Found(objects=tuple(objects)) if objects else None
+
+
+def one_cluster(found: Found, name: str | None) -> Found:
+    """Return one of the clusters that were found, with its pools.
+
+    Args:
+        found: all of them.
+        name: its name; None for the only one.
+
+    Raises:
+        AdoptionError: there is no such cluster, several, or one that cannot be adopted.
+    """
+    names = [cluster.name for cluster in found.clusters]
+    if not names:
+        raise AdoptionError(
+            "No cluster was found, only pools or objects of one. Add the description of the cluster, which "
+            f"{KINDS[0]} prints."
+        )
+    if name is not None and name not in names:
+        raise AdoptionError(
+            f"There is no cluster {name}{did_you_mean(name, names)} Found: {', '.join(names)}."
+        )
+    chosen = [cluster for cluster in found.clusters if name in (None, cluster.name)]
+    if len(chosen) > 1:
+        places = ", ".join(f"{item.name} in {item.inputs.get('location')}" for item in chosen)
+        raise AdoptionError(f"There are several clusters: {places}. Name one with --cluster, and --location.")
+    (cluster,) = chosen
+    if Inputs(cluster.inputs).flag("enableAutopilot"):
+        raise AdoptionError(
+            f"{cluster.name} is an Autopilot cluster: GKE manages its nodes, so it has no pools to declare. "
+            "Create a Standard cluster beside it, and move the work there."
+        )
+    pools = tuple(pool for pool in found.pools if pool.id.startswith(f"{cluster.id}/"))
+    return replace(found, resources=(cluster, *pools))

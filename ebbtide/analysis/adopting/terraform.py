@@ -1,0 +1,121 @@
+"""Clusters in a Terraform state, or in an exported Pulumi state of another program.
+
+pulumi-gcp is generated from Google's Terraform provider: a resource's attributes are Pulumi's properties
+(`inputs`). Sources: Terraform docs, internals/json-format, and the state's format version 4 (2026).
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, cast
+
+from ebbtide.analysis.adopting import google
+from ebbtide.analysis.adopting.found import AdoptionError, Found, FoundResource, LeftOut
+from ebbtide.analysis.reading.gke import CLUSTER, NODE_POOL
+from ebbtide.analysis.reading.state import recording_of
+from ebbtide.analysis.recording.recording import stack_and_project
+from ebbtide.analysis.recording.values import UNKNOWN, Plain, revealed
+from ebbtide.declaration.cloud_kind import CloudKind
+
+_TYPES: Final = {"google_container_cluster": CLUSTER, "google_container_node_pool": NODE_POOL}
+_VERSION: Final = 4
+
+
+def read(document: object, file: str) -> Found | None:
+    """Return the clusters and pools of a Terraform state, also as `terraform show -json` prints it; None for
+    other documents.
+
+    Raises:
+        AdoptionError: it is a state without a cluster.
+    """
+    state = cast("dict[str, Any]", document) if isinstance(document, dict) else {}
+    if "terraform_version" not in state:
+        return None
+    if not (state.get("version") == _VERSION or "values" in state):
+        raise AdoptionError(
+            f"{file} is a Terraform state in a form that Ebbtide does not read. Write it again with "
+            "`terraform state pull`, or with `terraform show -json`."
+        )
+    values = cast("dict[str, Any]", state.get("values") or {})
+    shown = cast("dict[str, Any]", values.get("root_module") or {})
+    pairs = [*_shown(shown)] if shown else [*_stored(state)]
+    return _found([(_TYPES[kind], values) for kind, values in pairs if kind in _TYPES], file)
+
+
+def _stored(state: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    for resource in state.get("resources") or ():
+        for instance in resource.get("instances") or () if resource.get("mode") == "managed" else ():
+            yield str(resource.get("type")), instance.get("attributes") or {}
+
+
+def _shown(module: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    for resource in module.get("resources") or ():
+        if resource.get("mode") == "managed":
+            yield str(resource.get("type")), resource.get("values") or {}
+    for child in module.get("child_modules") or ():
+        yield from _shown(child)
+
+
+def read_pulumi(document: object, text: str, file: str) -> Found | None:
+    """Return the clusters and pools of a `pulumi stack export`; None for other documents.
+
+    Args:
+        document: the parsed JSON.
+        text: its text.
+        file: its file, for messages.
+
+    Raises:
+        AdoptionError: it is a state without a cluster.
+        StateError: it is no valid state.
+    """
+    deployment = cast("dict[str, Any]", document).get("deployment") if isinstance(document, dict) else None
+    if not isinstance(deployment, dict):
+        return None
+    resources = cast("list[dict[str, Any]]", cast("dict[str, Any]", deployment).get("resources") or [])
+    stack, project = stack_and_project(str(resources[0].get("urn"))) if resources else ("", "")
+    recording = recording_of(text, project=project, stack=stack, file=file)
+    known = set(_TYPES.values())
+    pairs = [
+        (item.type, {**dict(item.outputs), **dict(item.inputs), "id": item.id})
+        for item in recording
+        if item.type in known and not item.read
+    ]
+    plain = [(token, cast("Mapping[str, Any]", _known(revealed(values)))) for token, values in pairs]
+    return _found(plain, file)
+
+
+def _known(value: Plain) -> Plain:
+    """Return a value without encrypted parts."""
+    if isinstance(value, dict):
+        return {key: _known(item) for key, item in value.items() if item is not UNKNOWN}
+    return value
+
+
+def _found(pairs: list[tuple[str, Mapping[str, Any]]], file: str) -> Found:
+    resources: dict[str, FoundResource] = {}
+    left_out: list[LeftOut] = []
+    for token, values in pairs:
+        for kind, attributes, id_ in _with_inline_pools(token, values):
+            resource = google.found_resource(kind, attributes, id_)
+            if reason := google.unsupported(resource) if kind == NODE_POOL else "":
+                left_out.append(LeftOut(name=f"pool {resource.name}", reason=reason))
+            elif kind == token or id_ not in resources:
+                resources[id_] = resource
+    if not resources:
+        raise AdoptionError(f"{file} is a state without a GKE cluster, and without a node pool of one.")
+    projects = {str(item.inputs.get("project")) for item in resources.values()}
+    if len(projects) > 1:
+        raise AdoptionError(f"{file} has clusters of several projects: {', '.join(sorted(projects))}.")
+    return Found(
+        cloud=CloudKind.GKE,
+        account=projects.pop(),
+        resources=tuple(resources.values()),
+        left_out=tuple(left_out),
+    )
+
+
+def _with_inline_pools(token: str, values: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any], str]]:
+    """Yield a resource, and of a cluster its pools, which Terraform also has in the cluster."""
+    id_ = str(values.get("id"))
+    yield token, values, id_
+    inline = values.get("node_pool") or values.get("nodePools") or () if token == CLUSTER else ()
+    for pool in inline:
+        yield NODE_POOL, pool, f"{id_}/nodePools/{pool.get('name')}"

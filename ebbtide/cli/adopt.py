@@ -1,0 +1,144 @@
+"""The `adopt` command. Its dependencies are imported on execution."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ebbtide.cli.consoles import console
+from ebbtide.cli.options import Cwd, Stack, stack_name
+from ebbtide.text import command_line, several
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rich.console import Console
+
+    from ebbtide.operations.adopt import Adopted
+
+
+def adopt(  # noqa: PLR0913 - all but the stack are options
+    stack: Stack = None,
+    *,
+    from_: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--from",
+            metavar="FILE",
+            help="A document about the cluster, as gcloud, Terraform or Pulumi writes it, or Kueue's objects "
+            "from kubectl; several times for several files. No cloud is read.",
+            show_default=False,
+        ),
+    ] = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="The cluster; by default the only one in the files.", show_default=False
+        ),
+    ] = None,
+    project: Annotated[
+        str | None,
+        typer.Option(help="Google Cloud project in which the cluster is read.", show_default=False),
+    ] = None,
+    location: Annotated[
+        str | None,
+        typer.Option(help="Zone or region of the cluster, if several have its name.", show_default=False),
+    ] = None,
+    owner: Annotated[
+        str | None,
+        typer.Option(help="Owner in the declaration; by default the project.", show_default=False),
+    ] = None,
+    pools_only: Annotated[
+        bool, typer.Option("--pools-only", help="Declare the pools alone; the cluster stays with its owner.")
+    ] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace the declaration in an existing file of the stack.")
+    ] = False,
+    cwd: Cwd = Path(),
+) -> None:
+    """Declare a cluster that exists, without changing it.
+
+    It reads the cluster with your credentials, or from files without any; writes Pulumi.STACK.yaml and the
+    file of the resources that the stack imports; and proves the declaration by going forward: recorded, it
+    has the same inputs, or the difference is listed. What would be replaced is left out.
+    """
+    from ebbtide.analysis.preview.stack_files import project_path  # noqa: PLC0415
+    from ebbtide.operations.adopt import Request, prove, write  # noqa: PLC0415
+
+    request = Request(
+        stack=stack_name(stack, None),
+        root=project_path(cwd).parent,
+        files=tuple(from_ or ()),
+        cluster=cluster,
+        location=location,
+        account=project,
+        owner=owner,
+        pools_only=pools_only,
+        overwrite=overwrite,
+    )
+    adopted = prove(request)
+    written = write(request, adopted)
+    output = console(sys.stdout)
+    _show(adopted, output)
+    names = " and ".join(path.name for path in written)
+    output.print(f"Written: {names}. Nothing in the cloud has changed.", soft_wrap=True)
+    output.print(
+        f"See the changes of the first update: {command_line()} preview {request.stack}", soft_wrap=True
+    )
+
+
+def _show(adopted: "Adopted", output: "Console") -> None:
+    """Print the table of fields, and what follows from the adoption."""
+    from rich.table import Table  # noqa: PLC0415
+
+    adoption = adopted.adoption
+    output.print(f"{adopted.cluster} in {adopted.place}", soft_wrap=True)
+    table = Table(box=None, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("RESOURCE", overflow="fold")
+    for heading in ("READ", "DECLARED", "OVERRIDDEN", "LEFT"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for name, counts in adoption.counts().items():
+        table.add_row(name, *map(str, counts))
+    output.print(table)
+    for heading, lines in _sections(adopted):
+        output.print()
+        output.print(heading, soft_wrap=True)
+        for line in lines:
+            output.print(f"  {line}", soft_wrap=True, markup=False)
+    output.print()
+
+
+def _sections(adopted: "Adopted") -> "Iterator[tuple[str, list[str]]]":
+    from ebbtide.analysis.adopting.proof import LEFT, shown  # noqa: PLC0415
+
+    adoption = adopted.adoption
+    left = [
+        f"{row.resource}: {row.path} is {shown(row.value)}. {row.reason}"
+        for row in adoption.fields
+        if row.status == LEFT
+    ]
+    updates = [
+        f"{row.resource}: {row.path} from {shown(row.old)} to {shown(row.new)}" for row in adoption.updates
+    ]
+    created = [f"{name} ({token.rpartition(':')[2]})" for token, name in adoption.created]
+    parts = [f"{part.name}: {part.reason}" for part in adoption.left_out]
+    unread = sum(adoption.output_only.values())
+    yield from (
+        (heading, lines)
+        for heading, lines in (
+            ("Not adopted", parts),
+            ("Left as they are, without a word in the declaration", left),
+            ("Changed in place by the first update", updates),
+            ("Created by the first update", created),
+            (
+                "Accepted violations of the policy, under exceptions in ebbtide:policy",
+                [f"{item['resource']}: {item['rule']}" for item in adopted.exceptions],
+            ),
+            (
+                f"Not counted: {several(unread, 'attribute')} that no program sets, such as status and links",
+                [],
+            ),
+        )
+        if lines or heading.startswith("Not counted")
+    )

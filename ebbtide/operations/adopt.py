@@ -1,0 +1,214 @@
+"""Adoption of an existing cluster: read with the user's credentials or from files, proved and written."""
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, cast
+
+import yaml
+
+from ebbtide.analysis.adopting import google, sources
+from ebbtide.analysis.adopting.found import AdoptionError, Found
+from ebbtide.analysis.adopting.proof import Adoption, adopt
+from ebbtide.analysis.policy.check import check, policy_of
+from ebbtide.analysis.policy.settings import KEY, Level
+from ebbtide.analysis.preview.stack_config import StackFileError
+from ebbtide.analysis.preview.stack_files import StackFiles, read_stack, record_stack
+from ebbtide.analysis.reading.pools import read_clusters, read_pools
+from ebbtide.analysis.recording.recording import Recording
+from ebbtide.clients.clouds.connect import gke_clusters
+from ebbtide.clients.clouds.interfaces import CloudApiError
+from ebbtide.declaration.cloud_kind import CloudKind
+from ebbtide.declaration.project.adopt_file import AdoptedResource, default_file, write_adopt_file
+from ebbtide.declaration.project.source import DECLARATION
+from ebbtide.text import did_you_mean, or_list
+
+_OWNER: Final = "ebbtide-owner"
+_WIDTH: Final = 110
+_AS_ADOPTED: Final = "as it was when the cluster was adopted"
+_CLOUD_FIELDS: Final = {CloudKind.GKE: google.cloud_fields}
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """The cluster to adopt, and how.
+
+    Attributes:
+        stack: name of the stack.
+        root: the directory of `Pulumi.yaml`.
+        files: documents to read; empty to read the cluster itself.
+        cluster: the cluster's name; None for the only one in the files.
+        location: its zone or region; None for any.
+        account: its project, with which it is read; None to read files.
+        owner: the declaration's owner; None for the label of the cluster, or its project.
+        pools_only: whether the cluster stays with its owner.
+        overwrite: whether an existing file of the stack is replaced.
+    """
+
+    stack: str
+    root: Path
+    files: Sequence[Path] = ()
+    cluster: str | None = None
+    location: str | None = None
+    account: str | None = None
+    owner: str | None = None
+    pools_only: bool = False
+    overwrite: bool = False
+
+    @property
+    def stack_file(self) -> Path:
+        """The stack's file."""
+        return self.root / f"Pulumi.{self.stack}.yaml"
+
+
+@dataclass(frozen=True, slots=True)
+class Adopted:
+    """A proved adoption.
+
+    Attributes:
+        cluster: name of the cluster.
+        place: its account and location.
+        adoption: the declaration and its proof.
+        exceptions: violations of mandatory rules of the policy that the cluster has, as exceptions.
+    """
+
+    cluster: str
+    place: str
+    adoption: Adoption
+    exceptions: Sequence[Mapping[str, str]]
+
+
+def prove(request: Request) -> Adopted:
+    """Read a cluster, and return its declaration with the proof. Nothing is written.
+
+    Raises:
+        AdoptionError: the cluster cannot be read or adopted.
+        StackFileError: there is no project.
+        CloudApiError: the cloud rejects the request or does not answer.
+    """
+    faults = _faults(request)
+    found = Found()
+    try:
+        found = _found(request)
+        found = sources.one_cluster(found, request.cluster)
+    except AdoptionError as error:
+        faults.append(str(error))
+    if faults:
+        raise AdoptionError("\n".join(faults))
+    assert found.cloud  # noqa: S101 - a cluster is of a cloud
+    files = _files(request)
+    (cluster,) = found.clusters
+    labels = cast("Mapping[str, str]", cluster.inputs.get("resourceLabels") or {})
+    top = {"name": cluster.name, "owner": request.owner or labels.get(_OWNER) or found.account}
+    own = _CLOUD_FIELDS[found.cloud](found)
+
+    def record(declaration: dict[str, Any]) -> Recording:
+        return record_stack(files.declaring(declaration))
+
+    adoption = adopt(found, top, own, record, pools_only=request.pools_only)
+    place = f"{found.account}, {own['location']}"
+    return Adopted(cluster.name, place, adoption, _exceptions(request, adoption.recording))
+
+
+def _exceptions(request: Request, recording: Recording) -> list[Mapping[str, str]]:
+    """Return the exceptions without which an update of the cluster as it is would be refused."""
+    policy = policy_of(_config(_document(request.stack_file)).get(KEY))
+    findings = check(recording, read_clusters(recording), read_pools(recording), [], policy)
+    return [
+        {"rule": finding.rule.id, "resource": finding.subject.name, "reason": _AS_ADOPTED}
+        for finding in findings
+        if finding.level is Level.MANDATORY and not finding.exception
+    ]
+
+
+def _faults(request: Request) -> list[str]:
+    if request.stack_file.exists() and not request.overwrite:
+        text = "exists already, and nothing was written. Name another stack, or replace its declaration with"
+        return [f"{request.stack_file} {text} --overwrite."]
+    return []
+
+
+def _found(request: Request) -> Found:
+    if request.files:
+        found = sources.read_files(request.files)
+        if request.account and found.account != request.account:
+            raise AdoptionError(
+                f"The files are of a cluster of {found.account}, and --project is {request.account}."
+            )
+        return found
+    if request.account is None or request.cluster is None:
+        raise AdoptionError(
+            "There is no cluster to read. Name files about it with --from, or the cluster itself with "
+            "--project and --cluster."
+        )
+    return _live(request.account, request.cluster, request.location)
+
+
+def _live(project: str, name: str, location: str | None) -> Found:
+    """Read a cluster with the user's credentials."""
+    try:
+        listed = gke_clusters(project)
+    except CloudApiError as error:
+        if error.status in (401, 403):
+            raise AdoptionError(
+                f"{error} To read a cluster, you need the role Kubernetes Engine Viewer "
+                f"(roles/container.viewer) on {project}. Or let its owner run `gcloud container clusters "
+                f"describe {name} --format json`, and name the file with --from."
+            ) from error
+        raise
+    there = [item for item in listed if location in (None, item.get("location"))]
+    names = [str(item.get("name")) for item in there]
+    if name not in names:
+        place = f"{project}, {location}" if location else project
+        known = f"It has {or_list(dict.fromkeys(names))}" if names else "It has none"
+        raise AdoptionError(f"There is no cluster {name} in {place}. {known}{did_you_mean(name, names)}")
+    found = google.read([item for item in there if item.get("name") == name], project)
+    assert found is not None  # noqa: S101 - the API lists clusters
+    return found
+
+
+def _files(request: Request) -> StackFiles:
+    """Return the files of the stack, as with a file that declares nothing yet."""
+    with tempfile.TemporaryDirectory(prefix="ebbtide-") as directory:
+        empty = Path(directory) / request.stack_file.name
+        empty.write_text("config: {}\n")
+        return read_stack(request.root, request.stack, config_file=empty)
+
+
+def write(request: Request, adopted: Adopted) -> tuple[Path, Path]:
+    """Write the stack's file and the file of its resources, and return both."""
+    stack_file, resources = request.stack_file, request.root / default_file(request.stack)
+    write_adopt_file(
+        resources,
+        [AdoptedResource(item["type"], item["name"], item["id"]) for item in adopted.adoption.resources],
+    )
+    declaration = {**adopted.adoption.declaration, "adopt": resources.name}
+    document = _document(stack_file)
+    config = _config(document)
+    config[DECLARATION] = declaration
+    if adopted.exceptions:
+        policy = config.setdefault(KEY, {})
+        policy["exceptions"] = [*policy.get("exceptions", ()), *adopted.exceptions]
+    document["config"] = config
+    text = yaml.safe_dump(
+        document, sort_keys=False, width=_WIDTH, default_flow_style=None, allow_unicode=True
+    )
+    stack_file.write_text(f"# Written by `ebbtide adopt` from {adopted.cluster} in {adopted.place}.\n{text}")
+    return stack_file, resources
+
+
+def _config(document: Mapping[str, Any]) -> dict[str, Any]:
+    config = document.get("config")
+    return dict(cast("dict[str, Any]", config)) if isinstance(config, dict) else {}
+
+
+def _document(stack_file: Path) -> dict[str, Any]:
+    """Return the settings of an existing file, which are kept."""
+    if not stack_file.exists():
+        return {}
+    try:
+        document = yaml.safe_load(stack_file.read_text())
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise StackFileError(f"{stack_file} cannot be read: {' '.join(str(error).split())}.") from error
+    return cast("dict[str, Any]", document) if isinstance(document, dict) else {}

@@ -1,0 +1,138 @@
+"""A declaration of a found GKE cluster is the same cluster again."""
+
+from typing import Any
+
+import pytest
+
+from ebbtide.analysis.adopting import google, sources
+from ebbtide.analysis.adopting.found import AdoptionError
+from ebbtide.analysis.adopting.proof import LEFT, Adoption, adopt
+from ebbtide.declaration.model.declare import declare
+from tests.synth import synth
+from tests.unit.adopting.gke_shapes import Document, cluster, pool
+
+
+def adopted(document: Document, *, pools_only: bool = False) -> Adoption:
+    """The proved adoption of a described cluster."""
+    found = google.read(document, "cluster.json")
+    assert found is not None
+    found = sources.one_cluster(found, None)
+    top = {"name": found.clusters[0].name, "owner": "vision-team"}
+    return adopt(found, top, google.cloud_fields(found), synth, pools_only=pools_only)
+
+
+def _pools(adoption: Adoption) -> dict[str, Any]:
+    return {item["name"]: item for item in adoption.declaration["pools"]}
+
+
+_T4 = pool(
+    "t4",
+    "n1-standard-8",
+    initialNodeCount=0,
+    autoscaling={"enabled": True, "maxNodeCount": 4},
+    config={
+        "spot": True,
+        "labels": {"role": "gpu"},
+        "accelerators": [
+            {
+                "acceleratorCount": "1",
+                "acceleratorType": "nvidia-tesla-t4",
+                "gpuDriverInstallationConfig": {"gpuDriverVersion": "LATEST"},
+            }
+        ],
+        "taints": [
+            {"key": "gpu", "value": "only", "effect": "NO_SCHEDULE"},
+            {"key": "nvidia.com/gpu", "value": "present", "effect": "NO_SCHEDULE"},
+        ],
+    },
+)
+_WORKLOAD_IDENTITY = {"workloadIdentityConfig": {"workloadPool": "acme-ml.svc.id.goog"}}
+
+
+def test_a_cluster_of_gcloud_is_declared_whole() -> None:
+    """Access, network and pools are declared as they are, with the taints and labels that pods rely on."""
+    adoption = adopted(
+        cluster("lab", "us-central1-a", [pool("admin", "e2-standard-4"), _T4], **_WORKLOAD_IDENTITY)
+    )
+    declaration = adoption.declaration
+    assert declaration["cloud"]["access"] == {"networks": ["0.0.0.0/0"]}
+    assert declaration["cloud"]["network"] == {
+        "vpc": "projects/acme-ml/global/networks/default",
+        "subnet": "projects/acme-ml/regions/us-central1/subnetworks/default",
+        "podsRange": "gke-c-pods-0d6f2c3e",
+    }
+    pools = _pools(adoption)
+    assert pools["admin"]["role"] == "system"
+    assert pools["t4"] | {"overrides": {}} == {
+        "name": "t4",
+        "machine": "n1-standard-8",
+        "accelerator": {"type": "nvidia-tesla-t4", "driver": "latest"},
+        "capacity": "spot",
+        "nodes": {"max": 4},
+        "labels": {"role": "gpu"},
+        "taints": [
+            {"key": "gpu", "value": "only", "effect": "NoSchedule"},
+            {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"},
+        ],
+        "serviceAccount": "default",
+        "upgrade": {"maxSurge": 1},
+        "overrides": {},
+    }
+    assert [item["id"].rpartition("/")[2] for item in adoption.resources] == ["lab", "admin", "t4"]
+    assert [row.path for row in adoption.fields if row.status == LEFT] == [
+        "controlPlaneEndpointsConfig.dnsEndpointConfig.allowExternalTraffic"
+    ]
+    assert declare(declaration)
+
+
+def test_pools_alone_leave_the_cluster_to_its_owner() -> None:
+    """With `--pools-only` the cluster is an existing one, and an untainted pool stays untainted."""
+    adoption = adopted(
+        cluster("lab", "us-central1-a", [pool("admin", "e2-standard-4"), _T4]), pools_only=True
+    )
+    assert adoption.declaration["cloud"] == {
+        "kind": "gke",
+        "project": "acme-ml",
+        "location": "us-central1-a",
+        "existing": {"name": "lab"},
+    }
+    assert _pools(adoption)["admin"]["taints"] == []
+    assert [item["type"] for item in adoption.resources] == ["gcp:container/nodePool:NodePool"] * 2
+
+
+def test_a_cluster_that_would_be_replaced_stays_with_its_owner() -> None:
+    """The old dataplane cannot be changed, and Ebbtide relies on the new one."""
+    document = cluster(
+        "lab",
+        "us-central1-a",
+        [pool("admin", "e2-standard-4")],
+        networkConfig={"datapathProvider": "LEGACY_DATAPATH"},
+    )
+    adoption = adopted(document)
+    assert adoption.declaration["cloud"]["existing"] == {"name": "lab"}
+    (part,) = adoption.left_out
+    assert part.name == "cluster"
+    assert "datapathProvider" in part.reason
+    assert "would be replaced" in part.reason
+
+
+def test_windows_pools_are_left_out_and_said() -> None:
+    """A pool of Windows nodes is not declared, and the others are."""
+    windows = pool("win", "n1-standard-8", config={"imageType": "WINDOWS_LTSC_CONTAINERD"})
+    adoption = adopted(cluster("lab", "us-central1-a", [pool("admin", "e2-standard-4"), windows]))
+    assert list(_pools(adoption)) == ["admin"]
+    assert [part.name for part in adoption.left_out] == ["pool win"]
+
+
+def test_an_autopilot_cluster_is_refused() -> None:
+    """GKE manages the nodes of an Autopilot cluster: there is nothing to declare."""
+    with pytest.raises(AdoptionError, match="lab is an Autopilot cluster"):
+        adopted(cluster("lab", "us-central1", [], autopilot={"enabled": True}))
+
+
+def test_every_field_is_counted_once() -> None:
+    """Fields that were read are declared, overridden or left with a reason."""
+    adoption = adopted(cluster("lab", "us-central1-a", [pool("admin", "e2-standard-4"), _T4]))
+    for read, *parts in adoption.counts().values():
+        assert read == sum(parts)
+    assert all(row.reason for row in adoption.fields if row.status == LEFT)
