@@ -33,7 +33,7 @@ class ClusterArgs:
     Attributes:
         declaration: the whole declaration; name, system pool, version, access and lifetime are read from it.
         resource_group: name of the cluster's resource group.
-        subnet: resource id of the nodes' subnet.
+        subnet: resource id of the nodes' subnet; None for AKS's own.
         identity: resource id of the control plane's identity.
         labels: billing tags.
         addon_profiles: AKS's own add-ons, such as Container insights.
@@ -43,7 +43,7 @@ class ClusterArgs:
     declaration: Declaration
     cloud: Aks
     resource_group: pulumi.Input[str]
-    subnet: pulumi.Input[str]
+    subnet: pulumi.Input[str] | None
     identity: pulumi.Input[str]
     labels: Labels
     addon_profiles: Mapping[str, Mapping[str, pulumi.Input[object]]] = field(

@@ -52,7 +52,7 @@ class IdentityArgs:
         name: its name in its resource group.
         resource_group: name of that group.
         subscription: subscription id, part of the ids of role definitions.
-        subnet: resource id of the nodes' subnet.
+        subnet: resource id of the nodes' subnet; None for AKS's own, on which AKS grants the role itself.
         reservations: resource ids of the pools' capacity reservation groups.
         dns_zone: resource id of the declared private DNS zone of a private cluster, if any.
     """
@@ -61,7 +61,7 @@ class IdentityArgs:
     resource_group: pulumi.Input[str]
     location: str
     subscription: str
-    subnet: pulumi.Input[str]
+    subnet: pulumi.Input[str] | None
     reservations: tuple[str, ...] = ()
     dns_zone: str | None = None
     keys: AksKeys = field(default_factory=AksKeys)
@@ -96,14 +96,14 @@ class Identity(pulumi.ComponentResource):
             tags=dict(args.labels),
             opts=pulumi.ResourceOptions(parent=self),
         )
-        scopes: list[tuple[str, pulumi.Input[str], str]] = [
-            (f"{name}-subnet", args.subnet, NETWORK_CONTRIBUTOR)
-        ]
+        scopes: list[tuple[str, pulumi.Input[str], str]] = []
+        if args.subnet is not None:
+            scopes.append((f"{name}-subnet", args.subnet, NETWORK_CONTRIBUTOR))
         scopes += [
             (f"{name}-reservations{group.replace('/', '-')}", group, CONTRIBUTOR)
             for group in reservation_groups(args.reservations)
         ]
-        if args.dns_zone is not None:
+        if args.dns_zone is not None and args.subnet is not None:
             # AKS links the zone to the network, whose id is the subnet's without its last two segments.
             vnet = pulumi.Output.from_input(args.subnet).apply(
                 lambda subnet: subnet.partition("/subnets/")[0]

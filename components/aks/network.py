@@ -36,16 +36,19 @@ class Network(pulumi.ComponentResource):
     """A virtual network with one subnet for nodes; pods use an overlay network.
 
     Network and subnet are two resources: if subnets were declared inside the network, the next update would
-    remove any that something else adds. Neither is billed. For an existing subnet, nothing is created.
+    remove any that something else adds. Neither is billed. For an existing subnet, and for a
+    network of AKS's own, nothing is created.
     """
 
-    subnet: pulumi.Output[str]
-    """Resource id of the nodes' subnet."""
+    subnet: pulumi.Output[str] | None
+    """Resource id of the nodes' subnet; None for AKS's own."""
 
     def __init__(self, name: str, args: NetworkArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("ebbtide:aks:Network", name, {}, opts)
         if args.network.subnet is not None:
             self.subnet = pulumi.Output.from_input(args.network.subnet)
+        elif args.network.managed:
+            self.subnet = None
         else:
             self.subnet = _own(name, args, self).id
         self.register_outputs({"subnet": self.subnet})

@@ -119,6 +119,7 @@ AKS_CLOUD = [
     flip("AksNetwork.pods", AKS, "cloud.network.pods", "10.246.0.0/16"),
     flip("AksNetwork.services", AKS, "cloud.network.services", "10.2.0.0/16"),
     flip("AksNetwork.subnet", AKS, "cloud.network.subnet", SUBNET),
+    flip("AksNetwork.managed", AKS, "cloud.network", {"managed": True}),
     flip("Aks.keys", AKS, "cloud.keys", AKS_KEYS),
     flip("AksKeys.secrets", AKS, "cloud.keys", AKS_KEYS),
     flip("AksKeys.vault", AKS, "cloud.keys", AKS_KEYS, {"secrets": AKS_KEYS["secrets"], "grant": False}),

@@ -199,7 +199,7 @@ class AksAccess(Declared):
 
 
 class AksNetwork(Declared):
-    """The cluster's network: a new one with these ranges, or an existing subnet."""
+    """The cluster's network: a new one with these ranges, an existing subnet, or AKS's own."""
 
     nodes: str = "10.224.0.0/16"
     """Range of the nodes' addresses (CIDR)."""
@@ -209,6 +209,9 @@ class AksNetwork(Declared):
     """Range of the services' addresses (CIDR)."""
     subnet: str | None = None
     """Resource id of an existing subnet for the nodes."""
+    managed: bool = False
+    """True for a network that AKS creates in the nodes' resource group, as the Azure CLI does by default:
+    10.224.0.0/12, which nothing else can use. Fixed when the cluster is created."""
 
 
 class AksConsolidation(Declared):

@@ -73,6 +73,7 @@ ROWS: tuple[ClusterSetting, ...] = (
     ClusterSetting(CloudKind.AKS, "network.nodes", "network.nodes", _RANGE),
     ClusterSetting(CloudKind.AKS, "network.pods", "network.pods", _RANGE),
     ClusterSetting(CloudKind.AKS, "network.services", "network.services", _RANGE),
+    ClusterSetting(CloudKind.AKS, "network.managed", "network.managed", _RANGE),
 )
 
 

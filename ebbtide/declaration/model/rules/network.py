@@ -115,11 +115,11 @@ def _unparsed(path: str, text: str) -> Fault:
 
 
 def _ranges(network: GkeNetwork | AksNetwork) -> dict[str, str]:
-    """Return the declared ranges by field; none for an existing network, which has its own."""
+    """Return the declared ranges by field; none of the nodes for a network that the stack does not create."""
     match network:
         case GkeNetwork(vpc=None):
             return {"nodes": network.nodes, "pods": network.pods, "services": network.services}
-        case AksNetwork(subnet=None):
+        case AksNetwork(subnet=None, managed=False):
             return {"nodes": network.nodes, "pods": network.pods, "services": network.services}
         case AksNetwork():
             return {"pods": network.pods, "services": network.services}
@@ -135,6 +135,37 @@ def _ranges_parse(cluster: Cluster) -> Iterator[Fault]:
     for index, text in enumerate(cluster.cloud.access.networks):
         if _parsed(text) is None:
             yield _unparsed(f"cloud.access.networks[{index}]", text)
+
+
+@cluster_rule(
+    "AKS-managed network",
+    f"{_OUTBOUND_DOCS}; azure-aks-docs private-clusters.md (2026-08): a zone is linked to the network",
+    CloudKind.AKS,
+)
+def _managed(cluster: Cluster) -> Iterator[Fault]:
+    """Refuse settings of a network of the stack's own: AKS determines those of its network."""
+    cloud = cluster.cloud
+    if not isinstance(cloud, Aks) or not cloud.network.managed:
+        return
+    default = AksNetwork.model_fields["nodes"].default
+    for field, is_written in (
+        ("nodes", cloud.network.nodes != default),
+        ("subnet", cloud.network.subnet is not None),
+    ):
+        if is_written:
+            yield Fault(
+                f"{_PATH}.{field}",
+                f"AKS manages the network, and {field} is declared.",
+                "The field would have no effect.",
+                f"Remove {field}, or remove managed.",
+            )
+    if "/" in cloud.access.private_dns_zone:
+        yield Fault(
+            "cloud.access.privateDnsZone",
+            "AKS manages the network, and the private DNS zone is declared.",
+            NO_CLUSTER,
+            "Write system or none, or remove managed.",
+        )
 
 
 @cluster_rule("no overlapping ranges", _CIDR_SOURCE)
@@ -278,10 +309,10 @@ def _outbound(cluster: Cluster) -> Iterator[Fault]:
     if not isinstance(cloud, Aks) or cloud.existing is not None or not isinstance(profile, Mapping):
         return
     outbound = cast("Mapping[str, object]", profile).get("outboundType")
-    if outbound == _MANAGED_NETWORK:
+    if outbound == _MANAGED_NETWORK and not cloud.network.managed:
         needs, fix = (
             "a network that AKS manages",
-            "Write userAssignedNATGateway, and network.subnet, or omit it.",
+            "Write network.managed, or userAssignedNATGateway and network.subnet, or omit it.",
         )
     elif outbound in _OWN_EGRESS and cloud.network.subnet is None:
         needs, fix = f"a subnet with {_OWN_EGRESS[str(outbound)]}", "Write network.subnet, or omit it."

@@ -1,7 +1,7 @@
 """Overrides of provider inputs: known fields, valid types and values, and no inputs that are derived."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -29,11 +29,13 @@ class Relied:
         otherwise: what would happen with another value.
         value: the only value that an override may have; None for none.
         instead: what to do instead of the override.
+        for_teams: true if only the namespaces of teams rely on it.
     """
 
     otherwise: str
     value: bool | str | None = None
     instead: str = "Remove the override."
+    for_teams: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,8 +208,8 @@ _AKS_CLUSTER_RELIED: Final = {
     "networkProfile.networkPluginMode": Relied(
         "Pods would have addresses of the nodes' subnet, which is too small for them.", value="overlay"
     ),
-    "networkProfile.networkDataplane": Relied(_NO_POLICIES, value="cilium"),
-    "networkProfile.networkPolicy": Relied(_NO_POLICIES, value="cilium"),
+    "networkProfile.networkDataplane": Relied(_NO_POLICIES, value="cilium", for_teams=True),
+    "networkProfile.networkPolicy": Relied(_NO_POLICIES, value="cilium", for_teams=True),
     "networkProfile.loadBalancerSku": Relied(
         "AKS creates no cluster with a Basic load balancer since 2025-09-30 (azure-aks-docs, "
         "quotas-skus-regions, 2026-08).",
@@ -234,6 +236,19 @@ CLUSTERS: Final = {
     ),
 }
 """Cluster resources."""
+
+
+def cluster_overrides(cloud: CloudKind, *, teams: bool) -> Overridable:
+    """Return the cluster resource of a cloud, with what Ebbtide relies on.
+
+    Args:
+        cloud: the cloud.
+        teams: whether the cluster has teams.
+    """
+    of = CLUSTERS[cloud]
+    return replace(
+        of, relied_on={path: item for path, item in of.relied_on.items() if teams or not item.for_teams}
+    )
 
 
 _REFUSED: Final = "The provider would refuse the resource, or silently ignore the value."
@@ -552,4 +567,5 @@ def _pool(pool: PoolIn) -> Iterator[Fault]:
 def _cluster(cluster: Cluster) -> Iterator[Fault]:
     if cluster.cloud.overrides and cluster.cloud.existing is None:
         keys = path_keys("cloud.overrides")
-        yield from _faults(_At(CLUSTERS[cluster.site.cloud], keys, len(keys)), cluster.cloud.overrides)
+        of = cluster_overrides(cluster.site.cloud, teams=bool(cluster.teams))
+        yield from _faults(_At(of, keys, len(keys)), cluster.cloud.overrides)

@@ -318,6 +318,15 @@ def test_a_subnet_that_is_there_is_used_and_not_made() -> None:
     assert {str(pool.inputs["vnetSubnetID"]) for pool in pools} == {SUBNET}
 
 
+def test_no_subnet_of_a_network_that_aks_manages() -> None:
+    """AKS creates the network, and grants its identity the role there."""
+    recording = synth(cloud(network={"managed": True}))
+    assert not [item for item in recording if item.type.startswith("azure-native:network:")]
+    assert not [item for item in recording if item.name == "train-identity-subnet"]
+    pools = [item.inputs for item in recording.of_type("azure-native:containerservice:AgentPool")]
+    assert not [pool for pool in (*pools, *cluster(recording)["agentPoolProfiles"]) if "vnetSubnetID" in pool]
+
+
 def test_the_cluster_waits_for_the_grant_of_its_identity() -> None:
     """Without the subnet's grant AKS refuses to make the cluster in it."""
     recording = synth(AKS)
