@@ -9,6 +9,7 @@ import jsonschema
 import pytest
 from typer.testing import CliRunner, Result
 
+from ebbtide.analysis.markdown import LIMIT
 from ebbtide.analysis.review import markdown
 from ebbtide.analysis.review.report import FailedReview, review_schema
 from ebbtide.cli.entry_point import app
@@ -353,5 +354,5 @@ def test_many_errors_fit_into_a_comment() -> None:
     """The Markdown of a thousand errors has the length of a comment, with the number of the omitted ones."""
     error = FaultReport(file="Pulumi.dev.yaml", line=7, message="wrong " * 50, rule="value-type")
     text = markdown.render(FailedReview(stack="dev", errors=(error,) * 1000))
-    assert len(text) <= markdown.LIMIT
+    assert len(text) <= LIMIT
     assert re.search(r"_\d+ errors not shown", text)

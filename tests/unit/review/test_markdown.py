@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ebbtide.analysis.review.markdown import LIMIT, render
+from ebbtide.analysis.markdown import LIMIT
+from ebbtide.analysis.review.markdown import render
 from ebbtide.analysis.review.report import Review
 from tests.unit.review.reviews import dev, finding, hostile, large, review_of
 
