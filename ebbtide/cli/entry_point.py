@@ -25,6 +25,7 @@ from ebbtide.cli.consoles import ExitStatus, discard_output, prepare_streams, sa
 from ebbtide.cli.cost import cost
 from ebbtide.cli.cp import cp
 from ebbtide.cli.destroy import destroy
+from ebbtide.cli.drift import drift
 from ebbtide.cli.extend import extend
 from ebbtide.cli.follow import follow
 from ebbtide.cli.jobs import cancel, jobs, rerun
@@ -91,6 +92,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "adopt": "adopt shared --from cluster.json",
     "up": "up dev",
     "status": "status dev --watch",
+    "drift": "drift dev --format markdown",
     "sleep": "sleep dev --wait",
     "wake": "wake dev",
     "extend": "extend dev --hours 4",
@@ -259,7 +261,7 @@ _COMMANDS = cast(
     "Mapping[str, list[Callable[..., None]]]",
     {
         "Review": [preview, review, machines, quota, schema],
-        "Cluster": [adopt, up, status, sleep, wake, extend, reap, destroy],
+        "Cluster": [adopt, up, status, drift, sleep, wake, extend, reap, destroy],
         "Work": [profile, run, shell, notebook, job, sweep, follow, jobs, logs, cp, why, cancel, rerun, cost],
         "Rehearsal": [rehearse, replay],
     },

@@ -19,6 +19,7 @@ class SchemaOf(StrEnum):
     PREVIEW = "preview"
     REVIEW = "review"
     STATUS = "status"
+    DRIFT = "drift"
     REAP = "reap"
     ERRORS = "errors"
 
@@ -30,6 +31,7 @@ _SCHEMAS: Final = {
     SchemaOf.PREVIEW: ("ebbtide.analysis.preview.report", "preview_schema"),
     SchemaOf.REVIEW: ("ebbtide.analysis.review.report", "review_schema"),
     SchemaOf.STATUS: ("ebbtide.operations.status_report", "status_schema"),
+    SchemaOf.DRIFT: ("ebbtide.analysis.drift.report", "drift_schema"),
     SchemaOf.REAP: ("ebbtide.operations.reap", "reap_schema"),
     SchemaOf.ERRORS: ("ebbtide.declaration.project.diagnostics", "report_schema"),
 }
@@ -46,8 +48,8 @@ def schema(
     """Print a JSON Schema, for editors and programs.
 
     DOCUMENT is `stack` for a stack's file, `declaration` or `policy` for the values of `ebbtide:cluster` and
-    `ebbtide:policy` in it, and `preview`, `review`, `status`, `reap` or `errors` for documents of `--format
-    json`.
+    `ebbtide:policy` in it, and `preview`, `review`, `status`, `drift`, `reap` or `errors` for documents of
+    `--format json`.
     """
     import json  # noqa: PLC0415
 

@@ -17,11 +17,13 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from pulumi import Output, RunError, automation, export
+from pulumi.automation import OpType
 from pulumi.automation.events import EngineEvent, StepEventMetadata
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Column
 
+from ebbtide.analysis.drift.differences import ReadResource
 from ebbtide.analysis.recording.provider_calls import Recorder
 from ebbtide.analysis.recording.provider_proxy import proxied
 from ebbtide.analysis.recording.recording import STACK_TYPE, urn_name
@@ -353,6 +355,25 @@ class Stack:
             )
         return events.errors
 
+    def read(self, urns: list[str] | None = None) -> tuple[list[ReadResource], list[str]]:
+        """Read resources from their clouds, and write nothing (`pulumi refresh --preview-only`).
+
+        Args:
+            urns: their URNs; None for all of the state.
+
+        Returns:
+            The resources, with secrets as `[secret]`, and the errors.
+
+        Raises:
+            OperationError: another update of the stack is in progress.
+        """
+        reads = _Reads(_unwatched)
+        with self._engine(reads.errors):
+            self._stack.preview_refresh(
+                on_event=reads.take, target=urns, config_file=self._config_file, show_secrets=False
+            )
+        return reads.resources, reads.errors
+
     def remove(self, urns: list[str], watch: Callable[[Step], None]) -> list[str]:
         """Destroy some of the stack's resources; arguments, result and errors as for `destroy`."""
         events = _Events(watch)
@@ -454,6 +475,31 @@ def _run(workspace: automation.Workspace, name: str, *command: str) -> str:
     with explained(name):
         line = [*command, "--stack", name]
         return workspace.pulumi_command.run(line, workspace.work_dir, workspace.env_vars).stdout
+
+
+@dataclass(slots=True)
+class _Reads(_Events):
+    """A consumer of the events of a refresh."""
+
+    resources: list[ReadResource] = field(default_factory=list[ReadResource])
+
+    def take(self, event: EngineEvent) -> None:
+        super(_Reads, self).take(event)
+        metadata = event.res_outputs_event.metadata if event.res_outputs_event else None
+        old, new = (metadata.old, metadata.new) if metadata else (None, None)
+        if metadata is None or old is None or not old.custom or metadata.type.startswith("pulumi:"):
+            return
+        read = new if metadata.op is not OpType.DELETE else None
+        self.resources.append(
+            ReadResource(
+                urn=metadata.urn,
+                type=metadata.type,
+                inputs=old.inputs or {},
+                outputs=old.outputs or {},
+                read_inputs=read and (read.inputs or {}),
+                read_outputs=read and (read.outputs or {}),
+            )
+        )
 
 
 def _unwatched(_: Step) -> None:

@@ -1,0 +1,288 @@
+"""Differences between a resource in the state and as read from its cloud, and who makes each of them.
+
+The rows of `makers.csv`, the values that a cloud fills in, and the field managers of Kubernetes objects name
+autoscalers, clouds and controllers; every other difference of a property that a program can set is a
+person's.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeAlias, cast
+
+from ebbtide.analysis.providers import azure, google, kubernetes
+from ebbtide.analysis.providers.property_path import differences, plain_path
+from ebbtide.analysis.recording.values import Plain
+from ebbtide.declaration.providers import makers
+from ebbtide.declaration.providers.constraints import constraints_of
+from ebbtide.declaration.providers.makers import ELSEWHERE, MakerRow, makers_of
+from ebbtide.declaration.providers.schema import alternatives, arguments, item_of, properties_of, word
+from ebbtide.values.paths import Key, path_keys, path_text, value_at
+
+Maker: TypeAlias = makers.Maker | Literal["person"]
+
+_OWN: Final = "pulumi-kubernetes"
+"""Prefix of the field managers of the Kubernetes provider (pulumi-kubernetes 4.25, `fieldManagerName`)."""
+_BOOKKEEPING: Final = frozenset(
+    ("creationTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid")
+)
+"""Metadata that every write changes (Kubernetes API conventions, metadata, 2026)."""
+_EMPTY: Final[Sequence[Plain]] = (None, [], {})
+_IDENTITIES: Final = ("name", "key", "rangeName", "type")
+"""Properties that identify an item of a list, the first that all items have and in which they differ."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadResource:
+    """A resource of the state, and as read.
+
+    Attributes:
+        inputs: inputs in the state.
+        outputs: outputs in the state.
+        read_inputs: inputs as read; None if the resource does not exist.
+        read_outputs: outputs as read; None if it does not exist.
+    """
+
+    urn: str
+    type: str
+    inputs: Mapping[str, Any]
+    outputs: Mapping[str, Any]
+    read_inputs: Mapping[str, Any] | None
+    read_outputs: Mapping[str, Any] | None
+
+    @property
+    def is_deleted(self) -> bool:
+        """True if the resource does not exist."""
+        return self.read_outputs is None
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A property that is not as in the state.
+
+    Attributes:
+        path: property path.
+        old: value in the state; None if absent.
+        new: value as read; None if absent.
+        maker: who makes such a change.
+        source: why: the row of a table, or the field manager.
+    """
+
+    path: str
+    old: Plain
+    new: Plain
+    maker: Maker
+    source: str
+
+
+def differences_of(resource: ReadResource) -> tuple[Difference, ...]:
+    """Return the differences of a resource; none if it was deleted."""
+    if resource.read_outputs is None:
+        return ()
+    old = _properties(resource, resource.outputs)
+    new = _aligned(old, _properties(resource, resource.read_outputs))
+    compared = _Compared(resource, old, new, _aligned(old, dict(resource.inputs)))
+    return tuple(compared.differences())
+
+
+def _properties(resource: ReadResource, outputs: Mapping[str, Any]) -> dict[str, Plain]:
+    """Return what is compared of a resource: without other resources in its lists."""
+    result = {key: value for key, value in outputs.items() if not key.startswith("__")}
+    for row in makers_of(resource.type):
+        if row.maker == ELSEWHERE:
+            own = {item.get("name") for item in _items(resource.inputs.get(row.path))}
+            result[row.path] = [item for item in _items(result.get(row.path)) if item.get("name") in own]
+    return result
+
+
+def _items(value: Any) -> list[Mapping[str, Any]]:
+    return (
+        [item for item in cast("list[Any]", value) if isinstance(item, dict)]
+        if isinstance(value, list)
+        else []
+    )
+
+
+def _aligned(old: Any, new: Any) -> Any:
+    """Return a value with the items of its lists at the positions that they have in another: lists of rules,
+    taints and names have no order of their own. An item that is gone is None."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        before, after = cast("dict[str, Any]", old), cast("dict[str, Any]", new)
+        return {key: _aligned(before.get(key), item) for key, item in after.items()}
+    if not isinstance(old, list) or not isinstance(new, list):
+        return new
+    items, rest = cast("list[Any]", old), list(cast("list[Any]", new))
+    key = _identity([*items, *rest])
+    result = [_taken(rest, lambda other, item=item: other == item) for item in items]
+    for index, item in enumerate(items):
+        if result[index] is None and key:
+            match = _taken(rest, lambda other, name=item[key]: other[key] == name)
+            result[index] = _aligned(item, match)
+    while rest and not key and None in result:
+        result[result.index(None)] = rest.pop(0)
+    return [*result, *rest]
+
+
+def _taken(rest: list[Any], matches: Callable[[Any], bool]) -> Any:
+    """Remove and return the first item of a list that matches; None without one."""
+    found = next((item for item in rest if matches(item)), None)
+    if found is not None:
+        rest.remove(found)
+    return found
+
+
+def _identity(items: Sequence[Any]) -> str:
+    """Return the property that identifies the items of a list; empty if there is none."""
+    if not items or not all(isinstance(item, dict) for item in items):
+        return ""
+    return next((name for name in _IDENTITIES if all(name in item for item in items)), "")
+
+
+@dataclass(frozen=True, slots=True)
+class _Compared:
+    """A resource of the state beside the same as read, whose lists have equal positions.
+
+    Attributes:
+        old: outputs in the state.
+        new: outputs as read.
+        declared: inputs in the state.
+    """
+
+    resource: ReadResource
+    old: dict[str, Plain]
+    new: dict[str, Plain]
+    declared: dict[str, Plain]
+
+    def differences(self) -> Iterator[Difference]:
+        """Yield the differences that the provider does not ignore."""
+        for path, old, new in differences(self.old, self.new):
+            keys = path_keys(path)
+            if not self._is_ignored(plain_path(path), keys, old, new):
+                maker, source = self._maker(keys, old, new)
+                yield Difference(path, old, new, maker, source)
+
+    def _is_ignored(self, path: str, keys: Sequence[Key], old: Plain, new: Plain) -> bool:
+        match self.resource.type.partition(":")[0]:
+            case "gcp":
+                return google.is_same(self.resource.type, path, old, new)
+            case "azure-native":
+                return azure.is_same(path, old, new) or (old in _EMPTY and new in _EMPTY)
+            case "kubernetes":
+                about = keys[0] == "metadata" and len(keys) > 1 and keys[1] in _BOOKKEEPING
+                return about or kubernetes.is_same(path, old, new)
+            case _:
+                return False
+
+    def _maker(self, keys: Sequence[Key], old: Plain, new: Plain) -> tuple[Maker, str]:
+        names = ".".join(key for key in keys if isinstance(key, str))
+        rows = [row for row in makers_of(self.resource.type) if row.applies(names)]
+        if not _is_argument(self.resource.type, keys):
+            return "cloud", "an output that no program sets"
+        fills = constraints_of(self.resource.type).fills
+        if old is None and names in fills and fills[names] == new:
+            return "cloud", "the cloud's default"
+        for row in rows:
+            if row.known_maker and self._holds(row, keys):
+                return row.known_maker, row.source
+        return self._manager(keys, rows)
+
+    def _holds(self, row: MakerRow, keys: Sequence[Key]) -> bool:
+        """Return whether the condition of a row holds, other than that of a field manager."""
+        word_, _, name = row.condition.partition(" ")
+        match word_:
+            case "":
+                return True
+            case "undeclared":
+                return _at(self.declared, keys) is None
+            case "if":
+                beside = _at(self.old, _above(keys, row.path.count(".")))
+                return isinstance(beside, dict) and bool(beside.get(name))
+            case _:
+                return False
+
+    def _manager(self, keys: Sequence[Key], rows: Sequence[MakerRow]) -> tuple[Maker, str]:
+        """Return the maker of a difference from the field managers of a Kubernetes object."""
+        metadata = self.new.get("metadata")
+        fields = metadata.get("managedFields") if isinstance(metadata, dict) else None
+        managers = {
+            str(item.get("manager")) for item in _items(fields) if _owns(item.get("fieldsV1"), keys, self.new)
+        }
+        others = sorted(name for name in managers if not name.startswith(_OWN))
+        sources = [row.source for name in others for row in rows if row.is_of_manager(name)]
+        about = f"field manager {', '.join(others)}" if others else ""
+        if others and len(sources) >= len(others):
+            return "controller", f"{about}: {sources[0]}"
+        return "person", about
+
+
+def _at(value: Any, keys: Sequence[Key]) -> Plain:
+    return value_at(value, path_text(keys))
+
+
+def _above(keys: Sequence[Key], names: int) -> Sequence[Key]:
+    """Return the first keys of a path, with so many names and the indices after them."""
+    count = 0
+    for position, key in enumerate(keys):
+        if isinstance(key, str):
+            if count == names:
+                return keys[:position]
+            count += 1
+    return keys
+
+
+def _is_argument(token: str, keys: Sequence[Key]) -> bool:
+    """Return whether a program can set a property; True for types that are not inspected."""
+    if token.startswith("kubernetes:"):
+        return True
+    try:
+        hint: Any = arguments(token)
+    except LookupError:
+        return True
+    for key in keys:
+        kind = alternatives(hint)[0]
+        match word(kind):
+            case "list" if isinstance(key, int):
+                hint = item_of(kind)
+            case "object" if isinstance(key, str):
+                known = properties_of(kind)
+                if key not in known:
+                    return False
+                hint = known[key].hint
+            case _:
+                return True
+    return True
+
+
+def _owns(fields: Any, keys: Sequence[Key], value: Any) -> bool:
+    """Return whether fields in the form of `fieldsV1` include a path (Kubernetes API, FieldsV1)."""
+    for key in keys:
+        if not isinstance(fields, dict):
+            return False
+        members = cast("dict[str, Any]", fields)
+        if not members.keys() - {"."}:
+            return True  # an atomic list or map
+        if isinstance(key, str):
+            fields = members.get(f"f:{key}")
+            value = cast("Mapping[str, Any]", value).get(key) if isinstance(value, dict) else None
+        else:
+            items = cast("list[Any]", value) if isinstance(value, list) else []
+            value = items[key] if key < len(items) else None
+            fields = next((below for name, below in members.items() if _selects(name, value, key)), None)
+        if fields is None:
+            return False
+    return True
+
+
+def _selects(name: str, item: Any, index: int) -> bool:
+    """Return whether the name of a list's member in `fieldsV1` selects an item."""
+    kind, _, text = name.partition(":")
+    match kind:
+        case "k" if isinstance(item, dict):
+            known = cast("dict[str, Any]", item)
+            return all(known.get(key) == value for key, value in json.loads(text).items())
+        case "v":
+            return json.loads(text) == item
+        case "i":
+            return int(text) == index
+        case _:
+            return False
