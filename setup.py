@@ -1,4 +1,5 @@
-"""Packages of the wheel: `ebbtide`, and `components` inside it as `ebbtide.components`.
+"""Packages of the wheel: `ebbtide`, and inside it `components` as `ebbtide.components` and the templates of
+`ebbtide init`.
 
 Packages are found, not listed: a list forgets the next one. No wheel has a top-level `components` or
 `stacks`.
@@ -10,6 +11,6 @@ own = find_packages(include=["ebbtide", "ebbtide.*"])
 components = find_packages(include=["components", "components.*"])
 
 setup(
-    packages=[*own, *(f"ebbtide.{package}" for package in components)],
-    package_dir={"ebbtide.components": "components"},
+    packages=[*own, *(f"ebbtide.{package}" for package in components), "ebbtide.template"],
+    package_dir={"ebbtide.components": "components", "ebbtide.template": "template"},
 )

@@ -107,7 +107,7 @@ def install_command(*extras: str) -> str:
     else the packages that the extras require. The rehearsal and the replay are distributions of the same
     origin. In an environment without pip, such as uv's, the command is uv's.
     """
-    return shlex.join([*_installer(), *_requirements(extras)])
+    return shlex.join([*_installer(), *requirements(extras)])
 
 
 def _installer() -> list[str]:
@@ -120,8 +120,8 @@ def _installer() -> list[str]:
     )
 
 
-def _requirements(extras: Collection[str]) -> list[str]:
-    """Return what pip installs for extras: requirements, and `-e` before an editable one."""
+def requirements(extras: Collection[str]) -> list[str]:
+    """Return what pip installs for extras, Ebbtide first: requirements, and `-e` before an editable one."""
     from importlib.metadata import PackageNotFoundError, distribution  # noqa: PLC0415 - takes 20 ms
 
     version, required = "", list[str]()

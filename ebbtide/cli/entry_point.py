@@ -28,6 +28,7 @@ from ebbtide.cli.destroy import destroy
 from ebbtide.cli.drift import drift
 from ebbtide.cli.extend import extend
 from ebbtide.cli.follow import follow
+from ebbtide.cli.init import init
 from ebbtide.cli.jobs import cancel, jobs, rerun
 from ebbtide.cli.logs import logs
 from ebbtide.cli.machines import machines
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
     from ebbtide.declaration.project.source import Source
 
 EXAMPLES: Final[Mapping[str, str]] = {
+    "init": "init ml --project acme-ml --machines t4",
     "preview": "preview dev --format json --out preview.json",
     "review": "review dev --against main",
     "schema": "schema stack --out stack.schema.json",
@@ -260,7 +262,7 @@ def _source(options: Mapping[str, Any]) -> "Source | None":
 _COMMANDS = cast(
     "Mapping[str, list[Callable[..., None]]]",
     {
-        "Review": [preview, review, machines, quota, schema],
+        "Review": [init, preview, review, machines, quota, schema],
         "Cluster": [adopt, up, status, drift, sleep, wake, extend, reap, destroy],
         "Work": [profile, run, shell, notebook, job, sweep, follow, jobs, logs, cp, why, cancel, rerun, cost],
         "Rehearsal": [rehearse, replay],

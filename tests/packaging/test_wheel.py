@@ -59,12 +59,22 @@ def test_has_one_package_at_the_top(unpacked: Path) -> None:
     assert tops == {"ebbtide", f"ebbtide-{ebbtide.__version__}.dist-info"}
 
 
-@pytest.mark.parametrize(("source", "name"), [("ebbtide", "ebbtide"), ("components", "ebbtide/components")])
+@pytest.mark.parametrize(
+    ("source", "name"),
+    [
+        ("ebbtide", "ebbtide"),
+        ("components", "ebbtide/components"),
+        ("template/gke", "ebbtide/template/gke"),
+        ("template/aks", "ebbtide/template/aks"),
+    ],
+)
 def test_carries_every_file(unpacked: Path, source: str, name: str) -> None:
-    """Every module and data file on disk is in the wheel, components under `ebbtide.components`."""
+    """Every module and data file on disk is in the wheel, components and templates under `ebbtide`."""
     on_disk = {file for file in _files(ROOT / source) if "__pycache__" not in file}
     carried = {
-        file for file in _files(unpacked / name) if source != "ebbtide" or not file.startswith("components/")
+        file
+        for file in _files(unpacked / name)
+        if source != "ebbtide" or not file.startswith(("components/", "template/"))
     }
     assert carried == on_disk
 
@@ -146,6 +156,32 @@ def test_template_deploys_everything_that_is_declared(cloud: str, unpacked: Path
     assert "vision/gpus" in local
     made = {type_.removeprefix("ebbtide:addons:") for type_, _ in shown["resources"]}
     assert {"Kueue", "Pipelines", "Trainer", "Katib", "Tenant"} <= made
+
+
+@pytest.mark.parametrize(
+    ("cloud", "machines", "pools"),
+    [
+        ("gke", "t4, n2-standard-8, 2 x l4, l4", ["system", "t4-spot", "cpu-spot", "l4-spot", "l4-spot-2"]),
+        ("aks", "t4, Standard_D8as_v5, mi300x", ["system", "t4spot", "cpuspot", "mi300xspot"]),
+    ],
+)
+def test_a_project_of_init(
+    cloud: str, machines: str, pools: list[str], unpacked: Path, tmp_path: Path
+) -> None:
+    """The wheel has the templates: the project previews offline, and its own tests pass."""
+    account = _ANSWERS[cloud].get("ebbtide:project") or _ANSWERS[cloud]["ebbtide:subscription"]
+    word = "--project" if cloud == "gke" else "--subscription"
+    done = _python(tmp_path, unpacked, "-m", "ebbtide", "init", "new", word, account, "--machines", machines)
+    assert done.returncode == 0, done.stderr
+    shown = _python(tmp_path / "new", unpacked, "-m", "ebbtide", "preview", "--format", "json")
+    assert shown.returncode == 0, shown.stderr
+    own = json.loads(shown.stdout)["pools"]
+    assert [pool["name"] for pool in own] == pools
+    assert {pool["nodes"]["minimum"] for pool in own[1:]} == {0}
+    tests = _python(
+        tmp_path / "new", unpacked, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist"
+    )
+    assert "3 passed" in tests.stdout, tests.stdout
 
 
 @pytest.mark.parametrize("cloud", ["gke", "aks"])

@@ -166,7 +166,9 @@ def _check_ebbtide(words: list[str]) -> None:
             return
         if word.startswith("--"):
             assert f"{word} " in text
-        elif "/" in word and not re.search("=|://|^/", word):  # NAME=SECRET/KEY, addresses, paths in a pod
+        elif "/" in word and not re.search(
+            r"=|://|^/|^\.\./", word
+        ):  # NAME=SECRET/KEY, addresses, other directories
             assert (ROOT / word).exists()
 
 

@@ -41,6 +41,7 @@ _ELSEWHERE: Final = {
     "destroy": "rehearsal/tests/engine/test_destroy.py",
     "drift": "tests/unit/drift/test_report.py",
     "follow": "rehearsal/tests/control_plane/test_submit.py",
+    "init": "tests/unit/operations/test_init.py",
     "cost": "rehearsal/tests/control_plane/test_cost_recorder.py",
     "logs": "tests/unit/work/test_logs.py",
     "notebook": "rehearsal/tests/control_plane/test_notebook.py",

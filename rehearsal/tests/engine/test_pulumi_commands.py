@@ -18,7 +18,7 @@ from ebbtide_rehearsal.cloud.store import Store
 from rehearsal.tests.control_planes import FakeControlPlanes
 from rehearsal.tests.engine.terminal import Terminal, terminal_in
 from tests.pages import commands, of_kind
-from tests.repository import ROOT
+from tests.repository import ROOT, commit_all, git
 
 pytestmark = pytest.mark.engine
 
@@ -27,7 +27,6 @@ _RUN = [
     "pulumi stack output kubeconfig --show-secrets --stack first > kubeconfig.json",
     "pulumi stack rm first --preserve-config",
     "pulumi stack init dev",
-    'pulumi new "$PWD/template/gke" --dir ../my-cluster --force',
     "pulumi up",
 ]
 """The commands of the pages that are run here."""
@@ -111,7 +110,7 @@ def test_removing_a_stack_removes_its_file(terminal: Terminal) -> None:
 
 
 def test_a_project_from_the_template(terminal: Terminal) -> None:
-    """`pulumi new` from the template as it is printed, but for what it would install; then up and destroy."""
+    """`pulumi new` writes the template, and installs nothing here."""
     project = terminal.root.parent / "my-cluster"
     project.mkdir()
     (project / "ebbtide.whl").touch()
@@ -119,10 +118,30 @@ def test_a_project_from_the_template(terminal: Terminal) -> None:
     terminal.run(f"pulumi login file://~ && {new} --generate-only")
     workflow = (project / ".github/workflows/stack.yml").read_text(encoding="utf-8")
     assert workflow == (ROOT / ".github/workflows/stack.yml").read_text(encoding="utf-8")
-    at = Terminal(project, terminal.environment | {"PYTHONPATH": str(ROOT)})
-    at.run("pulumi stack init dev")
-    for name, value in (("owner", "my-team"), ("project", "acme-ml"), ("location", "us-central1-a")):
-        at.run(f"pulumi config set ebbtide:{name} {value}")
-    at.run("pulumi up")
-    assert "my-cluster-dev" in at.run("pulumi stack output clusterName")
-    at.run("pulumi destroy")
+    at = Terminal(project, terminal.environment)
+    at.run("pulumi stack init dev && pulumi config set ebbtide:owner my-team")
+    assert "ebbtide:owner: my-team" in (project / "Pulumi.dev.yaml").read_text(encoding="utf-8")
+
+
+def test_a_project_of_init(terminal: Terminal) -> None:
+    """A second user of a project of `ebbtide init` finds its stack in a clone, without a login."""
+    directory = terminal.root.parent
+    state, project, clone = (directory / name for name in ("of-the-team", "my-cluster", "clone"))
+    state.mkdir()
+    options = f"--project acme-ml --machines t4,e2-standard-4 --owner ada --backend {state.as_uri()}"
+    terminal.run(f"ebbtide init {project} {options}")
+
+    def user(name: str, at: Path) -> Terminal:
+        own = {"PULUMI_BACKEND_URL": "", "PULUMI_CREDENTIALS_PATH": str(directory / name)}
+        return Terminal(at, terminal.environment | own | {"PYTHONPATH": str(ROOT)})
+
+    ada = user("ada", project)
+    ada.run("pulumi stack init dev && pulumi up --stack dev")
+    assert "my-cluster-dev" in ada.run("pulumi stack output clusterName --stack dev")
+    commit_all(project)
+    git(directory, "clone", "--quiet", str(project), str(clone))
+    grace = user("grace", clone)
+    assert "my-cluster-dev" in grace.run("ebbtide preview dev")
+    assert '"dev"' in grace.run("pulumi stack ls --json")
+    grace.run("pulumi preview --stack dev --expect-no-changes")
+    grace.run("pulumi destroy --stack dev")

@@ -1,0 +1,187 @@
+"""The `init` command. Its dependencies are imported on execution."""
+
+import getpass
+import re
+import shlex
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeVar
+
+import typer
+
+from ebbtide.cli.consoles import say
+from ebbtide.declaration.cloud_kind import CloudKind
+
+if TYPE_CHECKING:
+    from ebbtide.declaration.catalog.machine_offers import MachineOffer
+    from ebbtide.operations.init import Answers
+
+_T = TypeVar("_T")
+
+
+def init(  # noqa: PLR0913 - an option for each answer
+    directory: Annotated[
+        Path, typer.Argument(metavar="DIR", help="Directory of the project.", show_default=False)
+    ] = Path(),
+    *,
+    cloud: Annotated[CloudKind | None, typer.Option(help="Cloud.", show_default=False)] = None,
+    project: Annotated[str, typer.Option(help="Google Cloud project.", show_default=False)] = "",
+    subscription: Annotated[str, typer.Option(help="Azure subscription.", show_default=False)] = "",
+    machines: Annotated[
+        str,
+        typer.Option(
+            metavar="LIST",
+            help="Machine types or accelerators, such as `n2-standard-8,t4` or `2 x l4`.",
+            show_default=False,
+        ),
+    ] = "",
+    location: Annotated[
+        str,
+        typer.Option(help="Zone or region; by default one that offers the machines.", show_default=False),
+    ] = "",
+    owner: Annotated[
+        str, typer.Option(help="Label for the bill; by default your login name.", show_default=False)
+    ] = "",
+    backend: Annotated[
+        str,
+        typer.Option(
+            metavar="URL",
+            help="Backend of the state, such as gs://BUCKET; by default that of `pulumi login`.",
+            show_default=False,
+        ),
+    ] = "",
+    secrets_provider: Annotated[
+        str,
+        typer.Option(
+            metavar="URL",
+            help="Key for the state's secrets, such as gcpkms://…; by default a passphrase.",
+            show_default=False,
+        ),
+    ] = "",
+) -> None:
+    """Write a new project, from three answers.
+
+    The cloud, the project or subscription and the machines are asked for on a terminal, unless they are
+    options. Work pools are spot and have no node when nothing runs. The files are those of Ebbtide's
+    template: program, stack, requirements, workflows. No file is overwritten.
+    """
+    from ebbtide.operations.init import (  # noqa: PLC0415
+        Answers,
+        check,
+        project_files,
+        project_name,
+        write_project,
+    )
+    from ebbtide.operations.init import location as default_location  # noqa: PLC0415
+
+    kind, account, offers = _answers(cloud, project, subscription, machines)
+    answers = Answers(
+        cloud=kind,
+        account=account,
+        machines=offers,
+        location=location or default_location(kind, offers),
+        owner=owner or _login_name(),
+        backend=backend,
+        secrets_provider=secrets_provider,
+    )
+    files = project_files(project_name(directory), answers)
+    warnings = check(files, answers)
+    wheels = write_project(directory, files)
+    say(f"Wrote {len(files)} files to {directory.resolve()}, for {kind.upper()} in {answers.location}:")
+    for offer in offers:
+        say(f"  {_described(offer)}")
+    for warning in warnings:
+        say(f"Warning: {warning}")
+    _show_next(directory, answers, has_wheel=bool(wheels))
+
+
+def _answers(
+    cloud: CloudKind | None, project: str, subscription: str, machines: str
+) -> "tuple[CloudKind, str, list[MachineOffer]]":
+    """Return the answers, from options or from the terminal.
+
+    Raises:
+        InitError: an option is wrong, or missing without a terminal; the message has all of them.
+    """
+    from ebbtide.operations.init import InitError, machines_of  # noqa: PLC0415
+    from ebbtide.text import and_list  # noqa: PLC0415
+
+    if project and subscription:
+        raise InitError("--project is of Google Cloud and --subscription is of Azure: write one of them.")
+    implied = CloudKind.GKE if project else CloudKind.AKS if subscription else None
+    if cloud and implied and cloud is not implied:
+        raise InitError(
+            f"{'--project is of GKE' if project else '--subscription is of AKS'}, and --cloud is {cloud}: "
+            "write the one that you mean."
+        )
+    cloud, account = cloud or implied, project or subscription
+    of_account = {
+        CloudKind.GKE: "--project",
+        CloudKind.AKS: "--subscription",
+        None: "--project or --subscription",
+    }
+    required = {"--cloud": cloud, of_account[cloud]: account, "--machines": machines}
+    missing = [option for option, value in required.items() if not value]
+    if missing and not sys.stdin.isatty():
+        raise InitError(
+            f"{and_list(missing)} {'is' if len(missing) == 1 else 'are'} missing, and there is no terminal "
+            "to ask on: write them as options. An example: --cloud gke --project acme-ml --machines t4."
+        )
+    cloud = cloud or _asked("Cloud (gke or aks)", _cloud)
+    word = {CloudKind.GKE: "Google Cloud project", CloudKind.AKS: "Azure subscription id"}[cloud]
+    account = account or _asked(word, str)
+
+    def offers(text: str) -> "list[MachineOffer]":
+        return machines_of(cloud, text)
+
+    return cloud, account, offers(machines) if machines else _asked("Machines, such as t4 or 2 x l4", offers)
+
+
+def _cloud(answer: str) -> CloudKind:
+    try:
+        return CloudKind(answer.lower())
+    except ValueError:
+        raise ValueError("Write gke for Google Cloud, or aks for Azure.") from None
+
+
+def _asked(question: str, parse: Callable[[str], _T]) -> _T:
+    """Ask until an answer is valid."""
+    from ebbtide.errors import EbbtideError  # noqa: PLC0415
+
+    while True:
+        answer = str(typer.prompt(question)).strip()
+        try:
+            return parse(answer)
+        except (EbbtideError, ValueError) as error:
+            say(str(error), err=True)
+
+
+def _login_name() -> str:
+    """Return the user's login name, as far as a label can have it."""
+    return re.sub(r"[^a-z0-9]+", "-", getpass.getuser().lower()).strip("-") or "my-team"
+
+
+def _described(offer: "MachineOffer") -> str:
+    accelerators = f" with {offer.count} x {offer.accelerator}" if offer.accelerator else ""
+    price = f", {offer.spot:.2f} $/h each in {offer.region}" if offer.spot else ""
+    return f"{offer.machine}{accelerators}: spot, none when nothing runs{price}"
+
+
+def _show_next(directory: Path, answers: "Answers", *, has_wheel: bool) -> None:
+    """Print the next commands."""
+    from ebbtide.operations.init import STACK  # noqa: PLC0415
+    from ebbtide.text import requirements  # noqa: PLC0415
+
+    inside = [] if directory.resolve() == Path.cwd() else [shlex.join(["cd", str(directory)])]
+    provider = ["--secrets-provider", answers.secrets_provider] if answers.secrets_provider else []
+    first = requirements([""])
+    if not has_wheel and first[:1] == ["-e"]:
+        checkout = Path(first[1].partition("[")[0]).resolve()
+        source, target = shlex.quote(str(checkout)), shlex.quote(str(directory.resolve()))
+        say("Ebbtide runs from a checkout here, and the project installs its wheel:")
+        say(f"  make -C {source} wheel && cp {source}/dist/ebbtide*.whl {target}")
+    say("Next:")
+    say(f"  {' && '.join([*inside, 'pulumi install'])}")
+    say("  .venv/bin/ebbtide preview")
+    say(f"  {shlex.join(['pulumi', 'stack', 'init', STACK, *provider])} && .venv/bin/ebbtide up {STACK}")

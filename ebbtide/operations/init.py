@@ -1,0 +1,375 @@
+"""A new project: the template's files, with the answers to three questions in them."""
+
+import json
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from ebbtide.analysis.preview.stack_files import read_stack
+from ebbtide.declaration.catalog.clouds import region_of
+from ebbtide.declaration.catalog.locations import Locations, is_ai_zone
+from ebbtide.declaration.catalog.machine_offers import MachineOffer, accelerator_types, machine_offers
+from ebbtide.declaration.catalog.machines import find_machine, machine_names
+from ebbtide.declaration.cloud_kind import CloudKind
+from ebbtide.declaration.model.cluster import Cluster
+from ebbtide.declaration.model.declare import advice, declare
+from ebbtide.declaration.model.faults import DeclarationError
+from ebbtide.errors import EbbtideError
+from ebbtide.text import and_list, did_you_mean, or_list, requirements
+
+STACK: Final = "dev"
+"""The stack of the template, whose workflows and tests name it."""
+
+_PACKAGE: Final = Path(__file__).parents[1]
+_COUNTED: Final = re.compile(r"(?:(?P<count>\d+) *[x*] *)?(?P<name>.+)", re.IGNORECASE)
+_LEAST_VCPUS: Final = 4
+_LEAST_MEMORY_GIB: Final = 12
+"""Of a machine that is chosen for an accelerator, for each of its accelerators."""
+_PULL_REQUEST_NODES: Final = 1
+_LONGEST_NAME: Final = 30
+_BACKENDS: Final = ("gs://", "azblob://", "s3://", "file://", "https://")
+_SECRETS_PROVIDERS: Final = ("gcpkms://", "azurekeyvault://", "awskms://", "hashivault://")
+_OPTIONS: Final[Mapping[str, str]] = {
+    "cloud.project": "--project",
+    "cloud.subscription": "--subscription",
+    "cloud.location": "--location",
+    "owner": "--owner",
+}
+"""Options by the field of the declaration that they set."""
+
+
+class InitError(EbbtideError):
+    """An answer is unusable, or a file exists; nothing was written."""
+
+    rule = "init"
+
+
+def machines_of(cloud: CloudKind, written: str) -> list[MachineOffer]:
+    """Return the machine types of an answer, whose items have commas between them; see `machine_offer`.
+
+    Raises:
+        InitError: it has none, or some that the cloud has not; the message has every one.
+    """
+    offers: list[MachineOffer] = []
+    problems: list[str] = []
+    for item in filter(None, map(str.strip, written.split(","))):
+        try:
+            offers.append(machine_offer(cloud, item))
+        except InitError as error:
+            problems.append(str(error))
+    if problems or not offers:
+        raise InitError("\n".join(problems) or "--machines: it names no machine. Write one, such as t4.")
+    return offers
+
+
+def machine_offer(cloud: CloudKind, written: str) -> MachineOffer:
+    """Return the machine type that an item of an answer names.
+
+    Args:
+        cloud: the cloud.
+        written: a machine type, such as `n1-standard-4`; or an accelerator with an optional count, such as
+            `t4` or `2 x L4`, for the machine with it that is cheapest on spot capacity and has 4 vCPUs and
+            12 GiB for each accelerator. Without a count it is the smallest one.
+
+    Raises:
+        InitError: the cloud has no such machine type.
+    """
+    names = {name.lower(): name for name in machine_names(cloud)}
+    if name := names.get(written.lower()):
+        return next(offer for offer in machine_offers(cloud) if offer.machine == name)
+    match = _COUNTED.fullmatch(written)
+    accelerator = match["name"] if match else written
+    offers = machine_offers(cloud, gpu=accelerator) if match else []
+    if not offers:
+        raise InitError(_unknown(cloud, written, accelerator))
+    count = int(match["count"]) if match and match["count"] else min(offer.count for offer in offers)
+    fitting = [offer for offer in offers if offer.count == count]
+    if not fitting:
+        counts = or_list(sorted({offer.count for offer in offers}))
+        raise InitError(
+            f"--machines: no machine type of {cloud.upper()} has {count} {offers[0].accelerator}. Write "
+            f"{counts} of them."
+        )
+    ample = [
+        offer
+        for offer in fitting
+        if offer.vcpus >= _LEAST_VCPUS * count and offer.memory_gib >= _LEAST_MEMORY_GIB * count
+    ]
+    return min(ample or fitting, key=lambda offer: (offer.spot is None, offer.spot or offer.on_demand or 0))
+
+
+def _unknown(cloud: CloudKind, text: str, accelerator: str) -> str:
+    """Return the message about an unknown machine type."""
+    for other in CloudKind:
+        if other is not cloud and find_machine(other, text):
+            return f"--machines: {text} is a machine type of {other.upper()}, not of {cloud.upper()}."
+    known = (*machine_names(cloud), *accelerator_types(cloud))
+    near = did_you_mean(text, known)
+    near = did_you_mean(accelerator, known) if near == "." else near
+    return (
+        f"--machines: {cloud.upper()} has no machine type or accelerator {text}{near} `ebbtide machines "
+        f"--cloud {cloud.value}` lists them."
+    )
+
+
+def location(cloud: CloudKind, offers: Sequence[MachineOffer]) -> str:
+    """Return a zone on Google Cloud, or a region on Azure, where all machines are offered: the template's
+    default, else one in a region of the offers' prices, else the first.
+
+    Raises:
+        InitError: no location offers all of them.
+    """
+    locations = Locations(cloud)
+    candidates = [
+        name
+        for name in locations.names()
+        if (cloud is CloudKind.AKS or name != region_of(name)) and not is_ai_zone(name)
+    ]
+    default = _template_settings(cloud)["template"]["config"]["ebbtide:location"]["default"]
+    regions = [offer.region for offer in offers]
+    candidates.sort(key=lambda name: (name != default, region_of(name) not in regions))
+    for name in candidates:
+        if all(_is_offered(locations, offer, name) for offer in offers):
+            return name
+    rarest = min((offer for offer in offers if offer.locations), key=lambda offer: len(offer.locations))
+    raise InitError(
+        f"--machines: no location offers all of these: {rarest.machine} is only in "
+        f"{', '.join(rarest.locations)}. Declare it in a project of its own."
+    )
+
+
+def _is_offered(locations: Locations, offer: MachineOffer, name: str) -> bool:
+    machine = find_machine(offer.cloud, offer.machine)
+    offering = locations.offering(machine.family if machine else "", offer.accelerator)
+    return offering is None or locations.offers(offering, name, offer.machine)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answers:
+    """The answers that a project is made of.
+
+    Attributes:
+        cloud: the cloud.
+        account: Google Cloud project, or Azure subscription.
+        machines: machine types of the work pools.
+        location: zone or region.
+        owner: the declaration's `owner`.
+        backend: URL of the state's backend; empty for the one that `pulumi` is logged in to.
+        secrets_provider: URL of the key that encrypts the state's secrets; empty for the backend's default.
+    """
+
+    cloud: CloudKind
+    account: str
+    machines: Sequence[MachineOffer]
+    location: str
+    owner: str
+    backend: str = ""
+    secrets_provider: str = ""
+
+
+def project_files(name: str, answers: Answers) -> dict[str, str]:
+    """Return the texts of a project's files by their paths.
+
+    Args:
+        name: the project's name.
+        answers: the answers.
+    """
+    root = template(answers.cloud)
+    files = {
+        path.relative_to(root).as_posix(): path.read_text(encoding="utf-8")
+        for path in sorted(root.rglob("*"))
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    description = str(_template_settings(answers.cloud)["template"]["description"])
+    for path in ("Pulumi.yaml", "README.md"):
+        files[path] = files[path].replace("${PROJECT}", name).replace("${DESCRIPTION}", f"{description}.")
+    files["Pulumi.yaml"] = files["Pulumi.yaml"].partition("template:\n")[0] + (
+        f"backend:\n  url: {json.dumps(answers.backend)}\n" if answers.backend else ""
+    )
+    pools = list(_pools(answers))
+    stack_file = f"Pulumi.{STACK}.yaml"
+    files[stack_file] = _stack_file(files[stack_file], answers, pools)
+    limited = [{"name": pool["name"], "nodes": {"max": _PULL_REQUEST_NODES}} for pool in pools]
+    files["Pulumi.pr.yaml"] = _with_pools(files["Pulumi.pr.yaml"], limited)
+    files["requirements.txt"] = _requirements(files["requirements.txt"])
+    return files
+
+
+def template(cloud: CloudKind) -> Path:
+    """Return the directory of a cloud's template: in the package, or in the checkout that it is run from."""
+    packaged = _PACKAGE / "template" / cloud.value
+    return packaged if packaged.is_dir() else _PACKAGE.parent / "template" / cloud.value
+
+
+@cache
+def _template_settings(cloud: CloudKind) -> dict[str, Any]:
+    return yaml.safe_load((template(cloud) / "Pulumi.yaml").read_text(encoding="utf-8"))
+
+
+def _pools(answers: Answers) -> Iterator[dict[str, Any]]:
+    """Yield the work pools: spot, from zero nodes to the maximum of the template's pools."""
+    text = (template(answers.cloud) / f"Pulumi.{STACK}.yaml").read_text(encoding="utf-8")
+    declared = yaml.safe_load(text)["config"]["ebbtide:cluster"]["pools"]
+    largest = [pool["nodes"]["max"] for pool in declared if pool.get("capacity") == "spot"]
+    names: set[str] = set()
+    for offer in answers.machines:
+        machine = find_machine(answers.cloud, offer.machine)
+        attached = offer.accelerator and not (machine and machine.accelerator)
+        count = {"count": offer.count} if offer.count > 1 else {}
+        yield {
+            "name": _pool_name(answers.cloud, offer.accelerator, names),
+            "machine": offer.machine,
+            **({"accelerator": {"type": offer.accelerator, **count}} if attached else {}),
+            "capacity": "spot",
+            "nodes": {"max": min(largest) if offer.accelerator else max(largest)},
+        }
+
+
+def _pool_name(cloud: CloudKind, accelerator: str, names: set[str]) -> str:
+    """Return a new name of a pool, such as `t4-spot`, and add it to the others."""
+    parts = [part for part in accelerator.split("-") if part not in ("nvidia", "amd", "tesla")]
+    hyphen = "-" if cloud is CloudKind.GKE else ""  # AKS docs, create-node-pools: letters and digits
+    base = f"{parts[0] if accelerator else 'cpu'}{hyphen}spot"
+    name = next(
+        name
+        for number in range(1, len(names) + 2)
+        if (name := base if number == 1 else f"{base}{hyphen}{number}") not in names
+    )
+    names.add(name)
+    return name
+
+
+def _stack_file(text: str, answers: Answers, pools: Sequence[Mapping[str, Any]]) -> str:
+    """Return the stack's file with the settings that `pulumi new` asks for, and these work pools."""
+    word = "project" if answers.cloud is CloudKind.GKE else "subscription"
+    settings = {"owner": answers.owner, word: answers.account, "location": answers.location}
+    lines = "".join(f"  ebbtide:{key}: {json.dumps(value)}\n" for key, value in settings.items())
+    provider = (
+        f"secretsprovider: {json.dumps(answers.secrets_provider)}\n" if answers.secrets_provider else ""
+    )
+    return _with_pools(text.replace("config:\n", f"{provider}config:\n{lines}", 1), pools)
+
+
+def _with_pools(text: str, pools: Sequence[Mapping[str, Any]]) -> str:
+    """Return a stack's file with these pools in place of its own, except the system pool."""
+    head, line, rest = text.partition("    pools:\n")
+    kept = [own for own in rest.splitlines(keepends=True) if "role: system" in own]
+    written = [
+        f"      - {yaml.safe_dump(dict(pool), default_flow_style=True, sort_keys=False, width=1000)}"
+        for pool in pools
+    ]
+    return "".join((head, line, *kept, *written))
+
+
+def installed_wheels() -> list[Path]:
+    """Return the wheel that Ebbtide was installed from, and that of the rehearsal beside it; empty if it was
+    not installed from a wheel, or if it no longer exists."""
+    wheel = Path(next(iter(requirements([""])), "").partition("[")[0])
+    return sorted(wheel.parent.glob(wheel.name.replace("-", "*-", 1))) if wheel.suffix == ".whl" else []
+
+
+def _requirements(text: str) -> str:
+    """Return the requirements: the wheel beside them, or the Git repository that Ebbtide came from."""
+    (extras,) = re.findall(r"\[(.*)\]", text)
+    own = next(iter(requirements(extras.split(","))), "")
+    return f"{own}\n" if " @ " in own else text
+
+
+def check(files: Mapping[str, str], answers: Answers) -> list[str]:
+    """Validate the declarations of both stacks; return the warnings.
+
+    Args:
+        files: the project's files.
+        answers: the answers that they were made of.
+
+    Raises:
+        InitError: an answer is invalid; the message has every fault.
+    """
+    problems = [*_wrong_urls(answers)]
+    warnings: tuple[str, ...] = ()
+    try:
+        warnings = tuple(str(fault) for fault in advice(_declared(files, answers)))
+    except DeclarationError as error:
+        for fault in error.faults:
+            option = _OPTIONS.get(fault.path, "--machines" if fault.path.startswith("pools") else fault.path)
+            problems.append(f"{option}: {fault.problem} {fault.consequence} {fault.fix}")
+    if problems:
+        raise InitError("\n".join(problems))
+    return [*warnings]
+
+
+def _wrong_urls(answers: Answers) -> Iterator[str]:
+    for option, url, known in (
+        ("--backend", answers.backend, _BACKENDS),
+        ("--secrets-provider", answers.secrets_provider, _SECRETS_PROVIDERS),
+    ):
+        if url and not any(url.startswith(scheme) and url != scheme for scheme in known):
+            yield f"{option}: {url} is no URL that Pulumi knows there. Write one with {or_list(known)}."
+
+
+def _declared(files: Mapping[str, str], answers: Answers) -> Cluster:
+    """Declare the stack `dev`, and that of a pull request, which extends it."""
+    word = "project" if answers.cloud is CloudKind.GKE else "subscription"
+    cloud = {"kind": answers.cloud.value, word: answers.account, "location": answers.location}
+    clusters: list[Cluster] = []
+    with tempfile.TemporaryDirectory(prefix="ebbtide-") as directory:
+        for file in ("Pulumi.yaml", f"Pulumi.{STACK}.yaml", "Pulumi.pr.yaml"):
+            Path(directory, file).write_text(files[file], encoding="utf-8")
+        for stack in (STACK, "pr"):
+            read = read_stack(Path(directory), stack)
+            written = {"owner": answers.owner, "cloud": cloud, **read.declaration()}
+            clusters.append(declare(written, default_name=read.cluster_name))
+    return clusters[0]
+
+
+def project_name(directory: Path) -> str:
+    """Return the name of the project in a directory: its own, as far as a cluster's name can have it."""
+    letters = re.sub(r"[^a-z0-9]+", "-", directory.resolve().name.lower()).strip("-")
+    return letters[:_LONGEST_NAME].strip("-") if letters[:1].isalpha() else f"ml-{letters}".strip("-")
+
+
+def write_project(directory: Path, files: Mapping[str, str]) -> list[Path]:
+    """Write a project's files, and copy the wheels that Ebbtide was installed from.
+
+    Args:
+        directory: the project's directory, which is created if it does not exist.
+        files: texts by path.
+
+    Returns:
+        The wheels in the directory; empty if there are none to copy.
+
+    Raises:
+        InitError: files exist; nothing was written.
+        OSError: a file cannot be written; those that were written are deleted.
+    """
+    existing = [path for path in files if (directory / path).is_symlink() or (directory / path).exists()]
+    if existing:
+        raise InitError(
+            f"{and_list(existing)} {'exists' if len(existing) == 1 else 'exist'} in {directory.resolve()}: "
+            "nothing was written. Name another directory, or move them away."
+        )
+    wheels = installed_wheels()
+    written: list[Path] = []
+    try:
+        for path, text in files.items():
+            file = directory / path
+            file.parent.mkdir(parents=True, exist_ok=True)
+            with file.open("x", encoding="utf-8") as stream:
+                written.append(file)
+                stream.write(text)
+        for wheel in wheels:
+            if not (directory / wheel.name).exists():
+                written.append(directory / wheel.name)
+                shutil.copyfile(wheel, directory / wheel.name)
+    except OSError:
+        for file in written:
+            file.unlink(missing_ok=True)
+        raise
+    return [directory / wheel.name for wheel in wheels]
