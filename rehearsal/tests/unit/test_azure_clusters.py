@@ -1,36 +1,23 @@
-"""AKS clusters: what is refused, what comes of one, and how it is reached."""
+"""AKS clusters: refusals, the settings of their autoscaler, credentials, logs and metrics."""
 
-import base64
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ebbtide.placement import NodeTaint
 from ebbtide_rehearsal.cloud.azure.clusters import RULES
-from ebbtide_rehearsal.cloud.azure.seeding import seed_cluster, seed_subnet
-from ebbtide_rehearsal.cloud.pools import pools
+from ebbtide_rehearsal.cloud.pools import Autoscaling, pools, settings_of
 from ebbtide_rehearsal.cloud.provider import RefusedError
 from ebbtide_rehearsal.cloud.store import QUOTA, InjectedFault
-from rehearsal.tests.unit.azure_cloud import (
-    CLUSTER,
-    GROUP,
-    MANAGED_CLUSTER,
-    POOL,
-    SPOT,
-    SUBNET,
-    SUBSCRIPTION,
-    SYSTEM,
-    Azure,
-)
+from rehearsal.tests.unit.azure_cloud import CLUSTER, GROUP, MANAGED_CLUSTER, SUBNET, SYSTEM, Azure
 
+_KIND = "containerservice:ManagedCluster"
 _NETWORK = MANAGED_CLUSTER["networkProfile"]
 _IDENTITY = {
     "type": "UserAssigned",
     "userAssignedIdentities": [f"{GROUP}/providers/M.I/userAssignedIdentities/x"],
 }
-_WORKSPACE = f"{GROUP}/providers/Microsoft.OperationalInsights/workspaces/none"
+_LOGS = f"{GROUP}/providers/Microsoft.OperationalInsights/workspaces/logs"
 
 CASES: dict[str, tuple[dict[str, Any], str]] = {
     "existing identity": ({"identity": _IDENTITY}, 'Code="ResourceNotFound"'),
@@ -47,7 +34,7 @@ CASES: dict[str, tuple[dict[str, Any], str]] = {
     "existing workspace": (
         {
             "addonProfiles": {
-                "omsagent": {"enabled": True, "config": {"logAnalyticsWorkspaceResourceID": _WORKSPACE}}
+                "omsagent": {"enabled": True, "config": {"logAnalyticsWorkspaceResourceID": _LOGS}}
             }
         },
         "was not found",
@@ -63,18 +50,40 @@ CASES: dict[str, tuple[dict[str, Any], str]] = {
 }
 """What is asked for over a good cluster, by the rule that it breaks, and what AKS says."""
 
-ELSEWHERE = {
-    "running cluster",
-    "no new pool through the cluster",
-    "fixed OIDC issuer",
-    "fixed API server and disk encryption",
-    "sufficient cluster quota",
+CHANGES: dict[str, list[tuple[dict[str, Any], str]]] = {
+    "no new pool through the cluster": [
+        ({"agentPoolProfiles": [SYSTEM, {**SYSTEM, "name": "second"}]}, "A new agent pool was introduced")
+    ],
+    "fixed OIDC issuer": [
+        (
+            {"oidcIssuerProfile": {"enabled": False}, "securityProfile": {}},
+            "OIDC issuer feature cannot be disabled",
+        )
+    ],
+    "fixed API server and disk encryption": [
+        (
+            {"apiServerAccessProfile": {"enablePrivateCluster": True}},
+            "apiServerAccessProfile.enablePrivateCluster' is not allowed",
+        ),
+        (
+            {"diskEncryptionSetID": f"{GROUP}/providers/Microsoft.Compute/diskEncryptionSets/keys"},
+            "diskEncryptionSetID' is not allowed",
+        ),
+    ],
+    "of the system pool": [
+        (
+            {"agentPoolProfiles": [{**SYSTEM, "vmSize": "Standard_D8s_v5"}]},
+            "Changing property 'agentPoolProfile.vmSize' is not allowed",
+        )
+    ],
 }
+"""The same for a cluster that exists."""
 
 
 def test_every_rule_has_a_case() -> None:
     """No rule of clusters goes without a case, and each says where it was read."""
-    assert {rule.name for rule in RULES} == {*CASES, *ELSEWHERE}
+    elsewhere = {"running cluster", "sufficient cluster quota"}
+    assert {rule.name for rule in RULES} == {*CASES, *CHANGES, *elsewhere} - {"of the system pool"}
     assert all(rule.source for rule in RULES)
 
 
@@ -90,6 +99,21 @@ def test_a_cluster_that_breaks_a_rule_is_not_made(tmp_path: Path, inputs: dict[s
     assert azure.planes.running == {}
 
 
+def test_changes_that_break_a_rule(tmp_path: Path) -> None:
+    """AKS refuses them; the maximum of the system pool changes, and an omitted list of networks stays."""
+    azure = Azure(tmp_path).with_network()
+    office = {**MANAGED_CLUSTER, "apiServerAccessProfile": {"authorizedIPRanges": ["203.0.113.0/24"]}}
+    made = azure.make(_KIND, **office)
+    for changes, says in (case for cases in CHANGES.values() for case in cases):
+        with pytest.raises(RefusedError) as refused:
+            azure.change(_KIND, made, office, **{**office, **changes})
+        assert says in str(refused.value)
+    larger = {**MANAGED_CLUSTER, "agentPoolProfiles": [{**SYSTEM, "maxCount": 9}]}
+    after = azure.change(_KIND, made, office, **larger)
+    assert after["apiServerAccessProfile"] == {"authorizedIPRanges": ["203.0.113.0/24"]}
+    assert [pool.maximum for pool in pools(azure.store, made.id)] == [9]
+
+
 def test_a_subscription_with_clusters_enough(tmp_path: Path) -> None:
     """The quota for clusters is one of its own (azure-aks-docs, quotas-skus-regions)."""
     azure = Azure(tmp_path).with_cluster()
@@ -98,212 +122,113 @@ def test_a_subscription_with_clusters_enough(tmp_path: Path) -> None:
         azure.make_cluster(resourceName="second", agentPoolProfiles=[{**SYSTEM, "vnetSubnetID": None}])
 
 
-def test_what_comes_of_a_cluster(tmp_path: Path) -> None:
-    """A control plane, the system pool, and the answers that a program goes on with."""
-    azure = Azure(tmp_path).with_network()
-    made = azure.make_cluster()
-    state: dict[str, Any] = dict(made.state)
-    assert list(azure.planes.running) == [made.id] == [CLUSTER]
-    assert state["nodeResourceGroup"] == "MC_train_train_eastus"
-    assert state["fqdn"].endswith(".hcp.eastus.azmk8s.io")
-    assert state["oidcIssuerProfile"]["issuerURL"].startswith("https://eastus.oic.prod-aks.azure.com/")
-    ((name, identity),) = state["identity"]["userAssignedIdentities"].items()
-    known = azure.store.get("azure-native", name)
-    assert known is not None
-    assert identity == {key: known.state[key] for key in ("clientId", "principalId")}
-    (pool,) = pools(azure.store, made.id)
-    assert (pool.name, pool.minimum, pool.maximum, pool.initial) == ("system", 2, 4, 2)
-    assert {event.kind for event in azure.store.events()} >= {"cluster-created", "node-pool-created"}
-
-
-def test_the_system_pool_changes_through_the_cluster(tmp_path: Path) -> None:
-    """An update of the cluster can change the system pool's maximum, but not its machine, and adds no
-    pool."""
-    azure = Azure(tmp_path).with_network()
-    made = azure.make_cluster()
-
-    def change(*profiles: dict[str, Any], **others: Any) -> None:
-        inputs = {**MANAGED_CLUSTER, "agentPoolProfiles": list(profiles), **others}
-        azure.change("containerservice:ManagedCluster", made, MANAGED_CLUSTER, **inputs)
-
-    change({**SYSTEM, "maxCount": 9})
-    assert [pool.maximum for pool in pools(azure.store, made.id)] == [9]
-    with pytest.raises(RefusedError, match=r"Changing property 'agentPoolProfile\.vmSize' is not allowed"):
-        change({**SYSTEM, "vmSize": "Standard_D8s_v5"})
-    with pytest.raises(RefusedError, match="A new agent pool was introduced"):
-        change(SYSTEM, {**SYSTEM, "name": "second"})
-    off: dict[str, Any] = {"oidcIssuerProfile": {"enabled": False}, "securityProfile": {}}
-    with pytest.raises(RefusedError, match="OIDC issuer feature cannot be disabled"):
-        change(SYSTEM, **off)
-    with pytest.raises(RefusedError, match=r"apiServerAccessProfile\.enablePrivateCluster' is not allowed"):
-        change(SYSTEM, apiServerAccessProfile={"enablePrivateCluster": True})
-    with pytest.raises(RefusedError, match=r"diskEncryptionSetID' is not allowed"):
-        change(SYSTEM, diskEncryptionSetID=f"{GROUP}/providers/Microsoft.Compute/diskEncryptionSets/keys")
-
-
-def test_a_stopped_cluster_can_be_deleted_alone(tmp_path: Path) -> None:
-    """Changes of it and of its pools are refused, and the deletion of a pool."""
-    azure = Azure(tmp_path).with_network()
-    made = azure.make_cluster()
-    pool = azure.make("containerservice:AgentPool", **POOL)
-    cluster = azure.store.get("azure-native", made.id)
-    assert cluster is not None
-    azure.store.put(cluster.having(powerState={"code": "Stopped"}))
-    stopped = r"Power State\(Stopped\), .* cannot be performed"
-    with pytest.raises(RefusedError, match=stopped):
-        azure.change("containerservice:ManagedCluster", made, MANAGED_CLUSTER, **MANAGED_CLUSTER)
-    with pytest.raises(RefusedError, match=stopped):
-        azure.make("containerservice:AgentPool", **POOL | {"agentPoolName": "second"})
-    with pytest.raises(RefusedError, match=stopped):
-        azure.remove("containerservice:AgentPool", pool.id)
-    azure.remove("containerservice:ManagedCluster", made.id)
-    assert azure.planes.running == {}
-
-
-def test_a_list_of_networks_that_is_left_out_leaves_the_old_one(tmp_path: Path) -> None:
-    """An empty one opens the server again; none at all changes nothing."""
-    azure = Azure(tmp_path).with_network()
-    office: dict[str, Any] = {
-        **MANAGED_CLUSTER,
-        "apiServerAccessProfile": {"authorizedIPRanges": ["203.0.113.0/24"]},
-    }
-    made = azure.make("containerservice:ManagedCluster", **office)
-    after = azure.change("containerservice:ManagedCluster", made, office, **MANAGED_CLUSTER)
-    assert after["apiServerAccessProfile"] == {"authorizedIPRanges": ["203.0.113.0/24"]}
-
-
-def test_the_nodes_of_a_spot_pool(tmp_path: Path) -> None:
-    """AKS's own labels and taint, the machine as the catalog has it, and the price of spot."""
+def test_a_subnet_in_use_stays(tmp_path: Path) -> None:
+    """The cluster's nodes are in it; once the cluster is deleted, it can be deleted."""
     azure = Azure(tmp_path).with_cluster()
-    bare = {**SPOT, "nodeLabels": {"mine": "yes"}, "nodeTaints": ["nvidia.com/gpu=present:NoSchedule"]}
-    made = azure.make(
-        "containerservice:AgentPool",
-        **bare | {"vmSize": "Standard_NC4as_T4_v3", "scaleSetEvictionPolicy": "Deallocate"},
-    )
-    assert made.state["nodeLabels"] == {"mine": "yes", "kubernetes.azure.com/scalesetpriority": "spot"}
-    (pool,) = (node_pool for node_pool in pools(azure.store, CLUSTER) if node_pool.name == "work")
-    expected = {
-        "mine": "yes",
-        "accelerator": "nvidia",
-        "agentpool": "work",
-        "kubernetes.azure.com/agentpool": "work",
-        "kubernetes.azure.com/cluster": "MC_train_train_eastus",
-        "kubernetes.azure.com/mode": "user",
-        "kubernetes.azure.com/scalesetpriority": "spot",
-        "node.kubernetes.io/instance-type": "Standard_NC4as_T4_v3",
-        "topology.kubernetes.io/region": "eastus",
-    }
-    assert expected.items() <= pool.labels.items()
-    assert pool.taints == (
-        NodeTaint("nvidia.com/gpu", "present", "NoSchedule"),
-        NodeTaint("kubernetes.azure.com/scalesetpriority", "spot", "NoSchedule"),
-    )
-    assert pool.accelerator == ("nvidia-t4", 1)
-    assert pool.accelerator_resource == "nvidia.com/gpu"
-    assert pool.allocatable["cpu"] == "3860m"
-    assert (pool.capacity, pool.deallocates, pool.driver_installed) == ("spot", True, False)
-    assert 0 < (pool.hourly or 0) < 0.3
-    assert (pool.minimum, pool.maximum, pool.initial) == (0, 10, 0)
-
-
-def test_the_nodes_of_amd_gpus(tmp_path: Path) -> None:
-    """AKS names the vendor in its label, and installs neither driver nor plugin (azure-aks-docs
-    use-amd-gpus.md, 2025-06)."""
-    azure = Azure(tmp_path).with_cluster()
-    machine = {"vmSize": "Standard_ND96isr_MI300X_v5", "gpuProfile": {"driver": "None"}}
-    azure.make("containerservice:AgentPool", **POOL | machine)
-    (pool,) = (node_pool for node_pool in pools(azure.store, CLUSTER) if node_pool.name == "work")
-    assert (pool.labels["accelerator"], pool.accelerators) == ("amd", {"amd.com/gpu": "8"})
-    assert not pool.driver_installed
-
-
-def test_the_nodes_of_an_arm_pool(tmp_path: Path) -> None:
-    """AKS labels Arm nodes as Kubernetes does, and taints none (azure-aks-docs use-arm64-vms.md, 2025-02)."""
-    azure = Azure(tmp_path).with_cluster()
-    azure.make("containerservice:AgentPool", **POOL | {"vmSize": "Standard_D8ps_v6", "nodeTaints": []})
-    (pool,) = (node_pool for node_pool in pools(azure.store, CLUSTER) if node_pool.name == "work")
-    assert (pool.labels["kubernetes.io/arch"], pool.taints) == ("arm64", ())
-
-
-def test_zones_of_nodes(tmp_path: Path) -> None:
-    """Zones are distinguished by region and number; without zones there is only `0`."""
-    azure = Azure(tmp_path).with_cluster()
-    azure.make("containerservice:AgentPool", **POOL, availabilityZones=["1", "3"])
-    zones = {pool.name: pool.zones for pool in pools(azure.store, CLUSTER)}
-    assert zones == {"system": ("0",), "work": ("eastus-1", "eastus-3")}
-
-
-def test_a_fixed_count(tmp_path: Path) -> None:
-    """A pool without the autoscaler has exactly its declared count of nodes."""
-    azure = Azure(tmp_path).with_cluster()
-    fixed = {key: value for key, value in POOL.items() if key not in ("minCount", "maxCount")}
-    azure.make("containerservice:AgentPool", **fixed | {"enableAutoScaling": False, "count": 3})
-    (pool,) = (node_pool for node_pool in pools(azure.store, CLUSTER) if node_pool.name == "work")
-    assert (pool.autoscaled, pool.minimum, pool.maximum, pool.initial) == (False, 3, 3, 3)
-
-
-def test_a_deleted_pool_is_forgotten_and_a_cluster_takes_all(tmp_path: Path) -> None:
-    """Nodes of a deleted pool are forgotten, and a deleted cluster removes all of its resources."""
-    azure = Azure(tmp_path).with_cluster()
-    made = azure.make("containerservice:AgentPool", **POOL)
-    azure.remove("containerservice:AgentPool", made.id)
-    assert [pool.name for pool in pools(azure.store, CLUSTER)] == ["system"]
-    azure.make("containerservice:AgentPool", **POOL)
     with pytest.raises(RefusedError, match="is in use by"):
         azure.remove("network:Subnet", SUBNET)
-    azure.remove("containerservice:ManagedCluster", CLUSTER)
-    assert pools(azure.store, CLUSTER) == []
-    assert not [identity for identity in azure.ids() if "managedClusters" in identity]
+    azure.remove(_KIND, CLUSTER)
     azure.remove("network:Subnet", SUBNET)
-
-
-_ARGUMENTS: dict[str, Any] = {"resourceGroupName": "train", "resourceName": "train"}
-_CREDENTIALS = "azure-native:containerservice:listManagedCluster{}Credentials"
-
-
-def test_a_user_gets_where_the_server_is(tmp_path: Path) -> None:
-    """The kubeconfig leads to the control plane, and asks kubelogin for a token."""
-    azure = Azure(tmp_path).with_cluster()
-    answer: Any = azure.provider.invoke(_CREDENTIALS.format("User"), _ARGUMENTS)
-    kubeconfig = json.loads(base64.b64decode(answer["kubeconfigs"][0]["value"]))
-    assert kubeconfig["clusters"][0]["cluster"] == {
-        "server": "https://aks-0.test:443",
-        "certificate-authority-data": "Q0E=",
-    }
-    assert kubeconfig["users"][0]["user"]["exec"]["command"] == "kubelogin"
 
 
 def test_no_administrator_gets_into_a_cluster_without_local_accounts(tmp_path: Path) -> None:
     """Administrator credentials are refused with AKS's error if local accounts are disabled
     (Azure/bicep#11601)."""
     azure = Azure(tmp_path).with_cluster()
+    token = "azure-native:containerservice:listManagedClusterAdminCredentials"  # noqa: S105 - a function
     with pytest.raises(RefusedError, match="Getting static credential is not allowed"):
-        azure.provider.invoke(_CREDENTIALS.format("Admin"), _ARGUMENTS)
+        azure.provider.invoke(token, {"resourceGroupName": "train", "resourceName": "train"})
 
 
-def test_credentials_of_no_cluster(tmp_path: Path) -> None:
-    """Azure does not know it."""
-    with pytest.raises(RefusedError, match=r"Microsoft.ContainerService/managedClusters/train"):
-        Azure(tmp_path).provider.invoke(_CREDENTIALS.format("User"), _ARGUMENTS)
-
-
-def test_a_cluster_that_was_there_before(tmp_path: Path) -> None:
-    """An existing cluster can be looked up and accepts pools, and is not a resource of the stack."""
-    azure = Azure(tmp_path)
-    seed_subnet(azure.store, azure.planes, SUBNET, location="eastus", prefix="10.224.0.0/16")
-    identity = seed_cluster(
-        azure.store,
-        azure.planes,
-        subscription=SUBSCRIPTION,
-        resource_group="train",
-        name="train",
-        location="eastus",
+def test_settings_of_the_autoscaler(tmp_path: Path) -> None:
+    """Every setting of the profile reaches the autoscaler, an omitted profile stays, one setting alone
+    changes no other, and without a profile they are the defaults."""
+    azure = Azure(tmp_path).with_network()
+    made = azure.make_cluster()
+    assert settings_of(azure.store, made.id) == Autoscaling()
+    profile: dict[str, Any] = {
+        "expander": "priority",
+        "scaleDownUnneededTime": "3m",
+        "scaleDownDelayAfterAdd": "0m",
+        "scaleDownUtilizationThreshold": "0.7",
+        "ignoreDaemonsetsUtilization": True,
+        "maxGracefulTerminationSec": "30",
+        "skipNodesWithLocalStorage": "true",
+        "skipNodesWithSystemPods": "false",
+    }
+    expected = Autoscaling(
+        expander="priority",
+        idle_seconds=180,
+        delay_after_add_seconds=0,
+        utilization=0.7,
+        daemons_count=False,
+        eviction_seconds=30,
+        skip_local_storage=True,
+        skip_system_pods=False,
     )
-    answer: Any = azure.provider.invoke("azure-native:containerservice:getManagedCluster", _ARGUMENTS)
-    assert identity == answer["id"] == CLUSTER
-    assert answer["oidcIssuerProfile"]["issuerURL"]
-    azure.make("containerservice:AgentPool", **POOL)
-    assert [pool.name for pool in pools(azure.store, CLUSTER)] == ["system", "work"]
-    assert all(
-        not resource.urn for resource in azure.store.resources("azure-native") if "work" not in resource.id
+    inputs = {**MANAGED_CLUSTER, "autoScalerProfile": profile}
+    for changed in (inputs, {**MANAGED_CLUSTER, "tags": {"a": "b"}}):
+        azure.change(_KIND, made, MANAGED_CLUSTER, **changed)
+        assert settings_of(azure.store, made.id) == expected
+    azure.change(
+        _KIND, made, MANAGED_CLUSTER, **{**MANAGED_CLUSTER, "autoScalerProfile": {"expander": "least-waste"}}
     )
+    assert settings_of(azure.store, made.id) == Autoscaling(expander="least-waste")
+
+
+_WITHIN = {"resourceGroupName": "train"}
+_ACCOUNT = f"{GROUP}/providers/Microsoft.Monitor/accounts/metrics"
+_ENDPOINT = f"{GROUP}/providers/Microsoft.Insights/dataCollectionEndpoints/metrics"
+_WORKSPACE = ("operationalinsights:Workspace", {**_WITHIN, "workspaceName": "logs"})
+_METRICS = ("monitor:AzureMonitorWorkspace", {**_WITHIN, "azureMonitorWorkspaceName": "metrics"})
+_RULE = {
+    **_WITHIN,
+    "dataCollectionRuleName": "logs",
+    "destinations": {"logAnalytics": [{"name": "here", "workspaceResourceId": _LOGS}]},
+    "dataFlows": [{"streams": ["Microsoft-ContainerLogV2"], "destinations": ["here"]}],
+}
+_PROMETHEUS = {
+    **_WITHIN,
+    "dataCollectionRuleName": "metrics",
+    "dataCollectionEndpointId": _ENDPOINT,
+    "destinations": {"monitoringAccounts": [{"name": "here", "accountResourceId": _ACCOUNT}]},
+    "dataFlows": [{"streams": ["Microsoft-PrometheusMetrics"], "destinations": ["here"]}],
+}
+_ASSOCIATION = {
+    "resourceUri": CLUSTER,
+    "associationName": "a",
+    "dataCollectionRuleId": f"{GROUP}/providers/Microsoft.Insights/dataCollectionRules/x",
+}
+_AUDIT = {
+    "resourceUri": CLUSTER,
+    "name": "audit",
+    "workspaceId": _LOGS,
+    "logs": [{"category": "kube-audit-admin", "enabled": True}],
+}
+
+
+@pytest.mark.parametrize(
+    ("existing", "kind", "inputs", "says"),
+    [
+        ([], "DataCollectionRule", _RULE, "workspaces/logs' of destination 'here' was not found"),
+        ([], "DataCollectionRule", _PROMETHEUS, "of destination 'here' was not found"),
+        ([_METRICS], "DataCollectionRule", _PROMETHEUS, "dataCollectionEndpoints/metrics"),
+        ([], "DataCollectionRuleAssociation", _ASSOCIATION, "Rules/x"),
+        ([], "DataCollectionRuleAssociation", {**_ASSOCIATION, "resourceUri": f"{CLUSTER}2"}, "train2"),
+        ([_WORKSPACE], "DiagnosticSetting", {**_AUDIT, "resourceUri": f"{CLUSTER}2"}, "train2"),
+        ([_WORKSPACE], "DiagnosticSetting", {**_AUDIT, "workspaceId": f"{_LOGS}2"}, "logs2"),
+    ],
+)
+def test_logs_and_metrics_of_what_does_not_exist(
+    tmp_path: Path,
+    existing: list[tuple[str, dict[str, Any]]],
+    kind: str,
+    inputs: dict[str, Any],
+    says: str,
+) -> None:
+    """Azure Monitor refuses rules, associations and settings that lead to a resource that does not exist."""
+    azure = Azure(tmp_path).with_cluster()
+    for earlier, given in existing:
+        azure.make(earlier, **given)
+    with pytest.raises(RefusedError, match=says):
+        azure.make(f"monitor:{kind}", **inputs)

@@ -1,4 +1,4 @@
-"""AKS's refusals of node pools: a case for each rule, from the rule's source."""
+"""AKS's node pools: a case for each refusal, from its rule's source, and the nodes that come of a pool."""
 
 from pathlib import Path
 from typing import Any
@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from ebbtide_rehearsal.cloud.azure.node_pools import RULES
-from ebbtide_rehearsal.cloud.provider import RefusedError
+from ebbtide_rehearsal.cloud.pools import pools
+from ebbtide_rehearsal.cloud.provider import Created, RefusedError
 from ebbtide_rehearsal.cloud.store import QUOTA, InjectedFault
 from rehearsal.tests.unit.azure_cloud import CLUSTER, GROUP, POOL, SPOT, SUBNET, SYSTEM, Azure
 
@@ -127,20 +128,36 @@ def test_a_pool_is_not_changed_into_what_breaks_a_rule(
     assert {**kept.state, "azureApiVersion": "2025-09-01"} == made.state
 
 
+def _alone(azure: Azure, group: str, **inputs: Any) -> Created:
+    """Make a cluster in a group of its own."""
+    azure.make("resources:ResourceGroup", resourceGroupName=group)
+    names = {"resourceGroupName": group, "resourceName": group, "dnsPrefix": group}
+    return azure.make(
+        "containerservice:ManagedCluster", **names, identity={"type": "SystemAssigned"}, **inputs
+    )
+
+
 def test_zones_want_a_standard_load_balancer(tmp_path: Path) -> None:
     """A basic one serves neither zones nor spot (Azure/AKS#1133)."""
-    azure = Azure(tmp_path)
-    azure.make("resources:ResourceGroup", resourceGroupName="old")
+    profiles = [_given(SYSTEM, {"vnetSubnetID": None, "availabilityZones": ["1"]})]
     with pytest.raises(RefusedError, match="Standard Load Balancer is required for availability zone"):
-        azure.make(
-            "containerservice:ManagedCluster",
-            resourceGroupName="old",
-            resourceName="old",
-            dnsPrefix="old",
-            identity={"type": "SystemAssigned"},
-            networkProfile={"loadBalancerSku": "basic"},
-            agentPoolProfiles=[_given(SYSTEM, {"vnetSubnetID": None, "availabilityZones": ["1"]})],
+        _alone(
+            Azure(tmp_path), "old", networkProfile={"loadBalancerSku": "basic"}, agentPoolProfiles=profiles
         )
+
+
+def test_a_subnet_of_another_group_is_taken_to_be_there(tmp_path: Path) -> None:
+    """A subnet of a network that the fake cloud does not have is assumed to exist."""
+    elsewhere = SUBNET.replace(GROUP, "/subscriptions/other/resourceGroups/shared")
+    profiles = [_given(SYSTEM, {"vnetSubnetID": elsewhere})]
+    assert _alone(Azure(tmp_path), "train", agentPoolProfiles=profiles).id == CLUSTER
+
+
+def test_a_size_that_the_region_lacks(tmp_path: Path) -> None:
+    """AKS names the size."""
+    profiles = [{"name": "system", "mode": "System", "vmSize": "Standard_ND96asr_v4", "count": 1}]
+    with pytest.raises(RefusedError, match="The VM size of Standard_ND96asr_v4 is not allowed in your sub"):
+        _alone(Azure(tmp_path), "north", location="norwaywest", agentPoolProfiles=profiles)
 
 
 def test_an_identity_without_its_grant_brings_no_node_into_the_subnet(tmp_path: Path) -> None:
@@ -163,62 +180,102 @@ def test_no_more_than_a_hundred_pools(tmp_path: Path) -> None:
 
 def test_the_last_system_pool_stays_one(tmp_path: Path) -> None:
     """A cluster keeps a system pool: it is neither deleted nor turned into another (Azure/AKS#1568)."""
-    azure = Azure(tmp_path).with_cluster()
+    azure, first = Azure(tmp_path).with_cluster(), f"{CLUSTER}/agentPools/system"
     with pytest.raises(RefusedError, match="There has to be at least one agent pool"):
-        azure.remove("containerservice:AgentPool", f"{CLUSTER}/agentPools/system")
+        azure.remove("containerservice:AgentPool", first)
     azure.make("containerservice:AgentPool", **POOL)
     with pytest.raises(RefusedError, match="Must define at least one system pool"):
-        azure.remove("containerservice:AgentPool", f"{CLUSTER}/agentPools/system")
+        azure.remove("containerservice:AgentPool", first)
     second = _given(POOL, {"agentPoolName": "sys2", "mode": "System", "minCount": 1})
     made = azure.make("containerservice:AgentPool", **second)
-    azure.remove("containerservice:AgentPool", f"{CLUSTER}/agentPools/system")
+    azure.remove("containerservice:AgentPool", first)
     with pytest.raises(RefusedError, match="Must define at least one system pool"):
         azure.change("containerservice:AgentPool", made, second, **_given(second, {"mode": "User"}))
 
 
-def test_a_family_without_quota(tmp_path: Path) -> None:
-    """Initial nodes count against the family's quota (1ChristianAlex/motordesk#14)."""
+@pytest.mark.parametrize(
+    ("quota", "limit", "refused", "accepted", "says"),
+    [
+        # 1ChristianAlex/motordesk#14. The system pool has two machines of four vCPUs already.
+        (
+            "standardDSv5Family",
+            20,
+            _given(POOL, {"count": 2}),
+            _given(POOL, {"count": 1}),
+            "quota requested 16, remaining 12 for family standardDSv5Family",
+        ),
+        (
+            "cores",
+            8,
+            _given(POOL, {"count": 1}),
+            _given(SPOT, {"count": 1}),
+            "left for location eastus",
+        ),
+        ("lowPriorityCores", 0, _given(SPOT, {"count": 1}), SPOT, "for family lowPriorityCores"),
+    ],
+)
+def test_quotas(
+    tmp_path: Path, quota: str, limit: int, refused: dict[str, Any], accepted: dict[str, Any], says: str
+) -> None:
+    """Initial nodes count against the family's and the region's quota, those on spot against
+    `lowPriorityCores` alone, and a pool that starts empty against none."""
     azure = Azure(tmp_path).with_cluster()
-    azure.store.inject(InjectedFault(QUOTA, "standardDSv5Family", details={"limit": 20}))
-    with pytest.raises(RefusedError) as refused:
-        azure.make("containerservice:AgentPool", **_given(POOL, {"count": 2}))
-    # The system pool has two machines of four vCPUs already.
-    assert "Insufficient vcpu quota requested 16, remaining 12 for family standardDSv5Family" in str(
-        refused.value
-    )
-    azure.make("containerservice:AgentPool", **_given(POOL, {"count": 1}))
-
-
-def test_a_region_without_quota(tmp_path: Path) -> None:
-    """The region's own quota holds for what is not spot."""
-    azure = Azure(tmp_path).with_cluster()
-    azure.store.inject(InjectedFault(QUOTA, "cores", details={"limit": 8}))
-    with pytest.raises(RefusedError, match="Insufficient regional vcpu quota left for location eastus"):
-        azure.make("containerservice:AgentPool", **_given(POOL, {"count": 1}))
-    azure.make("containerservice:AgentPool", **_given(SPOT, {"count": 1}))
-
-
-def test_spot_has_a_quota_of_its_own(tmp_path: Path) -> None:
-    """Spot counts against `lowPriorityCores`, whatever its family; a pool that starts empty against none."""
-    azure = Azure(tmp_path).with_cluster()
-    azure.store.inject(InjectedFault(QUOTA, "lowPriorityCores", details={"limit": 0}))
-    with pytest.raises(RefusedError, match="for family lowPriorityCores"):
-        azure.make("containerservice:AgentPool", **_given(SPOT, {"count": 1}))
-    azure.make("containerservice:AgentPool", **SPOT)
+    azure.store.inject(InjectedFault(QUOTA, quota, details={"limit": limit}))
+    with pytest.raises(RefusedError, match=says):
+        azure.make("containerservice:AgentPool", **refused)
+    azure.make("containerservice:AgentPool", **accepted)
     assert [event.kind for event in azure.store.events()].count("quota-exceeded") == 1
 
 
-def test_a_subnet_of_another_group_is_taken_to_be_there(tmp_path: Path) -> None:
-    """A subnet of a network that the fake cloud does not have is assumed to exist."""
-    azure = Azure(tmp_path)
-    azure.make("resources:ResourceGroup", resourceGroupName="train")
-    elsewhere = SUBNET.replace(GROUP, "/subscriptions/other/resourceGroups/shared")
-    made = azure.make(
-        "containerservice:ManagedCluster",
-        resourceGroupName="train",
-        resourceName="train",
-        dnsPrefix="train",
-        identity={"type": "SystemAssigned"},
-        agentPoolProfiles=[_given(SYSTEM, {"vnetSubnetID": elsewhere})],
-    )
-    assert made.id == CLUSTER
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"availabilityZones": ["1", "3"]}, {"zones": ("eastus-1", "eastus-3")}),
+        ({}, {"zones": ("0",), "minimum": 0, "maximum": 10, "initial": 0}),
+        # azure-aks-docs use-amd-gpus.md, 2025-06: neither driver nor plugin
+        (
+            {"vmSize": "Standard_ND96isr_MI300X_v5", "gpuProfile": {"driver": "None"}},
+            {"accelerators": {"amd.com/gpu": "8"}, "driver_installed": False},
+        ),
+        # azure-aks-docs use-arm64-vms.md, 2025-02: labelled as Kubernetes does, and not tainted
+        ({"vmSize": "Standard_D8ps_v6", "nodeTaints": []}, {"taints": ()}),
+        (
+            {"minCount": None, "maxCount": None, "enableAutoScaling": False, "count": 3},
+            {"autoscaled": False, "minimum": 3, "maximum": 3, "initial": 3},
+        ),
+    ],
+)
+def test_nodes_of_a_pool(tmp_path: Path, changes: dict[str, Any], expected: dict[str, Any]) -> None:
+    """Zones, counts, accelerators and taints of a pool's nodes follow from its inputs."""
+    azure = Azure(tmp_path).with_cluster()
+    azure.make("containerservice:AgentPool", **_given(POOL, changes))
+    (pool,) = (node_pool for node_pool in pools(azure.store, CLUSTER) if node_pool.name == "work")
+    assert {name: getattr(pool, name) for name in expected} == expected
+
+
+def test_the_nodes_of_a_spot_pool(tmp_path: Path) -> None:
+    """AKS's own labels and taint, the machine as the catalog has it, and the price of spot."""
+    azure = Azure(tmp_path).with_cluster()
+    bare = {**SPOT, "nodeLabels": {"mine": "yes"}, "nodeTaints": ["nvidia.com/gpu=present:NoSchedule"]}
+    gpus = {"vmSize": "Standard_NC4as_T4_v3", "scaleSetEvictionPolicy": "Deallocate"}
+    azure.make("containerservice:AgentPool", **bare | gpus)
+    (pool,) = (node_pool for node_pool in pools(azure.store, CLUSTER) if node_pool.name == "work")
+    expected = {
+        "mine": "yes",
+        "accelerator": "nvidia",
+        "agentpool": "work",
+        "kubernetes.azure.com/agentpool": "work",
+        "kubernetes.azure.com/cluster": "MC_train_train_eastus",
+        "kubernetes.azure.com/mode": "user",
+        "kubernetes.azure.com/scalesetpriority": "spot",
+        "node.kubernetes.io/instance-type": "Standard_NC4as_T4_v3",
+        "topology.kubernetes.io/region": "eastus",
+    }
+    assert expected.items() <= pool.labels.items()
+    assert [taint.key for taint in pool.taints] == [
+        "nvidia.com/gpu",
+        "kubernetes.azure.com/scalesetpriority",
+    ]
+    assert (pool.accelerator, pool.allocatable["cpu"]) == (("nvidia-t4", 1), "3860m")
+    assert (pool.capacity, pool.deallocates, pool.driver_installed) == ("spot", True, False)
+    assert 0 < (pool.hourly or 0) < 0.3
