@@ -1,4 +1,4 @@
-"""Command, environment and files of a pod that runs as a process."""
+"""Pods that run as processes: command, environment, files, and the logs that remain."""
 
 import subprocess
 import sys
@@ -8,8 +8,9 @@ from typing import Any, cast
 import pytest
 
 from ebbtide.clients.kubernetes import Api
+from ebbtide_rehearsal.cloud.control_planes import kept_log
 from ebbtide_rehearsal.cloud.node_pools.pod_containers import ROOT, Container, ContainerError, prepare
-from ebbtide_rehearsal.cloud.node_pools.pod_processes import Guard
+from ebbtide_rehearsal.cloud.node_pools.pod_processes import Guard, log_file
 from ebbtide_rehearsal.control_plane.volumes import NotMountedError
 
 
@@ -173,3 +174,24 @@ def test_guarded_processes_end_with_their_guard() -> None:
     assert children[0].poll() is None
     guard.close()
     assert [child.wait(5) for child in children] == [-9, -9, -9]
+
+
+_PATH = "/api/v1/namespaces/vision/pods/train-0/log"
+
+
+def test_the_last_lines_of_a_pod_remain(tmp_path: Path) -> None:
+    """A thousand lines of that pod, and nothing for other requests, pods and paths, nor again for a reader
+    that has lines already."""
+    file = log_file(tmp_path, "vision", "train-0")
+    file.parent.mkdir(parents=True)
+    file.write_text("".join(f"line {number}\n" for number in range(1500)))
+    kept = kept_log(tmp_path, "GET", _PATH, {}).splitlines()
+    assert (kept[0], kept[-1]) == ("line 500", "line 1499")
+    assert kept_log(tmp_path, "DELETE", _PATH, {}) == ""
+    assert kept_log(tmp_path, "GET", _PATH, {"sinceTime": "2026-11-27T09:00:00Z"}) == ""
+    for path in (
+        _PATH.replace("train-0", "other"),
+        _PATH.replace("vision", ".."),
+        _PATH.removesuffix("/log"),
+    ):
+        assert kept_log(tmp_path, "GET", path, {}) == ""
