@@ -102,7 +102,10 @@ def test_a_cluster_that_breaks_a_rule_is_not_made(tmp_path: Path, inputs: dict[s
 def test_changes_that_break_a_rule(tmp_path: Path) -> None:
     """AKS refuses them; the maximum of the system pool changes, and an omitted list of networks stays."""
     azure = Azure(tmp_path).with_network()
-    office: dict[str, Any] = {**MANAGED_CLUSTER, "apiServerAccessProfile": {"authorizedIPRanges": ["203.0.113.0/24"]}}
+    office: dict[str, Any] = {
+        **MANAGED_CLUSTER,
+        "apiServerAccessProfile": {"authorizedIPRanges": ["203.0.113.0/24"]},
+    }
     made = azure.make(_KIND, **office)
     for changes, says in (case for cases in CHANGES.values() for case in cases):
         with pytest.raises(RefusedError) as refused:

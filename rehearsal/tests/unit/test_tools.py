@@ -1,17 +1,31 @@
-"""Finding what a rehearsal needs: on PATH, in the cache, or not at all."""
+"""Finding what a rehearsal needs: on PATH, in the cache, or not at all; the table of tools, and progress."""
 
-import subprocess
+import re
 from collections import defaultdict
 from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from ebbtide.declaration.catalog.versions import PINS
 from ebbtide_rehearsal.tools import __main__ as command
+from ebbtide_rehearsal.tools.download import MODULES, Release, pins, releases
 from ebbtide_rehearsal.tools.find import Origin, ensure, plugin_file, sdk_version
-from ebbtide_rehearsal.tools.items import Data, Finished, Started, Step, Tool, ToolError, Worked
-from ebbtide_rehearsal.tools.table import all_items, needed
+from ebbtide_rehearsal.tools.items import (
+    Data,
+    Finished,
+    Part,
+    Started,
+    Step,
+    Tool,
+    ToolError,
+    Waiting,
+    Worked,
+)
+from ebbtide_rehearsal.tools.progress import narration
+from ebbtide_rehearsal.tools.table import all_items
 from rehearsal.tests.unit.machine import Machine, machine_in, patched_files, silent
 
 
@@ -76,38 +90,6 @@ def test_the_assets_of_kubebuilder_come_before_path(
     tools = ensure(["kubectl", "kube-apiserver"], on_step=silent)
     assert tools.path("kubectl") == assets / "kubectl"
     assert tools.path("kube-apiserver") == machine.bin / "kube-apiserver"
-
-
-def test_a_program_that_fails_to_say_its_version_is_not_taken(machine: Machine) -> None:
-    """Such as the shim of a version manager that has no version chosen."""
-    machine.program("etcd", f"echo 'etcd Version: {all_items()['etcd'].version}'; exit 126")
-    with pytest.raises(ToolError, match="etcd"):
-        ensure(["etcd"], on_step=silent)
-
-
-def test_what_is_missing_is_built_once(machine: Machine) -> None:
-    """The second time it comes from the cache, and needs no Go."""
-    machine.go()
-    first = ensure(["etcd", "kustomize", "etcd"], on_step=silent).by_name
-    assert [tool.origin for tool in first.values()] == [Origin.BUILT, Origin.BUILT]
-    assert subprocess.run([first["kustomize"].path], capture_output=True, check=True).stdout == b"built\n"
-    (machine.bin / "go").unlink()
-    second = ensure(["etcd", "kustomize"], on_step=silent)
-    assert [tool.origin for tool in second.by_name.values()] == [Origin.CACHE, Origin.CACHE]
-    assert second.path("kustomize") == first["kustomize"].path
-    assert sorted(machine.built()) == ["go.etcd.io/etcd/server/v3", "sigs.k8s.io/kustomize/kustomize/v5"]
-
-
-def test_waiting_is_reported(machine: Machine) -> None:
-    """Progress reports each build with its number and Go's messages."""
-    machine.go()
-    steps: list[Step] = []
-    ensure(["etcd", "kustomize"], on_step=steps.append)
-    started = [step for step in steps if isinstance(step, Started)]
-    assert sorted((step.number, step.of) for step in started) == [(1, 2), (2, 2)]
-    assert Worked("kustomize", "sigs.k8s.io/kustomize/kustomize/v5") in steps
-    finished = {step.name for step in steps if isinstance(step, Finished)}
-    assert finished == {step.name for step in started} == {"etcd", "kustomize"}
 
 
 def test_without_go_one_sentence_says_what_is_missing(machine: Machine) -> None:
@@ -192,37 +174,6 @@ def test_a_cache_that_cannot_be_written_is_named(
     assert str(machine.bin / "go") in capsys.readouterr().err
 
 
-_BY_ADDON = {
-    "trainer": {"trainer-controller-manager", "jobset", "trainer-chart", "trainer-manifests"},
-    "katib": {"katib-controller", "katib-manifests"},
-}
-
-
-@pytest.mark.parametrize("addons", [(), ("trainer",), ("katib",), ("trainer", "katib", "kueue", "pipelines")])
-def test_only_what_is_declared_is_needed(addons: tuple[str, ...]) -> None:
-    """In the order of the table; what tests ask for by name never is."""
-    items = needed(addons)
-    by_name = {
-        "workflow-controller",
-        "argo-crds",
-        "argo-manifests",
-        "pipelines-manifests",
-        "kueue-crds",
-        "kueue-replay",
-        "kustomize",
-        "helm",
-        "registry",
-        "pulumi-language-nodejs",
-        "pulumi-language-python",
-        "pulumi-language-python-exec",
-        "pulumi-language-yaml",
-        "cluster-autoscaler",
-    }
-    never = by_name.union(*(names for addon, names in _BY_ADDON.items() if addon not in addons))
-    assert list(items) == [name for name in all_items() if name not in never]
-    assert {"etcd", "pulumi", "pulumi-resource-kubernetes", "kubectl", "kueue", "kueue-chart"} <= set(items)
-
-
 def test_an_installed_plugin_of_the_sdk_is_preferred(
     machine: Machine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -240,3 +191,143 @@ def test_an_installed_plugin_of_the_sdk_is_preferred(
     installed.touch()
     tool = ensure([name], on_step=silent).by_name[name]
     assert (tool.path, tool.version, tool.origin) == (installed, sdk_version("kubernetes"), Origin.PLUGINS)
+
+
+_STEPS: list[Step] = [
+    Waiting("kwok", 9, 4),
+    Worked("kwok", "go: downloading something"),
+    Started("kwok, kueue", 1, 3, 2),
+    Worked("kwok, kueue", "sigs.k8s.io/kwok/cmd/kwok"),
+    Finished("kwok, kueue", 125.4),
+    Started("kueue-crds", 2, 3, 0),
+    Finished("kueue-crds", 1.6),
+    Started("kube-scheduler", 3, 3, 0.1),
+    Finished("kube-scheduler", 7),
+]
+
+
+def _shown(*, terminal: bool) -> str:
+    file = StringIO()
+    with narration(Console(file=file, force_terminal=terminal, width=60)) as say:
+        for step in _STEPS:
+            say(step)
+    return file.getvalue()
+
+
+def test_a_log_gets_a_line_for_each_start_and_end() -> None:
+    """Never broken, and none for every package."""
+    assert _shown(terminal=False).splitlines() == [
+        "Another process has prepared kwok for 9 s; waiting for it (4 minutes from scratch on 2 cores).",
+        "[1/3] kwok, kueue: building, 2 minutes from scratch on 2 cores",
+        "kwok, kueue: ready after 2 min 5 s",
+        "[2/3] kueue-crds: fetching",
+        "kueue-crds: ready after 2 s",
+        "[3/3] kube-scheduler: building, less than a minute from scratch on 2 cores",
+        "kube-scheduler: ready after 7 s",
+    ]
+
+
+@pytest.mark.parametrize("line", ["kwok, kueue: ready after 2 min 5 s", "kube-scheduler: ready after 7 s"])
+def test_a_terminal_keeps_what_is_done(line: str) -> None:
+    """Above the line that moves."""
+    assert line in _shown(terminal=True)
+
+
+_REQUIRED = re.compile(r"^(?:require )?\t?([\w./-]+\.[\w./-]+) (v\S+)$", flags=re.MULTILINE)
+_REPLACED = re.compile(r"^\t(\S+) => (\S+) (v\S+)$", flags=re.MULTILINE)
+_OF_THEIR_OWN = {"cluster-autoscaler": "v0.33.1"}
+"""Releases of the staging modules of groups that do not use the control plane's."""
+_GROUPS = sorted(path.name for path in MODULES.iterdir())
+_TOOLS = [item for item in all_items().values() if isinstance(item, Tool)]
+_DATA = [item for item in all_items().values() if isinstance(item, Data)]
+_MODULES = sorted(
+    {(tool.group, tool.module, f"v{tool.version}") for tool in _TOOLS}
+    | {(data.group, part.module, part.version) for data in _DATA for part in data.parts}
+)
+
+
+def _texts(group: str) -> tuple[str, str]:
+    go_mod, go_sum = pins(group)
+    return go_mod.read_text(encoding="utf-8"), go_sum.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("item", all_items().values(), ids=list(all_items()))
+def test_every_row_says_why_and_from_when(item: Tool | Data) -> None:
+    """A sentence, and a version with a date and a source."""
+    names = [item.pin] if isinstance(item, Tool) else [part.pin for part in item.parts]
+    assert item.why.endswith(".")
+    assert all(PINS[name].as_of and PINS[name].source for name in names)
+
+
+@pytest.mark.parametrize(("group", "module", "version"), _MODULES)
+def test_modules_are_pinned_where_the_table_says(group: str, module: str, version: str) -> None:
+    """In go.mod at the table's version, and in go.sum with the hashes of its files and of its go.mod."""
+    go_mod, go_sum = _texts(group)
+    assert dict(_REQUIRED.findall(go_mod))[module] == version
+    assert f"{module} {version} h1:" in go_sum
+    assert f"{module} {version}/go.mod h1:" in go_sum
+
+
+@pytest.mark.parametrize("group", _GROUPS)
+def test_go_mod_asks_for_nothing_else(group: str) -> None:
+    """go.mod requires exactly the modules of the table, at its versions."""
+    required = dict(_REQUIRED.findall(_texts(group)[0]))
+    known = {module: version for of, module, version in _MODULES if of == group}
+    assert required == known
+
+
+@pytest.mark.parametrize("group", _GROUPS)
+def test_what_is_replaced_is_of_the_same_release(group: str) -> None:
+    """Kubernetes' staging modules, each by its own version of one release, and no directory of a machine."""
+    go_mod, _ = _texts(group)
+    replaced = _REPLACED.findall(go_mod)
+    assert go_mod.count("=>") == len(replaced)
+    versions = {_OF_THEIR_OWN.get(group, f"v{PINS['kubernetes-staging'].version}")}
+    versions |= {f"v{PINS['provisioning-request'].version}"}
+    assert [(name, by, of) for name, by, of in replaced if name != by or of not in versions] == []
+
+
+def test_staging_is_of_the_pinned_release() -> None:
+    """0.36.2 is 1.36.2."""
+    assert f"1.{PINS['kubernetes-staging'].version.removeprefix('0.')}" == PINS["kubernetes"].version
+
+
+def test_every_group_is_used() -> None:
+    """Every group of pins has a program that is built from it."""
+    assert sorted({item.group for item in all_items().values()}) == _GROUPS
+
+
+def test_parts_stay_inside() -> None:
+    """No part of data is copied beside its directory."""
+    parts: list[Part] = [part for data in _DATA for part in data.parts]
+    assert [part for part in parts for path in (part.source, part.into) if ".." in Path(path).parts] == []
+    assert all(not Path(part.into).is_absolute() for part in parts)
+
+
+_OTHER_VERSIONS = {"pulumi-language-python": "3.259.0", "pulumi-resource-kubernetes": "4.25.0"}
+"""Releases of programs that Go modules have only without a tag, or only in an older version."""
+
+
+@pytest.mark.parametrize("release", releases(), ids=lambda release: f"{release.program}-{release.platform}")
+def test_a_release_is_pinned_by_its_hash(release: Release) -> None:
+    """A release has the version that would be built, an https address, a whole hash and its source."""
+    tool = all_items()[release.program]
+    assert isinstance(tool, Tool)
+    assert release.version == _OTHER_VERSIONS.get(release.program, tool.version)
+    assert release.version in release.url
+    assert release.url.startswith("https://")
+    assert re.fullmatch(r"sha256:[0-9a-f]{64}|sha512:[0-9a-f]{128}", release.digest)
+    assert release.source
+    assert release.platform.partition("-")[0] in {"linux", "darwin"}
+
+
+def test_one_address_has_one_hash() -> None:
+    """Programs of one archive share it, and no program has two releases for a platform."""
+    assert len({release.url for release in releases()}) == len({release.digest for release in releases()})
+    assert len({(release.program, release.platform) for release in releases()}) == len(releases())
+
+
+def test_a_program_that_behaves_otherwise_is_built() -> None:
+    """Only the Kubernetes provider is patched and downloaded: its patches name files."""
+    patched = {tool.name for tool in _TOOLS if tool.changes}
+    assert patched & {release.program for release in releases()} == {"pulumi-resource-kubernetes"}

@@ -16,7 +16,7 @@ from ebbtide.declaration.catalog.versions import PINS
 from ebbtide_rehearsal.tools import download as cache_module
 from ebbtide_rehearsal.tools.download import building, directory, key, location
 from ebbtide_rehearsal.tools.find import ensure
-from ebbtide_rehearsal.tools.items import Data, SourcePatch, Started, Step, Tool, ToolError, Waiting, Worked
+from ebbtide_rehearsal.tools.items import SourcePatch, Started, Step, Tool, ToolError, Waiting, Worked
 from ebbtide_rehearsal.tools.table import all_items
 from rehearsal.tests.unit.machine import Machine, entries, machine_in, patched_files, silent
 from tests.repository import ROOT
@@ -26,26 +26,6 @@ from tests.repository import ROOT
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     """A machine with nothing on its PATH."""
     return machine_in(tmp_path, monkeypatch)
-
-
-def test_data_is_copied_out_of_modules(machine: Machine) -> None:
-    """From each part's directory to its place; Go's cache may go, and the copy can be removed."""
-    machine.go()
-    chart_of = all_items()["trainer-chart"]
-    assert isinstance(chart_of, Data)
-    trainer, jobset, lws = (f"{part.module}@{part.version}" for part in chart_of.parts)
-    machine.module(trainer, "charts/kubeflow-trainer/Chart.yaml", "README.md")
-    machine.module(jobset, "charts/jobset/Chart.yaml")
-    machine.module(lws, "charts/lws/Chart.yaml", "charts/lws/crds/a.yaml")
-    chart = ensure(["trainer-chart"], on_step=silent).path("trainer-chart")
-    files = sorted(str(path.relative_to(chart)) for path in chart.rglob("*") if path.is_file())
-    assert files == [
-        "Chart.yaml",
-        "charts/jobset/Chart.yaml",
-        "charts/lws/Chart.yaml",
-        "charts/lws/crds/a.yaml",
-    ]
-    shutil.rmtree(chart)
 
 
 def test_a_module_that_cannot_be_had_is_named(machine: Machine) -> None:
@@ -66,19 +46,6 @@ def test_a_module_without_the_directory_is_refused(machine: Machine) -> None:
 
 
 _CONSTANTS = 'certDir = "/tmp/k8s-webhook-server/serving-certs"\nnamespace = "{}"\n'
-_NAMESPACE = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
-
-
-def test_constants_that_hold_in_a_container_are_others(machine: Machine) -> None:
-    """The build contains the changed constants; Go's cache keeps the module's own."""
-    machine.go()
-    address, file = f"sigs.k8s.io/jobset@v{PINS['jobset'].version}", "pkg/util/cert/cert.go"
-    text = _CONSTANTS.format(_NAMESPACE)
-    machine.module(address, texts={file: text})
-    built = ensure(["jobset"], on_step=silent).path("jobset").read_text()
-    assert 'certDir = "./tmp/k8s-webhook-server/serving-certs"' in built
-    assert f'namespace = ".{_NAMESPACE}"' in built
-    assert (machine.modules / address / file).read_text() == text
 
 
 @pytest.mark.parametrize(
@@ -93,15 +60,6 @@ def test_constants_that_are_not_there_are_named(machine: Machine, texts: dict[st
     with pytest.raises(ToolError, match=r"does not have .* once in pkg/util/cert/cert\.go"):
         ensure(["jobset"], on_step=silent)
     assert entries() == set()
-
-
-def test_garbage_is_collected_rarely(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A build takes more memory and less time by default, and a user can decide otherwise."""
-    machine.go()
-    ensure(["etcd"], on_step=silent)
-    monkeypatch.setenv("GOGC", "50")
-    ensure(["kubectl"], on_step=silent)
-    assert [line.split()[-1] for line in machine.builds.read_text().splitlines()] == ["400", "50"]
 
 
 def test_programs_of_a_module_are_built_by_one_command(machine: Machine) -> None:
@@ -254,16 +212,6 @@ def test_another_input_is_another_program(
     with (modules / tool / name).open("a", encoding="utf-8") as file:
         file.write("// more\n")
     assert key(all_items()[tool]) != before
-
-
-def test_files_are_added_to_a_module(machine: Machine) -> None:
-    """A replay's Kueue is built from a copy of its module with the files that export parts of it."""
-    machine.go()
-    kueue = all_items()["kueue-replay"]
-    assert isinstance(kueue, Tool)
-    machine.module(f"{kueue.module}@v{kueue.version}", "pkg/scheduler/scheduler.go")
-    built = ensure(["kueue-replay"], on_step=silent).path("kueue-replay").read_text()
-    assert "s.setAdmissionRoutineWrapper(inline{})" in built
 
 
 def test_other_flags_are_another_program() -> None:

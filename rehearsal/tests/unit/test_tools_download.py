@@ -116,13 +116,6 @@ def test_releases_are_downloaded_and_the_rest_is_built(machine: Machine, server:
     assert len(server.ranges) == 3
 
 
-def test_go_is_not_needed_for_releases(machine: Machine, server: ReleaseServer) -> None:
-    """A machine without Go downloads what it can."""
-    assert server.files
-    (machine.bin / "go").unlink()
-    assert ensure(["etcd"], on_step=silent).by_name["etcd"].origin is Origin.DOWNLOADED
-
-
 @pytest.mark.parametrize("mode", [Mode.TRUNCATE, Mode.STALL])
 @pytest.mark.usefixtures("machine")
 def test_an_interrupted_download_is_resumed(server: ReleaseServer, mode: Mode) -> None:

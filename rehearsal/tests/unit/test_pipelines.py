@@ -1,10 +1,9 @@
-"""The Workflow and the pods of compiled pipelines, held against what Kubeflow Pipelines 2.17.0 writes: its
-argocompiler/*.go, driver/*.go and component/launcher_v2.go, and the compiled workflows of its tests."""
+"""Pipelines of a rehearsal: Workflow, pods, driver and launcher as Kubeflow Pipelines 2.17.0 writes them (its
+argocompiler/*.go, driver/*.go, component/launcher_v2.go, compiled workflows), and a scenario's programs."""
 
+import argparse
 import importlib
 import json
-import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
@@ -13,13 +12,17 @@ import pytest
 from kfp import compiler, dsl
 from kfp.dsl.base_component import BaseComponent
 
-from ebbtide_rehearsal.pipelines import driver
+from ebbtide_rehearsal.failures import RehearsalError
+from ebbtide_rehearsal.pipelines import driver, launcher
 from ebbtide_rehearsal.pipelines.compiled import Compiled, UnsupportedPipelineError, read
 from ebbtide_rehearsal.pipelines.driver import holds
-from ebbtide_rehearsal.pipelines.launcher import RUNS, Run
+from ebbtide_rehearsal.pipelines.launcher import RUNS, NotPublishedError, Outputs, Run
 from ebbtide_rehearsal.pipelines.pod_spec import pod_spec_patch
 from ebbtide_rehearsal.pipelines.workflow import workflow
-from tests.examples.workloads import module
+from ebbtide_rehearsal.scenarios.execution import run_of
+from ebbtide_rehearsal.scenarios.model import RunPipeline
+from tests.examples.workloads import EXAMPLES, module, profile_of
+from tests.unit.work.clusters import DEV
 
 Object = dict[str, Any]
 
@@ -50,36 +53,6 @@ def coin_flip(tmp_path: Path) -> Object:
     return workflow(
         _compiled(module("preemptible-pipelines", "pipeline").coin_flip, tmp_path), {"seed": 1}, {"a": "b"}
     )
-
-
-def test_a_step_is_a_driver_and_an_executor(coin_flip: Object) -> None:
-    """An executor depends on its driver and uses its patch, and the driver depends on upstream tasks, as in
-    KFP's flip_coin.yaml."""
-    root = _tasks(_templates(coin_flip)["root"])
-    assert sorted(root) == [
-        "condition-branches-1",
-        "condition-branches-1-driver",
-        "flip-coin",
-        "flip-coin-driver",
-    ]
-    assert "depends" not in root["flip-coin-driver"]
-    assert root["flip-coin"]["depends"] == "flip-coin-driver.Succeeded"
-    assert root["condition-branches-1-driver"]["depends"] == "flip-coin.Succeeded"
-    given = _given(root["flip-coin"])
-    assert given["pod-spec-patch"] == "{{tasks.flip-coin-driver.outputs.parameters.pod-spec-patch}}"
-    assert "when" not in root["flip-coin"]
-    arguments = _given(root["flip-coin-driver"])
-    assert arguments["container"] == "{{workflow.parameters.implementations-comp-flip-coin}}"
-    assert arguments["kubernetes-config"] == "{{workflow.parameters.kubernetes-comp-flip-coin}}"
-
-
-def test_a_branch_runs_when_its_driver_says_so(coin_flip: Object) -> None:
-    """A conditional graph has a `when` on its driver's output, as in KFP's if_elif_else_complex.yaml."""
-    branches = _tasks(_templates(coin_flip)["comp-condition-branches-1"])
-    when = "{{tasks.condition-2-driver.outputs.parameters.condition}} != false"
-    assert branches["condition-2"]["when"] == when
-    assert branches["condition-2"]["template"] == "comp-condition-2"
-    assert "when" not in _tasks(_templates(coin_flip)["root"])["condition-branches-1"]
 
 
 def test_retries_are_parameters(coin_flip: Object) -> None:
@@ -286,69 +259,111 @@ def test_other_conditions_are_refused(condition: str) -> None:
         holds(condition, {"n": 3})
 
 
-def _driver(folder: Path, kind: str, component: str, compiled: Compiled, **options: str) -> dict[str, str]:
-    """Run a driver as its pod does, and return what it has written."""
-    outputs = ("execution_id", "condition", "pod_spec_patch")
-    words = [f"--type={kind}", "--run_id=r", "--run_name=coin-flip-x"]
-    words += [f"--component={json.dumps(compiled.component(component))}"]
-    words += [f"--{key}={value}" for key, value in options.items()]
-    for output in outputs:
-        (folder / output).unlink(missing_ok=True)
-        words.append(f"--{output}_path={folder / output}")
-    driver.main(words)
-    return {output: (folder / output).read_text() for output in outputs if (folder / output).exists()}
-
-
-def test_a_run_without_a_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The drivers and the launcher one after the other: the coin's side decides which branch is taken."""
-    monkeypatch.setenv(RUNS, str(tmp_path / "runs"))
-    compiled = _compiled(module("preemptible-pipelines", "pipeline").coin_flip, tmp_path)
-    runtime = json.dumps({"parameterValues": {"seed": 5.0}})
-    root = _driver(tmp_path, "ROOT_DAG", "root", compiled, runtime_config=runtime)["execution_id"]
-    tasks: Object = dict(compiled.component("root")["dag"]["tasks"])
-    step = _driver(
-        tmp_path,
-        "CONTAINER",
-        "comp-flip-coin",
-        compiled,
-        dag_execution_id=root,
-        task=json.dumps(tasks["flip-coin"]),
-        task_name="flip-coin",
-        container=json.dumps(compiled.container("comp-flip-coin")),
-        kubernetes_config=json.dumps(compiled.platform("comp-flip-coin")),
-    )
-    (main,) = json.loads(step["pod_spec_patch"])["containers"]
-    given = json.loads(main["command"][main["command"].index("--executor_input") + 1])
-    assert given["inputs"]["parameterValues"] == {"seed": 5}
-    done = subprocess.run(
-        [sys.executable, "-m", "ebbtide_rehearsal.pipelines.launcher", *main["command"][1:], *main["args"]],
-        env={"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin", "EBBTIDE_REHEARSAL_ROOT": str(tmp_path)}
-        | {RUNS: str(tmp_path / "runs"), "TMPDIR": str(tmp_path), "HOME": str(tmp_path)},
-        check=False,
-    )
-    assert done.returncode == 0
+def test_placeholders_of_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A constant that is a placeholder is replaced; one within a longer text is not (resolve.go)."""
+    monkeypatch.setenv(RUNS, str(tmp_path))
     run = Run.of("r")
-    assert run.parameter(root, "flip-coin", "Output") == "tails"
-    branches = _driver(
-        tmp_path,
-        "DAG",
-        "comp-condition-branches-1",
-        compiled,
-        dag_execution_id=root,
-        task=json.dumps(tasks["condition-branches-1"]),
-        task_name="condition-branches-1",
+    graph = run.open_graph(Outputs({"root": "/checkpoints"}))
+    options = argparse.Namespace(
+        dag_execution_id=graph,
+        run_id="r",
+        run_name="n",
+        task_name="t",
+        pipeline_job_create_time_utc="now",
     )
-    inner: Object = dict(compiled.component("comp-condition-branches-1")["dag"]["tasks"])
-    taken = {
-        name: _driver(
-            tmp_path,
-            "DAG",
-            f"comp-{name}",
-            compiled,
-            dag_execution_id=branches["execution_id"],
-            task=json.dumps(inner[name]),
-            task_name=name,
-        )["condition"]
-        for name in ("condition-2", "condition-3")
+    constants = {"all": "{{$.pipeline_job_uuid}}", "part": "/x/{{$.pipeline_job_uuid}}"}
+    inputs = {name: {"runtimeValue": {"constant": value}} for name, value in constants.items()}
+    resolved = driver.resolve(run, options, {}, {"inputs": {"parameters": inputs}})
+    assert resolved.parameters == {"all": "r", "part": "/x/{{$.pipeline_job_uuid}}"}
+
+
+def test_outputs_of_a_graph(tmp_path: Path) -> None:
+    """A graph gives what one of its tasks gave: of several branches, the one that ran."""
+    run = Run(tmp_path)
+    outer, inner = run.open_graph(Outputs()), run.open_graph(Outputs())
+    choices = [{"producerSubtask": name, "outputParameterKey": "Output"} for name in ("a", "b")]
+    selectors = {
+        "parameters": {"x": {"valueFromOneof": {"parameterSelectors": choices}}},
+        "artifacts": {"y": {"artifactSelectors": [{"producerSubtask": "b", "outputArtifactKey": "data"}]}},
     }
-    assert taken == {"condition-2": "false", "condition-3": "true"}
+    run.publish_graph(outer, "branches", inner, selectors)
+    with pytest.raises(NotPublishedError):
+        run.parameter(outer, "branches", "x")
+    run.publish(inner, "b", Outputs({"Output": 7}, {"data": {"artifacts": [{"uri": "/d"}]}}))
+    assert run.parameter(outer, "branches", "x") == 7
+    assert run.artifact(outer, "branches", "y") == {"artifacts": [{"uri": "/d"}]}
+
+
+def test_outputs_of_a_step(tmp_path: Path) -> None:
+    """Values come from the executor's file, or from a file for each in its own type; an artifact keeps its
+    type, and takes the metadata that the step wrote."""
+    (tmp_path / "text").write_text("7")
+    (tmp_path / "number").write_text("7")
+    (tmp_path / "out.json").write_text(
+        json.dumps({"artifacts": {"data": {"artifacts": [{"name": "data", "metadata": {"rows": 2}}]}}})
+    )
+    declared = {"name": "data", "uri": "/d", "type": {"schemaTitle": "system.Dataset"}, "metadata": {}}
+    executor_input = {
+        "outputs": {
+            "parameters": {name: {"outputFile": str(tmp_path / name)} for name in ("text", "number", "none")},
+            "artifacts": {"data": {"artifacts": [declared]}},
+            "outputFile": str(tmp_path / "out.json"),
+        }
+    }
+    kinds = {"text": "STRING", "number": "NUMBER_INTEGER", "none": "STRING"}
+    definitions = {name: {"parameterType": kind} for name, kind in kinds.items()}
+    outputs = launcher.collected(executor_input, {"outputDefinitions": {"parameters": definitions}})
+    assert outputs.parameters == {"text": "7", "number": 7}
+    assert outputs.artifacts["data"]["artifacts"][0] == {**declared, "metadata": {"rows": 2}}
+
+
+STORY = EXAMPLES / "preemptible-pipelines"
+
+
+def _run(program: str, **more: Any) -> RunPipeline:
+    return RunPipeline(do="run-pipeline", program=program, **more)
+
+
+def test_the_storys_pipeline_is_compiled_as_its_author_does() -> None:
+    """The pipeline's program runs with the stack's profile, its output becomes a Workflow whose pods run as
+    processes, and a placeholder is the scenario's directory."""
+    step = _run("pipeline.py", arguments={"seed": "{home}/x"})
+    made = run_of(step, profile_of("preemptible-pipelines"), STORY, 1)
+    assert made["metadata"]["generateName"] == "coin-flip-"
+    assert made["metadata"]["labels"] == {"rehearsal.ebbtide.dev/submitted": "true"}
+    assert made["spec"]["podMetadata"]["annotations"]["rehearsal.ebbtide.dev/runs"] == "process"
+    assert str(STORY / "x") in str(made)
+
+
+def test_steps_run_for_seconds_and_wait_at_the_speed_of_the_scenario() -> None:
+    """A step's pods, and not its driver's, run for the given seconds at least; five minutes between retries
+    take two and a half seconds at 120 times the speed, rounded up."""
+    step = _run("pipelines.py", pipeline="merge-csv-spot-retries", arguments={"url": ""}, runs_for=6)
+    made = run_of(step, profile_of("aks-spot"), EXAMPLES / "aks-spot", 120)
+    annotations = [item.get("metadata", {}).get("annotations", {}) for item in made["spec"]["templates"]]
+    lasting = {
+        item["pipelines.kubeflow.org/runtime-role"]: item.get("rehearsal.ebbtide.dev/runs-for")
+        for item in annotations
+        if item
+    }
+    assert lasting == {"driver": None, "launcher": "6"}
+    assert '{"name": "retry-backoff-duration", "value": "3"}' in json.dumps(made)
+
+
+@pytest.mark.parametrize(
+    ("program", "step", "says"),
+    [
+        ("raise SystemExit('no such pool')", {}, "no such pool"),
+        ("", {}, "writes no file"),
+        ("open('a.yaml', 'w'); open('b.yaml', 'w')", {}, "writes a.yaml, b.yaml: select one with"),
+        ("open('a.yaml', 'w')", {"pipeline": "b"}, "writes a.yaml"),
+        ("open('a.yaml', 'w')", {"pipeline": "a"}, "cannot be rehearsed: This is no compiled pipeline"),
+    ],
+)
+def test_what_is_wrong_with_a_program_is_said(
+    tmp_path: Path, program: str, step: dict[str, Any], says: str
+) -> None:
+    """The message is the program's, or lists the files that it writes."""
+    (tmp_path / "pipeline.py").write_text(program)
+    with pytest.raises(RehearsalError, match=says):
+        run_of(_run("pipeline.py", **step), DEV, tmp_path, 1)
