@@ -5,6 +5,8 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from ebbtide.clients.kubernetes import Api
+from ebbtide.declaration.model.cluster import Cluster
+from ebbtide.declaration.model.labels_and_taints import labels_and_taints
 from ebbtide.placement.member_policy import HIGHEST_PRIORITY
 from ebbtide_rehearsal.control_plane.stages import FAKE, KUBELET, RUNS_FOR
 
@@ -56,6 +58,16 @@ def node(api: Api, name: str, *, labels: dict[str, str] | None = None, **more: A
         },
     )
     wait(lambda: api.get(f"/api/v1/nodes/{name}"), lambda item: not _unready(item))
+
+
+def declared_node(
+    api: Api, name: str, cluster: Cluster, pool: str, *, labels: dict[str, str] | None = None, **more: Any
+) -> None:
+    """A node of a declared pool, as the autoscaler would bring one."""
+    declared = next(item for item in cluster.pools if item.name == pool)
+    marks = labels_and_taints(declared, cluster.site.cloud)
+    taints = [{"key": item.key, "value": item.value, "effect": item.effect} for item in marks.all_taints]
+    node(api, name, labels=dict(marks.all_labels) | (labels or {}), taints=taints, **more)
 
 
 def _unready(item: Object) -> bool:

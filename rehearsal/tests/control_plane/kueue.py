@@ -16,7 +16,7 @@ from ebbtide.placement.queue_objects import layers
 from ebbtide.placement.queueing import queueing
 from ebbtide_rehearsal.control_plane.control_plane import ControlPlane, ControlPlaneSettings
 from ebbtide_rehearsal.control_plane.plan import ControlPlaneTools
-from rehearsal.tests.control_plane.cluster import Object, namespace, node, priority_class, wait
+from rehearsal.tests.control_plane.cluster import Object, declared_node, namespace, node, priority_class, wait
 from rehearsal.tests.control_plane.commands import Kubectl, rendered
 
 GKE_PORTS = frozenset({443, 10250})
@@ -63,10 +63,7 @@ def create_teams(kubectl: Kubectl, declaration: Cluster) -> None:
 
 def gpu_node(api: Api, declaration: Cluster, pool: str, gpus: int) -> None:
     """Create a node of a pool, with its labels, taints and GPUs."""
-    (declared,) = (item for item in declaration.pools if item.name == pool)
-    placed = labels_and_taints(declared, declaration.site.cloud)
-    taints = [{"key": item.key, "value": item.value, "effect": item.effect} for item in placed.all_taints]
-    node(api, pool, labels=dict(placed.all_labels), taints=taints, resources={"nvidia.com/gpu": str(gpus)})
+    declared_node(api, pool, declaration, pool, resources={"nvidia.com/gpu": str(gpus)})
 
 
 def install(cluster: ControlPlane, kubectl: Kubectl, chart: list[Object], declaration: Cluster) -> None:

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from ebbtide.clients.kubernetes import Api
+from ebbtide.declaration.model.cluster import Cluster
+from ebbtide.declaration.model.labels_and_taints import labels_and_taints
 from ebbtide.placement import NodeTaint
 from ebbtide_rehearsal.cloud.node_pools.fleet import NodeSettings
 from ebbtide_rehearsal.cloud.node_pools.loop import NodeLoop
@@ -46,6 +48,14 @@ def work_pool(name: str, **changes: Any) -> NodePool:
     return pool.having(**changes)
 
 
+def declared_pool(cluster: Cluster, name: str, **changes: Any) -> NodePool:
+    """A pool with the labels and taints that a declaration gives it."""
+    pool = next(pool for pool in cluster.pools if pool.name == name)
+    placement = labels_and_taints(pool, cluster.site.cloud)
+    taints = tuple(NodeTaint(item.key, item.value, item.effect) for item in placement.all_taints)
+    return work_pool(name, labels=dict(placement.all_labels), taints=taints, **changes)
+
+
 class Running:
     """A cluster with node pools.
 
@@ -70,11 +80,6 @@ class Running:
     def reclaim(self, pool: str, **details: Any) -> None:
         """Have the cloud take nodes back."""
         self.store.inject(InjectedFault(RECLAIM, pool, 1, details))
-
-    def event_messages(self, namespace: str, reason: str) -> list[str]:
-        """Return the messages of a namespace's events with a reason."""
-        events = self.api.items(f"/api/v1/namespaces/{namespace}/events")
-        return [event["message"] for event in events if event["reason"] == reason]
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from ebbtide.work.runs.run import MANAGED_BY
 from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
 from ebbtide_rehearsal.control_plane.installed import definitions
 from ebbtide_rehearsal.control_plane.stages import EXIT_CODE, RUNS, RUNS_FOR
-from rehearsal.tests.control_plane.cluster import Object, gone, job, namespace, node, pod, wait
+from rehearsal.tests.control_plane.cluster import Object, job, namespace, node, pod, wait
 from rehearsal.tests.control_plane.process_pods import annotations_of, process_namespace
 from tests.declarations import AKS, GKE, Declaration, changed
 
@@ -31,20 +31,6 @@ def _run(control_plane: ControlPlane, place: str, item: Object) -> tuple[Object,
         lambda current: bool(condition(current, "Complete") or condition(current, "Failed")),
     )
     return ended, api.items(f"/api/v1/namespaces/{place}/pods", labelSelector=f"job-name={name}")
-
-
-def test_it_is_the_version_that_it_says(control_plane: ControlPlane) -> None:
-    """The API server is a released one, and every program of the control plane runs."""
-    assert control_plane.api.get("/version")["gitVersion"].startswith("v1.36.")
-    control_plane.check()
-    assert 200e6 < control_plane.memory() < 2e9
-
-
-def test_unknown_fields_are_refused(control_plane: ControlPlane) -> None:
-    """Validation is strict, and the message names the field."""
-    bad = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}, "dta": {"a": "b"}}
-    with pytest.raises(ApiError, match='unknown field "dta"'):
-        control_plane.api.create("/api/v1/namespaces/default/configmaps", bad)
 
 
 @pytest.mark.parametrize("base", [GKE, AKS], ids=["gke", "aks"])
@@ -118,22 +104,6 @@ def test_pods_that_run_as_processes(control_plane: ControlPlane) -> None:
         assert RUNS not in annotations_of(control_plane.api, namespace_name, made)
 
 
-def test_a_deployment_becomes_ready(control_plane: ControlPlane) -> None:
-    """Scheduler, controllers and kwok work together on a node made by hand."""
-    api = control_plane.api
-    node(api, "deployed")
-    place = namespace(api, "deployed")
-    path = f"/apis/apps/v1/namespaces/{place}/deployments"
-    labels = {"app": "web"}
-    template = pod({}, nodeSelector={"kubernetes.io/hostname": "deployed"})
-    template["metadata"]["labels"] = labels
-    spec = {"replicas": 2, "selector": {"matchLabels": labels}, "template": template}
-    api.create(
-        path, {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": spec}
-    )
-    wait(lambda: api.get(f"{path}/web")["status"].get("readyReplicas"), lambda ready: ready == 2)
-
-
 def test_a_job_takes_its_seconds(control_plane: ControlPlane) -> None:
     """Work runs for as long as it says, and then succeeds."""
     api = control_plane.api
@@ -170,34 +140,3 @@ def test_work_that_restarts_in_place_runs_out_of_tries(control_plane: ControlPla
     item = job("again", pod({RUNS_FOR: "1", EXIT_CODE: "1"}, restartPolicy="OnFailure"), backoffLimit=1)
     ended, _ = _run(control_plane, place, item)
     assert condition(ended, "Failed")["reason"] == "BackoffLimitExceeded"
-
-
-def test_a_claim_gets_a_disk_that_goes_with_it(control_plane: ControlPlane) -> None:
-    """The default class creates the disk once a pod uses the claim, and deletes it with the claim."""
-    api = control_plane.api
-    node(api, "stored")
-    place = namespace(api, "stored")
-    claims = f"/api/v1/namespaces/{place}/persistentvolumeclaims"
-    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "20Gi"}}}
-    claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"}}
-    api.create(claims, claim | {"spec": spec})
-    assert not [disk for disk in control_plane.disks() if disk.claim == "stored/data"]
-    volume = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
-    _run(control_plane, place, job("writes", pod({RUNS_FOR: "1"}, volumes=[volume])))
-    bound = api.get(f"{claims}/data")
-    (disk,) = [disk for disk in control_plane.disks() if disk.claim == "stored/data"]
-    assert (disk.size, disk.storage_class, disk.name) == ("20Gi", "standard-rwo", bound["spec"]["volumeName"])
-    api.delete(f"/apis/batch/v1/namespaces/{place}/jobs/writes", propagationPolicy="Foreground")
-    api.delete(f"{claims}/data")
-    gone(api, f"/api/v1/persistentvolumes/{disk.name}")
-    assert disk not in control_plane.disks()
-
-
-def test_a_namespace_goes(control_plane: ControlPlane) -> None:
-    """A namespace's content is deleted before the namespace."""
-    api = control_plane.api
-    place = namespace(api, "short-lived")
-    item = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}}
-    api.create(f"/api/v1/namespaces/{place}/configmaps", item)
-    api.delete(f"/api/v1/namespaces/{place}")
-    gone(api, f"/api/v1/namespaces/{place}")

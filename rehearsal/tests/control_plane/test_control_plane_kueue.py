@@ -9,12 +9,10 @@ from typing import Any
 import pytest
 import yaml
 
-from components.addons.kueue import NAMESPACE, values
-from ebbtide.clients.kubernetes import ApiError
+from components.addons.kueue import NAMESPACE
 from ebbtide.clients.kubernetes.objects import condition
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.declare import declare
-from ebbtide.declaration.model.labels_and_taints import labels_and_taints
 from ebbtide.operations import queue_stops
 from ebbtide.operations.status import queue_statuses, take_queueing
 from ebbtide.operations.status_report import WaitingWork
@@ -24,18 +22,17 @@ from ebbtide.placement.queue_objects import QUEUES_LABEL, layers
 from ebbtide.placement.queueing import queueing
 from ebbtide.values import clock
 from ebbtide.work.jobs import job_over_nodes
-from ebbtide_rehearsal.control_plane.control_plane import ControlPlane, ControlPlaneSettings
+from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
 from ebbtide_rehearsal.control_plane.plan import ControlPlaneTools
 from ebbtide_rehearsal.control_plane.stages import RUNS_FOR
-from rehearsal.tests.control_plane.cluster import Object, gone, job, node, pod, wait
-from rehearsal.tests.control_plane.commands import Kubectl, rendered, run
-from rehearsal.tests.control_plane.kueue import GKE_PORTS, create_queues, install, with_visibility_port
+from rehearsal.tests.control_plane.cluster import Object, job, pod, wait
+from rehearsal.tests.control_plane.commands import run
+from rehearsal.tests.control_plane.kueue import create_queues, started
 from tests.repository import ROOT
 
 pytestmark = [pytest.mark.rehearsal, pytest.mark.long]
 
 REQUESTS = "/apis/autoscaling.x-k8s.io/v1/namespaces/default/provisioningrequests"
-POOL = "dws-t4-nodepool"
 
 
 @pytest.fixture(scope="module")
@@ -46,35 +43,19 @@ def declaration() -> Cluster:
 
 
 @pytest.fixture(scope="module")
-def cluster(tools: ControlPlaneTools, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
-    """A control plane that reaches nodes where GKE's does."""
-    settings = ControlPlaneSettings(name="queued", cloud="gke", open_ports=GKE_PORTS)
-    with ControlPlane.start(tmp_path_factory.mktemp("queued"), tools, settings) as started:
-        yield started
-
-
-@pytest.fixture(scope="module")
-def kubectl(tools: ControlPlaneTools, cluster: ControlPlane) -> Kubectl:
-    """The real one."""
-    return Kubectl(tools, cluster)
-
-
-@pytest.fixture(scope="module")
-def chart(
-    chart_tools: ControlPlaneTools, declaration: Cluster, tmp_path_factory: pytest.TempPathFactory
-) -> list[Object]:
-    """The chart's objects, with the change that our component makes to one of them."""
-    directory = tmp_path_factory.mktemp("chart")
-    return with_visibility_port(rendered(chart_tools, values(declaration), NAMESPACE, directory))
-
-
-@pytest.fixture(scope="module")
-def kueue(cluster: ControlPlane, kubectl: Kubectl, chart: list[Object], declaration: Cluster) -> ControlPlane:
-    """The control plane with Kueue on its system pool, and its queues."""
-    install(cluster, kubectl, chart, declaration)
-    cluster.api.patch("/api/v1/namespaces/default", {"metadata": {"labels": {QUEUES_LABEL: "true"}}})
-    create_queues(kubectl, declaration)
-    return cluster
+def kueue(
+    tools: ControlPlaneTools,
+    chart_tools: ControlPlaneTools,
+    declaration: Cluster,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[ControlPlane]:
+    """A control plane with Kueue on its system pool, and its queues."""
+    directory = tmp_path_factory.mktemp("queued")
+    with started(directory, tools, chart_tools, declaration) as (control_plane, kubectl):
+        labels = {"metadata": {"labels": {QUEUES_LABEL: "true"}}}
+        control_plane.api.patch("/api/v1/namespaces/default", labels)
+        create_queues(kubectl, declaration)
+        yield control_plane
 
 
 def _work(name: str) -> Object:
@@ -93,24 +74,6 @@ def _provision(control_plane: ControlPlane, request: Object) -> None:
     details = {"ResizeRequestName": "resize-1"}
     status = {"conditions": conditions, "provisioningClassDetails": details}
     control_plane.api.patch(f"{REQUESTS}/{request['metadata']['name']}/status", {"status": status})
-
-
-def test_a_queued_job_runs(kueue: ControlPlane, declaration: Cluster) -> None:
-    """Kueue requests capacity, admits the Job once it is provisioned, and the Job completes."""
-    api = kueue.api
-    jobs = "/apis/batch/v1/namespaces/default/jobs"
-    api.create(jobs, _work("trained"))
-    (request,) = wait(lambda: api.items(REQUESTS), lambda requests: len(requests) == 1)
-    assert request["spec"]["provisioningClassName"] == "queued-provisioning.gke.io"
-    assert api.get(f"{jobs}/trained")["spec"]["suspend"] is True
-    pool = next(item for item in declaration.pools if item.name == POOL)
-    pool_marks = labels_and_taints(pool, declaration.site.cloud)
-    taints = [{"key": t.key, "value": t.value, "effect": t.effect} for t in pool_marks.all_taints]
-    resized = {"autoscaling.gke.io/provisioning-request": "resize-1"}
-    labels = dict(pool_marks.all_labels) | resized
-    node(api, "t4", labels=labels, taints=taints, resources={"nvidia.com/gpu": "1"})
-    _provision(kueue, request)
-    wait(lambda: api.get(f"{jobs}/trained"), lambda item: bool(condition(item, "Complete")))
 
 
 def test_a_held_queue_keeps_its_work(kueue: ControlPlane, declaration: Cluster) -> None:
@@ -184,28 +147,6 @@ def test_a_changed_flavor_keeps_what_it_admitted(kueue: ControlPlane, declaratio
         api.delete(f"{jobs}/{name}", propagationPolicy="Background")
 
 
-def test_a_bad_queue_is_refused(kueue: ControlPlane, declaration: Cluster) -> None:
-    """By Kueue's own webhook, which the API server reaches through the service."""
-    (queue, *_) = layers(queueing(declaration))[2]
-    group = queue["spec"]["resourceGroups"][0]
-    bad: dict[str, Any] = queue | {"metadata": {"name": "bad"}}
-    bad["spec"] = queue["spec"] | {"resourceGroups": [group, group]}
-    with pytest.raises(ApiError, match=r'webhook "vclusterqueue.kb.io" denied the request'):
-        kueue.api.create("/apis/kueue.x-k8s.io/v1beta2/clusterqueues", bad)
-
-
-def test_pending_work_is_listed(kueue: ControlPlane) -> None:
-    """The aggregated API that Kueue serves is reached, too."""
-    (queue, *_) = kueue.api.items("/apis/kueue.x-k8s.io/v1beta2/clusterqueues")
-    path = "/apis/visibility.kueue.x-k8s.io/v1beta2/clusterqueues"
-    listed = wait(
-        lambda: kueue.api.find(f"{path}/{queue['metadata']['name']}/pendingworkloads"),
-        lambda listing: listing is not None,
-    )
-    assert listed is not None
-    assert listed["items"] == []
-
-
 def test_a_job_over_several_nodes_is_one_workload(kueue: ControlPlane, declaration: Cluster) -> None:
     """Kueue counts all of its pods at once: with quota for one of two, none starts."""
     api, cluster = kueue.api, profile(declaration)
@@ -230,29 +171,6 @@ def test_a_job_over_several_nodes_is_one_workload(kueue: ControlPlane, declarati
     wait(lambda: api.items(path, labelSelector=selector), lambda workloads: workloads == [])
 
 
-def test_what_is_installed_stays_as_it_is(kueue: ControlPlane, kubectl: Kubectl, chart: list[Object]) -> None:
-    """Nothing of the rehearsal is in the objects: applied again, they do not change."""
-    assert kueue.plan.server
-    kubectl("diff", "--server-side", "-f", "-", objects=chart)
-
-
-def test_it_comes_back(kueue: ControlPlane) -> None:
-    """A pod that is deleted ends its process; the next one has another."""
-    api = kueue.api
-    selector = "app.kubernetes.io/name=kueue"
-    path = f"/api/v1/namespaces/{NAMESPACE}/pods"
-    (old,) = api.items(path, labelSelector=selector)
-    api.delete(f"{path}/{old['metadata']['name']}")
-    wait(
-        lambda: [
-            item
-            for item in api.items(path, labelSelector=selector)
-            if condition(item, "Ready") and item["metadata"]["uid"] != old["metadata"]["uid"]
-        ],
-        lambda ready: len(ready) == 1,
-    )
-
-
 def test_a_crashed_process_is_restarted(kueue: ControlPlane) -> None:
     """A process that crashes makes its pod unready, and is restarted."""
     api = kueue.api
@@ -270,14 +188,3 @@ def test_a_crashed_process_is_restarted(kueue: ControlPlane) -> None:
 
 def _is(line: str, pod: Object) -> bool:
     return f"/pods/{pod['metadata']['uid']}." in line
-
-
-def test_all_of_it_goes(
-    kueue: ControlPlane, kubectl: Kubectl, chart: list[Object], declaration: Cluster
-) -> None:
-    """Queues first, as their component says; then the chart, and its namespace after it."""
-    for layer in reversed(layers(queueing(declaration))):
-        kubectl("delete", "--ignore-not-found", "--timeout=180s", "-f", "-", objects=layer)
-    kubectl("delete", "--timeout=180s", "-f", "-", objects=chart)
-    kueue.api.delete(f"/api/v1/namespaces/{NAMESPACE}")
-    gone(kueue.api, f"/api/v1/namespaces/{NAMESPACE}", seconds=120)

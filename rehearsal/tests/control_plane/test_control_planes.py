@@ -2,7 +2,6 @@
 
 import json
 import os
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,35 +11,11 @@ import pytest
 
 from ebbtide.clients.kubernetes import Api, ApiError
 from ebbtide_rehearsal.control_plane.control_plane import ControlPlane, ControlPlaneSettings
-from ebbtide_rehearsal.control_plane.plan import NAMES, ControlPlaneTools, kubeconfig
+from ebbtide_rehearsal.control_plane.plan import ControlPlaneTools, kubeconfig
 from ebbtide_rehearsal.control_plane.processes import ControlPlaneError
-from rehearsal.tests.control_plane.cluster import Object, namespace, wait
-from rehearsal.tests.control_plane.commands import run
-from tests.repository import ROOT
+from rehearsal.tests.control_plane.cluster import namespace
 
 pytestmark = [pytest.mark.rehearsal, pytest.mark.long]
-
-_PARENT = """
-import json, sys, threading
-from pathlib import Path
-from ebbtide_rehearsal.control_plane.control_plane import ControlPlane, ControlPlaneSettings
-
-class Files:
-    def path(self, name):
-        return Path(json.loads(sys.argv[2])[name])
-
-def start():
-    global started
-    settings = ControlPlaneSettings(name="killed", cloud="gke")
-    started = ControlPlane.start(Path(sys.argv[1]), Files(), settings)
-    print(started.plan.sockets, flush=True)
-
-worker = threading.Thread(target=start)
-worker.start()
-worker.join()
-sys.stdin.read()
-"""
-_PROGRAMS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok")
 
 
 class _Without:
@@ -79,38 +54,6 @@ def test_two_at_once_know_nothing_of_each_other(control_plane: ControlPlane, sec
     stranger.close()
 
 
-def test_a_member_may_do_what_a_role_allows(second: ControlPlane) -> None:
-    """RBAC is on: nothing without a binding, and with one for a group what its role has."""
-    place = namespace(second.api, "vision")
-    plan = second.plan
-    member = Api.of_token(
-        plan.server, str(plan.certificates.authority), plan.identities.members["ada@acme.example"].token
-    )
-    pods = f"/api/v1/namespaces/{place}/pods"
-    with pytest.raises(ApiError, match=r'User "ada@acme.example" cannot list resource "pods"'):
-        member.get(pods)
-    group = "rbac.authorization.k8s.io"
-    binding: Object = {
-        "apiVersion": f"{group}/v1",
-        "kind": "RoleBinding",
-        "metadata": {"name": "team"},
-        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "edit"},
-        "subjects": [{"apiGroup": group, "kind": "Group", "name": "vision"}],
-    }
-    second.api.create(f"/apis/{group}/v1/namespaces/{place}/rolebindings", binding)
-    wait(lambda: _may(member, pods), bool, seconds=5)
-    assert not _may(member, "/api/v1/nodes")
-    member.close()
-
-
-def _may(api: Api, path: str) -> bool:
-    try:
-        api.get(path)
-    except ApiError:
-        return False
-    return True
-
-
 def test_a_kubeconfig_without_an_authority(
     second: ControlPlane, tools: ControlPlaneTools, tmp_path: Path
 ) -> None:
@@ -147,29 +90,3 @@ def test_a_cluster_made_again_is_empty(tools: ControlPlaneTools, tmp_path: Path)
         namespace(first.api, "before")
     with ControlPlane.start(tmp_path, tools, settings) as again:
         assert again.api.find("/api/v1/namespaces/before") is None
-
-
-def test_nothing_survives_its_parent(tools: ControlPlaneTools, tmp_path: Path) -> None:
-    """A parent that is killed, and had started it all from a thread, leaves no process and no socket."""
-    files = json.dumps({name: str(tools.path(name)) for name in NAMES})
-    parent = subprocess.Popen(
-        [sys.executable, "-c", _PARENT, str(tmp_path), files],
-        cwd=ROOT,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    with parent:
-        assert parent.stdout is not None
-        sockets = Path(parent.stdout.readline().strip())
-        before = _running(tmp_path)
-        parent.send_signal(signal.SIGKILL)
-    assert len(before) == len(_PROGRAMS), before
-    wait(lambda: _running(tmp_path), lambda lines: not lines, seconds=10)
-    wait(sockets.exists, lambda exists: not exists, seconds=10)
-
-
-def _running(directory: Path) -> list[str]:
-    """Processes whose command names a directory, but for ours."""
-    listed = run("ps", "-A", "-ww", "-o", "args=").splitlines()
-    return [line for line in listed if str(directory) in line and sys.executable not in line]

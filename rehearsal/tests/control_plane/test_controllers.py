@@ -86,15 +86,6 @@ def _experiment(**spec: Any) -> Object:
     return experiment
 
 
-def test_pods_of_a_team_are_admitted(katib: ControlPlane) -> None:
-    """A webhook reviews each pod, and would reject it without a response."""
-    assert _pod(katib.api, "first")["metadata"]["name"] == "first"
-    wait(
-        lambda: katib.api.get("/api/v1/namespaces/team/pods/first"),
-        lambda item: bool(condition(item, "Ready")),
-    )
-
-
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
@@ -154,17 +145,6 @@ def test_an_experiment_of_ours_is_admitted(katib: ControlPlane, target: dict[str
     wait(lambda: katib.api.find(path), lambda item: item is None)
 
 
-def test_an_experiment_gets_its_defaults(katib: ControlPlane) -> None:
-    """Katib's other webhook sets them; the controller starts the experiment, and releases it when deleted."""
-    known = {"algorithm": {"algorithmName": "random"}}
-    made = katib.api.create(EXPERIMENTS, _experiment(**known))
-    assert made["spec"]["metricsCollectorSpec"]["collector"]["kind"] == "StdOut"
-    path = f"{EXPERIMENTS}/tried"
-    wait(lambda: katib.api.get(path), lambda item: bool(condition(item, "Created")))
-    katib.api.delete(path)
-    wait(lambda: katib.api.find(path), lambda item: item is None)
-
-
 def test_it_ends_with_its_pod(katib: ControlPlane) -> None:
     """Without one, no pod of a team gets in, as in a cluster; with the next one they do."""
     for replicas in (0, 1):
@@ -184,21 +164,6 @@ def _answered(api: Api) -> bool:
         return False
     api.delete("/api/v1/namespaces/team/pods/next", gracePeriodSeconds=0)
     return True
-
-
-def test_nothing_of_the_rehearsal_is_in_its_objects(katib: ControlPlane) -> None:
-    """The authority in its webhooks is its own work, and where they are is as declared."""
-    path = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/katib.kubeflow.org"
-    (webhook,) = katib.api.get(path)["webhooks"]
-    assert webhook["clientConfig"].pop("caBundle")
-    assert webhook["clientConfig"] == {
-        "service": {
-            "name": "katib-controller",
-            "namespace": NAMESPACE,
-            "path": "/validate-experiment",
-            "port": 443,
-        }
-    }
 
 
 def test_without_the_program_nothing_answers(tmp_path: Path, installed: Tools) -> None:

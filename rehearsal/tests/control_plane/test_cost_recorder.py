@@ -9,14 +9,13 @@ import pytest
 from ebbtide.clients.kubernetes import Api, ApiError
 from ebbtide.clients.kubernetes.objects import phase_of
 from ebbtide.declaration.model.declare import declare
-from ebbtide.declaration.model.labels_and_taints import labels_and_taints
 from ebbtide.in_pods.cost_recorder import NAMESPACE
 from ebbtide.placement.derive import profile
 from ebbtide.work.jobs import job
 from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
 from ebbtide_rehearsal.control_plane.plan import ControlPlaneTools
 from ebbtide_rehearsal.control_plane.stages import RUNS_FOR
-from rehearsal.tests.control_plane.cluster import node, wait
+from rehearsal.tests.control_plane.cluster import declared_node, wait
 from rehearsal.tests.control_plane.commands import Ebbtide, Kubectl
 from rehearsal.tests.control_plane.cost_recorder import Installed, install_recorder
 from tests.declarations import BASES, changed
@@ -43,10 +42,7 @@ def _lines(api: Api) -> dict[str, dict[str, Any]]:
 
 def _worker(installed: Installed, api: Api) -> None:
     """A node of the pool `cpu`."""
-    pool = next(item for item in installed.cluster.pools if item.name == "cpu")
-    placed = labels_and_taints(pool, installed.cluster.site.cloud)
-    taints = [{"key": item.key, "value": item.value, "effect": item.effect} for item in placed.all_taints]
-    node(api, "worker", labels=dict(placed.all_labels), taints=taints)
+    declared_node(api, "worker", installed.cluster, "cpu")
 
 
 def test_the_record(installed: Installed, control_plane: ControlPlane) -> None:

@@ -11,14 +11,12 @@ from pathlib import Path
 import pytest
 
 from ebbtide.declaration.model.declare import declare
-from ebbtide.declaration.model.labels_and_taints import labels_and_taints
-from ebbtide.placement import NodeTaint
 from ebbtide.placement.derive import profile
 from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
 from ebbtide_rehearsal.control_plane.plan import ControlPlaneTools
 from ebbtide_rehearsal.tools import download
 from rehearsal.tests.control_plane.cluster import Object
-from rehearsal.tests.control_plane.node_pools import Running, running, work_pool
+from rehearsal.tests.control_plane.node_pools import Running, declared_pool, running
 from rehearsal.tests.control_plane.process_pods import process_namespace, team_volume
 from tests.pages import BLOCKS, Block
 from tests.repository import ROOT, declaration
@@ -41,10 +39,7 @@ def cloud(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory)
     api = control_plane.api
     process_namespace(api, _PLACE)
     team_volume(api, _PLACE)
-    declared = next(pool for pool in _DEV.pools if pool.name == _POOL)
-    placement = labels_and_taints(declared, _DEV.site.cloud)
-    taints = tuple(NodeTaint(item.key, item.value, item.effect) for item in placement.all_taints)
-    pool = work_pool(_POOL, labels=dict(placement.all_labels), taints=taints, minimum=1, initial=1)
+    pool = declared_pool(_DEV, _POOL, minimum=1, initial=1)
     with running(api, tmp_path_factory.mktemp("cloud"), pool) as started:
         yield started
 

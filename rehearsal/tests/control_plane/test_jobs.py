@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 
 from ebbtide.declaration.model.declare import declare
-from ebbtide.declaration.model.labels_and_taints import labels_and_taints
 from ebbtide.placement.derive import profile
 from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
 from ebbtide_rehearsal.control_plane.stages import EXIT_CODE, RUNS_FOR
-from rehearsal.tests.control_plane.cluster import Object, gone, job, namespace, node, pod, wait
+from rehearsal.tests.control_plane.cluster import Object, declared_node, gone, job, namespace, pod, wait
 from rehearsal.tests.control_plane.commands import Ebbtide
 from tests.repository import ROOT, declaration
 
@@ -24,10 +23,7 @@ _POOL = "cpu-spot"
 @pytest.fixture(scope="module")
 def ebbtide(control_plane: ControlPlane) -> Ebbtide:
     """The command line, as the cluster's administrator."""
-    pool = next(item for item in _DEV.pools if item.name == _POOL)
-    marks = labels_and_taints(pool, _DEV.site.cloud)
-    taints = [{"key": item.key, "value": item.value, "effect": item.effect} for item in marks.all_taints]
-    node(control_plane.api, "node", labels=dict(marks.all_labels), taints=taints)
+    declared_node(control_plane.api, "node", _DEV, _POOL)
     return Ebbtide(control_plane.plan.kubeconfig, profile(_DEV))
 
 

@@ -12,12 +12,10 @@ import aiohttp
 import pytest
 
 from ebbtide.declaration.model.declare import declare
-from ebbtide.declaration.model.labels_and_taints import labels_and_taints
-from ebbtide.placement import NodeTaint
 from ebbtide.placement.derive import profile
 from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
 from ebbtide_rehearsal.control_plane.plan import ControlPlaneTools
-from rehearsal.tests.control_plane.node_pools import running, work_pool
+from rehearsal.tests.control_plane.node_pools import declared_pool, running
 from rehearsal.tests.control_plane.process_pods import Terminal, process_namespace
 from tests.repository import ROOT, declaration
 
@@ -34,12 +32,9 @@ def test_a_notebook(control_plane: ControlPlane, tools: ControlPlaneTools, tmp_p
     folder = tmp_path / "model"
     folder.mkdir()
     (folder / "train.py").write_text("print('trained')")
-    pool = next(pool for pool in _DEV.pools if pool.name == _POOL)
-    placement = labels_and_taints(pool, _DEV.site.cloud)
-    taints = tuple(NodeTaint(item.key, item.value, item.effect) for item in placement.all_taints)
     options = ("--pool", _POOL, "-n", place, "--code", str(folder), "--image", "python")
     words = ("notebook", "lab", *options, "--run-as-user", "1000", "--idle", "90s")
-    with running(api, tmp_path, work_pool(_POOL, labels=dict(placement.all_labels), taints=taints)):
+    with running(api, tmp_path, declared_pool(_DEV, _POOL)):
         terminal = Terminal(tools.path("kubectl"), control_plane.plan.kubeconfig, profile(_DEV), *words)
         token = _token(terminal)
         assert [item["name"] for item in _call(token, "contents")["content"]] == ["train.py"]

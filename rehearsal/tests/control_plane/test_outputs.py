@@ -7,14 +7,12 @@ import pytest
 
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.declare import declare
-from ebbtide.declaration.model.labels_and_taints import labels_and_taints
-from ebbtide.placement import NodeTaint
 from ebbtide.placement.derive import profile
 from ebbtide_rehearsal.cloud.pools import Autoscaling, NodePool, put_settings
 from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
 from ebbtide_rehearsal.control_plane.plan import ControlPlaneTools
 from rehearsal.tests.control_plane.commands import Ebbtide
-from rehearsal.tests.control_plane.node_pools import CLUSTER, running, work_pool
+from rehearsal.tests.control_plane.node_pools import CLUSTER, declared_pool, running
 from rehearsal.tests.control_plane.process_pods import process_namespace, team_volume
 from tests.buckets import emulator
 from tests.repository import ROOT, declaration
@@ -43,10 +41,7 @@ def _declared(cloud: str, place: str) -> tuple[Cluster, NodePool]:
     stack, name = _STACKS[cloud]
     team = {"name": "vision", "namespace": {"name": place}, "requireQueue": False, "volume": {}}
     cluster = declare({**declaration(ROOT / stack), "teams": [team]}, default_name="dev")
-    pool = next(pool for pool in cluster.pools if pool.name == name)
-    placement = labels_and_taints(pool, cluster.site.cloud)
-    taints = tuple(NodeTaint(item.key, item.value, item.effect) for item in placement.all_taints)
-    return cluster, work_pool(name, labels=dict(placement.all_labels), taints=taints)
+    return cluster, declared_pool(cluster, name)
 
 
 @pytest.mark.parametrize("cloud", ["gke", "aks"])

@@ -1,16 +1,11 @@
 """The stories' compiled pipelines on Argo's real controller, with the steps' own code, on node pools that
 grow from zero, lose their nodes and go back to zero."""
 
-import io
 import re
-import tarfile
 import uuid
 from collections.abc import Generator
 from contextlib import contextmanager
-from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Event, Thread
 from typing import Any, Final
 
 import pytest
@@ -157,30 +152,6 @@ def _nodes(run: Object) -> dict[str, str]:
     return {node["displayName"]: node["phase"] for node in run["status"]["nodes"].values()}
 
 
-def test_a_coin_is_flipped(
-    control_plane: ControlPlane, argo_tools: ControlPlaneTools, tmp_path: Path
-) -> None:
-    """Heads: the GPU step runs on its pool, which grows from zero and goes back, after the flip; the other
-    branch is skipped, and no driver runs on a tainted node."""
-    with pipelines(control_plane, argo_tools, tmp_path, "preemptible-pipelines") as on:
-        run = on.submit(module("preemptible-pipelines", "pipeline").coin_flip, seed=1)
-        ended = on.ended(run, seconds=240)
-        phases = _nodes(ended)
-        assert ended["status"]["phase"] == "Succeeded", phases
-        assert phases["condition-3"] in {"Skipped", "Omitted"}
-        pods = on.pods(run)
-        steps = [task for task in pods if not task.endswith("-driver")]
-        assert sorted(steps) == ["condition-branches-1.condition-2.list-gpus", "flip-coin"]
-        (flip,), (gpus,) = pods["flip-coin"], pods["condition-branches-1.condition-2.list-gpus"]
-        assert on.pool(gpus) == "preemptible-gpu-pool"
-        assert flip["status"]["containerStatuses"][0]["state"]["terminated"]
-        assert flip["metadata"]["creationTimestamp"] < gpus["metadata"]["creationTimestamp"]
-        drivers = [attempts[0] for task, attempts in pods.items() if task.endswith("-driver")]
-        assert {on.pool(driver) for driver in drivers} == {"default-pool"}
-        assert "There is no NVIDIA driver here." in on.cloud.messages("pod-log")
-        wait(lambda: on.cloud.nodes("preemptible-gpu-pool"), lambda names: not names, seconds=60)
-
-
 def test_tails(control_plane: ControlPlane, argo_tools: ControlPlaneTools, tmp_path: Path) -> None:
     """The other branch requests no GPU, and a soft placement leaves the preemptible pool at zero."""
     with pipelines(control_plane, argo_tools, tmp_path, "preemptible-pipelines") as on:
@@ -275,74 +246,6 @@ def test_runs_are_followed(
             (step,) = on.pods(run)["leave"]
             assert lines[end + 1] == f"  pod {step['metadata']['name']}: exit code 3", out
             assert lines[end + 2].startswith("Logs"), out
-
-
-class _Archive(BaseHTTPRequestHandler):
-    """The tutorial's archive, whose first request waits until `released`."""
-
-    content = b""
-    requested, released = Event(), Event()
-
-    def do_GET(self) -> None:
-        """Send the archive."""
-        self.requested.set()
-        self.released.wait()
-        self.send_response(HTTPStatus.OK)
-        self.end_headers()
-        self.wfile.write(self.content)
-
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the parameter's name there
-        """Log nothing."""
-
-
-@contextmanager
-def _held(members: int) -> Generator[tuple[str, type[_Archive]]]:
-    """Serve the first members of the tutorial's archive; the first request waits."""
-    packed = io.BytesIO()
-    with (
-        tarfile.open(EXAMPLES / "aks-spot" / "iris-csv-files.tar.gz") as published,
-        tarfile.open(fileobj=packed, mode="w:gz") as archive,
-    ):
-        for member in published.getmembers()[:members]:
-            archive.addfile(member, published.extractfile(member))
-    handler = type(
-        "Held", (_Archive,), {"content": packed.getvalue(), "requested": Event(), "released": Event()}
-    )
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}/iris-csv-files.tar.gz", handler
-        finally:
-            handler.released.set()
-            server.shutdown()
-
-
-@pytest.mark.parametrize(("members", "merged"), [(3, "3 files, 150 rows"), (1, "1 files, 50 rows")])
-def test_an_evicted_download_runs_again(
-    control_plane: ControlPlane, argo_tools: ControlPlaneTools, tmp_path: Path, members: int, merged: str
-) -> None:
-    """A spot node is evicted, with notice, while its step downloads the tutorial's archive, whole or of one
-    file: the step runs again on another, the merge has every row, and no driver runs on a spot node."""
-    with (
-        _held(members) as (url, archive),
-        pipelines(control_plane, argo_tools, tmp_path, "aks-spot") as on,
-    ):
-        run = on.submit(module("aks-spot", "pipelines").spot_with_retries, speed=60, url=url)
-        assert archive.requested.wait(180)
-        (node,) = on.cloud.nodes("spotnodepool")
-        on.cloud.reclaim("spotnodepool", count=1, graceful=True)
-        wait(lambda: on.cloud.nodes("spotnodepool"), lambda names: node not in names, seconds=60)
-        archive.released.set()
-        ended = on.ended(run, seconds=240)
-        assert ended["status"]["phase"] == "Succeeded", _nodes(ended)
-        pods = on.pods(run)
-        assert {task: len(pods[task]) for task in ("download", "merge")} == {"download": 2, "merge": 1}
-        assert {on.pool(pod) for task in ("download", "merge") for pod in pods[task]} == {"spotnodepool"}
-        assert {on.pool(attempts[0]) for task, attempts in pods.items() if task.endswith("-driver")} == {
-            "default-pool"
-        }
-        assert merged in on.cloud.messages("pod-log")
-        wait(lambda: on.cloud.nodes("spotnodepool"), lambda names: not names, seconds=60)
 
 
 def _saved(directory: Path) -> int:

@@ -7,14 +7,12 @@ from pathlib import Path
 import pytest
 
 from ebbtide.declaration.model.declare import declare
-from ebbtide.declaration.model.labels_and_taints import labels_and_taints
-from ebbtide.placement import NodeTaint
 from ebbtide.placement.derive import profile
 from ebbtide.placement.profile import TeamProfile
 from ebbtide_rehearsal.cloud.pools import Autoscaling, put_settings
 from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
 from rehearsal.tests.control_plane.commands import Ebbtide
-from rehearsal.tests.control_plane.node_pools import CLUSTER, running, work_pool
+from rehearsal.tests.control_plane.node_pools import CLUSTER, declared_pool, running
 from rehearsal.tests.control_plane.process_pods import process_namespace
 from rehearsal.tests.registry import put_image, registry
 from tests.repository import ROOT, declaration
@@ -38,9 +36,6 @@ def test_run_and_run_again(control_plane: ControlPlane, address: str, cloud: str
     0; a rerun has the same code with other arguments, without the folder."""
     stack, name = _STACKS[cloud]
     declared = declare(declaration(ROOT / stack), default_name="dev")
-    pool = next(pool for pool in declared.pools if pool.name == name)
-    placement = labels_and_taints(pool, declared.site.cloud)
-    taints = tuple(NodeTaint(item.key, item.value, item.effect) for item in placement.all_taints)
     labels = {"pod-security.kubernetes.io/enforce": "restricted"}
     place = process_namespace(control_plane.api, f"to-the-end-{cloud}", **labels)
     team = TeamProfile("vision", place, registry=f"{address}/{cloud}/vision")
@@ -51,11 +46,7 @@ def test_run_and_run_again(control_plane: ControlPlane, address: str, cloud: str
     (folder / "train.py").write_text("import sys; print(open('data.txt').read(), sys.argv[1:])")
     options = ("--pool", name, "-n", place, "--code", str(folder), "--run-as-user", "1000")
     image = ("--image", f"{address}/bases/python:3")
-    with running(
-        control_plane.api,
-        tmp_path,
-        work_pool(name, labels=dict(placement.all_labels), taints=taints),
-    ) as nodes:
+    with running(control_plane.api, tmp_path, declared_pool(declared, name)) as nodes:
         # With its node, the log of an ended pod would be gone before it is followed.
         put_settings(nodes.store, CLUSTER, Autoscaling(idle_seconds=360_000))
         started = user.start("run", "train", *options, *image, "--", "python", "train.py", "--lr", "0.1")

@@ -13,15 +13,14 @@ from pathlib import Path
 import pytest
 
 from ebbtide.declaration.model.declare import declare
-from ebbtide.declaration.model.labels_and_taints import labels_and_taints
-from ebbtide.placement import NodeTaint, Profile
+from ebbtide.placement import Profile
 from ebbtide.placement.derive import profile
 from ebbtide.work.runs.run import PARAMETERS
 from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
 from ebbtide_rehearsal.control_plane.plan import ControlPlaneTools
 from rehearsal.tests.control_plane.cluster import gone, wait
 from rehearsal.tests.control_plane.commands import Ebbtide
-from rehearsal.tests.control_plane.node_pools import running, work_pool
+from rehearsal.tests.control_plane.node_pools import declared_pool, running
 from rehearsal.tests.control_plane.process_pods import Terminal, process_namespace
 from tests.repository import ROOT, declaration
 
@@ -39,10 +38,7 @@ def cloud(
     """A cloud, the name of its pool, and the profile."""
     stack, name = _STACKS[request.param]
     declared = declare(declaration(ROOT / stack), default_name="dev")
-    pool = next(pool for pool in declared.pools if pool.name == name)
-    placement = labels_and_taints(pool, declared.site.cloud)
-    taints = tuple(NodeTaint(item.key, item.value, item.effect) for item in placement.all_taints)
-    nodes = work_pool(name, labels=dict(placement.all_labels), taints=taints)
+    nodes = declared_pool(declared, name)
     with running(control_plane.api, tmp_path_factory.mktemp("cloud"), nodes):
         yield request.param, name, profile(declared)
 

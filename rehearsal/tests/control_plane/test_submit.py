@@ -12,12 +12,11 @@ from typing import Any
 import pytest
 
 from ebbtide.declaration.model.declare import declare
-from ebbtide.declaration.model.labels_and_taints import labels_and_taints
 from ebbtide.placement.derive import profile
 from ebbtide.text import command_line
 from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
 from ebbtide_rehearsal.control_plane.stages import EXIT_CODE, RUNS_FOR
-from rehearsal.tests.control_plane.cluster import Object, namespace, node, wait
+from rehearsal.tests.control_plane.cluster import Object, declared_node, namespace, wait
 from rehearsal.tests.control_plane.commands import Ebbtide
 from tests.repository import ROOT, declaration
 
@@ -37,10 +36,7 @@ def ebbtide(control_plane: ControlPlane) -> Ebbtide:
 @contextmanager
 def _node(control_plane: ControlPlane, name: str) -> Generator[None]:
     """A node of the pool, as the autoscaler would bring one."""
-    pool = next(item for item in _DEV.pools if item.name == _POOL)
-    pool_marks = labels_and_taints(pool, _DEV.site.cloud)
-    taints = [{"key": item.key, "value": item.value, "effect": item.effect} for item in pool_marks.all_taints]
-    node(control_plane.api, name, labels=dict(pool_marks.all_labels), taints=taints)
+    declared_node(control_plane.api, name, _DEV, _POOL)
     try:
         yield
     finally:

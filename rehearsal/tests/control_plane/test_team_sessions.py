@@ -16,15 +16,13 @@ from ebbtide.clients.kubernetes import Api
 from ebbtide.clients.kubernetes.objects import condition
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.declare import declare
-from ebbtide.declaration.model.labels_and_taints import labels_and_taints
-from ebbtide.placement import NodeTaint
 from ebbtide.placement.derive import profile
 from ebbtide_rehearsal.control_plane.control_plane import ControlPlane, ControlPlaneSettings
 from ebbtide_rehearsal.control_plane.plan import ControlPlaneTools, kubeconfig
 from rehearsal.tests.control_plane.cluster import Object, gone, wait
 from rehearsal.tests.control_plane.commands import Ebbtide, Kubectl, rendered
 from rehearsal.tests.control_plane.kueue import create_queues, install_on_nodes, with_visibility_port
-from rehearsal.tests.control_plane.node_pools import running, work_pool
+from rehearsal.tests.control_plane.node_pools import declared_pool, running
 from rehearsal.tests.control_plane.process_pods import Terminal
 from tests.declarations import BASES, changed
 
@@ -64,15 +62,9 @@ def cluster(
     settings = ControlPlaneSettings(name="team", cloud=request.param, members=members)
     directory = tmp_path_factory.mktemp("team")
     pools = [
-        work_pool(
-            pool.name,
-            labels=dict(placement.all_labels),
-            taints=tuple(NodeTaint(item.key, item.value, item.effect) for item in placement.all_taints),
-            minimum=int(pool.name == "system"),
-        )
+        declared_pool(declaration, pool.name, minimum=int(pool.name == "system"))
         for pool in declaration.pools
         if pool.name in {"system", "cpu"}
-        for placement in [labels_and_taints(pool, declaration.site.cloud)]
     ]
     chart = rendered(chart_tools, values(declaration), NAMESPACE, directory)
     with (

@@ -10,7 +10,6 @@ import pytest
 from ebbtide.clients.kubernetes import Api
 from ebbtide.clients.kubernetes.objects import condition
 from ebbtide.declaration.model.declare import declare
-from ebbtide.declaration.model.labels_and_taints import labels_and_taints
 from ebbtide.placement import Profile
 from ebbtide.placement.derive import profile
 from ebbtide.values import clock
@@ -22,7 +21,7 @@ from ebbtide_rehearsal.cloud.store import NO_STOCK, InjectedFault
 from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
 from ebbtide_rehearsal.control_plane.stages import EXIT_CODE, RUNS_FOR
 from rehearsal.tests.control_plane.autoscaler_trial import Trial, aks_pool
-from rehearsal.tests.control_plane.cluster import Object, job, namespace, node, pod, wait
+from rehearsal.tests.control_plane.cluster import Object, declared_node, job, namespace, node, pod, wait
 from rehearsal.tests.control_plane.cluster_autoscaler import NodeGroups, deciding
 from rehearsal.tests.control_plane.commands import Ebbtide
 from rehearsal.tests.control_plane.node_pools import CLUSTER
@@ -138,12 +137,7 @@ def test_single_pods(control_plane: ControlPlane, place: str) -> None:
 def test_a_job_between_tries(control_plane: ControlPlane, place: str) -> None:
     """A failed Job waits for its next try, and a completed one does not wait."""
     api = control_plane.api
-    pool = next(item for item in _DEV.pools if item.name == "cpu-spot")
-    pool_labels = labels_and_taints(pool, _DEV.site.cloud)
-    taints = [
-        {"key": item.key, "value": item.value, "effect": item.effect} for item in pool_labels.all_taints
-    ]
-    node(api, "tries", labels=dict(pool_labels.all_labels), taints=taints)
+    declared_node(api, "tries", _DEV, "cpu-spot")
     try:
         failing = {RUNS_FOR: "1", EXIT_CODE: "1"}
         submit(api, place, "flaky", failing, tolerations=[{"operator": "Exists"}], backoffLimit=3, **_POOL)
