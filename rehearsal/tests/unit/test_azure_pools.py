@@ -251,31 +251,3 @@ def test_nodes_of_a_pool(tmp_path: Path, changes: dict[str, Any], expected: dict
     azure.make("containerservice:AgentPool", **_given(POOL, changes))
     (pool,) = (node_pool for node_pool in pools(azure.store, CLUSTER) if node_pool.name == "work")
     assert {name: getattr(pool, name) for name in expected} == expected
-
-
-def test_the_nodes_of_a_spot_pool(tmp_path: Path) -> None:
-    """AKS's own labels and taint, the machine as the catalog has it, and the price of spot."""
-    azure = Azure(tmp_path).with_cluster()
-    bare = {**SPOT, "nodeLabels": {"mine": "yes"}, "nodeTaints": ["nvidia.com/gpu=present:NoSchedule"]}
-    gpus = {"vmSize": "Standard_NC4as_T4_v3", "scaleSetEvictionPolicy": "Deallocate"}
-    azure.make("containerservice:AgentPool", **bare | gpus)
-    (pool,) = (node_pool for node_pool in pools(azure.store, CLUSTER) if node_pool.name == "work")
-    expected = {
-        "mine": "yes",
-        "accelerator": "nvidia",
-        "agentpool": "work",
-        "kubernetes.azure.com/agentpool": "work",
-        "kubernetes.azure.com/cluster": "MC_train_train_eastus",
-        "kubernetes.azure.com/mode": "user",
-        "kubernetes.azure.com/scalesetpriority": "spot",
-        "node.kubernetes.io/instance-type": "Standard_NC4as_T4_v3",
-        "topology.kubernetes.io/region": "eastus",
-    }
-    assert expected.items() <= pool.labels.items()
-    assert [taint.key for taint in pool.taints] == [
-        "nvidia.com/gpu",
-        "kubernetes.azure.com/scalesetpriority",
-    ]
-    assert (pool.accelerator, pool.allocatable["cpu"]) == (("nvidia-t4", 1), "3860m")
-    assert (pool.capacity, pool.deallocates, pool.driver_installed) == ("spot", True, False)
-    assert 0 < (pool.hourly or 0) < 0.3

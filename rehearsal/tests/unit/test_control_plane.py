@@ -2,7 +2,6 @@
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -17,7 +16,7 @@ from components.addons.patches import Object
 from ebbtide.clients.kubernetes import Api
 from ebbtide.declaration.model.declare import declare
 from ebbtide_rehearsal.addons.kueue import out_of_cluster
-from ebbtide_rehearsal.addons.trainer import JOBSET, TRAINER
+from ebbtide_rehearsal.addons.trainer import JOBSET
 from ebbtide_rehearsal.control_plane import plan as arguments_of
 from ebbtide_rehearsal.control_plane.plan import (
     KUBELET_PORT,
@@ -25,11 +24,10 @@ from ebbtide_rehearsal.control_plane.plan import (
     NODE_ADDRESS,
     ControlPlanePlan,
     Identities,
-    PortReservation,
     issue,
 )
 from ebbtide_rehearsal.control_plane.processes import AddressTakenError, ControlPlaneError, Processes
-from ebbtide_rehearsal.control_plane.program import Assignment, Program
+from ebbtide_rehearsal.control_plane.program import Assignment
 from ebbtide_rehearsal.control_plane.program_pods import environment
 from ebbtide_rehearsal.control_plane.routes import NoRouteError, Routes
 from ebbtide_rehearsal.control_plane.volumes import NotMountedError, mount
@@ -61,16 +59,6 @@ def test_nothing_listens_beyond_this_machine(plan: ControlPlanePlan) -> None:
     assert f"--server-address={plan.sockets}/kubelet" in arguments_of.kwok(plan)
     for program in (arguments_of.controller_manager, arguments_of.scheduler):
         assert "--secure-port=0" in program(plan)
-
-
-def test_ports_are_held_until_they_are_used() -> None:
-    """No other plan gets them while they are held; afterwards any may."""
-    with PortReservation(3) as first, PortReservation(3) as second:
-        assert len({*first.ports, *second.ports}) == 6
-        with socket.socket() as other, pytest.raises(OSError, match="in use"):
-            other.bind((LOCALHOST, first.ports[0]))
-    with socket.socket() as other:
-        other.bind((LOCALHOST, first.ports[0]))
 
 
 _STUBBORN = ["/bin/sh", "-c", "trap '' TERM; echo here; while :; do sleep 1; done"]
@@ -181,15 +169,6 @@ def test_only_what_must_differ_does() -> None:
     assert ours["webhook"] == {"port": 10250}
 
 
-def test_ports_of_the_pod_lead_to_ports_of_the_machine() -> None:
-    """Ports are those of the configuration, or Kueue's defaults."""
-    _, ours = out_of_cluster(configuration(declare(GKE)), KUEUES)
-    _, default = out_of_cluster({}, KUEUES)
-    assert ours.ports == {10250: 1, 8443: 2, 8081: 3, 443: 4}
-    assert default.ports == {9443: 1, 8443: 2, 8081: 3, 8082: 4}
-    assert ours.health == default.health == 3
-
-
 class _Objects:
     """An API server that has these objects, by path."""
 
@@ -295,50 +274,6 @@ def test_a_missing_secret_is_named(tmp_path: Path) -> None:
     api = cast("Api", _Objects({"/api/v1/namespaces/n/configmaps/c": {"data": {"file": "x"}}}))
     with pytest.raises(NotMountedError, match="secret 's' not found"):
         mount(api, POD, tmp_path)
-
-
-ASSIGNMENT = Assignment((1, 2, 3), Path("/pod"), "kubeflow-system")
-
-
-@pytest.mark.parametrize("program", [TRAINER, JOBSET])
-@pytest.mark.parametrize(
-    ("configuration", "inside"),
-    [
-        ({}, {9443: 1, 8443: 2, 8081: 3}),
-        (
-            {
-                "webhook": {"port": 10250, "host": ""},
-                "metrics": {"bindAddress": ":8444"},
-                "health": {"healthProbeBindAddress": "0.0.0.0:8082"},
-            },
-            {10250: 1, 8444: 2, 8082: 3},
-        ),
-    ],
-    ids=["defaults", "told"],
-)
-def test_a_controller_manager_listens_on_this_machine(
-    program: Program, configuration: dict[str, Any], inside: dict[int, int]
-) -> None:
-    """Configured addresses are replaced, and the ports in the cluster are the configured ones."""
-    adapted, listening = program.out_of_cluster(configuration, ASSIGNMENT)
-    assert adapted["webhook"] == {"host": "127.0.0.1", "port": 1}
-    assert adapted["metrics"]["bindAddress"] == "127.0.0.1:2"
-    assert adapted["health"]["healthProbeBindAddress"] == "127.0.0.1:3"
-    assert listening.ports == inside
-    assert listening.health == 3
-
-
-@pytest.mark.parametrize(
-    ("written", "namespace"),
-    [({"leaderElect": True, "resourceNamespace": ""}, "kubeflow-system"), ({"resourceNamespace": "n"}, "n")],
-)
-def test_its_lease_is_where_it_is(written: dict[str, Any], namespace: str) -> None:
-    """Unless configured otherwise; the rest is unchanged, and so is the input."""
-    given = {"leaderElection": written, "certManagement": {"enable": True}}
-    adapted, _ = TRAINER.out_of_cluster(given, ASSIGNMENT)
-    assert adapted["leaderElection"] == written | {"resourceNamespace": namespace}
-    assert adapted["certManagement"] == {"enable": True}
-    assert set(given) == {"leaderElection", "certManagement"}
 
 
 def test_a_pod_that_names_no_configuration_is_not_run() -> None:

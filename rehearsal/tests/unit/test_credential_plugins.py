@@ -10,7 +10,6 @@ from unittest.mock import patch
 import pytest
 
 from components.aks.cluster import kubeconfig_text as aks_kubeconfig
-from components.gke.cluster import kubeconfig_text as gke_kubeconfig
 from ebbtide.clients.kubernetes import Api, ApiError
 from ebbtide.declaration.model.declare import declare
 from ebbtide_rehearsal.cloud.control_planes import write_credential_plugins
@@ -35,25 +34,6 @@ def _run(
     given = {"PATH": os.environ["PATH"], **environment}
     command = [str(plugins / program), *arguments]
     return subprocess.run(command, capture_output=True, text=True, env=given, check=False)
-
-
-@pytest.mark.parametrize(
-    "kubeconfig",
-    [
-        gke_kubeconfig("train", "host", None),
-        aks_kubeconfig("train", "https://host", "QQ==", "azurecli"),
-    ],
-)
-def test_the_programs_answer_what_our_kubeconfig_asks(plugins: Path, kubeconfig: str) -> None:
-    """Called as the kubeconfig says, they print a credential of the version that it asks for."""
-    called = json.loads(kubeconfig)["users"][0]["user"]["exec"]
-
-    done = _run(plugins, called["command"], *called.get("args", ()))
-
-    credential = json.loads(done.stdout)
-    assert credential["kind"] == "ExecCredential"
-    assert credential["apiVersion"] == called["apiVersion"]
-    assert credential["status"] == {"token": TOKEN}
 
 
 def test_kubelogin_takes_workload_identity_from_the_environment(plugins: Path) -> None:

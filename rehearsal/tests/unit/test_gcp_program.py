@@ -9,7 +9,6 @@ from ebbtide.analysis.reading.facts import Inputs
 from ebbtide.analysis.reading.gke import read_pool
 from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.declare import declare
-from ebbtide.placement import NodeTaint
 from ebbtide.placement.derive import profile
 from ebbtide_rehearsal.cloud.azure.nodes import machine
 from ebbtide_rehearsal.cloud.existing import introduce, make
@@ -87,40 +86,6 @@ def test_nodes_are_as_the_placement_expects(tmp_path: Path, pool: dict[str, Any]
     assert made.accelerators == ({accelerator.resource: str(accelerator.count)} if accelerator else {})
     price = work.priced_node.machine_amount(work.capacity.kind)
     assert price.unknown or price.known < (made.hourly or 0) < price.known + 0.1
-
-
-def test_a_spot_pool_in_full(tmp_path: Path) -> None:
-    """Labels of GKE's own beside ours; the taint is ours alone, since GKE taints no spot node of such
-    a pool."""
-    cloud = with_cluster(tmp_path)
-    cloud.create(NODE_POOL, base("train-cpu"))
-    made = cloud.node_pools()["cpu"]
-    google = "cloud.google.com/"
-    assert made.labels == {
-        f"{google}gke-nodepool": "cpu",
-        f"{google}gke-provisioning": "spot",
-        f"{google}gke-spot": "true",
-        f"{google}gke-boot-disk": "pd-balanced",
-        f"{google}gke-container-runtime": "containerd",
-        f"{google}gke-os-distribution": "cos",
-        f"{google}machine-family": "n2",
-        "ebbtide.dev/pool": "cpu",
-        "kubernetes.io/arch": "amd64",
-        "kubernetes.io/os": "linux",
-        "node.kubernetes.io/instance-type": "n2-standard-8",
-        "topology.kubernetes.io/region": "us-central1",
-    }
-    assert made.taints == (NodeTaint("cloud.google.com/gke-spot", "true", "NoSchedule"),)
-    assert made.allocatable == {
-        "cpu": "7910m",
-        "memory": "28386Mi",
-        "pods": "110",
-        "ephemeral-storage": "49Gi",
-    }
-    assert made.zones == ("us-central1-a",)
-
-    cloud.create(NODE_POOL, base("train-cpu", name="bare", nodeConfig__taints=None))
-    assert cloud.node_pools()["bare"].taints == ()
 
 
 @pytest.mark.parametrize(
@@ -233,17 +198,6 @@ def test_every_type_is_tried() -> None:
     """The program creates every type of the table."""
     made = {resource.type for resource, _ in asked_for(DECLARATIONS["everything"])}
     assert made == KINDS.keys()
-
-
-def test_what_happens_is_told(tmp_path: Path) -> None:
-    """The timeline has clusters and node pools, and no other resources."""
-    cloud = Cloud(tmp_path)
-    for resource, inputs in asked_for(GKE):
-        cloud.create(resource.type, inputs, resource.name)
-    events = [(event.kind, event.text) for event in cloud.store.events()]
-    assert events[0] == ("cluster-created", "The cluster train was created.")
-    assert ("node-pool-created", "The node pool cpu was created.") in events
-    assert len(events) == 1 + len(GKE["pools"])
 
 
 NEWER = {

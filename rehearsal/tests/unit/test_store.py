@@ -1,7 +1,6 @@
 """State, schema and protocol of a fake cloud: as its file, the SDK and the engine have them."""
 
 import threading
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,32 +24,8 @@ from ebbtide_rehearsal.cloud.provider import (
     Properties,
 )
 from ebbtide_rehearsal.cloud.schema import SchemaViolation, schema_violations
-from ebbtide_rehearsal.cloud.store import API_ERROR, SLOW, Clock, InjectedFault, Resource, Store
+from ebbtide_rehearsal.cloud.store import API_ERROR, Clock, InjectedFault, Store
 from rehearsal.tests.engine.any_objects import AnyObjects
-
-BUCKET = Resource("gcp", "b/one", "gcp:storage/bucket:Bucket", "urn", {"a": 1}, {"a": 1, "b": [None]})
-
-
-def test_what_is_put_is_there_for_everyone(tmp_path: Path) -> None:
-    """A second opening of the file reads what the first has written, and uses the same clock."""
-    store, other = Store(tmp_path / "s", speed=60), Store(tmp_path / "s")
-    store.put(BUCKET)
-    assert other.get("gcp", "b/one") == BUCKET
-    assert other.get("azure-native", "b/one") is None
-    assert other.clock == store.clock
-    assert other.remove("gcp", "b/one")
-    assert not store.remove("gcp", "b/one")
-
-
-@given(times=st.integers(1, 5), attempts=st.integers(0, 8))
-def test_a_fault_strikes_as_often_as_it_was_asked_for(
-    tmp_path_factory: pytest.TempPathFactory, times: int, attempts: int
-) -> None:
-    """An injected fault occurs the given number of times, or until it is removed."""
-    store = Store(tmp_path_factory.mktemp("s") / "s")
-    store.inject(InjectedFault("slow", "create *", times))
-    struck = [store.strike("slow", "create pool") is not None for _ in range(attempts)]
-    assert struck == [number < times for number in range(attempts)]
 
 
 def test_a_fault_strikes_only_what_it_is_meant_for_until_it_is_lifted(tmp_path: Path) -> None:
@@ -246,14 +221,6 @@ def test_a_call_arrives_in_plain_data(served: Served) -> None:
     assert plain(made.properties)["url"] is UNKNOWN
 
 
-def test_each_connection_has_the_provider_that_was_configured_over_it(served: Served) -> None:
-    """Two provider resources of one package are distinct."""
-    stubs = [served.connect(), served.connect()]
-    for stub, project in zip(stubs, ("one", "two"), strict=True):
-        stub.Configure(provider_pb2.ConfigureRequest(args=_struct(project=project)))
-    assert [_create(stub, name="logs").id for stub in stubs] == ["one/logs", "two/logs"]
-
-
 def test_an_api_error_strikes_as_often_as_it_was_asked_for(served: Served) -> None:
     """The operation and type decide; a preview asks no API; afterwards all is well again."""
     stub = served.connect()
@@ -265,17 +232,6 @@ def test_an_api_error_strikes_as_often_as_it_was_asked_for(served: Served) -> No
         _create(stub, name="logs")
     _create(stub, name="logs")
     assert [event.kind for event in served.store.events()] == ["api-error"]
-
-
-def test_a_slow_answer_takes_longer(served: Served) -> None:
-    """A delayed response takes the configured number of seconds longer, once."""
-    stub = served.connect()
-    served.store.inject(InjectedFault(SLOW, "delete *", 1, {"seconds": 0.3}))
-    request = provider_pb2.DeleteRequest(id="one/logs", urn=URN, properties=_struct(a=1))
-    began = time.monotonic()
-    stub.Delete(request)
-    assert time.monotonic() - began >= 0.3
-    assert served.provider.calls[-1][2] == {"id": "one/logs", "a": 1}
 
 
 @pytest.mark.parametrize(
