@@ -26,8 +26,8 @@ def adopt(  # noqa: PLR0913 - all but the stack are options
         typer.Option(
             "--from",
             metavar="FILE",
-            help="A document about the cluster, as gcloud, Terraform or Pulumi writes it, or Kueue's objects "
-            "from kubectl; several times for several files. No cloud is read.",
+            help="A document about the cluster, as gcloud, az, Terraform or Pulumi writes it, or Kueue's "
+            "objects from kubectl; several times for several files. No cloud is read.",
             show_default=False,
         ),
     ] = None,

@@ -8,7 +8,7 @@ from typing import Any, Final, cast
 
 import yaml
 
-from ebbtide.analysis.adopting import google, sources
+from ebbtide.analysis.adopting import azure, google, sources
 from ebbtide.analysis.adopting.found import AdoptionError, Found
 from ebbtide.analysis.adopting.proof import Adoption, adopt
 from ebbtide.analysis.policy.check import check, policy_of
@@ -27,7 +27,8 @@ from ebbtide.text import did_you_mean, or_list
 _OWNER: Final = "ebbtide-owner"
 _WIDTH: Final = 110
 _AS_ADOPTED: Final = "as it was when the cluster was adopted"
-_CLOUD_FIELDS: Final = {CloudKind.GKE: google.cloud_fields}
+_CLOUD_FIELDS: Final = {CloudKind.GKE: google.cloud_fields, CloudKind.AKS: azure.cloud_fields}
+_LABELS: Final = {CloudKind.GKE: "resourceLabels", CloudKind.AKS: "tags"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +100,7 @@ def prove(request: Request) -> Adopted:
     assert found.cloud  # noqa: S101 - a cluster is of a cloud
     files = _files(request)
     (cluster,) = found.clusters
-    labels = cast("Mapping[str, str]", cluster.inputs.get("resourceLabels") or {})
+    labels = cast("Mapping[str, str]", cluster.inputs.get(_LABELS[found.cloud]) or {})
     top = {"name": cluster.name, "owner": request.owner or labels.get(_OWNER) or found.account}
     own = _CLOUD_FIELDS[found.cloud](found)
 

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final, cast
 
 from ebbtide.analysis.adopting.found import AdoptionError, Found, FoundResource, LeftOut
-from ebbtide.analysis.adopting.inputs import fitted
+from ebbtide.analysis.adopting.inputs import fitted, moved
 from ebbtide.analysis.providers.property_path import replaced
 from ebbtide.analysis.reading.facts import Inputs
 from ebbtide.analysis.reading.gke import CLUSTER, NODE_POOL
@@ -127,7 +127,7 @@ def _is_ours(item: Mapping[str, Any]) -> bool:
 
 
 def _cluster(item: Mapping[str, Any], link: re.Match[str]) -> FoundResource:
-    facts, document = Inputs(item), _moved(item, _OF_CLUSTER)
+    facts, document = Inputs(item), moved(item, _OF_CLUSTER)
     document |= _flat(document.pop("", {}))
     aliases = _object(item, "ipAllocationPolicy").get("useIpAliases")
     document["networkingMode"] = "VPC_NATIVE" if aliases else "ROUTES"
@@ -152,7 +152,7 @@ def _add_pool(
         reason = "GKE's node auto-provisioning created it, and deletes it when it is idle."
         left_out.append(LeftOut(name=f"pool {name}", reason=reason))
         return
-    document = _moved(item, _OF_POOL)
+    document = moved(item, _OF_POOL)
     if facts.flag("autoscaling.enabled"):
         document["autoscaling"].pop("enabled")
     else:
@@ -349,40 +349,6 @@ def _moment(text: str) -> datetime | None:
         return datetime.fromisoformat(text)
     except ValueError:
         return None
-
-
-def _moved(item: Mapping[str, Any], table: Mapping[str, str]) -> dict[str, Any]:
-    """Return a document with the values of paths at other paths."""
-    document = _copied(item)
-    for source, target in table.items():
-        value = _taken(document, source.split("."))
-        if value is None:
-            continue
-        *parents, last = target.split(".")
-        holder = document
-        for parent in parents:
-            holder = holder.setdefault(parent, {})
-        old = holder.get(last)
-        both = isinstance(old, dict) and isinstance(value, dict)
-        holder[last] = {**cast("dict[str, Any]", old), **cast("dict[str, Any]", value)} if both else value
-    return document
-
-
-def _taken(document: dict[str, Any], keys: list[str]) -> Any:
-    """Remove the value at a path, and return it; None if there is none."""
-    *parents, last = keys
-    holder: Any = document
-    for parent in parents:
-        holder = cast("dict[str, Any]", holder).get(parent) if isinstance(holder, dict) else None
-    return cast("dict[str, Any]", holder).pop(last, None) if isinstance(holder, dict) else None
-
-
-def _copied(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _copied(item) for key, item in cast("dict[str, Any]", value).items()}
-    if isinstance(value, list):
-        return [_copied(item) for item in cast("list[Any]", value)]
-    return value
 
 
 def _flat(network: dict[str, Any]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ properties and their types, and decides.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Any, Final, cast
 
 from pydantic.alias_generators import to_camel
@@ -89,8 +90,20 @@ def _value(hint: Any, value: Any, path: str, into: Fitted) -> Plain:
             return [_value(each, item, child_path(path, index), into) for index, item in enumerate(items)]
         case "list", _:
             return [_value(item_of(choice), value, child_path(path, 0), into)]
+        case "map", dict():
+            each, values = item_of(choice), cast("dict[str, Any]", value)
+            return {key: _value(each, item, child_path(path, key), into) for key, item in values.items()}
         case kind, _:
-            return _scalar(kind, value)
+            return (
+                _spelled(hint, value) if isinstance(value, str) and kind == "string" else _scalar(kind, value)
+            )
+
+
+def _spelled(hint: Any, text: str) -> str:
+    """Return the value of an enum in the provider's spelling."""
+    enums = [choice for choice in alternatives(hint) if isinstance(choice, type) and issubclass(choice, Enum)]
+    members = [str(member.value) for choice in enums for member in choice]
+    return next((member for member in members if member.lower() == text.lower()), text)
 
 
 def _scalar(kind: str, value: Any) -> Plain:
@@ -105,3 +118,37 @@ def _scalar(kind: str, value: Any) -> Plain:
             return str(value)
         case _:
             return value
+
+
+def moved(item: Mapping[str, Any], table: Mapping[str, str | None]) -> dict[str, Any]:
+    """Return a document with the values of paths at other paths, in order; None removes one."""
+    document = _copied(item)
+    for source, target in table.items():
+        value = _taken(document, source.split("."))
+        if value is None or target is None:
+            continue
+        *parents, last = target.split(".")
+        holder = document
+        for parent in parents:
+            holder = holder.setdefault(parent, {})
+        old = holder.get(last)
+        both = isinstance(old, dict) and isinstance(value, dict)
+        holder[last] = {**cast("dict[str, Any]", old), **cast("dict[str, Any]", value)} if both else value
+    return document
+
+
+def _taken(document: dict[str, Any], keys: list[str]) -> Any:
+    """Remove the value at a path, and return it; None if there is none."""
+    *parents, last = keys
+    holder: Any = document
+    for parent in parents:
+        holder = cast("dict[str, Any]", holder).get(parent) if isinstance(holder, dict) else None
+    return cast("dict[str, Any]", holder).pop(last, None) if isinstance(holder, dict) else None
+
+
+def _copied(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _copied(item) for key, item in cast("dict[str, Any]", value).items()}
+    if isinstance(value, list):
+        return [_copied(item) for item in cast("list[Any]", value)]
+    return value

@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, cast
 
+from ebbtide.analysis.adopting import azure
 from ebbtide.analysis.adopting import declaration as writer
 from ebbtide.analysis.adopting.declaration import Fields
-from ebbtide.analysis.adopting.found import CLUSTERS, AdoptionError, Found, FoundResource, LeftOut
+from ebbtide.analysis.adopting.found import CLUSTERS, POOLS, AdoptionError, Found, FoundResource, LeftOut
 from ebbtide.analysis.providers.changes import FieldChange
 from ebbtide.analysis.providers.property_path import plain_path
 from ebbtide.analysis.reading import aks, gke
@@ -20,12 +21,12 @@ from ebbtide.analysis.reading.facts import RecordedPool
 from ebbtide.analysis.recording.recording import Recording, Resource
 from ebbtide.analysis.recording.values import UNKNOWN, Plain, at, leaves, masked, revealed
 from ebbtide.analysis.review.difference import Change, compare
+from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model import declare
 from ebbtide.declaration.model.faults import DeclarationError, Fault
 from ebbtide.declaration.model.pool import Role, field_by_input
-from ebbtide.declaration.model.rules.overrides import CLUSTERS as CLUSTER_OVERRIDES
 from ebbtide.declaration.model.rules.overrides import POOLS as POOL_OVERRIDES
-from ebbtide.declaration.model.rules.overrides import Overridable
+from ebbtide.declaration.model.rules.overrides import Overridable, cluster_overrides
 from ebbtide.declaration.providers.constraints import constraints_of
 from ebbtide.values.paths import ancestors, is_within, path_keys
 
@@ -37,6 +38,8 @@ _NAMES: Final = {
     gke.NODE_POOL: "name",
     aks.CLUSTER: "resourceName",
     aks.AGENT_POOL: "agentPoolName",
+    aks.MAINTENANCE: "configName",
+    azure.GROUP: "resourceGroupName",
 }
 """The input with a resource's name in the cloud."""
 
@@ -148,17 +151,33 @@ class _Draft:
         """Return the object under `ebbtide:cluster`."""
 
         def with_overrides(fields: Fields, name: str) -> Fields:
-            own = self.overrides.get(name)
+            own = _without_empty(self.overrides.get(name, {}))
             return copy.deepcopy({**fields, "overrides": own} if own else fields)
 
         pools = [with_overrides(fields, name) for name, fields in self.pools.items()]
         return {**self.top, "cloud": with_overrides(self.cloud, ""), "pools": pools}
+
+    def rules(self, name: str) -> Overridable:
+        """Return the rules of the overrides of a pool, or of the cluster under an empty name."""
+        assert self.found.cloud  # noqa: S101 - a found cluster is of a cloud
+        if name:
+            return POOL_OVERRIDES[self.found.cloud]
+        return cluster_overrides(self.found.cloud, self.top)
 
     def leave(self, name: str, reason: str) -> None:
         """Leave a pool out."""
         del self.pools[name]
         self.overrides.pop(name, None)
         self.left_out.append(LeftOut(name=f"pool {name}", reason=reason))
+
+
+def _without_empty(overrides: Fields) -> Fields:
+    """Return overrides without objects that have nothing left."""
+    items = {
+        key: _without_empty(cast("Fields", value)) if isinstance(value, dict) else value
+        for key, value in overrides.items()
+    }
+    return {key: value for key, value in items.items() if value != {}}
 
 
 def adopt(found: Found, top: Fields, cloud: Fields, record: Record, *, pools_only: bool) -> Adoption:
@@ -176,13 +195,14 @@ def adopt(found: Found, top: Fields, cloud: Fields, record: Record, *, pools_onl
     """
     draft = _draft(found, top, cloud, pools_only=pools_only)
     for _ in range(_ROUNDS + len(draft.pools)):
-        recording = _recorded(draft, record)
-        if recording is None:
+        recorded = _recorded(draft, record)
+        if recorded is None:
             continue
+        recording = azure.with_separate_pools(recorded)
         before = _before(found, recording)
         changes = tuple(map(_settled, compare(before, recording, deployed=True)))
         if not _improve(draft, changes, before, recording):
-            return _adoption(draft, changes, before, recording)
+            return replace(_adoption(draft, changes, before, recording), recording=recorded)
     raise AdoptionError("The declaration of the cluster does not settle.")
 
 
@@ -200,16 +220,30 @@ def _draft(found: Found, top: Fields, cloud: Fields, *, pools_only: bool) -> _Dr
         pools_only = True
         reason = "No pool can be the system pool: none always has a node and admits any pod."
         left_out.append(LeftOut(name="cluster", reason=reason))
+    if not pools_only and found.cloud is CloudKind.AKS and (reason := azure.obstacle(found)):
+        pools_only = True
+        left_out.append(LeftOut(name="cluster", reason=reason))
+    inline = {resource.name for resource in found.pools if resource.inline}
     pools: dict[str, Fields] = {}
     for name, pool in read.items():
+        if pools_only and name in inline:
+            left_out.append(LeftOut(name=f"pool {name}", reason=_OF_OWNER))
+            continue
         try:
             is_system = not pools_only and name == system
             pools[name] = writer.pool_fields(pool, is_system=is_system, cluster=cluster)
         except ValueError as error:
             left_out.append(LeftOut(name=f"pool {name}", reason=_one_line(error)))
     in_order = dict(sorted(pools.items(), key=lambda item: item[0] != system))
-    own = writer.existing_fields(cloud, cluster.name) if pools_only else writer.cloud_fields(cloud)
-    return _Draft(found=found, top=top, cloud=own, read=read, pools=in_order, left_out=left_out)
+    fields = {key: value for key, value in cloud.items() if key != "overrides"}
+    own = writer.existing_fields(fields, cluster.name) if pools_only else writer.cloud_fields(fields)
+    overrides = {"": copy.deepcopy(cloud["overrides"])} if "overrides" in cloud and not pools_only else {}
+    return _Draft(
+        found=found, top=top, cloud=own, read=read, pools=in_order, left_out=left_out, overrides=overrides
+    )
+
+
+_OF_OWNER: Final = "It is part of the cluster, and stays with the cluster's owner."
 
 
 def found_zones(cluster: FoundResource) -> tuple[str, ...]:
@@ -279,6 +313,9 @@ def _keep_with_owner(draft: _Draft, reason: str) -> None:
     draft.left_out.append(LeftOut(name="cluster", reason=reason))
     draft.cloud = writer.existing_fields(draft.cloud, cluster.name)
     draft.overrides.pop("", None)
+    for resource in draft.found.pools:
+        if resource.inline and resource.name in draft.pools:
+            draft.leave(resource.name, _OF_OWNER)
     for name in draft.pools:
         draft.pools[name] = writer.pool_fields(draft.read[name], is_system=False, cluster=cluster)
 
@@ -309,7 +346,7 @@ def _improve(draft: _Draft, changes: tuple[Change, ...], before: Recording, reco
         name = _key(change.new)
         replacing: list[str] = []
         for item in change.fields:
-            if _override(draft, name, item):
+            if _has_overrides(change.new) and _override(draft, name, item):
                 changed = True
             elif item.replaces:
                 replacing.append(f"{item.path}: {_reason(draft, change.new, item)}")
@@ -320,18 +357,32 @@ def _improve(draft: _Draft, changes: tuple[Change, ...], before: Recording, reco
             else:
                 _keep_with_owner(draft, reason)
             return True
-    for resource in before if not changed else ():
+    for resource in filter(_has_overrides, before) if not changed else ():
         changed |= _override_kept(draft, resource, recording[resource.urn])
     return changed
 
 
 def _settled(change: Change) -> Change:
-    """Return a change without fields that the provider does not tell from an absent one: false, and zero."""
-    fields = (item for item in change.fields if item.new is not None or item.old not in _ZEROES)
+    """Return a change without fields that the cloud does not tell from absent ones; one that it refuses needs
+    a new resource."""
+    fields = (
+        replace(item, replaces=item.replaces or azure.is_refused(change.resource.type, item))
+        for item in change.fields
+        if item.new is not None or not _is_default(change.resource.type, item)
+    )
     return replace(change, fields=tuple(fields))
 
 
 _ZEROES: Final = (False, 0)
+
+
+def _is_default(token: str, item: FieldChange) -> bool:
+    """Return whether the old value is what the cloud has for an absent one."""
+    fills = constraints_of(token).fills
+    return all(
+        value in _ZEROES or value == fills.get(plain_path(path))
+        for path, value in leaves(item.old, item.path)
+    )
 
 
 def _override_kept(draft: _Draft, old: Resource, new: Resource) -> bool:
@@ -361,17 +412,20 @@ def _kept(draft: _Draft, new: Resource, path: str, value: Plain) -> tuple[str, s
 
 
 def _key(resource: Resource) -> str:
-    """Return the name of a pool; empty for the cluster."""
-    return "" if resource.type in CLUSTERS.values() else name_of(resource)
+    """Return the name of a pool; empty for other resources."""
+    return name_of(resource) if resource.type in POOLS.values() else ""
+
+
+def _has_overrides(resource: Resource) -> bool:
+    return resource.type in (*CLUSTERS.values(), *POOLS.values())
 
 
 def _override(draft: _Draft, name: str, change: FieldChange) -> bool:
     """Add an override of a found value; false if it is not possible."""
     value, path = change.old, change.path
-    assert draft.found.cloud  # noqa: S101 - a found cluster is of a cloud
     if not name and not draft.is_whole:
         return False
-    rules = (POOL_OVERRIDES if name else CLUSTER_OVERRIDES)[draft.found.cloud]
+    rules = draft.rules(name)
     if "[" in path:
         path = path.partition("[")[0]
         resources = (item for item in draft.found.resources if _is(item, name))
@@ -408,9 +462,8 @@ def _obstacle(rules: Overridable, path: str, value: Plain) -> str:
 
 def _reason(draft: _Draft, resource: Resource, change: FieldChange) -> str:
     """Return why a difference remains, as a sentence."""
-    assert draft.found.cloud  # noqa: S101 - a found cluster is of a cloud
     name = _key(resource)
-    rules = (POOL_OVERRIDES if name else CLUSTER_OVERRIDES)[draft.found.cloud]
+    rules = draft.rules(name)
     obstacle = draft.refused.get((name, change.path)) or _obstacle(rules, change.path, change.old)
     new = "removes it" if change.new is None else f"sets {shown(change.new)}"
     return f"Ebbtide {new}{': ' if obstacle else ''}{obstacle}".rstrip(".") + "."
@@ -427,6 +480,7 @@ def _adoption(
     by_urn = {change.new.urn: change for change in changes if change.new}
     rows: list[FieldRow] = []
     updates: list[UpdateRow] = []
+    inline = {item.name for item in draft.found.pools if item.inline}
     for resource in before:
         new, change = recording[resource.urn], by_urn.get(resource.urn)
         fields = change.fields if change else ()
@@ -443,7 +497,9 @@ def _adoption(
         ),
         left_out=tuple(draft.left_out),
         resources=tuple(
-            {"type": resource.type, "name": resource.name, "id": resource.id or ""} for resource in before
+            {"type": resource.type, "name": resource.name, "id": resource.id or ""}
+            for resource in before
+            if _key(resource) not in inline
         ),
         output_only={item.name: len(item.output_only) for item in draft.found.resources},
         recording=recording,
@@ -454,7 +510,7 @@ def _rows(
     draft: _Draft, old: Resource, new: Resource, changes: tuple[FieldChange, ...]
 ) -> Iterator[FieldRow]:
     name = _key(new)
-    own = draft.overrides.get(name, {})
+    own = draft.overrides.get(name, {}) if _has_overrides(new) else {}
     spelled = _spelled_otherwise(draft, name, new)
     for path, value in leaves(dict(old.inputs)):
         change = next((item for item in changes if item.old is not None and is_within(path, item.path)), None)

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, cast
 
-from ebbtide.analysis.adopting import google, terraform
+from ebbtide.analysis.adopting import azure, google, terraform
 from ebbtide.analysis.adopting.found import AdoptionError, Found, merged
 from ebbtide.analysis.reading.facts import Inputs
 from ebbtide.errors import EbbtideError
@@ -15,6 +15,7 @@ from ebbtide.values.user_files import LARGEST_GENERATED, UserFileError, parse_js
 
 KINDS: Final = (
     "`gcloud container clusters describe --format json`",
+    "`az aks show --output json`",
     "`terraform state pull`",
     "`pulumi stack export`",
     "`kubectl get --output json` of Kueue's objects",
@@ -56,6 +57,7 @@ def _read(path: Path) -> Found:
     file = str(path)
     found = (
         google.read(document, file)
+        or azure.read(document, file)
         or terraform.read(document, file)
         or terraform.read_pulumi(document, text, file)
         or _kueue_objects(document)
@@ -89,7 +91,7 @@ def one_cluster(found: Found, name: str | None) -> Found:
     if not names:
         raise AdoptionError(
             "No cluster was found, only pools or objects of one. Add the description of the cluster, which "
-            f"{KINDS[0]} prints."
+            f"{KINDS[0]} or {KINDS[1]} prints."
         )
     if name is not None and name not in names:
         raise AdoptionError(
@@ -105,5 +107,10 @@ def one_cluster(found: Found, name: str | None) -> Found:
             f"{cluster.name} is an Autopilot cluster: GKE manages its nodes, so it has no pools to declare. "
             "Create a Standard cluster beside it, and move the work there."
         )
-    pools = tuple(pool for pool in found.pools if pool.id.startswith(f"{cluster.id}/"))
-    return replace(found, resources=(cluster, *pools))
+    # Its pools and schedules, and on Azure its resource group.
+    of_cluster = (
+        item
+        for item in found.resources
+        if item.id.startswith(f"{cluster.id}/") or cluster.id.startswith(f"{item.id}/")
+    )
+    return replace(found, resources=(cluster, *of_cluster))

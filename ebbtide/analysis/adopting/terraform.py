@@ -1,13 +1,14 @@
 """Clusters in a Terraform state, or in an exported Pulumi state of another program.
 
 pulumi-gcp is generated from Google's Terraform provider: a resource's attributes are Pulumi's properties
-(`inputs`). Sources: Terraform docs, internals/json-format, and the state's format version 4 (2026).
+(`inputs`). azure-native is not: the names that differ are in a table of `azure`. Sources: Terraform docs,
+internals/json-format, and the state's format version 4 (2026).
 """
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, cast
 
-from ebbtide.analysis.adopting import google
+from ebbtide.analysis.adopting import azure, google
 from ebbtide.analysis.adopting.found import AdoptionError, Found, FoundResource, LeftOut
 from ebbtide.analysis.reading.gke import CLUSTER, NODE_POOL
 from ebbtide.analysis.reading.state import recording_of
@@ -37,6 +38,8 @@ def read(document: object, file: str) -> Found | None:
     values = cast("dict[str, Any]", state.get("values") or {})
     shown = cast("dict[str, Any]", values.get("root_module") or {})
     pairs = [*_shown(shown)] if shown else [*_stored(state)]
+    if on_azure := [(kind, values) for kind, values in pairs if kind in azure.TERRAFORM_TYPES]:
+        return azure.read_terraform(on_azure, file)
     return _found([(_TYPES[kind], values) for kind, values in pairs if kind in _TYPES], file)
 
 
@@ -72,13 +75,15 @@ def read_pulumi(document: object, text: str, file: str) -> Found | None:
     resources = cast("list[dict[str, Any]]", cast("dict[str, Any]", deployment).get("resources") or [])
     stack, project = stack_and_project(str(resources[0].get("urn"))) if resources else ("", "")
     recording = recording_of(text, project=project, stack=stack, file=file)
-    known = set(_TYPES.values())
+    known = {*_TYPES.values(), *azure.TYPES}
     pairs = [
         (item.type, {**dict(item.outputs), **dict(item.inputs), "id": item.id})
         for item in recording
         if item.type in known and not item.read
     ]
     plain = [(token, cast("Mapping[str, Any]", _known(revealed(values)))) for token, values in pairs]
+    if on_azure := [values for token, values in plain if token in azure.TYPES]:
+        return azure.read(on_azure, file)
     return _found(plain, file)
 
 
@@ -100,7 +105,7 @@ def _found(pairs: list[tuple[str, Mapping[str, Any]]], file: str) -> Found:
             elif kind == token or id_ not in resources:
                 resources[id_] = resource
     if not resources:
-        raise AdoptionError(f"{file} is a state without a GKE cluster, and without a node pool of one.")
+        raise AdoptionError(f"{file} is a state without a cluster of GKE or AKS, or a node pool of one.")
     projects = {str(item.inputs.get("project")) for item in resources.values()}
     if len(projects) > 1:
         raise AdoptionError(f"{file} has clusters of several projects: {', '.join(sorted(projects))}.")

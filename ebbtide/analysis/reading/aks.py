@@ -13,7 +13,16 @@ from ebbtide.analysis.recording.recording import Resource
 from ebbtide.declaration.catalog.machines import Machine, find_machine
 from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.capacity import AnyCapacity, OnDemand, Reservation, Spot
-from ebbtide.declaration.model.pool import Accelerator, Disk, MachineShape, Nodes, Role, Taint, TaintEffect
+from ebbtide.declaration.model.pool import (
+    Accelerator,
+    Disk,
+    MachineShape,
+    Nodes,
+    Role,
+    Taint,
+    TaintEffect,
+    Upgrade,
+)
 from ebbtide.declaration.model.resolved_pool import NO_ADDONS
 from ebbtide.declaration.model.site import Site
 
@@ -23,6 +32,7 @@ CLUSTER: Final = "azure-native:containerservice:ManagedCluster"
 
 _CATALOG: Final[FindMachine] = partial(find_machine, CloudKind.AKS)
 _EFFECTS: Final = {effect.value: effect for effect in TaintEffect}
+_IMAGES: Final = {"Ubuntu": "ubuntu", "AzureLinux": "azure-linux"}
 
 
 def read_agent_pool(resource: Resource, locations: Mapping[str, str], **declared: Any) -> RecordedPool:
@@ -135,6 +145,8 @@ def read_pool(
             type=inputs.text("osDiskType").lower() or None,
             kubelet_disk_type=inputs.text("kubeletDiskType") or None,
         ),
+        image=_IMAGES.get(inputs.text("osSKU")),
+        upgrade=_upgrade(inputs),
         max_pods_per_node=inputs.number("maxPods"),
         labels=inputs.labels("nodeLabels"),
         taints=tuple(map(_taint, inputs.texts("nodeTaints"))),
@@ -172,6 +184,15 @@ def _nodes(inputs: Inputs) -> tuple[Nodes, int | None]:
     if not inputs.flag("enableAutoScaling"):
         return Nodes.model_construct(count=count or 0), count
     return Nodes.model_construct(min=inputs.number("minCount") or 0, max=inputs.number("maxCount")), count
+
+
+def _upgrade(inputs: Inputs) -> Upgrade | None:
+    """Return the upgrade settings, a number or a share of the nodes each."""
+    texts = (inputs.text(f"upgradeSettings.max{name}") for name in ("Surge", "Unavailable"))
+    surge, unavailable = (int(text) if text.isdecimal() else text or None for text in texts)
+    if surge is None and unavailable is None:
+        return None
+    return Upgrade.model_construct(max_surge=surge, max_unavailable=unavailable)
 
 
 def _taint(text: str) -> Taint:

@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 from ebbtide.cli.entry_point import app
 from ebbtide.declaration.project.adopt_file import read_adopt_file
 from tests.repository import ROOT
+from tests.unit.adopting import aks_shapes
 from tests.unit.adopting.gke_shapes import Document, cluster, pool
 
 _PROGRAM = f"""
@@ -58,6 +59,19 @@ def test_a_description_becomes_a_stack(project: Path) -> None:
     done = CliRunner().invoke(app, ["preview", "shared"])
     assert done.exit_code == 0, done.output
     assert "excepted: private-nodes (cluster lab)" in done.output
+
+
+def test_an_aks_cluster_becomes_a_stack(project: Path) -> None:
+    """The output of az about cluster and resource group is declared whole, and previews as written."""
+    _describe(project / "aks.json", aks_shapes.VERIFIED[0])
+    output = _adopt("shared", "--from", "aks.json", "--owner", "vision-team", status=2)
+    assert "az group show --name rg-aks --output json" in output
+    _describe(project / "group.json", aks_shapes.VERIFIED[1])
+    _adopt("shared", "--from", "aks.json", "--from", "group.json", "--owner", "vision-team")
+    resources = read_adopt_file(project / "adopt.shared.json")
+    assert [item.name for item in resources] == ["aks-verified-group", "aks-verified-cluster"]
+    done = CliRunner().invoke(app, ["preview", "shared"])
+    assert done.exit_code == 0, done.output
 
 
 def test_a_stack_file_is_never_overwritten_unasked(project: Path) -> None:

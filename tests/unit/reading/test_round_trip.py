@@ -72,6 +72,5 @@ def _check(declaration: Declaration) -> None:
         if declared.site.cloud is CloudKind.GKE:
             assert bool(recorded.gvnic) == bool(pool.gvnic)
             assert recorded.secondary_boot_disks == pool.secondary_boot_disks
-            assert {name: getattr(recorded, name) for name in _ON_GKE} == {
-                name: getattr(pool, name) for name in _ON_GKE
-            }
+        own = _ON_GKE if declared.site.cloud is CloudKind.GKE else ("image", "upgrade")
+        assert {name: getattr(recorded, name) for name in own} == {name: getattr(pool, name) for name in own}

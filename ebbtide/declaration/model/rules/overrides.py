@@ -1,6 +1,6 @@
 """Overrides of provider inputs: known fields, valid types and values, and no inputs that are derived."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 from importlib.util import find_spec
@@ -238,16 +238,25 @@ CLUSTERS: Final = {
 """Cluster resources."""
 
 
-def cluster_overrides(cloud: CloudKind, *, teams: bool) -> Overridable:
-    """Return the cluster resource of a cloud, with what Ebbtide relies on.
+_OPTIONAL: Final = frozenset({"addons.logs", "addons.metrics"})
+"""Fields whose inputs an override may set as long as they are not declared: the settings of an owner's own
+workspace."""
+
+
+def cluster_overrides(cloud: CloudKind, declared: Collection[str]) -> Overridable:
+    """Return the cluster resource of a cloud, with what Ebbtide derives and relies on.
 
     Args:
         cloud: the cloud.
-        teams: whether the cluster has teams.
+        declared: fields that are declared, of `teams`, `addons.logs` and `addons.metrics`.
     """
-    of = CLUSTERS[cloud]
+    of, unused = CLUSTERS[cloud], _OPTIONAL.difference(declared)
     return replace(
-        of, relied_on={path: item for path, item in of.relied_on.items() if teams or not item.for_teams}
+        of,
+        derived={path: name for path, name in of.derived.items() if name not in unused},
+        relied_on={
+            path: item for path, item in of.relied_on.items() if "teams" in declared or not item.for_teams
+        },
     )
 
 
@@ -567,5 +576,7 @@ def _pool(pool: PoolIn) -> Iterator[Fault]:
 def _cluster(cluster: Cluster) -> Iterator[Fault]:
     if cluster.cloud.overrides and cluster.cloud.existing is None:
         keys = path_keys("cloud.overrides")
-        of = cluster_overrides(cluster.site.cloud, teams=bool(cluster.teams))
+        addons = cluster.addons
+        fields = {"teams": cluster.teams, "addons.logs": addons.logs, "addons.metrics": addons.metrics}
+        of = cluster_overrides(cluster.site.cloud, [name for name, value in fields.items() if value])
         yield from _faults(_At(of, keys, len(keys)), cluster.cloud.overrides)

@@ -1,0 +1,245 @@
+"""A declaration of a found AKS cluster is the same cluster again."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+
+from ebbtide.analysis.adopting import azure, sources, terraform
+from ebbtide.analysis.adopting.found import AdoptionError, Found, merged
+from ebbtide.analysis.adopting.inputs import fitted
+from ebbtide.analysis.adopting.proof import LEFT, Adoption, adopt
+from ebbtide.analysis.reading.aks import AGENT_POOL, CLUSTER
+from ebbtide.analysis.recording.recording import Recording
+from tests.declarations import Declaration, declarations
+from tests.synth import synth
+from tests.unit.adopting import aks_shapes as shapes
+from tests.unit.adopting.gke_shapes import Document
+
+
+def found(documents: list[Document]) -> Found:
+    """The described cluster."""
+    read = [azure.read(item, "f.json") or terraform.read(item, "f.json") for item in documents]
+    return sources.one_cluster(merged(item for item in read if item), None)
+
+
+def adopted(documents: list[Document], *, pools_only: bool = False) -> Adoption:
+    """The proved adoption of a described cluster."""
+    cluster = found(documents)
+    top = {"name": cluster.clusters[0].name, "owner": "vision-team"}
+    return adopt(cluster, top, azure.cloud_fields(cluster), synth, pools_only=pools_only)
+
+
+_TABLES = {
+    "SPOT_DOCS": {"spotnodepool": (30, 29, 0, 1)},
+    "STORY": {"spotpool": (30, 29, 0, 1)},
+    "RAY": {"gpupool": (24, 23, 0, 1)},
+    "CILIUM": {
+        "ml": (2, 2, 0, 0),
+        "research": (63, 49, 13, 1),
+        "system": (29, 29, 0, 0),
+        "cpu": (30, 30, 0, 0),
+        "gpu": (34, 33, 1, 0),
+    },
+    "VERIFIED": {
+        "rg-aks": (2, 2, 0, 0),
+        "aks-verified": (42, 24, 16, 2),
+        "systempool": (26, 26, 0, 0),
+    },
+}
+"""Fields of each shape that were read, declared, overridden and left, by resource."""
+
+_LEFT = {
+    "SPOT_DOCS": ["orchestratorVersion"],
+    "STORY": ["orchestratorVersion"],
+    "RAY": ["orchestratorVersion"],
+    "CILIUM": ["autoScalerProfile.expander"],
+    "VERIFIED": ["autoUpgradeProfile.nodeOSUpgradeChannel", "oidcIssuerProfile.enabled"],
+}
+
+
+@pytest.mark.parametrize("shape", _TABLES)
+def test_shapes_are_adopted(shape: str) -> None:
+    """At least 95 % of the fields of a public example's cluster are declared or overridden, no resource is
+    replaced, and the others are listed with a reason."""
+    adoption = adopted(getattr(shapes, shape))
+    counts = adoption.counts()
+    read, _, _, left = counts.pop("total")
+    assert counts == _TABLES[shape]
+    assert left / read <= 0.05
+    assert [row.path for row in adoption.fields if row.status == LEFT] == _LEFT[shape]
+    assert all(row.reason for row in adoption.fields if row.status == LEFT)
+    ids = {item["id"] for item in adoption.resources}
+    adopted_ids = {item.id for item in found(getattr(shapes, shape)).resources if not item.inline}
+    assert ids <= adopted_ids
+
+
+def test_a_spot_pool_is_declared_without_what_aks_adds() -> None:
+    """The label and the taint of spot nodes follow from the capacity; a cluster without Entra ID stays with
+    its owner, and so does its system pool."""
+    adoption = adopted(shapes.SPOT_DOCS)
+    assert adoption.declaration["pools"] == [
+        {
+            "name": "spotnodepool",
+            "machine": "Standard_D4ds_v5",
+            "capacity": {"kind": "spot", "evictionPolicy": "Delete"},
+            "nodes": {"min": 1, "max": 3},
+            "disk": {"sizeGib": 128, "kubeletDiskType": "OS"},
+            "maxPodsPerNode": 250,
+        }
+    ]
+    assert adoption.declaration["cloud"]["existing"] == {"name": "docs"}
+    assert [part.name for part in adoption.left_out] == ["cluster", "pool nodepool1"]
+    assert "Entra ID" in adoption.left_out[0].reason
+
+
+def test_a_whole_cluster_keeps_its_identity_and_its_network() -> None:
+    """A cluster of Azure Verified Modules has AKS's network without policies, and an identity of its own."""
+    cloud = adopted(shapes.VERIFIED).declaration["cloud"]
+    assert cloud["network"] == {"managed": True}
+    assert cloud["overrides"]["identity"] == {"type": "SystemAssigned", "userAssignedIdentities": []}
+    assert cloud["overrides"]["networkProfile"]["networkDataplane"] == "azure"
+    assert adopted(shapes.CILIUM).declaration["pools"][2]["taints"] == [
+        {"key": "kubernetes.azure.com/scalesetpriority", "value": "spot", "effect": "NoSchedule"},
+        {"key": "sku", "value": "gpu", "effect": "NoSchedule"},
+    ]
+
+
+def _rest(document: Document) -> Document:
+    """The document of Azure Resource Manager for one of the CLI, whose properties are in the resource."""
+    outer = ("id", "name", "type", "location", "tags", "identity", "sku")
+    return {
+        **{key: value for key, value in document.items() if key in outer},
+        "properties": {key: value for key, value in document.items() if key not in outer},
+    }
+
+
+def test_the_api_and_the_cli_describe_one_cluster() -> None:
+    """Properties in an object of their own, as Azure Resource Manager has them, are read as the CLI's."""
+    cluster, group = shapes.CILIUM
+    assert found([{"value": [_rest(cluster)]}, group]) == found(shapes.CILIUM)
+
+
+def test_secrets_of_a_state_are_not_read() -> None:
+    """A Terraform state has kubeconfigs and passwords, which neither the inputs nor a message have."""
+    cluster = found(shapes.RAY)
+    assert "a secret" in json.dumps(shapes.RAY)
+    assert "a secret" not in repr(cluster)
+    (system,) = [pool for pool in cluster.pools if pool.inline]
+    assert system.inputs["nodeTaints"] == ["CriticalAddonsOnly=true:NoSchedule"]
+    assert "scaleSetPriority" not in cluster.pools[1].inputs
+
+
+def _research(*pools: Document, **changes: Any) -> list[Document]:
+    system = shapes.CILIUM[0]["agentPoolProfiles"][0]
+    document = {**shapes.CILIUM[0], "agentPoolProfiles": [system, *pools], **changes}
+    return [document, shapes.CILIUM[1]]
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"osType": "Windows"}, "Windows nodes"),
+        ({"type": "VirtualMachines"}, "It consists of VirtualMachines"),
+        ({"mode": "Gateway"}, "Its mode is Gateway"),
+        ({"powerState": {"code": "Stopped"}}, "az aks nodepool start"),
+        ({"mode": "System"}, "A declaration has one system pool, system"),
+        ({"vmSize": "Standard_Q1"}, "No machine type Standard_Q1 is known on AKS"),
+    ],
+)
+def test_pools_that_cannot_be_declared_are_left_out(changes: Document, reason: str) -> None:
+    """A pool that Ebbtide does not support is left out with the reason, and the others are adopted."""
+    other = shapes.pool("other", "Standard_D4ds_v5", vnetSubnetId=None) | changes
+    adoption = adopted(_research(other))
+    assert [pool["name"] for pool in adoption.declaration["pools"]] == ["system"]
+    (part,) = adoption.left_out
+    assert part.name == "pool other"
+    assert reason in part.reason
+
+
+def test_a_change_that_aks_refuses_leaves_the_pool_out() -> None:
+    """AKS moves no pool to another subnet, which azure-native would send as an update."""
+    other = shapes.pool("other", "Standard_D4ds_v5", vnetSubnetId=f"{shapes.SUBNET}-2")
+    adoption = adopted(_research(other))
+    (part,) = adoption.left_out
+    assert part.name == "pool other"
+    assert "vnetSubnetID" in part.reason
+
+
+@pytest.mark.parametrize(
+    ("document", "answer"),
+    [
+        ({"sku": {"name": "Automatic", "tier": "Standard"}}, "research is an AKS Automatic cluster"),
+        ({"id": None}, "it has no `id`"),
+        ({"agentPoolProfiles": []}, "has no `agentPoolProfiles`"),
+        ({"location": None}, "has no `location`"),
+    ],
+)
+def test_clusters_that_cannot_be_read_are_refused(document: Document, answer: str) -> None:
+    """A cluster without pools of its own, and a part of a description, get one answer with the command."""
+    with pytest.raises(AdoptionError, match=answer):
+        azure.read({**shapes.CILIUM[0], **document}, "cluster.json")
+
+
+def test_clusters_of_two_subscriptions_are_refused() -> None:
+    """A stack declares one cluster of one subscription."""
+    other = {**shapes.CILIUM[0], "id": shapes.CILIUM[0]["id"].replace("0001", "0002")}
+    with pytest.raises(AdoptionError, match="clusters of several subscriptions"):
+        azure.read([shapes.CILIUM[0], other], "clusters.json")
+    with pytest.raises(AdoptionError, match="two accounts"):
+        found([shapes.CILIUM[0], other])
+
+
+def test_the_table_of_terraform_names_inputs() -> None:
+    """Each path of the table is an input of the provider's type."""
+    for resource, token in (("cluster", CLUSTER), ("pool", AGENT_POOL)):
+        for path in filter(None, azure.terraform_names(resource).values()):
+            document: Document = {}
+            *parents, last = path.split(".")
+            holder = document
+            for key in parents:
+                holder = holder.setdefault(key, {})
+            holder[last] = "1"
+            assert path in _CONVERTED or fitted(token, document).inputs, path
+
+
+_CONVERTED = {"apiServerAccessProfile.runCommandEnabled"}
+"""Paths that the code converts after the table."""
+
+
+def _created(recording: Recording) -> dict[tuple[str, str], Any]:
+    """The inputs of the clusters and pools of a recording."""
+    return {
+        (item.type, item.name): dict(item.inputs) for item in recording if item.type in (CLUSTER, AGENT_POOL)
+    }
+
+
+def _described(recording: Recording) -> list[Document]:
+    """The documents of Azure Resource Manager about the clusters and pools of a recording."""
+    documents: list[Document] = []
+    for (token, _), inputs in _created(recording).items():
+        own = dict(inputs)
+        names = [own.pop(key) for key in ("resourceGroupName", "resourceName")]
+        id_ = shapes.cluster_id(*names)
+        if token == AGENT_POOL:
+            documents.append({"id": f"{id_}/agentPools/{own.pop('agentPoolName')}", "properties": own})
+        else:
+            documents += [
+                {"id": id_, "properties": own, "identity": own.pop("identity")},
+                shapes.group(names[0]),
+            ]
+    return documents
+
+
+@settings(max_examples=8, deadline=None)
+@given(declarations("aks"))
+def test_a_cluster_of_ebbtide_is_declared_as_it_was(declaration: Declaration) -> None:
+    """The declaration of a cluster that Ebbtide created has the inputs of its cluster and pools again."""
+    declaration.pop("lifetime", None)
+    declaration["cloud"]["subscription"] = shapes.SUBSCRIPTION
+    recording = synth(declaration)
+    adoption = adopted(_described(recording))
+    assert _created(adoption.recording) == _created(recording)
+    assert not [row for row in adoption.fields if row.status == LEFT]
+    assert not adoption.left_out
