@@ -543,7 +543,7 @@ def pins() -> str:
 
 
 _SHARED: Final = (
-    *(f"workflows/{name}.yml" for name in ("destroy", "preview", "reap", "sleep", "stack", "up")),
+    *(f"workflows/{name}.yml" for name in ("destroy", "drift", "preview", "reap", "sleep", "stack", "up")),
     "actions/tools/action.yml",
 )
 """Files of `.github` that each template has, too: copies, since a link would leave the template."""

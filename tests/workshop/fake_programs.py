@@ -45,7 +45,7 @@ def _login() -> str:
 
 
 def gh(words: list[str]) -> None:
-    """Download an artifact, or call the REST API for comments."""
+    """Download an artifact, or call the REST API for comments and issues."""
     if not os.environ.get("GH_TOKEN") or not os.environ.get("GH_REPO"):
         _fail("set the GH_TOKEN environment variable, and GH_REPO outside of a clone")
     if words[:2] == ["run", "download"]:
@@ -53,30 +53,38 @@ def gh(words: list[str]) -> None:
         artifact = _home() / f"artifact-{given.name}"
         if not artifact.exists():
             _fail("no artifact matches any of the names or patterns provided")
-        Path("review.md").write_bytes(artifact.read_bytes())
+        Path(f"{given.name.partition('-')[0]}.md").write_bytes(artifact.read_bytes())
         return
     if words[:1] != ["api"]:
         _fail(f"unknown command {words}")
-    parser = _parser("--paginate", "--silent", "--jq=", "--method=", "--field=")
+    parser = _parser("--paginate", "--silent", "--jq=", "--method=", "--field=", "--raw-field=")
     parser.add_argument("path")
     given = parser.parse_args(words[1:])
-    comments = _home() / "comments.json"
-    stored: list[dict[str, Any]] = json.loads(comments.read_text()) if comments.exists() else []
+    path = given.path.partition("?")[0]
+    file = _home() / ("comments.json" if "/comments" in path else "issues.json")
+    stored: list[dict[str, Any]] = json.loads(file.read_text()) if file.exists() else []
     if given.jq:
-        _print("\n".join(_filtered(given.jq, stored)))
+        _print("\n".join(_filtered(given.jq, [item for item in stored if item.get("state") != "closed"])))
         return
-    name, _, value = str(given.field).partition("=")
-    body = Path(value[1:]).read_text(encoding="utf-8") if value.startswith("@") else value
-    if name != "body" or len(body) > _LONGEST_COMMENT:
+    values = {name: value for name, _, value in (str(given.raw_field or "").partition("="),) if name}
+    name, _, value = str(given.field or "").partition("=")
+    if name:
+        values[name] = Path(value[1:]).read_text(encoding="utf-8") if value.startswith("@") else value
+    if (
+        not values
+        or values.keys() - {"body", "title", "state"}
+        or len(values.get("body", "")) > _LONGEST_COMMENT
+    ):
         _fail("Validation Failed: body is too long (HTTP 422)")
-    if given.method == "PATCH":
-        (comment,) = [item for item in stored if given.path.endswith(f"/issues/comments/{item['id']}")]
-        comment["body"] = body
-    elif given.method == "POST" and given.path.endswith("/comments"):
-        stored.append({"id": len(stored) + 1, "user": {"login": "github-actions[bot]"}, "body": body})
+    number = path.rpartition("/")[2]
+    if given.method == "PATCH" and number.isdecimal():
+        stored[int(number) - 1].update(values)
+    elif given.method == "POST" and number in ("comments", "issues"):
+        count, user = len(stored) + 1, {"login": "github-actions[bot]"}
+        stored.append({"id": count, "number": count, "user": user, **values})
     else:
         _fail("Not Found (HTTP 404)")
-    comments.write_text(json.dumps(stored))
+    file.write_text(json.dumps(stored))
 
 
 def _filtered(program: str, document: Any) -> list[str]:
@@ -134,6 +142,13 @@ def ebbtide(words: list[str]) -> None:
         given = _parser("--against=", "--format=", "--out=").parse_known_args(words[2:])[0]
         Path(given.out).write_text(os.environ.get("FAKE_REVIEW", f"Review of {words[1]}\n"))
         sys.exit(int("FAKE_REVIEW" in os.environ))
+    if words[0] == "drift":
+        shape = os.environ.get("FAKE_DRIFT", "no drift")
+        text = (
+            f"<!-- ebbtide drift of {words[1]} -->\n<!-- {shape} -->\n\n{os.environ.get('FAKE_TEXT', '')}\n"
+        )
+        Path(words[words.index("--out") + 1]).write_text(text)
+        sys.exit(int("FAKE_DRIFT" in os.environ) if _login() else 2)
     if words[:2] == ["rehearse", "--compare"]:
         Path(words[4]).write_text(f"{len(list(Path(words[2]).iterdir()))} recordings compared\n")
         sys.exit(1)

@@ -201,6 +201,55 @@ def test_a_review_is_one_comment(tmp_path: Path) -> None:
     _commands(tmp_path)
 
 
+def test_drift_is_one_issue_of_its_shape(tmp_path: Path) -> None:
+    """An issue is opened once, updated only when the shape changes, and closed when the drift is gone."""
+    project = _project(tmp_path)
+    assert STEPS["drift: Choose the stacks"].run(tmp_path, project).returncode == 0
+    matrix = json.loads((tmp_path / "GITHUB_OUTPUT").read_text().removeprefix("matrix="))
+    assert [item["stack"] for item in matrix] == ["dev", "dev-aks", "prod"]
+    texts: list[str] = []
+    shape = {"FAKE_DRIFT": "shape 0123456789abcdef"}
+    for stack, drifted in (
+        ("dev", {}),
+        ("dev", shape | {"FAKE_TEXT": "first"}),
+        ("dev", shape | {"FAKE_TEXT": "churn"}),
+        ("prod", shape | {"FAKE_TEXT": "other"}),
+        ("dev", {"FAKE_DRIFT": "shape fedcba9876543210", "FAKE_TEXT": "worse"}),
+        ("dev", {}),
+        ("dev", shape | {"FAKE_TEXT": "again"}),
+    ):
+        variables = {"STACK": stack, "GH_TOKEN": "t", "GH_REPO": "acme/ml", "GITHUB_RUN_ID": "1", **drifted}
+        read = STEPS["drift: Read"].run(tmp_path, project, **variables, **_LOGIN)
+        assert read.returncode == 0, read.stderr
+        (project / "drift.md").rename(tmp_path / f"artifact-drift-{stack}")
+        for name in ("Fetch the drift", "Open, update or close the issue"):
+            done = STEPS[f"drift: {name}"].run(tmp_path, project, **variables)
+            assert done.returncode == 0, done.stderr
+        file = tmp_path / "issues.json"
+        issues: list[dict[str, Any]] = json.loads(file.read_text()) if file.exists() else []
+        texts.append(
+            " ".join(
+                f"{item['title']}: {item['body'].split()[-1]} {item.get('state', 'open')}." for item in issues
+            )
+        )
+    assert texts == [
+        "",
+        "Drift of dev: first open.",
+        "Drift of dev: first open.",
+        "Drift of dev: first open. Drift of prod: other open.",
+        "Drift of dev: worse open. Drift of prod: other open.",
+        "Drift of dev: worse closed. Drift of prod: other open.",
+        "Drift of dev: worse closed. Drift of prod: other open. Drift of dev: again open.",
+    ]
+    _commands(tmp_path)
+
+
+def test_a_drift_that_cannot_be_read_fails(tmp_path: Path) -> None:
+    """Without an identity the run fails, and no issue is closed."""
+    done = STEPS["drift: Read"].run(tmp_path, _project(tmp_path), STACK="dev")
+    assert done.returncode == 1
+
+
 def _real_cloud(home: Path, project: Path, stack: str, steps: tuple[str, ...]) -> None:
     """Run steps of the recording of a real cloud."""
     variables = {

@@ -23,6 +23,7 @@ _ACTIONS = [_DIRECTORY / "actions/tools/action.yml", *_INSTALLS]
 _CALLERS = {"up.yml", "destroy.yml", "reap.yml", "sleep.yml"}
 _WRITES = {
     **{name: {"id-token"} for name in (*_CALLERS, "stack.yml")},
+    "drift.yml": {"id-token", "issues"},
     "real-cloud.yml": {"id-token"},
     "release.yml": {"attestations", "id-token"},
     "site.yml": {"id-token", "pages"},
@@ -73,10 +74,11 @@ def test_rights_are_least(path: Path) -> None:
         steps = job.get("steps", [])
         checks_out = any(step.get("uses", "").startswith("actions/checkout@") for step in steps)
         assert writes <= _WRITES.get(path.name, {"pull-requests"})
-        assert not (checks_out and "pull-requests" in writes)
+        assert not (checks_out and writes & {"issues", "pull-requests"})
         assert ("uses" in job) == (path.name in _CALLERS)
         assert "uses" in job or 0 < job["timeout-minutes"] <= 180
         assert "environment" in job or "uses" in job or "id-token" not in writes
+        assert not {"id-token", "issues"} <= writes
 
 
 @pytest.mark.parametrize("path", _WORKFLOWS, ids=relative)
