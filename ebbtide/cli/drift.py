@@ -42,8 +42,9 @@ def drift(
 
     name = stack_name(stack, config_file)
     files = stack_files(name.rpartition("/")[2], config_file, cwd)
+    backend = Backend(files.root)
     with files.prices():
-        document = drifts.inspect(Backend(files.root).opened(name, config_file), files)
+        document = drifts.inspect(backend.opened(name, config_file), files, backend.exported_by_all)
     _write(document, drifts.commands(name), format_, out)
     if document.is_found:
         raise typer.Exit(ExitStatus.FOUND)

@@ -31,13 +31,17 @@ if TYPE_CHECKING:
     from ebbtide.operations.up import Update
 
 
-def up(
+def up(  # noqa: PLR0913 - one parameter an option
     stack: BackendStack = None,
     *,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation.")] = False,
     quotas: Annotated[
         bool,
         typer.Option("--quotas", help="Compare the stack's quotas with the cloud's limits first."),
+    ] = False,
+    no_drift_check: Annotated[
+        bool,
+        typer.Option("--no-drift-check", help="Do not read changed pools for changes by hand first."),
     ] = False,
     drain_timeout: Annotated[
         timedelta | None,
@@ -57,12 +61,21 @@ def up(
 
     It checks the policy, shows what changes, and runs your own `pulumi up`, with your backend and login. A
     pool whose change its cloud refuses is created anew beside the old one, which is deleted when its work has
-    finished. Interrupted, run it again. Exit status 1: the stack is not as declared, because you did not
-    confirm, the policy or a quota forbids it, or the engine failed.
+    finished. Pools that it changes are read first, for a warning of what was changed by hand. Interrupted,
+    run it again. Exit status 1: the stack is not as declared, because you did not confirm, the policy or a
+    quota forbids it, or the engine failed.
     """
     try:
         status = _updated(
-            stack, config_file, cwd, drain_timeout, record, yes=yes, quotas=quotas, verbose=verbose
+            stack,
+            config_file,
+            cwd,
+            drain_timeout,
+            record,
+            yes=yes,
+            quotas=quotas,
+            drift_check=not no_drift_check,
+            verbose=verbose,
         )
     except KeyboardInterrupt:
         from ebbtide.operations.up import drain_option  # noqa: PLC0415
@@ -75,7 +88,7 @@ def up(
         raise typer.Exit(status)
 
 
-def _updated(
+def _updated(  # noqa: PLR0913 - one parameter an option
     stack: str | None,
     config_file: Path | None,
     cwd: Path,
@@ -84,10 +97,11 @@ def _updated(
     *,
     yes: bool,
     quotas: bool,
+    drift_check: bool,
     verbose: bool,
 ) -> int:
     from ebbtide.analysis.recording.provider_calls import Recorder  # noqa: PLC0415
-    from ebbtide.operations import access, pool_replacement, state  # noqa: PLC0415
+    from ebbtide.operations import access, drift, pool_replacement, state  # noqa: PLC0415
     from ebbtide.operations.backend import Backend  # noqa: PLC0415
     from ebbtide.operations.plan import plan_of  # noqa: PLC0415
     from ebbtide.operations.up import Update, drain_option  # noqa: PLC0415
@@ -102,14 +116,16 @@ def _updated(
         update.log(f"An earlier update was interrupted while it replaced {', '.join(begun)}; it continues.")
     before = update.baseline({**document, "deployment": pool_replacement.without_replacements(deployment)})
     recording = update.recorded(before)
+    replaced = pool_replacement.refused(recording)
     with files.prices():
-        plan = plan_of(recording, before, files, pool_replacement.refused(recording), drain_timeout, done)
+        plan = plan_of(recording, before, files, replaced, drain_timeout, done)
     for line in (*plan.lines, *update.losses(plan)):
         update.log(line)
     refusals: list[str] = []
     if not plan.is_refused:
         refusals = update.refusals(recording, deployment)
-        for line in (*refusals, *update.unplaceable(recording)):
+        drifted = drift.overwritten(update.stack, deployment, plan.changed, replaced) if drift_check else ()
+        for line in (*refusals, *update.unplaceable(recording), *drifted):
             update.log(line)
     if plan.is_refused or refusals or (quotas and not _within_quotas(files, recording, output)):
         return ExitStatus.FOUND

@@ -1,23 +1,32 @@
 """Drift of a deployed stack: the engine reads its resources, without writing the state."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
 
 from ebbtide.analysis.drift.build_report import baseline_of, drift_of, refreshed
-from ebbtide.analysis.drift.differences import ReadResource
-from ebbtide.analysis.drift.report import Drift
+from ebbtide.analysis.drift.differences import ReadResource, differences_of
+from ebbtide.analysis.drift.report import Drift, UnownedResource
 from ebbtide.analysis.preview.stack_files import StackFiles, record_stack
-from ebbtide.operations import access, state
+from ebbtide.analysis.recording.recording import urn_name
+from ebbtide.operations import access, pool_replacement, state, unowned
 from ebbtide.operations.failures import OperationError, explanation
 from ebbtide.operations.stack import Stack
 from ebbtide.text import command_line
 
+_PATHS: Final = 3
+"""Maximum number of properties that a sentence names."""
 
-def inspect(stack: Stack, files: StackFiles) -> Drift:
+
+def inspect(
+    stack: Stack, files: StackFiles, others: Callable[[], Iterable[Mapping[str, Any]]] = tuple
+) -> Drift:
     """Compare a stack's state with what exists, and predict what an update would do to a person's changes.
 
     Args:
         stack: the stack.
         files: its files.
+        others: returns the exported states of all stacks of the backend; called if the cluster has pools that
+            are not in this one.
 
     Raises:
         OperationError: the state, a cloud or the cluster cannot be read, or the stack has no resources.
@@ -27,13 +36,30 @@ def inspect(stack: Stack, files: StackFiles) -> Drift:
     if not document["deployment"].get("resources"):
         raise OperationError(f"Stack {stack.name} has no resources: nothing can differ from its state.")
     resources = read(stack)
-    external = {item["urn"] for item in document["deployment"]["resources"] if item.get("external")}
+    items = document["deployment"]["resources"]
+    external = {item["urn"] for item in items if item.get("external")}
     resources = [resource for resource in resources if resource.urn not in external]
     names = {"project": files.project, "stack": files.stack}
     before = baseline_of(document, **names)
     cloud = baseline_of(refreshed(document, resources), **names)
     after = record_stack(files, cloud.updates, deployed=cloud.state)
-    return drift_of(resources, after, before, cloud)
+    own = {str(item.get("id")) for item in items}
+    objects, unread = _objects(stack, document["deployment"])
+    found = [*unowned.unowned_pools(resources, own, others), *objects]
+    return drift_of(resources, after, before, cloud, unowned=found, unread=unread)
+
+
+def _objects(stack: Stack, deployment: Mapping[str, Any]) -> tuple[list[UnownedResource], list[str]]:
+    """Return the objects on the cluster that are in no state, and why they are unknown, if they are."""
+    known, consequence = state.read(deployment), "queues and rights that no state has are unknown"
+    if not known.objects:
+        return [], []
+    try:
+        with access.reaching(consequence):
+            api, _ = access.connected(stack.outputs(), consequence)
+            return list(unowned.unowned_objects(api, known)), []
+    except OperationError as error:
+        return [], [str(error)]
 
 
 def read(stack: Stack, urns: Sequence[str] | None = None) -> list[ReadResource]:
@@ -58,3 +84,50 @@ def read(stack: Stack, urns: Sequence[str] | None = None) -> list[ReadResource]:
 def commands(stack: str) -> tuple[str, ...]:
     """Return the command lines that set a person's changes back."""
     return f"pulumi refresh --stack {stack}", command_line("up", stack)
+
+
+def overwritten(
+    stack: Stack,
+    deployment: Mapping[str, Any],
+    changed: Collection[tuple[str, str]],
+    replaced: Collection[str],
+) -> Iterator[str]:
+    """Yield a sentence about each pool that a person has changed and that an update changes as well.
+
+    Only these pools are read. If they cannot be, that is the sentence: the update stands without it.
+
+    Args:
+        stack: the stack.
+        deployment: the `deployment` of its state.
+        changed: type and name of each resource that the update changes.
+        replaced: logical names of the pools that it replaces.
+    """
+    pools = {
+        str(pool.resource["urn"]): pool
+        for name, pool in pool_replacement.pools_of(deployment).items()
+        if pool.resource is not None
+        and (name in replaced or (pool.resource["type"], urn_name(str(pool.resource["urn"]))) in changed)
+    }
+    if not pools:
+        return
+    try:
+        resources = read(stack, list(pools))
+    except OperationError as error:
+        yield f"Changes of pools by hand are not known: {str(error).splitlines()[0]}"
+        return
+    for resource in resources:
+        if resource.urn not in pools:
+            continue
+        name = pools[resource.urn].name
+        if resource.is_deleted:
+            yield (
+                f"Pool {name} was deleted by hand, and the update of it fails: write that into the state "
+                f"first, with `{commands(stack.name)[0]}`."
+            )
+        paths = [item.path for item in differences_of(resource) if item.maker == "person"]
+        if paths:
+            more = f" and {len(paths) - _PATHS} more" if len(paths) > _PATHS else ""
+            yield (
+                f"Pool {name} was changed by hand, which this update may overwrite: "
+                f"{', '.join(paths[:_PATHS])}{more}. See `{command_line('drift', stack.name)}`."
+            )

@@ -494,6 +494,7 @@ class _Reads(_Events):
             ReadResource(
                 urn=metadata.urn,
                 type=metadata.type,
+                id=old.id,
                 inputs=old.inputs or {},
                 outputs=old.outputs or {},
                 read_inputs=read and (read.inputs or {}),

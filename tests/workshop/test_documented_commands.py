@@ -39,7 +39,7 @@ _ELSEWHERE: Final = {
     "state.json": "rehearsal/tests/engine/test_predicted_changes.py",
     "--install-completion": "tests/unit/cli/test_help.py",
     "destroy": "rehearsal/tests/engine/test_destroy.py",
-    "drift": "tests/unit/drift/test_report.py",
+    "drift": "rehearsal/tests/engine/test_drift.py",
     "follow": "rehearsal/tests/control_plane/test_submit.py",
     "init": "tests/unit/operations/test_init.py",
     "cost": "rehearsal/tests/control_plane/test_cost_recorder.py",

@@ -37,6 +37,7 @@ class ReadResource:
     """A resource of the state, and as read.
 
     Attributes:
+        id: id in the cloud.
         inputs: inputs in the state.
         outputs: outputs in the state.
         read_inputs: inputs as read; None if the resource does not exist.
@@ -45,6 +46,7 @@ class ReadResource:
 
     urn: str
     type: str
+    id: str
     inputs: Mapping[str, Any]
     outputs: Mapping[str, Any]
     read_inputs: Mapping[str, Any] | None
@@ -93,6 +95,17 @@ def _properties(resource: ReadResource, outputs: Mapping[str, Any]) -> dict[str,
             own = {item.get("name") for item in _items(resource.inputs.get(row.path))}
             result[row.path] = [item for item in _items(result.get(row.path)) if item.get("name") in own]
     return result
+
+
+def listed_resources(resource: ReadResource) -> Iterator[tuple[str, str]]:
+    """Yield name and id of the other resources in a resource's lists, as read."""
+    for row in makers_of(resource.type):
+        if row.maker == ELSEWHERE:
+            own = {item.get("name") for item in _items(resource.inputs.get(row.path))}
+            for item in _items((resource.read_outputs or {}).get(row.path)):
+                name = str(item.get("name"))
+                if name not in own:
+                    yield name, f"{resource.id}/{row.condition}/{name}"
 
 
 def _items(value: Any) -> list[Mapping[str, Any]]:

@@ -144,9 +144,15 @@ def _value(value: Any) -> str:
 
 
 def markdown(drift: Drift, commands: Sequence[str]) -> str:
-    """Render the drift as GitHub Flavored Markdown; arguments as for `render`."""
+    """Render the drift as GitHub Flavored Markdown; arguments as for `render`.
+
+    The first line identifies the stack's issue, and the second has the fingerprint.
+    """
     sign = "⚠️" if drift.is_found else "✅"
-    head = Section(rows=(f"### {sign} {escaped(f'Drift of {drift.stack}: {summary(drift)}')}",), folded=False)
+    heading = f"### {sign} {escaped(f'Drift of {drift.stack}: {summary(drift)}')}"
+    shape = f"shape {drift.fingerprint}" if drift.fingerprint else "no drift"
+    marks = f"<!-- ebbtide drift of {drift.stack} -->\n<!-- {shape} -->"
+    head = Section(rows=(f"{marks}\n\n{heading}",), folded=False)
     changed = Section(
         title="Changed by a person",
         head=(table_row("resource", "property", "state", "now", "once refreshed"), "|---|---|---|---|---|"),

@@ -3,9 +3,9 @@
 A maker is an `autoscaler`, the `cloud`, or a `controller` on the cluster; each row has its source. Its
 condition is `undeclared` (the program omits the property), `if NAME` (the property of this name beside it is
 set and not false), `manager NAME` (the field manager that owns it), or empty. The maker `elsewhere` is for
-lists whose items are resources of their own, unless the program has an item of that name. A property is a
-path without indices and quotes, in which `*` matches any text. The type `PACKAGE:*` is each type of a
-package.
+lists whose items are resources of their own, unless the program has an item of that name; its condition is
+the segment before the name in their ids. A property is a path without indices and quotes, in which `*`
+matches any text. The type `PACKAGE:*` is each type of a package.
 """
 
 import csv

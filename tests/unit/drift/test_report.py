@@ -126,7 +126,10 @@ def test_the_exit_status_is_for_ci(
         def opened(self, name: str, _config_file: Path | None) -> str:
             return name
 
-    def inspect(stack: str, _files: object) -> Drift:
+        def exported_by_all(self) -> list[dict[str, Any]]:
+            return []
+
+    def inspect(stack: str, _files: object, _others: object) -> Drift:
         assert stack == "dev"
         return document
 

@@ -10,6 +10,7 @@ from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide_rehearsal.cloud.gcp.nodes import machine_pool
 from ebbtide_rehearsal.cloud.gcp.request import (
     BAD_REQUEST,
+    CLOUD,
     CLUSTER,
     NODE_POOL,
     GoogleCloud,
@@ -190,6 +191,14 @@ def _stop(cloud: GoogleCloud, cluster: Resource) -> None:
     cloud.clusters.delete(cluster.id)
 
 
+def _with_pools(cloud: GoogleCloud, cluster: Resource) -> dict[str, Any]:
+    """Return the list of all node pools of a cluster, including those of other resources
+    (`resourceContainerClusterRead`)."""
+    prefix = f"{cluster.id}/nodePools/"
+    own = (pool for pool in cloud.store.resources(CLOUD, NODE_POOL) if pool.id.startswith(prefix))
+    return {"nodePools": [{"name": last(pool.id)} for pool in own]}
+
+
 def _taken(identity: str) -> str:
     return api_error(409, f"Already exists: {identity}.", "alreadyExists")
 
@@ -233,6 +242,7 @@ KINDS: Final = (
         before_delete=_protected,
         apply=_start,
         after_delete=_stop,
+        current=_with_pools,
         events="cluster",
     ),
 )

@@ -1,0 +1,104 @@
+"""What exists in a stack's cluster and is in no state."""
+
+from typing import Any
+
+from ebbtide.analysis.drift.differences import ReadResource
+from ebbtide.clients.kubernetes import Api, Object
+from ebbtide.operations.state import ObjectReference, State
+from ebbtide.operations.unowned import unowned_objects, unowned_pools
+
+_KUEUE = "/apis/kueue.x-k8s.io/v1beta2"
+_BINDINGS = "/apis/rbac.authorization.k8s.io/v1/namespaces/vision/rolebindings"
+_CLUSTER = "projects/acme/locations/us/clusters/train"
+
+
+class _Lists(Api):
+    """An API server with some lists."""
+
+    def __init__(self, lists: dict[str, list[Object]]) -> None:
+        super().__init__(None)
+        self.lists = lists
+
+    def find(self, path: str, **query: str) -> Object | None:
+        """Return a list; None for a kind that is not installed."""
+        assert query == {}
+        return {"items": self.lists[path]} if path in self.lists else None
+
+
+def _item(name: str, namespace: str = "", **content: Any) -> Object:
+    return {"metadata": {"name": name, "namespace": namespace}, **content}
+
+
+def _state(*objects: ObjectReference) -> State:
+    return State(0, (), False, (), (), frozenset(objects), frozenset({"vision"}))  # noqa: FBT003 - no cluster
+
+
+def test_objects_that_refer_to_the_stacks_queues() -> None:
+    """Queues in the stack's cohort, queues that lead to its own, and rights in a team's namespace are found;
+    its own, those of controllers and those of others are not."""
+    state = _state(
+        ObjectReference("Cohort", "", "train"),
+        ObjectReference("ClusterQueue", "", "vision.cpu"),
+        ObjectReference("LocalQueue", "vision", "cpu"),
+        ObjectReference("RoleBinding", "vision", "members"),
+    )
+    mine = {"clusterQueue": "vision.cpu"}
+    owned = {"name": "owned", "namespace": "vision", "ownerReferences": [{"name": "controller"}]}
+    role = {"kind": "ClusterRole", "name": "admin"}
+    api = _Lists(
+        {
+            f"{_KUEUE}/clusterqueues": [
+                _item("vision.cpu", spec={"cohortName": "train"}),
+                _item("theirs", spec={"cohortName": "train"}),
+                _item("elsewhere", spec={"cohortName": "other"}),
+            ],
+            f"{_KUEUE}/localqueues": [
+                _item("cpu", "vision", spec=mine),
+                _item("extra", "lab", spec=mine),
+                _item("far", "lab", spec={"clusterQueue": "elsewhere"}),
+            ],
+            _BINDINGS: [
+                _item("members", "vision", roleRef=role, subjects=[{"name": "ann"}]),
+                _item("extra", "vision", roleRef=role, subjects=[{"name": "eve"}, {"name": "bob"}]),
+                {"metadata": owned, "roleRef": role, "subjects": [{"name": "x"}]},
+            ],
+        }
+    )
+    found = [(item.kind, item.name, item.id, item.effect) for item in unowned_objects(api, state)]
+    assert found == [
+        (
+            "ClusterQueue",
+            "theirs",
+            f"{_KUEUE}/clusterqueues/theirs",
+            "It borrows from cohort train, whose quota is that of the stack's pools.",
+        ),
+        (
+            "LocalQueue",
+            "lab/extra",
+            f"{_KUEUE}/namespaces/lab/localqueues/extra",
+            "Work in it uses the quota of ClusterQueue vision.cpu.",
+        ),
+        (
+            "RoleBinding",
+            "vision/extra",
+            f"{_BINDINGS}/extra",
+            "It gives bob and eve the rights of ClusterRole admin.",
+        ),
+    ]
+
+
+def test_pools_of_other_stacks_are_owned() -> None:
+    """A pool that the cluster lists is in no state only if no stack of the backend has it; other states are
+    read for a candidate alone."""
+    pools = [{"name": name} for name in ("cpu", "other", "hand")]
+    read = {"nodePools": pools}
+    cluster = ReadResource("urn::train", "gcp:container/cluster:Cluster", _CLUSTER, {}, {}, {}, read)
+    own = [f"{_CLUSTER}/nodePools/cpu"]
+    others = [{"deployment": {"resources": [{"id": f"{_CLUSTER}/nodePools/OTHER"}]}}]
+    assert [item.name for item in unowned_pools([cluster], own, lambda: others)] == ["hand"]
+
+    def unread() -> list[dict[str, Any]]:
+        raise AssertionError
+
+    every = [f"{_CLUSTER}/nodePools/{pool['name']}" for pool in pools]
+    assert list(unowned_pools([cluster], every, unread)) == []
