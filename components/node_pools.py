@@ -289,30 +289,41 @@ class ImmutableInputs:
             )
 
     def refusing(self) -> pulumi.ResourceHookBinding:
-        """Return the update hook of `refuse`: one for all pools of a program.
+        """Return the update hook of `refuse`: one for all pools of a program."""
+        work_fix = NEW_NAME if constructed.get() else self.work_fix
 
-        A hook is registered with one engine, under a unique name: a program in another language has one for
-        each component that it constructs. Without an engine there is none, and the SDK raises that error for
-        the component itself.
-        """
-        monitor = settings.get_monitor()
-        if monitor is None:
-            return pulumi.ResourceHookBinding()
-        known, bound = _bindings.get()
-        if known is not monitor:
-            bound: dict[str, pulumi.ResourceHookBinding] = {}
-            _bindings.set((monitor, bound))
-        if self.cloud not in bound:
-            component = constructed.get()
-            name = ":".join(filter(None, ("ebbtide", self.cloud, "fixed-pool-inputs", component)))
-            work_fix = NEW_NAME if component else self.work_fix
+        def refuse(args: pulumi.ResourceHookArgs) -> None:
+            self.refuse(args, work_fix)
 
-            def refuse(args: pulumi.ResourceHookArgs) -> None:
-                self.refuse(args, work_fix)
+        return hooks(f"{self.cloud}:fixed-pool-inputs", before_update=refuse)
 
-            hook = pulumi.ResourceHook(name, refuse, pulumi.ResourceHookOptions(on_dry_run=True))
-            bound[self.cloud] = pulumi.ResourceHookBinding(before_update=[hook])
-        return bound[self.cloud]
+
+def hooks(name: str, **callbacks: Callable[[pulumi.ResourceHookArgs], None]) -> pulumi.ResourceHookBinding:
+    """Return the hooks of a name for all resources of a program, which run in previews too.
+
+    A hook is registered with one engine, under a unique name: a program in another language has one for each
+    component that it constructs. Without an engine there is none, and the SDK raises that error for the
+    resource itself.
+
+    Args:
+        name: their name in the program; a second callback has its event's as well.
+        callbacks: the callbacks by event, such as `before_update`.
+    """
+    monitor = settings.get_monitor()
+    if monitor is None:
+        return pulumi.ResourceHookBinding()
+    known, bound = _bindings.get()
+    if known is not monitor:
+        bound: dict[str, pulumi.ResourceHookBinding] = {}
+        _bindings.set((monitor, bound))
+    if name not in bound:
+        always = pulumi.ResourceHookOptions(on_dry_run=True)
+        binding = bound[name] = pulumi.ResourceHookBinding()
+        for event, callback in callbacks.items():
+            parts = ("ebbtide", name, event if len(callbacks) > 1 else "", constructed.get())
+            hook = pulumi.ResourceHook(":".join(filter(None, parts)), callback, always)
+            setattr(binding, event, [hook])
+    return bound[name]
 
 
 _bindings: ContextVar[tuple[Any, dict[str, pulumi.ResourceHookBinding]]] = ContextVar(

@@ -13,6 +13,7 @@ from .cluster import Cluster, ClusterArgs
 from .identity import Identity, IdentityArgs, KeyGrants, KeyGrantsArgs, Members, MembersArgs, key_grants
 from .network import Network, NetworkArgs
 from .node_pool import NodePool, NodePoolArgs
+from .reservation import future_reservation
 from .teams import Registry, RegistryArgs, Tenant, TenantArgs, team_resources
 from .topology import Topology
 
@@ -35,6 +36,7 @@ __all__ = [
     "TenantArgs",
     "Topology",
     "deploy",
+    "future_reservation",
     "key_grants",
     "provider",
 ]

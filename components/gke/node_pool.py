@@ -47,6 +47,8 @@ class NodePoolArgs:
         deleted_with: the cluster, if its deletion deletes the pool, so that a destroy skips separate
             deletions.
         depends_on: prerequisites of a node: the network's egress, the account's grants.
+        reservation: name of the reservation that the stack requests for the pool (`future_reservation`); a
+            pool of a period needs it.
         cloud_name: name in the cloud when the pool is created. Default: the pool's.
         replaced_by: the replacement, to keep the pool as it is, without its autoscaler (see `node_pools`).
             Default: the pool matches its declaration.
@@ -62,6 +64,7 @@ class NodePoolArgs:
     labels: Labels = field(default_factory=dict[str, pulumi.Input[str]])
     deleted_with: pulumi.Resource | None = None
     depends_on: tuple[pulumi.Resource, ...] = ()
+    reservation: str | None = None
     cloud_name: str | None = None
     replaced_by: Replacement | None = None
 
@@ -236,7 +239,7 @@ def _node_config(pool: ResolvedPool, args: NodePoolArgs) -> container.NodePoolNo
             "preemptible": True if isinstance(capacity, Preemptible) else None,
             "flex_start": True if isinstance(capacity, FlexStart | Queued) else None,
             "max_run_duration": durations.in_seconds(run) if run else None,
-            "reservation_affinity": _reservation(pool),
+            "reservation_affinity": _reservation(pool, args.reservation),
             "disk_size_gb": pool.disk.size_gib,
             "disk_type": pool.disk.type,
             "boot_disk_kms_key": args.disk_key,
@@ -340,16 +343,27 @@ def _sharing(
     }
 
 
-def _reservation(pool: Pool) -> container.NodePoolNodeConfigReservationAffinityArgsDict | None:
+def _reservation(
+    pool: Pool, requested: str | None
+) -> container.NodePoolNodeConfigReservationAffinityArgsDict | None:
     """Return the reservation affinity of a node.
 
     Spot, flex-start and queued nodes must not use a reservation (GKE docs, provisioningrequest;
     cluster-toolkit's preconditions, 2026).
+
+    Raises:
+        pulumi.RunError: the pool has a period, and its reservation is not requested.
     """
     match pool.capacity:
         case Spot() | FlexStart() | Queued():
             return {"consume_reservation_type": "NO_RESERVATION"}
-        case Reservation(affinity="specific", name=name) if name:
+        case Reservation(affinity="specific", name=name):
+            name = name or requested
+            if name is None:
+                raise pulumi.RunError(
+                    f"The pool {pool.name} has a reservation with a period. Request it with "
+                    "ebbtide.components.gke.future_reservation, and pass its name as reservation."
+                )
             return {
                 "consume_reservation_type": "SPECIFIC_RESERVATION",
                 "key": "compute.googleapis.com/reservation-name",

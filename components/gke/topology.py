@@ -16,6 +16,7 @@ from .cluster import Cluster, ClusterArgs, existing_kubeconfig, own_kubeconfig
 from .identity import Identity, IdentityArgs, KeyGrants, Members, MembersArgs, key_grants
 from .network import Network, NetworkArgs
 from .node_pool import NodePool, NodePoolArgs
+from .reservation import future_reservation, reservation_name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +72,16 @@ class Topology(pulumi.ComponentResource):
         self.cluster_name = base.cluster_name
         self.kubeconfig = base.kubeconfig
         depends_on = (*base.depends_on, *(base.key_grants.disks if base.key_grants else ()))
+        inside = pulumi.ResourceOptions(parent=self)
+        requested = {
+            pool.name: reservation
+            for pool in declaration.resolved_pools
+            if (
+                reservation := future_reservation(
+                    f"{name}-{pool.name}-reservation", pool, declaration.physical_name, cloud.project, inside
+                )
+            )
+        }
         self.pools = node_pools(
             NodePool,
             name,
@@ -85,11 +96,14 @@ class Topology(pulumi.ComponentResource):
                     deleted_with=base.cluster.resource if base.cluster else None,
                     disk_key=cloud.keys.disks,
                     network_tags=cloud.network_tags,
-                    depends_on=depends_on,
+                    reservation=reservation_name(declaration.physical_name, pool.name)
+                    if pool.name in requested
+                    else None,
+                    depends_on=(*depends_on, *([requested[pool.name]] if pool.name in requested else ())),
                 )
                 for pool in declaration.pools
             ),
-            pulumi.ResourceOptions(parent=self),
+            inside,
         )
         system = [self.pools[pool.name].resource for pool in declaration.pools if pool.is_system]
         self.kubernetes = kubernetes_provider(

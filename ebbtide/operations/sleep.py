@@ -227,7 +227,7 @@ def _summary(sleeper: Sleeper) -> list[str]:
     is_gke = sleeper.cluster.cloud is CloudKind.GKE
     nodes = sleeper.rates.idle_of_nodes
     saved = nodes.words(unknown="an unknown amount")
-    billed = [item for item in sleeper.rates.items if is_gke or item.name != "control plane"]
+    billed = [item for item in sleeper.rates.billed(clock.now()) if is_gke or item.name != "control plane"]
     still = total(item.amount for item in billed).words(unknown="an unknown amount")
     names = ", ".join(dict.fromkeys(item.name for item in billed)) or "nothing else"
     return [

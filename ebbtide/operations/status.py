@@ -349,7 +349,7 @@ def status(
         ),
         queues=queues,
         gpus=gpus,
-        cost=_cost(nodes, source.rates, spent),
+        cost=_cost(nodes, source.rates, spent, now),
     )
 
 
@@ -393,13 +393,13 @@ def _nodes_amount(nodes: Iterable[Object], prices: Rates) -> Amount:
     return prices.of_nodes(Counter(map(_cloud_pool, nodes)))
 
 
-def _cost(nodes: list[Object], prices: Rates, spent: Report | None) -> CostStatus:
+def _cost(nodes: list[Object], prices: Rates, spent: Report | None, now: datetime) -> CostStatus:
     """Return the cost now, and what nodes have cost if it is recorded: nodes that left leave no other
     trace."""
-    total = prices.at(Counter(map(_cloud_pool, nodes)))
+    total = prices.at(Counter(map(_cloud_pool, nodes)), now)
     return CostStatus(
         usd_per_hour=round(total.known, 4),
-        always_usd_per_hour=round(prices.without_nodes().known, 4),
+        always_usd_per_hour=round(prices.at({}, now).known, 4),
         unknown=total.unknown,
         estimated=total.estimated,
         prices_of=tuple(sorted({price.as_of for price in total.prices if price.as_of})),

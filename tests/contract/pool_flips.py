@@ -12,6 +12,7 @@ GROUP = (
     "/subscriptions/00000000-0000-0000-0000-000000000001/resourceGroups/held/providers"
     "/Microsoft.Compute/capacityReservationGroups/ours"
 )
+PERIOD = {"from": "2026-12-01T08:00Z", "until": "2026-12-08T08:00Z"}
 UNKNOWN = {"type": "n9-standard-8", "vcpus": 8, "memoryGib": 32.0}
 
 
@@ -82,6 +83,15 @@ GKE_POOL = [
         GKE_CPU,
         "capacity",
         *({"kind": "reservation", "affinity": affinity} for affinity in ("any-then-fail", "any")),
+    ),
+    *(
+        work(
+            f"Reservation.{field}",
+            only(GKE, machine="a3-megagpu-8g", zones=["us-central1-a"]),
+            "capacity",
+            *({"kind": "reservation"} | PERIOD | {name: f"2026-12-0{day}T08:00Z"} for day in days),
+        )
+        for field, name, days in (("from_", "from", (2, 1)), ("until", "until", (8, 9)))
     ),
     work("Pool.nodes", GKE_CPU, "nodes", {"count": 1}),
     work("Nodes.min", GKE_CPU, "nodes.min", 1),

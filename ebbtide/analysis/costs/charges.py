@@ -6,6 +6,7 @@ Usage-based charges are not included: traffic, stored objects and images, logs, 
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Final
 
 from ebbtide.analysis.reading.aks import CLUSTER as AKS_CLUSTER
@@ -19,6 +20,7 @@ from ebbtide.declaration.catalog.clouds import is_gke_zone, region_of
 from ebbtide.declaration.catalog.resources import Footprint
 from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.addons import ADD_ONS
+from ebbtide.declaration.model.capacity import Reservation
 from ebbtide.declaration.model.resolved_pool import ResolvedPool
 
 _NAT: Final = "gcp:compute/routerNat:RouterNat"
@@ -46,6 +48,8 @@ class Charge:
         maximum: charge at the maximum node counts.
         on_demand: `maximum` at on-demand prices.
         note: condition, such as a free tier.
+        begins: begin of the period in which `maximum` is billed, used or not; None for no period.
+        ends: its end.
     """
 
     item: str
@@ -54,12 +58,21 @@ class Charge:
     maximum: Amount
     on_demand: Amount
     note: str = ""
+    begins: datetime | None = None
+    ends: datetime | None = None
+
+    @property
+    def whole(self) -> Amount | None:
+        """Charge for the whole period, USD; None for no period."""
+        if self.begins is None or self.ends is None:
+            return None
+        return self.maximum * ((self.ends - self.begins).total_seconds() / 3600)
 
 
 def charges(
     recording: Recording, clusters: Sequence[ClusterFacts], pools: Sequence[ResolvedPool]
 ) -> list[Charge]:
-    """Return the charges of a recording: control planes, pools, network, disks of add-ons.
+    """Return the charges of a recording: control planes, pools, reservations, network, disks of add-ons.
 
     Args:
         recording: the recording.
@@ -69,6 +82,7 @@ def charges(
     return [
         *_control_planes(recording),
         *map(_pool, pools),
+        *_reservations(pools),
         *_outbound(recording, pools),
         *(_flat("address", item_amount(CloudKind.GKE, "", "nat-ip")) for _ in _created(recording, _ADDRESS)),
         *(charge for cluster in clusters for charge in _volumes(recording, cluster)),
@@ -116,15 +130,47 @@ def _control_planes(recording: Recording) -> Iterator[Charge]:
 
 
 def _pool(pool: ResolvedPool) -> Charge:
-    node = node_price(pool)
+    node = _billed_node(pool)
+    is_reserved = pool.capacity.kind == "reservation"
+    on_demand = node if is_reserved else pool.priced_node.amount("on-demand")
+    note = "billed while reserved, used or not" if is_reserved else ""
     return Charge(
         item=f"pool {pool.name}",
         pool=pool.name,
         idle=node * pool.idle_nodes,
         maximum=node * pool.max_nodes,
-        on_demand=pool.priced_node.amount("on-demand") * pool.max_nodes,
-        note="billed while reserved, used or not" if pool.capacity.kind == "reservation" else "",
+        on_demand=on_demand * pool.max_nodes,
+        note="disks; machines are billed by the reservation" if _period(pool) else note,
     )
+
+
+def _period(pool: ResolvedPool) -> tuple[datetime, datetime] | None:
+    """Return begin and end of the reservation that the stack requests for a pool; None for any other pool."""
+    capacity = pool.capacity
+    if isinstance(capacity, Reservation) and capacity.from_ and capacity.until:
+        return capacity.from_, capacity.until
+    return None
+
+
+def _billed_node(pool: ResolvedPool) -> Amount:
+    """Return the amount for a node, without a machine that a requested reservation bills."""
+    return pool.priced_node.disk_amount() if _period(pool) else node_price(pool)
+
+
+def _reservations(pools: Sequence[ResolvedPool]) -> Iterator[Charge]:
+    """Yield the charges for the reservations that the stack requests."""
+    for pool in pools:
+        if (period := _period(pool)) is not None:
+            calendar, on_demand = map(pool.priced_node.machine_amount, ("calendar", "on-demand"))
+            yield Charge(
+                item=f"reservation of pool {pool.name}",
+                idle=Amount(),
+                maximum=calendar * pool.max_nodes,
+                on_demand=on_demand * pool.max_nodes,
+                note="in its period, used or not",
+                begins=period[0],
+                ends=period[1],
+            )
 
 
 def _outbound(recording: Recording, pools: Sequence[ResolvedPool]) -> Iterator[Charge]:
@@ -166,10 +212,16 @@ def _volumes(recording: Recording, cluster: ClusterFacts) -> Iterator[Charge]:
 
 @dataclass(frozen=True, slots=True)
 class BilledItem:
-    """An item that is billed independently of nodes, with its amount."""
+    """An item that is billed independently of nodes, with its amount; begin and end as for `Charge`."""
 
     name: str
     amount: Amount
+    begins: datetime | None = None
+    ends: datetime | None = None
+
+    def is_billed(self, now: datetime) -> bool:
+        """Return whether it is billed at a time."""
+        return self.begins is None or self.ends is None or self.begins <= now < self.ends
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +231,8 @@ class Rates:
     Attributes:
         idle: amount without work.
         idle_of_nodes: part of `idle` for nodes.
-        items: items billed independently of nodes: control plane, addresses, gateways, disks of add-ons.
+        items: items billed independently of nodes: control plane, reservations, addresses, gateways, disks of
+            add-ons.
         has_nat: True if the stack created a Cloud NAT gateway, which is billed by node.
         nodes: amount for a node, by the pool's name in the cloud.
     """
@@ -190,14 +243,14 @@ class Rates:
     has_nat: bool
     nodes: Mapping[str, Amount]
 
-    def without_nodes(self) -> Amount:
-        """Return the amount for everything but nodes."""
-        return self.at({})
+    def billed(self, now: datetime) -> list[BilledItem]:
+        """Return the items that are billed at a time."""
+        return [item for item in self.items if item.is_billed(now)]
 
-    def at(self, counts: Mapping[str, int]) -> Amount:
-        """Return the total amount at node counts, by the pools' names in the cloud."""
+    def at(self, counts: Mapping[str, int], now: datetime) -> Amount:
+        """Return the total amount at node counts, by the pools' names in the cloud, and at a time."""
         gateway = cloud_nat(sum(counts.values())) if self.has_nat else Amount()
-        fixed = total(item.amount for item in self.items)
+        fixed = total(item.amount for item in self.billed(now))
         return fixed + self.of_nodes(counts) + gateway
 
     def of_nodes(self, counts: Mapping[str, int]) -> Amount:
@@ -234,10 +287,10 @@ def rates_of(recording: Recording) -> Rates:
         idle=total(charge.idle for charge in items),
         idle_of_nodes=total(charge.idle for charge in items if charge.pool),
         items=tuple(
-            BilledItem(charge.item, charge.idle)
+            BilledItem(charge.item, charge.maximum, charge.begins, charge.ends)
             for charge in items
             if not charge.pool and charge.item != CLOUD_NAT
         ),
         has_nat=any(charge.item == CLOUD_NAT for charge in items),
-        nodes={pool.name: node_price(pool) for pool in pools},
+        nodes={pool.name: _billed_node(pool) for pool in pools},
     )

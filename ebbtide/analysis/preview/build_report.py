@@ -171,7 +171,8 @@ def _cost(items: Sequence[Charge]) -> CostReport:
 
 def _charge(charge: Charge) -> ChargeReport:
     amounts = {name: _amount(getattr(charge, name)) for name in ("idle", "maximum", "on_demand")}
-    return _view(ChargeReport, charge, **amounts)
+    whole = _amount(charge.whole) if charge.whole else None
+    return _view(ChargeReport, charge, **amounts, whole=whole)
 
 
 def _amount(amount: Amount) -> AmountReport:

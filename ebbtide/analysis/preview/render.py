@@ -27,7 +27,7 @@ from ebbtide.analysis.preview.words import (
     amount_words,
     annotations,
     capacity_limit,
-    gaps,
+    cost_notes,
     name_below,
     never_zero,
     nodes_words,
@@ -274,7 +274,8 @@ def _totals(preview: Preview) -> Iterator[RenderableType]:
             f"({price_dates(cost)}). {charges}".rstrip(),
         )
     ]
-    lines += [Text.assemble((f"{gap}: ", "yellow"), ", ".join(items)) for gap, items in gaps(preview)]
+    notes = cost_notes(preview)
+    lines += [Text.assemble((f"{title}: ", "yellow"), ", ".join(items)) for title, items in notes]
     if held := never_zero(preview):
         lines.append(Text.assemble(("Always with nodes: ", "yellow"), ", ".join(held)))
     regions: dict[str, list[str]] = {}

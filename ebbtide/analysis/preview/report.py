@@ -1,5 +1,6 @@
 """The document of a preview, for terminals, pages, comparisons and other programs."""
 
+from datetime import datetime
 from typing import Any, Final, Literal
 
 from pydantic import Field
@@ -46,6 +47,12 @@ class ChargeReport(DocumentPart):
     """`maximum` at on-demand prices."""
     note: str
     """Condition, such as a free tier; empty for none."""
+    begins: datetime | None = None
+    """Begin of the period in which `maximum` is billed, used or not; null for no period."""
+    ends: datetime | None = None
+    """Its end."""
+    whole: AmountReport | None = None
+    """Charge for the whole period, USD; null for no period."""
 
 
 @dataclass(frozen=True, config=CONFIG)

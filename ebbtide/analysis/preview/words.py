@@ -14,7 +14,9 @@ from ebbtide.analysis.preview.report import (
     QueueReport,
     ResourceReport,
 )
+from ebbtide.declaration.catalog.amounts import HOURS_PER_MONTH
 from ebbtide.values import durations
+from ebbtide.values.clock import in_utc
 
 
 def type_words(token: str) -> str:
@@ -81,10 +83,24 @@ def amount_words(amount: AmountReport | None, *, monthly: bool = False) -> str:
     return amount.amount.marked(monthly=monthly) if amount else "-"
 
 
-def gaps(preview: Preview) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield the items of a stack's cost without a known price, those with an estimated one, and the machines
-    without known quotas, each with a title."""
+def _period_charges(cost: CostReport) -> Iterator[str]:
+    """Yield each charge of a period in words, with its amount for the whole period."""
+    for charge in cost.charges:
+        if charge.begins and charge.ends and charge.whole:
+            hours = (charge.ends - charge.begins).total_seconds() / 3600
+            whole = (charge.whole.amount * (1 / HOURS_PER_MONTH)).words(monthly=True)
+            yield (
+                f"{charge.item}, {in_utc(charge.begins)} to {in_utc(charge.ends)}: {whole} in {hours:g} h "
+                f"({charge.maximum.amount.words()} per hour), used or not"
+            )
+
+
+def cost_notes(preview: Preview) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield the charges of a period, the items of a stack's cost without a known price, those with an
+    estimated one, and the machines without known quotas, each with a title."""
     cost = preview.cost
+    if reserved := tuple(_period_charges(cost)):
+        yield "Reserved", reserved
     amounts = (cost.idle, cost.maximum, cost.on_demand)
     for title, field in (("Without price", "unknown"), ("Estimated price", "estimated")):
         if items := tuple(dict.fromkeys(item for amount in amounts for item in getattr(amount, field))):

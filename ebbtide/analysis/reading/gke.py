@@ -4,9 +4,9 @@ Automatic properties of nodes follow the GKE documentation (gpus, tpus, provisio
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final
 
@@ -42,6 +42,7 @@ from ebbtide.declaration.model.site import Site
 
 NODE_POOL: Final = "gcp:container/nodePool:NodePool"
 CLUSTER: Final = "gcp:container/cluster:Cluster"
+FUTURE_RESERVATION: Final = "gcp:compute/futureReservation:FutureReservation"
 
 DEFAULT_MACHINE: Final = "e2-medium"
 """GKE's default machine type (GKE v1 API, NodeConfig.machineType)."""
@@ -71,6 +72,12 @@ def read_node_pool(resource: Resource, **declared: Any) -> RecordedPool:
     inputs = Inputs(resource.inputs)
     cluster = inputs.text("cluster").rpartition("/")[2]
     return read_pool(inputs, inputs.text("location"), cluster=cluster, urn=resource.urn, **declared)
+
+
+def read_period(inputs: Inputs) -> tuple[str, tuple[datetime, datetime]]:
+    """Return the name of a requested reservation, and its begin and end, from its inputs."""
+    begin, end = (inputs.text(f"timeWindow.{name}") for name in ("startTime", "endTime"))
+    return inputs.text("reservationName"), (datetime.fromisoformat(begin), datetime.fromisoformat(end))
 
 
 def read_cluster(resource: Resource) -> ClusterFacts:
@@ -130,6 +137,7 @@ def read_pool(
     *,
     default_zones: tuple[str, ...] = (),
     find: FindMachine = _CATALOG,
+    periods: Mapping[str, tuple[datetime, datetime]] | None = None,
     **others: Any,
 ) -> RecordedPool:
     """Read a pool from its inputs.
@@ -139,10 +147,11 @@ def read_pool(
         location: zone or region of its cluster.
         default_zones: zones of a pool without its own, if known.
         find: returns the machine type of a name.
+        periods: begin and end of each requested reservation, by name.
         others: the fields of `RecordedPool` that other resources have.
     """
     hardware = machine(inputs, find)
-    accelerator, capacity = _accelerator(inputs, hardware), _capacity(inputs)
+    accelerator, capacity = _accelerator(inputs, hardware), _capacity(inputs, periods or {})
     taints = tuple(map(_taint, inputs.parts("nodeConfig.taints")))
     zones = inputs.texts("nodeLocations")
     spread = len(zones or default_zones) or (1 if is_gke_zone(location) else GKE_REGION_ZONES)
@@ -242,7 +251,7 @@ def _sharing(attached: Inputs) -> GpuSharingConfig | None:
     )
 
 
-def _capacity(inputs: Inputs) -> AnyCapacity:
+def _capacity(inputs: Inputs, periods: Mapping[str, tuple[datetime, datetime]]) -> AnyCapacity:
     """Return the capacity type: of the first field that is set."""
     duration = _duration(seconds(inputs.text("nodeConfig.maxRunDuration")))
     if inputs.flag("queuedProvisioning.enabled"):
@@ -256,7 +265,8 @@ def _capacity(inputs: Inputs) -> AnyCapacity:
     affinity = inputs.text("nodeConfig.reservationAffinity.consumeReservationType")
     if affinity in _AFFINITIES:
         name = inputs.text("nodeConfig.reservationAffinity.values[0]") or None
-        return Reservation.model_construct(affinity=_AFFINITIES[affinity], name=name)
+        begin, end = periods.get(name or "", (None, None))
+        return Reservation.model_construct(affinity=_AFFINITIES[affinity], name=name, from_=begin, until=end)
     return OnDemand()
 
 

@@ -89,12 +89,15 @@ def _shape(inputs: Inputs) -> MachineShape:
 
 def _pools(recording: Recording) -> Iterator[RecordedPool]:
     locations = dict(aks.read_location(cluster) for cluster in recording.of_type(aks.CLUSTER))
+    requests = recording.of_type(gke.FUTURE_RESERVATION)
+    periods = dict(gke.read_period(Inputs(resource.inputs)) for resource in requests)
     for resource in recording:
         if resource.read:
             continue
         match resource.type:
             case gke.NODE_POOL:
-                yield gke.read_node_pool(resource, **_declared(resource, recording, CloudKind.GKE, *_OF_POOL))
+                declared = _declared(resource, recording, CloudKind.GKE, *_OF_POOL)
+                yield gke.read_node_pool(resource, periods=periods, **declared)
             case gke.CLUSTER:
                 declared = _declared(resource, recording, CloudKind.GKE, *_OF_CLUSTER)
                 yield from gke.read_inline_pools(resource, **declared)

@@ -76,6 +76,10 @@ RESOURCES: Final[Mapping[str, ResourceTemplate]] = {
             "selfLink": f"{_COMPUTE}projects/{{project}}/regions/{{region}}/resourcePolicies/{{name}}",
         },
     ),
+    "gcp:compute/futureReservation:FutureReservation": ResourceTemplate(
+        "projects/{project}/zones/{zone}/futureReservations/{name}",
+        {"name": "{name}", "project": "{project}", "zone": "{zone}"},
+    ),
     "gcp:compute/reservation:Reservation": ResourceTemplate(
         "projects/{project}/zones/{zone}/reservations/{name}",
         {

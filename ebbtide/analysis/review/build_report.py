@@ -10,6 +10,8 @@ from ebbtide.analysis.policy.settings import Policy
 from ebbtide.analysis.preview.build_report import preview_of
 from ebbtide.analysis.preview.report import FindingReport, PoolReport, Preview, QueueReport, QuotaReport
 from ebbtide.analysis.preview.words import type_words
+from ebbtide.analysis.reading.facts import Inputs
+from ebbtide.analysis.reading.gke import FUTURE_RESERVATION, read_period
 from ebbtide.analysis.recording.recording import Message, Recording, Resource
 from ebbtide.analysis.recording.values import masked
 from ebbtide.analysis.review.baseline import Baseline
@@ -26,6 +28,7 @@ from ebbtide.declaration.model import expiry
 from ebbtide.declaration.model.pool import field_by_input
 from ebbtide.declaration.project.extends import Declaration
 from ebbtide.text import and_list
+from ebbtide.values.clock import in_utc
 
 _PROVIDER: Final = "pulumi:providers:"
 
@@ -346,13 +349,29 @@ def _most(quota: QuotaReport | None) -> float:
 def _others(changes: Iterable[Change]) -> Iterator[str]:
     for change in changes:
         resource = change.resource
-        if change.action == "delete" and resource.retain_on_delete:
+        if resource.type == FUTURE_RESERVATION and change.action != "update":
+            yield _reservation(change)
+        elif change.action == "delete" and resource.retain_on_delete:
             yield (
                 f"{type_words(resource.type)} {resource.name} is removed from the stack and retained in the "
                 "cloud."
             )
         elif change.action == "delete" and resource.type == _NAMESPACE:
             yield f"Namespace {_object_name(change)} is deleted, with everything in it."
+
+
+def _reservation(change: Change) -> str:
+    name, (begin, end) = read_period(Inputs(change.resource.inputs))
+    period = f"from {in_utc(begin)} to {in_utc(end)}"
+    if change.action == "delete":
+        return (
+            f"Reservation {name} is removed from the stack, and cannot be cancelled: it is billed {period}, "
+            "used or not."
+        )
+    return (
+        f"Reservation {name} is requested {period}: once requested, it can neither be changed nor "
+        "cancelled. Its end ends its machines and their work."
+    )
 
 
 def _metadata(change: Change) -> Mapping[str, Any]:

@@ -9,7 +9,7 @@ from ebbtide.analysis.preview.report import CostReport, PoolReport, Preview
 from ebbtide.analysis.preview.words import (
     accelerator_words,
     amount_words,
-    gaps,
+    cost_notes,
     never_zero,
     nodes_words,
     price_dates,
@@ -108,8 +108,8 @@ def _head(review: Review) -> Section:
     lines += ["", money.replace("$", "&#36;"), "", monthly.replace("$", "&#36;")]
     if where := places(preview):
         lines += ["", f"{escaped(where)}; {finding_counts(review.findings)}; an offline preview."]
-    for gap, items in gaps(preview):
-        lines += ["", f"**{gap}:** {', '.join(map(escaped, items[:_SHOWN]))}{_more(items)}"]
+    for title, items in cost_notes(preview):
+        lines += ["", f"**{title}:** {', '.join(map(escaped, items[:_SHOWN]))}{_more(items)}"]
     if held := never_zero(preview):
         lines += ["", f"**Always with nodes:** {', '.join(map(escaped, held[:_SHOWN]))}{_more(held)}"]
     return Section(rows=("\n".join(lines),), folded=False)

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from ebbtide.analysis.preview.render import Indented
 from ebbtide.analysis.preview.report import AmountReport, CostReport, FindingReport
-from ebbtide.analysis.preview.words import amount_words, gaps, type_words
+from ebbtide.analysis.preview.words import amount_words, cost_notes, type_words
 from ebbtide.analysis.review.report import ChangeReport, DifferenceReport, FailedReview, ReplaySummary, Review
 from ebbtide.analysis.review.summary import (
     action_counts,
@@ -152,7 +152,8 @@ def _money(review: Review) -> RenderableType:
         Text.assemble(("Cost $/h ", _HEADING), hourly, dates),
         Text.assemble(("Cost $/month ", _HEADING), monthly),
     ]
-    lines += [Text.assemble((f"{gap}: ", "yellow"), ", ".join(items)) for gap, items in gaps(review.preview)]
+    notes = cost_notes(review.preview)
+    lines += [Text.assemble((f"{title}: ", "yellow"), ", ".join(items)) for title, items in notes]
     return Group(*(Indented(line, "", "  ") for line in lines))
 
 

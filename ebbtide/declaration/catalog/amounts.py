@@ -140,7 +140,7 @@ class PricedNode:
 
     def amount(self, capacity: str) -> Amount:
         """Return the amount for the node with its accelerators and its boot disk, at a capacity type."""
-        return self.machine_amount(capacity) + self._disk()
+        return self.machine_amount(capacity) + self.disk_amount()
 
     def hourly(self, capacity: str) -> float | None:
         """Return the price of the node, a lower bound if that of its disk is unknown; None if that of its
@@ -154,7 +154,7 @@ class PricedNode:
         items = node_items(self.cloud, region_of(self.location), self.machine, *attached)
         return total(_amount(f"{name} ({capacity})", price, count, capacity) for name, price, count in items)
 
-    def _disk(self) -> Amount:
+    def disk_amount(self) -> Amount:
         """Return the amount for the boot disk; an ephemeral disk on AKS is part of the machine."""
         if self.disk_type == "ephemeral":
             return Amount()

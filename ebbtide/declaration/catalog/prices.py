@@ -53,7 +53,9 @@ class Price:
     def of(self, capacity: str) -> float | None:
         """Return the price of a capacity type (`spot`, `flex-start`, …); None if unknown.
 
-        Reserved machines are billed as on-demand ones, used or not.
+        Reserved machines are billed as on-demand ones, used or not. Those of a reservation in calendar mode
+        (`calendar`) have a price of their own, which the tables lack: it does not exceed the on-demand price
+        (cloud.google.com/products/dws/pricing, 2026).
         """
         match capacity:
             case "spot" | "preemptible":
@@ -70,6 +72,8 @@ class Price:
                 return self.spot_estimated
             case "flex-start" | "queued":
                 return self.flex_estimated
+            case "calendar":
+                return True
             case _:
                 return False
 

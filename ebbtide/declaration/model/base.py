@@ -6,7 +6,7 @@ Rules, the comparison of existing pools and the documentation of overrides follo
 
 import re
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any, Final, Generic, Literal, Self, TypeAlias, TypeVar, overload
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError
@@ -96,6 +96,37 @@ Duration = Annotated[
     PlainSerializer(durations.in_seconds, return_type=str),
 ]
 """A duration with its unit: `30s`, `90m`, `12h`, `7d`."""
+
+
+def _moment(value: object) -> datetime:
+    """Return a time in UTC.
+
+    Raises:
+        PydanticCustomError: it is not a time with its time zone.
+    """
+    try:
+        moment = datetime.fromisoformat(value) if isinstance(value, str) else value
+    except ValueError:
+        moment = None
+    if not isinstance(moment, datetime) or moment.tzinfo is None:
+        raise PydanticCustomError("moment", "not a time with its time zone")
+    return moment.astimezone(UTC)
+
+
+def rfc3339(moment: datetime) -> str:
+    """Format a time as the clouds' APIs do: `2026-12-01T08:00:00Z`."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+Moment = Annotated[
+    datetime,
+    BeforeValidator(_moment, json_schema_input_type=str),
+    PlainSerializer(rfc3339, return_type=str),
+]
+"""A time with its time zone: `2026-12-01T08:00Z`."""
+
+OptionalMoment = Converted[Moment | None, datetime | str | None]
+"""An optional time."""
 
 OptionalDuration = Converted[Duration | None, timedelta | str | None]
 """An optional duration."""

@@ -1,5 +1,6 @@
 """Capacity types of a pool, each a variant with its own fields."""
 
+from datetime import timedelta
 from typing import Annotated, Literal, TypeAlias
 
 from pydantic import BeforeValidator, Field
@@ -9,6 +10,7 @@ from ebbtide.declaration.model.base import (
     Declared,
     Name,
     OptionalDuration,
+    OptionalMoment,
     aks_fixed,
     default,
     gke_fixed,
@@ -100,8 +102,17 @@ class Queued(Declared):
     """Maximum lifetime of a node, up to `7d`."""
 
 
+_PERIOD = only_gke(
+    "Azure reserves capacity in a group outside of the stack.",
+    "Write the group's resource id under name.",
+    "azure-aks-docs use-capacity-reservation-groups.md (2026-05-29)",
+    what="reservations with a period",
+)
+
+
 class Reservation(Declared):
-    """Machines of an existing capacity reservation."""
+    """Machines of a capacity reservation: of an existing one, or on GKE of a future reservation in calendar
+    mode that the stack requests for the pool."""
 
     kind: Literal["reservation"] = "reservation"
     affinity: Annotated[
@@ -118,6 +129,17 @@ class Reservation(Declared):
     name: Annotated[Name | None, aks_fixed("capacityReservationGroupID")] = None
     """GKE: name of the reservation, or `projects/P/reservations/NAME` of a shared or future one; either may
     end in `/reservationBlocks/BLOCK` for one block. AKS: resource id of the capacity reservation group."""
+    from_: Annotated[OptionalMoment, _PERIOD] = default(None)
+    """GKE: begin of a reservation in calendar mode, such as `2026-12-01T08:00Z`. The stack requests
+    `nodes.max` machines; a request can neither be changed nor cancelled, and is billed in its period, used or
+    not."""
+    until: Annotated[OptionalMoment, _PERIOD] = default(None)
+    """GKE: end of that reservation, 1 to 90 days after `from`. Google Cloud then ends its machines."""
+
+    @property
+    def period(self) -> timedelta | None:
+        """Length of the reservation that the stack requests; None for an existing one."""
+        return self.until - self.from_ if self.from_ and self.until else None
 
 
 def _from_word(value: object) -> object:

@@ -56,6 +56,7 @@ BUCKET = NameLimit(
 )
 FILESTORE = NameLimit(1, 63, "a-z0-9-", "Filestore v1 API, instances.create (2026): instanceId")
 REPOSITORY = NameLimit(1, 63, "a-z0-9-", "Artifact Registry docs, repositories/create-repos (2026)")
+FUTURE_RESERVATION = NameLimit(1, 63, "a-z0-9-", "Compute v1 API, futureReservations.insert (2026): RFC 1035")
 ROUTER_NAT = NameLimit(
     2, 63, "a-z0-9-", f"{_GOOGLE}, services/compute, router_nat: ValidateRFC1035Name(2, 63)"
 )

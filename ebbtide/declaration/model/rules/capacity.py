@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
 
-from ebbtide.declaration.catalog.clouds import CLOUD_SPECS
 from ebbtide.declaration.catalog.machines import SPOT_OR_FLEX_START, can_be_spot
 from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.base import Declared
@@ -335,65 +334,6 @@ def _preemptible(pool: PoolIn) -> Iterator[Fault]:
 
 
 RULES = (*(PoolRule(row.name, row.source, row.check, CloudKind.GKE) for row in ROWS),)
-_RESERVATIONS = "GKE docs, consuming-reservations (cloud.google.com, 2026)"
-
-
-@pool_rule(
-    "specific reservation has name",
-    f"{_RESERVATIONS}; azure-native 3.29.0, AgentPool.capacityReservationGroupID",
-)
-def _named(pool: PoolIn) -> Iterator[Fault]:
-    capacity = pool.pool.capacity
-    if isinstance(capacity, Reservation) and capacity.affinity == "specific" and capacity.name is None:
-        cloud = pool.site.cloud
-        alone = ", or affinity: any for any matching reservation" if cloud is CloudKind.GKE else ""
-        yield Fault(
-            pool.at("capacity"),
-            "The name of the reservation is missing.",
-            "No reserved machine would be used.",
-            f"Write capacity: {{kind: reservation, {CLOUD_SPECS[cloud].reservation_example}}}{alone}.",
-        )
-
-
-@pool_rule(
-    "any reservation has no name",
-    "GKE v1 API, ReservationAffinity: key and values are for SPECIFIC_RESERVATION (2026)",
-    CloudKind.GKE,
-)
-def _any_has_no_name(pool: PoolIn) -> Iterator[Fault]:
-    capacity = pool.pool.capacity
-    if isinstance(capacity, Reservation) and capacity.affinity != "specific" and capacity.name is not None:
-        yield Fault(
-            pool.at("capacity.name"),
-            f"The affinity is {capacity.affinity}, and the reservation has the name {capacity.name}.",
-            NO_GKE_POOL,
-            "Omit affinity for that reservation, or omit name for any matching one.",
-        )
-
-
-@cluster_rule(
-    "affinity any before other pools",
-    f"{_RESERVATIONS}; pulumi-gcp 10.2.0, reservationAffinity.consumeReservationType: ANY_RESERVATION falls "
-    "back to on-demand",
-    CloudKind.GKE,
-    Severity.WARNED,
-)
-def _any_before_others(cluster: Cluster) -> Iterator[Fault]:
-    by_name = {pool.name: (number, pool) for number, pool in enumerate(cluster.pools)}
-    for queue in cluster.fallback_queues:
-        for index, name in enumerate(queue.pools[:-1]):
-            number, pool = by_name.get(name, (0, None))
-            capacity = pool.capacity if pool else None
-            if isinstance(capacity, Reservation) and capacity.affinity == "any":
-                yield Fault(
-                    f"pools[{number}].capacity.affinity",
-                    f"The pool {name} uses on-demand machines when no reservation has capacity.",
-                    f"The pools after it in the queue {queue.name}, {', '.join(queue.pools[index + 1 :])}, "
-                    "are tried only when on-demand machines are out of stock.",
-                    "Write affinity: any-then-fail, so that the next pool is tried instead.",
-                )
-
-
 _SPOT_DOCS = "azure-aks-docs spot-node-pool.md (2025-04-06)"
 _DECIMALS = 5
 

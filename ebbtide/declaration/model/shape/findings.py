@@ -4,7 +4,7 @@ other parts."""
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from typing import Any, Literal, TypeVar, cast, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
@@ -83,7 +83,9 @@ _EXAMPLES = {
     "Queue.pools": "[t4-spot]",
     "QueueUse": "t4",
     "QueueUse.queue": "t4",
+    "Reservation.from": "2026-12-01T08:00Z",
     "Reservation.name": "a100-reservation",
+    "Reservation.until": "2026-12-08T08:00Z",
     "Taint": "{key: preemptible, value: 'true'}",
     "Taint.key": "preemptible",
     "Team": "{name: vision, members: [vision@acme.example]}",
@@ -300,6 +302,15 @@ def _duration(location: Location, _: ErrorDetails) -> Fault:
     )
 
 
+def _moment(location: Location, _: ErrorDetails) -> Fault:
+    return Fault(
+        location.path,
+        f"{location.name} is {described(location.value)}, which is not a time with its time zone.",
+        UNREADABLE,
+        "Write a time such as 2026-12-01T08:00Z, which is UTC.",
+    )
+
+
 def _nodes_or_share(location: Location, _: ErrorDetails) -> Fault:
     return Fault(
         location.path,
@@ -336,6 +347,7 @@ _CHECKS: dict[str, _Check] = {
     ),
     "literal_error": ("known-value", _choice),
     "missing": ("required-field", _missing),
+    "moment": ("value-type", _moment),
     "nodes_or_share": ("value-type", _nodes_or_share),
     "string_too_short": ("required-field", _empty),
     "too_short": ("required-field", _empty),
@@ -413,7 +425,13 @@ _ROUNDS = 4
 
 _PLACEHOLDER = "stand-in"  # codespell:ignore
 
-_PLACEHOLDERS: dict[object, object] = {int: 1, float: 1, timedelta: "24h", date: "2000-01-01"}
+_PLACEHOLDERS: dict[object, object] = {
+    int: 1,
+    float: 1,
+    timedelta: "24h",
+    date: "2000-01-01",
+    datetime: "2000-01-01T00:00Z",
+}
 
 _NOTHING_WITHOUT = ((), ("cloud",))
 """Paths without which no rule can be checked: the root, and the cloud with its kind."""

@@ -1,0 +1,200 @@
+"""Reservations of machines: existing ones, and those that a stack requests for a period."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Final
+
+from ebbtide.declaration.catalog.clouds import CLOUD_SPECS
+from ebbtide.declaration.cloud_kind import CloudKind
+from ebbtide.declaration.model.capacity import Reservation
+from ebbtide.declaration.model.cluster import Cluster
+from ebbtide.declaration.model.faults import Fault
+from ebbtide.declaration.model.rules.rule import (
+    NO_GKE_POOL,
+    PoolIn,
+    Severity,
+    cluster_rule,
+    pool_rule,
+)
+from ebbtide.text import and_list, several
+from ebbtide.values import durations
+
+_RESERVATIONS = "GKE docs, consuming-reservations (cloud.google.com, 2026)"
+
+
+@pool_rule(
+    "specific reservation has name",
+    f"{_RESERVATIONS}; azure-native 3.29.0, AgentPool.capacityReservationGroupID",
+)
+def _named(pool: PoolIn) -> Iterator[Fault]:
+    capacity = pool.pool.capacity
+    if not isinstance(capacity, Reservation) or capacity.affinity != "specific":
+        return
+    if capacity.name is None and capacity.from_ is None and capacity.until is None:
+        cloud = pool.site.cloud
+        alone = (
+            "; affinity: any for any matching reservation; or from and until for a new one"
+            if cloud is CloudKind.GKE
+            else ""
+        )
+        yield Fault(
+            pool.at("capacity"),
+            "The name of the reservation is missing.",
+            "No reserved machine would be used.",
+            f"Write capacity: {{kind: reservation, {CLOUD_SPECS[cloud].reservation_example}}}{alone}.",
+        )
+
+
+@pool_rule(
+    "any reservation has no name",
+    "GKE v1 API, ReservationAffinity: key and values are for SPECIFIC_RESERVATION (2026)",
+    CloudKind.GKE,
+)
+def _any_has_no_name(pool: PoolIn) -> Iterator[Fault]:
+    capacity = pool.pool.capacity
+    if isinstance(capacity, Reservation) and capacity.affinity != "specific" and capacity.name is not None:
+        yield Fault(
+            pool.at("capacity.name"),
+            f"The affinity is {capacity.affinity}, and the reservation has the name {capacity.name}.",
+            NO_GKE_POOL,
+            "Omit affinity for that reservation, or omit name for any matching one.",
+        )
+
+
+@cluster_rule(
+    "affinity any before other pools",
+    f"{_RESERVATIONS}; pulumi-gcp 10.2.0, reservationAffinity.consumeReservationType: ANY_RESERVATION falls "
+    "back to on-demand",
+    CloudKind.GKE,
+    Severity.WARNED,
+)
+def _any_before_others(cluster: Cluster) -> Iterator[Fault]:
+    by_name = {pool.name: (number, pool) for number, pool in enumerate(cluster.pools)}
+    for queue in cluster.fallback_queues:
+        for index, name in enumerate(queue.pools[:-1]):
+            number, pool = by_name.get(name, (0, None))
+            capacity = pool.capacity if pool else None
+            if isinstance(capacity, Reservation) and capacity.affinity == "any":
+                yield Fault(
+                    f"pools[{number}].capacity.affinity",
+                    f"The pool {name} uses on-demand machines when no reservation has capacity.",
+                    f"The pools after it in the queue {queue.name}, {', '.join(queue.pools[index + 1 :])}, "
+                    "are tried only when on-demand machines are out of stock.",
+                    "Write affinity: any-then-fail, so that the next pool is tried instead.",
+                )
+
+
+_CALENDAR: Final = (
+    "Compute Engine docs, future-reservations-calendar-mode-overview and "
+    "create-future-reservations-calendar-mode (2026)"
+)
+_REFUSED: Final = "Google Cloud refuses the request for the reservation."
+_SHORTEST, _LONGEST = timedelta(days=1), timedelta(days=90)
+_SERIES: Final = {"a3": 80, "a4": 80, "h4d": 256}
+"""Machine series, with the most machines of a request. Calendar mode reserves TPUs too,
+by chips."""
+
+
+def _requested(pool: PoolIn) -> Reservation | None:
+    """Return the reservation that the stack would request for a pool; None for any other pool."""
+    capacity = pool.pool.capacity
+    is_requested = isinstance(capacity, Reservation) and (capacity.from_ or capacity.until)
+    return capacity if isinstance(capacity, Reservation) and is_requested else None
+
+
+@pool_rule("reservation has begin and end", _CALENDAR, CloudKind.GKE)
+def _whole_period(pool: PoolIn) -> Iterator[Fault]:
+    if (capacity := _requested(pool)) is None or capacity.period is not None:
+        return
+    missing = "until" if capacity.until is None else "from"
+    yield Fault(
+        pool.at("capacity"),
+        f"The reservation has no {missing}.",
+        _REFUSED,
+        f"Write {missing}, such as 2026-12-01T08:00Z, or for an existing reservation its name alone.",
+    )
+
+
+@pool_rule("requested reservation has no name", _CALENDAR, CloudKind.GKE)
+def _period_or_name(pool: PoolIn) -> Iterator[Fault]:
+    capacity = _requested(pool)
+    if capacity is None:
+        return
+    if capacity.name is not None:
+        yield Fault(
+            pool.at("capacity.name"),
+            f"The reservation {capacity.name} has a period.",
+            "An existing reservation has its own period, and the stack would request another one.",
+            "Omit from and until for that reservation, or omit name for a new one.",
+        )
+    if capacity.affinity != "specific":
+        yield Fault(
+            pool.at("capacity.affinity"),
+            f"The affinity is {capacity.affinity}, and the reservation has a period.",
+            "The pool would use other reservations before the one that is requested for it.",
+            "Omit affinity.",
+        )
+
+
+@pool_rule("reservation of 1 to 90 days", _CALENDAR, CloudKind.GKE)
+def _length(pool: PoolIn) -> Iterator[Fault]:
+    capacity = _requested(pool)
+    period = capacity.period if capacity else None
+    if period is None or _SHORTEST <= period <= _LONGEST:
+        return
+    problem = (
+        f"The reservation lasts {durations.in_words(period)}."
+        if period > timedelta()
+        else "The reservation ends before it begins."
+    )
+    yield Fault(pool.at("capacity.until"), problem, _REFUSED, "Write a time 1 to 90 days after from.")
+
+
+@pool_rule("machine series of calendar mode", _CALENDAR, CloudKind.GKE)
+def _reservable(pool: PoolIn) -> Iterator[Fault]:
+    machine = pool.pool.machine
+    if _requested(pool) is None or machine is None:
+        return
+    series = pool.resolved.series.name if pool.resolved.series else ""
+    if series not in _SERIES:
+        yield Fault(
+            pool.at("machine"),
+            f"Calendar mode reserves machines of {and_list([*_SERIES])}, not {machine.type}.",
+            _REFUSED,
+            "Write another machine type, or reserve it with `gcloud compute future-reservations create` and "
+            "write the reservation's name instead of from and until.",
+        )
+    elif (nodes := pool.resolved.max_nodes) > _SERIES[series]:
+        yield Fault(
+            pool.at("nodes.max"),
+            f"The reservation is for {nodes} machines, and a request for {series} has at most "
+            f"{_SERIES[series]}.",
+            _REFUSED,
+            f"Write max: {_SERIES[series]}, and another pool for more.",
+        )
+
+
+@pool_rule("requested reservation in one zone", _CALENDAR, CloudKind.GKE)
+def _one_zone(pool: PoolIn) -> Iterator[Fault]:
+    if _requested(pool) is not None and pool.resolved.zone_count > 1:
+        yield Fault(
+            pool.at("zones"),
+            f"The pool has {pool.resolved.zone_count} zones, and a reservation has one.",
+            "Nodes in the other zones would never start.",
+            "Write one zone, such as zones: [us-central1-a].",
+        )
+
+
+@pool_rule("requested reservation for an autoscaled pool", _CALENDAR, CloudKind.GKE)
+def _from_zero(pool: PoolIn) -> Iterator[Fault]:
+    nodes = pool.pool.nodes
+    if _requested(pool) is None or (nodes.count is None and not nodes.min):
+        return
+    field = "count" if nodes.count is not None else "min"
+    yield Fault(
+        pool.at(f"nodes.{field}"),
+        f"The pool always has {several(nodes.count or nodes.min or 0, 'node')}, and no machines before and "
+        "after its reservation.",
+        "GKE would try in vain to create them, and a new pool would be in an error state.",
+        "Write nodes: {max: N} with the number of machines to reserve.",
+    )
