@@ -109,6 +109,8 @@ class NodePool:
         shares: amount of the accelerator resource per accelerator.
         together: number of nodes of a TPU slice, which are created and deleted together.
         ssd_gb: size of each node's boot disk, if it counts towards the quota of SSD disks.
+        reserved: begin and end of the reservation of its nodes, in simulated seconds, outside of which the
+            cloud has none; None for no period.
     """
 
     cluster: str
@@ -134,6 +136,7 @@ class NodePool:
     shares: int = 1
     together: int = 1
     ssd_gb: int = 0
+    reserved: tuple[float, float] | None = None
 
     @property
     def accelerators(self) -> dict[str, str]:
@@ -243,5 +246,6 @@ def _pool(state: Mapping[str, Any]) -> NodePool:
         "zones": tuple(state["zones"]),
         "taints": tuple(NodeTaint(**taint) for taint in state["taints"]),
         "accelerator": tuple(state["accelerator"]) if state["accelerator"] else None,
+        "reserved": tuple(state["reserved"]) if state["reserved"] else None,
     }
     return NodePool(**read)

@@ -20,6 +20,7 @@ from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.capacity import CapacityKind
 from ebbtide.placement import NodeTaint
 from ebbtide_rehearsal.cloud.gcp.request import GoogleCloud, Request, inputs_of
+from ebbtide_rehearsal.cloud.gcp.reservations import period_of
 from ebbtide_rehearsal.cloud.node_pools.machines import machines
 from ebbtide_rehearsal.cloud.pools import NodePool, node_pool
 from ebbtide_rehearsal.cloud.regions import machine_of
@@ -184,6 +185,7 @@ def machine_pool(request: Request, cluster: str, cluster_zones: tuple[str, ...])
         hourly=pool.priced_node.hourly(kind),
         default_run_seconds=_LONGEST.get(kind),
         ssd_gb=(pool.disk.size_gib or 0) if pool.disk.type in _SSD else 0,
+        reserved=period_of(request.cloud, fields.text("nodeConfig.reservationAffinity.values[0]")),
     )
 
 

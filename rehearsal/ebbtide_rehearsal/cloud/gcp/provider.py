@@ -9,7 +9,15 @@ from ebbtide.analysis.providers.property_path import merged
 from ebbtide.analysis.recording.values import UNKNOWN, Plain
 from ebbtide_rehearsal.cloud.fake_provider import FakeProvider, as_read
 from ebbtide_rehearsal.cloud.fake_provider import ResourceKind as AnyKind
-from ebbtide_rehearsal.cloud.gcp import bridge, clusters, identities, networks, node_pools, storage
+from ebbtide_rehearsal.cloud.gcp import (
+    bridge,
+    clusters,
+    identities,
+    networks,
+    node_pools,
+    reservations,
+    storage,
+)
 from ebbtide_rehearsal.cloud.gcp.request import (
     CLUSTER,
     GoogleCloud,
@@ -97,7 +105,7 @@ FUNCTIONS: Final[Mapping[str, Callable[[Request], Properties]]] = {
 """Functions by token."""
 
 
-_MODULES: Final = (clusters, identities, networks, node_pools, storage)
+_MODULES: Final = (clusters, identities, networks, node_pools, reservations, storage)
 
 KINDS: Final[Mapping[str, ResourceKind]] = {kind.type: kind for module in _MODULES for kind in module.KINDS}
 """Resource types by token."""

@@ -21,6 +21,7 @@ CLOUD: Final = "gcp"
 
 NETWORK: Final = "gcp:compute/network:Network"
 SUBNETWORK: Final = "gcp:compute/subnetwork:Subnetwork"
+FUTURE_RESERVATION: Final = "gcp:compute/futureReservation:FutureReservation"
 ROUTER: Final = "gcp:compute/router:Router"
 ROUTER_NAT: Final = "gcp:compute/routerNat:RouterNat"
 CLUSTER: Final = "gcp:container/cluster:Cluster"

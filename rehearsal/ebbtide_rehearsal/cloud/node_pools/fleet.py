@@ -398,6 +398,9 @@ class Fleet:
     def _refusal(self, pool: NodePool, zones: Sequence[str]) -> str:
         if quota := self._exceeded_quota(pool, len(zones)):
             return f"{_NO_QUOTA[pool.cloud]} ({quota})"
+        now = self._store.clock.now()
+        if pool.reserved and not pool.reserved[0] <= now < pool.reserved[1]:
+            return _no_stock(pool)
         fault = self._store.strike(NO_STOCK, *_targets(pool, zones[0]))
         return _no_stock(pool) if fault is not None else ""
 

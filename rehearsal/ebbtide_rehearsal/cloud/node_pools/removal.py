@@ -53,7 +53,8 @@ def _age(machine: Machine) -> tuple[float, str]:
 
 def expired(snapshot: ClusterSnapshot) -> Iterator[tuple[Machine, str]]:
     """Yield expired machines with the reason: 24 hours for a preemptible one, the maximum run duration for a
-    queued or flex-start one (GKE docs, preemptible-vms, dws-flex-start-training, 2026)."""
+    queued or flex-start one, the end of its reservation (GKE docs, preemptible-vms, dws-flex-start-training,
+    2026; Compute Engine docs, future-reservations-calendar-mode-overview, 2026)."""
     requests = {request.id: request for request in snapshot.requests}
     for machine in snapshot.machines:
         pool = snapshot.pool(machine)
@@ -64,6 +65,8 @@ def expired(snapshot: ClusterSnapshot) -> Iterator[tuple[Machine, str]]:
             yield machine, "a preemptible machine runs for 24 hours at most"
         elif limit is not None and snapshot.now - machine.since >= limit:
             yield machine, f"its maximum run of {limit:.0f} s is over"
+        elif pool.reserved is not None and snapshot.now >= pool.reserved[1]:
+            yield machine, "its reservation has ended"
 
 
 def is_recreated(machine: Machine, capacity: str) -> bool:
