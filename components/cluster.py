@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Mapping
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import pulumi
 from pulumi_kubernetes import Provider
@@ -45,6 +45,12 @@ def billing_labels(cluster: Cluster, expires: pulumi.Output[str] | None) -> Labe
     """
     labels = {"ebbtide-cluster": _label_value(cluster.name), "ebbtide-owner": _label_value(cluster.owner)}
     return labels if expires is None else {**labels, LABEL: expires.apply(label)}
+
+
+def commitment_inputs(cluster: Cluster) -> dict[str, Any]:
+    """Return the inputs of a topology that costs are computed with: the declared commitments, if any."""
+    declared = [item.model_dump(by_alias=True, exclude_none=True) for item in cluster.commitments]
+    return {"commitments": declared} if declared else {}
 
 
 class Lifetime(pulumi.ComponentResource):

@@ -11,7 +11,7 @@ from ebbtide.declaration.model.capacity import Reservation
 from ebbtide.declaration.model.cloud import Aks
 from ebbtide.declaration.model.cluster import Cluster as Declaration
 
-from ..cluster import Labels, billing_labels, expires, kubernetes_provider, of_pool
+from ..cluster import Labels, billing_labels, commitment_inputs, expires, kubernetes_provider, of_pool
 from ..inputs import require_cloud
 from ..node_pools import node_pools
 from .cluster import Cluster, ClusterArgs, MaintenanceSchedules, MaintenanceSchedulesArgs, kubeconfig
@@ -68,7 +68,8 @@ class Topology(pulumi.ComponentResource):
         self, name: str, declaration: Declaration, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         unaliased = pulumi.ResourceOptions(transformations=[without_aliases])
-        super().__init__("ebbtide:aks:Topology", name, {}, pulumi.ResourceOptions.merge(opts, unaliased))
+        inputs = commitment_inputs(declaration)
+        super().__init__("ebbtide:aks:Topology", name, inputs, pulumi.ResourceOptions.merge(opts, unaliased))
         cloud = self.cloud = require_cloud(declaration, Aks)
         self.expires = expires(name, declaration, self)
         self.labels = billing_labels(declaration, self.expires)

@@ -9,7 +9,7 @@ from pulumi_kubernetes import Provider as KubernetesProvider
 from ebbtide.declaration.model.cloud import Gke
 from ebbtide.declaration.model.cluster import Cluster as Declaration
 
-from ..cluster import Labels, billing_labels, expires, kubernetes_provider, of_pool
+from ..cluster import Labels, billing_labels, commitment_inputs, expires, kubernetes_provider, of_pool
 from ..inputs import require_cloud
 from ..node_pools import node_pools
 from .cluster import Cluster, ClusterArgs, existing_kubeconfig, own_kubeconfig
@@ -58,7 +58,7 @@ class Topology(pulumi.ComponentResource):
     def __init__(
         self, name: str, declaration: Declaration, opts: pulumi.ResourceOptions | None = None
     ) -> None:
-        super().__init__("ebbtide:gke:Topology", name, {}, opts)
+        super().__init__("ebbtide:gke:Topology", name, commitment_inputs(declaration), opts)
         cloud = self.cloud = require_cloud(declaration, Gke)
         self.expires = expires(name, declaration, self)
         self.labels = billing_labels(declaration, self.expires)

@@ -13,6 +13,7 @@ from tests.contract.flips import (
 from tests.declarations import AKS, GKE, changed
 
 VPC = {"vpc": "theirs", "subnet": "theirs", "podsRange": "p", "servicesRange": "s"}
+COMMITMENT = {"machines": "e2-standard-4", "count": 2, "usdPerHour": 0.1}
 GKE_VPC = with_value(GKE, "cloud.network", VPC)
 SUBNET = (
     "/subscriptions/00000000-0000-0000-0000-000000000001/resourceGroups/net/providers"
@@ -34,6 +35,27 @@ MAINTENANCE = {
 }
 
 CLUSTER = [
+    flip("Cluster.commitments", GKE, "commitments", [COMMITMENT]),
+    *(
+        flip(
+            f"Commitment.{field}",
+            GKE,
+            "commitments",
+            *([COMMITMENT | change] for change in changes),
+        )
+        for field, *changes in (
+            ("machines", {"machines": "n2-standard-8"}, {}),
+            ("region", {"region": "us-central1"}, {}),
+            ("count", {"count": 3}, {}),
+            ("usd_per_hour", {"usdPerHour": 0.2}, {}),
+        )
+    ),
+    flip(
+        "Commitment.gpus",
+        GKE,
+        "commitments",
+        *([{"gpus": gpu, "count": 1, "usdPerHour": 1.0}] for gpu in ("nvidia-tesla-t4", "nvidia-tesla-v100")),
+    ),
     flip("Cluster.name", GKE, "name", "other"),
     flip("Cluster.owner", GKE, "owner", "another-team"),
     flip("Cluster.cloud", GKE, "cloud.project", "acme-other"),

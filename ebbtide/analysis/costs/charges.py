@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
+from ebbtide.analysis.costs.commitments import Coverage, Covered, coverages, covered
 from ebbtide.analysis.reading.aks import CLUSTER as AKS_CLUSTER
 from ebbtide.analysis.reading.facts import ClusterFacts, Inputs
 from ebbtide.analysis.reading.gke import CLUSTER as GKE_CLUSTER
@@ -48,6 +49,9 @@ class Charge:
         maximum: charge at the maximum node counts.
         on_demand: `maximum` at on-demand prices.
         note: condition, such as a free tier.
+        committed: number of committed machines or accelerators; 0 for other charges.
+        pays_above: for a commitment, the share of use above which it costs less than the list price; None if
+            unknown, and for other charges.
         begins: begin of the period in which `maximum` is billed, used or not; None for no period.
         ends: its end.
     """
@@ -58,6 +62,8 @@ class Charge:
     maximum: Amount
     on_demand: Amount
     note: str = ""
+    committed: int = 0
+    pays_above: float | None = None
     begins: datetime | None = None
     ends: datetime | None = None
 
@@ -72,17 +78,22 @@ class Charge:
 def charges(
     recording: Recording, clusters: Sequence[ClusterFacts], pools: Sequence[ResolvedPool]
 ) -> list[Charge]:
-    """Return the charges of a recording: control planes, pools, reservations, network, disks of add-ons.
+    """Return the charges of a recording: control planes, pools, reservations, commitments,
+    network, disks of add-ons.
 
     Args:
         recording: the recording.
         clusters: its clusters.
         pools: its pools.
     """
+    committed = coverages(recording, pools)
+    idle = covered(committed, {pool.name: pool.idle_nodes for pool in pools})
+    most = covered(committed, {pool.name: pool.max_nodes for pool in pools})
     return [
         *_control_planes(recording),
-        *map(_pool, pools),
+        *(_pool(pool, idle, most) for pool in pools),
         *_reservations(pools),
+        *map(_commitment, committed, idle.used, most.used),
         *_outbound(recording, pools),
         *(_flat("address", item_amount(CloudKind.GKE, "", "nat-ip")) for _ in _created(recording, _ADDRESS)),
         *(charge for cluster in clusters for charge in _volumes(recording, cluster)),
@@ -129,7 +140,7 @@ def _control_planes(recording: Recording) -> Iterator[Charge]:
         yield _flat("control plane", item_amount(CloudKind.AKS, "", f"control-plane:aks-{tier}"), note)
 
 
-def _pool(pool: ResolvedPool) -> Charge:
+def _pool(pool: ResolvedPool, idle: Covered, most: Covered) -> Charge:
     node = _billed_node(pool)
     is_reserved = pool.capacity.kind == "reservation"
     on_demand = node if is_reserved else pool.priced_node.amount("on-demand")
@@ -137,8 +148,8 @@ def _pool(pool: ResolvedPool) -> Charge:
     return Charge(
         item=f"pool {pool.name}",
         pool=pool.name,
-        idle=node * pool.idle_nodes,
-        maximum=node * pool.max_nodes,
+        idle=idle.rest(pool.name, node * pool.idle_nodes),
+        maximum=most.rest(pool.name, node * pool.max_nodes),
         on_demand=on_demand * pool.max_nodes,
         note="disks; machines are billed by the reservation" if _period(pool) else note,
     )
@@ -171,6 +182,23 @@ def _reservations(pools: Sequence[ResolvedPool]) -> Iterator[Charge]:
                 begins=period[0],
                 ends=period[1],
             )
+
+
+def _commitment(commitment: Coverage, idle: float, most: float) -> Charge:
+    """Return the charge for a commitment, which nodes at on-demand prices do without."""
+    share = commitment.pays_above
+    pays = "" if share is None else f"; it pays above {share:.0%} use"
+    unused = f", and {commitment.count - most:g} never" if most < commitment.count else ""
+    amount = commitment.amount
+    return Charge(
+        item=commitment.item,
+        idle=amount,
+        maximum=amount,
+        on_demand=Amount(),
+        note=f"{idle:g} used idle, {most:g} at most{unused}{pays}",
+        committed=commitment.count,
+        pays_above=share,
+    )
 
 
 def _outbound(recording: Recording, pools: Sequence[ResolvedPool]) -> Iterator[Charge]:
@@ -235,6 +263,7 @@ class Rates:
             add-ons.
         has_nat: True if the stack created a Cloud NAT gateway, which is billed by node.
         nodes: amount for a node, by the pool's name in the cloud.
+        commitments: the commitments, whose charges are among `items`.
     """
 
     idle: Amount
@@ -242,6 +271,7 @@ class Rates:
     items: tuple[BilledItem, ...]
     has_nat: bool
     nodes: Mapping[str, Amount]
+    commitments: tuple[Coverage, ...] = ()
 
     def billed(self, now: datetime) -> list[BilledItem]:
         """Return the items that are billed at a time."""
@@ -254,9 +284,11 @@ class Rates:
         return fixed + self.of_nodes(counts) + gateway
 
     def of_nodes(self, counts: Mapping[str, int]) -> Amount:
-        """Return the amount for the nodes only."""
+        """Return the amount for the nodes only, without the parts that commitments cover."""
+        effect = covered(self.commitments, counts)
         return total(
-            self.nodes.get(name, Amount(unknown=(f"pool {name}",))) * count for name, count in counts.items()
+            effect.rest(name, self.nodes.get(name, Amount(unknown=(f"pool {name}",))) * count)
+            for name, count in counts.items()
         )
 
 
@@ -293,4 +325,5 @@ def rates_of(recording: Recording) -> Rates:
         ),
         has_nat=any(charge.item == CLOUD_NAT for charge in items),
         nodes={pool.name: _billed_node(pool) for pool in pools},
+        commitments=coverages(recording, pools),
     )

@@ -47,6 +47,11 @@ class ChargeReport(DocumentPart):
     """`maximum` at on-demand prices."""
     note: str
     """Condition, such as a free tier; empty for none."""
+    committed: int = 0
+    """Number of committed machines or accelerators; 0 for other charges."""
+    pays_above: float | None = None
+    """For a commitment, the share of use above which it costs less than the list price; null if unknown, and
+    for other charges."""
     begins: datetime | None = None
     """Begin of the period in which `maximum` is billed, used or not; null for no period."""
     ends: datetime | None = None

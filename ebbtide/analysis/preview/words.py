@@ -101,6 +101,13 @@ def cost_notes(preview: Preview) -> Iterator[tuple[str, tuple[str, ...]]]:
     cost = preview.cost
     if reserved := tuple(_period_charges(cost)):
         yield "Reserved", reserved
+    committed = tuple(
+        f"{charge.item}, {charge.maximum.amount.words()} per hour: {charge.note}"
+        for charge in cost.charges
+        if charge.committed
+    )
+    if committed:
+        yield "Committed", committed
     amounts = (cost.idle, cost.maximum, cost.on_demand)
     for title, field in (("Without price", "unknown"), ("Estimated price", "estimated")):
         if items := tuple(dict.fromkeys(item for amount in amounts for item in getattr(amount, field))):

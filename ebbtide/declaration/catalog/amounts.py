@@ -149,10 +149,14 @@ class PricedNode:
 
     def machine_amount(self, capacity: str) -> Amount:
         """Return the amount for the machine and its accelerators."""
+        return total(self.parts(capacity))
+
+    def parts(self, capacity: str) -> list[Amount]:
+        """Return the amount for the machine with its built-in accelerators, and that for attached ones."""
         machine = find_machine(self.cloud, self.machine)
         attached = (self.accelerator, self.accelerators) if machine and machine.attachable else ("", 0)
         items = node_items(self.cloud, region_of(self.location), self.machine, *attached)
-        return total(_amount(f"{name} ({capacity})", price, count, capacity) for name, price, count in items)
+        return [_amount(f"{name} ({capacity})", price, count, capacity) for name, price, count in items]
 
     def disk_amount(self) -> Amount:
         """Return the amount for the boot disk; an ephemeral disk on AKS is part of the machine."""

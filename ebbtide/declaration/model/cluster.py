@@ -13,7 +13,7 @@ from ebbtide.declaration.catalog.machines import AMD64
 from ebbtide.declaration.catalog.tables import rows
 from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.addons import AddOn, Addons, Kueue, Pipelines
-from ebbtide.declaration.model.base import Converted, Declared, Name, default
+from ebbtide.declaration.model.base import Converted, Declared, Name, Positive, default
 from ebbtide.declaration.model.capacity import Queued
 from ebbtide.declaration.model.cloud import Cloud
 from ebbtide.declaration.model.pool import Pool
@@ -34,6 +34,23 @@ class Lifetime(Declared):
     tag `ebbtide-expires`. At most ten years."""
 
 
+class Commitment(Declared):
+    """Machines or accelerators that are paid for a term, used or not: a committed use discount, or on AKS a
+    reservation (Reserved VM Instances). It lowers the cost in previews, and creates nothing."""
+
+    machines: Name | None = None
+    """Machine type, if it is for machines."""
+    gpus: Name | None = None
+    """Accelerator type, if it is for accelerators: attached ones alone, or built-in ones with their share of
+    the machine."""
+    region: Name | None = None
+    """Region. Default: the cluster's. A commitment of another region costs this stack nothing."""
+    count: Positive
+    """Number of machines, or of accelerators."""
+    usd_per_hour: Annotated[float, Field(strict=True, ge=0)]
+    """Price of one of them, USD per hour."""
+
+
 class Cluster(Declared):
     """A cluster for ML workloads: its cloud, node pools, teams and add-ons."""
 
@@ -52,6 +69,9 @@ class Cluster(Declared):
     cohort: Cohort = Cohort()
     teams: Converted[tuple[Team, ...], Sequence[Team]] = default(())
     addons: Addons = Addons()
+    commitments: Converted[tuple[Commitment, ...], Sequence[Commitment]] = default(())
+    """Commitments that the stack's nodes on demand and in reservations use first. Every stack counts all that
+    it declares, though one account shares them."""
     adopt: Name | None = None
     """File of the existing resources that the stack adopts, relative to the directory of `Pulumi.yaml`:
     `adopt.dev.json`, as `ebbtide adopt` writes it. They are imported, not created. Default: none."""

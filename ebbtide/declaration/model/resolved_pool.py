@@ -175,6 +175,13 @@ class ResolvedPool(Pool):
                 return None
 
     @property
+    def is_billed_as_on_demand(self) -> bool:
+        """True if its nodes are billed as on-demand ones, to which commitments apply."""
+        capacity = self.capacity
+        is_existing = isinstance(capacity, Reservation) and capacity.period is None
+        return is_existing or isinstance(capacity, OnDemand)
+
+    @property
     def priced_node(self) -> PricedNode:
         """Properties of a node that determine its price."""
         return PricedNode(

@@ -1,10 +1,12 @@
-"""Reservations of machines: existing ones, and those that a stack requests for a period."""
+"""Reservations of machines, existing ones and those that a stack requests for a period, and commitments."""
 
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Final
 
 from ebbtide.declaration.catalog.clouds import CLOUD_SPECS
+from ebbtide.declaration.catalog.machine_offers import accelerator_types
+from ebbtide.declaration.catalog.machines import machine_names
 from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.capacity import Reservation
 from ebbtide.declaration.model.cluster import Cluster
@@ -16,7 +18,7 @@ from ebbtide.declaration.model.rules.rule import (
     cluster_rule,
     pool_rule,
 )
-from ebbtide.text import and_list, several
+from ebbtide.text import and_list, did_you_mean, several
 from ebbtide.values import durations
 
 _RESERVATIONS = "GKE docs, consuming-reservations (cloud.google.com, 2026)"
@@ -198,3 +200,64 @@ def _from_zero(pool: PoolIn) -> Iterator[Fault]:
         "GKE would try in vain to create them, and a new pool would be in an error state.",
         "Write nodes: {max: N} with the number of machines to reserve.",
     )
+
+
+_COMMITTED: Final = (
+    "Compute Engine docs, signing-up-committed-use-discounts (2026); Azure docs, "
+    "prepay-reserved-vm-instances (2026)"
+)
+_UNUSED: Final = "Its price would be added to the cost, and no node would use it."
+
+
+@cluster_rule("commitment of machines or accelerators", _COMMITTED)
+def _of_one_kind(cluster: Cluster) -> Iterator[Fault]:
+    for index, commitment in enumerate(cluster.commitments):
+        if (commitment.machines is None) == (commitment.gpus is None):
+            has = "neither machines nor gpus" if commitment.machines is None else "both machines and gpus"
+            yield Fault(
+                f"commitments[{index}]",
+                f"The commitment has {has}.",
+                "Its use would be unknown.",
+                f"Write machines: {CLOUD_SPECS[cluster.site.cloud].machine_example} or gpus: "
+                "nvidia-h100-80gb, for example.",
+            )
+
+
+@cluster_rule(
+    "commitment of known types", "catalog/data/machines.csv and locations.csv, a source in each row"
+)
+def _of_known_types(cluster: Cluster) -> Iterator[Fault]:
+    site = cluster.site
+    own = {name for pool in cluster.resolved_pools for name in (pool.machine_type, pool.accelerator_type)}
+    for index, commitment in enumerate(cluster.commitments):
+        for field, name, known in (
+            ("machines", commitment.machines, machine_names(site.cloud)),
+            ("gpus", commitment.gpus, accelerator_types(site.cloud)),
+            ("region", commitment.region, site.locations.regions()),
+        ):
+            if name is not None and name not in {*known, *own}:
+                yield Fault(
+                    f"commitments[{index}].{field}",
+                    f"No {_KINDS[field]} {name} is known{did_you_mean(name, known)}",
+                    _UNUSED,
+                    f"Write a known {_KINDS[field]}.",
+                )
+
+
+_KINDS: Final = {"machines": "machine type", "gpus": "accelerator type", "region": "region"}
+
+
+@cluster_rule("commitment that a pool can use", _COMMITTED, severity=Severity.WARNED)
+def _usable(cluster: Cluster) -> Iterator[Fault]:
+    billed = [pool for pool in cluster.resolved_pools if pool.is_billed_as_on_demand]
+    kinds = {name for pool in billed for name in (pool.machine_type, pool.accelerator_type)}
+    for index, commitment in enumerate(cluster.commitments):
+        kind = commitment.machines or commitment.gpus
+        if kind not in kinds and commitment.region in (None, cluster.site.region):
+            yield Fault(
+                f"commitments[{index}]",
+                f"No pool on demand has {kind}.",
+                "The commitment is part of the cost, and unused: spot, flex-start and calendar mode have "
+                "prices of their own.",
+                "Remove it here if only other stacks use it.",
+            )

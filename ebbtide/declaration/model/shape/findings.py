@@ -57,6 +57,8 @@ _EXAMPLES = {
     "Maintenance.window": '{days: [saturday], start: "02:00", duration: 12h}',
     "MaintenanceExclusion": '{name: launch, start: "2026-12-20", end: "2027-01-04"}',
     "MaintenanceExclusion.name": "launch",
+    "Commitment.count": "8",
+    "Commitment.usdPerHour": "0.25",
     "MaintenanceExclusion.start": '"2026-12-20"',
     "MaintenanceExclusion.end": '"2027-01-04"',
     "MaintenanceWindow.duration": "12h",
