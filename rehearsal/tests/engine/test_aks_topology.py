@@ -128,43 +128,6 @@ def test_what_changes_in_place(tmp_path: Path) -> None:
         assert stack.up().changed == {}
 
 
-@pytest.mark.parametrize(
-    ("name", "change", "says"),
-    [
-        ("cpu", {"machine": "Standard_D16s_v5"}, "machine (vmSize) from Standard_D8s_v5 to Standard_D16s_v5"),
-        ("t4", {"disk": {"sizeGib": 200}}, "disk.sizeGib (osDiskSizeGB)"),
-        ("system", {"machine": "Standard_D8s_v5"}, "az aks nodepool add --mode System"),
-    ],
-)
-def test_what_cannot_change_is_refused_with_the_way_to_do_it(
-    tmp_path: Path, name: str, change: dict[str, Any], says: str
-) -> None:
-    """In the preview already, and nothing is deleted."""
-    declaration = _ephemeral()
-    with _stack(tmp_path, declaration) as (stack, store, _):
-        stack.up()
-        before = pools(store, _CLUSTER)
-        pool(declaration, name).update(change)
-        stack.declare(declaration)
-        for run in (stack.preview, stack.up):
-            with pytest.raises(automation.CommandError) as refused:
-                run()
-            assert says in str(refused.value)
-        assert pools(store, _CLUSTER) == before
-
-
-def test_a_renamed_pool_comes_before_the_old_one_goes(tmp_path: Path) -> None:
-    """Another name is another pool."""
-    declaration = _ephemeral()
-    with _stack(tmp_path, declaration) as (stack, store, _):
-        stack.up()
-        pool(declaration, "cpu")["name"] = "cpu2"
-        stack.declare(declaration)
-        assert stack.up().changed == {"create": ["train-cpu2"], "delete": ["train-cpu"]}
-        texts = [event.text for event in store.events() if event.kind.startswith("node-pool-")]
-        assert texts[-2:] == ["The node pool cpu2 was created.", "The node pool cpu was deleted."]
-
-
 @pytest.mark.long
 def test_a_permanent_cluster_is_not_destroyed(tmp_path: Path) -> None:
     """No deletion reaches Azure, whatever the engine forgets before the refusal."""

@@ -149,19 +149,6 @@ def test_what_only_a_new_pool_can_have_is_refused_with_the_way_to_it(
     assert rehearsed.store.resources() == before
 
 
-@pytest.mark.long
-def test_a_renamed_pool_comes_before_the_old_one_goes(rehearsed: Rehearsed, declared: Declaration) -> None:
-    """A pool is replaced deliberately under another name."""
-    stack = rehearsed.stack
-    stack.declare(declared)
-    stack.up()
-    pool(declared, "cpu").update(name="steady", capacity="on-demand")
-    stack.declare(declared)
-    assert stack.up().changed == {"create": ["train-steady"], "delete": ["train-cpu"]}
-    kinds = [event.kind for event in rehearsed.store.events() if event.kind.startswith("node-pool-")]
-    assert kinds[-2:] == ["node-pool-created", "node-pool-deleted"]
-
-
 def test_a_permanent_cluster_is_not_destroyed(rehearsed: Rehearsed, declared: Declaration) -> None:
     """The engine refuses before anything is done; declared ephemeral again, it goes."""
     stack = rehearsed.stack

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from ebbtide.analysis.recording.values import UNKNOWN
 from ebbtide_rehearsal.cloud.gcp.request import (
     ACCOUNT,
     BUCKET,
@@ -18,26 +17,6 @@ from ebbtide_rehearsal.cloud.gcp.request import (
 from ebbtide_rehearsal.cloud.node_pools.machines import Machine, put
 from ebbtide_rehearsal.cloud.provider import Call, DiffResult, Read, RefusedError
 from rehearsal.tests.unit.gcp_cloud import CLUSTER_ID, PROJECT, Cloud, base, with_cluster
-
-UPDATED: list[tuple[str, dict[str, Any], str]] = [
-    ("train-cpu", {"autoscaling__totalMaxNodeCount": 20}, "autoscaling"),
-    ("train-cpu", {"nodeConfig__taints": None}, "nodeConfig"),
-    ("train-cpu", {"nodeConfig__resourceLabels__owner": "other"}, "nodeConfig"),
-    ("train-cluster", {"deletionProtection": True}, "deletionProtection"),
-    ("train-network-subnet", {"ipCidrRange": "10.0.0.0/19"}, "ipCidrRange"),
-]
-
-REPLACED: list[tuple[str, dict[str, Any], str]] = [
-    ("train-cpu", {"nodeConfig__spot": None}, "nodeConfig"),
-    ("train-cpu", {"nodeConfig__shieldedInstanceConfig__enableSecureBoot": False}, "nodeConfig"),
-    ("train-cpu", {"queuedProvisioning": {"enabled": True}}, "queuedProvisioning"),
-    # Of a node pool's cluster, an id and a name are no one reference: its schema suppresses no difference.
-    ("train-cpu", {"cluster": CLUSTER_ID}, "cluster"),
-    ("train-cluster", {"location": "us-central1"}, "location"),
-    ("train-cluster", {"ipAllocationPolicy__clusterSecondaryRangeName": "podz"}, "ipAllocationPolicy"),
-    ("train-network-subnet", {"ipCidrRange": "10.0.0.0/21"}, "ipCidrRange"),
-    ("train-network-subnet", {"network": UNKNOWN}, "network"),
-]
 
 SAME: list[tuple[str, dict[str, Any]]] = [
     ("train-cluster", {"network": "train"}),
@@ -61,39 +40,11 @@ def cloud(tmp_path: Path) -> Cloud:
     return cloud
 
 
-def test_changes_in_place_and_replacements(cloud: Cloud) -> None:
-    """Properties without `forceNew` in Terraform's schema are updated in place, after which nothing differs;
-    those with it delete the old resource first, unless the new one has another name."""
-    for name, changes, replaced in REPLACED:
-        change = cloud.diff(IDS[name], base(name, **changes))
-        assert (change.replaces, change.delete_first) == ((replaced,), True)
-    renamed = cloud.diff(IDS["train-cpu"], base("train-cpu", name="cpu-two"))
-    assert renamed == DiffResult(("name",), ("name",), delete_first=False)
-    for name, changes, changed in UPDATED:
-        inputs = base(name, **changes)
-        assert cloud.diff(IDS[name], inputs).changed[-1] == changed
-        cloud.update(IDS[name], inputs)
-        assert cloud.diff(IDS[name], inputs) == DiffResult()
-
-
 def test_the_same_in_other_words(cloud: Cloud) -> None:
     """A link, an id and a name are one reference; an empty list is none; what is computed stays when it is
     omitted."""
     for name, changes in SAME:
         assert cloud.diff(IDS[name], base(name, **changes)) == DiffResult(), (name, changes)
-
-
-def test_changes_by_others_are_read_back(cloud: Cloud) -> None:
-    """A maximum that was changed past the stack is found, and the program's is wanted back."""
-    pool = cloud.store.get("gcp", IDS["train-cpu"])
-    assert pool is not None
-    other = {**pool.state["autoscaling"], "totalMaxNodeCount": 99}
-    cloud.store.put(pool.having(autoscaling=other))
-
-    read = cloud.read(IDS["train-cpu"])
-
-    assert read.inputs["autoscaling"] == other
-    assert cloud.diff(IDS["train-cpu"], base("train-cpu")) == DiffResult(("autoscaling",))
 
 
 @pytest.mark.parametrize(
@@ -184,17 +135,6 @@ def test_a_count_that_the_state_has_already_resizes_nothing(cloud: Cloud) -> Non
     assert cloud.diff(made.id, fixed) == DiffResult(("nodeCount",))
     assert cloud.update(made.id, fixed)["nodeCount"] == 1
     assert cloud.node_pools()["scaled"].initial == 1
-
-
-def test_a_name_is_made_and_kept(tmp_path: Path) -> None:
-    """A generated name consists of the logical name and random digits, and does not change."""
-    cloud = Cloud(tmp_path)
-    call = Call(NETWORK, "lab", "urn")
-    first, _ = cloud.provider.check(call, {}, {})
-    again, _ = cloud.provider.check(call, first, {})
-    other, _ = cloud.provider.check(call, {}, {})
-    assert first["name"] == again["name"] != other["name"]
-    assert str(first["name"]).startswith("lab-")
 
 
 def test_settings_of_the_provider(tmp_path: Path) -> None:

@@ -83,28 +83,6 @@ def test_a_folder_of_a_volume(tmp_path: Path) -> None:
     assert (tmp_path / "root/one/3/file").read_text() == "kept"
 
 
-def test_a_mounted_bucket(tmp_path: Path) -> None:
-    """A bucket has the same files through its claim, and mounted by its name in a pod."""
-    attributes = {"bucketName": "acme-vision"}
-    _prepare(
-        tmp_path,
-        [
-            {"name": "claim", "persistentVolumeClaim": {"claimName": "shared"}},
-            {
-                "name": "inline",
-                "csi": {"driver": "gcsfuse.csi.storage.gke.io", "volumeAttributes": attributes},
-            },
-        ],
-        volumeMounts=[
-            {"name": "claim", "mountPath": "/outputs", "subPath": "outputs/train"},
-            {"name": "inline", "mountPath": "/data", "readOnly": True},
-        ],
-        command=["run"],
-    )
-    (tmp_path / "root/outputs/model").write_text("kept")
-    assert (tmp_path / "root/data/outputs/train/model").read_text() == "kept"
-
-
 def test_the_environment_is_a_kubelet_s(tmp_path: Path) -> None:
     """Fields of the pod, keys of ConfigMaps, and references between variables, in arguments too."""
     prepared = _prepare(
@@ -138,28 +116,6 @@ def test_what_is_missing_is_said_as_a_kubelet_says_it(tmp_path: Path) -> None:
     late = [{"name": "v", "persistentVolumeClaim": {"claimName": "late"}}]
     with pytest.raises(NotMountedError, match="'late' is not bound"):
         _prepare(tmp_path, late, command=["x"], volumeMounts=[{"name": "v", "mountPath": "/v"}])
-
-
-def test_declared_ports_are_free_ones_of_this_machine(tmp_path: Path) -> None:
-    """Words and variables have the port of this machine; other numbers do not change."""
-    prepared = _prepare(
-        tmp_path,
-        command=["serve", "--port=8888", "8888", "18888", "8888.5"],
-        ports=[{"containerPort": 8888}],
-        env=[{"name": "PORT", "value": "8888"}],
-    )
-    port = prepared.ports[8888]
-    assert port != 8888
-    assert prepared.command == ("serve", f"--port={port}", str(port), "18888", "8888.5")
-    assert prepared.environment["PORT"] == str(port)
-
-
-def test_binary_data_of_a_config_map(tmp_path: Path) -> None:
-    """Files of a ConfigMap's `binaryData` have the decoded content."""
-    volume = {"name": "v", "configMap": {"name": "settings"}}
-    _prepare(tmp_path, [volume], command=["x"], volumeMounts=[{"name": "v", "mountPath": "/v"}])
-    assert (tmp_path / "root/v/archive").read_bytes() == b"\0\1"
-    assert (tmp_path / "root/v/RATE").read_text() == "0.1"
 
 
 def test_guarded_processes_end_with_their_guard() -> None:

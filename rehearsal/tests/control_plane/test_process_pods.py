@@ -1,5 +1,6 @@
-"""A pod that runs as a process with the code of its image, from the real registry."""
+"""Pods whose command runs as a process: kubectl logs and attach, and the code of an image."""
 
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,15 +9,18 @@ import pytest
 from ebbtide.work.registries.code_image import code_image, push
 from ebbtide.work.runs.folder import read_folder
 from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
+from ebbtide_rehearsal.control_plane.plan import ControlPlaneTools
 from ebbtide_rehearsal.control_plane.stages import RUNS
 from rehearsal.tests.control_plane.cluster import Object, namespace, wait
+from rehearsal.tests.control_plane.commands import run
 from rehearsal.tests.control_plane.node_pools import Running, running, work, work_pool
 from rehearsal.tests.registry import anonymous, put_image, registry
 
 pytestmark = pytest.mark.rehearsal
 
-_PLACE = "image-code"
+_PLACE = "processes"
 _PODS = f"/api/v1/namespaces/{_PLACE}/pods"
+_COUNTS = "import time\nfor number in range(20): print('line', number); time.sleep(0.5)"
 
 
 @pytest.fixture(scope="module")
@@ -34,18 +38,37 @@ def cloud(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory)
         yield started
 
 
-def _pod(cloud: Running, name: str, image: str) -> str:
-    """Create a pod that runs the code; return the path of its object."""
-    container = {
-        "image": image,
-        "command": ["python", "train.py", "/code/lib/data.txt"],
-        "workingDir": "/code",
-    }
-    spec = work("cpu", {RUNS: "process"}, cpu="100m", container=container)
+def _pod(cloud: Running, name: str, *command: str, **container: object) -> str:
+    """Create a pod; return the path of its object."""
+    spec = work("cpu", {RUNS: "process"}, cpu="100m", container={"command": list(command), **container})
     spec["metadata"]["name"] = name
     spec["spec"] |= {"restartPolicy": "Never", "terminationGracePeriodSeconds": 1}
     cloud.api.create(_PODS, {"apiVersion": "v1", "kind": "Pod", **spec})
     return f"{_PODS}/{name}"
+
+
+def _phase(cloud: Running, path: str, phase: str) -> Object:
+    return wait(lambda: cloud.api.get(path), lambda pod: pod["status"]["phase"] == phase, seconds=90)
+
+
+def _code(cloud: Running, name: str, image: str) -> str:
+    """Create a pod that runs the code of an image."""
+    command = ("python", "train.py", "/code/lib/data.txt")
+    return _pod(cloud, name, *command, image=image, workingDir="/code")
+
+
+def test_logs_and_attach(control_plane: ControlPlane, tools: ControlPlaneTools, cloud: Running) -> None:
+    """Both follow the output to the end of the container; the log of an ended container is complete."""
+    access = ("--kubeconfig", str(control_plane.plan.kubeconfig), "--namespace", _PLACE)
+    kubectl = (str(tools.path("kubectl")), *access)
+    lines = [f"line {number}" for number in range(20)]
+    _phase(cloud, _pod(cloud, "counts", "python", "-c", _COUNTS), "Running")
+    with subprocess.Popen([*kubectl, "attach", "counts"], stdout=subprocess.PIPE, text=True) as attached:
+        assert run(*kubectl, "logs", "--follow", "counts").splitlines() == lines
+        output, _ = attached.communicate(timeout=30)
+    assert lines[-1] in output.splitlines()
+    assert set(output.splitlines()) <= {*lines, ""}
+    assert run(*kubectl, "logs", "--tail", "1", "counts") == "line 19\n"
 
 
 def test_the_code_of_an_image_runs(cloud: Running, address: str, tmp_path: Path) -> None:
@@ -62,8 +85,7 @@ def test_the_code_of_an_image_runs(cloud: Running, address: str, tmp_path: Path)
     layer = read_folder(tmp_path).archive("code")
     image = code_image(f"{address}/bases/python:3", f"{address}/team/model", layer, anonymous)
     push(image, anonymous, print)
-    path = _pod(cloud, "runs", image.name)
-    ended = wait(lambda: cloud.api.get(path), lambda pod: pod["status"]["phase"] == "Succeeded", seconds=90)
+    ended = _phase(cloud, _code(cloud, "runs", image.name), "Succeeded")
     assert ended["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 0
     log = cloud.directory / "logs" / _PLACE / "runs.log"
     assert log.read_text() == "data of the folder written\n"
@@ -72,8 +94,7 @@ def test_the_code_of_an_image_runs(cloud: Running, address: str, tmp_path: Path)
 def test_an_image_that_cannot_be_pulled(cloud: Running, address: str) -> None:
     """The pod waits, and its status names the image."""
     image = f"{address}/team/none:1"
-    path = _pod(cloud, "waits", image)
-
+    path = _code(cloud, "waits", image)
     pod: Object = wait(
         lambda: cloud.api.get(path), lambda pod: f"pull image '{image}'" in str(pod), seconds=90
     )
