@@ -41,13 +41,23 @@ def adopt(  # noqa: PLR0913 - all but the stack are options
         str | None,
         typer.Option(help="Google Cloud project in which the cluster is read.", show_default=False),
     ] = None,
+    subscription: Annotated[
+        str | None,
+        typer.Option(help="Azure subscription in which the cluster is read.", show_default=False),
+    ] = None,
+    resource_group: Annotated[
+        str | None,
+        typer.Option(help="Resource group of the cluster, if several have its name.", show_default=False),
+    ] = None,
     location: Annotated[
         str | None,
         typer.Option(help="Zone or region of the cluster, if several have its name.", show_default=False),
     ] = None,
     owner: Annotated[
         str | None,
-        typer.Option(help="Owner in the declaration; by default the project.", show_default=False),
+        typer.Option(
+            help="Owner in the declaration; by default the project or subscription.", show_default=False
+        ),
     ] = None,
     pools_only: Annotated[
         bool, typer.Option("--pools-only", help="Declare the pools alone; the cluster stays with its owner.")
@@ -72,7 +82,9 @@ def adopt(  # noqa: PLR0913 - all but the stack are options
         files=tuple(from_ or ()),
         cluster=cluster,
         location=location,
-        account=project,
+        project=project,
+        subscription=subscription,
+        resource_group=resource_group,
         owner=owner,
         pools_only=pools_only,
         overwrite=overwrite,

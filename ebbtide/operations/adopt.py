@@ -17,7 +17,7 @@ from ebbtide.analysis.preview.stack_config import StackFileError
 from ebbtide.analysis.preview.stack_files import StackFiles, read_stack, record_stack
 from ebbtide.analysis.reading.pools import read_clusters, read_pools
 from ebbtide.analysis.recording.recording import Recording
-from ebbtide.clients.clouds.connect import gke_clusters
+from ebbtide.clients.clouds.connect import aks_clusters, around_aks_cluster, gke_clusters
 from ebbtide.clients.clouds.interfaces import CloudApiError
 from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.project.adopt_file import AdoptedResource, default_file, write_adopt_file
@@ -41,7 +41,9 @@ class Request:
         files: documents to read; empty to read the cluster itself.
         cluster: the cluster's name; None for the only one in the files.
         location: its zone or region; None for any.
-        account: its project, with which it is read; None to read files.
+        project: its project on Google Cloud, with which it is read.
+        subscription: its subscription on Azure, with which it is read.
+        resource_group: its resource group on Azure; None for any.
         owner: the declaration's owner; None for the label of the cluster, or its project.
         pools_only: whether the cluster stays with its owner.
         overwrite: whether an existing file of the stack is replaced.
@@ -52,7 +54,9 @@ class Request:
     files: Sequence[Path] = ()
     cluster: str | None = None
     location: str | None = None
-    account: str | None = None
+    project: str | None = None
+    subscription: str | None = None
+    resource_group: str | None = None
     owner: str | None = None
     pools_only: bool = False
     overwrite: bool = False
@@ -124,6 +128,8 @@ def _exceptions(request: Request, recording: Recording) -> list[Mapping[str, str
 
 
 def _faults(request: Request) -> list[str]:
+    if request.project and request.subscription:
+        return ["A cluster is in a project or in a subscription: name one of --project and --subscription."]
     if request.stack_file.exists() and not request.overwrite:
         text = "exists already, and nothing was written. Name another stack, or replace its declaration with"
         return [f"{request.stack_file} {text} --overwrite."]
@@ -133,21 +139,24 @@ def _faults(request: Request) -> list[str]:
 def _found(request: Request) -> Found:
     if request.files:
         found = sources.read_files(request.files)
-        if request.account and found.account != request.account:
-            raise AdoptionError(
-                f"The files are of a cluster of {found.account}, and --project is {request.account}."
-            )
+        for option, account in (("--project", request.project), ("--subscription", request.subscription)):
+            if account and found.account != account:
+                raise AdoptionError(
+                    f"The files are of a cluster of {found.account}, and {option} is {account}."
+                )
         return found
-    if request.account is None or request.cluster is None:
-        raise AdoptionError(
-            "There is no cluster to read. Name files about it with --from, or the cluster itself with "
-            "--project and --cluster."
-        )
-    return _live(request.account, request.cluster, request.location)
+    if request.cluster and request.project:
+        return _live_on_gke(request.project, request.cluster, request.location)
+    if request.cluster and request.subscription:
+        return _live_on_aks(request.subscription, request.cluster, request.resource_group)
+    raise AdoptionError(
+        "There is no cluster to read. Name files about it with --from, or the cluster itself with --cluster, "
+        "and --project or --subscription."
+    )
 
 
-def _live(project: str, name: str, location: str | None) -> Found:
-    """Read a cluster with the user's credentials."""
+def _live_on_gke(project: str, name: str, location: str | None) -> Found:
+    """Read a GKE cluster with the user's credentials."""
     try:
         listed = gke_clusters(project)
     except CloudApiError as error:
@@ -159,14 +168,45 @@ def _live(project: str, name: str, location: str | None) -> Found:
             ) from error
         raise
     there = [item for item in listed if location in (None, item.get("location"))]
-    names = [str(item.get("name")) for item in there]
-    if name not in names:
-        place = f"{project}, {location}" if location else project
-        known = f"It has {or_list(dict.fromkeys(names))}" if names else "It has none"
-        raise AdoptionError(f"There is no cluster {name} in {place}. {known}{did_you_mean(name, names)}")
-    found = google.read([item for item in there if item.get("name") == name], project)
+    found = google.read(_named(name, there, f"{project}, {location}" if location else project), project)
     assert found is not None  # noqa: S101 - the API lists clusters
     return found
+
+
+def _live_on_aks(subscription: str, name: str, group: str | None) -> Found:
+    """Read an AKS cluster with the user's credentials."""
+    try:
+        listed = aks_clusters(subscription)
+        there = [
+            item
+            for item in listed
+            if group is None or f"/resourcegroups/{group}/".lower() in item["id"].lower()
+        ]
+        chosen = _named(name, there, f"{subscription}, {group}" if group else subscription)
+        around = [item for cluster in chosen for item in around_aks_cluster(subscription, cluster["id"])]
+    except CloudApiError as error:
+        if error.status in (401, 403):
+            raise AdoptionError(
+                f"{error} Or let the cluster's owner run `az aks show --name {name} --output json`, and name "
+                "the file with --from."
+            ) from error
+        raise
+    found = azure.read([*chosen, *around], subscription)
+    assert found is not None  # noqa: S101 - the API lists clusters
+    return found
+
+
+def _named(name: str, listed: Sequence[Mapping[str, Any]], place: str) -> list[Mapping[str, Any]]:
+    """Return the clusters of a name.
+
+    Raises:
+        AdoptionError: there is none.
+    """
+    names = [str(item.get("name")) for item in listed]
+    if name not in names:
+        known = f"It has {or_list(dict.fromkeys(names))}" if names else "It has none"
+        raise AdoptionError(f"There is no cluster {name} in {place}. {known}{did_you_mean(name, names)}")
+    return [item for item in listed if item.get("name") == name]
 
 
 def _files(request: Request) -> StackFiles:

@@ -100,7 +100,10 @@ def one_cluster(found: Found, name: str | None) -> Found:
     chosen = [cluster for cluster in found.clusters if name in (None, cluster.name)]
     if len(chosen) > 1:
         places = ", ".join(f"{item.name} in {item.inputs.get('location')}" for item in chosen)
-        raise AdoptionError(f"There are several clusters: {places}. Name one with --cluster, and --location.")
+        raise AdoptionError(
+            f"There are several clusters: {places}. Name one with --cluster, and --location or "
+            "--resource-group."
+        )
     (cluster,) = chosen
     if Inputs(cluster.inputs).flag("enableAutopilot"):
         raise AdoptionError(

@@ -1,7 +1,8 @@
 """Azure: resources of a subscription that belong to a cluster or expire.
 
 Sources: Azure Resource Manager REST reference, Resources 2021-04-01 (`Resources_List`, `ResourceGroups_List`,
-`Providers_Get`, `Resources_DeleteById`) and asynchronous operations (2026). A cluster's resources:
+`Providers_Get`, `Resources_DeleteById`) and asynchronous operations, Microsoft.ContainerService 2025-09-01
+(2026). A cluster's resources:
 
 - AKS keeps what it creates in the node resource group, which it deletes with the cluster, and tags it with
   `aks-managed-cluster-name` and `aks-managed-cluster-rg` (AKS docs, faq, 2026).
@@ -35,6 +36,7 @@ from ebbtide.clients.clouds.interfaces import (
 Item = Mapping[str, Any]
 
 _VERSION: Final = {"api-version": "2021-04-01"}
+_CLUSTERS: Final = {"api-version": "2025-09-01"}
 _GROUP: Final = "Microsoft.Resources/resourceGroups"
 _SCALE_SET: Final = "microsoft.compute/virtualmachinescalesets"
 _EXPIRES: Final = "ebbtide-expires"
@@ -161,6 +163,30 @@ class AzureInventory:
         size, count = (values.get(name) for name in names)
         return None if size is None else Contents(size, count)
 
+    def clusters(self) -> list[dict[str, Any]]:
+        """Return the subscription's AKS clusters with their pools (`ManagedClusters_List`).
+
+        Raises:
+            CloudApiError: the cloud rejects the request or does not answer.
+        """
+        path = f"{self._scope}/providers/Microsoft.ContainerService/managedClusters"
+        with self._session() as session:
+            return list(self._pages(session, path, _CLUSTERS))
+
+    def around(self, cluster: str) -> list[dict[str, Any]]:
+        """Return the resource group and the maintenance schedules of an AKS cluster
+        (`MaintenanceConfigurations_ListByManagedCluster`).
+
+        Args:
+            cluster: its resource id.
+
+        Raises:
+            CloudApiError: the cloud rejects the request or does not answer.
+        """
+        with self._session() as session:
+            groups = [item for item in self._groups(session) if item["id"].lower() == _group_of(cluster)]
+            return [*groups, *self._pages(session, f"{cluster}/maintenanceConfigurations", _CLUSTERS)]
+
     def delete(self, resource: CloudResource) -> None:
         """See `Inventory.delete`."""
         with self._session() as session:
@@ -199,8 +225,10 @@ class AzureInventory:
     def _resources(self, session: requests.Session) -> list[dict[str, Any]]:
         return list(self._pages(session, f"{self._scope}/resources"))
 
-    def _pages(self, session: requests.Session, path: str) -> Iterator[dict[str, Any]]:
-        url, parameters = f"{self.endpoint}{path}", _VERSION
+    def _pages(
+        self, session: requests.Session, path: str, version: Mapping[str, str] = _VERSION
+    ) -> Iterator[dict[str, Any]]:
+        url, parameters = f"{self.endpoint}{path}", dict(version)
         while url:
             page = get_json(session, url, parameters, self._advice)
             yield from page["value"]

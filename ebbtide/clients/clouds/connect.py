@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ebbtide.clients.clouds.interfaces import (
     Account,
@@ -15,6 +15,9 @@ from ebbtide.clients.clouds.interfaces import (
 )
 from ebbtide.declaration.catalog.prices import GLOBAL, Price, PriceKey, current_own_prices, find_price
 from ebbtide.declaration.cloud_kind import CloudKind
+
+if TYPE_CHECKING:
+    from ebbtide.clients.clouds.azure_inventory import AzureInventory
 
 
 def quota_source(cloud: CloudKind, account: str) -> QuotaSource:
@@ -67,10 +70,7 @@ def inventory(account: Account) -> Inventory:
 
             return GoogleInventory(account, google_session())
         case CloudKind.AKS:
-            from ebbtide.clients.clouds.azure import azure_credential  # noqa: PLC0415
-            from ebbtide.clients.clouds.azure_inventory import AzureInventory  # noqa: PLC0415
-
-            return AzureInventory(account, azure_credential())
+            return _azure_inventory(account.id)
 
 
 def gke_clusters(project: str) -> Sequence[Mapping[str, Any]]:
@@ -84,6 +84,38 @@ def gke_clusters(project: str) -> Sequence[Mapping[str, Any]]:
     from ebbtide.clients.clouds.google_inventory import GoogleInventory  # noqa: PLC0415
 
     return GoogleInventory(Account(CloudKind.GKE, project), google_session()).clusters()
+
+
+def aks_clusters(subscription: str) -> Sequence[Mapping[str, Any]]:
+    """Return the descriptions of a subscription's clusters with their pools, as Azure Resource Manager has
+    them.
+
+    Raises:
+        CredentialsError: there are no credentials for the cloud.
+        CloudApiError: the cloud rejects the request or does not answer.
+    """
+    return _azure_inventory(subscription).clusters()
+
+
+def around_aks_cluster(subscription: str, cluster: str) -> Sequence[Mapping[str, Any]]:
+    """Return the resource group and the maintenance schedules of a cluster.
+
+    Args:
+        subscription: its subscription.
+        cluster: its resource id.
+
+    Raises:
+        CredentialsError: there are no credentials for the cloud.
+        CloudApiError: the cloud rejects the request or does not answer.
+    """
+    return _azure_inventory(subscription).around(cluster)
+
+
+def _azure_inventory(subscription: str) -> "AzureInventory":
+    from ebbtide.clients.clouds.azure import azure_credential  # noqa: PLC0415
+    from ebbtide.clients.clouds.azure_inventory import AzureInventory  # noqa: PLC0415
+
+    return AzureInventory(Account(CloudKind.AKS, subscription), azure_credential())
 
 
 def metric_source(cloud: CloudKind, store: str) -> MetricSource:

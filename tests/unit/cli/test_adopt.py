@@ -13,7 +13,7 @@ from tests.repository import ROOT
 from tests.unit.adopting import aks_shapes
 from tests.unit.adopting.gke_shapes import Document, cluster, pool
 
-_PROGRAM = f"""
+PROGRAM = f"""
 import sys
 
 sys.path.insert(0, {str(ROOT)!r})
@@ -30,7 +30,7 @@ program.deploy(cluster)
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A project without stacks, and the description of a cluster."""
     (tmp_path / "Pulumi.yaml").write_text("{name: team, runtime: python}\n")
-    (tmp_path / "__main__.py").write_text(_PROGRAM)
+    (tmp_path / "__main__.py").write_text(PROGRAM)
     _describe(tmp_path / "cluster.json", cluster("lab", "us-central1-a", [pool("admin", "e2-standard-4")]))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")

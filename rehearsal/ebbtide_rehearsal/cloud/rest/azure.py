@@ -17,12 +17,14 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import urlencode
 
+from ebbtide.analysis.recording.assumed_azure import RESOURCES
 from ebbtide.declaration.catalog.tables import rows
 from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide_rehearsal.cloud.azure import ids
 from ebbtide_rehearsal.cloud.azure.arm import CLOUD, inner
 from ebbtide_rehearsal.cloud.azure.networks import AGENT_POOL
 from ebbtide_rehearsal.cloud.azure.node_pools import message, power
+from ebbtide_rehearsal.cloud.fake_provider import as_read
 from ebbtide_rehearsal.cloud.node_pools import fleet
 from ebbtide_rehearsal.cloud.node_pools.machines import all_machines
 from ebbtide_rehearsal.cloud.pools import start, stop
@@ -238,7 +240,23 @@ _CLUSTER: Final = (
     r"/Microsoft\.ContainerService/managedClusters/[^/]+)"
 )
 _TYPE: Final = "azure-native:containerservice:ManagedCluster"
+_MAINTENANCE: Final = "azure-native:containerservice:MaintenanceConfiguration"
 _SETS: Final = "VirtualMachineScaleSets"
+_TRACKED: Final = frozenset({"location", "tags", "identity", "sku"})
+"""Properties of a resource that are beside its `properties` (Azure Resource Manager, TrackedResource)."""
+
+
+def _managed(resource: Resource, state: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the document of a resource of AKS: what its provider reads, in Azure Resource Manager's form."""
+    known = as_read(resource.type, state)
+    in_id = {*ids.names(RESOURCES[resource.type].id), "id", "name"}
+    return {
+        "id": resource.id,
+        "name": ids.last(resource.id),
+        "type": ids.azure_type(resource.id),
+        **{key: value for key, value in known.items() if key in _TRACKED},
+        "properties": {key: value for key, value in known.items() if key not in (*in_id, *_TRACKED)},
+    }
 
 
 class AzureClusters:
@@ -248,16 +266,26 @@ class AzureClusters:
         routes: operations of the API.
     """
 
-    def __init__(self, store: Store, check: Callable[[Request], None]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        check: Callable[[Request], None],
+        paged: Callable[[list[Mapping[str, Any]], Request], Mapping[str, Any]],
+    ) -> None:
         """Serve the clusters of a store.
 
         Args:
             store: the fake cloud's store.
             check: rejects requests without valid credentials or `api-version`.
+            paged: returns a page of a list.
         """
-        self._store, self._check = store, check
+        self._store, self._check, self._paged = store, check, paged
         name = "Microsoft.ContainerService/managedClusters"
+        listed = _SCOPE + r"/providers/Microsoft\.ContainerService/managedClusters"
+        schedules = f"{_CLUSTER}/maintenanceConfigurations"
         self.routes = (
+            Route(f"{name}/list", "GET", re.compile(listed), self._list),
+            Route(f"{name}/maintenanceConfigurations/read", "GET", re.compile(schedules), self._schedules),
             Route(f"{name}/read", "GET", re.compile(_CLUSTER), self._get),
             Route(f"{name}/stop/action", "POST", re.compile(f"{_CLUSTER}/stop"), self._stop),
             Route(f"{name}/start/action", "POST", re.compile(f"{_CLUSTER}/start"), self._start),
@@ -273,26 +301,28 @@ class AzureClusters:
         message = f"The Resource 'Microsoft.ContainerService/managedClusters/{name}' was not found."
         raise RefusedRequestError(404, message, "ResourceNotFound")
 
+    def _below(self, cluster: Resource, token: str) -> list[Resource]:
+        own = self._store.resources(CLOUD, token)
+        return [resource for resource in own if ids.within(resource.id, cluster.id)]
+
     def _pools(self, cluster: Resource) -> list[Mapping[str, Any]]:
-        own = [
-            resource.state
-            for resource in self._store.resources(CLOUD, AGENT_POOL)
-            if resource.id.startswith(f"{cluster.id}/")
-        ]
-        return [{"name": pool["name"], "type": pool.get("type", _SETS), "mode": pool["mode"]} for pool in own]
+        return [as_read(AGENT_POOL, pool.state) for pool in self._below(cluster, AGENT_POOL)]
 
     def _get(self, request: Request) -> Mapping[str, Any]:
-        cluster = self._cluster(request)
-        return {
-            "id": cluster.id,
-            "name": cluster.id.rpartition("/")[2],
-            "properties": {
-                "powerState": cluster.state["powerState"],
-                "provisioningState": cluster.state["provisioningState"],
-                "nodeProvisioningProfile": cluster.inputs.get("nodeProvisioningProfile"),
-                "agentPoolProfiles": self._pools(cluster),
-            },
-        }
+        return self._whole(self._cluster(request))
+
+    def _whole(self, cluster: Resource) -> Mapping[str, Any]:
+        return _managed(cluster, {**cluster.state, "agentPoolProfiles": self._pools(cluster)})
+
+    def _list(self, request: Request) -> Mapping[str, Any]:
+        self._check(request)
+        scope = f"/subscriptions/{request.names['subscription']}"
+        clusters = self._store.resources(CLOUD, _TYPE)
+        return self._paged([self._whole(item) for item in clusters if ids.within(item.id, scope)], request)
+
+    def _schedules(self, request: Request) -> Mapping[str, Any]:
+        schedules = self._below(self._cluster(request), _MAINTENANCE)
+        return self._paged([_managed(item, item.state) for item in schedules], request)
 
     def _stop(self, request: Request) -> Mapping[str, Any]:
         cluster = self._settled(request, "Running", "stopping")
@@ -379,7 +409,7 @@ class Azure:
             Route("Microsoft.Compute/locations/usages/read", "GET", re.compile(_USAGES), self._usages),
             Route("retail/prices", "GET", re.compile("/api/retail/prices"), self._retail),
             *AzureResources(store, self._check, self._listed).routes(),
-            *AzureClusters(store, self._check).routes,
+            *AzureClusters(store, self._check, self._listed).routes,
             *Prometheus(store).azure(self._check, self._check_query),
         )
 

@@ -1,0 +1,65 @@
+"""`ebbtide adopt` of an AKS cluster, read from the fake cloud's REST API."""
+
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from ebbtide.cli.entry_point import app
+from ebbtide_rehearsal.cloud.store import API_ERROR, InjectedFault
+from rehearsal.tests.fake_clouds import existing_cloud, refusals_of, settings_of
+from rehearsal.tests.unit.rest_clouds import SUBSCRIPTION, RestClouds, rest_clouds
+from tests.declarations import AKS, Declaration
+from tests.synth import synth
+from tests.unit.cli.test_adopt import PROGRAM
+
+_WINDOW = {"window": {"days": ["sunday"], "start": "02:00", "duration": "6h"}}
+_DECLARATION: Declaration = {
+    **AKS,
+    "cloud": {**AKS["cloud"], "subscription": SUBSCRIPTION, "tier": "standard", "maintenance": _WINDOW},
+}
+
+
+@pytest.fixture
+def clouds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[RestClouds]:
+    """The fake clouds, in which Azure has the cluster of a declaration, and a project without a stack."""
+    with rest_clouds(tmp_path, monkeypatch) as serving:
+        provider = existing_cloud(serving.store, _DECLARATION).configured(settings_of(_DECLARATION))
+        assert refusals_of(provider, synth(_DECLARATION)) == {}
+        (tmp_path / "Pulumi.yaml").write_text("{name: team, runtime: python}\n")
+        (tmp_path / "__main__.py").write_text(PROGRAM)
+        monkeypatch.chdir(tmp_path)
+        yield serving
+
+
+def _adopt(*words: str, status: int = 0) -> str:
+    words = ("adopt", "shared", "--subscription", SUBSCRIPTION, *words)
+    done = CliRunner().invoke(app, list(words))
+    assert done.exit_code == status, done.output
+    return " ".join(done.output.split())
+
+
+@pytest.mark.usefixtures("clouds")
+def test_a_created_cluster_is_read_back(tmp_path: Path) -> None:
+    """Cluster, pools, schedules and resource group are read, and declared as they were created."""
+    output = _adopt("--cluster", "train", "--owner", "vision-team")
+    assert "total 201 192 5 4" in output
+    written = yaml.safe_load((tmp_path / "Pulumi.shared.yaml").read_text())["config"]["ebbtide:cluster"]
+    assert written["cloud"]["maintenance"] == _WINDOW
+    assert written["cloud"]["tier"] == "standard"
+    assert {pool["name"]: pool["nodes"] for pool in written["pools"]} == {
+        pool["name"]: pool["nodes"] for pool in AKS["pools"]
+    }
+
+
+def test_a_cluster_that_cannot_be_read_is_one_answer(clouds: RestClouds) -> None:
+    """Another name, and a missing role, are errors with the way out; nothing is written."""
+    assert "There is no cluster trian" in _adopt("--cluster", "trian", status=2)
+    fault = {"status": 403, "message": "No authorization to read managedClusters."}
+    clouds.store.inject(InjectedFault(API_ERROR, "Microsoft.ContainerService/managedClusters/list", 1, fault))
+    output = _adopt("--cluster", "train", status=2)
+    assert "for the role Reader" in output
+    assert "az aks show --name train --output json" in output
+    assert not Path("Pulumi.shared.yaml").exists()
