@@ -10,6 +10,7 @@ from ebbtide.analysis.preview.stack_files import StackFiles, record_stack
 from ebbtide.analysis.recording.recording import urn_name
 from ebbtide.operations import access, pool_replacement, state, unowned
 from ebbtide.operations.failures import OperationError, explanation
+from ebbtide.operations.queue_stops import is_asleep
 from ebbtide.operations.stack import Stack
 from ebbtide.text import command_line
 
@@ -29,13 +30,17 @@ def inspect(
             are not in this one.
 
     Raises:
-        OperationError: the state, a cloud or the cluster cannot be read, or the stack has no resources.
+        OperationError: the state, a cloud or the cluster cannot be read, or the stack has no resources or is
+            asleep.
         ProgramError: the program fails.
     """
     document = stack.exported()
     if not document["deployment"].get("resources"):
         raise OperationError(f"Stack {stack.name} has no resources: nothing can differ from its state.")
     resources = read(stack)
+    queues = (item.read_outputs for item in resources if item.type.endswith(":ClusterQueue"))
+    if any(is_asleep(dict(queue)) for queue in queues if queue):
+        raise OperationError(access.asleep_message(stack.name))
     items = document["deployment"]["resources"]
     external = {item["urn"] for item in items if item.get("external")}
     resources = [resource for resource in resources if resource.urn not in external]

@@ -204,9 +204,6 @@ def test_a_review_is_one_comment(tmp_path: Path) -> None:
 def test_drift_is_one_issue_of_its_shape(tmp_path: Path) -> None:
     """An issue is opened once, updated only when the shape changes, and closed when the drift is gone."""
     project = _project(tmp_path)
-    assert STEPS["drift: Choose the stacks"].run(tmp_path, project).returncode == 0
-    matrix = json.loads((tmp_path / "GITHUB_OUTPUT").read_text().removeprefix("matrix="))
-    assert [item["stack"] for item in matrix] == ["dev", "dev-aks", "prod"]
     texts: list[str] = []
     shape = {"FAKE_DRIFT": "shape 0123456789abcdef"}
     for stack, drifted in (
@@ -242,6 +239,20 @@ def test_drift_is_one_issue_of_its_shape(tmp_path: Path) -> None:
         "Drift of dev: worse closed. Drift of prod: other open. Drift of dev: again open.",
     ]
     _commands(tmp_path)
+
+
+@pytest.mark.parametrize(("day", "chosen"), [("5", ["dev", "dev-aks"]), ("6", ["dev-aks"])])
+def test_stacks_that_sleep_are_not_read_on_weekends(day: str, chosen: list[str], tmp_path: Path) -> None:
+    """Drift is read of the stacks of no pull request, and of one that sleeps on working days alone."""
+    install_fakes(tmp_path / "bin", PROGRAMS)
+    (tmp_path / "bin/date").write_text(f"#!/bin/sh\necho {day}\n")
+    (tmp_path / "bin/date").chmod(0o755)
+    project = _project(tmp_path)
+    stacks = [{"stack": "dev", "sleeps": True}, {"stack": "dev-aks"}, {"stack": "pr-*"}]
+    (project / ".github/stacks.json").write_text(json.dumps(stacks))
+    assert STEPS["drift: Choose the stacks"].run(tmp_path, project).returncode == 0
+    matrix = json.loads((tmp_path / "GITHUB_OUTPUT").read_text().removeprefix("matrix="))
+    assert [item["stack"] for item in matrix] == chosen
 
 
 def test_a_drift_that_cannot_be_read_fails(tmp_path: Path) -> None:

@@ -90,7 +90,13 @@ def _queue(weight: str, manager: str, fields: dict[str, Any], **more: Any) -> di
 
 
 @pytest.mark.parametrize(
-    ("manager", "maker"), [("kueue", "controller"), ("manager", "controller"), ("kubectl-edit", "person")]
+    ("manager", "maker"),
+    [
+        ("kueue", "controller"),
+        ("manager", "controller"),
+        ("clusterrole-aggregation-controller", "controller"),
+        ("kubectl-edit", "person"),
+    ],
 )
 @pytest.mark.parametrize(
     ("path", "fields"),
