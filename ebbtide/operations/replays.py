@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import yaml
 
 from ebbtide.analysis.costs.charges import CLOUD_NAT, charges, cloud_nat
+from ebbtide.analysis.costs.commitments import coverages
 from ebbtide.analysis.reading.facts import RecordedPool
 from ebbtide.analysis.reading.pools import read_clusters, read_pools
 from ebbtide.analysis.recording.recording import Recording
@@ -148,8 +149,10 @@ def _charges(recording: Recording) -> dict[str, Any]:
         else:
             others.append({"item": charge.item, "hourly": charge.idle.known})
             without_price += charge.idle
+    committed = coverages(recording, read_pools(recording))
     return {
         "charges": others,
+        **({"commitments": [item.document() for item in committed]} if committed else {}),
         "withoutPrice": without_price.unknown,
         "estimated": tuple(dict.fromkeys(estimated)),
     }

@@ -9,6 +9,8 @@ from typing import Any, Final, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
+from ebbtide.analysis.costs.commitments import Coverage, Use
+from ebbtide.declaration.catalog.amounts import Amount
 from ebbtide.declaration.model.capacity import CapacityKind
 from ebbtide.placement import NodeTaint
 from ebbtide.values.kueue_api import flavors_of_queues, of_kind, selects
@@ -128,6 +130,34 @@ class Charge(Part):
         return self.hourly + (by_nodes if self.most_by_nodes is None else min(by_nodes, self.most_by_nodes))
 
 
+class CommitmentUse(Part):
+    """Use of a commitment by the nodes of a pool."""
+
+    units: int = Field(ge=1)
+    """Units of it that a node uses."""
+    part: str
+    """The part of a node that they are."""
+    hourly: float = Field(ge=0)
+    """Price of that part, US dollars per hour, which the commitment saves."""
+
+
+class Commitment(Part):
+    """Machines or accelerators that are paid for, used or not; its own price is among the charges."""
+
+    kind: str
+    """Machine type or accelerator type."""
+    count: int = Field(ge=0)
+    hourly: float = Field(ge=0)
+    """Price of one, US dollars per hour."""
+    uses: dict[str, CommitmentUse] = Field(default_factory=dict[str, CommitmentUse])
+    """Its use by each pool, in the order of its use."""
+
+    def coverage(self) -> Coverage:
+        """Return the commitment for the costs."""
+        uses = {name: Use(use.units, use.part, Amount(use.hourly)) for name, use in self.uses.items()}
+        return Coverage(self.kind, self.count, self.hourly, uses)
+
+
 class Cluster(Part):
     """A cluster, or a version of it."""
 
@@ -143,6 +173,8 @@ class Cluster(Part):
     """Labels of namespaces."""
     charges: tuple[Charge, ...] = ()
     """Charges besides nodes."""
+    commitments: tuple[Commitment, ...] = ()
+    """Commitments, each used by the nodes that no earlier one covers."""
     without_price: tuple[str, ...] = ()
     """Items without a known price: costs are lower bounds."""
     estimated: tuple[str, ...] = ()
@@ -269,7 +301,8 @@ class Declaration:
     def rates(self) -> Rates:
         """The charges as rates."""
         rates: dict[str, Rate] = {charge.item: charge.rate for charge in self.cluster.charges}
-        return Rates(rates, self.without_price, self.cluster.estimated)
+        committed = tuple(item.coverage() for item in self.cluster.commitments)
+        return Rates(rates, self.without_price, self.cluster.estimated, committed)
 
     def pool(self, name: str) -> NodePool:
         """Return a pool by name."""

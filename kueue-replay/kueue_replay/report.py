@@ -69,6 +69,21 @@ class PoolReport(DocumentPart):
     """Requests that a stock-out refused."""
 
 
+class CommitmentReport(DocumentPart):
+    """A commitment over the replay."""
+
+    item: str
+    """Name of its charge."""
+    used: Spread
+    """Share of its units' hours that nodes used."""
+    last: Spread
+    """Share of the time in which all of its units were used."""
+    more: Spread
+    """Share of the time in which nodes could have used one more."""
+    pays_above: float | None
+    """Share of use above which it costs less than the list price; null if that is unknown."""
+
+
 class NeverReport(DocumentPart):
     """Jobs that never ran, or did not end, for one reason; with the first seed."""
 
@@ -106,6 +121,8 @@ class ColumnReport(DocumentPart):
     """Its node pools."""
     others: dict[str, Spread]
     """Other charges by item, US dollars."""
+    commitments: tuple[CommitmentReport, ...] = ()
+    """Commitments, whose charges are among the others."""
     teams: dict[str, Spread]
     """Cost of the parts of nodes that each team's jobs used, US dollars."""
     options: dict[str, Spread | None]
@@ -281,6 +298,7 @@ def column(declaration: Declaration, outcomes: Sequence[Outcome], until: float) 
             item: _spread(cost.others[item] for cost in costs)
             for item in dict.fromkeys(charge.item for charge in declaration.cluster.charges)
         },
+        commitments=tuple(_commitments(declaration, costs, until)),
         teams={team: _spread(outcome.team_usd.get(team, 0.0) for outcome in outcomes) for team in teams},
         options={
             option: None
@@ -306,6 +324,21 @@ def column(declaration: Declaration, outcomes: Sequence[Outcome], until: float) 
         never=tuple(_never(first)),
         series=tuple(_series(first, costs[0], until)),
     )
+
+
+def _commitments(
+    declaration: Declaration, costs: Sequence[Ledger], until: float
+) -> Iterator[CommitmentReport]:
+    hours = max(until, 1.0) / _HOUR
+    for index, commitment in enumerate(declaration.rates.commitments):
+        uses = [cost.commitments[index] for cost in costs]
+        yield CommitmentReport(
+            item=commitment.item,
+            used=_spread(use.used / (hours * max(commitment.count, 1)) for use in uses),
+            last=_spread(use.last / hours for use in uses),
+            more=_spread(use.more / hours for use in uses),
+            pays_above=commitment.pays_above,
+        )
 
 
 def _wait(group: str, jobs: Sequence[Iterable[JobOutcome]]) -> WaitReport:

@@ -6,7 +6,7 @@ from typing import Final
 from ebbtide.text import and_list, bound, several
 from ebbtide.values import durations
 from kueue_replay.cluster import Declaration
-from kueue_replay.report import ColumnReport, Spread
+from kueue_replay.report import ColumnReport, CommitmentReport, Spread
 
 _CLEAR: Final = 0.005
 _CAUSES: Final = {
@@ -116,6 +116,8 @@ def _alone(declaration: Declaration, report: ColumnReport, jobs: int, *, named: 
     yield _sentence(report, f"{'; '.join((*undone, waited))}; {cost}{share}", named=named)
     if repeated := _repeated(report):
         yield _sentence(report, repeated, named=named)
+    for commitment in report.commitments:
+        yield _sentence(report, _committed(commitment), named=named)
 
 
 def _sentence(report: ColumnReport, words: str, *, named: bool) -> str:
@@ -128,6 +130,20 @@ def _undone(jobs: int, report: ColumnReport) -> Iterator[str]:
         yield f"{lost:,} of {several(f'{jobs:,}', 'job')} never ended"
     if missed := round(report.missed.median):
         yield f"{missed:,} of {several(report.deadlines, 'deadline')} missed"
+
+
+def _committed(commitment: CommitmentReport) -> str:
+    """Return which part of a commitment was used, and if one more or less would have cost less."""
+    used = f"{commitment.item} used {commitment.used.median * 100:.0f} %"
+    least = commitment.pays_above
+    if least is None:
+        return f"{used}, of no pool with a known price"
+    words = f"{used}, and one pays above {least * 100:.0f} %"
+    if commitment.more.median > least:
+        return f"{words}: one more would cost less, used {commitment.more.median * 100:.0f} % of the time"
+    if commitment.last.median < least:
+        return f"{words}: one less would cost less, as the last is used {commitment.last.median * 100:.0f} %"
+    return f"{words}: neither one more nor one less would cost less"
 
 
 def _repeated(report: ColumnReport) -> str:

@@ -187,7 +187,7 @@ def _reservations(pools: Sequence[ResolvedPool]) -> Iterator[Charge]:
 def _commitment(commitment: Coverage, idle: float, most: float) -> Charge:
     """Return the charge for a commitment, which nodes at on-demand prices do without."""
     share = commitment.pays_above
-    pays = "" if share is None else f"; it pays above {share:.0%} use"
+    pays = "" if share is None else f"; it pays above {share * 100:.0f} % use"
     unused = f", and {commitment.count - most:g} never" if most < commitment.count else ""
     amount = commitment.amount
     return Charge(

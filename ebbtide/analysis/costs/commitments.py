@@ -9,7 +9,7 @@ whether it is used or not; what it covers costs nothing more.
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 from ebbtide.analysis.reading.facts import Inputs
 from ebbtide.analysis.recording.recording import Recording
@@ -50,6 +50,14 @@ class Coverage:
     count: int
     usd: float
     uses: Mapping[str, Use]
+
+    def document(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        uses = {
+            name: {"units": use.units, "part": use.part, "hourly": use.price.known}
+            for name, use in self.uses.items()
+        }
+        return {"kind": self.kind, "count": self.count, "hourly": self.usd, "uses": uses}
 
     @property
     def item(self) -> str:
@@ -111,10 +119,12 @@ class Covered:
 
     Attributes:
         used: used units of each commitment.
+        wanted: units of each commitment that nodes could use, with those beyond its count.
         saved: USD per hour that each pool's nodes cost less.
     """
 
     used: tuple[float, ...]
+    wanted: tuple[float, ...]
     saved: Mapping[str, float]
 
     def rest(self, pool: str, amount: Amount) -> Amount:
@@ -129,13 +139,17 @@ def covered(commitments: Iterable[Coverage], nodes: Mapping[str, float]) -> Cove
         commitments: the commitments.
         nodes: node counts by pool.
     """
-    taken, saved, used = Counter[tuple[str, str]](), Counter[str](), list[float]()
+    taken, saved = Counter[tuple[str, str]](), Counter[str]()
+    used, wanted = list[float](), list[float]()
     for commitment in commitments:
-        left = float(commitment.count)
+        left, free = float(commitment.count), 0.0
         for name, use in commitment.uses.items():
-            own = min(nodes.get(name, 0.0) - taken[name, use.part], left / use.units)
+            others = nodes.get(name, 0.0) - taken[name, use.part]
+            own = min(others, left / use.units)
+            free += others * use.units
             taken[name, use.part] += own  # pyright: ignore[reportArgumentType] # a share of a node
             saved[name] += own * use.price.known  # pyright: ignore[reportArgumentType]
             left -= own * use.units
         used.append(commitment.count - left)
-    return Covered(tuple(used), saved)
+        wanted.append(free)
+    return Covered(tuple(used), tuple(wanted), saved)

@@ -14,7 +14,7 @@ from ebbtide.analysis.review.report import ReplaySummary
 from ebbtide.operations import replays
 from first_in import a_cluster, a_model, a_request, first_in, replayed
 from kueue_replay import Replay, render
-from kueue_replay.cluster import Charge, Cluster
+from kueue_replay.cluster import Charge, Cluster, Commitment, CommitmentUse
 from kueue_replay.replays import RequestError, TimeLimitError
 from kueue_replay.report import ReplayReport
 from kueue_replay.trace import TraceJob
@@ -293,3 +293,27 @@ def test_nothing_is_replayed_without_time() -> None:
     """One sentence says so."""
     with pytest.raises(TimeLimitError, match=r"^The first 250 jobs of the request take more than 60 s"):
         _summary(3000, iter(count(step=20_000)))
+
+
+def test_commitments_are_used_first() -> None:
+    """Commitments pay for nodes, and the result tells when one more or one less would cost less."""
+    plain = a_cluster("main")
+    hourly = next(pool.hourly for pool in plain.pools if pool.name == "t4") or 0.0
+
+    def t4(shown: ReplayReport) -> float:
+        return next(pool.usd.median for pool in shown.columns[0].pools if pool.pool == "t4" and pool.usd)
+
+    def committed(count: int, usd: float) -> ReplayReport:
+        use = CommitmentUse(units=1, part="machine", hourly=hourly)
+        commitment = Commitment(kind="n1-standard-8", count=count, hourly=usd, uses={"t4": use})
+        return report(plain.model_copy(update={"commitments": (commitment,)}), seeds=1)
+
+    without, few, many = report(plain, seeds=1), committed(1, hourly / 100), committed(9, hourly * 0.99)
+    (own,) = few.columns[0].commitments
+    assert own.pays_above == pytest.approx(0.01)
+    assert own.used == own.last
+    assert t4(without) - t4(few) == pytest.approx(own.used.median * few.until / 3600 * hourly)
+    more = f"{own.more.median * 100:.0f} %"
+    assert few.verdict[-1].endswith(f"one more would cost less, used {more} of the time.")
+    assert t4(many) == pytest.approx(0)
+    assert "one less would cost less, as the last is used 0 %" in many.verdict[-1]

@@ -1,11 +1,12 @@
 """The report of a rehearsal as a document: steps, cost and nodes over simulated time, and scale-down."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
 from ebbtide.analysis.costs.charges import CLOUD_NAT, charges, cloud_nat
+from ebbtide.analysis.costs.commitments import Coverage, Covered, coverages, covered
 from ebbtide.analysis.reading.pools import read_clusters, read_pools
 from ebbtide.analysis.recording.recording import Recording
 from ebbtide.declaration.catalog.amounts import Amount
@@ -125,11 +126,28 @@ class Rates:
         by_item: the rate of each item.
         unknown: items without a known price.
         estimated: items with an estimated price.
+        commitments: commitments, which pay for parts of nodes; their own charges are among the items.
     """
 
     by_item: Mapping[str, Rate] = field(default_factory=dict[str, Rate])
     unknown: tuple[str, ...] = ()
     estimated: tuple[str, ...] = ()
+    commitments: tuple[Coverage, ...] = ()
+
+
+@dataclass(slots=True)
+class CommitmentUse:
+    """Hours of a commitment.
+
+    Attributes:
+        used: hours of its units that nodes used.
+        last: hours in which all of them were used.
+        more: hours in which nodes could have used one more.
+    """
+
+    used: float = 0.0
+    last: float = 0.0
+    more: float = 0.0
 
 
 @dataclass(slots=True)
@@ -139,20 +157,22 @@ class Ledger:
     Attributes:
         pools: nodes by pool; those without a known price add nothing.
         others: other charges by item.
+        commitments: use of each commitment.
         total: at each event that changes a rate: simulated seconds, the total until then, and US dollars per
             hour from then on.
     """
 
     pools: defaultdict[str, float] = field(default_factory=lambda: defaultdict[str, float](float))
     others: defaultdict[str, float] = field(default_factory=lambda: defaultdict[str, float](float))
+    commitments: tuple[CommitmentUse, ...] = ()
     total: list[tuple[float, float, float]] = field(default_factory=list[tuple[float, float, float]])
 
 
 def rates(recording: Recording) -> Rates:
     """Return the charges of a recorded program, without those of its pools."""
     by_item: dict[str, Rate] = {}
-    without_price, estimated = Amount(), list[str]()
-    for charge in charges(recording, read_clusters(recording), read_pools(recording)):
+    without_price, estimated, pools = Amount(), list[str](), read_pools(recording)
+    for charge in charges(recording, read_clusters(recording), pools):
         if charge.pool:
             without_price += charge.maximum
             estimated += charge.maximum.estimated
@@ -160,7 +180,8 @@ def rates(recording: Recording) -> Rates:
             without_price += charge.idle
             known = by_item.get(charge.item, _nothing)
             by_item[charge.item] = _sum(known, _nat if charge.item == CLOUD_NAT else _flat(charge.idle.known))
-    return Rates(by_item, without_price.unknown, tuple(dict.fromkeys(estimated)))
+    committed = coverages(recording, pools)
+    return Rates(by_item, without_price.unknown, tuple(dict.fromkeys(estimated)), committed)
 
 
 def ledger(events: Iterable[Event], now: float, other: Rates) -> Ledger:
@@ -171,28 +192,16 @@ def ledger(events: Iterable[Event], now: float, other: Rates) -> Ledger:
         now: simulated seconds since the start; existing nodes and clusters cost until then.
         other: charges besides nodes, from the creation of a cluster to the deletion of the last one.
     """
-    costs = Ledger()
+    costs = Ledger(commitments=tuple(CommitmentUse() for _ in other.commitments))
+    without = Rates(commitments=other.commitments)
     nodes: dict[str, tuple[str, float | None]] = {}
     clusters: set[str] = set()
     at = 0.0
 
-    def book(end: float) -> float:
-        """Charge the time since the last event, and return the total."""
-        hours = (end - at) / _HOUR
-        for pool, hourly in nodes.values():
-            costs.pools[pool] += (hourly or 0.0) * hours
-        for item, rate in other.by_item.items() if clusters else ():
-            costs.others[item] += rate(len(nodes)) * hours
-        return sum(costs.pools.values()) + sum(costs.others.values())
-
-    def hourly() -> float:
-        rates = (rate(len(nodes)) for rate in other.by_item.values()) if clusters else ()
-        return sum(usd or 0.0 for _, usd in nodes.values()) + sum(rates)
-
     for event in events:
         if event.kind not in ("node-added", "node-removed", "cluster-created", "cluster-deleted"):
             continue
-        total = book(event.at)
+        total = _book(costs, nodes, (event.at - at) / _HOUR, other if clusters else without)
         at = event.at
         match event.kind:
             case "node-added":
@@ -203,9 +212,41 @@ def ledger(events: Iterable[Event], now: float, other: Rates) -> Ledger:
                 clusters.add(event.facts["id"])
             case _:
                 clusters.discard(event.facts["id"])
-        costs.total.append((at, total, hourly()))
-    costs.total.append((now, book(now), hourly()))
+        costs.total.append((at, total, _hourly(nodes, other if clusters else without)))
+    rates = other if clusters else without
+    costs.total.append((now, _book(costs, nodes, (now - at) / _HOUR, rates), _hourly(nodes, rates)))
     return costs
+
+
+_Nodes = Mapping[str, tuple[str, float | None]]
+"""Pool and price per hour of each node."""
+
+
+def _book(costs: Ledger, nodes: _Nodes, hours: float, other: Rates) -> float:
+    """Charge some hours, and return the total."""
+    for pool, hourly in nodes.values():
+        costs.pools[pool] += (hourly or 0.0) * hours
+    for item, rate in other.by_item.items():
+        costs.others[item] += rate(len(nodes)) * hours
+    effect = _covered(nodes, other)
+    for pool, usd in effect.saved.items():
+        costs.pools[pool] -= usd * hours
+    numbers = zip(other.commitments, effect.used, effect.wanted, strict=True)
+    for use, (committed, used, wanted) in zip(costs.commitments, numbers, strict=True):
+        use.used += used * hours
+        use.last += hours * (wanted >= committed.count)
+        use.more += hours * (wanted > committed.count)
+    return sum(costs.pools.values()) + sum(costs.others.values())
+
+
+def _hourly(nodes: _Nodes, other: Rates) -> float:
+    rates = (rate(len(nodes)) for rate in other.by_item.values())
+    saved = sum(_covered(nodes, other).saved.values())
+    return sum(usd or 0.0 for _, usd in nodes.values()) - saved + sum(rates)
+
+
+def _covered(nodes: _Nodes, other: Rates) -> Covered:
+    return covered(other.commitments, Counter(pool for pool, _ in nodes.values()))
 
 
 def timed(events: Iterable[Event], time: ClusterTime) -> list[Event]:

@@ -51,7 +51,7 @@ def test_committed_machines_cost_their_price_alone(
     own = after[f"commitment of 3 {machine}"]
     assert own.idle == own.maximum == Amount(usd * 3)
     assert own.on_demand == Amount()
-    assert own.note == "1 used idle, 3 at most; it pays above 50% use"
+    assert own.note == "1 used idle, 3 at most; it pays above 50 % use"
     pool, listed_pool = after["pool work"], before["pool work"]
     assert listed_pool.idle.known - pool.idle.known == pytest.approx(listed)
     assert listed_pool.maximum.known - pool.maximum.known == pytest.approx(3 * listed)
@@ -71,7 +71,7 @@ def test_committed_accelerators() -> None:
     saved = _charges(plain)["pool work"].maximum.known - after["pool work"].maximum.known
     assert saved == pytest.approx(4 * t4)
     (own,) = [charge for charge in after.values() if charge.committed]
-    assert own.note == f"0 used idle, 4 at most, and 4 never; it pays above {0.2 / t4:.0%} use"
+    assert own.note == f"0 used idle, 4 at most, and 4 never; it pays above {20 / t4:.0f} % use"
 
 
 def test_spot_is_not_covered() -> None:
@@ -90,7 +90,7 @@ def test_a_commitment_in_previews_and_in_the_cost_now() -> None:
     commitment = {"machines": "n2-standard-8", "count": 2, "usdPerHour": 0.1}
     recording = synth(declaration | {"commitments": [commitment]})
     (words,) = dict(cost_notes(preview_of(recording)))["Committed"]
-    use = f"0 used idle, 2 at most; it pays above {0.1 / listed:.0%} use"
+    use = f"0 used idle, 2 at most; it pays above {10 / listed:.0f} % use"
     assert words == f"commitment of 2 n2-standard-8, $0.20 per hour: {use}"
     with_it, without = rates_of(recording), rates_of(synth(declaration))
     for nodes in range(5):
