@@ -69,41 +69,16 @@ def test_default_image_of_a_queue(profile: Path, queue: str) -> None:
     assert container["image"] == DEV.default_image(queue="a100")
 
 
+_EVERYTHING = """job train --image busybox --pool t4-spot -n lab --gpus 4 --cpu 2 --memory 40Gi --retries 5
+    --fail-on 42 --fail-on 3 --ttl 2h --max-run 6h --env A=1 --env B=x=y --service-account vision
+    --secret-env WANDB_API_KEY=tracker/api-key --secret-volume tracker=/secrets --shared-memory 8Gi
+    --image-pull-secret ours --image-pull-secret theirs --run-as-user 1000 --volume shared --mount-path /work
+    -- python train.py --fast"""
+
+
 def test_a_job_with_everything(profile: Path) -> None:
     """The same manifest as from Python with the same fields."""
-    done = _ebbtide(
-        *(
-            "job",
-            "train",
-            "--profile",
-            str(profile),
-            "--image",
-            "busybox",
-            "--pool",
-            "t4-spot",
-            "-n",
-            "lab",
-        ),
-        *(
-            "--gpus",
-            "4",
-            "--cpu",
-            "2",
-            "--memory",
-            "40Gi",
-            "--retries",
-            "5",
-            "--fail-on",
-            "42",
-            "--fail-on",
-            "3",
-        ),
-        *("--ttl", "2h", "--max-run", "6h", "--env", "A=1", "--env", "B=x=y", "--service-account", "vision"),
-        *("--secret-env", "WANDB_API_KEY=tracker/api-key", "--secret-volume", "tracker=/secrets"),
-        *("--shared-memory", "8Gi", "--image-pull-secret", "ours", "--image-pull-secret", "theirs"),
-        *("--run-as-user", "1000"),
-        *("--volume", "shared", "--mount-path", "/work", "--", "python", "train.py", "--fast"),
-    )
+    done = _ebbtide(*_EVERYTHING.split(), EBBTIDE_PROFILE=str(profile))
     assert done.returncode == 0, done.stderr
     assert yaml.safe_load(done.stdout) == job(
         DEV,
@@ -155,17 +130,8 @@ def test_a_priority(profile: Path) -> None:
 def test_options_are_shared() -> None:
     """A sweep has every option of a task that a Job has, each with a sentence."""
     job_help, sweep_help = (_ebbtide(command, "--help", COLUMNS="200").stdout for command in ("job", "sweep"))
-    for option in (
-        "--gpus",
-        "--priority",
-        "--shared-memory",
-        "--image-pull-secret",
-        "--secret-env",
-        "--secret-volume",
-        "--submit",
-        "--context",
-        "--fail-on",
-    ):
+    shared = "gpus priority shared-memory image-pull-secret secret-env secret-volume submit context fail-on"
+    for option in (f"--{name}" for name in shared.split()):
         assert option in job_help
         assert option in sweep_help
 

@@ -40,6 +40,11 @@ def _problems(profile: Profile = DEV, **fields: Any) -> tuple[str, ...]:
     return raised.value.problems
 
 
+def _job(profile: Profile = DEV, **fields: Any) -> dict[str, Any]:
+    given: Any = {"name": "train", "image": "busybox"} | fields
+    return job(profile, **given)
+
+
 def _pod(manifest: dict[str, Any]) -> dict[str, Any]:
     return manifest["spec"]["template"]["spec"]
 
@@ -121,15 +126,14 @@ def test_a_job_on_a_pool() -> None:
 
 def test_a_token_is_mounted_for_a_named_account_alone() -> None:
     """The account's own setting decides then; a team's `worker` mounts none either."""
-    alone: dict[str, Any] = {"name": "train", "image": "busybox", "pool": "cpu-spot"}
-    assert _pod(job(DEV, **alone))["automountServiceAccountToken"] is False
-    named: dict[str, Any] = {**alone, "service_account": "vision"}
-    assert "automountServiceAccountToken" not in _pod(job(DEV, **named))
+    assert _pod(_job(pool="cpu-spot"))["automountServiceAccountToken"] is False
+    named = _job(pool="cpu-spot", service_account="vision")
+    assert "automountServiceAccountToken" not in _pod(named)
 
 
 def test_a_user_that_is_not_root_satisfies_restricted() -> None:
     """Everything that the standard asks for, and a group that volumes are writable for."""
-    pod = _pod(job(DEV, name="train", image="busybox", pool="cpu-spot", run_as_user=1000))
+    pod = _pod(_job(pool="cpu-spot", run_as_user=1000))
     assert pod["securityContext"] == {
         "runAsNonRoot": True,
         "runAsUser": 1000,
@@ -162,7 +166,7 @@ def test_a_changed_taint_is_followed() -> None:
     """A changed taint of a pool needs no other change."""
     pools = [dict(item) for item in GKE["pools"]]
     pools[1]["taints"] = [{"key": "preemptible", "value": "true"}]
-    manifest = job(derived(changed(GKE, pools=pools)), name="train", image="busybox", pool="cpu")
+    manifest = _job(derived(changed(GKE, pools=pools)), pool="cpu")
     assert _pod(manifest)["tolerations"] == [
         {"key": "preemptible", "operator": "Equal", "value": "true", "effect": "NoSchedule"}
     ]
@@ -170,9 +174,7 @@ def test_a_changed_taint_is_followed() -> None:
 
 def test_a_job_in_a_queue() -> None:
     """A Job in a queue is suspended, names its local queue, and leaves placement to the flavor."""
-    manifest = job(
-        DEV, name="train", image="busybox", queue="a100", gpus=1, cpu="2", memory="4Gi", max_run="12h"
-    )
+    manifest = _job(queue="a100", gpus=1, cpu="2", memory="4Gi", max_run="12h")
     assert manifest["metadata"] == {
         "name": "train",
         "namespace": "vision",
@@ -185,11 +187,11 @@ def test_a_job_in_a_queue() -> None:
 
 def test_nodes_are_asked_for_no_longer_than_they_live() -> None:
     """A run without a limit of its own has the queued pool's; a pool that is not queued needs none."""
-    queued = job(DEV, name="train", image="busybox", queue="a100", gpus=1, cpu="1", memory="1Gi")
+    queued = _job(queue="a100", gpus=1, cpu="1", memory="1Gi")
     assert queued["metadata"]["annotations"] == {
         "provreq.kueue.x-k8s.io/maxRunDurationSeconds": str(7 * 24 * 3600)
     }
-    plain = job(DEV, name="train", image="busybox", queue="t4", gpus=1, cpu="1", memory="1Gi", max_run="1h")
+    plain = _job(queue="t4", gpus=1, cpu="1", memory="1Gi", max_run="1h")
     assert "annotations" not in plain["metadata"]
 
 
@@ -216,25 +218,23 @@ def test_the_stories_queued_job() -> None:
 
 def test_no_bucket_mount_on_aks() -> None:
     """There, what mounts a volume is no part of the pod."""
-    manifest = job(DEV_AKS, name="train", image="busybox", pool=DEV_AKS.pools[1].name, volume="shared")
+    manifest = _job(DEV_AKS, pool=DEV_AKS.pools[1].name, volume="shared")
     assert "metadata" not in manifest["spec"]["template"]
 
 
 def test_scale_down_waits_for_a_job_that_keeps_its_node() -> None:
     """The autoscaler does not evict its pods; those of any other Job have no annotation."""
-    fields: dict[str, Any] = {"name": "train", "image": "busybox", "pool": "cpu-spot"}
-    kept: dict[str, Any] = {**fields, "keep_node": True}
-    assert job(DEV, **kept)["spec"]["template"]["metadata"]["annotations"] == {
+    assert _job(pool="cpu-spot", keep_node=True)["spec"]["template"]["metadata"]["annotations"] == {
         "cluster-autoscaler.kubernetes.io/safe-to-evict": "false"
     }
-    assert "metadata" not in job(DEV, **fields)["spec"]["template"]
+    assert "metadata" not in _job(pool="cpu-spot")["spec"]["template"]
 
 
 def test_the_bucket_mount_needs_room() -> None:
     """Work that leaves no capacity for it on a node would stay pending."""
     room = DEV.pool("cpu-spot").cpu_m
-    fields: dict[str, Any] = {"name": "train", "image": "busybox", "pool": "cpu-spot", "cpu": f"{room}m"}
-    job(DEV, **fields)
+    fields: dict[str, Any] = {"pool": "cpu-spot", "cpu": f"{room}m"}
+    _job(**fields)
     (problem,) = _problems(DEV, **fields | {"volume": "shared"})
     assert problem.endswith(f"offers pods {room - 250}m beside the bucket mount.")
 
@@ -322,7 +322,7 @@ def test_everything_wrong_is_said_at_once() -> None:
 @pytest.mark.parametrize("queue", ["a100", "big", "vision/big"])
 def test_names_of_a_queue(queue: str) -> None:
     """A queue is named as declared, or by a LocalQueue, as a preview shows it."""
-    made = job(DEV, name="train", image="busybox", queue=queue, gpus=1, cpu="1", memory="1Gi")
+    made = _job(queue=queue, gpus=1, cpu="1", memory="1Gi")
     assert made["metadata"]["labels"] == {"kueue.x-k8s.io/queue-name": "big"}
     assert made["metadata"]["namespace"] == "vision"
 
@@ -334,26 +334,19 @@ def test_a_local_name_of_several_queues() -> None:
         for name, queue in (("vision", "t4"), ("speech", "a100"))
     ]
     profile = derived(changed(GKE, teams=teams))
-    fields: Any = {"name": "train", "image": "busybox", "gpus": 1, "cpu": "1", "memory": "1Gi"}
+    fields: Any = {"gpus": 1, "cpu": "1", "memory": "1Gi"}
     (problem,) = _problems(profile, **fields, queue="mine")
     assert problem == "Several queues have the name mine: write one of vision/mine, speech/mine."
-    assert job(profile, **fields, queue="mine", namespace="vision")["metadata"]["namespace"] == "vision"
+    assert _job(profile, **fields, queue="mine", namespace="vision")["metadata"]["namespace"] == "vision"
 
 
 def test_a_queue_in_several_namespaces() -> None:
     """The namespace must be given."""
     teams = [{"name": "vision"}, {"name": "speech"}]
     profile = derived(changed(GKE, teams=teams))
-    fields: Any = {
-        "name": "train",
-        "image": "busybox",
-        "queue": "t4",
-        "gpus": 1,
-        "cpu": "1",
-        "memory": "1Gi",
-    }
+    fields: Any = {"queue": "t4", "gpus": 1, "cpu": "1", "memory": "1Gi"}
     assert _problems(profile, **fields) == ("namespace is needed: queue t4 is in speech, vision.",)
-    made = job(profile, **fields, namespace="speech")
+    made = _job(profile, **fields, namespace="speech")
     assert made["metadata"]["namespace"] == "speech"
 
 
@@ -366,8 +359,8 @@ def test_a_misspelt_field() -> None:
 def test_no_gpu_on_nodes_with_gpus_is_meant_when_said() -> None:
     """With gpus=0 the pod goes there and requests none."""
     for target in ({"pool": "t4-spot"}, {"queue": "t4"}):
-        fields: Any = {"name": "train", "image": "busybox", "cpu": "1", "memory": "1Gi", **target}
-        (container,) = _pod(job(DEV, **fields, gpus=0))["containers"]
+        fields: Any = {"cpu": "1", "memory": "1Gi", **target}
+        (container,) = _pod(_job(**fields, gpus=0))["containers"]
         assert container["resources"] == {
             "requests": {"cpu": "1", "memory": "1Gi"},
             "limits": {"memory": "1Gi"},
@@ -389,8 +382,8 @@ def test_a_queue_with_cpu_nodes_needs_no_gpus() -> None:
         },
     ]
     mixed = derived(changed(GKE, pools=pools, queues=queues, teams=[{"name": "vision"}]))
-    fields: Any = {"name": "train", "image": "busybox", "queue": "mixed", "memory": "4Gi"}
-    job(mixed, **fields, cpu="2")
+    fields: Any = {"queue": "mixed", "memory": "4Gi"}
+    _job(mixed, **fields, cpu="2")
     (problem,) = _problems(mixed, **fields, cpu="10")
     assert problem.startswith("gpus is missing, and queue mixed has only nodes with 1 nvidia-tesla-t4")
 
@@ -400,9 +393,9 @@ def test_a_required_queue_is_named_before_anything_runs() -> None:
     with pytest.raises(
         WorkloadError, match="In namespace vision, work must use pool t4-spot through a queue"
     ):
-        job(DEV, name="train", image="busybox", pool="t4-spot", namespace="vision", gpus=1)
-    assert job(DEV, name="train", image="busybox", pool="t4-spot", namespace="other", gpus=1)
-    assert job(DEV, name="train", image="busybox", pool="cpu-spot", namespace="vision")
+        _job(pool="t4-spot", namespace="vision", gpus=1)
+    assert _job(pool="t4-spot", namespace="other", gpus=1)
+    assert _job(pool="cpu-spot", namespace="vision")
 
 
 def test_a_restricted_namespace_needs_a_user() -> None:
@@ -410,7 +403,7 @@ def test_a_restricted_namespace_needs_a_user() -> None:
     pods."""
     team = {"name": "vision", "namespace": {"name": "vision", "podSecurity": "restricted"}}
     restricted = derived(changed(GKE, queues=[{"name": "cpu", "pools": ["cpu"]}], teams=[team]))
-    fields: Any = {"name": "train", "image": "busybox", "queue": "cpu", "cpu": "1", "memory": "1Gi"}
+    fields: Any = {"queue": "cpu", "cpu": "1", "memory": "1Gi"}
     (problem,) = _problems(restricted, **fields)
     assert problem.startswith("In namespace vision, the API server refuses pods that may run as root")
-    assert job(restricted, **fields, run_as_user=1000)
+    assert _job(restricted, **fields, run_as_user=1000)
