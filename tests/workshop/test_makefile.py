@@ -54,11 +54,6 @@ def test_preview_installs_the_command_without_a_network() -> None:
     assert planned.index("-r requirements.txt") < planned.index("--editable .") < planned.index("bin/ebbtide")
 
 
-def test_preview_takes_a_stack() -> None:
-    """`STACK` says which stack is previewed."""
-    assert "ebbtide preview pr" in _would_run("preview", "STACK=pr")
-
-
 @pytest.mark.parametrize("step", ["ruff check", "ruff format --check", "lint-imports", "pyright", "pytest"])
 def test_test_runs_every_check(step: str) -> None:
     """`make test` omits none of the checks."""
@@ -93,16 +88,3 @@ def test_another_python_makes_the_environment_again(tmp_path: Path) -> None:
         planned = _make("--dry-run", f"VENV={environment}", "preview", f"PYTHON={python}").stdout
         assert (again in planned, "-r requirements.txt" in planned) == (makes, makes)
     assert again not in _make("--dry-run", f"VENV={environment}", "preview").stdout
-
-
-def test_the_lowest_versions_are_those_of_every_extra() -> None:
-    """`make lowest` resolves the direct requirements of all extras to their lower bounds."""
-    planned = _would_run("lowest")
-    assert "--resolution lowest-direct --all-extras -r pyproject.toml" in planned
-
-
-def test_continuous_integration_runs_the_tests() -> None:
-    """`.ci/run` runs all three suites and builds the site, and stops at the first failure."""
-    text = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
-    assert "set -euo pipefail" in text
-    assert text.endswith("\nmake test\nmake site\nmake test-rehearsal\nmake rehearse\n")

@@ -38,19 +38,6 @@ def site(tmp_path: Path, request: pytest.FixtureRequest) -> Generator[Checkout]:
         yield site
 
 
-def test_a_stack_comes_up_stays_the_same_and_goes(site: Checkout) -> None:
-    """After `up`, neither `refresh` nor `up` has anything to change."""
-    terminal = site.terminal
-    terminal.run("pulumi preview --stack dev")
-    terminal.run("pulumi up --stack dev")
-    assert "lined" in terminal.run("pulumi stack output clusterName --stack dev")
-    terminal.run("pulumi up --stack dev --expect-no-changes")
-    terminal.run("pulumi refresh --stack dev --expect-no-changes")
-    terminal.run("pulumi up --stack dev --expect-no-changes")
-    terminal.run("pulumi destroy --stack dev")
-    terminal.run("pulumi stack rm dev --yes")
-
-
 def test_an_existing_namespace_is_not_taken_over(site: Checkout, monkeypatch: pytest.MonkeyPatch) -> None:
     """An existing one is refused as a team's own, and stays with its contents if used as it is; that of an
     interrupted update is the stack's."""
