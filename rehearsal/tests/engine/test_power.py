@@ -122,8 +122,8 @@ def test_clusters_that_are_never_stopped(tmp_path: Path, monkeypatch: pytest.Mon
         stack.declare(_ephemeral(CloudKind.AKS))
         stack.up()
         cluster = next(item for item in store.resources() if item.type.endswith(":ManagedCluster"))
-        provisioning = {**cluster.inputs, "nodeProvisioningProfile": {"mode": "Auto"}}
-        store.put(replace(cluster, inputs=provisioning))
+        mode = {"nodeProvisioningProfile": {"mode": "Auto"}}
+        store.put(replace(cluster, inputs={**cluster.inputs, **mode}, state={**cluster.state, **mode}))
         with rest_clouds(tmp_path, monkeypatch, store=store):
             power = _power(stack)
             assert "node auto-provisioning" in power.refusal()
