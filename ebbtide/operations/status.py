@@ -1,7 +1,7 @@
 """Status of a stack: nodes, work, queues, use of GPUs, and cost, from its state and its cluster's API."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import Enum, auto
@@ -26,12 +26,13 @@ from ebbtide.operations.status_report import (
     GpuStatus,
     PoolStatus,
     QueueStatus,
+    ReservationStatus,
     Status,
     UnusedGpus,
     WaitingWork,
     WorkStatus,
 )
-from ebbtide.operations.work import Snapshot, pools_of_nodes, root_of, roots, take_snapshot, work
+from ebbtide.operations.work import Snapshot, Work, pools_of_nodes, root_of, roots, take_snapshot, work
 from ebbtide.placement import PoolProfile, Profile
 from ebbtide.values import clock
 from ebbtide.values.kueue_api import API_PATH
@@ -320,6 +321,7 @@ def status(
     nodes = [node for node in snapshot.nodes if node["metadata"]["name"] in own]
     queues = queue_statuses(queueing, snapshot, profile, now)
     waiting = {(item.kind, item.namespace, item.name) for queue in queues for item in queue.waiting}
+    running = work(snapshot, profile, source.state)
     return Status(
         stack=source.name,
         cluster=profile.cluster,
@@ -344,13 +346,50 @@ def status(
                 pods=item.pods,
                 pools=item.pools,
             )
-            for item in work(snapshot, profile, source.state)
+            for item in running
             if (item.kind, item.namespace, item.name) not in waiting
         ),
         queues=queues,
+        reservations=tuple(_reservations(source.rates, snapshot, running)),
         gpus=gpus,
         cost=_cost(nodes, source.rates, spent, now),
     )
+
+
+def _reservations(rates: Rates, snapshot: Snapshot, running: list[Work]) -> Iterator[ReservationStatus]:
+    """Yield the requested reservations, with the work on their pools that may run past their end."""
+    ends = _latest_ends(snapshot)
+    for item in rates.items:
+        if item.begins and item.ends:
+            on_pool = [work for work in running if item.reserves in work.pools]
+            past = [
+                f"{work.kind} {work.name} in {work.namespace}"
+                for work in on_pool
+                if not (latest := ends.get((work.kind, work.namespace, work.name))) or latest > item.ends
+            ]
+            yield ReservationStatus(
+                pool=item.reserves, begins=item.begins, ends=item.ends, ends_work=tuple(past)
+            )
+
+
+def _latest_ends(snapshot: Snapshot) -> dict[tuple[str, str, str], datetime | None]:
+    """Return the latest end of running work, by kind, namespace and name: of its Job, or else of the attempts
+    that its pods are; None without a time limit."""
+    owners = roots(snapshot)
+    ends: dict[tuple[str, str, str], datetime | None] = {}
+    for pod in snapshot.pods:
+        item = root_of("Pod", pod, owners)
+        key, end = (item.kind, item.namespace, item.name), _end(pod)
+        latest = ends.get(key, end)
+        ends[key] = max(latest, end) if latest and end else None
+    whole = {("Job", _namespace(job), _name(job)): _end(job) for job in snapshot.controllers.get("Job", ())}
+    return ends | {key: end for key, end in whole.items() if end}
+
+
+def _end(item: Object) -> datetime | None:
+    """Return the end of a started Job or pod with a time limit."""
+    seconds, start = part(item, "spec").get("activeDeadlineSeconds"), text(item, "status", "startTime")
+    return datetime.fromisoformat(start) + timedelta(seconds=int(seconds)) if seconds and start else None
 
 
 def _pool(pool: PoolProfile, nodes: list[Object], prices: Rates, now: datetime) -> PoolStatus:

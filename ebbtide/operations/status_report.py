@@ -98,6 +98,19 @@ class QueueStatus(DocumentPart):
     """Work that is not admitted, oldest first."""
 
 
+class ReservationStatus(DocumentPart):
+    """A reservation that the stack has requested for a pool."""
+
+    pool: str
+    """Name of the pool."""
+    begins: datetime
+    """Its begin."""
+    ends: datetime
+    """Its end, at which the cloud ends the machines."""
+    ends_work: tuple[str, ...]
+    """Work on the pool without a time limit before the end, such as `Job train in vision`."""
+
+
 class UnusedGpus(DocumentPart):
     """GPUs that a pod holds and has not used for an hour."""
 
@@ -165,6 +178,8 @@ class Status(DocumentPart):
     """Work outside of queues or admitted by them, oldest first."""
     queues: tuple[QueueStatus, ...]
     """Queues."""
+    reservations: tuple[ReservationStatus, ...] = ()
+    """Requested reservations."""
     gpus: GpuStatus | None
     """Use of the GPUs; null for a cluster without GPU pools."""
     cost: CostStatus
@@ -199,6 +214,7 @@ def tables(status: Status) -> RenderableType:
         Text(),
         *_work(status.work, status.time),
         *_queues(status.queues, status.time),
+        *(Text(_reservation(item, status.time)) for item in status.reservations),
         *map(Text, _gpus(status.gpus)),
         *map(Text, _cost(status)),
         Text(_expiry(status)),
@@ -307,6 +323,20 @@ def _gpus(gpus: GpuStatus | None) -> Iterator[str]:
         yield f"Pod {item.pod} in {item.namespace} holds {held} on {item.node}, unused for an hour."
     if len(gpus.unused) > _SHOWN:
         yield f"… and {len(gpus.unused) - _SHOWN} more pods with unused GPUs."
+
+
+def _reservation(item: ReservationStatus, now: datetime) -> str:
+    name = f"The reservation of pool {item.pool}"
+    if now < item.begins:
+        return f"{name} begins at {in_utc(item.begins)}, in {durations.elapsed(item.begins - now)}."
+    if now >= item.ends:
+        return f"{name} ended at {in_utc(item.ends)}: no machine comes for the pool."
+    ends = f"{name} ends at {in_utc(item.ends)}, in {durations.elapsed(item.ends - now)}"
+    if not item.ends_work:
+        return f"{ends}."
+    shown = ", ".join(item.ends_work[:_SHOWN])
+    more = f" and {len(item.ends_work) - _SHOWN} more" if len(item.ends_work) > _SHOWN else ""
+    return f"{ends}, and with it work that has no time limit before: {shown}{more}."
 
 
 def _cost(status: Status) -> Iterator[str]:

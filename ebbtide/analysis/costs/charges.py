@@ -49,6 +49,7 @@ class Charge:
         maximum: charge at the maximum node counts.
         on_demand: `maximum` at on-demand prices.
         note: condition, such as a free tier.
+        reserves: pool whose machines it reserves; empty for other charges.
         committed: number of committed machines or accelerators; 0 for other charges.
         pays_above: for a commitment, the share of use above which it costs less than the list price; None if
             unknown, and for other charges.
@@ -62,6 +63,7 @@ class Charge:
     maximum: Amount
     on_demand: Amount
     note: str = ""
+    reserves: str = ""
     committed: int = 0
     pays_above: float | None = None
     begins: datetime | None = None
@@ -179,6 +181,7 @@ def _reservations(pools: Sequence[ResolvedPool]) -> Iterator[Charge]:
                 maximum=calendar * pool.max_nodes,
                 on_demand=on_demand * pool.max_nodes,
                 note="in its period, used or not",
+                reserves=pool.name,
                 begins=period[0],
                 ends=period[1],
             )
@@ -240,12 +243,13 @@ def _volumes(recording: Recording, cluster: ClusterFacts) -> Iterator[Charge]:
 
 @dataclass(frozen=True, slots=True)
 class BilledItem:
-    """An item that is billed independently of nodes, with its amount; begin and end as for `Charge`."""
+    """An item that is billed independently of nodes, with its amount; the others as for `Charge`."""
 
     name: str
     amount: Amount
     begins: datetime | None = None
     ends: datetime | None = None
+    reserves: str = ""
 
     def is_billed(self, now: datetime) -> bool:
         """Return whether it is billed at a time."""
@@ -319,7 +323,7 @@ def rates_of(recording: Recording) -> Rates:
         idle=total(charge.idle for charge in items),
         idle_of_nodes=total(charge.idle for charge in items if charge.pool),
         items=tuple(
-            BilledItem(charge.item, charge.maximum, charge.begins, charge.ends)
+            BilledItem(charge.item, charge.maximum, charge.begins, charge.ends, charge.reserves)
             for charge in items
             if not charge.pool and charge.item != CLOUD_NAT
         ),

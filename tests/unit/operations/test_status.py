@@ -322,3 +322,48 @@ def test_a_sleeping_stack_is_named_first() -> None:
         shown = _status(snapshot, queueing=QueueObjects(cluster_queues=(queue,)))
         assert shown.asleep is is_asleep
         assert (_text(shown).splitlines()[1] == sentence) is is_asleep
+
+
+@pytest.mark.parametrize(
+    ("begins", "ends", "words"),
+    [
+        (30, 90, "begins at 2026-11-21 12:30 UTC, in 30 min 0 s."),
+        (-90, -30, "ended at 2026-11-21 11:30 UTC: no machine comes for the pool."),
+    ],
+)
+def test_a_reservation_is_counted_down(begins: int, ends: int, words: str) -> None:
+    """A reservation that has not begun, or has ended, is not billed."""
+    report = _reserved(begins, ends)
+    assert report.cost.usd_per_hour == 0.15
+    assert f"The reservation of pool spot {words}" in " ".join(_text(report).split())
+
+
+def test_the_end_of_a_reservation_names_the_work_that_it_ends() -> None:
+    """Work on the pool without a time limit before the end is named; a Job that ends before is not."""
+    report = _reserved(-30, 90)
+    (reservation,) = report.reservations
+    assert reservation.ends_work == ("Job long in research", "Job open in research")
+    words = "in 1 h 30 min, and with it work that has no time limit before: Job long in research, Job open in"
+    assert words in " ".join(_text(report).split())
+    assert report.cost.usd_per_hour == 2.15
+
+
+def _reserved(begins: int, ends: int) -> Status:
+    """Return a status with three Jobs on a pool whose reservation begins and ends in minutes."""
+    period = (NOW + timedelta(minutes=begins), NOW + timedelta(minutes=ends))
+    reservation = BilledItem("reservation of pool spot", Amount(2.0), *period, "spot")
+    prices = replace(_PRICES, items=(*_PRICES.items, reservation))
+    start = {"startTime": (NOW - timedelta(minutes=10)).isoformat()}
+    jobs = [
+        made(name, spec={"activeDeadlineSeconds": seconds} if seconds else {}, status=start)
+        for name, seconds in (("short", 3600), ("long", 7200), ("open", 0))
+    ]
+    attempt = made("attempt")
+    pods = tuple(
+        pod(f"{job['metadata']['name']}-0", node="a", owner=("Job", job)) for job in (*jobs, attempt)
+    )
+    pods[-1]["spec"]["activeDeadlineSeconds"] = 600
+    pods[-1]["status"] |= start
+    jobs.append(attempt)
+    snapshot = Snapshot(nodes=(_node("a", "spot", 30),), pods=pods, controllers={"Job": tuple(jobs)})
+    return status(replace(_SOURCE, rates=prices), snapshot, QueueObjects(), NOW)
