@@ -18,13 +18,10 @@ from ebbtide_rehearsal.pipelines.compiled import Compiled, UnsupportedPipelineEr
 from ebbtide_rehearsal.pipelines.driver import holds
 from ebbtide_rehearsal.pipelines.launcher import RUNS, NotPublishedError, Outputs, Run
 from ebbtide_rehearsal.pipelines.pod_spec import pod_spec_patch
-from ebbtide_rehearsal.pipelines.workflow import workflow
 from ebbtide_rehearsal.scenarios.execution import run_of
 from ebbtide_rehearsal.scenarios.model import RunPipeline
-from tests.examples.workloads import EXAMPLES, module, profile_of
+from tests.examples.workloads import EXAMPLES, profile_of
 from tests.unit.work.clusters import DEV
-
-Object = dict[str, Any]
 
 kubernetes: Any = importlib.import_module("kfp.kubernetes")  # much of it has no types
 
@@ -33,85 +30,6 @@ def _compiled(pipeline: BaseComponent, folder: Path) -> Compiled:
     file = folder / "pipeline.yaml"
     compiler.Compiler().compile(pipeline, str(file))
     return read(file.read_text(encoding="utf-8"))
-
-
-def _templates(made: Object) -> dict[str, Object]:
-    return {template["name"]: template for template in made["spec"]["templates"]}
-
-
-def _tasks(template: Object) -> dict[str, Object]:
-    return {task["name"]: task for task in template["dag"]["tasks"]}
-
-
-def _given(task: Object) -> dict[str, str]:
-    return {parameter["name"]: parameter["value"] for parameter in task["arguments"]["parameters"]}
-
-
-@pytest.fixture
-def coin_flip(tmp_path: Path) -> Object:
-    """The Workflow of the story's coin flip."""
-    return workflow(
-        _compiled(module("preemptible-pipelines", "pipeline").coin_flip, tmp_path), {"seed": 1}, {"a": "b"}
-    )
-
-
-def test_retries_are_parameters(coin_flip: Object) -> None:
-    """Retries have seconds without a unit, a limit and a backoff, and no policy, as in KFP's
-    pipeline_with_retry.yaml."""
-    given = _given(_tasks(_templates(coin_flip)["root"])["flip-coin"])
-    assert {name: value for name, value in given.items() if name.startswith("retry-")} == {
-        "retry-max-count": "5",
-        "retry-backoff-duration": "60",
-        "retry-backoff-factor": "1",
-        "retry-backoff-max-duration": "604800",
-    }
-    step = _templates(coin_flip)["retry-system-container-impl"]
-    assert step["retryStrategy"] == {
-        "limit": "{{inputs.parameters.retry-max-count}}",
-        "backoff": {
-            "duration": "{{inputs.parameters.retry-backoff-duration}}",
-            "factor": "{{inputs.parameters.retry-backoff-factor}}",
-            "maxDuration": "{{inputs.parameters.retry-backoff-max-duration}}",
-        },
-    }
-    assert step["podSpecPatch"] == "{{inputs.parameters.pod-spec-patch}}"
-    assert step["container"]["env"][-1] == {"name": "KFP_RETRY_INDEX", "value": "{{retries}}"}
-
-
-def test_the_drivers_are_ordinary_pods(coin_flip: Object) -> None:
-    """Half a processor at most, and neither tolerations nor a selector: they need an untainted node."""
-    templates, spec = _templates(coin_flip), coin_flip["spec"]
-    for name in ("system-dag-driver", "system-container-driver"):
-        assert templates[name]["container"]["resources"] == {
-            "limits": {"memory": "0.5Gi", "cpu": "0.5"},
-            "requests": {"memory": "64Mi", "cpu": "0.1"},
-        }
-        assert not {"tolerations", "affinity", "nodeSelector"} & templates[name].keys()
-    assert spec["serviceAccountName"] == "pipeline-runner"
-    assert spec["podMetadata"]["labels"] == {"pipelines.kubeflow.org/v2_component": "true"}
-    assert spec["podMetadata"]["annotations"]["a"] == "b"
-
-
-def test_metadata_of_pods_is_numbered(tmp_path: Path) -> None:
-    """Pod metadata are parameters of a numbered template, as in KFP's create_pod_metadata_complex.yaml."""
-    made = workflow(
-        _compiled(module("checkpointed-training", "pipeline").checkpointed_training, tmp_path),
-        {"initial": "/models"},
-    )
-    task = _tasks(_templates(made)["root"])["train"]
-    assert task["template"] == "metadata-1-1-retry-system-container-executor"
-    given = _given(task)
-    assert (given["pod-metadata-label-key"], given["pod-metadata-label-val"]) == ("step", "train")
-    labels = _templates(made)["metadata-1-1-retry-system-container-impl"]["metadata"]["labels"]
-    assert labels == {
-        "{{inputs.parameters.pod-metadata-label-key}}": "{{inputs.parameters.pod-metadata-label-val}}"
-    }
-    root = _tasks(_templates(made)["root"])
-    assert root["train-driver"]["depends"] == "copydata.Succeeded"
-    assert root["report-driver"]["depends"] == "train.Succeeded"
-    runtime = json.loads(_given(_tasks(_templates(made)["entrypoint"])["root-driver"])["runtime-config"])
-    assert runtime["parameterValues"]["initial"] == "/models"
-    assert runtime["parameterValues"]["steps"] == 100_000
 
 
 @dsl.container_component
