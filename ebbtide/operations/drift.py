@@ -1,6 +1,6 @@
 """Drift of a deployed stack: the engine reads its resources, without writing the state."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from ebbtide.analysis.drift.build_report import baseline_of, drift_of, refreshed
@@ -8,6 +8,7 @@ from ebbtide.analysis.drift.differences import ReadResource, differences_of
 from ebbtide.analysis.drift.report import Drift, UnownedResource
 from ebbtide.analysis.preview.stack_files import StackFiles, record_stack
 from ebbtide.analysis.recording.recording import urn_name
+from ebbtide.clients.clouds.interfaces import CloudApiError
 from ebbtide.operations import access, pool_replacement, state, unowned
 from ebbtide.operations.failures import OperationError, explanation
 from ebbtide.operations.queue_stops import is_asleep
@@ -18,9 +19,7 @@ _PATHS: Final = 3
 """Maximum number of properties that a sentence names."""
 
 
-def inspect(
-    stack: Stack, files: StackFiles, others: Callable[[], Iterable[Mapping[str, Any]]] = tuple
-) -> Drift:
+def inspect(stack: Stack, files: StackFiles, others: unowned.Others = tuple) -> Drift:
     """Compare a stack's state with what exists, and predict what an update would do to a person's changes.
 
     Args:
@@ -50,8 +49,24 @@ def inspect(
     after = record_stack(files, cloud.updates, deployed=cloud.state)
     own = {str(item.get("id")) for item in items}
     objects, unread = _objects(stack, document["deployment"])
-    found = [*unowned.unowned_pools(resources, own, others), *objects]
-    return drift_of(resources, after, before, cloud, unowned=found, unread=unread)
+    grants, unknown = _grants(document["deployment"], others)
+    found = [*unowned.unowned_pools(resources, own, others), *grants, *objects]
+    return drift_of(resources, after, before, cloud, unowned=found, unread=[*unknown, *unread])
+
+
+def _grants(deployment: Mapping[str, Any], others: unowned.Others) -> tuple[list[UnownedResource], list[str]]:
+    """Return the roles of the stack's principals that are in no state, and why they are unknown, if they
+    are."""
+    items = deployment["resources"]
+    principals = unowned.principals_of(items)
+    if not principals:
+        return [], []
+    try:
+        clouds = access.reach(state.read(deployment).accounts)
+        found = list(unowned.unowned_grants(clouds.inventories.values(), principals, items, others))
+    except (CloudApiError, OperationError) as error:
+        return [], [f"Roles that no state has are unknown: {error}"]
+    return found, [f"Roles that no state has are unknown: {reason}" for reason in clouds.reasons.values()]
 
 
 def _objects(stack: Stack, deployment: Mapping[str, Any]) -> tuple[list[UnownedResource], list[str]]:

@@ -1,26 +1,87 @@
-"""Resources that exist in a stack's cluster and are in no state: node pools, queues, and grants of rights.
+"""Resources that exist in a stack's cluster and are in no state: node pools, queues, and grants of roles.
 
 Node pools are in the cluster's own list, which the engine has read. Objects of Kueue count if they refer to
-the stack's queues, and RoleBindings if they are in a team's namespace.
+the stack's queues, and RoleBindings if they are in a team's namespace. Roles in a project or subscription
+count if they are those of a principal that the stack has created.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, cast
+from typing import Any, Final, TypeAlias, cast
 
 from ebbtide.analysis.drift.differences import ReadResource, listed_resources
 from ebbtide.analysis.drift.report import UnownedResource
+from ebbtide.analysis.recording.recording import urn_name
+from ebbtide.clients.clouds.interfaces import Inventory
 from ebbtide.clients.kubernetes import Api, Object
-from ebbtide.clients.kubernetes.objects import parts, text
+from ebbtide.clients.kubernetes.objects import part, parts, text
 from ebbtide.operations.state import State
 from ebbtide.text import and_list
 from ebbtide.values.kueue_api import API_PATH
 
+Others: TypeAlias = Callable[[], Iterable[Mapping[str, Any]]]
+_PRINCIPALS: Final = {
+    "gcp:serviceaccount/account:Account": "member",
+    "azure-native:managedidentity:UserAssignedIdentity": "principalId",
+}
+"""Output that identifies a principal, by the type of its resource."""
+_MEMBER: Final = "gcp:projects/iAMMember:IAMMember"
 _ROLE_BINDINGS: Final = "/apis/rbac.authorization.k8s.io/v1/namespaces/{}/rolebindings"
 
 
+def principals_of(resources: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """Return the principals that a stack has created, with their logical names.
+
+    Args:
+        resources: the `resources` of its state.
+    """
+    return {
+        principal: urn_name(str(item["urn"]))
+        for item in resources
+        if (principal := text(item, "outputs", _PRINCIPALS.get(str(item["type"]), "")))
+    }
+
+
+def unowned_grants(
+    inventories: Iterable[Inventory],
+    principals: Mapping[str, str],
+    own: Iterable[Mapping[str, Any]],
+    others: Others,
+) -> Iterator[UnownedResource]:
+    """Yield the roles of a stack's principals that no state has.
+
+    Args:
+        inventories: the stack's projects and subscriptions.
+        principals: as from `principals_of`.
+        own: the `resources` of the stack's state.
+        others: as for `unowned_pools`.
+
+    Raises:
+        CloudApiError: a cloud rejects the request or does not answer.
+    """
+    listed = [grant for inventory in inventories for grant in inventory.grants(list(principals))]
+    owned = set(map(_grant, own))
+    if all(grant.id.lower() in owned for grant in listed):
+        return
+    for document in others():
+        owned |= set(map(_grant, parts(cast("Object", document["deployment"]), "resources")))
+    for grant in listed:
+        if grant.id.lower() not in owned:
+            name = principals[grant.principal]
+            effect = f"It gives {name} the role {grant.role}, which no update takes away."
+            yield UnownedResource(kind="grant", name=name, id=grant.id, effect=effect)
+
+
+def _grant(item: Mapping[str, Any]) -> str:
+    """Return the id of a resource as a grant has it: Google Cloud's may have a condition."""
+    outputs = part(item, "outputs")
+    if item["type"] == _MEMBER:
+        return f"{outputs.get('project')}/{outputs.get('role')}/{outputs.get('member')}".lower()
+    return str(item.get("id")).lower()
+
+
 def unowned_pools(
-    resources: Iterable[ReadResource], own: Collection[str], others: Callable[[], Iterable[Mapping[str, Any]]]
+    resources: Iterable[ReadResource], own: Collection[str], others: Others
 ) -> Iterator[UnownedResource]:
     """Yield the node pools and subnets that a cluster or network lists and no state has.
 

@@ -11,7 +11,7 @@ Sources: Azure Resource Manager REST reference, Resources 2021-04-01 (`Resources
 """
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any, Final
@@ -26,6 +26,7 @@ from ebbtide.clients.clouds.http import get_json, send, with_retries
 from ebbtide.clients.clouds.interfaces import (
     Account,
     CloudApiError,
+    CloudGrant,
     CloudResource,
     ClusterIdentity,
     Contents,
@@ -136,6 +137,19 @@ class AzureInventory:
                 listed.append(_pool(item, owner))
         contents = {id_: [item for item in resources if _group_of(item["id"]) == id_] for id_ in whole}
         return [*listed, *(_group(item, contents[id_], "") for id_, item in whole.items())]
+
+    def grants(self, principals: Collection[str]) -> Sequence[CloudGrant]:
+        """See `Inventory.grants`: role assignments in the subscription (Authorization 2022-04-01,
+        `RoleAssignments_ListForSubscription`)."""
+        path = f"{self._scope}/providers/Microsoft.Authorization/roleAssignments"
+        with self._session() as session:
+            listed = list(self._pages(session, path, {"api-version": "2022-04-01"}))
+        return [
+            CloudGrant(id=item["id"], role=about["roleDefinitionId"], principal=about["principalId"])
+            for item in listed
+            for about in [item["properties"]]
+            if about["principalId"] in principals
+        ]
 
     def contents(self, data: StoredData) -> Contents | None:
         """See `Inventory.contents`: by the last hourly metrics of a storage account, and the usages of a

@@ -64,6 +64,7 @@ class GoogleEndpoints:
     monitoring: str = "https://monitoring.googleapis.com/v1"
     storage: str = "https://storage.googleapis.com/storage/v1"
     artifact_registry: str = "https://artifactregistry.googleapis.com/v1"
+    resource_manager: str = "https://cloudresourcemanager.googleapis.com/v1"
 
     @classmethod
     def configured(cls) -> Self:

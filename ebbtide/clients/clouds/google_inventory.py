@@ -18,7 +18,7 @@ import base64
 import json
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from typing import Any, Final, cast
@@ -26,10 +26,11 @@ from typing import Any, Final, cast
 from google.auth.transport.requests import AuthorizedSession
 
 from ebbtide.clients.clouds.google import GoogleEndpoints
-from ebbtide.clients.clouds.http import get_json, pages, send
+from ebbtide.clients.clouds.http import get_json, pages, post_json, send
 from ebbtide.clients.clouds.interfaces import (
     Account,
     CloudApiError,
+    CloudGrant,
     CloudResource,
     ClusterIdentity,
     Contents,
@@ -142,6 +143,21 @@ class GoogleInventory:
             ),
         ]
         return [resource for resource in listed if resource.expires]
+
+    def grants(self, principals: Collection[str]) -> Sequence[CloudGrant]:
+        """See `Inventory.grants`: bindings of the project's own policy (Resource Manager API v1,
+        `projects.getIamPolicy`, 2026)."""
+        url = f"{self.endpoints.resource_manager}/projects/{self.account.id}:getIamPolicy"
+        advice = {403: f"Ask an owner of {self.account.id} for roles/iam.securityReviewer."}
+        policy = post_json(self.session, url, {"options": {"requestedPolicyVersion": 3}}, advice)
+        return [
+            CloudGrant(
+                id=f"{self.account.id}/{binding['role']}/{member}", role=binding["role"], principal=member
+            )
+            for binding in policy.get("bindings", [])
+            for member in binding.get("members", [])
+            if member in principals
+        ]
 
     def contents(self, data: StoredData) -> Contents | None:
         """See `Inventory.contents`: objects of a bucket are counted up to a limit; a registry has its size

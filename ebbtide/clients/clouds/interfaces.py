@@ -272,6 +272,21 @@ class Contents:
     is_partial: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CloudGrant:
+    """A role of a principal in a project or subscription.
+
+    Attributes:
+        id: id of the role assignment on Azure; role and member on Google Cloud, which has no other.
+        role: name of the role on Google Cloud, id of its definition on Azure.
+        principal: the member on Google Cloud, the object's id on Azure.
+    """
+
+    id: str
+    role: str
+    principal: str
+
+
 class Inventory(Protocol):
     """Resources of a project or subscription."""
 
@@ -301,6 +316,17 @@ class Inventory(Protocol):
 
     def expiring(self) -> Sequence[CloudResource]:
         """Return the resources with an expiry, in order of deletion.
+
+        Raises:
+            CloudApiError: the cloud rejects the request or does not answer.
+        """
+        ...
+
+    def grants(self, principals: Collection[str]) -> Sequence[CloudGrant]:
+        """Return the roles of principals in the project or subscription.
+
+        Args:
+            principals: members on Google Cloud, ids of objects on Azure.
 
         Raises:
             CloudApiError: the cloud rejects the request or does not answer.

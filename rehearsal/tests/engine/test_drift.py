@@ -24,6 +24,7 @@ from ebbtide_rehearsal.cloud.store import Resource, Store
 from rehearsal.tests.control_planes import FakeControlPlanes
 from rehearsal.tests.engine.edits import GONE, Edit, EditedObjects, edit_resource
 from rehearsal.tests.engine.running import Stack, running
+from rehearsal.tests.unit.rest_clouds import rest_clouds
 from tests.contract.cloud_flips import MAINTENANCE
 from tests.declarations import BASES, Declaration
 from tests.repository import ROOT
@@ -288,13 +289,16 @@ class _Deployed:
 
 
 @contextmanager
-def _deployed(cloud: str, directory: Path) -> Generator[_Deployed]:
+def _deployed(cloud: str, directory: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[_Deployed]:
     store, clusters = Store(directory / "cloud.sqlite"), FakeControlPlanes()
     provider = (Gcp if cloud == "gke" else AzureProvider)(store, clusters)
     objects = EditedObjects()
     declared: Declaration = copy.deepcopy(BASES[cloud]) | _SPEC | {"lifetime": {"hours": 8}}
     declared["cloud"] |= {"access": {"networks": ["203.0.113.0/24"]}, "maintenance": MAINTENANCE}
-    with running(directory / "engine", store, provider, objects) as stack:
+    with (
+        rest_clouds(directory, monkeypatch, store=store),
+        running(directory / "engine", store, provider, objects) as stack,
+    ):
         stack.declare(declared)
         stack.up()
         files = replace(read_stack(ROOT, "dev").declaring(declared), stack="test")
@@ -367,10 +371,12 @@ _CONTROLLERS: Final[Mapping[str, tuple[str, Callable[[int], Mapping[str, Any]]]]
 
 
 @pytest.mark.parametrize("cloud", ["gke", "aks"])
-def test_a_month_of_the_clouds_changes_and_edits_by_hand(cloud: str, tmp_path: Path) -> None:
+def test_a_month_of_the_clouds_changes_and_edits_by_hand(
+    cloud: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Changes by autoscalers, clouds and controllers in 30 days are no drift; each edit is a person's, with
     its action in an update, and nothing else is."""
-    with _deployed(cloud, tmp_path) as deployed:
+    with _deployed(cloud, tmp_path, monkeypatch) as deployed:
         assert deployed.makers().keys() <= {"autoscaler"}
         for day in range(1, 31):
             _a_day(deployed, day)
@@ -382,8 +388,16 @@ def test_a_month_of_the_clouds_changes_and_edits_by_hand(cloud: str, tmp_path: P
             edit_resource(deployed.store, edited.resource, edited.edit)
         deployed.objects.edits = {edited.name: ("kubectl-edit", edited.edit) for edited in _OBJECTS}
         _add_pool(deployed.store)
+        _add_grant(deployed.store)
         found = deployed.inspect()
-        assert [(item.kind, item.name) for item in found.unowned] == [("node pool", "theirs")]
+        identity = "train-identity-account" if cloud == "gke" else "train-identity"
+        assert [(item.kind, item.name) for item in found.unowned] == [
+            ("node pool", "theirs"),
+            ("grant", identity),
+        ]
+        assert [text.partition(":")[0] for text in found.unread] == [
+            "The cluster is unreachable, and queues and rights that no state has are unknown"
+        ]
         people = {(item.name, field.path) for item in found.of_person for field in item.of_person}
         assert people == {(edited.name, path) for edited in edits for path in edited.paths}
         deleted = {item.name for item in found.resources if item.deleted}
@@ -403,6 +417,19 @@ def _add_pool(store: Store) -> None:
     (cpu,) = [item for item in store.resources() if item.id.endswith(("nodePools/cpu", "agentPools/cpu"))]
     identity = cpu.id.removesuffix("cpu") + "theirs"
     store.put(replace(cpu.having(name="theirs"), id=identity, urn=""))
+
+
+def _add_grant(store: Store) -> None:
+    """Give the identity of the nodes, or of the control plane, another role by hand."""
+    (grant,) = [
+        item
+        for item in store.resources()
+        if item.urn.endswith(
+            ("::train-identity-container.defaultNodeServiceAccount", "::train-identity-subnet")
+        )
+    ]
+    identity, role = f"{grant.id}-theirs", "roles/editor"
+    store.put(replace(grant.having(role=role, roleDefinitionId=role), id=identity, urn=""))
 
 
 def _check_warnings(cloud: str, warnings: list[str]) -> None:

@@ -3,9 +3,10 @@
 from typing import Any
 
 from ebbtide.analysis.drift.differences import ReadResource
+from ebbtide.clients.clouds.interfaces import CloudGrant
 from ebbtide.clients.kubernetes import Api, Object
 from ebbtide.operations.state import ObjectReference, State
-from ebbtide.operations.unowned import unowned_objects, unowned_pools
+from ebbtide.operations.unowned import principals_of, unowned_grants, unowned_objects, unowned_pools
 
 _KUEUE = "/apis/kueue.x-k8s.io/v1beta2"
 _BINDINGS = "/apis/rbac.authorization.k8s.io/v1/namespaces/vision/rolebindings"
@@ -84,6 +85,39 @@ def test_objects_that_refer_to_the_stacks_queues() -> None:
             f"{_BINDINGS}/extra",
             "It gives bob and eve the rights of ClusterRole admin.",
         ),
+    ]
+
+
+class _Roles:
+    """A project with some grants."""
+
+    def grants(self, principals: list[str]) -> list[CloudGrant]:
+        """Return the roles of the principals."""
+        return [
+            CloudGrant(id=f"acme/{role}/{member}", role=role, principal=member)
+            for role in ("roles/viewer", "roles/editor", "roles/owner")
+            for member in ("serviceAccount:nodes", "user:ann")
+            if member in principals
+        ]
+
+
+def test_roles_of_the_stacks_principals() -> None:
+    """A role that neither this stack nor another of the backend has given is found."""
+    account = {
+        "type": "gcp:serviceaccount/account:Account",
+        "urn": "urn::nodes",
+        "outputs": {"member": "serviceAccount:nodes"},
+    }
+    granted = {"project": "acme", "role": "roles/viewer", "member": "serviceAccount:nodes"}
+    member = {"type": "gcp:projects/iAMMember:IAMMember", "urn": "urn::viewer", "outputs": granted}
+    other = {**member, "outputs": {**granted, "role": "roles/editor"}}
+    own = [account, member]
+    inventory: Any = _Roles()
+    found = unowned_grants(
+        [inventory], principals_of(own), own, lambda: [{"deployment": {"resources": [other]}}]
+    )
+    assert [(item.name, item.effect) for item in found] == [
+        ("nodes", "It gives nodes the role roles/owner, which no update takes away.")
     ]
 
 

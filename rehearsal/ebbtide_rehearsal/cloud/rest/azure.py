@@ -22,6 +22,7 @@ from ebbtide.declaration.catalog.tables import rows
 from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide_rehearsal.cloud.azure import ids
 from ebbtide_rehearsal.cloud.azure.arm import CLOUD, inner
+from ebbtide_rehearsal.cloud.azure.identities import ASSIGNMENT
 from ebbtide_rehearsal.cloud.azure.networks import AGENT_POOL
 from ebbtide_rehearsal.cloud.azure.node_pools import message, power
 from ebbtide_rehearsal.cloud.fake_provider import as_read
@@ -84,6 +85,12 @@ class AzureResources:
             ("Microsoft.Resources/resources/read", "GET", _SCOPE + "/resources", self._resources),
             ("Microsoft.Resources/resourceGroups/read", "GET", _SCOPE + "/resourcegroups", self._groups),
             (
+                "Microsoft.Authorization/roleAssignments/read",
+                "GET",
+                _SCOPE + "/providers/Microsoft.Authorization/roleAssignments",
+                self._assignments,
+            ),
+            (
                 "Microsoft.Resources/providers/read",
                 "GET",
                 _SCOPE + r"/providers/(?P<namespace>[^/]+)",
@@ -133,6 +140,15 @@ class AzureResources:
         self._check(request)
         groups = [_document(resource) for resource in self._all(request) if "/providers/" not in resource.id]
         return self._paged(groups, request)
+
+    def _assignments(self, request: Request) -> Mapping[str, Any]:
+        self._check(request)
+        listed: list[Mapping[str, Any]] = [
+            {"id": item.id, "name": ids.last(item.id), "properties": dict(item.state)}
+            for item in self._all(request)
+            if item.type == ASSIGNMENT
+        ]
+        return self._paged(listed, request)
 
     def _provider(self, request: Request) -> Mapping[str, Any]:
         self._check(request)

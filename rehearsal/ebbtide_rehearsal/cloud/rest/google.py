@@ -35,6 +35,7 @@ from ebbtide_rehearsal.cloud.store import Resource, Store
 _CLOUD: Final = "gcp"
 _LARGEST_RESOURCE_PAGE: Final = 500
 _LARGEST_PAGE_OF_OBJECTS: Final = 1000
+_GRANT: Final = "gcp:projects/iAMMember:IAMMember"
 _SELF_LINK: Final = r"/compute/v1/(?P<scope>projects/(?P<project>[^/]+)/(?:global|(?:zones|regions)/[^/]+))"
 _CONTAINER: Final = r"/v1/(?P<parent>projects/(?P<project>[^/]+)/locations/(?P<location>[^/]+))"
 
@@ -99,6 +100,12 @@ class GoogleResources:
                 "GET",
                 _CONTAINER + "/repositories/(?P<repository>[^/]+)",
                 self._repository,
+            ),
+            (
+                "resourcemanager.projects.getIamPolicy",
+                "POST",
+                "/v1/projects/(?P<project>[^/:]+):getIamPolicy",
+                self._policy,
             ),
             ("container.clusters.list", "GET", _CONTAINER + "/clusters", self._clusters),
             ("container.operations.get", "GET", _CONTAINER + operations, self._operation),
@@ -180,6 +187,15 @@ class GoogleResources:
             raise RefusedRequestError(404, "Requested entity was not found.")
         size = str(repository.state.get("sizeBytes", 0))
         return {"name": identity, "format": repository.inputs.get("format", ""), "sizeBytes": size}
+
+    def _policy(self, request: Request) -> Mapping[str, Any]:
+        self._check(request)
+        members: dict[str, list[str]] = {}
+        for grant in self._store.resources(_CLOUD, _GRANT):
+            if grant.state["project"] == request.names["project"]:
+                members.setdefault(grant.state["role"], []).append(grant.state["member"])
+        bindings = [{"role": role, "members": sorted(own)} for role, own in members.items()]
+        return {"version": 3, "etag": "BwYAAAAAAAA=", "bindings": bindings}
 
     def _clusters(self, request: Request) -> Mapping[str, Any]:
         self._check(request)
