@@ -20,6 +20,7 @@ from ebbtide.operations import inspection, pool_replacement
 from ebbtide.text import several
 from ebbtide.values import durations
 
+_NEW: Final = ("adopt", "create")
 _SHOWN: Final = 20
 _PATHS: Final = 3
 _WIDTH: Final = 76
@@ -64,7 +65,8 @@ NOTHING: Final = Done()
 
 
 def done_since(deployment: Mapping[str, Any], completed: datetime | None) -> Done:
-    """Return the changes since the last completed update, from the times in the state.
+    """Return the changes since the last completed update, from the times in the state; adopted resources
+    were not changed.
 
     Args:
         deployment: the `deployment` of `pulumi stack export`.
@@ -74,16 +76,17 @@ def done_since(deployment: Mapping[str, Any], completed: datetime | None) -> Don
     for resource in parts(deployment, "resources"):
         if not resource.get("custom") or resource.get("external") or resource.get("delete"):
             continue
-        if str(resource["type"]).startswith("pulumi:"):
+        if str(resource["type"]).startswith("pulumi:") or resource.get("importID"):
             continue
         for time, found in names.items():
-            if _is_later(resource.get(time), completed):
+            if is_later(resource.get(time), completed):
                 found.append(urn_name(str(resource["urn"])))
                 break
     return Done(tuple(names["created"]), tuple(names["modified"]))
 
 
-def _is_later(time: object, completed: datetime | None) -> bool:
+def is_later(time: object, completed: datetime | None) -> bool:
+    """Return whether a time of the state is after the end of an update; arguments as for `done_since`."""
     if not isinstance(time, str):
         return False
     return completed is None or datetime.fromisoformat(time) > completed + timedelta(seconds=1)
@@ -171,7 +174,7 @@ def _done(done: Done) -> Iterator[str]:
 
 def _changed(difference: DifferenceReport) -> Iterator[str]:
     """Yield the changed resources that exist, with the paths of their changed fields."""
-    changes = [change for change in difference.changes if change.action != "create"]
+    changes = [change for change in difference.changes if change.action not in _NEW]
     for change in changes[:_SHOWN]:
         paths = [item.path for item in change.fields]
         more = [several(len(paths) - _PATHS, "more field")] if len(paths) > _PATHS else []
@@ -182,17 +185,17 @@ def _changed(difference: DifferenceReport) -> Iterator[str]:
 
 
 def _created(difference: DifferenceReport) -> Iterator[str]:
-    """Yield the resources to create, a line for each type."""
-    names: dict[str, list[str]] = {}
-    for change in difference.changes:
-        if change.action == "create":
+    """Yield the resources to adopt and to create, a line for each type."""
+    names: dict[tuple[str, str], list[str]] = {}
+    for change in sorted(difference.changes, key=lambda change: change.action):
+        if change.action in _NEW:
             kind = "pool" if change.pool else type_words(change.type).rpartition(".")[2]
-            names.setdefault(kind, []).append(change.pool or change.name)
-    for kind, created in names.items():
-        yield _listed(f"create {kind} ", created)
+            names.setdefault((change.action, kind), []).append(change.pool or change.name)
+    for (action, kind), new in names.items():
+        yield listed(f"{action} {kind} ", new)
 
 
-def _listed(line: str, names: Sequence[str]) -> str:
+def listed(line: str, names: Sequence[str]) -> str:
     """Return a line with the first names, at least one, and the number of those that do not fit."""
     shown = len(names)
     while True:

@@ -237,9 +237,11 @@ def _answers(values: Mapping[str, Plain], paths: Iterable[str]) -> dict[str, Any
 
 def _counts(recording: Recording) -> Counts:
     kinds = Counter(_kind(resource) for resource in recording)
+    adopted = sum(resource.import_id is not None for resource in recording)
     return Counts(
         resources=len(recording),
-        created=kinds["resource"],
+        created=kinds["resource"] - adopted,
+        adopted=adopted,
         components=kinds["component"],
         providers=kinds["provider"],
         opaque=sum(resource.remote for resource in recording),

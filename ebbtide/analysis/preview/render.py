@@ -340,7 +340,9 @@ def _end(preview: Preview) -> RenderableType:
         lines.append(Text.assemble(("Outputs ", _HEADING), ", ".join(preview.outputs)))
     counts = preview.counts
     kept = f", {counts.protected} protected" if counts.protected else ""
-    lines.append(Text(f"{several(counts.created, 'resource')} to create{kept}. {_MORE}", style=_QUIET))
+    adopted = f", {counts.adopted} to adopt" if counts.adopted else ""
+    created = f"{several(counts.created, 'resource')} to create"
+    lines.append(Text(f"{created}{adopted}{kept}. {_MORE}", style=_QUIET))
     return Group(*(Indented(line, "", "  ") for line in lines))
 
 
@@ -361,6 +363,7 @@ _ASSUMED: Final = (
 def _counted(counts: Counts) -> str:
     parts = [f"{counts.created} to create"]
     for number, label in (
+        (counts.adopted, "to adopt"),
         (counts.protected, "protected"),
         (counts.deleted_with, "deleted with another"),
         (counts.retained, "retained on delete"),

@@ -337,6 +337,8 @@ class Counts(DocumentPart):
     """All resources."""
     created: int
     """Resources that the stack creates in a cloud or cluster."""
+    adopted: int
+    """Existing resources that the stack imports."""
     components: int
     """Components."""
     providers: int

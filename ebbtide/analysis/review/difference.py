@@ -15,7 +15,7 @@ from ebbtide.analysis.recording.recording import Recording, Resource, former_res
 from ebbtide.analysis.recording.values import UNKNOWN, Plain, Secret, at, leaves
 from ebbtide.values import remote_inputs
 
-Action: TypeAlias = Literal["create", "update", "replace", "delete"]
+Action: TypeAlias = Literal["adopt", "create", "update", "replace", "delete"]
 
 _PROVIDER: Final = "pulumi:providers:"
 _ALL: Final = "*"
@@ -29,9 +29,9 @@ class Change:
 
     Attributes:
         action: what the engine would do.
-        old: the resource before; None for a created one.
+        old: the resource before; None for an adopted or created one.
         new: the resource after; None for a deleted one.
-        fields: changed inputs; empty for a created or deleted resource.
+        fields: changed inputs; empty for an adopted, created or deleted resource.
     """
 
     action: Action
@@ -141,7 +141,7 @@ class _Plan:
         """Add a resource's change, if it has one."""
         old = self.former.get(resource.urn)
         if old is None or old.read:
-            self.changes[resource.urn] = Change("create", None, resource)
+            self.changes[resource.urn] = Change("adopt" if resource.import_id else "create", None, resource)
             self.created.add(resource.urn)
             return
         fields = self._fields(old, resource)

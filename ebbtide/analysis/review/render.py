@@ -32,6 +32,7 @@ _VERDICTS: Final[Mapping[str, tuple[str, str]]] = {
     "fail": ("FAIL", "bold red"),
 }
 _ACTIONS: Final[Mapping[str, tuple[str, str]]] = {
+    "adopt": ("=", "green"),
     "create": ("+", "green"),
     "update": ("~", "yellow"),
     "replace": ("±", "bold red"),
@@ -199,7 +200,7 @@ def _changes(difference: DifferenceReport) -> Iterator[RenderableType]:
     """Yield the changes: pools, replacements and deletions first; created resources without their fields."""
     if not difference.changes:
         return
-    order = ("replace", "delete", "update", "create")
+    order = ("replace", "delete", "update", "adopt", "create")
     changes = sorted(difference.changes, key=lambda change: (order.index(change.action), not change.pool))
     lines: list[RenderableType] = [Text("Changes", style=_HEADING)]
     for action in order:

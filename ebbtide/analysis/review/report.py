@@ -27,8 +27,8 @@ class FieldChangeReport(DocumentPart):
 class ChangeReport(DocumentPart):
     """A resource that the update changes."""
 
-    action: Literal["create", "update", "replace", "delete"]
-    """The engine's operation."""
+    action: Literal["adopt", "create", "update", "replace", "delete"]
+    """The engine's operation; `adopt` for the import of an existing resource, which may also update it."""
     type: str
     """Type token."""
     name: str
@@ -38,7 +38,7 @@ class ChangeReport(DocumentPart):
     pool: str
     """Name of the node pool; empty for other resources."""
     fields: tuple[FieldChangeReport, ...]
-    """Changed inputs; empty for a created or deleted resource."""
+    """Changed inputs; empty for an adopted, created or deleted resource."""
 
 
 class DifferenceReport(DocumentPart):

@@ -19,7 +19,7 @@ from ebbtide.analysis.review.report import (
 from ebbtide.text import several
 from ebbtide.values import durations
 
-ACTIONS: Final = ("replace", "delete", "create", "update")
+ACTIONS: Final = ("replace", "delete", "adopt", "create", "update")
 """Actions of changes, the most disruptive first."""
 
 
