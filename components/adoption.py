@@ -12,7 +12,13 @@ from typing import Any, Final, cast
 import pulumi
 from pulumi.runtime import register_stack_transformation
 
-from ebbtide.declaration.project.adopt_file import AdoptFileError, read_adopt_file, unknown_resources
+from ebbtide.declaration.project.adopt_file import (
+    IMPORT_ONLY,
+    AdoptFileError,
+    read_adopt_file,
+    unknown_resources,
+)
+from ebbtide.declaration.project.source import NAMESPACE
 
 from .addons.manifest import PATCH_FORCE
 
@@ -23,6 +29,8 @@ _KUBERNETES: Final = "kubernetes:"
 def adopting(file: Path) -> Generator[None]:
     """Import the resources of a file that are created in this context.
 
+    In a run with `ebbtide:importOnly`, they have the inputs that were read, whatever the program declares.
+    Otherwise the engine updates them after their import; it refuses to replace one while its id is set.
     Server-side apply takes over the fields of Kubernetes objects, whose other field manager would conflict.
     A resource that the state has with the same id is not imported again (pulumi 3.259, step_generator.go).
 
@@ -34,8 +42,9 @@ def adopting(file: Path) -> Generator[None]:
         resources = read_adopt_file(shown)
     except AdoptFileError as error:
         raise pulumi.RunError(str(error)) from None
-    ids = {item.key: item.id for item in resources if not item.adopted}
+    ids = {item.key: item.id for item in resources}
     forced = {item.key for item in resources if item.type.startswith(_KUBERNETES)}
+    ignored = ["*"] if pulumi.Config(NAMESPACE).get_bool(IMPORT_ONLY) else None
     created: set[tuple[str, str]] = set()
 
     def adopted(
@@ -43,9 +52,11 @@ def adopting(file: Path) -> Generator[None]:
     ) -> pulumi.ResourceTransformationResult | None:
         key = (args.type_, args.name)
         created.add(key)
+        if key not in ids:
+            return None
         props = _forced(args.props) if key in forced else args.props
-        opts = pulumi.ResourceOptions.merge(args.opts, pulumi.ResourceOptions(import_=ids.get(key)))
-        return pulumi.ResourceTransformationResult(props, opts) if key in ids or key in forced else None
+        own = pulumi.ResourceOptions(import_=ids[key], ignore_changes=ignored)
+        return pulumi.ResourceTransformationResult(props, pulumi.ResourceOptions.merge(args.opts, own))
 
     register_stack_transformation(adopted)
     yield

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ebbtide.cli.consoles import console
-from ebbtide.cli.options import Cwd, Stack, stack_name
+from ebbtide.cli.consoles import ExitStatus, console
+from ebbtide.cli.options import BackendStack, ConfigFile, Cwd, stack_files, stack_name
 from ebbtide.text import command_line, several
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def adopt(  # noqa: PLR0913 - all but the stack are options
-    stack: Stack = None,
+    stack: BackendStack = None,
     *,
     from_: Annotated[
         list[Path] | None,
@@ -65,6 +65,17 @@ def adopt(  # noqa: PLR0913 - all but the stack are options
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace the declaration in an existing file of the stack.")
     ] = False,
+    into_state: Annotated[
+        bool,
+        typer.Option("--into-state", help="Import what the declaration adopts into the stack's state."),
+    ] = False,
+    undo: Annotated[
+        bool, typer.Option("--undo", help="Take what was adopted out of the stack's state again.")
+    ] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="Skip the confirmation of --into-state and --undo.")
+    ] = False,
+    config_file: ConfigFile = None,
     cwd: Cwd = Path(),
 ) -> None:
     """Declare a cluster that exists, without changing it.
@@ -72,7 +83,13 @@ def adopt(  # noqa: PLR0913 - all but the stack are options
     It reads the cluster with your credentials, or from files without any; writes Pulumi.STACK.yaml and the
     file of the resources that the stack imports; and proves the declaration by going forward: recorded, it
     has the same inputs, or the difference is listed. What would be replaced is left out.
+
+    Later, --into-state imports these resources with your own `pulumi`, and --undo takes them out of the state
+    again. Interrupted, run it again. Exit status 1: you did not confirm, or the engine failed.
     """
+    if into_state or undo:
+        _change_state(stack, config_file, cwd, undo=undo, yes=yes)
+        return
     from ebbtide.analysis.preview.stack_files import project_path  # noqa: PLC0415
     from ebbtide.operations.adopt import Request, prove, write  # noqa: PLC0415
 
@@ -98,6 +115,23 @@ def adopt(  # noqa: PLR0913 - all but the stack are options
     output.print(
         f"See the changes of the first update: {command_line()} preview {request.stack}", soft_wrap=True
     )
+
+
+def _change_state(stack: str | None, config_file: Path | None, cwd: Path, *, undo: bool, yes: bool) -> None:
+    """Take the adopted resources into the state, or out of it."""
+    from ebbtide.cli.up import confirmed  # noqa: PLC0415
+    from ebbtide.operations.adopted_resources import import_resources, remove_resources  # noqa: PLC0415
+    from ebbtide.operations.backend import Backend  # noqa: PLC0415
+    from ebbtide.operations.up import Update  # noqa: PLC0415
+
+    name = stack_name(stack, config_file)
+    files = stack_files(name.rpartition("/")[2], config_file, cwd)
+    command = ["adopt", name, "--undo" if undo else "--into-state"]
+    opened = Backend(files.root).opened(name, config_file)
+    update = Update(opened, files, console(sys.stdout), again=command_line(*command))
+    change = remove_resources if undo else import_resources
+    if not change(update, lambda question: confirmed(question, command, config_file, cwd, yes=yes)):
+        raise typer.Exit(ExitStatus.FOUND)
 
 
 def _show(adopted: "Adopted", output: "Console") -> None:

@@ -4,7 +4,7 @@ import sys
 import time
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -22,7 +22,7 @@ from ebbtide.cli.options import (
 from ebbtide.text import command_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from rich.console import Console
 
@@ -123,14 +123,17 @@ def _updated(  # noqa: PLR0913 - one parameter an option
         update.log(line)
     refusals: list[str] = []
     if not plan.is_refused:
-        refusals = update.refusals(recording, deployment)
+        refusals = [
+            *_adoption_refusals(update, recording, deployment),
+            *update.refusals(recording, deployment),
+        ]
         drifted = drift.overwritten(update.stack, deployment, plan.changed, replaced) if drift_check else ()
         for line in (*refusals, *update.unplaceable(recording), *drifted):
             update.log(line)
     if plan.is_refused or refusals or (quotas and not _within_quotas(files, recording, output)):
         return ExitStatus.FOUND
     options = [*drain_option(drain_timeout), *record_option(record)]
-    if not _confirmed(plan.question, name, config_file, cwd, options, yes=yes):
+    if not confirmed(plan.question, ["up", name], config_file, cwd, options, yes=yes):
         return ExitStatus.FOUND
     if record:
         update.stack.record(Recorder(record, "up"), {resource.type for resource in recording})
@@ -143,6 +146,22 @@ def _updated(  # noqa: PLR0913 - one parameter an option
         return ExitStatus.FOUND
     _conclude(update, time.monotonic() - start, plan.costs)
     return 0
+
+
+def _adoption_refusals(
+    update: "Update", recording: "Recording", deployment: "Mapping[str, Any]"
+) -> "tuple[str, ...]":
+    """Print what the engine would update of adopted resources, and return why it must not."""
+    from ebbtide.operations import adopted_resources  # noqa: PLC0415
+
+    held = adopted_resources.held(recording, deployment, update.stack.completed())
+    if not held:
+        return ()
+    update.log("Preview of the adopted resources by the engine:")
+    checked = adopted_resources.check(update, recording, held)
+    for line in checked.updates or ("nothing is updated",):
+        update.log(f"  {line}")
+    return checked.refusals
 
 
 def _conclude(update: "Update", seconds: float, costs: "Iterable[str]") -> None:
@@ -169,15 +188,22 @@ def _within_quotas(files: "StackFiles", recording: "Recording", output: "Console
     return all(check.request is None for own in checks.values() for check in own)
 
 
-def _confirmed(
-    question: str, name: str, config_file: Path | None, cwd: Path, options: list[str], *, yes: bool
+def confirmed(
+    question: str,
+    command: list[str],
+    config_file: Path | None,
+    cwd: Path,
+    options: "Iterable[str]" = (),
+    *,
+    yes: bool,
 ) -> bool:
+    """Ask the user on a terminal; without one, print the command that needs no confirmation."""
     if yes:
         return True
     if sys.stdin.isatty():
         return typer.confirm(question)
     directory_options = ["--cwd", str(cwd)] if cwd != Path() else []
     config_options = ["--config-file", str(config_file)] if config_file else []
-    again = command_line("up", name, "--yes", *options, *config_options, *directory_options)
+    again = command_line(*command, "--yes", *options, *config_options, *directory_options)
     say(f"{question} There is no terminal to confirm, so nothing was changed. Continue with: {again}")
     return False

@@ -9,7 +9,7 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -19,6 +19,7 @@ from typing import Any, Final, cast
 from pulumi import Output, RunError, automation, export
 from pulumi.automation import OpType
 from pulumi.automation.events import EngineEvent, StepEventMetadata
+from pulumi.runtime.rpc import UNKNOWN
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Column
@@ -31,6 +32,7 @@ from ebbtide.operations import provider_plugins, state
 from ebbtide.operations.failures import explained
 from ebbtide.operations.provider_plugins import DEBUG_PROVIDERS
 from ebbtide.operations.state import GKE_CLUSTER
+from ebbtide.values.paths import child_path
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,15 +44,24 @@ class Step:
         name: logical name.
         done: True once it is done.
         operation: the engine's operation, such as `create`.
+        urn: URN.
+        changed: paths of the properties that caused it.
+        is_unknown: True if only values that a preview does not know would replace the resource.
+        removed: paths of the inputs that it removes: those at the top, and below others that replace it.
     """
 
     type: str
     name: str
     done: bool
     operation: str = "delete"
+    urn: str = ""
+    changed: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    is_unknown: bool = False
 
 
 WORDS: Final = {
+    "import": "adopted",
     "create": "created",
     "update": "updated",
     "delete": "deleted",
@@ -112,6 +123,8 @@ def _line(console: Console, step: Step) -> None:
         console.file.flush()
 
 
+_INTERNAL: Final = "__"
+"""Prefix of inputs that a provider keeps for itself, such as `__defaults` (pulumi-terraform-bridge)."""
 _COLOURS: Final = re.compile(r"<\{%.*?%\}>")
 _STEP: Final = "ebbtide: a step of an update"
 """Message in the stack's history of a run after which the stack is not yet as declared."""
@@ -138,7 +151,39 @@ class _Events:
 
     def _step(self, metadata: StepEventMetadata, *, done: bool) -> None:
         if metadata.type != STACK_TYPE:
-            self.watch(Step(metadata.type, urn_name(metadata.urn), done, metadata.op.value))
+            changed = tuple(metadata.detailed_diff or metadata.diffs or ())
+            name, operation = urn_name(metadata.urn), metadata.op.value
+            inputs = (metadata.new.inputs if metadata.new else None) or {}
+            keys = metadata.keys or ()
+            unknown = bool(keys) and all(inputs.get(key) == UNKNOWN for key in keys)
+            removed = tuple(_removed(metadata))
+            self.watch(Step(metadata.type, name, done, operation, metadata.urn, changed, removed, unknown))
+
+
+def _removed(metadata: StepEventMetadata) -> Iterator[str]:
+    """Yield the paths of the inputs that a step removes; see `Step`."""
+    if metadata.old is None or metadata.new is None:
+        return
+    old, new = metadata.old.inputs or {}, metadata.new.inputs or {}
+    yield from (key for key in old if key not in new and not key.startswith(_INTERNAL))
+    for key in metadata.keys or ():
+        if key in old and key in new:
+            yield from _missing(old[key], new[key], key)
+
+
+def _missing(old: Any, new: Any, path: str) -> Iterator[str]:
+    if isinstance(old, dict) and isinstance(new, dict):
+        other = cast("dict[str, Any]", new)
+        for key, value in cast("dict[str, Any]", old).items():
+            below = child_path(path, key)
+            if key in other:
+                yield from _missing(value, other[key], below)
+            elif not key.startswith(_INTERNAL):
+                yield below
+
+
+def _unwatched(_: Step) -> None:
+    """Ignore the events of a preview."""
 
 
 class Stack:
@@ -240,6 +285,12 @@ class Stack:
         with explained(self.name):
             workspace.pulumi_command.run([*command, "--", str(value)], workspace.work_dir, workspace.env_vars)
 
+    def remove_setting(self, path: str) -> None:
+        """Remove a value from the stack's file, and keep its comments (`pulumi config rm`); path and errors
+        as for `configure`."""
+        file = ["--config-file", self._config_file] if self._config_file else []
+        self.run("config", "rm", "--path", path, *file)
+
     def refusals(self) -> list[str]:
         """Return the reasons why the engine would reject a destroy; empty if there are none.
 
@@ -254,15 +305,21 @@ class Stack:
             self._stack.preview_destroy(on_event=events.take, config_file=self._config_file)
         return events.errors
 
-    def preview(self) -> list[str]:
-        """Return the errors of the preview of an update; empty if there are none.
+    def preview(
+        self,
+        watch: Callable[[Step], None] = _unwatched,
+        config_file: Path | None = None,
+        targets: list[str] | None = None,
+    ) -> list[str]:
+        """Return the errors of the preview of an update; empty if there are none. Arguments as for `up`.
 
         Raises:
             OperationError: another update of the stack is in progress.
         """
-        events = _Events(_unwatched)
+        events = _Events(watch)
+        file = str(config_file) if config_file else self._config_file
         with self._engine(events.errors):
-            self._stack.preview(on_event=events.take, config_file=self._config_file)
+            self._stack.preview(on_event=events.take, config_file=file, target=targets)
         return events.errors
 
     def destroy(
@@ -318,12 +375,18 @@ class Stack:
             raise failures[0]
         return events.errors
 
-    def up(self, watch: Callable[[Step], None], config_file: Path | None = None) -> list[str]:
+    def up(
+        self,
+        watch: Callable[[Step], None],
+        config_file: Path | None = None,
+        targets: list[str] | None = None,
+    ) -> list[str]:
         """Run the program and update the stack.
 
         Args:
             watch: as for `destroy`.
             config_file: stack file for this run only; by default the stack's own.
+            targets: URNs of the resources to update; None for all.
 
         Returns:
             The errors; empty if the stack matches its declaration.
@@ -337,6 +400,7 @@ class Stack:
             self._stack.up(
                 on_event=events.take,
                 config_file=file,
+                target=targets,
                 message=_STEP if config_file else None,
                 show_secrets=False,
             )
@@ -501,7 +565,3 @@ class _Reads(_Events):
                 read_outputs=read and (read.outputs or {}),
             )
         )
-
-
-def _unwatched(_: Step) -> None:
-    """Ignore the events of a preview."""

@@ -180,6 +180,7 @@ class Update:
         files: the project's files for it.
         drain_timeout: time for work on replaced pools to finish; None for each pool's own.
         verbose: True to print the engine's errors in full.
+        again: command that continues after a failure; empty for `ebbtide up`.
         made: number of completed operations of the engine, by word, such as `created`.
     """
 
@@ -188,6 +189,7 @@ class Update:
     console: Console
     drain_timeout: timedelta | None = None
     verbose: bool = False
+    again: str = ""
     made: Counter[str] = field(default_factory=Counter[str])
 
     def log(self, line: str) -> None:
@@ -262,6 +264,7 @@ class Update:
             for resource in recording.of_type(_NAMESPACE)
             if (name := text(resource.inputs, "metadata", "name")) not in own
             and resource.urn not in interrupted
+            and not resource.import_id
         }
         if not names:
             return []
@@ -290,8 +293,7 @@ class Update:
             OperationError: this step changed nothing; earlier steps are kept.
             ApiError: the cluster of a replaced pool does not answer.
         """
-        if errors := unlocking(lambda: resolve_pending(self.stack, self.log), self.stack.unlock, self.log):
-            self._explain(errors)
+        if errors := self.resolved():
             return UpOutcome(tuple(errors))
         while True:
             document = self.stack.exported()
@@ -299,7 +301,7 @@ class Update:
             if drained := [pool for name, pool in pools.items() if name.endswith(pool_replacement.OLD)]:
                 names = ", ".join(pool.cloud_name for pool in drained)
                 self.log(f"The drained pool {names} is deleted.")
-                if outcome := self._engine(lambda watch: self.stack.remove(_urns(drained), watch)):
+                if outcome := self.run_engine(lambda watch: self.stack.remove(_urns(drained), watch)):
                     return outcome
                 continue
             recording = self.recorded(self.baseline(document))
@@ -307,10 +309,17 @@ class Update:
             replaced = set(pool_replacement.refused(recording)) & pools.keys()
             following = {name.removesuffix(SUFFIX) for name in pools if name.endswith(SUFFIX)} & pools.keys()
             if not replaced | following:
-                outcome = self._engine(self.stack.up, changed)
+                outcome = self.run_engine(self.stack.up, changed)
                 return outcome or UpOutcome()
             if outcome := self._replace(document, recording, replaced, following):
                 return outcome
+
+    def resolved(self) -> list[str]:
+        """Resolve pending creations, and return the explained errors of `resolve_pending`."""
+        errors = unlocking(lambda: resolve_pending(self.stack, self.log), self.stack.unlock, self.log)
+        if errors:
+            self._explain(errors)
+        return errors
 
     def _drain_removed_queues(self, document: Mapping[str, Any], recording: Recording) -> None:
         """Drain the queues that the update deletes: the engine would wait in vain for those in use."""
@@ -336,7 +345,7 @@ class Update:
         absent = [pools[name] for name in replaced if pools[name].resource is None]
         failed = [pools[f"{name}{SUFFIX}"] for name in undone | stale]
         if unused := [*absent, *(pool for pool in failed if not pool.is_ready)]:
-            return self._engine(lambda watch: self.stack.remove(_urns(unused), watch))
+            return self.run_engine(lambda watch: self.stack.remove(_urns(unused), watch))
         if undone & stale:
             self._rename(document, _merged(pool_replacement.swapped, undone & stale))
             return None
@@ -384,8 +393,9 @@ class Update:
         )
         with TemporaryDirectory(prefix="ebbtide-") as directory:
             file = Path(directory, self.files.config_file.name)
-            file.write_text(_with(self.files.config_file, overlay), encoding="utf-8")
-            return self._engine(lambda watch: self.stack.up(watch, file))
+            setting = with_setting(self.files.config_file, f"{NAMESPACE}:{CONFIG}", overlay)
+            file.write_text(setting, encoding="utf-8")
+            return self.run_engine(lambda watch: self.stack.up(watch, file))
 
     def _drain(
         self, api: Api, pools: list[StatePool], recording: Recording, names: Mapping[str, str]
@@ -413,7 +423,7 @@ class Update:
         deployment = pool_replacement.renamed(document["deployment"], names)
         self.stack.replace_state({**document, "deployment": deployment})
 
-    def _engine(
+    def run_engine(
         self,
         run: Callable[[Callable[[Step], None]], list[str]],
         changed: Collection[tuple[str, str]] = (),
@@ -445,7 +455,7 @@ class Update:
     def _explain(self, errors: Iterable[str]) -> None:
         for line in explanation(self.stack.name, tuple(errors), verbose=self.verbose):
             self.log(line)
-        again = command_line("up", self.stack.name, *drain_option(self.drain_timeout))
+        again = self.again or command_line("up", self.stack.name, *drain_option(self.drain_timeout))
         self.log(f"Not everything matches the declaration. Continue with: {again}")
 
 
@@ -458,10 +468,10 @@ def _urns(pools: Iterable[StatePool]) -> list[str]:
     return [urn for pool in pools for urn in pool.urns]
 
 
-def _with(config_file: Path, overlay: Mapping[str, Any]) -> str:
-    """Return the content of a stack's file with this run's replacements, as JSON, which is valid YAML."""
+def with_setting(config_file: Path, key: str, value: object) -> str:
+    """Return the content of a stack's file with a setting of this run, as JSON, which is valid YAML."""
     settings: Any = yaml_file.read(config_file).value or {}
-    config: dict[str, Any] = {**(settings.get("config") or {}), f"{NAMESPACE}:{CONFIG}": overlay}
+    config: dict[str, Any] = {**(settings.get("config") or {}), key: value}
     return json.dumps({**settings, "config": config})
 
 

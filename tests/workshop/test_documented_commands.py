@@ -34,6 +34,8 @@ _OFFLINE: Final = {*("--version", "config", "job", "machines", "preview", "profi
 """Commands of `ebbtide` that reach nothing: `test_offline_commands_run` runs those of all other pages."""
 
 _ELSEWHERE: Final = {
+    "--into-state": "rehearsal/tests/engine/test_adopt.py",
+    "--undo": "rehearsal/tests/engine/test_adopt.py",
     "adopt": "tests/unit/cli/test_adopt.py",
     "--trace": "kueue-replay/tests/unit/test_command.py",
     "state.json": "rehearsal/tests/engine/test_predicted_changes.py",
@@ -103,7 +105,10 @@ def _test_of(command: str) -> str | None:
     """The test that runs a command with other arguments; None if it reaches nothing."""
     words = shlex.split(command)[1:]
     words = words[: words.index("--")] if "--" in words else words
-    for word in (*(it for it in words if it in ("--trace", "state.json")), words[0]):
+    for word in (
+        *(it for it in words if it in ("--into-state", "--trace", "--undo", "state.json")),
+        words[0],
+    ):
         if word in _ELSEWHERE:
             return _ELSEWHERE[word]
     return None

@@ -1,8 +1,8 @@
 """The file of the existing resources that a stack adopts: type, logical name and import id of each.
 
-`ebbtide adopt` writes it as `adopt.<stack>.json`. The program imports its resources; `ebbtide adopt
---into-state` marks those that the state has by then, and `--undo` takes the resources of the file out of the
-state again.
+`ebbtide adopt` writes it as `adopt.<stack>.json`. The program imports its resources. `ebbtide adopt
+--into-state` imports them and nothing else, and removes the file from the declaration; `--undo` takes its
+resources out of the state again.
 """
 
 import json
@@ -20,9 +20,11 @@ from ebbtide.values.paths import Key, path_text
 FIELD: Final = "adopt"
 """Field of the declaration with the file, relative to the directory of `Pulumi.yaml`."""
 
+IMPORT_ONLY: Final = "importOnly"
+"""Configuration key of one run of the program, in which adopted resources are imported and not changed."""
+
 _RESOURCES: Final = "resources"
 _TEXTS: Final = ("type", "name", "id")
-_ADOPTED: Final = "adopted"
 _TOKEN: Final = re.compile(r"[a-z][a-z0-9-]*:[\w./-]+:[A-Z]\w*")
 """A type token of a provider's resource (Pulumi docs, resource names, 2026-08)."""
 _ONLY_IN_STATE: Final = re.compile(r"pulumi:|ebbtide:")
@@ -37,13 +39,11 @@ class AdoptedResource:
         type: type token, such as `gcp:container/nodePool:NodePool`.
         name: logical name in the program.
         id: import id, as the provider documents it for the type.
-        adopted: True once it was imported by `ebbtide adopt --into-state`.
     """
 
     type: str
     name: str
     id: str
-    adopted: bool = False
 
     @property
     def key(self) -> tuple[str, str]:
@@ -84,12 +84,7 @@ def read_adopt_file(file: Path) -> tuple[AdoptedResource, ...]:
 
 def write_adopt_file(file: Path, resources: Iterable[AdoptedResource]) -> None:
     """Write the adopted resources, one a line, at once: a killed process leaves the earlier file."""
-    lines = [
-        json.dumps(
-            {"type": item.type, "name": item.name, "id": item.id} | ({_ADOPTED: True} if item.adopted else {})
-        )
-        for item in resources
-    ]
+    lines = [json.dumps({"type": item.type, "name": item.name, "id": item.id}) for item in resources]
     text = ",\n".join(f"  {line}" for line in lines)
     whole = f'{{"{_RESOURCES}": [\n{text}\n]}}\n' if lines else f'{{"{_RESOURCES}": []}}\n'
     new = file.with_name(f".{file.name}.new")
@@ -174,16 +169,14 @@ class _Reader:
         fields = cast("dict[str, object]", item)
         before = len(self.faults)
         for key in fields:
-            if key not in (*_TEXTS, _ADOPTED):
-                hint = did_you_mean(key, (*_TEXTS, _ADOPTED))
+            if key not in _TEXTS:
+                hint = did_you_mean(key, _TEXTS)
                 self._add(
                     (*at, key), f"There is no {key} here{hint}", "The key would have no effect. Remove it."
                 )
         for key in _TEXTS:
             if problem := _text_problem(key, fields):
                 self._add((*at, key), problem[0], f"{_LOST} {problem[1]}")
-        if not isinstance(fields.get(_ADOPTED, False), bool):
-            self._add((*at, _ADOPTED), "It is neither true nor false.", "Write true, or remove it.")
         if len(self.faults) > before:
             return
         type_, name, id_ = (str(fields[key]) for key in _TEXTS)
@@ -192,7 +185,7 @@ class _Reader:
                 other = path_text((_RESOURCES, first))
                 problem = f"{type_} has the {word} {key[1]} twice, first in {other}."
                 self._add((*at, word), problem, "One of the two would not be adopted. Remove it.")
-        yield AdoptedResource(type_, name, id_, bool(fields.get(_ADOPTED)))
+        yield AdoptedResource(type_, name, id_)
 
 
 def _text_problem(key: str, fields: Mapping[str, object]) -> tuple[str, str] | None:

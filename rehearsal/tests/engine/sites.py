@@ -9,19 +9,20 @@ import signal
 import subprocess
 import sys
 from collections.abc import Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 import pytest
 import yaml
 
+from ebbtide.analysis.recording.recording import urn_name
 from ebbtide_rehearsal.cloud.azure.provider import AzureProvider
 from ebbtide_rehearsal.cloud.control_planes import write_credential_plugins
 from ebbtide_rehearsal.cloud.gcp.provider import Gcp
 from ebbtide_rehearsal.cloud.pools import is_stopped
 from ebbtide_rehearsal.cloud.protocol import Servicer, serve
-from ebbtide_rehearsal.cloud.provider import Endpoint
+from ebbtide_rehearsal.cloud.provider import Clusters, Endpoint
 from ebbtide_rehearsal.cloud.store import Store
 from rehearsal.tests.control_planes import FakeControlPlanes
 from rehearsal.tests.engine.api_servers import ApiServer, api_server
@@ -116,9 +117,11 @@ class Site(Checkout):
 
     Attributes:
         api: its API server.
+        planes: the control planes of the cloud.
     """
 
     api: ApiServer
+    planes: Clusters
 
 
 def checkout_in(directory: Path) -> Path:
@@ -145,7 +148,7 @@ def site_on(
             write_credential_plugins(directory / "plugins", "token")
             path = os.pathsep.join((str(directory / "plugins"), terminal.environment["PATH"]))
             trusted = {"PATH": path, "SSL_CERT_FILE": str(api.authority)}
-            site = Site(Terminal(root, terminal.environment | trusted), store, api)
+            site = Site(Terminal(root, terminal.environment | trusted), store, api, planes)
             declared = copy.deepcopy(GKE if cloud == "gke" else AKS) | {"lifetime": {"hours": 8}}
             declared["pools"] = [pool(declared, name) for name in ("system", "cpu")]
             site.declare(declared)
@@ -153,6 +156,21 @@ def site_on(
             yield site
         finally:
             server.stop(grace=None).wait()
+
+
+def as_of_others(site: Site) -> int:
+    """Forget the stack's state, and adopt all that it had in the cloud; return the number of resources."""
+    resources = [
+        {"type": item["type"], "name": urn_name(item["urn"]), "id": item["id"]}
+        for item in site.state()
+        if item.get("custom") and not item["type"].startswith("pulumi:") and not item.get("external")
+    ]
+    (site.terminal.root / "adopt.dev.json").write_text(json.dumps({"resources": resources}))
+    for item in site.store.resources():
+        site.store.put(replace(item, urn=""))
+    site.terminal.run("pulumi stack rm dev --force --yes --preserve-config && pulumi stack init dev")
+    site.declare(site.declared() | {"adopt": "adopt.dev.json"})
+    return len(resources)
 
 
 def with_work(site: Site) -> None:

@@ -36,7 +36,7 @@ def test_every_fault_has_its_position(tmp_path: Path) -> None:
         {**good, "id": "acme-ml/us-central1-a/train/other"},
         {**good, "name": "train-t4", "nmae": "x"},
         {"type": "NodePool", "name": "train-a100"},
-        {"type": "pulumi:providers:gcp", "name": "train-gcp", "id": 4, "adopted": "yes"},
+        {"type": "pulumi:providers:gcp", "name": "train-gcp", "id": 4},
         {**good, "name": "train-steady"},
     )
     with pytest.raises(AdoptFileError) as error:
@@ -49,7 +49,6 @@ def test_every_fault_has_its_position(tmp_path: Path) -> None:
         "5:1: resources[3].id: There is no id",
         "6:2: resources[4].type: pulumi:providers:gcp exists in Pulumi's state alone",
         "6:55: resources[4].id: The id is the number 4",
-        "6:64: resources[4].adopted: It is neither true nor false",
         f"7:69: resources[5].id: {_POOL} has the id {good['id']} twice, first in resources[0]",
     ]
 
@@ -75,10 +74,10 @@ def test_an_unusable_file_is_refused_with_its_name(tmp_path: Path, text: str | N
 
 
 def test_a_written_file_is_read_again(tmp_path: Path) -> None:
-    """Types, names, ids and marks survive, also quotes in an id."""
+    """Types, names and ids survive, also quotes in an id."""
     resources = (
         AdoptedResource(_POOL, 'a"b', "x/y"),
-        AdoptedResource(_FLAVOR, "flavor", "cpu", adopted=True),
+        AdoptedResource(_FLAVOR, "flavor", "cpu"),
     )
     for written in (resources, ()):
         write_adopt_file(tmp_path / "adopt.dev.json", written)
@@ -92,7 +91,6 @@ def test_adopted_resources_are_imported(tmp_path: Path) -> None:
     file = _file(
         tmp_path,
         {"type": _POOL, "name": "train-cpu", "id": "acme-ml/us-central1-a/train/cpu"},
-        {"type": _POOL, "name": "train-t4", "id": "acme-ml/us-central1-a/train/t4", "adopted": True},
         {"type": _FLAVOR, "name": flavor, "id": "cpu"},
     )
     before, after = synth(GKE), synth(changed(GKE, adopt=str(file)))

@@ -1,0 +1,348 @@
+"""Adopted resources: their import into a stack's state, what an update may do to them, and their removal from
+the state.
+
+Neither the import nor the removal changes anything in the cloud. Every step follows from the state and the
+files alone: an interrupted command continues.
+"""
+
+import copy
+import re
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final, cast
+
+from ebbtide.analysis.preview.words import type_words
+from ebbtide.analysis.recording.recording import Recording, Resource, urn_name
+from ebbtide.clients.kubernetes.objects import parts
+from ebbtide.declaration.project.adopt_file import (
+    FIELD,
+    IMPORT_ONLY,
+    AdoptedResource,
+    default_file,
+    read_adopt_file,
+)
+from ebbtide.declaration.project.source import DECLARATION, NAMESPACE
+from ebbtide.operations import pool_replacement
+from ebbtide.operations.failures import OperationError, explanation, unlocking
+from ebbtide.operations.plan import is_later, listed
+from ebbtide.operations.stack import Step
+from ebbtide.operations.up import Update, with_setting
+from ebbtide.text import several
+from ebbtide.values.paths import path_keys, path_text, value_at
+
+_ALLOWED: Final = frozenset({"import", "update", "same", "read", "refresh"})
+"""Operations of the engine on adopted resources."""
+_PATHS: Final = 4
+_SETTING: Final = f"{DECLARATION}.{FIELD}"
+_LAST: Final = re.compile(r"[/ ]")
+"""Separators in ids."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Effect of an update on adopted resources, as the engine previews it.
+
+    Attributes:
+        updates: a line for each resource that is updated in place.
+        refusals: reasons why the update is refused; empty if it is not.
+    """
+
+    updates: tuple[str, ...] = ()
+    refusals: tuple[str, ...] = ()
+
+
+def held(recording: Recording, deployment: Mapping[str, Any], completed: datetime | None) -> frozenset[str]:
+    """Return the URNs of adopted resources that no update has confirmed yet: those that the next one imports,
+    and those that were imported since the last one that succeeded.
+
+    Args:
+        recording: the program.
+        deployment: the `deployment` of `pulumi stack export`.
+        completed: end of the last update that succeeded; None if there is none.
+    """
+    present = {str(item["urn"]): item for item in parts(deployment, "resources")}
+    pending = {item.urn for item in recording if item.import_id and item.urn not in present}
+    imported = {
+        urn
+        for urn, item in present.items()
+        if item.get("importID") and is_later(item.get("created"), completed)
+    }
+    return frozenset(pending | imported)
+
+
+def check(update: Update, recording: Recording, urns: Collection[str]) -> Check:
+    """Run the engine's preview of an update, and return its effect on adopted resources.
+
+    A role assignment that a preview would replace for the principal id of an identity, which is unknown while
+    the identity's tags change, is kept by the update.
+
+    Args:
+        update: the update.
+        recording: the program, as recorded for this update.
+        urns: URNs of the adopted resources, as from `held`.
+    """
+    pools = pool_replacement.refused(recording).keys() & {urn_name(urn) for urn in urns}
+    if pools:
+        return Check(refusals=tuple(_refusal(name, "replaced") for name in sorted(pools)))
+    return _previewed(update, urns, update.stack.preview)
+
+
+def _previewed(
+    update: Update, urns: Collection[str], preview: Callable[[Callable[[Step], None]], list[str]]
+) -> Check:
+    steps: dict[str, dict[str, Step]] = {}
+
+    def watch(step: Step) -> None:
+        if not step.done:
+            steps.setdefault(step.urn, {})[step.operation] = step
+
+    errors = unlocking(lambda: preview(watch), update.stack.unlock, update.log)
+    updates: list[str] = []
+    refusals: list[str] = []
+    for urn in sorted(urns & steps.keys(), key=urn_name):
+        own = steps[urn]
+        others = [step for operation, step in own.items() if operation not in _ALLOWED]
+        if others and not any(step.is_unknown for step in others):
+            does = "deleted" if all(step.operation == "delete" for step in others) else "replaced"
+            paths = sorted({path for step in others for path in step.changed})
+            why = f", because of {_shortened(paths)}" if paths and does == "replaced" else ""
+            refusals.append(_refusal(urn_name(urn), does + why))
+        elif "update" in own:
+            paths = sorted(own["update"].changed)
+            updates.append(f"update {urn_name(urn)} in place" + (f": {_shortened(paths)}" if paths else ""))
+    if errors:
+        lines = explanation(update.stack.name, errors, verbose=update.verbose)
+        refusals = [*refusals, *lines, "Nothing was changed: the preview of the update fails."]
+    return Check(tuple(updates), tuple(refusals))
+
+
+def _refusal(name: str, does: str) -> str:
+    return (
+        f"The update is refused: {name} is adopted, and would be {does}. Until an update has succeeded, an "
+        "adopted resource is imported and updated in place only. Change the declaration to match it."
+    )
+
+
+def _shortened(paths: list[str]) -> str:
+    more = [several(len(paths) - _PATHS, "more field")] if len(paths) > _PATHS else []
+    return ", ".join([*paths[:_PATHS], *more])
+
+
+def import_resources(update: Update, confirmed: Callable[[str], bool]) -> bool:
+    """Import the adopted resources into the state, and remove their file from the declaration.
+
+    The engine runs the program for these resources, their parents, and those that they depend on, which it
+    creates if they do not exist. Then imported inputs that the program omits, such as the name of AKS' node
+    resource group, are removed from the state, as `_forget_undeclared` describes.
+
+    Args:
+        update: an update of the stack.
+        confirmed: asks the user a question.
+
+    Returns:
+        True if the state has all of them.
+
+    Raises:
+        OperationError: another update of the stack is in progress, or the declaration adopts nothing.
+    """
+    document, _ = update.begin()
+    if update.resolved():
+        return False
+    recording = update.recorded(update.baseline(document))
+    adopted = {item.urn: item for item in recording if item.import_id}
+    if not adopted:
+        raise OperationError(
+            f"{update.files.config_file.name} adopts nothing. Write `{FIELD}: "
+            f"{default_file(update.files.stack)}` in the declaration, as `ebbtide adopt` does."
+        )
+    document = update.stack.exported()
+    present = {str(item["urn"]) for item in parts(document["deployment"], "resources")}
+    needed = _needed(recording, adopted)
+    targets = list(needed)
+    if missing := [item for urn, item in adopted.items() if urn not in present]:
+        created = [
+            item for urn, item in needed.items() if urn not in present | adopted.keys() and _is_made(item)
+        ]
+        if not _run(update, confirmed, targets, missing, created):
+            return False
+    _forget_undeclared(update, adopted.keys(), targets)
+    if FIELD in _own_declaration(update):
+        update.stack.remove_setting(_SETTING)
+    update.log(f"The state has {several(len(adopted), 'adopted resource')}; none of them was changed.")
+    return True
+
+
+def _run(
+    update: Update,
+    confirmed: Callable[[str], bool],
+    targets: list[str],
+    missing: Collection[Resource],
+    created: Collection[Resource],
+) -> bool:
+    """Preview the import, ask, and run it."""
+    with _configured(update, f"{NAMESPACE}:{IMPORT_ONLY}", value=True) as file:
+        urns = [item.urn for item in missing]
+        checked = _previewed(
+            update, urns, lambda watch: update.stack.preview(watch, config_file=file, targets=targets)
+        )
+        update.log(f"Stack {update.stack.name}: {len(missing)} to adopt.")
+        for line in (*_listed("adopt", missing), *_listed("create", created), *checked.updates):
+            update.log(f"  {line}")
+        for line in checked.refusals:
+            update.log(line)
+        if checked.refusals or not confirmed(f"Take them into the state of stack {update.stack.name}?"):
+            return False
+        counted = {(item.type, item.name) for item in (*missing, *created)}
+        return not update.run_engine(lambda watch: update.stack.up(watch, file, targets), counted)
+
+
+def _listed(action: str, resources: Iterable[Resource]) -> Iterator[str]:
+    """Yield a line for each type."""
+    names: dict[str, list[str]] = {}
+    for item in resources:
+        names.setdefault(type_words(item.type).rpartition(".")[2], []).append(item.name)
+    for kind, named in names.items():
+        yield listed(f"{action} {kind} ", named)
+
+
+def _is_made(resource: Resource) -> bool:
+    return resource.custom and not resource.read and not resource.type.startswith("pulumi:")
+
+
+def _needed(recording: Recording, urns: Iterable[str]) -> dict[str, Resource]:
+    """Return resources with their parents, and with those that they depend on."""
+    needed: dict[str, Resource] = {}
+    following = [*urns]
+    while following:
+        urn = following.pop()
+        if urn in needed or urn not in recording:
+            continue
+        item = needed[urn] = recording[urn]
+        own = (urn for urns in item.property_dependencies.values() for urn in urns)
+        following += filter(None, (item.parent, item.provider, item.deleted_with, *item.dependencies, *own))
+    return {item.urn: item for item in recording if item.urn in needed}
+
+
+@contextmanager
+def _configured(update: Update, key: str, value: object) -> Generator[Path]:
+    """Write the stack's file with a setting for one run."""
+    with TemporaryDirectory(prefix="ebbtide-") as directory:
+        file = Path(directory, update.files.config_file.name)
+        file.write_text(with_setting(update.files.config_file, key, value), encoding="utf-8")
+        yield file
+
+
+def _forget_undeclared(update: Update, urns: Collection[str], targets: list[str]) -> None:
+    """Remove the imported inputs from the state that the program omits and the next update would remove, or
+    replace the resource for: the cloud's own values, as of a resource that the stack has created."""
+    removed: dict[str, set[str]] = {}
+
+    def watch(step: Step) -> None:
+        if step.urn in urns and not step.done:
+            removed.setdefault(step.urn, set()).update(step.removed)
+
+    declaration = (
+        {**_own_declaration(update), FIELD: None}
+        if "extends" in _own_declaration(update)
+        else {key: value for key, value in _own_declaration(update).items() if key != FIELD}
+    )
+    with _configured(update, DECLARATION, declaration) as file:
+        update.stack.preview(watch, file, targets)
+    if not any(removed.values()):
+        return
+    document = update.stack.exported()
+    deployment = document["deployment"]
+    resources = [
+        {**item, "inputs": _without_paths(item["inputs"], removed[item["urn"]])}
+        if item["urn"] in removed
+        else item
+        for item in parts(deployment, "resources")
+    ]
+    update.stack.replace_state({**document, "deployment": {**deployment, "resources": resources}})
+
+
+def _without_paths(inputs: Any, paths: Iterable[str]) -> Any:
+    kept = copy.deepcopy(inputs)
+    for path in paths:
+        *above, last = path_keys(path)
+        within = value_at(kept, path_text(above)) if above else kept
+        if isinstance(within, dict):
+            cast("dict[str, Any]", within).pop(str(last), None)
+    return kept
+
+
+def _own_declaration(update: Update) -> Mapping[str, Any]:
+    """Return the declaration in the stack's own file."""
+    from ebbtide.declaration.project import yaml_file  # noqa: PLC0415
+
+    match yaml_file.read(update.files.config_file).value:
+        case {"config": {"ebbtide:cluster": dict() as own}}:
+            return own
+        case _:
+            return {}
+
+
+def remove_resources(update: Update, confirmed: Callable[[str], bool]) -> bool:
+    """Take the adopted resources out of the state again; the cloud keeps them.
+
+    The declaration names their file again first: the next update imports them, and creates none of them anew.
+
+    Args:
+        update: an update of the stack.
+        confirmed: asks the user a question.
+
+    Returns:
+        True if the state has none of them.
+
+    Raises:
+        OperationError: another update of the stack is in progress.
+        AdoptFileError: the file is unreadable or invalid.
+    """
+    name = str(update.files.declaration().get(FIELD) or default_file(update.files.stack))
+    entries = {item.key: item for item in read_adopt_file(update.files.root / name)}
+    update.begin()
+    if update.resolved():
+        return False
+    document = update.stack.exported()
+    resources = list(parts(document["deployment"], "resources"))
+    gone = {str(item["urn"]) for item in resources if _is_of(item, entries)}
+    if gone:
+        update.log(f"Stack {update.stack.name}: {len(gone)} to take out of the state; the cloud keeps them.")
+        for line in (listed("", sorted(map(urn_name, gone))),):
+            update.log(f"  {line}")
+        if not confirmed(f"Take them out of the state of stack {update.stack.name}?"):
+            return False
+    if update.files.declaration().get(FIELD) is None:
+        update.stack.configure(_SETTING, name)
+    if gone:
+        kept = [_without(item, gone) for item in resources if item["urn"] not in gone]
+        deployment = {**document["deployment"], "resources": kept}
+        update.stack.replace_state({**document, "deployment": deployment})
+    update.log(f"The state has no resource of {name}; the cloud keeps them as they were.")
+    return True
+
+
+def _is_of(item: Mapping[str, Any], entries: Mapping[tuple[str, str], AdoptedResource]) -> bool:
+    """Return whether a resource of the state is an adopted one, and not its replacement."""
+    entry = entries.get((str(item["type"]), urn_name(str(item["urn"]))))
+    ids = [str(item.get("importID") or item.get("id") or ""), entry.id if entry else ""]
+    return entry is not None and len({_LAST.split(text)[-1] for text in ids}) == 1
+
+
+def _without(item: Mapping[str, Any], gone: Collection[str]) -> dict[str, Any]:
+    """Return a resource of the state without references to others."""
+    kept = dict(item)
+    if kept.get("deletedWith") in gone:
+        del kept["deletedWith"]
+    if "dependencies" in kept:
+        kept["dependencies"] = [urn for urn in kept["dependencies"] if urn not in gone]
+    if "propertyDependencies" in kept:
+        kept["propertyDependencies"] = {
+            key: [urn for urn in urns or () if urn not in gone]
+            for key, urns in kept["propertyDependencies"].items()
+        }
+    return kept

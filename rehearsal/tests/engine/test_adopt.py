@@ -1,0 +1,109 @@
+"""Clusters and pools that another tool created: imported, kept and let go, on the real engine."""
+
+import json
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ebbtide_rehearsal.cloud import existing
+from rehearsal.tests.engine.sites import Site, as_of_others, site_on
+from tests.declarations import pool
+
+pytestmark = pytest.mark.engine
+
+
+@pytest.fixture(params=["gke", "aks"])
+def site(tmp_path: Path, request: pytest.FixtureRequest) -> Generator[Site]:
+    """A cluster with a system pool and a pool of spot machines, not yet created."""
+    yield from site_on(request.param, tmp_path, request)
+
+
+def _cloud(site: Site) -> dict[str, Any]:
+    """Return the inputs of every resource in the cloud, by id."""
+    return {item.id: item.inputs for item in site.store.resources() if item.cloud != "behind"}
+
+
+def _planned(site: Site) -> dict[str, list[str]]:
+    """Return the resources of `pulumi preview`, by operation, without those that it would replace for the
+    principal of an identity whose tags change: it is unknown until the update, and stays.
+    """
+    plan: dict[str, Any] = json.loads(site.terminal.run("pulumi preview --stack dev --json"))
+    steps: dict[str, list[str]] = {}
+    for step in plan["steps"]:
+        if step.get("replaceReasons") == ["principalId"]:
+            continue
+        steps.setdefault(step["op"], []).append(f"{step['urn']} {step.get('replaceReasons')}")
+    return steps
+
+
+def test_a_cluster_of_others_is_adopted(site: Site) -> None:
+    """Imported without a change in the cloud, then updated in place alone, unchanged by a second update,
+    changed in one field, and destroyed as the stack's own."""
+    assert site.up()[0] == 0
+    count = as_of_others(site)
+    declared = site.declared() | {"owner": "research-team"}
+    site.declare(declared)
+    before = _cloud(site)
+
+    status, out = site.run("preview", confirmed=False)
+    assert (status, f"{count} to adopt" in out) == (0, True), out
+    status, out = site.run("adopt", "--into-state")
+    assert (status, out.count("adopted: ")) == (0, count), out
+    assert _cloud(site) == before
+    assert "adopt" not in site.declared()
+    planned = _planned(site)
+    replaced = {op: planned[op] for op in planned.keys() - {"same", "create", "update", "read"}}
+    assert replaced == {}
+
+    declared = site.declared()
+    pool(declared, "cpu")["capacity"] = "on-demand"
+    site.declare(declared)
+    status, out = site.up()
+    assert (status, "cpu is adopted, and would be replaced" in " ".join(out.split())) == (1, True), out
+    assert _cloud(site) == before
+
+    pool(declared, "cpu")["capacity"] = "spot"
+    site.declare(declared)
+    status, out = site.up()
+    assert status == 0, out
+    assert "  update train-cluster in place: " in out
+    assert not {"created again", "deleted"} & {line.partition(":")[0] for line in out.splitlines()}
+    assert "Stack dev: no change." in site.up()[1]
+
+    pool(declared, "cpu")["nodes"] = {"max": 7}
+    site.declare(declared)
+    assert site.up()[0] == 0
+    (cpu,) = (item for item in site.store.resources("nodes") if item.id.endswith("/cpu"))
+    assert cpu.state["maximum"] == 7
+    assert site.run("destroy")[0] == 0
+    assert _cloud(site) == {}
+
+
+def test_pools_of_a_foreign_cluster(site: Site) -> None:
+    """The cluster stays with its owner; after an undo, a destroy removes what the stack has created alone."""
+    declared = site.declared()
+    declared["pools"] = [pool(declared, "cpu")]
+    declared["cloud"]["existing"] = {"name": "shared"}
+    if declared["cloud"]["kind"] == "aks":
+        declared["cloud"]["resourceGroup"] = "ml"
+    site.declare(declared)
+    existing.make(declared, site.store, site.planes)
+    assert site.up()[0] == 0
+    as_of_others(site)
+    before = _cloud(site)
+    declared = site.declared()
+    declared["pools"].append(pool(declared, "cpu") | {"name": "more"})
+    site.declare(declared)
+
+    status, out = site.up()
+    assert (status, "adopted: " in out, site.pools() >= {"cpu", "more"}) == (0, True, True), out
+    status, out = site.run("adopt", "--undo")
+    assert status == 0, out
+    planned = _planned(site)
+    assert "import" in planned, planned
+    assert "create" not in planned, planned
+    status, out = site.run("destroy")
+    assert status == 0, out
+    assert _cloud(site).keys() == before.keys()
