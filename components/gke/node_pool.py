@@ -183,11 +183,12 @@ def _ignored(pool: ResolvedPool) -> list[str]:
 def _implied(pool: ResolvedPool) -> list[str]:
     """Return the properties that the pool's other properties imply.
 
-    Spot, flex-start and queued nodes use no reservation. A pool that another tool created does not say so,
-    and would be replaced when it is adopted.
+    Spot, flex-start and queued nodes use no reservation, and queued nodes are flex-start. A pool that another
+    tool created may not say so, and would be replaced when it is adopted.
     """
     unreserved = isinstance(pool.capacity, Spot | FlexStart | Queued)
-    return ["nodeConfig.reservationAffinity"] if unreserved else []
+    implied = ["nodeConfig.reservationAffinity"] if unreserved else []
+    return [*implied, *(["nodeConfig.flexStart"] if isinstance(pool.capacity, Queued) else [])]
 
 
 def _autoscaling(pool: Pool) -> container.NodePoolAutoscalingArgsDict | None:

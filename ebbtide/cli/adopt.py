@@ -156,7 +156,7 @@ def _show(adopted: "Adopted", output: "Console") -> None:
 
 
 def _sections(adopted: "Adopted") -> "Iterator[tuple[str, list[str]]]":
-    from ebbtide.analysis.adopting.proof import LEFT, shown  # noqa: PLC0415
+    from ebbtide.analysis.adopting.adoption import LEFT, shown  # noqa: PLC0415
 
     adoption = adopted.adoption
     left = [

@@ -9,8 +9,9 @@ from typing import Any, Final, cast
 import yaml
 
 from ebbtide.analysis.adopting import azure, google, sources
+from ebbtide.analysis.adopting.adoption import Adoption
 from ebbtide.analysis.adopting.found import AdoptionError, Found
-from ebbtide.analysis.adopting.proof import Adoption, adopt
+from ebbtide.analysis.adopting.proof import adopt
 from ebbtide.analysis.policy.check import check, policy_of
 from ebbtide.analysis.policy.settings import KEY, Level
 from ebbtide.analysis.preview.stack_config import StackFileError

@@ -15,6 +15,7 @@ from ebbtide.analysis.recording.values import Plain
 from ebbtide.declaration.catalog.clouds import GKE_REGION_ZONES, is_gke_zone
 from ebbtide.declaration.catalog.machines import find_machine
 from ebbtide.declaration.cloud_kind import CloudKind
+from ebbtide.declaration.model.addons import Addons
 from ebbtide.declaration.model.cloud import Aks, Gke
 from ebbtide.declaration.model.pool import Pool
 from ebbtide.declaration.model.resolved_pool import resolve
@@ -46,11 +47,12 @@ def read_pool(resource: FoundResource, cloud: CloudKind, location: str, zones: S
     return aks.read_pool(inputs, location, name=resource.name, cluster="")
 
 
-def pool_fields(pool: RecordedPool, *, is_system: bool, cluster: FoundResource) -> Fields:
+def pool_fields(pool: RecordedPool, *, is_system: bool, cluster: FoundResource, addons: Addons) -> Fields:
     """Return the declaration of a pool.
 
     Args:
         pool: the found pool.
+        addons: the declared add-ons, from which defaults follow.
         is_system: whether it is the system pool.
         cluster: its cluster, for the defaults that it has for its pools.
     """
@@ -66,7 +68,7 @@ def pool_fields(pool: RecordedPool, *, is_system: bool, cluster: FoundResource) 
     fields["taints"] = _written(pool.taints or ())
     if pool.site.cloud is CloudKind.GKE:
         fields = _without_cluster_defaults(fields, pool.site, cluster)
-    shortest = pruned(fields, lambda candidate: _resolved(candidate, pool.site))
+    shortest = pruned(fields, lambda candidate: _resolved(candidate, pool.site, addons))
     return shorthand(shortest)
 
 
@@ -81,6 +83,11 @@ def inherited(cluster: FoundResource) -> Mapping[str, tuple[Plain, ...]]:
         "networkConfig.podRange": (inputs.text("ipAllocationPolicy.clusterSecondaryRangeName"),),
         "networkConfig.enablePrivateNodes": (inputs.flag("privateClusterConfig.enablePrivateNodes"),),
     }
+
+
+def is_region(cluster: FoundResource) -> bool:
+    """Return whether a GKE cluster has as many zones as its region gives it by default."""
+    return len(inherited(cluster).get("nodeLocations", ())) == GKE_REGION_ZONES
 
 
 def _without_cluster_defaults(fields: Fields, site: Site, cluster: FoundResource) -> Fields:
@@ -142,9 +149,9 @@ def shorthand(fields: Fields) -> Fields:
     return result
 
 
-def _resolved(fields: Fields, site: Site) -> object:
+def _resolved(fields: Fields, site: Site, addons: Addons) -> object:
     """Return the properties of a pool's nodes, which its declaration determines."""
-    pool = resolve(Pool.model_validate(fields), site)
+    pool = resolve(Pool.model_validate(fields), site, addons)
     derived = pool.labels_and_taints
     shown = {
         name: _written(getattr(pool, name)) for name in Pool.model_fields if name not in ("labels", "taints")

@@ -158,8 +158,12 @@ def _add_pool(
     else:
         document.pop("autoscaling", None)
         document["nodeCount"] = document.pop("initialNodeCount", 0)
+    # Absent booleans are false, and pods of a pool without a mode use the identity of its nodes.
+    repaired, upgraded = (facts.flag(f"management.auto{name}") for name in ("Repair", "Upgrade"))
+    document["management"] = {"autoRepair": repaired, "autoUpgrade": upgraded}
     config = _object(document, "nodeConfig")
-    document["nodeConfig"] = config | {"guestAccelerators": list(_accelerators(facts)) or None}
+    document["nodeConfig"] = {"workloadMetadataConfig": {"mode": "GCE_METADATA"}} | config
+    document["nodeConfig"]["guestAccelerators"] = list(_accelerators(facts)) or None
     resource = found_resource(NODE_POOL, document, f"{_id(link)}/nodePools/{name}")
     if reason := unsupported(resource):
         left_out.append(LeftOut(name=f"pool {name}", reason=reason))
@@ -196,6 +200,7 @@ def found_resource(token: str, attributes: Mapping[str, Any], id_: str) -> Found
         if Inputs(inputs).text("databaseEncryption.state") == "DECRYPTED":
             del inputs["databaseEncryption"]
         inputs = replaced(inputs, "resourceLabels", _users)
+        inputs = replaced(inputs, "clusterAutoscaling", _without_provisioning)
     return FoundResource(
         type=token,
         id=id_,
@@ -209,6 +214,15 @@ def unsupported(pool: FoundResource) -> str:
     """Return why Ebbtide cannot declare a node pool; empty if it can."""
     image = Inputs(pool.inputs).text("nodeConfig.imageType")
     return "Its nodes run Windows, which Ebbtide does not support." if image.startswith("WINDOWS") else ""
+
+
+_PROVISIONING: Final = ("resourceLimits", "autoProvisioningDefaults", "autoProvisioningLocations")
+
+
+def _without_provisioning(autoscaling: Any) -> dict[str, Any]:
+    """Return the autoscaling of a cluster without the pools that GKE would create by itself."""
+    items = cast("dict[str, Any]", autoscaling).items()
+    return {key: value for key, value in items if key not in _PROVISIONING}
 
 
 def _removed(_: object) -> None:
@@ -323,7 +337,8 @@ def _declared_maintenance(inputs: Inputs) -> dict[str, Any] | None:
         return None
     start, end = (_moment(inputs.text(f"{policy}.recurringWindow.{name}Time")) for name in ("start", "end"))
     days = [_WEEKDAYS.get(day, "") for day in (recurring["days"] or "").split(",") if day]
-    if start is None or end is None or not all(days):
+    exclusions = inputs.parts(f"{policy}.maintenanceExclusions")
+    if start is None or end is None or not all(days) or not all(map(_is_bounded, exclusions)):
         return None
     return {
         "window": {
@@ -338,10 +353,14 @@ def _declared_maintenance(inputs: Inputs) -> dict[str, Any] | None:
                 "end": f"{ends - timedelta(seconds=1):%Y-%m-%d}",
                 "scope": exclusion.text("exclusionOptions.scope").lower().replace("_", "-"),
             }
-            for exclusion in inputs.parts(f"{policy}.maintenanceExclusions")
+            for exclusion in exclusions
             if (ends := _moment(exclusion.text("endTime")))
         ],
     }
+
+
+def _is_bounded(exclusion: Inputs) -> bool:
+    return _moment(exclusion.text("endTime")) is not None
 
 
 def _moment(text: str) -> datetime | None:

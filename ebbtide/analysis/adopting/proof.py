@@ -5,13 +5,21 @@ replace it is left out; a cluster with one stays with its owner, and its pools a
 """
 
 import copy
-import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, cast
 
 from ebbtide.analysis.adopting import azure
 from ebbtide.analysis.adopting import declaration as writer
+from ebbtide.analysis.adopting.adoption import (
+    DECLARED,
+    LEFT,
+    OVERRIDDEN,
+    Adoption,
+    FieldRow,
+    UpdateRow,
+    shown,
+)
 from ebbtide.analysis.adopting.declaration import Fields
 from ebbtide.analysis.adopting.found import CLUSTERS, POOLS, AdoptionError, Found, FoundResource, LeftOut
 from ebbtide.analysis.providers.changes import FieldChange
@@ -19,14 +27,15 @@ from ebbtide.analysis.providers.property_path import plain_path
 from ebbtide.analysis.reading import aks, gke
 from ebbtide.analysis.reading.facts import RecordedPool
 from ebbtide.analysis.recording.recording import Recording, Resource
-from ebbtide.analysis.recording.values import UNKNOWN, Plain, at, leaves, masked, revealed
+from ebbtide.analysis.recording.values import UNKNOWN, Plain, at, leaves, revealed
 from ebbtide.analysis.review.difference import Change, compare
 from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model import declare
+from ebbtide.declaration.model.addons import Addons
 from ebbtide.declaration.model.faults import DeclarationError, Fault
 from ebbtide.declaration.model.pool import Role, field_by_input
-from ebbtide.declaration.model.rules.overrides import POOLS as POOL_OVERRIDES
-from ebbtide.declaration.model.rules.overrides import Overridable, cluster_overrides
+from ebbtide.declaration.model.resolved_pool import NO_ADDONS
+from ebbtide.declaration.model.rules.overrides import Overridable, cluster_overrides, pool_overrides
 from ebbtide.declaration.providers.constraints import constraints_of
 from ebbtide.values.paths import ancestors, is_within, path_keys
 
@@ -45,82 +54,6 @@ _NAMES: Final = {
 
 _ROUNDS: Final = 6
 
-DECLARED: Final = "declared"
-OVERRIDDEN: Final = "overridden"
-LEFT: Final = "left"
-_TOTAL: Final = "total"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FieldRow:
-    """A field that was read.
-
-    Attributes:
-        resource: name of its cluster or pool.
-        path: path in the provider's inputs.
-        value: the found value.
-        status: `declared`, `overridden` or `left`.
-        reason: why it is left; empty otherwise.
-    """
-
-    resource: str
-    path: str
-    value: Plain
-    status: str
-    reason: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UpdateRow:
-    """An input that the first update changes in place.
-
-    Attributes:
-        resource: name of its cluster or pool.
-        path: path in the provider's inputs.
-        old: the found value; None if there is none.
-        new: the declared value; None if there is none.
-    """
-
-    resource: str
-    path: str
-    old: Plain
-    new: Plain
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Adoption:
-    """A proved adoption.
-
-    Attributes:
-        declaration: the object under `ebbtide:cluster`.
-        fields: every field that was read.
-        updates: inputs that the first update changes in place.
-        created: resources that the first update creates, as type and name.
-        left_out: parts that are not adopted.
-        resources: type, logical name and import id of each adopted resource.
-        output_only: number of attributes that are no inputs, by resource.
-        recording: the program's recording with the declaration.
-    """
-
-    declaration: Fields
-    fields: tuple[FieldRow, ...]
-    updates: tuple[UpdateRow, ...]
-    created: tuple[tuple[str, str], ...]
-    left_out: tuple[LeftOut, ...]
-    resources: tuple[Mapping[str, str], ...]
-    output_only: Mapping[str, int]
-    recording: Recording
-
-    def counts(self) -> dict[str, tuple[int, int, int, int]]:
-        """Return the numbers of fields that were read, declared, overridden and left, by resource, and their
-        sums under `total`."""
-        names = [*dict.fromkeys(row.resource for row in self.fields), _TOTAL]
-        return {name: self._counts(name) for name in names}
-
-    def _counts(self, name: str) -> tuple[int, int, int, int]:
-        own = [row.status for row in self.fields if name in (row.resource, _TOTAL)]
-        return len(own), own.count(DECLARED), own.count(OVERRIDDEN), own.count(LEFT)
-
 
 @dataclass(slots=True)
 class _Draft:
@@ -128,6 +61,7 @@ class _Draft:
 
     Attributes:
         cloud: the declaration's `cloud`.
+        addons: the declared add-ons.
         read: the found pools, by name.
         pools: the fields of each pool, by name.
         overrides: overrides by the name of a pool; of the cluster under an empty name.
@@ -137,6 +71,7 @@ class _Draft:
     found: Found
     top: Fields
     cloud: Fields
+    addons: Addons
     read: Mapping[str, RecordedPool]
     pools: dict[str, Fields]
     left_out: list[LeftOut]
@@ -161,8 +96,9 @@ class _Draft:
         """Return the rules of the overrides of a pool, or of the cluster under an empty name."""
         assert self.found.cloud  # noqa: S101 - a found cluster is of a cloud
         if name:
-            return POOL_OVERRIDES[self.found.cloud]
-        return cluster_overrides(self.found.cloud, self.top)
+            return pool_overrides(self.found.cloud, self.top)
+        declared = [*self.top, *(["cloud.maintenance"] if "maintenance" in self.cloud else [])]
+        return cluster_overrides(self.found.cloud, declared)
 
     def leave(self, name: str, reason: str) -> None:
         """Leave a pool out."""
@@ -200,7 +136,8 @@ def adopt(found: Found, top: Fields, cloud: Fields, record: Record, *, pools_onl
             continue
         recording = azure.with_separate_pools(recorded)
         before = _before(found, recording)
-        changes = tuple(map(_settled, compare(before, recording, deployed=True)))
+        compared = compare(before, recording, deployed=True)
+        changes = tuple(_settled(draft, change) for change in compared)
         if not _improve(draft, changes, before, recording):
             return replace(_adoption(draft, changes, before, recording), recording=recorded)
     raise AdoptionError("The declaration of the cluster does not settle.")
@@ -215,7 +152,9 @@ def _draft(found: Found, top: Fields, cloud: Fields, *, pools_only: bool) -> _Dr
         for resource in found.pools
     }
     left_out = list(found.left_out)
-    system = next((name for name, pool in read.items() if pool.role is Role.SYSTEM), None)
+    system = next(
+        (name for rank in (_is_system, _can_be_system) for name, pool in read.items() if rank(pool)), None
+    )
     if not pools_only and system is None:
         pools_only = True
         reason = "No pool can be the system pool: none always has a node and admits any pod."
@@ -224,6 +163,11 @@ def _draft(found: Found, top: Fields, cloud: Fields, *, pools_only: bool) -> _Dr
         pools_only = True
         left_out.append(LeftOut(name="cluster", reason=reason))
     inline = {resource.name for resource in found.pools if resource.inline}
+    addons = NO_ADDONS
+    if any(pool.has_gpus and not pool.has_cloud_driver for pool in read.values()):
+        # Something else installs the driver, and goes on to do so.
+        addons = Addons(drivers="none")
+        top = {**top, "addons": {"drivers": "none"}}
     pools: dict[str, Fields] = {}
     for name, pool in read.items():
         if pools_only and name in inline:
@@ -231,7 +175,7 @@ def _draft(found: Found, top: Fields, cloud: Fields, *, pools_only: bool) -> _Dr
             continue
         try:
             is_system = not pools_only and name == system
-            pools[name] = writer.pool_fields(pool, is_system=is_system, cluster=cluster)
+            pools[name] = writer.pool_fields(pool, is_system=is_system, cluster=cluster, addons=addons)
         except ValueError as error:
             left_out.append(LeftOut(name=f"pool {name}", reason=_one_line(error)))
     in_order = dict(sorted(pools.items(), key=lambda item: item[0] != system))
@@ -239,11 +183,33 @@ def _draft(found: Found, top: Fields, cloud: Fields, *, pools_only: bool) -> _Dr
     own = writer.existing_fields(fields, cluster.name) if pools_only else writer.cloud_fields(fields)
     overrides = {"": copy.deepcopy(cloud["overrides"])} if "overrides" in cloud and not pools_only else {}
     return _Draft(
-        found=found, top=top, cloud=own, read=read, pools=in_order, left_out=left_out, overrides=overrides
+        found=found,
+        top=top,
+        cloud=own,
+        addons=addons,
+        read=read,
+        pools=in_order,
+        left_out=left_out,
+        overrides=overrides,
     )
 
 
 _OF_OWNER: Final = "It is part of the cluster, and stays with the cluster's owner."
+
+
+_GKE_MANAGED: Final = "components.gke.io/gke-managed-components"
+"""A taint that GKE's own pods tolerate (GKE docs, isolate-workloads-dedicated-nodes, 2026)."""
+
+
+def _is_system(pool: RecordedPool) -> bool:
+    return pool.role is Role.SYSTEM
+
+
+def _can_be_system(pool: RecordedPool) -> bool:
+    """Return whether a pool always has a node, and repels none of GKE's own pods."""
+    always = bool(pool.nodes.count or pool.nodes.min)
+    repelling = {taint.key for taint in pool.labels_and_taints.repelling}
+    return always and pool.accelerator is None and repelling == {_GKE_MANAGED}
 
 
 def found_zones(cluster: FoundResource) -> tuple[str, ...]:
@@ -317,7 +283,9 @@ def _keep_with_owner(draft: _Draft, reason: str) -> None:
         if resource.inline and resource.name in draft.pools:
             draft.leave(resource.name, _OF_OWNER)
     for name in draft.pools:
-        draft.pools[name] = writer.pool_fields(draft.read[name], is_system=False, cluster=cluster)
+        draft.pools[name] = writer.pool_fields(
+            draft.read[name], is_system=False, cluster=cluster, addons=draft.addons
+        )
 
 
 def _before(found: Found, recording: Recording) -> Recording:
@@ -362,15 +330,37 @@ def _improve(draft: _Draft, changes: tuple[Change, ...], before: Recording, reco
     return changed
 
 
-def _settled(change: Change) -> Change:
-    """Return a change without fields that the cloud does not tell from absent ones; one that it refuses needs
-    a new resource."""
-    fields = (
+def _settled(draft: _Draft, change: Change) -> Change:
+    """Return a change without fields that the cloud does not tell from absent ones, and without taints that
+    it adds by itself; a field that it refuses needs a new resource."""
+    if change.old is None or change.new is None:
+        return change
+    fields = [
         replace(item, replaces=item.replaces or azure.is_refused(change.resource.type, item))
         for item in change.fields
         if item.new is not None or not _is_default(change.resource.type, item)
-    )
+    ]
+    found = draft.read.get(_key(change.new))
+    written = _written_pool(draft, change.new)
+    if found and written and _taints(found) == _taints(written):
+        fields = [item for item in fields if not is_within(item.path, "nodeConfig.taints")]
     return replace(change, fields=tuple(fields))
+
+
+def _taints(pool: RecordedPool) -> set[str]:
+    return {str(taint) for taint in pool.labels_and_taints.all_taints}
+
+
+def _written_pool(draft: _Draft, new: Resource) -> RecordedPool | None:
+    """Return the pool that a recorded resource describes; None for a cluster."""
+    name = _key(new)
+    if not name:
+        return None
+    assert draft.found.cloud  # noqa: S101 - a found cluster is of a cloud
+    (cluster,) = draft.found.clusters
+    resource = FoundResource(type=new.type, id="", name=name, inputs=new.inputs)
+    location = draft.read[name].site.location
+    return writer.read_pool(resource, draft.found.cloud, location, found_zones(cluster))
 
 
 _ZEROES: Final = (False, 0)
@@ -406,6 +396,8 @@ def _kept(draft: _Draft, new: Resource, path: str, value: Plain) -> tuple[str, s
     if value in _ZEROES and plain not in constraints.computed:
         return DECLARED, ""
     (cluster,) = draft.found.clusters
+    if not _key(new) and plain == "nodeLocations" and writer.is_region(cluster):
+        return DECLARED, ""
     if _key(new) and value in writer.inherited(cluster).get(plain, ()):
         return (DECLARED, "") if draft.is_whole else (LEFT, "The cluster's own default.")
     return None
@@ -469,11 +461,6 @@ def _reason(draft: _Draft, resource: Resource, change: FieldChange) -> str:
     return f"Ebbtide {new}{': ' if obstacle else ''}{obstacle}".rstrip(".") + "."
 
 
-def shown(value: Plain) -> str:
-    """Return a value for display, in one line."""
-    return "nothing" if value is None else json.dumps(masked(value), ensure_ascii=False)
-
-
 def _adoption(
     draft: _Draft, changes: tuple[Change, ...], before: Recording, recording: Recording
 ) -> Adoption:
@@ -502,6 +489,7 @@ def _adoption(
             if _key(resource) not in inline
         ),
         output_only={item.name: len(item.output_only) for item in draft.found.resources},
+        before=before,
         recording=recording,
     )
 
@@ -527,14 +515,14 @@ def _rows(
 
 
 def _spelled_otherwise(draft: _Draft, name: str, new: Resource) -> tuple[str, ...]:
-    """Return the paths of a pool's inputs whose declared field means the same as the found one, such as
-    limits for each zone instead of totals."""
-    if not name:
-        return ()
+    """Return the paths of inputs whose declared field means the same as the found one: limits for each zone
+    instead of totals, taints that the cloud adds, and the first day of a window that recurs."""
+    written = _written_pool(draft, new)
+    if written is None:
+        window = "maintenancePolicy.recurringWindow"
+        return (f"{window}.startTime", f"{window}.endTime") if "maintenance" in draft.cloud else ()
     assert draft.found.cloud  # noqa: S101 - a found cluster is of a cloud
     found = draft.read[name]
-    (cluster,) = draft.found.clusters
-    resource = FoundResource(type=new.type, id="", name=name, inputs=new.inputs)
-    written = writer.read_pool(resource, draft.found.cloud, found.site.location, found_zones(cluster))
+    same = {"nodes": found.nodes == written.nodes, "taints": _taints(found) == _taints(written)}
     fields = field_by_input(draft.found.cloud)
-    return tuple(path for path, name in fields.items() if name == "nodes" and found.nodes == written.nodes)
+    return tuple(path for path, name in fields.items() if same.get(name))

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from ebbtide.analysis.adopting import azure, google, terraform
-from ebbtide.analysis.adopting.found import AdoptionError, Found, merged
+from ebbtide.analysis.adopting.found import AdoptionError, Found, LeftOut, merged
 from ebbtide.analysis.reading.facts import Inputs
 from ebbtide.errors import EbbtideError
 from ebbtide.text import did_you_mean, or_list
@@ -22,6 +22,10 @@ KINDS: Final = (
 )
 """Documents that are read."""
 
+_PROVISIONING: Final = (
+    "Ebbtide has declared pools alone. If the stack has the cluster, its first update switches this off: the "
+    "pools stay, and GKE creates no others."
+)
 _KUEUE: Final = f"{API_VERSION.partition('/')[0]}/"
 
 
@@ -116,4 +120,7 @@ def one_cluster(found: Found, name: str | None) -> Found:
         for item in found.resources
         if item.id.startswith(f"{cluster.id}/") or cluster.id.startswith(f"{item.id}/")
     )
-    return replace(found, resources=(cluster, *of_cluster))
+    left_out = list(found.left_out)
+    if Inputs(cluster.inputs).flag("clusterAutoscaling.enabled"):
+        left_out.append(LeftOut(name="node auto-provisioning", reason=_PROVISIONING))
+    return replace(found, resources=(cluster, *of_cluster), left_out=tuple(left_out))

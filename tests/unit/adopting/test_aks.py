@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given, settings
 
 from ebbtide.analysis.adopting import azure, sources, terraform
+from ebbtide.analysis.adopting.adoption import LEFT, Adoption
 from ebbtide.analysis.adopting.found import AdoptionError, Found, merged
 from ebbtide.analysis.adopting.inputs import fitted
-from ebbtide.analysis.adopting.proof import LEFT, Adoption, adopt
+from ebbtide.analysis.adopting.proof import adopt
 from ebbtide.analysis.reading.aks import AGENT_POOL, CLUSTER
 from ebbtide.analysis.recording.recording import Recording
 from tests.declarations import Declaration, declarations

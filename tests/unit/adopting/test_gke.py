@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from ebbtide.analysis.adopting import google, sources
+from ebbtide.analysis.adopting.adoption import LEFT, Adoption
 from ebbtide.analysis.adopting.found import AdoptionError
-from ebbtide.analysis.adopting.proof import LEFT, Adoption, adopt
+from ebbtide.analysis.adopting.proof import adopt
 from ebbtide.declaration.model.declare import declare
 from tests.synth import synth
 from tests.unit.adopting.gke_shapes import Document, cluster, pool
@@ -101,18 +102,13 @@ def test_pools_alone_leave_the_cluster_to_its_owner() -> None:
 
 
 def test_a_cluster_that_would_be_replaced_stays_with_its_owner() -> None:
-    """The old dataplane cannot be changed, and Ebbtide relies on the new one."""
-    document = cluster(
-        "lab",
-        "us-central1-a",
-        [pool("admin", "e2-standard-4")],
-        networkConfig={"datapathProvider": "LEGACY_DATAPATH"},
-    )
+    """A cluster of alpha features cannot become another one, and Ebbtide relies on upgrades."""
+    document = cluster("lab", "us-central1-a", [pool("admin", "e2-standard-4")], enableKubernetesAlpha=True)
     adoption = adopted(document)
     assert adoption.declaration["cloud"]["existing"] == {"name": "lab"}
     (part,) = adoption.left_out
     assert part.name == "cluster"
-    assert "datapathProvider" in part.reason
+    assert "enableKubernetesAlpha" in part.reason
     assert "would be replaced" in part.reason
 
 

@@ -12,7 +12,7 @@ from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.expiry import LABEL as EXPIRES
 from ebbtide.declaration.model.faults import Fault
 from ebbtide.declaration.model.pool import field_by_input
-from ebbtide.declaration.model.rules.rule import PoolIn, cluster_rule, pool_rule
+from ebbtide.declaration.model.rules.rule import PoolIn, cluster_rule, pool_rule, pools_of
 from ebbtide.declaration.providers.constraints import Limit, constraints_of
 from ebbtide.text import described, did_you_mean, install_command, or_list
 from ebbtide.values.paths import path_keys, path_text
@@ -98,7 +98,7 @@ _GKE_CLUSTER: Final = _rows(
         "maintenancePolicy.maintenanceExclusions",
     ),
     cloud__access=(
-        "masterAuthorizedNetworksConfig",
+        "masterAuthorizedNetworksConfig.cidrBlocks",
         "controlPlaneEndpointsConfig",
         "privateClusterConfig.enablePrivateEndpoint",
     ),
@@ -163,7 +163,9 @@ _GKE_POOL_RELIED: Final = {
         "not tolerate: no work would run there (GKE docs, sandbox-pods, 2026).",
     ),
     "nodeConfig.workloadMetadataConfig.mode": Relied(
-        "Pods would use the identity of the node instead of their team's.", value="GKE_METADATA"
+        "Pods would use the identity of the node instead of their team's.",
+        value="GKE_METADATA",
+        for_teams=True,
     ),
 }
 
@@ -183,9 +185,9 @@ _AKS_POOL_RELIED: Final = {
 
 
 _GKE_CLUSTER_RELIED: Final = {
-    "datapathProvider": Relied(_NO_POLICIES, value="ADVANCED_DATAPATH"),
-    "networkPolicy.enabled": Relied(_NO_POLICIES, value=False),
-    "addonsConfig.networkPolicyConfig.disabled": Relied(_NO_POLICIES, value=True),
+    "datapathProvider": Relied(_NO_POLICIES, value="ADVANCED_DATAPATH", for_teams=True),
+    "networkPolicy.enabled": Relied(_NO_POLICIES, value=False, for_teams=True),
+    "addonsConfig.networkPolicyConfig.disabled": Relied(_NO_POLICIES, value=True, for_teams=True),
     "addonsConfig.gcsFuseCsiDriverConfig.enabled": Relied(
         "Pods could not mount the buckets of their teams.", value=True
     ),
@@ -238,9 +240,17 @@ CLUSTERS: Final = {
 """Cluster resources."""
 
 
-_OPTIONAL: Final = frozenset({"addons.logs", "addons.metrics"})
-"""Fields whose inputs an override may set as long as they are not declared: the settings of an owner's own
-workspace."""
+_OPTIONAL: Final = frozenset({"addons.logs", "addons.metrics", "cloud.maintenance"})
+"""Fields whose inputs an override may set as long as they are not declared."""
+
+
+def pool_overrides(cloud: CloudKind, declared: Collection[str]) -> Overridable:
+    """Return the node pool resource of a cloud; arguments as below."""
+    return replace(POOLS[cloud], relied_on=_relied(POOLS[cloud], declared))
+
+
+def _relied(of: Overridable, declared: Collection[str]) -> dict[str, Relied]:
+    return {path: item for path, item in of.relied_on.items() if "teams" in declared or not item.for_teams}
 
 
 def cluster_overrides(cloud: CloudKind, declared: Collection[str]) -> Overridable:
@@ -248,15 +258,13 @@ def cluster_overrides(cloud: CloudKind, declared: Collection[str]) -> Overridabl
 
     Args:
         cloud: the cloud.
-        declared: fields that are declared, of `teams`, `addons.logs` and `addons.metrics`.
+        declared: the declared fields, of `teams` and the optional ones.
     """
     of, unused = CLUSTERS[cloud], _OPTIONAL.difference(declared)
     return replace(
         of,
         derived={path: name for path, name in of.derived.items() if name not in unused},
-        relied_on={
-            path: item for path, item in of.relied_on.items() if "teams" in declared or not item.for_teams
-        },
+        relied_on=_relied(of, declared),
     )
 
 
@@ -569,7 +577,16 @@ def unchecked(cluster: Cluster) -> tuple[Fault, ...]:
 def _pool(pool: PoolIn) -> Iterator[Fault]:
     if pool.pool.overrides:
         keys = path_keys(pool.at("overrides"))
-        yield from _faults(_At(POOLS[pool.site.cloud], keys, len(keys)), pool.pool.overrides)
+        yield from _faults(_At(pool_overrides(pool.site.cloud, ()), keys, len(keys)), pool.pool.overrides)
+
+
+@cluster_rule("pool overrides with teams", _SOURCE)
+def _pools_of_teams(cluster: Cluster) -> Iterator[Fault]:
+    of = POOLS[cluster.site.cloud]
+    of = Overridable(of.token, {}, {path: item for path, item in of.relied_on.items() if item.for_teams})
+    for pool in pools_of(cluster) if cluster.teams else ():
+        keys = path_keys(pool.at("overrides"))
+        yield from _derived(_At(of, keys, len(keys)), pool.pool.overrides)
 
 
 @cluster_rule("supported cluster overrides", _SOURCE)
@@ -578,5 +595,6 @@ def _cluster(cluster: Cluster) -> Iterator[Fault]:
         keys = path_keys("cloud.overrides")
         addons = cluster.addons
         fields = {"teams": cluster.teams, "addons.logs": addons.logs, "addons.metrics": addons.metrics}
+        fields |= {"cloud.maintenance": cluster.cloud.maintenance}
         of = cluster_overrides(cluster.site.cloud, [name for name, value in fields.items() if value])
         yield from _faults(_At(of, keys, len(keys)), cluster.cloud.overrides)

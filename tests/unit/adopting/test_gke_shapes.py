@@ -1,0 +1,58 @@
+"""Clusters of public examples are adopted without a replacement, and nearly all of their fields are declared.
+
+`python -m tests.unit.adopting.test_gke_shapes` writes the golden tables again.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from ebbtide.analysis.adopting.adoption import LEFT, OVERRIDDEN, Adoption
+from ebbtide.analysis.providers.property_path import plain_path
+from ebbtide.analysis.recording.values import masked
+from ebbtide.analysis.review.difference import compare
+from tests.unit.adopting.gke_shapes import SHAPES, Document
+from tests.unit.adopting.test_gke import adopted
+
+_GOLDEN = Path(__file__).parent / "gke_tables.yaml"
+_ENOUGH = 0.95
+
+
+def table(adoption: Adoption) -> dict[str, Any]:
+    """What an adoption comes to: numbers of fields, and those that are not simply declared."""
+    own = [item for item in adoption.fields if item.status == OVERRIDDEN]
+    return {
+        "fields": {name: list(counts) for name, counts in adoption.counts().items()},
+        "overridden": sorted({f"{item.resource}: {plain_path(item.path)}" for item in own}),
+        "left": [f"{item.resource}: {item.path}" for item in adoption.fields if item.status == LEFT],
+        "updated": [
+            f"{item.resource}: {item.path} {masked(item.old)} > {masked(item.new)}"
+            for item in adoption.updates
+        ],
+        "not adopted": [part.name for part in adoption.left_out],
+    }
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.__name__)
+def test_a_public_shape_is_adopted(shape: Callable[[], Document]) -> None:
+    """Cluster and pools are adopted whole: 95 % of the fields at least, and nothing would be replaced."""
+    adoption = adopted(shape())
+    assert "existing" not in adoption.declaration["cloud"]
+    read, declared, overridden, _ = adoption.counts()["total"]
+    assert declared + overridden >= _ENOUGH * read
+    assert table(adoption) == yaml.safe_load(_GOLDEN.read_text())[shape.__name__]
+    changes = compare(adoption.before, adoption.recording, deployed=True)
+    assert [change.resource.name for change in changes if change.action in ("replace", "delete")] == []
+
+
+def main() -> None:
+    """Write the golden tables."""
+    tables = {shape.__name__: table(adopted(shape())) for shape in SHAPES}
+    _GOLDEN.write_text(yaml.safe_dump(tables, sort_keys=False, width=200, default_flow_style=None))
+
+
+if __name__ == "__main__":
+    main()
