@@ -170,7 +170,7 @@ def outdated() -> str:
     for text in required:
         with suppress(PackageNotFoundError):
             match = _AT_LEAST.match(text)
-            if match and _release(installed := version(match[1])) < _release(match[2]):
+            if match and release(installed := version(match[1])) < release(match[2]):
                 older[match[1]] = installed, match[2]
     if not older:
         return ""
@@ -181,7 +181,7 @@ def outdated() -> str:
     return f"{problems} Install it with: {shlex.join([*_installer(), *install])}"
 
 
-def _release(version: str) -> tuple[int, ...]:
+def release(version: str) -> tuple[int, ...]:
     """Return the release of a version, such as `3.271.0`, to compare it."""
     return tuple(int(part) for part in re.findall(r"\d+", version.partition("+")[0])[:3])
 

@@ -25,6 +25,7 @@ from ebbtide.cli.consoles import ExitStatus, discard_output, prepare_streams, sa
 from ebbtide.cli.cost import cost
 from ebbtide.cli.cp import cp
 from ebbtide.cli.destroy import destroy
+from ebbtide.cli.doctor import doctor
 from ebbtide.cli.drift import drift
 from ebbtide.cli.extend import extend
 from ebbtide.cli.follow import follow
@@ -92,6 +93,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "trace fetch": "trace fetch philly",
     "trace export": "trace export --since 30d --all-namespaces --out jobs.csv",
     "adopt": "adopt shared --from cluster.json",
+    "doctor": "doctor dev",
     "up": "up dev",
     "status": "status dev --watch",
     "drift": "drift dev --format markdown",
@@ -153,9 +155,9 @@ def root(
 ) -> None:
     """ML clusters on GKE and AKS from one declaration.
 
-    Only `quota`, `prices`, `adopt` without --from, `up`, `status`, `sleep`, `wake`, `extend`, `reap`,
-    `destroy`, `follow`, `jobs`, `logs`, `cp`, `why`, `cancel`, `rerun`, `run`, `shell`, `notebook`, `cost`,
-    `trace export`, --submit and --when need access to a backend, a cloud or a cluster.
+    Only `quota`, `prices`, `adopt` without --from, `doctor`, `up`, `status`, `sleep`, `wake`, `extend`,
+    `reap`, `destroy`, `follow`, `jobs`, `logs`, `cp`, `why`, `cancel`, `rerun`, `run`, `shell`, `notebook`,
+    `cost`, `trace export`, --submit and --when need access to a backend, a cloud or a cluster.
     """
 
 
@@ -263,7 +265,7 @@ _COMMANDS = cast(
     "Mapping[str, list[Callable[..., None]]]",
     {
         "Review": [init, preview, review, machines, quota, schema],
-        "Cluster": [adopt, up, status, drift, sleep, wake, extend, reap, destroy],
+        "Cluster": [adopt, doctor, up, status, drift, sleep, wake, extend, reap, destroy],
         "Work": [profile, run, shell, notebook, job, sweep, follow, jobs, logs, cp, why, cancel, rerun, cost],
         "Rehearsal": [rehearse, replay],
     },

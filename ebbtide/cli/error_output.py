@@ -190,6 +190,7 @@ _NEEDED_BY: Final[Mapping[str, tuple[str, ...]]] = {"replay": ("rehearse",)}
 OF_COMMANDS: Final[Mapping[str, tuple[str, ...]]] = {
     "destroy": ("gke", "cluster"),
     "drift": ("gke", "cluster"),
+    "doctor": ("gke", "cluster", "clouds"),
     "extend": ("gke", "cluster"),
     "prices refresh": ("gke", "clouds"),
     "quota": ("gke", "clouds"),

@@ -100,7 +100,7 @@ def _parsed(kubeconfig: Any) -> Mapping[str, Any]:
 
 
 _DENIED: Final = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND)
-_LOGINS: Final = {CloudKind.GKE: "gcloud auth application-default login", CloudKind.AKS: "az login"}
+LOGINS: Final = {CloudKind.GKE: "gcloud auth application-default login", CloudKind.AKS: "az login"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ def reach(accounts: Iterable[Account]) -> Clouds:
         except ModuleNotFoundError as error:
             if (error.name or "").partition(".")[0] not in {"azure", "google", "requests"}:
                 raise
-            login = _LOGINS[account.cloud]
+            login = LOGINS[account.cloud]
             reasons[account] = (
                 f"Install its client with: {install_command('clouds')}. Then log in with `{login}`."
             )

@@ -223,7 +223,7 @@ _CAUSES: Final = (
     _Cause(
         "SERVICE_DISABLED|has not been used in project|MissingSubscriptionRegistration|not registered to use",
         "An API is not enabled. Enable it (`gcloud services enable NAME`, or `az provider register "
-        "--namespace NAME`), wait a few minutes, and run the same command again.",
+        "--namespace NAME`), wait a few minutes, and run the same command again. `{doctor}` lists every one.",
     ),
     _Cause(
         "ZONE_RESOURCE_POOL_EXHAUSTED|GCE_STOCKOUT|does not have enough resources|SkuNotAvailable|"
@@ -238,7 +238,7 @@ _CAUSES: Final = (
     _Cause(
         "Error 403|PERMISSION_DENIED|AuthorizationFailed|does not have authorization|is forbidden",
         "A permission is missing, which the message names. Ask the owner of the project or subscription for "
-        "a role with it, and run the same command again.",
+        "a role with it, and run the same command again. `{doctor}` lists every one.",
     ),
     _Cause(
         r"conflicts? with \"|field manager|Apply failed with \d+ conflict",
@@ -270,10 +270,10 @@ def advice(stack: str, errors: Iterable[str]) -> Iterator[str]:
         next((cause for cause in _CAUSES if re.search(cause.pattern, error, re.IGNORECASE)), None)
         for error in errors
     )
-    quota, wake = (command_line(command, stack) for command in ("quota", "wake"))
+    commands = {command: command_line(command, stack) for command in ("doctor", "quota", "wake")}
     for cause in dict.fromkeys(causes):
         if cause is not None:
-            yield cause.advice.format(quota=quota, wake=wake)
+            yield cause.advice.format(**commands)
 
 
 def missing_login(errors: Iterable[str]) -> str:

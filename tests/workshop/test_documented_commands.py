@@ -41,6 +41,7 @@ _ELSEWHERE: Final = {
     "state.json": "rehearsal/tests/engine/test_predicted_changes.py",
     "--install-completion": "tests/unit/cli/test_help.py",
     "destroy": "rehearsal/tests/engine/test_destroy.py",
+    "doctor": "rehearsal/tests/unit/test_doctor.py",
     "drift": "rehearsal/tests/engine/test_drift.py",
     "follow": "rehearsal/tests/control_plane/test_submit.py",
     "init": "tests/unit/operations/test_init.py",

@@ -3,6 +3,7 @@
 Sources: azure-rest-api-specs, Compute `Usage_List` (2026); Azure docs, cost-management retail-prices (2026).
 """
 
+import logging
 import os
 import re
 import time
@@ -95,7 +96,27 @@ class AzureQuotas:
 
 def azure_credential() -> TokenCredential:
     """Return the credentials of the environment, a managed identity or the Azure CLI, unchecked."""
+    # It prints the failure of each of its kinds of credentials; the error has the login.
+    logging.getLogger("azure.identity").setLevel(logging.ERROR)
     return DefaultAzureCredential()
+
+
+def azure_session(credential: TokenCredential, scope: str) -> requests.Session:
+    """Return a session with a token, and retries.
+
+    Args:
+        scope: scope of the token, such as `https://management.azure.com/.default`.
+
+    Raises:
+        CredentialsError: there are no valid credentials.
+    """
+    try:
+        token = credential.get_token(scope).token
+    except (CredentialUnavailableError, ClientAuthenticationError) as error:
+        raise CredentialsError(f"There are no valid credentials for Azure. Log in with `{LOGIN}`.") from error
+    session = with_retries(requests.Session())
+    session.headers["Authorization"] = f"Bearer {token}"
+    return session
 
 
 @dataclass(frozen=True, slots=True)

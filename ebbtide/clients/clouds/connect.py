@@ -12,6 +12,7 @@ from ebbtide.clients.clouds.interfaces import (
     NodePoolSize,
     PriceSource,
     QuotaSource,
+    Rights,
 )
 from ebbtide.declaration.catalog.prices import GLOBAL, Price, PriceKey, current_own_prices, find_price
 from ebbtide.declaration.cloud_kind import CloudKind
@@ -116,6 +117,25 @@ def _azure_inventory(subscription: str) -> "AzureInventory":
     from ebbtide.clients.clouds.azure_inventory import AzureInventory  # noqa: PLC0415
 
     return AzureInventory(Account(CloudKind.AKS, subscription), azure_credential())
+
+
+def rights(account: Account) -> Rights:
+    """Return the user's rights in a project or subscription.
+
+    Raises:
+        CredentialsError: there are no credentials for the cloud.
+    """
+    match account.cloud:
+        case CloudKind.GKE:
+            from ebbtide.clients.clouds.google import google_session  # noqa: PLC0415
+            from ebbtide.clients.clouds.rights import GoogleRights  # noqa: PLC0415
+
+            return GoogleRights(account.id, google_session())
+        case CloudKind.AKS:
+            from ebbtide.clients.clouds.azure import azure_credential  # noqa: PLC0415
+            from ebbtide.clients.clouds.rights import AzureRights  # noqa: PLC0415
+
+            return AzureRights(account.id, azure_credential())
 
 
 def metric_source(cloud: CloudKind, store: str) -> MetricSource:

@@ -65,6 +65,7 @@ class GoogleEndpoints:
     storage: str = "https://storage.googleapis.com/storage/v1"
     artifact_registry: str = "https://artifactregistry.googleapis.com/v1"
     resource_manager: str = "https://cloudresourcemanager.googleapis.com/v1"
+    service_usage: str = "https://serviceusage.googleapis.com/v1"
 
     @classmethod
     def configured(cls) -> Self:

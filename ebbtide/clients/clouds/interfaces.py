@@ -76,6 +76,26 @@ class QuotaSource(Protocol):
         ...
 
 
+class Rights(Protocol):
+    """Enabled APIs of a project or subscription, and the user's own permissions in it."""
+
+    def disabled(self, apis: Collection[str]) -> Sequence[str]:
+        """Return the APIs, or resource providers, that are not enabled.
+
+        Raises:
+            CloudApiError: the cloud rejects the request or does not answer.
+        """
+        ...
+
+    def lacking(self, permissions: Collection[str]) -> Sequence[str]:
+        """Return the permissions that the user does not have.
+
+        Raises:
+            CloudApiError: the cloud rejects the request or does not answer.
+        """
+        ...
+
+
 class ClusterPower(Protocol):
     """Machines of a cluster, which can be stopped and started together."""
 

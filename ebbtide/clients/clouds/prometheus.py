@@ -9,16 +9,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-import requests
 from azure.core.credentials import TokenCredential
-from azure.core.exceptions import ClientAuthenticationError
-from azure.identity import CredentialUnavailableError
 from google.auth.transport.requests import AuthorizedSession
 
-from ebbtide.clients.clouds.azure import LOGIN, management_endpoint
+from ebbtide.clients.clouds.azure import azure_session, management_endpoint
 from ebbtide.clients.clouds.google import GoogleEndpoints
-from ebbtide.clients.clouds.http import get_json, with_retries
-from ebbtide.clients.clouds.interfaces import CredentialsError, Sample
+from ebbtide.clients.clouds.http import get_json
+from ebbtide.clients.clouds.interfaces import Sample
 
 _QUERY: Final = "api/v1/query"
 _WORKSPACE_VERSION: Final = "2023-04-03"
@@ -50,25 +47,14 @@ class AzureMetrics:
 
     def query(self, promql: str) -> Sequence[Sample]:
         """See `MetricSource.query`."""
-        with self._session(f"{self.endpoint}/.default") as session:
+        with azure_session(self.credential, f"{self.endpoint}/.default") as session:
             advice = {403: "Ask its owner for the role Reader.", 404: "Run `ebbtide up` again."}
             version = {"api-version": _WORKSPACE_VERSION}
             document = get_json(session, f"{self.endpoint}{self.workspace}", version, advice)
         address = document["properties"]["metrics"]["prometheusQueryEndpoint"]
-        with self._session(_SCOPE) as session:
+        with azure_session(self.credential, _SCOPE) as session:
             advice = {403: "Ask an owner of the workspace for the role Monitoring Data Reader."}
             return _samples(get_json(session, f"{address}/{_QUERY}", {"query": promql}, advice))
-
-    def _session(self, scope: str) -> requests.Session:
-        try:
-            token = self.credential.get_token(scope).token
-        except (CredentialUnavailableError, ClientAuthenticationError) as error:
-            raise CredentialsError(
-                f"There are no valid credentials for Azure. Log in with `{LOGIN}`."
-            ) from error
-        session = with_retries(requests.Session())
-        session.headers["Authorization"] = f"Bearer {token}"
-        return session
 
 
 def _samples(document: Mapping[str, Any]) -> list[Sample]:

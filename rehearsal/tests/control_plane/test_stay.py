@@ -205,6 +205,7 @@ def test_a_rehearsal_that_stays(tmp_path: Path) -> None:
             ("pulumi stack output clusterName --stack dev", "train-dev"),
             (".venv/bin/ebbtide quota dev", "PREEMPTIBLE_NVIDIA_T4_GPUS"),
             (".venv/bin/ebbtide status dev", "Stack dev, cluster train-dev"),
+            (".venv/bin/ebbtide doctor dev", "ok        cluster: train-dev answers."),
         ):
             status, printed = rehearsal.run(command)
             assert (status, text in printed) == (0, True), printed

@@ -30,6 +30,7 @@ from ebbtide_rehearsal.cloud.node_pools import fleet
 from ebbtide_rehearsal.cloud.node_pools.machines import all_machines
 from ebbtide_rehearsal.cloud.pools import start, stop
 from ebbtide_rehearsal.cloud.regions import locations
+from ebbtide_rehearsal.cloud.rest.rights import azure_routes, is_enabled
 from ebbtide_rehearsal.cloud.rest.server import (
     SCOPE,
     Prometheus,
@@ -158,8 +159,10 @@ class AzureResources:
             for resource in self._all(request)
             if ids.azure_type(resource.id).lower().startswith(f"{namespace.lower()}/")
         }
+        registered = is_enabled(self._store, request.names["subscription"], namespace)
         return {
             "namespace": namespace,
+            "registrationState": "Registered" if registered else "NotRegistered",
             "resourceTypes": [
                 {"resourceType": type_, "apiVersions": list(_VERSIONS)} for type_ in sorted(types)
             ],
@@ -426,6 +429,7 @@ class Azure:
             Route("retail/prices", "GET", re.compile("/api/retail/prices"), self._retail),
             *AzureResources(store, self._check, self._listed).routes(),
             *AzureClusters(store, self._check, self._listed).routes,
+            *azure_routes(store, self._check),
             *Prometheus(store).azure(self._check, self._check_query),
         )
 

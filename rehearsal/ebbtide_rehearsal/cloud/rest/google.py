@@ -29,6 +29,7 @@ from ebbtide_rehearsal.cloud.node_pools import fleet
 from ebbtide_rehearsal.cloud.node_pools.machines import all_machines
 from ebbtide_rehearsal.cloud.pools import NodePool, forget, pools, register
 from ebbtide_rehearsal.cloud.regions import locations
+from ebbtide_rehearsal.cloud.rest.rights import google_routes
 from ebbtide_rehearsal.cloud.rest.server import Prometheus, RefusedRequestError, Request, Route, bearer
 from ebbtide_rehearsal.cloud.store import Resource, Store
 
@@ -461,6 +462,7 @@ class Google:
             ),
             *GoogleResources(store, self._check).routes(),
             *GoogleClusters(store, self._check).routes,
+            *google_routes(store, self._check),
             Prometheus(store).google(self._check),
         )
 

@@ -1,0 +1,46 @@
+"""Needs of the creation of a resource, by its type: the API or resource provider that must be enabled, and
+the user's permissions, with a predefined role that has them, from `schemas/needs.csv`.
+
+Each row has its source. Permissions are of the project or subscription: those on a single resource that
+exists are not known before it is created.
+"""
+
+import csv
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """A row of the table.
+
+    Attributes:
+        api: API of Google Cloud, or namespace of a resource provider of Azure; empty for one that is always
+            enabled.
+        permissions: permissions of Google Cloud, or actions of Azure; empty for none.
+        role: predefined role that has them; empty without permissions.
+        source: where they are documented.
+    """
+
+    api: str
+    permissions: tuple[str, ...]
+    role: str
+    source: str
+
+
+def needs_of(tokens: Iterable[str]) -> list[Need]:
+    """Return the needs of resource types, without duplicates; none for types that are not in the table."""
+    rows = _rows()
+    return list(dict.fromkeys(need for token in tokens for need in rows.get(token, ())))
+
+
+@cache
+def _rows() -> Mapping[str, list[Need]]:
+    result: dict[str, list[Need]] = {}
+    text = (resources.files("ebbtide.declaration.providers") / "schemas" / "needs.csv").read_text()
+    for row in csv.DictReader(text.splitlines()):
+        need = Need(row["api"], tuple(row["permissions"].split()), row["role"], row["source"])
+        result.setdefault(row["type"], []).append(need)
+    return result
