@@ -1,7 +1,7 @@
 """Status of a stack: nodes, work, queues, use of GPUs, and cost, from its state and its cluster's API."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import Enum, auto
@@ -24,6 +24,7 @@ from ebbtide.operations.sleep import OwnCluster, own_cluster
 from ebbtide.operations.status_report import (
     CostStatus,
     GpuStatus,
+    OtherQueue,
     PoolStatus,
     QueueStatus,
     ReservationStatus,
@@ -131,6 +132,26 @@ def queue_statuses(
             )
         )
     return tuple(statuses)
+
+
+def other_queues(queueing: QueueObjects, own: Container[str]) -> tuple[OtherQueue, ...]:
+    """Return the ClusterQueues of others in the cohorts of a stack's queues.
+
+    Args:
+        queueing: Kueue's objects.
+        own: names of the stack's ClusterQueues.
+    """
+    cohorts = {text(queue, "spec", "cohortName") for queue in queueing.cluster_queues if _name(queue) in own}
+    return tuple(
+        OtherQueue(
+            name=_name(queue),
+            cohort=text(queue, "spec", "cohortName"),
+            admitted=int(part(queue, "status").get("admittedWorkloads") or 0),
+            waiting=int(part(queue, "status").get("pendingWorkloads") or 0),
+        )
+        for queue in queueing.cluster_queues
+        if _name(queue) not in own and text(queue, "spec", "cohortName") in cohorts - {""}
+    )
 
 
 def never_admitted(outputs: Mapping[str, Any], profile: Profile) -> list[tuple[QueueStatus, WaitingWork]]:
@@ -351,6 +372,7 @@ def status(
         ),
         queues=queues,
         reservations=tuple(_reservations(source.rates, snapshot, running)),
+        others=other_queues(queueing, source.state.queues),
         gpus=gpus,
         cost=_cost(nodes, source.rates, spent, now),
     )

@@ -111,6 +111,19 @@ class ReservationStatus(DocumentPart):
     """Work on the pool without a time limit before the end, such as `Job train in vision`."""
 
 
+class OtherQueue(DocumentPart):
+    """A ClusterQueue that is not the stack's, and shares a cohort with those of the stack."""
+
+    name: str
+    """Name of the ClusterQueue."""
+    cohort: str
+    """The cohort that it shares with the stack."""
+    admitted: int
+    """Number of admitted workloads."""
+    waiting: int
+    """Number of pending workloads."""
+
+
 class UnusedGpus(DocumentPart):
     """GPUs that a pod holds and has not used for an hour."""
 
@@ -180,6 +193,8 @@ class Status(DocumentPart):
     """Queues."""
     reservations: tuple[ReservationStatus, ...] = ()
     """Requested reservations."""
+    others: tuple[OtherQueue, ...] = ()
+    """Other ClusterQueues in the cohorts of the stack's."""
     gpus: GpuStatus | None
     """Use of the GPUs; null for a cluster without GPU pools."""
     cost: CostStatus
@@ -215,6 +230,7 @@ def tables(status: Status) -> RenderableType:
         *_work(status.work, status.time),
         *_queues(status.queues, status.time),
         *(Text(_reservation(item, status.time)) for item in status.reservations),
+        *_others(status.others),
         *map(Text, _gpus(status.gpus)),
         *map(Text, _cost(status)),
         Text(_expiry(status)),
@@ -293,6 +309,16 @@ def _queues(queues: Sequence[QueueStatus], now: datetime) -> Iterator[Renderable
         if rest := sum(map(len, groups[_SHOWN:])):
             yield Text(f"… and {rest:,} more in {queue.name}.")
     yield Text()
+
+
+def _others(queues: Sequence[OtherQueue]) -> Iterator[RenderableType]:
+    for queue in queues[:_SHOWN]:
+        counts = f"{queue.admitted:,} admitted, {queue.waiting:,} waiting"
+        yield Text(f"ClusterQueue {queue.name} in cohort {queue.cohort} is not the stack's: {counts}.")
+    if len(queues) > _SHOWN:
+        yield Text(f"… and {len(queues) - _SHOWN} more.")
+    if queues:
+        yield Text()
 
 
 def _reason(queue: QueueStatus, items: Sequence[WaitingWork], now: datetime) -> Iterator[RenderableType]:

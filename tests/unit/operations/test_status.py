@@ -16,6 +16,7 @@ from ebbtide.declaration.catalog.amounts import Amount
 from ebbtide.operations import access
 from ebbtide.operations.failures import OperationError
 from ebbtide.operations.ledger import Report, Sum
+from ebbtide.operations.state import ObjectReference
 from ebbtide.operations.status import QueueObjects, StatusSource, status
 from ebbtide.operations.status_report import GpuStatus, Status, UnusedGpus, tables
 from ebbtide.operations.up import Update
@@ -73,6 +74,25 @@ def test_nodes_are_counted_once() -> None:
     assert (spot.ready, spot.coming, spot.cordoned, spot.not_ready) == (1, 1, 1, 1)
     assert spot.oldest == NOW - timedelta(minutes=50)
     assert (spot.capacity, spot.usd_per_hour) == ("spot", 0.2)
+
+
+def test_queues_of_others_in_the_cohort_are_named() -> None:
+    """Others that share quota are listed with their workloads; those in other cohorts are not."""
+
+    def queue(name: str, cohort: str, **status: int) -> Object:
+        return made(name, spec={"cohortName": cohort}, status=status)
+
+    listed = (
+        queue("research.cpu", "ml"),
+        queue("theirs", "ml", admittedWorkloads=3, pendingWorkloads=1200),
+        queue("apart", "batch"),
+        queue("alone", ""),
+    )
+    own = replace(STATE, objects=STATE.objects | {ObjectReference("ClusterQueue", "", "research.cpu")})
+    found = status(replace(_SOURCE, state=own), Snapshot(), QueueObjects(cluster_queues=listed), NOW)
+    assert [item.name for item in found.others] == ["theirs"]
+    lines = " ".join(_text(found).split())
+    assert "ClusterQueue theirs in cohort ml is not the stack's: 3 admitted, 1,200 waiting." in lines
 
 
 def test_an_estimated_price_is_marked() -> None:
