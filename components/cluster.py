@@ -1,8 +1,10 @@
 """Parts of a cluster on either cloud: billing labels, lifetime, Kubernetes provider, kubeconfig."""
 
 import json
+import os
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import pulumi
@@ -11,6 +13,7 @@ from pulumi_kubernetes import Provider
 from ebbtide.declaration.model import expiry
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.expiry import LABEL, label
+from ebbtide.placement.profile_sources import PREVIEW_KUBECONFIG
 from ebbtide.values import clock
 
 Labels: TypeAlias = Mapping[str, pulumi.Input[str]]
@@ -92,7 +95,12 @@ def kubernetes_provider(name: str, kubeconfig: pulumi.Input[str], opts: pulumi.R
     An existing object that it took over would be deleted with the stack. Since 4.29 a creation fails instead,
     unless the environment variable `PULUMI_K8S_UPSERT_EXISTING_OBJECTS` is set, which this setting overrides
     (pulumi-kubernetes CHANGELOG, 4.29.0; pkg/await/await.go, `Creation`).
+
+    In a preview for `ebbtide up`, the kubeconfig is written to a file, if it is known: on an existing cluster
+    before the first update, no output has it.
     """
+    if pulumi.runtime.is_dry_run() and (file := os.environ.get(PREVIEW_KUBECONFIG)):
+        pulumi.Output.from_input(kubeconfig).apply(Path(file).write_text)
     return Provider(
         name,
         kubeconfig=kubeconfig,

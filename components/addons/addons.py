@@ -118,7 +118,7 @@ class Addons(pulumi.ComponentResource):
         self._queueing = queueing(args.declaration)
         self._before = self._priority_class()
         admitted = _ready(self._installed(_Stage.ADMITTED))
-        kueue = _ready(self._installed(_Stage.KUEUE, admitted))
+        kueue = _ready(self._installed(_Stage.KUEUE, admitted)) or self._existing_kueue()
         self._drivers(kueue)
         self._monitors(kueue)
         kinds = (*admitted, *kueue, *_ready(self._installed(_Stage.OTHERS, kueue)))
@@ -172,6 +172,15 @@ class Addons(pulumi.ComponentResource):
         for manifest in _monitors(self._args.declaration):
             role = f"{self._name}-{manifest['kind'].lower()}-{manifest['metadata']['name']}"
             before = (Manifest(role, manifest, leaf_options(self, self._args.deleted_with, before)),)
+
+    def _existing_kueue(self) -> Ready:
+        """Read an existing Kueue, and compare it with what the queues depend on."""
+        declaration = self._args.declaration
+        if not declaration.has_kueue:
+            return ()
+        from .existing_kueue import ExistingKueue  # noqa: PLC0415 - with the add-on alone
+
+        return ExistingKueue(f"{self._name}-kueue", declaration, self._inside).ready
 
     def _existing_pipelines(self) -> None:
         """Set the retry strategy of an existing Kubeflow Pipelines."""

@@ -1,6 +1,5 @@
 """Kueue: its component, the values of its chart, and the configuration of its controller."""
 
-from datetime import timedelta
 from typing import Any, Final
 
 import pulumi
@@ -9,8 +8,8 @@ from pulumi_kubernetes import helm
 
 from ebbtide.declaration.catalog.versions import Pin
 from ebbtide.declaration.model.addons import Kueue as Declared
-from ebbtide.declaration.model.capacity import FlexStart
 from ebbtide.declaration.model.cluster import Cluster, kueue_memory
+from ebbtide.placement.kueue_settings import FAIR_SHARING, UNCOUNTED, frameworks, wait_for_pods
 from ebbtide.placement.queue_objects import QUEUES_LABEL
 from ebbtide.values import durations
 from ebbtide.values.kueue_api import CONFIGURATION
@@ -82,36 +81,6 @@ unreachable, no namespace of the cluster can be deleted, since namespaces' conte
 METRICS_PORT: Final = 8443
 """Metrics, served over TLS to clients that the API server authorizes (its chart)."""
 
-_BASE = timedelta(minutes=30)
-_FROM_ZERO = timedelta(hours=1)
-_FOR_STOCK = timedelta(days=7)
-
-
-def frameworks(declaration: Cluster) -> list[str]:
-    """Return the frameworks that Kueue manages: Jobs, pods (pipeline steps and Katib's trials), those of the
-    add-ons, and the declared ones."""
-    enabled = ["batch/job", "pod"]
-    for add_on in declaration.add_ons:
-        enabled += add_on.spec.frameworks
-    if declaration.addons.kueue is not None:
-        enabled += declaration.addons.kueue.frameworks
-    return list(dict.fromkeys(enabled))
-
-
-def wait_for_pods(declaration: Cluster) -> timedelta:
-    """Return the time limit from a workload's admission until its pods are ready; then Kueue requeues it.
-
-    Kueue's default of 30 minutes if nodes exist; an hour if pools start from zero, with a driver to install
-    and images to pull; a week if a flex-start pool waits for capacity after admission. Queued provisioning
-    waits before admission, in its admission check.
-    """
-    used = {name for queue in declaration.resolved_queues for name in queue.pools}
-    pools = [pool for pool in declaration.pools if pool.name in used]
-    if any(isinstance(pool.capacity, FlexStart) for pool in pools):
-        return _FOR_STOCK
-    starts = any(pool.nodes.count is None and not pool.nodes.min for pool in pools)
-    return _FROM_ZERO if starts else _BASE
-
 
 def _covered() -> dict[str, Any]:
     return {"matchLabels": {QUEUES_LABEL: "true"}}
@@ -146,8 +115,8 @@ def configuration(declaration: Cluster) -> dict[str, Any]:
             },
         },
         "integrations": {"frameworks": frameworks(declaration)},
-        "fairSharing": {"preemptionStrategies": ["LessThanOrEqualToFinalShare", "LessThanInitialShare"]},
-        "resources": {"excludeResourcePrefixes": ["ephemeral-storage"]},
+        "fairSharing": FAIR_SHARING,
+        "resources": {"excludeResourcePrefixes": list(UNCOUNTED)},
     }
 
 

@@ -84,8 +84,21 @@ def connected(outputs: Mapping[str, Any], consequence: str) -> tuple[Api, Profil
         raise OperationError(
             f"The stack's output `placementProfile` is unreadable, and {consequence}: {error}"
         ) from None
+    return client(outputs["kubeconfig"], consequence), profile
+
+
+def client(kubeconfig: Any, consequence: str) -> Api:
+    """Return a client of a kubeconfig, which connects on first use.
+
+    Args:
+        kubeconfig: the kubeconfig, which may be JSON.
+        consequence: as for `reaching`.
+
+    Raises:
+        OperationError: it is unusable.
+    """
     with reaching(consequence):
-        return Api.of_kubeconfig(_parsed(outputs["kubeconfig"])), profile
+        return Api.of_kubeconfig(_parsed(kubeconfig))
 
 
 def _parsed(kubeconfig: Any) -> Mapping[str, Any]:

@@ -29,7 +29,7 @@ from ebbtide.declaration.project.source import DECLARATION, NAMESPACE
 from ebbtide.operations import pool_replacement
 from ebbtide.operations.failures import OperationError, explanation, unlocking
 from ebbtide.operations.plan import is_later, listed
-from ebbtide.operations.stack import Step
+from ebbtide.operations.stack import Preview, Step
 from ebbtide.operations.up import Update, with_setting
 from ebbtide.text import several
 from ebbtide.values.paths import path_keys, path_text, value_at
@@ -92,7 +92,7 @@ def check(update: Update, recording: Recording, urns: Collection[str]) -> Check:
 
 
 def _previewed(
-    update: Update, urns: Collection[str], preview: Callable[[Callable[[Step], None]], list[str]]
+    update: Update, urns: Collection[str], preview: Callable[[Callable[[Step], None]], Preview]
 ) -> Check:
     steps: dict[str, dict[str, Step]] = {}
 
@@ -100,7 +100,7 @@ def _previewed(
         if not step.done:
             steps.setdefault(step.urn, {})[step.operation] = step
 
-    errors = unlocking(lambda: preview(watch), update.stack.unlock, update.log)
+    errors = unlocking(lambda: preview(watch), update.stack.unlock, update.log).errors
     updates: list[str] = []
     refusals: list[str] = []
     for urn in sorted(urns & steps.keys(), key=urn_name):
@@ -187,7 +187,9 @@ def _run(
     with _configured(update, f"{NAMESPACE}:{IMPORT_ONLY}", value=True) as file:
         urns = [item.urn for item in missing]
         checked = _previewed(
-            update, urns, lambda watch: update.stack.preview(watch, config_file=file, targets=targets)
+            update,
+            urns,
+            lambda watch: update.stack.preview(watch, config_file=file, targets=targets),
         )
         update.log(f"Stack {update.stack.name}: {len(missing)} to adopt.")
         for line in (*_listed("adopt", missing), *_listed("create", created), *checked.updates):

@@ -15,7 +15,9 @@ from typing import Final, NamedTuple, TypeVar
 
 from pulumi.automation import errors
 
+from ebbtide.declaration.model.addons import ADD_ONS
 from ebbtide.errors import EbbtideError
+from ebbtide.placement.kueue_settings import CONFIG_MAP
 from ebbtide.text import and_list, command_line
 
 
@@ -210,6 +212,9 @@ _LOGINS: Final = {
 of Azure's provider (pulumi-azure-native#3349), and of Google's (golang.org/x/oauth2/google)."""
 
 
+_ADD_ON_NAMESPACES: Final = "|".join(kind.spec.namespace for kind in ADD_ONS.values() if kind.spec.namespace)
+
+
 class _Cause(NamedTuple):
     pattern: str
     advice: str
@@ -244,6 +249,14 @@ _CAUSES: Final = (
         r"conflicts? with \"|field manager|Apply failed with \d+ conflict",
         "Another field manager owns a field of this Kubernetes object. Remove the field there, or from the "
         "declaration.",
+    ),
+    _Cause(
+        f'namespaces "({_ADD_ON_NAMESPACES})" already exists',
+        "The cluster has this add-on. Write `addons: {{NAME: {{existing: true}}}}` to use it as it is.",
+    ),
+    _Cause(
+        f"{CONFIG_MAP}.*(not found|does not exist)|(not found|does not exist).*{CONFIG_MAP}",
+        "The cluster has no Kueue in the namespace kueue-system. Remove `existing: true` to install it.",
     ),
     _Cause(
         'namespaces "[^"]*" already exists',

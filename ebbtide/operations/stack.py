@@ -14,6 +14,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Any, Final, cast
 
 from pulumi import Output, RunError, automation, export
@@ -32,6 +33,7 @@ from ebbtide.operations import provider_plugins, state
 from ebbtide.operations.failures import explained
 from ebbtide.operations.provider_plugins import DEBUG_PROVIDERS
 from ebbtide.operations.state import GKE_CLUSTER
+from ebbtide.placement.profile_sources import PREVIEW_KUBECONFIG
 from ebbtide.values.paths import child_path
 
 
@@ -138,12 +140,15 @@ class _Events:
 
     watch: Callable[[Step], None]
     errors: list[str] = field(default_factory=list[str])
+    warnings: list[str] = field(default_factory=list[str])
 
     def take(self, event: EngineEvent) -> None:
         diagnostic = event.diagnostic_event
         if diagnostic and diagnostic.severity == "error":
             name = f"{urn_name(diagnostic.urn)}: " if diagnostic.urn else ""
             self.errors.append(name + _COLOURS.sub("", diagnostic.message).strip())
+        if diagnostic and diagnostic.severity == "warning":
+            self.warnings.append(_COLOURS.sub("", diagnostic.message).strip())
         if event.resource_pre_event:
             self._step(event.resource_pre_event.metadata, done=False)
         if event.res_outputs_event:
@@ -184,6 +189,21 @@ def _missing(old: Any, new: Any, path: str) -> Iterator[str]:
 
 def _unwatched(_: Step) -> None:
     """Ignore the events of a preview."""
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """The engine's preview of an update.
+
+    Attributes:
+        errors: its errors; empty if there are none.
+        warnings: its warnings.
+        kubeconfig: the kubeconfig that the program uses; empty if it is unknown before the update.
+    """
+
+    errors: tuple[str, ...]
+    warnings: tuple[str, ...]
+    kubeconfig: str
 
 
 class Stack:
@@ -310,17 +330,18 @@ class Stack:
         watch: Callable[[Step], None] = _unwatched,
         config_file: Path | None = None,
         targets: list[str] | None = None,
-    ) -> list[str]:
-        """Return the errors of the preview of an update; empty if there are none. Arguments as for `up`.
+    ) -> Preview:
+        """Preview an update. Arguments as for `up`.
 
         Raises:
             OperationError: another update of the stack is in progress.
         """
         events = _Events(watch)
         file = str(config_file) if config_file else self._config_file
-        with self._engine(events.errors):
-            self._stack.preview(on_event=events.take, config_file=file, target=targets)
-        return events.errors
+        with NamedTemporaryFile("r", prefix="ebbtide-", suffix=".kubeconfig", encoding="utf-8") as kubeconfig:
+            with self._engine(events.errors, {PREVIEW_KUBECONFIG: kubeconfig.name}):
+                self._stack.preview(on_event=events.take, config_file=file, target=targets)
+            return Preview(tuple(events.errors), tuple(events.warnings), kubeconfig.read())
 
     def destroy(
         self,

@@ -23,6 +23,8 @@ from ebbtide.values.user_files import LARGEST_GENERATED, UserFileError, parse_js
 VARIABLE: Final = "EBBTIDE_PROFILE"
 OUTPUT: Final = "placementProfile"
 """Name of the stack's output."""
+PREVIEW_KUBECONFIG: Final = "EBBTIDE_PREVIEW_KUBECONFIG"
+"""Environment variable of a preview with the file that a program writes its kubeconfig to."""
 CONFIG_MAP: Final = "ebbtide-profile"
 """Name of the ConfigMap in a team's namespace; `KEY` is its key."""
 KEY: Final = "profile.json"

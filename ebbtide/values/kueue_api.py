@@ -13,6 +13,12 @@ ASLEEP: Final = "ebbtide.dev/asleep"
 Manifest: TypeAlias = Mapping[str, Any]
 
 
+def plural(kind: str) -> str:
+    """Return the name of a kind in paths of the API."""
+    name = kind.lower()
+    return f"{name[:-1]}ies" if name.endswith("y") else f"{name}es" if name.endswith("s") else f"{name}s"
+
+
 def of_kind(objects: Sequence[Manifest], kind: str) -> Iterator[Manifest]:
     """Yield the objects of a kind."""
     return (item for item in objects if item["kind"] == kind)

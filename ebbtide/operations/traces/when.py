@@ -15,11 +15,13 @@ import yaml
 
 from ebbtide.clients.kubernetes import Api, ApiError
 from ebbtide.clients.kubernetes.objects import Object, condition, part
+from ebbtide.declaration.model.addons import Kueue
 from ebbtide.operations import replays
 from ebbtide.operations.ledger import Line, Record, find_record
 from ebbtide.operations.traces.existing import ExistingWork, PodRequests, read_existing
 from ebbtide.operations.traces.history import pod_seconds, pods_at_once
 from ebbtide.placement import Profile
+from ebbtide.placement.kueue_settings import CONFIG_KEY, CONFIG_MAP, FAIR_SHARING
 from ebbtide.placement.profile import PoolProfile
 from ebbtide.placement.queue_objects import layers
 from ebbtide.placement.queueing import (
@@ -56,10 +58,7 @@ _NEVER: Final = float("inf")
 _NAMED: Final = 3
 _AT_ONCE: Final = 1.0
 _ALL: Final = "all"
-_CONFIGURATION: Final = {
-    **CONFIGURATION,
-    "fairSharing": {"preemptionStrategies": ["LessThanOrEqualToFinalShare", "LessThanInitialShare"]},
-}
+_CONFIGURATION: Final = {**CONFIGURATION, "fairSharing": FAIR_SHARING}
 """The part of Ebbtide's configuration of Kueue that decides about order."""
 _KINDS: Final = {
     "resourceflavors": "ResourceFlavor",
@@ -70,9 +69,7 @@ _KINDS: Final = {
     "localqueues": "LocalQueue",
     "workloadpriorityclasses": "WorkloadPriorityClass",
 }
-_CONFIG_MAP: Final = "/api/v1/namespaces/kueue-system/configmaps/kueue-manager-config"
-"""ConfigMap with the configuration of Kueue's controller (its chart, 0.19.2)."""
-_KEY: Final = "controller_manager_config.yaml"
+_CONFIG_MAP: Final = f"/api/v1/namespaces/{Kueue.spec.namespace}/configmaps/{CONFIG_MAP}"
 _EARLIER: Final = 90 * 86400.0
 """Age of the oldest runs that count."""
 _SUFFIX: Final = re.compile(r"-(?:[0-9]+|[bcdfghjklmnpqrstvwxz2456789]{5})$")
@@ -247,7 +244,7 @@ def _configuration(api: Api) -> Mapping[str, Any] | None:
         found = api.find(_CONFIG_MAP)
     except ApiError:
         return None
-    written = part(found or {}, "data").get(_KEY)
+    written = part(found or {}, "data").get(CONFIG_KEY)
     return yaml.safe_load(str(written)) if written else None
 
 

@@ -5,11 +5,13 @@ from typing import Any
 
 import pulumi
 import pytest
+import yaml
 
 from components.addons.add_on import AddOnArgs
 from components.addons.addons import Addons, AddonsArgs
 from components.addons.costs import Costs
 from components.addons.drivers import Drivers, DriversArgs
+from components.addons.existing_kueue import ExistingKueue, ExistingKueueError
 from components.addons.katib import Katib
 from components.addons.kueue import Kueue
 from components.addons.pipeline_retries import ExistingPipelines, ExistingPipelinesArgs
@@ -23,8 +25,11 @@ from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.declare import declare
 from ebbtide.placement import queue_policy
 from ebbtide.placement.derive import profile
+from ebbtide.placement.kueue_settings import CONFIG_KEY
 from ebbtide.placement.queue_objects import fallback_objects
 from ebbtide.placement.queueing import queueing
+from tests.contract.flips import GKE_EXISTING
+from tests.declarations import changed
 from tests.running import full
 from tests.unit.mocks.mocked import AKS, GKE, Mocks, team
 
@@ -199,6 +204,27 @@ def test_trainer(mocks: Mocks) -> None:
     assert [chart["version"] for chart in mocks.of_type(_CHART)] == [version]
     (runtimes,) = mocks.of_type(_KUSTOMIZATION)
     assert runtimes["directory"].endswith(f"?ref={PINS['trainer'].commit}")
+
+
+def test_existing_kueue(mocks: Mocks) -> None:
+    """An installation that suits the queues is read alone; one that does not ends the program."""
+    config = {"integrations": {"frameworks": ["batch/job"]}}
+    image = f"registry.k8s.io/kueue/kueue:v{PINS['kueue'].version}"
+    spec = {"template": {"spec": {"containers": [{"image": image}]}}}
+    mocks.existing["kubernetes:apps/v1:Deployment"] = {"spec": spec}
+    mocks.existing["kubernetes:core/v1:ConfigMap"] = {"data": {CONFIG_KEY: yaml.safe_dump(config)}}
+    declaration = declare(changed(GKE_EXISTING, addons={"kueue": {"existing": True}}))
+
+    @pulumi.runtime.test
+    def program() -> None:
+        ExistingKueue("existing", declaration)
+
+    program()
+    assert {args.typ for args in mocks.resources if args.custom and not args.resource_id} == set()
+    config["integrations"]["frameworks"] = ["pod"]
+    mocks.existing["kubernetes:core/v1:ConfigMap"] = {"data": {CONFIG_KEY: yaml.safe_dump(config)}}
+    with pytest.raises(ExistingKueueError, match="batch/job is off"):
+        program()
 
 
 def test_existing_pipelines(mocks: Mocks) -> None:

@@ -426,3 +426,32 @@ def _as_large(cluster: Cluster) -> Iterator[Fault]:
                 f"Work that needs a whole node of {first.name} never falls back, and waits for that pool.",
                 "Write a machine that is at least as large, unless all work of the queue requests less.",
             )
+
+
+_AKS_PREFIX = "aks-"
+
+
+@cluster_rule(
+    "reserved Kueue names",
+    "Microsoft docs, aks/configure-queues-with-automatic-resource-flavors (2026-11)",
+    CloudKind.AKS,
+)
+def _not_managed(cluster: Cluster) -> Iterator[Fault]:
+    kueue = cluster.addons.kueue
+    if kueue is None or not kueue.existing:
+        return
+    names = {"cohort.name": cluster.cohort.name}
+    names |= {f"queues[{number}].name": queue.name for number, queue in enumerate(cluster.queues)}
+    names |= {
+        f"teams[{number}].queues[{index}].clusterQueue": use.cluster_queue
+        for number, team in enumerate(cluster.teams)
+        for index, use in enumerate(team.queues)
+    }
+    for path, name in names.items():
+        if name is not None and name.startswith(_AKS_PREFIX):
+            yield Fault(
+                path,
+                f"The name {name} begins with {_AKS_PREFIX}, which AKS' managed Kueue reserves.",
+                "AKS manages the objects with such names itself.",
+                "Write another name.",
+            )

@@ -1,0 +1,261 @@
+"""Settings of Kueue's controller that the queues depend on, and their comparison with an existing Kueue's."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Final, cast
+
+from ebbtide.declaration.catalog.versions import PINS
+from ebbtide.declaration.model.capacity import FlexStart
+from ebbtide.declaration.model.cluster import Cluster
+from ebbtide.declaration.model.faults import Fault
+from ebbtide.placement.queue_objects import QUEUES_LABEL
+from ebbtide.values import durations
+from ebbtide.values.kueue_api import API_VERSION
+
+CONFIG_MAP: Final = "kueue-manager-config"
+CONFIG_KEY: Final = "controller_manager_config.yaml"
+DEPLOYMENT: Final = "kueue-controller-manager"
+"""ConfigMap, its key and Deployment of Kueue's chart and of its manifests (Kueue 0.19.2, charts/kueue and
+config/default)."""
+
+FAIR_SHARING: Final[Mapping[str, Any]] = {
+    "preemptionStrategies": ["LessThanOrEqualToFinalShare", "LessThanInitialShare"]
+}
+UNCOUNTED: Final = ("ephemeral-storage",)
+"""Resources that no flavor has: work that requests one would never be admitted."""
+
+_BASE = timedelta(minutes=30)
+_FROM_ZERO = timedelta(hours=1)
+_FOR_STOCK = timedelta(days=7)
+
+
+def frameworks(declaration: Cluster) -> list[str]:
+    """Return the frameworks that Kueue manages: Jobs, pods (pipeline steps and Katib's trials), those of the
+    add-ons, and the declared ones."""
+    enabled = ["batch/job", "pod"]
+    for add_on in declaration.add_ons:
+        enabled += add_on.spec.frameworks
+    if declaration.addons.kueue is not None:
+        enabled += declaration.addons.kueue.frameworks
+    return list(dict.fromkeys(enabled))
+
+
+def wait_for_pods(declaration: Cluster) -> timedelta:
+    """Return the time limit from a workload's admission until its pods are ready; then Kueue requeues it.
+
+    Kueue's default of 30 minutes if nodes exist; an hour if pools start from zero, with a driver to install
+    and images to pull; a week if a flex-start pool waits for capacity after admission. Queued provisioning
+    waits before admission, in its admission check.
+    """
+    used = {name for queue in declaration.resolved_queues for name in queue.pools}
+    pools = [pool for pool in declaration.pools if pool.name in used]
+    if any(isinstance(pool.capacity, FlexStart) for pool in pools):
+        return _FOR_STOCK
+    starts = any(pool.nodes.count is None and not pool.nodes.min for pool in pools)
+    return _FROM_ZERO if starts else _BASE
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A setting of an existing Kueue that differs from those that the queues depend on.
+
+    Attributes:
+        fault: the setting as path, the problem, its consequence and the fix.
+        is_refused: True if the queues cannot work; False for a warning.
+    """
+
+    fault: Fault
+    is_refused: bool = False
+
+
+_FIRST: Final = (0, 15)
+"""The first release with kueue.x-k8s.io/v1beta2 (Kueue, CHANGELOG-0.15.md)."""
+_WAITS: Final = (0, 19)
+"""The first release that waits for pods by default (Kueue, CHANGELOG-0.19.md)."""
+_TAG: Final = re.compile(r":v?(\d+)\.(\d+)\.\d+")
+_GATES: Final = "--feature-gates="
+_DEFAULT_FRAMEWORKS: Final = ("batch/job",)
+_NEEDED_GATES: Final = ("FlavorFungibility", "HierarchicalCohorts")
+"""Feature gates, on by default, that the queues depend on: pools in order, and cohorts that own quota."""
+
+
+def differences(
+    cluster: Cluster, settings: Mapping[str, Any], image: str, arguments: Sequence[str] = ()
+) -> Iterator[Difference]:
+    """Yield the differences of an existing Kueue from what a declaration's queues depend on.
+
+    Defaults are those of Kueue 0.19.2 (apis/config/v1beta2/defaults.go). In v1beta1, fair sharing and the
+    time limit have a field `enable`.
+
+    Args:
+        cluster: the declaration.
+        settings: configuration of the controller, of any version of its API.
+        image: image of the controller.
+        arguments: its arguments.
+    """
+    version = next(((int(one), int(two)) for one, two in _TAG.findall(image)), None)
+    yield from _versions(version, image)
+    yield from _frameworks(cluster, settings)
+    yield from _sharing(cluster, settings)
+    yield from _waiting(cluster, settings, version)
+    yield from _namespaces(cluster, settings)
+    excluded = part(settings, "resources").get("excludeResourcePrefixes") or ()
+    for name in UNCOUNTED:
+        if not any(name.startswith(str(prefix)) for prefix in excluded):
+            yield _warned(
+                "resources.excludeResourcePrefixes",
+                f"It does not have {name}.",
+                "Work that requests some waits indefinitely: no flavor has it.",
+                f"resources: {{excludeResourcePrefixes: [{', '.join(map(str, (*excluded, name)))}]}}",
+            )
+    gates = ",".join(item.removeprefix(_GATES) for item in arguments if item.startswith(_GATES)).split(",")
+    for gate in _NEEDED_GATES:
+        if f"{gate}=false" in gates:
+            yield _refused(
+                "--feature-gates",
+                f"{gate} is off.",
+                "Queues would not borrow the nodes of their cohort, or would use one pool alone.",
+                f"{gate}=true",
+            )
+
+
+def part(settings: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    """Return a section of the configuration; empty if missing."""
+    return cast("Mapping[str, Any]", settings.get(key) or {})
+
+
+def _warned(setting: str, problem: str, consequence: str, line: str) -> Difference:
+    return Difference(Fault(setting, problem, consequence, f"Write there: {line}"))
+
+
+def _refused(setting: str, problem: str, consequence: str, line: str) -> Difference:
+    return Difference(Fault(setting, problem, consequence, f"Write there: {line}"), is_refused=True)
+
+
+def _versions(version: tuple[int, int] | None, image: str) -> Iterator[Difference]:
+    tested = PINS["kueue"].version
+    if version is None:
+        fix = f"Ebbtide needs {_FIRST[0]}.{_FIRST[1]}.0 or later, and is tested with {tested}."
+        yield Difference(
+            Fault("image", f"The version of {image} is unknown.", "It may not serve v1beta2.", fix)
+        )
+    elif version < _FIRST:
+        yield Difference(
+            Fault(
+                "image",
+                f"Kueue {version[0]}.{version[1]} does not serve {API_VERSION}.",
+                "Its API server has no such kinds, and no queue could be created.",
+                f"Upgrade Kueue to {_FIRST[0]}.{_FIRST[1]}.0 or later; Ebbtide is tested with {tested}.",
+            ),
+            is_refused=True,
+        )
+    elif version != tuple(int(number) for number in tested.split(".")[:2]):
+        fix = f"Try the queues on a cluster that is not needed, or have Kueue at {tested}."
+        problem = f"Kueue {version[0]}.{version[1]} was not tested with Ebbtide."
+        yield Difference(Fault("image", problem, "Queues may behave differently.", fix))
+
+
+def _frameworks(cluster: Cluster, settings: Mapping[str, Any]) -> Iterator[Difference]:
+    enabled = part(settings, "integrations").get("frameworks") or _DEFAULT_FRAMEWORKS
+    missing = [name for name in frameworks(cluster) if name not in enabled]
+    for name in missing:
+        make = _warned if name == "pod" and not _queues_pods(cluster) else _refused
+        yield make(
+            "integrations.frameworks",
+            f"{name} is off.",
+            "Its work with a queue name would start without quota, or never start.",
+            f"integrations: {{frameworks: [{', '.join(map(str, (*enabled, *missing)))}]}}",
+        )
+
+
+def _queues_pods(cluster: Cluster) -> bool:
+    """Return whether pods are queued without a Job: steps of pipelines, and members' own."""
+    return cluster.addons.pipelines is not None or any(team.interactive for team in cluster.teams)
+
+
+def _sharing(cluster: Cluster, settings: Mapping[str, Any]) -> Iterator[Difference]:
+    sharing = settings.get("fairSharing")
+    if sharing is None or sharing.get("enable") is False:
+        weighted = [team.name for team in cluster.teams if team.weight != 1]
+        ignored = f", and the weights of {', '.join(weighted)} have no effect" if weighted else ""
+        yield _warned(
+            "fairSharing",
+            "Fair sharing is off.",
+            f"Free nodes go to the oldest work of any team{ignored}.",
+            f"fairSharing: {{preemptionStrategies: [{', '.join(FAIR_SHARING['preemptionStrategies'])}]}}",
+        )
+
+
+def _waiting(
+    cluster: Cluster, settings: Mapping[str, Any], version: tuple[int, int] | None
+) -> Iterator[Difference]:
+    waiting, needed = settings.get("waitForPodsReady"), wait_for_pods(cluster)
+    line = f"waitForPodsReady: {{timeout: {durations.in_seconds(needed)}, recoveryTimeout: "
+    line = f"{line}{durations.in_seconds(needed)}}}"
+    is_on = waiting.get("enable", True) if waiting is not None else (version or _WAITS) >= _WAITS
+    if not is_on:
+        yield _warned(
+            "waitForPodsReady",
+            "It is off.",
+            "Work whose nodes never come keeps its quota, and the next work waits.",
+            line,
+        )
+        return
+    limit = _duration(part(settings, "waitForPodsReady").get("timeout") or durations.in_seconds(_BASE))
+    if limit is not None and limit < needed:
+        yield _warned(
+            "waitForPodsReady.timeout",
+            f"It is {durations.rounded(limit)}.",
+            f"Nodes may take {durations.rounded(needed)}, and work that waits for them is queued again.",
+            line,
+        )
+
+
+def _duration(written: object) -> timedelta | None:
+    """Parse a duration as Go writes it, `1h0m0s`; None if it is none."""
+    try:
+        return durations.parse(written)
+    except ValueError:
+        return None
+
+
+def _namespaces(cluster: Cluster, settings: Mapping[str, Any]) -> Iterator[Difference]:
+    selector = part(settings, "managedJobsNamespaceSelector")
+    for tenant in cluster.tenants:
+        name = tenant.namespace_name
+        labels = {"kubernetes.io/metadata.name": name, QUEUES_LABEL: "true"}
+        if cluster.uses_queues(tenant) and not _matches(selector, labels):
+            make = _refused if _queues_pods(cluster) else _warned
+            yield make(
+                "managedJobsNamespaceSelector",
+                f"It does not select the namespace {name}.",
+                "Pods with a queue name would start there without quota.",
+                f'managedJobsNamespaceSelector: {{matchLabels: {{{QUEUES_LABEL}: "true"}}}}, or label the '
+                "namespace",
+            )
+    if settings.get("manageJobsWithoutQueueName"):
+        yield _warned(
+            "manageJobsWithoutQueueName",
+            "It is true.",
+            "Jobs without a queue name never start, on the pools without a queue neither.",
+            "manageJobsWithoutQueueName: false",
+        )
+
+
+def _matches(selector: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
+    """Return whether a label selector selects labels (Kubernetes docs, labels and selectors, 2026)."""
+    if any(labels.get(key) != value for key, value in part(selector, "matchLabels").items()):
+        return False
+    for item in selector.get("matchExpressions") or ():
+        value, values = labels.get(item["key"]), item.get("values") or ()
+        selected = {
+            "In": value in values,
+            "NotIn": value not in values,
+            "Exists": value is not None,
+            "DoesNotExist": value is None,
+        }
+        if not selected.get(item["operator"], True):
+            return False
+    return True

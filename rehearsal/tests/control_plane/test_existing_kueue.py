@@ -1,0 +1,223 @@
+"""Queues on a cluster whose owner has installed Kueue: the chart's own values, other queues in the cohort."""
+
+import copy
+import json
+from collections.abc import Generator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from ebbtide.clients.kubernetes import Api
+from ebbtide.placement.kueue_settings import CONFIG_KEY, CONFIG_MAP, DEPLOYMENT
+from ebbtide.values.kueue_api import API_PATH
+from ebbtide_rehearsal.cloud.provider import BEHIND
+from ebbtide_rehearsal.control_plane.plan import ControlPlaneTools
+from ebbtide_rehearsal.control_plane.stages import RUNS_FOR
+from rehearsal.tests.control_plane.cluster import wait
+from rehearsal.tests.control_plane.commands import Object, rendered, run
+from rehearsal.tests.control_plane.live import live
+from rehearsal.tests.engine.sites import Checkout
+from tests.declarations import Declaration
+
+pytestmark = [pytest.mark.rehearsal, pytest.mark.long]
+
+DECLARED: Declaration = {
+    "name": "added",
+    "owner": "rehearsal",
+    "cloud": {
+        "kind": "gke",
+        "project": "rehearsal",
+        "location": "us-central1-a",
+        "existing": {"name": "shared"},
+    },
+    "pools": [{"name": "cpu-spot", "machine": "n2-standard-4", "capacity": "spot", "nodes": {"max": 1}}],
+    "queues": [{"name": "cpu", "pools": ["cpu-spot"]}],
+    "cohort": {"name": "ml"},
+    "teams": [{"name": "research"}],
+    "addons": {"kueue": {"existing": True}},
+}
+NAMESPACE = "kueue-system"
+CONFIG = f"/api/v1/namespaces/{NAMESPACE}/configmaps/{CONFIG_MAP}"
+QUEUES = f"{API_PATH}/clusterqueues"
+THEIR_WORKLOADS = f"{API_PATH}/namespaces/theirs/workloads"
+
+
+@dataclass(frozen=True)
+class Shared:
+    """A stack for an existing cluster, and the cluster as its owner sees it."""
+
+    site: Checkout
+    api: Api
+
+    def up(self) -> tuple[int, str]:
+        """Exit status of `ebbtide up`, and its output in one line."""
+        status, out = self.site.up()
+        return status, " ".join(out.split())
+
+    def configure(self, **settings: Any) -> None:
+        """Change settings in the ConfigMap of Kueue's controller, which goes on with the earlier ones."""
+        written = yaml.safe_load(self.api.get(CONFIG)["data"][CONFIG_KEY])
+        self.api.patch(CONFIG, {"data": {CONFIG_KEY: yaml.safe_dump({**written, **settings})}})
+
+
+@pytest.fixture
+def shared(tmp_path: Path, request: pytest.FixtureRequest) -> Generator[Shared]:
+    """An existing cluster without Kueue, and a stack of a pool, a queue and a team for it."""
+    with live(tmp_path, DECLARED, request) as site:
+        (cluster,) = (item for item in site.store.resources() if item.cloud == BEHIND)
+        kubeconfig = Path(cluster.state["kubeconfig"])
+        request.node.user_properties.append(("kubeconfig", str(kubeconfig)))
+        yield Shared(site, Api.of_kubeconfig(json.loads(kubeconfig.read_text())))
+
+
+def _install(shared: Shared, tools: ControlPlaneTools, directory: Path) -> None:
+    """Install the chart as its owner does, for Jobs alone, and wait until the controller is ready."""
+    config = {"apiVersion": "config.kueue.x-k8s.io/v1beta2", "kind": "Configuration"}
+    config |= {"webhook": {"port": 10250}, "integrations": {"frameworks": ["batch/job"]}}
+    config |= {"resources": {"excludeResourcePrefixes": ["ephemeral-storage"]}}
+    image = {"repository": "registry.k8s.io/kueue/kueue", "tag": "v0.19.2"}
+    values = {
+        "controllerManager": {"manager": {"image": image}},
+        "managerConfig": {"controllerManagerConfigYaml": yaml.safe_dump(config)},
+        "webhookService": {"ports": [{"port": 443, "protocol": "TCP", "targetPort": 10250}]},
+    }
+    chart = rendered(tools, values, NAMESPACE, directory)
+    _apply(shared, [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}])
+    _apply(shared, chart)
+    path = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/{DEPLOYMENT}"
+    wait(lambda: shared.api.get(path)["status"].get("readyReplicas"), lambda ready: ready == 1, seconds=120)
+
+
+def _apply(shared: Shared, objects: list[Object]) -> None:
+    terminal = shared.site.terminal
+    (cluster,) = (item for item in shared.site.store.resources() if item.cloud == BEHIND)
+    kubeconfig = cluster.state["kubeconfig"]
+    (kubectl,) = (path for path in terminal.root.parent.rglob("bin/kubectl") if path.exists())
+    manifest = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
+    run(kubectl, "--kubeconfig", kubeconfig, "apply", "--server-side", "-f", "-", stdin=manifest)
+
+
+def _kueue(kind: str, name: str, spec: Any, **metadata: str) -> Object:
+    return {
+        "apiVersion": "kueue.x-k8s.io/v1beta2",
+        "kind": kind,
+        "metadata": {"name": name, **metadata},
+        "spec": spec,
+    }
+
+
+def _theirs() -> list[Object]:
+    """A queue of the cluster's owner in the cohort, with a Job that runs for an hour."""
+    quota = [{"name": name, "nominalQuota": amount} for name, amount in (("cpu", "1"), ("memory", "4Gi"))]
+    group = {"coveredResources": ["cpu", "memory"], "flavors": [{"name": "theirs", "resources": quota}]}
+    container = {"name": "main", "image": "busybox", "resources": {"requests": {"cpu": "1", "memory": "1Gi"}}}
+    template = {
+        "metadata": {"annotations": {RUNS_FOR: "3600"}},
+        "spec": {"restartPolicy": "Never", "containers": [container]},
+    }
+    job = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {
+            "name": "mine",
+            "namespace": "theirs",
+            "labels": {"kueue.x-k8s.io/queue-name": "theirs"},
+        },
+        "spec": {"suspend": True, "template": template},
+    }
+    return [
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "theirs"}},
+        _kueue("ResourceFlavor", "theirs", {"nodeLabels": {"cloud.google.com/gke-nodepool": "default-pool"}}),
+        _kueue(
+            "ClusterQueue",
+            "theirs",
+            {"cohortName": "ml", "namespaceSelector": {}, "resourceGroups": [group]},
+        ),
+        _kueue("LocalQueue", "theirs", {"clusterQueue": "theirs"}, namespace="theirs"),
+        job,
+    ]
+
+
+def test_queues_are_added_to_an_existing_kueue(
+    shared: Shared, chart_tools: ControlPlaneTools, tmp_path: Path
+) -> None:
+    """Differences are said before anything is created; a Job runs through the queue; a destroy ends no work
+    of others."""
+    status, out = shared.up()
+    assert status == 1
+    assert "The cluster has no Kueue in the namespace kueue-system." in out, out
+    _install(shared, chart_tools, tmp_path)
+    _apply(shared, _theirs())
+    (workload,) = wait(lambda: shared.api.items(THEIR_WORKLOADS), _is_admitted, seconds=120)
+    pools = shared.site.pools()
+
+    shared.configure(integrations={"frameworks": ["pod"]})
+    status, out = shared.up()
+    assert status == 1
+    assert "integrations.frameworks: batch/job is off." in out, out
+    assert "Nothing was changed" in out
+    assert (shared.site.pools(), shared.api.find(f"{QUEUES}/research.cpu")) == (pools, None)
+
+    shared.configure(integrations={"frameworks": ["batch/job"]})
+    installing = copy.deepcopy(DECLARED)
+    installing["addons"] = {"kueue": {}}
+    shared.site.declare(installing)
+    status, out = shared.up()
+    assert status == 1
+    assert "`addons: {kueue: {existing: true}}` to use the Kueue that is there" in out, out
+    shared.site.declare(DECLARED)
+
+    _apply(shared, [_kueue("ClusterQueue", "research.cpu", {"namespaceSelector": {}})])
+    status, out = shared.up()
+    assert status == 1
+    assert "Nothing was changed: ClusterQueue research.cpu exists, and not from this stack." in out, out
+    shared.api.delete(f"{QUEUES}/research.cpu")
+
+    status, out = shared.up()
+    assert status == 0, out
+    assert "fairSharing: Fair sharing is off." in out
+    status, out = shared.up()
+    assert (status, "created" in out) == (0, False), out
+    _runs_a_job(shared)
+    status, out = shared.site.run("status", confirmed=False)
+    assert "ClusterQueue theirs in cohort ml is not the stack's: 1 admitted, 0 waiting." in " ".join(
+        out.split()
+    )
+    assert shared.api.items(THEIR_WORKLOADS)[0]["metadata"]["uid"] == workload["metadata"]["uid"]
+
+    before = shared.api.get(f"{QUEUES}/theirs")["spec"]
+    status, out = shared.site.run("destroy")
+    assert status == 0, out
+    assert shared.api.get(f"{QUEUES}/theirs")["spec"] == before
+    assert [item["metadata"]["name"] for item in shared.api.items(QUEUES)] == ["theirs"]
+    assert _is_admitted(shared.api.items(THEIR_WORKLOADS))
+    assert shared.api.find(CONFIG)
+    assert shared.site.pools() == pools
+
+
+def _is_admitted(workloads: list[Object]) -> bool:
+    conditions = [item for workload in workloads for item in workload.get("status", {}).get("conditions", ())]
+    return any(item["type"] == "Admitted" and item["status"] == "True" for item in conditions)
+
+
+def _runs_a_job(shared: Shared) -> None:
+    """Submit a Job to the stack's queue, and wait until it has ended."""
+    container = {"name": "main", "image": "busybox", "resources": {"requests": {"cpu": "1", "memory": "1Gi"}}}
+    labels = {"kueue.x-k8s.io/queue-name": "cpu"}
+    shared.api.create(
+        "/apis/batch/v1/namespaces/research/jobs",
+        {
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "metadata": {"name": "ours", "namespace": "research", "labels": labels},
+            "spec": {
+                "suspend": True,
+                "template": {"spec": {"restartPolicy": "Never", "containers": [container]}},
+            },
+        },
+    )
+    path = "/apis/batch/v1/namespaces/research/jobs/ours"
+    wait(lambda: shared.api.get(path).get("status", {}).get("succeeded"), lambda n: n == 1, seconds=240)
