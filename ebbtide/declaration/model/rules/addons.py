@@ -64,7 +64,7 @@ def _bucket(cluster: Cluster) -> Iterator[Fault]:
     "existing add-on needs existing cluster", "Kubernetes docs, custom resources (2026): kinds are installed"
 )
 def _existing_add_ons(cluster: Cluster) -> Iterator[Fault]:
-    if cluster.cloud.existing is not None:
+    if cluster.cloud.existing is not None or cluster.adopt is not None:
         return
     for add_on in cluster.addons.declared:
         if not add_on.is_installed:
