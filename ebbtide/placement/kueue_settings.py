@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any, Final, cast
 
 from ebbtide.declaration.catalog.versions import PINS
+from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.capacity import FlexStart
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.faults import Fault
@@ -74,6 +75,10 @@ _FIRST: Final = (0, 15)
 """The first release with kueue.x-k8s.io/v1beta2 (Kueue, CHANGELOG-0.15.md)."""
 _WAITS: Final = (0, 19)
 """The first release that waits for pods by default (Kueue, CHANGELOG-0.19.md)."""
+_VISIBILITY_PORT: Final = 8082
+"""Default port of the aggregated API (Kueue 0.19.2, apis/config/v1beta2/defaults.go)."""
+_OPEN_PORTS: Final = (443, 10250)
+"""Ports of nodes that a private control plane reaches (GKE docs, private clusters, 2026)."""
 _TAG: Final = re.compile(r":v?(\d+)\.(\d+)\.\d+")
 _GATES: Final = "--feature-gates="
 _DEFAULT_FRAMEWORKS: Final = ("batch/job",)
@@ -110,6 +115,14 @@ def differences(
                 "Work that requests some waits indefinitely: no flavor has it.",
                 f"resources: {{excludeResourcePrefixes: [{', '.join(map(str, (*excluded, name)))}]}}",
             )
+    port = part(settings, "visibilityServer").get("bindPort") or _VISIBILITY_PORT
+    if cluster.site.cloud is CloudKind.GKE and port not in _OPEN_PORTS:
+        yield _warned(
+            "visibilityServer.bindPort",
+            f"It is {port}, which the control plane of a private cluster reaches only by a firewall rule.",
+            "Without one, no namespace of the cluster can be deleted, and a destroy waits for the teams'.",
+            f"visibilityServer: {{bindPort: {_OPEN_PORTS[0]}}}, with the target port of its Service",
+        )
     gates = ",".join(item.removeprefix(_GATES) for item in arguments if item.startswith(_GATES)).split(",")
     for gate in _NEEDED_GATES:
         if f"{gate}=false" in gates:

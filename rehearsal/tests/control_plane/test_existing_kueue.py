@@ -10,14 +10,17 @@ from typing import Any
 import pytest
 import yaml
 
+from components.addons.kueue import NAMESPACE, VISIBILITY_PORT, WEBHOOK_PORT
 from ebbtide.clients.kubernetes import Api
+from ebbtide.declaration.catalog.versions import PINS
 from ebbtide.placement.kueue_settings import CONFIG_KEY, CONFIG_MAP, DEPLOYMENT
-from ebbtide.values.kueue_api import API_PATH
+from ebbtide.values.kueue_api import API_PATH, CONFIGURATION
 from ebbtide_rehearsal.cloud.provider import BEHIND
 from ebbtide_rehearsal.control_plane.plan import ControlPlaneTools
 from ebbtide_rehearsal.control_plane.stages import RUNS_FOR
 from rehearsal.tests.control_plane.cluster import wait
 from rehearsal.tests.control_plane.commands import Object, rendered, run
+from rehearsal.tests.control_plane.kueue import with_visibility_port
 from rehearsal.tests.control_plane.live import live
 from rehearsal.tests.engine.sites import Checkout
 from tests.declarations import Declaration
@@ -39,7 +42,6 @@ DECLARED: Declaration = {
     "teams": [{"name": "research"}],
     "addons": {"kueue": {"existing": True}},
 }
-NAMESPACE = "kueue-system"
 CONFIG = f"/api/v1/namespaces/{NAMESPACE}/configmaps/{CONFIG_MAP}"
 QUEUES = f"{API_PATH}/clusterqueues"
 THEIR_WORKLOADS = f"{API_PATH}/namespaces/theirs/workloads"
@@ -74,17 +76,25 @@ def shared(tmp_path: Path, request: pytest.FixtureRequest) -> Generator[Shared]:
 
 
 def _install(shared: Shared, tools: ControlPlaneTools, directory: Path) -> None:
-    """Install the chart as its owner does, for Jobs alone, and wait until the controller is ready."""
-    config = {"apiVersion": "config.kueue.x-k8s.io/v1beta2", "kind": "Configuration"}
-    config |= {"webhook": {"port": 10250}, "integrations": {"frameworks": ["batch/job"]}}
-    config |= {"resources": {"excludeResourcePrefixes": ["ephemeral-storage"]}}
-    image = {"repository": "registry.k8s.io/kueue/kueue", "tag": "v0.19.2"}
-    values = {
-        "controllerManager": {"manager": {"image": image}},
-        "managerConfig": {"controllerManagerConfigYaml": yaml.safe_dump(config)},
-        "webhookService": {"ports": [{"port": 443, "protocol": "TCP", "targetPort": 10250}]},
+    """Install the chart as its owner does, for Jobs alone and on ports that GKE's control plane reaches, and
+    wait until the controller is ready."""
+    config: Object = {
+        **CONFIGURATION,
+        "webhook": {"port": WEBHOOK_PORT},
+        "visibilityServer": {"bindPort": VISIBILITY_PORT},
+        "integrations": {"frameworks": ["batch/job"]},
+        "resources": {"excludeResourcePrefixes": ["ephemeral-storage"]},
     }
-    chart = rendered(tools, values, NAMESPACE, directory)
+    manager = {
+        "image": {"repository": "registry.k8s.io/kueue/kueue", "tag": f"v{PINS['kueue'].version}"},
+        "podSecurityContext": {"sysctls": [{"name": "net.ipv4.ip_unprivileged_port_start", "value": "0"}]},
+    }
+    values = {
+        "controllerManager": {"manager": manager},
+        "managerConfig": {"controllerManagerConfigYaml": yaml.safe_dump(config)},
+        "webhookService": {"ports": [{"port": 443, "protocol": "TCP", "targetPort": WEBHOOK_PORT}]},
+    }
+    chart = with_visibility_port(rendered(tools, values, NAMESPACE, directory))
     _apply(shared, [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}])
     _apply(shared, chart)
     path = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/{DEPLOYMENT}"

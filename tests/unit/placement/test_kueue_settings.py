@@ -47,6 +47,7 @@ def test_defaults_of_kueue_are_warned_of() -> None:
         "fairSharing",
         "waitForPodsReady.timeout",
         "resources.excludeResourcePrefixes",
+        "visibilityServer.bindPort",
     }
     assert not any(item.is_refused for item in listed.values())
     assert listed["waitForPodsReady.timeout"].fault.problem == "It is 30 minutes."
