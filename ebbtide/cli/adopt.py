@@ -168,7 +168,14 @@ def _sections(adopted: "Adopted") -> "Iterator[tuple[str, list[str]]]":
         f"{row.resource}: {row.path} from {shown(row.old)} to {shown(row.new)}" for row in adoption.updates
     ]
     created = [f"{name} ({token.rpartition(':')[2]})" for token, name in adoption.created]
-    parts = [f"{part.name}: {part.reason}" for part in adoption.left_out]
+    queues = adopted.queues
+    differences = queues.differences if queues else ()
+    objects = [
+        f"{item.name} {item.path}: {shown(item.found)}, declared {shown(item.declared)}. {item.reason}"
+        for item in differences
+    ]
+    left_out = (*adoption.left_out, *(queues.left if queues else ()))
+    parts = [f"{part.name}: {part.reason}" for part in left_out]
     unread = sum(adoption.output_only.values())
     yield from (
         (heading, lines)
@@ -176,6 +183,7 @@ def _sections(adopted: "Adopted") -> "Iterator[tuple[str, list[str]]]":
             ("Not adopted", parts),
             ("Left as they are, without a word in the declaration", left),
             ("Changed in place by the first update", updates),
+            ("Differences of Kueue's objects", objects),
             ("Created by the first update", created),
             (
                 "Accepted violations of the policy, under exceptions in ebbtide:policy",

@@ -11,6 +11,7 @@ import yaml
 from ebbtide.analysis.adopting import azure, google, sources
 from ebbtide.analysis.adopting.adoption import Adoption
 from ebbtide.analysis.adopting.found import AdoptionError, Found
+from ebbtide.analysis.adopting.kueue import AdoptedQueues, adopt_queues
 from ebbtide.analysis.adopting.proof import adopt
 from ebbtide.analysis.policy.check import check, policy_of
 from ebbtide.analysis.policy.settings import KEY, Level
@@ -76,12 +77,16 @@ class Adopted:
         cluster: name of the cluster.
         place: its account and location.
         adoption: the declaration and its proof.
+        declaration: the declaration with the queues and teams of Kueue's objects.
+        queues: Kueue's objects as the declaration has them; None without any.
         exceptions: violations of mandatory rules of the policy that the cluster has, as exceptions.
     """
 
     cluster: str
     place: str
     adoption: Adoption
+    declaration: Mapping[str, Any]
+    queues: AdoptedQueues | None
     exceptions: Sequence[Mapping[str, str]]
 
 
@@ -114,7 +119,13 @@ def prove(request: Request) -> Adopted:
 
     adoption = adopt(found, top, own, record, pools_only=request.pools_only)
     place = f"{found.account}, {own['location']}"
-    return Adopted(cluster.name, place, adoption, _exceptions(request, adoption.recording))
+    declaration, recording = adoption.declaration, adoption.recording
+    queues = adopt_queues(found.objects, declaration) if found.objects else None
+    if queues:
+        addons = {**declaration.get("addons", {}), **queues.fields.get("addons", {})}
+        declaration = {**declaration, **queues.fields, **({"addons": addons} if addons else {})}
+        recording = record(declaration)
+    return Adopted(cluster.name, place, adoption, declaration, queues, _exceptions(request, recording))
 
 
 def _exceptions(request: Request, recording: Recording) -> list[Mapping[str, str]]:
@@ -225,7 +236,7 @@ def write(request: Request, adopted: Adopted) -> tuple[Path, Path]:
         resources,
         [AdoptedResource(item["type"], item["name"], item["id"]) for item in adopted.adoption.resources],
     )
-    declaration = {**adopted.adoption.declaration, "adopt": resources.name}
+    declaration = {**adopted.declaration, "adopt": resources.name}
     document = _document(stack_file)
     config = _config(document)
     config[DECLARATION] = declaration

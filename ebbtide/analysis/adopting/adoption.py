@@ -90,4 +90,4 @@ class Adoption:
 
 def shown(value: Plain) -> str:
     """Return a value for display, in one line."""
-    return "nothing" if value is None else json.dumps(masked(value), ensure_ascii=False)
+    return "nothing" if value is None else json.dumps(masked(value), ensure_ascii=False, default=str)

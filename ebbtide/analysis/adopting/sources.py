@@ -3,14 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final
 
-from ebbtide.analysis.adopting import azure, google, terraform
+from ebbtide.analysis.adopting import azure, google, kueue, terraform
 from ebbtide.analysis.adopting.found import AdoptionError, Found, LeftOut, merged
 from ebbtide.analysis.reading.facts import Inputs
 from ebbtide.errors import EbbtideError
 from ebbtide.text import did_you_mean, or_list
-from ebbtide.values.kueue_api import API_VERSION
 from ebbtide.values.user_files import LARGEST_GENERATED, UserFileError, parse_json, read_text
 
 KINDS: Final = (
@@ -26,7 +25,6 @@ _PROVISIONING: Final = (
     "Ebbtide has declared pools alone. If the stack has the cluster, its first update switches this off: the "
     "pools stay, and GKE creates no others."
 )
-_KUEUE: Final = f"{API_VERSION.partition('/')[0]}/"
 
 
 def read_files(paths: Sequence[Path]) -> Found:
@@ -64,21 +62,13 @@ def _read(path: Path) -> Found:
         or azure.read(document, file)
         or terraform.read(document, file)
         or terraform.read_pulumi(document, text, file)
-        or _kueue_objects(document)
+        or kueue.read(document, file)
     )
     if found is None:
         raise AdoptionError(
             f"{path} is no document about a cluster that Ebbtide knows. Write one with {or_list(KINDS)}."
         )
     return found
-
-
-def _kueue_objects(document: object) -> Found | None:
-    """Return the objects of Kueue in an object or a list of `kubectl`; None for other documents."""
-    whole = cast("dict[str, Any]", document) if isinstance(document, dict) else {}
-    items: list[Any] = whole["items"] if isinstance(whole.get("items"), list) else [whole]
-    objects = [item for item in items if str(item.get("apiVersion")).startswith(_KUEUE)]
-    return Found(objects=tuple(objects)) if objects else None
 
 
 def one_cluster(found: Found, name: str | None) -> Found:

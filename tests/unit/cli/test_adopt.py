@@ -8,7 +8,9 @@ import yaml
 from typer.testing import CliRunner
 
 from ebbtide.cli.entry_point import app
+from ebbtide.clients.clouds.interfaces import CloudApiError
 from ebbtide.declaration.project.adopt_file import read_adopt_file
+from ebbtide.operations import adopt as operations
 from tests.repository import ROOT
 from tests.unit.adopting import aks_shapes
 from tests.unit.adopting.gke_shapes import Document, cluster, pool
@@ -74,6 +76,31 @@ def test_an_aks_cluster_becomes_a_stack(project: Path) -> None:
     assert done.exit_code == 0, done.output
 
 
+def _object(kind: str, name: str, spec: Document, **metadata: str) -> Document:
+    api = "kueue.x-k8s.io/v1beta2"
+    return {"apiVersion": api, "kind": kind, "metadata": {"name": name, **metadata}, "spec": spec}
+
+
+def test_queues_come_from_kueues_objects(project: Path) -> None:
+    """A ClusterQueue over a pool's flavor becomes a queue over that pool."""
+    quotas = [{"name": "cpu", "nominalQuota": "8"}, {"name": "memory", "nominalQuota": "32Gi"}]
+    groups = [{"coveredResources": ["cpu", "memory"], "flavors": [{"name": "batch", "resources": quotas}]}]
+    labels = {"cloud.google.com/gke-nodepool": "batch"}
+    objects = [
+        _object("ResourceFlavor", "batch", {"nodeLabels": labels}),
+        _object("ClusterQueue", "batch", {"namespaceSelector": {}, "resourceGroups": groups}),
+        *(_object("LocalQueue", "batch", {"clusterQueue": "batch"}, namespace=name) for name in ("a", "b")),
+    ]
+    (project / "queues.json").write_text(json.dumps({"kind": "List", "items": objects}))
+    limits = {"enabled": True, "totalMaxNodeCount": 4}
+    pools = [pool("admin", "e2-standard-4"), pool("batch", "n2-standard-8", autoscaling=limits)]
+    _describe(project / "cluster.json", cluster("lab", "us-central1-a", pools))
+    _adopt("shared", "--from", "cluster.json", "--from", "queues.json", "--pools-only")
+    config = yaml.safe_load((project / "Pulumi.shared.yaml").read_text())["config"]
+    (queue,) = config["ebbtide:cluster"]["queues"]
+    assert (queue["name"], queue["pools"]) == ("batch", ["batch"])
+
+
 def test_a_stack_file_is_never_overwritten_unasked(project: Path) -> None:
     """An existing declaration stays, and its other settings stay even with `--overwrite`."""
     file = project / "Pulumi.shared.yaml"
@@ -111,3 +138,26 @@ def test_another_cluster_is_refused(words: tuple[str, ...], answer: str) -> None
 def test_no_cluster_is_named() -> None:
     """Without files, project and cluster are needed."""
     assert "Name files about it with --from" in _adopt("shared", status=2)
+
+
+_LIVE = ("--project", "acme-ml", "--cluster")
+
+
+def test_a_cluster_is_read_with_the_users_credentials(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The cluster of the name is adopted, another name is an error with those that exist."""
+    listed = [json.loads((project / "cluster.json").read_text())]
+    monkeypatch.setattr(operations, "gke_clusters", {"acme-ml": listed}.__getitem__)
+    assert "There is no cluster prod in acme-ml. It has lab" in _adopt("live", *_LIVE, "prod", status=2)
+    assert "Written: Pulumi.live.yaml" in _adopt("live", *_LIVE, "lab")
+
+
+def test_missing_rights_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A refused request names the role, and the way without any."""
+
+    def refused(_project: str) -> None:
+        raise CloudApiError("container.googleapis.com returned status 403.", 403)
+
+    monkeypatch.setattr(operations, "gke_clusters", refused)
+    output = _adopt("live", *_LIVE, "lab", status=2)
+    assert "roles/container.viewer" in output
+    assert "--from" in output
