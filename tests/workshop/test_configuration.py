@@ -31,9 +31,10 @@ def _readers(paths: Iterable[Path], *names: str) -> list[str]:
 
 
 def test_configuration_has_one_reader() -> None:
-    """Only `stacks/stack.py` reads `pulumi.Config`; what `ebbtide up` adds for a run, in any program, is
-    read in `components/node_pools.py`."""
-    assert _readers(_PROGRAM, "Config", "get_all_config") == [relative(_READER), "components/node_pools.py"]
+    """Only `stacks/stack.py` reads `pulumi.Config`; what commands add for a run, in any program, is read in
+    `components/adoption.py` and `components/node_pools.py`."""
+    of_commands = ["components/adoption.py", "components/node_pools.py"]
+    assert _readers(_PROGRAM, "Config", "get_all_config") == [relative(_READER), *of_commands]
 
 
 def test_environment_has_no_reader() -> None:
