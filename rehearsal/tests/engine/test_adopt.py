@@ -9,15 +9,21 @@ import pytest
 
 from ebbtide_rehearsal.cloud import existing
 from rehearsal.tests.engine.sites import Site, as_of_others, site_on
-from tests.declarations import pool
+from tests.declarations import Declaration, pool
 
 pytestmark = pytest.mark.engine
 
 
-@pytest.fixture(params=["gke", "aks"])
-def site(tmp_path: Path, request: pytest.FixtureRequest) -> Generator[Site]:
+@pytest.fixture
+def gke(tmp_path: Path, request: pytest.FixtureRequest) -> Generator[Site]:
     """A cluster with a system pool and a pool of spot machines, not yet created."""
-    yield from site_on(request.param, tmp_path, request)
+    yield from site_on("gke", tmp_path, request)
+
+
+@pytest.fixture
+def aks(tmp_path: Path, request: pytest.FixtureRequest) -> Generator[Site]:
+    """The same on AKS."""
+    yield from site_on("aks", tmp_path, request)
 
 
 def _cloud(site: Site) -> dict[str, Any]:
@@ -38,9 +44,8 @@ def _planned(site: Site) -> dict[str, list[str]]:
     return steps
 
 
-def test_a_cluster_of_others_is_adopted(site: Site) -> None:
-    """Imported without a change in the cloud, then updated in place alone, unchanged by a second update,
-    changed in one field, and destroyed as the stack's own."""
+def _adopted(site: Site) -> Declaration:
+    """Adopt a cluster, without a change by the import and in place by the update; return its declaration."""
     assert site.up()[0] == 0
     count = as_of_others(site)
     declared = site.declared() | {"owner": "research-team"}
@@ -70,40 +75,49 @@ def test_a_cluster_of_others_is_adopted(site: Site) -> None:
     assert status == 0, out
     assert "  update train-cluster in place: " in out
     assert not {"created again", "deleted"} & {line.partition(":")[0] for line in out.splitlines()}
-    assert "Stack dev: no change." in site.up()[1]
+    return declared
+
+
+def test_a_cluster_of_others_is_adopted(aks: Site) -> None:
+    """The import changes nothing in the cloud, and the first update replaces nothing."""
+    _adopted(aks)
+
+
+def test_an_adopted_cluster_is_the_stacks_own(gke: Site) -> None:
+    """A second update changes nothing, one of a field changes it, and a destroy removes all."""
+    declared = _adopted(gke)
+    assert "Stack dev: no change." in gke.up()[1]
 
     pool(declared, "cpu")["nodes"] = {"max": 7}
-    site.declare(declared)
-    assert site.up()[0] == 0
-    (cpu,) = (item for item in site.store.resources("nodes") if item.id.endswith("/cpu"))
+    gke.declare(declared)
+    assert gke.up()[0] == 0
+    (cpu,) = (item for item in gke.store.resources("nodes") if item.id.endswith("/cpu"))
     assert cpu.state["maximum"] == 7
-    assert site.run("destroy")[0] == 0
-    assert _cloud(site) == {}
+    assert gke.run("destroy")[0] == 0
+    assert _cloud(gke) == {}
 
 
-def test_pools_of_a_foreign_cluster(site: Site) -> None:
+def test_pools_of_a_foreign_cluster(gke: Site) -> None:
     """The cluster stays with its owner; after an undo, a destroy removes what the stack has created alone."""
-    declared = site.declared()
+    declared = gke.declared()
     declared["pools"] = [pool(declared, "cpu")]
     declared["cloud"]["existing"] = {"name": "shared"}
-    if declared["cloud"]["kind"] == "aks":
-        declared["cloud"]["resourceGroup"] = "ml"
-    site.declare(declared)
-    existing.make(declared, site.store, site.planes)
-    assert site.up()[0] == 0
-    as_of_others(site)
-    before = _cloud(site)
-    declared = site.declared()
+    gke.declare(declared)
+    existing.make(declared, gke.store, gke.planes)
+    assert gke.up()[0] == 0
+    as_of_others(gke)
+    before = _cloud(gke)
+    declared = gke.declared()
     declared["pools"].append(pool(declared, "cpu") | {"name": "more"})
-    site.declare(declared)
+    gke.declare(declared)
 
-    status, out = site.up()
-    assert (status, "adopted: " in out, site.pools() >= {"cpu", "more"}) == (0, True, True), out
-    status, out = site.run("adopt", "--undo")
+    status, out = gke.up()
+    assert (status, "adopted: " in out, gke.pools() >= {"cpu", "more"}) == (0, True, True), out
+    status, out = gke.run("adopt", "--undo")
     assert status == 0, out
-    planned = _planned(site)
+    planned = _planned(gke)
     assert "import" in planned, planned
     assert "create" not in planned, planned
-    status, out = site.run("destroy")
+    status, out = gke.run("destroy")
     assert status == 0, out
-    assert _cloud(site).keys() == before.keys()
+    assert _cloud(gke).keys() == before.keys()
