@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from ebbtide.analysis.adopting import google, sources
+from ebbtide.analysis.adopting import google, sources, terraform
 from ebbtide.analysis.adopting.adoption import LEFT, Adoption
 from ebbtide.analysis.adopting.found import AdoptionError
 from ebbtide.analysis.adopting.proof import adopt
@@ -132,3 +132,82 @@ def test_every_field_is_counted_once() -> None:
     for read, *parts in adoption.counts().values():
         assert read == sum(parts)
     assert all(row.reason for row in adoption.fields if row.status == LEFT)
+
+
+_NODES = {
+    "name": "batch",
+    "initial_node_count": 0,
+    "node_count": 0,
+    "autoscaling": [{"min_node_count": 0, "max_node_count": 3, "location_policy": "ANY"}],
+    "management": [{"auto_repair": True, "auto_upgrade": True}],
+    "node_config": [
+        {
+            "machine_type": "n2-standard-8",
+            "disk_size_gb": 50,
+            "disk_type": "pd-ssd",
+            "image_type": "COS_CONTAINERD",
+            "local_ssd_count": 0,
+            "preemptible": False,
+            "spot": True,
+            "oauth_scopes": ["https://www.googleapis.com/auth/cloud-platform"],
+            "service_account": "nodes@acme-ml.iam.gserviceaccount.com",
+            "taint": [{"key": "batch", "value": "true", "effect": "NO_SCHEDULE"}],
+            "workload_metadata_config": [{"mode": "GKE_METADATA"}],
+            "guest_accelerator": [],
+            "metadata": {"disable-legacy-endpoints": "true"},
+            "shielded_instance_config": [{"enable_integrity_monitoring": True, "enable_secure_boot": False}],
+        }
+    ],
+    "node_locations": ["us-central1-a"],
+    "version": "1.33.5",
+}
+_CLUSTER_ID = "projects/acme-ml/locations/us-central1-a/clusters/lab"
+_ATTRIBUTES = {
+    "id": _CLUSTER_ID,
+    "name": "lab",
+    "location": "us-central1-a",
+    "project": "acme-ml",
+    "network": "projects/acme-ml/global/networks/lab",
+    "subnetwork": "projects/acme-ml/regions/us-central1/subnetworks/lab",
+    "networking_mode": "VPC_NATIVE",
+    "ip_allocation_policy": [
+        {"cluster_secondary_range_name": "pods", "services_secondary_range_name": "services"}
+    ],
+    "private_cluster_config": [{"enable_private_nodes": True, "enable_private_endpoint": False}],
+    "release_channel": [{"channel": "STABLE"}],
+    "datapath_provider": "ADVANCED_DATAPATH",
+    "enable_autopilot": None,
+    "node_pool": [_NODES],
+}
+
+
+def test_a_terraform_state_is_read() -> None:
+    """Blocks of one, snake case and singular lists become the provider's inputs; zeroes are no values."""
+    state = {
+        "version": 4,
+        "terraform_version": "1.13.0",
+        "resources": [
+            {"mode": "managed", "type": kind, "instances": [{"attributes": attributes}]}
+            for kind, attributes in (
+                ("google_container_cluster", _ATTRIBUTES),
+                ("google_container_node_pool", {**_NODES, "id": f"{_CLUSTER_ID}/nodePools/batch"}),
+                ("google_service_account", {"id": "nodes"}),
+            )
+        ],
+    }
+    found = terraform.read(state, "terraform.tfstate")
+    assert found is not None
+    adoption = adopt(
+        found, {"name": "lab", "owner": "ml"}, google.cloud_fields(found), synth, pools_only=True
+    )
+    (batch,) = adoption.declaration["pools"]
+    assert {key: value for key, value in batch.items() if key != "overrides"} == {
+        "name": "batch",
+        "machine": "n2-standard-8",
+        "capacity": "spot",
+        "nodes": {"max": 3},
+        "disk": {"sizeGib": 50, "type": "pd-ssd"},
+        "taints": [{"key": "batch", "value": "true", "effect": "NoSchedule"}],
+        "serviceAccount": "nodes@acme-ml.iam.gserviceaccount.com",
+    }
+    assert [item["id"] for item in adoption.resources] == [f"{_CLUSTER_ID}/nodePools/batch"]
