@@ -43,7 +43,7 @@ def test_a_notebook(control_plane: ControlPlane, tools: ControlPlaneTools, tmp_p
         terminal.process.send_signal(signal.SIGINT)
         output = terminal.read("End it: ")
         assert terminal.end() == 130
-        assert "The port is closed. lab ends after 90s without activity." in output
+        assert "The port is closed. lab ends after 90 s without activity." in output
         again = Terminal(tools.path("kubectl"), control_plane.plan.kubeconfig, profile(_DEV), *words)
         assert _call(_token(again), "kernels")
         again.read("lab has ended. JupyterLab had no activity for 90 s (--idle)", seconds=600)
