@@ -17,7 +17,7 @@ from typing import Any, Final, cast
 
 from ebbtide.analysis.preview.words import type_words
 from ebbtide.analysis.recording.recording import Recording, Resource, urn_name
-from ebbtide.clients.kubernetes.objects import parts
+from ebbtide.clients.kubernetes.objects import parts, text
 from ebbtide.declaration.project.adopt_file import (
     FIELD,
     IMPORT_ONLY,
@@ -30,6 +30,7 @@ from ebbtide.operations import pool_replacement
 from ebbtide.operations.failures import OperationError, explanation, unlocking
 from ebbtide.operations.plan import is_later, listed
 from ebbtide.operations.stack import Preview, Step
+from ebbtide.operations.state import AKS_CLUSTER, with_record
 from ebbtide.operations.up import Update, with_setting
 from ebbtide.text import several
 from ebbtide.values.paths import path_keys, path_text, value_at
@@ -38,6 +39,9 @@ _ALLOWED: Final = frozenset({"import", "update", "same", "read", "refresh"})
 """Operations of the engine on adopted resources."""
 _PATHS: Final = 4
 _SETTING: Final = f"{DECLARATION}.{FIELD}"
+_POOLS: Final = "agentPoolProfiles"
+_FINGERPRINT: Final = "aksClusterInputs"
+"""Output of a stack on AKS."""
 _LAST: Final = re.compile(r"[/ ]")
 """Separators in ids."""
 
@@ -169,7 +173,7 @@ def import_resources(update: Update, confirmed: Callable[[str], bool]) -> bool:
         ]
         if not _run(update, confirmed, targets, missing, created):
             return False
-    _forget_undeclared(update, adopted.keys(), targets)
+    _forget_undeclared(update, adopted, targets)
     if FIELD in _own_declaration(update):
         update.stack.remove_setting(_SETTING)
     update.log(f"The state has {several(len(adopted), 'adopted resource')}; none of them was changed.")
@@ -238,13 +242,14 @@ def _configured(update: Update, key: str, value: object) -> Generator[Path]:
         yield file
 
 
-def _forget_undeclared(update: Update, urns: Collection[str], targets: list[str]) -> None:
+def _forget_undeclared(update: Update, adopted: Mapping[str, Resource], targets: list[str]) -> None:
     """Remove the imported inputs from the state that the program omits and the next update would remove, or
     replace the resource for: the cloud's own values, as of a resource that the stack has created."""
+    _forget_listed_pools(update, adopted)
     removed: dict[str, set[str]] = {}
 
     def watch(step: Step) -> None:
-        if step.urn in urns and not step.done:
+        if step.urn in adopted and not step.done:
             removed.setdefault(step.urn, set()).update(step.removed)
 
     declaration = (
@@ -265,6 +270,35 @@ def _forget_undeclared(update: Update, urns: Collection[str], targets: list[str]
         for item in parts(deployment, "resources")
     ]
     update.stack.replace_state({**document, "deployment": {**deployment, "resources": resources}})
+
+
+def _forget_listed_pools(update: Update, adopted: Mapping[str, Resource]) -> None:
+    """Remove the pools that AKS lists with its cluster from the cluster's inputs, except the declared one.
+
+    The next update sends the declared list again: without the stack's output with the fingerprint of the
+    cluster's inputs, the program does not ignore it (components/aks/pool_list.py).
+    """
+    document = update.stack.exported()
+    before = list(parts(document["deployment"], "resources"))
+    resources = [
+        {**item, "inputs": _with_declared_pools(item["inputs"], adopted[item["urn"]])}
+        if item["urn"] in adopted and item["type"] == AKS_CLUSTER
+        else item
+        for item in before
+    ]
+    if resources != before:
+        deployment = with_record({**document["deployment"], "resources": resources}, _FINGERPRINT, None)
+        update.stack.replace_state({**document, "deployment": deployment})
+
+
+def _with_declared_pools(inputs: Mapping[str, Any], cluster: Resource) -> dict[str, Any]:
+    declared = {text(pool, "name"): pool for pool in parts(cluster.inputs, _POOLS)}
+    pools = [
+        {key: value for key, value in pool.items() if key in declared[text(pool, "name")]}
+        for pool in parts(inputs, _POOLS)
+        if text(pool, "name") in declared
+    ]
+    return {**inputs, _POOLS: pools}
 
 
 def _without_paths(inputs: Any, paths: Iterable[str]) -> Any:
@@ -332,7 +366,7 @@ def _is_of(item: Mapping[str, Any], entries: Mapping[tuple[str, str], AdoptedRes
     """Return whether a resource of the state is an adopted one, and not its replacement."""
     entry = entries.get((str(item["type"]), urn_name(str(item["urn"]))))
     ids = [str(item.get("importID") or item.get("id") or ""), entry.id if entry else ""]
-    return entry is not None and len({_LAST.split(text)[-1] for text in ids}) == 1
+    return entry is not None and len({_LAST.split(identity)[-1] for identity in ids}) == 1
 
 
 def _without(item: Mapping[str, Any], gone: Collection[str]) -> dict[str, Any]:

@@ -79,8 +79,9 @@ def _adopted(site: Site) -> Declaration:
 
 
 def test_a_cluster_of_others_is_adopted(aks: Site) -> None:
-    """The import changes nothing in the cloud, and the first update replaces nothing."""
+    """The import changes nothing in the cloud, the first update replaces nothing, the second is unchanged."""
     _adopted(aks)
+    assert "Stack dev: no change." in aks.up()[1]
 
 
 def test_an_adopted_cluster_is_the_stacks_own(gke: Site) -> None:
