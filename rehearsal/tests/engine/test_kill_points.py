@@ -1,4 +1,4 @@
-"""SIGKILL at every step of `ebbtide up`, of a pool's replacement and of `ebbtide destroy`.
+"""SIGKILL at every step of `ebbtide up`, a pool's replacement, `ebbtide adopt` and `ebbtide destroy`.
 
 A step is a line of progress or a call of the cloud's API, which the cloud completes although its caller is
 dead. A tenth of the calls fail meanwhile. Every command continues where the killed one was, and in the end
@@ -20,12 +20,12 @@ import pytest
 
 from ebbtide_rehearsal.cloud.protocol import Servicer, refuse
 from ebbtide_rehearsal.cloud.provider import Call
-from rehearsal.tests.engine.sites import Site, site_on, with_work
+from rehearsal.tests.engine.sites import Site, as_of_others, site_on, with_work
 from tests.declarations import pool
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(7200)]
 
-_STEP = re.compile(r"(created|updated|gone|created again|replaced): |Beside |The drained pool |pool ")
+_STEP = re.compile(r"(created|updated|adopted|gone|created again|replaced): |Beside |The drained pool |pool ")
 _NUMBERS = re.compile(r"\d+")
 _FAILING = 0.1
 _MOST = 40
@@ -54,7 +54,7 @@ def site(tmp_path: Path, request: pytest.FixtureRequest) -> Generator[Site]:
 
 
 def _ended(
-    site: Site, command: str, stride: int, reach: Callable[[str], object] = lambda _: None
+    site: Site, command: str, stride: int, reach: Callable[[str], object] = lambda _: None, option: str = ""
 ) -> Counter[str]:
     """Run a command until it succeeds, killed at every step that earlier runs did not reach; count its ends.
 
@@ -63,6 +63,7 @@ def _ended(
         command: `up` or `destroy`.
         stride: 1 to kill at every step, 2 at every second one.
         reach: called with each line of a step.
+        option: option of the command.
     """
     ends: Counter[str] = Counter()
     lines: list[str] = []
@@ -77,7 +78,7 @@ def _ended(
 
     barren = 0
     while barren < _MOST:
-        process = site.start(command)
+        process = site.start(command, *filter(None, [option]))
         _Unreliable.reach = kill_at
         assert process.stdout is not None
         before, lines = len(reached), []
@@ -137,4 +138,24 @@ def test_a_reaper_may_be_killed_at_every_step(
     assert "No stack has expired." in site.run("reap")[1]
     summary = f"{ends['killed']} kills, {ends['failed']} failures"
     request.node.user_properties.append((f"{request.node.callspec.id}, reap", summary))
+    assert ends["killed"]
+
+
+@pytest.mark.parametrize("stride", [16, pytest.param(1, marks=pytest.mark.long)])
+def test_an_adoption_may_be_killed_at_every_step(
+    site: Site, stride: int, request: pytest.FixtureRequest
+) -> None:
+    """The next run completes it, and so does that of the undo; the cloud is as it was all the time."""
+    _ended(site, "up", _MOST)
+    count = as_of_others(site)
+    before = {item.id: item.inputs for item in site.store.resources()}
+    ends: Counter[str] = Counter()
+    for option, left in (("--into-state", count), ("--undo", 0), ("--into-state", count)):
+        ends += _ended(site, "adopt", stride, option=option)
+        assert sum("importID" in item for item in site.state()) == left
+        assert {item.id: item.inputs for item in site.store.resources()} == before
+        assert "pending_operations" not in site.terminal.run("pulumi stack export --stack dev")
+    assert site.up()[0] == 0
+    summary = f"{ends['killed']} kills, {ends['failed']} failures"
+    request.node.user_properties.append((f"{request.node.callspec.id}, adopt", summary))
     assert ends["killed"]
