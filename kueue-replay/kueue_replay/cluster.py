@@ -9,8 +9,8 @@ from typing import Any, Final, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from ebbtide.analysis.costs.commitments import Coverage, Use
 from ebbtide.declaration.catalog.amounts import Amount
+from ebbtide.declaration.catalog.commitments import Coverage, Use
 from ebbtide.declaration.model.capacity import CapacityKind
 from ebbtide.placement import NodeTaint
 from ebbtide.values.kueue_api import flavors_of_queues, of_kind, selects

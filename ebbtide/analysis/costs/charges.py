@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from ebbtide.analysis.costs.commitments import Coverage, Covered, coverages, covered
+from ebbtide.analysis.costs.commitments import coverages
 from ebbtide.analysis.reading.aks import CLUSTER as AKS_CLUSTER
 from ebbtide.analysis.reading.facts import ClusterFacts, Inputs
 from ebbtide.analysis.reading.gke import CLUSTER as GKE_CLUSTER
@@ -18,6 +18,7 @@ from ebbtide.analysis.reading.state import recording_of
 from ebbtide.analysis.recording.recording import Recording, Resource, stack_and_project
 from ebbtide.declaration.catalog.amounts import Amount, item_amount, total
 from ebbtide.declaration.catalog.clouds import is_gke_zone, region_of
+from ebbtide.declaration.catalog.commitments import Coverage, Covered, covered
 from ebbtide.declaration.catalog.resources import Footprint
 from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.addons import ADD_ONS

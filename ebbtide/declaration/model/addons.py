@@ -102,8 +102,8 @@ class ReleasedAddOn(AddOn):
     """Digest of the version's chart for Kueue (`sha256:…`); for the others, the commit of the version's
     tag."""
     existing: bool = False
-    """True for an existing cluster that has the add-on: nothing is installed. `ebbtide up` reads its version
-    and its configuration before it changes anything."""
+    """True for an existing cluster that has the add-on: nothing is installed. Of Kueue, each preview reads
+    version and configuration."""
 
     @property
     def is_installed(self) -> bool:

@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ebbtide.analysis.costs.charges import Charge, charges, rates_of
-from ebbtide.analysis.costs.commitments import Coverage, Use, covered
 from ebbtide.analysis.preview.build_report import preview_of
 from ebbtide.analysis.preview.words import cost_notes
 from ebbtide.analysis.reading.pools import read_clusters, read_pools
 from ebbtide.declaration.catalog.amounts import Amount, total
+from ebbtide.declaration.catalog.commitments import Coverage, Use, covered
 from ebbtide.declaration.catalog.prices import find_price
 from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.values import clock
