@@ -120,18 +120,12 @@ class Topology(pulumi.ComponentResource):
 def _own(name: str, declaration: Declaration, cloud: Aks, parent: Topology) -> _Base:
     inside = pulumi.ResourceOptions(parent=parent)
     labels = parent.labels
-    group = resources.ResourceGroup(
-        f"{name}-group",
-        resource_group_name=cloud.resource_group or declaration.name,
-        location=cloud.location,
-        tags=labels,
-        opts=inside,
-    )
+    group = _resource_group(name, declaration, cloud, labels, inside)
     network = Network(
         f"{name}-network",
         NetworkArgs(
             name=declaration.name,
-            resource_group=group.name,
+            resource_group=group,
             location=cloud.location,
             network=cloud.network,
             storage=any(
@@ -145,7 +139,7 @@ def _own(name: str, declaration: Declaration, cloud: Aks, parent: Topology) -> _
         f"{name}-identity",
         IdentityArgs(
             name=f"{declaration.name}-control-plane",
-            resource_group=group.name,
+            resource_group=group,
             location=cloud.location,
             subscription=cloud.subscription,
             subnet=network.subnet,
@@ -162,7 +156,7 @@ def _own(name: str, declaration: Declaration, cloud: Aks, parent: Topology) -> _
         ClusterArgs(
             declaration=declaration,
             cloud=cloud,
-            resource_group=group.name,
+            resource_group=group,
             subnet=network.subnet,
             identity=identity.identity,
             labels=labels,
@@ -175,7 +169,7 @@ def _own(name: str, declaration: Declaration, cloud: Aks, parent: Topology) -> _
         schedules = MaintenanceSchedulesArgs(
             maintenance=cloud.maintenance,
             cluster=cluster.cluster_name,
-            resource_group=group.name,
+            resource_group=group,
             deleted_with=cluster.resource,
         )
         MaintenanceSchedules(f"{name}-maintenance", schedules, inside)
@@ -201,7 +195,7 @@ def _own(name: str, declaration: Declaration, cloud: Aks, parent: Topology) -> _
     if declaration.addons.metrics is not None:
         store = MetricStoreArgs(
             name=declaration.name,
-            resource_group=group.name,
+            resource_group=group,
             location=cloud.location,
             cluster=cluster.resource.id,
             deleted_with=cluster.resource,
@@ -210,7 +204,7 @@ def _own(name: str, declaration: Declaration, cloud: Aks, parent: Topology) -> _
         MetricStore(f"{name}-metrics", store, inside)
     return _Base(
         cluster_name=cluster.cluster_name,
-        resource_group=group.name,
+        resource_group=group,
         subnet=network.subnet,
         own_subnet=None if cloud.network.subnet else network.subnet,
         cluster=cluster,
@@ -218,11 +212,26 @@ def _own(name: str, declaration: Declaration, cloud: Aks, parent: Topology) -> _
     )
 
 
+def _resource_group(
+    name: str, declaration: Declaration, cloud: Aks, labels: Labels, inside: pulumi.ResourceOptions
+) -> pulumi.Output[str]:
+    """Return the name of the cluster's resource group, which is created unless it exists.
+
+    Deleting a group deletes everything in it, also what is not the stack's.
+    """
+    group = cloud.resource_group or declaration.name
+    if not cloud.create_resource_group:
+        return pulumi.Output.from_input(group)
+    return resources.ResourceGroup(
+        f"{name}-group", resource_group_name=group, location=cloud.location, tags=labels, opts=inside
+    ).name
+
+
 def _log_store(
     name: str,
     declaration: Declaration,
     cloud: Aks,
-    group: "resources.ResourceGroup",
+    group: pulumi.Input[str],
     labels: Labels,
     inside: pulumi.ResourceOptions,
 ) -> LogStore | None:
@@ -233,7 +242,7 @@ def _log_store(
     args = LogStoreArgs(
         logs=declared,
         name=declaration.name,
-        resource_group=group.name,
+        resource_group=group,
         location=cloud.location,
         labels=labels,
     )

@@ -19,7 +19,7 @@ from ebbtide.analysis.preview.stack_config import StackFileError
 from ebbtide.analysis.preview.stack_files import StackFiles, read_stack, record_stack
 from ebbtide.analysis.reading.pools import read_clusters, read_pools
 from ebbtide.analysis.recording.recording import Recording
-from ebbtide.clients.clouds.connect import aks_clusters, around_aks_cluster, gke_clusters
+from ebbtide.clients.clouds.connect import aks_clusters, aks_schedules, gke_clusters
 from ebbtide.clients.clouds.interfaces import CloudApiError
 from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.project.adopt_file import AdoptedResource, default_file, write_adopt_file
@@ -195,7 +195,7 @@ def _live_on_aks(subscription: str, name: str, group: str | None) -> Found:
             if group is None or f"/resourcegroups/{group}/".lower() in item["id"].lower()
         ]
         chosen = _named(name, there, f"{subscription}, {group}" if group else subscription)
-        around = [item for cluster in chosen for item in around_aks_cluster(subscription, cluster["id"])]
+        schedules = [item for cluster in chosen for item in aks_schedules(subscription, cluster["id"])]
     except CloudApiError as error:
         if error.status in (401, 403):
             raise AdoptionError(
@@ -203,7 +203,7 @@ def _live_on_aks(subscription: str, name: str, group: str | None) -> Found:
                 "the file with --from."
             ) from error
         raise
-    found = azure.read([*chosen, *around], subscription)
+    found = azure.read([*chosen, *schedules], subscription)
     assert found is not None  # noqa: S101 - the API lists clusters
     return found
 

@@ -120,6 +120,7 @@ AKS_CLOUD = [
     Flip("Aks.kind", AKS, GKE),
     flip("Aks.subscription", AKS, "cloud.subscription", "00000000-0000-0000-0000-000000000002"),
     flip("Aks.resource_group", AKS, "cloud.resourceGroup", "ml"),
+    flip("Aks.create_resource_group", AKS, "cloud.createResourceGroup", value=False),
     flip("Aks.location", AKS, "cloud.location", "westus2"),
     flip("Aks.tier", AKS, "cloud.tier", "standard"),
     flip("Aks.upgrade_channel", AKS, "cloud.upgradeChannel", "stable"),

@@ -32,12 +32,8 @@ _ID: Final = re.compile(
     r"(?:/agentPools/(?P<pool>[^/]+)|/maintenanceConfigurations/(?P<schedule>[^/]+))?",
     re.IGNORECASE,
 )
-GROUP: Final = "azure-native:resources:ResourceGroup"
 
-_GROUP_ID: Final = re.compile(
-    r"/subscriptions/(?P<subscription>[^/]+)/resourceGroups/(?P<group>[^/]+)", re.IGNORECASE
-)
-TYPES: Final = (GROUP, CLUSTER, AGENT_POOL, MAINTENANCE)
+TYPES: Final = (CLUSTER, AGENT_POOL, MAINTENANCE)
 """Types of the resources that are read."""
 TERRAFORM_TYPES: Final = ("azurerm_kubernetes_cluster", "azurerm_kubernetes_cluster_node_pool")
 """Terraform's types of them."""
@@ -103,7 +99,7 @@ def _listed(document: object) -> Iterator[Mapping[str, Any]]:
 
 
 def _is_ours(item: Mapping[str, Any], file: str) -> bool:
-    if _ID.fullmatch(str(item.get("id"))) or _GROUP_ID.fullmatch(str(item.get("id"))):
+    if _ID.fullmatch(str(item.get("id"))):
         return True
     if "agentPoolProfiles" in {**item, **(item.get("properties") or {})}:
         raise AdoptionError(
@@ -130,15 +126,12 @@ class _Reading:
 
     def add(self, item: Mapping[str, Any]) -> None:
         """Add a document of Azure Resource Manager or the CLI, with the pools in it."""
-        match = _ID.fullmatch(str(item["id"])) or _GROUP_ID.fullmatch(str(item["id"]))
+        match = _ID.fullmatch(str(item["id"]))
         assert match  # noqa: S101 - the caller has checked it
         names = {"cluster": "", "pool": "", "schedule": "", **match.groupdict("")}
         self.subscriptions[names["subscription"]] = None
         flat: dict[str, Any] = {**item, **(item.get("properties") or {})}
-        if not names["cluster"]:
-            document = {"resourceGroupName": names["group"], "location": item.get("location")}
-            self._put(GROUP, _path(names), names["group"], {**document, "tags": item.get("tags")})
-        elif names["pool"]:
+        if names["pool"]:
             self._pool(flat, names)
         elif names["schedule"]:
             self._schedule(flat, names)
@@ -224,8 +217,6 @@ class _Reading:
 def _path(names: Mapping[str, str]) -> str:
     """Return a resource's id, which the CLI prints with a group in other letters."""
     group = f"/subscriptions/{names['subscription']}/resourceGroups/{names['group']}"
-    if not names["cluster"]:
-        return group
     cluster = f"{group}/providers/Microsoft.ContainerService/managedClusters/{names['cluster']}"
     if names["pool"]:
         return f"{cluster}/agentPools/{names['pool']}"
@@ -429,6 +420,8 @@ def cloud_fields(found: Found) -> dict[str, Any]:
         },
         "subscription": found.account,
         "resourceGroup": inputs.text("resourceGroupName"),
+        # Everything in a group is deleted with it, also what is not the cluster's.
+        "createResourceGroup": False,
         "location": inputs.text("location"),
         "tier": inputs.text("sku.tier").lower() or "free",
         "upgradeChannel": channel,
@@ -526,12 +519,6 @@ def obstacle(found: Found) -> str:
         )
     if inputs.text("servicePrincipalProfile.clientId"):
         return "It runs as a service principal, and a cluster of Ebbtide as a managed identity."
-    if not any(item.type == GROUP for item in found.resources):
-        group = inputs.text("resourceGroupName")
-        return (
-            f"Its resource group would be Ebbtide's, and is not described. Add `az group show --name {group} "
-            "--output json`."
-        )
     return ""
 
 

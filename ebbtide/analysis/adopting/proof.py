@@ -48,7 +48,6 @@ _NAMES: Final = {
     aks.CLUSTER: "resourceName",
     aks.AGENT_POOL: "agentPoolName",
     aks.MAINTENANCE: "configName",
-    azure.GROUP: "resourceGroupName",
 }
 """The input with a resource's name in the cloud."""
 

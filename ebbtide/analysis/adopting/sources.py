@@ -104,12 +104,8 @@ def one_cluster(found: Found, name: str | None) -> Found:
             f"{cluster.name} is an Autopilot cluster: GKE manages its nodes, so it has no pools to declare. "
             "Create a Standard cluster beside it, and move the work there."
         )
-    # Its pools and schedules, and on Azure its resource group.
-    of_cluster = (
-        item
-        for item in found.resources
-        if item.id.startswith(f"{cluster.id}/") or cluster.id.startswith(f"{item.id}/")
-    )
+    # Its pools and schedules.
+    of_cluster = (item for item in found.resources if item.id.startswith(f"{cluster.id}/"))
     left_out = list(found.left_out)
     if Inputs(cluster.inputs).flag("clusterAutoscaling.enabled"):
         left_out.append(LeftOut(name="node auto-provisioning", reason=_PROVISIONING))

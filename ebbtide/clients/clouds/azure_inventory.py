@@ -187,8 +187,8 @@ class AzureInventory:
         with self._session() as session:
             return list(self._pages(session, path, _CLUSTERS))
 
-    def around(self, cluster: str) -> list[dict[str, Any]]:
-        """Return the resource group and the maintenance schedules of an AKS cluster
+    def schedules(self, cluster: str) -> list[dict[str, Any]]:
+        """Return the maintenance schedules of an AKS cluster
         (`MaintenanceConfigurations_ListByManagedCluster`).
 
         Args:
@@ -198,8 +198,7 @@ class AzureInventory:
             CloudApiError: the cloud rejects the request or does not answer.
         """
         with self._session() as session:
-            groups = [item for item in self._groups(session) if item["id"].lower() == _group_of(cluster)]
-            return [*groups, *self._pages(session, f"{cluster}/maintenanceConfigurations", _CLUSTERS)]
+            return list(self._pages(session, f"{cluster}/maintenanceConfigurations", _CLUSTERS))
 
     def delete(self, resource: CloudResource) -> None:
         """See `Inventory.delete`."""

@@ -98,8 +98,8 @@ def aks_clusters(subscription: str) -> Sequence[Mapping[str, Any]]:
     return _azure_inventory(subscription).clusters()
 
 
-def around_aks_cluster(subscription: str, cluster: str) -> Sequence[Mapping[str, Any]]:
-    """Return the resource group and the maintenance schedules of a cluster.
+def aks_schedules(subscription: str, cluster: str) -> Sequence[Mapping[str, Any]]:
+    """Return the maintenance schedules of a cluster.
 
     Args:
         subscription: its subscription.
@@ -109,7 +109,7 @@ def around_aks_cluster(subscription: str, cluster: str) -> Sequence[Mapping[str,
         CredentialsError: there are no credentials for the cloud.
         CloudApiError: the cloud rejects the request or does not answer.
     """
-    return _azure_inventory(subscription).around(cluster)
+    return _azure_inventory(subscription).schedules(cluster)
 
 
 def _azure_inventory(subscription: str) -> "AzureInventory":

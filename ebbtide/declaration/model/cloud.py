@@ -231,8 +231,10 @@ class Aks(Declared):
     subscription: Name
     """Subscription id."""
     resource_group: Name | None = None
-    """Resource group to create for the cluster, or the one of the existing cluster. Default: the cluster's
-    name."""
+    """Resource group of the cluster. Default: the cluster's name."""
+    create_resource_group: bool = True
+    """`false` for a resource group that exists. It remains when the stack is destroyed, as does everything in
+    it that is not the stack's."""
     location: AzureRegion
     """Region, such as `eastus`, also as Azure displays it, `East US`. A region that is newer than Ebbtide's
     table is added under `regions`."""

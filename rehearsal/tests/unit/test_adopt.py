@@ -43,7 +43,7 @@ def _adopt(*words: str, status: int = 0) -> str:
 
 @pytest.mark.usefixtures("clouds")
 def test_a_created_cluster_is_read_back(tmp_path: Path) -> None:
-    """Cluster, pools, schedules and resource group are read, and declared as they were created."""
+    """Cluster, pools and schedules are read, and declared as they were created."""
     output = _adopt("--cluster", "train", "--owner", "vision-team")
     assert "total 201 192 5 4" in output
     written = yaml.safe_load((tmp_path / "Pulumi.shared.yaml").read_text())["config"]["ebbtide:cluster"]

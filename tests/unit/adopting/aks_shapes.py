@@ -177,19 +177,6 @@ def cluster(group: str, name: str, pools: Iterable[Document], **changes: Any) ->
     return merged(defaults, changes)
 
 
-def group(name: str, location: str = "eastus") -> Document:
-    """Return `az group show`."""
-    return {
-        "id": f"/subscriptions/{SUBSCRIPTION}/resourceGroups/{name}",
-        "location": location,
-        "managedBy": None,
-        "name": name,
-        "properties": {"provisioningState": "Succeeded"},
-        "tags": None,
-        "type": "Microsoft.Resources/resourceGroups",
-    }
-
-
 SPOT_DOCS = [
     cluster(
         "ml",
@@ -312,7 +299,6 @@ CILIUM = [
         sku={"name": "Base", "tier": "Standard"},
         tags={"environment": "research"},
     ),
-    group("ml"),
 ]
 """azure-aks-docs fb060abe, azure-cni-powered-by-cilium with a subnet, and entra-id-authorization: overlay and
 Cilium in an existing subnet, Entra ID without local accounts, three pools."""
@@ -545,7 +531,6 @@ VERIFIED = [
         dnsPrefix="defaultexample",
         sku={"name": "Base", "tier": "Standard"},
     ),
-    group("rg-aks"),
 ]
 """Azure/terraform-azurerm-avm-res-containerservice-managedcluster 895e0c63, examples/default: one system pool
 (of Standard_B2s_v2 there)."""

@@ -37,14 +37,12 @@ _TABLES = {
     "STORY": {"spotpool": (30, 29, 0, 1)},
     "RAY": {"gpupool": (24, 23, 0, 1)},
     "CILIUM": {
-        "ml": (2, 2, 0, 0),
         "research": (63, 49, 13, 1),
         "system": (29, 29, 0, 0),
         "cpu": (30, 30, 0, 0),
         "gpu": (34, 33, 1, 0),
     },
     "VERIFIED": {
-        "rg-aks": (2, 2, 0, 0),
         "aks-verified": (42, 24, 16, 2),
         "systempool": (26, 26, 0, 0),
     },
@@ -118,8 +116,8 @@ def _rest(document: Document) -> Document:
 
 def test_the_api_and_the_cli_describe_one_cluster() -> None:
     """Properties in an object of their own, as Azure Resource Manager has them, are read as the CLI's."""
-    cluster, group = shapes.CILIUM
-    assert found([{"value": [_rest(cluster)]}, group]) == found(shapes.CILIUM)
+    (cluster,) = shapes.CILIUM
+    assert found([{"value": [_rest(cluster)]}]) == found(shapes.CILIUM)
 
 
 def test_secrets_of_a_state_are_not_read() -> None:
@@ -135,7 +133,7 @@ def test_secrets_of_a_state_are_not_read() -> None:
 def _research(*pools: Document, **changes: Any) -> list[Document]:
     system = shapes.CILIUM[0]["agentPoolProfiles"][0]
     document = {**shapes.CILIUM[0], "agentPoolProfiles": [system, *pools], **changes}
-    return [document, shapes.CILIUM[1]]
+    return [document]
 
 
 @pytest.mark.parametrize(
@@ -226,10 +224,7 @@ def _described(recording: Recording) -> list[Document]:
         if token == AGENT_POOL:
             documents.append({"id": f"{id_}/agentPools/{own.pop('agentPoolName')}", "properties": own})
         else:
-            documents += [
-                {"id": id_, "properties": own, "identity": own.pop("identity")},
-                shapes.group(names[0]),
-            ]
+            documents.append({"id": id_, "properties": own, "identity": own.pop("identity")})
     return documents
 
 

@@ -64,16 +64,14 @@ def test_a_description_becomes_a_stack(project: Path) -> None:
 
 
 def test_an_aks_cluster_becomes_a_stack(project: Path) -> None:
-    """The output of az about cluster and resource group is declared whole, and previews as written."""
+    """The output of az is declared whole, in the resource group that remains its owner's."""
     _describe(project / "aks.json", aks_shapes.VERIFIED[0])
-    output = _adopt("shared", "--from", "aks.json", "--owner", "vision-team", status=2)
-    assert "az group show --name rg-aks --output json" in output
-    _describe(project / "group.json", aks_shapes.VERIFIED[1])
-    _adopt("shared", "--from", "aks.json", "--from", "group.json", "--owner", "vision-team")
+    _adopt("shared", "--from", "aks.json", "--owner", "vision-team")
     resources = read_adopt_file(project / "adopt.shared.json")
-    assert [item.name for item in resources] == ["aks-verified-group", "aks-verified-cluster"]
-    done = CliRunner().invoke(app, ["preview", "shared"])
+    assert [item.name for item in resources] == ["aks-verified-cluster"]
+    done = CliRunner().invoke(app, ["preview", "shared", "--tree"])
     assert done.exit_code == 0, done.output
+    assert "resources.ResourceGroup" not in done.output
 
 
 def _object(kind: str, name: str, spec: Document, **metadata: str) -> Document:

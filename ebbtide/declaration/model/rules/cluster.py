@@ -56,6 +56,7 @@ ROWS: tuple[ClusterSetting, ...] = (
     ClusterSetting(CloudKind.GKE, "network.services", "network.services", _RANGE),
     ClusterSetting(CloudKind.GKE, "overrides", "overrides", _ACCESS),
     ClusterSetting(CloudKind.AKS, "overrides", "overrides", _ACCESS),
+    ClusterSetting(CloudKind.AKS, "createResourceGroup", "create_resource_group", _ACCESS),
     ClusterSetting(CloudKind.AKS, "tier", "tier", _ACCESS),
     ClusterSetting(CloudKind.AKS, "upgradeChannel", "upgrade_channel", _ACCESS),
     ClusterSetting(CloudKind.AKS, "access.admins", "access.admins", _ACCESS),
