@@ -162,4 +162,6 @@ def _action(
     if change is None:
         return "none"
     is_refused = any(f" {change.name} is protected" in text for text in difference.refusals)
-    return "refuse" if is_refused else change.action
+    if is_refused:
+        return "refuse"
+    return "create" if change.action == "adopt" else change.action

@@ -9,6 +9,7 @@ from ebbtide.declaration.model.base import (
     Converted,
     Declared,
     Name,
+    OnlyOn,
     OptionalDuration,
     OptionalMoment,
     aks_fixed,
@@ -102,12 +103,13 @@ class Queued(Declared):
     """Maximum lifetime of a node, up to `7d`."""
 
 
-_PERIOD = only_gke(
-    "Azure reserves capacity in a group outside of the stack.",
-    "Write the group's resource id under name.",
-    "azure-aks-docs use-capacity-reservation-groups.md (2026-05-29)",
-    what="reservations with a period",
-)
+def _of_period(part: str) -> OnlyOn:
+    return only_gke(
+        "Azure reserves capacity in a group outside of the stack.",
+        "Write the group's resource id under name.",
+        "azure-aks-docs use-capacity-reservation-groups.md (2026-05-29)",
+        what=f"the {part} of a reservation",
+    )
 
 
 class Reservation(Declared):
@@ -129,11 +131,11 @@ class Reservation(Declared):
     name: Annotated[Name | None, aks_fixed("capacityReservationGroupID")] = None
     """GKE: name of the reservation, or `projects/P/reservations/NAME` of a shared or future one; either may
     end in `/reservationBlocks/BLOCK` for one block. AKS: resource id of the capacity reservation group."""
-    from_: Annotated[OptionalMoment, _PERIOD] = default(None)
+    from_: Annotated[OptionalMoment, _of_period("begin")] = default(None)
     """GKE: begin of a reservation in calendar mode, such as `2026-12-01T08:00Z`. The stack requests
     `nodes.max` machines; a request can neither be changed nor cancelled, and is billed in its period, used or
     not."""
-    until: Annotated[OptionalMoment, _PERIOD] = default(None)
+    until: Annotated[OptionalMoment, _of_period("end")] = default(None)
     """GKE: end of that reservation, 1 to 90 days after `from`. Google Cloud then ends its machines."""
 
     @property

@@ -35,6 +35,7 @@ def test_network() -> pulumi.Output[None]:
     def check(subnet: str) -> None:
         assert subnet == "network-subnet-id"
 
+    assert network.subnet is not None
     return network.subnet.apply(check)
 
 

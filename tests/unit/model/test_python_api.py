@@ -31,7 +31,7 @@ def test_a_local_queues_name_is_as_in_yaml_and_as_underscore_in_python() -> None
     """A keyword of Python cannot be an argument's name; YAML has the plain word."""
     written = QueueUse.model_validate({"queue": "a100", "as": "big"})
     assert written == QueueUse(queue="a100", as_="big")
-    assert written.model_dump(by_alias=True) == {"queue": "a100", "as": "big"}
+    assert written.model_dump(by_alias=True, exclude_none=True) == {"queue": "a100", "as": "big"}
 
 
 def test_overrides_are_the_providers_names_in_python_too() -> None:

@@ -78,7 +78,7 @@ def _existing_add_ons(cluster: Cluster) -> Iterator[Fault]:
 
 
 @cluster_rule(
-    "replicas of existing Kueue", "ebbtide/declaration/model/addons.py: an existing add-on is not installed"
+    "replicas of existing Kueue", "Kueue 0.19.2, charts/kueue/values.yaml: controllerManager.replicas"
 )
 def _existing_replicas(cluster: Cluster) -> Iterator[Fault]:
     kueue = cluster.addons.kueue

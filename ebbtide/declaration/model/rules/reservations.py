@@ -247,7 +247,7 @@ def _of_known_types(cluster: Cluster) -> Iterator[Fault]:
 _KINDS: Final = {"machines": "machine type", "gpus": "accelerator type", "region": "region"}
 
 
-@cluster_rule("commitment that a pool can use", _COMMITTED, severity=Severity.WARNED)
+@cluster_rule("commitment with a pool", _COMMITTED, severity=Severity.WARNED)
 def _usable(cluster: Cluster) -> Iterator[Fault]:
     billed = [pool for pool in cluster.resolved_pools if pool.is_billed_as_on_demand]
     kinds = {name for pool in billed for name in (pool.machine_type, pool.accelerator_type)}

@@ -126,7 +126,10 @@ def _review(before: Declaration, after: Declaration) -> Review:
             _declared(until="2026-12-05T08:00Z"),
             "capacity.until from 2026-12-08T08:00:00Z to 2026-12-05T08:00:00Z",
         ),
-        (_declared(**{"from": "2026-12-02T08:00Z"}), "capacity.from from 2026-12-01T08:00:00Z to 2026-12-02"),
+        (
+            _declared(MACHINE, 3, **{"from": "2026-12-02T08:00Z"}),
+            "capacity.from from 2026-12-01T08:00:00Z to 2026-12-02",
+        ),
         (_declared(most=4), "nodes.max from 3 to 4"),
         (_declared(machine="a3-highgpu-8g"), f"machine from {MACHINE} to a3-highgpu-8g"),
     ],
