@@ -67,8 +67,15 @@ class Cluster(pulumi.ComponentResource):
                 # any change.
                 protect=not declaration.is_ephemeral,
                 # None of these must replace the cluster: settings of the default pool, which no longer exists
-                # at the first update, and the description, which earlier versions derived from the owner.
-                ignore_changes=["nodeConfig", "initialNodeCount", *_derived("description", cloud)],
+                # at the first update, and the description, which earlier versions derived from the owner. And
+                # an adopted cluster keeps its pool `default-pool`, which the provider deletes on a change of
+                # `removeDefaultNodePool` (terraform-provider-google, resourceContainerClusterUpdate).
+                ignore_changes=[
+                    "nodeConfig",
+                    "initialNodeCount",
+                    "removeDefaultNodePool",
+                    *_derived("description", cloud),
+                ],
             ),
         )
         self.cluster_name = self.resource.name

@@ -145,10 +145,16 @@ def _protected(_cloud: GoogleCloud, cluster: Resource) -> str | None:
 
 
 def _start(request: Request, cluster: Resource) -> None:
-    """Start the control plane. GKE then creates a default pool, and deletes it immediately if it is not
-    wanted.
+    """Start the control plane. GKE then creates a default pool, and the provider deletes it immediately if it
+    is not wanted, and on a later change of `removeDefaultNodePool` (terraform-provider-google,
+    resourceContainerClusterUpdate).
     """
     if request.old is not None:
+        if request.fields.flag("removeDefaultNodePool") and not request.old.inputs.get(
+            "removeDefaultNodePool"
+        ):
+            request.cloud.store.remove(CLOUD, f"{cluster.id}/nodePools/{DEFAULT_POOL}")
+            forget(request.cloud.store, cluster.id, DEFAULT_POOL)
         return
     cloud = request.cloud
     cloud.clusters.create(cluster.id, "gke")

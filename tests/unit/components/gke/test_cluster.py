@@ -158,6 +158,7 @@ def test_the_guard_follows_the_lifetime(lifetime: dict[str, Any], guarded: bool)
     """A permanent cluster is guarded by GKE and by the engine, an ephemeral one by neither."""
     (made,) = synth(changed(GKE, **lifetime)).of_type(CLUSTER)
     assert made.inputs["deletionProtection"] is guarded
+    assert "removeDefaultNodePool" in made.ignore_changes  # else an adopted cluster loses its pool
     assert made.protect is guarded
 
 
