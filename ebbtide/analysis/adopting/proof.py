@@ -337,7 +337,7 @@ def _settled(draft: _Draft, change: Change) -> Change:
     fields = [
         replace(item, replaces=item.replaces or azure.is_refused(change.resource.type, item))
         for item in change.fields
-        if item.new is not None or not _is_default(change.resource.type, item)
+        if not _is_default(change.resource.type, item)
     ]
     found = draft.read.get(_key(change.new))
     written = _written_pool(draft, change.new)
@@ -366,11 +366,14 @@ _ZEROES: Final = (False, 0)
 
 
 def _is_default(token: str, item: FieldChange) -> bool:
-    """Return whether the old value is what the cloud has for an absent one."""
+    """Return whether a value is absent before or after, and the other is what the cloud has for an absent
+    one."""
+    if item.old is not None and item.new is not None:
+        return False
     fills = constraints_of(token).fills
     return all(
         value in _ZEROES or value == fills.get(plain_path(path))
-        for path, value in leaves(item.old, item.path)
+        for path, value in leaves(item.new if item.old is None else item.old, item.path)
     )
 
 
@@ -411,6 +414,11 @@ def _has_overrides(resource: Resource) -> bool:
     return resource.type in (*CLUSTERS.values(), *POOLS.values())
 
 
+_RECREATING: Final = ("nodeConfig.kubeletConfig", "nodeConfig.linuxNodeConfig")
+"""Inputs of GKE's pools whose change recreates their nodes (GKE docs, node-system-config, 2026), which the
+first update should not."""
+
+
 def _override(draft: _Draft, name: str, change: FieldChange) -> bool:
     """Add an override of a found value; false if it is not possible."""
     value, path = change.old, change.path
@@ -421,8 +429,11 @@ def _override(draft: _Draft, name: str, change: FieldChange) -> bool:
         path = path.partition("[")[0]
         resources = (item for item in draft.found.resources if _is(item, name))
         value = at(dict(next(resources).inputs), path)
+    plain, constraints = plain_path(path), constraints_of(rules.token)
     if value in (None, UNKNOWN) and change.replaces:
-        value = constraints_of(rules.token).defaults.get(plain_path(path))
+        value = constraints.defaults.get(plain)
+    elif value is None and plain in constraints.fills and any(is_within(path, item) for item in _RECREATING):
+        value = constraints.fills[plain]
     if value is None or _obstacle(rules, path, value) or (name, path) in draft.refused:
         return False
     holder = draft.overrides.setdefault(name, {})
