@@ -45,7 +45,7 @@ def _adopt(*words: str, status: int = 0) -> str:
 def test_a_created_cluster_is_read_back(tmp_path: Path) -> None:
     """Cluster, pools and schedules are read, and declared as they were created."""
     output = _adopt("--cluster", "train", "--owner", "vision-team")
-    assert "total 201 192 5 4" in output
+    assert "total 197 188 5 4" in output
     written = yaml.safe_load((tmp_path / "Pulumi.shared.yaml").read_text())["config"]["ebbtide:cluster"]
     assert written["cloud"]["maintenance"] == _WINDOW
     assert written["cloud"]["tier"] == "standard"
