@@ -4,12 +4,11 @@ Usage-based charges are not included: traffic, stored objects and images, logs, 
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from ebbtide.analysis.costs.commitments import coverages
 from ebbtide.analysis.reading.aks import CLUSTER as AKS_CLUSTER
 from ebbtide.analysis.reading.facts import ClusterFacts, Inputs
 from ebbtide.analysis.reading.gke import CLUSTER as GKE_CLUSTER
@@ -18,7 +17,7 @@ from ebbtide.analysis.reading.state import recording_of
 from ebbtide.analysis.recording.recording import Recording, Resource, stack_and_project
 from ebbtide.declaration.catalog.amounts import Amount, item_amount, total
 from ebbtide.declaration.catalog.clouds import is_gke_zone, region_of
-from ebbtide.declaration.catalog.commitments import Coverage, Covered, covered
+from ebbtide.declaration.catalog.commitments import Coverage, Covered, Use, covered
 from ebbtide.declaration.catalog.resources import Footprint
 from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.addons import ADD_ONS
@@ -332,3 +331,45 @@ def rates_of(recording: Recording) -> Rates:
         nodes={pool.name: _billed_node(pool) for pool in pools},
         commitments=coverages(recording, pools),
     )
+
+
+_TOPOLOGIES: Final = tuple(f"ebbtide:{cloud}:Topology" for cloud in CloudKind)
+
+
+def coverages(recording: Recording, pools: Sequence[ResolvedPool]) -> tuple[Coverage, ...]:
+    """Return the commitments of a recorded stack in the region of its pools.
+
+    A commitment applies to machines on demand and in reservations that are billed like these, not to spot,
+    flex-start or calendar mode, which have discounts of their own (Compute Engine docs,
+    signing-up-committed-use-discounts, 2026; Azure docs, prepay-reserved-vm-instances, 2026).
+    """
+    regions = {pool.site.region for pool in pools}
+    declared = (
+        item
+        for type_ in _TOPOLOGIES
+        for resource in recording.of_type(type_)
+        for item in Inputs(resource.inputs).parts("commitments")
+    )
+    return tuple(
+        Coverage(
+            kind=item.text("machines") or item.text("gpus"),
+            count=item.number("count") or 0,
+            usd=item.amount("usdPerHour") or 0.0,
+            uses=dict(_uses(item, pools)),
+        )
+        for item in declared
+        if not item.has("region") or item.text("region") in regions
+    )
+
+
+def _uses(commitment: Inputs, pools: Iterable[ResolvedPool]) -> Iterator[tuple[str, Use]]:
+    for pool in pools:
+        accelerator = pool.accelerator
+        if not pool.is_billed_as_on_demand:
+            continue
+        machine, *attached = pool.priced_node.parts("on-demand")
+        if commitment.text("machines") == pool.machine_type:
+            yield pool.name, Use(1, "machine", machine)
+        elif accelerator is not None and commitment.text("gpus") == accelerator.type:
+            part = ("accelerators", attached[0]) if attached else ("machine", machine)
+            yield pool.name, Use(accelerator.count, *part)

@@ -5,8 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
-from ebbtide.analysis.costs.charges import CLOUD_NAT, charges, cloud_nat
-from ebbtide.analysis.costs.commitments import coverages
+from ebbtide.analysis.costs.charges import CLOUD_NAT, charges, cloud_nat, coverages
 from ebbtide.analysis.reading.pools import read_clusters, read_pools
 from ebbtide.analysis.recording.recording import Recording
 from ebbtide.declaration.catalog.amounts import Amount
