@@ -109,7 +109,7 @@ def _replayed(path: Path, stack: str, after: "Recording", before: "Baseline | No
     progress = console(sys.stderr)
     try:
         earlier = before.recording if before and not before.deployed else None
-        with before.earlier.prices() if before and before.earlier else nullcontext():
+        with before.prices() if before else nullcontext():
             clusters = [replays.recorded_cluster(before.name, earlier)] if before and earlier else []
         clusters.append(replays.recorded_cluster(stack, after))
         planned = replays.plan(replays.review_request(path, clusters))

@@ -143,8 +143,10 @@ def check(
     day = today or date.today()  # noqa: DTZ011 - days of the policy have no time zone
     findings, used = _findings(stack, settings, day)
     if earlier is not None:
-        with earlier.prices():
-            charged = charges(recording, clusters, pools)
+        charged = cost
+        if earlier.own_prices is not None:
+            with earlier.prices():
+                charged = charges(recording, clusters, pools)
         was = replace(stack, limits=earlier.policy.limits, charges=charged, deleted=())
         before, _ = _findings(was, earlier.policy, day)
         findings = [*_stricter(before, findings), *_loosened(earlier.policy, settings)]

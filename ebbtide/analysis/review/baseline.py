@@ -4,7 +4,7 @@ import os
 import subprocess
 import tempfile
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -49,6 +49,10 @@ class Baseline:
     recording: Recording | None
     deployed: bool = False
     earlier: Earlier | None = None
+
+    def prices(self) -> AbstractContextManager[None]:
+        """Return a context with its prices; for a state, with those around."""
+        return self.earlier.prices() if self.earlier else nullcontext()
 
     @property
     def state(self) -> Recording | None:

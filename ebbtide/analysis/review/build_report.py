@@ -2,7 +2,6 @@
 update would fail."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
 from datetime import timedelta
 from typing import Any, Final, Literal
 
@@ -79,7 +78,7 @@ def review_of(
 def _difference(
     before: Baseline, old: Recording, after: Recording, changes: Sequence[Change], preview: Preview
 ) -> DifferenceReport:
-    with before.earlier.prices() if before.earlier else nullcontext():
+    with before.prices():
         old_preview = preview_of(old)
     beside = tuple(message.text for message in new_pools_beside(after))
     if before.recording is None:
