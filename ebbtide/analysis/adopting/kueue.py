@@ -31,7 +31,7 @@ _ATOMIC: Final = "best-effort-atomic-scale-up.autoscaling.x-k8s.io"
 
 @dataclass(frozen=True, slots=True)
 class AdoptedQueues:
-    """What Kueue's objects become in a declaration, and the proof that it derives the same objects.
+    """The declaration of Kueue's objects, and the proof that it derives the same objects.
 
     Attributes:
         fields: `queues`, `teams`, `cohort` and `addons` of the declaration, in its own names; empty ones are

@@ -233,7 +233,7 @@ def _at(value: Any, keys: Sequence[Key]) -> Plain:
 
 
 def _above(keys: Sequence[Key], names: int) -> Sequence[Key]:
-    """Return the first keys of a path, with so many names and the indices after them."""
+    """Return the first keys of a path: a number of names, and the indices after them."""
     count = 0
     for position, key in enumerate(keys):
         if isinstance(key, str):

@@ -27,7 +27,7 @@ class FieldDrift(DocumentPart):
     source: str
     """Why: the documentation of such a change, or the field manager; empty if no table has the property."""
     replaces: bool
-    """Whether setting it back forces the replacement of the resource."""
+    """True if setting it back forces the replacement of the resource."""
 
 
 class ResourceDrift(DocumentPart):
@@ -42,11 +42,11 @@ class ResourceDrift(DocumentPart):
     pool: str
     """Name of the node pool; empty for other resources."""
     deleted: bool
-    """Whether it no longer exists, which is a person's drift."""
+    """True if it no longer exists, which is a person's drift."""
     fields: tuple[FieldDrift, ...]
     """Its differences; empty for a deleted one."""
     action: Action
-    """What an update does once the state is refreshed; `none` if it keeps the differences, `refuse` if it
+    """Action of an update once the state is refreshed; `none` if it keeps the differences, `refuse` if it
     fails."""
 
     @property

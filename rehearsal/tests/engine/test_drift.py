@@ -282,7 +282,7 @@ class _Deployed:
         return Counter(item.maker for resource in read for item in differences_of(resource))
 
     def overwritten(self) -> list[str]:
-        """What an update of two pools is warned of."""
+        """Return the warnings of an update of two pools."""
         changed = {(item["type"], f"train-{pool}") for item in self.stack.state() for pool in ("cpu", "t4")}
         deployment = {"resources": self.stack.state()}
         return list(drift.overwritten(self.opened, deployment, changed, ()))

@@ -55,7 +55,7 @@ def test_a_created_cluster_is_read_back(tmp_path: Path) -> None:
 
 
 def test_a_cluster_that_cannot_be_read_is_one_answer(clouds: RestClouds) -> None:
-    """Another name, and a missing role, are errors with the way out; nothing is written."""
+    """Another name and a missing role are errors that name the solution; nothing is written."""
     assert "There is no cluster train2" in _adopt("--cluster", "train2", status=2)
     fault = {"status": 403, "message": "No authorization to read managedClusters."}
     clouds.store.inject(InjectedFault(API_ERROR, "Microsoft.ContainerService/managedClusters/list", 1, fault))

@@ -42,7 +42,7 @@ def _grown(cluster: ClusterSnapshot, backoff: Mapping[str, float] | None = None)
 
 @given(st.lists(st.sampled_from(["500m", "1", "3", "4", "5"]), max_size=30), st.integers(0, 6))
 def test_growth_is_enough_and_never_above_the_maximum(sizes: list[str], maximum: int) -> None:
-    """No pool grows beyond its maximum, never for nobody, and no pod is promised what it does not fit."""
+    """No pool grows beyond its maximum, never without a pod, and no pod is promised what it does not fit."""
     pods = tuple(a_pod(f"p{number}", cpu=size) for number, size in enumerate(sizes))
     planned, unschedulable = _scale_up(snapshot(a_pool(maximum=maximum), pods=pods))
     if planned is None:

@@ -22,7 +22,7 @@ _ENOUGH = 0.95
 
 
 def table(adoption: Adoption) -> dict[str, Any]:
-    """What an adoption comes to: numbers of fields, and those that are not simply declared."""
+    """Return the result of an adoption: numbers of fields, and those that are not simply declared."""
     own = [item for item in adoption.fields if item.status == OVERRIDDEN]
     return {
         "fields": {name: list(counts) for name, counts in adoption.counts().items()},
