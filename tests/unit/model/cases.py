@@ -2,6 +2,7 @@
 
 import copy
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
@@ -11,6 +12,7 @@ from ebbtide.declaration.model.faults import Fault
 from ebbtide.values.paths import Key, path_keys
 
 HERE = Path(__file__).parent
+_LOADER: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 @dataclass(frozen=True)
@@ -31,9 +33,14 @@ class Case:
         return self.name.replace(" ", "-")
 
 
+@cache
+def _read(file: str) -> Any:
+    return yaml.load((HERE / file).read_text(encoding="utf-8"), _LOADER)  # noqa: S506 - it is a safe one
+
+
 def base(cloud: str) -> Any:
     """The good declaration of a cloud."""
-    return yaml.safe_load((HERE / f"bases/{cloud}.yaml").read_text(encoding="utf-8"))
+    return copy.deepcopy(_read(f"bases/{cloud}.yaml"))
 
 
 def _place(whole: Any, path: str) -> tuple[Any, Key]:
@@ -177,11 +184,11 @@ def cases(directory: str) -> list[Case]:
     return [
         Case(
             name=f"{path.stem}: {row['case']}",
-            written=edited(base(row["base"]), row.get("set", {}), row.get("drop", [])),
+            written=edited(_read(f"bases/{row['base']}.yaml"), row.get("set", {}), row.get("drop", [])),
             faults=tuple(Fault(**fault) for fault in row.get("faults", [])),
         )
         for path in sorted((HERE / directory).glob("*.yaml"))
-        for row in yaml.safe_load(path.read_text(encoding="utf-8"))
+        for row in _read(f"{directory}/{path.name}")
     ]
 
 
