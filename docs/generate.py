@@ -127,7 +127,7 @@ together. A violation is either refused, and nothing is created, or warned of.""
 _LIMITS: Final = """\
 The documented limits of each field of the [declaration](declaration.md), the document that was read for them
 with the date of reading, and the [rules](rules.md) that check them. `type` is the field's own type: other
-values are no declaration. A field that is true or false, lists its values or has fields of its own is not in
+values cannot be read. A field that is true or false, lists its values or has fields of its own is not in
 this table, except where a limit goes beyond.
 
 Values in `overrides` have a table of their own: a row for each limit of a provider's input, with its source,

@@ -46,7 +46,7 @@ def syntax(path: Path) -> ast.Module:
 
 
 def code_strings(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    """Every string of a module that is no docstring, with its line."""
+    """Every string of a module that is not a docstring, with its line."""
     documentation = {id(statement.value) for statement in ast.walk(tree) if isinstance(statement, ast.Expr)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documentation:

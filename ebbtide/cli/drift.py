@@ -34,7 +34,7 @@ def drift(
     """Compare a stack's state with what exists, and change nothing.
 
     It reads every resource as `pulumi refresh` does, without writing the state. What autoscalers, clouds and
-    controllers change is no drift; for each change of a person, it says what an update would do to it and to
+    controllers change is not drift; for each change of a person, it says what an update would do to it and to
     running work. Exit status 1: a person has changed, deleted or added something.
     """
     from ebbtide.operations import drift as drifts  # noqa: PLC0415

@@ -265,7 +265,7 @@ def shell(
 
     if not sys.stdin.isatty():
         raise SessionError(
-            "Standard input is no terminal, and the shell would end at once: run a command with "
+            "Standard input is not a terminal, and the shell would end at once: run a command with "
             f"`{command_line('run')}`."
         )
     own = {"idle": idle, "setup": setup, "code_in": code_in}
@@ -323,7 +323,7 @@ def notebook(
     The pod is that of an ordinary Job, on a pool or in a queue. Its notebooks are on the volume of --volume,
     or else in the folder's copy in /code, which is lost with the pod. Ctrl-C closes the port; the name opens
     it again. Jupyter ends kernels and terminals without activity for the time of --idle, and then itself; an
-    open browser tab is no activity. Exit status 1: the pod ended.
+    open browser tab is not activity. Exit status 1: the pod ended.
     """
     from ebbtide.declaration.catalog.versions import PINS  # noqa: PLC0415
     from ebbtide.work.runs import sessions  # noqa: PLC0415

@@ -285,7 +285,7 @@ def _total(sums: Sequence[Sum]) -> Sum:
 
 
 def _notes(record: Record, start: float, nodes: Sequence[Sum]) -> Iterator[str]:
-    """Yield what is not in the sums, and what of them is no exact fact."""
+    """Yield what is not in the sums, and what of them is not an exact fact."""
     if start < record.since:
         yield f"The record begins {moment(record.since)}; nodes that were deleted before are not included."
     late = record.now - record.last

@@ -495,8 +495,8 @@ class Stack:
             self.run("stack", "import", "--file", str(file))
 
     def completed(self) -> datetime | None:
-        """Return the end of the last run that succeeded and was no step of an update, to the second; None if
-        there is none.
+        """Return the end of the last run that succeeded and was not a step of an update, to the second;
+        None if there is none.
 
         Raises:
             OperationError: the engine cannot read the history.

@@ -24,7 +24,7 @@ def parse(written: str | float) -> Decimal:
     """
     match = _QUANTITY.fullmatch(str(written))
     if match is None or (match[3] or "") not in _UNITS:
-        raise ValueError(f"{written!r} is no quantity")
+        raise ValueError(f"{written!r} is not a quantity")
     return Decimal(match[1]) * (Decimal(10) ** int(match[2]) if match[2] else _UNITS[match[3]])
 
 

@@ -33,7 +33,7 @@ def read_text(path: Path, largest: int = LARGEST) -> str:
         largest: maximum size in bytes.
 
     Raises:
-        UserFileError: it does not exist, is no file, is too large or is not UTF-8 text.
+        UserFileError: it does not exist, is not a file, is too large or is not UTF-8 text.
     """
     try:
         mode = path.stat().st_mode

@@ -65,7 +65,7 @@ class Progress:
 
 
 def progress(evidence: Evidence, before: frozenset[str] = frozenset()) -> Progress:
-    """Derive the progress of a workload that is no pod.
+    """Derive the progress of a workload that is not a pod.
 
     Args:
         evidence: its objects.

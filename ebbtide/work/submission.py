@@ -237,7 +237,7 @@ def _create(api: Api, manifest: Object, namespace: str, patience: float) -> Obje
 def _own(api: Api, item: Object, job: Object, namespace: str) -> None:
     """Make a Job the owner of a dependent, which then is deleted with it.
 
-    An API server that does not answer now is no error: a later creation does it.
+    An API server that does not answer now is not an error: a later creation does it.
 
     Raises:
         ClusterError: the dependent does not exist any more.

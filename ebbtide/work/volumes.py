@@ -123,7 +123,7 @@ def _bucket(profile: Profile, team: TeamProfile | None, address: str) -> tuple[M
     node (see `ebbtide.placement.member_policy`).
 
     Raises:
-        WorkloadError: it is no address of the cluster's cloud, or the cluster cannot mount it.
+        WorkloadError: it is not an address of the cluster's cloud, or the cluster cannot mount it.
     """
     pattern, form = _ADDRESSES[profile.cloud]
     found = pattern.fullmatch(address)

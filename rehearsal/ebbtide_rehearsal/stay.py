@@ -198,7 +198,7 @@ def reclaim(pool: str) -> str:
         pool: name of the node pool.
 
     Raises:
-        RehearsalError: this is no terminal of a rehearsal that stays, or the pool has no node to reclaim.
+        RehearsalError: this is not a terminal of a rehearsal that stays, or the pool has no node to reclaim.
     """
     directory = Path(os.environ.get(DIRECTORY, ""))
     if not os.environ.get(DIRECTORY) or not store_file(directory).exists():

@@ -171,7 +171,7 @@ def test_existing_files(target: Path) -> None:
 
 
 def test_the_same_content(target: Path) -> None:
-    """An existing file with the same content is no loss, and one of the same length is."""
+    """An existing file with the same content is not a loss, and one of the same length is."""
     made = extract(_archive(_entry("train.py"), content=b"my own"), target)
     assert (made.files, made.skipped) == (1, ())
     assert extract(_archive(_entry("train.py"), content=b"my OWN"), target).skipped_count == 1

@@ -153,7 +153,7 @@ def test_quantities_are_read_as_the_official_client_reads_them(written: str | in
 @pytest.mark.parametrize("written", ["", "much", "4 Gi", "1ki", "1K", "5mm", "1e3Gi", "--1", "."])
 def test_malformed_quantities(written: str) -> None:
     """The API server refuses them too."""
-    with pytest.raises(ValueError, match="is no quantity"):
+    with pytest.raises(ValueError, match="is not a quantity"):
         quantities.parse(written)
 
 
@@ -379,7 +379,7 @@ def test_what_is_within_the_limits(tmp_path: Path, text: str) -> None:
     ],
 )
 def test_what_is_no_text_file(tmp_path: Path, name: str, problem: str) -> None:
-    """A device is not read to its end, and a name with a NUL character is no bug."""
+    """A device is not read to its end, and a name with a NUL character is not a bug."""
     (tmp_path / "binary").write_bytes(b"\xff\xfe")
     (tmp_path / "large").write_bytes(b" " * (LARGEST + 1))
     with pytest.raises(UserFileError) as refused:

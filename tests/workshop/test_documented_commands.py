@@ -91,7 +91,7 @@ _NOT_COMPARED: Final = {
     ("docs/charmed-kubeflow.md", "kubectl get"): "commands of other programs on a real cluster",
     ("docs/charmed-kubeflow.md", "juju destroy-model"): "commands of other programs on a real cluster",
 }
-"""The others are no output of a command, or of one that cannot be run: each with the reason."""
+"""The others are not output of a command, or of one that cannot be run: each with the reason."""
 
 _EBBTIDE: Final = ".venv/bin/ebbtide"
 

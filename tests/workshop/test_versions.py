@@ -127,7 +127,7 @@ def published(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 
 def test_the_command_shows_what_is_behind(published: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """The newest release counts, pre-releases do not, and a lookup that fails is no answer."""
+    """The newest release counts, pre-releases do not, and a lookup that fails is not an answer."""
     pins = {
         "old": Pin("0.9.0", "2026", "a proxy", package=published),
         "new": Pin("0.10.1", "2026", "a proxy", package=published),

@@ -62,7 +62,7 @@ class Adoption:
         created: resources that the first update creates, as type and name.
         left_out: parts that are not adopted.
         resources: type, logical name and import id of each adopted resource.
-        output_only: number of attributes that are no inputs, by resource.
+        output_only: number of attributes that are not inputs, by resource.
         before: the found resources that are adopted, as a recording.
         recording: the program's recording with the declaration.
     """

@@ -280,7 +280,7 @@ _UNREAD: Final = "unreadParts"
 @cache
 def terraform_names(resource: str) -> dict[str, str | None]:
     """Return the paths of inputs by those of Terraform's attributes, where the names differ; None for an
-    attribute that is no input.
+    attribute that is not an input.
 
     Args:
         resource: `cluster` or `pool`.
@@ -376,7 +376,7 @@ _BOOLEANS: Final = (
     "daemonsetEvictionForEmptyNodes",
     "daemonsetEvictionForOccupiedNodes",
 )
-"""The settings of the autoscaler that are no text in the API."""
+"""The settings of the autoscaler that are not text in the API."""
 
 
 def _texts(values: Mapping[str, Any], booleans: tuple[str, ...] = ()) -> dict[str, Any]:

@@ -37,7 +37,7 @@ class FoundResource:
         name: its name in the cloud.
         inputs: the provider's inputs, in its names (camel case), as the cloud has them. Absent values are
             omitted, and so are inputs that the cloud has under another path already.
-        output_only: paths in the document that are no inputs of the type: status, addresses, links.
+        output_only: paths in the document that are not inputs of the type: status, addresses, links.
         inline: true for a pool that is part of its cluster's resource in Ebbtide's program (AKS's system
             pool), with the inputs that it would have as a resource of its own.
     """

@@ -30,7 +30,7 @@ class Fitted:
 
     Attributes:
         inputs: the inputs with a value, in the provider's names.
-        output_only: paths of attributes that are no inputs.
+        output_only: paths of attributes that are not inputs.
     """
 
     inputs: dict[str, Plain]

@@ -192,7 +192,7 @@ class _Reading:
         self.queues = self._queues()
 
     def _shares(self, has_cohort: bool) -> None:  # noqa: FBT001 - an attribute of the objects
-        """Compute guarantees and limits. Quota of a pool that one ClusterQueue alone uses is no guarantee."""
+        """Compute guarantees and limits. Quota of a pool of one ClusterQueue alone is not a guarantee."""
         users = Counter(pool for item in self._found for pool in item.pools)
         most = {pool.name: pool.max_nodes for pool in self._cluster.resolved_pools}
         for item in self._found:

@@ -154,7 +154,7 @@ _AMOUNTS: Final = ("nominalQuota", "borrowingLimit", "lendingLimit", "weight")
 
 
 def _fields(value: object, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield path and value of each field that is no object; of lists, those of items with a name or a key."""
+    """Yield path and value of each field but objects; of lists, those of items with a name or a key."""
     last = path.rpartition(".")[2]
     if isinstance(value, Mapping):
         items = cast("Mapping[str, object]", value)
@@ -232,7 +232,7 @@ _REASONS: Final = (
     ("", r"preemption\.borrowWithinCohort", "The declaration has no word for it."),
     ("", r"preemption", "All teams of a queue have its preemption."),
     ("ClusterQueue", r"fairSharing\.weight", "A weight is a whole number, and belongs to a team."),
-    ("ClusterQueue", r"stopPolicy", "A stop is no part of a declaration."),
+    ("ClusterQueue", r"stopPolicy", "A stop is not part of a declaration."),
     ("", r"admissionChecks", "Checks follow from queued pools, and from together on AKS."),
     ("ResourceFlavor", r"nodeLabels", "A flavor has the labels that only its pool's nodes have."),
     ("ResourceFlavor", r"(nodeTaints|tolerations)", "A flavor has its pool's taints, and tolerates each."),
@@ -254,7 +254,7 @@ _LEFT: Final = {
     "AdmissionCheck": "Checks follow from queued pools, and from together on AKS.",
     "ProvisioningRequestConfig": "It belongs to an admission check.",
     "Topology": "The declaration has no word for topologies.",
-    "ComputeClass": "It is no part of the queues.",
+    "ComputeClass": "It is not part of the queues.",
 }
 _AKS: Final = "AKS generates it."
 

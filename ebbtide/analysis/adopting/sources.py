@@ -66,7 +66,7 @@ def _read(path: Path) -> Found:
     )
     if found is None:
         raise AdoptionError(
-            f"{path} is no document about a cluster that Ebbtide knows. Write one with {or_list(KINDS)}."
+            f"{path} is not a document about a cluster that Ebbtide knows. Write one with {or_list(KINDS)}."
         )
     return found
 

@@ -67,7 +67,7 @@ def read_pulumi(document: object, text: str, file: str) -> Found | None:
 
     Raises:
         AdoptionError: it is a state without a cluster.
-        StateError: it is no valid state.
+        StateError: it is not a valid state.
     """
     deployment = cast("dict[str, Any]", document).get("deployment") if isinstance(document, dict) else None
     if not isinstance(deployment, dict):

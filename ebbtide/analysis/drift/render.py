@@ -67,7 +67,7 @@ def _others(drift: Drift) -> str:
         field.maker for item in drift.resources for field in item.fields if field.maker != "person"
     )
     listed = [f"{counts[maker]} of {words}" for maker, words in _MAKERS.items() if counts[maker]]
-    return f"Differences that are no drift: {and_list(listed)}." if listed else ""
+    return f"Differences that are not drift: {and_list(listed)}." if listed else ""
 
 
 def _blocks(drift: Drift, commands: Sequence[str]) -> Iterator[RenderableType]:

@@ -238,5 +238,5 @@ def _calls(file: Path) -> Iterator[ProviderCall]:
             yield ProviderCall(**json.loads(line))
         except (TypeError, ValueError):
             raise ProviderCallError(
-                f"{file}, line {number}: this is no recorded call. Record it again, or delete the file."
+                f"{file}, line {number}: this is not a recorded call. Record it again, or delete the file."
             ) from None

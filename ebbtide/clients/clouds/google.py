@@ -159,7 +159,7 @@ class GoogleQuotas:
 def _limit_of(infos: Sequence[dict[str, Any]], dimensions: Mapping[str, str]) -> QuotaLimit:
     """Return the limit that matches the most dimensions, and contradicts none.
 
-    A limit of 0 is omitted from JSON, and -1 is no limit.
+    A limit of 0 is omitted from JSON, and -1 means unlimited.
     """
     matching = [info for info in infos if info.get("dimensions", {}).items() <= dimensions.items()]
     if not matching:

@@ -362,7 +362,7 @@ class Inventory(Protocol):
         ...
 
     def delete(self, resource: CloudResource) -> None:
-        """Delete a resource and wait until it is deleted; a missing resource is no error.
+        """Delete a resource and wait until it is deleted; a missing resource is not an error.
 
         Raises:
             CloudApiError: the cloud rejects the request or does not answer.

@@ -147,11 +147,11 @@ class Api:
         return self._call("PATCH", path, query, body, content=kind)
 
     def delete(self, path: str, *, uid: str = "", **options: Any) -> None:
-        """Delete an object; a missing object is no error.
+        """Delete an object; a missing object is not an error.
 
         Args:
             path: the object's path.
-            uid: its UID: another object that has its name by now is not deleted, which is no error.
+            uid: its UID: another object that has its name by now is not deleted, which is not an error.
             options: delete options, such as `propagationPolicy`.
         """
         only = {"preconditions": {"uid": uid}} if uid else {}

@@ -198,5 +198,5 @@ def _text_problem(key: str, fields: Mapping[str, object]) -> tuple[str, str] | N
         return f"{value} exists in Pulumi's state alone.", "Remove the resource."
     if key == "type" and not _TOKEN.fullmatch(value):
         example = "such as gcp:container/nodePool:NodePool"
-        return f"{value} is no type.", f"Write a type token, {example}."
+        return f"{value} is not a type.", f"Write a type token, {example}."
     return None

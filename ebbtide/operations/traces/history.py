@@ -292,7 +292,7 @@ def pod_seconds(lines: Iterable[Line]) -> float:
 
 def pods_at_once(lines: Sequence[Line]) -> int:
     """Return the mean number of attempts at one time, while there are any: a replacement that starts before
-    its predecessor has ended is no second pod."""
+    its predecessor has ended is not a second pod."""
     covered, latest = 0.0, 0.0
     for line in sorted(lines, key=lambda line: line.start):
         covered += max(0.0, line.end - max(line.start, latest))

@@ -68,7 +68,7 @@ class Reference:
         """Parse an image's name as a container runtime reads it: without a registry, it is Docker Hub's.
 
         Raises:
-            RegistryError: it is no image's name.
+            RegistryError: it is not an image's name.
         """
         rest, at, digest = name.partition("@")
         path, colon, tag = rest.rpartition(":")
@@ -82,7 +82,7 @@ class Reference:
         is_valid = _REPOSITORY.fullmatch(repository) and _TAG.fullmatch(tag)
         if not is_valid or (at and not _DIGEST.fullmatch(digest)):
             raise RegistryError(
-                f"{name!r} is no image's name: write REPOSITORY:TAG or REPOSITORY@sha256:DIGEST, as in "
+                f"{name!r} is not an image's name: write REPOSITORY:TAG or REPOSITORY@sha256:DIGEST, as in "
                 "docker.io/library/python:3.13-slim."
             )
         return cls(name, first, repository, tag, digest)

@@ -136,8 +136,8 @@ def read_folder(root: Path) -> Folder:
     names it after `!`.
 
     Raises:
-        WorkloadError: it is no directory, it is empty, a directory or an ignore file cannot be read, a file
-            holds secrets, or the files have more than 200 MB.
+        WorkloadError: it is not a directory, it is empty, a directory or an ignore file cannot be read, a
+            file holds secrets, or the files have more than 200 MB.
     """
     if not root.is_dir():
         raise WorkloadError(f"{root} is not a directory: write the folder of the code (--code DIR).")

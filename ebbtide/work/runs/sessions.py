@@ -76,7 +76,7 @@ while read -r beat; do : >"$file" && echo; done
 """
 _TERMINALS: Final = f'find "${{TMPDIR:-/tmp}}" -maxdepth 1 -name "{_OPEN}*" -mmin -2'
 # The shell of a lost connection stays in the pod, so a process on the user's machine shows that a terminal is
-# open. In the pod it is no process of the session, which it would keep.
+# open. In the pod it is not a process of the session, which it would keep.
 
 
 def session(
@@ -155,7 +155,7 @@ def idle_seconds(idle: str) -> int:
     """Return the seconds of `--idle`.
 
     Raises:
-        WorkloadError: it is no duration, or too short.
+        WorkloadError: it is not a duration, or too short.
     """
     problems, limit = Problems(), 0
     with problems.collecting():
@@ -343,7 +343,7 @@ if kernels.is_dir():
     kernel = {"argv": words, "display_name": "Python 3", "language": "python"}
     (kernels / "kernel.json").write_text(json.dumps(kernel))
 
-# A request that only reads is no activity: an open tab polls (jupyterlab/jupyterlab#19796).
+# A request that only reads is not activity: an open tab polls (jupyterlab/jupyterlab#19796).
 from jupyter_server.base.handlers import APIHandler
 from jupyterlab.labapp import main
 

@@ -97,7 +97,7 @@ def test_wrong_columns_are_named(file: Path, head: str, words: str) -> None:
 
 
 def test_a_trace_without_jobs_is_a_fault(file: Path) -> None:
-    """Columns alone are no trace."""
+    """Columns alone are not a trace."""
     assert faults(file, "submit,duration\n\n") == [
         ":1: The trace has no job. Write a line for each job below the line of columns."
     ]

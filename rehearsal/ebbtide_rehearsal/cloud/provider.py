@@ -50,7 +50,7 @@ class Clusters(Protocol):
         ...
 
     def delete(self, identity: str) -> None:
-        """Stop a control plane and delete its data; a missing one is no error."""
+        """Stop a control plane and delete its data; a missing one is not an error."""
         ...
 
 
@@ -207,7 +207,7 @@ class Provider(Protocol):
         ...
 
     def delete(self, call: Call, identity: str, known: Properties) -> None:
-        """Delete a resource; a missing one is no error. Raises RefusedError."""
+        """Delete a resource; a missing one is not an error. Raises RefusedError."""
         ...
 
     def invoke(self, token: str, arguments: Properties) -> Properties:

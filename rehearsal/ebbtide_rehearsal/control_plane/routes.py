@@ -152,7 +152,7 @@ class Routes:
             None,
         )
         if service is None:
-            raise NoRouteError(f"{host} is no service of this cluster")
+            raise NoRouteError(f"{host} is not a service of this cluster")
         for address, target in self._endpoints(service, port):
             self._check_open(target)
             with self._lock:

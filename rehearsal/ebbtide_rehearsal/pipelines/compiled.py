@@ -88,7 +88,7 @@ def read(content: str) -> Compiled:
     documents = [document for document in yaml.safe_load_all(content) if document]
     if not documents or "pipelineInfo" not in documents[0]:
         raise UnsupportedPipelineError(
-            "This is no compiled pipeline: write the file with kfp.compiler.Compiler().compile()."
+            "This is not a compiled pipeline: write the file with kfp.compiler.Compiler().compile()."
         )
     platforms = part(next(iter(documents[1:]), dict[str, Any]()), "platforms")
     executors = part(platforms, "kubernetes", "deploymentSpec", "executors")

@@ -102,7 +102,7 @@ def fake(request: pytest.FixtureRequest, tmp_path: Path) -> Fixture:
 
 
 def test_a_resource_reads_back_as_it_was_created(fake: Fixture) -> None:
-    """A refresh changes nothing, and the same inputs are no difference."""
+    """A refresh changes nothing, and the same inputs are not a difference."""
     identity, read = fake.create()
     assert read.inputs == fake.checked()
     assert fake.provider.diff(fake.call(), identity, read, fake.checked()) == DiffResult()
@@ -134,7 +134,7 @@ def test_an_existing_resource_is_refused(fake: Fixture) -> None:
 
 
 def test_a_deleted_resource_reads_as_absent(fake: Fixture) -> None:
-    """Deleting it again is no error."""
+    """Deleting it again is not an error."""
     identity, _ = fake.create()
     for _ in range(2):
         fake.provider.delete(fake.call(), identity, {})

@@ -204,7 +204,7 @@ def test_only_a_controller_is_an_owner(create: Create, cluster: Cluster, control
 
 
 def test_a_trial_names_its_queue_too(create: Create, cluster: Cluster) -> None:
-    """Kueue admits a Job of Katib's as it is: its owner is no kind that was checked."""
+    """Kueue admits a Job of Katib's as it is: its owner is not a kind that was checked."""
     owner = {
         "apiVersion": "kubeflow.org/v1beta1",
         "kind": "Trial",

@@ -163,5 +163,5 @@ def test_a_registry_that_does_not_answer(address: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["Model", "a/b:c:d", "a@sha256:12", "", "acme.example/", "a b"])
 def test_names_that_are_none(name: str) -> None:
     """A name that no runtime could pull is refused before any request."""
-    with pytest.raises(RegistryError, match="is no image's name"):
+    with pytest.raises(RegistryError, match="is not an image's name"):
         code_image(name, "localhost:1/team/model", _CODE, anonymous)

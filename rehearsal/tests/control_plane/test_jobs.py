@@ -101,7 +101,7 @@ def test_the_list(control_plane: ControlPlane, ebbtide: Ebbtide) -> None:
 
 
 def test_attempts_and_preemptions(control_plane: ControlPlane, ebbtide: Ebbtide) -> None:
-    """A deleted pod that was preempted counts, and is no failure; failures count as attempts."""
+    """A deleted pod that was preempted counts, and is not a failure; failures count as attempts."""
     api, place = control_plane.api, namespace(control_plane.api, "attempts")
     _create(control_plane, ebbtide, place, "job", "train", "--pool", _POOL, "--cpu", "1", **{RUNS_FOR: "600"})
     _until(ebbtide, place, "train", "running")

@@ -220,7 +220,9 @@ def test_what_a_shell_needs(
     place = process_namespace(control_plane.api, f"refused-{cloud[0]}")
     ebbtide = Ebbtide(control_plane.plan.kubeconfig, cloud[2])
     error = ebbtide.refused("shell", "--pool", cloud[1], "-n", place)
-    assert error.startswith("Standard input is no terminal, and the shell would end at once: run a command")
+    assert error.startswith(
+        "Standard input is not a terminal, and the shell would end at once: run a command"
+    )
     terminal = start(place, "--idle", "1s")
     terminal.read("idle is 1s, and the session would end before its first command: write 1h")
     assert terminal.end() == 2

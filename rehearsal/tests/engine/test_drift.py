@@ -374,7 +374,7 @@ _CONTROLLERS: Final[Mapping[str, tuple[str, Callable[[int], Mapping[str, Any]]]]
 def test_a_month_of_the_clouds_changes_and_edits_by_hand(
     cloud: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Changes by autoscalers, clouds and controllers in 30 days are no drift; each edit is a person's, with
+    """Changes by autoscalers, clouds and controllers in 30 days are not drift; each edit is a person's, with
     its action in an update, and nothing else is."""
     with _deployed(cloud, tmp_path, monkeypatch) as deployed:
         assert deployed.makers().keys() <= {"autoscaler"}

@@ -211,7 +211,7 @@ def test_a_kubelet_is_reached_on_its_socket() -> None:
 @pytest.mark.parametrize(
     ("routes", "host", "port", "why"),
     [
-        (_routes(None, 10250), "10.96.0.9", 443, "is no service of this cluster"),
+        (_routes(None, 10250), "10.96.0.9", 443, "is not a service of this cluster"),
         (_routes(None, 10250), "10.96.0.7", 80, "no ready pod behind port 80 of service n/s"),
         (_routes(None, 10250, ready=False), "10.96.0.7", 443, "no ready pod behind port 443 of service n/s"),
         (_routes(None, 9443), "10.96.0.7", 443, "no ready pod behind port 443 of service n/s"),

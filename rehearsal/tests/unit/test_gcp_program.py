@@ -113,7 +113,7 @@ def test_one_thread_for_each_core(tmp_path: Path) -> None:
 
 
 def test_limits_and_first_nodes_count_per_zone(tmp_path: Path) -> None:
-    """Limits that are no totals multiply with the zones, and so do the first nodes."""
+    """Limits that are not totals multiply with the zones, and so do the first nodes."""
     cloud = with_cluster(tmp_path)
     zones = [f"us-central1-{letter}" for letter in "abc"]
     limits = {"minNodeCount": 1, "maxNodeCount": 3}

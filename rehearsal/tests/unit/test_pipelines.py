@@ -151,7 +151,7 @@ def test_what_is_not_translated_is_refused(tmp_path: Path) -> None:
     assert any("ALL_UPSTREAM_TASKS_COMPLETED" in line for line in lines)
     assert any("parameterIterator" in line for line in lines)
     assert any("securityContext" in line for line in lines)
-    with pytest.raises(UnsupportedPipelineError, match="no compiled pipeline"):
+    with pytest.raises(UnsupportedPipelineError, match="not a compiled pipeline"):
         read("kind: Job")
 
 
@@ -275,7 +275,7 @@ def test_steps_run_for_seconds_and_wait_at_the_speed_of_the_scenario() -> None:
         ("", {}, "writes no file"),
         ("open('a.yaml', 'w'); open('b.yaml', 'w')", {}, "writes a.yaml, b.yaml: select one with"),
         ("open('a.yaml', 'w')", {"pipeline": "b"}, "writes a.yaml"),
-        ("open('a.yaml', 'w')", {"pipeline": "a"}, "cannot be rehearsed: This is no compiled pipeline"),
+        ("open('a.yaml', 'w')", {"pipeline": "a"}, "cannot be rehearsed: This is not a compiled pipeline"),
     ],
 )
 def test_what_is_wrong_with_a_program_is_said(

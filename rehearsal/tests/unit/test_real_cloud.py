@@ -312,7 +312,7 @@ def test_the_command_compares(tmp_path: Path) -> None:
     assert run(app, compared).stdout == "1 recorded call compared: no field differs.\n"
     (tmp_path / "001-up.jsonl").write_text("{}", encoding="utf-8")
     for arguments, message in (
-        (compared, "001-up.jsonl, line 1: this is no recorded call."),
+        (compared, "001-up.jsonl, line 1: this is not a recorded call."),
         (
             ("rehearse", "--compare", str(tmp_path / "other")),
             "other has no recording, which `ebbtide up --record ",

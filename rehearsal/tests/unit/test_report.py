@@ -187,7 +187,7 @@ def test_the_total_grows_by_the_hourly_cost(nodes: list[tuple[float, str, int]])
 
 
 def test_rates_are_the_charges_of_the_review() -> None:
-    """Control plane and NAT have the prices of the review, NAT by its nodes; pools are no rate."""
+    """Control plane and NAT have the prices of the review, NAT by its nodes; pools are not a rate."""
     stack = (resource(GKE), resource(GKE_POOL), resource("gcp:compute/routerNat:RouterNat"))
     made = rates(Recording(project="ebbtide", stack="dev", resources=stack))
     assert made.unknown == ()

@@ -61,7 +61,7 @@ def test_newer_machines_are_priced_under_the_names_of_the_catalog(clouds: RestCl
 
 @pytest.mark.parametrize("item", ["pd-balanced-gib", "pd-ssd-gib", "n2-standard-8", "g4-standard-48", "nat"])
 def test_what_the_list_does_not_settle_is_unknown(clouds: RestClouds, item: str) -> None:
-    """Two rates, an unknown unit, a SKU that is not listed, and an item without SKUs are no price."""
+    """Two rates, an unknown unit, a SKU that is not listed, and an item without SKUs are not a price."""
     assert clouds.prices(_GKE).prices("us-central1", [item]) == {}
 
 

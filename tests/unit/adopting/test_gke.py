@@ -182,7 +182,7 @@ _ATTRIBUTES = {
 
 
 def test_a_terraform_state_is_read() -> None:
-    """Blocks of one, snake case and singular lists become the provider's inputs; zeroes are no values."""
+    """Blocks of one, snake case and singular lists become the provider's inputs; zeroes are not values."""
     state = {
         "version": 4,
         "terraform_version": "1.13.0",

@@ -255,7 +255,7 @@ def test_every_field_of_others_is_kept_or_listed() -> None:
 
 
 def test_a_document_without_objects_of_kueue_is_none() -> None:
-    """A List of other kinds, and what is no object, are another module's."""
+    """A List of other kinds, and what is not an object, are another module's."""
     pods = {"kind": "List", "items": [{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}}]}
     documents: list[object] = [pods, [], {"items": 3}, None]
     assert [read(document, "a.json") for document in documents] == [None] * 4

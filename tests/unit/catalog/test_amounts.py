@@ -26,7 +26,7 @@ _MONTHLY = {"+$0.50": "+$365", "−$0.75": "−$548", "": "+$0.73"}  # noqa: RUF
 
 @pytest.mark.parametrize(("usd", "words"), [(1.5, "+$0.50"), (0.25, "−$0.75"), (1.001, "")])  # noqa: RUF001
 def test_changes_of_less_than_a_cent_are_none(usd: float, words: str) -> None:
-    """The change has a sign; less than a cent an hour is no change, but one of the month's bill."""
+    """The change has a sign; less than a cent an hour is not a change, but one of the month's bill."""
     assert Amount(usd).change_from(Amount(1)) == words
     assert Amount(usd).change_from(Amount(1), monthly=True) == _MONTHLY[words]
     assert Amount(1).change_from(Amount(1), monthly=True) == ""

@@ -108,7 +108,7 @@ def test_columns(tmp_path: Path, head: str, message: str) -> None:
 
 
 def test_a_spreadsheets_file_is_read(tmp_path: Path) -> None:
-    """A byte order mark and carriage returns, which spreadsheets write, are no faults."""
+    """A byte order mark and carriage returns, which spreadsheets write, are not faults."""
     file = _file(tmp_path, "gke,us-central1,n2-standard-8,3e-1,.1,2026-11-23")
     file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes().replace(b"\n", b"\r\n"))
     with own_prices(file):

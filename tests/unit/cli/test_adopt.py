@@ -116,7 +116,7 @@ def test_every_fault_of_the_input_is_reported_at_once(project: Path) -> None:
     words = [word for name in ("half", "foreign", "missing") for word in ("--from", f"{name}.json")]
     output = _adopt("shared", *words, status=2)
     assert "half.json is not JSON, or only a part of it" in output
-    assert "foreign.json is no document about a cluster" in output
+    assert "foreign.json is not a document about a cluster" in output
     assert "missing.json: The file cannot be read" in output
     assert not (project / "Pulumi.shared.yaml").exists()
 

@@ -88,7 +88,7 @@ def test_a_terminal_wraps(tmp_path: Path, columns: int, widest: int) -> None:
 
 
 def test_a_long_message_wraps_too(tmp_path: Path) -> None:
-    """Also what is no fault of a declaration."""
+    """Also what is not a fault of a declaration."""
     shown = _plain(_in_terminal(_project(tmp_path, "a:\n- b: 1\nc: {d: 1\ne: f\n"), 80, "profile"))
     assert max(map(len, shown.splitlines())) <= 80
     assert " ".join(shown.split()).startswith("Pulumi.dev.yaml:4:2: A comma or the closing `}`")

@@ -126,7 +126,7 @@ def test_stacks_that_extend_the_file_are_checked(extended: Path, command: str) -
 
 
 def test_stacks_that_share_a_file_are_checked(extended: Path) -> None:
-    """A base that is no stack of its own is checked with each stack that extends it."""
+    """A base that is not a stack of its own is checked with each stack that extends it."""
     (extended / "common.yaml").write_text(_BASE.replace("t4-spot", "t4-spots"))
     for stack in ("dev", "pr"):
         text = _PR.replace("Pulumi.dev", "common")

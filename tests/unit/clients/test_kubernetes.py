@@ -225,7 +225,7 @@ def test_an_eviction_that_a_budget_forbids(server: _Server, api: Api, pauses: li
 
 
 def test_a_deletion_by_uid(server: _Server, api: Api) -> None:
-    """The API server compares the UID; another object of the name is no error."""
+    """The API server compares the UID; another object of the name is not an error."""
     api.delete(f"{_PODS}/a", uid="u", propagationPolicy="Background")
     assert server.asked[0]["body"]["preconditions"] == {"uid": "u"}
     server.status, server.answer = 409, json.dumps({"message": "another UID", "reason": "Conflict"})

@@ -175,7 +175,7 @@ def test_the_billing_export_agrees(text: str, tmp_path: Path) -> None:
 
 
 def test_an_invalid_billing_export(tmp_path: Path) -> None:
-    """Missing columns, other currencies and costs that are no numbers are refused, each with its line."""
+    """Missing columns, other currencies and costs that are not numbers are refused, each with its line."""
     file = tmp_path / "billing.csv"
     file.write_text("pool,cost\n")
     with pytest.raises(BillingFileError, match="Write pool, currency and cost"):

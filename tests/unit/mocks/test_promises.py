@@ -41,12 +41,12 @@ GKE_PROMISES: Final[dict[str, tuple[str, str, object]]] = {
         "controlPlaneEndpointsConfig.ipEndpointsConfig.enabled",
         False,
     ),
-    "any Google account is no user": (
+    "any Google account is not a user": (
         "Cluster train-cluster",
         "rbacBindingConfig.enableInsecureBindingSystemAuthenticated",
         False,
     ),
-    "an anonymous client is no user": (
+    "an anonymous client is not a user": (
         "Cluster train-cluster",
         "rbacBindingConfig.enableInsecureBindingSystemUnauthenticated",
         False,

@@ -143,7 +143,7 @@ def test_a_pool_without_a_price() -> None:
 
 
 def test_who_waits_for_what() -> None:
-    """The reason is the cause that `ebbtide why` names; work that waits is no running work."""
+    """The reason is the cause that `ebbtide why` names; work that waits is not running work."""
     runs, full, queued = made("runs"), made("full", minutes=9), made("queued")
     check = {"name": "dws", "state": "Pending", "message": "waiting for capacity"}
     workload = _workload(queued, **condition("QuotaReserved"), admissionChecks=[check])

@@ -155,7 +155,7 @@ def test_a_program_that_is_not_there(source: str, tmp_path: Path, monkeypatch: p
     ],
 )
 def test_another_version(version: str | None, message: str) -> None:
-    """A newer one asks for a newer package; anything else is no profile."""
+    """A newer one asks for a newer package; anything else is not a profile."""
     assert message in _refused({**DEV.data(), "version": version})
 
 

@@ -45,7 +45,7 @@ def test_every_fault_has_its_position(tmp_path: Path) -> None:
     assert lines == [
         f"3:45: resources[1].name: {_POOL} has the name train-cpu twice, first in resources[0]",
         "4:106: resources[2].nmae: There is no nmae here; did you mean name? The key would have no effect",
-        "5:2: resources[3].type: NodePool is no type",
+        "5:2: resources[3].type: NodePool is not a type",
         "5:1: resources[3].id: There is no id",
         "6:2: resources[4].type: pulumi:providers:gcp exists in Pulumi's state alone",
         "6:55: resources[4].id: The id is the number 4",

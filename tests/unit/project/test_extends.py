@@ -145,7 +145,7 @@ def test_an_empty_change_is_the_base(
 
 
 def test_without_a_base_nothing_changes() -> None:
-    """Values that are no declaration are left to the validation."""
+    """Values that are not a declaration are left to the validation."""
     for value in ({"owner": "vision"}, "text", None, [1]):
         assert extended(value, Path()).value == value
     with pytest.raises(ExtendsError):

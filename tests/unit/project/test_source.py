@@ -113,7 +113,7 @@ def test_optional_fields_beside_the_declaration_are_a_warning(tmp_path: Path) ->
 
 
 def test_other_configuration_is_the_programs(tmp_path: Path) -> None:
-    """Keys that a program may well have are no warning."""
+    """Keys that a program may well have cause no warning."""
     keys = "  region: us-central1\n  owner: someone\n  gcp:project: acme\n  other:pools: [a]\n  name: x\n"
     assert _files(tmp_path, _DEV + keys).warnings == ()
 

@@ -47,7 +47,7 @@ def test_an_assumption_is_recognised_inside_any_text(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["train-dev", "192.0.2.1", "11111111-1111-4111-8111-111111111111", ""])
 def test_what_was_declared_is_not_taken_for_assumed(text: str) -> None:
-    """Another address of the same documentation block is no assumed value."""
+    """Another address of the same documentation block is not an assumed value."""
     assert not is_assumed(text)
 
 

@@ -94,7 +94,7 @@ def test_values_without_an_assumption_are_unknown() -> None:
 
 
 def test_a_secret_that_is_unknown_stays_secret() -> None:
-    """Not knowing a value is no reason to show it later."""
+    """Not knowing a value is not a reason to show it later."""
 
     def program() -> None:
         cluster = gcp.container.Cluster("train", name="train", location="us-central1-a")

@@ -47,7 +47,7 @@ def bucket(location: str = "US", **options: Any) -> Resource:
 
 
 def test_created_updated_and_deleted() -> None:
-    """By URN; what stays the same is no change."""
+    """By URN; what stays the same is not a change."""
     same = resource(BUCKET, "same", {"name": "same"})
     before = recorded(same, bucket(), resource(BUCKET, "old", {"name": "old"}))
     labelled = resource(BUCKET, "data", {"name": "data", "location": "US", "labels": {"a": "b"}})
@@ -56,7 +56,7 @@ def test_created_updated_and_deleted() -> None:
 
 
 def test_the_forcing_field_is_named() -> None:
-    """The provider's table decides, and what it overlooks is no change."""
+    """The provider's table decides, and what it overlooks is not a change."""
     (change,) = changes(bucket(), bucket("EU"))
     assert change.action == "replace"
     assert [(field.path, field.old, field.new, field.replaces) for field in change.fields] == [

@@ -217,7 +217,7 @@ def test_the_stories_queued_job() -> None:
 
 
 def test_no_bucket_mount_on_aks() -> None:
-    """There, what mounts a volume is no part of the pod."""
+    """There, what mounts a volume is not part of the pod."""
     manifest = _job(DEV_AKS, pool=DEV_AKS.pools[1].name, volume="shared")
     assert "metadata" not in manifest["spec"]["template"]
 

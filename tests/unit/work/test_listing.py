@@ -111,7 +111,7 @@ def _tries(row: ListedWorkload) -> tuple[int, int, int]:
 
 @pytest.mark.parametrize("pods", [11, 12, 30])
 def test_a_job_of_many_pods_has_lost_none(pods: int) -> None:
-    """The event that stands for the tenth pod and all later ones is no pod of its own."""
+    """The event that stands for the tenth pod and all later ones is not a pod of its own."""
     events = [*map(_created, _NAMES[:9]), _created(_NAMES[pods - 1], combined=pods - 9)]
     assert _tries(_row(_NAMES[:pods], events, active=pods)) == (1, 0, 0)
 

@@ -96,7 +96,7 @@ def test_the_link_on_aks_needs_the_workspace() -> None:
     ],
 )
 def test_invalid_arguments(given: dict[str, str], message: str) -> None:
-    """And nothing that is no name gets into a query."""
+    """And nothing that is not a name gets into a query."""
     with pytest.raises(WorkloadError, match=re.escape(message)):
         log_query(DEV, **{"namespace": "vision"} | given)
 

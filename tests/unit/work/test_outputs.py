@@ -66,7 +66,7 @@ def test_copies(tmp_path: Path, outputs: Path, tools: tuple[str, ...]) -> None:
 
 
 def test_a_copy_over_existing_files(tmp_path: Path, outputs: Path) -> None:
-    """A file with other content is kept and named, and replaced with --force; the same content is no loss."""
+    """A file with other content is kept and named, and replaced with --force; equal content is not a loss."""
     target = tmp_path / "target"
     (target / "steps").mkdir(parents=True)
     (target / "model.txt").write_text("my own")
@@ -106,7 +106,7 @@ def test_a_pod_that_does_not_end(tmp_path: Path, outputs: Path, monkeypatch: pyt
 
 
 def test_copies_that_fail(tmp_path: Path, outputs: Path) -> None:
-    """A missing file has those that exist, and a lost connection is no complete copy."""
+    """A missing file has those that exist, and a lost connection is not a complete copy."""
     ended = "\nstatus=$?; echo 'command terminated with exit code' $status >&2; exit $status"
     kubectl = _kubectl(tmp_path, outputs, after=ended)
     with pytest.raises(WorkloadError) as raised:

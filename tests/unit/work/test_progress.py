@@ -119,7 +119,7 @@ def test_a_job_that_completed() -> None:
 
 
 def test_a_job_that_failed() -> None:
-    """The exit code, and where the logs are; the last failure is no retry, and nothing was survived twice."""
+    """The exit code, and where the logs are; the last failure is not a retry; nothing is survived twice."""
     why = "Job has reached the specified backoff limit"
     failed = condition("Failed", reason="BackoffLimitExceeded", message=why)
     look = look_at(job(conditions=(failed,), failed=4), exited("a", 137, reason="OOMKilled"), preempted("b"))

@@ -123,7 +123,7 @@ def test_a_secret_in_commands(text: str, held: str) -> None:
     ],
 )
 def test_commands_without_a_secret(text: str) -> None:
-    """References to variables and files, and names that are similar, are no secrets."""
+    """References to variables and files, and names that are similar, are not secrets."""
     problems = Problems()
     check_text("setup", text, problems)
     assert problems.all == ()

@@ -146,7 +146,7 @@ def _newer_than_its_pin(cluster: Cluster) -> Iterator[Fault]:
         if _VERSION.fullmatch(version) is None or not is_earlier(pinned, version):
             yield Fault(
                 f"{path}.version",
-                f"{version} is no version after {pinned}." if version else "The digest has no version.",
+                f"{version} is not a version after {pinned}." if version else "The digest has no version.",
                 f"What Ebbtide sets in it is for {pinned} or later.",
                 "Write a later version as three numbers, or remove version and digest.",
             )
@@ -154,7 +154,7 @@ def _newer_than_its_pin(cluster: Cluster) -> Iterator[Fault]:
         if (_CHART_DIGEST if is_chart else _COMMIT).fullmatch(digest) is None:
             yield Fault(
                 f"{path}.digest",
-                f"{digest} is no digest of this release." if digest else "The version has no digest.",
+                f"{digest} is not a digest of this release." if digest else "The version has no digest.",
                 "A version alone can be another one tomorrow.",
                 "Write the digest of the chart, as sha256: and 64 hexadecimal digits."
                 if is_chart

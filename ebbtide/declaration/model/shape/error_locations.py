@@ -114,7 +114,7 @@ def has_defaults_only(annotation: object) -> bool:
 
 
 def null_fields(annotation: object, value: object, keys: tuple[Key, ...] = ()) -> Iterator[Location]:
-    """Yield the location of each optional field that is null; the keys of labels and overrides are no fields.
+    """Yield the location of each optional field that is null; keys of labels and overrides are not fields.
 
     Args:
         annotation: type of the value.

@@ -167,7 +167,7 @@ def unpack(image: str, root: Path) -> list[str]:
 
     Raises:
         RegistryError: the image does not exist, or the registry does not answer.
-        ArchiveError: the layer is no archive.
+        ArchiveError: the layer is not an archive.
     """
     if not image.startswith(("localhost:", "localhost/")):
         return []

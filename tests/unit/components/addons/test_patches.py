@@ -209,7 +209,7 @@ IMAGES = [
 
 @pytest.mark.parametrize(("image", "is_pinned"), IMAGES)
 def test_an_image_without_a_version_is_found(image: str, is_pinned: bool) -> None:  # noqa: FBT001
-    """A tag that is no version, and no tag at all, may be another image tomorrow."""
+    """A tag that is not a version, and no tag at all, may be another image tomorrow."""
     assert (patches.floating(deployment(image=image)) == []) is is_pinned
 
 

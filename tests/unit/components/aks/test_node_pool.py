@@ -328,7 +328,7 @@ def test_the_table_names_inputs_that_there_are() -> None:
 
 
 def test_only_what_is_fixed_is_kept() -> None:
-    """Mutable fields are no inputs of the component."""
+    """Mutable fields are not inputs of the component."""
     kept = POOLS.of_pool(
         "cpu", "User", {"mode": "User", "vm_size": "D8", "max_pods": None, "max_count": 3, "tags": {}}
     )

@@ -191,7 +191,7 @@ def test_accelerators_of_the_machine_type_are_known() -> None:
 
 
 def test_tpus_are_part_of_their_machine() -> None:
-    """A TPU is no guest accelerator, and needs no driver."""
+    """A TPU is not a guest accelerator, and needs no driver."""
     declaration = only(GKE, machine="ct5lp-hightpu-1t", capacity="spot")
     config: Any = synth(declaration).named("train-work", POOL).inputs["nodeConfig"]
     assert config["machineType"] == "ct5lp-hightpu-1t"
