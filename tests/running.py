@@ -40,8 +40,9 @@ def full(cloud: str, **addons: Any) -> Declaration:
 
 
 def in_cluster(recording: Recording) -> list[Resource]:
-    """Objects in the cluster: neither components nor what stands for many objects."""
-    return [item for item in recording if item.custom and item.type.startswith("kubernetes:")]
+    """Objects that the program creates in the cluster: neither components nor what represents many."""
+    of_cluster = (item for item in recording if item.custom and item.type.startswith("kubernetes:"))
+    return [item for item in of_cluster if not item.read]
 
 
 def manifest(item: Resource) -> dict[str, Any]:

@@ -117,11 +117,12 @@ class Addons(pulumi.ComponentResource):
         self._inside = pulumi.ResourceOptions(parent=self)
         self._queueing = queueing(args.declaration)
         self._before = self._priority_class()
-        admitted = _ready(self._installed(_Stage.ADMITTED))
-        kueue = _ready(self._installed(_Stage.KUEUE, admitted)) or self._existing_kueue()
+        admitted = (*_ready(self._installed(_Stage.ADMITTED)), *self._existing(_Stage.ADMITTED))
+        kueue = (*_ready(self._installed(_Stage.KUEUE, admitted)), *self._existing(_Stage.KUEUE))
         self._drivers(kueue)
         self._monitors(kueue)
-        kinds = (*admitted, *kueue, *_ready(self._installed(_Stage.OTHERS, kueue)))
+        others = (*_ready(self._installed(_Stage.OTHERS, kueue)), *self._existing(_Stage.OTHERS))
+        kinds = (*admitted, *kueue, *others)
         hosts = self._installed(_Stage.WITH_WORK, kinds)
         self._existing_pipelines()
         self._existing_katib()
@@ -173,14 +174,16 @@ class Addons(pulumi.ComponentResource):
             role = f"{self._name}-{manifest['kind'].lower()}-{manifest['metadata']['name']}"
             before = (Manifest(role, manifest, leaf_options(self, self._args.deleted_with, before)),)
 
-    def _existing_kueue(self) -> Ready:
-        """Read an existing Kueue, and compare it with what the queues depend on."""
-        declaration = self._args.declaration
-        if not declaration.has_kueue:
-            return ()
-        from .existing_kueue import ExistingKueue  # noqa: PLC0415 - with the add-on alone
+    def _existing(self, stage: _Stage) -> Ready:
+        """Read the existing add-ons of a stage, and compare them with what the stack needs."""
+        declaration, ready = self._args.declaration, list[pulumi.Resource]()
+        for add_on in declaration.addons.declared:
+            if not add_on.is_installed and add_on.spec.definitions and _stage(add_on) is stage:
+                from .existing import ExistingAddOn  # noqa: PLC0415 - with the add-on alone
 
-        return ExistingKueue(f"{self._name}-kueue", declaration, self._inside).ready
+                name = f"{self._name}-{add_on.spec.name}"
+                ready += ExistingAddOn(name, add_on.spec, declaration, self._inside).ready
+        return tuple(ready)
 
     def _existing_pipelines(self) -> None:
         """Set the retry strategy of an existing Kubeflow Pipelines."""

@@ -1,13 +1,17 @@
 """The `status` command. Its dependencies are imported on execution."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ebbtide.cli.consoles import show, write
 from ebbtide.cli.options import BackendStack, ConfigFile, Cwd, PreviewFormat, stack_name
 from ebbtide.errors import EbbtideError
+
+if TYPE_CHECKING:
+    from ebbtide.analysis.preview.stack_files import StackFiles
+    from ebbtide.declaration.model.cluster import Cluster
 
 
 class WatchError(EbbtideError):
@@ -45,7 +49,7 @@ def status(
     files = read_stack(cwd, name.rpartition("/")[2], config_file=config_file)
     opened = Backend(files.root).opened(name, config_file)
     with files.prices():
-        source = statuses.source(name, opened.exported(), opened.outputs())
+        source = statuses.source(name, opened.exported(), opened.outputs(), _declared(files))
         if format_ is PreviewFormat.JSON:
             write(statuses.read(source).model_dump_json(indent=2) + "\n", None)
         else:
@@ -53,3 +57,13 @@ def status(
             from ebbtide.operations.status_report import tables  # noqa: PLC0415
 
             show(lambda: tables(statuses.read(source)), OperationError, watch=watch)
+
+
+def _declared(files: "StackFiles") -> "Cluster | None":
+    """Return a stack's declaration; None without a valid one, which a deployed stack may no longer have."""
+    from ebbtide.declaration.model.declare import declare  # noqa: PLC0415
+
+    try:
+        return declare(files.declaration(), default_name=files.cluster_name)
+    except EbbtideError:
+        return None

@@ -17,7 +17,6 @@ from pulumi.automation import errors
 
 from ebbtide.declaration.model.addons import ADD_ONS
 from ebbtide.errors import EbbtideError
-from ebbtide.placement.kueue_settings import CONFIG_MAP
 from ebbtide.text import and_list, command_line
 
 
@@ -254,9 +253,18 @@ _CAUSES: Final = (
         f'namespaces "({_ADD_ON_NAMESPACES})" already exists',
         "The cluster has this add-on. Write `addons: {{NAME: {{existing: true}}}}` to use it as it is.",
     ),
+    *(
+        _Cause(
+            f"{kind}.*(not found|does not exist)|(not found|does not exist).*{kind}",
+            f"The cluster has no {add_on.spec.title}. Remove `existing: true` to install it.",
+        )
+        for add_on in ADD_ONS.values()
+        for kind in add_on.spec.definitions
+    ),
     _Cause(
-        f"{CONFIG_MAP}.*(not found|does not exist)|(not found|does not exist).*{CONFIG_MAP}",
-        "The cluster has no Kueue in the namespace kueue-system. Remove `existing: true` to install it.",
+        "-manager-config.*(not found|does not exist)|(not found|does not exist).*-manager-config",
+        "The configuration of the cluster's Kueue was not found: it is not from Kueue's chart or manifests. "
+        "Remove the queues, or have one of these installed.",
     ),
     _Cause(
         'namespaces "[^"]*" already exists',

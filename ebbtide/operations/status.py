@@ -1,10 +1,11 @@
 """Status of a stack: nodes, work, queues, use of GPUs, and cost, from its state and its cluster's API."""
 
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import Enum, auto
+from http import HTTPStatus
 from typing import Any, Final
 
 from ebbtide.analysis.costs.charges import Rates, deployed, rates_of
@@ -12,9 +13,11 @@ from ebbtide.analysis.metrics import MetricSources, Series, metric_sources
 from ebbtide.clients.clouds import connect
 from ebbtide.clients.clouds.connect import metric_source
 from ebbtide.clients.clouds.interfaces import CloudApiError
-from ebbtide.clients.kubernetes import Api, Object
+from ebbtide.clients.kubernetes import Api, ApiError, Object
 from ebbtide.clients.kubernetes.objects import condition, part, parts, text
 from ebbtide.declaration.catalog.amounts import Amount
+from ebbtide.declaration.model.addons import Kueue
+from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.labels_and_taints import AGENT_POOL, NODE_POOL
 from ebbtide.operations import access, state
 from ebbtide.operations.failures import OperationError
@@ -35,6 +38,7 @@ from ebbtide.operations.status_report import (
 )
 from ebbtide.operations.work import Snapshot, Work, pools_of_nodes, root_of, roots, take_snapshot, work
 from ebbtide.placement import PoolProfile, Profile
+from ebbtide.placement.kueue_settings import DEFINITION, controller_of, differences, installation
 from ebbtide.values import clock
 from ebbtide.values.kueue_api import API_PATH
 from ebbtide.work.evidence import Evidence, Workloads
@@ -42,6 +46,7 @@ from ebbtide.work.placement import misfit
 from ebbtide.work.queue_causes import queue_cause
 
 _UNKNOWN: Final = "waiting work is unknown"
+_DEFINITIONS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _REQUESTS: Final = "/apis/autoscaling.x-k8s.io/v1/provisioningrequests"
 
 
@@ -72,6 +77,41 @@ def take_queueing(api: Api) -> QueueObjects:
     return QueueObjects(
         items(f"{API_PATH}/clusterqueues"), items(f"{API_PATH}/localqueues"), items(_REQUESTS)
     )
+
+
+def read_controller(api: Api) -> tuple[Mapping[str, Any], str, Sequence[str]] | None:
+    """Return configuration, image and arguments of the controller of the cluster's Kueue; None if there is no
+    configuration.
+
+    Raises:
+        ApiError: the API server does not answer, or denies access to the ConfigMap.
+    """
+    found = installation(part(_readable(api, f"{_DEFINITIONS}/{DEFINITION}"), "spec"))
+    data = part(api.find(f"/api/v1/namespaces/{found.namespace}/configmaps/{found.config_map}") or {}, "data")
+    deployment = f"/apis/apps/v1/namespaces/{found.namespace}/deployments/{found.deployment}"
+    return controller_of(data, part(_readable(api, deployment), "spec")) if data else None
+
+
+def _readable(api: Api, path: str) -> Mapping[str, Any]:
+    """Return an object; empty if there is none, or the user may not read it."""
+    try:
+        return api.find(path) or {}
+    except ApiError as error:
+        if error.status != HTTPStatus.FORBIDDEN:
+            raise
+        return {}
+
+
+def kueue_differences(api: Api, declaration: Cluster) -> Iterator[str]:
+    """Yield a sentence for each setting of an existing Kueue that differs from those that the queues depend
+    on."""
+    try:
+        controller = read_controller(api)
+    except ApiError as error:
+        yield f"The settings of the cluster's Kueue are unknown: {error}"
+        return
+    if controller is not None:
+        yield from (str(item.fault) for item in differences(declaration, *controller))
 
 
 def queue_statuses(
@@ -244,6 +284,7 @@ class StatusSource:
     Attributes:
         metrics: the metrics that it collects; None for none.
         cluster: its own cluster; None for an existing one.
+        existing_kueue: its declaration, if its queues are those of an existing Kueue; else None.
     """
 
     name: str
@@ -253,9 +294,12 @@ class StatusSource:
     api: Api
     metrics: MetricSources | None = None
     cluster: OwnCluster | None = None
+    existing_kueue: Cluster | None = None
 
 
-def source(name: str, exported: Mapping[str, Any], outputs: Mapping[str, Any]) -> StatusSource:
+def source(
+    name: str, exported: Mapping[str, Any], outputs: Mapping[str, Any], declaration: Cluster | None = None
+) -> StatusSource:
     """Return the source of a stack's status.
 
     Args:
@@ -274,7 +318,12 @@ def source(name: str, exported: Mapping[str, Any], outputs: Mapping[str, Any]) -
         api=api,
         metrics=metric_sources(recording),
         cluster=_own_cluster(name, exported["deployment"]),
+        existing_kueue=declaration if declaration and _is_existing(declaration.addons.kueue) else None,
     )
+
+
+def _is_existing(kueue: Kueue | None) -> bool:
+    return kueue is not None and not kueue.is_installed
 
 
 def _own_cluster(name: str, deployment: Mapping[str, Any]) -> OwnCluster | None:
@@ -310,6 +359,7 @@ def read(source: StatusSource) -> Status:
         if source.state.may_be_stopped and _is_stopped(source.cluster):
             raise OperationError(access.asleep_message(source.name)) from None
         raise
+    declaration = source.existing_kueue
     has_gpus = any(pool.accelerator is not None for pool in source.profile.pools)
     return status(
         source,
@@ -317,6 +367,7 @@ def read(source: StatusSource) -> Status:
         queueing,
         now,
         gpus=gpu_status(source.metrics) if has_gpus else None,
+        kueue=tuple(kueue_differences(source.api, declaration)) if declaration else (),
         spent=report(record, start, "pool") if record else None,
     )
 
@@ -328,6 +379,7 @@ def status(
     now: datetime,
     *,
     gpus: GpuStatus | None = None,
+    kueue: tuple[str, ...] = (),
     spent: Report | None = None,
 ) -> Status:
     """Derive the status.
@@ -335,6 +387,7 @@ def status(
     Args:
         queueing: Kueue's objects.
         gpus: use of the GPUs.
+        kueue: differences of an existing Kueue's settings, as sentences.
         spent: recorded costs; None without a record.
     """
     profile = source.profile
@@ -373,6 +426,7 @@ def status(
         queues=queues,
         reservations=tuple(_reservations(source.rates, snapshot, running)),
         others=other_queues(queueing, source.state.queues),
+        kueue=kueue,
         gpus=gpus,
         cost=_cost(nodes, source.rates, spent, now),
     )

@@ -195,6 +195,8 @@ class Status(DocumentPart):
     """Requested reservations."""
     others: tuple[OtherQueue, ...] = ()
     """Other ClusterQueues in the cohorts of the stack's."""
+    kueue: tuple[str, ...] = ()
+    """Settings of an existing Kueue that differ from those that the queues depend on, as sentences."""
     gpus: GpuStatus | None
     """Use of the GPUs; null for a cluster without GPU pools."""
     cost: CostStatus
@@ -231,6 +233,7 @@ def tables(status: Status) -> RenderableType:
         *_queues(status.queues, status.time),
         *(Text(_reservation(item, status.time)) for item in status.reservations),
         *_others(status.others),
+        *(Text(f"The cluster's Kueue, {sentence}") for sentence in status.kueue),
         *map(Text, _gpus(status.gpus)),
         *map(Text, _cost(status)),
         Text(_expiry(status)),

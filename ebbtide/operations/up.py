@@ -150,7 +150,7 @@ def _id_of(resource: Mapping[str, Any], deployment: Mapping[str, Any]) -> str | 
 
 
 _NAMESPACE: Final = "kubernetes:core/v1:Namespace"
-_EXISTING_KUEUE: Final = "ebbtide:addons:ExistingKueue"
+_EXISTING_ADD_ON: Final = "ebbtide:addons:ExistingAddOn"
 _UNKNOWN: Final = "existing namespaces are unknown"
 _QUIET: Final = frozenset({"same", "read", "read-replacement", "replace"})
 _OWN: Final = ("ebbtide:", "pulumi:")
@@ -256,7 +256,7 @@ class Update:
 
         The provider refuses to create what exists as well, but after other changes. Without an output
         `kubeconfig`, as before the first update on an existing cluster, and where the program reads an
-        existing Kueue, the engine's preview comes first. If the cluster does not answer, there are no
+        existing add-on, the engine's preview comes first. If the cluster does not answer, there are no
         messages.
 
         Args:
@@ -280,19 +280,19 @@ class Update:
             for resource in new
             if (item := _kueue_object(resource)) is not None and item not in own.objects
         }
-        reads_kueue = any(resource.type == _EXISTING_KUEUE for resource in recording)
-        if not (names or queueing or reads_kueue):
+        reads_add_on = any(resource.type == _EXISTING_ADD_ON for resource in recording)
+        if not (names or queueing or reads_add_on):
             return []
         outputs = self.stack.outputs()
         kubeconfig = outputs.get("kubeconfig")
-        if reads_kueue or not kubeconfig:
+        if reads_add_on or not kubeconfig:
             if any(resource.type in CLUSTERS and not resource.read for resource in recording):
                 return []
             preview = self.stack.preview()
             if preview.errors:
                 lines = explanation(self.stack.name, preview.errors, verbose=self.verbose)
                 return [*lines, "Nothing was changed: the preview of the update fails."]
-            for line in dict.fromkeys(preview.warnings) if reads_kueue else ():
+            for line in dict.fromkeys(preview.warnings) if reads_add_on else ():
                 self.log(f"Warning: {line}")
             kubeconfig = preview.kubeconfig
         try:

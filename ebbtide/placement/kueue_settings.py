@@ -6,20 +6,19 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final, cast
 
+import yaml
+
 from ebbtide.declaration.catalog.versions import PINS
 from ebbtide.declaration.cloud_kind import CloudKind
+from ebbtide.declaration.model.addons import Kueue
 from ebbtide.declaration.model.capacity import FlexStart
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.faults import Fault
 from ebbtide.placement.queue_objects import QUEUES_LABEL
 from ebbtide.values import durations
-from ebbtide.values.kueue_api import API_VERSION
 
-CONFIG_MAP: Final = "kueue-manager-config"
 CONFIG_KEY: Final = "controller_manager_config.yaml"
-DEPLOYMENT: Final = "kueue-controller-manager"
-"""ConfigMap, its key and Deployment of Kueue's chart and of its manifests (Kueue 0.19.2, charts/kueue and
-config/default)."""
+_WEBHOOK: Final = "-webhook-service"
 
 FAIR_SHARING: Final[Mapping[str, Any]] = {
     "preemptionStrategies": ["LessThanOrEqualToFinalShare", "LessThanInitialShare"]
@@ -59,6 +58,66 @@ def wait_for_pods(declaration: Cluster) -> timedelta:
 
 
 @dataclass(frozen=True, slots=True)
+class Installation:
+    """Names of an installed Kueue's objects, which begin with the name of its release in its chart and with
+    `kueue` in its manifests (Kueue 0.19.2, charts/kueue/templates/_helpers.tpl and config/default).
+
+    Attributes:
+        namespace: its namespace.
+        name: the beginning of their names.
+        versions: served versions of its API.
+    """
+
+    namespace: str = Kueue.spec.namespace
+    name: str = "kueue"
+    versions: tuple[str, ...] = ()
+
+    @property
+    def config_map(self) -> str:
+        """ConfigMap with the controller's configuration, under `CONFIG_KEY`."""
+        return f"{self.name}-manager-config"
+
+    @property
+    def deployment(self) -> str:
+        """Deployment of the controller."""
+        return f"{self.name}-controller-manager"
+
+
+DEFINITION: Final = next(iter(Kueue.spec.definitions))
+"""CustomResourceDefinition whose conversion webhook is the controller."""
+
+
+def installation(definition: Mapping[str, Any] | None) -> Installation:
+    """Return the installation that serves Kueue's kinds.
+
+    Args:
+        definition: spec of `DEFINITION`; None if it was not read.
+    """
+    if not definition:
+        return Installation()
+    versions = tuple(str(item["name"]) for item in definition.get("versions") or () if item.get("served"))
+    service = part(part(part(part(definition, "conversion"), "webhook"), "clientConfig"), "service")
+    if not str(service.get("name", "")).endswith(_WEBHOOK):
+        return Installation(versions=versions)
+    return Installation(str(service["namespace"]), str(service["name"]).removesuffix(_WEBHOOK), versions)
+
+
+def controller_of(
+    data: Mapping[str, str], spec: Mapping[str, Any]
+) -> tuple[Mapping[str, Any], str, Sequence[str]]:
+    """Return configuration, image and arguments of a controller.
+
+    Args:
+        data: data of its ConfigMap.
+        spec: spec of its Deployment; empty if unknown.
+    """
+    settings: Mapping[str, Any] = yaml.safe_load(data.get(CONFIG_KEY, "")) or {}
+    containers: Sequence[Mapping[str, Any]] = part(part(spec, "template"), "spec").get("containers") or ({},)
+    container = containers[0]
+    return settings, str(container.get("image", "its controller")), container.get("args") or ()
+
+
+@dataclass(frozen=True, slots=True)
 class Difference:
     """A setting of an existing Kueue that differs from those that the queues depend on.
 
@@ -71,8 +130,6 @@ class Difference:
     is_refused: bool = False
 
 
-_FIRST: Final = (0, 15)
-"""The first release with kueue.x-k8s.io/v1beta2 (Kueue, CHANGELOG-0.15.md)."""
 _WAITS: Final = (0, 19)
 """The first release that waits for pods by default (Kueue, CHANGELOG-0.19.md)."""
 _VISIBILITY_PORT: Final = 8082
@@ -149,24 +206,13 @@ def _refused(setting: str, problem: str, consequence: str, line: str) -> Differe
 
 def _versions(version: tuple[int, int] | None, image: str) -> Iterator[Difference]:
     tested = PINS["kueue"].version
-    if version is None:
-        fix = f"Ebbtide needs {_FIRST[0]}.{_FIRST[1]}.0 or later, and is tested with {tested}."
-        yield Difference(
-            Fault("image", f"The version of {image} is unknown.", "It may not serve v1beta2.", fix)
-        )
-    elif version < _FIRST:
-        yield Difference(
-            Fault(
-                "image",
-                f"Kueue {version[0]}.{version[1]} does not serve {API_VERSION}.",
-                "Its API server has no such kinds, and no queue could be created.",
-                f"Upgrade Kueue to {_FIRST[0]}.{_FIRST[1]}.0 or later; Ebbtide is tested with {tested}.",
-            ),
-            is_refused=True,
-        )
-    elif version != tuple(int(number) for number in tested.split(".")[:2]):
+    if version != tuple(int(number) for number in tested.split(".")[:2]):
         fix = f"Try the queues on a cluster that is not needed, or have Kueue at {tested}."
-        problem = f"Kueue {version[0]}.{version[1]} was not tested with Ebbtide."
+        problem = (
+            f"Kueue {version[0]}.{version[1]} was not tested with Ebbtide."
+            if version
+            else f"The version of {image} is unknown."
+        )
         yield Difference(Fault("image", problem, "Queues may behave differently.", fix))
 
 

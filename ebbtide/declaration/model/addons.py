@@ -51,6 +51,8 @@ class AddOnSpec:
         upstream_namespace: namespace of its own manifests, which an existing installation may be in, if it is
             another one; empty for none.
         untolerating: name of its pods that tolerate no taint, for messages; empty for none.
+        definitions: CustomResourceDefinitions that an existing installation has, with the version of each
+            that Ebbtide and members' work use.
     """
 
     name: str
@@ -63,6 +65,7 @@ class AddOnSpec:
     calls: str = ""
     upstream_namespace: str = ""
     untolerating: str = ""
+    definitions: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
     def footprint(self) -> Footprint:
@@ -102,8 +105,8 @@ class ReleasedAddOn(AddOn):
     """Digest of the version's chart for Kueue (`sha256:…`); for the others, the commit of the version's
     tag."""
     existing: bool = False
-    """True for an existing cluster that has the add-on: nothing is installed. Of Kueue, each preview reads
-    version and configuration."""
+    """True for an existing cluster that has the add-on: nothing is installed. Each preview reads the versions
+    of its kinds, and of Kueue the configuration."""
 
     @property
     def is_installed(self) -> bool:
@@ -145,6 +148,8 @@ class Kueue(ReleasedAddOn):
             Right("kueue.x-k8s.io", ("localqueues", "workloads"), READ),
             Right("visibility.kueue.x-k8s.io", ("localqueues/pendingworkloads",), ("get",)),
         ),
+        # v1beta2 since 0.15 (Kueue, CHANGELOG-0.15.md).
+        definitions={"resourceflavors.kueue.x-k8s.io": "v1beta2"},
     )
 
     replicas: Annotated[int, Field(strict=True, ge=1, le=3)] = 1
@@ -197,6 +202,7 @@ class Trainer(ReleasedAddOn):
             Right("trainer.kubeflow.org", ("trainingruntimes",), READ),
             Right("jobset.x-k8s.io", ("jobsets",), READ),
         ),
+        definitions={"trainjobs.trainer.kubeflow.org": "v1alpha1", "jobsets.jobset.x-k8s.io": "v1alpha2"},
     )
 
 
@@ -219,6 +225,7 @@ class Katib(ReleasedAddOn):
         # pkg/controller.v1beta1/suggestion), without tolerations (SuggestionConfig).
         calls="katib.kubeflow.org/deployment",
         untolerating="Katib's suggestions",
+        definitions={"experiments.kubeflow.org": "v1beta1"},
     )
 
 

@@ -11,17 +11,15 @@ from random import Random
 from statistics import median
 from typing import TYPE_CHECKING, Any, Final
 
-import yaml
-
 from ebbtide.clients.kubernetes import Api, ApiError
 from ebbtide.clients.kubernetes.objects import Object, condition, part
-from ebbtide.declaration.model.addons import Kueue
 from ebbtide.operations import replays
 from ebbtide.operations.ledger import Line, Record, find_record
+from ebbtide.operations.status import read_controller
 from ebbtide.operations.traces.existing import ExistingWork, PodRequests, read_existing
 from ebbtide.operations.traces.history import pod_seconds, pods_at_once
 from ebbtide.placement import Profile
-from ebbtide.placement.kueue_settings import CONFIG_KEY, CONFIG_MAP, FAIR_SHARING
+from ebbtide.placement.kueue_settings import FAIR_SHARING
 from ebbtide.placement.profile import PoolProfile
 from ebbtide.placement.queue_objects import layers
 from ebbtide.placement.queueing import (
@@ -69,7 +67,6 @@ _KINDS: Final = {
     "localqueues": "LocalQueue",
     "workloadpriorityclasses": "WorkloadPriorityClass",
 }
-_CONFIG_MAP: Final = f"/api/v1/namespaces/{Kueue.spec.namespace}/configmaps/{CONFIG_MAP}"
 _EARLIER: Final = 90 * 86400.0
 """Age of the oldest runs that count."""
 _SUFFIX: Final = re.compile(r"-(?:[0-9]+|[bcdfghjklmnpqrstvwxz2456789]{5})$")
@@ -241,11 +238,10 @@ def _objects(api: Api) -> tuple[Object, ...]:
 
 def _configuration(api: Api) -> Mapping[str, Any] | None:
     try:
-        found = api.find(_CONFIG_MAP)
+        found = read_controller(api)
     except ApiError:
         return None
-    written = part(found or {}, "data").get(CONFIG_KEY)
-    return yaml.safe_load(str(written)) if written else None
+    return found[0] if found else None
 
 
 def _nodes(api: Api, profile: Profile) -> dict[str, int] | None:

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 import yaml
 
-from components.addons.kueue import NAMESPACE, VISIBILITY_PORT, WEBHOOK_PORT
+from components.addons.kueue import VISIBILITY_PORT, WEBHOOK_PORT
 from ebbtide.clients.kubernetes import Api
 from ebbtide.declaration.catalog.versions import PINS
-from ebbtide.placement.kueue_settings import CONFIG_KEY, CONFIG_MAP, DEPLOYMENT
+from ebbtide.placement.kueue_settings import CONFIG_KEY, Installation
 from ebbtide.values.kueue_api import API_PATH, CONFIGURATION
 from ebbtide_rehearsal.cloud.provider import BEHIND
 from ebbtide_rehearsal.control_plane.plan import ControlPlaneTools
@@ -42,7 +42,10 @@ DECLARED: Declaration = {
     "teams": [{"name": "research"}],
     "addons": {"kueue": {"existing": True}},
 }
-CONFIG = f"/api/v1/namespaces/{NAMESPACE}/configmaps/{CONFIG_MAP}"
+NAMESPACE = "batch"
+RELEASE = "jobs"
+NAMES = Installation(NAMESPACE, f"{RELEASE}-kueue")
+CONFIG = f"/api/v1/namespaces/{NAMESPACE}/configmaps/{NAMES.config_map}"
 QUEUES = f"{API_PATH}/clusterqueues"
 THEIR_WORKLOADS = f"{API_PATH}/namespaces/theirs/workloads"
 
@@ -76,8 +79,8 @@ def shared(tmp_path: Path, request: pytest.FixtureRequest) -> Generator[Shared]:
 
 
 def _install(shared: Shared, tools: ControlPlaneTools, directory: Path) -> None:
-    """Install the chart as its owner does, for Jobs alone and on ports that GKE's control plane reaches, and
-    wait until the controller is ready."""
+    """Install the chart as its owner does, as another release in another namespace, for Jobs alone and on
+    ports that GKE's control plane reaches, and wait until the controller is ready."""
     config: Object = {
         **CONFIGURATION,
         "webhook": {"port": WEBHOOK_PORT},
@@ -94,10 +97,10 @@ def _install(shared: Shared, tools: ControlPlaneTools, directory: Path) -> None:
         "managerConfig": {"controllerManagerConfigYaml": yaml.safe_dump(config)},
         "webhookService": {"ports": [{"port": 443, "protocol": "TCP", "targetPort": WEBHOOK_PORT}]},
     }
-    chart = with_visibility_port(rendered(tools, values, NAMESPACE, directory))
+    chart = with_visibility_port(rendered(tools, values, NAMESPACE, directory, RELEASE))
     _apply(shared, [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}])
     _apply(shared, chart)
-    path = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/{DEPLOYMENT}"
+    path = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/{NAMES.deployment}"
     wait(lambda: shared.api.get(path)["status"].get("readyReplicas"), lambda ready: ready == 1, seconds=120)
 
 
@@ -158,7 +161,7 @@ def test_queues_are_added_to_an_existing_kueue(
     of others."""
     status, out = shared.up()
     assert status == 1
-    assert "The cluster has no Kueue in the namespace kueue-system." in out, out
+    assert "The cluster has no Kueue." in out, out
     _install(shared, chart_tools, tmp_path)
     _apply(shared, _theirs())
     (workload,) = wait(lambda: shared.api.items(THEIR_WORKLOADS), _is_admitted, seconds=120)
@@ -193,9 +196,9 @@ def test_queues_are_added_to_an_existing_kueue(
     assert (status, "created" in out) == (0, False), out
     _runs_a_job(shared)
     status, out = shared.site.run("status", confirmed=False)
-    assert "ClusterQueue theirs in cohort ml is not the stack's: 1 admitted, 0 waiting." in " ".join(
-        out.split()
-    )
+    out = " ".join(out.split())
+    assert "ClusterQueue theirs in cohort ml is not the stack's: 1 admitted, 0 waiting." in out
+    assert "The cluster's Kueue, fairSharing: Fair sharing is off." in out
     assert shared.api.items(THEIR_WORKLOADS)[0]["metadata"]["uid"] == workload["metadata"]["uid"]
 
     before = shared.api.get(f"{QUEUES}/theirs")["spec"]

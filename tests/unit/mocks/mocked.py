@@ -26,6 +26,7 @@ class Mocks(pulumi.runtime.Mocks):
 
     Attributes:
         resources: every resource that the program has made.
+        read: ids of the resources that the program has read.
         existing: by type, the state of a resource that the program reads, or that an earlier update stored.
         protected: names of the resources that the engine refuses to delete.
         retained: names of the resources that remain in the cloud when the engine deletes them.
@@ -34,6 +35,7 @@ class Mocks(pulumi.runtime.Mocks):
 
     def __init__(self) -> None:
         self.resources: list[MockResourceArgs] = []
+        self.read: list[str] = []
         self.existing: dict[str, dict[str, Any]] = {}
         self.protected: set[str] = set()
         self.retained: set[str] = set()
@@ -42,6 +44,7 @@ class Mocks(pulumi.runtime.Mocks):
     def new_resource(self, args: MockResourceArgs) -> tuple[str, dict[str, Any]]:
         """Return an id and the inputs, or the state of what is read."""
         if args.resource_id:
+            self.read.append(args.resource_id)
             return args.resource_id, self.existing[args.typ]
         self.resources.append(args)
         if args.typ == "pulumi:index:Stash":

@@ -1,7 +1,7 @@
 """Each add-on on Pulumi's mocks."""
 # pyright: reportUntypedFunctionDecorator=false, reportUnknownMemberType=false
 
-from typing import Any
+from typing import Any, Final
 
 import pulumi
 import pytest
@@ -11,7 +11,7 @@ from components.addons.add_on import AddOnArgs
 from components.addons.addons import Addons, AddonsArgs
 from components.addons.costs import Costs
 from components.addons.drivers import Drivers, DriversArgs
-from components.addons.existing_kueue import ExistingKueue, ExistingKueueError
+from components.addons.existing import ExistingAddOn, ExistingAddOnError, check_served
 from components.addons.katib import Katib
 from components.addons.kueue import Kueue
 from components.addons.pipeline_retries import ExistingPipelines, ExistingPipelinesArgs
@@ -20,6 +20,7 @@ from components.addons.queues import Queues, QueuesArgs
 from components.addons.teams import TeamResources, Tenant, TenantArgs
 from components.addons.trainer import Trainer
 from ebbtide.declaration.catalog.versions import PINS
+from ebbtide.declaration.model.addons import ADD_ONS
 from ebbtide.declaration.model.addons import Pipelines as DeclaredPipelines
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.declare import declare
@@ -206,25 +207,75 @@ def test_trainer(mocks: Mocks) -> None:
     assert runtimes["directory"].endswith(f"?ref={PINS['trainer'].commit}")
 
 
+_CRD: Final = "kubernetes:apiextensions.k8s.io/v1:CustomResourceDefinition"
+
+
+def _definition(
+    *versions: str, webhook: str = "kueue-webhook-service", namespace: str = "kueue-system"
+) -> Any:
+    """A CustomResourceDefinition as an API server has it, with the webhook that converts its kind."""
+    service = {"name": webhook, "namespace": namespace, "path": "/convert"}
+    return {
+        "spec": {
+            "conversion": {"strategy": "Webhook", "webhook": {"clientConfig": {"service": service}}},
+            "versions": [{"name": version, "served": True} for version in versions],
+        }
+    }
+
+
 def test_existing_kueue(mocks: Mocks) -> None:
-    """An installation that suits the queues is read alone; one that does not ends the program."""
+    """An installation of any name that suits the queues is read alone; one that does not ends the program."""
     config = {"integrations": {"frameworks": ["batch/job"]}}
     image = f"registry.k8s.io/kueue/kueue:v{PINS['kueue'].version}"
     spec = {"template": {"spec": {"containers": [{"image": image}]}}}
+    mocks.existing[_CRD] = _definition(
+        "v1beta1", "v1beta2", webhook="jobs-kueue-webhook-service", namespace="ml"
+    )
     mocks.existing["kubernetes:apps/v1:Deployment"] = {"spec": spec}
     mocks.existing["kubernetes:core/v1:ConfigMap"] = {"data": {CONFIG_KEY: yaml.safe_dump(config)}}
     declaration = declare(changed(GKE_EXISTING, addons={"kueue": {"existing": True}}))
 
     @pulumi.runtime.test
     def program() -> None:
-        ExistingKueue("existing", declaration)
+        ExistingAddOn("existing", ADD_ONS["kueue"].spec, declaration)
 
     program()
-    assert {args.typ for args in mocks.resources if args.custom and not args.resource_id} == set()
+    assert mocks.read == [
+        "resourceflavors.kueue.x-k8s.io",
+        "ml/jobs-kueue-manager-config",
+        "ml/jobs-kueue-controller-manager",
+    ]
+    assert not {args.typ for args in mocks.resources if args.custom}
     config["integrations"]["frameworks"] = ["pod"]
     mocks.existing["kubernetes:core/v1:ConfigMap"] = {"data": {CONFIG_KEY: yaml.safe_dump(config)}}
-    with pytest.raises(ExistingKueueError, match="batch/job is off"):
+    with pytest.raises(ExistingAddOnError, match=r"-manager in ml\):\n.*batch/job is off"):
         program()
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "version"),
+    [
+        ("kueue", "resourceflavors.kueue.x-k8s.io", "v1beta2"),
+        ("trainer", "trainjobs.trainer.kubeflow.org", "v1alpha1"),
+        ("trainer", "jobsets.jobset.x-k8s.io", "v1alpha2"),
+        ("katib", "experiments.kubeflow.org", "v1beta1"),
+    ],
+)
+def test_existing_kinds(mocks: Mocks, name: str, kind: str, version: str) -> None:
+    """The kinds of an existing add-on are read; one without the version that the stack uses is refused."""
+    spec = ADD_ONS[name].spec
+    mocks.existing |= {_CRD: {}, "kubernetes:apps/v1:Deployment": {}, "kubernetes:core/v1:ConfigMap": {}}
+    declaration = declare(changed(GKE_EXISTING, addons={name: {"existing": True}}))
+
+    @pulumi.runtime.test
+    def program() -> None:
+        Addons("addons", AddonsArgs(declaration=declaration, create_resources=_no_resources))
+
+    program()
+    assert kind in mocks.read
+    assert check_served(spec, kind, _definition("v1", version)["spec"]).versions == ("v1", version)
+    with pytest.raises(ExistingAddOnError, match=f"does not serve {version} of {kind}, only v1:"):
+        check_served(spec, kind, _definition("v1")["spec"])
 
 
 def test_existing_pipelines(mocks: Mocks) -> None:

@@ -8,20 +8,24 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+import yaml
 from rich.console import Console
 
 from ebbtide.analysis.costs.charges import BilledItem, Rates
-from ebbtide.clients.kubernetes import Api
+from ebbtide.clients.kubernetes import Api, ApiError
 from ebbtide.declaration.catalog.amounts import Amount
+from ebbtide.declaration.model.declare import declare
 from ebbtide.operations import access
 from ebbtide.operations.failures import OperationError
 from ebbtide.operations.ledger import Report, Sum
 from ebbtide.operations.state import ObjectReference
-from ebbtide.operations.status import QueueObjects, StatusSource, status
+from ebbtide.operations.status import QueueObjects, StatusSource, kueue_differences, status
 from ebbtide.operations.status_report import GpuStatus, Status, UnusedGpus, tables
 from ebbtide.operations.up import Update
 from ebbtide.operations.work import Snapshot
 from ebbtide.text import command_line
+from tests.contract.flips import GKE_EXISTING
+from tests.declarations import changed
 from tests.pages import output
 from tests.unit.operations.objects import NOW, PROFILE, STATE, Object, condition, made, node, pod
 
@@ -93,6 +97,43 @@ def test_queues_of_others_in_the_cohort_are_named() -> None:
     assert [item.name for item in found.others] == ["theirs"]
     lines = " ".join(_text(found).split())
     assert "ClusterQueue theirs in cohort ml is not the stack's: 3 admitted, 1,200 waiting." in lines
+
+
+def test_settings_of_an_existing_kueue_are_compared() -> None:
+    """The controller is found under any name; the differences are in the status, or why they are unknown."""
+    service = {"name": "jobs-kueue-webhook-service", "namespace": "batch"}
+    settings = {"integrations": {"frameworks": ["batch/job", "pod"]}, "fairSharing": {}}
+    objects: dict[str, Object] = {
+        "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/resourceflavors.kueue.x-k8s.io": {
+            "spec": {"conversion": {"webhook": {"clientConfig": {"service": service}}}}
+        },
+        "/api/v1/namespaces/batch/configmaps/jobs-kueue-manager-config": {
+            "data": {"controller_manager_config.yaml": yaml.safe_dump(settings)}
+        },
+    }
+
+    def find(path: str, **_: str) -> Object | None:
+        if "deployments" in path or not objects:
+            raise ApiError(403, "It is forbidden.")
+        return objects.get(path)
+
+    def compared() -> list[str]:
+        return list(kueue_differences(cast("Api", SimpleNamespace(find=find)), declaration))
+
+    declaration = declare(changed(GKE_EXISTING, addons={"kueue": {"existing": True}}))
+    found = compared()
+    assert [text.partition(":")[0] for text in found] == [
+        "image",
+        "waitForPodsReady.timeout",
+        "resources.excludeResourcePrefixes",
+        "visibilityServer.bindPort",
+    ]
+    report = status(_SOURCE, Snapshot(), QueueObjects(), NOW, kueue=tuple(found))
+    assert "The cluster's Kueue, waitForPodsReady.timeout: It is 30 minutes." in " ".join(
+        _text(report).split()
+    )
+    objects.clear()
+    assert compared() == ["The settings of the cluster's Kueue are unknown: It is forbidden."]
 
 
 def test_an_estimated_price_is_marked() -> None:

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 import yaml
 
-from components.addons.existing_kueue import ExistingKueueError, check
+from components.addons.existing import ExistingAddOnError, check
 from components.addons.kueue import configuration
 from ebbtide.declaration.model.declare import declare
-from ebbtide.placement.kueue_settings import CONFIG_KEY, Difference, differences
+from ebbtide.placement.kueue_settings import CONFIG_KEY, Difference, Installation, differences, installation
 from tests.contract.flips import GKE_EXISTING
 from tests.declarations import Declaration, changed
 
@@ -54,19 +54,18 @@ def test_defaults_of_kueue_are_warned_of() -> None:
 
 
 @pytest.mark.parametrize(
-    ("image", "path", "refused"),
+    ("image", "warned"),
     [
-        ("registry.k8s.io/kueue/kueue:v0.14.8", "image", True),
-        ("registry.k8s.io/kueue/kueue:v0.15.0", "image", False),
-        ("mcr.microsoft.com/oss/kueue@sha256:1", "image", False),
-        (IMAGE, "", False),
+        ("registry.k8s.io/kueue/kueue:v0.15.0", "Kueue 0.15 was not tested"),
+        ("mcr.microsoft.com/oss/kueue@sha256:1", "The version of mcr.microsoft.com/oss/kueue@sha256:1 is"),
+        (IMAGE, ""),
     ],
 )
-def test_versions_without_the_api_are_refused(image: str, path: str, refused: bool) -> None:  # noqa: FBT001
-    """Kueue serves v1beta2 from 0.15 on; another version than the tested one is a warning."""
+def test_untested_versions_are_warned_of(image: str, warned: str) -> None:
+    """Another version than the tested one is a warning."""
     listed = found(configuration(declare(QUEUED)), image)
-    assert list(listed) == [path] * bool(path)
-    assert all(item.is_refused is refused for item in listed.values())
+    assert [item.fault.problem.startswith(warned) for item in listed.values()] == [True] * bool(warned)
+    assert not any(item.is_refused for item in listed.values())
 
 
 @pytest.mark.parametrize(
@@ -115,11 +114,38 @@ def test_each_difference_is_found(
 
 def test_every_reason_is_in_one_refusal() -> None:
     """A program with an existing Kueue ends with all reasons; without its objects, nothing is said."""
-    spec = {"template": {"spec": {"containers": [{"image": "kueue:v0.13.0"}]}}}
+    arguments = ["--feature-gates=FlavorFungibility=false"]
+    spec = {"template": {"spec": {"containers": [{"image": IMAGE, "args": arguments}]}}}
     data = {CONFIG_KEY: yaml.safe_dump({"integrations": {"frameworks": ["pod"]}})}
     cluster = declare(QUEUED)
-    with pytest.raises(ExistingKueueError) as refused:
-        check(cluster, data, spec)
-    assert "Kueue 0.13 does not serve kueue.x-k8s.io/v1beta2" in str(refused.value)
+    with pytest.raises(ExistingAddOnError) as refused:
+        check(cluster, Installation(), data, spec)
+    assert "FlavorFungibility is off." in str(refused.value)
     assert "integrations.frameworks: batch/job is off." in str(refused.value)
-    assert not check(cluster, None, None)
+    assert not check(cluster, Installation(), None, None)
+
+
+@pytest.mark.parametrize(
+    ("service", "names"),
+    [
+        (None, ("kueue-system", "kueue-manager-config", "kueue-controller-manager")),
+        (
+            {"name": "else", "namespace": "x"},
+            ("kueue-system", "kueue-manager-config", "kueue-controller-manager"),
+        ),
+        (
+            {"name": "my-kueue-webhook-service", "namespace": "ml"},
+            ("ml", "my-kueue-manager-config", "my-kueue-controller-manager"),
+        ),
+    ],
+)
+def test_an_installation_is_found_by_its_webhook(service: Any, names: tuple[str, ...]) -> None:
+    """Names and namespace follow those of the service that converts the kinds; without one, the defaults."""
+    webhook = {"webhook": {"clientConfig": {"service": service}}} if service else {}
+    definition = {
+        "conversion": webhook,
+        "versions": [{"name": "v1beta1", "served": False}, {"name": "v1beta2", "served": True}],
+    }
+    it = installation(definition)
+    assert (it.namespace, it.config_map, it.deployment) == names
+    assert it.versions == ("v1beta2",)
