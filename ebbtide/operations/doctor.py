@@ -20,7 +20,7 @@ from ebbtide.clients.clouds.interfaces import Account
 from ebbtide.declaration.catalog.versions import PINS
 from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.project import yaml_file
-from ebbtide.declaration.providers.needs import Need, needs_of
+from ebbtide.declaration.providers.needs import Need, needs_of, unknown
 from ebbtide.errors import EbbtideError
 from ebbtide.operations import access
 from ebbtide.operations.backend import Backend
@@ -95,11 +95,14 @@ def examine(
     for account, login in logins.items():
         yield login
         if account in reached:
-            yield from _account(account, _needs(recording, account.cloud))
+            yield from _account(account, needs_of(_types(recording, account.cloud)))
         else:
             yield from (
                 Finding(it, "skipped", f"There is no access to {account}.") for it in ("APIs", "rights")
             )
+    if types := unknown(it for account in reached for it in _types(recording, account.cloud)):
+        message = f"The needs of {and_list(types)} are not known."
+        yield from (Finding(it, "skipped", message) for it in ("APIs", "rights"))
     yield _quotas(files.stack, reached, quotas)
     yield _clock()
 
@@ -206,9 +209,9 @@ def _login(account: Account) -> Finding:
     return Finding("login", "ok", f"{account} answers.")
 
 
-def _needs(recording: Recording, cloud: CloudKind) -> list[Need]:
-    tokens = dict.fromkeys(item.type for item in recording if item.type.startswith(_PREFIXES[cloud]))
-    return needs_of(tokens)
+def _types(recording: Recording, cloud: CloudKind) -> list[str]:
+    """Return the types of a cloud's resources that the stack creates."""
+    return [item.type for item in recording if item.type.startswith(_PREFIXES[cloud]) and not item.read]
 
 
 def _account(account: Account, needs: Sequence[Need]) -> Iterator[Finding]:

@@ -32,12 +32,18 @@ class Need:
 
 def needs_of(tokens: Iterable[str]) -> list[Need]:
     """Return the needs of resource types, without duplicates; none for types that are not in the table."""
-    rows = _rows()
-    return list(dict.fromkeys(need for token in tokens for need in rows.get(token, ())))
+    known = rows()
+    return list(dict.fromkeys(need for token in tokens for need in known.get(token, ())))
+
+
+def unknown(tokens: Iterable[str]) -> list[str]:
+    """Return the resource types that are not in the table, such as those of a user's own program."""
+    return sorted(set(tokens) - rows().keys())
 
 
 @cache
-def _rows() -> Mapping[str, list[Need]]:
+def rows() -> Mapping[str, list[Need]]:
+    """Return the rows of the table by resource type."""
     result: dict[str, list[Need]] = {}
     text = (resources.files("ebbtide.declaration.providers") / "schemas" / "needs.csv").read_text()
     for row in csv.DictReader(text.splitlines()):
