@@ -1,5 +1,6 @@
 """Settings of all tests, and the deselection of those that read released manifests."""
 
+import gc
 import sys
 from collections.abc import Iterator
 from contextlib import nullcontext
@@ -49,6 +50,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     output: dict[str, int] | None = getattr(config, "workeroutput", None)  # of a process of `-n`
     if output is not None:
         output["released"] = len(deselected)
+
+
+def pytest_collection_finish() -> None:
+    """Spare the garbage collector the modules, which remain, and most of its runs over young objects."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 10, 10)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -2,7 +2,7 @@
 
 import gc
 import json
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +12,17 @@ from tests.repository import ROOT, declaration
 
 
 def synth(declaration: dict[str, Any], *, stack: str = "test") -> Recording:
-    """Record the resources that `__main__.py` creates for a declaration in YAML's form."""
-    config = {"ebbtide:cluster": json.dumps(declaration)}
+    """Record the resources that `__main__.py` creates for a declaration in YAML's form.
+
+    Recordings are read-only, and many tests look at the same one: a test that patches the program needs a
+    declaration of its own.
+    """
+    return _recorded(json.dumps(declaration), stack)
+
+
+@lru_cache(maxsize=32)
+def _recorded(declaration: str, stack: str) -> Recording:
+    config = {"ebbtide:cluster": declaration}
     recording = record(ROOT, project="ebbtide", stack=stack, config=config)
     # The run's tasks and resources are garbage in cycles. The SDK scans all tasks of the process in each run.
     gc.collect(1)

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -33,8 +34,13 @@ def _run(*words: str, cwd: Path = ROOT, **environment: str) -> str:
     return done.stdout
 
 
+@cache
+def _help(command: str = "") -> str:
+    return _run(*command.split(), "--help")
+
+
 def _summaries() -> dict[str, str]:
-    lines = _run("--help").partition("\n\nReview:\n")[2].splitlines()
+    lines = _help().partition("\n\nReview:\n")[2].splitlines()
     return {name: text for line in lines if line[:2] == "  " for name, text in [line.split(maxsplit=1)]}
 
 
@@ -48,14 +54,14 @@ def test_summaries_fit() -> None:
 @pytest.mark.parametrize("command", ["", *EXAMPLES])
 def test_help_fits(command: str) -> None:
     """No line of any help is longer than the terminal is wide."""
-    lines = _run(*command.split(), "--help").splitlines()
+    lines = _help(command).splitlines()
     assert [line for line in lines if len(line) > _COLUMNS] == []
 
 
 @pytest.mark.parametrize("command", EXAMPLES)
 def test_help_ends_with_an_example(command: str) -> None:
     """The example is printed line by line, and begins as this environment's command does."""
-    _, _, example = _run(*command.split(), "--help").partition("\n  Example:\n")
+    _, _, example = _help(command).partition("\n  Example:\n")
     assert example.startswith(f"    {command_line(*command.split())}")
     assert shlex.split(example.replace("\\\n", "")) == shlex.split(
         f"{command_line()} {EXAMPLES[command]}".replace("\\\n", "")
@@ -77,7 +83,7 @@ def test_examples_run(tmp_path: Path) -> None:
 def test_options_of_other_examples_exist(command: str) -> None:
     """An example that needs a cluster or a cloud names no option that its command does not have."""
     options = [word for word in shlex.split(EXAMPLES[command]) if word.startswith("-")]
-    assert [option for option in options if f"{option} " not in _run(*command.split(), "--help")] == []
+    assert [option for option in options if f"{option} " not in _help(command)] == []
 
 
 def test_version() -> None:
@@ -102,7 +108,7 @@ def _completed(words: str) -> list[str]:
 
 def test_commands_are_in_groups() -> None:
     """The help lists the commands by what they are for."""
-    lines = _run("--help").splitlines()
+    lines = _help().splitlines()
     groups = [line for line in lines if line.endswith(":") and line[0] != " "]
     assert groups == ["Options:", "Review:", "Cluster:", "Work:", "Rehearsal:"]
 

@@ -39,7 +39,7 @@ def test_a_stack_resolves_each_pool_once(monkeypatch: pytest.MonkeyPatch) -> Non
         return find_machine(cloud, name)
 
     monkeypatch.setattr("ebbtide.declaration.model.resolved_pool.find_machine", find)
-    synth(GKE)
+    synth(changed(GKE, name="resolved-once"))
     assert found == [pool["machine"] for pool in GKE["pools"]]
 
 
