@@ -21,7 +21,8 @@ from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.declare import whole_schema
 from ebbtide.declaration.model.pool import PoolField, pool_fields
 from ebbtide.declaration.model.rules.registry import RULES
-from ebbtide.declaration.project.diagnostics import OTHER_RULES, report_schema
+from ebbtide.declaration.project.diagnostics import OTHER_RULES, Report
+from ebbtide.values.documents import json_schema
 from ebbtide_rehearsal.scenarios.model import Scenario, built_in, read
 from ebbtide_rehearsal.tools.download import releases
 from ebbtide_rehearsal.tools.items import Tool, VersionRule
@@ -226,7 +227,7 @@ def declaration() -> str:
 
 def errors() -> str:
     """Return the page of the errors document: fields, and ids that docs/rules.md lacks."""
-    page = _described("Report", report_schema(), "Errors", _ERRORS)
+    page = _described("Report", json_schema(Report), "Errors", _ERRORS)
     others = [(f"`{rule}`", meaning) for rule, meaning in OTHER_RULES.items()]
     table = _table(("id", "requirement"), others)
     return (

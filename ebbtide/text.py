@@ -1,5 +1,6 @@
 """Text of messages: numbers, lists and similar names in sentences, and command lines that run as printed."""
 
+import functools
 import json
 import re
 import shlex
@@ -155,6 +156,7 @@ def requirements(extras: Collection[str]) -> list[str]:
     return [*dict.fromkeys(own), *others]
 
 
+@functools.cache
 def outdated() -> str:
     """Return an error message if an installed package is older than Ebbtide requires; empty if none is.
 

@@ -2,6 +2,7 @@
 
 import importlib
 from enum import StrEnum
+from types import FunctionType
 from typing import Annotated, Final
 
 import typer
@@ -28,14 +29,14 @@ _SCHEMAS: Final = {
     SchemaOf.DECLARATION: ("ebbtide.declaration.model.declare", "declaration_schema"),
     SchemaOf.STACK: ("ebbtide.analysis.preview.stack_files", "stack_schema"),
     SchemaOf.POLICY: ("ebbtide.analysis.policy.check", "policy_schema"),
-    SchemaOf.PREVIEW: ("ebbtide.analysis.preview.report", "preview_schema"),
-    SchemaOf.REVIEW: ("ebbtide.analysis.review.report", "review_schema"),
-    SchemaOf.STATUS: ("ebbtide.operations.status_report", "status_schema"),
-    SchemaOf.DRIFT: ("ebbtide.analysis.drift.report", "drift_schema"),
-    SchemaOf.REAP: ("ebbtide.operations.reap", "reap_schema"),
-    SchemaOf.ERRORS: ("ebbtide.declaration.project.diagnostics", "report_schema"),
+    SchemaOf.PREVIEW: ("ebbtide.analysis.preview.report", "Preview"),
+    SchemaOf.REVIEW: ("ebbtide.analysis.review.report", "AnyReview"),
+    SchemaOf.STATUS: ("ebbtide.operations.status_report", "Status"),
+    SchemaOf.DRIFT: ("ebbtide.analysis.drift.report", "Drift"),
+    SchemaOf.REAP: ("ebbtide.operations.reap", "Reaping"),
+    SchemaOf.ERRORS: ("ebbtide.declaration.project.diagnostics", "Report"),
 }
-"""Module and function of each schema."""
+"""Module of each schema, and its function or the type of the document."""
 
 
 def schema(
@@ -53,6 +54,9 @@ def schema(
     """
     import json  # noqa: PLC0415
 
-    module, function = _SCHEMAS[document]
-    text = json.dumps(getattr(importlib.import_module(module), function)(), indent=2) + "\n"
-    write(text, out)
+    from ebbtide.values.documents import json_schema  # noqa: PLC0415
+
+    module, name = _SCHEMAS[document]
+    member = getattr(importlib.import_module(module), name)
+    written = member() if isinstance(member, FunctionType) else json_schema(member)
+    write(json.dumps(written, indent=2) + "\n", out)

@@ -265,12 +265,6 @@ def check_clock() -> None:
         )
 
 
-def reap_schema() -> dict[str, Any]:
-    """Return the JSON Schema of the document."""
-    schema = Reaping.model_json_schema(mode="serialization")
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
-
-
 def expired(
     backend: Backend, now: datetime, unmanaged: Iterable[Unmanaged] = (), notes: Iterable[str] = ()
 ) -> Reaping:

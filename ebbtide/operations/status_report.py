@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
@@ -201,12 +201,6 @@ class Status(DocumentPart):
     """Use of the GPUs; null for a cluster without GPU pools."""
     cost: CostStatus
     """Cost."""
-
-
-def status_schema() -> dict[str, Any]:
-    """Return the JSON Schema of the document."""
-    schema = Status.model_json_schema(mode="serialization")
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
 
 
 _SHOWN: Final = 10

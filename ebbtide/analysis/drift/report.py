@@ -115,9 +115,3 @@ def fingerprint(resources: Iterable[ResourceDrift], unowned: Iterable[UnownedRes
     counts.update(("unowned", "", resource.kind) for resource in unowned)
     shape = "\n".join(f"{number} {' '.join(key)}" for key, number in sorted(counts.items()))
     return hashlib.sha256(shape.encode()).hexdigest()[:16] if counts else ""
-
-
-def drift_schema() -> dict[str, Any]:
-    """Return the JSON Schema of the document."""
-    schema = Drift.model_json_schema(mode="serialization")
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}

@@ -422,9 +422,3 @@ class Preview(DocumentPart):
     """Numbers of resources."""
     findings: tuple[FindingReport, ...] = ()
     """Broken policy rules: mandatory, then advisory, then excepted ones."""
-
-
-def preview_schema() -> dict[str, Any]:
-    """Return the JSON Schema of the document."""
-    schema = Preview.model_json_schema(mode="serialization")
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}

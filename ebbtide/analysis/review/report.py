@@ -1,8 +1,6 @@
 """The document of a review, for its renderings and other programs."""
 
-from typing import Any, Final, Literal, Self
-
-from pydantic import TypeAdapter
+from typing import Any, Final, Literal, Self, TypeAlias
 
 from ebbtide.analysis.preview.report import CloudQuotaReport, CostReport, FindingReport, Preview
 from ebbtide.declaration.project.diagnostics import FaultReport
@@ -144,8 +142,5 @@ class FailedReview(DocumentPart):
     """Errors in the order of the file."""
 
 
-def review_schema() -> dict[str, Any]:
-    """Return the JSON Schema of the document."""
-    documents: TypeAdapter[Review | FailedReview] = TypeAdapter(Review | FailedReview)
-    schema = documents.json_schema(mode="serialization")
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+AnyReview: TypeAlias = Review | FailedReview
+"""A review, in the document of `--format json`."""

@@ -16,12 +16,13 @@ from pydantic_core import PydanticCustomError
 from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.faults import DeclarationError
 from ebbtide.values import durations
+from ebbtide.values.documents import Described
 
 _Read = TypeVar("_Read")
 _Written = TypeVar("_Written")
 
 if TYPE_CHECKING:
-    _Model = BaseModel
+    _Model = Described
 
     class Converted(Generic[_Read, _Written]):
         """A field whose constructor argument has the second type, and whose attribute has the first.
@@ -53,7 +54,7 @@ else:
                 faults = shape_faults(cls, error, written)
                 raise DeclarationError(faults, subject=f"{cls.__name__}(…)") from error
 
-    class _Model(BaseModel, metaclass=_Refusing):
+    class _Model(Described, metaclass=_Refusing):
         pass
 
     class Converted:
@@ -78,8 +79,8 @@ class Declared(_Model):
         alias_generator=lambda name: to_camel(name.removesuffix("_")),
         validate_by_name=True,
         validate_by_alias=True,
-        use_attribute_docstrings=True,
         allow_inf_nan=False,
+        defer_build=True,  # a part that is declared in a whole is validated by the whole
     )
 
     def __copy__(self) -> Self:

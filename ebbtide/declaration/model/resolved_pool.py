@@ -4,8 +4,6 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any, Final
 
-from pydantic import ConfigDict
-
 from ebbtide.declaration.catalog.accelerators import AMD, chips_of, is_tpu, partitions, vendor
 from ebbtide.declaration.catalog.amounts import PricedNode
 from ebbtide.declaration.catalog.clouds import (
@@ -40,8 +38,6 @@ _WORK_DISK_GIB: Final = 100
 
 class ResolvedPool(Pool):
     """A complete pool, and every fact that is derived from it. A changed copy is a `Pool`."""
-
-    model_config = ConfigDict(defer_build=True, use_attribute_docstrings=False)
 
     site: Site
     """Site of its cluster."""

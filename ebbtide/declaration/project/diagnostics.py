@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from textwrap import fill
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from ebbtide.declaration.model.faults import DeclarationError, Fault
 from ebbtide.declaration.model.shape.findings import may_depend_on
@@ -77,12 +77,6 @@ class Report(DocumentPart):
     def json_document(self) -> str:
         """The document as JSON."""
         return self.model_dump_json(indent=2)
-
-
-def report_schema() -> dict[str, Any]:
-    """Return the JSON Schema of the document."""
-    schema = Report.model_json_schema(mode="serialization")
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
 
 
 def declaration_report(

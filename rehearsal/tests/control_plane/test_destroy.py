@@ -13,9 +13,10 @@ import pytest
 from rich.console import Console
 
 from ebbtide.analysis.preview.stack_files import read_stack
-from ebbtide.operations.status_report import status_schema
+from ebbtide.operations.status_report import Status
 from ebbtide.placement import Profile
 from ebbtide.text import command_line
+from ebbtide.values.documents import json_schema
 from ebbtide.work.jobs import job
 from ebbtide_rehearsal.cloud.running import CloudSettings
 from ebbtide_rehearsal.control_plane.stages import RUNS_FOR
@@ -111,7 +112,7 @@ def _shows_its_status(on: Stage) -> None:
     assert "of free quota in flavor cpu-spot, held by first (3 CPU)" in " ".join(out.split())
     status, out, errors = _ended(_ebbtide(on, "status", "--format", "json"))
     document = json.loads(out)
-    jsonschema.validate(document, status_schema())
+    jsonschema.validate(document, json_schema(Status))
     assert (status, errors, document["version"]) == (0, "", "ebbtide.dev/status/v1")
     assert document["cost"]["usd_per_hour"] > document["cost"]["always_usd_per_hour"] >= 0
     watching = _ebbtide(on, "status", "--watch")

@@ -13,7 +13,8 @@ from ebbtide.analysis.recording.record import record
 from ebbtide.cli import entry_point
 from ebbtide.cli.error_output import explain
 from ebbtide.declaration.model.faults import DeclarationError, Fault
-from ebbtide.declaration.project.diagnostics import report_schema
+from ebbtide.declaration.project.diagnostics import Report
+from ebbtide.values.documents import json_schema
 
 _FAULTS = [
     Fault(
@@ -133,4 +134,4 @@ def test_the_handler_raises_no_other_error(capsys: pytest.CaptureFixture[str]) -
 def test_the_document_matches_its_schema() -> None:
     """The JSON document of errors is valid under the schema that `ebbtide schema errors` prints."""
     report = explain(DeclarationError(_FAULTS)).report
-    jsonschema.validate(json.loads(report.json_document()), report_schema())
+    jsonschema.validate(json.loads(report.json_document()), json_schema(Report))

@@ -11,9 +11,10 @@ from typer.testing import CliRunner, Result
 
 from ebbtide.analysis.markdown import LIMIT
 from ebbtide.analysis.review import markdown
-from ebbtide.analysis.review.report import FailedReview, review_schema
+from ebbtide.analysis.review.report import AnyReview, FailedReview
 from ebbtide.cli.entry_point import app
 from ebbtide.declaration.project.diagnostics import FaultReport
+from ebbtide.values.documents import json_schema
 from tests.html_pages import parsed, text_of
 from tests.repository import commit_all, git
 
@@ -330,7 +331,7 @@ def test_errors_replace_an_earlier_review(project: Path, tmp_path: Path, format_
     assert "PASS" not in text
     if format_ == "json":
         document = json.loads(text)
-        jsonschema.validate(document, review_schema())
+        jsonschema.validate(document, json_schema(AnyReview))
         assert (document["stack"], document["verdict"]) == ("dev", "fail")
         assert [error["line"] for error in document["errors"]] == [4, 5]
     elif format_ == "html":

@@ -11,8 +11,9 @@ from pulumi import Output, ResourceOptions
 from pydantic import ValidationError
 
 from ebbtide.analysis.preview.build_report import preview_of
-from ebbtide.analysis.preview.report import VERSION, Preview, ResourceReport, preview_schema
+from ebbtide.analysis.preview.report import VERSION, Preview, ResourceReport
 from ebbtide.analysis.recording.recording import Recording
+from ebbtide.values.documents import json_schema
 from tests.unit.recording.programs import Part, network, run
 
 
@@ -186,7 +187,7 @@ def test_the_document_is_its_schema(preview: Preview) -> None:
     assert Preview.model_validate_json(text) == preview
     with pytest.raises(ValidationError):
         Preview.model_validate({**json.loads(text), "extra": 1})
-    schema = preview_schema()
+    schema = json_schema(Preview)
     assert schema["properties"]["version"]["const"] == VERSION
     parts: list[dict[str, Any]] = [schema, *schema["$defs"].values()]
     undocumented = [
