@@ -35,7 +35,7 @@ from ebbtide_rehearsal.tools import download as tools_cache
 from ebbtide_rehearsal.tools.find import ensure
 from ebbtide_rehearsal.tools.items import ToolError
 from ebbtide_rehearsal.tools.progress import narration
-from tests import minimal_manifests
+from tests.repository import ROOT
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +87,9 @@ RELEASED: Final = {
 KUBEFLOW: Final = (PIPELINES_CLUSTER, PIPELINES, KATIB)
 
 _MINIMAL: Final = {
-    PIPELINES_CLUSTER: minimal_manifests.PIPELINES_CLUSTER,
-    PIPELINES: minimal_manifests.PIPELINES,
-    KATIB: minimal_manifests.KATIB,
+    PIPELINES_CLUSTER: "kfp-cluster-scoped.yaml",
+    PIPELINES: "kfp-platform-agnostic.yaml",
+    KATIB: "katib-standalone.yaml",
 }
 _minimal = ContextVar("minimal", default=False)
 
@@ -117,6 +117,15 @@ def _read(path: Path) -> tuple[Object, ...]:
     digest = hashlib.sha256(content).hexdigest()
     if digest != RELEASED[path.name].sha256:
         raise ToolError(f"{path} is not the released {path.name}: its SHA-256 is {digest}.")
+    return _objects(content)
+
+
+@cache
+def _read_minimal(name: str) -> tuple[Object, ...]:
+    return _objects((ROOT / "tests" / "minimal_manifests" / _MINIMAL[name]).read_bytes())
+
+
+def _objects(content: bytes) -> tuple[Object, ...]:
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     return tuple(document for document in yaml.load_all(content, loader) if document)
 
@@ -129,7 +138,7 @@ def upstream(name: str) -> list[Object]:
         ToolError: the file is not the released one.
     """
     if _minimal.get():
-        return deepcopy(list(_MINIMAL[name]))
+        return deepcopy(list(_read_minimal(name)))
     path = path_of(name)
     if path is None:
         raise FileNotFoundError(f"{name} is not on this machine: `make manifests` renders it.")

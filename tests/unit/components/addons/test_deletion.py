@@ -8,7 +8,6 @@ from components.addons import katib, pipelines
 from components.addons.patches import SKIP_AWAIT, Object, Patch, is_deleted_with_cluster, name_of, pod_spec
 from ebbtide.declaration.model.addons import Pipelines
 from tests.manifests import HOME, KATIB, PIPELINES, PIPELINES_CLUSTER, after, upstream
-from tests.minimal_manifests import PIPELINES_SERVICES
 
 pytestmark = pytest.mark.usefixtures("minimal_and_released")
 
@@ -22,7 +21,10 @@ ADDONS: dict[str, tuple[tuple[str, ...], Sequence[Patch], dict[str, str], set[st
         (PIPELINES_CLUSTER, PIPELINES),
         PIPELINES_PATCHES,
         {"mysql-pv-claim": "mysql", "seaweedfs-pvc": "seaweedfs"},
-        set(PIPELINES_SERVICES),
+        {
+            *("cache-server", "metadata-envoy-service", "metadata-grpc-service", "ml-pipeline", "mysql"),
+            *("ml-pipeline-ui", "ml-pipeline-visualizationserver", "seaweedfs"),
+        },
         "kubeflow",
     ),
     "katib": (
