@@ -48,7 +48,6 @@ class Commands:
     """Commands on a stack that stays as declared.
 
     Attributes:
-        environment: their environment.
         project: their directory.
     """
 

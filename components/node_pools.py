@@ -73,7 +73,6 @@ def node_pools(
         component: the cloud's component.
         name: prefix of the pools' resource names.
         pools: the arguments of each pool.
-        opts: options of each pool.
 
     Returns:
         The pools by declared name; for a replaced pool, its replacement.
@@ -170,7 +169,6 @@ class ImmutableInputs:
     """Immutable inputs of a cloud's node pools.
 
     Attributes:
-        cloud: the cloud.
         name: key of the component's input that has the pool's name.
         resource: type of the provider's resource, whose schema has immutable inputs.
         own: the immutable inputs that Ebbtide sets besides those of a pool's fields, each with its path in
@@ -208,7 +206,6 @@ class ImmutableInputs:
         """Return the immutable inputs of a pool by key; its component registers them for `changes`.
 
         Args:
-            name: name of the pool.
             mode: `System` or `User`.
             inputs: the pool's inputs under the SDK's names; values may be outputs.
             ignored: the provider's paths of inputs whose changes are ignored.

@@ -95,7 +95,6 @@ def deploy(declaration: Cluster, parent: pulumi.Resource | None = None, provider
     The provider of the other cloud is not loaded.
 
     Args:
-        declaration: the declaration.
         parent: the component that contains them. Default: the stack.
         providers: providers of the parent; without the cloud's own, one is created for the declared account.
 

@@ -61,7 +61,6 @@ def printable(text: str, *, one_line: bool = False) -> str:
     """Escape control characters as in JSON, since a terminal would obey them.
 
     Args:
-        text: the text.
         one_line: whether newlines are escaped, too.
     """
     escaped = _UNPRINTABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)

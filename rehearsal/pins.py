@@ -58,7 +58,6 @@ class Behind:
     """A pin and what is published.
 
     Attributes:
-        name: name of the pin.
         pinned: its version.
         newest: the newest release; None if the lookup failed.
         problem: why the lookup failed.
@@ -158,7 +157,6 @@ def move(name: str, version: str, digest: str = "") -> None:
     """Move a pin of a Go module to another version: its date, digest and commit, go.mod and go.sum.
 
     Args:
-        name: the pin.
         version: the new version, as the pin has it.
         digest: the digest of its chart; by default the one in its registry.
 

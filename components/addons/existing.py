@@ -101,7 +101,6 @@ def check_served(spec: AddOnSpec, kind: str, definition: Mapping[str, Any] | Non
     """Check that an existing add-on serves the version of a kind that the stack uses.
 
     Args:
-        spec: the add-on.
         kind: name of the CustomResourceDefinition.
         definition: its spec; None if it was not read.
 
@@ -124,8 +123,6 @@ def check(
     """Compare an existing Kueue with what the queues depend on, and log warnings.
 
     Args:
-        declaration: the declaration.
-        found: the installation.
         data: data of its ConfigMap; None if it was not read.
         spec: spec of its Deployment; None if it was not read.
 

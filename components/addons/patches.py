@@ -296,7 +296,6 @@ def holding(name: str, data: Mapping[str, Any]) -> Patch:
     """Replace a Secret's data, including the values that upstream publishes.
 
     Args:
-        name: name of the Secret.
         data: in base64, as in `data`.
     """
 

@@ -54,7 +54,6 @@ class SharedDisk:
     Attributes:
         source: the volume source in a PersistentVolume's spec.
         size_gib: its size; a nominal one for a bucket, which has none.
-        mount_options: of the mount.
         credentials: data of the Secret to mount it with, if it needs one.
     """
 
@@ -99,7 +98,6 @@ class TenantArgs:
     """Arguments of `Tenant`.
 
     Attributes:
-        team: the tenant.
         profile: the placement profile for workloads in its namespace.
         flavors: the flavors of its queues.
         resources: its cloud resources; None for a namespace without a team, such as `default`.

@@ -183,7 +183,6 @@ def pool_inputs(pool: ResolvedPool, *, subnet: pulumi.Input[str] | None, labels:
     """Return the inputs of an agent pool.
 
     Args:
-        pool: the pool.
         subnet: resource id of the nodes' subnet; None for AKS's own.
         labels: billing labels, which Azure calls tags.
     """

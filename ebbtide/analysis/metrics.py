@@ -37,7 +37,6 @@ class MetricSources:
     """The metrics of a cluster.
 
     Attributes:
-        cloud: the cloud.
         cluster: the cluster's name.
         location: its zone or region.
         gpus: whether a DCGM exporter measures GPUs.

@@ -30,7 +30,6 @@ class Quota:
     """A quota and the amount that the stack needs.
 
     Attributes:
-        cloud: the cloud.
         region: the region, or `global`.
         name: name in the cloud.
         amount: vCPUs, accelerators, or GB of disks.

@@ -60,8 +60,6 @@ class ProgressLines:
 
         Args:
             api: the cluster's API.
-            name: its name.
-            namespace: its namespace.
             profile: the cluster's profile.
             show: called with each line.
             note: called with what has to remain: why a running workload waits again; default: `show`.

@@ -127,7 +127,6 @@ def write_failure(report: "Report", options: Mapping[str, Any]) -> None:
 
     Args:
         report: the errors, which are also on standard error.
-        options: the options of the command.
     """
     from ebbtide.analysis.review.report import FailedReview  # noqa: PLC0415
 

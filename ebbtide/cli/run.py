@@ -119,9 +119,7 @@ def create(
 
     Args:
         name: name of the Job; empty for the folder's with a suffix.
-        command: the command.
         options: the shared options.
-        code: the folder.
         code_in: storage of the code.
         setup: commands of the shell before the command.
         replace: whether an existing Job of that name is deleted.

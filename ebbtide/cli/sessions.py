@@ -60,8 +60,6 @@ class _Session:
     """A session on the cluster.
 
     Attributes:
-        api: the cluster's API.
-        job: its Job.
         context: the kubeconfig's context; empty for the current one.
         profile: the cluster's profile; None if it is unknown.
         is_new: whether this command has created it.
@@ -88,7 +86,6 @@ class _Session:
         """Return the session of a name, or create one.
 
         Args:
-            kind: its kind.
             objects_of: returns the Job of a new session, and its dependent objects.
             name: its name; empty for a new one.
             code: the folder of its code.
@@ -217,7 +214,6 @@ class _Session:
         """Delete the Job after the end of a terminal, if it is the user's own and no other one is open.
 
         Args:
-            pod: the pod.
             terminal: name of the terminal.
         """
         from ebbtide.work.runs import sessions  # noqa: PLC0415

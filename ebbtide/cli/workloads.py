@@ -120,7 +120,6 @@ def with_shared_options(
     """Replace a command's `**options` with the shared options, for Typer.
 
     Args:
-        command: the command.
         without: names of shared options that it does not have.
     """
     own = [item for item in signature(command).parameters.values() if item.kind is not Parameter.VAR_KEYWORD]

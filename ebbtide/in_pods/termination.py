@@ -20,9 +20,6 @@ class Termination:
     A previously set handler is called after the flag is set. From the first signal until `stop()`, nothing
     else ends the process: the loop has to exit.
 
-    Args:
-        signals: the termination signals.
-
     Raises:
         ValueError: this is not the main thread, the only one in which Python handles signals.
     """

@@ -73,11 +73,7 @@ def _path(url: str) -> Path | None:
 
 
 def repaired(url: str) -> bool:
-    """Delete the empty files of attributes of a backend; return whether there were any.
-
-    Args:
-        url: URL of the backend.
-    """
+    """Delete the empty files of attributes of a backend; return whether there were any."""
     directory = _path(url)
     empty = [file for file in directory.rglob("*.attrs") if not file.stat().st_size] if directory else []
     for file in empty:

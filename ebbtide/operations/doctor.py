@@ -73,7 +73,6 @@ def examine(
     """Yield the findings of a stack.
 
     Args:
-        files: the stack's files.
         recording: the stack, recorded.
         name: the stack's name, with its organization if it has one.
         quotas: returns the quotas that are too low.

@@ -73,7 +73,6 @@ def machine_offer(cloud: CloudKind, written: str) -> MachineOffer:
     """Return the machine type that an item of an answer names.
 
     Args:
-        cloud: the cloud.
         written: a machine type, such as `n1-standard-4`; or an accelerator with an optional count, such as
             `t4` or `2 x L4`, for the machine with it that is cheapest on spot capacity and has 4 vCPUs and
             12 GiB for each accelerator. Without a count it is the smallest one.
@@ -156,7 +155,6 @@ class Answers:
     """The answers that a project is made of.
 
     Attributes:
-        cloud: the cloud.
         account: Google Cloud project, or Azure subscription.
         machines: machine types of the work pools.
         location: zone or region.
@@ -175,12 +173,7 @@ class Answers:
 
 
 def project_files(name: str, answers: Answers) -> dict[str, str]:
-    """Return the texts of a project's files by their paths.
-
-    Args:
-        name: the project's name.
-        answers: the answers.
-    """
+    """Return the texts of a project's files by their paths."""
     root = template(answers.cloud)
     files = {
         path.relative_to(root).as_posix(): path.read_text(encoding="utf-8")

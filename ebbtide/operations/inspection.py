@@ -104,7 +104,6 @@ def of_recording(recording: Recording, urns: Collection[str]) -> list[StoredData
     """Return the data of these resources of a deployed stack.
 
     Args:
-        recording: the stack.
         urns: URNs of the deleted resources.
     """
     return [
@@ -142,7 +141,6 @@ def stored_lines(stored: Iterable[StoredData], reached: Clouds | None = None) ->
     """List data that will be deleted, with what it contains by the cloud's own count; empty for none.
 
     Args:
-        stored: the data.
         reached: access to the clouds; None to connect with the user's credentials.
     """
     listed = list(stored)
@@ -198,7 +196,6 @@ class Inspection:
 
     Attributes:
         work: work that would end with the stack.
-        volumes: volumes of the cluster.
         error: reason why the cluster is unreachable; empty if it was reached.
         api: client of the cluster; None if it is unreachable.
         objects: users' objects that own cloud resources, in order of deletion.

@@ -39,7 +39,6 @@ class Line:
         end: seconds since 1970; for one that has not ended, the time of reading.
         is_open: whether it has not ended.
         uncertain: seconds by which the end may be earlier or later.
-        share: share of the node that it has.
         price: price of the node's hour; None if unknown.
         currency: currency of the price.
         estimated: whether the price is an estimate.

@@ -104,7 +104,6 @@ def plan_of(
 
     Args:
         before: the deployed stack.
-        files: the stack's files.
         replaced: logical names of the pools that are replaced by a new pool beside the old one.
         drain_timeout: time for work on those pools to finish; None for each pool's own.
         done: changes of an interrupted update that this one continues.

@@ -38,7 +38,6 @@ def upstreams(engine: Engine, types: Iterable[str]) -> dict[str, Upstream]:
     """Return the clouds' providers that a stack needs, by package.
 
     Args:
-        engine: the stack.
         types: types of the program's resources, besides those of the state.
 
     Raises:

@@ -89,7 +89,6 @@ def delete_unmanaged(
     """Delete resources; a failure does not stop the others. The expiry of each is read again before.
 
     Args:
-        unmanaged: the resources.
         log: called with a line for each resource.
         deletes_data: True to delete resources that hold data, too.
 

@@ -46,7 +46,6 @@ class Step:
         name: logical name.
         done: True once it is done.
         operation: the engine's operation, such as `create`.
-        urn: URN.
         changed: paths of the properties that caused it.
         is_unknown: True if only values that a preview does not know would replace the resource.
         removed: paths of the inputs that it removes: those at the top, and below others that replace it.
@@ -197,7 +196,6 @@ class Preview:
 
     Attributes:
         errors: its errors; empty if there are none.
-        warnings: its warnings.
         kubeconfig: the kubeconfig that the program uses; empty if it is unknown before the update.
     """
 

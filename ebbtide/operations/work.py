@@ -162,8 +162,6 @@ def root_of(kind: str, obj: Object, owners: Mapping[str, tuple[str, Object]]) ->
     """Return the top owner of an object.
 
     Args:
-        kind: the object's kind.
-        obj: the object.
         owners: the cluster's controllers, as from `roots`.
     """
     return _root(kind, obj, owners)[0]

@@ -63,7 +63,6 @@ class Installation:
     `kueue` in its manifests (Kueue 0.19.2, charts/kueue/templates/_helpers.tpl and config/default).
 
     Attributes:
-        namespace: its namespace.
         name: the beginning of their names.
         versions: served versions of its API.
     """
@@ -152,10 +151,8 @@ def differences(
     time limit have a field `enable`.
 
     Args:
-        cluster: the declaration.
         settings: configuration of the controller, of any version of its API.
         image: image of the controller.
-        arguments: its arguments.
     """
     version = next(((int(one), int(two)) for one, two in _TAG.findall(image)), None)
     yield from _versions(version, image)

@@ -77,7 +77,6 @@ class AcceleratorProfile:
     """The accelerators of one node.
 
     Attributes:
-        type: accelerator type.
         count: allocatable count of the resource on a node; for shared GPUs, the shares.
         resource: resource that a pod requests, such as `nvidia.com/gpu`.
         shares: count of the resource per accelerator.
@@ -126,7 +125,6 @@ class PoolProfile:
     """A node pool, as described for workloads.
 
     Attributes:
-        name: the pool's name.
         role: `system` or `work`.
         machine: machine type.
         capacity: capacity type, such as `spot`.
@@ -174,8 +172,6 @@ class LocalQueueProfile:
     """A queue in a team's namespace.
 
     Attributes:
-        team: the team.
-        namespace: its namespace.
         name: the queue's name there.
         required: whether the API server rejects workloads there that could use the queue's pools without the
             queue.
@@ -216,8 +212,6 @@ class TeamProfile:
     """A team, or a namespace without one, and what its workloads can use.
 
     Attributes:
-        name: its name.
-        namespace: its namespace.
         registry: prefix of the names of its images, without a trailing slash; empty without a registry.
         bucket: address of its bucket, as `gs://NAME` or `abfss://CONTAINER@ACCOUNT.dfs.core.windows.net`;
             empty without a bucket.
@@ -367,7 +361,6 @@ class Profile:
         """Return the full name of an image in a team's registry.
 
         Args:
-            team: name of the team.
             name: name of the image, with its tag or digest, such as `trainer:1`.
 
         Raises:

@@ -163,7 +163,6 @@ class Cohort:
     """Quota that cluster queues share.
 
     Attributes:
-        name: its name.
         parent: the parent cohort, which borrows its quota; empty at the top.
         owned: its flavors, with the nodes of each pool that are not guaranteed to a team.
     """
@@ -184,7 +183,6 @@ class Order:
     Attributes:
         within_cluster_queue: whose work of the queue its waiting work preempts.
         reclaim_within_cohort: whose borrowed quota its waiting work preempts.
-        strategy: its queueing strategy.
     """
 
     within_cluster_queue: str = "LowerPriority"
@@ -197,7 +195,6 @@ class ClusterQueue:
     """A queue for one team, or shared by namespaces without a team.
 
     Attributes:
-        name: its name.
         cohort: the cohort that it borrows from.
         flavors: flavors in order of preference, with the guaranteed nodes of each pool.
         weight: its weight in fair sharing of borrowed quota.
@@ -233,8 +230,6 @@ class Check:
     """An admission check that requests nodes from the cloud before a workload is admitted.
 
     Attributes:
-        name: its name.
-        provisioning_class: the class of the provisioning request.
         resource: the resource whose pods the request is for; empty for all pods.
         follow: node label with which pods select the nodes of their request, with the detail that has its
             value.

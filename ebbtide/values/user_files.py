@@ -29,7 +29,6 @@ def read_text(path: Path, largest: int = LARGEST) -> str:
     """Read a text file, or a pipe.
 
     Args:
-        path: the file.
         largest: maximum size in bytes.
 
     Raises:

@@ -35,9 +35,6 @@ def job_of(profile: Profile, task: Task) -> Manifest:
     On a pool, pods have its tolerations and a required node affinity; in a queue they have neither, since the
     queue's flavor adds those of the selected pool.
 
-    Args:
-        task: the Job's task.
-
     Raises:
         WorkloadError: the Job cannot run as described; the message lists all problems.
     """

@@ -28,7 +28,6 @@ def log_query(profile: Profile, *, namespace: str, pod: str = "", job: str = "",
     has no time range: the page or the command that runs it adds one.
 
     Args:
-        namespace: namespace of the pods.
         pod: name of a pod.
         job: name of a Job or a sweep, for all of its pods.
         label: label of pods, `key=value`: of a pipeline run (`pipeline/runid=…`), or of a labelled step. On

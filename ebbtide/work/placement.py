@@ -38,12 +38,8 @@ class Placement:
 
     Attributes:
         namespace: namespace of the Job; empty for kubectl's default.
-        labels: labels of the Job.
-        annotations: annotations of the Job.
         suspended: whether the Job is suspended until the queue starts it.
         pod: fields of the pod's spec.
-        pod_annotations: annotations of the pods.
-        pod_labels: labels of the pods.
         service_account: service account of the pods; empty for the namespace's default.
         mounts: volumes that outlive the pods.
         accelerator: the resource name of accelerators; empty if none are requested.

@@ -225,7 +225,6 @@ def end_message(evidence: Evidence, current: Progress, profile: Profile | None =
 
     Args:
         evidence: the last objects.
-        current: its progress.
         profile: the cluster's profile, for the logs.
     """
     name = f"{evidence.job.get('kind', 'Job')} {evidence.job['metadata']['name']}"
@@ -248,7 +247,6 @@ def end_document(
 
     Args:
         evidence: the last objects.
-        current: its progress.
         profile: the cluster's profile, for the logs.
     """
     is_failed = current.phase is Phase.FAILED

@@ -65,7 +65,6 @@ def sweep_of(profile: Profile, grid: Grid, task: SweepTask) -> Manifest:
 
     Args:
         grid: values of each parameter; see `points` for the order.
-        task: the Job's task.
 
     Raises:
         WorkloadError: the sweep cannot run as described; the message lists all problems.

@@ -76,8 +76,6 @@ class TrainPlacement:
         nodes: number of pods; `num_nodes` of the SDK's trainers.
         resources: requests of each pod; `resources_per_node` of the SDK's trainers.
         namespace: namespace of the job; empty for the SDK's.
-        labels: labels of the job.
-        annotations: annotations of the job.
         env: environment variables of the training container, from Secrets.
         pods: patches of the pods' template, by the name of the runtime's replicated job.
     """

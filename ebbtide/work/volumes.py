@@ -38,7 +38,6 @@ class Mount:
     Attributes:
         name: name of the volume; several mounts may share one.
         source: the volume's source, as in a pod spec.
-        path: path in the container.
         folder: folder of the volume that is mounted; empty for all of it. It may refer to variables of the
             container, as `$(NAME)`.
         read_only: whether the container cannot write to it.

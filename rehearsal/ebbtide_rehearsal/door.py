@@ -77,7 +77,6 @@ class Rehearsal:
     """A rehearsal of a stack.
 
     Attributes:
-        files: the stack.
         screen: console for progress.
         scenario: file or name of a scenario; None for that of every stack.
         manifests: directories with manifests that kustomize would fetch.

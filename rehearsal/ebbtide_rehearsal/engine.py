@@ -217,7 +217,6 @@ def workspace(
     """Create the engine's workspace, with its own state, settings and home directory.
 
     Args:
-        directory: the workspace's directory.
         pulumi: the engine; it is linked to the path that the Automation API expects.
         kubernetes: the Kubernetes provider; it is linked as the plugin that the Python SDK requests.
         project: the project's name.
@@ -270,7 +269,6 @@ class Engine:
     """A stack of the project on the real engine.
 
     Attributes:
-        name: the stack's name.
         project: the directory of the project's and the stack's file.
         environment: environment in which the `pulumi` command has the same backend, settings and providers.
     """

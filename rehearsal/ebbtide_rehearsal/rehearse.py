@@ -29,7 +29,6 @@ def needs(files: StackFiles, scenario: Scenario, base_directory: Path) -> tuple[
 
     Args:
         files: as for `rehearse`.
-        scenario: the scenario.
         base_directory: the base directory of the scenario's relative paths.
 
     Raises:

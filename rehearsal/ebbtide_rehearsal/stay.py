@@ -53,7 +53,6 @@ class Stay:
         project: directory of the copy.
         stack_files: directory of the copied stack files.
         shell: environment of the commands.
-        cloud: the fake cloud.
         exports: file with the environment, for `source`.
     """
 
@@ -158,7 +157,6 @@ def stay(
     """Start the fake cloud for a project's stacks; it ends with the block.
 
     Args:
-        files: the project and the stack.
         tools: programs and data for the cloud.
         on_step: as for `tools.ensure`.
         manifests: as for `stage`.

@@ -54,7 +54,6 @@ class Charge:
         pays_above: for a commitment, the share of use above which it costs less than the list price; None if
             unknown, and for other charges.
         begins: begin of the period in which `maximum` is billed, used or not; None for no period.
-        ends: its end.
     """
 
     item: str
@@ -82,11 +81,6 @@ def charges(
 ) -> list[Charge]:
     """Return the charges of a recording: control planes, pools, reservations, commitments,
     network, disks of add-ons.
-
-    Args:
-        recording: the recording.
-        clusters: its clusters.
-        pools: its pools.
     """
     committed = coverages(recording, pools)
     idle = covered(committed, {pool.name: pool.idle_nodes for pool in pools})

@@ -37,7 +37,6 @@ class RequiredProperty:
 
     Attributes:
         type: Pulumi type of the resource; `Job` for a Job that Ebbtide creates.
-        path: property path.
         expected: required value.
         unless: property paths; a resource that has one, other than false, is exempt.
     """
@@ -94,7 +93,6 @@ class Item:
     """An item of a benchmark.
 
     Attributes:
-        number: number in the benchmark.
         subject: short form of the requirement.
         default: what a stack sets by default.
         option: field of the declaration, or option of `ebbtide job`, that enables it.

@@ -51,7 +51,6 @@ class Earlier:
     """The rules of a stack before the change under review.
 
     Attributes:
-        policy: its policy.
         own_prices: the prices of its `ebbtide:prices`; None for those around. A change that lowers a price
             thereby does not come within a limit.
     """
@@ -69,7 +68,6 @@ class Finding:
     """A broken rule.
 
     Attributes:
-        rule: the rule.
         level: its level in this stack; never `disabled`.
         subject: the violating object.
         message: violation with a suggested fix.
@@ -120,9 +118,6 @@ def check(
     """Check a stack against all rules.
 
     Args:
-        recording: the recording.
-        clusters: its clusters.
-        pools: its pools.
         cost: its charges.
         settings: levels, limits and exceptions.
         today: date to compare the exceptions with; by default the current date.

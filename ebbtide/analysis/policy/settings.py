@@ -93,8 +93,6 @@ def loosened(earlier: Policy, policy: Policy, defaults: Mapping[str, Level]) -> 
     """Yield a clause for each part of a policy that is looser than in an earlier one.
 
     Args:
-        earlier: the earlier policy.
-        policy: the policy.
         defaults: default levels of all rules, by id.
     """
     for rule, default in defaults.items():

@@ -263,7 +263,6 @@ def pool_report(
     """Return a pool's part of the document.
 
     Args:
-        pool: the pool.
         queues: its LocalQueues.
         falls_back_to: its alternative pools, the next one first.
         charge: the charge of its nodes.

@@ -56,7 +56,6 @@ class StackFiles:
         stack: the stack's name.
         root: the directory of `Pulumi.yaml`.
         program: the directory or file of the program.
-        config_file: the stack's file.
         config: full keys and their values as the engine passes them to a program.
         secret_keys: the keys whose values are secret.
         warnings: settings that a preview without the `pulumi` command cannot apply.
@@ -335,7 +334,6 @@ def record_stack(
     """Run a stack's program offline, with the stack's configuration.
 
     Args:
-        files: files of the stack.
         updates: the updates that the program's hooks are called with.
         deployed: the deployed stack, whose inputs are kept for ignored changes.
 

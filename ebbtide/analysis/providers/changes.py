@@ -43,7 +43,6 @@ def field_changes(
     Args:
         token: the resource's type.
         old: its current inputs.
-        new: its new inputs.
         settings: the inputs of its provider.
         ignored: property paths whose changes the program ignores.
     """

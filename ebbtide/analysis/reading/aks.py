@@ -39,7 +39,6 @@ def read_agent_pool(resource: Resource, locations: Mapping[str, str], **declared
     """Read a separate node pool.
 
     Args:
-        resource: the pool.
         locations: regions of the recorded clusters, by name.
         declared: the fields that its component declares.
     """

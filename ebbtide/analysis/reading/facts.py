@@ -20,7 +20,6 @@ class QueueFacts:
     """A ClusterQueue.
 
     Attributes:
-        name: its name.
         local_queues: its LocalQueues, as `namespace/name`.
         cohort: its cohort; empty for none.
         weight: its weight in fair sharing.

@@ -118,8 +118,6 @@ def read_accounts(recording: Recording, cloud: CloudKind, config: Mapping[str, s
     """Return the projects, or on Azure the subscriptions, of a cloud's clusters and pools.
 
     Args:
-        recording: the recording.
-        cloud: the cloud.
         config: the stack's configuration, for resources without a project or subscription.
     """
     key = CLOUD_SPECS[cloud].account_config
@@ -175,7 +173,6 @@ def read_fallbacks(
 
     Args:
         recording: the recorded resources.
-        pools: the pools.
         queues: the queues of each pool (see `read_queues`): pools of different queues are never fallbacks for
             one another, whatever the autoscaler's priorities.
     """

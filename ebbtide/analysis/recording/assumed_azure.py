@@ -149,9 +149,7 @@ def credentials(
 
     Args:
         kind: `clusterUser` or `clusterAdmin`.
-        name: name of the cluster.
         group: name of its resource group.
-        tenant: id of its tenant.
         server: address of its API server.
         certificate: certificate of its authority, PEM in base64.
     """

@@ -210,7 +210,6 @@ class ResourceTemplate(NamedTuple):
     """A cloud's response for a resource.
 
     Attributes:
-        id: template of the id.
         outputs: templates of the outputs that are not inputs; everything else stays unknown.
     """
 

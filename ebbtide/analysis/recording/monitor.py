@@ -102,7 +102,6 @@ class DuplicateResourceError(Exception):
     """Two resources with the same URN, which the engine rejects and the SDK's mocks accept.
 
     Attributes:
-        urn: their URN.
         frames: files and lines of each resource's stack trace in the program, the deepest first.
     """
 

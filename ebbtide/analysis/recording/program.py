@@ -138,7 +138,6 @@ def explained(error: Exception, *, clean: Callable[[str], str], program: Path | 
     """Convert a program's failure to a `ProgramError`.
 
     Args:
-        error: the exception.
         clean: removes the configuration's secrets from a text.
         program: the program's directory or file, absolute, for file and line; None for a callable.
     """

@@ -63,8 +63,6 @@ class Method:
     """A recorded method of Pulumi's protocol.
 
     Attributes:
-        request: type of its requests.
-        answer: type of its answers.
         requested: recorded fields of a request.
         answered: recorded fields of an answer.
     """
@@ -143,11 +141,7 @@ def _field(message: Message, name: str) -> Plain:
 
 
 class Recorder:
-    """Writer of the calls of one command.
-
-    Attributes:
-        file: its file.
-    """
+    """Writer of the calls of one command."""
 
     def __init__(self, directory: Path, command: str) -> None:
         """Create the file, which only its owner can read.
@@ -186,7 +180,6 @@ class Recorder:
             package: as in `ProviderCall`.
             connection: as in `ProviderCall`.
             method: as in `ProviderCall`.
-            request: the request's bytes.
             answer: the answer's bytes; None if the call failed.
             error: as in `ProviderCall`.
             seconds: as in `ProviderCall`.
@@ -217,9 +210,6 @@ class Recorder:
 
 def read(directory: Path) -> list[tuple[str, list[ProviderCall]]]:
     """Return the recorded calls of each command, by the name of its file, in the order of their ends.
-
-    Args:
-        directory: the directory of the recording.
 
     Raises:
         ProviderCallError: it has no recording, or a file is malformed.

@@ -61,7 +61,6 @@ class _Connection:
     """The engine's connection for a provider resource.
 
     Attributes:
-        number: its number.
         channel: connection to its provider; None before the first call.
     """
 

@@ -22,7 +22,6 @@ def urn_of(stack: str, project: str, parent: str | None, type_: str, name: str) 
         stack: the stack's name.
         project: the project's name.
         parent: the parent's URN; None or empty if there is none.
-        type_: the resource's type.
         name: its logical name.
     """
     types = parent.split("::")[2] if parent else STACK_TYPE

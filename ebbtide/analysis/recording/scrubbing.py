@@ -103,7 +103,6 @@ class Scrubber:
         """Return a value as JSON, without secrets and identifying values.
 
         Args:
-            value: the value.
             key: name of the property that has it.
         """
         self._learn(value, key)

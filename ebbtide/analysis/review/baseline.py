@@ -68,7 +68,6 @@ def baseline(files: StackFiles, against: str) -> Baseline:
     """Return a stack's earlier version.
 
     Args:
-        files: the stack's files.
         against: a git ref, a file of `pulumi stack export` (.json), or another stack file (.yaml).
 
     Raises:

@@ -31,8 +31,6 @@ class Box:
         name: unabbreviated text.
         x: left edge.
         y: upper edge.
-        width: width.
-        height: height.
         lines: baseline, text and CSS class of each line.
         nodes: paths with a square for each node: those of the minimum, and those above it.
     """
@@ -57,9 +55,6 @@ class Picture:
     """A diagram, in pixels.
 
     Attributes:
-        width: width.
-        height: height.
-        boxes: boxes.
         edges: paths from work to pools and from pools to machines.
         fallbacks: paths from pools to their fallbacks, each with the path of its arrowhead.
     """

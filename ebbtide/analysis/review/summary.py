@@ -36,7 +36,6 @@ class QuotaRow:
 
     Attributes:
         region: the region, or `global`.
-        name: name in the cloud.
         amount: the need; 0 if the stack no longer needs it.
         before: the earlier need; None without an earlier version.
         pools: pools that count towards it.

@@ -22,7 +22,6 @@ def azure_login(host: str, credential: TokenCredential | None = None) -> tuple[s
     """Return user name and refresh token for a registry.
 
     Args:
-        host: the registry's host.
         credential: the user's credentials; by default those of the environment or the Azure CLI.
 
     Raises:

@@ -102,7 +102,6 @@ def aks_schedules(subscription: str, cluster: str) -> Sequence[Mapping[str, Any]
     """Return the maintenance schedules of a cluster.
 
     Args:
-        subscription: its subscription.
         cluster: its resource id.
 
     Raises:

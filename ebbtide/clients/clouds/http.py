@@ -52,7 +52,6 @@ def post_json(
     """Post a JSON document, and return the JSON document of the response. There are no retries.
 
     Args:
-        body: the document.
         advice: as for `get_json`.
 
     Raises:

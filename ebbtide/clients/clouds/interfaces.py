@@ -35,7 +35,6 @@ class NodePoolSize:
     """The size of a GKE node pool when its cluster runs.
 
     Attributes:
-        name: the pool's name.
         autoscaling: the API's `NodePoolAutoscaling`; empty for a fixed count.
         count: nodes in each zone to start with.
     """
@@ -237,7 +236,6 @@ class CloudResource:
 
     Attributes:
         kind: display name of the type, such as `disk`.
-        id: id in the cloud.
         location: its zone or region, or `global`.
         expires: the label or tag `ebbtide-expires`; empty for none.
         cluster: id of the cluster that it is part of; empty if unknown.

@@ -63,7 +63,6 @@ class Api:
         Args:
             server: URL of the server.
             authority: file with its certificate authority.
-            token: the bearer token.
             manager: as for the constructor.
 
         Raises:
@@ -150,7 +149,6 @@ class Api:
         """Delete an object; a missing object is not an error.
 
         Args:
-            path: the object's path.
             uid: its UID: another object that has its name by now is not deleted, which is not an error.
             options: delete options, such as `propagationPolicy`.
         """

@@ -40,7 +40,6 @@ def boot_disk_types(cloud: CloudKind, family: str = "") -> tuple[str, ...]:
     """Return the boot disk types of a machine family, the default first.
 
     Args:
-        cloud: cloud of the family.
         family: machine family of the catalog; omitted if unknown.
     """
     match cloud:

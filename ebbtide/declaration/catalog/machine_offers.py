@@ -28,7 +28,6 @@ class MachineOffer:
     """A machine type with its accelerators, in a region.
 
     Attributes:
-        machine: the machine type.
         accelerator: type of its accelerators, built-in or attached; empty for none.
         count: number of accelerators.
         accelerator_memory_gib: memory of an accelerator, GiB; None if unknown, or without accelerators.
@@ -72,7 +71,6 @@ def machine_offers(cloud: CloudKind, *, gpu: str = "", region: str = "") -> list
     """Return the machine types of a cloud, the lowest on-demand price first, unknown prices last.
 
     Args:
-        cloud: the cloud.
         gpu: an accelerator type, or its short name such as `t4`; empty includes machines without
             accelerators.
         region: region that must offer them, and whose prices apply; empty for the region with the lowest

@@ -255,7 +255,6 @@ def quota_names(
     """Return the quota metrics of a machine family and of an accelerator on it, cores first.
 
     Args:
-        cloud: cloud with the quotas.
         family: machine family of the catalog (`n1`, `NCasT4_v3`).
         accelerator: accelerator type; empty for none.
         spot: True for spot, preemptible, flex-start and queued nodes, which have separate quotas.

@@ -122,7 +122,6 @@ def allocatable(
         name: machine type; shared-core types have their own rules.
         vcpus: virtual CPUs.
         memory_gib: memory, GiB.
-        node: settings of the node.
     """
     match cloud:
         case CloudKind.GKE:

@@ -15,7 +15,6 @@ class Pin:
 
     Attributes:
         version: without a `v`, unless its users expect one.
-        as_of: the date.
         commit: the commit of a release whose kustomizations are fetched with git: a tag can be moved.
         digest: the digest of a chart that is fetched from a registry, if its publisher announces it.
         package: where newer versions are published, as `DATASOURCE:NAME` in the words of Renovate, which
@@ -185,7 +184,6 @@ def kubernetes_versions(cloud: CloudKind, plan: str) -> tuple[str, ...]:
     """Return the minor versions of Kubernetes that new clusters can have, the oldest first.
 
     Args:
-        cloud: the cloud.
         plan: release channel of GKE, or pricing tier of AKS.
     """
     return next(

@@ -29,7 +29,6 @@ class NameLimit:
         shortest: minimum length.
         longest: maximum length.
         characters: allowed characters, as a class of a regular expression.
-        source: source of the limits.
         reserved: a regular expression of forbidden parts; empty for none.
     """
 

@@ -418,7 +418,6 @@ class PoolField:
     Attributes:
         path: path in the declaration, below the pool; for the `kind` of a part, the part's.
         names: its names in Python, from the pool on.
-        owner: the part that has it.
         inputs: its inputs on each cloud.
         only: the only cloud that has it; None for both.
     """
@@ -461,7 +460,6 @@ def field_by_input(cloud: CloudKind, change: Change | None = None) -> dict[str, 
     """Return the path of a pool's field by each of its inputs.
 
     Args:
-        cloud: the cloud of the inputs.
         change: effect of a change of the inputs; None for all inputs.
     """
     return {

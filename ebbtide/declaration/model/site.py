@@ -39,7 +39,6 @@ class Site:
     """The cluster that a pool is part of.
 
     Attributes:
-        cloud: cloud of the cluster.
         location: region, or on GKE also a zone.
         kubernetes_version: pinned version, if any.
         regions: regions that the declaration adds to the tables of locations.

@@ -98,8 +98,6 @@ def unknown_resources(
     """Return an error about the resources that the program does not have; None if it has all of them.
 
     Args:
-        file: the file.
-        resources: its resources.
         known: type and logical name of each resource of the program.
     """
     names: dict[str, list[str]] = {}

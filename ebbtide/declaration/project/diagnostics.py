@@ -157,7 +157,6 @@ def declaration_lines(
 
     Args:
         error: the validation error.
-        report: its report.
         width: columns to wrap at; None for one line per sentence.
 
     Yields:

@@ -170,7 +170,6 @@ def base_files(file: Path, directory: Path) -> Iterator[Path]:
     """Yield the files that a stack's file extends, the nearest first, as far as they can be read.
 
     Args:
-        file: the stack's file.
         directory: the directory of `Pulumi.yaml`.
     """
     found = [file.resolve()]

@@ -54,7 +54,6 @@ def misplaced_keys(file: Path, document: Document, project: str) -> Iterator[Mis
     """Find the misplaced keys of a stack's file.
 
     Args:
-        file: the stack's file.
         document: its content.
         project: the project's name, the default namespace of keys.
     """

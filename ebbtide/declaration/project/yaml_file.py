@@ -437,7 +437,6 @@ def positions_below(
     """Return the positions of a value in a file, by path in the value.
 
     Args:
-        file: the file.
         positions: line and column by path in the file.
         prefix: the value's path in the file.
     """

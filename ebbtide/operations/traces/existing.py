@@ -56,7 +56,6 @@ class ExistingWork:
     """A Workload, or a Job in no queue. Times are seconds since 1970.
 
     Attributes:
-        namespace: its namespace.
         name: name of the Job, TrainJob or pod.
         user: the user who created it; empty if unknown.
         created: time of its creation.
@@ -65,8 +64,6 @@ class ExistingWork:
         ended: time of its end; None before.
         queue: its LocalQueue; empty for none.
         priority: its WorkloadPriorityClass; empty for none.
-        requests: its pods.
-        pod_uids: UIDs of its existing pods.
         flavor: the flavor that Kueue has assigned; empty before.
     """
 

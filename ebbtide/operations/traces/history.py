@@ -35,7 +35,6 @@ class TraceRow:
     Attributes:
         submit: time of its submission, seconds since 1970.
         seconds: its run time.
-        name: its name.
         user: the user who created it; empty if unknown.
         pods: number of its pods.
         cpu: CPUs that each pod requests.

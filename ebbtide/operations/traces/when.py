@@ -81,7 +81,6 @@ class PresentJob:
     """Work that runs, waits or is planned.
 
     Attributes:
-        work: the work.
         earlier: run times of the earlier runs of its name, in seconds.
     """
 
@@ -125,7 +124,6 @@ def read_present(api: Api, namespace: str, profile: Profile, now: float) -> Pres
 
     Args:
         api: the cluster's API.
-        namespace: the user's namespace.
         profile: the cluster's profile.
         now: the current time.
 

@@ -115,7 +115,6 @@ class Repository:
     Its methods raise `RegistryError` if the registry rejects a request or does not answer.
 
     Args:
-        image: an image in it.
         credentials: returns the user's credentials for a registry.
         pushing: whether images are pushed to it, for the messages of errors.
     """

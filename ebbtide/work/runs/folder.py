@@ -56,7 +56,6 @@ class Folder:
     """The files that a Job gets of a folder.
 
     Attributes:
-        root: the folder.
         files: its files, by path.
         skipped: absolute symbolic links, and those that lead out of the folder, which the Job does not get.
     """

@@ -283,7 +283,6 @@ def end_of(api: Api, job: Object, pod: Object, *, killed: bool) -> str:
     """Return why a session's pod has ended, as a sentence; empty if it still runs.
 
     Args:
-        job: the session's Job.
         killed: a command in the pod was killed, possibly with the pod: its status may follow.
 
     Raises:

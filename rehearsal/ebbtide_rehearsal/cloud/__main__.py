@@ -40,7 +40,6 @@ class Assembled:
 
     Attributes:
         providers: one provider per package.
-        clusters: the control planes.
     """
 
     providers: Sequence[Provider]
@@ -52,8 +51,6 @@ def assembled(directory: Path, settings: CloudSettings, store: Store) -> Generat
     """Assemble the cloud; its control planes end with the block.
 
     Args:
-        directory: directory of the cloud.
-        settings: its settings.
         store: its state.
 
     Raises:

@@ -76,7 +76,6 @@ class ApiServerProxy:
         """Start the proxy.
 
         Args:
-            plane: the control plane.
             store: the fake cloud's store, for injected failures and stopped clusters.
             cluster: id of the cluster.
         """

@@ -102,7 +102,6 @@ def seed_namespaces(declaration: Cluster, store: Store, cluster: str) -> None:
     manifests/kustomize/base/pipeline/pipeline-runner-sa.yaml).
 
     Args:
-        declaration: the declaration.
         store: the fake cloud's store.
         cluster: id of the cluster.
 
@@ -144,7 +143,6 @@ def make(written: Mapping[str, Any], store: Store, clusters: Clusters) -> None:
     """Create the existing resources of a declaration.
 
     Args:
-        written: the declaration.
         store: the fake cloud's store.
         clusters: control planes.
 
@@ -174,7 +172,6 @@ def introduce(written: Mapping[str, Any], store: Store) -> None:
     declaration is ignored, since the program rejects it.
 
     Args:
-        written: the declaration.
         store: the fake cloud's store.
     """
     with contextlib.suppress(DeclarationError):

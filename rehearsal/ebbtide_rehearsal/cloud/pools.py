@@ -86,10 +86,7 @@ class NodePool:
     Attributes:
         cluster: id of the cluster in `Clusters`.
         name: name, unique in its cluster.
-        cloud: its cloud.
         machine: machine type.
-        capacity: capacity kind.
-        region: the region.
         zones: zones that nodes are spread over.
         labels: labels of each node: requested ones and those that the cloud adds, without those for its name
             or zone.
@@ -168,10 +165,7 @@ def node_pool(
     """Return a recorded pool for the controllers of nodes.
 
     Args:
-        pool: the pool.
         cluster: id of its cluster.
-        region: its region.
-        zones: zones of its nodes.
         initial: initial node count, over all zones.
         default_run_seconds: maximum lifetime of a node of a pool without its own; None for no limit.
         others: what the cloud decides: labels, taints, allocatable resources, prices, drivers.

@@ -76,7 +76,6 @@ def serve(
     """Serve a provider to the engine, on a free port of the loopback interface.
 
     Args:
-        provider: the provider.
         store: the fake cloud's store, with its injected faults.
         servicer: the servicer class; `Servicer` by default.
 

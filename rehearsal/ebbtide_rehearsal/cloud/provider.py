@@ -119,7 +119,6 @@ class Call:
     Attributes:
         type: type token.
         name: name in the program.
-        urn: URN.
         preview: True for a preview, which changes nothing and returns the known values.
         timeout: timeout in seconds (`customTimeouts`); None for the default.
         ignored: paths of properties whose changes the program ignores; their new value is the old one.
@@ -154,7 +153,6 @@ class Read:
 
     Attributes:
         id: provider id.
-        inputs: inputs.
         state: outputs.
     """
 

@@ -100,7 +100,6 @@ class RunningCloud:
 
         Args:
             directory: directory of the cloud.
-            settings: its settings.
 
         Raises:
             RehearsalError: the process does not start.

@@ -127,7 +127,6 @@ class Resource:
         id: provider id, unique in its cloud.
         type: type token, such as `gcp:container/nodePool:NodePool`.
         urn: URN; empty if the engine does not know it.
-        inputs: inputs.
         state: outputs.
     """
 

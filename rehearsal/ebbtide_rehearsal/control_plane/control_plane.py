@@ -101,7 +101,6 @@ class ControlPlane:
                 for its disks.
             tools: with the tools in `NAMES`. Pods of Trainer and Katib run their programs if those are among
                 the tools.
-            settings: its settings.
 
         Raises:
             ControlPlaneError: a program failed to start; all others were stopped.

@@ -134,7 +134,6 @@ def wrong_fields(recording: Recording, api: Api) -> Iterator[str]:
     Objects with unknown values are skipped, as are those of charts and kustomizations.
 
     Args:
-        recording: a recording of the program.
         api: a cluster with the namespaces and kinds of the program.
 
     Raises:

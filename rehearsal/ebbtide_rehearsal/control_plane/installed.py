@@ -397,7 +397,6 @@ def install(api: Api, cloud: CloudName, provisioning_requests: Path) -> None:
 
     Args:
         api: an administrator's client.
-        cloud: the cloud.
         provisioning_requests: the directory of the ProvisioningRequest CRD. GKE installs it in every cluster
             (GKE docs, provisioningrequest, 2026-04), AKS with its cluster autoscaler (AKS docs,
             configure-kueue-with-cluster-autoscaler, 2026).

@@ -248,9 +248,7 @@ class ControlPlanePlan:
         cloud: the cloud whose defaults a new cluster has.
         directory: its directory, readable by the user only.
         sockets: a directory with a short path, for Unix sockets.
-        etcd_port: etcd's port.
         api_port: the API server's port.
-        certificates: its certificates.
         identities: its clients' identities.
     """
 

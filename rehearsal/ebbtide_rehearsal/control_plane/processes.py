@@ -50,7 +50,6 @@ class Process:
     Attributes:
         name: its name in messages.
         log: the file with its output.
-        child: the process.
     """
 
     name: str

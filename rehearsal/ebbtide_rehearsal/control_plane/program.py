@@ -35,7 +35,6 @@ class Assignment:
     Attributes:
         ports: free local ports, as many as the program listens on.
         root: the directory that serves as its container's root.
-        namespace: the pod's namespace.
     """
 
     ports: tuple[int, ...]

@@ -37,7 +37,6 @@ class AvailableProgram:
     """An available program.
 
     Attributes:
-        program: the program.
         binary: its file.
     """
 
@@ -85,10 +84,8 @@ class _Running:
     """A pod's process.
 
     Attributes:
-        runs: the program.
         pod: the pod at the first start of the process.
         root: the directory that serves as its container's root.
-        address: the pod's address.
         process: the current or last process.
         listening: its addresses.
         restarts: the number of restarts.
@@ -121,11 +118,9 @@ class ProgramPods:
         """Run the pods of a control plane.
 
         Args:
-            plan: the control plane's plan.
             api: an administrator's client.
             processes: the process group.
             routes: the routes to register their ports with.
-            programs: the available programs.
         """
         self._plan, self._api, self._processes = plan, api, processes
         self._routes, self._programs = routes, programs

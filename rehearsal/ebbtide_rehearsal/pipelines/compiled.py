@@ -53,7 +53,6 @@ class Compiled:
     """A pipeline specification (`pipeline_spec.proto`) with its Kubernetes platform configuration.
 
     Attributes:
-        spec: the pipeline.
         kubernetes: each executor's Kubernetes configuration, by the executor's label.
     """
 

@@ -43,11 +43,7 @@ class Outputs:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A run's record.
-
-    Attributes:
-        directory: its directory.
-    """
+    """A run's record."""
 
     directory: Path
 

@@ -125,7 +125,6 @@ class _Ours:
     """The fake clouds, and what they have answered.
 
     Attributes:
-        store: their store.
         base: their providers without settings, by package.
         by_urn: our ids of created resources, by URN; a replaced pool's changes with the state.
         by_id: the same, by the real id; placeholders in it may be those of another file.
@@ -195,9 +194,6 @@ def _ours() -> Generator[_Ours]:
 
 def compare(directory: Path) -> Comparison:
     """Compare a recording.
-
-    Args:
-        directory: the directory of the recording.
 
     Raises:
         ProviderCallError: it has no recording, or a file is malformed.

@@ -123,7 +123,6 @@ class Rates:
     """Charges of a stack besides its nodes, and the gaps in all of its prices.
 
     Attributes:
-        by_item: the rate of each item.
         unknown: items without a known price.
         estimated: items with an estimated price.
         commitments: commitments, which pay for parts of nodes; their own charges are among the items.
@@ -157,7 +156,6 @@ class Ledger:
     Attributes:
         pools: nodes by pool; those without a known price add nothing.
         others: other charges by item.
-        commitments: use of each commitment.
         total: at each event that changes a rate: simulated seconds, the total until then, and US dollars per
             hour from then on.
     """

@@ -53,7 +53,6 @@ class Argo:
     Attributes:
         api: the cluster.
         processes: its process group.
-        process: the controller.
         made: paths of the installed prerequisites, in order.
     """
 
@@ -99,7 +98,6 @@ def start(
     """Start the controller of a cluster, with its prerequisites.
 
     Args:
-        api: the cluster.
         kubeconfig: an administrator's kubeconfig.
         tools: with `TOOLS`.
         processes: its process group.

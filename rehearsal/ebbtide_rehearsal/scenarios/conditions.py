@@ -135,7 +135,6 @@ class ObservedJob:
     """A Job's status.
 
     Attributes:
-        name: its name.
         succeeded: complete.
         failed: failed permanently.
         active: with a pod that has not terminated.
@@ -160,7 +159,6 @@ class Observation:
     """A snapshot of a cluster.
 
     Attributes:
-        jobs: the Jobs.
         nodes: the number of nodes of each pool.
         ran_on: the pools on which pods of Jobs have run.
         waits: reasons for pending pods and workloads, from the scheduler, the autoscaler and the queue.

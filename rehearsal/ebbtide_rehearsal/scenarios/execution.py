@@ -55,9 +55,7 @@ class Play:
 
     Attributes:
         stage: the environment.
-        base_directory: the scenario's directory.
         on_progress: called with the current state of a step.
-        time: the cluster's time.
         is_up: true if there is a stack to destroy.
         observer: takes snapshots of the cluster; None before `up`.
         faults: named injected failures.

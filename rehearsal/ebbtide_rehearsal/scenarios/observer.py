@@ -50,7 +50,6 @@ class Observer:
         """Observe a cluster.
 
         Args:
-            api: the cluster.
             store: the fake cloud's store.
             time: the cluster's time, for costs.
         """

@@ -64,11 +64,7 @@ class Worked:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """A step ends.
-
-    Attributes:
-        report: the step's report.
-    """
+    """A step ends."""
 
     report: StepReport
 

@@ -74,7 +74,6 @@ class Go:
         """Run a Go command and wait for it; Go and its compilers are terminated with this call.
 
         Args:
-            arguments: the command's arguments.
             directory: the directory of go.mod.
             log: a file for Go's output.
             purpose: the beginning of an error message: `kwok 0.8.0 could not be built`.
@@ -278,8 +277,6 @@ def module_directory(go: Go, module: str, version: str, work: Path, log: Path) -
 
     Args:
         go: the Go toolchain.
-        module: the module.
-        version: its Go version string.
         work: a directory with a go.mod that requires it, and the go.sum.
         log: a file for Go's output.
 
@@ -321,7 +318,6 @@ def acquire(
 
     Args:
         root: the cache; the caller holds the build locks.
-        missing: the tools.
         releases: releases of some of them; those that cannot be downloaded are built.
         on_step: called with progress.
 

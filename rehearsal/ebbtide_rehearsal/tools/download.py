@@ -74,7 +74,6 @@ class Release:
     Attributes:
         program: the tool's name.
         platform: operating system and architecture as Go names them: `linux-amd64`.
-        version: its version.
         url: the address of the binary or archive.
         digest: `sha256:` or `sha512:` and the hexadecimal hash of what the address serves.
         member: the program's path in the archive; empty if the address serves the program itself.
@@ -299,7 +298,6 @@ class _Archive:
     Attributes:
         url: its address.
         digest: its algorithm and hash.
-        releases: the programs.
         partial: where it is downloaded to, and continued after an interruption.
     """
 
@@ -318,7 +316,6 @@ def download(root: Path, releases: Iterable[Release], on_step: OnStep, stopped: 
 
     Args:
         root: the cache; the caller holds the build locks.
-        releases: the programs.
         on_step: called with progress, and once for all addresses without an answer.
         stopped: ends downloads when set.
 

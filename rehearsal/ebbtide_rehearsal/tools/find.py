@@ -128,8 +128,6 @@ class AvailableTool:
 
     Attributes:
         name: its name in the table.
-        version: its version.
-        origin: its origin.
         path: the program, or the directory of data.
     """
 

@@ -51,7 +51,6 @@ class Worked:
 
     Attributes:
         name: the names of the items.
-        line: the line.
     """
 
     name: str
@@ -147,7 +146,6 @@ class OnPath:
     """Acceptance of a program on PATH.
 
     Attributes:
-        accepts: accepted versions.
         version_arguments: arguments that print its version, the first `1.2.3` of its standard output.
     """
 
@@ -182,12 +180,10 @@ class Tool:
         pin: its version's name in the catalogue.
         why: its purpose in a rehearsal.
         minutes: a cold build on 2 cores, after the preceding tools of the table (measured, 2026-11).
-        when: the condition for it.
         stamps: linker variables (`-X`) with their values.
         tags: build tags.
         unoptimized: a pattern of packages to compile without optimization, a quarter faster: code that runs
             seldom, or controllers of a few objects.
-        changes: source patches.
         on_path: acceptance of a program on PATH; None for never, since users do not install it for this.
         plugin: for a Pulumi provider, its package: the plugin that Pulumi has installed for the version of
             the Python SDK is preferred. One on PATH does not tell its version.
@@ -237,7 +233,6 @@ class Part:
     """A directory of a Go module.
 
     Attributes:
-        module: the module.
         pin: its version's name in the catalogue.
         source: the directory in the module.
         into: its destination in the data; empty for the top.
@@ -263,7 +258,6 @@ class Data:
         group: the directory below `modules` that pins it.
         parts: its source directories; the first determines its version.
         why: its purpose in a rehearsal.
-        when: the condition for it.
         minutes: zero: copying is instant, and downloads were not measured separately.
     """
 

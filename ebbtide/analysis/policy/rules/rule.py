@@ -62,7 +62,6 @@ class Reviewed:
 
     Attributes:
         recording: its resources.
-        clusters: its clusters.
         pools: its node pools.
         charges: its cost.
         limits: the limits of its policy.

@@ -45,8 +45,6 @@ def written(value: object, path: str, at: str = "") -> Texts:
     `teams[*].members[*]`: `*` is every index or key, and a field that the cloud lacks yields nothing.
 
     Args:
-        value: the part.
-        path: the path.
         at: path of the part itself.
     """
     return cast("Texts", _walk(value, path_keys(path), at))
@@ -82,7 +80,6 @@ class _Syntax:
         words: the pattern in words.
         example: a valid string.
         consequence: consequence of an invalid string.
-        source: source of the syntax.
     """
 
     whose: str

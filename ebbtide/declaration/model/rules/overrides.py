@@ -257,7 +257,6 @@ def cluster_overrides(cloud: CloudKind, declared: Collection[str]) -> Overridabl
     """Return the cluster resource of a cloud, with what Ebbtide derives and relies on.
 
     Args:
-        cloud: the cloud.
         declared: the declared fields, of `teams` and the optional ones.
     """
     of, unused = CLUSTERS[cloud], _OPTIONAL.difference(declared)

@@ -413,7 +413,6 @@ def shape_faults(model: type[BaseModel], error: ValidationError, written: object
 
     Args:
         model: the validated model.
-        error: pydantic's error.
         written: the value that was validated.
 
     Returns:
@@ -507,7 +506,6 @@ def validate_partially(
     Args:
         model: the model to validate against.
         written: the value to parse.
-        shape_findings: the shape faults.
 
     Returns:
         The declaration without unknown keys and broken values; None if nothing useful remains.

@@ -219,7 +219,6 @@ def unknown_key(location: Location, whole: type[BaseModel], known: tuple[str, ..
     """Interpret an unknown key.
 
     Args:
-        location: location of the key.
         whole: model of the whole declaration, to find a path that accepts the key.
         known: keys accepted at the location.
     """

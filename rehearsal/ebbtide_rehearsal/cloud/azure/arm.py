@@ -29,7 +29,6 @@ def refused(code: str, message: str, *, status: int = BAD_REQUEST, target: str =
 
     Args:
         code: Azure's error code.
-        message: the message.
         status: the HTTP status.
         target: the invalid property; empty if Azure names none.
     """

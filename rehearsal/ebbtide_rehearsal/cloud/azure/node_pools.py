@@ -59,7 +59,6 @@ def message(cluster: Mapping[str, Any], doing: str) -> str:
     """Format AKS's message for an operation that the power state forbids.
 
     Args:
-        cluster: the cluster's state.
         doing: the operation, such as `starting`.
     """
     return (

@@ -89,7 +89,6 @@ class PoolRequest:
         cloud: Azure.
         cluster: id of its cluster.
         cluster_state: current or requested state of the cluster.
-        name: name of the pool.
         given: properties in the request.
         old: current state; None if it is to be created.
     """
@@ -220,12 +219,7 @@ _KEPT_OF_DISK: Final = 0.1
 
 
 def node_pool(pool: PoolRequest, state: Mapping[str, Any]) -> NodePool:
-    """Return the pool for the controllers of nodes.
-
-    Args:
-        pool: the requested pool.
-        state: its state.
-    """
+    """Return the pool for the controllers of nodes."""
     find = partial(machine_of, pool.cloud.store, CloudKind.AKS)
     read = read_pool(Inputs(state), pool.location, find=find, name=pool.name, cluster=pool.cluster)
     price = read.priced_node.machine_amount(read.capacity.kind)

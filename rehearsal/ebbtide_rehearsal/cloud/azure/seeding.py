@@ -32,7 +32,6 @@ def seed_cluster(
         clusters: control planes.
         subscription: id of the subscription.
         resource_group: name of the resource group, which is created if it does not exist.
-        name: name of the cluster.
         location: region.
         system_machine: machine size of the system pool.
         version: Kubernetes version; Azure's default if None.

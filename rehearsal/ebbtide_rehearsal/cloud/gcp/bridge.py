@@ -136,9 +136,7 @@ def change(kind: ResourceKind, old: Properties, state: Properties, new: Properti
 
     Args:
         kind: type of the resource.
-        old: its inputs.
         state: its state, as known to the engine.
-        new: the new inputs.
     """
     before = {
         **old,

@@ -37,9 +37,6 @@ class PoolRequest:
     """A requested node pool.
 
     Attributes:
-        request: the request.
-        cluster: cluster of the pool.
-        pool: the pool.
         zones: zones of its nodes.
     """
 

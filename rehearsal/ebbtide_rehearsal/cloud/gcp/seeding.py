@@ -51,7 +51,6 @@ def seed_cluster(
         clusters: control planes.
         project: project id.
         location: a zone or a region.
-        name: name of the cluster.
         network: name of its network; the project's default network always exists.
         release_channel: release channel of the API, or `UNSPECIFIED`.
         dns_endpoint: True if the DNS endpoint is open to external traffic; otherwise the IP endpoint is used.

@@ -70,7 +70,6 @@ def ended(raw: Object, ends: Mapping[str, End], *, shutdown: bool) -> dict[str, 
     """Return the status of a pod whose containers ended.
 
     Args:
-        raw: the pod.
         ends: end of each container, by name; a missing one was terminated by SIGTERM.
         shutdown: True if it ended because its node shuts down.
     """

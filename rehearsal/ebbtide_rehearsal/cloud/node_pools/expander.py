@@ -67,11 +67,8 @@ def score(pool: NodePool, nodes: int, pods: Iterable[Pod], free: Amounts, snapsh
     """Score new nodes for pods; the lowest score wins.
 
     Args:
-        pool: the pool.
         nodes: number of new nodes.
-        pods: pods for the nodes.
         free: capacity of an empty node for pods.
-        snapshot: snapshot of the cluster.
     """
     helped = list(pods)
     requests = _sum(helped)
@@ -164,8 +161,6 @@ class Option:
     """Possible new nodes of a pool.
 
     Attributes:
-        pool: the pool.
-        zone: the zone.
         nodes: number of new nodes.
         pods: pods that would run there.
         free: free capacity of an empty node.
@@ -235,8 +230,6 @@ def aks_priority(pool: NodePool, zone: str, priorities: str) -> int | None:
     """Return a pool's priority for AKS's autoscaler, the highest wins; None for no priority.
 
     Args:
-        pool: the pool.
-        zone: the zone.
         priorities: the key `priorities` of the ConfigMap `cluster-autoscaler-priority-expander`: patterns by
             priority (kubernetes/autoscaler, expander/priority/readme.md).
     """
@@ -259,7 +252,6 @@ def cooldown_groups(
     Args:
         pool: the refused pool.
         zones: the refused zones.
-        snapshot: snapshot of the cluster.
         regional: True if the refusal applies to all zones, such as that of a quota.
     """
     name = pool.labels.get(COMPUTE_CLASS, "")
@@ -289,7 +281,6 @@ def best(
 
     Args:
         options: node groups that can grow.
-        snapshot: snapshot of the cluster.
         specification: specification of the ComputeClass that the pods select; None for none.
     """
     ranked: list[tuple[tuple[float, ...], Option]] = []

@@ -199,8 +199,6 @@ def usage(store: Store, cloud: CloudKind, region: str, machines: Iterable[Machin
 
     Args:
         store: the fake cloud's store, with the pools of the machines.
-        cloud: the cloud.
-        region: the region.
         machines: machines that count.
     """
     pools = {pool.id: pool for pool in all_pools(store) if pool.cloud == cloud}
@@ -247,7 +245,6 @@ class Fleet:
         limited time.
 
         Args:
-            pool: pool of the machines.
             zones: zone of each machine.
             request: ProvisioningRequest of the machines.
 

@@ -144,13 +144,7 @@ installs NVIDIA's driver; the operators' plugins wait for the operators' drivers
 
 
 def has_driver(node: Node, pool: NodePool, pods: Sequence[Pod]) -> bool:
-    """Return whether driver and device plugin of a node's accelerators run.
-
-    Args:
-        node: the node.
-        pool: its pool.
-        pods: the pods on it.
-    """
+    """Return whether driver and device plugin of a node's accelerators run."""
     if pool.accelerator is None or pool.accelerator_resource in node.allocatable:
         return False
     plugin = _PLUGINS.get(pool.accelerator_resource)
@@ -337,7 +331,6 @@ class NodeLoop:
 
         Args:
             cluster: id of the cluster.
-            cloud: its cloud.
             api: its API server, as an administrator.
             store: the fake cloud's state, with the pools.
             directory: directory for files and logs of pods that run as processes.

@@ -34,9 +34,6 @@ class Machine:
     Attributes:
         cluster: id of the cluster.
         pool: name of the pool.
-        name: name of its node.
-        zone: its zone.
-        cloud: its cloud.
         hourly: price, USD per hour; None if it is unknown.
         created: creation time, in simulated seconds.
         state: `waiting` for stock, unbilled, until `since` at the latest; `starting` until `since`;
@@ -134,8 +131,6 @@ def new_name(pool: NodePool, zone: str, number: int, since: float) -> str:
     """Return the name of a new node.
 
     Args:
-        pool: its pool.
-        zone: its zone.
         number: number of earlier nodes of the pool, so that no name is used twice.
         since: start time of the fake cloud, so that two clouds use different names.
     """
@@ -260,7 +255,6 @@ def node(pool: NodePool, machine: Machine, version: str) -> dict[str, Any]:
 
     Args:
         pool: the machine's pool.
-        machine: the machine.
         version: Kubernetes version of the API server.
     """
     node_labels = labels(pool, machine.zone, machine.name)

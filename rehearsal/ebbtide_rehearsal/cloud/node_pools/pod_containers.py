@@ -163,7 +163,6 @@ def unpack(image: str, root: Path) -> list[str]:
 
     Args:
         image: name of the image.
-        root: the directory.
 
     Raises:
         RegistryError: the image does not exist, or the registry does not answer.
@@ -210,7 +209,6 @@ class Container:
         command: program and arguments.
         environment: complete environment.
         directory: working directory.
-        name: name of the container.
         ports: port on this machine of each declared port.
     """
 
@@ -226,7 +224,6 @@ def prepare(api: Api, pod: Object, root: Path, shared: Path) -> Container:
 
     Args:
         api: API server of the cluster, for the pod's ConfigMaps, Secrets and claims.
-        pod: the pod.
         root: directory that serves as the root of its file system.
         shared: directory of volumes that outlive a pod.
 

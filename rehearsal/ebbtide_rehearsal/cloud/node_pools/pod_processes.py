@@ -106,8 +106,6 @@ class Sessions:
         """Give access to a container that is about to start.
 
         Args:
-            pod: its pod.
-            container: the container.
             log: its log, in the format of the container runtime interface.
             previous: the log before the last restart.
         """

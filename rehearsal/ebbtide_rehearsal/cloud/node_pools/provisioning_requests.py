@@ -71,8 +71,6 @@ def answer(
     """Decide on a request.
 
     Args:
-        request: the request.
-        snapshot: snapshot of the cluster.
         since: time of its last condition, in simulated seconds.
         backoff: ends of backoffs in simulated seconds, by node group.
         settings: durations.
@@ -115,8 +113,6 @@ def decide(
     """Decide on a request.
 
     Args:
-        request: the request.
-        snapshot: snapshot of the cluster.
         since: time of its last condition, or of its first snapshot, in simulated seconds.
         backoff: ends of backoffs in simulated seconds, by node group.
         settings: durations.

@@ -90,7 +90,6 @@ def missing_machines(snapshot: ClusterSnapshot, known: Collection[str]) -> Itera
     minimum.
 
     Args:
-        snapshot: snapshot of the cluster.
         known: pools whose initial nodes were ordered.
     """
     for pool in snapshot.pools:

@@ -118,7 +118,6 @@ def review(
     """Review all nodes.
 
     Args:
-        snapshot: snapshot of the cluster.
         before: the last review.
         booked: names of nodes that are booked for pods of requests.
         last_scale_up: time of the last scale-up, in simulated seconds; None for never.

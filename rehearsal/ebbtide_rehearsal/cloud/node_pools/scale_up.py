@@ -31,9 +31,6 @@ class ExpansionOption:
     """A possible new node of a pool in a zone.
 
     Attributes:
-        pool: the pool.
-        zone: the zone.
-        node_info: the node.
         headroom: number of nodes up to the pool's maximum.
         existing: number of the pool's nodes in the zone.
         closed: the autoscaler's reason why the pool cannot grow in the zone now; empty if it can.
@@ -52,7 +49,6 @@ class ScaleUp:
     """A scale-up of one pool.
 
     Attributes:
-        pool: the pool.
         zones: zone of each new node.
         pods: pods for the nodes.
         before: number of the pool's nodes before.
@@ -76,7 +72,6 @@ class NoScaleUpInfo:
     """A pod for which no pool can grow now.
 
     Attributes:
-        pod: the pod.
         reasons: number of pools by reason.
     """
 
@@ -94,7 +89,6 @@ def expansion_options(snapshot: ClusterSnapshot, backoff: Mapping[str, float]) -
     """Yield the expansion options of autoscaled pools. Queued pools grow only for ProvisioningRequests.
 
     Args:
-        snapshot: snapshot of the cluster.
         backoff: ends of backoffs in simulated seconds, by node group.
     """
     for pool in snapshot.pools:

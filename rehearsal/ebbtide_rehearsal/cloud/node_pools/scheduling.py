@@ -62,23 +62,15 @@ class Pod:
     """A pod or a pod template.
 
     Attributes:
-        namespace: its namespace.
-        name: its name.
-        uid: its uid.
         node: its node; empty for none.
-        phase: its phase.
         requests: sum of its requests, and 1 for `pods`.
-        labels: its labels.
-        annotations: its annotations.
         selector: its `nodeSelector`.
         affinity: required node affinity, of which one term must match; empty for none.
-        tolerations: its tolerations.
         zones: zones of its volumes; empty for any.
         owner: kind of its controller; empty for none.
         unschedulable: True if the scheduler found no node.
         deleting: True if it has a deletion timestamp.
         local_storage: True if it has a volume that is lost with the node.
-        raw: the object.
     """
 
     namespace: str
@@ -184,14 +176,7 @@ _FORBIDS: Final = ("NoSchedule", "NoExecute")
 
 @dataclass(frozen=True, slots=True)
 class NodeInfo:
-    """An existing or new node with its free capacity.
-
-    Attributes:
-        name: name of the node.
-        labels: its labels.
-        taints: its taints.
-        free: its free capacity.
-    """
+    """An existing or new node with its free capacity."""
 
     name: str
     labels: Mapping[str, str]
@@ -270,7 +255,6 @@ def pack(pods: Iterable[Pod], node_info: NodeInfo, most: int) -> tuple[list[Node
 
     Args:
         pods: the pods; those that do not fit even an empty node are skipped.
-        node_info: a new node.
         most: the maximum number of new nodes.
 
     Returns:

@@ -33,14 +33,9 @@ class Node:
     """A node as read from the API.
 
     Attributes:
-        name: its name.
-        labels: its labels.
-        annotations: its annotations.
-        taints: its taints.
         allocatable: its allocatable resources.
         ready: its condition `Ready`.
         cordoned: its `unschedulable`.
-        raw: the object.
     """
 
     name: str
@@ -70,8 +65,6 @@ class Budget:
     """A PodDisruptionBudget.
 
     Attributes:
-        namespace: its namespace.
-        name: its name.
         selector: selects its pods; empty for all.
         allowed: its `disruptionsAllowed`.
     """
@@ -101,12 +94,7 @@ class ProvisioningRequest:
     """A ProvisioningRequest.
 
     Attributes:
-        namespace: its namespace.
-        name: its name.
-        uid: its uid.
         kind: its `provisioningClassName`.
-        sets: its pods.
-        parameters: its parameters.
         conditions: types of its conditions that are true.
         denied: types of its conditions that are false.
     """
@@ -137,10 +125,8 @@ class ClusterSnapshot:
 
     Attributes:
         now: simulated seconds since the start.
-        pools: its node pools.
         machines: its machines, with and without a node.
         nodes: its nodes, by name.
-        pods: its pods.
         daemons: a pod of each DaemonSet.
         budgets: its PodDisruptionBudgets.
         requests: its ProvisioningRequests.
@@ -362,7 +348,6 @@ class RequestCondition:
 
     Attributes:
         kind: type, such as `Provisioned`.
-        status: status of the condition.
         reason: reason in one word.
         message: message as a sentence.
         details: `provisioningClassDetails`.
@@ -385,7 +370,6 @@ class Order:
     """An order for all nodes of a request at once.
 
     Attributes:
-        pool: the pool.
         zones: the zone of each node.
     """
 

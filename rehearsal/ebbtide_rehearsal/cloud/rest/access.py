@@ -86,7 +86,6 @@ def write_google_login(file: Path, origin: str, refresh_token: str = _LOGIN) -> 
     """Write what `gcloud auth application-default login` writes for a user of workforce identity federation.
 
     Args:
-        file: the file.
         origin: address of the token server.
         refresh_token: the login; by default the valid one.
     """

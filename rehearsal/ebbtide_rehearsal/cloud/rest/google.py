@@ -47,7 +47,6 @@ def planted(collection: str, scope: str, name: str, **state: Any) -> Resource:
     Args:
         collection: collection in the API, such as `disks`.
         scope: project and location, such as `projects/acme-ml/zones/us-central1-a` or `…/global`.
-        name: name of the resource.
         state: rest of its document.
     """
     identity = f"{scope}/{collection}/{name}"

@@ -51,7 +51,6 @@ class Response:
     Attributes:
         status: HTTP status.
         document: JSON document.
-        headers: headers.
     """
 
     status: int
