@@ -20,8 +20,8 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-import kubernetes_validate  # pyright: ignore[reportMissingTypeStubs] - it has none
 import yaml
+from kubernetes_validate import utils  # pyright: ignore[reportMissingTypeStubs] - it has none
 from rich.console import Console
 
 from components.addons.add_on import SystemPlacement
@@ -94,6 +94,9 @@ _MINIMAL: Final = {
 _minimal = ContextVar("minimal", default=False)
 
 _DIRECTORY: Final = "EBBTIDE_MANIFESTS"
+
+# It would read all definitions of a version for each object.
+utils.schema_contents = cache(utils.schema_contents)
 
 HOME = SystemPlacement(
     {"ebbtide.dev/pool": "system"}, [{"key": "CriticalAddonsOnly", "operator": "Equal"}], "controllers"
@@ -185,7 +188,7 @@ def after(objects: Iterable[Object], patches: Sequence[Patch]) -> dict[str, Obje
 
 def assert_valid(manifest: Object, version: str) -> None:
     """Hold an object of a kind that Kubernetes has against that version's schema, unknown fields refused."""
-    kubernetes_validate.validate(manifest, version, strict=True)
+    utils.validate(manifest, version, strict=True)
 
 
 def requests(manifest: Object) -> tuple[float, float]:

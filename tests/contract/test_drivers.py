@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import kubernetes_validate  # pyright: ignore[reportMissingTypeStubs]
 import pytest
 
 from ebbtide.analysis.recording.recording import Recording
 from ebbtide.declaration.model.declare import declare
 from ebbtide.placement.derive import profile
 from tests.declarations import AKS, GKE, Declaration, changed
+from tests.manifests import assert_valid
 from tests.running import KUBERNETES, MODES, manifest, operator, over_images
 from tests.synth import synth
 
@@ -101,7 +101,7 @@ def test_installers_are_valid() -> None:
     """Google's installers, on both images."""
     for declaration in over_images(changed(GKE, addons={"drivers": "daemonset"})):
         for item in synth(declaration).of_type("kubernetes:apps/v1:DaemonSet"):
-            kubernetes_validate.validate(manifest(item), KUBERNETES, strict=True)
+            assert_valid(manifest(item), KUBERNETES)
 
 
 def test_instances_of_a_gpu_have_a_plugin_of_their_own() -> None:
