@@ -14,7 +14,7 @@ from typing import IO, Any, Final, Literal, Self, TypeAlias
 from msgspec import Struct
 from msgspec.json import Decoder, Encoder
 
-from ebbtide_rehearsal.failures import RehearsalError
+from ebbtide_rehearsal import RehearsalError
 
 PROGRAM: Final = "kueue-replay"
 """Its name among the tools."""

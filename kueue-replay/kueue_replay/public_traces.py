@@ -14,7 +14,7 @@ from urllib.error import URLError
 from urllib.request import urlopen
 
 from ebbtide.text import did_you_mean
-from ebbtide_rehearsal.failures import RehearsalError
+from ebbtide_rehearsal import RehearsalError
 
 SITE: Final = "https://raw.githubusercontent.com"
 _TIMEOUT: Final = 60

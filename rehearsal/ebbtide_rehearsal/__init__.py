@@ -6,4 +6,10 @@ their node pools with autoscaler and capacity queue, kubelets. A fake rejects th
 rejects, with an equivalent message.
 """
 
+from ebbtide.errors import EbbtideError
+
 __version__ = "0.1.0"
+
+
+class RehearsalError(EbbtideError):
+    """The rehearsal could not run; the message has the reason and the fix."""

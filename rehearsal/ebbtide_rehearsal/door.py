@@ -15,11 +15,8 @@ from ebbtide.analysis.preview.stack_files import StackFiles
 from ebbtide.operations.interrupts import ending_signals
 from ebbtide.text import install_command
 from ebbtide.values import clock
-from ebbtide_rehearsal import __version__, rehearse
+from ebbtide_rehearsal import RehearsalError, __version__, real_cloud, rehearse
 from ebbtide_rehearsal import stay as staying
-from ebbtide_rehearsal.failures import RehearsalError
-from ebbtide_rehearsal.real_cloud import compare as comparing
-from ebbtide_rehearsal.real_cloud.compare import compare
 from ebbtide_rehearsal.report import page
 from ebbtide_rehearsal.report.document import Report
 from ebbtide_rehearsal.scenarios import model as scenarios
@@ -60,9 +57,9 @@ def compared(directory: Path, format_: Format) -> tuple[str, bool]:
     """
     if format_ == "html":
         raise RehearsalError("--compare has no HTML page: use --format json, or no --format.")
-    comparison = compare(directory)
+    comparison = real_cloud.compare(directory)
     is_json = format_ == "json"
-    text = comparison.model_dump_json(indent=2) + "\n" if is_json else comparing.text(comparison)
+    text = comparison.model_dump_json(indent=2) + "\n" if is_json else real_cloud.text(comparison)
     return text, bool(comparison.differences)
 
 

@@ -12,8 +12,8 @@ from ebbtide.declaration.model.cloud import Aks, Gke
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.declare import declare
 from ebbtide.declaration.model.faults import DeclarationError
+from ebbtide_rehearsal import RehearsalError
 from ebbtide_rehearsal.cloud.running import CloudSettings
-from ebbtide_rehearsal.failures import RehearsalError
 from ebbtide_rehearsal.report.document import Report
 from ebbtide_rehearsal.scenarios.argo import TOOLS
 from ebbtide_rehearsal.scenarios.model import RunPipeline, Scenario, Up, general

@@ -27,8 +27,8 @@ import yaml
 
 from ebbtide.analysis.preview.stack_files import StackFiles
 from ebbtide.clients.kubernetes import Api
-from ebbtide_rehearsal.addons import rehearsed
-from ebbtide_rehearsal.addons.definition import Revision
+from ebbtide_rehearsal import RehearsalError
+from ebbtide_rehearsal.addons import REHEARSED, Revision
 from ebbtide_rehearsal.cloud.azure.identities import DIRECTORY
 from ebbtide_rehearsal.cloud.existing import introduce
 from ebbtide_rehearsal.cloud.provider import CLUSTER
@@ -37,7 +37,6 @@ from ebbtide_rehearsal.cloud.running import CloudSettings, RunningCloud
 from ebbtide_rehearsal.cloud.store import Store
 from ebbtide_rehearsal.control_plane.processes import Processes
 from ebbtide_rehearsal.engine import Engine
-from ebbtide_rehearsal.failures import RehearsalError
 from ebbtide_rehearsal.scenarios.argo import Argo, start
 from ebbtide_rehearsal.tools.find import Tools
 
@@ -107,7 +106,7 @@ def link_charts(project: Path, tools: Tools, directories: Sequence[Path]) -> Non
     """
     charts = {
         address: tools.path(data)
-        for add_on in rehearsed().values()
+        for add_on in REHEARSED.values()
         for address, data in add_on.charts.items()
         if data in tools.by_name
     }
@@ -135,7 +134,7 @@ def mirror(root: Path, tools: Tools, directories: Sequence[Path], programs: Path
         RehearsalError: an index is invalid, or git is missing or fails.
     """
     trees: defaultdict[Revision, list[tuple[str, Path]]] = defaultdict(list)
-    for add_on in rehearsed().values():
+    for add_on in REHEARSED.values():
         for data, (revision, path) in add_on.directories.items():
             if data in tools.by_name:
                 trees[revision].append((path, tools.path(data)))

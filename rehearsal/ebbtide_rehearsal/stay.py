@@ -20,6 +20,7 @@ from ebbtide.analysis.preview.stack_config import PLACEHOLDER, StackFileError
 from ebbtide.analysis.preview.stack_files import StackFiles, read_stack, stack_named_by
 from ebbtide.operations.interrupts import deferred_interrupts
 from ebbtide.text import did_you_mean
+from ebbtide_rehearsal import RehearsalError
 from ebbtide_rehearsal.cloud.existing import introduce
 from ebbtide_rehearsal.cloud.node_pools.machines import all_machines
 from ebbtide_rehearsal.cloud.node_pools.removal import RECLAIMABLE
@@ -28,7 +29,6 @@ from ebbtide_rehearsal.cloud.rest.access import rest_access
 from ebbtide_rehearsal.cloud.running import CloudSettings, RunningCloud, store_file
 from ebbtide_rehearsal.cloud.store import RECLAIM, InjectedFault, Store
 from ebbtide_rehearsal.engine import Shell, shell
-from ebbtide_rehearsal.failures import RehearsalError
 from ebbtide_rehearsal.stage import empty_directory, link_charts, mirror, running_cloud
 from ebbtide_rehearsal.tools.find import Tools
 from ebbtide_rehearsal.tools.items import OnStep

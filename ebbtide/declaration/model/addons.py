@@ -37,7 +37,7 @@ class AddOnSpec:
     The name is also the key of its version and minimum Kubernetes version (`catalog/versions.py`, NAME and
     NAME-kubernetes), its requests and disks (`catalog/data/footprints.csv`, NAME, and NAME-node for its
     DaemonSets), its component (`components/addons/NAME.py`), and its programs and manifests in a rehearsal
-    (`ebbtide_rehearsal/addons/NAME.py`).
+    (`ebbtide_rehearsal/addons.py`).
 
     Attributes:
         name: name of its field in the declaration.

@@ -10,8 +10,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
+from ebbtide_rehearsal import RehearsalError
 from ebbtide_rehearsal.cloud.store import Store
-from ebbtide_rehearsal.failures import RehearsalError
 
 _FILE = "cloud.json"
 _PORTS = "ports.json"

@@ -18,7 +18,7 @@ import yaml
 
 from ebbtide.clients.kubernetes import Api, ApiError, Object
 from ebbtide.values.paths import value_at
-from ebbtide_rehearsal.addons import rehearsed
+from ebbtide_rehearsal.addons import REHEARSED
 from ebbtide_rehearsal.control_plane.plan import (
     LOCALHOST,
     ControlPlanePlan,
@@ -49,7 +49,7 @@ def available_programs(tools: ControlPlaneTools) -> tuple[AvailableProgram, ...]
     requests.
     """
     programs: list[AvailableProgram] = []
-    for program in (program for add_on in rehearsed().values() for program in add_on.programs):
+    for program in (program for add_on in REHEARSED.values() for program in add_on.programs):
         with contextlib.suppress(KeyError):
             programs.append(AvailableProgram(program, tools.path(program.tool)))
     return tuple(programs)

@@ -15,10 +15,10 @@ import yaml
 
 from ebbtide.clients.kubernetes import Api
 from ebbtide.declaration.catalog.versions import PINS
+from ebbtide_rehearsal import RehearsalError
 from ebbtide_rehearsal.cloud.existing import NAME, SPEC_PATCH
 from ebbtide_rehearsal.control_plane.plan import ControlPlaneTools
 from ebbtide_rehearsal.control_plane.processes import Process, Processes
-from ebbtide_rehearsal.failures import RehearsalError
 from ebbtide_rehearsal.pipelines.workflow import SERVICE_ACCOUNT
 
 Object = dict[str, Any]

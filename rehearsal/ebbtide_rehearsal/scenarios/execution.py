@@ -19,11 +19,11 @@ from ebbtide.clients.kubernetes.objects import part
 from ebbtide.declaration.project.yaml_file import YamlFileError
 from ebbtide.placement import Profile, ProfileError
 from ebbtide.work.errors import WorkloadError
+from ebbtide_rehearsal import RehearsalError
 from ebbtide_rehearsal.cloud.store import ClusterTime, InjectedFault
 from ebbtide_rehearsal.control_plane.discovery import Discovery, wrong_fields
 from ebbtide_rehearsal.control_plane.stages import RUNS, RUNS_FOR
 from ebbtide_rehearsal.engine import Outcome
-from ebbtide_rehearsal.failures import RehearsalError
 from ebbtide_rehearsal.pipelines.compiled import UnsupportedPipelineError, read
 from ebbtide_rehearsal.pipelines.workflow import LAUNCHED, workflow
 from ebbtide_rehearsal.report.document import JobsReport, Rates, rates

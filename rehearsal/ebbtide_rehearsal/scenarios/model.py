@@ -16,7 +16,7 @@ from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.project import yaml_file
 from ebbtide.work.sweeps import SweepTask
 from ebbtide.work.tasks import Task
-from ebbtide_rehearsal.failures import RehearsalError
+from ebbtide_rehearsal import RehearsalError
 from ebbtide_rehearsal.scenarios.conditions import Condition
 
 Share = Annotated[float, Field(gt=0, le=1)]

@@ -19,9 +19,9 @@ from ebbtide.placement import Profile
 from ebbtide.values.kueue_api import API_PATH
 from ebbtide.work.jobs import job
 from ebbtide.work.sweeps import sweep
+from ebbtide_rehearsal import RehearsalError
 from ebbtide_rehearsal.cloud.store import ClusterTime, Store
 from ebbtide_rehearsal.control_plane.stages import EXIT_CODE, RUNS, RUNS_FOR
-from ebbtide_rehearsal.failures import RehearsalError
 from ebbtide_rehearsal.pipelines.workflow import LAUNCHED
 from ebbtide_rehearsal.report.document import spent, timed
 from ebbtide_rehearsal.scenarios.conditions import Observation, ObservedJob

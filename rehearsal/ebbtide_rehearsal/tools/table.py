@@ -13,7 +13,7 @@ from functools import cache
 from typing import Final
 
 from ebbtide.declaration.catalog.versions import PINS
-from ebbtide_rehearsal.addons import rehearsed
+from ebbtide_rehearsal.addons import REHEARSED
 from ebbtide_rehearsal.tools.items import DATA, Condition, Item, OnPath, SourcePatch, Tool, VersionRule
 
 _V: Final = {name: f"v{pin.version}" for name, pin in PINS.items()}
@@ -316,7 +316,7 @@ def all_items() -> Mapping[str, Item]:
     """Return every tool by name, those of the add-ons among them; data first, since it is fast and reveals
     early if modules are available.
     """
-    add_ons = rehearsed().values()
+    add_ons = REHEARSED.values()
     data = (*DATA, *(item for add_on in add_ons for item in add_on.data))
     tools = (*TOOLS, *(item for add_on in add_ons for item in add_on.tools))
     return {item.name: item for item in (*data, *tools)}
@@ -328,7 +328,7 @@ def needed(addons: Container[str]) -> tuple[str, ...]:
     Args:
         addons: declared add-ons, by their names in the declaration.
     """
-    declared = {item.name for name, add_on in rehearsed().items() if name in addons for item in add_on.items}
+    declared = {item.name for name, add_on in REHEARSED.items() if name in addons for item in add_on.items}
     return tuple(
         name
         for name, item in all_items().items()

@@ -13,7 +13,7 @@ import yaml
 from pulumi_kubernetes import helm
 from pulumi_kubernetes.kustomize import v2 as kustomize
 
-from ebbtide_rehearsal.addons import rehearsed
+from ebbtide_rehearsal.addons import REHEARSED
 from ebbtide_rehearsal.tools.find import Tools
 from rehearsal.tests.control_plane.commands import run
 from tests.declarations import Declaration
@@ -121,7 +121,7 @@ def _kustomized(address: str, tools: Tools) -> list[Object]:
     path = address.partition("?")[0]
     (inside,) = (
         tools.path(name) / path.removeprefix(base)
-        for add_on in rehearsed().values()
+        for add_on in REHEARSED.values()
         for name, (revision, root) in add_on.directories.items()
         if path.startswith(base := f"{revision.repository}/{root}/")
     )
@@ -129,7 +129,7 @@ def _kustomized(address: str, tools: Tools) -> list[Object]:
 
 
 def _templated(inputs: Mapping[str, Any], tools: Tools, directory: Path) -> list[Object]:
-    charts = {address: name for add_on in rehearsed().values() for address, name in add_on.charts.items()}
+    charts = {address: name for add_on in REHEARSED.values() for address, name in add_on.charts.items()}
     namespace, values = inputs["namespace"], directory / f"{inputs['name']}.yaml"
     values.write_text(yaml.safe_dump(inputs["values"]), encoding="utf-8")
     command = (tools.path("helm"), "template", inputs["name"], tools.path(charts[inputs["chart"]]))

@@ -15,8 +15,7 @@ from components.addons.kueue import configuration
 from components.addons.patches import Object
 from ebbtide.clients.kubernetes import Api
 from ebbtide.declaration.model.declare import declare
-from ebbtide_rehearsal.addons.kueue import out_of_cluster
-from ebbtide_rehearsal.addons.trainer import JOBSET
+from ebbtide_rehearsal.addons import JOBSET, kueue_out_of_cluster
 from ebbtide_rehearsal.control_plane import plan as arguments_of
 from ebbtide_rehearsal.control_plane.plan import (
     KUBELET_PORT,
@@ -160,7 +159,7 @@ KUEUES = Assignment((1, 2, 3, 4), Path("/pod"), "kueue-system")
 def test_only_what_must_differ_does() -> None:
     """Everything else of our configuration reaches Kueue as it is."""
     ours = configuration(declare(GKE))
-    adapted, _ = out_of_cluster(ours, KUEUES)
+    adapted, _ = kueue_out_of_cluster(ours, KUEUES)
     changed = {key for key in adapted if adapted[key] != ours.get(key)}
     where = {"webhook", "visibilityServer", "metrics", "health", "leaderElection", "namespace"}
     assert changed == where

@@ -12,7 +12,7 @@ import pytest
 from kfp import compiler, dsl
 from kfp.dsl.base_component import BaseComponent
 
-from ebbtide_rehearsal.failures import RehearsalError
+from ebbtide_rehearsal import RehearsalError
 from ebbtide_rehearsal.pipelines import driver, launcher
 from ebbtide_rehearsal.pipelines.compiled import Compiled, UnsupportedPipelineError, read
 from ebbtide_rehearsal.pipelines.driver import holds

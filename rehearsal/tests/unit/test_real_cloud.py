@@ -18,11 +18,11 @@ from ebbtide.analysis.recording.provider_proxy import proxied
 from ebbtide.analysis.recording.values import revealed
 from ebbtide.analysis.recording.wire import fill_struct, properties
 from ebbtide.cli.entry_point import app
+from ebbtide_rehearsal import real_cloud
 from ebbtide_rehearsal.cloud.protocol import Servicer, serve
 from ebbtide_rehearsal.cloud.provider import Call, Created, Endpoint, Failure, Properties, RefusedError
 from ebbtide_rehearsal.cloud.store import Store
-from ebbtide_rehearsal.real_cloud import compare as render
-from ebbtide_rehearsal.real_cloud.compare import compare
+from ebbtide_rehearsal.real_cloud import compare
 from rehearsal.tests.control_planes import FakeControlPlanes
 from rehearsal.tests.fake_clouds import existing_cloud, refusals_of, settings_of
 from tests.declarations import BASES, Declaration
@@ -154,7 +154,7 @@ def test_a_false_answer_is_found(tmp_path: Path, cloud: str) -> None:
     assert [
         (item.type, item.resource, item.call, item.path, item.real, item.source)
         for item in comparison.differences
-    ] == [_FALSE[cloud]], render.text(comparison)
+    ] == [_FALSE[cloud]], real_cloud.text(comparison)
     assert (comparison.compared > 40, comparison.skipped) == (True, 0)
 
 
@@ -240,7 +240,7 @@ def test_another_version_of_the_provider(tmp_path: Path) -> None:
         ]
         comparison = compare(_write(tmp_path, *infos, _bucket(location="US-CENTRAL1")))
         assert (comparison.differences, comparison.compared) == ((), 1)
-        return render.text(comparison)
+        return real_cloud.text(comparison)
 
     counted = "1 recorded call compared: no field differs.\n"
     assert versions(ours, f"v{ours}", "") == counted
@@ -272,7 +272,7 @@ def test_a_pool_of_an_older_cluster_is_not_compared(tmp_path: Path, cloud: str) 
         assert len(kept) == len(calls) - 1
         file.write_text("\n".join(kept), encoding="utf-8")
     comparison = compare(recording)
-    assert comparison.differences == (), render.text(comparison)
+    assert comparison.differences == (), real_cloud.text(comparison)
     assert comparison.skipped > 0
 
 

@@ -23,11 +23,11 @@ from ebbtide.analysis.preview.stack_config import PLACEHOLDER
 from ebbtide.analysis.preview.stack_files import read_stack
 from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.declaration.model.faults import DeclarationError
+from ebbtide_rehearsal import RehearsalError
 from ebbtide_rehearsal.cloud.regions import locations
 from ebbtide_rehearsal.cloud.running import CloudSettings, RunningCloud
 from ebbtide_rehearsal.cloud.store import Store
 from ebbtide_rehearsal.engine import Shell
-from ebbtide_rehearsal.failures import RehearsalError
 from ebbtide_rehearsal.rehearse import needs
 from ebbtide_rehearsal.scenarios.model import Scenario, built_in, read
 from ebbtide_rehearsal.stay import Stay, copy_project

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from ebbtide.clients.kubernetes import Api
 from ebbtide.declaration.model.declare import declare
+from ebbtide_rehearsal import RehearsalError
 from ebbtide_rehearsal.cloud.store import ClusterTime, Event, Store
-from ebbtide_rehearsal.failures import RehearsalError
 from ebbtide_rehearsal.report.document import spent
 from ebbtide_rehearsal.scenarios.conditions import Condition, Observation, ObservedJob, misses
 from ebbtide_rehearsal.scenarios.model import (

@@ -2,20 +2,18 @@
 
 import os
 import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
 from ebbtide.declaration.catalog.versions import PINS
-from ebbtide_rehearsal.addons import rehearsed
-from ebbtide_rehearsal.addons.definition import Rehearsed, Revision
+from ebbtide.declaration.model.addons import ADD_ONS
+from ebbtide_rehearsal import RehearsalError
+from ebbtide_rehearsal.addons import REHEARSED, Rehearsed, Revision
 from ebbtide_rehearsal.control_plane.program import Program, managed
 from ebbtide_rehearsal.control_plane.program_pods import available_programs
 from ebbtide_rehearsal.engine import Shell
-from ebbtide_rehearsal.failures import RehearsalError
 from ebbtide_rehearsal.stage import INDEX, indexed, link_charts, mirror
 from ebbtide_rehearsal.tools.find import AvailableTool, Origin, Tools
 from ebbtide_rehearsal.tools.items import Condition, Tool, from_module
@@ -147,17 +145,13 @@ _GADGET = Rehearsed(
 def tools(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Tools]:
     """The made-up add-on registered, and its tools."""
     register(monkeypatch)
-    module = ModuleType("ebbtide_rehearsal.addons.gadget")
-    module.__dict__["REHEARSED"] = _GADGET
-    monkeypatch.setitem(sys.modules, module.__name__, module)
-    rehearsed.cache_clear()
+    monkeypatch.setitem(REHEARSED, "gadget", _GADGET)
     all_items.cache_clear()
     data = tmp_path / "data"
     data.mkdir()
     (data / "kinds.yaml").write_text("kind: X\n")
     names = [item.name for item in _GADGET.items]
     yield Tools({name: AvailableTool(name, "4.5.6", Origin.CACHE, data) for name in names})
-    rehearsed.cache_clear()
     all_items.cache_clear()
 
 
@@ -182,9 +176,14 @@ def test_its_sources_are_local(tools: Tools, tmp_path: Path) -> None:
     assert environment["GIT_CONFIG_VALUE_0"] == "https://acme.example/a/gadget"
 
 
-@pytest.mark.parametrize("name", sorted(rehearsed()))
+def test_every_add_on_on_the_cluster_is_rehearsed() -> None:
+    """Each has its definition under its name."""
+    assert REHEARSED.keys() == {name for name, add_on in ADD_ONS.items() if add_on.spec.namespace}
+
+
+@pytest.mark.parametrize("name", sorted(REHEARSED))
 def test_every_chart_and_directory_is_data(name: str) -> None:
     """Each is among the data of its add-on, and each program among its tools."""
-    add_on = rehearsed()[name]
+    add_on = REHEARSED[name]
     assert {*add_on.charts.values(), *add_on.directories} <= {item.name for item in add_on.data}
     assert {program.tool for program in add_on.programs} <= {item.name for item in add_on.tools}

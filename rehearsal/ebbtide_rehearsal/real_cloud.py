@@ -1,4 +1,5 @@
-"""Put recorded calls to the fake clouds, and compare the answers field by field.
+"""Put the recorded calls of a cloud's provider (`ebbtide up --record`) to the fake clouds, and compare the
+answers field by field with theirs, `noted.csv`, `read_back.csv` and the tables of answers.
 
 The calls are repeated in the order in which they ended, so that whatever a request refers to exists. Ids that
 the real cloud chose are translated into those that the fake one chose for the same resource.

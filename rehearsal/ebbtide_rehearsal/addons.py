@@ -1,0 +1,384 @@
+"""Add-ons in a rehearsal: the programs, charts and manifests of each."""
+
+from collections.abc import Mapping
+from copy import deepcopy
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from ebbtide.declaration.catalog.versions import PINS
+from ebbtide_rehearsal.control_plane.plan import LOCALHOST
+from ebbtide_rehearsal.control_plane.program import (
+    SERVERS,
+    Assignment,
+    Listening,
+    Program,
+    managed,
+    port_of,
+    section,
+)
+from ebbtide_rehearsal.control_plane.volumes import inside
+from ebbtide_rehearsal.tools.items import Condition, Data, Item, Part, SourcePatch, Tool, from_module
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """A git repository, as `github.com/kubeflow/katib`, at a tag or a commit."""
+
+    repository: str
+    ref: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rehearsed:
+    """An add-on in a rehearsal.
+
+    Attributes:
+        tools: its programs.
+        data: its charts and manifests.
+        programs: those of its programs that really run, while a pod of them is on a node.
+        charts: names of its data by the addresses of charts in the component.
+        directories: repository and directory that its data is, by the data's name.
+    """
+
+    tools: tuple[Tool, ...] = ()
+    data: tuple[Data, ...] = ()
+    programs: tuple[Program, ...] = ()
+    charts: Mapping[str, str] = field(default_factory=dict[str, str])
+    directories: Mapping[str, tuple[Revision, str]] = field(default_factory=dict[str, tuple[Revision, str]])
+
+    @property
+    def items(self) -> tuple[Item, ...]:
+        """Data and programs."""
+        return (*self.data, *self.tools)
+
+
+_VISIBILITY = 8082
+_CERTIFICATES = "/tmp/k8s-webhook-server/serving-certs"  # noqa: S108 # a path in the container
+# Defaults of Kueue 0.19.2: apis/config/v1beta2/defaults.go, charts/kueue.
+
+_KUEUE_REVISION: Final = Revision("github.com/kubernetes-sigs/kueue", f"v{PINS['kueue'].version}")
+
+
+def kueue_out_of_cluster(
+    configuration: Mapping[str, Any], assignment: Assignment
+) -> tuple[dict[str, Any], Listening]:
+    """Convert Kueue's configuration for a process outside of a cluster: as for any controller manager, with
+    the visibility server and Kueue's namespace. That server's certificates are in `visibility` below the
+    working directory, a path fixed at build time. API config.kueue.x-k8s.io/v1beta2."""
+    settings, listening = managed(configuration, assignment)
+    visibility = section(settings, "visibilityServer")
+    port = int(visibility.get("bindPort") or _VISIBILITY)
+    visibility |= {"bindAddress": LOCALHOST, "bindPort": assignment.ports[SERVERS]}
+    webhook = section(settings, "webhook")
+    webhook["certDir"] = str(inside(assignment.root, webhook.get("certDir") or _CERTIFICATES))
+    settings["namespace"] = assignment.namespace
+    return settings, Listening(listening.health, {**listening.ports, port: assignment.ports[SERVERS]})
+
+
+_KUEUE_PROGRAM = Program(
+    tool="kueue",
+    # From the chart of Kueue 0.19.2.
+    labels={"app.kubernetes.io/name": "kueue", "control-plane": "controller-manager"},
+    ports=SERVERS + 1,
+    out_of_cluster=kueue_out_of_cluster,
+)
+
+_KUEUE: Final = Rehearsed(
+    data=(
+        from_module(
+            "kueue-chart", "kueue", "sigs.k8s.io/kueue", "kueue", "charts/kueue", "Kueue's manifests."
+        ),
+        from_module(
+            "provisioning-request-crds",
+            "kueue",
+            "k8s.io/autoscaler/cluster-autoscaler/apis",
+            "provisioning-request",
+            "config/crd",
+            "The ProvisioningRequest CRD, which GKE preinstalls.",
+        ),
+        from_module(
+            "kueue-crds",
+            "kueue",
+            "sigs.k8s.io/kueue",
+            "kueue",
+            "config/components/crd",
+            "Kueue's CRDs, for tests of the objects alone.",
+            Condition.BY_NAME,
+        ),
+    ),
+    tools=(
+        Tool(
+            name="kueue",
+            group="kueue",
+            module="sigs.k8s.io/kueue",
+            package="sigs.k8s.io/kueue/cmd/kueue",
+            pin="kueue",
+            why="Admits Jobs by quota, and requests capacity.",
+            minutes=1.5,
+            stamps=(
+                ("sigs.k8s.io/kueue/pkg/version.GitVersion", f"v{PINS['kueue'].version}"),
+                # The default is at the root of the file system, which only a container owns.
+                ("sigs.k8s.io/kueue/pkg/visibility.certDir", "visibility"),
+            ),
+            unoptimized="all",
+        ),
+        Tool(
+            name="kueue-replay",
+            group="kueue-replay",
+            module="sigs.k8s.io/kueue",
+            package="ebbtide.dev/tools/kueue-replay",
+            pin="kueue",
+            why="Kueue's scheduler and reconciler on a virtual clock, for replays of traces.",
+            minutes=4,
+            when=Condition.BY_NAME,
+        ),
+    ),
+    programs=(_KUEUE_PROGRAM,),
+    charts={f"oci://registry.k8s.io/kueue/charts/kueue@{PINS['kueue'].digest}": "kueue-chart"},
+    directories={"kueue-crds": (_KUEUE_REVISION, "config/components/crd")},
+)
+"""Kueue, which every rehearsal has."""
+
+
+_TRAINER_MODULE: Final = "github.com/kubeflow/trainer/v2"
+_TRAINER_REVISION: Final = Revision("github.com/kubeflow/trainer", PINS["trainer"].commit)
+_IN_THE_CONTAINER: Final = (
+    "/tmp/k8s-webhook-server/serving-certs",  # noqa: S108 - of the container, whose root is below where it runs
+    "/var/run/secrets/kubernetes.io/serviceaccount/namespace",
+)
+"""Hard-coded paths of Trainer and JobSet for certificates and for their namespace."""
+
+_TRAINER_PROGRAM = Program(
+    tool="trainer-controller-manager",
+    # From the chart of Trainer 2.3.0.
+    labels={"app.kubernetes.io/name": "kubeflow-trainer", "app.kubernetes.io/component": "manager"},
+    out_of_cluster=managed,
+)
+
+JOBSET = Program(
+    tool="jobset",
+    # From the chart of JobSet 0.12.0.
+    labels={"app.kubernetes.io/name": "jobset", "app.kubernetes.io/component": "controller"},
+    out_of_cluster=managed,
+)
+
+_TRAINER: Final = Rehearsed(
+    data=(
+        Data(
+            name="trainer-chart",
+            group="kubeflow",
+            parts=(
+                Part(module=_TRAINER_MODULE, pin="trainer", source="charts/kubeflow-trainer"),
+                Part(
+                    module="sigs.k8s.io/jobset",
+                    pin="jobset",
+                    source="charts/jobset",
+                    into="charts/jobset",
+                ),
+                Part(
+                    module="sigs.k8s.io/lws",
+                    pin="leaderworkerset",
+                    source="charts/lws",
+                    into="charts/lws",
+                ),
+            ),
+            why="Trainer's chart, with its dependencies.",
+            when=Condition.DECLARED,
+        ),
+        from_module(
+            "trainer-manifests",
+            "kubeflow",
+            _TRAINER_MODULE,
+            "trainer",
+            "manifests",
+            "Trainer's CRDs and runtimes.",
+            Condition.DECLARED,
+        ),
+    ),
+    tools=(
+        Tool(
+            name="trainer-controller-manager",
+            group="trainer",
+            module=_TRAINER_MODULE,
+            package="github.com/kubeflow/trainer/v2/cmd/trainer-controller-manager",
+            pin="trainer",
+            why="Creates JobSets for TrainJobs, and validates them.",
+            minutes=1,
+            when=Condition.DECLARED,
+            changes=tuple(
+                SourcePatch("pkg/util/cert/cert.go", f'"{path}"', f'".{path}"') for path in _IN_THE_CONTAINER
+            ),
+        ),
+        Tool(
+            name="jobset",
+            group="trainer",
+            module="sigs.k8s.io/jobset",
+            package="sigs.k8s.io/jobset",
+            pin="jobset",
+            why="Creates the Jobs of a JobSet, all or none.",
+            minutes=0.2,
+            when=Condition.DECLARED,
+            stamps=(("sigs.k8s.io/jobset/pkg/version.GitVersion", f"v{PINS['jobset'].version}"),),
+            changes=tuple(
+                SourcePatch("pkg/util/cert/cert.go", f'"{path}"', f'".{path}"') for path in _IN_THE_CONTAINER
+            ),
+        ),
+    ),
+    programs=(_TRAINER_PROGRAM, JOBSET),
+    charts={"oci://ghcr.io/kubeflow/charts/kubeflow-trainer": "trainer-chart"},
+    directories={"trainer-manifests": (_TRAINER_REVISION, "manifests")},
+)
+"""Kubeflow Trainer, and JobSet, which its chart includes."""
+
+
+_KATIB_REVISION: Final = Revision("github.com/kubeflow/katib", PINS["katib"].commit)
+_WEBHOOK, _METRICS, _HEALTH = 8443, 8080, 18080
+"""Katib's default ports."""
+
+
+def _katib_out_of_cluster(
+    configuration: Mapping[str, Any], assignment: Assignment
+) -> tuple[dict[str, Any], Listening]:
+    """Convert Katib's configuration for a process outside of a cluster. The webhook address and certificate
+    path are patched at build time.
+
+    API config.kubeflow.org/v1beta1; defaults of Katib 0.19.0 (pkg/apis/config/v1beta1/defaults.go).
+    """
+    settings = deepcopy(dict(configuration))
+    controller = section(section(settings, "init"), "controller")
+    inside = (
+        int(controller.get("webhookPort") or _WEBHOOK),
+        port_of(controller.get("metricsAddr"), _METRICS),
+        port_of(controller.get("healthzAddr"), _HEALTH),
+    )
+    webhook, metrics, health = assignment.ports
+    controller |= {
+        "webhookPort": webhook,
+        "metricsAddr": f"{LOCALHOST}:{metrics}",
+        "healthzAddr": f"{LOCALHOST}:{health}",
+    }
+    return settings, Listening(health, dict(zip(inside, assignment.ports, strict=True)))
+
+
+_KATIB_PROGRAM = Program(
+    tool="katib-controller",
+    # From the kustomization of Katib 0.19.0.
+    labels={"katib.kubeflow.org/component": "controller"},
+    flag="--katib-config",
+    ports=SERVERS,
+    out_of_cluster=_katib_out_of_cluster,
+)
+
+_KATIB: Final = Rehearsed(
+    data=(
+        from_module(
+            "katib-manifests",
+            "kubeflow",
+            "github.com/kubeflow/katib",
+            "katib",
+            "manifests/v1beta1",
+            "Katib's manifests.",
+            Condition.DECLARED,
+        ),
+    ),
+    tools=(
+        Tool(
+            name="katib-controller",
+            group="katib",
+            module="github.com/kubeflow/katib",
+            package="github.com/kubeflow/katib/cmd/katib-controller/v1beta1",
+            pin="katib",
+            why="Mutates the pods of trials, and validates experiments.",
+            minutes=1.5,
+            when=Condition.DECLARED,
+            changes=(
+                SourcePatch("pkg/controller.v1beta1/consts/const.go", '"/tmp/cert"', '"./tmp/cert"'),
+                # The configuration has no listen address; here it must be the loopback interface.
+                SourcePatch(
+                    "cmd/katib-controller/v1beta1/main.go",
+                    "webhook.NewServer(webhook.Options{",
+                    'webhook.NewServer(webhook.Options{Host: "127.0.0.1",',
+                ),
+            ),
+        ),
+    ),
+    programs=(_KATIB_PROGRAM,),
+    directories={"katib-manifests": (_KATIB_REVISION, "manifests/v1beta1")},
+)
+
+
+_ARGO_MODULE: Final = "github.com/argoproj/argo-workflows/v4"
+_ARGO_VERSION: Final = f"v{PINS['argo-workflows'].version}"
+_FROM_ARGO: Final = (
+    "base/crds/minimal",
+    "base/workflow-controller",
+    "namespace-install/workflow-controller-rbac",
+)
+
+_PIPELINES: Final = Rehearsed(
+    data=(
+        from_module(
+            "argo-crds",
+            "argo",
+            _ARGO_MODULE,
+            "argo-workflows",
+            "manifests/base/crds/minimal",
+            "Argo's kinds.",
+            Condition.BY_NAME,
+        ),
+        Data(
+            name="argo-manifests",
+            group="argo",
+            parts=tuple(
+                Part(module=_ARGO_MODULE, pin="argo-workflows", source=f"manifests/{path}", into=path)
+                for path in _FROM_ARGO
+            ),
+            why="Argo's manifests that those of Kubeflow Pipelines refer to.",
+            when=Condition.BY_NAME,
+        ),
+        from_module(
+            "pipelines-manifests",
+            "pipelines",
+            "github.com/kubeflow/pipelines",
+            "pipelines-module",
+            "manifests/kustomize",
+            "The manifests of Kubeflow Pipelines.",
+            Condition.BY_NAME,
+        ),
+    ),
+    tools=(
+        Tool(
+            name="workflow-controller",
+            group="argo",
+            module=_ARGO_MODULE,
+            package=f"{_ARGO_MODULE}/cmd/workflow-controller",
+            pin="argo-workflows",
+            why="Runs the steps of Kubeflow Pipelines, and retries them.",
+            minutes=3,
+            when=Condition.BY_NAME,
+            stamps=(
+                (f"{_ARGO_MODULE}.version", _ARGO_VERSION),
+                (f"{_ARGO_MODULE}.gitTag", _ARGO_VERSION),
+                (f"{_ARGO_MODULE}.gitTreeState", "clean"),
+            ),
+        ),
+    ),
+    directories={
+        "argo-manifests": (Revision("github.com/argoproj/argo-workflows", _ARGO_VERSION), "manifests"),
+        "pipelines-manifests": (
+            Revision("github.com/kubeflow/pipelines", PINS["pipelines"].commit),
+            "manifests/kustomize",
+        ),
+    },
+)
+"""Kubeflow Pipelines: Argo Workflows' controller, for scenarios that run a pipeline, and the manifests of
+both, for tests. A stack's manifests are fetched from GitHub or the user's (`--manifests`)."""
+
+REHEARSED: Final = {
+    "kueue": _KUEUE,
+    "trainer": _TRAINER,
+    "katib": _KATIB,
+    "pipelines": _PIPELINES,
+    "costs": Rehearsed(),  # the cost recorder is a part of Ebbtide and runs as a process
+}
+"""The add-ons that run on the cluster, by name."""
