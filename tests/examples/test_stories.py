@@ -1,9 +1,11 @@
 """The five stories: what is created has the names and parameters that their authors published."""
 
 import re
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
+import yaml
 
 from ebbtide.analysis.recording.recording import Recording
 from ebbtide.placement import Profile
@@ -12,10 +14,7 @@ from tests.examples.workloads import compiled, module
 from tests.repository import ROOT, STORIES
 from tests.synth import synth_stack
 
-_GKE_CLUSTER = "gcp:container/cluster:Cluster"
 _GKE_POOL = "gcp:container/nodePool:NodePool"
-_AKS_CLUSTER = "azure-native:containerservice:ManagedCluster"
-_AKS_POOL = "azure-native:containerservice:AgentPool"
 
 
 def _recorded(story: str) -> Recording:
@@ -50,166 +49,10 @@ def _inputs(story: str, type_: str, name: str) -> Any:
     return matching[0]
 
 
-_PREEMPTIBLE: dict[str, Any] = {
-    "nodeConfig.preemptible": True,
-    "nodeConfig.spot": None,
-    "nodeConfig.taints": [{"key": "preemptible", "value": "true", "effect": "NO_SCHEDULE"}],
-    "autoscaling.totalMinNodeCount": 0,
-    "autoscaling.totalMaxNodeCount": 4,
-    "initialNodeCount": 0,
-}
-
-_USER_4_18: dict[str, Any] = _PREEMPTIBLE | {
-    "cluster": "user-4-18",
-    "project": "ml-pipeline-project",
-    "nodeConfig.serviceAccount": "user-4-18-vm@ml-pipeline-project.iam.gserviceaccount.com",
-}
-
-_QUEUED: dict[str, Any] = {
-    "location": "us-central1",
-    "queuedProvisioning.enabled": True,
-    "nodeConfig.flexStart": True,
-    "nodeConfig.reservationAffinity.consumeReservationType": "NO_RESERVATION",
-    "nodeConfig.guestAccelerators[0].count": 1,
-    "nodeConfig.guestAccelerators[0].gpuDriverInstallationConfig.gpuDriverVersion": "LATEST",
-    "nodeConfig.diskSizeGb": 20,
-    "initialNodeCount": 0,
-    "autoscaling.totalMinNodeCount": 0,
-    "autoscaling.totalMaxNodeCount": 1,
-    "autoscaling.locationPolicy": "ANY",
-    "management.autoRepair": False,
-    "upgradeSettings": None,
-}
-
 PARAMETERS: list[tuple[str, str, str, dict[str, Any]]] = [
-    (
-        "preemptible-pipelines",
-        _GKE_POOL,
-        "preemptible-cpu-pool",
-        _USER_4_18 | {"nodeConfig.guestAccelerators": None},
-    ),
-    (
-        "preemptible-pipelines",
-        _GKE_POOL,
-        "preemptible-gpu-pool",
-        _USER_4_18
-        | {
-            "nodeConfig.guestAccelerators[0].type": "nvidia-tesla-t4",
-            "nodeConfig.guestAccelerators[0].count": 2,
-        },
-    ),
-    (
-        "checkpointed-training",
-        _GKE_POOL,
-        "preemptible-gpu-pool",
-        _PREEMPTIBLE
-        | {
-            "nodeConfig.machineType": "n1-highmem-8",
-            "nodeConfig.guestAccelerators[0].type": "nvidia-tesla-t4",
-            "nodeConfig.guestAccelerators[0].count": 4,
-            "nodeConfig.workloadMetadataConfig.mode": "GKE_METADATA",
-        },
-    ),
-    (
-        "research-cluster",
-        _GKE_POOL,
-        "admin",
-        {
-            "nodeConfig.taints": None,
-            "nodeConfig.machineType": "e2-small",
-            "nodeCount": 1,
-            "autoscaling": None,
-        },
-    ),
-    (
-        "research-cluster",
-        _GKE_POOL,
-        "gpu",
-        {
-            "nodeConfig.taints": [{"key": "gpu-jobs", "value": "only", "effect": "NO_SCHEDULE"}],
-            "nodeConfig.guestAccelerators[0].gpuDriverInstallationConfig.gpuDriverVersion": (
-                "INSTALLATION_DISABLED"
-            ),
-            "autoscaling.totalMinNodeCount": 0,
-        },
-    ),
-    (
-        "research-cluster",
-        _GKE_CLUSTER,
-        "research-cluster",
-        {"clusterAutoscaling.autoscalingProfile": "OPTIMIZE_UTILIZATION", "removeDefaultNodePool": True},
-    ),
-    (
-        "aks-spot",
-        _AKS_CLUSTER,
-        "aks-spot",
-        {
-            "agentPoolProfiles[0].name": "nodepool1",
-            "agentPoolProfiles[0].vmSize": "Standard_D8s_v3",
-            "agentPoolProfiles[0].minCount": 2,
-            "agentPoolProfiles[0].osDiskSizeGB": 100,
-            "agentPoolProfiles[0].mode": "System",
-            "agentPoolProfiles[1]": None,
-        },
-    ),
-    (
-        "aks-spot",
-        _AKS_POOL,
-        "spotnodepool",
-        {
-            "scaleSetPriority": "Spot",
-            "scaleSetEvictionPolicy": "Delete",
-            "spotMaxPrice": -1,
-            "minCount": 0,
-            "nodeTaints": ["kubernetes.azure.com/scalesetpriority=spot:NoSchedule"],
-            "upgradeSettings": None,
-        },
-    ),
-    (
-        "queued-gpus",
-        _GKE_CLUSTER,
-        "g-dws-test-cluster",
-        {"location": "us-central1", "releaseChannel.channel": "RAPID", "removeDefaultNodePool": True},
-    ),
-    (
-        "queued-gpus",
-        _GKE_POOL,
-        "system-nodepool",
-        {
-            "nodeConfig.machineType": "e2-small",
-            "nodeConfig.spot": True,
-            "nodeConfig.taints": None,
-            "nodeConfig.diskSizeGb": 20,
-            "nodeLocations": ["us-central1-f"],
-            "initialNodeCount": 1,
-            "autoscaling.totalMinNodeCount": 1,
-            "autoscaling.totalMaxNodeCount": 3,
-            "management.autoRepair": True,
-            "management.autoUpgrade": True,
-        },
-    ),
-    (
-        "queued-gpus",
-        _GKE_POOL,
-        "dws-t4-nodepool",
-        _QUEUED
-        | {
-            "nodeConfig.machineType": "n1-standard-2",
-            "nodeConfig.guestAccelerators[0].type": "nvidia-tesla-t4",
-            "nodeLocations": ["us-central1-c"],
-        },
-    ),
-    (
-        "queued-gpus",
-        _GKE_POOL,
-        "dws-a100-nodepool",
-        _QUEUED
-        | {
-            "nodeConfig.machineType": "a2-highgpu-1g",
-            "nodeConfig.guestAccelerators[0].type": "nvidia-tesla-a100",
-            "nodeLocations": ["us-central1-a"],
-        },
-    ),
+    (story, *resource.split(), parameters)
+    for story, resources in yaml.safe_load((Path(__file__).parent / "stories.yaml").read_text()).items()
+    for resource, parameters in resources.items()
 ]
 
 

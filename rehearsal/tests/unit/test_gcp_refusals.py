@@ -4,20 +4,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from ebbtide_rehearsal.cloud.gcp.clusters import RULES as CLUSTER_RULES
 from ebbtide_rehearsal.cloud.gcp.node_pools import RULES as POOL_RULES
 from ebbtide_rehearsal.cloud.gcp.request import (
     ACCOUNT,
     ACCOUNT_MEMBER,
-    BUCKET,
-    BUCKET_MEMBER,
     CLUSTER,
-    FILESTORE,
     NETWORK,
     NODE_POOL,
-    REPOSITORY_MEMBER,
-    ROUTER,
     ROUTER_NAT,
     SUBNETWORK,
 )
@@ -30,31 +26,12 @@ from tests.running import full
 
 VPC = "projects/acme-ml/global/networks/train"
 SUBNET = "projects/acme-ml/regions/us-central1/subnetworks/train"
-EMAIL = "team@acme-ml.iam.gserviceaccount.com"
 
-# What is changed of the cluster, the rule that is broken, and what the API says.
-CLUSTERS: list[tuple[dict[str, Any], str, str]] = [
-    # gitpod-io/gitpod-gke-guide#21
-    ({"network": "lab"}, "existing network", 'Network "lab" does not exist.'),
-    ({"subnetwork": "lab"}, "subnetwork of the network", 'Subnetwork "lab" does not exist.'),
-    # fabianlee/gcp-gke-clusters-ingress#2
-    (
-        {"ipAllocationPolicy__clusterSecondaryRangeName": "podz"},
-        "ranges of the subnetwork",
-        'Pod secondary range "podz" not found in network "train", subnetwork "train".',
-    ),
-    # gruntwork-io/terraform-google-gke#118
-    (
-        {"ipAllocationPolicy__clusterSecondaryRangeName": "services"},
-        "ranges of the subnetwork",
-        "Pod secondary range name (services) should not be the same as service secondary range name.",
-    ),
-    (
-        {"privateClusterConfig": {"enablePrivateNodes": False, "enablePrivateEndpoint": True}},
-        "private endpoint needs private nodes",
-        "only for clusters with private nodes",
-    ),
-]
+_CASES: dict[str, list[dict[str, Any]]] = yaml.safe_load(
+    (Path(__file__).parent / "gcp_refusals.yaml").read_text(encoding="utf-8")
+)
+CLUSTERS, OTHERS, POOLS = ([tuple(case.values()) for case in cases] for cases in _CASES.values())
+"""What is changed or requested, the rule that is broken if there is one, and what the API says."""
 
 
 @pytest.mark.parametrize(("changes", "rule", "message"), CLUSTERS, ids=[f"{case[1]}" for case in CLUSTERS])
@@ -69,91 +46,6 @@ def test_a_cluster_that_is_refused(tmp_path: Path, changes: dict[str, Any], rule
     assert str(refused.value) == broken.refusal(cloud.request(CLUSTER, base("train-cluster", **changes)))
     assert message in str(refused.value)
     assert cloud.clusters.running == {}
-
-
-ACCOUNT_ID = f"projects/acme-ml/serviceAccounts/{EMAIL}"
-OTHERS: list[tuple[str, dict[str, Any], str]] = [
-    (
-        NETWORK,
-        {"name": "train"},
-        f"Error creating Network: googleapi: Error 409: The resource '{VPC}' already",
-    ),
-    (
-        SUBNETWORK,
-        {"name": "a", "network": "nobody", "ipCidrRange": "10.128.0.0/20"},
-        "Error 404: The resource 'projects/acme-ml/global/networks/nobody' was not found, notFound",
-    ),
-    # tranquilitybase-io/tb-gcp#160
-    (
-        SUBNETWORK,
-        {"name": "a", "network": VPC, "ipCidrRange": "10.0.8.0/24"},
-        "Invalid IPCidrRange: 10.0.8.0/24 conflicts with existing subnetwork 'train' in region 'us-central1'",
-    ),
-    (
-        SUBNETWORK,
-        {
-            "name": "a",
-            "network": VPC,
-            "ipCidrRange": "10.128.0.0/20",
-            "secondaryIpRanges": [{"rangeName": "pods", "ipCidrRange": "10.128.0.0/16"}],
-        },
-        "'resource.secondaryIpRanges[0].ipCidrRange': '10.128.0.0/16'",
-    ),
-    (ROUTER, {"name": "a", "network": "nobody"}, "networks/nobody' was not found"),
-    (
-        ROUTER_NAT,
-        {"name": "nat", "router": "nobody", "sourceSubnetworkIpRangesToNat": "LIST_OF_SUBNETWORKS"},
-        "routers/nobody' was not found",
-    ),
-    (
-        ROUTER_NAT,
-        {
-            "name": "nat",
-            "router": "train",
-            "sourceSubnetworkIpRangesToNat": "LIST_OF_SUBNETWORKS",
-            "subnetworks": [{"name": "nobody", "sourceIpRangesToNats": ["ALL_IP_RANGES"]}],
-        },
-        "subnetworks/nobody' was not found",
-    ),
-    (
-        ACCOUNT,
-        {"accountId": "train-nodes"},
-        "Error 409: Service account train-nodes already exists within project projects/acme-ml., already",
-    ),
-    (
-        ACCOUNT_MEMBER,
-        {"serviceAccountId": ACCOUNT_ID, "role": "roles/viewer", "member": "user:a@b.example"},
-        f"Error 404: Unknown service account {EMAIL}, notFound",
-    ),
-    (
-        BUCKET_MEMBER,
-        {"bucket": "nobody", "role": "roles/storage.objectUser", "member": "user:a@b.example"},
-        "Error 404: The specified bucket does not exist.",
-    ),
-    (
-        REPOSITORY_MEMBER,
-        {
-            "repository": "nobody",
-            "location": "us-central1",
-            "role": "roles/artifactregistry.writer",
-            "member": "user:a@b.example",
-        },
-        "Requested entity was not found.",
-    ),
-    (BUCKET, {"name": "Lab", "location": "us-central1"}, "Invalid bucket name: 'Lab'"),
-    (BUCKET, {"name": "goog-lab", "location": "us-central1"}, "Invalid bucket name"),
-    (
-        FILESTORE,
-        {
-            "name": "a",
-            "location": "us-central1-a",
-            "tier": "BASIC_HDD",
-            "fileShares": {"name": "shared", "capacityGb": 1024},
-            "networks": [{"network": "nobody", "modes": ["MODE_IPV4"]}],
-        },
-        "network 'nobody' does not exist.",
-    ),
-]
 
 
 @pytest.mark.parametrize(("kind", "inputs", "message"), OTHERS, ids=[case[2][:50] for case in OTHERS])
@@ -192,48 +84,6 @@ def test_an_account_of_a_domains_project(tmp_path: Path) -> None:
     """The service account's address of a domain-scoped project has the project before the domain."""
     account = Cloud(tmp_path, "acme.example:ml").create(ACCOUNT, {"accountId": "train-nodes"})
     assert account.state["email"] == "train-nodes@ml.acme.example.iam.gserviceaccount.com"
-
-
-POOLS: list[tuple[str, dict[str, Any], str, str]] = [
-    ("cpu", {"cluster": "nobody"}, "existing cluster", "Error 404: Not found: projects/acme-ml/"),
-    ("cpu", {"location": "us-central1"}, "existing cluster", "locations/us-central1/clusters/train"),
-    (
-        "cpu",
-        {"cluster": "projects/acme-ml/locations/us-central1-a/clusters/train", "location": "us-central1-b"},
-        "location of the cluster",
-        'Location "us-central1-b" is not that of the cluster.',
-    ),
-    (
-        "cpu",
-        {"nodeConfig__machineType": "n2-standard-7"},
-        "known machine type",
-        'Machine type with name "n2-standard-7" does not exist in zone "us-central1-a"',
-    ),
-    # GoogleCloudPlatform/kubernetes-engine-samples#1738
-    (
-        "t4",
-        {
-            "nodeConfig__machineType": "n1-standard-8",
-            "nodeConfig__guestAccelerators": [{"type": "nvidia-tesla-p100", "count": 1}],
-        },
-        "hardware available in zone",
-        'Accelerator type "nvidia-tesla-p100" does not exist in zone us-central1-a., badRequest',
-    ),
-    # keras-team/kinetic#305
-    (
-        "cpu",
-        {"nodeConfig__machineType": "ct6e-standard-1t"},
-        "hardware available in zone",
-        'Invalid machine type "ct6e-standard-1t" in zone "us-central1-a": GCE_NOT_FOUND, badRequest',
-    ),
-    (
-        "cpu",
-        {"version": "1.99.0-gke.1"},
-        "nodes not newer than control plane",
-        "must not be greater than master version",
-    ),
-]
-"""The pool that is changed, the change, the rule that is broken, and the API's message."""
 
 
 @pytest.mark.parametrize(
