@@ -1,6 +1,8 @@
 """Plain Pulumi mocks, and the declarations that components are made from under them."""
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUntypedFunctionDecorator=false, reportUnknownMemberType=false
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
 
+from collections.abc import Callable
 from typing import Any
 
 import pulumi
@@ -54,6 +56,15 @@ class Mocks(pulumi.runtime.Mocks):
     def call(self, args: MockCallArgs) -> tuple[dict[str, Any], list[tuple[str, str]]]:
         """Answer a function as an offline preview does, without failures."""
         return ASSUMPTIONS.invoke(Question(token=args.token, inputs=args.args)), []
+
+    def run(self, component: Callable[[], object]) -> None:
+        """Run a program of one component."""
+
+        @pulumi.runtime.test
+        def program() -> None:
+            component()
+
+        program()
 
     def of_type(self, typ: str) -> list[dict[str, Any]]:
         """The inputs of the resources of a type."""

@@ -4,7 +4,6 @@
 from typing import Any
 
 import pulumi
-import pytest
 from pulumi_azure_native import managedidentity
 
 from components import aks
@@ -18,7 +17,7 @@ from components.aks.monitoring import (
 )
 from ebbtide.declaration.model.addons import Logs
 from ebbtide.declaration.model.cloud import Maintenance, MaintenanceWindow
-from ebbtide.declaration.model.cluster import Cluster, Lifetime
+from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.pool import Taint
 from ebbtide.placement.derive import bucket_name
 from tests.unit.mocks.mocked import AKS, AKS_CLOUD, Mocks, team
@@ -41,20 +40,15 @@ def test_network() -> pulumi.Output[None]:
 
 def test_identity(mocks: Mocks) -> None:
     """The control plane is granted the nodes' subnet."""
-
-    @pulumi.runtime.test
-    def program() -> None:
-        args = aks.IdentityArgs(
-            name="train",
-            resource_group="train",
-            location="eastus",
-            subscription=AKS_CLOUD.subscription,
-            subnet="the-subnet",
-            labels={},
-        )
-        aks.Identity("identity", args)
-
-    program()
+    args = aks.IdentityArgs(
+        name="train",
+        resource_group="train",
+        location="eastus",
+        subscription=AKS_CLOUD.subscription,
+        subnet="the-subnet",
+        labels={},
+    )
+    mocks.run(lambda: aks.Identity("identity", args))
     (grant,) = mocks.of_type("azure-native:authorization:RoleAssignment")
     assert grant["scope"] == "the-subnet"
 
@@ -74,12 +68,7 @@ def _cluster(declaration: Cluster) -> None:
 def test_cluster(mocks: Mocks) -> None:
     """No local account exists, the one pool inside the cluster is the system pool, buckets can be mounted,
     and the engine refuses to delete a permanent cluster."""
-
-    @pulumi.runtime.test
-    def program() -> None:
-        _cluster(AKS)
-
-    program()
+    mocks.run(lambda: _cluster(AKS))
     (cluster,) = mocks.of_type("azure-native:containerservice:ManagedCluster")
     assert cluster["disableLocalAccounts"]
     assert [pool["name"] for pool in cluster["agentPoolProfiles"]] == ["system"]
@@ -88,48 +77,18 @@ def test_cluster(mocks: Mocks) -> None:
     assert mocks.protected == {"cluster"}
 
 
-def test_ephemeral_cluster(mocks: Mocks) -> None:
-    """The engine may delete a cluster with a lifetime."""
-
-    @pulumi.runtime.test
-    def program() -> None:
-        _cluster(AKS.model_copy(update={"lifetime": Lifetime(hours=8)}))
-
-    program()
-    assert mocks.protected == set()
-
-
 def _node_pool(mocks: Mocks, name: str, **changes: Any) -> dict[str, Any]:
     """Return the inputs of a declared pool with changes."""
-
-    @pulumi.runtime.test
-    def program() -> None:
-        declared = next(pool for pool in AKS.pools if pool.name == name)
-        args = aks.NodePoolArgs(
-            pool=declared.model_copy(update=changes),
-            site=AKS.site,
-            cluster="train",
-            resource_group="train",
-        )
-        aks.NodePool(name, args)
-
-    program()
+    declared = next(pool for pool in AKS.pools if pool.name == name)
+    args = aks.NodePoolArgs(
+        pool=declared.model_copy(update=changes),
+        site=AKS.site,
+        cluster="train",
+        resource_group="train",
+    )
+    mocks.run(lambda: aks.NodePool(name, args))
     (inputs,) = mocks.of_type("azure-native:containerservice:AgentPool")
     return inputs
-
-
-@pytest.mark.parametrize(
-    ("name", "expected"), [("t4", ("Spot", "Delete", -1)), ("steady", (None, None, None))]
-)
-def test_node_pool_has_its_capacity(mocks: Mocks, name: str, expected: tuple[object, ...]) -> None:
-    """A spot pool is spot at any price, with the taint of spot nodes; another pool is neither; both scale
-    to zero."""
-    inputs = _node_pool(mocks, name)
-    keys = ("scaleSetPriority", "scaleSetEvictionPolicy", "spotMaxPrice")
-    assert tuple(inputs.get(key) for key in keys) == expected
-    is_spot = "kubernetes.azure.com/scalesetpriority=spot:NoSchedule" in inputs["nodeTaints"]
-    assert is_spot == (name == "t4")
-    assert inputs["minCount"] == 0
 
 
 def test_node_pool_has_its_taints_and_pods(mocks: Mocks) -> None:
@@ -144,12 +103,11 @@ def test_members(mocks: Mocks) -> None:
     """A member who is declared by object id can fetch the kubeconfig of this cluster alone."""
     member = "11111111-1111-1111-1111-111111111111"
     declaration = AKS.model_copy(update={"teams": (team(AKS).model_copy(update={"members": (member,)}),)})
-
-    @pulumi.runtime.test
-    def program() -> None:
-        aks.Members("members", aks.MembersArgs(declaration=declaration, cloud=AKS_CLOUD, cluster="cluster"))
-
-    program()
+    mocks.run(
+        lambda: aks.Members(
+            "members", aks.MembersArgs(declaration=declaration, cloud=AKS_CLOUD, cluster="cluster")
+        )
+    )
     (grant,) = mocks.of_type("azure-native:authorization:RoleAssignment")
     assert (grant["principalId"], grant["scope"]) == (member, "cluster")
 
@@ -192,38 +150,19 @@ def test_topology() -> pulumi.Output[None]:
     return topology.kubeconfig.apply(check)
 
 
-def test_deploy(mocks: Mocks) -> None:
-    """The whole declaration is deployed: pools, queues and teams."""
-
-    @pulumi.runtime.test
-    def program() -> None:
-        aks.deploy(AKS, aks.provider("azure", AKS))
-
-    program()
-    pools = mocks.of_type("azure-native:containerservice:AgentPool")
-    assert {pool["agentPoolName"] for pool in pools} == {"cpu", "t4", "steady"}
-    queues = mocks.of_type("kubernetes:kueue.x-k8s.io/v1beta2:LocalQueue")
-    assert {queue["metadata"]["namespace"] for queue in queues} == {"vision", "default", "audio", "kubeflow"}
-
-
 def test_registry(mocks: Mocks) -> None:
     """A registry has no admin account; members push, and nodes pull."""
-
-    @pulumi.runtime.test
-    def program() -> None:
-        args = aks.RegistryArgs(
-            name="trainvision",
-            group_name="train-vision-images",
-            subscription=AKS_CLOUD.subscription,
-            resource_group="train",
-            location="eastus",
-            keep=False,
-            members=("11111111-1111-1111-1111-111111111111",),
-            kubelet="22222222-2222-2222-2222-222222222222",
-        )
-        aks.Registry("images", args)
-
-    program()
+    args = aks.RegistryArgs(
+        name="trainvision",
+        group_name="train-vision-images",
+        subscription=AKS_CLOUD.subscription,
+        resource_group="train",
+        location="eastus",
+        keep=False,
+        members=("11111111-1111-1111-1111-111111111111",),
+        kubelet="22222222-2222-2222-2222-222222222222",
+    )
+    mocks.run(lambda: aks.Registry("images", args))
     (registry,) = mocks.of_type("azure-native:containerregistry:Registry")
     assert registry["adminUserEnabled"] is False
     grants = mocks.of_type("azure-native:authorization:RoleAssignment")
@@ -271,27 +210,19 @@ def test_log_store() -> pulumi.Output[None]:
 
 def test_log_collection(mocks: Mocks) -> None:
     """The cluster is associated with the rule."""
-
-    @pulumi.runtime.test
-    def program() -> None:
-        LogCollection(
+    mocks.run(
+        lambda: LogCollection(
             "collection", LogCollectionArgs(rule="the-rule", workspace="the-workspace", cluster="the-cluster")
         )
-
-    program()
+    )
     (association,) = mocks.of_type("azure-native:monitor:DataCollectionRuleAssociation")
     assert (association["dataCollectionRuleId"], association["resourceUri"]) == ("the-rule", "the-cluster")
 
 
 def test_metric_store(mocks: Mocks) -> None:
     """The cluster is associated with the rule that sends its metrics to the workspace."""
-
-    @pulumi.runtime.test
-    def program() -> None:
-        args = MetricStoreArgs(name="train", resource_group="train", location="eastus", cluster="the-cluster")
-        MetricStore("metrics", args)
-
-    program()
+    args = MetricStoreArgs(name="train", resource_group="train", location="eastus", cluster="the-cluster")
+    mocks.run(lambda: MetricStore("metrics", args))
     (rule,) = mocks.of_type("azure-native:monitor:DataCollectionRule")
     (destination,) = rule["destinations"]["monitoringAccounts"]
     assert destination["accountResourceId"] == "metrics-workspace-id"

@@ -4,13 +4,11 @@
 from typing import Any
 
 import pulumi
-import pytest
 
 from components import gke
 from components.gke.artifacts import ArtifactBucket, ArtifactBucketArgs
-from ebbtide.declaration.model.capacity import FlexStart, OnDemand, Preemptible, Queued, Spot
 from ebbtide.declaration.model.cloud import GkeKeys
-from ebbtide.declaration.model.cluster import Cluster, Lifetime
+from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.pool import Taint
 from ebbtide.declaration.model.tenancy import Registry
 from ebbtide.placement.derive import bucket_name
@@ -47,12 +45,7 @@ def test_network() -> pulumi.Output[None]:
 
 def test_identity(mocks: Mocks) -> None:
     """Nodes have the default node role and can read images, and nothing else."""
-
-    @pulumi.runtime.test
-    def program() -> None:
-        gke.Identity("identity", gke.IdentityArgs(name="train", project="acme-ml"))
-
-    program()
+    mocks.run(lambda: gke.Identity("identity", gke.IdentityArgs(name="train", project="acme-ml")))
     roles = {grant["role"] for grant in mocks.of_type("gcp:projects/iAMMember:IAMMember")}
     assert roles == {"roles/container.defaultNodeServiceAccount", "roles/artifactregistry.reader"}
 
@@ -60,12 +53,7 @@ def test_identity(mocks: Mocks) -> None:
 def test_cluster(mocks: Mocks) -> None:
     """Nodes are private, the default pool is removed, the bucket driver is on, and the engine and GKE refuse
     to delete a permanent cluster."""
-
-    @pulumi.runtime.test
-    def program() -> None:
-        _cluster(GKE)
-
-    program()
+    mocks.run(lambda: _cluster(GKE))
     (cluster,) = mocks.of_type("gcp:container/cluster:Cluster")
     assert cluster["privateClusterConfig"]["enablePrivateNodes"]
     assert cluster["removeDefaultNodePool"]
@@ -74,56 +62,15 @@ def test_cluster(mocks: Mocks) -> None:
     assert mocks.protected == {"cluster"}
 
 
-def test_ephemeral_cluster(mocks: Mocks) -> None:
-    """Neither the engine nor GKE refuses to delete a cluster with a lifetime."""
-
-    @pulumi.runtime.test
-    def program() -> None:
-        _cluster(GKE.model_copy(update={"lifetime": Lifetime(hours=8)}))
-
-    program()
-    (cluster,) = mocks.of_type("gcp:container/cluster:Cluster")
-    assert not cluster["deletionProtection"]
-    assert mocks.protected == set()
-
-
 def _node_pool(mocks: Mocks, name: str, **changes: Any) -> dict[str, Any]:
     """Return the inputs of a declared pool with changes."""
-
-    @pulumi.runtime.test
-    def program() -> None:
-        declared = next(pool for pool in GKE.pools if pool.name == name)
-        args = gke.NodePoolArgs(
-            pool=declared.model_copy(update=changes), site=GKE.site, cluster="train", project="acme-ml"
-        )
-        gke.NodePool(name, args)
-
-    program()
+    declared = next(pool for pool in GKE.pools if pool.name == name)
+    args = gke.NodePoolArgs(
+        pool=declared.model_copy(update=changes), site=GKE.site, cluster="train", project="acme-ml"
+    )
+    mocks.run(lambda: gke.NodePool(name, args))
     (inputs,) = mocks.of_type("gcp:container/nodePool:NodePool")
     return inputs
-
-
-@pytest.mark.parametrize(
-    ("name", "capacity", "expected"),
-    [
-        ("cpu", Spot(), {"spot": True}),
-        ("cpu", Preemptible(), {"preemptible": True}),
-        ("a100", Queued(), {"flexStart": True, "queuedProvisioning": True}),
-        ("a100", FlexStart(), {"flexStart": True}),
-        ("cpu", OnDemand(), {}),
-    ],
-    ids=["spot", "preemptible", "queued", "flex-start", "on-demand"],
-)
-def test_node_pool_has_its_capacity(
-    mocks: Mocks, name: str, capacity: Any, expected: dict[str, bool]
-) -> None:
-    """A pool has the capacity type that is declared, and no other, and scales to zero."""
-    inputs = _node_pool(mocks, name, capacity=capacity, auto_repair=None, upgrade=None)
-    config = inputs["nodeConfig"]
-    types = {key: config.get(key) for key in ("spot", "preemptible", "flexStart")}
-    types["queuedProvisioning"] = inputs.get("queuedProvisioning", {}).get("enabled")
-    assert {key: value for key, value in types.items() if value} == expected
-    assert inputs["autoscaling"]["totalMinNodeCount"] == 0
 
 
 def test_node_pool_has_its_taints_and_pods(mocks: Mocks) -> None:
@@ -136,12 +83,7 @@ def test_node_pool_has_its_taints_and_pods(mocks: Mocks) -> None:
 
 def test_members(mocks: Mocks) -> None:
     """A member can reach this cluster alone."""
-
-    @pulumi.runtime.test
-    def program() -> None:
-        gke.Members("members", gke.MembersArgs(declaration=GKE, cloud=GKE_CLOUD))
-
-    program()
+    mocks.run(lambda: gke.Members("members", gke.MembersArgs(declaration=GKE, cloud=GKE_CLOUD)))
     (grant,) = mocks.of_type("gcp:projects/iAMMember:IAMMember")
     assert grant["member"] == "user:vision@acme.example"
     assert grant["condition"]["expression"] == 'resource.name.endsWith("/us-central1-a/clusters/train")'
@@ -180,39 +122,18 @@ def test_topology() -> pulumi.Output[None]:
     return pulumi.Output.all(*(pool.pool_name for pool in topology.pools.values())).apply(check)
 
 
-def test_deploy(mocks: Mocks) -> None:
-    """The whole declaration is deployed: pools, queues and teams."""
-
-    @pulumi.runtime.test
-    def program() -> None:
-        gke.deploy(GKE, gke.provider("gcp", GKE))
-
-    program()
-    assert len(mocks.of_type("gcp:container/nodePool:NodePool")) == len(GKE.pools)
-    namespaces = {item["metadata"]["namespace"] for item in mocks.of_type(_LOCAL_QUEUE)}
-    assert namespaces == {"vision", "default", "audio", "kubeflow"}
-
-
-_LOCAL_QUEUE = "kubernetes:kueue.x-k8s.io/v1beta2:LocalQueue"
-
-
 def test_registry(mocks: Mocks) -> None:
     """Members push to the team's repository, and to no other."""
-
-    @pulumi.runtime.test
-    def program() -> None:
-        args = gke.RegistryArgs(
-            declared=Registry(),
-            name="train-vision",
-            team="vision",
-            project="acme-ml",
-            location="us-central1",
-            keep=False,
-            members=("ada@acme.example",),
-        )
-        gke.Registry("images", args)
-
-    program()
+    args = gke.RegistryArgs(
+        declared=Registry(),
+        name="train-vision",
+        team="vision",
+        project="acme-ml",
+        location="us-central1",
+        keep=False,
+        members=("ada@acme.example",),
+    )
+    mocks.run(lambda: gke.Registry("images", args))
     (repository,) = mocks.of_type("gcp:artifactregistry/repository:Repository")
     (grant,) = mocks.of_type("gcp:artifactregistry/repositoryIamMember:RepositoryIamMember")
     assert repository["repositoryId"] == "train-vision"
@@ -221,13 +142,8 @@ def test_registry(mocks: Mocks) -> None:
 
 def test_key_grants(mocks: Mocks) -> None:
     """The service agents of GKE and Compute Engine may use the keys of secrets and disks."""
-
-    @pulumi.runtime.test
-    def program() -> None:
-        keys = GkeKeys(secrets=f"{_KEYS}/secrets", disks=f"{_KEYS}/disks")
-        gke.KeyGrants("keys", gke.KeyGrantsArgs(keys=keys, project="acme-ml", secrets=True))
-
-    program()
+    keys = GkeKeys(secrets=f"{_KEYS}/secrets", disks=f"{_KEYS}/disks")
+    mocks.run(lambda: gke.KeyGrants("keys", gke.KeyGrantsArgs(keys=keys, project="acme-ml", secrets=True)))
     grants = mocks.of_type("gcp:kms/cryptoKeyIAMMember:CryptoKeyIAMMember")
     assert {(grant["cryptoKeyId"], grant["member"].partition("@")[2]) for grant in grants} == {
         (f"{_KEYS}/secrets", "container-engine-robot.iam.gserviceaccount.com"),
@@ -240,18 +156,13 @@ _KEYS = "projects/acme-ml/locations/us-central1/keyRings/clusters/cryptoKeys"
 
 def test_artifact_bucket(mocks: Mocks) -> None:
     """The bucket is private and is deleted with its contents where the cluster is ephemeral."""
-
-    @pulumi.runtime.test
-    def program() -> None:
-        args = ArtifactBucketArgs(
-            cluster="train",
-            project="acme-ml",
-            region="us-central1",
-            accounts=("kubeflow/pipeline-runner",),
-            force_destroy=True,
-        )
-        ArtifactBucket("artifacts", args)
-
-    program()
+    args = ArtifactBucketArgs(
+        cluster="train",
+        project="acme-ml",
+        region="us-central1",
+        accounts=("kubeflow/pipeline-runner",),
+        force_destroy=True,
+    )
+    mocks.run(lambda: ArtifactBucket("artifacts", args))
     (bucket,) = mocks.of_type("gcp:storage/bucket:Bucket")
     assert (bucket["publicAccessPrevention"], bucket["forceDestroy"]) == ("enforced", True)
