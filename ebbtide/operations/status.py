@@ -401,7 +401,8 @@ def status(
         cluster=profile.cluster,
         time=now,
         expires=source.state.expires,
-        asleep=not nodes and any(map(is_asleep, queueing.cluster_queues)),
+        asleep=not nodes
+        and any(is_asleep(queue) for queue in queueing.cluster_queues if _name(queue) in source.state.queues),
         pools=tuple(
             _pool(
                 pool,

@@ -374,13 +374,21 @@ def test_unused_gpus_are_named(gpus: GpuStatus | None, line: str) -> None:
 
 
 def test_a_sleeping_stack_is_named_first() -> None:
-    """Held by `sleep`, without a node; a queue that a user holds does not sleep."""
+    """Held by `sleep`, without a node; a queue that a user holds, or of another stack, does not sleep."""
     held = made("gpus", spec={"stopPolicy": "Hold"})
     asleep = {**held, "metadata": {**held["metadata"], "annotations": {"ebbtide.dev/asleep": "None"}}}
+    other = {**asleep, "metadata": {**asleep["metadata"], "name": "theirs"}}
+    own = replace(STATE, objects=frozenset({ObjectReference("ClusterQueue", "", "gpus")}))
     sentence = f"Stack dev is asleep. Wake it with: {command_line('wake', 'dev')}"
-    empty, awake = Snapshot(), Snapshot(nodes=(_node("n", "spot", 5),))
-    for snapshot, queue, is_asleep in ((empty, asleep, True), (empty, held, False), (awake, asleep, False)):
-        shown = _status(snapshot, queueing=QueueObjects(cluster_queues=(queue,)))
+    nodes, awake = Snapshot(), Snapshot(nodes=(_node("n", "spot", 5),))
+    for snapshot, queue, is_asleep in (
+        (nodes, asleep, True),
+        (nodes, held, False),
+        (nodes, other, False),
+        (awake, asleep, False),
+    ):
+        queueing = QueueObjects(cluster_queues=(queue,))
+        shown = status(replace(_SOURCE, state=own), snapshot, queueing, NOW)
         assert shown.asleep is is_asleep
         assert (_text(shown).splitlines()[1] == sentence) is is_asleep
 
