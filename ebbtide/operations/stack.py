@@ -30,7 +30,7 @@ from ebbtide.analysis.recording.provider_calls import Recorder
 from ebbtide.analysis.recording.provider_proxy import proxied
 from ebbtide.analysis.recording.recording import STACK_TYPE, urn_name
 from ebbtide.operations import provider_plugins, state
-from ebbtide.operations.failures import explained
+from ebbtide.operations.failures import OperationError, explained
 from ebbtide.operations.provider_plugins import DEBUG_PROVIDERS
 from ebbtide.operations.state import GKE_CLUSTER
 from ebbtide.placement.profile_sources import PREVIEW_KUBECONFIG
@@ -129,6 +129,9 @@ _INTERNAL: Final = "__"
 _COLOURS: Final = re.compile(r"<\{%.*?%\}>")
 _STEP: Final = "ebbtide: a step of an update"
 """Message in the stack's history of a run after which the stack is not yet as declared."""
+
+_MANIFEST: Final = "manifest"
+"""Key of a deployment with the time at which the engine wrote it."""
 
 _UNREACHABLE: Final = "PULUMI_K8S_DELETE_UNREACHABLE"
 
@@ -479,14 +482,19 @@ class Stack:
         return exported(self._stack.workspace, self.name)
 
     def replace_state(self, document: Mapping[str, Any]) -> None:
-        """Write the stack's state (`pulumi stack import`).
+        """Write the stack's state (`pulumi stack import`, which locks the stack only while it writes).
 
         Args:
-            document: the document, as from `exported`.
+            document: a changed one from `exported`.
 
         Raises:
-            OperationError: the engine rejects it.
+            OperationError: the engine has written the state since that was exported, or rejects the document.
         """
+        if self.exported()["deployment"].get(_MANIFEST) != document["deployment"].get(_MANIFEST):
+            raise OperationError(
+                f"The state of stack {self.name} was not changed: another command updated the stack at the "
+                "same time. Wait for its end, then run this command again."
+            )
         with tempfile.TemporaryDirectory(prefix="ebbtide-") as directory:
             file = Path(directory, "state.json")
             file.write_text(json.dumps(document), encoding="utf-8")

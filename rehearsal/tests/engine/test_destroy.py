@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from ebbtide.operations.backend import Backend
+from ebbtide.operations.failures import OperationError
 from ebbtide.text import command_line
 from rehearsal.tests.engine.projects import Project, project_in
 
@@ -84,3 +86,19 @@ def test_stacks_that_are_not_there(project: Project) -> None:
     assert "There is no stack prod: no file " in project.destroy("prod")[2]
     without = Project(project.root, project.state, project.environment | {"PATH": os.defpath})
     assert without.destroy("dev")[2].startswith("`pulumi` is not installed: install it")
+
+
+def test_a_state_of_an_earlier_export_is_not_written(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run of the engine between an export and its import would be lost, so the import is refused."""
+    project.holds("dev", {"type": "acme:web:Site", "name": "site"})
+    for name, value in project.environment.items():
+        monkeypatch.setenv(name, value)
+    stack = Backend(project.root).opened("dev")
+    before = stack.exported()
+    stack.replace_state(before)
+    project.pulumi("refresh", "--stack", "dev", "--yes")
+    with pytest.raises(OperationError, match=r"^The state of stack dev was not changed: another command "):
+        stack.replace_state(before)
+    stack.replace_state(stack.exported())
