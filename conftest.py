@@ -4,6 +4,7 @@ import gc
 import sys
 from collections.abc import Iterator
 from contextlib import nullcontext
+from datetime import date
 from typing import Any, Final
 
 import pytest
@@ -19,6 +20,14 @@ settings.register_profile("any-machine", deadline=None)
 settings.load_profile("any-machine")
 
 _DESELECTED: Final = pytest.StashKey[int]()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def day_of_rules() -> Iterator[None]:
+    """Check declarations on the day that they were written: AKS ends the versions that they pin."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("ebbtide.declaration.model.rules.cluster.today", lambda: date(2026, 11, 27))
+        yield
 
 
 @pytest.fixture(params=["minimal", pytest.param("released", marks=pytest.mark.released)])

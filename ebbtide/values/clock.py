@@ -4,7 +4,7 @@ A machine's clock may be wrong by days. Every answer of a server has its time (`
 clients report it here, and the time is that of the server which answered last.
 """
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import Final
 
@@ -18,6 +18,11 @@ _ahead: tuple[timedelta, str] = (timedelta(), "")
 def now() -> datetime:
     """Return the current time in UTC."""
     return datetime.now(UTC) - _ahead[0]
+
+
+def today() -> date:
+    """Return the current date in UTC."""
+    return now().date()
 
 
 def heard(server: str, date: str | None) -> None:

@@ -4,6 +4,7 @@ Python dependencies are pinned separately in `requirements.txt`.
 """
 
 from dataclasses import dataclass
+from datetime import date
 
 from ebbtide.declaration.catalog.tables import rows
 from ebbtide.declaration.cloud_kind import CloudKind
@@ -180,14 +181,19 @@ PINS = {
 }
 
 
-def kubernetes_versions(cloud: CloudKind, plan: str) -> tuple[str, ...]:
+def kubernetes_versions(cloud: CloudKind, plan: str, today: date) -> tuple[str, ...]:
     """Return the minor versions of Kubernetes that new clusters can have, the oldest first.
+
+    A version of AKS ends by itself; the dates of GKE's schedule are estimates (GKE docs, release-schedule).
 
     Args:
         plan: release channel of GKE, or pricing tier of AKS.
+        today: the current date. Once all versions have ended, the table is too old, and the result empty.
     """
-    return next(
-        tuple(row["versions"].split())
+    return tuple(
+        version
         for row in rows("kubernetes_versions")
         if row["cloud"] == cloud.value and plan in row["plans"].split()
+        if not row["until"] or today <= date.fromisoformat(row["until"])
+        for version in row["versions"].split()
     )

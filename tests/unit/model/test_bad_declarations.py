@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from datetime import date, timedelta
 from functools import partial
 from typing import Any
 
@@ -11,10 +12,12 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from ebbtide.declaration.catalog.prices import machine_price
+from ebbtide.declaration.catalog.tables import rows
 from ebbtide.declaration.model.cluster import Cluster
 from ebbtide.declaration.model.declare import advice, check_pool, declare
 from ebbtide.declaration.model.faults import DeclarationError, Fault
 from ebbtide.declaration.model.pool import Pool
+from ebbtide.declaration.model.rules import cluster as cluster_rules
 from ebbtide.declaration.model.rules.registry import RULES
 from ebbtide.declaration.model.shape.findings import shape_faults
 from ebbtide.declaration.model.site import CloudKind, Site
@@ -74,6 +77,38 @@ def test_rule_ids() -> None:
 def test_every_warning_is_reported(case: Case) -> None:
     """A valid declaration with a warning is accepted, and the warning is complete."""
     assert advice(declare(case.written)) == case.faults
+
+
+def test_a_version_of_kubernetes_ends_by_its_date(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A version of AKS is accepted until its last day, then refused with those that remain; a table of which
+    all have ended refuses none."""
+
+    def fixes(version: str, tier: str, day: date) -> list[str]:
+        monkeypatch.setattr(cluster_rules, "today", lambda: day)
+        changes = {"kubernetesVersion": version, "upgradeChannel": "none", "tier": tier}
+        written = edited(base("aks"), {f"cloud.{key}": value for key, value in changes.items()}, [])
+        try:
+            declare(written)
+        except DeclarationError as refused:
+            return [fault.fix for fault in refused.faults if fault.path == "cloud.kubernetesVersion"]
+        return []
+
+    ends = [
+        (row["versions"], plan, date.fromisoformat(row["until"]))
+        for row in rows("kubernetes_versions")
+        for plan in row["plans"].split()
+        if row["until"]
+    ]
+    assert len(ends) == len({(version, plan) for version, plan, _ in ends})
+    for version, plan, last in ends:
+        assert fixes(version, plan, last) == []
+        later = [other for other, of, end in ends if of == plan and end > last]
+        refused = fixes(version, plan, last + timedelta(days=1))
+        assert len(refused) == bool(later), (version, plan)
+        assert all(fix.startswith(f"Write version {later[0]} or later, such as ") for fix in refused)
+    assert fixes("1.34", "free", date(2026, 12, 1)) == [
+        "Write version 1.35 or later, such as 1.36, or omit it; tier: premium has 1.32 to 1.37."
+    ]
 
 
 def test_case_names_are_unique() -> None:

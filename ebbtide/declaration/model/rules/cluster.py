@@ -27,6 +27,7 @@ from ebbtide.declaration.model.rules.rule import (
 )
 from ebbtide.text import and_list
 from ebbtide.values import durations
+from ebbtide.values.clock import today
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +193,9 @@ def _version(cluster: Cluster) -> Iterator[Fault]:
         if isinstance(cluster.cloud, Gke)
         else ("tier", cluster.cloud.tier, "premium")
     )
-    offered, longer = (kubernetes_versions(cloud, name) for name in (plan, longest))
+    offered, longer = (kubernetes_versions(cloud, name, today()) for name in (plan, longest))
+    if not offered:
+        return
     oldest, newest = _minor(offered[0]), _minor(offered[-1])
     if oldest <= (minor := _minor(match[0])) <= (newest[0], newest[1] + _MINORS_AHEAD):
         return
@@ -202,7 +205,7 @@ def _version(cluster: Cluster) -> Iterator[Fault]:
         "cloud.kubernetesVersion",
         f"{service_name(cloud)} {when} Kubernetes {written} with {field}: {plan}.",
         NO_CLUSTER,
-        f"Write version {offered[0]} or later, such as {offered[-2]}, or omit it{other}.",
+        f"Write version {offered[0]} or later, such as {offered[-2:][0]}, or omit it{other}.",
     )
 
 
