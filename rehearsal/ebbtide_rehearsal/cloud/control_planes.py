@@ -39,7 +39,7 @@ from ebbtide_rehearsal.cloud.provider import BEHIND, CLUSTER, DISK, Endpoint
 from ebbtide_rehearsal.cloud.store import API_ERROR, SLOW, ApiFailure, Resource, Store, failure
 from ebbtide_rehearsal.control_plane.control_plane import ControlPlane, ControlPlaneSettings
 from ebbtide_rehearsal.control_plane.discovery import Discovery
-from ebbtide_rehearsal.control_plane.plan import ControlPlaneTools
+from ebbtide_rehearsal.control_plane.plan import ControlPlaneTools, new_token
 
 _PROVIDER: Final = "pulumi-kubernetes/"
 _LOCALHOST: Final = "127.0.0.1"
@@ -290,19 +290,23 @@ class ControlPlanes:
         self._controllers = controllers
         self._running: dict[str, _Running] = {}
         self._lock = threading.Lock()
+        self._token = new_token()  # of one user of all clusters
+        write_credential_plugins(directory / "bin", self._token)
 
     def create(self, identity: str, cloud: Literal["gke", "aks"]) -> Endpoint:
         """See `Clusters.create`."""
         with self._lock:
             settings = ControlPlaneSettings(
-                name=identity.rpartition("/")[2], cloud=cloud, open_ports=_OPEN if cloud == "gke" else None
+                name=identity.rpartition("/")[2],
+                cloud=cloud,
+                token=self._token,
+                open_ports=_OPEN if cloud == "gke" else None,
             )
             plane = ControlPlane.start(
                 self._directory / "clusters" / identity.replace("/", "_"), self._tools, settings
             )
             with self._trusted.open("ab") as bundle:
                 bundle.write(plane.plan.certificates.authority.read_bytes())
-            write_credential_plugins(self._directory / "bin", plane.plan.identities.person.token)
             ending = threading.Event()
             controller = self._controllers(identity, cloud, plane)
             thread = threading.Thread(

@@ -47,6 +47,7 @@ class ControlPlaneSettings:
         name: the cluster's name.
         cloud: the cloud whose defaults a new cluster has.
         person: the user of the clouds' credential helpers; a cluster administrator.
+        token: that user's bearer token. Default: a random one.
         members: team members by name, with their groups in the cloud.
         names: additional names of the API server in its certificate.
         open_ports: the ports of nodes and pods that the cloud's firewall opens to the control plane; None for
@@ -56,6 +57,7 @@ class ControlPlaneSettings:
     name: str
     cloud: CloudName
     person: str = "person@rehearsal.example"
+    token: str = ""
     members: Mapping[str, Iterable[str]] = field(default_factory=dict[str, Iterable[str]])
     names: tuple[str, ...] = ()
     open_ports: frozenset[int] | None = None
@@ -130,7 +132,7 @@ class ControlPlane:
                     etcd_port=reserved.ports[0],
                     api_port=reserved.ports[1],
                     certificates=issue(directory / "certificates", settings.names),
-                    identities=Identities.new(settings.person, settings.members),
+                    identities=Identities.new(settings.person, settings.members, settings.token),
                 )
                 _write(plan, tools)
             control_plane = cls(plan, tools, settings, processes)

@@ -132,6 +132,11 @@ def issue(directory: Path, names: Sequence[str] = ()) -> Certificates:
 MASTERS = "system:masters"
 
 
+def new_token() -> str:
+    """Return a random bearer token."""
+    return secrets.token_urlsafe(24)
+
+
 @dataclass(frozen=True, slots=True)
 class Identity:
     """A token's identity.
@@ -147,9 +152,9 @@ class Identity:
     token: str
 
     @classmethod
-    def new(cls, user: str, groups: Iterable[str] = ()) -> "Identity":
-        """Create an identity with a random token."""
-        return cls(user, tuple(groups), secrets.token_urlsafe(24))
+    def new(cls, user: str, groups: Iterable[str] = (), token: str = "") -> "Identity":
+        """Create an identity, by default with a random token."""
+        return cls(user, tuple(groups), token or new_token())
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,11 +172,11 @@ class Identities:
     members: Mapping[str, Identity]
 
     @classmethod
-    def new(cls, person: str, members: Mapping[str, Iterable[str]]) -> "Identities":
+    def new(cls, person: str, members: Mapping[str, Iterable[str]], token: str = "") -> "Identities":
         """Create an administrator, the cluster's creator, also an administrator, and members."""
         return cls(
             Identity.new("ebbtide:control-plane", [MASTERS]),
-            Identity.new(person, [MASTERS]),
+            Identity.new(person, [MASTERS], token),
             {name: Identity.new(name, groups) for name, groups in members.items()},
         )
 

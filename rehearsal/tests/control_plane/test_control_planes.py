@@ -1,15 +1,19 @@
 """Several control planes, who may enter them, and how they end."""
 
+import base64
 import json
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from ebbtide.clients.kubernetes import Api, ApiError
+from ebbtide_rehearsal.cloud.control_planes import ControlPlanes
+from ebbtide_rehearsal.cloud.store import Store
 from ebbtide_rehearsal.control_plane.control_plane import ControlPlane, ControlPlaneSettings
 from ebbtide_rehearsal.control_plane.plan import ControlPlaneTools, kubeconfig
 from ebbtide_rehearsal.control_plane.processes import ControlPlaneError
@@ -52,6 +56,38 @@ def test_two_at_once_know_nothing_of_each_other(control_plane: ControlPlane, sec
     with pytest.raises(ApiError, match="Unauthorized"):
         stranger.get("/api/v1/namespaces")
     stranger.close()
+
+
+class _NoController:
+    """No node pools."""
+
+    def __init__(self, identity: str, cloud: str, plane: ControlPlane) -> None:
+        """Ignore the cluster."""
+
+    def run(self, ending: threading.Event) -> None:
+        """Do nothing."""
+
+
+def test_two_clusters_of_a_cloud_have_one_user(tools: ControlPlaneTools, tmp_path: Path) -> None:
+    """Each cluster accepts the token of the credential plugins after another one was created."""
+    trusted = tmp_path / "trusted.crt"
+    trusted.touch()
+    planes = ControlPlanes(tmp_path, trusted, tools, Store(tmp_path / "store"), _NoController)
+    try:
+        planes.create("first", "gke")
+        planes.create("second", "aks")
+        for name in ("first", "second"):
+            plugin = subprocess.run(
+                [tmp_path / "bin/gke-gcloud-auth-plugin"], capture_output=True, check=True
+            )
+            token = json.loads(plugin.stdout)["status"]["token"]
+            authority = tmp_path / "authority.crt"
+            authority.write_bytes(base64.b64decode(planes.endpoint(name).certificate_authority))
+            api = Api.of_token(f"https://{planes.endpoint(name).host}", str(authority), token)
+            assert api.items("/api/v1/namespaces")
+            api.close()
+    finally:
+        planes.stop()
 
 
 def test_a_kubeconfig_without_an_authority(
