@@ -15,6 +15,8 @@ import pytest
 from ebbtide.declaration.model.declare import declare
 from ebbtide.placement import Profile
 from ebbtide.placement.derive import profile
+from ebbtide.work.kinds import NoWorkloadError
+from ebbtide.work.runs.existing import cancel
 from ebbtide.work.runs.run import PARAMETERS
 from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
 from ebbtide_rehearsal.control_plane.plan import ControlPlaneTools
@@ -163,7 +165,8 @@ def test_kills_at_random_moments(
     kills: int,
     request: pytest.FixtureRequest,
 ) -> None:
-    """After a shell was killed, the next one opens or enters the session, and its end leaves nothing."""
+    """After a shell was killed, the next one opens or enters the session, and its end leaves nothing but code
+    of the killed one, which `ebbtide cancel` deletes."""
     place = process_namespace(control_plane.api, f"killed-{cloud[0]}-{kills}")
     core = f"/api/v1/namespaces/{place}"
 
@@ -177,6 +180,8 @@ def test_kills_at_random_moments(
         terminal.write("python train.py; exit\n")
         terminal.read("has ended, and its Job is deleted.")
         assert (terminal.end(), "trained" in terminal.output) == (0, True), terminal.output
+        with suppress(NoWorkloadError):  # code alone, if its creator was killed before the Job
+            cancel(control_plane.api, "dev", place)
         wait(objects, lambda left: not left, seconds=60)
 
     begun = time.monotonic()
