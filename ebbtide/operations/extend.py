@@ -36,8 +36,8 @@ class Extension:
 def extension(name: str, declaration: Any, state: State, more: int, now: datetime) -> Extension:
     """Return the extension of a stack's lifetime, from its expiry or, if it has expired, from now.
 
-    The expiry is the deployed one: after an interruption between the file and the update, the same command
-    adds nothing twice.
+    The expiry is the deployed one, and the earlier one if an update was interrupted before all labels had
+    the new one: the same command then completes it, and adds nothing twice.
 
     Args:
         more: hours to add.
@@ -56,7 +56,8 @@ def extension(name: str, declaration: Any, state: State, more: int, now: datetim
             f"Stack {name} has no cluster that expires yet: its lifetime begins with the first `pulumi up`. "
             f"To have more than {hours} hours from then on, change `lifetime` in its file."
         )
-    before = state.expires or state.first_up + timedelta(hours=hours)
+    deployed = min(filter(None, (state.expires, state.labelled)), default=None)
+    before = deployed or state.first_up + timedelta(hours=hours)
     expires = max(before, now) + timedelta(hours=more)
     extended = max(hours, -(-(expires - state.first_up) // timedelta(hours=1)))
     return Extension(before, state.first_up + timedelta(hours=extended), extended)

@@ -194,6 +194,8 @@ class State:
         pending: names of the resources whose creation was interrupted.
         first_up: time of the first `up`; None for a permanent cluster.
         expires: expiry, the last one of several clusters; None for a permanent cluster.
+        labelled: the earliest expiry in a label or tag; None without one. An interrupted update leaves an
+            earlier one.
     """
 
     resources: int
@@ -210,6 +212,7 @@ class State:
     pending: tuple[str, ...] = ()
     first_up: datetime | None = None
     expires: datetime | None = None
+    labelled: datetime | None = None
 
     @property
     def namespaces(self) -> frozenset[str]:
@@ -278,6 +281,7 @@ def read(deployment: Mapping[str, Any]) -> State:
         pending=tuple(_name(resource) for resource in interrupted),
         first_up=min(_times(resources, _STASH, "output"), default=None),
         expires=_expiry(deployment, resources),
+        labelled=min(_labelled(resources), default=None),
     )
 
 
@@ -304,6 +308,16 @@ def _expiry(deployment: Mapping[str, Any], resources: Sequence[Mapping[str, Any]
     """Return the expiry, from the stack's output if a destroy has deleted the component."""
     times = _times(resources, expiry.COMPONENT, expiry.OUTPUT)
     return max(times or _times(parts(deployment, "resources"), STACK_TYPE, expiry.OUTPUT), default=None)
+
+
+def _labelled(resources: Sequence[Mapping[str, Any]]) -> Iterator[datetime]:
+    """Yield the expiries in the labels and tags of the stack's own resources."""
+    for resource in resources:
+        if not resource.get("external") and not resource.get("delete"):
+            for key in ("labels", "resourceLabels", "tags"):
+                time = expiry.of_label(text(resource, "inputs", key, expiry.LABEL))
+                if time is not None:
+                    yield time
 
 
 def _name(resource: Mapping[str, Any]) -> str:

@@ -181,12 +181,15 @@ def test_hours_are_added(now: float, more: int, hours: int) -> None:
 
 
 def test_hours_are_added_once() -> None:
-    """An extension that was written and not deployed is completed by the same command."""
+    """An extension that was written and not deployed, or not to all labels, is completed by the same
+    command."""
     deployed = replace(_STATE, expires=_FIRST_UP + timedelta(hours=8))
     for written in (8, 12):
         extended = extension("dev", {"lifetime": {"hours": written}}, deployed, 4, _FIRST_UP)
         assert (extended.hours, extended.before) == (12, deployed.expires)
     assert extension("dev", {"lifetime": {"hours": 48}}, deployed, 4, _FIRST_UP).hours == 48
+    interrupted = replace(deployed, expires=_FIRST_UP + timedelta(hours=12), labelled=deployed.expires)
+    assert extension("dev", {"lifetime": {"hours": 12}}, interrupted, 4, _FIRST_UP).hours == 12
 
 
 @pytest.mark.parametrize(

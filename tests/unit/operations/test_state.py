@@ -112,14 +112,26 @@ def test_disks_that_stay(owns: bool, after: list[str] | None, left: list[str]) -
 
 
 def test_the_expiry_in_a_state() -> None:
-    """The expiry is that of the saved lifetime, and the latest of several clusters."""
+    """The expiry is that of the saved lifetime, and the latest of several clusters; that of labels is the
+    earliest, without replaced and existing resources."""
     component, stash = "ebbtide:stack:Lifetime", "pulumi:index:Stash"
     first = _resource(stash, "l-first-up", f"{component}$", outputs={"output": "2026-11-22T12:00Z"})
     lives = [
         _resource(component, name, "ebbtide:gke:Topology$", outputs={"expires": expires})
         for name, expires in (("a", "2026-11-22T20:00Z"), ("b", "2026-11-22T21:00Z"))
     ]
-    state = read({"resources": [first, *lives, _resource(stash, "own", outputs={"output": "x"})]})
+    labels = [
+        _resource(type_, "r", inputs={key: {"ebbtide-expires": value}}, **fields)
+        for type_, key, value, fields in (
+            ("gcp:container/cluster:Cluster", "resourceLabels", "2026-11-22t20-30z", {}),
+            ("azure-native:resources:ResourceGroup", "tags", "2026-11-22T20:45Z", {}),
+            ("gcp:storage/bucket:Bucket", "labels", "2026-11-22t01-00z", {"delete": True}),
+            ("gcp:storage/bucket:Bucket", "labels", "2026-11-22t01-00z", {"external": True}),
+        )
+    ]
+    own = _resource(stash, "own", outputs={"output": "x"})
+    state = read({"resources": [first, *lives, own, *labels]})
+    assert state.labelled == datetime(2026, 11, 22, 20, 30, tzinfo=UTC)
     assert state.first_up == datetime(2026, 11, 22, 12, tzinfo=UTC)
     assert state.expires == datetime(2026, 11, 22, 21, tzinfo=UTC)
     begun = read({"resources": [_resource(component, "a")]})
