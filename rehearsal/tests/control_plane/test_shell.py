@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -40,7 +41,8 @@ def cloud(
     """A cloud, the name of its pool, and the profile."""
     stack, name = _STACKS[request.param]
     declared = declare(declaration(ROOT / stack), default_name="dev")
-    nodes = declared_pool(declared, name)
+    # A node that is removed as the next session begins would end it.
+    nodes = replace(declared_pool(declared, name), minimum=1)
     with running(control_plane.api, tmp_path_factory.mktemp("cloud"), nodes):
         yield request.param, name, profile(declared)
 
