@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from ebbtide.clients.kubernetes import Api, Object
+from ebbtide.clients.kubernetes import Api, ApiError, Object
 from ebbtide.clients.kubernetes.objects import part, parts, text, words
 from ebbtide.declaration.cloud_kind import CloudKind
 from ebbtide.operations.state import ObjectReference, State
@@ -388,6 +388,11 @@ def _release(api: Api, item: UserObject, current: Object, renewed: set[str]) -> 
     if not orphaned or not text(current, "metadata", "deletionTimestamp"):
         return []
     kept = [name for name in finalizers if name not in orphaned]
-    api.patch(item.path, {"metadata": {"finalizers": kept}})
+    try:
+        api.patch(item.path, {"metadata": {"uid": item.uid, "finalizers": kept}})
+    except ApiError as error:
+        # Deleted by now, also by an earlier try of which the answer was lost.
+        if not error.not_found and not error.conflict:
+            raise
     done = f"{item}: its finalizer {', '.join(orphaned)} is removed, because its controller no longer runs."
     return [f"{done} Cloud resources that it would have deleted may remain."]
