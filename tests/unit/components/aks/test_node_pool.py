@@ -340,14 +340,15 @@ def hooked(old: dict[str, Any], new: dict[str, Any]) -> None:
     POOLS.refuse(pulumi.ResourceHookArgs(urn="u", id="", name="n", type="t", new_inputs=new, old_inputs=old))
 
 
-def test_a_work_pool_is_replaced_by_a_new_one_beside_it() -> None:
+def test_a_work_pool_is_replaced_by_a_new_one_beside_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """The message says what changes, what would become of the pool, and what to write instead."""
+    monkeypatch.setattr(pulumi, "get_stack", lambda: "dev")  # of the process: any earlier program's
     with pytest.raises(ImmutableInputError) as refused:
         hooked(OLD, OLD | {"vmSize": "Standard_D16s_v5", "maxPods": 50})
     assert str(refused.value) == (
         "AKS cannot change these fields of the node pool cpu: machine (vmSize) from Standard_D8s_v5 to "
         "Standard_D16s_v5; maxPodsPerNode (maxPods) from none to 50. The pool would have to be deleted with "
-        "its workloads. `ebbtide up stack` creates the new pool beside it, lets its work finish, and then "
+        "its workloads. `ebbtide up dev` creates the new pool beside it, lets its work finish, and then "
         "deletes it."
     )
 
