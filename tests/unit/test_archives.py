@@ -262,6 +262,12 @@ def _header(name: str, kind: bytes, size: int) -> bytes:
         pytest.param(_header("a", tarfile.REGTYPE, 10_000) + b"x" * 512, id="cut off"),
         pytest.param(_header("././@LongLink", tarfile.GNUTYPE_LONGNAME, 1 << 33) + b"x" * 512, id="name"),
         pytest.param(_header("a", tarfile.XHDTYPE, 1 << 33) + b"x" * 512, id="extended header"),
+        pytest.param(
+            _header("././@LongLink", tarfile.GNUTYPE_LONGNAME, 2 << 20)
+            + b"x" * (2 << 20)
+            + _header("a", tarfile.REGTYPE, 0),
+            id="whole name",
+        ),
         pytest.param(_header("a", tarfile.REGTYPE, -1024), id="negative size"),
         pytest.param(
             (_header("././@LongLink", tarfile.GNUTYPE_LONGNAME, 1) + b"x".ljust(512, b"\0")) * 5000,
