@@ -2,9 +2,11 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from io import StringIO
 from typing import Any, cast
 
 import pytest
+from rich.console import Console
 
 from ebbtide.analysis.policy.settings import Level, Limits, Policy
 from ebbtide.clients.clouds import connect
@@ -49,6 +51,9 @@ class _States:
         if isinstance(state, str):
             raise OperationError(state)
         return state
+
+    def opened(self, name: str) -> str:
+        return name
 
 
 def test_the_longest_expired_comes_first() -> None:
@@ -132,6 +137,40 @@ def test_a_label_that_cannot_be_read_never_expires(label: str, monkeypatch: pyte
         cast("Backend", _States()), [Account(CloudKind.GKE, "acme")], _NOW
     )
     assert ([item.name for item in group.resources], notes) == (["old"], [])
+
+
+def test_resources_of_a_known_cluster_are_not_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its disk is the cluster's; a node pool may be of another stack."""
+    inventory = _Inventory()
+    listed = [
+        CloudResource(
+            kind=kind, id=kind, name=kind, location="z", expires="2026-11-22t19-59z", cluster="TRAIN"
+        )
+        for kind in ("disk", "node pool")
+    ]
+    monkeypatch.setattr(inventory, "expiring", lambda: listed)
+    _serve(inventory, monkeypatch)
+    cluster = {"urn": "urn:pulumi:dev::e::t::c", "type": "t", "id": "train"}
+    states = _States(dev={"version": 3, "deployment": {"resources": [cluster]}})
+    ((group,), _) = reap.find_unmanaged(cast("Backend", states), [Account(CloudKind.GKE, "acme")], _NOW)
+    assert [item.name for item in group.resources] == ["node pool"]
+
+
+def test_a_stack_that_became_permanent_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its lifetime was removed after the report: the check under the lock ends the destroy."""
+
+    def destroy(_stack: Any, options: Any, _console: Any) -> None:
+        options.check(STATE)
+
+    monkeypatch.setattr(reap, "destroy", destroy)
+    monkeypatch.setattr(reap, "check_clock", lambda: None)
+    states = _States(dev=_exported("train", "2026-11-22T08:00Z"))
+    backend = cast("Backend", states)
+    (stack,) = reap.reap(backend, expired(backend, _NOW), [], _NOW, Console(file=StringIO())).stacks
+    assert (stack.outcome, stack.error) == (
+        ReapOutcome.EXTENDED,
+        "Nothing was changed: stack dev no longer expires.",
+    )
 
 
 def test_an_expiry_is_read_again_before_each_deletion(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -221,3 +221,14 @@ def test_the_next_creation_removes_what_a_killed_one_left(api: ObjectsApi) -> No
     ran = api.objects[f"{_MAPS}/ran-code"]["metadata"]
     assert [owner["name"] for owner in ran["ownerReferences"]] == ["ran"]
     assert submission.CREATED_FOR not in ran["labels"]
+
+
+def test_other_code_of_the_name_stays(api: ObjectsApi) -> None:
+    """Code that gets the name of unowned code between its look-up and its deletion is not deleted."""
+    path, name = f"{_MAPS}/train-code-1", "train-code-1"
+    unowned: Object = {**_CODE, "metadata": {"name": name, "labels": {submission.CREATED_FOR: "train"}}}
+    other: Object = {**_CODE, "metadata": {"name": name, "uid": "other"}}
+    api.create(_MAPS, unowned)
+    api.on_write = lambda _method, _path: api.objects.update({path: other})
+    submission.remove_unowned(api, "lab", name="train")
+    assert api.objects == {path: other}
