@@ -4,7 +4,7 @@ To the API server, a killed command is one whose later requests are not sent: it
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -19,12 +19,17 @@ from ebbtide.operations import pool_replacement, queue_stops, user_objects
 from ebbtide.operations.pool_replacement import DrainedPool
 from ebbtide.operations.queue_stops import ASLEEP
 from ebbtide.operations.state import State
+from ebbtide_rehearsal.cloud.gcp.request import NODE_POOL
+from ebbtide_rehearsal.cloud.pools import all_pools, register
+from ebbtide_rehearsal.cloud.rest.access import rest_access
+from ebbtide_rehearsal.cloud.store import Resource, Store
 from ebbtide_rehearsal.control_plane.control_plane import ControlPlane
 from ebbtide_rehearsal.tools.find import ensure
 from ebbtide_rehearsal.tools.progress import narration
 from rehearsal.tests.control_plane.cluster import Object, namespace, node, wait
 from rehearsal.tests.control_plane.fault_proxy import ONCE, Fault, FaultProxy
-from rehearsal.tests.engine.projects import lifetime, project_in
+from rehearsal.tests.control_plane.node_pools import CLUSTER, work_pool
+from rehearsal.tests.engine.projects import Project, lifetime, project_in
 from tests.unit.operations.objects import PROFILE
 
 pytestmark = [pytest.mark.rehearsal, pytest.mark.timeout(7200)]
@@ -201,41 +206,109 @@ def test_an_object_of_the_same_name(control_plane: ControlPlane) -> None:
     assert api.items(f"{_CORE}/services") == []
 
 
+def _with_faults(
+    project: Project,
+    proxy: FaultProxy,
+    words: Sequence[str],
+    begin: Callable[[], object],
+    is_done: Callable[[], bool],
+    shift: int,
+) -> None:
+    """Run a command for each of its requests, which meets a fault, the kinds in turn: it makes its changes,
+    or its repetition after a kill does."""
+
+    def run(fault: Fault | None = None, at: int = -1) -> tuple[int, str]:
+        started = project.start(*words)
+        proxy.inject(fault, at, started.kill)
+        output, errors = started.communicate(timeout=300)
+        assert "Traceback" not in output + errors
+        return started.returncode, output + errors
+
+    begin()
+    status, output = run()
+    assert (status, is_done()) == (0, True), output
+    for at in range(len(proxy.requests)):
+        begin()
+        fault = ONCE[(at + shift) % len(ONCE)]
+        status, output = run(fault, at)
+        is_killed = fault in (Fault.KILLED, Fault.KILLED_AFTER)
+        assert (status == 0) is not is_killed, (at, fault, output)
+        if is_killed:
+            assert run()[0] == 0, (at, fault)
+        assert is_done(), (at, fault)
+
+
+def _hold(project: Project, proxy: FaultProxy, file: Path, *resources: Object) -> None:
+    """Let the stack `dev` hold resources of a cluster whose API server is the proxy."""
+    outputs = {"kubeconfig": proxy.kubeconfig(file).read_text(), "placementProfile": PROFILE.output()}
+    if (project.root / "Pulumi.dev.yaml").exists():
+        project.pulumi("stack", "rm", "dev", "--yes", "--force")
+    stack = {"type": "pulumi:pulumi:Stack", "name": "tried-dev", "outputs": outputs}
+    project.holds("dev", stack, *resources)
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("shift", range(len(ONCE)))
 @pytest.mark.parametrize("command", ["destroy", "reap"])
 def test_a_destroy_with_a_fault(
     control_plane: ControlPlane, proxy: FaultProxy, tmp_path: Path, command: str, shift: int
 ) -> None:
-    """Each request of `ebbtide destroy` and `ebbtide reap` meets a fault, the kinds in turn: the stack is
-    destroyed, or by its repetition after a kill, and users' load balancers with it."""
+    """Each request of `ebbtide destroy` and `ebbtide reap` meets a fault: the stack is destroyed, and users'
+    load balancers with it."""
     api, project = control_plane.api, project_in(tmp_path)
-    kubeconfig = proxy.kubeconfig(tmp_path / "kubeconfig").read_text()
+    cluster = {"type": "gcp:container/cluster:Cluster", "name": "train"}
 
     def begin() -> None:
         _with_load_balancers(api, finalizers=[])
-        outputs = {"kubeconfig": kubeconfig, "placementProfile": PROFILE.output()}
-        stack = {"type": "pulumi:pulumi:Stack", "name": "tried-dev", "outputs": outputs}
-        if (project.root / "Pulumi.dev.yaml").exists():
-            project.pulumi("stack", "rm", "dev", "--yes")
-        cluster = {"type": "gcp:container/cluster:Cluster", "name": "train"}
-        project.holds("dev", stack, cluster, *lifetime(-1))
+        _hold(project, proxy, tmp_path / "kubeconfig", cluster, *lifetime(-1))
 
-    def destroy(fault: Fault | None = None, at: int = -1) -> tuple[int, str]:
-        started = project.start(command, "dev", "--yes")
-        proxy.inject(fault, at, started.kill)
-        output, _ = started.communicate(timeout=300)
-        assert "Traceback" not in output
-        return started.returncode, output
+    def is_done() -> bool:
+        return not api.items(f"{_CORE}/services")
 
-    begin()
-    assert destroy()[0] == 0
-    for at in range(len(proxy.requests)):
-        begin()
-        fault = ONCE[(at + shift) % len(ONCE)]
-        status, output = destroy(fault, at)
-        is_killed = fault in (Fault.KILLED, Fault.KILLED_AFTER)
-        assert (status == 0) is not is_killed, (at, fault, output)
-        if is_killed:
-            assert destroy()[0] == 0, (at, fault)
-        assert not api.items(f"{_CORE}/services"), (at, fault)
+    _with_faults(project, proxy, (command, "dev", "--yes"), begin, is_done, shift)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("shift", range(len(ONCE)))
+@pytest.mark.parametrize("command", ["sleep", "wake"])
+def test_a_sleep_with_a_fault(
+    control_plane: ControlPlane, proxy: FaultProxy, tmp_path: Path, command: str, shift: int
+) -> None:
+    """Each request of `ebbtide sleep` and `ebbtide wake` to the API server meets a fault: the queue is held
+    or released, and the node pool is stopped or runs."""
+    api, store, asleep = control_plane.api, Store(tmp_path / "cloud.sqlite"), command == "sleep"
+    nodes, pool = f"{CLUSTER}/nodePools/work", work_pool("work", autoscaled=False)
+    running = {"initial": 1, "minimum": 1, "maximum": 1}
+    stopped = dict.fromkeys(running, 0)
+    before: tuple[dict[str, str], str] = ({}, "None")
+    after: tuple[dict[str, str], str] = ({ASLEEP: "None"}, "HoldAndDrain")
+    if not asleep:
+        running, stopped, before, after = stopped, running, after, before
+    resources: tuple[Object, ...] = (
+        {"type": "gcp:container/cluster:Cluster", "name": "train", "custom": True, "id": CLUSTER},
+        {"type": NODE_POOL, "name": "work", "custom": True, "id": nodes, "inputs": {"nodeCount": 1}},
+        {
+            "type": "kubernetes:kueue.x-k8s.io/v1beta2:ClusterQueue",
+            "name": "cpu",
+            "custom": True,
+            "id": "cpu",
+            "outputs": {"metadata": {"name": "cpu"}},
+        },
+    )
+    words = (command, "dev", *(["--now"] if asleep else []))
+    with rest_access(tmp_path, store, tmp_path / "trusted.pem") as access:
+        made = project_in(tmp_path)
+        project = replace(made, environment=made.environment | dict(access.environment))
+        _hold(project, proxy, tmp_path / "kubeconfig", *resources)
+
+        def begin() -> None:
+            _with_queue(api, *before)
+            for identity, kind in ((CLUSTER, "gcp:container/cluster:Cluster"), (nodes, NODE_POOL)):
+                store.put(Resource("gcp", identity, kind))
+            register(store, pool.having(**running))
+
+        def is_done() -> bool:
+            (now,) = all_pools(store)
+            return _queue(api) == (after[0].get(ASLEEP), after[1]) and now.initial == stopped["initial"]
+
+        _with_faults(project, proxy, words, begin, is_done, shift)
