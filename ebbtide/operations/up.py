@@ -7,7 +7,7 @@ continues.
 
 import json
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -304,7 +304,7 @@ class Update:
             return []
         return [
             *(_existing_namespace(name, of_team=names[name]) for name in existing),
-            *map(_existing_object, taken),
+            *_existing_objects(taken),
         ]
 
     def run(self, changed: Collection[tuple[str, str]] = ()) -> UpOutcome:
@@ -517,18 +517,28 @@ def _kueue_objects(api: Api, kinds: Iterable[str]) -> set[ObjectReference]:
     }
 
 
-def _existing_object(item: ObjectReference) -> str:
-    """Return the message about an object of Kueue that an update would create and that exists."""
-    fix = (
-        "Another stack of Ebbtide has queues on this cluster: declare them in one stack"
-        if item.kind == "WorkloadPriorityClass"
-        else "Write another name, or adopt it with `ebbtide adopt`"
-    )
-    where = f" in {item.namespace}" if item.namespace else ""
-    return (
-        f"Nothing was changed: {item.kind} {item.name}{where} exists, and not from this stack. If the stack "
-        f"took it over, it would be deleted with it. {fix}."
-    )
+def _existing_objects(items: Iterable[ObjectReference]) -> Iterator[str]:
+    """Yield messages about objects of Kueue that an update would create and that exist.
+
+    The priority classes have the same names in every stack, so that they are the other stack's.
+    """
+    priorities: list[str] = []
+    for item in items:
+        if item.kind == "WorkloadPriorityClass":
+            priorities.append(item.name)
+            continue
+        where = f" in {item.namespace}" if item.namespace else ""
+        yield (
+            f"Nothing was changed: {item.kind} {item.name}{where} exists, and not from this stack. If the "
+            "stack took it over, it would be deleted with it. Write another name, or adopt it with `ebbtide "
+            "adopt`."
+        )
+    if priorities:
+        yield (
+            "Nothing was changed: another stack has queues on this cluster, and would share its "
+            f"WorkloadPriorityClasses with this one: {', '.join(priorities)}. The first destroy would delete "
+            "them for both. Declare all queues of the cluster in one stack."
+        )
 
 
 def _existing_namespace(name: str, *, of_team: bool) -> str:

@@ -3,13 +3,19 @@
 import copy
 from collections.abc import Collection
 from datetime import UTC, datetime
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from rich.console import Console
 
-from ebbtide.operations import up
+from ebbtide.analysis.preview.stack_files import StackFiles
+from ebbtide.analysis.recording.recording import Recording
+from ebbtide.operations import access, up
 from ebbtide.operations.plan import Done, done_since
 from ebbtide.operations.stack import Stack
+from ebbtide.placement.profile import PRIORITIES
+from ebbtide.values.kueue_api import API_VERSION
 
 _COMPLETED = datetime(2026, 11, 20, 10, tzinfo=UTC)
 
@@ -131,6 +137,37 @@ def _is_resolved(stack: _Stack) -> bool:
     *others, cluster = stack.deployment["resources"]
     assert others == _STAYS
     return cluster["inputs"] == _CLUSTER["inputs"] and cluster["outputs"] == {"fqdn": "train.example"}
+
+
+def test_two_stacks_with_queues_on_one_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second one gets a single answer about the priority classes, whose names are those of the first."""
+
+    class Api:
+        def find(self, _path: str) -> Any:
+            return {"items": [{"metadata": {"name": name}} for name in PRIORITIES]}
+
+    def outputs() -> dict[str, str]:
+        return {"kubeconfig": "{}"}
+
+    def client(_kubeconfig: str, _consequence: str) -> Api:
+        return Api()
+
+    monkeypatch.setattr(access, "client", client)
+    stack = SimpleNamespace(name="second", outputs=outputs)
+    update = up.Update(cast("Stack", stack), cast("StackFiles", None), Console())
+    classes = [
+        SimpleNamespace(
+            urn=name,
+            type=f"kubernetes:{API_VERSION}:WorkloadPriorityClass",
+            inputs={"metadata": {"name": name}},
+            read=False,
+            import_id="",
+        )
+        for name in PRIORITIES
+    ]
+    (message,) = update.refusals(cast("Recording", classes), {"resources": []})
+    assert message.startswith("Nothing was changed: another stack has queues on this cluster")
+    assert ": ebbtide-high, ebbtide-low, ebbtide-normal. The first destroy" in message
 
 
 def test_an_existing_resource_has_the_inputs_that_were_sent() -> None:
