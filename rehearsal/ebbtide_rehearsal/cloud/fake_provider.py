@@ -22,7 +22,7 @@ from ebbtide.analysis.providers.property_path import (
 )
 from ebbtide.analysis.reading.facts import Inputs
 from ebbtide.analysis.recording.values import Plain
-from ebbtide.declaration.providers.constraints import Constraints, Limit, constraints_of
+from ebbtide.declaration.providers.constraints import Constraints, constraints_of
 from ebbtide_rehearsal.cloud.provider import (
     Call,
     Clusters,
@@ -178,34 +178,6 @@ class ResourceKind(Generic[RequestT, CloudT]):
         return constraints_of(self.type)
 
 
-class Wording(Protocol):
-    """Messages of a provider's refusals."""
-
-    def schema_failure(self, call: Call, violation: SchemaViolation) -> Failure | None:
-        """Return the refusal of a property that does not match its type; None if the provider accepts it."""
-        ...
-
-    def limit_message(self, where: str, value: Any, limit: Limit) -> str | None:
-        """Return why a value is outside a limit; None if it is within."""
-        ...
-
-
-def failures(
-    wording: Wording, constraints: Constraints, call: Call, inputs: Mapping[str, Any]
-) -> Iterator[Failure]:
-    """Yield the provider's refusals of completed inputs."""
-    missing = (SchemaViolation(name, "missing") for name in constraints.required if inputs.get(name) is None)
-    for violation in (*schema_violations(call.type, inputs), *missing):
-        failure = wording.schema_failure(call, violation)
-        if failure is not None:
-            yield failure
-    for limit in constraints.limits:
-        for where, value in values_at(dict(inputs), limit.path):
-            reason = wording.limit_message(where, value, limit)
-            if reason is not None:
-                yield Failure(where, reason)
-
-
 def change(
     old: Mapping[str, Any],
     new: Mapping[str, Any],
@@ -235,11 +207,14 @@ def change(
 class FakeProvider(ABC, Generic[RequestT, CloudT]):
     """A provider whose resources are in the store.
 
-    Refusals have the messages of the real provider or API.
+    Refusals have the messages of the real API; those of the provider's schema name property and limit.
     """
 
     package: str
-    wording: ClassVar[Wording]
+    refuses_unknown: ClassVar[bool] = True
+    """False for a provider that drops properties which its schema does not have."""
+    validations: ClassVar[Mapping[str, Callable[[str], bool]]] = {}
+    """The provider's own validators, by name in the tables of limits. Others are not enforced."""
     kinds: ClassVar[Mapping[str, ResourceKind[Any, Any]]]
 
     def __init__(self, cloud: CloudT) -> None:
@@ -271,9 +246,24 @@ class FakeProvider(ABC, Generic[RequestT, CloudT]):
         kind = self.kind(call.type)
         inputs = self.completed(kind, call, old, new)
         return inputs, [
-            *failures(self.wording, kind.constraints, call, inputs),
+            *self._failures(kind.constraints, call, inputs),
             *self.conflicts(kind, inputs),
         ]
+
+    def _failures(self, constraints: Constraints, call: Call, inputs: Mapping[str, Any]) -> Iterator[Failure]:
+        """Yield the refusals of completed inputs by the provider's schema."""
+        required = (name for name in constraints.required if inputs.get(name) is None)
+        missing = (SchemaViolation(name, "missing") for name in required)
+        for violation in (*schema_violations(call.type, inputs), *missing):
+            if violation.problem != "unknown" or self.refuses_unknown:
+                wrong = f"no {violation.expected}" if violation.problem == "type" else violation.problem
+                yield Failure(violation.path, f"{call.name}: {violation.path} is {wrong}")
+        for limit in constraints.limits:
+            allows = self.validations.get(limit.value) if limit.name == "validate" else limit.allows
+            for where, value in values_at(dict(inputs), limit.path):
+                if allows and not allows(value):
+                    reason = f"{call.name}: {where} is {value}, against its limit: {limit.name} {limit.value}"
+                    yield Failure(where, reason)
 
     def create(self, call: Call, inputs: Properties) -> Created:
         """See `Provider.create`."""

@@ -60,43 +60,47 @@ def test_there_is_a_stand_in_for_all_that_the_program_asks_for(existing: bool) -
 
 _STORAGE: dict[str, Any] = {"resourceGroupName": "g", "kind": "StorageV2", "sku": {"name": "x"}}
 _SHARE: dict[str, Any] = {"resourceGroupName": "g", "accountName": "abc", "shareName": "abc"}
-_NAME = "does not match expression '^[a-z][a-z0-9]{0,11}$'"
+_NAME = "against its limit: pattern ^[a-z][a-z0-9]{0,11}$"
 
 
 @pytest.mark.parametrize(
     ("kind", "inputs", "reason"),
     [
-        ("network:Subnet", _WITHIN, "missing required property 'virtualNetworkName'"),
-        ("containerservice:AgentPool", {**POOL, "agentPoolName": "GPU-pool"}, f"'agentPoolName' {_NAME}"),
+        ("network:Subnet", _WITHIN, "it: virtualNetworkName is missing"),
+        (
+            "containerservice:AgentPool",
+            {**POOL, "agentPoolName": "GPU-pool"},
+            f"it: agentPoolName is GPU-pool, {_NAME}",
+        ),
         (
             "containerservice:AgentPool",
             {**POOL, "osDiskSizeGB": 4096},
-            "'osDiskSizeGB' is too high (4096.000000 > 2048.000000)",
+            "it: osDiskSizeGB is 4096, against its limit: maximum 2048",
         ),
         (
             "containerservice:ManagedCluster",
             {**MANAGED_CLUSTER, "agentPoolProfiles": [{"name": "system-1"}]},
-            f"'agentPoolProfiles[0].name' {_NAME}",
+            f"it: agentPoolProfiles[0].name is system-1, {_NAME}",
         ),
         (
             "storage:StorageAccount",
             {**_STORAGE, "accountName": "ab"},
-            "'accountName' is too short (2): at least 3 characters required",
+            "it: accountName is ab, against its limit: shortest 3",
         ),
         (
             "storage:FileShare",
             {**_SHARE, "shareName": "x" * 64},
-            "'shareName' is too long (64): at most 63 characters allowed",
+            f"it: shareName is {'x' * 64}, against its limit: longest 63",
         ),
         (
             "storage:FileShare",
             {**_SHARE, "shareQuota": 0},
-            "'shareQuota' is too low (0.000000 < 1.000000)",
+            "it: shareQuota is 0, against its limit: minimum 1",
         ),
         (
             "containerservice:AgentPool",
             {**POOL, "maxCount": "many"},
-            "'maxCount' should be of type 'integer'",
+            "it: maxCount is no int",
         ),
     ],
 )

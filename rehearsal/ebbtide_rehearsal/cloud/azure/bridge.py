@@ -12,16 +12,14 @@ from uuid import uuid4
 from ebbtide.analysis.providers.azure import RANDOMLY_NAMED
 from ebbtide.analysis.recording.values import UNKNOWN
 from ebbtide.declaration.providers import schema as provider_schema
-from ebbtide.declaration.providers.constraints import Limit
 from ebbtide.values.paths import child_path
 from ebbtide_rehearsal.cloud import schema
 from ebbtide_rehearsal.cloud.azure import ids
 from ebbtide_rehearsal.cloud.azure.arm import Arm, ResourceKind, inner
-from ebbtide_rehearsal.cloud.provider import Call, Failure, Properties
+from ebbtide_rehearsal.cloud.provider import Properties
 
 API_VERSION: Final = "azureApiVersion"
 
-_WORDS: Final = {"bool": "boolean", "int": "integer", "list": "array", "map": "object"}
 _RANDOM: Final = 8
 
 
@@ -48,45 +46,6 @@ def _location_of_group(arm: Arm, inputs: Mapping[str, Any]) -> Any:
         return UNKNOWN
     group = arm.find(ids.identity(ids.GROUP, arm.subscription, inputs)) if name else None
     return group.state.get("location") if group else None
-
-
-class AzureNativeWording:
-    """Messages of azure-native's refusals."""
-
-    def schema_failure(self, call: Call, violation: schema.SchemaViolation) -> Failure | None:
-        """See `Wording.schema_failure`: an unknown property is not refused."""
-        del call
-        path = violation.path
-        match violation.problem:
-            case "missing" if path == "location":
-                more = "'pulumi config set azure-native:location <value>'."
-                more = f". Either set it explicitly or configure it with {more}"
-                return Failure(path, f"missing required property '{path}'{more}")
-            case "missing":
-                return Failure(path, f"missing required property '{path}'")
-            case "type":
-                wanted = _WORDS.get(violation.expected, violation.expected)
-                return Failure(path, f"'{path}' should be of type '{wanted}'")
-            case "unknown":
-                return None
-
-    def limit_message(self, where: str, value: Any, limit: Limit) -> str | None:  # noqa: PLR0911 - a case each
-        """See `Wording.limit_message`."""
-        if limit.allows(value):
-            return None
-        match limit.name:
-            case "pattern":
-                return f"'{where}' does not match expression '{limit.value}'"
-            case "shortest":
-                return f"'{where}' is too short ({len(value)}): at least {limit.value} characters required"
-            case "longest":
-                return f"'{where}' is too long ({len(value)}): at most {limit.value} characters allowed"
-            case "minimum" if not isinstance(value, str):
-                return f"'{where}' is too low ({value:f} < {limit.number:f})"
-            case "maximum" if not isinstance(value, str):
-                return f"'{where}' is too high ({value:f} > {limit.number:f})"
-            case _:
-                return f"'{where}' has an invalid value: {value}"
 
 
 def unknown(token: str, inputs: Properties) -> list[str]:

@@ -210,7 +210,7 @@ class AzureProvider(FakeProvider[Request, Arm]):
 
     package = CLOUD
     version = metadata.version("pulumi-azure-native")
-    wording = bridge.AzureNativeWording()
+    refuses_unknown = False
     kinds = KINDS
 
     def __init__(self, store: Store, clusters: Clusters, arm: Arm | None = None) -> None:

@@ -4,22 +4,17 @@ import ipaddress
 import re
 import secrets
 from collections.abc import Callable, Mapping
-from typing import Any, Final, assert_never
+from contextlib import suppress
+from typing import Any, Final
 
 from ebbtide.analysis.providers import google
 from ebbtide.analysis.providers.property_path import plain_path, with_defaults
 from ebbtide.analysis.recording.values import Plain
-from ebbtide.declaration.providers.constraints import Limit
 from ebbtide_rehearsal.cloud import fake_provider
 from ebbtide_rehearsal.cloud.gcp.request import ResourceKind
-from ebbtide_rehearsal.cloud.provider import Call, DiffResult, Failure, Properties
-from ebbtide_rehearsal.cloud.schema import SchemaViolation
+from ebbtide_rehearsal.cloud.provider import Call, DiffResult, Properties
 
 _RANDOM_DIGITS: Final = 7
-_GCE_NAME: Final = r"^(?:[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?)$"
-_MEMBER: Final = re.compile(
-    r"^(allUsers|allAuthenticatedUsers|(deleted:)?[A-Za-z]+:.+|principal(Set)?://.+)$"
-)
 
 
 def completed(kind: ResourceKind, call: Call, old: Properties, new: Properties) -> dict[str, Plain]:
@@ -33,102 +28,27 @@ def completed(kind: ResourceKind, call: Call, old: Properties, new: Properties) 
     return inputs
 
 
-class TerraformWording:
-    """Messages of Terraform's and the bridge's refusals."""
-
-    def schema_failure(self, call: Call, violation: SchemaViolation) -> Failure:
-        """See `Wording.schema_failure`."""
-        position = f"Examine values at '{call.name}.{violation.path}'."
-        name = violation.path.rpartition(".")[2]
-        match violation.problem:
-            case "unknown":
-                reason = (
-                    f'Invalid or unknown key. An argument named "{name}" is not expected here. {position}'
-                )
-            case "missing":
-                missing = f'The argument "{name}" is required, but no definition was found.'
-                reason = f"Missing required argument. {missing} {position}"
-            case "type":
-                reason = f"expected type '{violation.expected}' for {violation.path}. {position}"
-            case _:
-                assert_never(violation.problem)
-        return Failure(violation.path, reason)
-
-    def limit_message(self, where: str, value: Any, limit: Limit) -> str | None:  # noqa: PLR0911 - a case each
-        """See `Wording.limit_message`."""
-        path = plain_path(where)
-        if limit.name == "validate":
-            validation = VALIDATIONS.get(limit.value)
-            return validation(limit.path, value) if validation else None
-        if limit.allows(value):
-            return None
-        match limit.name:
-            case "enum":
-                listed = " ".join(f'"{choice}"' for choice in limit.choices)
-                return f"expected {path} to be one of [{listed}], got {value}"
-            case "minimum":
-                return f"expected {path} to be at least ({limit.value}), got {value}"
-            case "maximum":
-                return f"expected {path} to be at most ({limit.value}), got {value}"
-            case "longest":
-                return f"expected length to be in the range (0 - {limit.value}), got {len(value)}"
-            case "pattern":
-                return _unmatched(limit.path, value, limit.value)
-            case _:
-                return f"Invalid value for {path}: {value}"
+def _matches(pattern: str) -> Callable[[str], bool]:
+    return lambda value: re.search(pattern, value) is not None
 
 
-def _unmatched(name: str, value: Any, pattern: str) -> str | None:
-    fits = re.search(pattern, str(value)) is not None
-    return None if fits else f'"{_terraform(name)}" ("{value}") doesn\'t match regexp "{pattern}"'
+def _is_range(value: str) -> bool:
+    with suppress(ValueError):
+        return bool(ipaddress.ip_network(value, strict=False))
+    return False
 
 
-def _terraform(name: str) -> str:
-    """Return Terraform's name of a property."""
-    return re.sub("[A-Z]", lambda letter: f"_{letter[0].lower()}", name)
-
-
-def _rfc1035(shortest: int, longest: int) -> Callable[[str, Any], str | None]:
-    pattern = rf"^[a-z](?:[-a-z0-9]{{{shortest - 2},{longest - 2}}}[a-z0-9])$"
-    return lambda name, value: _unmatched(name, value, pattern)
-
-
-def _range(_name: str, value: Any) -> str | None:
-    try:
-        ipaddress.ip_network(str(value), strict=False)
-    except ValueError:
-        return f"{value} is not a valid IP CIDR range: invalid CIDR address: {value}"
-    return None
-
-
-def _member(_name: str, value: Any) -> str | None:
-    if _MEMBER.match(str(value)):
-        return None
-    where = "https://cloud.google.com/billing/docs/reference/rest/v1/Policy#Binding"
-    wanted = f"IAM members must have one of the values outlined here: {where}"
-    return f"invalid value for member ({wanted}), got {value}"
-
-
-def _cluster_name(_name: str, value: Any) -> str | None:
-    wrong = (
-        (len(value) > 40, "cannot be longer than 40 characters"),  # noqa: PLR2004 - as in the message
-        (not re.match(r"^[a-z0-9-]+$", value), "can only contain lowercase letters, numbers and hyphens"),
-        (not re.match(r"^[a-z]", value), "must start with a letter"),
-        (not re.search(r"[a-z0-9]$", value), "must end with a number or a letter"),
-    )
-    return next((f'"name" {why}' for broken, why in wrong if broken), None)
-
-
-VALIDATIONS: Final[Mapping[str, Callable[[str, Any], str | None]]] = {
-    "ValidateGCEName": lambda name, value: _unmatched(name, value, _GCE_NAME),
-    "ValidateRFC1035Name(2, 63)": _rfc1035(2, 63),
-    "ValidateRFC1035Name(6, 30)": _rfc1035(6, 30),
-    "ValidateIpCidrRange": _range,
-    "validateIAMMember": _member,
-    "cluster name": _cluster_name,
+VALIDATIONS: Final[Mapping[str, Callable[[str], bool]]] = {
+    "ValidateGCEName": _matches(r"^(?:[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?)$"),
+    "ValidateRFC1035Name(2, 63)": _matches(r"^[a-z](?:[-a-z0-9]{0,61}[a-z0-9])$"),
+    "ValidateRFC1035Name(6, 30)": _matches(r"^[a-z](?:[-a-z0-9]{4,28}[a-z0-9])$"),
+    "ValidateIpCidrRange": _is_range,
+    "validateIAMMember": _matches(
+        r"^(allUsers|allAuthenticatedUsers|(deleted:)?[A-Za-z]+:.+|principal(Set)?://.+)$"
+    ),
+    "cluster name": _matches(r"^[a-z](?:[a-z0-9-]{0,38}[a-z0-9])?$"),
 }
-"""Validators by name in the tables: property and value to a message, None if valid. Others are not enforced.
-"""
+"""The provider's validators, by name in the tables of limits."""
 
 
 def change(kind: ResourceKind, old: Properties, state: Properties, new: Properties) -> DiffResult:

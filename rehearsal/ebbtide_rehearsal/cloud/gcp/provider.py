@@ -124,7 +124,7 @@ class Gcp(FakeProvider[Request, GoogleCloud]):
 
     package = "gcp"
     version = metadata.version("pulumi-gcp")
-    wording = bridge.TerraformWording()
+    validations = bridge.VALIDATIONS
     kinds = KINDS
 
     def __init__(self, store: Store, clusters: Clusters, cloud: GoogleCloud | None = None) -> None:
